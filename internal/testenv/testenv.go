@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package testenv says what a test needs of the machine. A missing capability
+// skips the test on a developer's machine and fails it where
+// MULLION_REQUIRE names it (a comma-separated list, or "all"), so that a green
+// CI run cannot hide tests that never ran.
+package testenv
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Capability is something that a machine may lack.
+type Capability string
+
+// The capabilities that tests ask for.
+const (
+	Root    Capability = "root"    // uid 0 with the right to make namespaces and mounts
+	Nft     Capability = "nft"     // the nft program
+	Wine    Capability = "wine"    // the distribution's Wine
+	Runc    Capability = "runc"    // runc and conmon
+	MinGW   Capability = "mingw"   // the C compiler for Windows targets
+	Built   Capability = "built"   // `make build` has filled bin/
+	Windows Capability = "windows" // a real Windows
+)
+
+// Need skips (or, where required, fails) the test if a capability is missing.
+func Need(t testing.TB, caps ...Capability) {
+	t.Helper()
+	for _, c := range caps {
+		if why := missing(c); why != "" {
+			if required(c) {
+				t.Fatalf("needs %s, which MULLION_REQUIRE demands: %s", c, why)
+			}
+			t.Skipf("needs %s: %s", c, why)
+		}
+	}
+}
+
+func required(c Capability) bool {
+	list := strings.Split(os.Getenv("MULLION_REQUIRE"), ",")
+	return slices.Contains(list, string(c)) || slices.Contains(list, "all")
+}
+
+func missing(c Capability) string {
+	program := func(names ...string) string {
+		for _, n := range names {
+			if _, err := exec.LookPath(n); err != nil {
+				return n + " is not installed"
+			}
+		}
+		return ""
+	}
+	switch c {
+	case Root:
+		if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+			return "not running as root on Linux"
+		}
+	case Nft:
+		return program("nft")
+	case Runc:
+		return program("runc", "conmon")
+	case Wine:
+		// Debian and Ubuntu keep the loader outside of PATH.
+		if _, err := os.Stat("/usr/lib/wine/wine64"); err != nil {
+			return err.Error()
+		}
+	case MinGW:
+		return program("x86_64-w64-mingw32-gcc")
+	case Built:
+		if _, err := os.Stat(Bin("mullion")); err != nil {
+			return "run `make build` first"
+		}
+	case Windows:
+		if runtime.GOOS != "windows" {
+			return "runs on " + runtime.GOOS
+		}
+	default:
+		return "unknown capability"
+	}
+	return ""
+}
+
+// Repo is the absolute path of the repository's root, with elem joined to it.
+func Repo(elem ...string) string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(append([]string{filepath.Dir(file), "..", ".."}, elem...)...)
+}
+
+// Bin is the path of a file that `make build` makes.
+func Bin(elem ...string) string { return Repo(append([]string{"bin"}, elem...)...) }
+
+// updating is the -update flag of the go command's golden-file convention. It
+// is registered here once, because two packages registering it would clash.
+var updating = flag.Bool("update", false, "rewrite golden files")
+
+// Golden compares got with the named file under testdata, or rewrites that
+// file when the test runs with -update.
+func Golden(t testing.TB, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *updating {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("read golden file: %v (run the test with -update to make it)", err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs (run with -update if the change is meant)\n%s", path, diff(string(want), string(got)))
+	}
+}
+
+// diff shows the first differing line with a little context; goldens are read
+// as files, so more is not needed.
+func diff(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := 0; i < max(len(w), len(g)); i++ {
+		lw, lg := "<end>", "<end>"
+		if i < len(w) {
+			lw = w[i]
+		}
+		if i < len(g) {
+			lg = g[i]
+		}
+		if lw != lg {
+			return fmt.Sprintf("line %d\n- %s\n+ %s", i+1, lw, lg)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package undo is a stack of inverse steps for operations that are made of
+// several effects. Each step that succeeds pushes its inverse; if a later step
+// fails, Run takes them back in reverse order.
+package undo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// limit bounds a whole roll-back. The caller's context is often the reason for
+// the failure, so undoing never uses it; 30 s is far above any single inverse
+// (the slowest, stopping a container, takes at most 10 s).
+const limit = 30 * time.Second
+
+type step struct {
+	name string
+	do   func(ctx context.Context) error
+}
+
+// Stack holds the inverses pushed so far. The zero value is ready for use. It
+// is not safe for concurrent use.
+type Stack struct {
+	steps []step
+}
+
+// Add pushes the inverse of a step that has just succeeded. The name appears in
+// the error if the inverse fails.
+func (s *Stack) Add(name string, do func(ctx context.Context) error) {
+	s.steps = append(s.steps, step{name, do})
+}
+
+// Release forgets all inverses: the operation succeeded as a whole.
+func (s *Stack) Release() { s.steps = nil }
+
+// Run takes every step back, last first, and empties the stack. A failing
+// inverse does not keep the others from running; all failures are joined.
+func (s *Stack) Run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	var errs []error
+	for i := len(s.steps) - 1; i >= 0; i-- {
+		if err := s.steps[i].do(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("undo %s: %w", s.steps[i].name, err))
+		}
+	}
+	s.steps = nil
+	return errors.Join(errs...)
+}
+
+// OnError is meant for defer: it runs the stack if *err is set and joins what
+// went wrong to it, and releases the stack otherwise.
+func (s *Stack) OnError(ctx context.Context, err *error) {
+	if *err == nil {
+		s.Release()
+		return
+	}
+	*err = errors.Join(*err, s.Run(ctx))
+}
