@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Command describes a program to run as a component.
+type Command struct {
+	Argv []string // Argv[0] is the program's path
+	Env  []string // complete; nil inherits
+	Dir  string
+	// Stop is how long the program may take to end after SIGTERM before it is
+	// killed with its process group.
+	Stop time.Duration
+	// Log receives stdout and stderr.
+	Log io.Writer
+	// OnStart is told the process ID.
+	OnStart func(pid int)
+}
+
+// Spawner starts programs from one operating-system thread that lives as long
+// as the process. The kernel ties the parent-death signal to the *thread* that
+// forked (prctl(2), PR_SET_PDEATHSIG); Go's scheduler ends threads at will, so
+// starting children from ordinary goroutines would kill them at random.
+type Spawner struct {
+	jobs chan func()
+}
+
+// NewSpawner starts the thread.
+func NewSpawner() *Spawner {
+	s := &Spawner{jobs: make(chan func())}
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the process
+		for job := range s.jobs {
+			job()
+		}
+	}()
+	return s
+}
+
+// Child makes a component's Run of a program. The program gets SIGTERM when
+// the context is cancelled, or when this process dies by whatever means.
+func (s *Spawner) Child(c Command) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		cmd := exec.Command(c.Argv[0], c.Argv[1:]...)
+		cmd.Env, cmd.Dir = c.Env, c.Dir
+		cmd.Stdout, cmd.Stderr = c.Log, c.Log
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+		// A grandchild that keeps the pipe open must not keep us here.
+		cmd.WaitDelay = time.Second
+		started := make(chan error)
+		s.jobs <- func() { started <- cmd.Start() }
+		if err := <-started; err != nil {
+			return fmt.Errorf("start %s: %w", c.Argv[0], err)
+		}
+		if c.OnStart != nil {
+			c.OnStart(cmd.Process.Pid)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		select {
+		case err := <-ended:
+			return describe(c.Argv[0], err)
+		case <-ctx.Done():
+		}
+		// Errors of the two signals mean that the process is gone, which Wait tells.
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(c.Stop):
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			<-ended
+		}
+		return ctx.Err()
+	}
+}
+
+func describe(program string, err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return fmt.Errorf("%s ended: %s", program, exit.ProcessState)
+	}
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("wait for %s: %w", program, err)
+	}
+	return fmt.Errorf("%s ended: exit status 0", program)
+}

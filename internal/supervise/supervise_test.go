@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package supervise
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func component(name string, needs ...string) Component {
+	return Component{Name: name, Needs: needs, Run: func(ctx context.Context) error { <-ctx.Done(); return nil }}
+}
+
+func TestPlan(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		in   []Component
+		want [][]int
+		err  string
+	}{
+		{"empty", nil, nil, ""},
+		{"chain and branch", []Component{component("c", "b"), component("a"), component("b", "a"), component("d", "a")}, [][]int{{1}, {2, 3}, {0}}, ""},
+		{"unknown need", []Component{component("a", "x")}, nil, `"a" needs "x", which does not exist`},
+		{"twice", []Component{component("a"), component("a")}, nil, `two are named "a"`},
+		{"circle", []Component{component("z"), component("a", "b"), component("b", "a")}, nil, "circle: a, b"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := plan(tc.in)
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Fatalf("err = %v, want %q", err, tc.err)
+				}
+				return
+			}
+			if err != nil || !slices.EqualFunc(got, tc.want, slices.Equal) {
+				t.Errorf("plan = %v, %v; want %v", got, err, tc.want)
+			}
+		})
+	}
+}
+
+// journal records events in order.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) add(s string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, s)
+}
+
+func TestStartsAndStopsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		mk := func(name string, ready time.Duration, needs ...string) Component {
+			began := time.Now()
+			return Component{Name: name, Needs: needs,
+				Run: func(ctx context.Context) error {
+					j.add("start " + name)
+					began = time.Now()
+					<-ctx.Done()
+					j.add("stop " + name)
+					return nil
+				},
+				Ready: func(context.Context) error {
+					if time.Since(began) < ready {
+						return errors.New("not yet")
+					}
+					return nil
+				}}
+		}
+		prepare := Component{Name: "prepare", Once: true, Run: func(context.Context) error { j.add("prepare"); return nil }}
+		s, err := New(Config{Log: slog.New(slog.DiscardHandler), Components: []Component{
+			mk("node", 0, "server"), mk("server", 3*time.Second, "prepare"), prepare}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := s.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"prepare", "start server", "start node", "stop node", "stop server"}
+		if !slices.Equal(j.lines, want) {
+			t.Errorf("events %q, want %q", j.lines, want)
+		}
+	})
+}
+
+func TestRestartsWithBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var starts []time.Duration
+		began := time.Now()
+		c := Component{Name: "flaky", Run: func(ctx context.Context) error {
+			starts = append(starts, time.Since(began))
+			switch len(starts) {
+			case 1:
+				panic("first life")
+			case 2:
+				return errors.New("second life")
+			case 3:
+				time.Sleep(time.Minute) // stable: the wait begins anew
+				return nil
+			}
+			<-ctx.Done()
+			return nil
+		}}
+		var last []Status
+		s, err := New(Config{Log: slog.New(slog.DiscardHandler), Components: []Component{c}, OnChange: func(st []Status) { last = st }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		if err := s.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		want := []time.Duration{0, firstWait, 3 * firstWait, 3*firstWait + time.Minute + firstWait}
+		if !slices.Equal(starts, want) {
+			t.Errorf("starts at %v, want %v", starts, want)
+		}
+		if last[0].Restarts != 3 || last[0].State != Stopped {
+			t.Errorf("status %+v", last[0])
+		}
+	})
+}
