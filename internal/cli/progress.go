@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Rules of what users see:
+//   - Data goes to Streams.Out, everything else to Streams.Err.
+//   - On a terminal a line that is under way is redrawn in place, with the
+//     elapsed time; in a pipe each line is printed once, when it is final.
+//   - A finished line begins with a tick or a cross; a running one with a
+//     spinner. Nothing is coloured: the marks carry the meaning.
+
+// Progress shows a list of lines that become final one after another or all
+// at once. It is safe for concurrent use.
+type Progress struct {
+	w     io.Writer
+	tty   bool
+	began time.Time
+
+	mu    sync.Mutex
+	lines []*Line // guarded by mu
+	drawn int     // guarded by mu; lines on the terminal that may be redrawn
+	quit  chan struct{}
+	ended sync.WaitGroup
+}
+
+// Line is one row of a Progress.
+type Line struct {
+	p     *Progress
+	began time.Time
+	text  string
+	mark  string
+	final bool
+}
+
+// NewProgress begins to draw on w. Close ends it.
+func NewProgress(w io.Writer) *Progress {
+	p := &Progress{w: w, began: time.Now(), quit: make(chan struct{})}
+	if f, ok := w.(*os.File); ok {
+		p.tty = term.IsTerminal(int(f.Fd()))
+	}
+	if p.tty {
+		p.ended.Go(p.spin)
+	}
+	return p
+}
+
+// Start adds a line.
+func (p *Progress) Start(format string, args ...any) *Line {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &Line{p: p, began: time.Now(), text: fmt.Sprintf(format, args...)}
+	p.lines = append(p.lines, l)
+	p.draw()
+	return l
+}
+
+// Set changes the text of a running line.
+func (l *Line) Set(format string, args ...any) {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	l.text = fmt.Sprintf(format, args...)
+	l.p.draw()
+}
+
+// Done makes the line final. Elapsed is added behind the text.
+func (l *Line) Done(format string, args ...any) { l.finish("✓", fmt.Sprintf(format, args...)) }
+
+// Fail makes the line final with a cross.
+func (l *Line) Fail(format string, args ...any) { l.finish("✗", fmt.Sprintf(format, args...)) }
+
+// Elapsed is the time since the line was started, rounded for people.
+func (l *Line) Elapsed() string { return Elapsed(time.Since(l.began)) }
+
+func (l *Line) finish(mark, text string) {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	if l.final {
+		return
+	}
+	l.mark, l.text, l.final = mark, text, true
+	if !l.p.tty {
+		fmt.Fprintf(l.p.w, " %s %s\n", mark, text)
+		return
+	}
+	l.p.draw()
+}
+
+// Close draws the lines for the last time.
+func (p *Progress) Close() {
+	if p.tty {
+		close(p.quit)
+		p.ended.Wait()
+	}
+}
+
+func (p *Progress) spin() {
+	t := time.NewTicker(100 * time.Millisecond)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			p.mu.Lock()
+			p.draw()
+			p.mu.Unlock()
+		case <-p.quit:
+			return
+		}
+	}
+}
+
+// draw redraws all lines in place. Preconditions: p.mu is held.
+func (p *Progress) draw() {
+	if !p.tty {
+		return
+	}
+	if p.drawn > 0 {
+		fmt.Fprintf(p.w, "\x1b[%dA", p.drawn) // cursor up
+	}
+	spinner := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+	for _, l := range p.lines {
+		mark, elapsed := l.mark, ""
+		if !l.final {
+			mark = string(spinner[int(time.Since(p.began)/(100*time.Millisecond))%len(spinner)])
+			elapsed = "  " + l.Elapsed()
+		}
+		fmt.Fprintf(p.w, "\r\x1b[K %s %s%s\n", mark, l.text, elapsed)
+	}
+	p.drawn = len(p.lines)
+}
+
+// Elapsed prints a duration as people read it: 3.4s, 1m12s.
+func Elapsed(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
