@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The mullion Authors.
+#
+# Every target is incremental: a second run with nothing changed does nothing.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+export CGO_ENABLED := 0
+
+KUBERNETES := v1.36.3
+VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0-unknown)
+
+# kubectl and the kubelet refuse to work with a version that they cannot parse.
+KUBE_X := k8s.io/component-base/version k8s.io/client-go/pkg/version
+KUBE_LDFLAGS := -s -w $(foreach p,$(KUBE_X), -X $p.gitVersion=$(KUBERNETES) -X $p.gitMajor=1 -X $p.gitMinor=36 -X $p.gitTreeState=clean)
+LDFLAGS := -s -w -X github.com/mullion-k8s/mullion/internal/version.version=$(VERSION)
+
+# All Go sources of this module; generated lists would go stale.
+SOURCES := $(shell find internal cmd -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod go.sum
+UPSTREAM := upstream/go.mod upstream/go.sum
+
+WINDOWS_UPSTREAM := $(addprefix bin/windows/,kubelet.exe kube-proxy.exe win-bridge.exe host-local.exe)
+WINDOWS_OURS     := $(addprefix bin/windows/,mullion.exe powershell.exe winbox.exe)
+LINUX_OURS       := bin/mullion bin/mullion-kube
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: up
+up: deps build ## Install what is needed, build, start a cluster
+	@bin/mullion up
+
+.PHONY: deps
+deps: ## Install the distribution's packages that are missing (apt, needs root)
+	@hack/deps
+
+.PHONY: build
+build: $(WINDOWS_UPSTREAM) $(LINUX_OURS) $(WINDOWS_OURS) native ## Build everything into bin/
+
+say = @printf '  %-6s %s\n' "$(1)" "$@"
+
+# Upstream's programs, unmodified, from the modules that upstream/go.mod pins.
+bin/windows/kubelet.exe bin/windows/kube-proxy.exe &: $(UPSTREAM)
+	@printf '  %-6s %s\n' GO "bin/windows/{kubelet,kube-proxy}.exe (Kubernetes $(KUBERNETES); the first time takes minutes)"
+	@mkdir -p bin/windows
+	@cd upstream && GOOS=windows go build -trimpath -ldflags "$(KUBE_LDFLAGS)" -o ../bin/windows/ k8s.io/kubernetes/cmd/kubelet k8s.io/kubernetes/cmd/kube-proxy
+	@touch bin/windows/kubelet.exe bin/windows/kube-proxy.exe
+
+bin/windows/win-bridge.exe bin/windows/host-local.exe &: $(UPSTREAM)
+	@printf '  %-6s %s\n' GO "bin/windows/{win-bridge,host-local}.exe"
+	@mkdir -p bin/windows
+	@cd upstream && GOOS=windows go build -trimpath -ldflags "-s -w" -o ../bin/windows/ \
+	  github.com/containernetworking/plugins/plugins/main/windows/win-bridge github.com/containernetworking/plugins/plugins/ipam/host-local
+	@touch bin/windows/win-bridge.exe bin/windows/host-local.exe
+
+# Conformance suites that others wrote, as test binaries.
+bin/windows/critest.exe: $(UPSTREAM)
+	$(call say,GO)
+	@cd upstream && GOOS=windows go test -c -trimpath -o ../$@ sigs.k8s.io/cri-tools/cmd/critest
+
+bin/windows/hcn.test.exe: $(UPSTREAM)
+	$(call say,GO)
+	@cd upstream && GOOS=windows go test -c -trimpath -tags 'integration integration_loadbalancer featureroutesupport' -o ../$@ github.com/Microsoft/hnslib/hcn
+
+bin/mullion: $(SOURCES)
+	$(call say,GO)
+	@go build -trimpath -ldflags "$(LDFLAGS)" -o $@ ./cmd/mullion
+
+bin/mullion-kube: $(SOURCES)
+	@printf '  %-6s %s\n' GO "$@ (Kubernetes $(KUBERNETES); the first time takes minutes)"
+	@go build -trimpath -ldflags "$(KUBE_LDFLAGS) $(LDFLAGS)" -o $@ ./cmd/mullion-kube
+
+bin/windows/%.exe: $(SOURCES)
+	$(call say,GO)
+	@GOOS=windows go build -trimpath -ldflags "$(LDFLAGS)" -o $@ ./cmd/$*
+
+.PHONY: native
+native: ## Build the Windows DLLs that the emulated hosts need
+	@$(MAKE) -C native
+
+.PHONY: suites
+suites: bin/windows/critest.exe bin/windows/hcn.test.exe ## Build the conformance suites of other projects
+
+# Packages that do not depend on k8s.io/kubernetes: they build and test in seconds.
+FAST = $(shell go list ./... | grep -v -e internal/controlplane -e cmd/mullion-kube -e /test/)
+
+.PHONY: test
+test: build suites ## Run everything: unit, privileged, end to end
+	@hack/test all
+
+.PHONY: test-fast
+test-fast: ## Run the unit tests that need neither root nor a build
+	@go test $(FAST)
+
+.PHONY: bench
+bench: build ## Run the benchmarks; ratios against peers in the same run
+	@hack/test bench
+
+.PHONY: check
+check: ## Format, vet for both systems, repository rules
+	@hack/check
+
+.PHONY: gen
+gen: ## Regenerate the reference pages
+	@go run ./tools/docgen
+
+.PHONY: clean
+clean: ## Remove bin/
+	@rm -rf bin

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package atomicfile
+
+// syncDir does nothing: Windows cannot open a directory for flushing, and NTFS
+// journals the rename.
+func syncDir(string) error { return nil }

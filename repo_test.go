@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package mullion holds the rules of the repository as tests: what may import
+// what, how files are named, what every file begins with.
+package mullion
+
+import (
+	"bufio"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/mullion-k8s/mullion"
+
+// sources calls f for every Go file of the main module.
+func sources(t *testing.T, f func(name string)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name == "bin" || name == "testdata" || (name != "." && strings.HasPrefix(d.Name(), ".")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if strings.HasSuffix(name, ".go") {
+			f(filepath.ToSlash(name))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// layers says how high each package stands; imports only point to lower or
+// equal layers. The longest matching prefix counts. See ARCHITECTURE.md.
+var layers = map[string]int{
+	// vocabulary: no effects
+	"internal/logkey": 0, "internal/version": 0, "internal/undo": 0, "internal/fault": 0, "internal/atomicfile": 0,
+	"internal/winsys": 0, "internal/hns/schema": 0, "internal/netplane/intent": 0, "internal/pwsh/value": 0,
+	"internal/controlplane/config": 0, "internal/testenv": 0,
+	// engines: pure or with effects behind interfaces
+	"internal/pwsh": 1, "internal/hns": 1, "internal/netplane/compile": 1, "internal/policy": 1, "internal/supervise": 1, "internal/lint": 1,
+	// adapters: one foreign thing each
+	"internal/wine": 2, "internal/cri": 2, "internal/netplane": 2, "internal/standin": 2, "internal/agent": 2, "internal/join": 2,
+	"internal/controlplane": 2, "internal/admission": 2, "internal/doctor": 2, "internal/hns/hnstest": 2,
+	// assemblies
+	"internal/winhost": 3, "internal/cluster": 3,
+	// entry
+	"internal/cli": 4, "cmd": 5, "test": 5, "tools": 5,
+}
+
+func layer(pkg string) (int, bool) {
+	for p := pkg; p != "."; p = path.Dir(p) {
+		if l, ok := layers[p]; ok {
+			return l, true
+		}
+	}
+	return 0, false
+}
+
+func TestLayers(t *testing.T) {
+	sources(t, func(name string) {
+		dir := path.Dir(name)
+		if dir == "." || strings.HasPrefix(dir, "upstream") || strings.HasSuffix(name, "_test.go") {
+			return
+		}
+		from, ok := layer(dir)
+		if !ok {
+			t.Errorf("%s: %s has no layer; add it to repo_test.go", name, dir)
+			return
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, imp := range f.Imports {
+			target, ours := strings.CutPrefix(strings.Trim(imp.Path.Value, `"`), module+"/")
+			if !ours {
+				continue
+			}
+			if to, _ := layer(target); to > from {
+				t.Errorf("%s (layer %d) imports %s (layer %d): imports only point down", name, from, target, to)
+			}
+			if target == "internal/testenv" && !strings.HasPrefix(dir, "test") && dir != "internal/hns/hnstest" && dir != "internal/netplane/netlab" {
+				t.Errorf("%s imports testenv outside of a test", name)
+			}
+		}
+	})
+}
+
+// forbidden lists what an executable must not link, with the reason.
+var forbidden = []struct {
+	goos, pkg, dep, why string
+}{
+	{"windows", "./cmd/mullion", "k8s.io/kubernetes/", "the node agent stays small; the kubelet is a program of its own"},
+	{"windows", "./cmd/mullion", "go.etcd.io/", "the node agent has no datastore"},
+	{"windows", "./cmd/mullion", module + "/internal/wine", "the agent must not know that it may be emulated"},
+	{"windows", "./cmd/mullion", module + "/internal/netplane", "the data plane of the emulator is Linux"},
+	{"windows", "./cmd/mullion", "testing", "test code does not ship"},
+	{"linux", "./cmd/mullion", "k8s.io/kubernetes/", "every emulated host and every CLI call would pay for it"},
+	{"linux", "./cmd/mullion", "go.etcd.io/", "as above"},
+	{"linux", "./cmd/mullion", "github.com/Microsoft/hcsshim", "a Windows library"},
+	{"linux", "./cmd/mullion", "testing", "test code does not ship"},
+}
+
+func TestForbiddenDependencies(t *testing.T) {
+	deps := map[string][]string{}
+	for _, f := range forbidden {
+		key := f.goos + " " + f.pkg
+		if deps[key] == nil {
+			cmd := exec.Command("go", "list", "-deps", f.pkg)
+			cmd.Env = append(os.Environ(), "GOOS="+f.goos, "CGO_ENABLED=0")
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("list what %s links on %s: %v\n%s", f.pkg, f.goos, err, out)
+			}
+			deps[key] = strings.Fields(string(out))
+		}
+		for _, d := range deps[key] {
+			if d == f.dep || strings.HasPrefix(d, strings.TrimSuffix(f.dep, "/")+"/") {
+				t.Errorf("%s on %s links %s: %s", f.pkg, f.goos, d, f.why)
+			}
+		}
+	}
+}
+
+func TestPackageDocs(t *testing.T) {
+	type pkg struct{ name, files string }
+	docs := map[pkg][]string{}
+	sources(t, func(name string) {
+		if strings.HasSuffix(name, "_test.go") && name != "repo_test.go" {
+			return
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		p := pkg{f.Name.Name, path.Dir(name)}
+		docs[p] = append(docs[p], nil...)
+		if f.Doc != nil && !onlyLicence(f.Doc) {
+			docs[p] = append(docs[p], name)
+		}
+	})
+	for p, files := range docs {
+		if len(files) != 1 {
+			t.Errorf("package %s in %s has %d package comments, want exactly one: %v", p.name, p.files, len(files), files)
+		}
+	}
+}
+
+func onlyLicence(c *ast.CommentGroup) bool { return strings.HasPrefix(c.Text(), "SPDX") }
+
+func TestHeaders(t *testing.T) {
+	sources(t, func(name string) {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		var lines []string
+		for s := bufio.NewScanner(f); s.Scan() && len(lines) < 2; {
+			lines = append(lines, s.Text())
+		}
+		if !slices.Equal(lines, []string{"// SPDX-License-Identifier: Apache-2.0", "// Copyright The mullion Authors."}) {
+			t.Errorf("%s does not begin with the two-line licence header", name)
+		}
+	})
+}
+
+func TestFileNames(t *testing.T) {
+	good := regexp.MustCompile(`^[a-z0-9]+(_[a-z0-9]+)*\.go$`)
+	vague := regexp.MustCompile(`^(utils?|helpers?|common|misc|types|base)(_[a-z0-9]+)*\.go$`)
+	sources(t, func(name string) {
+		base := path.Base(name)
+		if !good.MatchString(base) {
+			t.Errorf("%s: file names are lower_snake.go", name)
+		}
+		if vague.MatchString(base) {
+			t.Errorf("%s: the name says nothing; name the file after what it does", name)
+		}
+		// A file named x_test_windows.go is not a test: it ships, and never runs.
+		if strings.Contains(base, "_test_") {
+			t.Errorf("%s: the suffix order is _windows_test.go", name)
+		}
+		for _, dir := range strings.Split(path.Dir(name), "/") {
+			if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "misc", "types", "base", "core", "pkg"}, dir) {
+				t.Errorf("%s: package %q says nothing", name, dir)
+			}
+		}
+	})
+}
+
+func TestGoMod(t *testing.T) {
+	for _, file := range []string{"go.mod", "upstream/go.mod"} {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(content)) {
+			from, to, ok := strings.Cut(strings.TrimSpace(line), " => ")
+			if !ok {
+				continue
+			}
+			if from = strings.TrimPrefix(from, "replace "); to != from+" v0.36.3" || !strings.HasPrefix(from, "k8s.io/") {
+				t.Errorf("%s: %q: only Kubernetes' staging modules are replaced, all by one version", file, line)
+			}
+		}
+	}
+}
+
+// TestDocReferences checks that every path of the repository that a document
+// names exists, and that none names a line number, which would go stale.
+func TestDocReferences(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	number := regexp.MustCompile(`\b[a-z_]+\.go:\d+`)
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (name == "bin" || name == ".git") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(name, ".md") {
+			return nil
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		for _, m := range link.FindAllStringSubmatch(string(content), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
+				t.Errorf("%s links to %s, which does not exist", name, m[1])
+			}
+		}
+		if m := number.FindString(string(content)); m != "" && !strings.HasPrefix(filepath.ToSlash(name), "docs/fidelity/") {
+			t.Errorf("%s names a line number, %s: name the symbol", name, m)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
