@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package compile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+)
+
+// aclChain is the chain of an endpoint's ACLs of one direction, or nil if it
+// has none. Endpoints with the same ACLs share a chain: it is named after its
+// rules. Allow returns to the caller, because the other side's ACLs still have
+// their say; what no rule matches is allowed, which is what Microsoft's clients
+// assume when they add explicit catch-alls.
+func aclChain(e *intent.Endpoint, direction intent.Direction) *Chain {
+	var acls []intent.ACL
+	for _, a := range e.ACLs {
+		if a.Direction == direction {
+			acls = append(acls, a)
+		}
+	}
+	if len(acls) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(acls, func(a, b intent.ACL) int { return int(a.Priority) - int(b.Priority) })
+	var rules []string
+	for _, a := range acls {
+		if match, ok := aclMatch(a); ok {
+			rules = append(rules, match+aclVerdict(a.Action))
+		}
+	}
+	return &Chain{Name: hashName("acl-"+strings.ToLower(string(direction)), rules), Rules: rules}
+}
+
+func aclVerdict(a intent.Action) string {
+	if a == intent.Block {
+		return "counter drop"
+	}
+	return "return"
+}
+
+// aclMatch is the left side of a rule; false if it can match no IPv4 packet.
+func aclMatch(a intent.ACL) (string, bool) {
+	local, remote := "saddr", "daddr"
+	localPort, remotePort := "sport", "dport"
+	if a.Direction == intent.In {
+		local, remote = remote, local
+		localPort, remotePort = remotePort, localPort
+	}
+	var b strings.Builder
+	for _, side := range []struct {
+		field string
+		list  []netip.Prefix
+	}{{local, a.LocalAddresses}, {remote, a.RemoteAddresses}} {
+		if len(side.list) == 0 {
+			continue
+		}
+		prefixes := mergePrefixes(side.list)
+		if len(prefixes) == 0 {
+			return "", false
+		}
+		if prefixes[0].Bits() > 0 {
+			fmt.Fprintf(&b, "ip %s { %s } ", side.field, joinPrefixes(prefixes))
+		}
+	}
+	protocols := slices.Clone(a.Protocols)
+	ports := len(a.LocalPorts)+len(a.RemotePorts) > 0
+	if ports {
+		if len(protocols) == 0 {
+			protocols = []uint8{intent.TCP, intent.UDP, intent.SCTP}
+		}
+		protocols = slices.DeleteFunc(protocols, func(p uint8) bool { return !hasPorts(p) })
+		if len(protocols) == 0 {
+			return "", false
+		}
+	}
+	if len(protocols) > 0 {
+		slices.Sort(protocols)
+		var names []string
+		for _, p := range slices.Compact(protocols) {
+			names = append(names, protocolName(p))
+		}
+		fmt.Fprintf(&b, "meta l4proto { %s } ", strings.Join(names, ", "))
+	} else {
+		b.WriteString("meta nfproto ipv4 ")
+	}
+	for _, side := range []struct {
+		field string
+		list  []intent.PortRange
+	}{{localPort, a.LocalPorts}, {remotePort, a.RemotePorts}} {
+		if len(side.list) > 0 {
+			list := joinPorts(side.list)
+			if list == "" {
+				return "", false
+			}
+			fmt.Fprintf(&b, "th %s { %s } ", side.field, list)
+		}
+	}
+	return b.String(), true
+}
+
+// mergePrefixes drops what is not IPv4 and what lies inside of another prefix:
+// nft refuses overlapping entries.
+func mergePrefixes(list []netip.Prefix) []netip.Prefix {
+	var v4 []netip.Prefix
+	for _, p := range list {
+		if p.IsValid() && p.Addr().Is4() {
+			v4 = append(v4, p.Masked())
+		}
+	}
+	slices.SortFunc(v4, func(a, b netip.Prefix) int {
+		if a.Bits() != b.Bits() {
+			return a.Bits() - b.Bits()
+		}
+		return a.Addr().Compare(b.Addr())
+	})
+	var merged []netip.Prefix
+	for _, p := range v4 {
+		if !slices.ContainsFunc(merged, func(m netip.Prefix) bool { return m.Contains(p.Addr()) }) {
+			merged = append(merged, p)
+		}
+	}
+	return merged
+}
+
+func joinPrefixes(list []netip.Prefix) string {
+	names := make([]string, len(list))
+	for i, p := range list {
+		names[i] = p.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+// joinPorts merges the ranges, because nft refuses overlapping entries.
+func joinPorts(list []intent.PortRange) string {
+	sorted := slices.Clone(list)
+	slices.SortFunc(sorted, func(a, b intent.PortRange) int { return int(a.First) - int(b.First) })
+	var merged []intent.PortRange
+	for _, r := range sorted {
+		if r.Last < r.First {
+			continue
+		}
+		if n := len(merged); n > 0 && int(r.First) <= int(merged[n-1].Last)+1 {
+			merged[n-1].Last = max(merged[n-1].Last, r.Last)
+			continue
+		}
+		merged = append(merged, r)
+	}
+	var names []string
+	for _, r := range merged {
+		if r.First == r.Last {
+			names = append(names, fmt.Sprint(r.First))
+		} else {
+			names = append(names, fmt.Sprintf("%d-%d", r.First, r.Last))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// hashName names a chain after its rules.
+func hashName(kind string, rules []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(rules, "\n")))
+	return kind + "-" + hex.EncodeToString(sum[:6])
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package compile
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+)
+
+// Names of the sets and maps. Those of the front ends come in two pairs:
+// reachable from everywhere, or not from the host itself and its endpoints.
+const (
+	setEndpoints    = "endpoints"       // who may send: link . MAC . address
+	setLocal        = "local-addresses" // addresses of this host's endpoints
+	setHairpin      = "hairpin"         // address . same address
+	mapFrontends    = "frontends"
+	mapNodePorts    = "nodeports"
+	mapFrontendsOut = "frontends-outside"
+	mapNodePortsOut = "nodeports-outside"
+	mapBackends     = "backends"
+	mapNodeBackends = "nodeport-backends"
+	mapOutbound     = "outbound"
+	mapACLIn        = "acl-in"
+	mapACLOut       = "acl-out"
+	ours            = `"` + LinkPrefix + `*"`
+	frontKey        = "ip daddr . meta l4proto . th dport"
+	nodePortKey     = "meta l4proto . th dport"
+	toNode          = "fib daddr type local ip daddr != 127.0.0.0/8 "
+	metadataService = "169.254.169.254" // the address under which clouds give out credentials (AWS, Azure, GCP)
+	markNode        = uint32(1)         // mark of connections that shall get the uplink's address as source
+)
+
+// sets lists all sets and maps. They exist always, so that a change of the
+// intent never needs to change them.
+func sets() []Set {
+	// The key's last part is a number below the count of backends. nft 1.0.6
+	// has no type name for a plain number in a concatenation, but takes it from
+	// an expression; the modulus written here has no meaning.
+	slot := func(key string) (string, string) { return key + " . numgen random mod 2", "ip daddr . th dport" }
+	vipType, vipValue := slot(frontKey)
+	nodeType, nodeValue := slot(nodePortKey)
+	return []Set{
+		{Name: setEndpoints, Type: "ifname . ether_addr . ipv4_addr"},
+		{Name: setLocal, Type: "ipv4_addr"},
+		{Name: setHairpin, Type: "ipv4_addr . ipv4_addr"},
+		{Name: mapFrontends, Type: "ipv4_addr . inet_proto . inet_service", Value: "verdict"},
+		{Name: mapFrontendsOut, Type: "ipv4_addr . inet_proto . inet_service", Value: "verdict"},
+		{Name: mapNodePorts, Type: "inet_proto . inet_service", Value: "verdict"},
+		{Name: mapNodePortsOut, Type: "inet_proto . inet_service", Value: "verdict"},
+		{Name: mapBackends, Type: vipType, TypeOf: true, Value: vipValue},
+		{Name: mapNodeBackends, Type: nodeType, TypeOf: true, Value: nodeValue},
+		{Name: mapOutbound, Type: "ipv4_addr", Value: "verdict"},
+		{Name: mapACLIn, Type: "ipv4_addr", Value: "verdict"},
+		{Name: mapACLOut, Type: "ipv4_addr", Value: "verdict"},
+	}
+}
+
+// baseChains are the chains that do not depend on single objects.
+func (c *compiler) baseChains() []Chain {
+	return []Chain{
+		{Name: "raw-prerouting", Type: "filter", Hook: "prerouting", Priority: "-300", Rules: []string{
+			"iifname " + ours + " goto from-endpoint",
+			// Nobody else may use the endpoints' addresses either.
+			"ip saddr @" + setLocal + " counter drop",
+		}},
+		{Name: "from-endpoint", Rules: []string{
+			"ip daddr 127.0.0.0/8 counter drop",
+			"iifname . ether saddr . ip saddr @" + setEndpoints + " accept",
+			"counter drop",
+		}},
+		{Name: "nat-prerouting", Type: "nat", Hook: "prerouting", Priority: "-100", Rules: []string{
+			"jump services",
+			"iifname != " + ours + " jump services-outside",
+		}},
+		{Name: "nat-output", Type: "nat", Hook: "output", Priority: "-100", Rules: []string{
+			"jump services",
+		}},
+		{Name: "services", Rules: []string{
+			frontKey + " vmap @" + mapFrontends,
+			toNode + nodePortKey + " vmap @" + mapNodePorts,
+		}},
+		{Name: "services-outside", Rules: []string{
+			frontKey + " vmap @" + mapFrontendsOut,
+			toNode + nodePortKey + " vmap @" + mapNodePortsOut,
+		}},
+		{Name: "nat-postrouting", Type: "nat", Hook: "postrouting", Priority: "100", Rules: c.sourceRules()},
+		{Name: "filter-forward", Type: "filter", Hook: "forward", Priority: "0", Rules: []string{
+			"ct state established,related accept",
+			// A packet that conntrack cannot place would leave with an address
+			// that NAT should have rewritten.
+			"ct state invalid counter drop",
+			"iifname != " + ours + " oifname != " + ours + " goto transit",
+			"iifname " + ours + " ip daddr " + metadataService + " counter reject",
+			"ip saddr vmap @" + mapACLOut,
+			"ip daddr vmap @" + mapACLIn,
+		}},
+		// A node is no router: it forwards strangers' packets only to a backend.
+		{Name: "transit", Rules: []string{
+			"ct status dnat accept",
+			"counter drop",
+		}},
+		{Name: "filter-input", Type: "filter", Hook: "input", Priority: "0", Rules: []string{
+			"ct state established,related accept",
+			"ip saddr vmap @" + mapACLOut,
+		}},
+		{Name: "filter-output", Type: "filter", Hook: "output", Priority: "0", Rules: []string{
+			"ct state established,related accept",
+			"ip daddr vmap @" + mapACLIn,
+		}},
+	}
+}
+
+// sourceRules are the rules that rewrite source addresses.
+func (c *compiler) sourceRules() []string {
+	node := sourceTo(c.nodeAddress())
+	rules := []string{
+		// A backend that reached itself must see another client than itself.
+		"ip saddr . ip daddr @" + setHairpin + " " + node,
+		markRule(markNode, node),
+	}
+	for _, a := range c.sources {
+		rules = append(rules, markRule(markOf(a), sourceTo(a)))
+	}
+	return append(rules, "ip saddr vmap @"+mapOutbound)
+}
+
+// markRule rewrites the source of a connection that came to a service from
+// elsewhere and goes on to elsewhere, so that the replies come back here.
+func markRule(mark uint32, target string) string {
+	return fmt.Sprintf("meta mark 0x%08x ip saddr != @%s ip daddr != @%s %s", mark, setLocal, setLocal, target)
+}
+
+// sourceTo is the statement that gives a connection the source a.
+func sourceTo(a netip.Addr) string {
+	if !a.IsValid() {
+		return "masquerade"
+	}
+	return "snat ip to " + a.String()
+}
+
+// markOf is the packet mark that stands for a source address: the address
+// itself. A mark lives only between prerouting and postrouting of the first
+// packet, and never leaves the namespace.
+func markOf(a netip.Addr) uint32 {
+	b := a.As4()
+	return binary.BigEndian.Uint32(b[:])
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package compile
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+)
+
+// TableName is the default name of the nftables table.
+const TableName = "mullion"
+
+// ConflictError says that two objects of the intent claim the same thing.
+type ConflictError struct {
+	Object, Other string // "load balancer 5f0c…"
+	What          string // "10.96.0.1:80/tcp", "address 10.244.1.5"
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%s: %s is in use by %s", e.Object, e.What, e.Other)
+}
+
+// Compile makes the plan for an intent. previous may be nil; it only saves
+// work. The intent must not be changed afterwards while the plan is in use.
+func Compile(want intent.Host, previous *Plan) (*Plan, error) {
+	if previous == nil || previous.uplink != want.Uplink {
+		previous = &Plan{}
+	}
+	c := compiler{
+		want:     want,
+		previous: previous,
+		plan:     &Plan{uplink: want.Uplink, Table: Table{Name: TableName, fragments: make(map[string]*fragment, len(want.LoadBalancers)+len(want.Endpoints))}},
+		networks: map[string]*intent.Network{},
+		fronts:   make(map[front]string, len(want.LoadBalancers)),
+		claimed:  map[string]string{},
+	}
+	for i := range want.Networks {
+		n := &want.Networks[i]
+		if err := c.claim("network "+n.ID, "network id "+n.ID); err != nil {
+			return nil, err
+		}
+		c.networks[n.ID] = n
+	}
+	if err := c.endpoints(); err != nil {
+		return nil, fmt.Errorf("compile endpoints: %w", err)
+	}
+	c.gateways()
+	if err := c.loadBalancers(); err != nil {
+		return nil, fmt.Errorf("compile load balancers: %w", err)
+	}
+	c.sysctls()
+	c.plan.Table.Sets = sets()
+	c.plan.Table.Chains = c.baseChains()
+	c.plan.Table.collect()
+	return c.plan, nil
+}
+
+type compiler struct {
+	want     intent.Host
+	previous *Plan
+	plan     *Plan
+	networks map[string]*intent.Network
+	fronts   map[front]string  // front end → its object
+	claimed  map[string]string // ids, link names, addresses → their object
+	sources  []netip.Addr      // distinct SourceVIPs
+	held     []netip.Addr      // addresses of attached endpoints
+}
+
+// front is what a client connects to. An invalid address means all of the
+// host's own.
+type front struct {
+	address  netip.Addr
+	protocol uint8
+	port     uint16
+}
+
+func (f front) String() string {
+	host := "*"
+	if f.address.IsValid() {
+		host = f.address.String()
+	}
+	return fmt.Sprintf("%s:%d/%s", host, f.port, protocolName(f.protocol))
+}
+
+// claim records that object uses what, or says who already does.
+func (c *compiler) claim(object, what string) error {
+	if other, taken := c.claimed[what]; taken {
+		return &ConflictError{Object: object, Other: other, What: what}
+	}
+	c.claimed[what] = object
+	return nil
+}
+
+func (c *compiler) claimFront(object string, f front) error {
+	if other, taken := c.fronts[f]; taken {
+		return &ConflictError{Object: object, Other: other, What: f.String()}
+	}
+	c.fronts[f] = object
+	return nil
+}
+
+// nodeAddress is the uplink's IPv4 address, or the invalid address.
+func (c *compiler) nodeAddress() netip.Addr {
+	if a := c.want.Uplink.Address.Addr(); a.Is4() {
+		return a
+	}
+	return netip.Addr{}
+}
+
+// sysctls are the settings of the namespace as a whole
+// (Documentation/networking/ip-sysctl.rst of Linux).
+func (c *compiler) sysctls() {
+	set := func(path, value string) {
+		c.plan.Sysctls = append(c.plan.Sysctls, Sysctl{path, value})
+	}
+	set("net/ipv4/ip_forward", "1")
+	// Loose: a reply may leave by another link than the request came from.
+	// Spoofing by endpoints is stopped by the table, not by routes.
+	set("net/ipv4/conf/all/rp_filter", "2")
+	// A forwarded NodePort connection leaves by the link it came from; without
+	// this the kernel tells the client to go to the backend directly.
+	set("net/ipv4/conf/all/send_redirects", "0")
+	set("net/ipv4/conf/default/send_redirects", "0")
+	if c.want.Uplink.Name != "" {
+		set("net/ipv4/conf/"+c.want.Uplink.Name+"/send_redirects", "0")
+	}
+}
+
+// protocolName is nft's word for a protocol number.
+func protocolName(p uint8) string {
+	switch p {
+	case intent.TCP:
+		return "tcp"
+	case intent.UDP:
+		return "udp"
+	case intent.SCTP:
+		return "sctp"
+	}
+	return fmt.Sprint(p)
+}
+
+func hasPorts(p uint8) bool { return p == intent.TCP || p == intent.UDP || p == intent.SCTP }
+
+func addSorted(list []netip.Addr, a netip.Addr) []netip.Addr {
+	i, found := slices.BinarySearchFunc(list, a, netip.Addr.Compare)
+	if found {
+		return list
+	}
+	return slices.Insert(list, i, a)
+}

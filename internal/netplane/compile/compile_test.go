@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package compile
+
+import (
+	"net/netip"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
+func addr(s string) netip.Addr     { return netip.MustParseAddr(s) }
+
+func prefixes(list ...string) []netip.Prefix {
+	var p []netip.Prefix
+	for _, s := range list {
+		p = append(p, prefix(s))
+	}
+	return p
+}
+
+func backends(list ...string) []intent.Backend {
+	var b []intent.Backend
+	for _, s := range list {
+		b = append(b, intent.Backend{Address: addr(s)})
+	}
+	return b
+}
+
+// node is a host with one L2Bridge network and two pods, as the agent and
+// win-bridge make them.
+func node() intent.Host {
+	outbound := []intent.OutboundNAT{{Exceptions: prefixes("10.244.0.0/16", "10.96.0.0/16", "10.89.0.0/24")}}
+	return intent.Host{
+		Uplink:   intent.Uplink{Name: "eth0", Address: prefix("10.89.0.11/24"), MAC: "02:00:0a:59:00:0b"},
+		Networks: []intent.Network{{ID: "net-1", Name: "cbr0", Type: intent.L2Bridge, Subnets: []intent.Subnet{{Prefix: prefix("10.244.1.0/24"), Gateway: addr("10.244.1.1")}}}},
+		Endpoints: []intent.Endpoint{
+			{ID: "ep-a", NetworkID: "net-1", NamespaceID: "ns-a", Addresses: prefixes("10.244.1.5/24"), MAC: "00-15-5D-00-00-0A", Gateway: addr("10.244.1.2"), OutboundNAT: outbound},
+			{ID: "ep-b", NetworkID: "net-1", NamespaceID: "ns-b", Addresses: prefixes("10.244.1.6/24"), MAC: "00-15-5D-00-00-0B", Gateway: addr("10.244.1.2"), OutboundNAT: outbound},
+			{ID: "ep-r", NetworkID: "net-1", Remote: true, Addresses: prefixes("10.244.2.7/24"), MAC: "02-11-0a-f4-02-07"},
+		},
+	}
+}
+
+func clusterIP(id, vip string, protocol uint8, port, target uint16, to ...string) intent.LoadBalancer {
+	return intent.LoadBalancer{ID: id, VIPs: []netip.Addr{addr(vip)}, Protocol: protocol, ExternalPort: port, InternalPort: target, Backends: backends(to...)}
+}
+
+func nodePort(id string, protocol uint8, port, target uint16, to ...string) intent.LoadBalancer {
+	return intent.LoadBalancer{ID: id, Protocol: protocol, ExternalPort: port, InternalPort: target, Backends: backends(to...), LocalRoutedVIP: true, VIPExternalIP: true}
+}
+
+// cases are the intents of the goldens.
+var cases = []struct {
+	name string
+	host func() intent.Host
+}{
+	{"empty", func() intent.Host { return intent.Host{} }},
+	{"pods", node},
+	{"services", func() intent.Host {
+		h := node()
+		h.LoadBalancers = []intent.LoadBalancer{
+			clusterIP("lb-dns", "10.96.0.10", intent.UDP, 53, 53, "10.89.0.1"),
+			clusterIP("lb-web", "10.96.3.4", intent.TCP, 80, 8080, "10.244.1.5", "10.244.1.6", "10.244.2.7"),
+			nodePort("lb-web-node", intent.TCP, 30080, 8080, "10.244.1.5", "10.244.1.6", "10.244.2.7"),
+		}
+		return h
+	}},
+	{"service-settings", func() intent.Host {
+		h := node()
+		affinity := clusterIP("lb-affinity", "10.96.0.20", intent.TCP, 80, 80, "10.244.1.5", "10.244.2.7")
+		affinity.Distribution = intent.SourceIP
+		dsr := nodePort("lb-local", intent.TCP, 30081, 80, "10.244.1.5")
+		dsr.DSR = true
+		sourceVIP := clusterIP("lb-source-vip", "10.96.0.21", intent.TCP, 80, 80, "10.244.2.7")
+		sourceVIP.SourceVIP = addr("10.244.1.9")
+		outside := nodePort("lb-outside", intent.UDP, 30082, 53, "10.244.1.6")
+		outside.LocalRoutedVIP = false
+		h.LoadBalancers = []intent.LoadBalancer{affinity, dsr, sourceVIP, outside}
+		return h
+	}},
+	{"endpoint-policies", func() intent.Host {
+		h := node()
+		e := &h.Endpoints[0]
+		e.PortMappings = []intent.PortMapping{{Protocol: intent.TCP, ExternalPort: 8088, InternalPort: 80}}
+		e.ACLs = []intent.ACL{
+			{Direction: intent.In, Action: intent.Block, Priority: 65500},
+			{Direction: intent.In, Action: intent.Allow, Protocols: []uint8{6, 17}, RemoteAddresses: prefixes("10.244.0.0/16", "10.244.1.0/24", "10.89.0.0/24"),
+				LocalPorts: []intent.PortRange{{First: 80, Last: 80}, {First: 8080, Last: 8090}, {First: 8085, Last: 8095}}, Priority: 100},
+			{Direction: intent.Out, Action: intent.Block, Protocols: []uint8{6}, RemotePorts: []intent.PortRange{{First: 25, Last: 25}}, Priority: 200},
+		}
+		h.Endpoints[1].OutboundNAT = []intent.OutboundNAT{
+			{VirtualIP: addr("10.89.0.200"), Destinations: prefixes("192.0.2.0/24")},
+			{Exceptions: prefixes("10.0.0.0/8", "10.244.0.0/16")},
+		}
+		return h
+	}},
+	{"host-endpoint", func() intent.Host {
+		h := node()
+		h.Endpoints = append(h.Endpoints, intent.Endpoint{ID: "ep-host", Name: "cbr0_ep", NetworkID: "net-1", HostAttached: true,
+			Addresses: prefixes("10.244.1.2/24"), MAC: "00-15-5D-00-00-02", Gateway: addr("10.244.1.1")})
+		return h
+	}},
+}
+
+func TestGoldens(t *testing.T) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := Compile(c.host(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			testenv.Golden(t, c.name+".txt", []byte(p.String()))
+		})
+	}
+}
+
+// TestNftAccepts asks the real program about every golden.
+func TestNftAccepts(t *testing.T) {
+	testenv.Need(t, testenv.Root, testenv.Nft)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := Compile(c.host(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			nftCheck(t, Script(p.Table.Name, p.Table.Replace()))
+		})
+	}
+}
+
+func nftCheck(t testing.TB, script string) {
+	t.Helper()
+	cmd := exec.Command("nft", "--check", "-f", "-")
+	cmd.Stdin = strings.NewReader(script)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("nft --check: %v\n%s\n%s", err, out, script)
+	}
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package compile
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+)
+
+// defaultMTU is Ethernet's, used when neither the endpoint nor its network nor
+// the uplink says another.
+const defaultMTU = 1500
+
+// maxLinkName is IFNAMSIZ of linux/if.h less the terminating NUL.
+const maxLinkName = 15
+
+// endpointSource is what an endpoint's fragment is made from.
+type endpointSource struct {
+	endpoint intent.Endpoint
+	network  intent.NetworkType
+}
+
+// LinkName is the name of the host's end of an endpoint's veth pair: the
+// prefix and twelve digits of a hash of the ID, so that a new process finds
+// the links of an old one.
+func LinkName(endpointID string) string { return linkName(endpointID) }
+
+func linkName(id string) string {
+	sum := sha256.Sum256([]byte(strings.ToLower(id)))
+	return (LinkPrefix + hex.EncodeToString(sum[:]))[:maxLinkName]
+}
+
+func (c *compiler) endpoints() error {
+	inNamespace := map[string]int{}
+	for i := range c.want.Endpoints {
+		e := &c.want.Endpoints[i]
+		object := "endpoint " + e.ID
+		if err := c.claim(object, "endpoint id "+e.ID); err != nil {
+			return err
+		}
+		switch {
+		case e.HostAttached && !e.Remote:
+			if err := c.hostEndpoint(e, object); err != nil {
+				return err
+			}
+		case e.Attached():
+			index := inNamespace[e.NamespaceID]
+			inNamespace[e.NamespaceID]++
+			if err := c.attachedEndpoint(e, object, index); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hostEndpoint puts the endpoint's addresses on a device of the host.
+func (c *compiler) hostEndpoint(e *intent.Endpoint, object string) error {
+	mac, err := canonicalMAC(e.MAC)
+	if err != nil {
+		return fmt.Errorf("%s: %w", object, err)
+	}
+	l := Link{Name: linkName(e.ID), Kind: Bridge, MTU: c.mtu(e), MAC: mac, Alias: object}
+	for _, a := range addresses4(e) {
+		if err := c.claim(object, "address "+a.Addr().String()); err != nil {
+			return err
+		}
+		c.held = append(c.held, a.Addr())
+		if a.Addr() != c.nodeAddress() { // a service's backend may be the node itself
+			l.Addresses = append(l.Addresses, a)
+		}
+	}
+	c.plan.Links = append(c.plan.Links, l)
+	return c.claim(object, "link "+l.Name)
+}
+
+// attachedEndpoint makes the veth pair of an endpoint in a namespace, its
+// route, and its part of the table.
+func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int) error {
+	mac, err := canonicalMAC(e.MAC)
+	if err != nil {
+		return fmt.Errorf("%s: %w", object, err)
+	}
+	name := linkName(e.ID)
+	if err := c.claim(object, "link "+name); err != nil {
+		return err
+	}
+	l := Link{
+		Name: name, Kind: Veth, MTU: c.mtu(e), Alias: object,
+		Sysctls: []Sysctl{
+			// Answer ARP for every address that is routed elsewhere, at once: the
+			// default delay of up to 0.8 s is meant for networks with several
+			// proxies (arp(7), proxy_delay).
+			{"net/ipv4/conf/" + name + "/proxy_arp", "1"},
+			{"net/ipv4/neigh/" + name + "/proxy_delay", "0"},
+			{"net/ipv4/conf/" + name + "/send_redirects", "0"},
+			{"net/ipv6/conf/" + name + "/disable_ipv6", "1"},
+		},
+		Peer: &Peer{NamespaceID: e.NamespaceID, Name: "eth" + strconv.Itoa(index), MAC: mac},
+	}
+	for _, a := range addresses4(e) {
+		if err := c.claim(object, "address "+a.Addr().String()); err != nil {
+			return err
+		}
+		c.held = append(c.held, a.Addr())
+		l.Peer.Addresses = append(l.Peer.Addresses, a)
+		l.Neighbours = append(l.Neighbours, Neighbour{a.Addr(), mac})
+		c.plan.Routes = append(c.plan.Routes, Route{
+			Destination: netip.PrefixFrom(a.Addr(), a.Addr().BitLen()), Link: name, Source: c.nodeAddress(),
+		})
+	}
+	l.Peer.Routes = peerRoutes(e, l.Peer.Name)
+	c.plan.Links = append(c.plan.Links, l)
+
+	for _, m := range e.PortMappings {
+		if err := checkPortMapping(m); err != nil {
+			return fmt.Errorf("%s: %w", object, err)
+		}
+		var vips []netip.Addr
+		if m.VIP.IsValid() {
+			vips = []netip.Addr{m.VIP}
+		}
+		if err := c.claimFronts(object, vips, false, m.Protocol, m.ExternalPort); err != nil {
+			return err
+		}
+	}
+	c.endpointFragment(e, name, mac)
+	return nil
+}
+
+func checkPortMapping(m intent.PortMapping) error {
+	if !hasPorts(m.Protocol) || m.ExternalPort == 0 || m.InternalPort == 0 {
+		return fmt.Errorf("port mapping %d to %d, protocol %d: not a usable mapping", m.ExternalPort, m.InternalPort, m.Protocol)
+	}
+	return nil
+}
+
+// endpointFragment makes the elements of an attached endpoint.
+func (c *compiler) endpointFragment(e *intent.Endpoint, link, mac string) {
+	name := "ep/" + e.ID
+	source := endpointSource{endpoint: *e}
+	if n := c.networks[e.NetworkID]; n != nil {
+		source.network = n.Type
+	}
+	if f := c.previous.Table.fragments[name]; f != nil && reflect.DeepEqual(f.source, source) {
+		c.plan.Table.fragments[name] = f
+		return
+	}
+	f := &fragment{source: source}
+	c.plan.Table.fragments[name] = f
+	outbound := c.outboundChain(e, source.network)
+	in, out := aclChain(e, intent.In), aclChain(e, intent.Out)
+	for _, ch := range []*Chain{outbound, in, out} {
+		if ch != nil {
+			f.chains = append(f.chains, *ch)
+		}
+	}
+	for _, prefix := range addresses4(e) {
+		a := prefix.Addr().String()
+		f.elements = append(f.elements,
+			Element{setEndpoints, `"` + link + `" . ` + mac + " . " + a, ""},
+			Element{setLocal, a, ""},
+			Element{setHairpin, a + " . " + a, ""})
+		if outbound != nil {
+			f.elements = append(f.elements, Element{mapOutbound, a, "goto " + outbound.Name})
+		}
+		if in != nil {
+			f.elements = append(f.elements, Element{mapACLIn, a, "jump " + in.Name})
+		}
+		if out != nil {
+			f.elements = append(f.elements, Element{mapACLOut, a, "jump " + out.Name})
+		}
+	}
+	for _, m := range e.PortMappings {
+		p := portRule{
+			protocol: m.Protocol, external: m.ExternalPort, internal: m.InternalPort, everywhere: m.LocalRouted,
+			draw: draw{distribution: intent.FiveTuple, mark: markNode},
+		}
+		if m.VIP.IsValid() {
+			p.vips = []netip.Addr{m.VIP}
+		}
+		if a := addresses4(e); len(a) > 0 {
+			p.backends = []netip.Addr{a[0].Addr()}
+		}
+		p.emit(f)
+	}
+}
+
+// outboundChain rewrites the source of what leaves the host, or is nil if the
+// endpoint's policies ask for nothing. Endpoints with the same policies share
+// a chain: it is named after its rules.
+//
+// Only TCP and UDP are rewritten, as on Windows, where a pod cannot ping the
+// internet (https://learn.microsoft.com/virtualization/windowscontainers/kubernetes/common-problems, read 2026-11).
+func (c *compiler) outboundChain(e *intent.Endpoint, network intent.NetworkType) *Chain {
+	policies := e.OutboundNAT
+	if len(policies) == 0 && (network == intent.NAT || network == intent.ICS) {
+		policies = []intent.OutboundNAT{{}} // such a network rewrites everything
+	}
+	if len(policies) == 0 {
+		return nil
+	}
+	rules := []string{"oifname " + ours + " return"}
+	for _, p := range policies {
+		var match string
+		if len(p.Destinations) > 0 {
+			to := mergePrefixes(p.Destinations)
+			if len(to) == 0 {
+				continue // all of them IPv6
+			}
+			match += "ip daddr { " + joinPrefixes(to) + " } "
+		}
+		if except := mergePrefixes(p.Exceptions); len(except) > 0 {
+			match += "ip daddr != { " + joinPrefixes(except) + " } "
+		}
+		to := c.nodeAddress()
+		if p.VirtualIP.Is4() {
+			to = p.VirtualIP
+		}
+		rules = append(rules, match+"meta l4proto { tcp, udp } "+sourceTo(to))
+	}
+	return &Chain{Name: hashName("outbound", rules), Rules: rules}
+}
+
+// gateways makes one device per network that holds the gateway addresses: the
+// one of the subnet, and the first two of the range, because win-bridge always
+// uses the second as the endpoints' gateway (containernetworking/plugins v1.9.1,
+// plugins/main/windows/win-bridge, and hns.GetDefaultDestinationPrefix). An
+// address that an endpoint has is left to the endpoint.
+func (c *compiler) gateways() {
+	seen := map[netip.Prefix]bool{}
+	for i := range c.want.Networks {
+		n := &c.want.Networks[i]
+		l := Link{Name: linkName(n.ID), Kind: Bridge, MTU: cmp.Or(n.MTU, defaultMTU), Alias: "network " + n.ID}
+		var candidates []netip.Addr
+		for _, s := range n.Subnets {
+			if !s.Prefix.IsValid() || !s.Prefix.Addr().Is4() {
+				continue
+			}
+			p := s.Prefix.Masked()
+			if p.Bits() < 31 {
+				first := p.Addr().Next()
+				candidates = append(candidates, first, first.Next())
+			}
+			if s.Gateway.Is4() && p.Contains(s.Gateway) {
+				candidates = append(candidates, s.Gateway)
+			}
+			// Without this, a packet to an address that no endpoint has would be
+			// sent to the router, which sends it back.
+			if !seen[p] && p.Bits() > 0 {
+				seen[p] = true
+				c.plan.Routes = append(c.plan.Routes, Route{Destination: p})
+			}
+		}
+		for _, a := range candidates {
+			if !slices.Contains(c.held, a) && a != c.nodeAddress() {
+				c.held = append(c.held, a)
+				l.Addresses = append(l.Addresses, netip.PrefixFrom(a, a.BitLen()))
+			}
+		}
+		if len(l.Addresses) > 0 {
+			c.plan.Links = append(c.plan.Links, l)
+		}
+	}
+}
+
+// peerRoutes are the routes inside of the endpoint's namespace.
+func peerRoutes(e *intent.Endpoint, link string) []Route {
+	onLink := func(hop netip.Addr) bool {
+		return !slices.ContainsFunc(e.Addresses, func(p netip.Prefix) bool { return p.Contains(hop) })
+	}
+	var routes []Route
+	if e.Gateway.Is4() && !e.Gateway.IsUnspecified() {
+		routes = append(routes, Route{
+			Destination: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Link: link, NextHop: e.Gateway, OnLink: onLink(e.Gateway),
+		})
+	}
+	for _, r := range e.Routes {
+		if !r.Destination.IsValid() || !r.Destination.Addr().Is4() || (len(routes) > 0 && r.Destination.Bits() == 0) {
+			continue
+		}
+		route := Route{Destination: r.Destination.Masked(), Link: link}
+		if r.NextHop.Is4() && !r.NextHop.IsUnspecified() {
+			route.NextHop, route.OnLink = r.NextHop, onLink(r.NextHop)
+		}
+		if !slices.ContainsFunc(routes, func(o Route) bool { return o.Destination == route.Destination }) {
+			routes = append(routes, route)
+		}
+	}
+	return routes
+}
+
+func (c *compiler) mtu(e *intent.Endpoint) int {
+	network := 0
+	if n := c.networks[e.NetworkID]; n != nil {
+		network = n.MTU
+	}
+	return cmp.Or(e.MTU, network, defaultMTU)
+}
+
+func addresses4(e *intent.Endpoint) []netip.Prefix {
+	var list []netip.Prefix
+	for _, a := range e.Addresses {
+		if a.IsValid() && a.Addr().Is4() && !slices.Contains(list, a) {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// canonicalMAC is the form that nft and netlink print.
+func canonicalMAC(s string) (string, error) {
+	m, err := net.ParseMAC(s)
+	if err != nil {
+		return "", fmt.Errorf("parse MAC address: %w", err)
+	}
+	if len(m) != 6 || m[0]&1 != 0 {
+		return "", fmt.Errorf("MAC address %s: not the address of one Ethernet device", s)
+	}
+	return m.String(), nil
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package compile
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Verb is what an operation does with its object.
+type Verb string
+
+// The verbs; the texts are nft's.
+const (
+	Add    Verb = "add"
+	Flush  Verb = "flush"
+	Delete Verb = "delete"
+)
+
+// Op is one step of a transaction. Exactly one of the pointers is set, or none
+// of them for the table itself.
+type Op struct {
+	Verb    Verb
+	Chain   *Chain   // without its rules
+	Rule    *Rule    // Add only
+	Set     *Set     // without its elements
+	Element *Element // Add and Delete
+}
+
+// Rule is one rule of a chain.
+type Rule struct{ Chain, Text string }
+
+// Replace lists the operations that put the table in place of whatever was
+// there under its name.
+func (t *Table) Replace() []Op {
+	ops := []Op{{Verb: Add}, {Verb: Delete}, {Verb: Add}}
+	return append(ops, diffTables(&Table{}, t)...)
+}
+
+// diffTables lists the operations that turn old into t, none if they are
+// equal. The order satisfies every reference at every step: objects before
+// what refers to them, references before what they refer to when deleting.
+func diffTables(old, t *Table) []Op {
+	var ops, rules, last []Op
+	oldChains := map[string]*Chain{}
+	for i := range old.Chains {
+		oldChains[old.Chains[i].Name] = &old.Chains[i]
+	}
+	for i := range t.Chains {
+		c := &t.Chains[i]
+		before, known := oldChains[c.Name]
+		delete(oldChains, c.Name)
+		switch {
+		case !known:
+			ops = append(ops, Op{Verb: Add, Chain: c})
+		case slices.Equal(before.Rules, c.Rules):
+			continue
+		default:
+			rules = append(rules, Op{Verb: Flush, Chain: c})
+		}
+		for _, r := range c.Rules {
+			rules = append(rules, Op{Verb: Add, Rule: &Rule{c.Name, r}})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(oldChains)) {
+		c := oldChains[name]
+		last = append(last, Op{Verb: Flush, Chain: c}, Op{Verb: Delete, Chain: c})
+	}
+	known := map[string]bool{}
+	for i := range old.Sets {
+		known[old.Sets[i].Name] = true
+	}
+	for i := range t.Sets {
+		if s := &t.Sets[i]; !known[s.Name] {
+			ops = append(ops, Op{Verb: Add, Set: s})
+		}
+	}
+	ops = append(ops, rules...)
+	ops = append(ops, diffElements(old, t)...)
+	return append(ops, last...)
+}
+
+// diffElements compares only fragments that are not shared by both tables.
+func diffElements(old, t *Table) []Op {
+	type key struct{ set, key string }
+	var gone, fresh []*Element
+	for name, f := range old.fragments {
+		if t.fragments[name] != f {
+			for i := range f.elements {
+				gone = append(gone, &f.elements[i])
+			}
+		}
+	}
+	before := make(map[key]*Element, len(gone))
+	for _, e := range gone {
+		before[key{e.Set, e.Key}] = e
+	}
+	for name, f := range t.fragments {
+		if old.fragments[name] == f {
+			continue
+		}
+		for i := range f.elements {
+			e := &f.elements[i]
+			k := key{e.Set, e.Key}
+			if b, ok := before[k]; ok && b.Value == e.Value {
+				delete(before, k)
+				continue
+			}
+			fresh = append(fresh, e)
+		}
+	}
+	ops := make([]Op, 0, len(before)+len(fresh))
+	for _, e := range slices.SortedFunc(maps.Values(before), compareElements) {
+		ops = append(ops, Op{Verb: Delete, Element: e})
+	}
+	slices.SortFunc(fresh, compareElements)
+	for _, e := range fresh {
+		ops = append(ops, Op{Verb: Add, Element: e})
+	}
+	return ops
+}
+
+func compareElements(a, b *Element) int {
+	return cmp.Or(strings.Compare(a.Set, b.Set), strings.Compare(a.Key, b.Key))
+}
+
+// Script renders operations of one table as input for `nft -f`, which applies
+// all of it or nothing. Elements of one set that follow each other share a
+// command: nft reads that a third faster than a command each.
+func Script(table string, ops []Op) string {
+	var b strings.Builder
+	name := Family + " " + table
+	for i := 0; i < len(ops); i++ {
+		op := ops[i]
+		b.WriteString(string(op.Verb))
+		switch {
+		case op.Chain != nil:
+			b.WriteString(" chain " + name + " " + op.Chain.Name)
+			if c := op.Chain; op.Verb == Add && c.Hook != "" {
+				b.WriteString(" { type " + c.Type + " hook " + c.Hook + " priority " + c.Priority + " ; }")
+			}
+		case op.Rule != nil:
+			b.WriteString(" rule " + name + " " + op.Rule.Chain + " " + op.Rule.Text)
+		case op.Set != nil:
+			writeSet(&b, name, op.Set)
+		case op.Element != nil:
+			b.WriteString(" element " + name + " " + op.Element.Set + " {")
+			sep := " "
+			for ; i < len(ops); i++ {
+				e := ops[i].Element
+				if e == nil || ops[i].Verb != op.Verb || e.Set != op.Element.Set {
+					break
+				}
+				b.WriteString(sep)
+				b.WriteString(e.Key)
+				if e.Value != "" {
+					b.WriteString(" : ")
+					b.WriteString(e.Value)
+				}
+				sep = ", "
+			}
+			i--
+			b.WriteString(" }")
+		default:
+			b.WriteString(" table " + name)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func writeSet(b *strings.Builder, table string, s *Set) {
+	kind, typ := "set", "type"
+	if s.Value != "" {
+		kind = "map"
+	}
+	if s.TypeOf {
+		typ = "typeof"
+	}
+	b.WriteString(" " + kind + " " + table + " " + s.Name + " { " + typ + " " + s.Type)
+	if s.Value != "" {
+		b.WriteString(" : " + s.Value)
+	}
+	b.WriteString(" ; }")
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package compile
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+)
+
+// Plan is everything that shall be so in the host's network namespace.
+type Plan struct {
+	// Sysctls of the namespace, besides those of its links.
+	Sysctls []Sysctl
+	Links   []Link
+	Routes  []Route
+	Table   Table
+
+	// uplink is what the fragments were made for.
+	uplink intent.Uplink
+}
+
+// Sysctl is one file under /proc/sys with its content.
+type Sysctl struct{ Path, Value string }
+
+// LinkKind says what sort of device a link is.
+type LinkKind string
+
+// The kinds of links.
+const (
+	Veth   LinkKind = "veth"
+	Bridge LinkKind = "bridge" // without ports: a place for addresses that is in every kernel
+)
+
+// LinkPrefix begins the name of every link that the plan makes on the host's
+// side, so that one rule covers all of them and a new process finds those of
+// the old one.
+const LinkPrefix = "hns"
+
+// Link is one device of the host's namespace.
+type Link struct {
+	Name string
+	Kind LinkKind
+	MTU  int
+	MAC  string // empty: the kernel's choice
+	// Alias is shown by `ip link` and says whose link it is.
+	Alias string
+	// Addresses are set without a route to their prefix.
+	Addresses []netip.Prefix
+	Sysctls   []Sysctl
+	Peer      *Peer // of a veth
+	// Neighbours are permanent ARP entries on the link.
+	Neighbours []Neighbour
+}
+
+// Peer is the end of a veth pair inside of an HCN namespace.
+type Peer struct {
+	NamespaceID string
+	Name        string // "eth0"
+	MAC         string
+	Addresses   []netip.Prefix
+	Routes      []Route
+}
+
+// Neighbour is one permanent ARP entry.
+type Neighbour struct {
+	Address netip.Addr
+	MAC     string
+}
+
+// Route is one route of the main table.
+type Route struct {
+	Destination netip.Prefix
+	// Link is the device; empty for an unreachable route.
+	Link    string
+	NextHop netip.Addr // absent: on the link
+	// OnLink: the next hop is on the link although no address's prefix says so.
+	OnLink bool
+	Source netip.Addr // preferred source, may be absent
+}
+
+// Diff lists what must be done to the table to come from old to p.
+func (p *Plan) Diff(old *Plan) []Op { return diffTables(&old.Table, &p.Table) }
+
+// String is the whole plan as text, for goldens and for people.
+func (p *Plan) String() string {
+	var b strings.Builder
+	for _, s := range p.Sysctls {
+		fmt.Fprintf(&b, "sysctl %s = %s\n", s.Path, s.Value)
+	}
+	for _, l := range p.Links {
+		fmt.Fprintf(&b, "link %s %s mtu %d mac %s (%s)\n", l.Name, l.Kind, l.MTU, orNone(l.MAC), l.Alias)
+		for _, a := range l.Addresses {
+			fmt.Fprintf(&b, "  address %s\n", a)
+		}
+		for _, n := range l.Neighbours {
+			fmt.Fprintf(&b, "  neighbour %s is %s\n", n.Address, n.MAC)
+		}
+		for _, s := range l.Sysctls {
+			fmt.Fprintf(&b, "  sysctl %s = %s\n", s.Path, s.Value)
+		}
+		if l.Peer != nil {
+			fmt.Fprintf(&b, "  peer %s in %s mac %s\n", l.Peer.Name, l.Peer.NamespaceID, l.Peer.MAC)
+			for _, a := range l.Peer.Addresses {
+				fmt.Fprintf(&b, "    address %s\n", a)
+			}
+			for _, r := range l.Peer.Routes {
+				fmt.Fprintf(&b, "    %s\n", r)
+			}
+		}
+	}
+	for _, r := range p.Routes {
+		fmt.Fprintln(&b, r)
+	}
+	b.WriteString(Script(p.Table.Name, diffTables(&Table{}, &p.Table)))
+	return b.String()
+}
+
+// String is close to what `ip route` prints.
+func (r Route) String() string {
+	s := "route " + r.Destination.String()
+	if r.Link == "" {
+		return s + " unreachable"
+	}
+	if r.NextHop.IsValid() {
+		s += " via " + r.NextHop.String()
+	}
+	s += " dev " + r.Link
+	if r.Source.IsValid() {
+		s += " src " + r.Source.String()
+	}
+	if r.OnLink {
+		s += " onlink"
+	}
+	return s
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package compile
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+)
+
+// hashSeed makes the choice for a client the same on every node and after
+// every restart ("mull" in ASCII; any constant does).
+const hashSeed = "0x6d756c6c"
+
+func (c *compiler) loadBalancers() error {
+	for i := range c.want.LoadBalancers {
+		lb := &c.want.LoadBalancers[i]
+		name := "lb/" + lb.ID
+		if _, twice := c.plan.Table.fragments[name]; twice {
+			return &ConflictError{Object: "load balancer " + lb.ID, Other: "another load balancer", What: "id " + lb.ID}
+		}
+		if err := c.claimFronts("load balancer "+lb.ID, lb.VIPs, lb.IPv6, lb.Protocol, lb.ExternalPort); err != nil {
+			return err
+		}
+		if lb.SourceVIP.Is4() && !lb.DSR {
+			c.sources = addSorted(c.sources, lb.SourceVIP)
+		}
+		if f := c.previous.Table.fragments[name]; f != nil && equalLoadBalancers(f.source.(*intent.LoadBalancer), lb) {
+			c.plan.Table.fragments[name] = f
+			continue
+		}
+		if err := checkLoadBalancer(lb); err != nil {
+			return fmt.Errorf("load balancer %s: %w", lb.ID, err)
+		}
+		c.plan.Table.fragments[name] = loadBalancerFragment(lb)
+	}
+	return nil
+}
+
+func (c *compiler) claimFronts(object string, vips []netip.Addr, v6 bool, protocol uint8, port uint16) error {
+	if len(vips) == 0 {
+		f := front{protocol: protocol, port: port}
+		if v6 {
+			f.address = netip.IPv6Unspecified() // tells the two families' node ports apart
+		}
+		return c.claimFront(object, f)
+	}
+	for _, vip := range vips {
+		if err := c.claimFront(object, front{vip, protocol, port}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkLoadBalancer(lb *intent.LoadBalancer) error {
+	switch {
+	case !hasPorts(lb.Protocol):
+		return fmt.Errorf("protocol %d has no ports", lb.Protocol)
+	case lb.ExternalPort == 0 || lb.InternalPort == 0:
+		return fmt.Errorf("port 0")
+	case len(lb.Backends) == 0:
+		return fmt.Errorf("no backends")
+	}
+	for _, b := range lb.Backends {
+		if !b.Address.IsValid() || b.Address.IsLoopback() || b.Address.IsUnspecified() || b.Address.IsMulticast() {
+			return fmt.Errorf("backend %s: not the address of an endpoint", b.Address)
+		}
+	}
+	for _, vip := range lb.VIPs {
+		if !vip.IsValid() || vip.IsLoopback() || vip.IsUnspecified() || vip.IsMulticast() {
+			return fmt.Errorf("front end %s: not a usable address", vip)
+		}
+	}
+	return nil
+}
+
+func equalLoadBalancers(a, b *intent.LoadBalancer) bool {
+	return a.ID == b.ID && a.SourceVIP == b.SourceVIP && a.Protocol == b.Protocol &&
+		a.ExternalPort == b.ExternalPort && a.InternalPort == b.InternalPort &&
+		a.Distribution == b.Distribution && a.DSR == b.DSR && a.IPv6 == b.IPv6 &&
+		a.ILB == b.ILB && a.LocalRoutedVIP == b.LocalRoutedVIP && a.UseMux == b.UseMux &&
+		a.PreserveDIP == b.PreserveDIP && a.VIPExternalIP == b.VIPExternalIP &&
+		slices.Equal(a.VIPs, b.VIPs) && slices.Equal(a.Backends, b.Backends)
+}
+
+// loadBalancerFragment makes the elements of one load balancer.
+// Fidelity: subset - IPv6 front ends and backends are not programmed.
+// Fidelity: subset - PreserveDIP delivers to the backend's own address, with
+// the client's address kept (docs/internals/netplane.md).
+func loadBalancerFragment(lb *intent.LoadBalancer) *fragment {
+	source := *lb
+	source.VIPs, source.Backends = slices.Clone(lb.VIPs), slices.Clone(lb.Backends)
+	p := portRule{
+		vips: lb.VIPs, protocol: lb.Protocol, external: lb.ExternalPort, internal: lb.InternalPort,
+		// A front-end address of its own answers everybody: kubelet and other
+		// programs of the host use services, although Windows does not promise it.
+		everywhere: lb.LocalRoutedVIP || len(lb.VIPs) > 0,
+		draw:       draw{distribution: lb.Distribution},
+	}
+	for _, b := range lb.Backends {
+		if b.Address.Is4() {
+			p.backends = append(p.backends, b.Address)
+		}
+	}
+	switch {
+	case lb.DSR || lb.PreserveDIP:
+		p.draw.mark = 0
+	case lb.SourceVIP.Is4():
+		p.draw.mark = markOf(lb.SourceVIP)
+	default:
+		p.draw.mark = markNode
+	}
+	f := &fragment{source: &source}
+	if !lb.IPv6 {
+		p.emit(f)
+	}
+	return f
+}
+
+// portRule is a front end with its backends: a load balancer, or the hostPort
+// of an endpoint.
+type portRule struct {
+	vips               []netip.Addr // none: the host's own addresses
+	protocol           uint8
+	external, internal uint16
+	backends           []netip.Addr
+	everywhere         bool // also from the host and its endpoints
+	draw               draw
+}
+
+// draw says how a chain chooses among the backends; there is one chain for
+// each draw and each kind of front end that occurs.
+type draw struct {
+	count        int
+	distribution intent.Distribution
+	mark         uint32 // source to give to connections that pass through, 0 = keep
+}
+
+func (p *portRule) emit(f *fragment) {
+	if len(p.backends) == 0 {
+		return
+	}
+	p.draw.count = len(p.backends)
+	service := protocolName(p.protocol) + " . " + strconv.Itoa(int(p.external))
+	if len(p.vips) == 0 {
+		fronts := mapNodePortsOut
+		if p.everywhere {
+			fronts = mapNodePorts
+		}
+		chain := p.draw.chain("port", nodePortKey, mapNodeBackends)
+		f.chains = append(f.chains, chain)
+		f.elements = append(f.elements, Element{fronts, service, "goto " + chain.Name})
+		p.emitBackends(f, mapNodeBackends, service)
+		return
+	}
+	fronts := mapFrontendsOut
+	if p.everywhere {
+		fronts = mapFrontends
+	}
+	chain := p.draw.chain("vip", frontKey, mapBackends)
+	f.chains = append(f.chains, chain)
+	for _, vip := range p.vips {
+		if !vip.Is4() {
+			continue
+		}
+		key := vip.String() + " . " + service
+		f.elements = append(f.elements, Element{fronts, key, "goto " + chain.Name})
+		p.emitBackends(f, mapBackends, key)
+	}
+}
+
+func (p *portRule) emitBackends(f *fragment, set, key string) {
+	port := " . " + strconv.Itoa(int(p.internal))
+	for i, b := range p.backends {
+		f.elements = append(f.elements, Element{set, key + " . " + strconv.Itoa(i), b.String() + port})
+	}
+}
+
+// chain is the chain that performs the draw.
+func (d draw) chain(kind, key, backends string) Chain {
+	name := kind + "-" + strconv.Itoa(d.count)
+	pick := "numgen random mod " + strconv.Itoa(d.count)
+	switch d.distribution {
+	case intent.SourceIP:
+		name += "-by-client"
+		pick = "jhash ip saddr mod " + strconv.Itoa(d.count) + " seed " + hashSeed
+	case intent.SourceIPProtocol:
+		name += "-by-client-protocol"
+		pick = "jhash ip saddr . meta l4proto mod " + strconv.Itoa(d.count) + " seed " + hashSeed
+	}
+	var rules []string
+	switch d.mark {
+	case 0:
+		name += "-keep"
+	case markNode:
+	default:
+		name += fmt.Sprintf("-from-%08x", d.mark)
+	}
+	if d.mark != 0 {
+		rules = append(rules, fmt.Sprintf("meta mark set 0x%08x", d.mark))
+	}
+	rules = append(rules, "dnat ip to "+key+" . "+pick+" map @"+backends)
+	return Chain{Name: name, Rules: rules}
+}
