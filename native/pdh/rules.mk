@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The mullion Authors.
+
+LIBS_pdh := -liphlpapi -lpsapi
