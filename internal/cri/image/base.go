@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package image
+
+import (
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// BaseKind is a kind of Microsoft's base images.
+type BaseKind string
+
+// The kinds that have stand-ins. windows/server and windows are stood in for by
+// ServerCore: both are supersets of it, and nothing of what they add works here.
+const (
+	ServerCore BaseKind = "servercore"
+	NanoServer BaseKind = "nanoserver"
+)
+
+// Compressed sizes that tell Nano Server (since 1709: 80 to 300 MB; the 2016
+// release has 380 MB) from Server Core (1.3 GB and more). Below the lower bound
+// a layer is no base image of Microsoft's, but one that a test or a tool made.
+const (
+	nanoMinBytes = 20 << 20
+	nanoMaxBytes = 600 << 20
+)
+
+// baseLayers counts the leading layers that are Microsoft's base and says of
+// which kind it is. Two marks are known, and either is enough:
+//
+//   - the media type is non-distributable ("foreign"), as it was until 2023;
+//   - the history says "Apply image …" or "Install update …", which is what
+//     Microsoft's own builds write, and nobody's Dockerfile can.
+func baseLayers(m *v1.Manifest, cfg *v1.ConfigFile, name string) (n int, kind BaseKind) {
+	history := layerHistory(cfg)
+	var size int64
+	for i, l := range m.Layers {
+		if !foreign(l) && !(i < len(history) && microsofts(history[i])) {
+			break
+		}
+		n++
+		size += l.Size
+	}
+	if n == 0 {
+		return 0, ""
+	}
+	text := strings.ToLower(name + " " + strings.Join(history[:min(n, len(history))], " "))
+	switch {
+	case strings.Contains(text, "nanoserver"):
+		return n, NanoServer
+	case strings.Contains(text, "servercore"):
+		return n, ServerCore
+	case size >= nanoMinBytes && size < nanoMaxBytes:
+		return n, NanoServer
+	}
+	return n, ServerCore
+}
+
+// layerHistory is the history without entries that made no layer.
+func layerHistory(cfg *v1.ConfigFile) []string {
+	var out []string
+	for _, h := range cfg.History {
+		if !h.EmptyLayer {
+			out = append(out, h.CreatedBy)
+		}
+	}
+	return out
+}
+
+func microsofts(createdBy string) bool {
+	return strings.HasPrefix(createdBy, "Apply image ") || strings.HasPrefix(createdBy, "Install update ")
+}
+
+// foreign recognises non-distributable layers in Docker's and OCI's spelling.
+func foreign(d v1.Descriptor) bool {
+	mt := string(d.MediaType)
+	return strings.Contains(mt, ".foreign.") || strings.Contains(mt, ".nondistributable.")
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package image
+
+import "fmt"
+
+// Limits bound what one image may cost. Zero values stand for the defaults.
+type Limits struct {
+	// MetadataBytes bounds a manifest, an index or a config. 8 MiB is
+	// containerd's bound for manifests (remotes/docker, MaxManifestSize) plus
+	// room; the largest known configs are some 100 KiB.
+	MetadataBytes int64
+	// Layers bounds the number of layers: 127 as in Docker (layer/layer_store.go,
+	// maxLayerDepth = 125 plus the base); overlayfs itself ends at 500.
+	Layers int
+	// LayerBytes bounds one unpacked layer. The largest layer that Microsoft
+	// publishes (windows/server) unpacks to about 11 GB; 64 GiB is far above.
+	LayerBytes int64
+	// LayerEntries bounds the entries of one layer; windows/server has 180,000.
+	LayerEntries int64
+	// Ratio bounds unpacked to compressed bytes once more than RatioFrom bytes
+	// were unpacked. Real layers stay below 10; gzip of zeros reaches 1,032.
+	Ratio     int64
+	RatioFrom int64
+	// ArchiveBytes bounds what Load reads from one archive.
+	ArchiveBytes int64
+}
+
+func (l Limits) withDefaults() Limits {
+	set := func(p *int64, v int64) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	set(&l.MetadataBytes, 8<<20)
+	set(&l.LayerBytes, 64<<30)
+	set(&l.LayerEntries, 1_000_000)
+	set(&l.Ratio, 200)
+	set(&l.RatioFrom, 64<<20)
+	set(&l.ArchiveBytes, 128<<30)
+	if l.Layers == 0 {
+		l.Layers = 127
+	}
+	return l
+}
+
+// meter counts what unpacking a layer costs and stops it at the limits.
+type meter struct {
+	limits     Limits
+	compressed int64 // size of the blob
+	entries    int64
+	bytes      int64
+	read       int64 // bytes of the tar stream, headers included
+}
+
+func (m *meter) entry() error {
+	m.entries++
+	if m.entries > m.limits.LayerEntries {
+		return fmt.Errorf("%w: more than %d entries", ErrInvalid, m.limits.LayerEntries)
+	}
+	return nil
+}
+
+// declare checks the size that a header claims before anything is written.
+func (m *meter) declare(n int64) error {
+	if n < 0 || n > m.limits.LayerBytes-m.bytes {
+		return fmt.Errorf("%w: unpacks to more than %d bytes", ErrInvalid, m.limits.LayerBytes)
+	}
+	return nil
+}
+
+func (m *meter) add(n int64) error {
+	m.bytes += n
+	if m.bytes > m.limits.LayerBytes {
+		return fmt.Errorf("%w: unpacks to more than %d bytes", ErrInvalid, m.limits.LayerBytes)
+	}
+	return nil
+}
+
+// stream counts decompressed bytes, so that a bomb is stopped even if it hides
+// in headers or in padding that never becomes a file.
+func (m *meter) stream(n int64) error {
+	m.read += n
+	if m.read > m.limits.RatioFrom && m.read/m.limits.Ratio > max(m.compressed, 1) {
+		return fmt.Errorf("%w: decompresses to more than %d times its size", ErrInvalid, m.limits.Ratio)
+	}
+	// Headers take space too: the stream may be twice the limit of the files.
+	if m.read > 2*m.limits.LayerBytes {
+		return fmt.Errorf("%w: decompresses to more than %d bytes", ErrInvalid, 2*m.limits.LayerBytes)
+	}
+	return nil
+}

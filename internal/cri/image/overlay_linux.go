@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package image
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// Overlayfs marks: Documentation/filesystems/overlayfs.rst of Linux, "whiteouts
+// and opaque directories". The trusted. name needs CAP_SYS_ADMIN; mounts made
+// with userxattr read the user. one.
+const (
+	opaqueTrusted = "trusted.overlay.opaque"
+	opaqueUser    = "user.overlay.opaque"
+)
+
+// makeWhiteout makes the character device 0/0 that overlayfs takes for "not
+// here". Linux lets anybody make that one device.
+func (u *unpacker) makeWhiteout(name string) error {
+	dir, err := u.root.Open(path.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // opened for reading
+	if err := unix.Mknodat(int(dir.Fd()), path.Base(name), unix.S_IFCHR, 0); err != nil {
+		return fmt.Errorf("make whiteout: %w", err)
+	}
+	return nil
+}
+
+// opaque hides everything that the layers below have in a directory.
+func (u *unpacker) opaque(name string) error {
+	dir, err := u.root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // opened for reading
+	err = unix.Fsetxattr(int(dir.Fd()), opaqueTrusted, []byte("y"), 0)
+	if errors.Is(err, unix.EPERM) {
+		err = unix.Fsetxattr(int(dir.Fd()), opaqueUser, []byte("y"), 0)
+	}
+	if err != nil {
+		return fmt.Errorf("mark opaque: %w", err)
+	}
+	return nil
+}
+
+// syncTree puts everything below a directory on the disk. One call for the
+// whole file system is far cheaper than one per file.
+func syncTree(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close() //nolint:errcheck // opened for reading
+	if err := unix.Syncfs(int(d.Fd())); err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	return nil
+}
+
+func isSpace(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+// lockFile takes an exclusive lock that ends with the process.
+func lockFile(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil {
+		_ = f.Close() // the lock's error counts
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, ErrInUse
+		}
+		return nil, err
+	}
+	return f, nil
+}

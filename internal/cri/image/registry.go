@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package image
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// Auth is what CRI's AuthConfig carries.
+type Auth struct {
+	Username, Password string
+	Auth               string // base64 of "user:password"
+	ServerAddress      string
+	IdentityToken      string
+	RegistryToken      string
+}
+
+// ErrDenied is returned, wrapped, when a registry refuses the credentials.
+var ErrDenied = errors.New("access denied by the registry")
+
+const (
+	// dialTimeout and tlsTimeout are those of containerd's default transport
+	// (core/remotes/docker/config/hosts.go).
+	dialTimeout = 30 * time.Second
+	tlsTimeout  = 10 * time.Second
+	// idleTimeout ends an attempt that delivers no byte: a registry that holds a
+	// connection open must not hold a pod for ever. containerd's
+	// image_pull_progress_timeout is 5 minutes for all attempts together.
+	idleTimeout = time.Minute
+	// attempts and firstBackoff: 0.5, 1, 2 and 4 s between five attempts bridge
+	// a restart of a registry; longer outages are the kubelet's back-off's.
+	attempts     = 5
+	firstBackoff = 500 * time.Millisecond
+)
+
+// registry fetches from one repository of a registry.
+type registry struct {
+	blobs  blobs
+	repo   name.Repository
+	puller *remote.Puller
+}
+
+// newRegistry prepares to fetch; it opens no connection.
+func (s *Store) newRegistry(ref Reference, auth *Auth) (*registry, error) {
+	repo, err := name.NewRepository(ref.Name)
+	if err != nil {
+		return nil, fmt.Errorf("registry of %s: %w", ref, err)
+	}
+	rt, err := s.transport(repo.RegistryStr())
+	if err != nil {
+		return nil, fmt.Errorf("registry of %s: %w", ref, err)
+	}
+	authenticator, err := auth.authenticator(ref.Registry())
+	if err != nil {
+		return nil, fmt.Errorf("registry of %s: %w", ref, err)
+	}
+	puller, err := remote.NewPuller(
+		remote.WithTransport(rt),
+		remote.WithAuth(authenticator),
+		remote.WithUserAgent("mullion"),
+		remote.WithRetryBackoff(remote.Backoff{Duration: firstBackoff, Factor: 2, Jitter: 0.1, Steps: attempts}),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("registry of %s: %w", ref, err)
+	}
+	return &registry{blobs: s.blobs, repo: repo, puller: puller}, nil
+}
+
+// manifest gets a manifest or an index. Its digest was checked if the reference
+// has one.
+func (r *registry) manifest(ctx context.Context, ref Reference) (*remote.Descriptor, error) {
+	var n name.Reference = r.repo.Tag(ref.Tag)
+	if ref.Digest != "" {
+		n = r.repo.Digest(ref.Digest)
+	}
+	d, err := r.puller.Get(ctx, n)
+	if err != nil {
+		return nil, fmt.Errorf("failed to resolve reference %q: %w", ref, registryError(err))
+	}
+	return d, nil
+}
+
+// fetch gets a blob, trying again after what may pass.
+func (r *registry) fetch(ctx context.Context, d v1.Descriptor, t *tracker) error {
+	var err error
+	for attempt := range attempts {
+		if attempt > 0 {
+			wait := firstBackoff << (attempt - 1)
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(wait + rand.N(wait/10)):
+			}
+		}
+		if err = r.fetchOnce(ctx, d, t); err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !passing(err) {
+			break
+		}
+	}
+	return fmt.Errorf("fetch %s: %w", d.Digest, registryError(err))
+}
+
+func (r *registry) fetchOnce(ctx context.Context, d v1.Descriptor, t *tracker) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	idle := time.AfterFunc(idleTimeout, func() { cancel(fmt.Errorf("no data for %v", idleTimeout)) })
+	defer idle.Stop()
+
+	layer, err := r.puller.Layer(ctx, r.repo.Digest(d.Digest.String()))
+	if err != nil {
+		return err
+	}
+	body, err := layer.Compressed()
+	if err != nil {
+		return err
+	}
+	defer body.Close() //nolint:errcheck // its content was verified or not
+	tr := &trackReader{r: &alarmReader{body, idle}, t: t}
+	if err := r.blobs.put(d.Digest.String(), d.Size, tr); err != nil {
+		tr.undo()
+		if cause := context.Cause(ctx); cause != nil {
+			return fmt.Errorf("%w: %w", err, cause)
+		}
+		return err
+	}
+	return nil
+}
+
+// alarmReader puts the alarm off whenever data arrive.
+type alarmReader struct {
+	r     io.Reader
+	alarm *time.Timer
+}
+
+func (r *alarmReader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if n > 0 {
+		r.alarm.Reset(idleTimeout)
+	}
+	return n, err
+}
+
+// passing says whether another attempt may help. A wrong digest is a fault of
+// the registry's content and stays.
+func passing(err error) bool {
+	if errors.Is(err, ErrInvalid) || isSpace(err) || isVerifyError(err) {
+		return false
+	}
+	var terr *transport.Error
+	if errors.As(err, &terr) {
+		return terr.Temporary()
+	}
+	return true
+}
+
+// isVerifyError recognises go-containerregistry's own check of digest and size,
+// which has no exported type: internal/verify.
+func isVerifyError(err error) bool { return strings.Contains(err.Error(), "error verifying ") }
+
+// registryError gives a registry's answer one of this package's kinds.
+func registryError(err error) error {
+	var terr *transport.Error
+	if !errors.As(err, &terr) {
+		if isVerifyError(err) {
+			return fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		return err
+	}
+	switch terr.StatusCode {
+	case http.StatusNotFound:
+		return fmt.Errorf("%w: %w", terr, ErrNotFound)
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("%w: %w", terr, ErrDenied)
+	}
+	return err
+}
+
+// authenticator turns CRI's credentials into the library's. Credentials for
+// another server are not sent, as in containerd's CRI (ParseAuth).
+func (a *Auth) authenticator(host string) (authn.Authenticator, error) {
+	if a == nil || *a == (Auth{}) {
+		return authn.Anonymous, nil
+	}
+	if a.ServerAddress != "" && hostOf(a.ServerAddress) != hostOf(host) {
+		return authn.Anonymous, nil
+	}
+	c := authn.AuthConfig{Username: a.Username, Password: a.Password, IdentityToken: a.IdentityToken, RegistryToken: a.RegistryToken}
+	if c.Username == "" && c.IdentityToken == "" && c.RegistryToken == "" && a.Auth != "" {
+		raw, err := base64.StdEncoding.DecodeString(a.Auth)
+		if err != nil {
+			// The text is a secret: the cause may not quote it.
+			return nil, errors.New("decode credentials: not base64")
+		}
+		user, password, ok := strings.Cut(string(raw), ":")
+		if !ok {
+			return nil, errors.New("decode credentials: want user:password")
+		}
+		c.Username, c.Password = user, strings.TrimRight(password, "\x00")
+	}
+	return authn.FromConfig(c), nil
+}
+
+// hostOf is the host of a server address, which may be a URL; Docker Hub has
+// several.
+func hostOf(address string) string {
+	if !strings.Contains(address, "://") {
+		address = "https://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	switch u.Host {
+	case "index.docker.io", "registry-1.docker.io":
+		return "docker.io"
+	}
+	return u.Host
+}
+
+// transport makes the HTTP client of one registry.
+func (s *Store) transport(host string) (http.RoundTripper, error) {
+	tlsConfig, err := s.tlsConfig(host)
+	if err != nil {
+		return nil, err
+	}
+	dial := s.cfg.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
+	}
+	return &guard{insecure: s.cfg.Insecure, next: &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dial,
+		TLSClientConfig:       tlsConfig,
+		TLSHandshakeTimeout:   tlsTimeout,
+		ResponseHeaderTimeout: idleTimeout,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConnsPerHost:   parallelFetches + 1,
+		IdleConnTimeout:       dialTimeout,
+	}}, nil
+}
+
+// tlsConfig reads the registry's directory in CertsDir.
+func (s *Store) tlsConfig(host string) (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.cfg.CertsDir == "" {
+		return cfg, nil
+	}
+	for _, dir := range []string{s.cfg.CertsDir, filepath.Join(s.cfg.CertsDir, filepath.Base(host))} {
+		pem, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read certificate authority: %w", err)
+		}
+		if cfg.RootCAs == nil {
+			// Beside the system's, not instead of them.
+			if cfg.RootCAs, err = x509.SystemCertPool(); err != nil {
+				cfg.RootCAs = x509.NewCertPool()
+			}
+		}
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read certificate authority: %s has no certificate", filepath.Join(dir, "ca.crt"))
+		}
+	}
+	dir := filepath.Join(s.cfg.CertsDir, filepath.Base(host))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "client.cert"), filepath.Join(dir, "client.key"))
+	if err == nil {
+		cfg.Certificates = []tls.Certificate{pair}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("read client certificate: %w", err)
+	}
+	return cfg, nil
+}
+
+// guard refuses plain HTTP to any host that is not on a loopback address or
+// named insecure. The library would allow it for private addresses too.
+type guard struct {
+	insecure []string
+	next     http.RoundTripper
+}
+
+func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme != "https" && !loopback(req.URL.Hostname()) && !slices.Contains(g.insecure, req.URL.Host) {
+		return nil, fmt.Errorf("refuse plain HTTP to registry %s", req.URL.Host)
+	}
+	return g.next.RoundTrip(req)
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.IsLoopback()
+}
