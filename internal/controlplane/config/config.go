@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package config is what others know of a control plane: the document that
+// configures it, where its files lie, and the status that it reports. It links
+// nothing of Kubernetes, so that the supervisor and the command line can use it.
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Version of the document; others are refused.
+const Version = "mullion/v1alpha1"
+
+// Config describes one control plane. Its JSON form is the file that
+// `mullion-kube server --config` reads; unknown fields are refused.
+type Config struct {
+	APIVersion string `json:"apiVersion"`
+	// Name of the cluster. It appears in kubeconfigs and certificates.
+	Name string `json:"name"`
+	// DataDir is the cluster's directory. One control plane at a time may use it.
+	DataDir string `json:"dataDir"`
+
+	// Addresses are the only ones that the API server listens on. The first
+	// that is not a loopback address is what pods and nodes are told.
+	Addresses []netip.Addr `json:"addresses"`
+	// Port of the API server, the same on each address.
+	Port uint16 `json:"port"`
+	// ExtraSANs are further names and addresses of the API server's certificate.
+	ExtraSANs []string `json:"extraSANs,omitempty"`
+
+	// NodeCIDR is the network of the nodes' own addresses; a node's serving
+	// certificate is approved for addresses within it only.
+	NodeCIDR netip.Prefix `json:"nodeCIDR"`
+	PodCIDR  netip.Prefix `json:"podCIDR"`
+	// NodeMaskSize is the prefix length of the part of PodCIDR that each node
+	// gets; 0 means 24, as kube-controller-manager has it.
+	NodeMaskSize int          `json:"nodeMaskSize,omitempty"`
+	ServiceCIDR  netip.Prefix `json:"serviceCIDR"`
+
+	// ClusterDomain is the DNS suffix; "" means cluster.local.
+	ClusterDomain string `json:"clusterDomain,omitempty"`
+	// DNSAddress is where the cluster's DNS server listens, udp and tcp. The
+	// zero value means that there is none.
+	DNSAddress netip.AddrPort `json:"dnsAddress,omitzero"`
+	// DNSServiceIP is the cluster IP of Service kube-system/kube-dns; the zero
+	// value means the tenth address of ServiceCIDR.
+	DNSServiceIP netip.Addr `json:"dnsServiceIP,omitzero"`
+	// DNSUpstream are the servers to ask for names outside of the cluster.
+	// Null means those of the machine, an empty list means none.
+	DNSUpstream []netip.AddrPort `json:"dnsUpstream"`
+
+	// Datastore is an etcd that is run by somebody else.
+	Datastore Datastore `json:"datastore,omitzero"`
+}
+
+// Datastore is an external etcd. Without endpoints the control plane runs an
+// etcd of its own.
+type Datastore struct {
+	Endpoints []string `json:"endpoints,omitempty"`
+	CAFile    string   `json:"caFile,omitempty"`
+	CertFile  string   `json:"certFile,omitempty"`
+	KeyFile   string   `json:"keyFile,omitempty"`
+}
+
+// Embedded tells whether the control plane runs etcd itself.
+func (d Datastore) Embedded() bool { return len(d.Endpoints) == 0 }
+
+// Parse reads a Config strictly, fills its defaults and checks it.
+func Parse(data []byte) (Config, error) {
+	var c Config
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return c, fmt.Errorf("parse control plane configuration: %w", err)
+	}
+	if d.More() {
+		return c, errors.New("parse control plane configuration: more than one document")
+	}
+	c = c.Default()
+	if err := c.Validate(); err != nil {
+		return c, fmt.Errorf("control plane configuration: %w", err)
+	}
+	return c, nil
+}
+
+// Load reads the Config in a file.
+func Load(path string) (Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("load control plane configuration: %w", err)
+	}
+	c, err := Parse(data)
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Default returns c with the defaults in place of zero values.
+func (c Config) Default() Config {
+	if c.ClusterDomain == "" {
+		c.ClusterDomain = "cluster.local"
+	}
+	if c.NodeMaskSize == 0 {
+		c.NodeMaskSize = 24
+	}
+	if !c.DNSServiceIP.IsValid() && c.ServiceCIDR.IsValid() {
+		c.DNSServiceIP = nth(c.ServiceCIDR, 10)
+	}
+	return c
+}
+
+var (
+	validName   = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	validDomain = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
+	// validSAN keeps control characters and blanks out of certificates; wildcards
+	// are refused because a certificate should name one server.
+	validSAN = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
+)
+
+// maxSANs bounds ExtraSANs: every TLS handshake sends all of them.
+const maxSANs = 32
+
+// maxSocketPath is the longest path of a Unix socket, in bytes (unix(7):
+// sun_path has 108, one of them for the final NUL).
+const maxSocketPath = 107
+
+// Validate tells the first thing that is wrong with c.
+func (c Config) Validate() error {
+	switch {
+	case c.APIVersion != Version:
+		return fmt.Errorf("apiVersion %q: this mullion reads %q", c.APIVersion, Version)
+	case !validName.MatchString(c.Name):
+		return fmt.Errorf("name %q: want a DNS label", c.Name)
+	case !filepath.IsAbs(c.DataDir) || filepath.Clean(c.DataDir) != c.DataDir:
+		return fmt.Errorf("dataDir %q: want an absolute, clean path", c.DataDir)
+	case c.Datastore.Embedded() && len(c.EtcdSocket()) > maxSocketPath:
+		return fmt.Errorf("dataDir %q: the path is too long for a Unix socket in it (%d bytes, at most %d)", c.DataDir, len(c.EtcdSocket()), maxSocketPath)
+	case c.Port == 0:
+		return errors.New("port: want 1 to 65535")
+	case !validDomain.MatchString(c.ClusterDomain):
+		return fmt.Errorf("clusterDomain %q: want a DNS name in lower case", c.ClusterDomain)
+	}
+	if err := c.validateAddresses(); err != nil {
+		return err
+	}
+	if err := c.validateNetworks(); err != nil {
+		return err
+	}
+	return c.Datastore.validate()
+}
+
+func (c Config) validateAddresses() error {
+	if len(c.Addresses) == 0 {
+		return errors.New("addresses: want at least one")
+	}
+	loopback := false
+	for i, a := range c.Addresses {
+		if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() {
+			return fmt.Errorf("addresses: %s: want the address of an interface", a)
+		}
+		if slices.Contains(c.Addresses[:i], a) {
+			return fmt.Errorf("addresses: %s is there twice", a)
+		}
+		loopback = loopback || a.IsLoopback()
+	}
+	if !loopback {
+		// The other parts of the control plane talk to the API server through it.
+		return errors.New("addresses: want a loopback address among them")
+	}
+	if len(c.ExtraSANs) > maxSANs {
+		return fmt.Errorf("extraSANs: %d, at most %d", len(c.ExtraSANs), maxSANs)
+	}
+	for _, s := range c.ExtraSANs {
+		if _, err := netip.ParseAddr(s); err != nil && !validSAN.MatchString(s) {
+			return fmt.Errorf("extraSANs: %q is neither an address nor a host name", s)
+		}
+	}
+	for _, u := range c.DNSUpstream {
+		if u == c.DNSAddress {
+			return fmt.Errorf("dnsUpstream: %s is the cluster's own DNS server", u)
+		}
+	}
+	return nil
+}
+
+func (c Config) validateNetworks() error {
+	nets := []struct {
+		name string
+		p    netip.Prefix
+	}{{"nodeCIDR", c.NodeCIDR}, {"podCIDR", c.PodCIDR}, {"serviceCIDR", c.ServiceCIDR}}
+	for i, n := range nets {
+		if !n.p.IsValid() || n.p.Masked() != n.p {
+			return fmt.Errorf("%s %q: want a network, as 10.1.0.0/16", n.name, n.p)
+		}
+		for _, m := range nets[:i] {
+			if n.p.Overlaps(m.p) {
+				return fmt.Errorf("%s %s overlaps %s %s", n.name, n.p, m.name, m.p)
+			}
+		}
+	}
+	// kube-apiserver's own limit is 20 bits of host part for IPv4.
+	if bits := c.ServiceCIDR.Addr().BitLen() - c.ServiceCIDR.Bits(); bits < 4 || bits > 20 {
+		return fmt.Errorf("serviceCIDR %s: want between 16 and 1048576 addresses", c.ServiceCIDR)
+	}
+	// kube-controller-manager keeps a bit per node network, at most 2^16 of them.
+	if extra := c.NodeMaskSize - c.PodCIDR.Bits(); extra < 0 || extra > 16 || c.NodeMaskSize > c.PodCIDR.Addr().BitLen() {
+		return fmt.Errorf("nodeMaskSize %d does not fit podCIDR %s", c.NodeMaskSize, c.PodCIDR)
+	}
+	if !c.ServiceCIDR.Contains(c.DNSServiceIP) || c.DNSServiceIP == c.ServiceIP() {
+		return fmt.Errorf("dnsServiceIP %s: want an address of serviceCIDR %s other than the API server's %s", c.DNSServiceIP, c.ServiceCIDR, c.ServiceIP())
+	}
+	if c.DNSAddress.IsValid() && c.DNSAddress.Addr().IsUnspecified() {
+		return errors.New("dnsAddress: want the address of an interface")
+	}
+	return nil
+}
+
+func (d Datastore) validate() error {
+	for _, e := range d.Endpoints {
+		u, err := url.Parse(e)
+		if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+			return fmt.Errorf("datastore endpoint %q: want https://HOST:PORT", e)
+		}
+		if u.Scheme == "https" && d.CAFile == "" {
+			return fmt.Errorf("datastore endpoint %q: caFile is needed to know the server", e)
+		}
+	}
+	if (d.CertFile == "") != (d.KeyFile == "") {
+		return errors.New("datastore: certFile and keyFile belong together")
+	}
+	if d.Embedded() && (d.CAFile != "" || d.CertFile != "") {
+		return errors.New("datastore: TLS files without endpoints")
+	}
+	return nil
+}
+
+// Marshal is the inverse of Parse.
+func (c Config) Marshal() ([]byte, error) {
+	data, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("marshal control plane configuration: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// Loopback is the address that the control plane's own parts use.
+func (c Config) Loopback() netip.Addr {
+	i := slices.IndexFunc(c.Addresses, netip.Addr.IsLoopback)
+	return c.Addresses[i] // Validate has seen one
+}
+
+// Advertise is the address behind Service default/kubernetes: the first that
+// is not a loopback address, or else the loopback address.
+func (c Config) Advertise() netip.Addr {
+	if i := slices.IndexFunc(c.Addresses, func(a netip.Addr) bool { return !a.IsLoopback() }); i >= 0 {
+		return c.Addresses[i]
+	}
+	return c.Loopback()
+}
+
+// LocalURL is the API server's, for programs on this machine.
+func (c Config) LocalURL() string {
+	return "https://" + netip.AddrPortFrom(c.Loopback(), c.Port).String()
+}
+
+// ServiceIP is the cluster IP of Service default/kubernetes: kube-apiserver
+// takes the first address.
+func (c Config) ServiceIP() netip.Addr { return nth(c.ServiceCIDR, 1) }
+
+// nth address of a network, counted from its base.
+func nth(p netip.Prefix, n int) netip.Addr {
+	a := p.Masked().Addr()
+	for range n {
+		a = a.Next()
+	}
+	return a
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"net/netip"
+
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+)
+
+const good = `{
+  "apiVersion": "mullion/v1alpha1", "name": "default", "dataDir": "/var/lib/mullion/clusters/default",
+  "addresses": ["127.0.0.1", "10.89.0.1"], "port": 6443,
+  "nodeCIDR": "10.89.0.0/24", "podCIDR": "10.244.0.0/16", "serviceCIDR": "10.96.0.0/16",
+  "dnsAddress": "10.89.0.1:53", "dnsUpstream": null
+}`
+
+func TestParse(t *testing.T) {
+	c, err := config.Parse([]byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ name, got, want string }{
+		{"DNS service", c.DNSServiceIP.String(), "10.96.0.10"},
+		{"API service", c.ServiceIP().String(), "10.96.0.1"},
+		{"advertised", c.Advertise().String(), "10.89.0.1"},
+		{"local URL", c.LocalURL(), "https://127.0.0.1:6443"},
+		{"domain", c.ClusterDomain, "cluster.local"},
+		{"socket", c.EtcdSocket(), "/var/lib/mullion/clusters/default/run/etcd/etcd.sock"},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("%s = %s, want %s", tc.name, tc.got, tc.want)
+		}
+	}
+	data, err := c.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := config.Parse(data)
+	if d := cmp.Diff(c, again, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})); err != nil || d != "" {
+		t.Errorf("parse of marshal: %v %s", err, d)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, tc := range []struct{ name, old, new, want string }{
+		{"another version", "v1alpha1", "v2", "this mullion reads"},
+		{"unknown field", `"port"`, `"ports"`, "unknown field"},
+		{"two documents", "null\n}", "null\n}{}", "more than one document"},
+		{"cut short", "null\n}", "", "unexpected EOF"},
+		{"relative directory", "/var/lib", "var/lib", "absolute"},
+		{"directory with dots", "/var/lib", "/var/../lib", "clean"},
+		{"directory too long", "/var/lib", "/" + strings.Repeat("x", 90), "too long for a Unix socket"},
+		{"any address", `"10.89.0.1"]`, `"0.0.0.0"]`, "the address of an interface"},
+		{"address twice", `"10.89.0.1"]`, `"127.0.0.1"]`, "twice"},
+		{"no loopback", `"127.0.0.1", `, "", "loopback"},
+		{"no address", `"127.0.0.1", "10.89.0.1"`, "", "at least one"},
+		{"port", "6443", "0", "port"},
+		{"port too large", "6443", "65536", "cannot unmarshal"},
+		{"network with host bits", "10.89.0.0/24", "10.89.0.1/24", "want a network"},
+		{"overlap", "10.244.0.0/16", "10.96.0.0/12", "overlaps"},
+		{"services too many", "10.96.0.0/16", "10.0.0.0/10", "serviceCIDR"},
+		{"pods too few", "10.244.0.0/16", "10.244.0.0/25", "nodeMaskSize"},
+		{"DNS service is the API's", `"port"`, `"dnsServiceIP": "10.96.0.1", "port"`, "dnsServiceIP"},
+		{"DNS asks itself", "null", `["10.89.0.1:53"]`, "own DNS server"},
+		{"wildcard SAN", `"port"`, `"extraSANs": ["*.example.com"], "port"`, "extraSANs"},
+		{"domain", `"port"`, `"clusterDomain": "a b", "port"`, "clusterDomain"},
+		{"endpoint", `"port"`, `"datastore": {"endpoints": ["etcd:2379"]}, "port"`, "want https"},
+		{"endpoint without CA", `"port"`, `"datastore": {"endpoints": ["https://e:2379"]}, "port"`, "caFile"},
+		{"certificate without key", `"port"`, `"datastore": {"endpoints": ["http://e:2379"], "certFile": "x"}, "port"`, "belong together"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			in := strings.Replace(good, tc.old, tc.new, 1)
+			if in == good {
+				t.Fatalf("%q is not in the document", tc.old)
+			}
+			if _, err := config.Parse([]byte(in)); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("err = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(good))
+	f.Add([]byte(`{"apiVersion":"mullion/v1alpha1","serviceCIDR":"::/0","dnsServiceIP":"1.2.3.4"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := config.Parse(data)
+		if err != nil {
+			return
+		}
+		// What was accepted can be used and written again.
+		_, _, _ = c.LocalURL(), c.Advertise(), c.ServiceIP()
+		out, err := c.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := config.Parse(out); err != nil {
+			t.Errorf("parse of marshal: %v\n%s", err, out)
+		}
+	})
+}

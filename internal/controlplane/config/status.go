@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Status is the content of StatusFile. It is about the process PID; a reader
+// must check that this process still runs (LockFile is locked while it does).
+type Status struct {
+	PID int `json:"pid"`
+	// Ready is true once every component has been ready.
+	Ready bool      `json:"ready"`
+	Since time.Time `json:"since"` // of the last change of Ready
+	// Started is when the process began; ReadyAfter is how long it took.
+	Started    time.Time         `json:"started"`
+	ReadyAfter Duration          `json:"readyAfter,omitzero"`
+	Version    string            `json:"version"` // Kubernetes' version
+	Components []ComponentStatus `json:"components"`
+}
+
+// ComponentStatus is one part of the control plane.
+type ComponentStatus struct {
+	Name    string    `json:"name"`
+	State   string    `json:"state"` // a word of package supervise
+	Since   time.Time `json:"since"`
+	Message string    `json:"message,omitempty"`
+}
+
+// Duration is written as "2.5s".
+type Duration time.Duration
+
+// MarshalText writes it as time.Duration prints it.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	*d = Duration(v)
+	return err
+}
+
+// ReadStatus reads the Status that a control plane has written.
+func ReadStatus(path string) (Status, error) {
+	var s Status
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return s, fmt.Errorf("read control plane status: %w", err)
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("read %s: %w", path, err)
+	}
+	return s, nil
+}
