@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/compile"
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
+)
+
+// namespaceSysctls are set in every HCN namespace before anything else.
+var namespaceSysctls = []compile.Sysctl{
+	// On Windows every program may open any port.
+	{Path: "net/ipv4/ip_unprivileged_port_start", Value: "0"},
+	// Echo requests need no right there either (icmp(7), ping_group_range).
+	{Path: "net/ipv4/ping_group_range", Value: "0 2147483647"},
+	// Links that come later get no IPv6 address of their own making; loopback
+	// keeps ::1.
+	{Path: "net/ipv6/conf/default/disable_ipv6", Value: "1"},
+}
+
+// CreateNamespace makes the network namespace of an HCN namespace. It does
+// nothing if there is one.
+func (p *Plane) CreateNamespace(ctx context.Context, id string) error {
+	if err := checkNamespaceID(id); err != nil {
+		return fmt.Errorf("create namespace: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("create namespace %s: %w", id, err)
+	}
+	return kernel.CreateNamespace(p.NamespacePath(id), func() error {
+		for _, s := range namespaceSysctls {
+			if err := kernel.WriteSysctl(s.Path, s.Value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// DeleteNamespace removes the network namespace and the links into it. It does
+// nothing if there is none.
+func (p *Plane) DeleteNamespace(ctx context.Context, id string) error {
+	if err := checkNamespaceID(id); err != nil {
+		return fmt.Errorf("delete namespace: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("delete namespace %s: %w", id, err)
+	}
+	return kernel.DeleteNamespace(p.NamespacePath(id))
+}
+
+// NamespacePath is the file of the namespace, for setns and for a container
+// runtime's network namespace path.
+func (p *Plane) NamespacePath(id string) string {
+	return filepath.Join(p.cfg.NetnsDir, strings.ToLower(id))
+}
+
+// checkNamespaceID refuses what cannot be a file name.
+func checkNamespaceID(id string) error {
+	if id == "" || id != filepath.Base(id) || strings.HasPrefix(id, ".") {
+		return fmt.Errorf("namespace id %q: not a file name", id)
+	}
+	return nil
+}
+
+// Stats reads an endpoint's counters. An endpoint without a device has none.
+func (p *Plane) Stats(ctx context.Context, endpointID string) (intent.Stats, error) {
+	if err := ctx.Err(); err != nil {
+		return intent.Stats{}, fmt.Errorf("read counters of endpoint %s: %w", endpointID, err)
+	}
+	link, err := p.space.FindLink(compile.LinkName(endpointID))
+	if err != nil {
+		return intent.Stats{}, fmt.Errorf("read counters of endpoint %s: %w", endpointID, err)
+	}
+	if link == nil || link.Attrs().Statistics == nil {
+		return intent.Stats{}, nil
+	}
+	s := link.Attrs().Statistics
+	if link.Type() != string(compile.Veth) { // an adapter of the host counts for itself
+		return intent.Stats{
+			BytesReceived: s.RxBytes, BytesSent: s.TxBytes, PacketsReceived: s.RxPackets, PacketsSent: s.TxPackets,
+			DroppedPacketsIncoming: s.RxDropped, DroppedPacketsOutgoing: s.TxDropped,
+		}, nil
+	}
+	// The host's end of the pair receives what the endpoint sends.
+	return intent.Stats{
+		BytesReceived: s.TxBytes, BytesSent: s.RxBytes, PacketsReceived: s.TxPackets, PacketsSent: s.RxPackets,
+		DroppedPacketsIncoming: s.TxDropped, DroppedPacketsOutgoing: s.RxDropped,
+	}, nil
+}
+
+// Uplink describes the host's adapter as it is.
+func (p *Plane) Uplink(ctx context.Context) (intent.Uplink, error) {
+	name := p.cfg.Uplink
+	if err := ctx.Err(); err != nil {
+		return intent.Uplink{}, fmt.Errorf("read uplink %s: %w", name, err)
+	}
+	link, err := p.space.FindLink(name)
+	if err != nil {
+		return intent.Uplink{}, fmt.Errorf("read uplink: %w", err)
+	}
+	if link == nil {
+		return intent.Uplink{}, fmt.Errorf("read uplink: no link %s", name)
+	}
+	addresses, err := p.space.Netlink.AddrList(link, netlink.FAMILY_V4)
+	if err != nil {
+		return intent.Uplink{}, fmt.Errorf("read uplink %s: list addresses: %w", name, err)
+	}
+	u := intent.Uplink{Name: name, MAC: link.Attrs().HardwareAddr.String(), Address: netip.Prefix{}}
+	if len(addresses) > 0 {
+		u.Address = kernel.Prefix(addresses[0].IPNet)
+	}
+	return u, nil
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/compile"
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
+	"github.com/mullion-k8s/mullion/internal/undo"
+)
+
+// addRoutes sets the routes that are new or different.
+func (p *Plane) addRoutes(old, plan *compile.Plan, trusted bool, back *undo.Stack) error {
+	known := map[netip.Prefix]compile.Route{}
+	remade := map[string]bool{} // a link that was made again has lost its routes
+	if trusted {
+		for _, r := range old.Routes {
+			known[r.Destination] = r
+		}
+		for _, l := range newLinks(old, plan, trusted) {
+			remade[l.Name] = true
+		}
+	}
+	index := map[string]int{}
+	for _, r := range plan.Routes {
+		before, had := known[r.Destination]
+		if had && before == r && !remade[r.Link] {
+			continue
+		}
+		k := kernel.Route{Destination: r.Destination, NextHop: r.NextHop, OnLink: r.OnLink, Source: r.Source}
+		if r.Link != "" {
+			if index[r.Link] == 0 {
+				link, err := p.space.FindLink(r.Link)
+				if err != nil {
+					return err
+				}
+				if link == nil {
+					return fmt.Errorf("set route to %s: no link %s", r.Destination, r.Link)
+				}
+				index[r.Link] = link.Attrs().Index
+			}
+			k.LinkIndex = index[r.Link]
+		}
+		if err := p.space.ReplaceRoute(k); err != nil {
+			return err
+		}
+		if !had && trusted {
+			back.Add("delete route "+r.Destination.String(), func(context.Context) error { return p.space.DeleteRoute(r.Destination) })
+		}
+	}
+	return nil
+}
+
+// removeOthers removes the links, addresses and routes that are not in plan.
+func (p *Plane) removeOthers(ctx context.Context, old, plan *compile.Plan, trusted bool) error {
+	wanted := map[string]*compile.Link{}
+	for i := range plan.Links {
+		wanted[plan.Links[i].Name] = &plan.Links[i]
+	}
+	var present []string
+	if trusted {
+		for _, l := range old.Links {
+			present = append(present, l.Name)
+		}
+	} else {
+		links, err := p.space.Netlink.LinkList()
+		if err != nil {
+			return fmt.Errorf("list links: %w", err)
+		}
+		for _, l := range links {
+			if name := l.Attrs().Name; strings.HasPrefix(name, compile.LinkPrefix) {
+				present = append(present, name)
+			}
+		}
+	}
+	for _, name := range present {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if wanted[name] == nil {
+			if err := p.space.DeleteLink(name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, want := range newLinks(old, plan, trusted) {
+		link, err := p.space.FindLink(want.Name)
+		if err != nil {
+			return err
+		}
+		if link == nil {
+			continue
+		}
+		if err := p.space.KeepAddresses(link, want.Addresses); err != nil {
+			return err
+		}
+	}
+	return p.removeRoutes(old, plan, trusted)
+}
+
+func (p *Plane) removeRoutes(old, plan *compile.Plan, trusted bool) error {
+	wanted := map[netip.Prefix]bool{}
+	for _, r := range plan.Routes {
+		wanted[r.Destination] = true
+	}
+	if trusted {
+		gone := false
+		for _, r := range old.Routes {
+			gone = gone || !wanted[r.Destination]
+		}
+		if !gone {
+			return nil
+		}
+	}
+	return p.space.KeepRoutes(func(r kernel.Route) bool { return wanted[r.Destination] || r.Destination.Bits() == 0 })
+}

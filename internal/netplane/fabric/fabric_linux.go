@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package fabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/fault"
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
+	"github.com/mullion-k8s/mullion/internal/undo"
+)
+
+// Fabric makes and changes the fabric of one plan.
+type Fabric struct {
+	plan    Plan
+	machine string
+}
+
+// New describes a fabric without touching anything.
+func New(cfg Config) (*Fabric, error) {
+	plan, err := Describe(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Fabric{plan: plan, machine: cfg.Machine}, nil
+}
+
+// Plan is what Apply makes.
+func (f *Fabric) Plan() Plan { return f.plan }
+
+// InUseError says that the machine uses a range of the cluster for something
+// else.
+type InUseError struct {
+	Range netip.Prefix
+	By    string // "address 10.89.0.7/24 of eth1"
+}
+
+func (e *InUseError) Error() string {
+	return fmt.Sprintf("range %s is in use on this machine: %s", e.Range, e.By)
+}
+
+// Apply makes the fabric, or what is missing of it.
+func (f *Fabric) Apply(ctx context.Context) (err error) {
+	machine, err := kernel.Open(f.machine)
+	if err != nil {
+		return fmt.Errorf("make fabric: %w", err)
+	}
+	defer machine.Close()
+	if err := f.checkRanges(machine); err != nil {
+		return fmt.Errorf("make fabric: %w", err)
+	}
+	var back undo.Stack
+	defer back.OnError(ctx, &err)
+	if !kernel.IsNamespace(f.plan.Namespace) {
+		back.Add("delete fabric", f.Delete)
+	}
+	if err := kernel.CreateNamespace(f.plan.Namespace, nil); err != nil {
+		return fmt.Errorf("make fabric: %w", err)
+	}
+	inside, err := kernel.Open(f.plan.Namespace)
+	if err != nil {
+		return fmt.Errorf("make fabric: %w", err)
+	}
+	defer inside.Close()
+	for _, step := range []struct {
+		name string
+		do   func(inside, machine *kernel.Space) error
+	}{
+		{"bridge", f.makeBridge}, {"machine-link", f.makeMachineLink}, {"routes", f.makeRoutes},
+		{"masquerade", func(_, machine *kernel.Space) error { return f.masquerade(ctx, machine) }},
+	} {
+		if err := errors.Join(ctx.Err(), fault.Point(ctx, "fabric.apply.before-"+step.name)); err != nil {
+			return fmt.Errorf("make fabric: %w", err)
+		}
+		if err := step.do(inside, machine); err != nil {
+			return fmt.Errorf("make fabric: %s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
+// checkRanges refuses ranges that the machine uses otherwise.
+func (f *Fabric) checkRanges(machine *kernel.Space) error {
+	links, err := machine.Netlink.LinkList()
+	if err != nil {
+		return fmt.Errorf("list links: %w", err)
+	}
+	names := map[int]string{}
+	for _, l := range links {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	ranges := []netip.Prefix{f.plan.NodeNet, f.plan.PodNet, f.plan.ServiceNet}
+	check := func(p netip.Prefix, link int, what string) error {
+		if names[link] == f.plan.MachineLink && link != 0 || p.Bits() == 0 {
+			return nil
+		}
+		for _, r := range ranges {
+			if r.Overlaps(p) {
+				return &InUseError{Range: r, By: fmt.Sprintf("%s %s of %s", what, p, names[link])}
+			}
+		}
+		return nil
+	}
+	addresses, err := machine.Netlink.AddrList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return fmt.Errorf("list addresses: %w", err)
+	}
+	for _, a := range addresses {
+		if err := check(kernel.Prefix(a.IPNet).Masked(), a.LinkIndex, "address"); err != nil {
+			return err
+		}
+	}
+	routes, err := machine.Netlink.RouteList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return fmt.Errorf("list routes: %w", err)
+	}
+	for _, r := range routes {
+		if err := check(kernel.Prefix(r.Dst), r.LinkIndex, "route"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeBridge makes the switch and the router on it.
+func (f *Fabric) makeBridge(inside, _ *kernel.Space) error {
+	for _, s := range [][2]string{
+		{"net/ipv4/ip_forward", "1"},
+		{"net/ipv4/conf/all/rp_filter", "2"},
+		{"net/ipv4/conf/all/send_redirects", "0"},
+		{"net/ipv4/conf/default/send_redirects", "0"},
+		{"net/ipv6/conf/default/disable_ipv6", "1"},
+	} {
+		if err := inside.Sysctl(s[0], s[1]); err != nil {
+			return err
+		}
+	}
+	bridge, err := inside.FindLink(f.plan.Bridge)
+	if err != nil {
+		return err
+	}
+	if bridge == nil {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = f.plan.Bridge
+		if attrs.HardwareAddr, err = net.ParseMAC(f.plan.RouterMAC); err != nil {
+			return err
+		}
+		if err := inside.Netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
+			return fmt.Errorf("add %s: %w", f.plan.Bridge, err)
+		}
+		if bridge, err = inside.FindLink(f.plan.Bridge); err != nil {
+			return err
+		}
+	}
+	// Frames between hosts are the switch's business, not the router's filter's.
+	// The setting exists only while the kernel has br_netfilter.
+	err = inside.Sysctl("net/bridge/bridge-nf-call-iptables", "0")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := inside.AddAddresses(bridge, []netip.Prefix{f.plan.Router}, false); err != nil {
+		return err
+	}
+	return inside.Netlink.LinkSetUp(bridge)
+}
+
+// makeMachineLink joins the machine to the bridge.
+func (f *Fabric) makeMachineLink(inside, machine *kernel.Space) error {
+	link, err := machine.FindLink(f.plan.MachineLink)
+	if err != nil {
+		return err
+	}
+	if link != nil {
+		// A link that outlived its fabric has lost its other end or leads into a
+		// namespace that nobody can reach any more.
+		if port, err := inside.FindLink(f.plan.MachinePort); err != nil || port == nil || port.Attrs().ParentIndex != link.Attrs().Index {
+			if err := machine.DeleteLink(f.plan.MachineLink); err != nil {
+				return err
+			}
+			link = nil
+		}
+	}
+	if link == nil {
+		if err := addPair(machine, f.plan.MachineLink, MAC(f.plan.MachineAddress.Addr()), inside, f.plan.MachinePort, 0); err != nil {
+			return err
+		}
+		if link, err = machine.FindLink(f.plan.MachineLink); err != nil {
+			return err
+		}
+	}
+	if err := machine.Netlink.LinkSetUp(link); err != nil {
+		return fmt.Errorf("set up %s: %w", f.plan.MachineLink, err)
+	}
+	if err := machine.AddAddresses(link, []netip.Prefix{f.plan.MachineAddress}, false); err != nil {
+		return err
+	}
+	return f.plug(inside, f.plan.MachinePort)
+}
+
+// addPair makes a veth pair between two namespaces.
+func addPair(a *kernel.Space, nameA, macA string, b *kernel.Space, nameB string, mtu int) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = nameA, mtu
+	mac, err := net.ParseMAC(macA)
+	if err != nil {
+		return err
+	}
+	attrs.HardwareAddr = mac
+	veth := netlink.NewVeth(attrs)
+	veth.PeerName, veth.PeerMTU = nameB, uint32(mtu)
+	veth.PeerNamespace = netlink.NsFd(b.Handle())
+	if err := a.Netlink.LinkAdd(veth); err != nil {
+		return fmt.Errorf("add %s: %w", nameA, err)
+	}
+	return nil
+}
+
+// plug makes the link a port of the bridge.
+func (f *Fabric) plug(inside *kernel.Space, name string) error {
+	port, err := inside.FindLink(name)
+	if err != nil {
+		return err
+	}
+	bridge, err := inside.FindLink(f.plan.Bridge)
+	if err != nil {
+		return err
+	}
+	if port == nil || bridge == nil {
+		return fmt.Errorf("plug %s into %s: one of them is missing", name, f.plan.Bridge)
+	}
+	if err := inside.Netlink.LinkSetMaster(port, bridge); err != nil {
+		return fmt.Errorf("plug %s into %s: %w", name, f.plan.Bridge, err)
+	}
+	return inside.Netlink.LinkSetUp(port)
+}
+
+func (f *Fabric) makeRoutes(inside, machine *kernel.Space) error {
+	for _, r := range []netip.Prefix{f.plan.PodNet, f.plan.ServiceNet} {
+		if err := inside.ReplaceRoute(kernel.Route{Destination: r}); err != nil {
+			return err
+		}
+	}
+	bridge, err := inside.FindLink(f.plan.Bridge)
+	if err != nil {
+		return err
+	}
+	everything := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	if err := inside.ReplaceRoute(kernel.Route{Destination: everything, LinkIndex: bridge.Attrs().Index, NextHop: f.plan.MachineAddress.Addr()}); err != nil {
+		return err
+	}
+	link, err := machine.FindLink(f.plan.MachineLink)
+	if err != nil {
+		return err
+	}
+	return machine.ReplaceRoute(kernel.Route{Destination: f.plan.PodNet, LinkIndex: link.Attrs().Index, NextHop: f.plan.Router.Addr()})
+}
+
+// masquerade lets hosts reach what the machine reaches, if the machine is a
+// router already. Making it one is not ours to decide.
+func (f *Fabric) masquerade(ctx context.Context, machine *kernel.Space) error {
+	forwards := false
+	err := machine.Do(func() error {
+		b, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
+		forwards = strings.TrimSpace(string(b)) == "1"
+		return err
+	})
+	if err != nil || !forwards {
+		return err
+	}
+	return machine.Nft(ctx, fmt.Sprintf(`add table ip %[1]s
+delete table ip %[1]s
+add table ip %[1]s
+add chain ip %[1]s postrouting { type nat hook postrouting priority 100 ; }
+add rule ip %[1]s postrouting ip saddr %[2]s oifname != "%[3]s" masquerade
+`, f.plan.Table, f.plan.NodeNet, f.plan.MachineLink))
+}
+
+// Delete removes everything that Apply, Connect and AddPrefix made. The hosts'
+// uplinks go with the bridge's ports. It is no error if there is nothing.
+func (f *Fabric) Delete(ctx context.Context) error {
+	machine, err := kernel.Open(f.machine)
+	if err != nil {
+		return fmt.Errorf("delete fabric: %w", err)
+	}
+	defer machine.Close()
+	var errs []error
+	// A namespace that a host's process still holds would keep its links alive.
+	if kernel.IsNamespace(f.plan.Namespace) {
+		errs = append(errs, deleteLinks(f.plan.Namespace))
+	}
+	errs = append(errs, machine.DeleteLink(f.plan.MachineLink), kernel.DeleteNamespace(f.plan.Namespace))
+	// `add` first: deleting a table that does not exist is an error.
+	errs = append(errs, machine.Nft(ctx, fmt.Sprintf("add table ip %[1]s\ndelete table ip %[1]s\n", f.plan.Table)))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("delete fabric: %w", err)
+	}
+	return nil
+}
+
+func deleteLinks(namespace string) error {
+	inside, err := kernel.Open(namespace)
+	if err != nil {
+		return err
+	}
+	defer inside.Close()
+	links, err := inside.Netlink.LinkList()
+	if err != nil {
+		return fmt.Errorf("list links: %w", err)
+	}
+	for _, l := range links {
+		if l.Attrs().Flags&net.FlagLoopback != 0 {
+			continue
+		}
+		if err := inside.Netlink.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.EOPNOTSUPP) {
+			return fmt.Errorf("delete link %s: %w", l.Attrs().Name, err)
+		}
+	}
+	return nil
+}

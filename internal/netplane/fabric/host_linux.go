@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package fabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/mullion-k8s/mullion/internal/fault"
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
+	"github.com/mullion-k8s/mullion/internal/undo"
+)
+
+// Uplink is the name of a host's adapter inside of its namespace.
+const Uplink = "eth0"
+
+// Attachment says how a host hangs on the fabric.
+type Attachment struct {
+	Node string
+	// Netns is the host's network namespace, for example /proc/PID/ns/net.
+	Netns string
+	// Address is the node IP with the node net's prefix length.
+	Address netip.Prefix
+	// MTU of the uplink; 0 means the kernel's default.
+	MTU int
+}
+
+// Connect gives a host its uplink: eth0 with its address and default route, and
+// a port on the bridge. It mends what is missing of an existing one.
+// Preconditions: Apply has succeeded.
+func (f *Fabric) Connect(ctx context.Context, a Attachment) (err error) {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("connect host %s: %w", a.Node, err)
+	}
+	if a.Address.Masked() != f.plan.NodeNet || a.Address.Addr() == f.plan.Router.Addr() || a.Address.Addr() == f.plan.MachineAddress.Addr() {
+		return fmt.Errorf("connect host %s: address %s: not a host's address in %s", a.Node, a.Address, f.plan.NodeNet)
+	}
+	inside, err := kernel.Open(f.plan.Namespace)
+	if err != nil {
+		return fmt.Errorf("connect host %s: %w", a.Node, err)
+	}
+	defer inside.Close()
+	host, err := kernel.Open(a.Netns)
+	if err != nil {
+		return fmt.Errorf("connect host %s: %w", a.Node, err)
+	}
+	defer host.Close()
+	var back undo.Stack
+	defer back.OnError(ctx, &err)
+	if err := f.connect(ctx, a, inside, host, &back); err != nil {
+		return fmt.Errorf("connect host %s: %w", a.Node, err)
+	}
+	return nil
+}
+
+func (f *Fabric) connect(ctx context.Context, a Attachment, inside, host *kernel.Space, back *undo.Stack) error {
+	name := PortName(a.Node)
+	eth0, err := host.FindLink(Uplink)
+	if err != nil {
+		return err
+	}
+	port, err := inside.FindLink(name)
+	if err != nil {
+		return err
+	}
+	if eth0 == nil || port == nil || eth0.Attrs().ParentIndex != port.Attrs().Index || port.Attrs().ParentIndex != eth0.Attrs().Index {
+		// The port of a host's earlier life, or the uplink of an earlier fabric.
+		if err := errors.Join(inside.DeleteLink(name), host.DeleteLink(Uplink)); err != nil {
+			return err
+		}
+		if err := addPair(host, Uplink, MAC(a.Address.Addr()), inside, name, a.MTU); err != nil {
+			return err
+		}
+		back.Add("delete uplink", func(context.Context) error { return inside.DeleteLink(name) })
+		if eth0, err = host.FindLink(Uplink); err != nil {
+			return err
+		}
+	}
+	if err := fault.Point(ctx, "fabric.connect.after-pair"); err != nil {
+		return err
+	}
+	if err := f.plug(inside, name); err != nil {
+		return err
+	}
+	lo, err := host.FindLink("lo")
+	if err != nil {
+		return err
+	}
+	if err := host.Netlink.LinkSetUp(lo); err != nil {
+		return fmt.Errorf("set up loopback: %w", err)
+	}
+	if err := host.Sysctl("net/ipv6/conf/"+Uplink+"/disable_ipv6", "1"); err != nil {
+		return err
+	}
+	if err := host.AddAddresses(eth0, []netip.Prefix{a.Address}, false); err != nil {
+		return err
+	}
+	if err := host.KeepAddresses(eth0, []netip.Prefix{a.Address}); err != nil {
+		return err
+	}
+	if err := host.Netlink.LinkSetUp(eth0); err != nil {
+		return fmt.Errorf("set up %s: %w", Uplink, err)
+	}
+	if err := fault.Point(ctx, "fabric.connect.before-route"); err != nil {
+		return err
+	}
+	return host.ReplaceRoute(kernel.Route{
+		Destination: netip.PrefixFrom(netip.IPv4Unspecified(), 0), LinkIndex: eth0.Attrs().Index, NextHop: f.plan.Router.Addr(),
+	})
+}
+
+// RemoveNode takes a host off the fabric: its port and the routes to it.
+func (f *Fabric) RemoveNode(ctx context.Context, node string, address netip.Addr) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("remove host %s: %w", node, err)
+	}
+	if !kernel.IsNamespace(f.plan.Namespace) {
+		return nil
+	}
+	inside, err := kernel.Open(f.plan.Namespace)
+	if err != nil {
+		return fmt.Errorf("remove host %s: %w", node, err)
+	}
+	defer inside.Close()
+	if err := errors.Join(removeRoutes(inside, address), inside.DeleteLink(PortName(node))); err != nil {
+		return fmt.Errorf("remove host %s: %w", node, err)
+	}
+	return nil
+}
+
+// Router changes the routes of a fabric by its namespace alone. An emulated
+// host uses it, which knows nothing else of the fabric.
+type Router struct{ namespace string }
+
+// OpenRouter names the fabric by its namespace file.
+func OpenRouter(namespace string) *Router { return &Router{namespace} }
+
+// SetPrefixes makes the host with the given address the owner of exactly these
+// pod ranges.
+func (r *Router) SetPrefixes(ctx context.Context, via netip.Addr, prefixes []netip.Prefix) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("route to %s: %w", via, err)
+	}
+	inside, err := kernel.Open(r.namespace)
+	if err != nil {
+		return fmt.Errorf("route to %s: %w", via, err)
+	}
+	defer inside.Close()
+	wanted := map[netip.Prefix]bool{}
+	for _, p := range prefixes {
+		if !p.IsValid() || !p.Addr().Is4() {
+			continue
+		}
+		p = p.Masked()
+		wanted[p] = true
+		link, err := linkTo(inside, via)
+		if err != nil {
+			return fmt.Errorf("route %s to %s: %w", p, via, err)
+		}
+		if err := inside.ReplaceRoute(kernel.Route{Destination: p, LinkIndex: link, NextHop: via}); err != nil {
+			return fmt.Errorf("route %s to %s: %w", p, via, err)
+		}
+	}
+	return removeRoutesExcept(inside, via, wanted)
+}
+
+// AddPrefix adds one pod range to those that the host owns.
+func (r *Router) AddPrefix(ctx context.Context, prefix netip.Prefix, via netip.Addr) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("route %s to %s: %w", prefix, via, err)
+	}
+	inside, err := kernel.Open(r.namespace)
+	if err != nil {
+		return fmt.Errorf("route %s to %s: %w", prefix, via, err)
+	}
+	defer inside.Close()
+	link, err := linkTo(inside, via)
+	if err != nil {
+		return fmt.Errorf("route %s to %s: %w", prefix, via, err)
+	}
+	return inside.ReplaceRoute(kernel.Route{Destination: prefix.Masked(), LinkIndex: link, NextHop: via})
+}
+
+// AddPrefix is Router.AddPrefix for who holds the fabric itself.
+func (f *Fabric) AddPrefix(ctx context.Context, prefix netip.Prefix, via netip.Addr) error {
+	return OpenRouter(f.plan.Namespace).AddPrefix(ctx, prefix, via)
+}
+
+// linkTo is the index of the link whose addresses cover via.
+func linkTo(s *kernel.Space, via netip.Addr) (int, error) {
+	routes, err := s.Netlink.RouteGet(net.IP(via.AsSlice()))
+	if err != nil {
+		return 0, fmt.Errorf("look up next hop: %w", err)
+	}
+	if len(routes) == 0 || len(routes[0].Gw) != 0 {
+		return 0, errors.New("next hop is not on the fabric")
+	}
+	return routes[0].LinkIndex, nil
+}
+
+func removeRoutes(s *kernel.Space, via netip.Addr) error { return removeRoutesExcept(s, via, nil) }
+
+func removeRoutesExcept(s *kernel.Space, via netip.Addr, wanted map[netip.Prefix]bool) error {
+	return s.KeepRoutes(func(r kernel.Route) bool { return r.NextHop != via || wanted[r.Destination] })
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// RouteProtocol marks the routes that this program makes, so that it finds them
+// again. rtnetlink(7) leaves the numbers above 4 to administrators; 109 ('m')
+// is not among the names of iproute2's rt_protos.
+const RouteProtocol netlink.RouteProtocol = 109
+
+// FindLink returns the named link, or nil if there is none.
+func (s *Space) FindLink(name string) (netlink.Link, error) {
+	l, err := s.Netlink.LinkByName(name)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find link %s: %w", name, err)
+	}
+	return l, nil
+}
+
+// DeleteLink deletes the named link; it is no error if there is none.
+func (s *Space) DeleteLink(name string) error {
+	l, err := s.FindLink(name)
+	if err != nil || l == nil {
+		return err
+	}
+	if err := s.Netlink.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("delete link %s: %w", name, err)
+	}
+	return nil
+}
+
+// AddAddresses gives the link the addresses that it lacks, without the routes
+// that the kernel would make for their prefixes if bare.
+func (s *Space) AddAddresses(l netlink.Link, want []netip.Prefix, bare bool) error {
+	have, err := s.addresses(l)
+	if err != nil {
+		return err
+	}
+	for _, p := range want {
+		if slices.Contains(have, p) {
+			continue
+		}
+		a := &netlink.Addr{IPNet: IPNet(p)}
+		if bare {
+			a.Flags = unix.IFA_F_NOPREFIXROUTE
+		}
+		if err := s.Netlink.AddrAdd(l, a); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("add address %s to %s: %w", p, l.Attrs().Name, err)
+		}
+	}
+	return nil
+}
+
+// KeepAddresses removes every IPv4 address of the link that is not listed.
+func (s *Space) KeepAddresses(l netlink.Link, want []netip.Prefix) error {
+	have, err := s.addresses(l)
+	if err != nil {
+		return err
+	}
+	for _, p := range have {
+		if slices.Contains(want, p) {
+			continue
+		}
+		if err := s.Netlink.AddrDel(l, &netlink.Addr{IPNet: IPNet(p)}); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+			return fmt.Errorf("remove address %s from %s: %w", p, l.Attrs().Name, err)
+		}
+	}
+	return nil
+}
+
+func (s *Space) addresses(l netlink.Link) ([]netip.Prefix, error) {
+	list, err := s.Netlink.AddrList(l, netlink.FAMILY_V4)
+	if err != nil {
+		return nil, fmt.Errorf("list addresses of %s: %w", l.Attrs().Name, err)
+	}
+	var have []netip.Prefix
+	for _, a := range list {
+		have = append(have, Prefix(a.IPNet))
+	}
+	return have, nil
+}
+
+// Route is one route of a namespace's main table.
+type Route struct {
+	Destination netip.Prefix
+	LinkIndex   int // 0: unreachable
+	NextHop     netip.Addr
+	OnLink      bool
+	Source      netip.Addr
+}
+
+// ReplaceRoute adds the route or puts it in place of another to the same
+// destination.
+func (s *Space) ReplaceRoute(r Route) error {
+	n := &netlink.Route{
+		Dst: IPNet(r.Destination), LinkIndex: r.LinkIndex, Protocol: RouteProtocol,
+		Gw: ip(r.NextHop), Src: ip(r.Source), Scope: netlink.SCOPE_UNIVERSE,
+	}
+	switch {
+	case r.LinkIndex == 0:
+		n.Type = unix.RTN_UNREACHABLE
+	case !r.NextHop.IsValid():
+		n.Scope = netlink.SCOPE_LINK
+	case r.OnLink:
+		n.Flags = int(netlink.FLAG_ONLINK)
+	}
+	if err := s.Netlink.RouteReplace(n); err != nil {
+		return fmt.Errorf("set route to %s: %w", r.Destination, err)
+	}
+	return nil
+}
+
+// DeleteRoute removes our route to the destination; it is no error if there is
+// none.
+func (s *Space) DeleteRoute(destination netip.Prefix) error {
+	list, err := s.routes()
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if Prefix(r.Dst) == destination {
+			if err := s.Netlink.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("delete route to %s: %w", destination, err)
+			}
+		}
+	}
+	return nil
+}
+
+// KeepRoutes removes every route of ours that is not wanted. The function sees
+// destination, link and next hop.
+func (s *Space) KeepRoutes(wanted func(Route) bool) error {
+	list, err := s.routes()
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		hop, _ := netip.AddrFromSlice(r.Gw)
+		if !wanted(Route{Destination: Prefix(r.Dst), LinkIndex: r.LinkIndex, NextHop: hop.Unmap()}) {
+			if err := s.Netlink.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("delete route to %s: %w", r.Dst, err)
+			}
+		}
+	}
+	return nil
+}
+
+// routes lists the IPv4 routes that carry our protocol number.
+func (s *Space) routes() ([]netlink.Route, error) {
+	list, err := s.Netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: RouteProtocol}, netlink.RT_FILTER_PROTOCOL)
+	if err != nil {
+		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	return list, nil
+}
+
+// IPNet converts a prefix, keeping the host part of the address.
+func IPNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// Prefix is the inverse of IPNet; nil is the IPv4 default route.
+func Prefix(n *net.IPNet) netip.Prefix {
+	if n == nil {
+		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	}
+	a, _ := netip.AddrFromSlice(n.IP)
+	ones, _ := n.Mask.Size()
+	return netip.PrefixFrom(a.Unmap(), ones)
+}
+
+func ip(a netip.Addr) net.IP {
+	if !a.IsValid() {
+		return nil
+	}
+	return a.AsSlice()
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// nsfsMagic is NSFS_MAGIC of linux/magic.h: the file system of namespace files.
+const nsfsMagic = 0x6e736673
+
+// ownNamespace is the calling thread's network namespace. /proc/self would be
+// the main thread's.
+const ownNamespace = "/proc/thread-self/ns/net"
+
+// CreateNamespace makes a network namespace that lives as long as the file at
+// path is mounted, runs setup inside of it before anybody can see it, and
+// brings its loopback device up. It does nothing if path is such a file already.
+func CreateNamespace(path string, setup func() error) (err error) {
+	if IsNamespace(path) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("create network namespace: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY|unix.O_NOFOLLOW, 0o400)
+	if err != nil {
+		return fmt.Errorf("create network namespace: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("create network namespace: %w", err)
+	}
+	err = onOwnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("unshare: %w", err)
+		}
+		if err := loopbackUp(); err != nil {
+			return err
+		}
+		if setup != nil {
+			if err := setup(); err != nil {
+				return err
+			}
+		}
+		return unix.Mount(ownNamespace, path, "", unix.MS_BIND, "")
+	})
+	if err != nil {
+		_ = os.Remove(path) // only an empty file
+		return fmt.Errorf("create network namespace %s: %w", path, err)
+	}
+	return nil
+}
+
+func loopbackUp() error {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("open netlink: %w", err)
+	}
+	defer h.Close()
+	lo, err := h.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("find loopback: %w", err)
+	}
+	return h.LinkSetUp(lo)
+}
+
+// DeleteNamespace unmounts and removes the file. The kernel ends the namespace
+// with its last process. It does nothing if there is no such file.
+func DeleteNamespace(path string) error {
+	for IsNamespace(path) { // twice if two makers raced
+		if err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return fmt.Errorf("delete network namespace %s: unmount: %w", path, err)
+		}
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete network namespace: %w", err)
+	}
+	return nil
+}
+
+// IsNamespace says whether a namespace is mounted at path. After a reboot of
+// the machine the file is still there, but empty.
+func IsNamespace(path string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(path, &st) == nil && int64(st.Type) == nsfsMagic
+}
+
+// onOwnThread runs fn on a thread that nothing else will ever use.
+func onOwnThread(fn func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		done <- fn()
+	}()
+	return <-done
+}
+
+// Space is a network namespace to work in. Close it after use.
+type Space struct {
+	// Netlink is a route-netlink handle inside of the namespace.
+	Netlink *netlink.Handle
+	file    *os.File // nil: the process's own
+}
+
+// Open opens the namespace at path, or the process's own if path is empty. A
+// path may be any namespace file, such as /proc/PID/ns/net.
+func Open(path string) (*Space, error) {
+	if path == "" {
+		h, err := netlink.NewHandle(unix.NETLINK_ROUTE, unix.NETLINK_NETFILTER)
+		if err != nil {
+			return nil, fmt.Errorf("open netlink: %w", err)
+		}
+		return &Space{Netlink: h}, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open network namespace: %w", err)
+	}
+	s := &Space{file: f}
+	err = s.Do(func() (err error) {
+		s.Netlink, err = netlink.NewHandle(unix.NETLINK_ROUTE, unix.NETLINK_NETFILTER)
+		return err
+	})
+	if err != nil {
+		_ = f.Close() // read-only
+		return nil, fmt.Errorf("open network namespace %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// Close releases the handles; the namespace stays.
+func (s *Space) Close() {
+	s.Netlink.Close()
+	if s.file != nil {
+		_ = s.file.Close() // read-only
+	}
+}
+
+// Handle is the open namespace file for netlink requests that name another
+// namespace.
+// Preconditions: the space was opened by path.
+func (s *Space) Handle() netns.NsHandle { return netns.NsHandle(s.file.Fd()) }
+
+// Do runs fn inside of the namespace: on a thread of its own, or directly if
+// the space is the process's own namespace. Processes that fn starts are in
+// the namespace too; goroutines that it starts are not.
+func (s *Space) Do(fn func() error) error {
+	if s.file == nil {
+		return fn()
+	}
+	return onOwnThread(func() error {
+		if err := unix.Setns(int(s.file.Fd()), unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("enter network namespace: %w", err)
+		}
+		return fn()
+	})
+}
+
+// Sysctl writes one setting of the namespace, for example "net/ipv4/ip_forward".
+func (s *Space) Sysctl(path, value string) error {
+	return s.Do(func() error { return WriteSysctl(path, value) })
+}
+
+// WriteSysctl writes a setting of the calling thread's namespace.
+func WriteSysctl(path, value string) error {
+	if err := os.WriteFile("/proc/sys/"+path, []byte(value), 0o644); err != nil {
+		return fmt.Errorf("set sysctl: %w", err)
+	}
+	return nil
+}
+
+// Nft applies a script of nft commands: all of it or, on error, nothing.
+func (s *Space) Nft(ctx context.Context, script string) error {
+	return s.Do(func() error {
+		cmd := exec.CommandContext(ctx, "nft", "-f", "-")
+		cmd.Stdin = strings.NewReader(script)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("nft: %w: %s", err, firstLines(string(out), 3))
+		}
+		return nil
+	})
+}
+
+func firstLines(s string, n int) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(lines[:min(n, len(lines))], "; ")
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package netlab
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+)
+
+func at(a netip.Addr, port uint16) netip.AddrPort { return netip.AddrPortFrom(a, port) }
+
+var vip = netip.MustParseAddr("10.96.7.7")
+
+// twoHosts is a lab of two hosts with two pods each; every pod serves its own
+// name on TCP port 8080 and UDP port 53.
+type twoHosts struct {
+	lab  *Lab
+	a, b *Host
+	pods [4]*Pod // two of a, two of b
+}
+
+func newTwoHosts(t *testing.T) *twoHosts {
+	t.Helper()
+	l := New(t)
+	w := &twoHosts{lab: l, a: l.Host(), b: l.Host()}
+	w.pods = [4]*Pod{w.a.Pod(5), w.a.Pod(6), w.b.Pod(5), w.b.Pod(6)}
+	w.apply()
+	for _, p := range w.pods {
+		Serve(t, p.Netns, p.Name, "tcp4", at(p.Address, 8080))
+		Serve(t, p.Netns, p.Name, "udp4", at(p.Address, 53))
+	}
+	return w
+}
+
+func (w *twoHosts) apply() { w.a.Apply(); w.b.Apply() }
+
+func TestPodToPod(t *testing.T) {
+	w := newTwoHosts(t)
+	for _, from := range w.pods {
+		for _, to := range w.pods {
+			if from == to {
+				continue
+			}
+			if client := Expect(t, from.Netns, "tcp4", at(to.Address, 8080), to.Name); client != from.Address.String() {
+				t.Errorf("%s sees %s as %s", to.Name, from.Name, client)
+			}
+		}
+		if client := Expect(t, w.lab.Machine, "tcp4", at(from.Address, 8080), from.Name); client != "10.89.0.1" {
+			t.Errorf("%s sees the machine as %s", from.Name, client)
+		}
+		if client := Expect(t, w.a.Netns, "tcp4", at(from.Address, 8080), from.Name); client != w.a.Address.String() {
+			t.Errorf("%s sees %s as %s", from.Name, w.a.Name, client)
+		}
+	}
+}
+
+// collect asks until every one of the expected servers has answered, and
+// returns under which addresses they saw the client.
+func collect(t *testing.T, netns, network string, to netip.AddrPort, want ...string) map[string]string {
+	t.Helper()
+	seen := map[string]string{}
+	for range 100 * len(want) {
+		name, client, err := Ask(t, netns, network, to)
+		if err != nil {
+			t.Fatalf("ask %s: %v", to, err)
+		}
+		seen[name] = client
+		if len(seen) == len(want) {
+			break
+		}
+	}
+	for _, name := range want {
+		if seen[name] == "" {
+			t.Fatalf("ask %s: %s never answered, only %v", to, name, seen)
+		}
+	}
+	return seen
+}
+
+func TestClusterIP(t *testing.T) {
+	w := newTwoHosts(t)
+	p := w.pods
+	for _, h := range []*Host{w.a, w.b} {
+		h.Service("web", vip, intent.TCP, 80, 8080, p[0].Address, p[1].Address, p[2].Address)
+		h.Service("dns", vip, intent.UDP, 53, 53, p[1].Address, p[3].Address)
+	}
+	w.apply()
+	for i, from := range p {
+		seen := collect(t, from.Netns, "tcp4", at(vip, 80), p[0].Name, p[1].Name, p[2].Name)
+		node := w.a.Address
+		if i >= 2 {
+			node = w.b.Address
+		}
+		for name, client := range seen {
+			want := from.Address.String()
+			if name == from.Name {
+				want = node.String() // hairpin: it must not see itself
+			}
+			if client != want {
+				t.Errorf("%s sees %s as %s, want %s", name, from.Name, client, want)
+			}
+		}
+		collect(t, from.Netns, "udp4", at(vip, 53), p[1].Name, p[3].Name)
+	}
+	// A program of the host itself.
+	collect(t, w.a.Netns, "tcp4", at(vip, 80), p[0].Name, p[1].Name, p[2].Name)
+	ExpectNothing(t, p[0].Netns, "tcp4", at(vip, 81))
+}
+
+func TestNodePort(t *testing.T) {
+	w := newTwoHosts(t)
+	p := w.pods
+	for _, h := range []*Host{w.a, w.b} {
+		h.Service("web", netip.Addr{}, intent.TCP, 30080, 8080, p[0].Address, p[2].Address)
+	}
+	local := w.a.Service("local", netip.Addr{}, intent.TCP, 30081, 8080, p[1].Address)
+	local.DSR = true
+	w.apply()
+	seen := collect(t, w.lab.Machine, "tcp4", at(w.a.Address, 30080), p[0].Name, p[2].Name)
+	if got := seen[p[0].Name]; got != "10.89.0.1" {
+		t.Errorf("local backend sees the client as %s", got)
+	}
+	if got := seen[p[2].Name]; got != w.a.Address.String() {
+		t.Errorf("backend on the other node sees the client as %s, want the first node", got)
+	}
+	if client := Expect(t, w.lab.Machine, "tcp4", at(w.a.Address, 30081), p[1].Name); client != "10.89.0.1" {
+		t.Errorf("externalTrafficPolicy Local: backend sees the client as %s", client)
+	}
+	collect(t, w.a.Netns, "tcp4", at(w.a.Address, 30080), p[0].Name, p[2].Name)
+	collect(t, p[0].Netns, "tcp4", at(w.a.Address, 30080), p[0].Name, p[2].Name)
+	collect(t, p[0].Netns, "tcp4", at(w.b.Address, 30080), p[0].Name, p[2].Name)
+	ExpectNothing(t, w.a.Netns, "tcp4", at(netip.MustParseAddr("127.0.0.1"), 30080))
+	ExpectNothing(t, w.lab.Machine, "tcp4", at(w.b.Address, 30081))
+}
+
+func TestOutboundNAT(t *testing.T) {
+	w := newTwoHosts(t)
+	// A server outside of the cluster, behind the machine.
+	outside := netip.MustParseAddr("192.0.2.80")
+	addAddress(t, w.lab.Machine, netip.PrefixFrom(outside, 32))
+	Serve(t, w.lab.Machine, "outside", "tcp4", at(outside, 80))
+	Serve(t, w.lab.Machine, "machine", "tcp4", at(netip.MustParseAddr("10.89.0.1"), 80))
+	if client := Expect(t, w.pods[0].Netns, "tcp4", at(outside, 80), "outside"); client != w.a.Address.String() {
+		t.Errorf("outside sees the pod as %s, want %s", client, w.a.Address)
+	}
+	if client := Expect(t, w.pods[0].Netns, "tcp4", at(netip.MustParseAddr("10.89.0.1"), 80), "machine"); client != w.pods[0].Address.String() {
+		t.Errorf("exception: the machine sees the pod as %s, want its own address", client)
+	}
+}
