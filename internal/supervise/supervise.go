@@ -82,13 +82,21 @@ type Config struct {
 
 // Supervisor runs the components of its Config. See Run.
 type Supervisor struct {
-	cfg     Config
-	waves   [][]int
-	ready   []chan struct{} // closed when the component is ready for the first time
-	stopped []chan struct{} // closed when the component has ended for good
+	cfg Config          // Components excepted: see all
+	ctx context.Context // of Run, nil before; guarded by mu
 
-	mu     sync.Mutex
-	states []Status // guarded by mu
+	mu       sync.Mutex
+	all      []*running // guarded by mu; in the order of Config, then of Add
+	stopping bool       // guarded by mu
+}
+
+// running is a component and what the supervisor knows of it.
+type running struct {
+	Component
+	status  Status        // guarded by Supervisor.mu
+	ready   chan struct{} // closed when the component is ready for the first time
+	stopped chan struct{} // closed when the component has ended for good
+	cancel  context.CancelFunc
 }
 
 // Times of restarting and asking. A component that ran for longer than
@@ -104,54 +112,90 @@ const (
 
 // New checks the graph: every need is known and there is no cycle.
 func New(cfg Config) (*Supervisor, error) {
-	waves, err := plan(cfg.Components)
-	if err != nil {
+	if _, err := plan(cfg.Components); err != nil {
 		return nil, err
 	}
-	s := &Supervisor{cfg: cfg, waves: waves}
-	now := time.Now()
+	s := &Supervisor{cfg: cfg}
 	for _, c := range cfg.Components {
-		s.ready = append(s.ready, make(chan struct{}))
-		s.stopped = append(s.stopped, make(chan struct{}))
-		s.states = append(s.states, Status{Name: c.Name, State: Waiting, Since: now})
+		s.all = append(s.all, newRunning(c))
 	}
 	return s, nil
+}
+
+func newRunning(c Component) *running {
+	return &running{Component: c, status: Status{Name: c.Name, State: Waiting, Since: time.Now()},
+		ready: make(chan struct{}), stopped: make(chan struct{})}
+}
+
+// Add starts one more component while the supervisor runs.
+func (s *Supervisor) Add(c Component) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var cs []Component
+	for _, r := range s.all {
+		cs = append(cs, r.Component)
+	}
+	if _, err := plan(append(cs, c)); err != nil {
+		return err
+	}
+	r := newRunning(c)
+	s.all = append(s.all, r)
+	if s.ctx != nil && !s.stopping {
+		s.start(r)
+	}
+	return nil
+}
+
+// start gives the component a context of its own, so that stopping can follow
+// the order of the graph instead of happening all at once.
+// Preconditions: s.mu is held.
+func (s *Supervisor) start(r *running) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
+	r.cancel = cancel
+	go func() {
+		defer close(r.stopped)
+		s.keep(ctx, r)
+	}()
 }
 
 // Run starts the components and blocks until the context is cancelled and all
 // of them have ended, dependants first.
 func (s *Supervisor) Run(ctx context.Context) error {
-	// Each component has a context of its own, so that stopping can follow the
-	// order of the graph instead of happening all at once.
-	cancels := make([]context.CancelFunc, len(s.cfg.Components))
-	for i := range s.cfg.Components {
-		cctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		cancels[i] = cancel
-		go func() {
-			defer close(s.stopped[i])
-			s.keep(cctx, i)
-		}()
+	s.mu.Lock()
+	s.ctx = ctx
+	for _, r := range s.all {
+		s.start(r)
 	}
+	s.mu.Unlock()
 	<-ctx.Done()
-	for w := len(s.waves) - 1; w >= 0; w-- {
-		for _, i := range s.waves[w] {
-			s.set(i, Stopping, nil, false)
-			cancels[i]()
+	s.mu.Lock()
+	s.stopping = true
+	all := s.all
+	s.mu.Unlock()
+	var cs []Component
+	for _, r := range all {
+		cs = append(cs, r.Component)
+	}
+	waves, err := plan(cs) // checked when each was added
+	for w := len(waves) - 1; w >= 0; w-- {
+		for _, i := range waves[w] {
+			s.set(all[i], Stopping, nil, false)
+			all[i].cancel()
 		}
-		for _, i := range s.waves[w] {
-			<-s.stopped[i]
+		for _, i := range waves[w] {
+			<-all[i].stopped
 		}
 	}
-	return nil
+	return err
 }
 
-// keep runs component i until its context is cancelled.
-func (s *Supervisor) keep(ctx context.Context, i int) {
+// keep runs a component until its context is cancelled.
+func (s *Supervisor) keep(ctx context.Context, i *running) {
 	defer s.set(i, Stopped, nil, false)
-	c := s.cfg.Components[i]
+	c := i.Component
 	for _, n := range c.Needs {
 		select {
-		case <-s.ready[s.index(n)]:
+		case <-s.find(n).ready:
 		case <-ctx.Done():
 			return
 		}
@@ -188,9 +232,9 @@ func (s *Supervisor) keep(ctx context.Context, i int) {
 	}
 }
 
-// once is one life of component i: it runs it and marks it ready on the way.
-func (s *Supervisor) once(ctx context.Context, i int) (err error) {
-	c := s.cfg.Components[i]
+// once is one life of a component: it runs it and marks it ready on the way.
+func (s *Supervisor) once(ctx context.Context, i *running) (err error) {
+	c := i.Component
 	rctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	if !c.Once {
@@ -207,8 +251,8 @@ func (s *Supervisor) once(ctx context.Context, i int) (err error) {
 }
 
 // ask polls Ready until it returns nil.
-func (s *Supervisor) ask(ctx context.Context, i int) {
-	c := s.cfg.Components[i]
+func (s *Supervisor) ask(ctx context.Context, i *running) {
+	c := i.Component
 	var last string
 	for c.Ready != nil {
 		err := c.Ready(ctx)
@@ -231,29 +275,31 @@ func (s *Supervisor) ask(ctx context.Context, i int) {
 	}
 }
 
-func (s *Supervisor) markReady(i int) {
+func (s *Supervisor) markReady(r *running) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-s.ready[i]:
+	case <-r.ready:
 	default:
-		close(s.ready[i])
+		close(r.ready)
 	}
 }
 
-func (s *Supervisor) index(name string) int {
-	for i, c := range s.cfg.Components {
-		if c.Name == name {
-			return i
-		}
-	}
-	return -1 // unreachable: plan has checked every need
-}
-
-func (s *Supervisor) set(i int, st State, err error, restarted bool) {
+func (s *Supervisor) find(name string) *running {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := &s.states[i]
+	for _, r := range s.all {
+		if r.Name == name {
+			return r
+		}
+	}
+	panic("supervise: no component " + name) // plan has checked every need
+}
+
+func (s *Supervisor) set(r *running, st State, err error, restarted bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := &r.status
 	if x.State == Stopping && st != Stopped {
 		return
 	}
@@ -269,6 +315,10 @@ func (s *Supervisor) set(i int, st State, err error, restarted bool) {
 		x.Restarts++
 	}
 	if s.cfg.OnChange != nil {
-		s.cfg.OnChange(append([]Status(nil), s.states...))
+		var all []Status
+		for _, r := range s.all {
+			all = append(all, r.status)
+		}
+		s.cfg.OnChange(all)
 	}
 }

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package imageload hands image archives to an emulated host: the way of
+// `mullion load`. A real node has no such interface (one would call ctr there),
+// so it is kept apart from the CRI: HTTP over a Unix socket that lies in the
+// host's own directory, which only root can enter.
+package imageload
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// path of the one request: POST, the archive as its body.
+const path = "/v1/images"
+
+// maxAnswer bounds what Send reads back, in bytes: names of images.
+const maxAnswer = 1 << 20
+
+// Loader stores the images of an OCI or Docker archive and returns their
+// names.
+type Loader func(ctx context.Context, archive io.Reader) ([]string, error)
+
+// answer is the body of the response, of either outcome.
+type answer struct {
+	Images []string `json:"images,omitempty"`
+	Error  string   `json:"error,omitempty"`
+}
+
+// Serve answers requests on l until the context is cancelled.
+func Serve(ctx context.Context, l net.Listener, load Loader) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+		names, err := load(r.Context(), r.Body)
+		code, a := http.StatusOK, answer{Images: names}
+		if err != nil {
+			code, a = http.StatusUnprocessableEntity, answer{Error: err.Error()}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		// The client has gone if this fails, and there is nobody else to tell.
+		_ = json.NewEncoder(w).Encode(a)
+	})
+	// No read timeout: an archive may come from a slow pipe. Only root connects.
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer stop()
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve image loading: %w", err)
+	}
+	return nil
+}
+
+// Send gives an archive to the host behind the socket and returns the names of
+// the images in it.
+func Send(ctx context.Context, socket string, archive io.Reader) ([]string, error) {
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+path, archive)
+	if err != nil {
+		return nil, fmt.Errorf("load image: %w", err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("load image: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("load image: %w", err)
+	}
+	var a answer
+	if err := json.Unmarshal(body, &a); err != nil {
+		return nil, fmt.Errorf("load image: %s: %s", resp.Status, bytes.TrimSpace(body))
+	}
+	if a.Error != "" {
+		return nil, fmt.Errorf("load image: %s", a.Error)
+	}
+	return a.Images, nil
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package imageload_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/imageload"
+)
+
+func TestSend(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() {
+		served <- imageload.Serve(ctx, l, func(_ context.Context, r io.Reader) ([]string, error) {
+			b, err := io.ReadAll(r)
+			if string(b) == "bad" {
+				return nil, errors.New("read archive: not a tar file")
+			}
+			return []string{string(b) + ":latest"}, err
+		})
+	}()
+	if got, err := imageload.Send(ctx, socket, strings.NewReader("app")); err != nil || !slices.Equal(got, []string{"app:latest"}) {
+		t.Errorf("good: %v, %v", got, err)
+	}
+	if _, err := imageload.Send(ctx, socket, strings.NewReader("bad")); err == nil || !strings.Contains(err.Error(), "not a tar file") {
+		t.Errorf("bad: %v", err)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	if _, err := imageload.Send(t.Context(), socket, strings.NewReader("app")); err == nil {
+		t.Error("host is down: want an error")
+	}
+}
