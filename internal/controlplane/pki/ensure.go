@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package pki
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+)
+
+// marker is the file that says that the keys may be in use.
+const marker = "initialised"
+
+// Store is a directory of key material.
+type Store struct {
+	Dir string
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// Cert is the file of an authority's certificate.
+func (s Store) Cert(authority string) string { return filepath.Join(s.Dir, authority+".crt") }
+
+// Key is the file of an authority's or a bare key.
+func (s Store) Key(name string) string { return filepath.Join(s.Dir, name+".key") }
+
+// Public is the file of the public half of a bare key.
+func (s Store) Public(name string) string { return filepath.Join(s.Dir, name+".pub") }
+
+// Leaf is the file with a leaf's certificate and key.
+func (s Store) Leaf(name string) string { return filepath.Join(s.Dir, name+".pem") }
+
+// Secret is the file of an encryption configuration.
+func (s Store) Secret(name string) string { return filepath.Join(s.Dir, name+".json") }
+
+// Ensure makes the directory agree with the plan and names the leaves that it
+// has made or replaced. It is safe to be killed at any moment.
+// Preconditions: the caller holds the lock of the data directory.
+func (s Store) Ensure(p Plan) (changed []string, err error) {
+	if err := s.prepare(); err != nil {
+		return nil, fmt.Errorf("prepare key directory: %w", err)
+	}
+	_, err = os.Stat(filepath.Join(s.Dir, marker))
+	used := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("prepare key directory: %w", err)
+	}
+	cas := map[string]pair{}
+	for _, a := range p.Authorities {
+		ca, err := s.authority(a, used)
+		if err != nil {
+			return nil, err
+		}
+		cas[a.Name] = ca
+	}
+	for _, k := range p.Keys {
+		if err := s.bareKey(k, used); err != nil {
+			return nil, err
+		}
+	}
+	for _, x := range p.Secrets {
+		if err := s.secret(x, used); err != nil {
+			return nil, err
+		}
+	}
+	for _, l := range p.Leaves {
+		replaced, err := s.leaf(l, cas[l.Authority])
+		if err != nil {
+			return changed, err
+		}
+		if replaced {
+			changed = append(changed, l.Name)
+		}
+	}
+	if !used {
+		return changed, atomicfile.Write(filepath.Join(s.Dir, marker), nil, 0o600)
+	}
+	return changed, nil
+}
+
+// prepare makes the directory, removes what a killed process left in it and
+// takes away rights that others should not have (a restored backup may).
+func (s Store) prepare() error {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return err
+	}
+	st, err := os.Lstat(s.Dir)
+	if err != nil {
+		return err
+	}
+	if !st.IsDir() {
+		return fmt.Errorf("%s is not a directory", s.Dir)
+	}
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return err
+	}
+	if err := s.tighten(s.Dir, st, 0o700); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(s.Dir, e.Name())
+		if strings.HasPrefix(e.Name(), ".") && strings.Contains(e.Name(), ".tmp-") {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			continue
+		}
+		st, err := e.Info()
+		if err != nil {
+			return err
+		}
+		allowed := os.FileMode(0o600)
+		if strings.HasSuffix(path, ".crt") || strings.HasSuffix(path, ".pub") {
+			allowed = 0o644
+		}
+		if st.Mode().IsRegular() {
+			if err := s.tighten(path, st, allowed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s Store) tighten(path string, st fs.FileInfo, allowed os.FileMode) error {
+	if st.Mode().Perm()&^allowed == 0 {
+		return nil
+	}
+	s.Log.Warn("others could read key material; taking the right away", logkey.Path, path, "mode", st.Mode().Perm().String())
+	return os.Chmod(path, st.Mode().Perm()&allowed)
+}
+
+// broken is the error for key material that cannot be replaced.
+func broken(path string, err error) error {
+	return fmt.Errorf("key material %s: %w (it is in use and cannot be made anew: restore the file from a backup, or start over with `mullion down --purge`)", path, err)
+}
+
+func (s Store) authority(a Authority, used bool) (pair, error) {
+	certPEM, certErr := os.ReadFile(s.Cert(a.Name))
+	keyPEM, keyErr := os.ReadFile(s.Key(a.Name))
+	if err := errors.Join(certErr, keyErr); err == nil {
+		ca, err := parsePair(certPEM, keyPEM)
+		if err == nil {
+			return ca, s.checkAuthority(a, ca)
+		}
+		if used && !a.Internal {
+			return pair{}, broken(s.Cert(a.Name), err)
+		}
+	} else if used && !a.Internal {
+		return pair{}, broken(s.Cert(a.Name), err)
+	}
+	key, err := newKey()
+	if err != nil {
+		return pair{}, err
+	}
+	cert, err := selfSign(a, key, s.Now())
+	if err != nil {
+		return pair{}, err
+	}
+	data, err := marshalKey(key)
+	if err != nil {
+		return pair{}, err
+	}
+	if err := atomicfile.Write(s.Key(a.Name), data, 0o600); err != nil {
+		return pair{}, err
+	}
+	if err := atomicfile.Write(s.Cert(a.Name), marshalCert(cert), 0o644); err != nil {
+		return pair{}, err
+	}
+	return pair{cert, key}, nil
+}
+
+func (s Store) checkAuthority(a Authority, ca pair) error {
+	now := s.Now()
+	switch {
+	case !ca.cert.IsCA:
+		return broken(s.Cert(a.Name), errors.New("it is not an authority's certificate"))
+	case now.Before(ca.cert.NotBefore):
+		return fmt.Errorf("authority %s is valid from %s, and it is %s: is the clock right?", s.Cert(a.Name), ca.cert.NotBefore.Format(time.RFC3339), now.Format(time.RFC3339))
+	case now.After(ca.cert.NotAfter):
+		return fmt.Errorf("authority %s expired on %s: is the clock right? If it is, the cluster must be made anew", s.Cert(a.Name), ca.cert.NotAfter.Format(time.RFC3339))
+	case now.Add(leafLife).After(ca.cert.NotAfter):
+		s.Log.Warn("a certificate authority expires within a year", logkey.Path, s.Cert(a.Name), "not_after", ca.cert.NotAfter)
+	}
+	return nil
+}
+
+func (s Store) bareKey(name string, used bool) error {
+	data, err := os.ReadFile(s.Key(name))
+	if err == nil {
+		if _, err = parseKey(data); err == nil {
+			return s.publish(name, data)
+		}
+	}
+	if used {
+		return broken(s.Key(name), err)
+	}
+	k, err := newKey()
+	if err != nil {
+		return err
+	}
+	data, err = marshalKey(k)
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Write(s.Key(name), data, 0o600); err != nil {
+		return err
+	}
+	return s.publish(name, data)
+}
+
+// publish writes the public half of a key, which can always be made anew.
+func (s Store) publish(name string, keyPEM []byte) error {
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return err
+	}
+	want, err := marshalPublicKey(key)
+	if err != nil {
+		return err
+	}
+	if have, err := os.ReadFile(s.Public(name)); err == nil && string(have) == string(want) {
+		return nil
+	}
+	return atomicfile.Write(s.Public(name), want, 0o644)
+}
+
+func (s Store) secret(name string, used bool) error {
+	data, err := os.ReadFile(s.Secret(name))
+	if err == nil {
+		if err = checkEncryption(data); err == nil {
+			return nil
+		}
+	}
+	if used {
+		return broken(s.Secret(name), err)
+	}
+	data, err = newEncryption()
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(s.Secret(name), data, 0o600)
+}
+
+func (s Store) leaf(l Leaf, ca pair) (replaced bool, err error) {
+	data, err := os.ReadFile(s.Leaf(l.Name))
+	why := "it is missing"
+	if err == nil {
+		p, perr := parsePair(data, data)
+		if perr != nil {
+			why = perr.Error()
+		} else if why = outdated(l, p, ca, s.Now()); why == "" {
+			return false, nil
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("read certificate: %w", err)
+	}
+	s.Log.Debug("issue certificate", logkey.Name, l.Name, logkey.Reason, why)
+	p, err := issue(l, ca, s.Now())
+	if err != nil {
+		return false, err
+	}
+	key, err := marshalKey(p.key)
+	if err != nil {
+		return false, err
+	}
+	// A server sends its authority too, so that a joining node can find the one
+	// whose hash it was told.
+	return true, atomicfile.Write(s.Leaf(l.Name), concat(marshalCert(p.cert), marshalCert(ca.cert), key), 0o600)
+}
+
+// encryption is the part of apiserver.config.k8s.io/v1 EncryptionConfiguration
+// that is used here.
+type encryption struct {
+	APIVersion string               `json:"apiVersion"`
+	Kind       string               `json:"kind"`
+	Resources  []encryptionResource `json:"resources"`
+}
+
+type encryptionResource struct {
+	Resources []string             `json:"resources"`
+	Providers []encryptionProvider `json:"providers"`
+}
+
+type encryptionProvider struct {
+	Secretbox *encryptionKeys `json:"secretbox,omitempty"`
+	Identity  *struct{}       `json:"identity,omitempty"`
+}
+
+type encryptionKeys struct {
+	Keys []encryptionKey `json:"keys"`
+}
+
+type encryptionKey struct {
+	Name   string `json:"name"`
+	Secret string `json:"secret"` // base64
+}
+
+// secretboxKeyBytes is the key length of XSalsa20-Poly1305, the strongest of
+// the providers that need no outside service
+// (https://kubernetes.io/docs/tasks/administer-cluster/encrypt-data/).
+const secretboxKeyBytes = 32
+
+func newEncryption() ([]byte, error) {
+	key := make([]byte, secretboxKeyBytes)
+	// It never fails: crypto/rand ends the program instead (Go 1.24).
+	_, _ = rand.Read(key)
+	data, err := json.MarshalIndent(encryption{"apiserver.config.k8s.io/v1", "EncryptionConfiguration", []encryptionResource{{
+		Resources: []string{"secrets"},
+		Providers: []encryptionProvider{
+			{Secretbox: &encryptionKeys{[]encryptionKey{{"key1", base64.StdEncoding.EncodeToString(key)}}}},
+			// Reading what was written without encryption, by an external etcd's
+			// earlier user.
+			{Identity: &struct{}{}},
+		},
+	}}}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("marshal encryption configuration: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// checkEncryption looks only for damage: a user may add keys and resources.
+func checkEncryption(data []byte) error {
+	var e encryption
+	if err := json.Unmarshal(data, &e); err != nil {
+		return err
+	}
+	if e.Kind != "EncryptionConfiguration" || len(e.Resources) == 0 || len(e.Resources[0].Providers) == 0 {
+		return errors.New("it is not an EncryptionConfiguration")
+	}
+	for _, r := range e.Resources {
+		for _, p := range r.Providers {
+			for _, k := range keysOf(p) {
+				if b, err := base64.StdEncoding.DecodeString(k.Secret); err != nil || len(b) != secretboxKeyBytes {
+					return fmt.Errorf("key %q is not %d bytes of base64", k.Name, secretboxKeyBytes)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func keysOf(p encryptionProvider) []encryptionKey {
+	if p.Secretbox == nil {
+		return nil
+	}
+	return p.Secretbox.Keys
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package pki
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+)
+
+// pair is a certificate with its key.
+type pair struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newKey() (*ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make key: %w", err)
+	}
+	return key, nil
+}
+
+func marshalKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	// The SEC 1 form, not PKCS #8: Kubernetes' keyutil reads both, and this is the
+	// one that it writes itself.
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("marshal key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}
+
+func marshalPublicKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return nil, fmt.Errorf("marshal public key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
+}
+
+func marshalCert(cert *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
+}
+
+// parseCert reads the first certificate of a file.
+func parseCert(data []byte) (*x509.Certificate, error) {
+	block := find(data, "CERTIFICATE")
+	if block == nil {
+		return nil, errors.New("no certificate in it")
+	}
+	cert, err := x509.ParseCertificate(block)
+	if err != nil {
+		return nil, fmt.Errorf("parse certificate: %w", err)
+	}
+	return cert, nil
+}
+
+func parseKey(data []byte) (*ecdsa.PrivateKey, error) {
+	block := find(data, "EC PRIVATE KEY")
+	if block == nil {
+		return nil, errors.New("no key in it")
+	}
+	key, err := x509.ParseECPrivateKey(block)
+	if err != nil {
+		return nil, fmt.Errorf("parse key: %w", err)
+	}
+	return key, nil
+}
+
+func find(data []byte, kind string) []byte {
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == kind {
+			return block.Bytes
+		}
+	}
+	return nil
+}
+
+func parsePair(certPEM, keyPEM []byte) (pair, error) {
+	cert, err := parseCert(certPEM)
+	if err != nil {
+		return pair{}, err
+	}
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return pair{}, err
+	}
+	if pub, ok := cert.PublicKey.(crypto.PublicKey).(*ecdsa.PublicKey); !ok || !pub.Equal(key.Public()) {
+		return pair{}, errors.New("certificate and key do not belong together")
+	}
+	return pair{cert, key}, nil
+}
+
+// selfSign makes an authority's certificate.
+func selfSign(a Authority, key *ecdsa.PrivateKey, now time.Time) (*x509.Certificate, error) {
+	return sign(&x509.Certificate{
+		Subject:               pkix.Name{CommonName: a.CommonName},
+		NotBefore:             now.Add(-backdate),
+		NotAfter:              now.Add(authorityLife),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+		// An authority below this one is never wanted.
+		MaxPathLenZero: true,
+	}, nil, key, key)
+}
+
+// issue makes a leaf's certificate and a new key for it.
+func issue(l Leaf, ca pair, now time.Time) (pair, error) {
+	key, err := newKey()
+	if err != nil {
+		return pair{}, err
+	}
+	t := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: l.CommonName, Organization: l.Organizations},
+		NotBefore: now.Add(-backdate),
+		NotAfter:  now.Add(leafLife),
+		KeyUsage:  x509.KeyUsageDigitalSignature,
+		DNSNames:  l.Names,
+	}
+	if t.NotBefore.Before(ca.cert.NotBefore) {
+		t.NotBefore = ca.cert.NotBefore
+	}
+	if t.NotAfter.After(ca.cert.NotAfter) {
+		t.NotAfter = ca.cert.NotAfter
+	}
+	for _, a := range l.Addresses {
+		t.IPAddresses = append(t.IPAddresses, net.IP(a.AsSlice()))
+	}
+	t.ExtKeyUsage = usages(l)
+	cert, err := sign(t, ca.cert, key, ca.key)
+	return pair{cert, key}, err
+}
+
+func usages(l Leaf) []x509.ExtKeyUsage {
+	var u []x509.ExtKeyUsage
+	if len(l.Names)+len(l.Addresses) > 0 {
+		u = append(u, x509.ExtKeyUsageServerAuth)
+	}
+	if l.Client {
+		u = append(u, x509.ExtKeyUsageClientAuth)
+	}
+	return u
+}
+
+// sign makes a certificate; a nil parent means self-signed.
+func sign(t, parent *x509.Certificate, key, by *ecdsa.PrivateKey) (*x509.Certificate, error) {
+	if parent == nil {
+		parent = t
+	}
+	// A nil SerialNumber makes CreateCertificate choose a random one (RFC 5280).
+	der, err := x509.CreateCertificate(rand.Reader, t, parent, key.Public(), by)
+	if err != nil {
+		return nil, fmt.Errorf("sign certificate %q: %w", t.Subject.CommonName, err)
+	}
+	return x509.ParseCertificate(der)
+}
+
+// outdated says why a leaf must be replaced, or "".
+func outdated(l Leaf, p pair, ca pair, now time.Time) string {
+	c := p.cert
+	switch {
+	case c.CheckSignatureFrom(ca.cert) != nil:
+		return "another authority signed it"
+	case now.Before(c.NotBefore):
+		return "it is not valid yet"
+	case now.After(c.NotAfter):
+		return "it has expired"
+	case now.Add(renewBefore).After(c.NotAfter) && c.NotAfter.Before(ca.cert.NotAfter):
+		return "it expires soon"
+	case c.Subject.CommonName != l.CommonName || !slices.Equal(c.Subject.Organization, l.Organizations):
+		return "it names somebody else"
+	case !slices.Equal(c.ExtKeyUsage, usages(l)):
+		return "it is for another use"
+	}
+	want, err := issueNames(l)
+	if err != nil || !slices.Equal(c.DNSNames, l.Names) || !slices.EqualFunc(c.IPAddresses, want, net.IP.Equal) {
+		return "it is for other names or addresses"
+	}
+	return ""
+}
+
+func issueNames(l Leaf) ([]net.IP, error) {
+	var ips []net.IP
+	for _, a := range l.Addresses {
+		if !a.IsValid() {
+			return nil, errors.New("invalid address")
+		}
+		ips = append(ips, net.IP(a.AsSlice()))
+	}
+	return ips, nil
+}
+
+// concat puts PEM blocks into one file.
+func concat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
