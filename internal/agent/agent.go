@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/winsys/acl"
+	"github.com/mullion-k8s/mullion/internal/winsys/scm"
+)
+
+// Times between passes: short while the node is coming up, so that each step
+// follows the one before at once; longer when all is well. Looking at the
+// services is two local calls; looking at the cluster is a request, so it is
+// made less often.
+const (
+	busy         = 200 * time.Millisecond
+	idle         = 2 * time.Second
+	clusterEvery = 30 * time.Second
+)
+
+// Options are what an Agent works on.
+type Options struct {
+	Config Config
+	Disk   Disk
+	SCM    scm.Manager
+	HNS    HNS
+	Log    *slog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Agent keeps a machine a node. Its methods are not safe for concurrent use.
+type Agent struct {
+	Options
+	kubelet, proxy *keeper
+	api            *apiServer
+
+	podCIDR  netip.Prefix // last known; invalid before
+	ready    bool
+	asked    time.Time // when the cluster was last asked
+	status   Status
+	reported string // the last message that was logged
+}
+
+// New makes an agent; nothing happens before Run.
+func New(o Options) *Agent {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	keep := func() *keeper { return &keeper{scm: o.SCM, disk: o.Disk, now: o.Now} }
+	return &Agent{Options: o, kubelet: keep(), proxy: keep()}
+}
+
+// Run works until the context is cancelled. The services go on without it. An
+// error means that the machine is not fit to be a node; everything else is
+// tried again.
+func (a *Agent) Run(ctx context.Context) error {
+	for _, dir := range privateDirs() {
+		if err := acl.MakePrivate(a.Disk.path(dir)); err != nil {
+			return err
+		}
+	}
+	a.Log.Info("agent started", logkey.Node, a.Config.Node.Name, logkey.URL, a.Config.Cluster.Server)
+	for {
+		wait := idle
+		if !a.pass(ctx) {
+			wait = busy
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
+
+// pass goes over everything once and says whether all is as it shall be.
+func (a *Agent) pass(ctx context.Context) bool {
+	err := a.advance(ctx)
+	if ctx.Err() != nil {
+		return false
+	}
+	if err == nil && !a.ready {
+		err = errors.New("waiting for the node to become Ready")
+	}
+	message := ""
+	if err != nil {
+		message = err.Error()
+	}
+	if message != a.reported {
+		a.reported = message
+		a.status.Since = a.Now()
+		if err != nil {
+			a.Log.Info("node is not complete yet", logkey.Reason, message)
+		} else {
+			a.Log.Info("node is complete")
+		}
+	}
+	a.status.Message = message
+	a.publish()
+	return err == nil
+}
+
+// advance does whatever can be done now. Later steps need earlier ones, so it
+// ends at the first that is not there yet; kube-proxy is kept even if the
+// kubelet is down, and the other way round.
+func (a *Agent) advance(ctx context.Context) error {
+	a.status.Node, a.status.PID = a.Config.Node.Name, os.Getpid()
+	ca, err := os.ReadFile(a.Disk.path(a.Config.Cluster.CAFile))
+	if err != nil {
+		return fmt.Errorf("read CA certificate: %w", err)
+	}
+	a.status.Joined = a.joined()
+	token, err := a.token()
+	if err != nil {
+		return err
+	}
+	d, err := Describe(a.Config, ca, token)
+	if err != nil {
+		return err
+	}
+	if d.Bootstrap != nil {
+		if err := writeFiles(a.Disk, []File{*d.Bootstrap}); err != nil {
+			return err
+		}
+	}
+	var kubeletErr error
+	a.status.Kubelet, kubeletErr = a.kubelet.keep(d.Kubelet)
+	if !a.status.Joined {
+		return errors.Join(kubeletErr, errors.New("waiting for the kubelet to get its certificate"))
+	}
+	if err := a.forgetToken(); err != nil {
+		return errors.Join(kubeletErr, err)
+	}
+	return errors.Join(kubeletErr, a.connect(ctx, ca, d.Proxy))
+}
+
+// connect does what needs the cluster: the pods' network and kube-proxy.
+func (a *Agent) connect(ctx context.Context, ca []byte, proxy Program) error {
+	if a.api == nil {
+		api, err := newAPIServer(a.Config.Cluster.Server, ca, a.Disk.path(kubeletKeyPair))
+		if err != nil {
+			return err
+		}
+		a.api = api
+	}
+	askErr := a.ask(ctx)
+	if !a.podCIDR.IsValid() {
+		if askErr != nil {
+			return askErr
+		}
+		return errors.New("waiting for the cluster to give this node a pod range")
+	}
+	did, err := ensureNetwork(a.HNS, a.Config, a.podCIDR)
+	if did != "" {
+		a.Log.Info("pod network "+did, logkey.Network, a.Config.Network.Name, logkey.Address, a.podCIDR)
+	}
+	if err == nil {
+		err = a.writeCNI()
+	}
+	a.status.Network, a.status.PodCIDR = err == nil, a.podCIDR.String()
+	if err != nil {
+		return err
+	}
+	cert := certificate{file: a.Disk.path(proxyKeyPair), node: a.Config.Node.Name, now: a.Now}
+	renewed, err := cert.Ensure(ctx, a.api)
+	if err != nil && !a.exists(proxyKeyPair) {
+		return err
+	}
+	if renewed {
+		a.Log.Info("kube-proxy has a new certificate")
+	}
+	var proxyErr error
+	a.status.Proxy, proxyErr = a.proxy.keep(proxy)
+	return errors.Join(askErr, err, proxyErr)
+}
+
+// ask looks at the cluster if it is time to.
+func (a *Agent) ask(ctx context.Context) error {
+	every := clusterEvery
+	if !a.podCIDR.IsValid() || !a.ready {
+		every = 0
+	}
+	if a.Now().Sub(a.asked) < every {
+		return nil
+	}
+	a.asked = a.Now()
+	n, err := a.api.Node(ctx, a.Config.Node.Name)
+	if err != nil {
+		return err
+	}
+	a.ready, a.status.Ready = n.Ready, n.Ready
+	if n.PodCIDR.IsValid() && n.PodCIDR != a.podCIDR {
+		a.podCIDR = n.PodCIDR
+	}
+	return nil
+}
+
+func (a *Agent) writeCNI() error {
+	f, err := cniFile(a.Config, a.podCIDR)
+	if err != nil {
+		return err
+	}
+	return writeFiles(a.Disk, []File{f})
+}
+
+// joined says whether the kubelet has its own identity. One whose certificate
+// has expired has lost it and needs a token again.
+func (a *Agent) joined() bool {
+	path := a.Disk.path(kubeletKeyPair)
+	pair, err := tls.LoadX509KeyPair(path, path)
+	return err == nil && a.Now().Before(pair.Leaf.NotAfter) && a.exists(kubeletKubeconfig)
+}
+
+func (a *Agent) exists(windows string) bool {
+	_, err := os.Stat(a.Disk.path(windows))
+	return err == nil
+}
+
+// token reads the bootstrap token; "" once the node has joined.
+func (a *Agent) token() (string, error) {
+	if a.status.Joined {
+		return "", nil
+	}
+	if a.Config.Cluster.TokenFile == "" {
+		return "", errors.New("the node has not joined, and agent.json names no tokenFile")
+	}
+	content, err := os.ReadFile(a.Disk.path(a.Config.Cluster.TokenFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("the node has not joined, and there is no bootstrap token: put a new one into %s", a.Config.Cluster.TokenFile)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read bootstrap token: %w", err)
+	}
+	return strings.TrimSpace(string(content)), nil
+}
+
+// forgetToken deletes what gave the node its first identity.
+func (a *Agent) forgetToken() error {
+	for _, f := range []string{bootstrapKubeconfig, a.Config.Cluster.TokenFile} {
+		if f == "" || !a.exists(f) {
+			continue
+		}
+		if err := os.Remove(a.Disk.path(f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("delete bootstrap token: %w", err)
+		}
+		a.Log.Info("bootstrap token deleted", logkey.Path, f)
+	}
+	return nil
+}
+
+// publish writes the status file. A failure is logged and nothing more: the
+// node works without it.
+func (a *Agent) publish() {
+	content, err := json.MarshalIndent(a.status, "", "  ")
+	path := a.Disk.path(StatusFile)
+	if err == nil && !same(path, content) {
+		err = atomicfile.Write(path, content, 0o600)
+	}
+	if err != nil {
+		a.Log.Warn("status file not written", logkey.Error, err)
+	}
+}

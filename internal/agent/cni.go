@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package agent
+
+import "net/netip"
+
+// cniConfiguration is the network configuration of win-bridge
+// (github.com/containernetworking/plugins v1.9.1, pkg/hns/netconf_windows.go)
+// with host-local.
+type cniConfiguration struct {
+	CNIVersion string `json:"cniVersion"`
+	Name       string `json:"name"` // of the HNS network
+	Type       string `json:"type"`
+	// APIVersion 2 selects the HCN interface. Version 1 expects a container that
+	// Docker made.
+	APIVersion   int             `json:"apiVersion"`
+	Capabilities map[string]bool `json:"capabilities"`
+	IPAM         cniIPAM         `json:"ipam"`
+	Policies     []cniPolicy     `json:"policies"`
+}
+
+type cniIPAM struct {
+	Type   string       `json:"type"`
+	Ranges [][]cniRange `json:"ranges"`
+}
+
+type cniRange struct {
+	Subnet     netip.Prefix `json:"subnet"`
+	RangeStart netip.Addr   `json:"rangeStart"`
+	Gateway    netip.Addr   `json:"gateway"`
+}
+
+type cniPolicy struct {
+	Name  string   `json:"name"`
+	Value hnPolicy `json:"value"`
+}
+
+// hnPolicy is a policy in HCN's form.
+type hnPolicy struct {
+	Type     string         `json:"Type"`
+	Settings map[string]any `json:"Settings"`
+}
+
+// describeCNI is the configuration for a node whose pods have podCIDR. The
+// policies are those of an L2Bridge node in Kubernetes' Windows documentation
+// (also flannel's host-gw): pods speak to pods, services and nodes with their
+// own address and to the rest of the world with the node's; service and node
+// addresses are routed by the virtual switch.
+func describeCNI(c Config, podCIDR netip.Prefix) cniConfiguration {
+	exceptions := []string{c.Cluster.PodCIDR.String(), c.Cluster.ServiceCIDR.String()}
+	for _, n := range c.Cluster.NodeCIDRs {
+		exceptions = append(exceptions, n.String())
+	}
+	route := func(destination string) cniPolicy {
+		return cniPolicy{"EndpointPolicy", hnPolicy{"SDNRoute", map[string]any{"DestinationPrefix": destination, "NeedEncap": true}}}
+	}
+	node := netip.PrefixFrom(c.Node.Address, c.Node.Address.BitLen())
+	a := addressesOf(podCIDR)
+	return cniConfiguration{
+		CNIVersion: "1.0.0", Name: c.Network.Name, Type: "win-bridge", APIVersion: 2,
+		Capabilities: map[string]bool{"portMappings": true, "dns": true},
+		IPAM:         cniIPAM{Type: "host-local", Ranges: [][]cniRange{{{Subnet: podCIDR, RangeStart: a.firstPod, Gateway: a.host}}}},
+		Policies: []cniPolicy{
+			{"EndpointPolicy", hnPolicy{"OutBoundNAT", map[string]any{"Exceptions": exceptions}}},
+			route(c.Cluster.ServiceCIDR.String()),
+			route(node.String()),
+		},
+	}
+}
+
+// addresses of a node's pod range that are not pods'.
+type addresses struct {
+	// gateway is the network's own address in HNS.
+	gateway netip.Addr
+	// host is the node's address inside of the pods' network; win-bridge makes it
+	// every pod's default gateway (network address + 2, whatever the IPAM says:
+	// plugins v1.9.1 plugins/main/windows/win-bridge/win-bridge_windows.go).
+	host netip.Addr
+	// firstPod keeps the IPAM from giving host to a pod.
+	firstPod netip.Addr
+}
+
+func addressesOf(podCIDR netip.Prefix) addresses {
+	first := podCIDR.Masked().Addr().Next()
+	return addresses{gateway: first, host: first.Next(), firstPod: first.Next().Next()}
+}

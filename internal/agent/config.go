@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Version is the apiVersion of agent.json.
+const Version = "mullion/v1alpha1"
+
+// Config is agent.json: what the administrator of a node decides.
+type Config struct {
+	APIVersion string  `json:"apiVersion"`
+	Node       Node    `json:"node"`
+	Cluster    Cluster `json:"cluster"`
+	Runtime    Runtime `json:"runtime,omitzero"`
+	Network    Network `json:"network,omitzero"`
+}
+
+// Node is what the machine says of itself when it registers.
+type Node struct {
+	// Name of the node; empty: the computer's name in lower case.
+	Name string `json:"name,omitempty"`
+	// Address is the node's IP address. It lies on an adapter of the machine.
+	Address netip.Addr `json:"address"`
+	// Labels the kubelet registers, beside those that Kubernetes sets itself.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Taints in kubectl's notation, "key=value:Effect".
+	Taints []string `json:"taints,omitempty"`
+}
+
+// Cluster is what the node has to know about the cluster.
+type Cluster struct {
+	// Server is the API server's URL.
+	Server string `json:"server"`
+	// CAFile holds the cluster's CA certificate (PEM).
+	CAFile string `json:"caFile"`
+	// CAHash pins the CA: "sha256:<hex>" of its public key, as kubeadm prints it
+	// for --discovery-token-ca-cert-hash. A CA that does not have it is refused.
+	CAHash string `json:"caHash"`
+	// TokenFile holds a bootstrap token; the agent deletes it after joining.
+	TokenFile string `json:"tokenFile,omitempty"`
+
+	Domain string       `json:"domain"`
+	DNS    []netip.Addr `json:"dns"`
+	// PodCIDR is the range of all pods of the cluster, ServiceCIDR that of
+	// services; NodeCIDRs are the networks of the nodes. Traffic of pods to them
+	// keeps the pod's address.
+	PodCIDR     netip.Prefix   `json:"podCIDR"`
+	ServiceCIDR netip.Prefix   `json:"serviceCIDR"`
+	NodeCIDRs   []netip.Prefix `json:"nodeCIDRs,omitempty"`
+}
+
+// Runtime is the container runtime.
+type Runtime struct {
+	// Endpoint of its CRI; empty: containerd's named pipe.
+	Endpoint string `json:"endpoint,omitempty"`
+}
+
+// Network is the HNS network of the pods.
+type Network struct {
+	// Name of the network; empty: "cbr0", the name that kube-proxy's and
+	// flannel's documentation use.
+	Name string `json:"name,omitempty"`
+	// Adapter it is bridged to; empty lets HNS choose the one that has the
+	// default route.
+	Adapter string `json:"adapter,omitempty"`
+}
+
+// Defaults of fields that may be left out.
+const (
+	// defaultEndpoint is containerd's, and what kubeadm chooses on Windows
+	// (kubernetes v1.36.3 cmd/kubeadm/app/constants/constants_windows.go).
+	defaultEndpoint = "npipe:////./pipe/containerd-containerd"
+	defaultNetwork  = "cbr0"
+)
+
+// ErrNoConfig is returned if there is no agent.json.
+var ErrNoConfig = errors.New("this machine is not set up as a node")
+
+// Load reads agent.json.
+func Load(path string) (Config, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Config{}, fmt.Errorf("%w: %s does not exist", ErrNoConfig, path)
+	}
+	if err != nil {
+		return Config{}, fmt.Errorf("load agent configuration: %w", err)
+	}
+	c, err := parse(content)
+	if err != nil {
+		return Config{}, fmt.Errorf("load %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// parse decodes strictly: a misspelt field is an error, not a default. A byte
+// order mark, which Windows' editors write, is skipped.
+func parse(content []byte) (Config, error) {
+	content = bytes.TrimPrefix(content, []byte("\xef\xbb\xbf"))
+	var c Config
+	d := json.NewDecoder(bytes.NewReader(content))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return Config{}, err
+	}
+	if d.More() {
+		return Config{}, errors.New("something follows the document")
+	}
+	if c.Node.Name == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return Config{}, fmt.Errorf("find the computer's name: %w", err)
+		}
+		c.Node.Name = strings.ToLower(name)
+	}
+	if c.Runtime.Endpoint == "" {
+		c.Runtime.Endpoint = defaultEndpoint
+	}
+	if c.Network.Name == "" {
+		c.Network.Name = defaultNetwork
+	}
+	return c, c.validate()
+}
+
+var (
+	validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+	validHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	// A kubelet refuses to start with a taint or label that it cannot parse.
+	validTaint = regexp.MustCompile(`^[A-Za-z0-9./_-]+(=[A-Za-z0-9._-]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$`)
+	validLabel = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?=([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$`)
+)
+
+func (c Config) validate() error {
+	var errs []error
+	want := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	want(c.APIVersion == Version, "apiVersion %q: this mullion reads %q", c.APIVersion, Version)
+	want(validName.MatchString(c.Node.Name), "node.name %q is not a node name: lower-case letters, digits, '-' and '.'", c.Node.Name)
+	want(c.Node.Address.IsValid() && !c.Node.Address.IsLoopback() && !c.Node.Address.IsUnspecified(),
+		"node.address is missing, or an address that other nodes cannot reach")
+	for k, v := range c.Node.Labels {
+		want(validLabel.MatchString(k+"="+v), "node.labels: %s=%s is not a label", k, v)
+	}
+	for _, t := range c.Node.Taints {
+		want(validTaint.MatchString(t), "node.taints: %q is not key=value:Effect", t)
+	}
+	u, err := url.Parse(c.Cluster.Server)
+	want(err == nil && u.Scheme == "https" && u.Host != "", "cluster.server %q is not an https URL", c.Cluster.Server)
+	want(c.Cluster.CAFile != "", "cluster.caFile is missing")
+	want(validHash.MatchString(c.Cluster.CAHash), `cluster.caHash: want "sha256:" and 64 hexadecimal digits; without it another machine could pose as the cluster`)
+	want(c.Cluster.Domain != "", "cluster.domain is missing")
+	want(len(c.Cluster.DNS) > 0 && !slices.Contains(c.Cluster.DNS, netip.Addr{}), "cluster.dns is missing")
+	want(c.Cluster.PodCIDR.IsValid(), "cluster.podCIDR is missing")
+	want(c.Cluster.ServiceCIDR.IsValid(), "cluster.serviceCIDR is missing")
+	want(strings.HasPrefix(c.Runtime.Endpoint, "npipe:") || strings.HasPrefix(c.Runtime.Endpoint, "tcp:"),
+		"runtime.endpoint %q: want npipe:////./pipe/NAME or tcp://ADDRESS:PORT", c.Runtime.Endpoint)
+	return errors.Join(errs...)
+}

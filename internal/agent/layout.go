@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package agent
+
+import (
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Where things lie on a node. The kubelet's directories are the ones that
+// Windows nodes have everywhere, the CNI ones those of containerd's default
+// configuration, so that other people's tools find them.
+const (
+	ProgramDir = `C:\Program Files\mullion`
+	StateDir   = `C:\ProgramData\mullion`
+
+	ConfigFile = StateDir + `\agent.json`
+	StatusFile = StateDir + `\status.json`
+
+	agentExe   = ProgramDir + `\mullion.exe`
+	kubeletExe = ProgramDir + `\kubelet.exe`
+	proxyExe   = ProgramDir + `\kube-proxy.exe`
+
+	bootstrapKubeconfig = StateDir + `\bootstrap-kubeconfig`
+	kubeletConfig       = StateDir + `\kubelet-config.yaml`
+	proxyConfig         = StateDir + `\kube-proxy-config.yaml`
+	proxyKubeconfig     = StateDir + `\kube-proxy.kubeconfig`
+	proxyKeyPair        = StateDir + `\kube-proxy.pem`
+	startedFile         = StateDir + `\started.json`
+
+	kubeletDir        = `C:\var\lib\kubelet`
+	kubeletKubeconfig = kubeletDir + `\kubeconfig`
+	kubeletPKI        = kubeletDir + `\pki`
+	// kubeletKeyPair is written and rotated by the kubelet itself
+	// (k8s.io/client-go/util/certificate, NewFileStore).
+	kubeletKeyPair = kubeletPKI + `\kubelet-client-current.pem`
+
+	cniConfDir = `C:\Program Files\containerd\cni\conf`
+	cniConf    = cniConfDir + `\10-mullion.conf`
+
+	logDir     = `C:\var\log`
+	kubeletLog = logDir + `\kubelet\kubelet.log`
+	proxyLog   = logDir + `\kube-proxy\kube-proxy.log`
+)
+
+// privateDirs hold keys, tokens or other people's secrets: they are closed to
+// ordinary users before anything is written into them.
+func privateDirs() []string {
+	return []string{StateDir, kubeletDir, kubeletPKI, cniConfDir, logDir + `\kubelet`, logDir + `\kube-proxy`}
+}
+
+// Disk says where the node's C: is found. On Windows that is C: itself; tests
+// put it into a directory.
+type Disk struct {
+	Root string // "" on Windows
+}
+
+// path gives the file's name for the operating system that we run on.
+func (d Disk) path(windows string) string {
+	if d.Root == "" {
+		return windows
+	}
+	rest := strings.TrimPrefix(windows, `C:\`)
+	if runtime.GOOS != "windows" {
+		rest = strings.ReplaceAll(rest, `\`, "/")
+	}
+	return filepath.Join(d.Root, rest)
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/winsys/scm"
+)
+
+// Times of restarting. A program that ran for longer than stable is started
+// again at once; otherwise the wait doubles from firstWait to lastWait. The
+// figures are the kubelet's crash-loop back-off, begun earlier because a node
+// without its kubelet is lost after 40 s.
+const (
+	firstWait = time.Second
+	lastWait  = time.Minute
+	stable    = 5 * time.Minute
+	// stopLimit is how long a program may take to stop before it is killed.
+	stopLimit = 20 * time.Second
+)
+
+// keeper keeps one program running as a Windows service.
+type keeper struct {
+	scm  scm.Manager
+	disk Disk
+	now  func() time.Time
+
+	started  time.Time // of the last start by this keeper
+	wait     time.Duration
+	next     time.Time // not started again before
+	restarts int
+	stopping time.Time
+}
+
+// keep declares the service, writes its files and makes sure that it runs with
+// the current ones. It returns how it is.
+func (k *keeper) keep(p Program) (ProgramStatus, error) {
+	name := p.Service.Name
+	// Whether either of the two changes anything shows in the fingerprint.
+	if err := writeFiles(k.disk, p.Files); err != nil {
+		return k.status(scm.Status{}, err), err
+	}
+	if _, err := k.scm.Put(p.Service); err != nil {
+		return k.status(scm.Status{}, err), err
+	}
+	st, err := k.scm.Status(name)
+	if err != nil {
+		return k.status(st, err), err
+	}
+	print := fingerprint(p)
+	old := k.fingerprints()
+	stale := st.Up() && old[name] != print
+	switch {
+	case stale:
+		// It runs with an older configuration, perhaps since before this agent was
+		// updated.
+		err = k.stop(name)
+	case st.State == scm.StopPending && st.Alive:
+		err = k.hurry(name)
+	case st.Up():
+		k.stopping = time.Time{}
+		if k.started.IsZero() {
+			k.started = k.now()
+		}
+	default:
+		k.stopping = time.Time{}
+		err = k.start(p, old, print)
+	}
+	if err == nil {
+		st, err = k.scm.Status(name)
+	}
+	return k.status(st, err), err
+}
+
+// start starts the program unless it has to wait.
+func (k *keeper) start(p Program, prints map[string]string, print string) error {
+	name := p.Service.Name
+	if k.now().Before(k.next) {
+		return fmt.Errorf("%s ended; it is started again in %s", name, k.next.Sub(k.now()).Round(time.Second))
+	}
+	if !k.started.IsZero() {
+		k.restarts++
+		if k.now().Sub(k.started) > stable {
+			k.wait = 0
+		}
+	}
+	k.wait = min(max(2*k.wait, firstWait), lastWait)
+	k.next = k.now().Add(k.wait)
+	// The fingerprint is written first: if we die in between, the program is not
+	// running, and whoever starts it reads the files that are there now.
+	prints[name] = print
+	if err := k.saveFingerprints(prints); err != nil {
+		return err
+	}
+	err := k.scm.Start(name)
+	if errors.Is(err, scm.ErrAlreadyRunning) {
+		err = nil // the manager's own failure action was quicker
+	}
+	k.started = k.now()
+	return err
+}
+
+func (k *keeper) stop(name string) error {
+	err := k.scm.Stop(name)
+	if err == nil || errors.Is(err, scm.ErrNotRunning) {
+		k.stopping, k.next, k.wait, k.started = k.now(), time.Time{}, 0, time.Time{}
+		return nil
+	}
+	// A manager that cannot reach the process any more leaves only this.
+	if e := k.scm.Kill(name); e != nil {
+		return errors.Join(err, e)
+	}
+	return nil
+}
+
+// hurry kills a program that does not stop in time.
+func (k *keeper) hurry(name string) error {
+	if k.stopping.IsZero() {
+		k.stopping = k.now()
+	}
+	if k.now().Sub(k.stopping) < stopLimit {
+		return nil
+	}
+	k.stopping = k.now()
+	return k.scm.Kill(name)
+}
+
+func (k *keeper) status(st scm.Status, err error) ProgramStatus {
+	s := ProgramStatus{State: st.State.String(), PID: st.PID, Restarts: k.restarts}
+	if st.State == scm.Running && !st.Alive {
+		s.State = scm.Stopped.String() // the manager does not know yet
+	}
+	if err != nil {
+		s.Message = err.Error()
+	}
+	return s
+}
+
+// writeFiles brings files up to date.
+func writeFiles(d Disk, files []File) error {
+	for _, f := range files {
+		path := d.path(f.Path)
+		if same(path, f.Content) {
+			continue
+		}
+		if err := atomicfile.Write(path, f.Content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fingerprint tells one configuration of a program from another.
+func fingerprint(p Program) string {
+	h := sha256.New()
+	fmt.Fprintln(h, strings.Join(p.Service.Argv, "\x00"))
+	for _, f := range p.Files {
+		fmt.Fprintf(h, "%s %d\n%s", f.Path, len(f.Content), f.Content)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// fingerprints says with which configuration each program was last started. A
+// damaged file counts as unknown: the programs are restarted once.
+func (k *keeper) fingerprints() map[string]string {
+	prints := map[string]string{}
+	content, err := os.ReadFile(k.disk.path(startedFile))
+	if err != nil || json.Unmarshal(content, &prints) != nil {
+		return map[string]string{}
+	}
+	return prints
+}
+
+func (k *keeper) saveFingerprints(prints map[string]string) error {
+	content, err := json.Marshal(prints)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(k.disk.path(startedFile), content, 0o600)
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package agent
+
+import "net/netip"
+
+// proxyConfiguration is the part of KubeProxyConfiguration, version
+// kubeproxy.config.k8s.io/v1alpha1, that differs from its defaults on our
+// nodes. A test decodes it strictly with upstream's types.
+type proxyConfiguration struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+
+	ClientConnection proxyClient `json:"clientConnection"`
+	HostnameOverride string      `json:"hostnameOverride"`
+	Mode             string      `json:"mode"`
+	// BindAddress is the node's own address: kube-proxy takes it for the node IP
+	// and need not wait for the Node object to have one.
+	BindAddress netip.Addr `json:"bindAddress"`
+	ClusterCIDR string     `json:"clusterCIDR"`
+	// Metrics stay on the node. The health check for load balancers outside
+	// (port 10256) keeps its default, because they come from outside.
+	MetricsBindAddress  string         `json:"metricsBindAddress"`
+	WindowsRunAsService bool           `json:"windowsRunAsService"`
+	Winkernel           proxyWinkernel `json:"winkernel"`
+}
+
+type proxyClient struct {
+	Kubeconfig string `json:"kubeconfig"`
+}
+
+type proxyWinkernel struct {
+	NetworkName string `json:"networkName"`
+}
+
+func describeProxy(c Config) proxyConfiguration {
+	return proxyConfiguration{
+		APIVersion: "kubeproxy.config.k8s.io/v1alpha1", Kind: "KubeProxyConfiguration",
+		ClientConnection:    proxyClient{Kubeconfig: proxyKubeconfig},
+		HostnameOverride:    c.Node.Name,
+		Mode:                "kernelspace",
+		BindAddress:         c.Node.Address,
+		ClusterCIDR:         c.Cluster.PodCIDR.String(),
+		MetricsBindAddress:  "127.0.0.1:10249",
+		WindowsRunAsService: true,
+		Winkernel:           proxyWinkernel{NetworkName: c.Network.Name},
+	}
+}
+
+func proxyArgv() []string { return []string{proxyExe, "--config=" + proxyConfig, "--v=2"} }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package wrap runs a program of a Windows service so that its output is kept.
+//
+// The service manager starts services without standard streams, so what the
+// kubelet prints would be lost. It starts the wrapper instead, the wrapper
+// starts the program, and the program connects to the service manager itself:
+// the manager accepts a process below the one that it started. The program is
+// the service, with all its controls (graceful node shutdown needs that); the
+// wrapper copies and waits. OpenShift runs its Windows kubelets the same way
+// with Kubernetes' kube-log-runner
+// (github.com/openshift/windows-machine-config-operator pkg/services); ours
+// also makes sure that the program never outlives the wrapper, whose process is
+// the one that the manager knows.
+package wrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/agent/logfile"
+)
+
+// Run runs argv, appends what it prints to the log file, and returns its exit
+// code when it has ended.
+func Run(ctx context.Context, log string, argv []string) (code int, err error) {
+	out, err := logfile.Open(log, logfile.DefaultBytes, logfile.DefaultKeep)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	if err := dieTogether(); err != nil {
+		return 0, fmt.Errorf("tie %s to this process: %w", argv[0], err)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = out, out
+	// A grandchild that keeps the pipe must not keep us.
+	cmd.WaitDelay = 2 * time.Second
+	fmt.Fprintf(out, "--- %s starting %q\n", time.Now().UTC().Format(time.RFC3339), argv)
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err == nil || errors.As(err, &exit) {
+		fmt.Fprintf(out, "--- %s ended: %s\n", time.Now().UTC().Format(time.RFC3339), cmd.ProcessState)
+		return cmd.ProcessState.ExitCode(), nil
+	}
+	fmt.Fprintf(out, "--- %s not started: %v\n", time.Now().UTC().Format(time.RFC3339), err)
+	return 0, fmt.Errorf("run %s: %w", argv[0], err)
+}

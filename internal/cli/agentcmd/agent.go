@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package agentcmd holds the commands of a Windows node.
+package agentcmd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mullion-k8s/mullion/internal/agent"
+	"github.com/mullion-k8s/mullion/internal/agent/wrap"
+	"github.com/mullion-k8s/mullion/internal/cli"
+)
+
+// New is `mullion agent`.
+func New(s cli.Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Keep this Windows machine a node of a cluster",
+		Long: `The agent brings about what ` + agent.ConfigFile + ` says: the configuration
+of kubelet and kube-proxy, the pods' network, and the services that run them.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newRun(s), newStatus(s))
+	return cmd
+}
+
+func newRun(s cli.Streams) *cobra.Command {
+	var config string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the agent until it is stopped",
+		Long: `Run the agent until it is stopped, at a prompt or as a Windows service.
+The node's services go on running without it.`,
+		Example: "  mullion agent run\n  sc create mullion start= auto binPath= \"\\\"C:\\Program Files\\mullion\\mullion.exe\\\" agent run\"",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := agent.Load(config)
+			if errors.Is(err, agent.ErrNoConfig) {
+				return cli.Environmentf("the file is described in docs/internals/agent.md", "%w", err)
+			}
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), c, s)
+		},
+	}
+	cmd.Flags().StringVar(&config, "config", agent.ConfigFile, "configuration file")
+	return cmd
+}
+
+func newStatus(s cli.Streams) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show how the node is; exit code 1 if it is not well",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			st, err := agent.ReadStatus(agent.Disk{})
+			if err != nil {
+				return cli.WithHint(err, "start it with 'mullion agent run'")
+			}
+			switch output {
+			case "json":
+				e := json.NewEncoder(s.Out)
+				e.SetIndent("", "  ")
+				if err := e.Encode(st); err != nil {
+					return err
+				}
+			case "text":
+				print(s, st)
+			default:
+				return cli.Usagef("output %q: want text or json", output)
+			}
+			if !st.Healthy() {
+				return cli.Silent(cli.Unhealthy)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func print(s cli.Streams, st agent.Status) {
+	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	yes := map[bool]string{true: "yes", false: "no"}
+	fmt.Fprintf(w, "node\t%s\njoined\t%s\nready\t%s\npod range\t%s\npod network\t%s\n", st.Node, yes[st.Joined], yes[st.Ready], st.PodCIDR, yes[st.Network])
+	for _, p := range []struct {
+		name string
+		agent.ProgramStatus
+	}{{"kubelet", st.Kubelet}, {"kube-proxy", st.Proxy}} {
+		fmt.Fprintf(w, "%s\t%s", p.name, p.State)
+		if p.Restarts > 0 {
+			fmt.Fprintf(w, ", restarted %d times", p.Restarts)
+		}
+		fmt.Fprintln(w)
+	}
+	if st.Message != "" {
+		fmt.Fprintf(w, "\n%s\n", st.Message)
+	}
+}
+
+// NewService is `mullion service`, which the agent's services are started
+// with: see package wrap.
+func NewService(cli.Streams) *cobra.Command {
+	var log string
+	cmd := &cobra.Command{
+		Use:   "service --log FILE -- PROGRAM [ARGUMENT...]",
+		Short: "Run a program of a Windows service and keep its output",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			code, err := wrap.Run(cmd.Context(), log, argv)
+			if err == nil && code != 0 {
+				err = cli.ExitStatus(code)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&log, "log", "", "file for its output")
+	if err := cmd.MarkFlagRequired("log"); err != nil {
+		panic(err) // the flag above does not exist: a defect
+	}
+	return cmd
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package scm_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/scm"
+)
+
+// TestRules checks the fake against the rules of the real manager; each error
+// is the one that Windows documents for the call.
+func TestRules(t *testing.T) {
+	m := scm.NewFake()
+	if _, err := m.Status("a"); !errors.Is(err, scm.ErrNotFound) {
+		t.Errorf("status of nothing: %v", err)
+	}
+	put := func(s scm.Service, want bool) {
+		t.Helper()
+		if changed, err := m.Put(s); err != nil || changed != want {
+			t.Errorf("put %s: changed %v, %v; want %v", s.Name, changed, err, want)
+		}
+	}
+	put(scm.Service{Name: "a", Argv: []string{`C:\a.exe`}}, true)
+	put(scm.Service{Name: "a", Argv: []string{`C:\a.exe`}}, false)
+	put(scm.Service{Name: "b", Argv: []string{`C:\b.exe`}, DependsOn: []string{"a"}}, true)
+
+	if err := m.Stop("a"); !errors.Is(err, scm.ErrNotRunning) {
+		t.Errorf("stop of a stopped service: %v", err)
+	}
+	if err := m.Start("b"); err != nil {
+		t.Errorf("start: %v", err)
+	}
+	if got := m.Dump(); got != "create a\ncreate b\nstart a\nstart b" {
+		t.Errorf("the dependency was not started first:\n%s", got)
+	}
+	if err := m.Start("a"); !errors.Is(err, scm.ErrAlreadyRunning) {
+		t.Errorf("second start: %v", err)
+	}
+	if err := m.Stop("a"); !errors.Is(err, scm.ErrDependentsRunning) {
+		t.Errorf("stop of what another needs: %v", err)
+	}
+	if err := m.Delete("b"); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+	if _, err := m.Put(scm.Service{Name: "b"}); !errors.Is(err, scm.ErrMarkedForDelete) {
+		t.Errorf("put of a service that is being deleted: %v", err)
+	}
+	if err := m.Stop("b"); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if _, err := m.Status("b"); !errors.Is(err, scm.ErrNotFound) {
+		t.Errorf("a deleted service outlived its process: %v", err)
+	}
+}
+
+func TestAKilledProcessIsNotUp(t *testing.T) {
+	for _, stale := range []bool{false, true} {
+		m := scm.NewFake()
+		m.Stale = stale
+		if _, err := m.Put(scm.Service{Name: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Start("a"); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Kill("a"); err != nil {
+			t.Fatal(err)
+		}
+		st, err := m.Status("a")
+		if err != nil || st.Up() {
+			t.Errorf("stale=%v: %+v, %v; want it down", stale, st, err)
+		}
+		if err := m.Start("a"); err != nil {
+			t.Errorf("stale=%v: start after a crash: %v", stale, err)
+		}
+	}
+}

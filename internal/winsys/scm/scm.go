@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package scm is the Windows Service Control Manager as the node agent uses
+// it: services are declared (Put), started, stopped and asked for their state.
+//
+// Windows implements Manager; Fake does so everywhere, with the refusals of the
+// real one, so that everything above is tested on any system.
+//
+// States and error codes: learn.microsoft.com/windows/win32/services (read
+// 2026-11) and golang.org/x/sys/windows v0.47.0.
+package scm
+
+import (
+	"errors"
+	"time"
+)
+
+// Service is the declared configuration of a service.
+type Service struct {
+	Name        string
+	DisplayName string
+	Description string
+	// Argv is the command line; Argv[0] is an absolute path. It is stored
+	// quoted (an unquoted path with spaces is a way to become SYSTEM).
+	Argv []string
+	// Manual services start only when told to; others start with Windows.
+	Manual bool
+	// DependsOn names services that the manager starts first.
+	DependsOn []string
+	// RestartAfter is how long the manager itself waits before it restarts a
+	// service whose process ended without reporting SERVICE_STOPPED (its
+	// "failure action"). Zero: it does not.
+	RestartAfter time.Duration
+}
+
+// State of a service, as SERVICE_STATUS_PROCESS.dwCurrentState has it.
+type State uint32
+
+// The states; values of winsvc.h.
+const (
+	Stopped         State = 1
+	StartPending    State = 2
+	StopPending     State = 3
+	Running         State = 4
+	ContinuePending State = 5
+	PausePending    State = 6
+	Paused          State = 7
+)
+
+func (s State) String() string {
+	names := map[State]string{
+		Stopped: "stopped", StartPending: "start pending", StopPending: "stop pending", Running: "running",
+		ContinuePending: "continue pending", PausePending: "pause pending", Paused: "paused",
+	}
+	if n, ok := names[s]; ok {
+		return n
+	}
+	return "unknown"
+}
+
+// Status is what is known of a service now.
+type Status struct {
+	State State
+	// PID of its process; 0 if it has none.
+	PID uint32
+	// Alive says that the process PID exists. A manager may still report
+	// Running for a process that was killed a moment ago.
+	Alive bool
+	// ExitCode that the service reported when it stopped.
+	ExitCode uint32
+}
+
+// Up says that the service runs or is about to.
+func (s Status) Up() bool {
+	switch s.State {
+	case Running, StartPending, ContinuePending, PausePending, Paused:
+		return s.Alive
+	}
+	return false
+}
+
+// Errors of a Manager, wrapped with the service's name. Windows' own codes are
+// in the comments.
+var (
+	ErrNotFound          = errors.New("the service does not exist")             // ERROR_SERVICE_DOES_NOT_EXIST 1060
+	ErrAlreadyRunning    = errors.New("the service is already running")         // ERROR_SERVICE_ALREADY_RUNNING 1056
+	ErrNotRunning        = errors.New("the service has not been started")       // ERROR_SERVICE_NOT_ACTIVE 1062
+	ErrMarkedForDelete   = errors.New("the service is marked for deletion")     // ERROR_SERVICE_MARKED_FOR_DELETE 1072
+	ErrDependentsRunning = errors.New("services that depend on it are running") // ERROR_DEPENDENT_SERVICES_RUNNING 1051
+	ErrDisabled          = errors.New("the service cannot be started")          // ERROR_SERVICE_DISABLED 1058
+)
+
+// Manager is the service control manager. Its methods return at once: starting
+// and stopping go on after Start and Stop have returned.
+type Manager interface {
+	// Status asks for the state of a service, or returns ErrNotFound.
+	Status(name string) (Status, error)
+	// Put creates the service or changes it to what s says, and says whether
+	// anything changed. A running process is not touched.
+	Put(s Service) (changed bool, err error)
+	// Start starts the service; ErrAlreadyRunning if its process lives.
+	Start(name string) error
+	// Stop asks the service to stop; ErrNotRunning if it is stopped,
+	// ErrDependentsRunning if others need it.
+	Stop(name string) error
+	// Kill ends the process of a service that does not obey.
+	Kill(name string) error
+	// Delete removes the service. It disappears when its process has ended.
+	Delete(name string) error
+}
