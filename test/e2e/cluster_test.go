@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package e2e tests mullion as its users have it: the built executables, a
+// whole cluster, the commands of the README. One cluster serves all tests of
+// the package, because starting it is the most expensive step; tests keep
+// apart by Kubernetes namespaces.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+// name of the cluster under test; short and unlike anything a user would have.
+const name = "e2e-test"
+
+// windows are its hosts: two of the guide's build, so that packets cross
+// nodes, and one of each other build that a manifest of the guides demands.
+const windows = "2019,2019,2016,1709"
+
+// shared is the package's cluster; see up.
+type shared struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// suite is set by TestMain, which is the only writer.
+var suite = &shared{}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if suite.dir != "" {
+		if err := suite.down(); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e: stop the cluster:", err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// up returns the package's cluster, started by the first test that asks.
+func up(t *testing.T) *shared {
+	t.Helper()
+	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
+	suite.once.Do(func() {
+		suite.dir, suite.err = os.MkdirTemp("", "mullion-e2e-")
+		if suite.err != nil {
+			return
+		}
+		var out []byte
+		out, suite.err = exec.Command(testenv.Bin("mullion"), "up", "--name", name, "--data-dir", suite.dir, "--windows", windows).CombinedOutput()
+		fmt.Fprintf(os.Stderr, "%s", out)
+	})
+	if suite.err != nil {
+		t.Fatalf("start the cluster: %v", suite.err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			suite.dump(t)
+		}
+	})
+	return suite
+}
+
+func (c *shared) down() error {
+	out, err := exec.Command(testenv.Bin("mullion"), "down", "--name", name, "--data-dir", c.dir, "--purge").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return os.RemoveAll(c.dir)
+}
+
+// dump prints what a person would look at first.
+func (c *shared) dump(t *testing.T) {
+	for _, args := range [][]string{{"get", "pods", "-A", "-o", "wide"}, {"get", "events", "-A", "--sort-by=.lastTimestamp"}} {
+		out, _ := c.try(context.Background(), "", append([]string{"kubectl", "--name", name, "--data-dir", c.dir}, args...)...)
+		t.Logf("%s", out)
+	}
+	t.Logf("look further with: %s kubectl --name %s --data-dir %s …", testenv.Bin("mullion"), name, c.dir)
+}
+
+// try runs bin/mullion and returns stdout and stderr together.
+func (c *shared) try(ctx context.Context, stdin string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// kubectl runs `mullion kubectl` and fails the test on an error. It returns
+// stdout only.
+func (c *shared) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := c.kubectlErr(t.Context(), args...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
+	}
+	return out
+}
+
+func (c *shared) kubectlErr(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), append([]string{"kubectl", "--name", name, "--data-dir", c.dir}, args...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%w: %s", err, strings.TrimSpace(errs.String()))
+	}
+	return out.String(), nil
+}
+
+// mullion runs another command of bin/mullion for this cluster.
+func (c *shared) mullion(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := c.try(t.Context(), "", append(args, "--name", name, "--data-dir", c.dir)...)
+	if err != nil {
+		t.Fatalf("mullion %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(out)
+}
+
+// namespace makes a Kubernetes namespace that is gone after the test.
+func (c *shared) namespace(t *testing.T) string {
+	t.Helper()
+	ns := "t-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-", ".", "-").Replace(t.Name()))
+	c.kubectl(t, "create", "namespace", ns)
+	t.Cleanup(func() {
+		if _, err := c.kubectlErr(context.Background(), "delete", "namespace", ns, "--wait=false"); err != nil {
+			t.Errorf("remove namespace: %v", err)
+		}
+	})
+	return ns
+}
+
+// eventually asks until f returns nil, or fails the test with f's last error.
+func eventually(t *testing.T, limit time.Duration, what string, f func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %s: %v", what, limit, err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+func guide(file string) string { return filepath.Join("testdata", "guide", file) }
