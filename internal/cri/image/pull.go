@@ -11,6 +11,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
 // pull is one running fetch that several callers may wait for.
@@ -96,6 +97,11 @@ func (s *Store) share(ctx context.Context, ref Reference, auth *Auth, progress f
 func (s *Store) pull(ctx context.Context, ref Reference, auth *Auth, progress func(Progress)) (*Image, error) {
 	if s.cfg.StandIns != nil {
 		if in, ok := s.cfg.StandIns.Resolve(ref, s.cfg.HostBuild); ok {
+			// The originals are indexes: one that has nothing for this host is
+			// refused at the pull.
+			if !winver.CompatibleOSVersion(s.cfg.HostBuild, in.OSVersion) {
+				return nil, errNoPlatform()
+			}
 			return s.Register(ctx, ref, in)
 		}
 	}

@@ -68,10 +68,11 @@ type StandIns interface {
 
 // StandIn is an image without content of its own in the store.
 type StandIn struct {
-	Manifest []byte   // the raw manifest; its digest is the image's
-	Config   []byte   // the raw config; its digest is the image's ID
-	Dirs     []string // layers, relative to Config.ExternalDir, lowest first
-	Size     int64
+	Manifest  []byte   // the raw manifest; its digest is the image's
+	Config    []byte   // the raw config; its digest is the image's ID
+	OSVersion string   // of the config
+	Dirs      []string // layers, relative to Config.ExternalDir, lowest first
+	Size      int64
 }
 
 // Store is one host's images. See the package's documentation.

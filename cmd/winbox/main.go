@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Command winbox is the small Windows programs of the stand-in images: ping,
+// curl, ipconfig, an IIS and more, chosen by the name it is started under.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/mullion-k8s/mullion/internal/standin/winbox"
+)
+
+func main() {
+	// SIGTERM is what Windows' shutdown and close events become in Go.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	argv := os.Args
+	// The file's own name decides: cmd.exe passes argv[0] as it was typed, and
+	// CreateProcess callers may pass anything.
+	if exe, err := os.Executable(); err == nil {
+		argv = append([]string{exe}, os.Args[min(1, len(os.Args)):]...)
+	}
+	code := winbox.Run(ctx, argv, &winbox.Env{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Getenv: os.Getenv, System: winbox.NewSystem(),
+	})
+	stop()
+	os.Exit(code)
+}

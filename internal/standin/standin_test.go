@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package standin_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/cri/image"
+	"github.com/mullion-k8s/mullion/internal/standin"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+func programs(t *testing.T) standin.Programs {
+	t.Helper()
+	dir := t.TempDir()
+	p := standin.Programs{Winbox: filepath.Join(dir, "winbox.exe"), PowerShell: filepath.Join(dir, "powershell.exe")}
+	for _, name := range []string{p.Winbox, p.PowerShell} {
+		if err := os.WriteFile(name, []byte("MZ "+filepath.Base(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+func find(t *testing.T, name string) winver.Build {
+	t.Helper()
+	b, err := winver.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func prepare(t *testing.T, cache string, p standin.Programs) *standin.Catalogue {
+	t.Helper()
+	c, err := standin.Prepare(context.Background(), cache, p, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func openStore(t *testing.T, cache string, c *standin.Catalogue, host winver.Build) *image.Store {
+	t.Helper()
+	s, err := image.Open(t.TempDir(), image.Config{HostBuild: host, StandIns: c, ExternalDir: cache, UID: -1, GID: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestPrepareIsMadeOnceWhereverTheProgramsLie(t *testing.T) {
+	cache := t.TempDir()
+	prepare(t, cache, programs(t))
+	prepare(t, cache, programs(t)) // the same content elsewhere, as a host sees it
+	entries, err := os.ReadDir(cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 || !strings.HasPrefix(entries[0].Name(), "standin-") {
+		t.Errorf("cache has %v", entries)
+	}
+}
+
+func TestInstall(t *testing.T) {
+	cache := t.TempDir()
+	c := prepare(t, cache, programs(t))
+	for _, tt := range []struct {
+		host string
+		want []string // names that must be there
+		not  []string // and names that must not
+	}{
+		{"2016", []string{"microsoft/iis", "microsoft/windowsservercore:latest", "microsoft/nanoserver", "redis:3.0-nanoserver", "mcr.microsoft.com/windows/servercore:ltsc2016"}, []string{"microsoft/iis:windowsservercore-1709", "mcr.microsoft.com/windows/servercore:ltsc2019"}},
+		{"1709", []string{"microsoft/windowsservercore:1709", "microsoft/iis:windowsservercore-1709", "microsoft/nanoserver:1709"}, []string{"microsoft/iis"}},
+		{"1803", []string{"microsoft/windowsservercore:1803", "mcr.microsoft.com/windows/nanoserver:1803"}, nil},
+		{"2019", []string{"mcr.microsoft.com/windows/servercore:ltsc2019", "mcr.microsoft.com/windows/servercore:1809", "mcr.microsoft.com/windows/nanoserver:1809", "mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019", "mcr.microsoft.com/windows/servercore/iis", "registry.k8s.io/pause:3.10.2"}, []string{"microsoft/iis", "mcr.microsoft.com/windows/servercore:ltsc2022"}},
+		{"2022", []string{"mcr.microsoft.com/windows/servercore:ltsc2022", "mcr.microsoft.com/powershell:lts-nanoserver-ltsc2022"}, []string{"mcr.microsoft.com/windows/servercore:ltsc2019", "mcr.microsoft.com/windows/servercore:ltsc2025"}},
+		{"23H2", []string{"mcr.microsoft.com/windows/servercore:ltsc2022"}, []string{"mcr.microsoft.com/windows/servercore:ltsc2025"}},
+		{"2025", []string{"mcr.microsoft.com/windows/servercore:ltsc2025", "mcr.microsoft.com/windows/servercore:ltsc2022"}, []string{"mcr.microsoft.com/windows/servercore:ltsc2019"}},
+	} {
+		t.Run(tt.host, func(t *testing.T) {
+			host := find(t, tt.host)
+			s := openStore(t, cache, c, host)
+			if _, err := standin.Install(context.Background(), s, c, host); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range tt.want {
+				img, err := s.Get(name)
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					continue
+				}
+				if !img.StandIn || img.Config.Labels[standin.Label] == "" || !winver.CompatibleOSVersion(host, img.OSVersion) || len(img.RepoDigests) == 0 || img.Size == 0 {
+					t.Errorf("%s: %+v", name, img)
+				}
+				for _, l := range img.Layers {
+					if st, err := os.Stat(l); err != nil || !st.IsDir() {
+						t.Errorf("%s: layer %s: %v", name, l, err)
+					}
+				}
+			}
+			for _, name := range tt.not {
+				if img, err := s.Get(name); err == nil {
+					t.Errorf("%s is there: %+v", name, img)
+				}
+				// The pull says what containerd would.
+				if _, err := s.Pull(context.Background(), name, nil, nil); err == nil || !strings.HasSuffix(err.Error(), "no match for platform in manifest: not found") {
+					t.Errorf("pull %s: %v", name, err)
+				}
+			}
+		})
+	}
+}
+
+func TestPullAnswersForStandInsWithoutNetwork(t *testing.T) {
+	cache := t.TempDir()
+	c := prepare(t, cache, programs(t))
+	s := openStore(t, cache, c, find(t, "2019"))
+	pull := func(name string) *image.Image {
+		t.Helper()
+		img, err := s.Pull(context.Background(), name, nil, nil)
+		if err != nil {
+			t.Fatalf("pull %s: %v", name, err)
+		}
+		return img
+	}
+	img := pull("mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019")
+	if !slices.Equal(img.Config.Entrypoint, []string{`C:\ServiceMonitor.exe`, "w3svc"}) {
+		t.Errorf("entry point %q", img.Config.Entrypoint)
+	}
+	if len(img.Layers) != 2 || !strings.HasSuffix(img.Layers[1], "/iis") {
+		t.Errorf("layers %q", img.Layers)
+	}
+	for _, f := range []string{"ServiceMonitor.exe", "inetpub/wwwroot/iisstart.htm"} {
+		if _, err := os.Stat(filepath.Join(img.Layers[1], f)); err != nil {
+			t.Error(err)
+		}
+	}
+	if a, b := pull("mcr.microsoft.com/windows/servercore:ltsc2019"), pull("mcr.microsoft.com/windows/servercore:1809"); a.ID != b.ID {
+		t.Errorf("equal stand-ins differ: %s, %s", a.ID, b.ID)
+	}
+	// What critest's Windows variant expects of its images.
+	const staging = "gcr.io/k8s-staging-cri-tools/"
+	ids := map[string]bool{}
+	for _, n := range []string{"1", "2", "3"} {
+		ids[pull(staging+"win-test-image-"+n).ID] = true
+	}
+	if len(ids) != 3 {
+		t.Errorf("three images have IDs %v", ids)
+	}
+	for _, n := range []string{"1", "2", "3"} {
+		img = pull(staging + "win-test-image-tags:" + n)
+	}
+	if len(img.RepoTags) != 3 {
+		t.Errorf("tags %q", img.RepoTags)
+	}
+	const byDigest = staging + "win-test-image-digest@sha256:0e8cc62aee4ed03eb85150eb86e5d1fd7bda705511b8951fe6507835cbd34be3"
+	if img = pull(byDigest); len(img.RepoTags) != 0 || !slices.Equal(img.RepoDigests, []string{byDigest}) {
+		t.Errorf("by digest: %q, %q", img.RepoTags, img.RepoDigests)
+	}
+	if a, b := pull("registry.k8s.io/pause:3.9"), pull("k8s.gcr.io/pause:3.9"); a.ID != b.ID || len(b.RepoTags) != 2 {
+		t.Errorf("pause: %v, %v", a, b)
+	}
+}

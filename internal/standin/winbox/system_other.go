@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+//go:build !windows
+
+package winbox
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"time"
+)
+
+type system struct{}
+
+// errNotWindows is returned by what only Windows can do.
+var errNotWindows = errors.New("works on Windows only")
+
+// NewSystem is of little use outside of Windows; tests bring their own.
+func NewSystem() System { return system{} }
+
+func (system) Hostname() (string, error)     { return os.Hostname() }
+func (system) User() string                  { return os.Getenv("USER") }
+func (system) Network() (Network, error)     { return Network{}, errNotWindows }
+func (system) Processes() ([]Process, error) { return nil, errNotWindows }
+
+func (system) Echo(context.Context, netip.Addr, int, int, time.Duration) (EchoReply, error) {
+	return EchoReply{}, errNotWindows
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winbox
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/registry"
+)
+
+type system struct{}
+
+// NewSystem is the Windows that the program runs on.
+func NewSystem() System { return system{} }
+
+// Hostname is the DNS name in its own spelling; %COMPUTERNAME% is in capitals.
+func (system) Hostname() (string, error) { return os.Hostname() }
+
+// User asks %USERNAME% first: in a stand-in's container the runtime sets it to
+// the account that the pod asks for, which no account of Wine's stands for.
+func (system) User() string {
+	if u := os.Getenv("USERNAME"); u != "" {
+		return u
+	}
+	size := uint32(windows.MAX_PATH)
+	buf := make([]uint16, size)
+	if err := windows.GetUserNameEx(windows.NameSamCompatible, &buf[0], &size); err != nil {
+		return "ContainerAdministrator"
+	}
+	name := windows.UTF16ToString(buf)
+	return name[strings.LastIndexByte(name, '\\')+1:]
+}
+
+// Network asks the IP helper and completes it from resolv.conf.
+func (s system) Network() (Network, error) {
+	n := Network{}
+	n.Host, _ = s.Hostname() // an empty name is what is shown then
+	if k, err := registry.OpenKey(registry.LOCAL_MACHINE, `SYSTEM\CurrentControlSet\Services\Tcpip\Parameters`, registry.QUERY_VALUE); err == nil {
+		n.Primary, _, _ = k.GetStringValue("Domain") // absent is empty
+		if list, _, err := k.GetStringValue("SearchList"); err == nil && list != "" {
+			n.SearchList = strings.Split(list, ",")
+		}
+		_ = k.Close() // opened for reading
+	}
+	var err error
+	if n.Adapters, err = adapters(); err != nil {
+		return Network{}, err
+	}
+	return withResolv(n, resolvConf), nil
+}
+
+func adapters() ([]Adapter, error) {
+	const flags = windows.GAA_FLAG_INCLUDE_GATEWAYS
+	// Microsoft's documentation advises to begin with 15 KiB.
+	size := uint32(15 << 10)
+	for {
+		buf := make([]byte, size)
+		first := (*windows.IpAdapterAddresses)(unsafe.Pointer(&buf[0]))
+		err := windows.GetAdaptersAddresses(windows.AF_UNSPEC, flags, 0, first, &size)
+		if err == windows.ERROR_BUFFER_OVERFLOW && int(size) > len(buf) {
+			continue
+		}
+		if err == windows.ERROR_NO_DATA {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list adapters: %w", err)
+		}
+		var out []Adapter
+		for a := first; a != nil; a = a.Next {
+			// IF_TYPE_SOFTWARE_LOOPBACK, which ipconfig does not show.
+			if a.IfType == 24 {
+				continue
+			}
+			out = append(out, adapter(a))
+		}
+		return out, nil
+	}
+}
+
+func adapter(a *windows.IpAdapterAddresses) Adapter {
+	out := Adapter{
+		Name:        windows.UTF16PtrToString(a.FriendlyName),
+		Description: windows.UTF16PtrToString(a.Description),
+		Suffix:      windows.UTF16PtrToString(a.DnsSuffix),
+		Up:          a.OperStatus == windows.IfOperStatusUp,
+		DHCP:        a.Flags&0x4 != 0, // IP_ADAPTER_DHCP_ENABLED
+	}
+	mac := net.HardwareAddr(a.PhysicalAddress[:a.PhysicalAddressLength]).String()
+	out.MAC = strings.ToUpper(strings.ReplaceAll(mac, ":", "-"))
+	for u := a.FirstUnicastAddress; u != nil; u = u.Next {
+		if ip, ok := address(u.Address.IP()); ok {
+			out.Addresses = append(out.Addresses, netip.PrefixFrom(ip, int(u.OnLinkPrefixLength)))
+		}
+	}
+	for g := a.FirstGatewayAddress; g != nil; g = g.Next {
+		if ip, ok := address(g.Address.IP()); ok {
+			out.Gateways = append(out.Gateways, ip)
+		}
+	}
+	for d := a.FirstDnsServerAddress; d != nil; d = d.Next {
+		if ip, ok := address(d.Address.IP()); ok {
+			out.DNS = append(out.DNS, ip)
+		}
+	}
+	return out
+}
+
+func address(ip net.IP) (netip.Addr, bool) {
+	a, ok := netip.AddrFromSlice(ip)
+	return a.Unmap(), ok
+}
+
+// icmpReply is ICMP_ECHO_REPLY of ipexport.h on 64-bit Windows.
+type icmpReply struct {
+	address  [4]byte
+	status   uint32
+	time     uint32 // ms
+	dataSize uint16
+	reserved uint16
+	data     uintptr
+	ttl      uint8
+	tos      uint8
+	flags    uint8
+	optSize  uint8
+	optData  uintptr
+}
+
+// icmpOptions is IP_OPTION_INFORMATION of ipexport.h.
+type icmpOptions struct {
+	ttl, tos, flags, size uint8
+	data                  uintptr
+}
+
+// Status values of ipexport.h and what ping prints for them.
+func icmpText(status uint32, from netip.Addr) string {
+	switch status {
+	case 11002, 11003:
+		return fmt.Sprintf("Reply from %s: Destination host unreachable.", from)
+	case 11010:
+		return "Request timed out."
+	case 11013:
+		return fmt.Sprintf("Reply from %s: TTL expired in transit.", from)
+	}
+	return "General failure."
+}
+
+// Echo uses the IP helper's ICMP functions, as Windows' ping does.
+func (system) Echo(_ context.Context, to netip.Addr, size, ttl int, wait time.Duration) (EchoReply, error) {
+	if !to.Is4() {
+		return EchoReply{}, fmt.Errorf("General failure.") //nolint:staticcheck // Windows' text
+	}
+	dll := windows.NewLazySystemDLL("iphlpapi.dll")
+	h, _, err := dll.NewProc("IcmpCreateFile").Call()
+	if windows.Handle(h) == windows.InvalidHandle {
+		return EchoReply{}, fmt.Errorf("Unable to contact IP driver. %w", err) //nolint:staticcheck // Windows' text
+	}
+	defer dll.NewProc("IcmpCloseHandle").Call(h) //nolint:errcheck // nothing depends on it
+	ip := to.As4()
+	data := make([]byte, size+1)
+	for i := range data {
+		data[i] = 'a' + byte(i%23) // Windows' payload: abc…w, again and again
+	}
+	// Room for the reply, its data and an ICMP error.
+	reply := make([]byte, int(unsafe.Sizeof(icmpReply{}))+size+8+64)
+	opt := icmpOptions{ttl: uint8(ttl)}
+	n, _, err := dll.NewProc("IcmpSendEcho").Call(h, uintptr(*(*uint32)(unsafe.Pointer(&ip))),
+		uintptr(unsafe.Pointer(&data[0])), uintptr(size), uintptr(unsafe.Pointer(&opt)),
+		uintptr(unsafe.Pointer(&reply[0])), uintptr(len(reply)), uintptr(wait.Milliseconds()))
+	if n == 0 {
+		if errno, ok := err.(windows.Errno); ok {
+			return EchoReply{}, fmt.Errorf("%s", icmpText(uint32(errno), to))
+		}
+		return EchoReply{}, fmt.Errorf("General failure.") //nolint:staticcheck // Windows' text
+	}
+	r := (*icmpReply)(unsafe.Pointer(&reply[0]))
+	from := netip.AddrFrom4(r.address)
+	if r.status != 0 {
+		return EchoReply{}, fmt.Errorf("%s", icmpText(r.status, from))
+	}
+	return EchoReply{From: from, Time: time.Duration(r.time) * time.Millisecond, TTL: int(r.ttl)}, nil
+}
+
+// Processes takes a snapshot.
+func (system) Processes() ([]Process, error) {
+	snap, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	defer windows.CloseHandle(snap) //nolint:errcheck // opened for reading
+	var out []Process
+	e := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
+	for err = windows.Process32First(snap, &e); err == nil; err = windows.Process32Next(snap, &e) {
+		out = append(out, Process{Name: windows.UTF16ToString(e.ExeFile[:]), PID: int(e.ProcessID), Memory: workingSet(e.ProcessID)})
+	}
+	if err != windows.ERROR_NO_MORE_FILES {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	return out, nil
+}
+
+// memoryCounters is PROCESS_MEMORY_COUNTERS of psapi.h.
+type memoryCounters struct {
+	cb, pageFaults                   uint32
+	peakWorkingSet, workingSet       uintptr
+	quotaPeakPaged, quotaPaged       uintptr
+	quotaPeakNonPaged, quotaNonPaged uintptr
+	pagefileUsage, peakPagefileUsage uintptr
+}
+
+func workingSet(pid uint32) uint64 {
+	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
+	if err != nil {
+		return 0
+	}
+	defer windows.CloseHandle(h) //nolint:errcheck // opened for reading
+	var c memoryCounters
+	c.cb = uint32(unsafe.Sizeof(c))
+	ok, _, _ := windows.NewLazySystemDLL("kernel32.dll").NewProc("K32GetProcessMemoryInfo").Call(uintptr(h), uintptr(unsafe.Pointer(&c)), uintptr(c.cb))
+	if ok == 0 {
+		return 0
+	}
+	return uint64(c.workingSet)
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package winbox holds the small Windows programs of the stand-in images: what
+// guides, probes and hooks call, and what Wine lacks or has as a stub. They are
+// one executable that goes by the name it was started under, and they are plain
+// portable Go, so that their tests run anywhere.
+//
+// Their output follows Windows' own, in English, as far as programs read it.
+// docs/fidelity/images.md says what each of them leaves out.
+package winbox
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Env is what a tool sees of the world.
+type Env struct {
+	Args           []string // without the program's name
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Getenv         func(string) string
+	System         System
+}
+
+// printf writes to standard output with Windows' line ends. A broken pipe ends
+// the program in the end; there is nobody left to tell.
+func (e *Env) printf(format string, args ...any) {
+	_, _ = io.WriteString(e.Stdout, crlf(fmt.Sprintf(format, args...)))
+}
+
+func (e *Env) errorf(format string, args ...any) {
+	_, _ = io.WriteString(e.Stderr, crlf(fmt.Sprintf(format, args...)))
+}
+
+func crlf(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
+}
+
+// System is what tools ask the operating system for.
+type System interface {
+	// Hostname is the computer's name.
+	Hostname() (string, error)
+	// User is the account that the process runs as, without a domain.
+	User() string
+	// Network describes the adapters and the name resolution.
+	Network() (Network, error)
+	// Echo sends one ICMP echo request and waits for the answer.
+	Echo(ctx context.Context, to netip.Addr, size int, ttl int, wait time.Duration) (EchoReply, error)
+	// Processes lists the running processes.
+	Processes() ([]Process, error)
+}
+
+// Network is what ipconfig shows.
+type Network struct {
+	Host       string
+	Primary    string // primary DNS suffix
+	SearchList []string
+	Adapters   []Adapter
+}
+
+// Adapter is one network adapter.
+type Adapter struct {
+	Name        string // "vEthernet (Ethernet)"
+	Description string
+	Suffix      string
+	MAC         string // "00-15-5D-01-02-03"
+	Addresses   []netip.Prefix
+	Gateways    []netip.Addr
+	DNS         []netip.Addr
+	DHCP        bool
+	Up          bool
+}
+
+// EchoReply is an answer to an ICMP echo request.
+type EchoReply struct {
+	From netip.Addr
+	Time time.Duration
+	TTL  int
+}
+
+// Process is a line of tasklist.
+type Process struct {
+	Name    string
+	PID     int
+	Session int
+	Memory  uint64 // working set, bytes
+}
+
+// Tool is one program.
+type Tool struct {
+	Name string // "ping", without .exe
+	Run  func(ctx context.Context, env *Env) int
+}
+
+// Tools lists all programs.
+func Tools() []Tool {
+	return []Tool{
+		{"hostname", hostname},
+		{"inetsrv", inetsrv},
+		{"ping", ping},
+		{"servicemonitor", serviceMonitor},
+	}
+}
+
+// Run runs the program that argv names: by the name of the executable or, if
+// that is winbox itself, by the first argument. It returns the exit code.
+func Run(ctx context.Context, argv []string, env *Env) int {
+	name, args := "winbox", []string(nil)
+	if len(argv) > 0 {
+		name, args = programName(argv[0]), argv[1:]
+	}
+	if name == "winbox" {
+		if len(args) == 0 {
+			env.errorf("usage: winbox PROGRAM [ARGUMENT...]\nprograms:%s\n", names())
+			return 1
+		}
+		name, args = programName(args[0]), args[1:]
+	}
+	i := slices.IndexFunc(Tools(), func(t Tool) bool { return t.Name == name })
+	if i < 0 {
+		env.errorf("winbox: no program %q; programs:%s\n", name, names())
+		return 1
+	}
+	env.Args = args
+	return Tools()[i].Run(ctx, env)
+}
+
+func programName(arg string) string {
+	name := path.Base(strings.ReplaceAll(arg, `\`, "/"))
+	name = strings.ToLower(name)
+	return strings.TrimSuffix(name, ".exe")
+}
+
+func names() string {
+	var b strings.Builder
+	for _, t := range Tools() {
+		b.WriteString(" " + t.Name)
+	}
+	return b.String()
+}
