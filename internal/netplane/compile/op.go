@@ -145,7 +145,7 @@ func Script(table string, ops []Op) string {
 		case op.Rule != nil:
 			b.WriteString(" rule " + name + " " + op.Rule.Chain + " " + op.Rule.Text)
 		case op.Set != nil:
-			writeSet(&b, name, op.Set)
+			b.WriteString(" " + op.Set.kind() + " " + name + " " + op.Set.Name + " { " + op.Set.declaration() + " ; }")
 		case op.Element != nil:
 			b.WriteString(" element " + name + " " + op.Element.Set + " {")
 			sep := " "
@@ -170,19 +170,4 @@ func Script(table string, ops []Op) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-func writeSet(b *strings.Builder, table string, s *Set) {
-	kind, typ := "set", "type"
-	if s.Value != "" {
-		kind = "map"
-	}
-	if s.TypeOf {
-		typ = "typeof"
-	}
-	b.WriteString(" " + kind + " " + table + " " + s.Name + " { " + typ + " " + s.Type)
-	if s.Value != "" {
-		b.WriteString(" : " + s.Value)
-	}
-	b.WriteString(" ; }")
 }

@@ -85,7 +85,8 @@ type Route struct {
 // Diff lists what must be done to the table to come from old to p.
 func (p *Plan) Diff(old *Plan) []Op { return diffTables(&old.Table, &p.Table) }
 
-// String is the whole plan as text, for goldens and for people.
+// String is the whole plan as text, for goldens and for people. The table is
+// written as `nft list table` writes it.
 func (p *Plan) String() string {
 	var b strings.Builder
 	for _, s := range p.Sysctls {
@@ -115,7 +116,7 @@ func (p *Plan) String() string {
 	for _, r := range p.Routes {
 		fmt.Fprintln(&b, r)
 	}
-	b.WriteString(Script(p.Table.Name, diffTables(&Table{}, &p.Table)))
+	p.Table.write(&b)
 	return b.String()
 }
 

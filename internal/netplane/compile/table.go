@@ -4,8 +4,10 @@
 package compile
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Family is the nftables family of the table.
@@ -74,16 +76,78 @@ func (t *Table) collect() {
 			}
 		}
 	}
-	slices.SortFunc(t.Chains, func(a, b Chain) int { return compareNames(a.Name, b.Name) })
-	slices.SortFunc(t.Sets, func(a, b Set) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(t.Chains, func(a, b Chain) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(t.Sets, func(a, b Set) int { return strings.Compare(a.Name, b.Name) })
 }
 
-func compareNames(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
+// write prints the table with the sets first and the base chains before the
+// chains that they lead to.
+func (t *Table) write(b *strings.Builder) {
+	elements := map[string][]*Element{}
+	for _, f := range t.fragments {
+		for i := range f.elements {
+			e := &f.elements[i]
+			elements[e.Set] = append(elements[e.Set], e)
+		}
 	}
-	return 0
+	fmt.Fprintf(b, "table %s %s {\n", Family, t.Name)
+	for _, s := range t.Sets {
+		fmt.Fprintf(b, "\t%s %s {\n\t\t%s\n", s.kind(), s.Name, s.declaration())
+		list := elements[s.Name]
+		slices.SortFunc(list, compareElements)
+		for i, e := range list {
+			open, end := "elements = { ", ","
+			if i > 0 {
+				open = "             "
+			}
+			if i == len(list)-1 {
+				end = " }"
+			}
+			fmt.Fprintf(b, "\t\t%s%s%s\n", open, e, end)
+		}
+		b.WriteString("\t}\n")
+	}
+	for _, base := range []bool{true, false} {
+		for _, c := range t.Chains {
+			if base != (c.Hook != "") {
+				continue
+			}
+			fmt.Fprintf(b, "\tchain %s {\n", c.Name)
+			if base {
+				fmt.Fprintf(b, "\t\ttype %s hook %s priority %s\n", c.Type, c.Hook, c.Priority)
+			}
+			for _, r := range c.Rules {
+				fmt.Fprintf(b, "\t\t%s\n", r)
+			}
+			b.WriteString("\t}\n")
+		}
+	}
+	b.WriteString("}\n")
+}
+
+func (s *Set) kind() string {
+	if s.Value != "" {
+		return "map"
+	}
+	return "set"
+}
+
+// declaration is the type of the keys and, of a map, of the values.
+func (s *Set) declaration() string {
+	d := "type " + s.Type
+	if s.TypeOf {
+		d = "typeof " + s.Type
+	}
+	if s.Value != "" {
+		d += " : " + s.Value
+	}
+	return d
+}
+
+// String is the element as nft reads it.
+func (e *Element) String() string {
+	if e.Value == "" {
+		return e.Key
+	}
+	return e.Key + " : " + e.Value
 }

@@ -185,13 +185,22 @@ func WriteSysctl(path, value string) error {
 // Nft applies a script of nft commands: all of it or, on error, nothing.
 func (s *Space) Nft(ctx context.Context, script string) error {
 	return s.Do(func() error {
-		cmd := exec.CommandContext(ctx, "nft", "-f", "-")
+		cmd := exec.CommandContext(ctx, nftProgram(), "-f", "-")
 		cmd.Stdin = strings.NewReader(script)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("nft: %w: %s", err, firstLines(string(out), 3))
 		}
 		return nil
 	})
+}
+
+// nftProgram finds nft also where PATH has no sbin, as in the environment of a
+// service or a Wine program.
+func nftProgram() string {
+	if path, err := exec.LookPath("nft"); err == nil {
+		return path
+	}
+	return "/usr/sbin/nft"
 }
 
 func firstLines(s string, n int) string {
