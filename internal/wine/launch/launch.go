@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package launch starts a Windows program inside of a container and stays its
+// parent: it is what the program mullion-init does.
+//
+// As PID 1 it reaps orphans, turns SIGTERM into the shutdown event that
+// Windows sends to the programs of a container that is stopped, and ends when
+// the main program ends, which ends everything else in the container (Wine's
+// server and services among it). The full 32-bit exit code goes to a status
+// file, because a Unix exit status has only eight bits of it.
+//
+// It must stay small: it is in the memory of every container and on the way of
+// every exec probe. It imports nothing but the standard library and x/sys.
+package launch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Config says what to start. The zero value of each field means "not given".
+type Config struct {
+	Root        string   // directory that is drive C:, "/" but in tests
+	Args        []string // program and arguments
+	CommandLine string   // Windows command line to use as it is
+	Dir         string   // working directory, a Windows path
+	Loader      string   // Unix path of Wine's loader
+	StatusDir   string   // see Status
+	StatusName  string
+	Exec        bool // joins a running container
+}
+
+// Status is the content of a status file, written when the program has ended
+// or could not be started.
+type Status struct {
+	// ExitCode is what GetExitCodeProcess would return.
+	ExitCode uint32 `json:"exit_code"`
+	// Error says why the program could not be started, in the words of Windows.
+	Error string `json:"error,omitempty"`
+}
+
+// Exit codes of init itself when no program ran. Shells use the same.
+const (
+	exitNotFound = 127
+	exitNoStart  = 126
+)
+
+// ReadStatus reads a status file from the directory that the container sees as
+// StatusDir. A program that was killed together with its container leaves none:
+// the error is then fs.ErrNotExist.
+func ReadStatus(dir, name string) (Status, error) {
+	var s Status
+	data, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return s, fmt.Errorf("read status: %w", err)
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("read status %s: %w", name, err)
+	}
+	return s, nil
+}
+
+// write puts the status file in place in one step.
+func (s Status) write(dir, name string) error {
+	if name == "" {
+		return nil
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	tmp := filepath.Join(dir, "."+name+".tmp")
+	if err := os.WriteFile(tmp, data, 0o644); err != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	if err := os.Rename(tmp, filepath.Join(dir, name)); err != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	return nil
+}
+
+// unixStatus squeezes a Windows exit code into eight bits without making a
+// failure look like success.
+func unixStatus(code uint32) int {
+	if low := int(code & 0xff); low != 0 || code == 0 {
+		return low
+	}
+	return 0xff
+}
+
+var errNotFound = errors.New("The system cannot find the file specified.") //nolint:staticcheck // Windows' own words
+
+// plan is the Unix command that runs the program.
+type plan struct {
+	path string
+	argv []string
+	env  []string
+	dir  string
+}
+
+// makePlan finds the program and the directory in the container's file system.
+func makePlan(c Config, env []string) (plan, error) {
+	p := plan{path: c.Loader, dir: c.Root, env: env}
+	if c.Dir != "" {
+		dir, err := resolve(c.Root, c.Dir)
+		if err != nil {
+			return p, fmt.Errorf("working directory %s: %w", c.Dir, err)
+		}
+		p.dir = dir
+	}
+	program, args := "", []string(nil)
+	if c.CommandLine != "" {
+		program = firstArg(c.CommandLine)
+	} else if len(c.Args) > 0 {
+		program, args = c.Args[0], c.Args[1:]
+	}
+	if program == "" {
+		return p, errors.New("no program given")
+	}
+	file, err := findProgram(c.Root, p.dir, program, searchPath(env), searchExt(env))
+	if err != nil {
+		return p, fmt.Errorf("%s: %w", program, err)
+	}
+	windows := toWindows(c.Root, file)
+	switch strings.ToLower(filepath.Ext(file)) {
+	case ".bat", ".cmd":
+		// CreateProcess hands these to the command interpreter.
+		p.argv = append([]string{c.Loader, `C:\windows\system32\cmd.exe`, "/c", windows}, args...)
+	default:
+		p.argv = append([]string{c.Loader, windows}, args...)
+	}
+	if c.CommandLine != "" {
+		// Wine would build another command line from argv; winemend.dll puts
+		// this one in its place.
+		p.env = append(p.env, commandLineVariable+"="+c.CommandLine)
+		p.argv = p.argv[:2]
+	}
+	return p, nil
+}
+
+// commandLineVariable is read, and removed from the environment, by
+// native/winemend.
+const commandLineVariable = "MULLION_COMMAND_LINE"
+
+// firstArg cuts the program from a command line: quotes hold spaces together.
+func firstArg(line string) string {
+	line = strings.TrimLeft(line, " \t")
+	if rest, ok := strings.CutPrefix(line, `"`); ok {
+		name, _, _ := strings.Cut(rest, `"`)
+		return name
+	}
+	if i := strings.IndexAny(line, " \t"); i >= 0 {
+		return line[:i]
+	}
+	return line
+}

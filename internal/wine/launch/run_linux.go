@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package launch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// stopMarker in the status directory tells winemend.dll that a SIGINT stands
+// for the end of the container, not for Ctrl+C.
+const stopMarker = ".stop"
+
+// Run starts the program, waits for its end and returns the status with which
+// init itself is to exit. Messages go to stderr.
+func Run(c Config, env []string, stderr io.Writer) int {
+	p, err := makePlan(c, env)
+	if err == nil {
+		// Started in the directory, so that Wine takes it for the current one.
+		err = os.Chdir(p.dir)
+	}
+	if err != nil {
+		return refuse(c, err, stderr)
+	}
+	signals := make(chan os.Signal, 16) // a burst of SIGCHLD collapses into fewer
+	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	pid, err := syscall.ForkExec(p.path, p.argv, &syscall.ProcAttr{Env: p.env, Files: []uintptr{0, 1, 2}})
+	if err != nil {
+		return refuse(c, err, stderr)
+	}
+	code := wait(c, pid, signals)
+	if err := (Status{ExitCode: code}).write(c.StatusDir, c.StatusName); err != nil {
+		fmt.Fprintln(stderr, "mullion-init:", err)
+	}
+	return unixStatus(code)
+}
+
+func refuse(c Config, err error, stderr io.Writer) int {
+	code := exitNoStart
+	if errors.Is(err, errNotFound) {
+		code = exitNotFound
+	}
+	fmt.Fprintln(stderr, "mullion-init:", err)
+	if err := (Status{ExitCode: uint32(code), Error: err.Error()}).write(c.StatusDir, c.StatusName); err != nil {
+		fmt.Fprintln(stderr, "mullion-init:", err)
+	}
+	return code
+}
+
+// wait reaps children until the main one has ended and returns its exit code.
+func wait(c Config, pid int, signals <-chan os.Signal) uint32 {
+	for s := range signals {
+		if s != syscall.SIGCHLD {
+			stop(c, pid, s)
+			continue
+		}
+		for {
+			var status syscall.WaitStatus
+			got, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+			if err == syscall.EINTR {
+				continue
+			}
+			if err != nil || got <= 0 {
+				break
+			}
+			if got == pid {
+				return exitCode(c.StatusDir, pid, status)
+			}
+		}
+	}
+	return exitNoStart // not reached: the channel stays open
+}
+
+// exitCode is the program's code in full. winemend.dll leaves it in a file if
+// it does not fit into a Unix status.
+func exitCode(dir string, pid int, status syscall.WaitStatus) uint32 {
+	name := filepath.Join(dir, ".exit."+strconv.Itoa(pid))
+	if data, err := os.ReadFile(name); err == nil {
+		_ = os.Remove(name) // the pid may come again
+		if code, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 32); err == nil {
+			return uint32(code)
+		}
+	}
+	if status.Signaled() {
+		// Somebody ended the program from outside. What TerminateProcess was
+		// given is not known here; taskkill /f gives 1. A kill for want of memory
+		// looks the same; the CRI server tells it by the cgroup's events.
+		if status.Signal() == syscall.SIGKILL {
+			return 1
+		}
+		return 128 + uint32(status.Signal())
+	}
+	return uint32(status.ExitStatus())
+}
+
+// stop passes a request to end on to the programs. A process that exec started
+// is ended alone; in the main one's place all programs of the container get
+// the event, as on Windows.
+func stop(c Config, pid int, s os.Signal) {
+	if c.Exec {
+		_ = syscall.Kill(pid, s.(syscall.Signal)) // gone already: its end is on the way
+		return
+	}
+	if s == syscall.SIGTERM {
+		// Without the marker the programs see Ctrl+C: still a request to end.
+		_ = os.WriteFile(filepath.Join(c.StatusDir, stopMarker), nil, 0o644)
+	}
+	for _, p := range programs() {
+		_ = syscall.Kill(p, syscall.SIGINT) // likewise
+	}
+}
+
+// programs lists the container's Windows processes except Wine's own services.
+func programs() []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		cmdline, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err == nil && isProgram(cmdline) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// isProgram looks at a command line of /proc. Wine gives each process the
+// Windows path of its program as argv[0].
+func isProgram(cmdline []byte) bool {
+	argv0, _, _ := bytes.Cut(cmdline, []byte{0})
+	name := strings.ToLower(string(argv0))
+	name = name[strings.LastIndexAny(name, `\/`)+1:]
+	switch name {
+	case "", "init", "wineserver", "services.exe", "winedevice.exe", "plugplay.exe", "svchost.exe", "rpcss.exe",
+		"explorer.exe", "conhost.exe", "wineboot.exe", "start.exe":
+		return false
+	}
+	return true
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package wine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+// The accounts of hosts and containers, by the names that Windows gives them.
+const (
+	hostUser      = "Administrator"
+	containerUser = "ContainerAdministrator"
+)
+
+// HostPrefix returns the directory of the template prefix for hosts of a
+// build: a WINEPREFIX to put under an overlay, not to run in. It is built on
+// first use; the first of all builds takes seconds (Wine fills a prefix), every
+// further one tenths of a second.
+func (r *Runtime) HostPrefix(ctx context.Context, build winver.Build) (string, error) {
+	dir := filepath.Join(r.cacheDir, fmt.Sprintf("prefix-%d.%d-%s", build.Number, build.UBR, r.hash))
+	err := once(ctx, dir, func(tmp string) error {
+		base, err := r.base(ctx)
+		if err != nil {
+			return err
+		}
+		r.log.InfoContext(ctx, "build host prefix", logkey.Build, build.String(), logkey.Path, dir)
+		return makePrefix(base, tmp, hostUser, append(buildChanges(build), hostChanges()...))
+	})
+	if err != nil {
+		return "", fmt.Errorf("build host prefix %s: %w", build.Label(), err)
+	}
+	return dir, nil
+}
+
+// base returns the prefix that all others are made of: what Wine's own
+// wineboot makes, cleaned of every trace of this machine.
+func (r *Runtime) base(ctx context.Context) (string, error) {
+	dir := filepath.Join(r.cacheDir, "base-"+r.hash)
+	err := once(ctx, dir, func(tmp string) error {
+		r.log.InfoContext(ctx, "fill Wine prefix", logkey.Path, dir)
+		return r.boot(ctx, tmp)
+	})
+	if err != nil {
+		return "", fmt.Errorf("fill Wine prefix: %w", err)
+	}
+	return dir, nil
+}
+
+// boot runs wineboot in dir and waits until its wineserver has written the
+// registry and left.
+func (r *Runtime) boot(ctx context.Context, dir string) error {
+	home, err := os.MkdirTemp("", "mullion-wine-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(home) }() // empty but for Wine's socket
+	env := append(Host{Runtime: r.Dir, Prefix: dir}.Env(),
+		"HOME="+home, "TMPDIR="+home, "XDG_RUNTIME_DIR="+home,
+		// wineboot would offer to download these.
+		"WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d",
+	)
+	for _, argv := range [][]string{
+		{filepath.Join(r.Dir, loaderPath), "wineboot.exe", "--init"},
+		{r.server(), "-k"},
+		{r.server(), "-w"},
+	} {
+		var out bytes.Buffer
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &out
+		cmd.WaitDelay = 0
+		if err := cmd.Run(); err != nil && argv[0] != r.server() {
+			return fmt.Errorf("%s: %w: %s", strings.Join(argv[1:], " "), err, bytes.TrimSpace(out.Bytes()))
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "system.reg")); err != nil {
+		return fmt.Errorf("wineboot left no registry: %w", err)
+	}
+	return r.clean(dir)
+}
+
+func (r *Runtime) server() string {
+	return filepath.Join(r.Dir, filepath.Dir(serverPath), "wineserver")
+}
+
+// clean removes what Wine took from this machine (links to the home directory,
+// drives, serial ports) and replaces copies of modules by hard links.
+func (r *Runtime) clean(dir string) error {
+	drives := filepath.Join(dir, "dosdevices")
+	if err := os.RemoveAll(drives); err != nil {
+		return err
+	}
+	if err := os.Mkdir(drives, 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink("../drive_c", filepath.Join(drives, "c:")); err != nil {
+		return err
+	}
+	// The time in this file decides whether Wine updates the prefix.
+	if err := os.WriteFile(filepath.Join(dir, ".update-timestamp"), []byte("disable\n"), 0o644); err != nil {
+		return err
+	}
+	modules := filepath.Join(r.Dir, pePath)
+	return filepath.WalkDir(filepath.Join(dir, "drive_c"), func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		switch {
+		case e.Type()&fs.ModeSymlink != 0: // Documents and the like
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			return os.Mkdir(path, 0o755)
+		case e.Type().IsRegular():
+			return shareModule(path, filepath.Join(modules, e.Name()))
+		}
+		return nil
+	})
+}
+
+// shareModule replaces the file by a hard link to the module if both have the
+// same content. A prefix is then a few megabytes instead of hundreds.
+func shareModule(path, module string) error {
+	same, err := sameContent(path, module)
+	if err != nil || !same {
+		return err
+	}
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	return link(module, path)
+}
+
+func sameContent(a, b string) (bool, error) {
+	infoB, err := os.Stat(b)
+	if os.IsNotExist(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	infoA, err := os.Stat(a)
+	if err != nil || infoA.Size() != infoB.Size() {
+		return false, err
+	}
+	dataA, err := os.ReadFile(a)
+	if err != nil {
+		return false, err
+	}
+	dataB, err := os.ReadFile(b)
+	if err != nil {
+		return false, err
+	}
+	return bytes.Equal(dataA, dataB), nil
+}
+
+// makePrefix derives a prefix from the base: files are shared, the registry is
+// its own.
+func makePrefix(base, dir, user string, changes []change) error {
+	if err := shareTree(filepath.Join(base, "drive_c"), filepath.Join(dir, "drive_c"), user); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "dosdevices"), 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink("../drive_c", filepath.Join(dir, "dosdevices", "c:")); err != nil {
+		return err
+	}
+	return writeRegistry(base, dir, user, changes)
+}
+
+// writeRegistry writes the three registry files and the marker that keeps Wine
+// from updating them.
+func writeRegistry(base, dir, user string, changes []change) error {
+	for _, name := range []string{"user.reg", "userdef.reg"} {
+		data, err := os.ReadFile(filepath.Join(base, name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), renameUser(data, hostUser, user), 0o644); err != nil {
+			return err
+		}
+	}
+	h, err := readHive(filepath.Join(base, "system.reg"))
+	if err != nil {
+		return err
+	}
+	h.apply(changes)
+	if err := os.WriteFile(filepath.Join(dir, "system.reg"), renameUser(h.bytes(), hostUser, user), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, ".update-timestamp"), []byte("disable\n"), 0o644)
+}
+
+// shareTree repeats a tree with hard links. The account's profile takes the
+// user's name.
+func shareTree(from, to, user string) error {
+	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if rest, ok := strings.CutPrefix(rel+"/", "users/"+hostUser+"/"); ok {
+			rel = filepath.Join("users", user, rest)
+		}
+		target := filepath.Join(to, rel)
+		if e.IsDir() {
+			return os.MkdirAll(target, 0o755)
+		}
+		return link(path, target)
+	})
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package wine
+
+import (
+	"slices"
+	"strings"
+)
+
+// Paths inside of a container.
+const (
+	// InitPath is the program that is PID 1 of a container and the parent of
+	// each process that exec starts.
+	InitPath = "/usr/lib/mullion/init"
+	// StatusDir is where the CRI server mounts a directory of its own, writable
+	// for ContainerUID, for the status files of init.
+	StatusDir = "/run/mullion"
+)
+
+// Process is a Windows process to start in a container.
+type Process struct {
+	// Args is the command as an image or a pod gives it: a program (a path, or a
+	// name to look for in Path) and its arguments.
+	Args []string
+	// CommandLine, if set, is used instead of Args: a Windows command line that
+	// must reach the program as it is (images with ArgsEscaped).
+	CommandLine string
+	// Env is the process's environment in the form NAME=value. What it does not
+	// name comes from the container's registry (Path, ProgramFiles, USERNAME …).
+	Env []string
+	// Dir is the working directory, a Windows path; empty for C:\.
+	Dir string
+	// Status is the name of the file in StatusDir that gets the Status of the
+	// process; empty for none.
+	Status string
+	// Exec is set for a process that joins a running container. Without it the
+	// process is the container's main one, and init runs as PID 1.
+	Exec bool
+}
+
+// ContainerProcess returns the argv, environment and working directory of the
+// OCI process that runs p. The user is ContainerUID and ContainerGID.
+func ContainerProcess(p Process) (argv, env []string, cwd string) {
+	argv = []string{InitPath}
+	if p.Exec {
+		argv = append(argv, "-exec")
+	}
+	if p.Dir != "" {
+		argv = append(argv, "-dir", p.Dir)
+	}
+	if p.Status != "" {
+		argv = append(argv, "-status", p.Status)
+	}
+	if p.CommandLine != "" {
+		argv = append(argv, "-command-line", p.CommandLine)
+	}
+	argv = append(argv, "--")
+	argv = append(argv, p.Args...)
+	return argv, containerEnv(p.Env), "/"
+}
+
+// ownVariables are what Wine itself needs to know in a container.
+func ownVariables() []string {
+	return []string{
+		"WINEPREFIX=/.wine",
+		"WINELOADER=/" + loaderPath,
+		"WINESERVER=/usr/lib/wine/wineserver",
+		"WINEDEBUG=-all",
+		"USER=" + containerUser,
+		"LC_ALL=C.UTF-8",
+	}
+}
+
+// foreign are variables that Wine keeps from a Windows program because they
+// mean something else on Unix; it takes them from WINE<name> instead
+// (dlls/ntdll/unix/env.c, is_special_env_var).
+func foreign() []string { return []string{"PATH", "TEMP", "TMP", "HOME"} }
+
+func containerEnv(env []string) []string {
+	out := ownVariables()
+	for _, e := range env {
+		name, value, ok := strings.Cut(e, "=")
+		upper := strings.ToUpper(name)
+		// A program cannot set what steers Wine: WINEPREFIX or LD_PRELOAD in a
+		// manifest would be for another program than the one the author meant.
+		if !ok || name == "" || strings.HasPrefix(upper, "WINE") || strings.HasPrefix(upper, "LD_") || upper == "LC_ALL" {
+			continue
+		}
+		if slices.Contains(foreign(), upper) {
+			name = "WINE" + upper
+		}
+		out = append(out, name+"="+value)
+	}
+	return out
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package wine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/mullion-k8s/mullion/internal/logkey"
+)
+
+// layoutVersion is part of every hash. Raise it when the code that builds a
+// runtime, a prefix or a container root changes what they contain.
+const layoutVersion = 1
+
+// Runtime is a private copy of the machine's Wine with our DLLs in it.
+type Runtime struct {
+	// Dir holds the runtime, laid out like a root directory: usr/lib/wine/wine64
+	// and so on. Read-only; shared by all hosts and containers.
+	Dir string
+
+	cacheDir string
+	hash     string
+	log      *slog.Logger
+}
+
+// OpenRuntime returns the runtime for the Wine that is installed and the DLLs
+// in nativeDir. It is built in cacheDir on first use (about a second: files
+// are hard-linked where the file system allows it).
+func OpenRuntime(ctx context.Context, cacheDir, nativeDir string, log *slog.Logger) (*Runtime, error) {
+	d, err := findDistribution("/")
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownFiles(nativeDir)
+	if err != nil {
+		return nil, err
+	}
+	hash, err := d.hash(own)
+	if err != nil {
+		return nil, err
+	}
+	r := &Runtime{Dir: filepath.Join(cacheDir, "wine-"+hash), cacheDir: cacheDir, hash: hash, log: log}
+	err = once(ctx, r.Dir, func(tmp string) error {
+		log.InfoContext(ctx, "build Wine runtime", logkey.Path, r.Dir)
+		return fill(tmp, d.entries, own)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build Wine runtime: %w", err)
+	}
+	return r, nil
+}
+
+// ownFiles lists our DLLs and init, and the places they take in a runtime.
+func ownFiles(nativeDir string) ([]entry, error) {
+	dlls, err := filepath.Glob(filepath.Join(nativeDir, "*.dll"))
+	if err != nil {
+		return nil, fmt.Errorf("list our DLLs: %w", err)
+	}
+	var own []entry
+	for _, dll := range dlls {
+		own = append(own, entry{dll, filepath.Join(pePath, filepath.Base(dll))})
+	}
+	own = append(own, entry{filepath.Join(nativeDir, "init"), strings.TrimPrefix(InitPath, "/")})
+	for _, must := range []string{"bcryptprimitives.dll", "pdh.dll", "ws2_32.dll", mendDLL, "init"} {
+		if _, err := os.Stat(filepath.Join(nativeDir, must)); err != nil {
+			return nil, fmt.Errorf("find our DLLs: %w (run `make build`)", err)
+		}
+	}
+	return own, nil
+}
+
+// fill makes the content of a runtime in dir.
+func fill(dir string, entries, own []entry) error {
+	ours := map[string]bool{}
+	for _, e := range own {
+		ours[e.to] = true
+	}
+	for _, e := range entries {
+		to := e.to
+		if ours[to] {
+			if !renamed(to) {
+				continue // replaced as a whole
+			}
+			to = behind(to)
+		}
+		if to == filepath.Join(pePath, mendedModule) {
+			if err := addImport(e.from, filepath.Join(dir, to), mendDLL); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := link(e.from, filepath.Join(dir, to)); err != nil {
+			return err
+		}
+		// The Unix half of a module is looked for under the module's own name.
+		if so := filepath.Join(unixPath, "ws2_32.so"); to == so {
+			if err := link(e.from, filepath.Join(dir, behind(so))); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range own {
+		if err := installOwn(e.from, filepath.Join(dir, e.to)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renamed says that our module of this name forwards to Wine's, which must
+// stay reachable under another name.
+func renamed(to string) bool { return filepath.Base(to) == "ws2_32.dll" }
+
+// behind is the name of Wine's own module behind ours: ws2_32.dll's is
+// ws2_32w.dll.
+func behind(path string) string {
+	ext := filepath.Ext(path)
+	return strings.TrimSuffix(path, ext) + "w" + ext
+}
+
+// builtinMark is what tells Wine's loader that a DLL is one of Wine's own and
+// may be loaded from Wine's directory instead of system32. Its place is behind
+// the DOS header (dlls/ntdll/unix/virtual.c, "builtin_signature").
+const (
+	builtinMark   = "Wine builtin DLL\x00"
+	builtinOffset = 0x40
+)
+
+func installOwn(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return fmt.Errorf("install our DLL: %w", err)
+	}
+	perm := fs.FileMode(0o755)
+	if filepath.Ext(to) == ".dll" {
+		perm = 0o644
+		if err := markBuiltin(data); err != nil {
+			return fmt.Errorf("install our DLL %s: %w", from, err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return fmt.Errorf("install our DLL: %w", err)
+	}
+	if err := os.WriteFile(to, data, perm); err != nil {
+		return fmt.Errorf("install our DLL: %w", err)
+	}
+	return nil
+}
+
+func markBuiltin(pe []byte) error {
+	header, err := peHeaderOffset(pe)
+	if err != nil {
+		return err
+	}
+	if header < builtinOffset+32 {
+		return errors.New("no room for the builtin mark: linked without a DOS stub")
+	}
+	clear(pe[builtinOffset:header])
+	copy(pe[builtinOffset:], builtinMark)
+	return nil
+}
+
+// link makes to the same file as from: a hard link, or a copy where they lie
+// on different file systems.
+func link(from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return fmt.Errorf("link %s: %w", to, err)
+	}
+	real, err := filepath.EvalSymlinks(from)
+	if err != nil {
+		return fmt.Errorf("link %s: %w", to, err)
+	}
+	err = os.Link(real, to)
+	if errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EMLINK) {
+		return copyFile(real, to)
+	}
+	if err != nil {
+		return fmt.Errorf("link %s: %w", to, err)
+	}
+	return nil
+}
+
+func copyFile(from, to string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("copy %s: %w", from, err)
+		}
+	}()
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // opened for reading
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close(), os.Chtimes(to, info.ModTime(), info.ModTime()))
+}
+
+// once builds the directory dir with make, unless it exists. It is built under
+// another name and renamed, so that a directory of the final name is complete;
+// a lock file keeps two processes from building the same one.
+func once(ctx context.Context, dir string, make func(tmp string) error) (err error) {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return err
+	}
+	unlock, err := lockFile(ctx, filepath.Join(parent, ".lock-"+filepath.Base(dir)))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err // nil: another process has built it meanwhile
+	}
+	// What an interrupted run left has the same name and goes first.
+	tmp := filepath.Join(parent, ".tmp-"+filepath.Base(dir))
+	if err := os.RemoveAll(tmp); err != nil {
+		return err
+	}
+	if err := os.Mkdir(tmp, 0o755); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(tmp))
+		}
+	}()
+	if err := make(tmp); err != nil {
+		return err
+	}
+	return os.Rename(tmp, dir)
+}
