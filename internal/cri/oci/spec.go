@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package oci
+
+import (
+	"slices"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// Process is what runs in a container.
+type Process struct {
+	Args     []string
+	Env      []string
+	Cwd      string // Unix path in the container
+	UID, GID uint32
+	Terminal bool
+	// OpenFiles is RLIMIT_NOFILE; zero is DefaultOpenFiles. A runtime without
+	// CAP_SYS_RESOURCE cannot give more than it has.
+	OpenFiles uint64
+}
+
+// Mount puts a file or directory of the host at a place in the container.
+type Mount struct {
+	Source      string // absolute path on the host
+	Destination string // absolute Unix path in the container
+	ReadOnly    bool
+}
+
+// Config is all that distinguishes one container from another.
+type Config struct {
+	ID       string
+	Hostname string
+	Rootfs   string // mounted root directory
+	Process  Process
+	// NetNS is the file of the pod's network namespace; empty shares the
+	// host's, as host process containers do.
+	NetNS     string
+	Cgroup    string // path below the root of every cgroup hierarchy
+	Mounts    []Mount
+	Tmpfs     []Tmpfs
+	Resources Resources
+	// Annotations are for people who look at the container with runc.
+	Annotations map[string]string
+}
+
+// Tmpfs is a file system in memory; it counts against the container's memory.
+type Tmpfs struct {
+	Destination string
+	Mode        string // octal, "1777"
+	SizeBytes   int64
+}
+
+// specVersion is what runc 1.1 implements; newer fields are not used.
+const specVersion = "1.0.2"
+
+// DefaultOpenFiles is RLIMIT_NOFILE. wineserver keeps a descriptor for each open file
+// of every process of the container; 65536 is four times what Windows'
+// default handle table of a busy service holds and far below the machine's.
+const DefaultOpenFiles = 65536
+
+// oomScore makes the kernel take a container before the node's own programs
+// when the machine runs out of memory. The range is -1000 to 1000 (proc(5)).
+const oomScore = 500
+
+// Spec describes the container for runc.
+func Spec(c Config) *specs.Spec {
+	adj := oomScore
+	return &specs.Spec{
+		Version:     specVersion,
+		Hostname:    c.Hostname,
+		Root:        &specs.Root{Path: c.Rootfs},
+		Process:     process(c.Process, &adj),
+		Mounts:      mounts(c),
+		Annotations: c.Annotations,
+		Linux: &specs.Linux{
+			CgroupsPath: c.Cgroup,
+			Namespaces:  namespaces(c.NetNS),
+			Resources:   c.Resources.linux(),
+			Seccomp:     seccomp(),
+			MaskedPaths: []string{
+				"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+				"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware",
+				"/proc/swaps", "/proc/partitions", "/proc/diskstats", "/proc/modules",
+			},
+			ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
+			// With neither propagation nor a shared root, no mount of the
+			// machine appears in a container later.
+			RootfsPropagation: "private",
+		},
+	}
+}
+
+// ExecProcess describes one more process in a running container, with the same
+// fence as the first.
+func ExecProcess(p Process) *specs.Process { return process(p, nil) }
+
+func process(p Process, adj *int) *specs.Process {
+	if p.OpenFiles == 0 {
+		p.OpenFiles = DefaultOpenFiles
+	}
+	return &specs.Process{
+		Terminal:        p.Terminal,
+		User:            specs.User{UID: p.UID, GID: p.GID},
+		Args:            p.Args,
+		Env:             p.Env,
+		Cwd:             p.Cwd,
+		Capabilities:    &specs.LinuxCapabilities{},
+		NoNewPrivileges: true,
+		OOMScoreAdj:     adj,
+		Rlimits: []specs.POSIXRlimit{
+			{Type: "RLIMIT_CORE", Hard: 0, Soft: 0},
+			{Type: "RLIMIT_NOFILE", Hard: p.OpenFiles, Soft: p.OpenFiles},
+		},
+	}
+}
+
+func namespaces(netns string) []specs.LinuxNamespace {
+	ns := []specs.LinuxNamespace{
+		{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}, {Type: specs.IPCNamespace},
+		{Type: specs.UTSNamespace}, {Type: specs.CgroupNamespace},
+	}
+	if netns != "" {
+		ns = append(ns, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: netns})
+	}
+	return ns
+}
+
+// mounts lists the file systems of the container in the order in which they
+// are mounted: what lies nearer to the root first.
+func mounts(c Config) []specs.Mount {
+	out := []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "noexec", "strictatime", "mode=755", "size=64k"}},
+		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}},
+		// Wine maps shared memory sections from here.
+		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "noexec", "nodev", "mode=1777", "size=67108864"}},
+	}
+	var own []specs.Mount
+	for _, t := range c.Tmpfs {
+		own = append(own, specs.Mount{
+			Destination: t.Destination, Type: "tmpfs", Source: "tmpfs",
+			Options: []string{"nosuid", "nodev", "mode=" + t.Mode, "size=" + itoa(t.SizeBytes)},
+		})
+	}
+	for _, m := range c.Mounts {
+		options := []string{"rbind", "rprivate", "nosuid", "nodev", "rw"}
+		if m.ReadOnly {
+			options[len(options)-1] = "ro"
+		}
+		own = append(own, specs.Mount{Destination: m.Destination, Type: "bind", Source: m.Source, Options: options})
+	}
+	slices.SortStableFunc(own, func(a, b specs.Mount) int {
+		return strings.Count(a.Destination, "/") - strings.Count(b.Destination, "/")
+	})
+	return append(out, own...)
+}

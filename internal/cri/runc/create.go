@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package runc
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Create says how a container is to be held.
+type Create struct {
+	ID        string
+	Name      string // for people who read a process list
+	Bundle    string // directory with config.json
+	LogPath   string // file for stdout and stderr; empty discards them
+	Stdin     bool   // keep a pipe for attached clients
+	StdinOnce bool   // close it when the first of them leaves
+	Terminal  bool
+}
+
+// conmonAPI is the version of conmon's answers that readSync reads: the number
+// is in the field "data" whatever it means.
+const conmonAPI = "1"
+
+// args is conmon's command line.
+func (r *Runtime) args(c Create) []string {
+	log := "off:"
+	if c.LogPath != "" {
+		log = "k8s-file:" + c.LogPath
+	}
+	args := []string{
+		"--api-version", conmonAPI,
+		"--cid", c.ID, "--cuuid", c.ID, "--name", c.Name,
+		"--bundle", c.Bundle,
+		"--container-pidfile", filepath.Join(c.Bundle, "pidfile"),
+		"--conmon-pidfile", filepath.Join(c.Bundle, "conmon.pid"),
+		"--exit-dir", r.cfg.ExitDir,
+		"--persist-dir", c.Bundle,
+		"--full-attach",
+		"--log-path", log,
+		"--log-level", "error",
+		"--no-new-keyring",
+		"--runtime", r.cfg.Runc,
+		"--runtime-arg", "--root=" + r.cfg.Root,
+	}
+	switch {
+	case c.Terminal:
+		args = append(args, "--terminal")
+	case c.Stdin:
+		args = append(args, "--stdin")
+	}
+	if c.Stdin && !c.StdinOnce {
+		args = append(args, "--leave-stdin-open")
+	}
+	return args
+}
+
+// Create makes the container from its bundle, up to the point where Start runs
+// its process, and returns the PID of that process.
+func (r *Runtime) Create(ctx context.Context, c Create) (pid int, err error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return 0, fmt.Errorf("create container: %w", err)
+	}
+	defer func() { _ = read.Close() }() // nothing was written to it
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, r.cfg.Conmon, r.args(c)...)
+	cmd.Dir = c.Bundle
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "_OCI_SYNCPIPE=3"}
+	cmd.ExtraFiles = []*os.File{write}
+	cmd.Stderr = &stderr
+	// A session of its own: a Ctrl-C on our terminal is not for containers.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	_ = write.Close() // conmon has its copy
+	if err != nil {
+		return 0, fmt.Errorf("start conmon: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = read.Close() })
+	defer stop()
+	// conmon forks: this one ends at once, the one that stays answers.
+	waitErr := cmd.Wait()
+	pid, err = readSync(read)
+	switch {
+	case ctx.Err() != nil:
+		return 0, fmt.Errorf("create container: %w", context.Cause(ctx))
+	case err == nil:
+		return pid, nil
+	case waitErr != nil:
+		return 0, fmt.Errorf("conmon: %w", explain(ctx, waitErr, stderr.String()))
+	}
+	return 0, err
+}
+
+// readSync reads conmon's answer: the PID, or what went wrong.
+func readSync(f *os.File) (int, error) {
+	line, err := bufio.NewReader(f).ReadBytes('\n')
+	if len(bytes.TrimSpace(line)) == 0 {
+		if err == nil {
+			err = errors.New("empty answer")
+		}
+		return 0, fmt.Errorf("read conmon's answer: %w", err)
+	}
+	var answer struct {
+		Data    int    `json:"data"`
+		Message string `json:"message"`
+	}
+	if err := json.Unmarshal(line, &answer); err != nil {
+		return 0, fmt.Errorf("read conmon's answer %q: %w", line, err)
+	}
+	if answer.Data <= 0 {
+		if text := clean(answer.Message); text != "" {
+			return 0, errors.New(text)
+		}
+		return 0, fmt.Errorf("runc create: conmon answered %d", answer.Data)
+	}
+	return answer.Data, nil
+}
+
+// ConmonPID is the process that holds a container; zero if it is not known.
+func ConmonPID(bundle string) int {
+	data, err := os.ReadFile(filepath.Join(bundle, "conmon.pid"))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		return 0
+	}
+	return pid
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package runc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+)
+
+// Size is that of a terminal, in characters.
+type Size struct {
+	Width, Height uint16
+}
+
+// Exec is one more process in a running container.
+type Exec struct {
+	ID      string // of the container
+	Bundle  string // of the container
+	Process *specs.Process
+	Stdin   io.Reader // nil reads nothing
+	Stdout  io.Writer
+	Stderr  io.Writer   // unused with a terminal
+	Resize  <-chan Size // nil keeps the size
+}
+
+// lingerWait is how long output may still come after the process has ended. A
+// process that it left in the background keeps the pipes open, and runc waits
+// for those; nobody who ran the command does. Windows' CRI waits as long
+// ("drainExecSyncIOTimeout" is unset there; Docker's is 10 s, too long for a
+// probe), 500 ms is some ten times what an orderly end needs.
+const lingerWait = 500 * time.Millisecond
+
+// Exec runs the process to its end and returns its exit code. If the context
+// ends first, the process is killed and the context's error returned.
+func (r *Runtime) Exec(ctx context.Context, e Exec) (code int, err error) {
+	spec, err := json.Marshal(e.Process)
+	if err != nil {
+		return 0, fmt.Errorf("encode process: %w", err)
+	}
+	dir, err := os.MkdirTemp(e.Bundle, "exec-")
+	if err != nil {
+		return 0, fmt.Errorf("run in container %s: %w", e.ID, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.WriteFile(filepath.Join(dir, "process.json"), spec, 0o600); err != nil {
+		return 0, fmt.Errorf("run in container %s: %w", e.ID, err)
+	}
+	pidfile, logfile := filepath.Join(dir, "pid"), filepath.Join(dir, "log")
+	// The context must not kill runc itself: the process would live on.
+	cmd := r.command(context.WithoutCancel(ctx), "--log", logfile, "exec", "--process", filepath.Join(dir, "process.json"), "--pid-file", pidfile, e.ID)
+	wait := r.startPipes
+	if e.Process.Terminal {
+		wait = r.startTerminal
+	}
+	done, err := wait(cmd, e)
+	if err != nil {
+		return 0, fmt.Errorf("run in container %s: %w", e.ID, err)
+	}
+	status := waitExec(ctx, cmd, done, pidfile)
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	var exit *exec.ExitError
+	switch {
+	case status == nil:
+		return 0, nil
+	case !errors.As(status, &exit):
+		return 0, fmt.Errorf("run in container %s: %w", e.ID, status)
+	}
+	if _, err := os.Stat(pidfile); err != nil {
+		// The process never was: runc's own status and words.
+		text, _ := os.ReadFile(logfile) // without it the exit status must do
+		return 0, fmt.Errorf("run in container %s: %w", e.ID, explain(ctx, status, string(text)))
+	}
+	return exitCode(exit), nil
+}
+
+func exitCode(e *exec.ExitError) int {
+	if ws, ok := e.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return e.ExitCode()
+}
+
+// waitExec waits for runc, kills the process if the context ends, and runc if
+// only strangers keep the output open.
+func waitExec(ctx context.Context, cmd *exec.Cmd, done <-chan error, pidfile string) error {
+	gone := make(chan struct{})
+	stopWatch := make(chan struct{})
+	defer close(stopWatch)
+	go watchPID(pidfile, gone, stopWatch)
+	var linger <-chan time.Time
+	ended := ctx.Done()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-gone:
+			gone = nil
+			linger = time.After(lingerWait)
+		case <-linger:
+			_ = cmd.Process.Kill() // it may just have ended
+			linger = nil
+		case <-ended:
+			ended = nil
+			if pid := readPID(pidfile); pid > 0 {
+				// runc makes the process a session leader, so that its PID is
+				// also that of the group of its children.
+				_ = unix.Kill(-pid, unix.SIGKILL)
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+			linger = time.After(lingerWait)
+		}
+	}
+}
+
+// watchPID closes gone when the process in pidfile has ended.
+func watchPID(pidfile string, gone chan<- struct{}, stop <-chan struct{}) {
+	fd := -1
+	for fd < 0 {
+		select {
+		case <-stop:
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+		pid := readPID(pidfile)
+		if pid == 0 {
+			continue
+		}
+		var err error
+		if fd, err = unix.PidfdOpen(pid, 0); err != nil {
+			close(gone) // ended before we looked
+			return
+		}
+	}
+	defer func() { _ = unix.Close(fd) }() // only polled
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 100)
+		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+			close(gone)
+			return
+		}
+	}
+}
+
+func readPID(name string) int {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// startPipes starts runc with pipes for the three streams.
+func (r *Runtime) startPipes(cmd *exec.Cmd, e Exec) (<-chan error, error) {
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = e.Stdout, e.Stderr
+	if cmd.Stderr == nil {
+		cmd.Stderr = &stderr
+	}
+	if e.Stdin != nil {
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			return nil, err
+		}
+		// Not through cmd.Stdin: Wait would wait for a client that has nothing
+		// more to say.
+		go func() {
+			_, _ = io.Copy(in, e.Stdin) // the process may end first
+			_ = in.Close()
+		}()
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	return done, nil
+}
+
+// startTerminal starts runc on a terminal of its own, which it connects to the
+// one that it makes in the container.
+func (r *Runtime) startTerminal(cmd *exec.Cmd, e Exec) (<-chan error, error) {
+	master, slave, err := openTerminal()
+	if err != nil {
+		return nil, fmt.Errorf("open terminal: %w", err)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	err = cmd.Start()
+	_ = slave.Close() // runc has its copy
+	if err != nil {
+		_ = master.Close() // nothing was written
+		return nil, err
+	}
+	if e.Stdin != nil {
+		go func() { _, _ = io.Copy(master, e.Stdin) }() // ends with the client or the terminal
+	}
+	stop := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case size, ok := <-e.Resize:
+				if !ok {
+					return
+				}
+				_ = resize(master, size) // a terminal that is gone has no size
+			case <-stop:
+				return
+			}
+		}
+	}()
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		if e.Stdout != nil {
+			// EIO is how the master's reader learns that the last slave closed.
+			_, _ = io.Copy(e.Stdout, master)
+		}
+	}()
+	done := make(chan error, 1)
+	go func() {
+		err := cmd.Wait()
+		select {
+		case <-copied:
+		case <-time.After(lingerWait):
+		}
+		close(stop)
+		_ = master.Close() // ends the copying
+		done <- err
+	}()
+	return done, nil
+}
