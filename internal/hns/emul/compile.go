@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package emul
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/hns/schema"
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+)
+
+// compile turns the objects into what the data plane shall do. It is pure. What
+// it cannot express it leaves out: the documents keep it, and
+// docs/fidelity/hns.md names it.
+//
+// Fidelity: subset - TierAcl, L4Proxy, L4WFPPROXY, QOS and the like are stored
+// and echoed only.
+func compile(s *state, uplink intent.Uplink) intent.Host {
+	h := intent.Host{
+		Uplink:        uplink,
+		Networks:      make([]intent.Network, 0, len(s.networks.order)),
+		Endpoints:     make([]intent.Endpoint, 0, len(s.endpoints.order)),
+		LoadBalancers: make([]intent.LoadBalancer, 0, len(s.balancers.order)),
+	}
+	s.networks.all(func(n *network) bool { h.Networks = append(h.Networks, compileNetwork(n)); return true })
+	routes := routesByEndpoint(s)
+	// Attached endpoints come first, in the order in which they were attached:
+	// that order names the adapters in a namespace.
+	attached := map[string]bool{}
+	s.namespaces.all(func(ns *namespace) bool {
+		for _, id := range ns.Endpoints {
+			if e := s.endpoints.get(id); e != nil && !attached[id] {
+				attached[id] = true
+				h.Endpoints = append(h.Endpoints, compileEndpoint(s, e, routes[id]))
+			}
+		}
+		return true
+	})
+	s.endpoints.all(func(e *endpoint) bool {
+		if !attached[e.ID] {
+			h.Endpoints = append(h.Endpoints, compileEndpoint(s, e, routes[e.ID]))
+		}
+		return true
+	})
+	s.balancers.all(func(lb *balancer) bool {
+		h.LoadBalancers = append(h.LoadBalancers, compileLoadBalancer(s, lb)...)
+		return true
+	})
+	return h
+}
+
+func compileNetwork(n *network) intent.Network {
+	out := intent.Network{ID: n.ID, Name: n.Name, Type: intent.NetworkType(n.Type)}
+	for _, sub := range subnets(n) {
+		out.Subnets = append(out.Subnets, intent.Subnet{Prefix: sub.prefix, Gateway: sub.gateway, VSID: sub.vsid, VLAN: sub.vlan})
+	}
+	if v, ok := setting[schema.DrMacAddressSetting](n.Policies, schema.DrMacAddressPolicy); ok {
+		out.DRMAC = v.Address
+	}
+	if v, ok := setting[schema.VxlanPortSetting](n.Policies, schema.VxlanPortPolicy); ok {
+		out.VXLANPort = v.Port
+	}
+	for _, v := range settings[schema.RemoteSubnetRouteSetting](n.Policies, schema.RemoteSubnetRoutePolicy) {
+		p, err := parsePrefix(v.DestinationPrefix)
+		if err != nil {
+			continue
+		}
+		pa, _ := netip.ParseAddr(v.ProviderAddress)
+		out.RemoteSubnets = append(out.RemoteSubnets, intent.RemoteSubnet{
+			Prefix: p, VSID: v.IsolationID, ProviderAddress: pa, DRMAC: v.DistributedRouterMacAddress,
+		})
+	}
+	return out
+}
+
+// uplinkMTU is what EncapOverhead is subtracted from: Ethernet's, the only link
+// that an emulated host has.
+const uplinkMTU = 1500
+
+func compileEndpoint(s *state, e *endpoint, routes []schema.SDNRouteSetting) intent.Endpoint {
+	out := intent.Endpoint{
+		ID: e.ID, Name: e.Name, NetworkID: e.HostComputeNetwork, NamespaceID: e.HostComputeNamespace,
+		MAC: e.MacAddress, Remote: e.remote(), HostAttached: e.HostAttached,
+	}
+	if e.HostAttached {
+		out.NamespaceID = "" // the host is no namespace of the data plane's
+	}
+	for _, c := range e.IPConfigurations {
+		if a, err := netip.ParseAddr(c.IPAddress); err == nil {
+			bits := int(c.PrefixLength)
+			if bits == 0 || bits > a.BitLen() {
+				bits = a.BitLen()
+			}
+			out.Addresses = append(out.Addresses, netip.PrefixFrom(a, bits))
+		}
+	}
+	for _, r := range e.Routes {
+		dst, err := parsePrefix(r.DestinationPrefix)
+		hop, _ := netip.ParseAddr(r.NextHop)
+		switch {
+		case err != nil || !hop.IsValid():
+		case dst.Bits() == 0 && !out.Gateway.IsValid():
+			out.Gateway = hop
+		default:
+			out.Routes = append(out.Routes, intent.Route{Destination: dst, NextHop: hop})
+		}
+	}
+	if len(e.Policies) == 0 && len(routes) == 0 && out.Remote {
+		return out // most endpoints of a large cluster
+	}
+	for _, r := range append(settings[schema.SDNRouteSetting](e.Policies, schema.SDNRoutePolicy), routes...) {
+		dst, err := parsePrefix(r.DestinationPrefix)
+		// Without a next hop the route says "through the host", which is where the
+		// data plane sends everything anyway.
+		if hop, _ := netip.ParseAddr(r.NextHop); err == nil && hop.IsValid() {
+			out.Routes = append(out.Routes, intent.Route{Destination: dst, NextHop: hop})
+		}
+	}
+	if v, ok := setting[schema.EncapOverheadSetting](e.Policies, schema.EncapOverheadPolicy); ok && v.Overhead > 0 {
+		out.MTU = uplinkMTU - int(v.Overhead)
+	}
+	compileNAT(e, &out)
+	compileACLs(s, e, &out)
+	return out
+}
+
+func compileNAT(e *endpoint, out *intent.Endpoint) {
+	for _, v := range settings[schema.OutBoundNATSetting](e.Policies, schema.OutBoundNATPolicy) {
+		vip, _ := netip.ParseAddr(v.VirtualIP)
+		out.OutboundNAT = append(out.OutboundNAT, intent.OutboundNAT{
+			VirtualIP: vip, Exceptions: parsePrefixes(v.Exceptions), Destinations: parsePrefixes(v.Destinations),
+		})
+	}
+	for _, v := range settings[schema.PortMappingSetting](e.Policies, schema.PortMappingPolicy) {
+		vip, _ := netip.ParseAddr(v.VIP)
+		if v.Protocol == 0 || v.Protocol > 255 || v.InternalPort == 0 || v.ExternalPort == 0 {
+			continue
+		}
+		if vip.IsValid() && vip.IsUnspecified() {
+			vip = netip.Addr{} // hostIP 0.0.0.0 means every address
+		}
+		out.PortMappings = append(out.PortMappings, intent.PortMapping{
+			Protocol: uint8(v.Protocol), InternalPort: v.InternalPort, ExternalPort: v.ExternalPort,
+			VIP: vip, LocalRouted: v.Flags&schema.NatLocalRoutedVIP != 0,
+		})
+	}
+}
+
+// parsePrefixes leaves out what does not parse; policies were checked before.
+func parsePrefixes(list []string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, s := range list {
+		if p, err := parsePrefix(s); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// compileACLs lists the rules of the endpoint and of its network.
+func compileACLs(s *state, e *endpoint, out *intent.Endpoint) {
+	acls := settings[schema.ACLSetting](e.Policies, schema.ACLPolicy)
+	sets := map[string]string{}
+	if n := s.networks.get(e.HostComputeNetwork); n != nil {
+		acls = append(acls, settings[schema.ACLSetting](n.Policies, schema.NetworkACLPolicy)...)
+		for _, v := range settings[schema.SetPolicySetting](n.Policies, schema.SetPolicyPolicy) {
+			sets[v.ID], sets[v.Name] = v.Values, v.Values
+		}
+	}
+	for _, v := range acls {
+		if rule, ok := compileACL(v, sets); ok {
+			out.ACLs = append(out.ACLs, rule)
+		}
+	}
+	slices.SortStableFunc(out.ACLs, func(a, b intent.ACL) int { return int(a.Priority) - int(b.Priority) })
+}
+
+// checkACL refuses what compileACL could not express.
+func checkACL(v schema.ACLSetting) error {
+	if !strings.EqualFold(v.Direction, string(intent.In)) && !strings.EqualFold(v.Direction, string(intent.Out)) {
+		return fmt.Errorf("direction %q", v.Direction)
+	}
+	if !slices.ContainsFunc([]intent.Action{intent.Allow, intent.Block, intent.Pass}, func(a intent.Action) bool { return strings.EqualFold(v.Action, string(a)) }) {
+		return fmt.Errorf("action %q", v.Action)
+	}
+	if _, err := parseProtocols(v.Protocols); err != nil {
+		return err
+	}
+	for _, ports := range []string{v.LocalPorts, v.RemotePorts} {
+		if _, err := parsePorts(ports); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compileACL is false for a rule whose addresses are sets that are empty: it
+// matches nothing.
+func compileACL(v schema.ACLSetting, sets map[string]string) (intent.ACL, bool) {
+	out := intent.ACL{Direction: intent.Out, Action: intent.Pass, Priority: v.Priority}
+	if strings.EqualFold(v.Direction, string(intent.In)) {
+		out.Direction = intent.In
+	}
+	switch {
+	case strings.EqualFold(v.Action, string(intent.Allow)):
+		out.Action = intent.Allow
+	case strings.EqualFold(v.Action, string(intent.Block)):
+		out.Action = intent.Block
+	}
+	out.Protocols, _ = parseProtocols(v.Protocols)
+	out.LocalPorts, _ = parsePorts(v.LocalPorts)
+	out.RemotePorts, _ = parsePorts(v.RemotePorts)
+	out.LocalAddresses = resolveAddresses(v.LocalAddresses, sets)
+	out.RemoteAddresses = resolveAddresses(v.RemoteAddresses, sets)
+	empty := func(text string, have []netip.Prefix) bool { return strings.TrimSpace(text) != "" && len(have) == 0 }
+	return out, !empty(v.LocalAddresses, out.LocalAddresses) && !empty(v.RemoteAddresses, out.RemoteAddresses)
+}
+
+// maxSetDepth bounds sets that name sets (NESTEDIPSET), which may be circular.
+const maxSetDepth = 4
+
+// resolveAddresses reads a list of addresses, prefixes and names of sets.
+func resolveAddresses(list string, sets map[string]string) []netip.Prefix {
+	var out []netip.Prefix
+	var add func(list string, depth int)
+	add = func(list string, depth int) {
+		for word := range strings.SplitSeq(list, ",") {
+			word = strings.TrimSpace(word)
+			if p, err := parsePrefix(word); err == nil {
+				out = append(out, p)
+			} else if values, ok := sets[word]; ok && depth < maxSetDepth {
+				add(values, depth+1)
+			}
+		}
+	}
+	add(list, 0)
+	return out
+}
+
+// parseProtocols reads a list of numbers. 256 is HNS's "any" in ACLs of other
+// products and is read as none.
+func parseProtocols(list string) ([]uint8, error) {
+	var out []uint8
+	for word := range strings.SplitSeq(list, ",") {
+		if word = strings.TrimSpace(word); word == "" || word == "256" {
+			continue
+		}
+		n, err := strconv.ParseUint(word, 10, 8)
+		if err != nil {
+			return nil, fmt.Errorf("protocol %q", word)
+		}
+		out = append(out, uint8(n))
+	}
+	return out, nil
+}
+
+// parsePorts reads "80,8080,1-5".
+func parsePorts(list string) ([]intent.PortRange, error) {
+	var out []intent.PortRange
+	for word := range strings.SplitSeq(list, ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		lo, hi, isRange := strings.Cut(word, "-")
+		if !isRange {
+			hi = lo
+		}
+		first, err1 := strconv.ParseUint(strings.TrimSpace(lo), 10, 16)
+		last, err2 := strconv.ParseUint(strings.TrimSpace(hi), 10, 16)
+		if err1 != nil || err2 != nil || last < first {
+			return nil, fmt.Errorf("ports %q", word)
+		}
+		out = append(out, intent.PortRange{First: uint16(first), Last: uint16(last)})
+	}
+	return out, nil
+}
+
+// routesByEndpoint lists what SDN routes say for each endpoint.
+func routesByEndpoint(s *state) map[string][]schema.SDNRouteSetting {
+	out := map[string][]schema.SDNRouteSetting{}
+	s.routes.all(func(r *sdnRoute) bool {
+		for _, id := range r.HostComputeEndpoints {
+			out[id] = append(out[id], r.Setting...)
+		}
+		return true
+	})
+	return out
+}
+
+// compileLoadBalancer makes one value for each port mapping. One whose endpoints
+// are all gone is left out: there is nowhere to send anything.
+func compileLoadBalancer(s *state, lb *balancer) []intent.LoadBalancer {
+	var out []intent.LoadBalancer
+	vips := make([]netip.Addr, 0, len(lb.FrontendVIPs))
+	ipv6 := lb.Flags&schema.LBIPv6 != 0
+	for _, v := range lb.FrontendVIPs {
+		if a, err := netip.ParseAddr(v); err == nil {
+			vips = append(vips, a)
+			ipv6 = a.Is6()
+		}
+	}
+	backends := make([]intent.Backend, 0, len(lb.HostComputeEndpoints))
+	for _, id := range lb.HostComputeEndpoints {
+		e := s.endpoints.get(id)
+		if e == nil {
+			continue
+		}
+		for _, c := range e.IPConfigurations {
+			if a, err := netip.ParseAddr(c.IPAddress); err == nil && a.Is6() == ipv6 {
+				backends = append(backends, intent.Backend{Address: a, Local: !e.remote()})
+				break
+			}
+		}
+	}
+	if len(backends) == 0 {
+		return nil
+	}
+	source, _ := netip.ParseAddr(lb.SourceVIP)
+	for i, m := range lb.PortMappings {
+		v := intent.LoadBalancer{
+			ID: lb.ID, VIPs: vips, SourceVIP: source, Protocol: uint8(m.Protocol), ExternalPort: m.ExternalPort, InternalPort: m.InternalPort,
+			Backends: backends, Distribution: intent.Distribution(m.DistributionType), DSR: lb.Flags&schema.DSR != 0, IPv6: ipv6,
+			ILB: m.Flags&schema.LBILB != 0, LocalRoutedVIP: m.Flags&schema.LBLocalRoutedVIP != 0, UseMux: m.Flags&schema.LBUseMux != 0,
+			PreserveDIP: m.Flags&schema.LBPreserveDIP != 0, VIPExternalIP: m.Flags&schema.LBVIPExternalIP != 0,
+		}
+		if i > 0 {
+			v.ID = fmt.Sprintf("%s-%d", lb.ID, i)
+		}
+		out = append(out, v)
+	}
+	return out
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package emul is an emulated Host Networking Service: the objects, rules and
+// error codes of HNS, over a data plane that it does not know.
+//
+// There is one store of objects and two views of it, HCN v2 and HNS v1, because
+// the clients mix them: flannel makes a network through v1, win-bridge attaches
+// to it through v2, the kubelet lists its endpoints through v1.
+//
+// A mutation goes through five steps, one mutation at a time:
+//
+//	check ─► change a copy ─► compile it to an intent ─► data plane ─► journal ─► publish
+//	             of the state     (pure)                    Apply        fsync
+//
+// An error at any step leaves the published state as it was and asks the data
+// plane to go back to it. What was answered with success is on the disk; what a
+// crash cut off before the journal is undone when the store is opened again,
+// because Open applies the state that it finds. Namespaces are the exception:
+// they are written down before their compartment is made, so that none exists
+// that nobody remembers.
+//
+// Reads take no lock: they see the last published state.
+//
+// Fidelity: which parts of HNS are emulated, stored only, or refused is in
+// docs/fidelity/hns.md. The HRESULTs and texts follow
+// https://learn.microsoft.com/virtualization/api/hcn/reference/hcnhresult and
+// what the Go clients test for (github.com/Microsoft/hnslib v0.1.2,
+// hcn/hcnerrors.go).
+package emul

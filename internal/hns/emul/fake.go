@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package emul
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+)
+
+// FakePlane is a DataPlane without a network, for tests: it remembers what it
+// was asked for, and refuses what a real one could not do.
+type FakePlane struct {
+	// Fail, if set, is asked before each call; its error is returned.
+	Fail func(call string) error
+
+	mu         sync.Mutex
+	namespaces map[string]bool // guarded by mu
+	host       intent.Host     // guarded by mu
+	applied    int             // guarded by mu
+}
+
+var _ DataPlane = (*FakePlane)(nil)
+
+func (p *FakePlane) check(call string) error {
+	if p.Fail == nil {
+		return nil
+	}
+	return p.Fail(call)
+}
+
+// CreateNamespace implements DataPlane.
+func (p *FakePlane) CreateNamespace(_ context.Context, id string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.check("create namespace"); err != nil {
+		return err
+	}
+	if p.namespaces == nil {
+		p.namespaces = map[string]bool{}
+	}
+	p.namespaces[id] = true
+	return nil
+}
+
+// DeleteNamespace implements DataPlane.
+func (p *FakePlane) DeleteNamespace(_ context.Context, id string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.check("delete namespace"); err != nil {
+		return err
+	}
+	delete(p.namespaces, id)
+	return nil
+}
+
+// NamespacePath implements DataPlane.
+func (p *FakePlane) NamespacePath(id string) string { return "/run/netns/" + id }
+
+// Apply implements DataPlane. An endpoint in a namespace that does not exist,
+// or two with one address in it, is an error.
+func (p *FakePlane) Apply(_ context.Context, want intent.Host) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.check("apply"); err != nil {
+		return err
+	}
+	networks := map[string]bool{}
+	for _, n := range want.Networks {
+		networks[n.ID] = true
+	}
+	taken := map[string]string{}
+	for _, e := range want.Endpoints {
+		if !networks[e.NetworkID] {
+			return fmt.Errorf("apply endpoint %s: network %s does not exist", e.ID, e.NetworkID)
+		}
+		if !e.Attached() {
+			continue
+		}
+		if !p.namespaces[e.NamespaceID] {
+			return fmt.Errorf("apply endpoint %s: namespace %s does not exist", e.ID, e.NamespaceID)
+		}
+		for _, a := range e.Addresses {
+			key := e.NetworkID + " " + a.Addr().String()
+			if taken[key] != "" {
+				return fmt.Errorf("apply endpoint %s: address %s is that of %s", e.ID, a, taken[key])
+			}
+			taken[key] = e.ID
+		}
+	}
+	for _, lb := range want.LoadBalancers {
+		if len(lb.Backends) == 0 {
+			return fmt.Errorf("apply load balancer %s: no backends", lb.ID)
+		}
+	}
+	p.host = want
+	p.applied++
+	return nil
+}
+
+// Stats implements DataPlane: attached endpoints have counted something.
+func (p *FakePlane) Stats(_ context.Context, endpointID string) (intent.Stats, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.check("stats"); err != nil {
+		return intent.Stats{}, err
+	}
+	for _, e := range p.host.Endpoints {
+		if e.ID == endpointID && e.Attached() {
+			return intent.Stats{BytesReceived: 1000, BytesSent: 500, PacketsReceived: 10, PacketsSent: 5}, nil
+		}
+	}
+	return intent.Stats{}, fmt.Errorf("stats of endpoint %s: no adapter", endpointID)
+}
+
+// Uplink implements DataPlane.
+func (p *FakePlane) Uplink(context.Context) (intent.Uplink, error) {
+	if err := p.check("uplink"); err != nil {
+		return intent.Uplink{}, err
+	}
+	return intent.Uplink{Name: "eth0", Address: netip.MustParsePrefix("10.89.0.11/24"), MAC: "02:89:00:00:00:11"}, nil
+}
+
+// Host is what was applied last.
+func (p *FakePlane) Host() intent.Host {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.host
+}
+
+// Applied counts the successful calls of Apply.
+func (p *FakePlane) Applied() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.applied
+}
+
+// Dump is what exists, as text.
+func (p *FakePlane) Dump() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var b strings.Builder
+	ids := make([]string, 0, len(p.namespaces))
+	for id := range p.namespaces {
+		ids = append(ids, id)
+	}
+	sort.Strings(ids)
+	for _, id := range ids {
+		fmt.Fprintf(&b, "namespace %s\n", id)
+	}
+	for _, n := range p.host.Networks {
+		fmt.Fprintf(&b, "network %s %s %v\n", n.Name, n.Type, n.Subnets)
+	}
+	for _, e := range p.host.Endpoints {
+		fmt.Fprintf(&b, "endpoint %s %v namespace %q remote %v host %v\n", e.Name, e.Addresses, e.NamespaceID, e.Remote, e.HostAttached)
+	}
+	for _, lb := range p.host.LoadBalancers {
+		fmt.Fprintf(&b, "load balancer %v protocol %d port %d to %v port %d\n", lb.VIPs, lb.Protocol, lb.ExternalPort, lb.Backends, lb.InternalPort)
+	}
+	return b.String()
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package emul
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mullion-k8s/mullion/internal/fault"
+	"github.com/mullion-k8s/mullion/internal/hns/schema"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
+)
+
+// DataPlane makes real what the service promises. All methods may be called
+// again with the same arguments.
+type DataPlane interface {
+	// CreateNamespace makes the network compartment of an HCN namespace.
+	CreateNamespace(ctx context.Context, id string) error
+	// DeleteNamespace removes it; it is no error if it does not exist.
+	DeleteNamespace(ctx context.Context, id string) error
+	// NamespacePath is the file by which the compartment can be entered.
+	NamespacePath(id string) string
+	// Apply makes the network of the host be as wanted, and returns when it is.
+	Apply(ctx context.Context, want intent.Host) error
+	// Stats are the counters of an attached endpoint.
+	Stats(ctx context.Context, endpointID string) (intent.Stats, error)
+	// Uplink is the host's adapter.
+	Uplink(ctx context.Context) (intent.Uplink, error)
+}
+
+// Config of a Service.
+type Config struct {
+	// Dir holds the store. It is made if needed. One service at a time uses it.
+	Dir string
+	// Version that the service reports and by which some features are refused.
+	// Zero means that of Windows Server 2019: VersionOf(17763).
+	Version schema.Version
+	// BootID names the boot of the emulated host. When it differs from the one in
+	// the store, networks with the flag EnableNonPersistent and all compartments
+	// are gone, as after a reboot of Windows. Empty: never.
+	BootID string
+	// DataPlane is required.
+	DataPlane DataPlane
+	// OnNetwork, if set, is told the prefixes of all L2Bridge and L2Tunnel
+	// networks: what other nodes must route to this host. It is called when the
+	// service opens and after each change of the networks, one call at a time.
+	OnNetwork func(ctx context.Context, prefixes []netip.Prefix)
+	// Log is required.
+	Log *slog.Logger
+}
+
+// Service is the emulated HNS. It implements hns.API and is safe for concurrent
+// use.
+type Service struct {
+	cfg    Config
+	uplink intent.Uplink
+
+	current atomic.Pointer[state]
+
+	// mu serialises mutations.
+	mu      sync.Mutex
+	journal *journal // guarded by mu
+}
+
+// Open reads the store, makes the data plane agree with it and returns the
+// service.
+func Open(ctx context.Context, cfg Config) (*Service, error) {
+	if cfg.DataPlane == nil || cfg.Log == nil || cfg.Dir == "" {
+		return nil, errors.New("open HNS: Dir, DataPlane and Log are required")
+	}
+	if cfg.Version == (schema.Version{}) {
+		cfg.Version = VersionOf(17763)
+	}
+	uplink, err := cfg.DataPlane.Uplink(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open HNS: find uplink: %w", err)
+	}
+	j, st, err := openJournal(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open HNS: %w", err)
+	}
+	s := &Service{cfg: cfg, uplink: uplink, journal: j}
+	s.current.Store(st)
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open HNS: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+// start brings the store and the data plane to where they agree.
+func (s *Service) start(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tx := newTxn(s.current.Load())
+	if tx.globals.get(globalBoot) == nil || s.cfg.BootID != "" && tx.globals.get(globalBoot).Values[0] != s.cfg.BootID {
+		reboot(tx, s.cfg.BootID)
+	}
+	ensureHostNamespace(tx)
+	if err := s.write(ctx, tx); err != nil {
+		return err
+	}
+	st := s.current.Load()
+	var err error
+	st.namespaces.all(func(ns *namespace) bool {
+		if compartment(ns) {
+			err = s.cfg.DataPlane.CreateNamespace(ctx, ns.ID)
+		}
+		return err == nil
+	})
+	if err != nil {
+		return fmt.Errorf("restore namespaces: %w", err)
+	}
+	if err := s.cfg.DataPlane.Apply(ctx, compile(st, s.uplink)); err != nil {
+		return fmt.Errorf("restore networks: %w", err)
+	}
+	s.announce(ctx)
+	return nil
+}
+
+// reboot removes what does not survive a restart of Windows.
+func reboot(tx *txn, bootID string) {
+	tx.networks.all(func(n *network) bool {
+		if n.Flags&schema.EnableNonPersistent != 0 {
+			dropNetwork(tx, n.ID)
+		}
+		return true
+	})
+	tx.namespaces.all(func(ns *namespace) bool {
+		if !ns.BuiltIn {
+			dropNamespace(tx, ns)
+		}
+		return true
+	})
+	tx.setGlobal(globalBoot, &global{Values: []string{bootID}})
+}
+
+// Close releases the store. The data plane stays as it is: containers keep
+// their network while the service is away.
+func (s *Service) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.journal.close()
+}
+
+// Version is what the service reports.
+func (s *Service) Version() schema.Version { return s.cfg.Version }
+
+// mutate runs one mutation: change sees a copy of the state, and what it did
+// becomes the state if the data plane and the journal agree.
+func (s *Service) mutate(ctx context.Context, change func(tx *txn) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tx := newTxn(s.current.Load())
+	if err := change(tx); err != nil {
+		return err
+	}
+	if len(tx.changes) == 0 {
+		return nil
+	}
+	if tx.plane {
+		if err := s.apply(ctx, &tx.state); err != nil {
+			return err
+		}
+	}
+	if err := s.write(ctx, tx); err != nil {
+		if tx.plane {
+			s.revert(ctx)
+		}
+		return err
+	}
+	if tx.networksChanged {
+		s.announce(ctx)
+	}
+	return nil
+}
+
+// apply asks the data plane for st, and for the published state again if it
+// cannot do that.
+// Preconditions: mu is held.
+func (s *Service) apply(ctx context.Context, st *state) error {
+	err := s.cfg.DataPlane.Apply(ctx, compile(st, s.uplink))
+	if err == nil {
+		err = fault.Point(ctx, "hns.apply.after")
+	}
+	if err != nil {
+		s.revert(ctx)
+		return hresult.Errorf(hresult.Fail, "apply to data plane: %w", err)
+	}
+	return nil
+}
+
+// revert makes the data plane agree with the published state after a failed
+// mutation. There is nobody to tell of an error but the log; the next mutation
+// applies the whole state again.
+// Preconditions: mu is held.
+func (s *Service) revert(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	if err := s.cfg.DataPlane.Apply(ctx, compile(s.current.Load(), s.uplink)); err != nil {
+		s.cfg.Log.Error("data plane differs from the store until the next change", logkey.Error, err)
+	}
+}
+
+// write makes the transaction durable and publishes it.
+// Preconditions: mu is held.
+func (s *Service) write(ctx context.Context, tx *txn) error {
+	if len(tx.changes) == 0 {
+		return nil
+	}
+	changes, err := tx.encode()
+	if err != nil {
+		return hresult.Errorf(hresult.Unexpected, "%w", err)
+	}
+	if err := fault.Point(ctx, "hns.write.before"); err != nil {
+		return hresult.Errorf(hresult.Fail, "%w", err)
+	}
+	if err := s.journal.append(changes); err != nil {
+		return hresult.Errorf(writeCode(err), "%w", err)
+	}
+	st := tx.state
+	s.current.Store(&st)
+	if err := s.journal.compact(&st); err != nil {
+		s.cfg.Log.Warn("journal stays long until the next change", logkey.Error, err)
+	}
+	return nil
+}
+
+// announce tells the listener of the prefixes that lead to this host.
+// Preconditions: mu is held.
+func (s *Service) announce(ctx context.Context) {
+	if s.cfg.OnNetwork == nil {
+		return
+	}
+	prefixes := []netip.Prefix{}
+	s.current.Load().networks.all(func(n *network) bool {
+		if n.Type == schema.L2Bridge || n.Type == schema.L2Tunnel {
+			for _, sub := range subnets(n) {
+				prefixes = append(prefixes, sub.prefix)
+			}
+		}
+		return true
+	})
+	s.cfg.OnNetwork(ctx, prefixes)
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package wire carries hns.API between the DLLs in native/ and the service, over
+// TCP on the loopback address of an emulated host.
+//
+// A connection carries calls one after the other. All numbers are little-endian,
+// strings are UTF-16 as Windows has them, so that the DLLs convert nothing:
+//
+//	request:  u32 length of the rest
+//	          u8 version (1)   u8 kind   u8 verb   u8 zero
+//	          16 byte object id   16 byte network id   (Windows' layout)
+//	          3 strings: u32 length in bytes, then that many bytes
+//	response: u32 length of the rest
+//	          u8 version (1)   u8 zero   u8 zero   u8 zero
+//	          u32 HRESULT
+//	          16 byte object id
+//	          2 strings: properties and error record; length 0xFFFFFFFF is no string
+//
+// The strings of a request are: settings or query, unused, unused; for HNSCall
+// method, path, request. The kind is hns.Kind, 0 for HNSCall.
+//
+// There is no authentication: whoever can connect to the loopback address of the
+// emulated host's network namespace is that host. Containers have namespaces of
+// their own and cannot (docs/internals/hns.md).
+package wire

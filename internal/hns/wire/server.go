@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/hns"
+	"github.com/mullion-k8s/mullion/internal/hns/schema"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
+)
+
+// DefaultAddress is where the DLLs look for the service: a port of the loopback
+// address of the emulated host, which nothing else uses.
+const DefaultAddress = "127.0.0.1:10270"
+
+// Limits of a server.
+const (
+	// maxConns: kube-proxy keeps at most eight connections (native/hnsclient), the
+	// kubelet two, and each CNI plugin lives for one call. Beyond it a connection
+	// waits in the kernel's queue.
+	maxConns = 256
+	// frameTimeout is for the bytes of a request after the first one, and for
+	// writing a response: all of it is on the loopback interface.
+	frameTimeout = 30 * time.Second
+	// acceptPause keeps a failing Accept from spinning.
+	acceptPause = 50 * time.Millisecond
+)
+
+// Server serves an API.
+type Server struct {
+	// API is required.
+	API hns.API
+	// Log is required.
+	Log *slog.Logger
+}
+
+// Serve accepts connections until ctx ends; it closes the listener, ends idle
+// connections, and waits for the calls under way. It returns nil if ctx ended.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // Accept reports it
+	defer stop()
+	slots := make(chan struct{}, maxConns)
+	for {
+		slots <- struct{}{}
+		conn, err := l.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			if errors.Is(err, net.ErrClosed) {
+				return fmt.Errorf("accept: %w", err)
+			}
+			// Out of descriptors, or the client is gone already: go on.
+			s.Log.Warn("accept failed, trying again", logkey.Error, err, logkey.Wait, acceptPause)
+			<-slots
+			select {
+			case <-ctx.Done():
+			case <-time.After(acceptPause):
+			}
+			continue
+		}
+		conns.Go(func() {
+			defer func() { <-slots }()
+			s.serveConn(ctx, conn)
+		})
+	}
+}
+
+func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
+	defer func() { _ = conn.Close() }() // what was not delivered is reported by Write
+	// A deadline in the past ends the wait for the next request, not a call.
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	for {
+		err := s.serveCall(ctx, conn)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil, errors.Is(err, io.EOF):
+			return
+		default:
+			s.Log.Debug("connection ended", logkey.Error, err)
+			return
+		}
+	}
+}
+
+// firstByte waits for a request without a limit of time, then puts one on the
+// rest of it.
+func firstByte(ctx context.Context, conn net.Conn) (byte, error) {
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	var first [1]byte
+	_, err := io.ReadFull(conn, first[:])
+	return first[0], err
+}
+
+func (s *Server) serveCall(ctx context.Context, conn net.Conn) error {
+	first, err := firstByte(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(frameTimeout)); err != nil {
+		return err
+	}
+	body, err := readFrame(io.MultiReader(&oneByte{first, false}, conn), maxRequestBytes)
+	if err != nil {
+		return err
+	}
+	q, err := decodeRequest(body)
+	if err != nil {
+		return err
+	}
+	// A call that was begun is finished, even if the client or the server goes
+	// away: the store and the data plane agree afterwards.
+	answer := encodeResponse(s.do(context.WithoutCancel(ctx), q))
+	if err := conn.SetWriteDeadline(time.Now().Add(frameTimeout)); err != nil {
+		return err
+	}
+	if _, err := conn.Write(answer); err != nil {
+		return err
+	}
+	if err := conn.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// oneByte reads as one byte.
+type oneByte struct {
+	b    byte
+	done bool
+}
+
+func (o *oneByte) Read(p []byte) (int, error) {
+	if o.done {
+		return 0, io.EOF
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	p[0], o.done = o.b, true
+	return 1, nil
+}
+
+// do carries out a request. A panic is that call's failure, not the service's
+// end: a node's network must not depend on one document.
+func (s *Server) do(ctx context.Context, q request) (r response) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.Log.Error("hns call panicked", logkey.Method, fmt.Sprint(q.verb, " ", q.kind), logkey.Error, fmt.Sprint(v))
+			r = failure(hresult.Errorf(hresult.Unexpected, "panic"))
+		}
+	}()
+	r.id = q.id
+	var text string
+	var err error
+	switch q.verb {
+	case Enumerate:
+		text, err = s.API.Enumerate(ctx, q.kind, q.args[0])
+	case Create:
+		r.id, err = s.API.Create(ctx, q.kind, q.network, q.id, q.args[0])
+	case Open:
+		err = s.API.Open(ctx, q.kind, q.id)
+	case Modify:
+		err = s.API.Modify(ctx, q.kind, q.id, q.args[0])
+	case Query:
+		text, err = s.API.Query(ctx, q.kind, q.id, q.args[0])
+	case Delete:
+		err = s.API.Delete(ctx, q.kind, q.id)
+	case Call:
+		text, err = s.API.Call(ctx, q.args[0], q.args[1], q.args[2])
+	default:
+		err = hresult.Errorf(hresult.NotImplemented, "verb %d", q.verb)
+	}
+	if err != nil {
+		return failure(err)
+	}
+	if q.verb == Enumerate || q.verb == Query || q.verb == Call {
+		r.properties = &text
+	}
+	return r
+}
+
+// failure is an answer with HNS's error record. Success has none at all: clients
+// take any text for an error (rule G1).
+func failure(err error) response {
+	code := hresult.Of(err)
+	// The text ends in a space, as HNS's does.
+	record, jsonErr := json.Marshal(schema.ErrorRecord{Error: hresult.Text(err) + " ", ErrorCode: uint32(code)})
+	if jsonErr != nil {
+		panic(jsonErr) // a struct of a bool, a string and a number
+	}
+	text := string(record)
+	return response{code: code, record: &text}
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package hresult names the Windows error codes that the emulated services
+// return. The numbers are Windows' own, so that an unmodified client takes the
+// branch that it takes on Windows.
+package hresult
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Code is an HRESULT: bit 31 says failure, bits 16-26 the facility.
+type Code uint32
+
+// General codes, from winerror.h as golang.org/x/sys/windows v0.46.0 has them
+// in zerrors_windows.go. A Win32 error n is the HRESULT 0x80070000+n.
+const (
+	OK                  Code = 0
+	NotImplemented      Code = 0x80004001 // E_NOTIMPL
+	Pointer             Code = 0x80004003 // E_POINTER
+	Fail                Code = 0x80004005 // E_FAIL
+	Unexpected          Code = 0x8000FFFF // E_UNEXPECTED
+	AccessDenied        Code = 0x80070005 // ERROR_ACCESS_DENIED
+	OutOfMemory         Code = 0x8007000E // ERROR_OUTOFMEMORY
+	InvalidArgument     Code = 0x80070057 // ERROR_INVALID_PARAMETER
+	AlreadyExists       Code = 0x800700B7 // ERROR_ALREADY_EXISTS
+	DiskFull            Code = 0x80070070 // ERROR_DISK_FULL
+	NotFound            Code = 0x80070490 // ERROR_NOT_FOUND
+	ServerUnavailable   Code = 0x800706BA // RPC_S_SERVER_UNAVAILABLE
+	ObjectAlreadyExists Code = 0x80071392 // ERROR_OBJECT_ALREADY_EXISTS
+	// ComputeSystemDoesNotExist is HCS_E_SYSTEM_NOT_FOUND.
+	ComputeSystemDoesNotExist Code = 0xC037010E
+)
+
+// HCN_E_* codes: 0x803B0000+n. Source:
+// https://learn.microsoft.com/virtualization/api/hcn/reference/hcnhresult
+// (read 2026-11); the same values are in golang.org/x/sys/windows.
+const (
+	NetworkNotFound                Code = 0x803B0001
+	EndpointNotFound               Code = 0x803B0002
+	SubnetNotFound                 Code = 0x803B0005
+	AdapterNotFound                Code = 0x803B0006
+	PolicyNotFound                 Code = 0x803B0008
+	InvalidNetwork                 Code = 0x803B000A
+	InvalidNetworkType             Code = 0x803B000B
+	InvalidEndpoint                Code = 0x803B000C
+	InvalidPolicy                  Code = 0x803B000D
+	InvalidPolicyType              Code = 0x803B000E
+	InvalidRemoteEndpointOperation Code = 0x803B000F
+	NetworkAlreadyExists           Code = 0x803B0010
+	PolicyAlreadyExists            Code = 0x803B0012
+	PortAlreadyExists              Code = 0x803B0013
+	EndpointAlreadyAttached        Code = 0x803B0014
+	RequestUnsupported             Code = 0x803B0015
+	InvalidJSON                    Code = 0x803B001B
+	InvalidJSONReference           Code = 0x803B001C
+	InvalidIP                      Code = 0x803B001E
+	EndpointNamespaceAlreadyExists Code = 0x803B002B
+	EntityHasReferences            Code = 0x803B002C
+	InvalidInternalPort            Code = 0x803B002D
+	NamespaceAttachFailed          Code = 0x803B002E
+	AddrInvalidOrReserved          Code = 0x803B002F
+	InvalidPrefix                  Code = 0x803B0030
+	InvalidSubnet                  Code = 0x803B0032
+	EndpointNotAttached            Code = 0x803B0034
+	EndpointNotLocal               Code = 0x803B0035
+)
+
+// message is what HNS writes into its error record. Those of not found,
+// invalid address, reference required and object exists are as seen in reports
+// from real nodes (kubernetes/kubernetes and microsoft/Windows-Containers
+// issues); the rest follow winerror.h's text.
+// Length: one table; Go has no constant map.
+func message(c Code) string {
+	switch c {
+	case NotImplemented:
+		return "Not implemented"
+	case Pointer:
+		return "Invalid pointer"
+	case AccessDenied:
+		return "Access is denied."
+	case OutOfMemory:
+		return "Not enough memory resources are available to complete this operation."
+	case InvalidArgument:
+		return "The parameter is incorrect."
+	case AlreadyExists:
+		return "Cannot create a file when that file already exists."
+	case DiskFull:
+		return "There is not enough space on the disk."
+	case NotFound:
+		return "Element not found."
+	case ServerUnavailable:
+		return "The RPC server is unavailable."
+	case ObjectAlreadyExists:
+		return "The object already exists."
+	case ComputeSystemDoesNotExist:
+		return "A virtual machine or container with the specified identifier does not exist."
+	case NetworkNotFound:
+		return "The network was not found."
+	case EndpointNotFound:
+		return "The endpoint was not found."
+	case SubnetNotFound:
+		return "The subnet was not found."
+	case AdapterNotFound:
+		return "The adapter was not found."
+	case PolicyNotFound:
+		return "The policy was not found."
+	case InvalidNetwork:
+		return "The network is invalid."
+	case InvalidNetworkType:
+		return "The network type is invalid."
+	case InvalidEndpoint:
+		return "The endpoint is invalid."
+	case InvalidPolicy:
+		return "The policy is invalid."
+	case InvalidPolicyType:
+		return "The policy type is invalid."
+	case InvalidRemoteEndpointOperation:
+		return "The remote endpoint operation is invalid."
+	case NetworkAlreadyExists:
+		return "A network with this name already exists."
+	case PolicyAlreadyExists:
+		return "A policy with this name already exists."
+	case PortAlreadyExists:
+		return "The specified port already exists."
+	case EndpointAlreadyAttached:
+		// flannel compares this text (pkg/backend/hostgw/hostgw_windows.go).
+		return "This endpoint is already attached to the switch."
+	case RequestUnsupported:
+		return "The specified request is unsupported."
+	case InvalidJSON:
+		return "Invalid JSON document string."
+	case InvalidJSONReference:
+		return "The reference is invalid in the JSON document."
+	case InvalidIP:
+		return "The IP address is invalid."
+	case EndpointNamespaceAlreadyExists:
+		return "The endpoint is already attached to a namespace."
+	case EntityHasReferences:
+		return "The specified entity cannot be removed while it still has references."
+	case InvalidInternalPort:
+		return "The internal port must exist and cannot be zero."
+	case NamespaceAttachFailed:
+		return "The requested operation for attach namespace failed."
+	case AddrInvalidOrReserved:
+		return "An address provided is invalid or reserved."
+	case InvalidPrefix:
+		return "The prefix is invalid."
+	case InvalidSubnet:
+		return "The subnet is invalid."
+	case EndpointNotAttached:
+		return "The endpoint is not attached."
+	case EndpointNotLocal:
+		return "The endpoint is not local."
+	}
+	return "Unspecified error"
+}
+
+// Failed says whether the code is a failure; S_FALSE and the like are not.
+func (c Code) Failed() bool { return c&0x80000000 != 0 }
+
+// String is the number as Windows writes it and its meaning.
+func (c Code) String() string {
+	if c == OK {
+		return "0x00000000"
+	}
+	return fmt.Sprintf("0x%08x %s", uint32(c), strings.TrimSuffix(message(c), "."))
+}
+
+// Error is a failure with a Windows code.
+type Error struct {
+	Code Code
+	// Op is what was attempted: verb and object, "create endpoint 1f3c…".
+	Op string
+	// Detail is appended to Windows' text, as HNS itself does with some codes
+	// ("The reference is invalid in the JSON document. A Reference is required").
+	Detail string
+	// Err is the cause, if there is one.
+	Err error
+}
+
+// Errorf returns an error of the code whose operation is the formatted text.
+// An error among args that is formatted with %w becomes the cause.
+func Errorf(c Code, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Code: c, Op: err.Error(), Err: errors.Unwrap(err)}
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Op == "" {
+		return e.Message()
+	}
+	return fmt.Sprintf("%s: %s", e.Op, e.Code)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is makes errors.Is(err, hresult.NetworkNotFound) work.
+func (e *Error) Is(target error) bool {
+	c, ok := target.(Code)
+	return ok && c == e.Code
+}
+
+// Error lets a code be the target of errors.Is.
+func (c Code) Error() string { return c.String() }
+
+// Message is Windows' text with the detail.
+func (e *Error) Message() string {
+	if e.Detail == "" {
+		return message(e.Code)
+	}
+	return message(e.Code) + " " + e.Detail
+}
+
+// Of is the code of err: OK for nil, that of the *Error or Code in its chain,
+// and Fail for any other error.
+func Of(err error) Code {
+	if err == nil {
+		return OK
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	var c Code
+	if errors.As(err, &c) {
+		return c
+	}
+	return Fail
+}
+
+// Text is Windows' text for err, without what only a log should show.
+func Text(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Message()
+	}
+	return message(Of(err))
+}

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The mullion Authors.
+
+LIBS_computenetwork := -lws2_32
+$(OUT)/computenetwork.dll: $(wildcard hnsclient/*.h)

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The mullion Authors.
+
+LIBS_vmcompute := -lws2_32
+$(OUT)/vmcompute.dll: $(wildcard hnsclient/*.h)
