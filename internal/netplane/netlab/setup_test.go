@@ -4,9 +4,11 @@
 package netlab
 
 import (
+	"net"
 	"net/netip"
 	"testing"
 
+	"github.com/mullion-k8s/mullion/internal/netplane/compile"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 )
 
@@ -23,6 +25,61 @@ func addAddress(t *testing.T, netns string, p netip.Prefix) {
 		t.Fatal(err)
 	}
 	if err := s.AddAddresses(lo, []netip.Prefix{p}, true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// addRoute routes the prefix to an endpoint's link.
+func addRoute(t *testing.T, netns string, p netip.Prefix, endpointID string) {
+	t.Helper()
+	s, err := kernel.Open(netns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	l, err := s.FindLink(compile.LinkName(endpointID))
+	if err != nil || l == nil {
+		t.Fatalf("find link: %v", err)
+	}
+	if err := s.ReplaceRoute(kernel.Route{Destination: p, LinkIndex: l.Attrs().Index}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// setMAC is what a program with CAP_NET_ADMIN in the pod could do.
+func setMAC(t *testing.T, netns, link, mac string) {
+	t.Helper()
+	s, err := kernel.Open(netns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	l, err := s.FindLink(link)
+	if err != nil || l == nil {
+		t.Fatalf("find link: %v", err)
+	}
+	hw, err := net.ParseMAC(mac)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Netlink.LinkSetHardwareAddr(l, hw); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// removeLocalRoute makes 127.0.0.0/8 leave the namespace by its default route.
+func removeLocalRoute(t *testing.T, netns string) {
+	t.Helper()
+	s, err := kernel.Open(netns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	lo, err := s.FindLink("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.KeepAddresses(lo, nil); err != nil {
 		t.Fatal(err)
 	}
 }

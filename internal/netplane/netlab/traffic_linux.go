@@ -86,6 +86,48 @@ func Serve(t testing.TB, netns, name, network string, at netip.AddrPort) (stop f
 	return stop
 }
 
+// Listen reports from where datagrams arrive.
+func Listen(t testing.TB, netns string, at netip.AddrPort) <-chan netip.AddrPort {
+	t.Helper()
+	heard := make(chan netip.AddrPort, 100)
+	err := in(t, netns, func() error {
+		c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		go func() {
+			defer close(heard)
+			for {
+				_, from, err := c.ReadFromUDPAddrPort(make([]byte, 1024))
+				if err != nil {
+					return
+				}
+				heard <- from
+			}
+		}()
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("listen on %s in %s: %v", at, netns, err)
+	}
+	return heard
+}
+
+// Send sends one datagram and waits for nothing.
+func Send(t testing.TB, netns string, from, to netip.AddrPort) error {
+	t.Helper()
+	return in(t, netns, func() error {
+		c, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(from), net.UDPAddrFromAddrPort(to))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = c.Close() }() // nothing is left to be written
+		_, err = c.Write([]byte("?"))
+		return err
+	})
+}
+
 func host(a net.Addr) string {
 	h, _, err := net.SplitHostPort(a.String())
 	if err != nil {
