@@ -6,6 +6,7 @@ package winhost
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/atomicfile"
@@ -44,6 +45,20 @@ type Status struct {
 	Components []supervise.Status `json:"components,omitempty"`
 	// Agent is the node agent's own status document, as it wrote it.
 	Agent json.RawMessage `json:"agent,omitempty"`
+}
+
+// ReadStatus reads what a host wrote last. The error of a host that never
+// started is fs.ErrNotExist.
+func ReadStatus(path string) (Status, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return Status{}, fmt.Errorf("read host status: %w", err)
+	}
+	var s Status
+	if err := json.Unmarshal(content, &s); err != nil {
+		return Status{}, fmt.Errorf("read host status: %w", err)
+	}
+	return s, nil
 }
 
 func (s Status) write(path string) error {

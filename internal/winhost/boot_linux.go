@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winhost
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Where things lie inside of a host, after pivot_root.
+const (
+	nodeDir    = "/node"        // Config.Dir, writable
+	cacheDir   = "/cache"       // Config.Cache, read-only
+	binDir     = "/opt/mullion" // Config.Bin, read-only
+	prefixDir  = "/prefix"      // the Wine prefix
+	netnsDir   = "/run/netns"   // HCN namespaces
+	machineDir = "/run/machine" // the machine's resolv.conf and hosts, for pulling images
+	podsCgroup = "/pods"        // parent of all containers' cgroups
+)
+
+// Addresses of the host's own servers, on its loopback. The clients are
+// Windows programs that find them by configuration (CRI) or know them (the DLLs
+// of native/, HNS).
+const (
+	hnsAddress = "127.0.0.1:10270"
+	criAddress = "127.0.0.1:10271"
+)
+
+// File descriptors that init inherits from the parent.
+const (
+	fdBoot    = 3 // the parent's end writes a byte, then the boot document
+	fdReports = 4 // init writes a report per line
+	fdMachine = 5 // the machine's network namespace
+	fdFabric  = 6 // the fabric's network namespace
+)
+
+// boot is what the parent tells init.
+type boot struct {
+	Config Config `json:"config"`
+	// BootID is new at each boot.
+	BootID string `json:"bootID"`
+	// Runtime and Prefix are Wine's runtime and the prefix template, as names
+	// inside of the cache.
+	Runtime string `json:"runtime"`
+	Prefix  string `json:"prefix"`
+	// CA and Token are the content of the files that Config names: init cannot
+	// see them. The token is in no file of the host until the agent needs it.
+	CA    []byte `json:"ca"`
+	Token string `json:"token,omitempty"`
+	// Environ holds the machine's proxy settings, for pulling images.
+	Environ []string `json:"environ,omitempty"`
+	// Cgroups says which hierarchies there are.
+	Cgroups hierarchies `json:"cgroups"`
+}
+
+func readBoot(r io.Reader) (boot, error) {
+	var b boot
+	if err := json.NewDecoder(r).Decode(&b); err != nil {
+		return b, fmt.Errorf("read boot document: %w", err)
+	}
+	return b, nil
+}

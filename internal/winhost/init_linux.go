@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winhost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/agent"
+	"github.com/mullion-k8s/mullion/internal/agent/logfile"
+	"github.com/mullion-k8s/mullion/internal/supervise"
+	"github.com/mullion-k8s/mullion/internal/wine"
+)
+
+// Times of stopping: together well below the 10 s that a host is given.
+const (
+	stopServe = 4 * time.Second
+	stopWine  = 3 * time.Second
+)
+
+// report is one line from init to the parent.
+type report struct {
+	Components []supervise.Status `json:"components"`
+	Agent      json.RawMessage    `json:"agent,omitempty"`
+	Fatal      string             `json:"fatal,omitempty"`
+}
+
+// Init is process 1 of a host. It begins twice: the parent moves the process
+// into its cgroup and says go; then a cgroup namespace is made, whose root is
+// that cgroup, and because a namespace of that kind belongs to a thread, only
+// executing the program again gives it to all of them.
+func Init(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("begin host: %w", enterCgroup())
+	}
+	reports := os.NewFile(fdReports, "reports")
+	err := runInit(ctx, reports)
+	if err != nil {
+		// The parent is told, because our own standard error is only a log.
+		_ = json.NewEncoder(reports).Encode(report{Fatal: err.Error()})
+	}
+	return err
+}
+
+// ready is the argument of Init's second life.
+const ready = "ready"
+
+// enterCgroup waits for the parent and executes the program again.
+func enterCgroup() error {
+	if _, err := unix.Read(fdBoot, make([]byte, 1)); err != nil {
+		return fmt.Errorf("wait for the parent: %w", err)
+	}
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("make cgroup namespace: %w", err)
+	}
+	return unix.Exec("/proc/self/exe", append(os.Args, ready), os.Environ())
+}
+
+func runInit(ctx context.Context, reports io.Writer) error {
+	b, err := readBoot(os.NewFile(fdBoot, "boot"))
+	if err != nil {
+		return err
+	}
+	// Programs of the host inherit none of these.
+	for fd := fdBoot; fd <= fdFabric; fd++ {
+		unix.CloseOnExec(fd)
+	}
+	machine := readMachineFiles()
+	root := rootDir(b.Config)
+	if err := buildRoot(b, root); err != nil {
+		return err
+	}
+	if err := pivot(root); err != nil {
+		return err
+	}
+	if err := errors.Join(settle(b.Cgroups, os.Getpid()), etc(b.Config), machine.write(), lay(b)); err != nil {
+		return err
+	}
+	if err := unix.Sethostname([]byte(b.Config.Name)); err != nil {
+		return fmt.Errorf("set host name: %w", err)
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	return keep(ctx, b, reports, log)
+}
+
+// keep runs the host's processes until it is told to stop.
+func keep(ctx context.Context, b boot, reports io.Writer, log *slog.Logger) error {
+	out := &reporter{to: reports}
+	reap := newReaper()
+	components, err := describeProcesses(b, supervise.NewSpawner(), reap)
+	if err != nil {
+		return err
+	}
+	s, err := supervise.New(supervise.Config{Components: components, OnChange: out.components, Log: log})
+	if err != nil {
+		return err
+	}
+	reaped := make(chan struct{})
+	rctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { defer close(reaped); reap.run(rctx) }()
+	go out.follow(rctx, onDisk(agent.StatusFile))
+	err = s.Run(ctx)
+	stopWineserver(b)
+	stop()
+	<-reaped
+	return err
+}
+
+// describeProcesses says what runs in the host.
+func describeProcesses(b boot, spawner *supervise.Spawner, reap *reaper) ([]supervise.Component, error) {
+	logs := map[string]io.Writer{}
+	for _, name := range []string{"serve", "agent"} {
+		l, err := logfile.Open(filepath.Join(nodeDir, "logs", name+".log"), logfile.DefaultBytes, logfile.DefaultKeep)
+		if err != nil {
+			return nil, err
+		}
+		logs[name] = l
+	}
+	doc, err := json.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("marshal boot document: %w", err)
+	}
+	const file = "/run/boot.json"
+	// The token and the CA are laid out by now; serve needs neither.
+	if err := os.WriteFile(file, doc, 0o600); err != nil {
+		return nil, fmt.Errorf("write boot document: %w", err)
+	}
+	host := wineHost(b)
+	return []supervise.Component{
+		{
+			Name: "serve",
+			Run: reap.watch(spawner, supervise.Command{
+				Argv: []string{filepath.Join(binDir, "mullion"), "winhost", "serve", "--boot", file},
+				Env:  append([]string{"PATH=/usr/sbin:/usr/bin", "HOME=/root", "LC_ALL=C.UTF-8"}, b.Environ...),
+				Dir:  "/", Stop: stopServe, Log: logs["serve"],
+			}),
+			Ready: func(ctx context.Context) error { return errors.Join(dial(ctx, hnsAddress), dial(ctx, criAddress)) },
+		},
+		{
+			Name: "agent", Needs: []string{"serve"},
+			Run: reap.watch(spawner, supervise.Command{
+				Argv: host.Argv(agent.ProgramDir+`\mullion.exe`, "agent", "run"),
+				Env:  append(host.Env(), "PATH=/usr/bin"),
+				Dir:  onDisk(agent.ProgramDir), Stop: stopWine, Log: logs["agent"],
+			}),
+			Ready: func(context.Context) error {
+				_, err := os.Stat(onDisk(agent.StatusFile))
+				return err
+			},
+		},
+	}, nil
+}
+
+func wineHost(b boot) wine.Host {
+	return wine.Host{Runtime: filepath.Join(cacheDir, b.Runtime), Prefix: prefixDir}
+}
+
+func dial(ctx context.Context, address string) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// stopWineserver ends all Windows processes and has the registry written. What
+// is left afterwards the kernel kills with process 1.
+func stopWineserver(b boot) {
+	ctx, cancel := context.WithTimeout(context.Background(), stopWine)
+	defer cancel()
+	host := wineHost(b)
+	cmd := exec.CommandContext(ctx, filepath.Join(host.Runtime, "usr/lib/wine/wineserver64"), "-k")
+	cmd.Env = host.Env()
+	// Nothing runs any more if it fails.
+	_ = cmd.Run()
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winhost
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/agent"
+	"github.com/mullion-k8s/mullion/internal/atomicfile"
+)
+
+// programs are the Windows executables of a host: file in Config.Bin, place on
+// its C:. They are bound there, so that they cost no disk and all hosts share
+// their pages in memory.
+func programs() []struct{ file, path string } {
+	const cni = `C:\Program Files\containerd\cni\bin`
+	return []struct{ file, path string }{
+		{"mullion.exe", agent.ProgramDir + `\mullion.exe`},
+		{"kubelet.exe", agent.ProgramDir + `\kubelet.exe`},
+		{"kube-proxy.exe", agent.ProgramDir + `\kube-proxy.exe`},
+		{"win-bridge.exe", cni + `\win-bridge.exe`},
+		{"host-local.exe", cni + `\host-local.exe`},
+	}
+}
+
+// Files of the agent on the host.
+const (
+	caFile    = agent.StateDir + `\ca.crt`
+	tokenFile = agent.StateDir + `\bootstrap-token`
+	joinedKey = `C:\var\lib\kubelet\pki\kubelet-client-current.pem`
+)
+
+// onDisk is where a path on C: lies in the host's root.
+func onDisk(windows string) string {
+	return filepath.Join(prefixDir, "drive_c", strings.ReplaceAll(strings.TrimPrefix(windows, `C:\`), `\`, "/"))
+}
+
+// agentConfig is the agent.json that an administrator would write on a real
+// server.
+func agentConfig(c Config, pin string) agent.Config {
+	return agent.Config{
+		APIVersion: agent.Version,
+		Node:       agent.Node{Name: c.Name, Address: c.Address.Addr()},
+		Cluster: agent.Cluster{
+			Server: c.APIServer, CAFile: caFile, CAHash: pin, TokenFile: tokenFile,
+			Domain: c.ClusterDomain, DNS: []netip.Addr{c.ClusterDNS},
+			PodCIDR: c.PodCIDR, ServiceCIDR: c.ServiceCIDR, NodeCIDRs: []netip.Prefix{c.Address.Masked()},
+		},
+		Runtime: agent.Runtime{Endpoint: "tcp://" + criAddress},
+	}
+}
+
+// pinOf is the hash of a CA's public key in kubeadm's notation.
+func pinOf(ca []byte) (string, error) {
+	block, _ := pem.Decode(ca)
+	if block == nil {
+		return "", errors.New("hash CA certificate: it is not PEM")
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return "", fmt.Errorf("hash CA certificate: %w", err)
+	}
+	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// lay puts the programs and the agent's files onto the host's C:.
+// Preconditions: the prefix is mounted, and nothing runs in it.
+func lay(b boot) error {
+	for _, p := range programs() {
+		target := onDisk(p.path)
+		if err := makeTarget(target, false); err != nil {
+			return fmt.Errorf("install %s: %w", p.file, err)
+		}
+		if err := unix.Mount(filepath.Join(binDir, "windows", p.file), target, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("install %s: %w", p.file, err)
+		}
+	}
+	state := onDisk(agent.StateDir)
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return fmt.Errorf("make agent directory: %w", err)
+	}
+	if err := os.Chmod(state, 0o700); err != nil {
+		return fmt.Errorf("close agent directory: %w", err)
+	}
+	if err := forgetOtherCluster(b.CA); err != nil {
+		return err
+	}
+	// What the agent said before the last shutdown is not so any more.
+	if err := os.Remove(onDisk(agent.StatusFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget the last boot: %w", err)
+	}
+	pin := b.Config.CAHash
+	if pin == "" {
+		var err error
+		if pin, err = pinOf(b.CA); err != nil {
+			return err
+		}
+	}
+	doc, err := json.MarshalIndent(agentConfig(b.Config, pin), "", "  ")
+	if err != nil {
+		return fmt.Errorf("make agent configuration: %w", err)
+	}
+	files := []struct {
+		path    string
+		content []byte
+	}{{agent.ConfigFile, doc}, {caFile, b.CA}}
+	if b.Token != "" && !joined(time.Now()) {
+		files = append(files, struct {
+			path    string
+			content []byte
+		}{tokenFile, []byte(b.Token)})
+	}
+	for _, f := range files {
+		if err := atomicfile.Write(onDisk(f.path), f.content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetOtherCluster removes the identities that the host has in a cluster with
+// another CA: they are worth nothing in this one and would keep it from joining.
+func forgetOtherCluster(ca []byte) error {
+	old, err := os.ReadFile(onDisk(caFile))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(old, ca) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the CA of the last boot: %w", err)
+	}
+	for _, p := range []string{`C:\var\lib\kubelet`, agent.StateDir} {
+		if err := os.RemoveAll(onDisk(p)); err != nil {
+			return fmt.Errorf("forget the former cluster: %w", err)
+		}
+	}
+	return os.MkdirAll(onDisk(agent.StateDir), 0o700)
+}
+
+// joined says whether the host has an identity in the cluster that is good now.
+func joined(now time.Time) bool {
+	content, err := os.ReadFile(onDisk(joinedKey))
+	if err != nil {
+		return false
+	}
+	for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		return err == nil && now.Before(cert.NotAfter)
+	}
+	return false
+}
+
+// etc writes the few files of /etc that programs of the host read.
+func etc(c Config) error {
+	files := map[string]string{
+		"/etc/hostname":      c.Name + "\n",
+		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", c.Address.Addr(), c.Name),
+		"/etc/resolv.conf":   fmt.Sprintf("nameserver %s\n", c.Nameserver),
+		"/etc/nsswitch.conf": "hosts: files dns\n",
+		"/etc/passwd":        "root:x:0:0:root:/root:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+		"/etc/group":         "root:x:0:\nnogroup:x:65534:\n",
+	}
+	for name, content := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	for _, d := range []string{netnsDir, machineDir, "/root", filepath.Join(nodeDir, "logs")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return fmt.Errorf("make %s: %w", d, err)
+		}
+	}
+	return nil
+}

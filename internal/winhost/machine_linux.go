@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Registries are reached from the machine's own network, not from the host's:
+// a registry on the machine's loopback, a proxy or a VPN of the machine would
+// be out of the host's reach, and a real server would reach them. Only `winhost
+// serve` has the machine's network, and only its image puller uses it; no
+// Windows program and no container does. What it connects to is named by the
+// pod's image, as on every node: whoever may create pods may have the node
+// contact any address of the machine's network. See docs/internals/winhost.md.
+
+// machineFiles are the files by which the machine resolves names.
+type machineFiles map[string][]byte
+
+// readMachineFiles reads them while the machine's root is still there.
+func readMachineFiles() machineFiles {
+	files := machineFiles{}
+	for _, name := range []string{"resolv.conf", "hosts"} {
+		// Without them names are not resolved, which pulling will say.
+		if content, err := os.ReadFile(filepath.Join("/etc", name)); err == nil {
+			files[name] = content
+		}
+	}
+	return files
+}
+
+// write puts them where MachineDialer looks.
+func (f machineFiles) write() error {
+	for name, content := range f {
+		if err := os.WriteFile(filepath.Join(machineDir, name), content, 0o644); err != nil {
+			return fmt.Errorf("write %s of the machine: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// dialLimit bounds one connection attempt; Go's own default for HTTP.
+const dialLimit = 30 * time.Second
+
+// MachineDialer opens connections from another network namespace.
+type MachineDialer struct {
+	netns string // file
+	dir   string // with resolv.conf and hosts
+}
+
+// DialContext is what http.Transport wants.
+func (d *MachineDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	addrs, err := d.lookup(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, a := range addrs {
+		conn, err := d.dial(ctx, network, net.JoinHostPort(a, port))
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// lookup resolves a name as the machine would, as far as its files say.
+func (d *MachineDialer) lookup(ctx context.Context, host string) ([]string, error) {
+	if net.ParseIP(host) != nil {
+		return []string{host}, nil
+	}
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return []string{"127.0.0.1", "::1"}, nil // RFC 6761, section 6.3
+	}
+	if found := inHosts(d.read("hosts"), host); len(found) > 0 {
+		return found, nil
+	}
+	servers := nameservers(d.read("resolv.conf"))
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("look up %s: the machine has no name servers", host)
+	}
+	var next atomic.Uint32
+	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		// The resolver asks again after a failure; then it is the next one's turn.
+		server := servers[int(next.Add(1)-1)%len(servers)]
+		return d.dial(ctx, network, net.JoinHostPort(server, "53"))
+	}}
+	// A trailing dot keeps the search list of this host out of it.
+	return r.LookupHost(ctx, strings.TrimSuffix(host, ".")+".")
+}
+
+func (d *MachineDialer) read(name string) string {
+	content, err := os.ReadFile(filepath.Join(d.dir, name))
+	if err != nil {
+		return ""
+	}
+	return string(content)
+}
+
+// dial connects to a literal address from a thread in the other namespace. The
+// socket stays there wherever it is used.
+func (d *MachineDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread must not serve others
+		ns, err := unix.Open(d.netns, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			done <- result{nil, fmt.Errorf("open the machine's network: %w", err)}
+			return
+		}
+		defer unix.Close(ns)
+		if err := unix.Setns(ns, unix.CLONE_NEWNET); err != nil {
+			done <- result{nil, fmt.Errorf("enter the machine's network: %w", err)}
+			return
+		}
+		// A negative FallbackDelay keeps net from dialing on another goroutine.
+		conn, err := (&net.Dialer{Timeout: dialLimit, FallbackDelay: -1}).DialContext(ctx, network, address)
+		done <- result{conn, err}
+	}()
+	r := <-done
+	return r.conn, r.err
+}
+
+// nameservers of a resolv.conf(5).
+func nameservers(conf string) []string {
+	var list []string
+	for line := range strings.Lines(conf) {
+		if f := strings.Fields(line); len(f) >= 2 && f[0] == "nameserver" {
+			list = append(list, f[1])
+		}
+	}
+	return list
+}
+
+// inHosts finds a name in a hosts(5).
+func inHosts(hosts, name string) []string {
+	var found []string
+	for line := range strings.Lines(hosts) {
+		line, _, _ = strings.Cut(line, "#")
+		f := strings.Fields(line)
+		for i := 1; i < len(f); i++ {
+			if strings.EqualFold(f[i], name) {
+				found = append(found, f[0])
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winhost
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/fault"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+	"github.com/mullion-k8s/mullion/internal/wine"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+// stopInit is how long process 1 has to stop in order before it is killed. It
+// needs at most stopServe + 2 * stopWine.
+const stopInit = 9500 * time.Millisecond
+
+// ErrRunning is returned if the host runs already.
+var ErrRunning = errors.New("the host runs already")
+
+// Run boots a host and blocks until it has ended: nil after the context was
+// cancelled, an error if it ended by itself. Whatever an earlier life of the
+// host left behind is cleaned up first.
+func Run(ctx context.Context, c Config, log *slog.Logger) (err error) {
+	build, err := winver.Parse(c.Build)
+	if err != nil {
+		return err
+	}
+	p := &parent{cfg: c, log: log, status: Status{
+		Name: c.Name, Build: build.OSVersion(), Product: build.ProductName, Address: c.Address.Addr().String(),
+		PID: os.Getpid(), Phase: Preparing, Since: time.Now(),
+	}}
+	release, err := p.lock()
+	if err != nil {
+		return err
+	}
+	defer release()
+	defer func() {
+		p.update(func(s *Status) {
+			s.Phase, s.Since, s.InitPID = Stopped, time.Now(), 0
+			if err != nil {
+				s.Step = err.Error()
+			}
+		})
+	}()
+	b, err := p.prepare(ctx, build)
+	if err != nil {
+		return fmt.Errorf("prepare host %s: %w", c.Name, err)
+	}
+	if err := p.run(ctx, b); err != nil {
+		return fmt.Errorf("run host %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// parent is the process outside of the host.
+type parent struct {
+	cfg Config
+	log *slog.Logger
+
+	mu     sync.Mutex
+	status Status // guarded by mu
+}
+
+// update changes the status and writes it down.
+func (p *parent) update(change func(*Status)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(&p.status)
+	if err := p.status.write(p.cfg.Status); err != nil {
+		p.log.Warn("status not written", logkey.Error, err)
+	}
+}
+
+func (p *parent) step(text string) { p.update(func(s *Status) { s.Step = text }) }
+
+// lock makes sure that the host's directory is used once. The kernel drops the
+// lock with the process.
+func (p *parent) lock() (release func(), err error) {
+	if err := os.MkdirAll(p.cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make host directory: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(p.cfg.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock host directory: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = ErrRunning
+		}
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", p.cfg.Dir, err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil // closing a lock cannot lose anything
+}
+
+// prepare does everything that needs no namespace.
+func (p *parent) prepare(ctx context.Context, build winver.Build) (b boot, err error) {
+	c := p.cfg
+	b = boot{Config: c, BootID: rand.Text()}
+	p.step("Wine")
+	rt, err := wine.OpenRuntime(ctx, c.Cache, filepath.Join(c.Bin, "native"), p.log)
+	if err != nil {
+		return b, err
+	}
+	prefix, err := rt.HostPrefix(ctx, build)
+	if err != nil {
+		return b, err
+	}
+	b.Runtime, b.Prefix = filepath.Base(rt.Dir), filepath.Base(prefix)
+	p.step("files")
+	if err := p.directories(b.Prefix); err != nil {
+		return b, err
+	}
+	if b.CA, err = os.ReadFile(c.CAFile); err != nil {
+		return b, fmt.Errorf("read CA certificate: %w", err)
+	}
+	if c.TokenFile != "" {
+		token, err := os.ReadFile(c.TokenFile)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return b, fmt.Errorf("read bootstrap token: %w", err)
+		}
+		b.Token = strings.TrimSpace(string(token))
+	}
+	for _, e := range os.Environ() {
+		name, _, _ := strings.Cut(e, "=")
+		switch strings.ToUpper(name) {
+		case "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR":
+			b.Environ = append(b.Environ, e)
+		}
+	}
+	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return b, fmt.Errorf("find cgroups: %w", err)
+	}
+	b.Cgroups, err = parseHierarchies(string(mountinfo))
+	return b, err
+}
+
+// directories makes what the mounts need. The overlay's upper directory belongs
+// to one template: over another one it would be a mixture of two Windows
+// installations, so then the host begins anew, as a reinstalled server does.
+func (p *parent) directories(template string) error {
+	c := p.cfg
+	mark := filepath.Join(c.Dir, "prefix", "template")
+	old, err := os.ReadFile(mark)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read template of the host: %w", err)
+	}
+	if err == nil && string(old) != template {
+		p.log.Info("host is installed anew", logkey.Reason, "its Wine template changed", logkey.Path, template)
+		for _, d := range []string{"prefix", "cri", "hns"} {
+			if err := os.RemoveAll(filepath.Join(c.Dir, d)); err != nil {
+				return fmt.Errorf("remove former installation: %w", err)
+			}
+		}
+	}
+	for _, d := range []string{upperDir(c), workDir(c), rootDir(c), filepath.Join(c.Dir, "logs")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return fmt.Errorf("make host directory: %w", err)
+		}
+	}
+	// C:\ itself is listable, as on Windows; the directory above is not.
+	if err := os.Chmod(upperDir(c), 0o755); err != nil {
+		return fmt.Errorf("make host directory: %w", err)
+	}
+	return os.WriteFile(mark, []byte(template), 0o600)
+}
+
+// run boots the host and stays until it has ended.
+func (p *parent) run(ctx context.Context, b boot) (err error) {
+	c := p.cfg
+	group := newCgroup(c, b.Cgroups)
+	// What a killed parent left: its processes died with it.
+	if err := group.Remove(); err != nil {
+		return err
+	}
+	if err := group.Create(c.Limits); err != nil {
+		return errors.Join(err, group.Remove())
+	}
+	p.step("namespaces")
+	in, err := startInit(c)
+	if err != nil {
+		return errors.Join(err, group.Remove())
+	}
+	defer func() { err = errors.Join(err, removeSoon(group)) }()
+	if err := p.connect(ctx, b, in, group); err != nil {
+		return errors.Join(err, in.kill())
+	}
+	p.update(func(s *Status) { s.Phase, s.Step, s.InitPID, s.Since = Running, "", in.pid(), time.Now() })
+	p.log.Info("host booted", logkey.Node, c.Name, logkey.PID, in.pid())
+	fatal := make(chan string, 1)
+	go p.listen(in.reports, fatal)
+	select {
+	case <-in.ended:
+		select {
+		case why := <-fatal:
+			return errors.New(why)
+		default:
+			return fmt.Errorf("process 1 ended: %w", in.err)
+		}
+	case <-ctx.Done():
+	}
+	p.update(func(s *Status) { s.Phase, s.Since = Stopping, time.Now() })
+	p.log.Info("host is shutting down", logkey.Node, c.Name)
+	return in.stop()
+}
+
+// connect gives init everything that has to come from outside and lets it go.
+func (p *parent) connect(ctx context.Context, b boot, in *initProcess, group cgroup) error {
+	c := p.cfg
+	if err := group.Add(in.pid()); err != nil {
+		return err
+	}
+	if err := fault.Point(ctx, "winhost.boot.after-cgroup"); err != nil {
+		return err
+	}
+	p.step("network")
+	cable, err := fabric.New(fabric.Config{
+		Name: c.Cluster, Dir: filepath.Dir(c.Fabric), NodeNet: c.Address.Masked(), PodNet: c.PodCIDR, ServiceNet: c.ServiceCIDR,
+	})
+	if err != nil {
+		return err
+	}
+	if plan := cable.Plan(); plan.Namespace != c.Fabric || plan.Router.Addr() != c.Gateway {
+		return fmt.Errorf("connect to fabric: configuration says %s with gateway %s, the cluster's is %s with %s",
+			c.Fabric, c.Gateway, plan.Namespace, plan.Router.Addr())
+	}
+	if err := cable.Connect(ctx, fabric.Attachment{Node: c.Name, Netns: fmt.Sprintf("/proc/%d/ns/net", in.pid()), Address: c.Address}); err != nil {
+		return err
+	}
+	// Routes of the last boot; HNS announces those of this one.
+	if err := fabric.OpenRouter(c.Fabric).SetPrefixes(ctx, c.Address.Addr(), []netip.Prefix{}); err != nil {
+		return err
+	}
+	if err := fault.Point(ctx, "winhost.boot.after-network"); err != nil {
+		return err
+	}
+	doc, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("marshal boot document: %w", err)
+	}
+	if _, err := in.boot.Write(append([]byte{'!'}, doc...)); err != nil {
+		return fmt.Errorf("send boot document: %w", err)
+	}
+	return in.boot.Close()
+}
+
+// listen takes init's reports into the status until init has ended.
+func (p *parent) listen(reports io.Reader, fatal chan<- string) {
+	lines := bufio.NewReader(reports)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var r report
+		if json.NewDecoder(bytes.NewReader(line)).Decode(&r) != nil {
+			continue // a line cut off by a kill
+		}
+		if r.Fatal != "" {
+			fatal <- r.Fatal
+			return
+		}
+		p.update(func(s *Status) { s.Components, s.Agent = r.Components, r.Agent })
+	}
+}
+
+// removeSoon removes the cgroup of a host whose processes were just killed:
+// the last of them may take a moment to leave it.
+func removeSoon(g cgroup) error {
+	var err error
+	for range 100 {
+		if err = g.Remove(); err == nil {
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return err
+}
+
+// initProcess is process 1 of a host, seen from outside.
+type initProcess struct {
+	cmd     *exec.Cmd
+	boot    *os.File // we write
+	reports *os.File // we read
+	ended   chan struct{}
+	err     error // set when ended is closed
+}
+
+// startInit starts process 1 in its namespaces. It waits for connect.
+func startInit(c Config) (_ *initProcess, err error) {
+	bootR, bootW, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start process 1: %w", err)
+	}
+	defer bootR.Close()
+	reportR, reportW, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start process 1: %w", err), bootW.Close())
+	}
+	defer reportW.Close()
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("start process 1: %w", err), bootW.Close(), reportR.Close())
+		}
+	}()
+	machine, err := os.Open("/proc/self/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	defer machine.Close()
+	fab, err := os.Open(c.Fabric)
+	if err != nil {
+		return nil, err
+	}
+	defer fab.Close()
+	log, err := os.OpenFile(filepath.Join(c.Dir, "logs", "init.log"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command("/proc/self/exe", "winhost", "init")
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin", "LC_ALL=C.UTF-8"}
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{bootR, reportW, machine, fab}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWNS,
+		Setsid:     true,
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	in := &initProcess{cmd: cmd, boot: bootW, reports: reportR, ended: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// The kernel ties the parent-death signal to the thread that forked, so it
+		// must live as long as we do (see supervise.Spawner).
+		runtime.LockOSThread()
+		started <- cmd.Start()
+		<-in.ended
+	}()
+	if err := <-started; err != nil {
+		close(in.ended)
+		return nil, err
+	}
+	go func() {
+		in.err = cmd.Wait()
+		if in.err == nil {
+			in.err = errors.New("exit status 0")
+		}
+		close(in.ended)
+	}()
+	return in, nil
+}
+
+func (in *initProcess) pid() int { return in.cmd.Process.Pid }
+
+// stop asks process 1 to shut the host down.
+func (in *initProcess) stop() error {
+	// An error means that it has ended.
+	_ = in.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-in.ended:
+		return nil
+	case <-time.After(stopInit):
+		return in.kill()
+	}
+}
+
+// kill ends process 1 and with it everything in the host.
+func (in *initProcess) kill() error {
+	if err := in.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill process 1: %w", err)
+	}
+	<-in.ended
+	return nil
+}

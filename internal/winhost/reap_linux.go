@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winhost
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/supervise"
+)
+
+// reapEvery bounds how long a dead orphan is seen. Two looks are needed to bury
+// one, see run.
+const reapEvery = 500 * time.Millisecond
+
+// reaper buries the orphans that process 1 inherits: wineserver, conmon, every
+// Windows process whose parent has ended. It must not touch init's own
+// children, whose exit status their owners wait for.
+type reaper struct {
+	mu  sync.Mutex
+	own map[int]bool // guarded by mu
+}
+
+func newReaper() *reaper { return &reaper{own: map[int]bool{}} }
+
+// watch is spawner.Child with the child known as ours.
+func (r *reaper) watch(s *supervise.Spawner, c supervise.Command) func(context.Context) error {
+	return func(ctx context.Context) error {
+		pid := 0
+		c.OnStart = func(p int) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			pid = p
+			r.own[p] = true
+		}
+		err := s.Child(c)(ctx)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.own, pid)
+		return err
+	}
+}
+
+// run buries until the context ends. A dead child that is not known as ours is
+// left alone the first time, because it may be about to become known: its
+// process ID is noted a moment after it was started.
+func (r *reaper) run(ctx context.Context) {
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, unix.SIGCHLD)
+	defer signal.Stop(died)
+	seen := map[int]bool{}
+	for {
+		dead := map[int]bool{}
+		for _, pid := range zombies() {
+			r.mu.Lock()
+			own := r.own[pid]
+			r.mu.Unlock()
+			switch {
+			case own:
+			case seen[pid]:
+				// The only possible error is that it is gone already.
+				_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+			default:
+				dead[pid] = true
+			}
+		}
+		seen = dead
+		wait := time.NewTimer(reapEvery)
+		select {
+		case <-ctx.Done():
+			return
+		case <-wait.C:
+		case <-died:
+			if len(seen) > 0 {
+				<-wait.C // give their owners a moment
+			}
+		}
+	}
+}
+
+// zombies lists the dead children of this process.
+func zombies() []int {
+	// Each thread has the children that it forked; orphans come to any of them.
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		return nil // impossible: the pattern is valid
+	}
+	var dead []int
+	for _, l := range lists {
+		content, err := os.ReadFile(l)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, f := range bytes.Fields(content) {
+			pid, err := strconv.Atoi(string(f))
+			if err == nil && isZombie(pid) {
+				dead = append(dead, pid)
+			}
+		}
+	}
+	return dead
+}
+
+func isZombie(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	// "PID (NAME) STATE ...": the name may contain anything, also ") ".
+	i := bytes.LastIndexByte(stat, ')')
+	return i >= 0 && i+2 < len(stat) && stat[i+2] == 'Z'
+}

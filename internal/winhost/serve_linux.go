@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mullion-k8s/mullion/internal/hns/emul"
+	"github.com/mullion-k8s/mullion/internal/hns/wire"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/netplane/apply"
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+// Files by which serve reaches init's descriptors. They are opened anew, so
+// they need not be inherited through anything.
+const (
+	machineNetns = "/proc/1/fd/5" // fdMachine
+	fabricNetns  = "/proc/1/fd/6" // fdFabric
+)
+
+// Serve runs the host's own servers, the Host Networking Service and the
+// container runtime, until the context is cancelled. It may be killed and run
+// again at any time: containers and their network live on.
+func Serve(ctx context.Context, bootFile string, log *slog.Logger) error {
+	f, err := os.Open(bootFile)
+	if err != nil {
+		return fmt.Errorf("serve host: %w", err)
+	}
+	defer f.Close()
+	b, err := readBoot(f)
+	if err != nil {
+		return fmt.Errorf("serve host: %w", err)
+	}
+	build, err := winver.Parse(b.Config.Build)
+	if err != nil {
+		return fmt.Errorf("serve host: %w", err)
+	}
+	service, err := openHNS(ctx, b, build, log)
+	if err != nil {
+		return fmt.Errorf("serve host: %w", err)
+	}
+	defer func() {
+		if err := service.Close(); err != nil {
+			log.Error("store of HNS not closed", logkey.Error, err)
+		}
+	}()
+	hnsListener, err := net.Listen("tcp", hnsAddress)
+	if err != nil {
+		return fmt.Errorf("serve HNS: %w", err)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return wrapf("serve HNS", (&wire.Server{API: service, Log: log}).Serve(ctx, hnsListener))
+	})
+	g.Go(func() error { return wrapf("serve CRI", serveCRI(ctx, b, build, service, log)) })
+	return g.Wait()
+}
+
+func wrapf(what string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// openHNS brings the host's network to where its store says it is.
+func openHNS(ctx context.Context, b boot, build winver.Build, log *slog.Logger) (*emul.Service, error) {
+	plane, err := apply.New(apply.Config{NetnsDir: netnsDir, Uplink: fabric.Uplink, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	router := fabric.OpenRouter(fabricNetns)
+	return emul.Open(ctx, emul.Config{
+		Dir: filepath.Join(nodeDir, "hns"), Version: emul.VersionOf(build.Number), BootID: b.BootID, DataPlane: plane, Log: log,
+		OnNetwork: func(ctx context.Context, prefixes []netip.Prefix) {
+			if err := router.SetPrefixes(ctx, b.Config.Address.Addr(), prefixes); err != nil {
+				log.Error("pod ranges not announced to the fabric", logkey.Error, err)
+			}
+		},
+	})
+}
