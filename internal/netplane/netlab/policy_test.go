@@ -113,15 +113,15 @@ func TestSpoofing(t *testing.T) {
 	Expect(t, p[0].Netns, "udp4", at(p[2].Address, 53), p[2].Name)
 	// Nor may anybody else pretend to be one of the host's pods. The reply would
 	// go to the real one, so what counts is what arrives.
-	heard := Listen(t, p[0].Netns, at(p[0].Address, 54))
-	if err := Send(t, w.lab.Machine, at(netip.MustParseAddr("10.89.0.1"), 40000), at(p[0].Address, 54)); err != nil {
+	heard := Listen(t, p[1].Netns, at(p[1].Address, 54))
+	if err := Send(t, w.lab.Machine, at(netip.MustParseAddr("10.89.0.1"), 40000), at(p[1].Address, 54)); err != nil {
 		t.Fatal(err)
 	}
 	if from := <-heard; from.Addr() != netip.MustParseAddr("10.89.0.1") {
 		t.Fatalf("heard %s", from)
 	}
-	addAddress(t, w.lab.Machine, netip.PrefixFrom(p[1].Address, 32))
-	if err := Send(t, w.lab.Machine, at(p[1].Address, 40000), at(p[0].Address, 54)); err != nil {
+	addAddress(t, w.lab.Machine, netip.PrefixFrom(p[0].Address, 32))
+	if err := Send(t, w.lab.Machine, at(p[0].Address, 40000), at(p[1].Address, 54)); err != nil {
 		t.Fatal(err)
 	}
 	select {
