@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package approve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	certv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/mullion-k8s/mullion/internal/logkey"
+)
+
+// Times of looking again. A kubelet asks for its serving certificate within a
+// second of registering, and asks anew after about 15 minutes.
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+// Controller approves and denies the requests of a cluster.
+type Controller struct {
+	Client   kubernetes.Interface
+	NodeCIDR netip.Prefix
+	Reserved []netip.Addr
+	Log      *slog.Logger
+}
+
+// Run works until the context is cancelled.
+func (c *Controller) Run(ctx context.Context) error {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry))
+	defer queue.ShutDown()
+	factory := informers.NewSharedInformerFactory(c.Client, 0)
+	informer := factory.Certificates().V1().CertificateSigningRequests()
+	put := func(obj any) {
+		if csr, ok := obj.(*certv1.CertificateSigningRequest); ok {
+			if _, _, ours := Subject(csr); ours {
+				queue.Add(csr.Name)
+			}
+		}
+	}
+	if _, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: put, UpdateFunc: func(_, obj any) { put(obj) }}); err != nil {
+		return fmt.Errorf("watch certificate requests: %w", err)
+	}
+	factory.Start(ctx.Done())
+	defer factory.Shutdown()
+	factory.WaitForCacheSync(ctx.Done())
+	context.AfterFunc(ctx, queue.ShutDown)
+	for {
+		name, down := queue.Get()
+		if down {
+			return nil
+		}
+		csr, err := informer.Lister().Get(name)
+		if err == nil {
+			err = c.handle(ctx, csr)
+		}
+		switch {
+		case err == nil, apierrors.IsNotFound(err), ctx.Err() != nil:
+			queue.Forget(name)
+		default:
+			level := slog.LevelWarn
+			if errors.Is(err, errWait) {
+				level = slog.LevelDebug
+			}
+			c.Log.Log(ctx, level, "certificate request is not decided, will look again", logkey.Name, name, logkey.Reason, err)
+			queue.AddRateLimited(name)
+		}
+		queue.Done(name)
+	}
+}
+
+// errWait makes the queue look again.
+var errWait = errors.New("wait")
+
+// handle decides about one request.
+func (c *Controller) handle(ctx context.Context, csr *certv1.CertificateSigningRequest) error {
+	node, token, ours := Subject(csr)
+	if !ours {
+		return nil
+	}
+	f, err := c.facts(ctx, node, token)
+	if err != nil {
+		return err
+	}
+	verdict, reason := Judge(csr, f)
+	condition := certv1.CertificateSigningRequestCondition{Status: corev1.ConditionTrue, Message: reason}
+	switch verdict {
+	case Ignore:
+		return nil
+	case Wait:
+		return fmt.Errorf("%w: %s", errWait, reason)
+	case Approve:
+		condition.Type, condition.Reason = certv1.CertificateApproved, "MullionApproved"
+	case Deny:
+		condition.Type, condition.Reason = certv1.CertificateDenied, "MullionDenied"
+	}
+	csr = csr.DeepCopy()
+	csr.Status.Conditions = append(csr.Status.Conditions, condition)
+	if _, err := c.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("write the decision: %w", err)
+	}
+	c.Log.Info("decided about a certificate request", logkey.Name, csr.Name, logkey.Node, node, "verdict", verdict.String(), logkey.Reason, reason,
+		"signer", csr.Spec.SignerName, "requester", csr.Spec.Username)
+	return nil
+}
+
+func (c *Controller) facts(ctx context.Context, node, token string) (Facts, error) {
+	f := Facts{NodeCIDR: c.NodeCIDR, Reserved: c.Reserved}
+	if token != "" {
+		secret, err := c.Client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, "bootstrap-token-"+token, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return f, fmt.Errorf("read bootstrap token: %w", err)
+		}
+		if err == nil {
+			f.Token = secret
+		}
+	}
+	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return f, fmt.Errorf("list nodes: %w", err)
+	}
+	f.Nodes = nodes.Items
+	for i := range f.Nodes {
+		if f.Nodes[i].Name == node {
+			f.Node = &f.Nodes[i]
+		}
+	}
+	return f, nil
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
+)
+
+const authenticationFile = "authentication.json"
+
+// object is a JSON object of one of Kubernetes' configuration formats. The
+// formats are small here, and their Go types would link the API server.
+type object map[string]any
+
+func generated(c config.Config, name string) string { return filepath.Join(c.Generated(), name) }
+
+// Kubeconfig is the file of a component's identity.
+func Kubeconfig(c config.Config, component string) string {
+	return generated(c, component+".kubeconfig")
+}
+
+func files(c config.Config) ([]File, error) {
+	s := store(c)
+	var fs []File
+	add := func(name string, content object) error {
+		data, err := json.MarshalIndent(content, "", "  ")
+		if err != nil {
+			return fmt.Errorf("marshal %s: %w", name, err)
+		}
+		fs = append(fs, File{generated(c, name), 0o600, append(data, '\n')})
+		return nil
+	}
+	type named struct {
+		name    string
+		content object
+	}
+	all := []named{{"audit-policy.json", auditPolicy()}, {authenticationFile, authentication()}}
+	ids := []struct{ component, leaf string }{{ControllerManager, pki.ControllerManager}, {Scheduler, pki.Scheduler}, {Controllers, pki.Controllers}}
+	if c.DNSAddress.IsValid() {
+		ids = append(ids, struct{ component, leaf string }{CoreDNS, pki.CoreDNS})
+	}
+	for _, id := range ids {
+		// The files are named, not copied, so that client-go sees a renewed
+		// certificate without a restart.
+		all = append(all, named{id.component + ".kubeconfig", kubeconfig(c.Name, id.component,
+			object{"server": c.LocalURL(), "certificate-authority": s.Cert(pki.ClusterCA)},
+			object{"client-certificate": s.Leaf(id.leaf), "client-key": s.Leaf(id.leaf)})})
+	}
+	for _, f := range all {
+		if err := add(f.name, f.content); err != nil {
+			return nil, err
+		}
+	}
+	return fs, nil
+}
+
+// AdminKubeconfig is a kubeconfig that holds everything it needs, so that it can
+// be copied elsewhere.
+func AdminKubeconfig(c config.Config, caPEM, certPEM, keyPEM []byte) ([]byte, error) {
+	data, err := json.MarshalIndent(kubeconfig(c.Name, "admin",
+		object{"server": c.LocalURL(), "certificate-authority-data": caPEM},
+		object{"client-certificate-data": certPEM, "client-key-data": keyPEM}), "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("marshal admin kubeconfig: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// kubeconfig is written as JSON, which is YAML.
+func kubeconfig(cluster, user string, server, credentials object) object {
+	context := user + "@" + cluster
+	return object{
+		"apiVersion":      "v1",
+		"kind":            "Config",
+		"clusters":        []object{{"name": cluster, "cluster": server}},
+		"users":           []object{{"name": user, "user": credentials}},
+		"contexts":        []object{{"name": context, "context": object{"cluster": cluster, "user": user}}},
+		"current-context": context,
+	}
+}
+
+// authentication lets nobody in without credentials but to the health checks
+// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#anonymous-requests).
+func authentication() object {
+	return object{
+		"apiVersion": "apiserver.config.k8s.io/v1",
+		"kind":       "AuthenticationConfiguration",
+		"anonymous": object{
+			"enabled":    true,
+			"conditions": []object{{"path": "/livez"}, {"path": "/readyz"}, {"path": "/healthz"}},
+		},
+	}
+}
+
+// auditPolicy records who did what to which object, never the contents:
+// secrets and tokens must not land in a log. What the cluster's own parts do all
+// the time (watching, leases, status of nodes, events) is left out, or it would
+// be nearly all of the log
+// (https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/#audit-policy).
+func auditPolicy() object {
+	none := func(rule object) object { rule["level"] = "None"; return rule }
+	resources := func(group string, names ...string) []object {
+		return []object{{"group": group, "resources": names}}
+	}
+	return object{
+		"apiVersion": "audit.k8s.io/v1",
+		"kind":       "Policy",
+		"omitStages": []string{"RequestReceived"},
+		"rules": []object{
+			none(object{"resources": append(resources("", "events"), resources("events.k8s.io", "events")...)}),
+			none(object{"resources": resources("coordination.k8s.io", "leases")}),
+			none(object{"nonResourceURLs": []string{"/healthz*", "/livez*", "/readyz*", "/version", "/openapi/*", "/api", "/api/*", "/apis", "/apis/*"}}),
+			none(object{"userGroups": []string{"system:nodes"}, "verbs": []string{"get", "list", "watch"},
+				"resources": append(resources("", "nodes", "nodes/status", "pods", "services", "configmaps"), append(
+					resources("node.k8s.io"), append(resources("storage.k8s.io"), resources("discovery.k8s.io")...)...)...)}),
+			none(object{"userGroups": []string{"system:nodes"}, "verbs": []string{"update", "patch"}, "resources": resources("", "nodes/status", "pods/status")}),
+			none(object{"users": []string{"system:kube-controller-manager", "system:kube-scheduler", "system:apiserver", pki.CoreDNSUser, pki.ControllersUser},
+				"verbs": []string{"get", "list", "watch"}}),
+			none(object{"userGroups": []string{"system:serviceaccounts:kube-system"}, "verbs": []string{"get", "list", "watch"}}),
+			{"level": "Metadata"},
+		},
+	}
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
+)
+
+// Groups that users of bootstrap tokens are in.
+const (
+	// BootstrapGroup is given to the tokens that package join makes. Kubernetes
+	// demands the prefix (bootstrap.kubernetes.io/token, auth-extra-groups).
+	BootstrapGroup = "system:bootstrappers:mullion:nodes"
+	nodesGroup     = "system:nodes"
+)
+
+// Object is one that every cluster has. It is applied to its path.
+type Object struct {
+	Path    string
+	Content []byte
+}
+
+const rbacAPI = "rbac.authorization.k8s.io/v1"
+
+// Objects lists what is written when the API server is up. caPEM is the
+// cluster's authority, for cluster-info.
+func Objects(c config.Config, caPEM []byte) ([]Object, error) {
+	var out []Object
+	var failed error
+	add := func(collection string, o object) {
+		meta := o["metadata"].(object)
+		meta["labels"] = labels(meta["labels"])
+		data, err := json.Marshal(o)
+		if err != nil {
+			failed = fmt.Errorf("marshal %s: %w", collection, err)
+		}
+		out = append(out, Object{fmt.Sprintf("%s/%s", collection, meta["name"]), data})
+	}
+	for _, o := range clusterRoles() {
+		add("/apis/"+rbacAPI+"/clusterroles", o)
+	}
+	for _, o := range clusterRoleBindings(c) {
+		add("/apis/"+rbacAPI+"/clusterrolebindings", o)
+	}
+	const system, public = "/namespaces/kube-system", "/namespaces/kube-public"
+	add("/apis/"+rbacAPI+system+"/roles", role("kube-system", "mullion:bootstrap-tokens", rule("", "secrets", "get")))
+	add("/apis/"+rbacAPI+system+"/rolebindings", roleBinding("kube-system", "mullion:bootstrap-tokens", subject("User", pki.ControllersUser)))
+
+	info, err := clusterInfo(c, caPEM)
+	if err != nil {
+		return nil, err
+	}
+	add("/api/v1"+public+"/configmaps", info)
+	named := rule("", "configmaps", "get")
+	named["resourceNames"] = []string{"cluster-info"}
+	add("/apis/"+rbacAPI+public+"/roles", role("kube-public", "mullion:cluster-info", named))
+	add("/apis/"+rbacAPI+public+"/rolebindings", roleBinding("kube-public", "mullion:cluster-info", subject("Group", BootstrapGroup)))
+
+	if c.DNSAddress.IsValid() {
+		add("/api/v1"+system+"/services", dnsService(c))
+		add("/apis/discovery.k8s.io/v1"+system+"/endpointslices", dnsEndpoints(c))
+	}
+	return out, failed
+}
+
+func labels(more any) object {
+	l := object{"app.kubernetes.io/managed-by": "mullion"}
+	if m, ok := more.(object); ok {
+		for k, v := range m {
+			l[k] = v
+		}
+	}
+	return l
+}
+
+func rule(group, resource string, verbs ...string) object {
+	return object{"apiGroups": []string{group}, "resources": []string{resource}, "verbs": verbs}
+}
+
+func subject(kind, name string) object {
+	return object{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+}
+
+func clusterRole(name string, rules ...object) object {
+	return object{"apiVersion": rbacAPI, "kind": "ClusterRole", "metadata": object{"name": name}, "rules": rules}
+}
+
+func role(namespace, name string, rules ...object) object {
+	return object{"apiVersion": rbacAPI, "kind": "Role", "metadata": object{"name": name, "namespace": namespace}, "rules": rules}
+}
+
+func roleBinding(namespace, roleName string, who object) object {
+	return object{"apiVersion": rbacAPI, "kind": "RoleBinding", "metadata": object{"name": roleName, "namespace": namespace},
+		"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": roleName},
+		"subjects": []object{who}}
+}
+
+func clusterRoleBinding(name, roleName string, who object) object {
+	return object{"apiVersion": rbacAPI, "kind": "ClusterRoleBinding", "metadata": object{"name": name},
+		"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": roleName},
+		"subjects": []object{who}}
+}
+
+func clusterRoles() []object {
+	read := []string{"list", "watch"}
+	approve := rule("certificates.k8s.io", "signers", "approve")
+	approve["resourceNames"] = []string{"kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"}
+	return []object{
+		// What CoreDNS' kubernetes plugin reads with "pods insecure"
+		// (plugin/kubernetes/README.md).
+		clusterRole("mullion:coredns",
+			rule("", "services", read...), rule("", "namespaces", read...), rule("discovery.k8s.io", "endpointslices", read...)),
+		clusterRole("mullion:controllers",
+			rule("certificates.k8s.io", "certificatesigningrequests", "get", "list", "watch"),
+			rule("certificates.k8s.io", "certificatesigningrequests/approval", "update"),
+			approve,
+			rule("", "nodes", "get", "list")),
+	}
+}
+
+func clusterRoleBindings(c config.Config) []object {
+	b := []object{
+		clusterRoleBinding("mullion:cluster-admins", "cluster-admin", subject("Group", pki.AdminGroup)),
+		// kube-apiserver, for logs, exec and port-forward.
+		clusterRoleBinding("mullion:kubelet-clients", "system:kubelet-api-admin", subject("Group", pki.KubeletClientGroup)),
+		// Joining: asking for a certificate, and nothing else. Who gets it is
+		// decided by package approve, not by RBAC, because RBAC cannot tell
+		// whether the node's name is somebody else's.
+		clusterRoleBinding("mullion:node-bootstrappers", "system:node-bootstrapper", subject("Group", BootstrapGroup)),
+		// Renewing one's own certificate.
+		clusterRoleBinding("mullion:node-renewal", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", subject("Group", nodesGroup)),
+		// kube-proxy runs with its node's identity: it has no more rights there than
+		// whoever holds the node anyway.
+		clusterRoleBinding("mullion:node-proxiers", "system:node-proxier", subject("Group", nodesGroup)),
+		clusterRoleBinding("mullion:controllers", "mullion:controllers", subject("User", pki.ControllersUser)),
+	}
+	if c.DNSAddress.IsValid() {
+		b = append(b, clusterRoleBinding("mullion:coredns", "mullion:coredns", subject("User", pki.CoreDNSUser)))
+	}
+	return b
+}
+
+// clusterInfo tells a joining node the server and its authority
+// (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/).
+func clusterInfo(c config.Config, caPEM []byte) (object, error) {
+	url := fmt.Sprintf("https://%s", hostPort(c))
+	data, err := json.Marshal(object{
+		"apiVersion": "v1", "kind": "Config",
+		"clusters": []object{{"name": "", "cluster": object{"server": url, "certificate-authority-data": caPEM}}},
+		"users":    []object{}, "contexts": []object{}, "current-context": "",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("marshal cluster-info: %w", err)
+	}
+	return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "cluster-info", "namespace": "kube-public"},
+		"data": object{"kubeconfig": string(data)}}, nil
+}
+
+// dnsService is what pods know as the cluster's DNS server. It has no selector,
+// because the server is not a pod; the names, ports and labels are kubeadm's.
+func dnsService(c config.Config) object {
+	port := c.DNSAddress.Port()
+	return object{"apiVersion": "v1", "kind": "Service",
+		"metadata": object{"name": "kube-dns", "namespace": "kube-system",
+			"labels": object{"k8s-app": "kube-dns", "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"}},
+		"spec": object{"clusterIP": c.DNSServiceIP.String(), "type": "ClusterIP", "ports": []object{
+			{"name": "dns", "port": 53, "protocol": "UDP", "targetPort": port},
+			{"name": "dns-tcp", "port": 53, "protocol": "TCP", "targetPort": port},
+		}}}
+}
+
+func dnsEndpoints(c config.Config) object {
+	family := "IPv4"
+	if c.DNSAddress.Addr().Is6() {
+		family = "IPv6"
+	}
+	port := c.DNSAddress.Port()
+	return object{"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+		"metadata": object{"name": "kube-dns-mullion", "namespace": "kube-system",
+			"labels": object{"kubernetes.io/service-name": "kube-dns", "endpointslice.kubernetes.io/managed-by": "mullion"}},
+		"addressType": family,
+		"endpoints":   []object{{"addresses": []string{c.DNSAddress.Addr().String()}, "conditions": object{"ready": true}}},
+		"ports": []object{
+			{"name": "dns", "port": port, "protocol": "UDP"},
+			{"name": "dns-tcp", "port": port, "protocol": "TCP"},
+		}}
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package join makes what a machine needs to become a node: a bootstrap token,
+// the hash of the cluster's authority, and the kubeconfig with which it asks for
+// its certificate. Who gets one is decided by internal/controlplane/approve.
+package join
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// The form of a bootstrap token
+// (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/).
+const (
+	// alphabet has 36 letters, so the 16 of the secret part hold 82 bits; the
+	// form leaves no room for more, which is why tokens live for an hour only.
+	alphabet     = "abcdefghijklmnopqrstuvwxyz0123456789"
+	idLength     = 6
+	secretLength = 16
+
+	namespace    = "kube-system"
+	secretPrefix = "bootstrap-token-"
+
+	// Group is what users of the tokens are in: it may ask for a certificate
+	// (internal/controlplane/plan, BootstrapGroup).
+	Group = "system:bootstrappers:mullion:nodes"
+	// nodeAnnotation binds a token to a node (internal/controlplane/approve,
+	// NodeAnnotation).
+	nodeAnnotation = "mullion.dev/node"
+)
+
+// DefaultTTL of a token: long enough to walk to another machine, short enough
+// that a forgotten one does no harm.
+const DefaultTTL = time.Hour
+
+var (
+	validToken = regexp.MustCompile(`^([a-z0-9]{6})\.([a-z0-9]{16})$`)
+	validNode  = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+)
+
+// Token is a bootstrap token. It prints without its secret; use Secret where
+// the whole is wanted.
+type Token struct{ ID, secret string }
+
+// NewToken makes a random token.
+func NewToken() Token { return Token{random(idLength), random(secretLength)} }
+
+// ParseToken reads "ID.SECRET".
+func ParseToken(s string) (Token, error) {
+	m := validToken.FindStringSubmatch(s)
+	if m == nil {
+		return Token{}, errors.New("parse token: want six letters or digits, a dot and sixteen more") // not the text: it may be a secret
+	}
+	return Token{m[1], m[2]}, nil
+}
+
+// Secret is the whole token, "ID.SECRET".
+func (t Token) Secret() string { return t.ID + "." + t.secret }
+
+// String hides the secret part, so that a token can be logged.
+func (t Token) String() string { return t.ID + ".<hidden>" }
+
+// random letters without bias: bytes above the last multiple of 36 are drawn
+// again.
+func random(n int) string {
+	out := make([]byte, 0, n)
+	buf := make([]byte, 2*n)
+	for len(out) < n {
+		_, _ = rand.Read(buf) // it never fails: crypto/rand ends the program instead (Go 1.24)
+		for _, b := range buf {
+			if limit := 256 / len(alphabet) * len(alphabet); int(b) < limit && len(out) < n {
+				out = append(out, alphabet[int(b)%len(alphabet)])
+			}
+		}
+	}
+	return string(out)
+}
+
+// Options of a token.
+type Options struct {
+	// TTL is how long it lives; 0 means DefaultTTL.
+	TTL time.Duration
+	// Node is the only node that may join with it, also if it exists already. ""
+	// means any name that no node has yet.
+	Node string
+	// Description is for people who list the tokens.
+	Description string
+}
+
+// Secret describes the object that makes the API server know a token (pure).
+func Secret(t Token, o Options, now time.Time) (*corev1.Secret, error) {
+	if o.TTL == 0 {
+		o.TTL = DefaultTTL
+	}
+	if o.TTL < 0 {
+		return nil, fmt.Errorf("make token: it would have expired %s ago", -o.TTL)
+	}
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: secretPrefix + t.ID, Namespace: namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "mullion"}},
+		Type:       corev1.SecretTypeBootstrapToken,
+		StringData: map[string]string{
+			"token-id":                       t.ID,
+			"token-secret":                   t.secret,
+			"expiration":                     now.Add(o.TTL).UTC().Format(time.RFC3339),
+			"usage-bootstrap-authentication": "true",
+			"usage-bootstrap-signing":        "true",
+			"auth-extra-groups":              Group,
+			"description":                    o.Description,
+		},
+	}
+	if o.Node != "" {
+		if !validNode.MatchString(o.Node) {
+			return nil, fmt.Errorf("make token: %q is not a node's name", o.Node)
+		}
+		s.Annotations = map[string]string{nodeAnnotation: o.Node}
+	}
+	return s, nil
+}
+
+// CreateToken makes a token in the cluster of a kubeconfig file and returns it
+// whole. A node of "" means any new one, a ttl of 0 means DefaultTTL.
+func CreateToken(ctx context.Context, kubeconfig string, ttl time.Duration, node string) (string, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return "", fmt.Errorf("create token: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return "", fmt.Errorf("create token: %w", err)
+	}
+	t, err := Create(ctx, client, Options{TTL: ttl, Node: node})
+	if err != nil {
+		return "", err
+	}
+	return t.Secret(), nil
+}
+
+// Create makes a token with a client.
+func Create(ctx context.Context, client kubernetes.Interface, o Options) (Token, error) {
+	t := NewToken()
+	s, err := Secret(t, o, time.Now())
+	if err != nil {
+		return Token{}, err
+	}
+	if _, err := client.CoreV1().Secrets(namespace).Create(ctx, s, metav1.CreateOptions{}); err != nil {
+		return Token{}, fmt.Errorf("create token: %w", err)
+	}
+	return t, nil
+}
+
+// Revoke deletes a token. Nodes that have joined with it stay.
+func Revoke(ctx context.Context, client kubernetes.Interface, id string) error {
+	if err := client.CoreV1().Secrets(namespace).Delete(ctx, secretPrefix+id, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("revoke token %s: %w", id, err)
+	}
+	return nil
+}
