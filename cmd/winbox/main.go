@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"golang.org/x/term"
+
 	"github.com/mullion-k8s/mullion/internal/standin/winbox"
 )
 
@@ -25,7 +27,7 @@ func main() {
 	}
 	code := winbox.Run(ctx, argv, &winbox.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Getenv: os.Getenv, System: winbox.NewSystem(),
+		Getenv: os.Getenv, System: winbox.NewSystem(), Console: term.IsTerminal(int(os.Stdin.Fd())),
 	})
 	stop()
 	os.Exit(code)

@@ -24,6 +24,7 @@ func NewSystem() System { return system{} }
 func (system) Hostname() (string, error)     { return os.Hostname() }
 func (system) User() string                  { return os.Getenv("USER") }
 func (system) Network() (Network, error)     { return Network{}, errNotWindows }
+func (system) OS() (OSInfo, error)           { return OSInfo{}, errNotWindows }
 func (system) Processes() ([]Process, error) { return nil, errNotWindows }
 
 func (system) Echo(context.Context, netip.Addr, int, int, time.Duration) (EchoReply, error) {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 	"unsafe"
@@ -38,6 +39,35 @@ func (system) User() string {
 	}
 	name := windows.UTF16ToString(buf)
 	return name[strings.LastIndexByte(name, '\\')+1:]
+}
+
+// OS reads what the registry says about the product.
+func (system) OS() (OSInfo, error) {
+	k, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Windows NT\CurrentVersion`, registry.QUERY_VALUE)
+	if err != nil {
+		return OSInfo{}, fmt.Errorf("read version: %w", err)
+	}
+	defer k.Close() //nolint:errcheck // opened for reading
+	product, _, err := k.GetStringValue("ProductName")
+	if err != nil {
+		return OSInfo{}, fmt.Errorf("read version: %w", err)
+	}
+	build, _, err := k.GetStringValue("CurrentBuildNumber")
+	if err != nil {
+		return OSInfo{}, fmt.Errorf("read version: %w", err)
+	}
+	var mem memoryStatus
+	mem.length = uint32(unsafe.Sizeof(mem))
+	// Without an answer the memory is shown as zero.
+	_, _, _ = windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx").Call(uintptr(unsafe.Pointer(&mem)))
+	return OSInfo{Product: "Microsoft " + product, Version: "10.0." + build, Memory: mem.totalPhys, CPUs: runtime.NumCPU()}, nil
+}
+
+// memoryStatus is MEMORYSTATUSEX of sysinfoapi.h.
+type memoryStatus struct {
+	length, load                                     uint32
+	totalPhys, availPhys, totalPageFile, availPage   uint64
+	totalVirtual, availVirtual, availExtendedVirtual uint64
 }
 
 // Network asks the IP helper and completes it from resolv.conf.

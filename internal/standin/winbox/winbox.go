@@ -28,6 +28,7 @@ type Env struct {
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
 	System         System
+	Console        bool // standard input is a console
 }
 
 // printf writes to standard output with Windows' line ends. A broken pipe ends
@@ -52,10 +53,20 @@ type System interface {
 	User() string
 	// Network describes the adapters and the name resolution.
 	Network() (Network, error)
+	// OS is the product and version.
+	OS() (OSInfo, error)
 	// Echo sends one ICMP echo request and waits for the answer.
 	Echo(ctx context.Context, to netip.Addr, size int, ttl int, wait time.Duration) (EchoReply, error)
 	// Processes lists the running processes.
 	Processes() ([]Process, error)
+}
+
+// OSInfo is what systeminfo shows.
+type OSInfo struct {
+	Product string // "Microsoft Windows Server 2019 Datacenter"
+	Version string // "10.0.17763"
+	Memory  uint64 // physical, bytes
+	CPUs    int
 }
 
 // Network is what ipconfig shows.
@@ -103,10 +114,28 @@ type Tool struct {
 // Tools lists all programs.
 func Tools() []Tool {
 	return []Tool{
+		{"curl", curl},
+		{"find", find},
+		{"findstr", findstr},
 		{"hostname", hostname},
 		{"inetsrv", inetsrv},
+		{"ipconfig", ipconfig},
+		{"net", netCommand},
+		{"net1", netCommand},
+		{"nginx", nginx},
+		{"nltest", nltest},
+		{"nslookup", nslookup},
+		{"pause", pause},
 		{"ping", ping},
+		{"redis-cli", redisCLI},
+		{"redis-server", redisServer},
 		{"servicemonitor", serviceMonitor},
+		{"systeminfo", systeminfo},
+		{"tasklist", tasklist},
+		{"timeout", timeout},
+		{"w3wp", inetsrv},
+		{"where", where},
+		{"whoami", whoami},
 	}
 }
 

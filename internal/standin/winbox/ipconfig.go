@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winbox
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// ipconfig shows adapters in the format that scripts cut apart:
+// learn.microsoft.com/windows-server/administration/windows-commands/ipconfig.
+func ipconfig(_ context.Context, env *Env) int {
+	option := ""
+	if len(env.Args) > 0 {
+		option = strings.ToLower(strings.TrimLeft(env.Args[0], "/-"))
+	}
+	switch option {
+	case "", "all":
+	case "flushdns":
+		env.printf("\nWindows IP Configuration\n\nSuccessfully flushed the DNS Resolver Cache.\n")
+		return 0
+	case "displaydns":
+		env.printf("\nWindows IP Configuration\n")
+		return 0
+	default:
+		env.printf("\nError: unrecognized or incomplete command line.\n\nUSAGE:\n    ipconfig [/all | /flushdns | /displaydns]\n")
+		return 1
+	}
+	n, err := env.System.Network()
+	if err != nil {
+		env.errorf("ipconfig: %v\n", err)
+		return 1
+	}
+	all := option == "all"
+	env.printf("\nWindows IP Configuration\n\n")
+	if all {
+		env.printf("%s", globalConfig(n))
+	}
+	for _, a := range n.Adapters {
+		env.printf("%s", adapterConfig(a, all))
+	}
+	return 0
+}
+
+// row is a line with the leader dots that fill the name up to 34 columns.
+func row(name string, values ...string) string {
+	const width = 34
+	for len(name) < width {
+		if len(name)%2 == 0 {
+			name += "."
+		} else {
+			name += " "
+		}
+	}
+	if len(values) == 0 {
+		values = []string{""}
+	}
+	// Further values of a list stand below the first.
+	return fmt.Sprintf("   %s: %s\n", name, strings.Join(values, "\n"+strings.Repeat(" ", 39)))
+}
+
+func globalConfig(n Network) string {
+	return row("Host Name ", n.Host) + row("Primary Dns Suffix  ", n.Primary) + row("Node Type ", "Hybrid") +
+		row("IP Routing Enabled", "No") + row("WINS Proxy Enabled", "No") + searchList(n) + "\n"
+}
+
+func searchList(n Network) string {
+	if len(n.SearchList) == 0 {
+		return ""
+	}
+	return row("DNS Suffix Search List", n.SearchList...)
+}
+
+func adapterConfig(a Adapter, all bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Ethernet adapter %s:\n\n", a.Name)
+	if !a.Up {
+		b.WriteString(row("Media State ", "Media disconnected"))
+	}
+	b.WriteString(row("Connection-specific DNS Suffix  ", a.Suffix))
+	preferred := ""
+	if all {
+		preferred = "(Preferred) "
+		dhcp := "No"
+		if a.DHCP {
+			dhcp = "Yes"
+		}
+		b.WriteString(row("Description ", a.Description) + row("Physical Address", a.MAC) + row("DHCP Enabled", dhcp) + row("Autoconfiguration Enabled ", "Yes"))
+	}
+	// IPv6 first, as Windows has it.
+	addresses := slices.Clone(a.Addresses)
+	slices.SortStableFunc(addresses, func(x, y netip.Prefix) int {
+		return boolInt(x.Addr().Is4()) - boolInt(y.Addr().Is4())
+	})
+	for _, p := range addresses {
+		switch {
+		case p.Addr().Is4():
+			b.WriteString(row("IPv4 Address", p.Addr().String()+preferred))
+			b.WriteString(row("Subnet Mask ", net.IP(net.CIDRMask(p.Bits(), 32)).String()))
+		case p.Addr().IsLinkLocalUnicast():
+			b.WriteString(row("Link-local IPv6 Address ", p.Addr().String()+preferred))
+		default:
+			b.WriteString(row("IPv6 Address", p.Addr().String()+preferred))
+		}
+	}
+	b.WriteString(row("Default Gateway ", texts(a.Gateways)...))
+	if all {
+		if len(a.DNS) > 0 {
+			b.WriteString(row("DNS Servers ", texts(a.DNS)...))
+		}
+		b.WriteString(row("NetBIOS over Tcpip", "Disabled"))
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+func texts(addrs []netip.Addr) []string {
+	var out []string
+	for _, a := range addrs {
+		out = append(out, a.String())
+	}
+	return out
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
