@@ -245,7 +245,7 @@ func (c *compiler) gateways() {
 		l := Link{Name: linkName(n.ID), Kind: Bridge, MTU: cmp.Or(n.MTU, defaultMTU), Alias: "network " + n.ID}
 		var candidates []netip.Addr
 		for _, s := range n.Subnets {
-			if !s.Prefix.IsValid() || !s.Prefix.Addr().Is4() {
+			if !s.Prefix.IsValid() || !s.Prefix.Addr().Is4() || s.Prefix.Bits() == 0 {
 				continue
 			}
 			p := s.Prefix.Masked()
@@ -258,7 +258,7 @@ func (c *compiler) gateways() {
 			}
 			// Without this, a packet to an address that no endpoint has would be
 			// sent to the router, which sends it back.
-			if !seen[p] && p.Bits() > 0 {
+			if !seen[p] {
 				seen[p] = true
 				c.plan.Routes = append(c.plan.Routes, Route{Destination: p})
 			}
