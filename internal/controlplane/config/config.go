@@ -222,8 +222,9 @@ func (c Config) validateNetworks() error {
 	if !c.ServiceCIDR.Contains(c.DNSServiceIP) || c.DNSServiceIP == c.ServiceIP() {
 		return fmt.Errorf("dnsServiceIP %s: want an address of serviceCIDR %s other than the API server's %s", c.DNSServiceIP, c.ServiceCIDR, c.ServiceIP())
 	}
-	if c.DNSAddress.IsValid() && c.DNSAddress.Addr().IsUnspecified() {
-		return errors.New("dnsAddress: want the address of an interface")
+	if a := c.DNSAddress.Addr(); c.DNSAddress.IsValid() && (a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || c.DNSAddress.Port() == 0) {
+		// Kubernetes refuses such addresses in an EndpointSlice, too.
+		return fmt.Errorf("dnsAddress %s: want an address that pods can reach, and a port", c.DNSAddress)
 	}
 	return nil
 }

@@ -70,6 +70,7 @@ func TestParseRefuses(t *testing.T) {
 		{"pods too few", "10.244.0.0/16", "10.244.0.0/25", "nodeMaskSize"},
 		{"DNS service is the API's", `"port"`, `"dnsServiceIP": "10.96.0.1", "port"`, "dnsServiceIP"},
 		{"DNS asks itself", "null", `["10.89.0.1:53"]`, "own DNS server"},
+		{"DNS on loopback", "10.89.0.1:53", "127.0.0.1:53", "dnsAddress"},
 		{"wildcard SAN", `"port"`, `"extraSANs": ["*.example.com"], "port"`, "extraSANs"},
 		{"domain", `"port"`, `"clusterDomain": "a b", "port"`, "clusterDomain"},
 		{"endpoint", `"port"`, `"datastore": {"endpoints": ["etcd:2379"]}, "port"`, "want https"},

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Command mullion-kube holds the parts of mullion that are Kubernetes' own: the
+// control plane (server) and kubectl.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const usage = `mullion-kube runs Kubernetes' own programs; use it through mullion.
+
+Usage:
+  mullion-kube server --config FILE [--dry-run] [--log-level LEVEL]
+  mullion-kube kubectl ...
+`
+
+func main() {
+	// A link named kubectl is kubectl.
+	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "kubectl" {
+		kubectl(os.Args[1:])
+		return
+	}
+	if len(os.Args) < 2 {
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
+	switch cmd, args := os.Args[1], os.Args[2:]; cmd {
+	case "kubectl":
+		kubectl(args)
+	case "server":
+		os.Exit(serve(context.Background(), args, os.Stdout, os.Stderr))
+	case "help", "-h", "--help":
+		fmt.Print(usage)
+	default:
+		fmt.Fprintf(os.Stderr, "mullion: error: unknown command %q\n%s", cmd, usage)
+		os.Exit(2)
+	}
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
+	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+)
+
+// lookAtCertificates is how often the running process looks for certificates to
+// renew. They are renewed four months before they expire, so any period that
+// copes with a machine that sleeps will do.
+const lookAtCertificates = time.Hour
+
+// certificates keeps the certificates fresh. Every reader of them picks up a new
+// file by itself: kube-apiserver and client-go watch or re-read theirs, etcd
+// reads its own at each handshake.
+type certificates struct {
+	cfg  config.Config
+	plan pki.Plan
+	log  *slog.Logger
+	now  func() time.Time
+}
+
+func (c *certificates) run(ctx context.Context) error {
+	tick := time.NewTicker(lookAtCertificates)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := c.renew(); err != nil {
+			// The certificates in use are still good for months.
+			c.log.Error("cannot renew certificates, will try again", logkey.Error, err, logkey.Wait, lookAtCertificates)
+		}
+	}
+}
+
+// renew replaces what is about to expire and keeps the administrator's
+// kubeconfig in step.
+func (c *certificates) renew() error {
+	s := pki.Store{Dir: c.cfg.PKI(), Now: c.now, Log: c.log}
+	changed, err := s.Ensure(c.plan)
+	if err != nil {
+		return err
+	}
+	for _, name := range changed {
+		c.log.Info("issued a certificate", logkey.Name, name)
+	}
+	ca, err := os.ReadFile(s.Cert(pki.ClusterCA))
+	if err != nil {
+		return fmt.Errorf("write admin kubeconfig: %w", err)
+	}
+	admin, err := os.ReadFile(s.Leaf(pki.Admin))
+	if err != nil {
+		return fmt.Errorf("write admin kubeconfig: %w", err)
+	}
+	cert, key := split(admin)
+	want, err := plan.AdminKubeconfig(c.cfg, ca, cert, key)
+	if err != nil {
+		return err
+	}
+	have, err := os.ReadFile(c.cfg.AdminKubeconfig())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("write admin kubeconfig: %w", err)
+	}
+	if bytes.Equal(have, want) {
+		return nil
+	}
+	return atomicfile.Write(c.cfg.AdminKubeconfig(), want, 0o600)
+}
+
+// split takes the client's own certificate and its key out of a leaf's file.
+func split(leaf []byte) (cert, key []byte) {
+	for block, rest := pem.Decode(leaf); block != nil; block, rest = pem.Decode(rest) {
+		switch {
+		case block.Type == "CERTIFICATE" && cert == nil:
+			cert = pem.EncodeToMemory(block)
+		case block.Type != "CERTIFICATE":
+			key = pem.EncodeToMemory(block)
+		}
+	}
+	return cert, key
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+
+	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
+	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+)
+
+// Sizes and times of an etcd that is alone. The defaults suit three members
+// that talk over a network.
+const (
+	// etcdTick and etcdElection, in milliseconds: how long the only member waits
+	// before it elects itself is up to twice the second (raft's random factor).
+	// The default of 1000 would be a fifth of the whole start.
+	etcdTick, etcdElection = 20, 200
+	// etcdQuotaBytes is etcd's recommended default of 2 GiB
+	// (https://etcd.io/docs/v3.6/dev-guide/limit/): far above any cluster of one
+	// machine, and a bound on what a runaway client fills the disk with.
+	etcdQuotaBytes = 2 << 30
+	// etcdSnapshotEntries and etcdCatchUpEntries bound the raft log that is kept
+	// in memory for members that lag behind, of which there are none.
+	etcdSnapshotEntries, etcdCatchUpEntries = 2000, 100
+	// etcdProgress makes consistent reads from kube-apiserver's cache fast
+	// (KEP-2340 asks for 5 s or less).
+	etcdProgress = 5 * time.Second
+)
+
+// etcdConfig is the configuration of the embedded etcd. Compaction is not set:
+// kube-apiserver compacts every five minutes, and two of them doing so would be
+// in each other's way.
+func etcdConfig(c config.Config, log *slog.Logger, exit func(code int)) (*embed.Config, error) {
+	s := pki.Store{Dir: c.PKI()}
+	e := embed.NewConfig()
+	e.Name = "mullion"
+	e.Dir = c.Etcd()
+	client, err := url.Parse(plan.EtcdEndpoint(c))
+	if err != nil {
+		return nil, fmt.Errorf("etcd's address: %w", err)
+	}
+	e.ListenClientUrls = []url.URL{*client}
+	// There are no other members: nothing listens for them, and what is
+	// advertised is only a name.
+	e.ListenPeerUrls = nil
+	nobody := url.URL{Scheme: "https", Host: "127.0.0.1:2380"}
+	e.AdvertisePeerUrls = []url.URL{nobody}
+	e.AdvertiseClientUrls = []url.URL{{Scheme: "https", Host: "127.0.0.1:2379"}}
+	e.InitialCluster = e.Name + "=" + nobody.String()
+	e.ClientTLSInfo = transport.TLSInfo{
+		CertFile: s.Leaf(pki.Etcd), KeyFile: s.Leaf(pki.Etcd),
+		TrustedCAFile: s.Cert(pki.EtcdCA), ClientCertAuth: true,
+	}
+	e.EnableGRPCGateway = false
+	e.TickMs, e.ElectionMs = etcdTick, etcdElection
+	e.QuotaBackendBytes = etcdQuotaBytes
+	e.SnapshotCount, e.SnapshotCatchUpEntries = etcdSnapshotEntries, etcdCatchUpEntries
+	e.WatchProgressNotifyInterval = etcdProgress
+	// The field's default is set where etcd's flags are parsed.
+	e.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
+	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapCore{log.Handler()}, zap.WithFatalHook(fatalHook{exit})))
+	return e, nil
+}
+
+// etcd runs the embedded etcd.
+type etcd struct {
+	cfg   config.Config
+	log   *slog.Logger
+	exit  func(code int)
+	ready chan struct{}
+}
+
+// bootstrapping is the name of the file that exists while etcd makes its data
+// directory. A power cut at that moment can leave a directory that etcd cannot
+// open again (etcd issue 16596); nothing was written to it yet, so it is removed.
+func bootstrapping(c config.Config) string { return c.Etcd() + ".bootstrapping" }
+
+func (e *etcd) run(ctx context.Context) error {
+	if err := e.prepare(); err != nil {
+		return fmt.Errorf("prepare etcd: %w", err)
+	}
+	cfg, err := etcdConfig(e.cfg, e.log, e.exit)
+	if err != nil {
+		return err
+	}
+	server, err := embed.StartEtcd(cfg)
+	if err != nil {
+		return fmt.Errorf("start etcd: %w", err)
+	}
+	defer server.Close()
+	select {
+	case <-server.Server.ReadyNotify():
+	case err := <-server.Err():
+		return fmt.Errorf("etcd: %w", err)
+	case <-server.Server.StopNotify():
+		return errors.New("etcd stopped while it started")
+	case <-ctx.Done():
+		return nil
+	}
+	// From here on there is data that somebody may rely on.
+	if err := os.Remove(bootstrapping(e.cfg)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("prepare etcd: %w", err)
+	}
+	if err := syncDir(filepath.Dir(e.cfg.Etcd())); err != nil {
+		return fmt.Errorf("prepare etcd: %w", err)
+	}
+	close(e.ready)
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-server.Err():
+		return fmt.Errorf("etcd: %w", err)
+	case <-server.Server.StopNotify():
+		return errors.New("etcd stopped by itself")
+	}
+}
+
+func (e *etcd) prepare() error {
+	marker := bootstrapping(e.cfg)
+	if _, err := os.Stat(marker); err == nil {
+		e.log.Warn("removing the data directory of an etcd that never became ready", logkey.Path, e.cfg.Etcd())
+		if err := os.RemoveAll(e.cfg.Etcd()); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Stat(e.cfg.Etcd()); errors.Is(err, fs.ErrNotExist) {
+		if err := atomicfile.Write(marker, nil, 0o600); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{e.cfg.Etcd(), filepath.Dir(e.cfg.EtcdSocket())} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isReady is a supervise.Component's Ready.
+func (e *etcd) isReady(context.Context) error {
+	select {
+	case <-e.ready:
+		return nil
+	default:
+		return errors.New("etcd has not elected itself yet")
+	}
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

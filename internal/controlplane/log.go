@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package controlplane
+
+import (
+	"context"
+	"io"
+	stdlog "log"
+	"log/slog"
+	"strings"
+
+	"go.uber.org/zap/zapcore"
+	"k8s.io/klog/v2"
+
+	"github.com/mullion-k8s/mullion/internal/logkey"
+)
+
+// bridgeLogs leads the loggers that upstream's code uses, which are global, into
+// ours, and makes klog.Fatal and its like end the control plane in order.
+// Preconditions: called once, before any component starts.
+func bridgeLogs(log *slog.Logger, exit func(code int)) {
+	klog.SetSlogLogger(log.With(logkey.Component, "kubernetes")) // which part is not told
+	klog.OsExit = exit
+	// CoreDNS writes to the standard logger, its level in the text.
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(corednsLog{log.With(logkey.Component, "coredns")})
+}
+
+// corednsLog turns CoreDNS' lines ("[INFO] plugin/kubernetes: …") into records.
+type corednsLog struct{ log *slog.Logger }
+
+func (w corednsLog) Write(p []byte) (int, error) {
+	level, text := slog.LevelInfo, strings.TrimSpace(string(p))
+	for prefix, l := range map[string]slog.Level{"[DEBUG] ": slog.LevelDebug, "[INFO] ": slog.LevelInfo, "[WARNING] ": slog.LevelWarn, "[ERROR] ": slog.LevelError, "[FATAL] ": slog.LevelError} {
+		if rest, ok := strings.CutPrefix(text, prefix); ok {
+			level, text = l, rest
+		}
+	}
+	w.log.Log(context.Background(), level, text)
+	return len(p), nil
+}
+
+var _ io.Writer = corednsLog{}
+
+// zapCore passes etcd's log on. Its information level tells every step of
+// raft, so only what is a warning or worse is kept.
+type zapCore struct{ h slog.Handler }
+
+// Enabled implements zapcore.LevelEnabler.
+func (zapCore) Enabled(l zapcore.Level) bool { return l >= zapcore.WarnLevel }
+
+// With implements zapcore.Core.
+func (c zapCore) With(fields []zapcore.Field) zapcore.Core {
+	return zapCore{c.h.WithAttrs(attrs(fields))}
+}
+
+// Check implements zapcore.Core.
+func (c zapCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return ce.AddCore(e, c)
+	}
+	return ce
+}
+
+// Write implements zapcore.Core.
+func (c zapCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	level := slog.LevelWarn
+	if e.Level >= zapcore.ErrorLevel {
+		level = slog.LevelError
+	}
+	r := slog.NewRecord(e.Time, level, e.Message, 0)
+	r.AddAttrs(attrs(fields)...)
+	return c.h.Handle(context.Background(), r)
+}
+
+// Sync implements zapcore.Core.
+func (zapCore) Sync() error { return nil }
+
+func attrs(fields []zapcore.Field) []slog.Attr {
+	enc := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(enc)
+	}
+	out := make([]slog.Attr, 0, len(fields))
+	for _, f := range fields {
+		if v, ok := enc.Fields[f.Key]; ok {
+			out = append(out, slog.Any(f.Key, v))
+		}
+	}
+	return out
+}
+
+// fatalHook is called instead of os.Exit when etcd gives up.
+type fatalHook struct{ exit func(code int) }
+
+// OnWrite implements zapcore.CheckWriteHook.
+func (h fatalHook) OnWrite(*zapcore.CheckedEntry, []zapcore.Field) { h.exit(1) }

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package controlplane
+
+import "runtime/debug"
+
+// How often garbage is collected, in percent of the live heap (GOGC).
+const (
+	// startGCPercent: while it starts, the process allocates a few hundred
+	// megabytes and the processors are the bottleneck.
+	startGCPercent = 400
+	// idleGCPercent: afterwards memory is what counts. At 50 the heap is at most
+	// half as large again as what lives; the processor time of an idle control
+	// plane hardly changes (docs/internals/controlplane.md has the figures).
+	idleGCPercent = 50
+)
+
+// settle ends the start: it gives back what starting needed.
+func settle() {
+	debug.SetGCPercent(idleGCPercent)
+	debug.FreeOSMemory()
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mullion-k8s/mullion/internal/controlplane/approve"
+	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+)
+
+// approver runs the controller that approves nodes' certificate requests, with
+// an identity that may do just that.
+func (s *server) approver(ctx context.Context) error {
+	c := s.plan.Config
+	cfg, err := clientcmd.BuildConfigFromFlags("", plan.Kubeconfig(c, plan.Controllers))
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	a := approve.Controller{Client: client, NodeCIDR: c.NodeCIDR, Reserved: c.Addresses, Log: s.log.With(logkey.Component, plan.Controllers)}
+	return a.Run(ctx)
+}
+
+// defaultAccount is how the controller manager's readiness is told, because it
+// serves no health check: without the account that it makes in each namespace no
+// pod can be created.
+func (s *server) defaultAccount(ctx context.Context) error {
+	cfg, err := s.api.client()
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
+		return fmt.Errorf("look for the default service account: %w", err)
+	}
+	if _, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err != nil {
+		return errors.Join(errors.New("look for the published certificate authority"), err)
+	}
+	return nil
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/component-base/version"
+
+	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/supervise"
+)
+
+// stopLimit bounds an orderly stop; whoever asked for it waits for 10 s before
+// it kills (package cluster). The parts that take long are the API server, which
+// drains for up to 2 s, and etcd, which syncs.
+const stopLimit = 9 * time.Second
+
+// ErrLocked is returned when another process uses the data directory.
+var ErrLocked = errors.New("another control plane uses this data directory")
+
+// Run is the life of a control plane. It returns nil if the context was
+// cancelled and everything stopped, and else the reason why it ended.
+// Preconditions: once per process.
+func Run(ctx context.Context, c config.Config, log *slog.Logger) error {
+	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+		return fmt.Errorf("make data directory: %w", err)
+	}
+	release, err := lock(c.LockFile())
+	if err != nil {
+		return err
+	}
+	defer release()
+	resolv, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the machine's DNS servers: %w", err)
+	}
+	p, err := plan.New(c, plan.Machine{Resolvers: plan.ParseResolvConf(string(resolv))})
+	if err != nil {
+		return err
+	}
+	s := &server{plan: p, log: log, started: time.Now(), ended: make(chan struct{})}
+	return s.run(ctx)
+}
+
+// lock takes the data directory. The kernel drops the lock when the process
+// ends, however it ends.
+func lock(path string) (release func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock data directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		holder, rerr := os.ReadFile(path)
+		_ = f.Close() // it was only tried
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			if pid := strings.TrimSpace(string(holder)); rerr == nil && pid != "" {
+				return nil, fmt.Errorf("%w: process %s (%s)", ErrLocked, pid, filepath.Dir(path))
+			}
+			return nil, fmt.Errorf("%w: %s", ErrLocked, filepath.Dir(path))
+		}
+		return nil, fmt.Errorf("lock data directory: %w", err)
+	}
+	// The number is only for the message above.
+	if err := errors.Join(f.Truncate(0), writeAt(f, fmt.Sprintf("%d\n", os.Getpid()))); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock data directory: %w", err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil // closing drops the lock
+}
+
+func writeAt(f *os.File, text string) error {
+	_, err := f.WriteAt([]byte(text), 0)
+	return err
+}
+
+// server is one control plane.
+type server struct {
+	plan    plan.Plan
+	log     *slog.Logger
+	started time.Time
+
+	stopOnce sync.Once
+	ended    chan struct{} // closed when a component has ended the whole
+	reason   error         // why; read after ended is closed
+
+	api apiServer
+}
+
+// end is how any part says that the control plane is over. Only the first
+// reason counts: the others follow from it.
+func (s *server) end(reason error) {
+	s.stopOnce.Do(func() {
+		s.reason = reason
+		s.log.Error("the control plane ends", logkey.Reason, reason)
+		close(s.ended)
+	})
+}
+
+// exit stands in for os.Exit in upstream's code. It does not return, because
+// its callers do not expect it to.
+func (s *server) exit(code int) {
+	s.end(fmt.Errorf("a component ended the process with exit code %d; its last messages say why", code))
+	select {}
+}
+
+func (s *server) run(ctx context.Context) error {
+	c := s.plan.Config
+	bridgeLogs(s.log, s.exit)
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	components, err := s.components()
+	if err != nil {
+		return err
+	}
+	// Starting makes garbage faster than it uses memory; collecting it seldom
+	// makes the start a good deal quicker. See settle.
+	debug.SetGCPercent(startGCPercent)
+	status := newStatus(c.StatusFile(), s.started, s.log)
+	sup, err := supervise.New(supervise.Config{Components: components, OnChange: status.update, Log: s.log})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var settled sync.WaitGroup
+	settled.Go(func() {
+		select {
+		case <-status.ready:
+			settle()
+		case <-ctx.Done():
+		}
+	})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		// Its error is nil: it only ends by its context.
+		_ = sup.Run(ctx)
+	}()
+	select {
+	case <-ctx.Done():
+	case <-s.ended:
+	}
+	cancel()
+	settled.Wait()
+	select {
+	case <-stopped:
+	case <-time.After(stopLimit):
+		s.end(fmt.Errorf("stop: not done after %s", stopLimit))
+	}
+	select {
+	case <-s.ended:
+		return s.reason
+	default:
+		return nil
+	}
+}
+
+// prepare makes directories, keys and files.
+func (s *server) prepare() error {
+	c := s.plan.Config
+	for _, dir := range []string{c.Run(), c.Generated(), filepath.Dir(c.AuditLog())} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("make directory: %w", err)
+		}
+	}
+	if err := s.certificates().renew(); err != nil {
+		return err
+	}
+	for _, f := range s.plan.Files {
+		if err := atomicfile.Write(f.Path, f.Content, f.Mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *server) certificates() *certificates {
+	return &certificates{cfg: s.plan.Config, plan: s.plan.PKI, log: s.log.With(logkey.Component, plan.Certificates), now: time.Now}
+}
+
+// components turns the plan's data into what supervise runs.
+func (s *server) components() ([]supervise.Component, error) {
+	c := s.plan.Config
+	caPEM, err := os.ReadFile(c.ClusterCA())
+	if err != nil {
+		return nil, fmt.Errorf("read certificate authority: %w", err)
+	}
+	objects, err := plan.Objects(c, caPEM)
+	if err != nil {
+		return nil, err
+	}
+	bodies := map[string]supervise.Component{}
+	etcd := &etcd{cfg: c, log: s.log.With(logkey.Component, plan.Etcd), exit: s.exit, ready: make(chan struct{})}
+	bodies[plan.Etcd] = supervise.Component{Run: etcd.run, Ready: etcd.isReady}
+	s.api.log = s.log
+	s.api.listen = func(ctx context.Context) (net.Listener, error) { return listen(ctx, c.Addresses, c.Port) }
+	bodies[plan.APIServer] = supervise.Component{Run: s.api.run, Ready: s.api.isReady}
+	bodies[plan.Bootstrap] = supervise.Component{Once: true, Run: func(ctx context.Context) error {
+		cfg, err := s.api.client()
+		if err != nil {
+			return err
+		}
+		return bootstrap(ctx, cfg, objects)
+	}}
+	kcm := &controllerManager{log: s.log}
+	bodies[plan.ControllerManager] = supervise.Component{Run: kcm.run, Ready: s.defaultAccount}
+	sched := &kubeScheduler{log: s.log}
+	bodies[plan.Scheduler] = supervise.Component{Run: sched.run, Ready: sched.isReady}
+	bodies[plan.Controllers] = supervise.Component{Run: s.approver}
+	bodies[plan.Certificates] = supervise.Component{Run: s.certificates().run}
+	resolver := &coreDNS{corefile: s.plan.Corefile, address: c.DNSAddress, name: plan.ReadyName(c)}
+	bodies[plan.CoreDNS] = supervise.Component{Run: resolver.run, Ready: resolver.isReady}
+
+	var out []supervise.Component
+	for _, x := range s.plan.Components {
+		switch x.Name {
+		case plan.APIServer:
+			s.api.argv = x.Argv
+		case plan.ControllerManager:
+			kcm.argv = x.Argv
+		case plan.Scheduler:
+			sched.argv = x.Argv
+		}
+		b := bodies[x.Name]
+		b.Name, b.Needs = x.Name, x.Needs
+		b.Run = s.oneForAll(x.Name, b.Run, b.Once)
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// oneForAll makes the unasked end of a component the end of all of them. Its
+// Run returns only when it is asked to stop, so that the supervisor neither
+// starts it again nor stops the others out of order.
+func (s *server) oneForAll(name string, run func(context.Context) error, once bool) func(context.Context) error {
+	return func(ctx context.Context) error {
+		finished := make(chan error, 1)
+		go func() { finished <- guard(withLog(ctx, s.log, name), run) }()
+		select {
+		case err := <-finished:
+			if once && err == nil {
+				return nil
+			}
+			if ctx.Err() == nil {
+				if err == nil {
+					err = errors.New("ended without being asked to")
+				}
+				s.end(fmt.Errorf("%s: %w", name, err))
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		case <-ctx.Done():
+		}
+		select {
+		case err := <-finished:
+			return err
+		case <-s.ended:
+			// One that is parked in exit, or that fell over the end of another, may
+			// never return; the others must still be stopped in order.
+			select {
+			case err := <-finished:
+				return err
+			case <-time.After(stopLimit / 4):
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+// guard turns a panic into an error.
+func guard(ctx context.Context, run func(context.Context) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return run(ctx)
+}
+
+// Version is Kubernetes', as it was stamped into the executable.
+func Version() string { return version.Get().GitVersion }
