@@ -176,17 +176,9 @@ func (a *Agent) connect(ctx context.Context, ca []byte, proxy Program) error {
 	if err != nil {
 		return err
 	}
-	cert := certificate{file: a.Disk.path(proxyKeyPair), node: a.Config.Node.Name, now: a.Now}
-	renewed, err := cert.Ensure(ctx, a.api)
-	if err != nil && !a.exists(proxyKeyPair) {
-		return err
-	}
-	if renewed {
-		a.Log.Info("kube-proxy has a new certificate")
-	}
 	var proxyErr error
 	a.status.Proxy, proxyErr = a.proxy.keep(proxy)
-	return errors.Join(askErr, err, proxyErr)
+	return errors.Join(askErr, proxyErr)
 }
 
 // ask looks at the cluster if it is time to.

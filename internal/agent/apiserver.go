@@ -4,7 +4,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -17,9 +16,9 @@ import (
 	"time"
 )
 
-// apiServer is the Kubernetes API as far as the agent needs it: its own Node
-// and one kind of certificate request. Plain HTTPS does that; client-go would
-// make mullion.exe several times as large and slow to start.
+// apiServer is the Kubernetes API as far as the agent needs it: it reads its own
+// Node. Plain HTTPS does that; client-go would make mullion.exe several times
+// as large and slow to start.
 type apiServer struct {
 	url  string
 	http *http.Client
@@ -68,26 +67,12 @@ func isNotFound(err error) bool {
 	return errors.As(err, &e) && e.Code == http.StatusNotFound
 }
 
-func isConflict(err error) bool {
-	var e *apiError
-	return errors.As(err, &e) && e.Code == http.StatusConflict
-}
-
-func (a *apiServer) do(ctx context.Context, method, path string, in, out any) error {
-	var body io.Reader
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, a.url+path, body)
+func (a *apiServer) get(ctx context.Context, path string, out any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path, nil)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "mullion-agent")
 	res, err := a.http.Do(req)
 	if err != nil {
@@ -130,7 +115,7 @@ func (a *apiServer) Node(ctx context.Context, name string) (node, error) {
 			} `json:"conditions"`
 		} `json:"status"`
 	}
-	if err := a.do(ctx, http.MethodGet, "/api/v1/nodes/"+name, nil, &v); err != nil {
+	if err := a.get(ctx, "/api/v1/nodes/"+name, &v); err != nil {
 		if isNotFound(err) {
 			return node{}, nil
 		}

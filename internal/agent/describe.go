@@ -62,8 +62,9 @@ func Describe(c Config, ca []byte, token string) (Desired, error) {
 	if err != nil {
 		return Desired{}, err
 	}
-	credentials, err := yamlFile(proxyKubeconfig, newKubeconfig(c.Cluster.Server, ca, "kube-proxy",
-		user{ClientCertificate: proxyKeyPair, ClientKey: proxyKeyPair}))
+	// The node's own identity: see docs/adr/0050-kube-proxy-identity.md.
+	credentials, err := yamlFile(proxyKubeconfig, newKubeconfig(c.Cluster.Server, ca, "node",
+		user{ClientCertificate: kubeletKeyPair, ClientKey: kubeletKeyPair}))
 	if err != nil {
 		return Desired{}, err
 	}

@@ -27,7 +27,6 @@ const (
 	kubeletConfig       = StateDir + `\kubelet-config.yaml`
 	proxyConfig         = StateDir + `\kube-proxy-config.yaml`
 	proxyKubeconfig     = StateDir + `\kube-proxy.kubeconfig`
-	proxyKeyPair        = StateDir + `\kube-proxy.pem`
 	startedFile         = StateDir + `\started.json`
 
 	kubeletDir        = `C:\var\lib\kubelet`

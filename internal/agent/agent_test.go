@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/agent/hns"
+	"github.com/mullion-k8s/mullion/internal/winsys/scm"
+)
+
+// rig is a whole node in a directory: a fake service manager whose kubelet
+// joins as the real one does, a fake HNS, and an API server over TLS.
+type rig struct {
+	t     *testing.T
+	disk  Disk
+	scm   *scm.Fake
+	hns   *hns.Fake
+	api   *fakeAPI
+	cfg   Config
+	agent *Agent
+	now   time.Time
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	api := newFakeAPI(t, "node-1")
+	r := &rig{t: t, disk: Disk{Root: t.TempDir()}, scm: scm.NewFake(), hns: &hns.Fake{}, api: api, now: time.Now()}
+	r.cfg = testConfig()
+	r.cfg.Cluster.Server, r.cfg.Cluster.CAHash = api.url(), api.pin()
+	for _, dir := range privateDirs() {
+		if err := os.MkdirAll(r.disk.path(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.write(r.cfg.Cluster.CAFile, string(api.caPEM))
+	r.write(r.cfg.Cluster.TokenFile, "abcdef.0123456789abcdef\n")
+	r.scm.OnStart = func(name string) error {
+		if name == "kubelet" {
+			return r.join()
+		}
+		return nil
+	}
+	r.restartAgent()
+	return r
+}
+
+func testConfig() Config {
+	return Config{
+		APIVersion: Version,
+		Node:       Node{Name: "node-1", Address: netip.MustParseAddr("10.89.0.11"), Labels: map[string]string{"b": "2", "a": "1"}, Taints: []string{"os=windows:NoSchedule"}},
+		Cluster: Cluster{
+			Server: "https://10.89.0.1:6443", CAFile: StateDir + `\ca.crt`, TokenFile: StateDir + `\bootstrap-token`, Domain: "cluster.local",
+			CAHash: "sha256:" + strings.Repeat("0", 64), DNS: []netip.Addr{netip.MustParseAddr("10.96.0.10")},
+			PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
+			NodeCIDRs: []netip.Prefix{netip.MustParsePrefix("10.89.0.0/24")},
+		},
+		Runtime: Runtime{Endpoint: "tcp://127.0.0.1:10271"},
+		Network: Network{Name: "cbr0"},
+	}
+}
+
+// join is what a kubelet does with a bootstrap kubeconfig.
+func (r *rig) join() error {
+	if _, err := os.Stat(r.disk.path(kubeletKeyPair)); err == nil {
+		return nil
+	}
+	boot, err := os.ReadFile(r.disk.path(bootstrapKubeconfig))
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(string(boot), "abcdef.0123456789abcdef") {
+		return errors.New("no token in the bootstrap kubeconfig")
+	}
+	r.write(kubeletKeyPair, string(r.api.issue("system:node:node-1", r.now.Add(365*24*time.Hour))))
+	r.write(kubeletKubeconfig, "{}")
+	return nil
+}
+
+func (r *rig) write(windows, content string) {
+	r.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(r.disk.path(windows)), 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(r.disk.path(windows), []byte(content), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) read(windows string) string {
+	r.t.Helper()
+	content, err := os.ReadFile(r.disk.path(windows))
+	if err != nil {
+		r.t.Error(err)
+	}
+	return string(content)
+}
+
+func (r *rig) exists(windows string) bool {
+	_, err := os.Stat(r.disk.path(windows))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// restartAgent replaces the agent by one that knows nothing, as after a crash.
+func (r *rig) restartAgent() {
+	r.agent = New(Options{
+		Config: r.cfg, Disk: r.disk, SCM: r.scm, HNS: r.hns.Client(), Log: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return r.now },
+	})
+}
+
+// passes lets the agent work n times.
+func (r *rig) passes(n int) (complete bool) {
+	for range n {
+		complete = r.agent.pass(r.t.Context())
+	}
+	return complete
+}
+
+func (r *rig) wantStatus(check func(Status) bool, what string) {
+	r.t.Helper()
+	s, err := ReadStatus(r.disk)
+	if err != nil || !check(s) {
+		r.t.Errorf("%s: status %+v, %v", what, s, err)
+	}
+}
+
+// TestANodeComesUp follows a new node from the first pass to Ready.
+func TestANodeComesUp(t *testing.T) {
+	r := newRig(t)
+	if r.passes(1) {
+		t.Error("complete without the cluster")
+	}
+	if got := r.scm.Dump(); got != "create kubelet\nstart kubelet" {
+		t.Errorf("first pass did:\n%s", got)
+	}
+	if r.passes(2) {
+		t.Error("complete without a pod range")
+	}
+	for _, secret := range []string{bootstrapKubeconfig, r.cfg.Cluster.TokenFile} {
+		if r.exists(secret) {
+			t.Errorf("%s is still there after joining", secret)
+		}
+	}
+	if r.exists(cniConf) {
+		t.Error("CNI is configured before the pod range is known")
+	}
+	r.api.setNode("10.244.3.0/24", false)
+	r.passes(2)
+	if got := r.hns.Dump(); got != "create network cbr0 10.244.3.0/24\ncreate endpoint cbr0_ep 10.244.3.2\nattach cbr0_ep" {
+		t.Errorf("HNS:\n%s", got)
+	}
+	if !strings.Contains(r.read(cniConf), `"subnet": "10.244.3.0/24"`) {
+		t.Errorf("CNI configuration:\n%s", r.read(cniConf))
+	}
+	if got := r.scm.Dump(); got != "create kube-proxy\nstart kube-proxy" {
+		t.Errorf("services:\n%s", got)
+	}
+	r.api.setNode("10.244.3.0/24", true)
+	if !r.passes(1) {
+		t.Error("not complete although the node is Ready")
+	}
+	r.wantStatus(Status.Healthy, "healthy")
+	// Nothing more to do, whoever asks.
+	r.restartAgent()
+	if !r.passes(3) || r.scm.Dump()+r.hns.Dump() != "" {
+		t.Error("a pass over a complete node changed something")
+	}
+}
+
+// up is a rig with a complete node.
+func up(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t)
+	r.api.setNode("10.244.3.0/24", true)
+	if !r.passes(6) {
+		t.Fatalf("the node did not come up: %s", r.agent.status.Message)
+	}
+	r.scm.Dump()
+	r.hns.Dump()
+	return r
+}
+
+func TestADeadServiceIsStartedAgain(t *testing.T) {
+	for _, stale := range []bool{false, true} {
+		r := up(t)
+		r.scm.Stale = stale
+		r.now = r.now.Add(time.Minute)
+		// The first crash after a while is mended at once, the next ones are not.
+		for i, wait := range []time.Duration{0, 2 * firstWait, 4 * firstWait, 8 * firstWait} {
+			if err := r.scm.Kill("kubelet"); err != nil {
+				t.Fatal(err)
+			}
+			r.scm.Dump()
+			if wait > 0 {
+				r.passes(1)
+				if got := r.scm.Dump(); got != "" {
+					t.Errorf("stale=%v: crash %d: not backed off: %s", stale, i, got)
+				}
+			}
+			r.now = r.now.Add(wait)
+			r.passes(1)
+			if got := r.scm.Dump(); got != "start kubelet" {
+				t.Errorf("stale=%v: crash %d: after %s: %q", stale, i, wait, got)
+			}
+		}
+		r.wantStatus(func(s Status) bool { return s.Kubelet.Restarts == 4 && s.Kubelet.State == "running" }, "restarts counted")
+	}
+}
+
+func TestAChangedConfigurationRestarts(t *testing.T) {
+	r := up(t)
+	r.cfg.Cluster.Domain = "other.local"
+	r.restartAgent()
+	r.passes(3)
+	if got := r.scm.Dump(); got != "stop kubelet\nstart kubelet" {
+		t.Errorf("services:\n%s\nwant only the kubelet restarted", got)
+	}
+	// What somebody else wrote into the file is undone, without a restart: the
+	// kubelet reads it at its start only.
+	r.write(kubeletConfig, "rubbish")
+	r.passes(2)
+	if strings.Contains(r.read(kubeletConfig), "rubbish") || r.scm.Dump() != "" {
+		t.Error("the kubelet's configuration was not mended quietly")
+	}
+}
+
+func TestAnotherPodRangeReplacesTheNetwork(t *testing.T) {
+	r := up(t)
+	r.api.setNode("10.244.9.0/24", true)
+	r.now = r.now.Add(clusterEvery)
+	r.passes(2)
+	if got := r.hns.Dump(); got != "delete network\ncreate network cbr0 10.244.9.0/24\ncreate endpoint cbr0_ep 10.244.9.2\nattach cbr0_ep" {
+		t.Errorf("HNS:\n%s", got)
+	}
+	if !strings.Contains(r.read(cniConf), "10.244.9.0/24") {
+		t.Error("the CNI configuration has the old range")
+	}
+}
+
+func TestAnExpiredNodeJoinsAgain(t *testing.T) {
+	r := up(t)
+	r.now = r.now.Add(400 * 24 * time.Hour)
+	if r.passes(1) || !strings.Contains(r.agent.status.Message, "there is no bootstrap token") {
+		t.Errorf("message %q", r.agent.status.Message)
+	}
+	if err := os.Remove(r.disk.path(kubeletKeyPair)); err != nil {
+		t.Fatal(err)
+	}
+	r.write(r.cfg.Cluster.TokenFile, "abcdef.0123456789abcdef")
+	if err := r.scm.Kill("kubelet"); err != nil {
+		t.Fatal(err)
+	}
+	r.passes(2)
+	if !r.agent.status.Joined {
+		t.Errorf("not joined: %s", r.agent.status.Message)
+	}
+}
+
+func TestProblemsAreSaidAndSurvived(t *testing.T) {
+	r := up(t)
+	r.hns.Fail = func(string, string) error { return errors.New("the RPC server is unavailable") }
+	if r.passes(1) {
+		t.Error("complete without HNS")
+	}
+	r.wantStatus(func(s Status) bool { return strings.Contains(s.Message, "RPC server") && !s.Network }, "HNS down")
+	r.hns.Fail = nil
+	r.api.down(true)
+	r.now = r.now.Add(clusterEvery)
+	if r.passes(1) {
+		t.Error("complete without the cluster")
+	}
+	if err := r.scm.Kill("kube-proxy"); err != nil {
+		t.Fatal(err)
+	}
+	r.now = r.now.Add(time.Hour)
+	r.scm.Dump()
+	r.passes(1)
+	if got := r.scm.Dump(); got != "start kube-proxy" {
+		t.Errorf("the services are not kept while the cluster is away: %q", got)
+	}
+	r.api.down(false)
+	if !r.passes(2) {
+		t.Errorf("not recovered: %s", r.agent.status.Message)
+	}
+	r.write(r.cfg.Cluster.CAFile, string(newFakeAPI(t, "other").caPEM))
+	r.passes(1)
+	r.wantStatus(func(s Status) bool { return strings.Contains(s.Message, "not the pinned one") }, "another CA")
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	r := newRig(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.agent.Run(ctx) }()
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("run: %v", err)
+	}
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	proxyv1 "k8s.io/kube-proxy/config/v1alpha1"
+	kubeletv1 "k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+// describeAll is everything the agent writes, as one text.
+func describeAll(t *testing.T) (Desired, string) {
+	t.Helper()
+	api := newFakeAPI(t, "node-1")
+	c := testConfig()
+	c.Cluster.CAHash = api.pin()
+	d, err := Describe(c, api.caPEM, "abcdef.0123456789abcdef")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cni, err := cniFile(c, netip.MustParsePrefix("10.244.3.0/24"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, p := range []Program{d.Kubelet, d.Proxy} {
+		fmt.Fprintf(&b, "-- service %s --\n%s\n%s\n", p.Service.Name, p.Service.DisplayName, strings.Join(p.Service.Argv, "\n"))
+		for _, f := range p.Files {
+			fmt.Fprintf(&b, "-- %s --\n%s", f.Path, f.Content)
+		}
+	}
+	for _, f := range []File{*d.Bootstrap, cni} {
+		fmt.Fprintf(&b, "-- %s --\n%s", f.Path, f.Content)
+	}
+	text := b.String()
+	// The CA is another one at each run.
+	for line := range strings.Lines(text) {
+		if key, _, ok := strings.Cut(line, "certificate-authority-data: "); ok {
+			text = strings.ReplaceAll(text, line, key+"certificate-authority-data: CA\n")
+		}
+	}
+	return d, text
+}
+
+func TestDescribe(t *testing.T) {
+	_, text := describeAll(t)
+	testenv.Golden(t, "node.txtar", []byte(text))
+}
+
+// TestUpstreamKnowsEveryField decodes what we write with upstream's types: a
+// field that the kubelet does not know would be an error there.
+func TestUpstreamKnowsEveryField(t *testing.T) {
+	d, _ := describeAll(t)
+	var kubelet kubeletv1.KubeletConfiguration
+	if err := yaml.UnmarshalStrict(d.Kubelet.Files[0].Content, &kubelet); err != nil {
+		t.Error(err)
+	}
+	if kubelet.ResolverConfig == nil || *kubelet.ResolverConfig != "" {
+		t.Error("resolvConf is not the empty string: the kubelet would look for /etc/resolv.conf")
+	}
+	if kubelet.EnforceNodeAllocatable == nil || len(kubelet.EnforceNodeAllocatable) != 0 || kubelet.CgroupsPerQOS == nil || *kubelet.CgroupsPerQOS {
+		t.Error("the kubelet would want cgroups")
+	}
+	var proxy proxyv1.KubeProxyConfiguration
+	if err := yaml.UnmarshalStrict(d.Proxy.Files[0].Content, &proxy); err != nil {
+		t.Error(err)
+	}
+	if proxy.Winkernel.NetworkName != "cbr0" {
+		t.Error("kube-proxy does not know its network")
+	}
+}
+
+// TestNoSecretInArguments: every user of a machine can read command lines.
+func TestNoSecretInArguments(t *testing.T) {
+	d, _ := describeAll(t)
+	for _, p := range []Program{d.Kubelet, d.Proxy} {
+		if strings.Contains(strings.Join(p.Service.Argv, " "), "0123456789abcdef") {
+			t.Errorf("%s has the token in its arguments", p.Service.Name)
+		}
+	}
+}
+
+func TestDescribeRefuses(t *testing.T) {
+	api, other := newFakeAPI(t, "node-1"), newFakeAPI(t, "node-1")
+	c := testConfig()
+	c.Cluster.CAHash = api.pin()
+	for _, tt := range []struct{ name, ca, token, want string }{
+		{"another CA", string(other.caPEM), "", "not the pinned one"},
+		{"a second CA in the file", string(api.caPEM) + string(other.caPEM), "", "more than one"},
+		{"no CA", "hello", "", "no PEM certificate"},
+		{"half a CA", string(api.caPEM[:200]), "", "no PEM certificate"},
+		{"a token of another form", string(api.caPEM), "hello", "want the form"},
+		{"a token with YAML in it", string(api.caPEM), "abcdef.0123456789abcde\n", "want the form"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := Describe(c, []byte(tt.ca), tt.token); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+const goodConfig = `{
+  "apiVersion": "mullion/v1alpha1",
+  "node": {"name": "node-1", "address": "10.89.0.11"},
+  "cluster": {
+    "server": "https://10.89.0.1:6443", "caFile": "C:\\ca.crt",
+    "caHash": "sha256:0000000000000000000000000000000000000000000000000000000000000000",
+    "domain": "cluster.local", "dns": ["10.96.0.10"], "podCIDR": "10.244.0.0/16", "serviceCIDR": "10.96.0.0/16"
+  }
+}`
+
+func TestParse(t *testing.T) {
+	c, err := parse([]byte("\xef\xbb\xbf" + goodConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Runtime.Endpoint != defaultEndpoint || c.Network.Name != "cbr0" {
+		t.Errorf("defaults: %+v", c)
+	}
+	for _, tt := range []struct{ name, old, new, want string }{
+		{"misspelt field", `"domain"`, `"domian"`, "domian"},
+		{"something behind it", "\n  }\n}", "\n  }\n} {}", "something follows"},
+		{"another version", "v1alpha1", "v9", "this mullion reads"},
+		{"a name with capitals", `"node-1"`, `"Node-1"`, "not a node name"},
+		{"a loopback address", "10.89.0.11", "127.0.0.1", "cannot reach"},
+		{"no address", `, "address": "10.89.0.11"`, "", "node.address is missing"},
+		{"plain HTTP", "https://", "http://", "not an https URL"},
+		{"no pin", `"sha256:0`, `"sha1:0`, "could pose as the cluster"},
+		{"no DNS", `["10.96.0.10"]`, `[]`, "cluster.dns"},
+		{"a taint without effect", `"name": "node-1"`, `"name": "node-1", "taints": ["a=b"]`, "key=value:Effect"},
+		{"a label with a blank", `"name": "node-1"`, `"name": "node-1", "labels": {"a": "b c"}`, "is not a label"},
+		{"a label that is a flag", `"name": "node-1"`, `"name": "node-1", "labels": {"a": "b,--v=9"}`, "is not a label"},
+		{"a Unix socket", `"cluster": {`, `"runtime": {"endpoint": "unix:///x"}, "cluster": {`, "runtime.endpoint"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := parse([]byte(strings.Replace(goodConfig, tt.old, tt.new, 1)))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// FuzzParse: whatever is in agent.json, what comes out is fit for command lines
+// and configuration files.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(goodConfig))
+	f.Add([]byte(strings.Replace(goodConfig, `"name": "node-1"`, `"name": "node-1", "taints": ["a=b:NoSchedule"], "labels": {"x.y/z": "1"}`, 1)))
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		c, err := parse(content)
+		if err != nil {
+			return
+		}
+		for _, arg := range kubeletArgv(c) {
+			if strings.ContainsAny(arg, "\x00\n\"") {
+				t.Errorf("argument %q", arg)
+			}
+		}
+		for _, v := range []any{describeKubelet(c), describeProxy(c)} {
+			if _, err := yamlFile("x", v); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
