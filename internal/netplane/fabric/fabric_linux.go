@@ -96,18 +96,29 @@ func (f *Fabric) checkRanges(machine *kernel.Space) error {
 	if err != nil {
 		return fmt.Errorf("list links: %w", err)
 	}
-	names := map[int]string{}
+	names, own := map[int]string{}, 0
 	for _, l := range links {
-		names[l.Attrs().Index] = l.Attrs().Name
+		a := l.Attrs()
+		names[a.Index] = a.Name
+		switch {
+		case f.owns(l):
+			own = a.Index
+		case a.Alias != "":
+			names[a.Index] += " (" + a.Alias + ")"
+		}
 	}
 	ranges := []netip.Prefix{f.plan.NodeNet, f.plan.PodNet, f.plan.ServiceNet}
 	check := func(p netip.Prefix, link int, what string) error {
-		if names[link] == f.plan.MachineLink && link != 0 || p.Bits() == 0 {
+		if p.Bits() == 0 || link != 0 && link == own {
 			return nil
 		}
 		for _, r := range ranges {
 			if r.Overlaps(p) {
-				return &InUseError{Range: r, By: fmt.Sprintf("%s %s of %s", what, p, names[link])}
+				by := what + " " + p.String()
+				if link != 0 {
+					by += " of " + names[link]
+				}
+				return &InUseError{Range: r, By: by}
 			}
 		}
 		return nil
@@ -175,11 +186,22 @@ func (f *Fabric) makeBridge(inside, _ *kernel.Space) error {
 	return inside.Netlink.LinkSetUp(bridge)
 }
 
+// owns says whether a link of the machine is this cluster's: by its alias, or
+// because its maker was killed before it could set one, let alone use the link.
+func (f *Fabric) owns(l netlink.Link) bool {
+	a := l.Attrs()
+	halfMade := a.Alias == "" && l.Type() == "veth" && a.Flags&net.FlagUp == 0
+	return a.Name == f.plan.MachineLink && (a.Alias == f.plan.MachineAlias || halfMade)
+}
+
 // makeMachineLink joins the machine to the bridge.
 func (f *Fabric) makeMachineLink(inside, machine *kernel.Space) error {
 	link, err := machine.FindLink(f.plan.MachineLink)
 	if err != nil {
 		return err
+	}
+	if link != nil && !f.owns(link) {
+		return fmt.Errorf("link %s exists and is not ours", f.plan.MachineLink)
 	}
 	if link != nil {
 		// A link that outlived its fabric has lost its other end or leads into a
@@ -197,6 +219,9 @@ func (f *Fabric) makeMachineLink(inside, machine *kernel.Space) error {
 		}
 		if link, err = machine.FindLink(f.plan.MachineLink); err != nil {
 			return err
+		}
+		if err := machine.Netlink.LinkSetAlias(link, f.plan.MachineAlias); err != nil {
+			return fmt.Errorf("set alias of %s: %w", f.plan.MachineLink, err)
 		}
 	}
 	if err := machine.Netlink.LinkSetUp(link); err != nil {
@@ -299,7 +324,11 @@ func (f *Fabric) Delete(ctx context.Context) error {
 	if kernel.IsNamespace(f.plan.Namespace) {
 		errs = append(errs, deleteLinks(f.plan.Namespace))
 	}
-	errs = append(errs, machine.DeleteLink(f.plan.MachineLink), kernel.DeleteNamespace(f.plan.Namespace))
+	link, err := machine.FindLink(f.plan.MachineLink)
+	if err == nil && link != nil && f.owns(link) {
+		err = machine.DeleteLink(f.plan.MachineLink)
+	}
+	errs = append(errs, err, kernel.DeleteNamespace(f.plan.Namespace))
 	// `add` first: deleting a table that does not exist is an error.
 	errs = append(errs, machine.Nft(ctx, fmt.Sprintf("add table ip %[1]s\ndelete table ip %[1]s\n", f.plan.Table)))
 	if err := errors.Join(errs...); err != nil {

@@ -55,6 +55,7 @@ type Plan struct {
 	RouterMAC  string
 	// The machine's side.
 	MachineLink    string
+	MachineAlias   string // says whose link it is
 	MachinePort    string // its other end, on the bridge
 	MachineAddress netip.Prefix
 	Table          string // on the machine, for masquerading
@@ -78,7 +79,7 @@ func Describe(cfg Config) (Plan, error) {
 		PodNet:      orDefault(cfg.PodNet, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, octet(244 - cfg.Index), 0, 0}), 16)),
 		ServiceNet:  orDefault(cfg.ServiceNet, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, octet(96 + cfg.Index), 0, 0}), 16)),
 		Bridge:      "br0",
-		MachineLink: fmt.Sprintf("mln%d", cfg.Index),
+		MachineLink: fmt.Sprintf("mln%d", cfg.Index), MachineAlias: "cluster " + cfg.Name,
 		MachinePort: "machine",
 		Table:       "mullion-" + cfg.Name,
 	}

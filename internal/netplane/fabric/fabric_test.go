@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package fabric_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/fault"
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
+	"github.com/mullion-k8s/mullion/internal/netplane/netlab"
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+// machine is a namespace that stands for the machine.
+type machine struct {
+	t          *testing.T
+	dir, netns string
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	testenv.Need(t, testenv.Root, testenv.Nft)
+	m := &machine{t: t, dir: t.TempDir()}
+	t.Cleanup(func() { netlab.CheckNoMounts(t, m.dir) })
+	m.netns = netlab.Namespace(t, filepath.Join(m.dir, "machine"))
+	return m
+}
+
+func (m *machine) fabric(name string, index int) *fabric.Fabric {
+	m.t.Helper()
+	f, err := fabric.New(fabric.Config{Name: name, Index: index, Dir: filepath.Join(m.dir, "netns"), Machine: m.netns})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() {
+		if err := f.Delete(context.Background()); err != nil {
+			m.t.Errorf("clean up: %v", err)
+		}
+	})
+	return f
+}
+
+func run(t *testing.T, netns string, argv ...string) string {
+	t.Helper()
+	s, err := kernel.Open(netns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var out []byte
+	err = s.Do(func() (err error) {
+		out, err = exec.Command(argv[0], argv[1:]...).CombinedOutput()
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", argv, err, out)
+	}
+	return string(out)
+}
+
+// state is all that a fabric can change in a namespace.
+func state(t *testing.T, netns string) string {
+	return run(t, netns, "ip", "-4", "-br", "address") + run(t, netns, "ip", "-4", "route") + run(t, netns, "nft", "list", "ruleset")
+}
+
+func apply(t *testing.T, f *fabric.Fabric) {
+	t.Helper()
+	if err := f.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func connect(t *testing.T, f *fabric.Fabric, node, netns string, n int) {
+	t.Helper()
+	plan := f.Plan()
+	a, err := plan.NodeAddress(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Connect(t.Context(), fabric.Attachment{Node: node, Netns: netns, Address: a}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLifeCycle(t *testing.T) {
+	m := newMachine(t)
+	empty := state(t, m.netns)
+	f := m.fabric("life", 0)
+	host := netlab.Namespace(t, filepath.Join(m.dir, "host"))
+	for range 2 { // the second time everything is there
+		apply(t, f)
+		connect(t, f, "win-1", host, 1)
+		if err := f.AddPrefix(t.Context(), netip.MustParsePrefix("10.244.3.0/24"), netip.MustParseAddr("10.89.0.11")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	netlab.Serve(t, host, "host", "tcp4", netip.MustParseAddrPort("10.89.0.11:10250"))
+	netlab.Expect(t, m.netns, "tcp4", netip.MustParseAddrPort("10.89.0.11:10250"), "host")
+	inside := f.Plan().Namespace
+	if got := run(t, inside, "ip", "route", "get", "10.244.3.9"); !strings.Contains(got, "via 10.89.0.11") {
+		t.Errorf("pods of the host are routed %s", got)
+	}
+	if err := fabric.OpenRouter(inside).SetPrefixes(t.Context(), netip.MustParseAddr("10.89.0.11"), []netip.Prefix{netip.MustParsePrefix("10.244.4.0/24")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, inside, "ip", "route"); strings.Contains(got, "10.244.3.0") || !strings.Contains(got, "10.244.4.0/24 via 10.89.0.11") {
+		t.Errorf("after its range changed, the host is routed\n%s", got)
+	}
+	for range 2 {
+		if err := f.RemoveNode(t.Context(), "win-1", netip.MustParseAddr("10.89.0.11")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := run(t, inside, "ip", "route"); strings.Contains(got, "10.89.0.11") {
+		t.Errorf("routes of a removed host are left\n%s", got)
+	}
+	if got := run(t, host, "ip", "-br", "link"); strings.Contains(got, "eth0") {
+		t.Errorf("the uplink of a removed host is left\n%s", got)
+	}
+	connect(t, f, "win-1", host, 1)
+	for range 2 {
+		if err := f.Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := state(t, m.netns); got != empty {
+		t.Errorf("left on the machine\n%s\nwant\n%s", got, empty)
+	}
+	if got := run(t, host, "ip", "-br", "link"); strings.Contains(got, "eth0") {
+		t.Errorf("the uplink outlived the fabric\n%s", got)
+	}
+	if err := f.RemoveNode(t.Context(), "win-1", netip.MustParseAddr("10.89.0.11")); err != nil {
+		t.Errorf("remove a host of a fabric that is gone: %v", err)
+	}
+}
+
+func TestTwoClusters(t *testing.T) {
+	m := newMachine(t)
+	a, b := m.fabric("a", 0), m.fabric("b", 1)
+	apply(t, a)
+	apply(t, b)
+	hostA, hostB := netlab.Namespace(t, filepath.Join(m.dir, "a1")), netlab.Namespace(t, filepath.Join(m.dir, "b1"))
+	connect(t, a, "win-1", hostA, 1)
+	connect(t, b, "win-1", hostB, 1)
+	toA, toB := netip.MustParseAddrPort("10.89.0.11:80"), netip.MustParseAddrPort("10.89.1.11:80")
+	netlab.Serve(t, hostA, "a", "tcp4", toA)
+	netlab.Serve(t, hostB, "b", "tcp4", toB)
+	netlab.Expect(t, m.netns, "tcp4", toA, "a")
+	netlab.Expect(t, m.netns, "tcp4", toB, "b")
+	netlab.ExpectNothing(t, hostA, "tcp4", toB) // the machine does not forward
+	if err := a.Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	netlab.Expect(t, m.netns, "tcp4", toB, "b")
+	apply(t, a)
+	apply(t, b)
+}
+
+func TestRangeInUse(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		setup [][]string
+		want  string
+	}{
+		{"address", [][]string{{"ip", "address", "add", "10.89.0.7/24", "dev", "lo"}}, "range 10.89.0.0/24 is in use on this machine: address 10.89.0.0/24 of lo"},
+		{"route", [][]string{{"ip", "route", "add", "10.96.0.0/12", "dev", "lo"}}, "range 10.96.0.0/16 is in use on this machine: route 10.96.0.0/12 of lo"},
+		{"unreachable route", [][]string{{"ip", "route", "add", "unreachable", "10.244.0.0/16"}}, "range 10.244.0.0/16 is in use on this machine: route 10.244.0.0/16"},
+		{"default route", [][]string{{"ip", "route", "add", "default", "dev", "lo"}}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newMachine(t)
+			for _, argv := range c.setup {
+				run(t, m.netns, argv...)
+			}
+			f := m.fabric("use", 0)
+			before := state(t, m.netns)
+			err := f.Apply(t.Context())
+			if c.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if !errors.As(err, new(*fabric.InUseError)) || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if got := state(t, m.netns); got != before {
+				t.Errorf("changed the machine to\n%s\nfrom\n%s", got, before)
+			}
+		})
+	}
+}
+
+// TestSecondClusterOfTheSameIndex must not take the first one's link.
+func TestSecondClusterOfTheSameIndex(t *testing.T) {
+	m := newMachine(t)
+	a := m.fabric("a", 0)
+	apply(t, a)
+	other, err := fabric.New(fabric.Config{Name: "b", Dir: filepath.Join(m.dir, "netns"), Machine: m.netns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "range 10.89.0.0/24 is in use on this machine: address 10.89.0.0/24 of mln0 (cluster a)"
+	if err := other.Apply(t.Context()); !errors.As(err, new(*fabric.InUseError)) || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	if err := other.Delete(t.Context()); err != nil {
+		t.Error(err)
+	}
+	host := netlab.Namespace(t, filepath.Join(m.dir, "host"))
+	connect(t, a, "win-1", host, 1)
+	netlab.Serve(t, host, "host", "tcp4", netip.MustParseAddrPort("10.89.0.11:80"))
+	netlab.Expect(t, m.netns, "tcp4", netip.MustParseAddrPort("10.89.0.11:80"), "host")
+}
+
+// TestAfterKill: the namespace's file is gone, as after a reboot or when the
+// mount namespace of the maker died, and the machine's link may have outlived it.
+func TestAfterKill(t *testing.T) {
+	m := newMachine(t)
+	f := m.fabric("kill", 0)
+	apply(t, f)
+	host := netlab.Namespace(t, filepath.Join(m.dir, "host"))
+	connect(t, f, "win-1", host, 1)
+	if err := kernel.DeleteNamespace(f.Plan().Namespace); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, f)
+	connect(t, f, "win-1", host, 1)
+	netlab.Serve(t, host, "host", "tcp4", netip.MustParseAddrPort("10.89.0.11:80"))
+	netlab.Expect(t, m.netns, "tcp4", netip.MustParseAddrPort("10.89.0.11:80"), "host")
+}
+
+func TestMasqueradeOnlyOnRouters(t *testing.T) {
+	m := newMachine(t)
+	f := m.fabric("router", 0)
+	run(t, m.netns, "sysctl", "-q", "net.ipv4.ip_forward=0")
+	apply(t, f)
+	if got := run(t, m.netns, "nft", "list", "ruleset"); got != "" {
+		t.Errorf("a machine that does not forward got rules:\n%s", got)
+	}
+	run(t, m.netns, "sysctl", "-q", "net.ipv4.ip_forward=1")
+	for range 2 {
+		apply(t, f)
+	}
+	if got := run(t, m.netns, "nft", "list", "ruleset"); strings.Count(got, "ip saddr 10.89.0.0/24 oifname != \"mln0\" masquerade") != 1 {
+		t.Errorf("a machine that forwards has the rules:\n%s", got)
+	}
+}
+
+func TestConnectRefuses(t *testing.T) {
+	m := newMachine(t)
+	f := m.fabric("refuse", 0)
+	apply(t, f)
+	for _, a := range []string{"10.89.1.11/24", "10.89.0.11/16", "10.89.0.1/24", "10.89.0.254/24"} {
+		err := f.Connect(t.Context(), fabric.Attachment{Node: "x", Netns: m.netns, Address: netip.MustParsePrefix(a)})
+		if err == nil || !strings.Contains(err.Error(), "not a host's address") {
+			t.Errorf("address %s: got %v", a, err)
+		}
+	}
+	if err := f.Connect(t.Context(), fabric.Attachment{Node: "x", Netns: filepath.Join(m.dir, "none"), Address: netip.MustParsePrefix("10.89.0.11/24")}); err == nil {
+		t.Error("a namespace that does not exist was connected")
+	}
+}
+
+// TestFaults fails Apply and Connect at every point: nothing may be left, and
+// the next attempt must succeed.
+func TestFaults(t *testing.T) {
+	m := newMachine(t)
+	f := m.fabric("faults", 0)
+	host := netlab.Namespace(t, filepath.Join(m.dir, "host"))
+	empty, emptyHost := state(t, m.netns), state(t, host)
+	learn := fault.NewSet()
+	both := func(ctx context.Context) error {
+		if err := f.Apply(ctx); err != nil {
+			return err
+		}
+		return f.Connect(ctx, fabric.Attachment{Node: "win-1", Netns: host, Address: netip.MustParsePrefix("10.89.0.11/24")})
+	}
+	if err := both(fault.With(t.Context(), learn)); err != nil {
+		t.Fatal(err)
+	}
+	for _, point := range slices.Compact(learn.Reached()) {
+		t.Run(point, func(t *testing.T) {
+			if err := f.Delete(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := both(fault.With(t.Context(), fault.NewSet(point))); !errors.Is(err, fault.ErrInjected) {
+				t.Fatalf("got %v, want the injected fault", err)
+			}
+			if got := state(t, m.netns); strings.HasPrefix(point, "fabric.apply") && got != empty {
+				t.Errorf("left on the machine\n%s\nwant\n%s", got, empty)
+			}
+			if got := run(t, host, "ip", "-br", "link"); strings.Contains(got, "eth0") {
+				t.Errorf("left on the host\n%s", got)
+			}
+			if err := both(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if err := f.Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(t, host); got != emptyHost {
+		t.Errorf("left on the host\n%s\nwant\n%s", got, emptyHost)
+	}
+}
