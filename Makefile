@@ -96,8 +96,24 @@ test: build suites ## Run everything: unit, privileged, end to end
 test-fast: ## Run the unit tests that need neither root nor a build
 	@go test $(FAST)
 
+# What `make bench` compares with: kwokctl's binary runtime around the same Kubernetes.
+bin/peers/kwok bin/peers/kwokctl bin/peers/etcd &: test/bench/peers/go.mod test/bench/peers/go.sum
+	@printf '  %-6s %s\n' GO "bin/peers/{kwok,kwokctl,etcd}"
+	@mkdir -p bin/peers
+	@cd test/bench/peers && go build -o ../../../bin/peers/ sigs.k8s.io/kwok/cmd/kwok sigs.k8s.io/kwok/cmd/kwokctl
+	@cd test/bench/peers && go build -trimpath -ldflags "-s -w" -o ../../../bin/peers/etcd go.etcd.io/etcd/server/v3
+	@touch bin/peers/kwok bin/peers/kwokctl bin/peers/etcd
+
+PEERS := kube-apiserver kube-controller-manager kube-scheduler
+$(addprefix bin/peers/,$(PEERS)): bin/peers/%: go.mod go.sum
+	$(call say,GO)
+	@go build -trimpath -ldflags "$(KUBE_LDFLAGS)" -o $@ k8s.io/kubernetes/cmd/$*
+
+.PHONY: peers
+peers: bin/peers/kwok bin/peers/kwokctl bin/peers/etcd $(addprefix bin/peers/,$(PEERS)) ## Build what `make bench` compares with
+
 .PHONY: bench
-bench: build ## Run the benchmarks; ratios against peers in the same run
+bench: build peers ## Run the benchmarks; ratios against peers in the same run
 	@hack/test bench
 
 .PHONY: check

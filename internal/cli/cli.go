@@ -60,7 +60,7 @@ type Command struct {
 func Run(ctx context.Context, s Streams, args []string, commands []Command) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := newRoot(s, commands)
+	root := Root(s, commands)
 	root.SetArgs(alias(args))
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
@@ -85,7 +85,8 @@ func alias(args []string) []string {
 	return args[1:]
 }
 
-func newRoot(s Streams, commands []Command) *cobra.Command {
+// Root builds the tree of commands.
+func Root(s Streams, commands []Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mullion",
 		Short: "Windows containers on Kubernetes, on real Windows or on one plain Linux machine",

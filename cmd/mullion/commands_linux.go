@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package main
+
+import (
+	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/cli/clustercmd"
+	"github.com/mullion-k8s/mullion/internal/cli/versioncmd"
+	"github.com/mullion-k8s/mullion/internal/cli/winhostcmd"
+)
+
+// commands is what mullion can do on Linux.
+func commands() []cli.Command {
+	return []cli.Command{
+		{Group: cli.Cluster, New: clustercmd.Up},
+		{Group: cli.Cluster, New: clustercmd.Down},
+		{Group: cli.Cluster, New: clustercmd.Status},
+		{Group: cli.Cluster, New: clustercmd.Logs},
+		{Group: cli.Cluster, New: clustercmd.URL},
+		{Group: cli.Cluster, New: clustercmd.Load},
+		{Group: cli.Cluster, New: clustercmd.Kubectl},
+		{Group: cli.Cluster, New: clustercmd.Server},
+		{Group: cli.Cluster, New: versioncmd.New},
+		{Group: cli.Internal, New: clustercmd.Run},
+		{Group: cli.Internal, New: winhostcmd.New},
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package clustercmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/cluster"
+)
+
+// Down is `mullion down`.
+func Down(s cli.Streams) *cobra.Command {
+	var t target
+	var purge bool
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Stop a cluster; with --purge also remove its data",
+		Long: `Stop a cluster. No process, network namespace, mount, nftables table or network
+link of it is left. Its data stays for the next 'mullion up' unless --purge is
+given.`,
+		Example: `  mullion down
+  mullion down --name ci --purge`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDown(cmd.Context(), s, t, purge) },
+	}
+	t.add(cmd)
+	cmd.Flags().BoolVar(&purge, "purge", false, "remove the cluster's data too: objects, keys, images, logs")
+	return cmd
+}
+
+func runDown(ctx context.Context, s cli.Streams, t target, purge bool) error {
+	l, err := t.layout()
+	if err != nil {
+		return err
+	}
+	p := cli.NewProgress(s.Err)
+	defer p.Close()
+	line := p.Start("stopping cluster %s", l.Name)
+	if err := cluster.Stop(ctx, l); err != nil {
+		line.Fail("stopping cluster %s", l.Name)
+		return err
+	}
+	if err := cluster.Clean(ctx, l); err != nil {
+		line.Fail("stopping cluster %s", l.Name)
+		return err
+	}
+	line.Done("stopped cluster %s in %s", l.Name, line.Elapsed())
+	if !purge {
+		return nil
+	}
+	line = p.Start("removing %s", l.Dir())
+	if err := cluster.Purge(l); err != nil {
+		line.Fail("removing %s", l.Dir())
+		return fmt.Errorf("purge: %w", err)
+	}
+	line.Done("removed %s", l.Dir())
+	return nil
+}

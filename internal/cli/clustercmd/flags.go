@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package clustercmd has the commands that make, show and remove clusters on
+// this machine: up, down, status, logs, url, load, kubectl, server.
+package clustercmd
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/cluster"
+)
+
+// target are the flags that say which cluster is meant.
+type target struct {
+	name    string
+	dataDir string
+}
+
+func (t *target) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&t.name, "name", "default", "the cluster's `name`")
+	dir := os.Getenv("MULLION_DATA")
+	if dir == "" {
+		dir = cluster.DefaultDataDir
+	}
+	cmd.Flags().StringVar(&t.dataDir, "data-dir", dir, "`directory` with all of mullion's data (environment MULLION_DATA)")
+	// Completion of names needs no error: a missing directory has no clusters.
+	_ = cmd.RegisterFlagCompletionFunc("name", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		names, err := cluster.Names(t.dataDir)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+func (t *target) layout() (cluster.Layout, error) {
+	if err := cluster.CheckName(t.name); err != nil {
+		return cluster.Layout{}, cli.Usagef("%w", err)
+	}
+	return cluster.Layout{DataDir: t.dataDir, Name: t.name}, nil
+}
+
+// existing loads the cluster that the flags mean.
+func (t *target) existing() (cluster.Layout, cluster.Config, error) {
+	l, err := t.layout()
+	if err != nil {
+		return l, cluster.Config{}, err
+	}
+	c, err := cluster.Load(l)
+	if errors.Is(err, cluster.ErrNotFound) {
+		return l, c, cli.WithHint(err, "make it with 'mullion up%s'", nameFlag(t.name))
+	}
+	return l, c, err
+}
+
+func nameFlag(name string) string {
+	if name == "default" {
+		return ""
+	}
+	return " --name " + name
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package clustercmd
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/cluster"
+)
+
+// Kubectl is `mullion kubectl`: upstream's, with the cluster's kubeconfig.
+func Kubectl(cli.Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "kubectl ...",
+		Short: "Upstream's kubectl for a cluster (--name NAME first, then kubectl's own arguments)",
+		Example: `  mullion kubectl get nodes -o wide
+  mullion kubectl --name ci get pods
+  ln -s "$(command -v mullion)" /usr/local/bin/kubectl   # a link of that name is kubectl`,
+		DisableFlagParsing: true, // every flag but a leading --name or --data-dir is kubectl's
+		RunE: func(_ *cobra.Command, args []string) error {
+			t, rest, err := leadingTarget(args)
+			if err != nil {
+				return err
+			}
+			l, err := t.layout()
+			if err != nil {
+				return err
+			}
+			env := os.Environ()
+			// A kubeconfig that the user chose wins, as with any kubectl.
+			if os.Getenv("KUBECONFIG") == "" || t.named {
+				env = append(env, "KUBECONFIG="+l.Kubeconfig())
+			}
+			return execKube(append([]string{"kubectl"}, rest...), env)
+		},
+	}
+}
+
+// Server is `mullion server`: the control plane in this process.
+func Server(cli.Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:                "server --config FILE",
+		Short:              "Run a control plane in the foreground",
+		Long:               "Run etcd, kube-apiserver, kube-controller-manager, kube-scheduler and CoreDNS in one process.\n'mullion up' does this for you.",
+		Example:            "  mullion server --config server.json\n  mullion server --config server.json --dry-run",
+		DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return execKube(append([]string{"server"}, args...), os.Environ())
+		},
+	}
+}
+
+// execKube becomes the program that has Kubernetes in it.
+func execKube(args, env []string) error {
+	bin, err := cluster.FindBinaries()
+	if err != nil {
+		return err
+	}
+	err = syscall.Exec(bin.Kube(), append([]string{bin.Kube()}, args...), env)
+	return cli.WithHint(fmt.Errorf("run %s: %w", bin.Kube(), err), "run `make build`")
+}
+
+// namedTarget is a target that knows whether it was given.
+type namedTarget struct {
+	target
+	named bool
+}
+
+// leadingTarget takes --name and --data-dir off the front of the arguments.
+func leadingTarget(args []string) (namedTarget, []string, error) {
+	var probe cobra.Command
+	var t namedTarget
+	t.add(&probe)
+	for len(args) > 0 {
+		flag, value, joined := strings.Cut(args[0], "=")
+		if flag != "--name" && flag != "--data-dir" {
+			break
+		}
+		if !joined {
+			if len(args) < 2 {
+				return t, nil, cli.Usagef("flag needs an argument: %s", flag)
+			}
+			value, args = args[1], args[1:]
+		}
+		args = args[1:]
+		t.named = true
+		if err := probe.Flags().Set(strings.TrimPrefix(flag, "--"), value); err != nil {
+			return t, nil, cli.Usagef("%s: %w", flag, err)
+		}
+	}
+	return t, args, nil
+}

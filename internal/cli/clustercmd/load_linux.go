@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package clustercmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/cluster"
+	"github.com/mullion-k8s/mullion/internal/imageload"
+)
+
+// Load is `mullion load`.
+func Load(s cli.Streams) *cobra.Command {
+	var t target
+	var nodes []string
+	cmd := &cobra.Command{
+		Use:   "load IMAGE.tar",
+		Short: "Put images of an archive onto the Windows hosts",
+		Long: `Put the images of an OCI or Docker archive (plain or gzip) onto the Windows
+hosts, so that pods can use them without a registry. "-" reads standard input.`,
+		Example: `  mullion load app.tar
+  docker save app:v1 | mullion load -`,
+		Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, cfg, err := t.existing()
+			if err != nil {
+				return err
+			}
+			if len(nodes) == 0 {
+				for i := range cfg.Windows {
+					nodes = append(nodes, cluster.NodeName(i))
+				}
+			}
+			return runLoad(cmd.Context(), s, l, args[0], nodes)
+		},
+	}
+	t.add(cmd)
+	cmd.Flags().StringSliceVar(&nodes, "nodes", nil, "`hosts` to load onto (default: all)")
+	return cmd
+}
+
+func runLoad(ctx context.Context, s cli.Streams, l cluster.Layout, file string, nodes []string) error {
+	path, done, err := archive(s.In, file)
+	if err != nil {
+		return err
+	}
+	defer done()
+	p := cli.NewProgress(s.Err)
+	defer p.Close()
+	var errs []error
+	for _, n := range nodes {
+		line := p.Start("%s: loading %s", n, file)
+		names, err := loadOnto(ctx, l, n, path)
+		if err != nil {
+			line.Fail("%s: %v", n, err)
+			errs = append(errs, fmt.Errorf("%s: %w", n, err))
+			continue
+		}
+		line.Done("%s: %s", n, strings.Join(names, ", "))
+	}
+	return errors.Join(errs...)
+}
+
+func loadOnto(ctx context.Context, l cluster.Layout, node, path string) ([]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open archive: %w", err)
+	}
+	defer f.Close()
+	return imageload.Send(ctx, l.ImageSocket(node), f)
+}
+
+// archive makes a file of standard input, which has to be read once per host.
+func archive(in io.Reader, file string) (path string, done func(), err error) {
+	if file != "-" {
+		return file, func() {}, nil
+	}
+	f, err := os.CreateTemp("", "mullion-load-*.tar")
+	if err != nil {
+		return "", nil, fmt.Errorf("keep standard input: %w", err)
+	}
+	done = func() { _ = os.Remove(f.Name()) }
+	_, err = io.Copy(f, in)
+	if err = errors.Join(err, f.Close()); err != nil {
+		done()
+		return "", nil, fmt.Errorf("keep standard input: %w", err)
+	}
+	return f.Name(), done, nil
+}

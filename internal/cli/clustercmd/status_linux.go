@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package clustercmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/cluster"
+	"github.com/mullion-k8s/mullion/internal/supervise"
+	"github.com/mullion-k8s/mullion/internal/version"
+)
+
+// report is what `mullion status -o json` prints. Fields are only ever added.
+type report struct {
+	Name       string             `json:"name"`
+	Running    bool               `json:"running"`
+	Healthy    bool               `json:"healthy"`
+	PID        int                `json:"pid,omitempty"`
+	Kubernetes string             `json:"kubernetes"`
+	APIServer  string             `json:"apiServer"`
+	Kubeconfig string             `json:"kubeconfig"`
+	Directory  string             `json:"directory"`
+	Components []supervise.Status `json:"components"`
+}
+
+// Status is `mullion status`.
+func Status(s cli.Streams) *cobra.Command {
+	var t target
+	var output string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show whether a cluster and its parts run",
+		Long:  "Show whether a cluster and its parts run. The exit code is 0 if everything is ready and 1 if not.",
+		Example: `  mullion status
+  mullion status -o json | jq .components`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runStatus(cmd.Context(), s, t, output) },
+	}
+	t.add(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format`: text or json")
+	return cmd
+}
+
+func runStatus(ctx context.Context, s cli.Streams, t target, output string) error {
+	if output != "text" && output != "json" {
+		return cli.Usagef("output format %q: want text or json", output)
+	}
+	l, cfg, err := t.existing()
+	if err != nil {
+		return err
+	}
+	r, err := inspect(ctx, l, cfg)
+	if err != nil {
+		return err
+	}
+	if output == "json" {
+		e := json.NewEncoder(s.Out)
+		e.SetIndent("", "  ")
+		err = e.Encode(r)
+	} else {
+		err = r.print(s)
+	}
+	if err == nil && !r.Healthy {
+		return cli.Silent(cli.Unhealthy)
+	}
+	return err
+}
+
+func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report, error) {
+	st, running, err := cluster.ReadState(l)
+	if err != nil {
+		return report{}, err
+	}
+	r := report{Name: l.Name, Running: running, PID: st.PID, Kubernetes: version.Kubernetes, APIServer: cfg.Network().APIServer(),
+		Kubeconfig: l.Kubeconfig(), Directory: l.Dir(), Components: st.Components}
+	r.Healthy = running && len(st.Components) > 0
+	client, clientErr := cluster.Client(l)
+	for i, c := range r.Components {
+		if c.State == supervise.Ready && cluster.IsNode(cfg, c.Name) {
+			// The host runs; what Kubernetes thinks of it is a second question.
+			err := clientErr
+			if err == nil {
+				err = cluster.NodeReady(ctx, client, c.Name)
+			}
+			if err != nil {
+				r.Components[i].Message = err.Error()
+				r.Healthy = false
+			}
+		}
+		r.Healthy = r.Healthy && c.State == supervise.Ready
+	}
+	return r, nil
+}
+
+func (r report) print(s cli.Streams) error {
+	if !r.Running {
+		_, err := fmt.Fprintf(s.Out, "cluster %s is down; its data is in %s\n", r.Name, r.Directory)
+		return err
+	}
+	w := tabwriter.NewWriter(s.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "COMPONENT\tSTATE\tFOR\tRESTARTS\tMESSAGE")
+	for _, c := range r.Components {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", c.Name, c.State, time.Since(c.Since).Round(time.Second), c.Restarts, firstLine(c.Message))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(s.Out, "\nAPI server  %s\nkubeconfig  %s\n", r.APIServer, r.Kubeconfig)
+	return err
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package clustercmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/cluster"
+	"github.com/mullion-k8s/mullion/internal/supervise"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+type upFlags struct {
+	target
+	windows []string
+	store   cluster.Datastore
+	dryRun  bool
+	wait    time.Duration
+}
+
+// Up is `mullion up`.
+func Up(s cli.Streams) *cobra.Command {
+	var f upFlags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start a cluster on this machine, or what is missing of it",
+		Long: `Start a cluster: upstream's control plane in one process, and emulated Windows
+hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.
+
+A second run starts only what is missing. Data of an earlier run is kept; see
+'mullion down --purge'.`,
+		Example: `  mullion up                                  # two hosts of Windows Server 2019
+  mullion up --windows 2019,2022,2025         # one host of each build
+  mullion up --name ci --data-dir /tmp/ci     # a second cluster, elsewhere
+  mullion up --dry-run                        # print the whole plan, do nothing`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runUp(cmd.Context(), s, f) },
+	}
+	f.add(cmd)
+	cmd.Flags().StringSliceVar(&f.windows, "windows", nil, "`builds` of the Windows hosts: 2016, 1709, 1803, 2019, 2022, 2025 (default 2019,2019)")
+	cmd.Flags().StringSliceVar(&f.store.Endpoints, "datastore-endpoints", nil, "`URLs` of an external etcd instead of the embedded one")
+	cmd.Flags().StringVar(&f.store.CAFile, "datastore-cafile", "", "CA `file` of the external etcd")
+	cmd.Flags().StringVar(&f.store.CertFile, "datastore-certfile", "", "client certificate `file` for the external etcd")
+	cmd.Flags().StringVar(&f.store.KeyFile, "datastore-keyfile", "", "client key `file` for the external etcd")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print directories, certificates, programs and their order; change nothing")
+	cmd.Flags().DurationVar(&f.wait, "wait", 5*time.Minute, "how `long` to wait until everything is ready")
+	return cmd
+}
+
+func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
+	l, err := f.layout()
+	if err != nil {
+		return err
+	}
+	bin, err := cluster.FindBinaries()
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		return dryRun(s, l, f, bin)
+	}
+	for _, w := range f.windows {
+		if _, err := winver.Parse(w); err != nil {
+			return cli.Usagef("--windows: %w", err)
+		}
+	}
+	if err := environment(cluster.Preflight(bin)); err != nil {
+		return err
+	}
+	cfg, err := cluster.Make(l, f.windows, f.store)
+	if err != nil {
+		return cli.WithHint(err, "'mullion down%s --purge' removes the cluster, then 'up' makes it anew", nameFlag(f.name))
+	}
+	plan, err := cluster.Describe(l, cfg, bin)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.wait, fmt.Errorf("not everything was ready after %s", f.wait))
+	defer cancel()
+	began, err := cluster.Start(l, bin)
+	if err != nil {
+		return err
+	}
+	if err := watch(ctx, s, l, plan.Rows()); err != nil {
+		if began && errors.Is(ctx.Err(), context.Canceled) {
+			// Ctrl-C: take back what this invocation started, and only that.
+			fmt.Fprintln(s.Err, "mullion: interrupted: stopping what was started")
+			return errors.Join(context.Canceled, cluster.Stop(context.WithoutCancel(ctx), l))
+		}
+		return cli.WithHint(err, "see 'mullion status%s' and 'mullion logs%s'", nameFlag(f.name), nameFlag(f.name))
+	}
+	fmt.Fprintf(s.Err, "   kubeconfig: %s   next: bin/mullion kubectl%s get nodes -o wide\n", l.Kubeconfig(), nameFlag(f.name))
+	return nil
+}
+
+// environment turns what Preflight found into one error with all hints.
+func environment(err error) error {
+	if err == nil {
+		return nil
+	}
+	var hints []string
+	if multi, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range multi.Unwrap() {
+			var m *cluster.Missing
+			if errors.As(e, &m) {
+				hints = append(hints, m.What+": "+m.Hint)
+			}
+		}
+	}
+	return cli.Environmentf(strings.Join(hints, "\n"), "this machine cannot run a cluster yet")
+}
+
+func dryRun(s cli.Streams, l cluster.Layout, f upFlags, bin cluster.Binaries) error {
+	cfg, err := cluster.Choose(l, f.windows, f.store)
+	if err != nil {
+		return cli.Usagef("%w", err)
+	}
+	plan, err := cluster.Describe(l, cfg, bin)
+	if err != nil {
+		return err
+	}
+	_, err = plan.WriteTo(s.Out)
+	return err
+}
+
+// watch shows how the components become ready, and returns when all are.
+func watch(ctx context.Context, s cli.Streams, l cluster.Layout, rows []cluster.Row) error {
+	p := cli.NewProgress(s.Err)
+	defer p.Close()
+	lines := map[string]*cli.Line{}
+	titles := map[string]cluster.Row{}
+	for _, r := range rows {
+		titles[r.Name] = r
+		lines[r.Name] = p.Start("%-15s %s", r.Title, r.Done)
+	}
+	return cluster.Watch(ctx, l, rows, func(st supervise.Status) {
+		line, ok := lines[st.Name]
+		if !ok {
+			return // shown by `mullion status` only
+		}
+		row := titles[st.Name]
+		switch {
+		case st.State == supervise.Ready && st.Name == cluster.ServerName:
+			line.Done("%-15s %-36s ready in %s", row.Title, row.Done, line.Elapsed())
+		case st.State == supervise.Ready:
+			line.Done("%-15s %-36s Ready in %s  (emulated)", row.Title, row.Done, line.Elapsed())
+		case st.Message != "":
+			line.Set("%-15s %-36s %s: %s", row.Title, row.Done, st.State, firstLine(st.Message))
+		default:
+			line.Set("%-15s %-36s %s", row.Title, row.Done, st.State)
+		}
+	})
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

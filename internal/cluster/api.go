@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// requestLimit bounds one request to the API server: a server that does not
+// answer must not hang `mullion status`.
+const requestLimit = 5 * time.Second
+
+// Client talks to the cluster's API server as its administrator.
+func Client(l Layout) (kubernetes.Interface, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	cfg.Timeout = requestLimit
+	cfg.QPS, cfg.Burst = 50, 100 // the default of 5 a second is for controllers, not for people
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return client, nil
+}
+
+// NodeReady returns nil if the node has reported that it is ready, and else
+// why it is not.
+func NodeReady(ctx context.Context, client kubernetes.Interface, name string) error {
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get node %s: %w", name, err)
+	}
+	return readiness(node)
+}
+
+func readiness(node *corev1.Node) error {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			if c.Status == corev1.ConditionTrue {
+				return nil
+			}
+			return fmt.Errorf("node is not ready: %s", c.Message)
+		}
+	}
+	return fmt.Errorf("node %s has not reported yet", node.Name)
+}
+
+// ServiceURL says where a Service with node ports answers from this machine.
+// It prefers the port named portName; "" takes the first.
+func ServiceURL(ctx context.Context, client kubernetes.Interface, namespace, name, portName string) (string, error) {
+	svc, err := client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("get service %s/%s: %w", namespace, name, err)
+	}
+	port, err := choosePort(svc, portName)
+	if err != nil {
+		return "", err
+	}
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("list nodes: %w", err)
+	}
+	for _, n := range nodes.Items {
+		if readiness(&n) != nil {
+			continue
+		}
+		for _, a := range n.Status.Addresses {
+			if a.Type == corev1.NodeInternalIP {
+				return fmt.Sprintf("%s://%s:%d", scheme(port), a.Address, port.NodePort), nil
+			}
+		}
+	}
+	return "", fmt.Errorf("service %s/%s: no node is ready to serve its node port %d", namespace, name, port.NodePort)
+}
+
+func choosePort(svc *corev1.Service, portName string) (corev1.ServicePort, error) {
+	for _, p := range svc.Spec.Ports {
+		if portName != "" && p.Name != portName {
+			continue
+		}
+		if p.NodePort == 0 {
+			return p, fmt.Errorf("service %s/%s is of type %s, which has no node port; make it a NodePort, or use 'mullion kubectl port-forward service/%s'",
+				svc.Namespace, svc.Name, svc.Spec.Type, svc.Name)
+		}
+		return p, nil
+	}
+	return corev1.ServicePort{}, fmt.Errorf("service %s/%s has no port %q", svc.Namespace, svc.Name, portName)
+}
+
+// scheme guesses from the names and numbers that people use for TLS.
+func scheme(p corev1.ServicePort) string {
+	if p.Port == 443 || p.Port == 8443 || p.Name == "https" {
+		return "https"
+	}
+	return "http"
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+func TestServiceURL(t *testing.T) {
+	node := func(name, ip string, ready corev1.ConditionStatus) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, Message: "kubelet is starting"}},
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: ip}}}}
+	}
+	service := func(name string, ports ...corev1.ServicePort) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports}}
+	}
+	client := fake.NewClientset(
+		node("win-1", "10.89.0.10", corev1.ConditionFalse), node("win-2", "10.89.0.11", corev1.ConditionTrue),
+		service("web", corev1.ServicePort{Name: "http", Port: 80, NodePort: 30080}, corev1.ServicePort{Name: "https", Port: 443, NodePort: 30443}),
+		service("inner", corev1.ServicePort{Port: 80}),
+	)
+	for _, tc := range []struct{ service, port, want, err string }{
+		{"web", "", "http://10.89.0.11:30080", ""},
+		{"web", "https", "https://10.89.0.11:30443", ""},
+		{"web", "metrics", "", `has no port "metrics"`},
+		{"inner", "", "", "port-forward service/inner"},
+		{"none", "", "", "not found"},
+	} {
+		got, err := ServiceURL(t.Context(), client, "shop", tc.service, tc.port)
+		if got != tc.want || (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
+			t.Errorf("ServiceURL(%s, %q) = %q, %v", tc.service, tc.port, got, err)
+		}
+	}
+	if err := NodeReady(t.Context(), client, "win-1"); err == nil || !strings.Contains(err.Error(), "kubelet is starting") {
+		t.Errorf("win-1: %v", err)
+	}
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package cluster assembles a cluster on one Linux machine: the control plane,
+// the network between the hosts and the emulated Windows hosts themselves.
+//
+// A cluster is described first (Describe: pure, printed by
+// `mullion up --dry-run`) and then run by one supervisor process (Run). The
+// commands talk to the supervisor through files of the cluster's directory and
+// through signals; whether it runs is told by a lock that the kernel drops when
+// the process dies, however it dies.
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+// apiVersion of the document cluster.json.
+const apiVersion = "mullion/v1alpha1"
+
+// Config is what the user chose; cluster.json.
+type Config struct {
+	APIVersion string `json:"apiVersion"`
+	Name       string `json:"name"`
+	// Index tells clusters on one machine apart; see Network.
+	Index int `json:"index"`
+	// Windows holds the build of each emulated host, win-1 first, in a spelling
+	// that winver.Parse knows.
+	Windows []string `json:"windows"`
+	// Datastore is an external etcd; empty means the embedded one.
+	Datastore Datastore `json:"datastore,omitzero"`
+}
+
+// Datastore is an etcd that is not ours.
+type Datastore struct {
+	Endpoints []string `json:"endpoints,omitempty"`
+	CAFile    string   `json:"caFile,omitempty"`
+	CertFile  string   `json:"certFile,omitempty"`
+	KeyFile   string   `json:"keyFile,omitempty"`
+}
+
+// ErrNotFound is returned for a cluster that was never made.
+var ErrNotFound = errors.New("no such cluster")
+
+// validName follows Kubernetes' DNS labels, and is short because the name is
+// part of the names of network namespaces and cgroups.
+var validName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
+
+// CheckName tells whether a cluster may have this name.
+func CheckName(name string) error {
+	if !validName.MatchString(name) {
+		return fmt.Errorf("cluster name %q: want 1 to 20 lower-case letters, digits and '-', beginning with a letter and not ending with '-'", name)
+	}
+	return nil
+}
+
+// NodeName of the i-th host, counted from 0.
+func NodeName(i int) string { return fmt.Sprintf("win-%d", i+1) }
+
+// Validate checks a Config from outside.
+func (c Config) Validate() error {
+	if c.APIVersion != apiVersion {
+		return fmt.Errorf("apiVersion %q: this mullion reads %q", c.APIVersion, apiVersion)
+	}
+	if err := CheckName(c.Name); err != nil {
+		return err
+	}
+	if c.Index < 0 || c.Index > maxIndex {
+		return fmt.Errorf("index %d: want 0 to %d", c.Index, maxIndex)
+	}
+	if len(c.Windows) > maxNodes {
+		return fmt.Errorf("%d Windows hosts: at most %d fit into the network", len(c.Windows), maxNodes)
+	}
+	_, err := c.Builds()
+	return err
+}
+
+// Builds parses Windows.
+func (c Config) Builds() ([]winver.Build, error) {
+	var builds []winver.Build
+	for _, w := range c.Windows {
+		b, err := winver.Parse(w)
+		if err != nil {
+			return nil, err
+		}
+		builds = append(builds, b)
+	}
+	return builds, nil
+}
+
+// Network is the cluster's address plan.
+func (c Config) Network() Network { return Network{c.Index} }
+
+// Load reads cluster.json.
+func Load(l Layout) (Config, error) {
+	content, err := os.ReadFile(l.Config())
+	if errors.Is(err, fs.ErrNotExist) {
+		return Config{}, fmt.Errorf("%w: %q in %s", ErrNotFound, l.Name, l.DataDir)
+	}
+	if err != nil {
+		return Config{}, fmt.Errorf("load cluster: %w", err)
+	}
+	var c Config
+	d := json.NewDecoder(bytes.NewReader(content))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return Config{}, fmt.Errorf("load %s: %w", l.Config(), err)
+	}
+	if err := c.Validate(); err != nil {
+		return Config{}, fmt.Errorf("load %s: %w", l.Config(), err)
+	}
+	return c, nil
+}
+
+// Save writes cluster.json.
+func (c Config) Save(l Layout) error {
+	content, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return fmt.Errorf("save cluster: %w", err)
+	}
+	return atomicfile.Write(l.Config(), append(content, '\n'), 0o600)
+}
+
+// Names lists the clusters of a data directory, sorted.
+func Names(dataDir string) ([]string, error) {
+	dirs, err := filepath.Glob(filepath.Join(Layout{DataDir: dataDir}.Clusters(), "*", "cluster.json"))
+	if err != nil {
+		return nil, fmt.Errorf("list clusters: %w", err)
+	}
+	var names []string
+	for _, d := range dirs {
+		names = append(names, filepath.Base(filepath.Dir(d)))
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Merge reconciles what a second `mullion up` asks for with what exists: hosts
+// may be added at the end, nothing else may change, because a running host
+// cannot become another one.
+func (c Config) Merge(windows []string) (Config, error) {
+	if len(windows) == 0 {
+		return c, nil
+	}
+	want := Config{APIVersion: apiVersion, Name: c.Name, Windows: windows}
+	if err := want.Validate(); err != nil {
+		return c, err
+	}
+	asked, _ := want.Builds() // validated above
+	have, err := c.Builds()
+	if err != nil {
+		return c, err
+	}
+	for i, b := range have {
+		if i >= len(asked) || asked[i].Number != b.Number {
+			return c, fmt.Errorf("cluster %q has the Windows hosts %v; hosts can be added at the end of the list, not changed or removed", c.Name, c.Windows)
+		}
+	}
+	c.Windows = windows
+	return c, nil
+}
+
+// Create makes the Config of a new cluster: its index is the smallest that no
+// other cluster of the data directory uses.
+func Create(l Layout, windows []string, store Datastore) (Config, error) {
+	names, err := Names(l.DataDir)
+	if err != nil {
+		return Config{}, err
+	}
+	used := map[int]bool{}
+	for _, n := range names {
+		other, err := Load(Layout{l.DataDir, n})
+		if err != nil {
+			return Config{}, err
+		}
+		used[other.Index] = true
+	}
+	c := Config{APIVersion: apiVersion, Name: l.Name, Windows: windows, Datastore: store}
+	for used[c.Index] {
+		c.Index++
+	}
+	if err := c.Validate(); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}

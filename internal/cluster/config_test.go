@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cluster
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCreateChoosesTheSmallestFreeIndex(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b", "c"} {
+		if _, err := Make(Layout{dir, name}, nil, Datastore{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.RemoveAll(Layout{dir, "b"}.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Make(Layout{dir, "d"}, []string{"ltsc2022"}, Datastore{})
+	if err != nil || c.Index != 1 {
+		t.Errorf("index %d, %v; want 1, which b left", c.Index, err)
+	}
+	names, err := Names(dir)
+	if err != nil || !slices.Equal(names, []string{"a", "c", "d"}) {
+		t.Errorf("names %v, %v", names, err)
+	}
+	again, err := Load(Layout{dir, "d"})
+	if err != nil || again.Index != 1 || !slices.Equal(again.Windows, []string{"ltsc2022"}) {
+		t.Errorf("loaded %+v, %v", again, err)
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	for _, tc := range []struct{ name, content, want string }{
+		{"cut off by a power failure", `{"apiVersion":"mullion/v1alpha1","na`, "unexpected EOF"},
+		{"empty", ``, "EOF"},
+		{"another version", `{"apiVersion":"mullion/v9","name":"x"}`, "this mullion reads"},
+		{"unknown field", `{"apiVersion":"mullion/v1alpha1","name":"x","linux":["a"]}`, "linux"},
+		{"unknown build", `{"apiVersion":"mullion/v1alpha1","name":"x","windows":["xp"]}`, "xp"},
+		{"a bad name", `{"apiVersion":"mullion/v1alpha1","name":"../x"}`, "cluster name"},
+		{"index out of range", `{"apiVersion":"mullion/v1alpha1","name":"x","index":4000}`, "index 4000"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := Layout{t.TempDir(), "x"}
+			if err := os.MkdirAll(l.Dir(), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(l.Config(), []byte(tc.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Load(l); err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), l.Config()) {
+				t.Errorf("err = %v, want the file's name and %q", err, tc.want)
+			}
+		})
+	}
+	if _, err := Load(Layout{t.TempDir(), "x"}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("missing: %v", err)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	c := Config{Name: "x", Windows: []string{"2019", "2022"}}
+	for _, tc := range []struct {
+		ask, want []string
+		ok        bool
+	}{
+		{nil, []string{"2019", "2022"}, true},
+		{[]string{"1809", "ltsc2022"}, []string{"1809", "ltsc2022"}, true},
+		{[]string{"2019", "2022", "2025"}, []string{"2019", "2022", "2025"}, true},
+		{[]string{"2019"}, nil, false},
+		{[]string{"2022", "2019"}, nil, false},
+		{[]string{"2019", "vista"}, nil, false},
+	} {
+		got, err := c.Merge(tc.ask)
+		if (err == nil) != tc.ok || tc.ok && !slices.Equal(got.Windows, tc.want) {
+			t.Errorf("Merge(%v) = %v, %v", tc.ask, got.Windows, err)
+		}
+	}
+}
+
+func TestNetworksOfClustersDoNotOverlap(t *testing.T) {
+	for i := range maxIndex + 1 {
+		n := Network{i}
+		all := []string{}
+		for j := range maxIndex + 1 {
+			m := Network{j}
+			for _, a := range []struct {
+				name string
+				over bool
+			}{
+				{"nodes", i != j && n.Nodes().Overlaps(m.Nodes())},
+				{"pods", i != j && n.Pods().Overlaps(m.Pods())},
+				{"services", i != j && n.Services().Overlaps(m.Services())},
+				{"pods and services", n.Pods().Overlaps(m.Services())},
+				{"pods and nodes", n.Pods().Overlaps(m.Nodes())},
+				{"services and nodes", n.Services().Overlaps(m.Nodes())},
+			} {
+				if a.over {
+					all = append(all, a.name)
+				}
+			}
+		}
+		if len(all) > 0 {
+			t.Fatalf("cluster %d overlaps: %v", i, all)
+		}
+		if last := n.Node(maxNodes - 1); !n.Nodes().Contains(last) || last == n.Router() {
+			t.Errorf("last node %s of %s", last, n.Nodes())
+		}
+	}
+	if n := (Network{}); n.APIServer() != "https://10.89.0.1:6443" || n.DNS().String() != "10.96.0.10" {
+		t.Errorf("first cluster: %s, DNS %s", n.APIServer(), n.DNS())
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	for name, ok := range map[string]bool{"default": true, "ci-1": true, "a": true, "": false, "A": false, "a-": false, "1a": false,
+		"../x": false, "averyveryverylongname": false, "a_b": false} {
+		if err := CheckName(name); (err == nil) != ok {
+			t.Errorf("CheckName(%q) = %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/supervise"
+)
+
+// Times of waiting for the supervisor. It stops a node in at most 10 s and the
+// control plane in at most 10 s, one after the other; stopLimit leaves room.
+const (
+	lookEvery  = 50 * time.Millisecond
+	startLimit = 10 * time.Second
+	stopLimit  = 45 * time.Second
+)
+
+// defaultWindows are the hosts of a cluster when the user names none: the
+// build of the image that the Windows guide uses, twice.
+func defaultWindows() []string { return []string{"2019", "2019"} }
+
+// Choose says what Config `mullion up` would work with, changing nothing.
+func Choose(l Layout, windows []string, store Datastore) (Config, error) {
+	c, err := Load(l)
+	if errors.Is(err, ErrNotFound) {
+		if len(windows) == 0 {
+			windows = defaultWindows()
+		}
+		return Create(l, windows, store)
+	}
+	if err != nil {
+		return c, err
+	}
+	return c.Merge(windows)
+}
+
+// Make chooses the Config and stores it together with the cluster's
+// directories.
+func Make(l Layout, windows []string, store Datastore) (Config, error) {
+	if err := os.MkdirAll(l.Clusters(), 0o700); err != nil {
+		return Config{}, fmt.Errorf("make data directory: %w", err)
+	}
+	// Two first `up`s at once must not choose the same index.
+	release, ok, err := lock(filepath.Join(l.Clusters(), ".lock"))
+	for deadline := time.Now().Add(startLimit); err == nil && !ok && time.Now().Before(deadline); {
+		time.Sleep(lookEvery)
+		release, ok, err = lock(filepath.Join(l.Clusters(), ".lock"))
+	}
+	if err != nil {
+		return Config{}, err
+	}
+	if !ok {
+		return Config{}, errors.New("make cluster: another mullion is making one; try again")
+	}
+	defer release()
+	c, err := Choose(l, windows, store)
+	if err != nil {
+		return c, err
+	}
+	for _, dir := range []string{l.Dir(), l.Run(), l.Logs(), l.Cache()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return c, fmt.Errorf("make cluster: %w", err)
+		}
+	}
+	return c, c.Save(l)
+}
+
+// Start makes sure that the cluster's supervisor runs, and tells whether it
+// had to be started. A running one is told to look for new hosts.
+func Start(l Layout, bin Binaries) (started bool, err error) {
+	pid, err := holder(l.Lock())
+	if err != nil {
+		return false, err
+	}
+	if pid != 0 {
+		if err := unix.Kill(pid, unix.SIGHUP); err != nil {
+			return false, fmt.Errorf("tell the supervisor (process %d): %w", pid, err)
+		}
+		return false, nil
+	}
+	log, err := os.OpenFile(l.Log("supervisor"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return false, fmt.Errorf("start supervisor: %w", err)
+	}
+	defer log.Close()
+	cmd := exec.Command(bin.Mullion(), "cluster", "run", "--name", l.Name, "--data-dir", l.DataDir)
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives this terminal
+	if err := cmd.Start(); err != nil {
+		return false, fmt.Errorf("start supervisor: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for deadline := time.After(startLimit); ; {
+		if pid, err := holder(l.Lock()); err != nil || pid == cmd.Process.Pid {
+			return true, err
+		}
+		select {
+		case <-ended:
+			return true, fmt.Errorf("start supervisor: it ended at once: %s", lastLine(l.Log("supervisor")))
+		case <-deadline:
+			return true, fmt.Errorf("start supervisor: no sign of life after %s", startLimit)
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// Stop stops the supervisor and with it everything of the cluster, and returns
+// when it has ended. Stopping what does not run is not an error.
+func Stop(ctx context.Context, l Layout) error {
+	pid, err := holder(l.Lock())
+	if err != nil || pid == 0 {
+		return err
+	}
+	if err := unix.Kill(pid, unix.SIGTERM); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("stop supervisor (process %d): %w", pid, err)
+	}
+	for deadline := time.Now().Add(stopLimit); ; {
+		now, err := holder(l.Lock())
+		if err != nil || now != pid {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("stop supervisor: process %d still runs after %s", pid, stopLimit)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// Watch calls f for each component whenever its status changes, until all
+// visible components are ready. It fails if the supervisor ends.
+func Watch(ctx context.Context, l Layout, want []Row, f func(supervise.Status)) error {
+	seen := map[string]supervise.Status{}
+	for {
+		st, running, err := ReadState(l)
+		if err != nil {
+			return err
+		}
+		if !running {
+			return fmt.Errorf("the cluster's supervisor ended: %s", lastLine(l.Log("supervisor")))
+		}
+		for _, c := range st.Components {
+			if seen[c.Name] != c {
+				seen[c.Name] = c
+				f(c)
+			}
+		}
+		if allReady(want, seen) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s", context.Cause(ctx), unready(want, seen))
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+func allReady(want []Row, seen map[string]supervise.Status) bool {
+	return unready(want, seen) == ""
+}
+
+// unready names what is missing: "win-1 (starting: …), win-2 (waiting)".
+func unready(want []Row, seen map[string]supervise.Status) string {
+	var parts []string
+	for _, r := range want {
+		st, ok := seen[r.Name]
+		switch {
+		case !ok:
+			parts = append(parts, r.Name+" (not begun)")
+		case st.State != supervise.Ready && st.Message != "":
+			parts = append(parts, fmt.Sprintf("%s (%s: %s)", r.Name, st.State, st.Message))
+		case st.State != supervise.Ready:
+			parts = append(parts, fmt.Sprintf("%s (%s)", r.Name, st.State))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// lastLine of a log, for an error message; logs of failed starts are short.
+func lastLine(path string) string {
+	const tail = 4096 // bytes
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.Size() > tail {
+		// A seek error leaves us at the start, which is as good.
+		_, _ = f.Seek(-tail, io.SeekEnd)
+	}
+	content, err := io.ReadAll(io.LimitReader(f, tail))
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return lines[len(lines)-1]
+}

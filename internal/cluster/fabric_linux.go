@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cluster
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+)
+
+func (r *run) makeFabric(ctx context.Context, p Plan) error {
+	f, err := fabric.New(fabricConfig(r.layout, p.Config))
+	if err != nil {
+		return err
+	}
+	return f.Apply(ctx)
+}
+
+func (r *run) removeFabric(ctx context.Context, p Plan) error {
+	return removeFabric(ctx, r.layout, p.Config)
+}
+
+func removeFabric(ctx context.Context, l Layout, c Config) error {
+	f, err := fabric.New(fabricConfig(l, c))
+	if err != nil {
+		return err
+	}
+	return f.Delete(ctx)
+}
+
+// Clean removes what a supervisor that was killed left on the machine. The
+// cluster must not run. A cluster that was never made has left nothing.
+func Clean(ctx context.Context, l Layout) error {
+	c, err := Load(l)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return removeFabric(ctx, l, c)
+}

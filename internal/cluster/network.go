@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// maxIndex bounds how many clusters a machine can hold side by side: the pod
+// networks count down from 10.244 and the service networks up from 10.96, and
+// the two must stay well apart.
+const maxIndex = 40
+
+// maxNodes bounds the hosts of a cluster: their addresses begin at .10 of a
+// /24 whose last address is the router's.
+const maxNodes = 100
+
+// Network is a cluster's address plan. Everything follows from the cluster's
+// index, so that two clusters on one machine never overlap, and so that the
+// first has the addresses that every Kubernetes guide shows.
+type Network struct {
+	Index int
+}
+
+// Nodes is the network of the hosts: 10.89.INDEX.0/24.
+func (n Network) Nodes() netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 89, byte(n.Index), 0}), 24)
+}
+
+// Pods is 10.(244-INDEX).0.0/16; the controller manager gives each node a /24.
+func (n Network) Pods() netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(244 - n.Index), 0, 0}), 16)
+}
+
+// Services is 10.(96+INDEX).0.0/16.
+func (n Network) Services() netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(96 + n.Index), 0, 0}), 16)
+}
+
+// Machine is the machine's own address in the hosts' network; the API server
+// and the cluster's DNS server listen there.
+func (n Network) Machine() netip.Addr { return host(n.Nodes(), 1) }
+
+// Router is the hosts' default gateway.
+func (n Network) Router() netip.Addr { return host(n.Nodes(), 254) }
+
+// Node is the address of the i-th host, counted from 0.
+func (n Network) Node(i int) netip.Addr { return host(n.Nodes(), 10+i) }
+
+// DNS is the cluster IP of Service kube-system/kube-dns.
+func (n Network) DNS() netip.Addr { return host(n.Services(), 10) }
+
+// Port is the API server's, on loopback and on Machine.
+func (n Network) Port() uint16 { return uint16(6443 + n.Index) }
+
+// APIServer is the URL that the hosts use.
+func (n Network) APIServer() string { return fmt.Sprintf("https://%s:%d", n.Machine(), n.Port()) }
+
+func host(p netip.Prefix, i int) netip.Addr {
+	a := p.Addr().As4()
+	a[3] = byte(i)
+	return netip.AddrFrom4(a)
+}

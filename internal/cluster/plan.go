@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+	"github.com/mullion-k8s/mullion/internal/version"
+	"github.com/mullion-k8s/mullion/internal/winhost"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+// Names of the components that are not hosts.
+const (
+	FabricName = "network"
+	ServerName = "server"
+)
+
+// Row is a component as `mullion up` shows it.
+type Row struct {
+	Name  string
+	Title string
+	// Done is printed behind the title when the component is ready.
+	Done string
+}
+
+// Plan is all that running a cluster will do, as data.
+type Plan struct {
+	Config      Config
+	Directories []string // made if missing, 0700
+	Network     Network
+	Fabric      fabric.Plan
+	Server      config.Config
+	Nodes       []winhost.Config
+	Programs    []Program
+}
+
+// Program is one process that the supervisor keeps.
+type Program struct {
+	Name  string
+	Needs []string
+	Argv  []string
+}
+
+// Describe plans a cluster. It is pure: the same arguments give the same plan.
+func Describe(l Layout, c Config, bin Binaries) (Plan, error) {
+	builds, err := c.Builds()
+	if err != nil {
+		return Plan{}, err
+	}
+	n := c.Network()
+	p := Plan{Config: c, Network: n, Server: describeServer(l, c)}
+	if p.Fabric, err = fabric.Describe(fabricConfig(l, c)); err != nil {
+		return Plan{}, err
+	}
+	p.Directories = []string{l.DataDir, l.Cache(), l.Dir(), l.Run(), l.Netns(), l.Logs()}
+	p.Programs = []Program{{Name: ServerName, Needs: []string{FabricName}, Argv: []string{bin.Kube(), "server", "--config", l.ServerConfig()}}}
+	for i, b := range builds {
+		node := describeNode(l, p, bin, i, b)
+		p.Nodes = append(p.Nodes, node)
+		p.Directories = append(p.Directories, node.Dir)
+		p.Programs = append(p.Programs, Program{Name: node.Name, Needs: []string{FabricName, ServerName},
+			Argv: []string{bin.Mullion(), "winhost", "--config", l.NodeConfig(node.Name)}})
+	}
+	return p, nil
+}
+
+func describeServer(l Layout, c Config) config.Config {
+	n := c.Network()
+	return config.Config{
+		APIVersion: config.Version, Name: c.Name, DataDir: l.Dir(),
+		Addresses: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), n.Machine()}, Port: n.Port(),
+		NodeCIDR: n.Nodes(), PodCIDR: n.Pods(), ServiceCIDR: n.Services(),
+		DNSAddress: netip.AddrPortFrom(n.Machine(), 53), DNSServiceIP: n.DNS(),
+		Datastore: config.Datastore(c.Datastore),
+	}.Default()
+}
+
+func fabricConfig(l Layout, c Config) fabric.Config {
+	n := c.Network()
+	return fabric.Config{Name: c.Name, Index: c.Index, Dir: l.Netns(), NodeNet: n.Nodes(), PodNet: n.Pods(), ServiceNet: n.Services()}
+}
+
+func describeNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) winhost.Config {
+	n, name := p.Network, NodeName(i)
+	return winhost.Config{
+		Cluster: p.Config.Name, Name: name, Build: b.OSVersion(),
+		Address: netip.PrefixFrom(n.Node(i), n.Nodes().Bits()), Gateway: n.Router(), Nameserver: n.Machine(),
+		APIServer: n.APIServer(), CAFile: p.Server.ClusterCA(), TokenFile: l.Token(name),
+		ClusterDomain: "cluster.local", ClusterDNS: n.DNS(), PodCIDR: n.Pods(), ServiceCIDR: n.Services(),
+		Dir: l.Node(name), Cache: l.Cache(), Bin: string(bin), Fabric: p.Fabric.Namespace, Status: l.NodeStatus(name),
+	}
+}
+
+// Rows lists what `mullion up` shows.
+func (p Plan) Rows() []Row {
+	rows := []Row{{ServerName, "control plane", fmt.Sprintf("Kubernetes %s", version.Kubernetes)}}
+	for _, n := range p.Nodes {
+		// The build was parsed when the plan was made.
+		b, _ := winver.Parse(n.Build)
+		rows = append(rows, Row{n.Name, n.Name, b.String()})
+	}
+	return rows
+}
+
+// WriteTo prints the plan for `mullion up --dry-run`.
+func (p Plan) WriteTo(w io.Writer) (int64, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# cluster %s\n\n## directories (0700)\n", p.Config.Name)
+	for _, d := range p.Directories {
+		fmt.Fprintln(&b, d)
+	}
+	n := p.Network
+
+	fmt.Fprintf(&b, "\n## network\n%sservices %s, DNS %s\n", p.Fabric.String(), n.Services(), n.DNS())
+	for _, host := range p.Nodes {
+		fmt.Fprintf(&b, "%-14s %s\n", host.Name, host.Address)
+	}
+	fmt.Fprintf(&b, "\n## programs, in order\n%s\n", FabricName)
+	for _, prog := range p.Programs {
+		fmt.Fprintf(&b, "%s (needs %s)\n  %s\n", prog.Name, strings.Join(prog.Needs, ", "), strings.Join(prog.Argv, " "))
+	}
+	if err := section(&b, "control plane (certificates and arguments: mullion server --config FILE --dry-run)", p.Server); err != nil {
+		return 0, err
+	}
+	for _, host := range p.Nodes {
+		if err := section(&b, host.Name, host); err != nil {
+			return 0, err
+		}
+	}
+	written, err := io.WriteString(w, b.String())
+	return int64(written), err
+}
+
+func section(b *strings.Builder, title string, document any) error {
+	content, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		return fmt.Errorf("print plan: %w", err)
+	}
+	fmt.Fprintf(b, "\n## %s\n%s\n", title, content)
+	return nil
+}
+
+// IsNode tells whether a component is a host of the cluster.
+func IsNode(c Config, component string) bool {
+	for i := range c.Windows {
+		if NodeName(i) == component {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+)
+
+// Binaries is the directory with what `make build` made.
+type Binaries string
+
+// FindBinaries gives the directory of the running executable.
+func FindBinaries() (Binaries, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find executables: %w", err)
+	}
+	self, err = filepath.EvalSymlinks(self)
+	if err != nil {
+		return "", fmt.Errorf("find executables: %w", err)
+	}
+	return Binaries(filepath.Dir(self)), nil
+}
+
+// Mullion is this program.
+func (b Binaries) Mullion() string { return filepath.Join(string(b), "mullion") }
+
+// Kube is the program with Kubernetes in it.
+func (b Binaries) Kube() string { return filepath.Join(string(b), "mullion-kube") }
+
+// Missing is what the machine lacks, in words for people.
+type Missing struct {
+	What string
+	Hint string
+}
+
+func (m *Missing) Error() string { return m.What }
+
+// Preflight looks for everything that running a cluster needs and returns all
+// that is missing, joined. Each part is a *Missing.
+func Preflight(b Binaries) error {
+	var errs []error
+	miss := func(hint, format string, args ...any) {
+		errs = append(errs, &Missing{fmt.Sprintf(format, args...), hint})
+	}
+	if runtime.GOARCH != "amd64" {
+		miss("emulated Windows hosts need an amd64 machine", "this machine is %s", runtime.GOARCH)
+	}
+	if os.Geteuid() != 0 {
+		miss("run it with sudo", "needs root: it makes network namespaces and mounts")
+	}
+	for _, p := range []struct{ program, pkg string }{{"runc", "runc"}, {"conmon", "conmon"}, {"nft", "nftables"}} {
+		if _, err := exec.LookPath(p.program); err != nil {
+			miss("apt-get install "+p.pkg, "%s is not installed", p.program)
+		}
+	}
+	if _, err := os.Stat("/usr/lib/wine/wine64"); err != nil {
+		miss("apt-get install --no-install-recommends wine wine64", "Wine is not installed")
+	}
+	for _, f := range []string{"mullion-kube", "windows/kubelet.exe", "windows/kube-proxy.exe", "windows/win-bridge.exe",
+		"windows/host-local.exe", "windows/mullion.exe", "windows/powershell.exe", "windows/winbox.exe", "native/ws2_32.dll"} {
+		if _, err := os.Stat(filepath.Join(string(b), f)); err != nil {
+			miss("run `make build`", "%s is missing beside the mullion executable", f)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cluster
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Purge removes the cluster's directory. Mounts below it, which a crash may
+// have left, are taken away first: removing through a mount would remove
+// somebody else's files.
+func Purge(l Layout) error {
+	pid, err := holder(l.Lock())
+	if err != nil {
+		return err
+	}
+	if pid != 0 {
+		return fmt.Errorf("remove %s: the cluster runs (process %d)", l.Dir(), pid)
+	}
+	if err := unmountBelow(l.Dir()); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(l.Dir()); err != nil {
+		return fmt.Errorf("remove data: %w", err)
+	}
+	return removeIfLast(l)
+}
+
+// removeIfLast removes the shared cache and the data directory itself when no
+// cluster is left in it. Files that are not ours keep the directory.
+func removeIfLast(l Layout) error {
+	names, err := Names(l.DataDir)
+	if err != nil || len(names) > 0 {
+		return err
+	}
+	if err := unmountBelow(l.Cache()); err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(l.Cache()), os.RemoveAll(l.Clusters())); err != nil {
+		return fmt.Errorf("remove data: %w", err)
+	}
+	if err := os.Remove(l.DataDir); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove data: %w", err)
+	}
+	return nil
+}
+
+// unmountBelow detaches every mount at or below dir, the deepest first.
+func unmountBelow(dir string) error {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return fmt.Errorf("list mounts: %w", err)
+	}
+	defer f.Close()
+	var points []string
+	for s := bufio.NewScanner(f); s.Scan(); {
+		// Field 5 is the mount point, with blanks and the like as octal (proc(5)).
+		fields := strings.Fields(s.Text())
+		if len(fields) < 5 {
+			continue
+		}
+		p := unescape(fields[4])
+		if p == dir || strings.HasPrefix(p, dir+"/") {
+			points = append(points, p)
+		}
+	}
+	slices.SortFunc(points, func(a, b string) int { return len(b) - len(a) })
+	for _, p := range points {
+		if err := unix.Unmount(p, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("unmount %s: %w", p, err)
+		}
+	}
+	return nil
+}
+
+func unescape(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}

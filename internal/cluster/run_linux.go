@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/join"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/supervise"
+	"github.com/mullion-k8s/mullion/internal/winhost"
+)
+
+// stopProgram is how long a program may take to end after SIGTERM. The control
+// plane and the hosts promise 10 s; the rest is for a busy machine.
+const stopProgram = 20 * time.Second
+
+// tokenLife is how long a host may take to join after it was started. A new
+// token is made at each start of a host.
+const tokenLife = time.Hour
+
+// ErrRunning is returned by Run if another supervisor has the cluster.
+var ErrRunning = errors.New("the cluster's supervisor runs already")
+
+// Run is the supervisor: it brings up everything of the cluster's plan and
+// blocks until the context is cancelled and all of it is gone. A SIGHUP makes
+// it look for hosts that were added to cluster.json.
+func Run(ctx context.Context, l Layout, bin Binaries, log *slog.Logger) (err error) {
+	release, ok, err := lock(l.Lock())
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return ErrRunning
+	}
+	defer release()
+	r := &run{layout: l, bin: bin, log: log, spawner: supervise.NewSpawner(), started: time.Now()}
+	first, err := r.plan()
+	if err != nil {
+		return err
+	}
+	for _, dir := range first.Directories {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("make directory: %w", err)
+		}
+	}
+	// What an earlier supervisor left behind when it was killed.
+	if err := r.removeFabric(ctx, first); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.removeFabric(context.WithoutCancel(ctx), first)) }()
+	s, err := supervise.New(supervise.Config{Components: r.components(first), OnChange: r.publish, Log: log})
+	if err != nil {
+		return err
+	}
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	go r.reload(ctx, s, hup, first)
+	return s.Run(ctx)
+}
+
+// run is one life of the supervisor.
+type run struct {
+	layout  Layout
+	bin     Binaries
+	log     *slog.Logger
+	spawner *supervise.Spawner
+	started time.Time
+}
+
+func (r *run) plan() (Plan, error) {
+	c, err := Load(r.layout)
+	if err != nil {
+		return Plan{}, err
+	}
+	return Describe(r.layout, c, r.bin)
+}
+
+// reload adds the hosts that are new in cluster.json.
+func (r *run) reload(ctx context.Context, s *supervise.Supervisor, hup <-chan os.Signal, known Plan) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hup:
+		}
+		now, err := r.plan()
+		if err != nil {
+			r.log.Error("cannot read the changed cluster; it stays as it is", logkey.Error, err)
+			continue
+		}
+		for i := len(known.Nodes); i < len(now.Nodes); i++ {
+			if err := s.Add(r.node(now, i)); err != nil {
+				r.log.Error("cannot add host", logkey.Node, now.Nodes[i].Name, logkey.Error, err)
+			}
+		}
+		known = now
+	}
+}
+
+// publish writes the state. A write that fails is repeated by the next change.
+func (r *run) publish(st []supervise.Status) {
+	s := State{PID: os.Getpid(), Started: r.started, Components: st}
+	if err := s.write(r.layout); err != nil {
+		r.log.Warn("cannot publish state", logkey.Error, err)
+	}
+}
+
+func (r *run) components(p Plan) []supervise.Component {
+	cs := []supervise.Component{
+		{Name: FabricName, Once: true, Run: func(ctx context.Context) error { return r.makeFabric(ctx, p) }},
+		r.server(p),
+	}
+	for i := range p.Nodes {
+		cs = append(cs, r.node(p, i))
+	}
+	return cs
+}
+
+// server is the control plane's component.
+func (r *run) server(p Plan) supervise.Component {
+	prog := p.Programs[0]
+	var pid process
+	return supervise.Component{Name: prog.Name, Needs: prog.Needs,
+		Run: func(ctx context.Context) error {
+			if err := writeJSON(r.layout.ServerConfig(), p.Server); err != nil {
+				return err
+			}
+			return r.child(ctx, prog, &pid)
+		},
+		Ready: func(context.Context) error {
+			st, err := config.ReadStatus(p.Server.StatusFile())
+			if errors.Is(err, os.ErrNotExist) || err == nil && st.PID != pid.get() {
+				return errors.New("starting")
+			}
+			if err == nil && !st.Ready {
+				return errors.New(progress(st.Components))
+			}
+			return err
+		}}
+}
+
+// progress says which parts of the control plane are not ready yet.
+func progress(cs []config.ComponentStatus) string {
+	for _, c := range cs {
+		if c.State != string(supervise.Ready) {
+			return c.Name + " " + c.State
+		}
+	}
+	return "starting"
+}
+
+// node is the component of the i-th host.
+func (r *run) node(p Plan, i int) supervise.Component {
+	host, prog := p.Nodes[i], p.Programs[i+1]
+	var pid process
+	return supervise.Component{Name: host.Name, Needs: prog.Needs,
+		Run: func(ctx context.Context) error {
+			if err := r.prepare(ctx, host); err != nil {
+				return err
+			}
+			return r.child(ctx, prog, &pid)
+		},
+		Ready: func(ctx context.Context) error { return r.nodeReady(ctx, host, pid.get()) }}
+}
+
+// prepare writes what a host reads when it starts.
+func (r *run) prepare(ctx context.Context, host winhost.Config) error {
+	if err := os.MkdirAll(host.Dir, 0o700); err != nil {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	token, err := join.CreateToken(ctx, r.layout.Kubeconfig(), tokenLife, host.Name)
+	if err != nil {
+		return fmt.Errorf("make bootstrap token: %w", err)
+	}
+	if err := atomicfile.Write(host.TokenFile, []byte(token), 0o600); err != nil {
+		return err
+	}
+	return writeJSON(r.layout.NodeConfig(host.Name), host)
+}
+
+func (r *run) nodeReady(ctx context.Context, host winhost.Config, pid int) error {
+	st, err := winhost.ReadStatus(host.Status)
+	if errors.Is(err, os.ErrNotExist) || err == nil && st.PID != pid {
+		return errors.New("starting")
+	}
+	if err != nil {
+		return err
+	}
+	if st.Phase != winhost.Running {
+		return errors.New(string(st.Phase) + " " + st.Step)
+	}
+	client, err := Client(r.layout)
+	if err != nil {
+		return err
+	}
+	return NodeReady(ctx, client, host.Name)
+}
+
+// child runs a program with its output in the log of its name.
+func (r *run) child(ctx context.Context, p Program, pid *process) error {
+	log, err := os.OpenFile(r.layout.Log(p.Name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	defer log.Close()
+	var w io.Writer = log
+	return r.spawner.Child(supervise.Command{Argv: p.Argv, Env: os.Environ(), Dir: "/", Stop: stopProgram, Log: w, OnStart: pid.set})(ctx)
+}
+
+// process remembers the ID of a child for the readiness check, which must not
+// believe what an earlier process wrote.
+type process struct {
+	mu sync.Mutex
+	id int // guarded by mu
+}
+
+func (p *process) set(id int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.id = id
+}
+
+func (p *process) get() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.id
+}
+
+func writeJSON(path string, document any) error {
+	content, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return atomicfile.Write(path, append(content, '\n'), 0o600)
+}
