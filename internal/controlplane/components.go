@@ -31,7 +31,7 @@ import (
 // drain is how long the API server lets requests that never end by themselves,
 // such as watches, go on after it was asked to stop. Upstream's default is 60 s,
 // for load balancers; clients of one machine reconnect.
-const drain = 2 * time.Second
+const drain = 500 * time.Millisecond
 
 // parse sets a component's options from its command line, as upstream's
 // main programs do.
