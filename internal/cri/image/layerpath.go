@@ -213,8 +213,16 @@ func isDeviceDigit(s string) bool {
 
 func slashed(name string) string { return strings.ReplaceAll(name, `\`, "/") }
 
+// refusal is the error for an entry that no layer may have.
+type refusal struct{ name, why string }
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("%v: layer entry %q: %s", ErrInvalid, r.name, r.why)
+}
+func (r *refusal) Unwrap() error { return ErrInvalid }
+
 func refuse(name, format string, args ...any) error {
-	return fmt.Errorf("%w: layer entry %q: %s", ErrInvalid, name, fmt.Sprintf(format, args...))
+	return &refusal{name, fmt.Sprintf(format, args...)}
 }
 
 // fold is the key under which Windows considers two names equal: each rune in

@@ -45,18 +45,20 @@ func (s *spelling) name(dir, name string) string {
 	return name
 }
 
-// lookup is path for something that should exist: it reports whether every
-// component was known, and remembers nothing.
+// lookup is path without remembering anything: it spells a path as far as it
+// is known and says whether all of it was.
 func (s *spelling) lookup(parts []string) (string, bool) {
-	dir := "."
+	dir, known := ".", true
 	for _, p := range parts {
-		have, ok := s.list(dir)[fold(p)]
-		if !ok {
-			return "", false
+		if known {
+			have, ok := s.list(dir)[fold(p)]
+			if known = ok; ok {
+				p = have
+			}
 		}
-		dir = path.Join(dir, have)
+		dir = path.Join(dir, p)
 	}
-	return dir, true
+	return dir, known
 }
 
 func (s *spelling) list(dir string) map[string]string {

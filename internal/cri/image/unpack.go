@@ -116,15 +116,18 @@ func (u *unpacker) entry(hdr *tar.Header, content io.Reader) error {
 		return nil
 	}
 	err = u.place(hdr, m, content)
-	if err != nil && !errors.Is(err, ErrInvalid) && !isSpace(err) {
-		// What the kernel refuses here, the archive has caused: a file where a
-		// directory should be, a loop, a name that is too long.
-		return fmt.Errorf("%w: layer entry %q: %w", ErrInvalid, hdr.Name, err)
-	}
-	if err != nil {
+	var r *refusal
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &r):
+		return err // it names the entry
+	case errors.Is(err, ErrInvalid), isSpace(err):
 		return fmt.Errorf("layer entry %q: %w", hdr.Name, err)
 	}
-	return nil
+	// What the kernel refuses here, the archive has caused: a file where a
+	// directory should be, a loop, a name that is too long.
+	return fmt.Errorf("%w: layer entry %q: %w", ErrInvalid, hdr.Name, err)
 }
 
 func (u *unpacker) place(hdr *tar.Header, m mapped, content io.Reader) error {
@@ -327,10 +330,21 @@ func (u *unpacker) linkTarget(hdr *tar.Header) (string, error) {
 	}
 	target := slashed(hdr.Linkname)
 	for _, prefix := range []string{"//?/", "/??/", "//./"} {
-		target = strings.TrimPrefix(target, prefix)
+		if rest, ok := strings.CutPrefix(target, prefix); ok {
+			// "UNC/server/share" would become a local path.
+			target = "/" + strings.TrimPrefix(rest, "/")
+			if len(rest) >= 2 && rest[1] == ':' {
+				target = rest
+			} else if strings.HasPrefix(fold(rest), "UNC/") {
+				target = "//"
+			}
+			break
+		}
 	}
 	at := m.parts[:len(m.parts)-1]
 	switch {
+	case strings.HasPrefix(target, "//"):
+		return "", refuse(hdr.Name, "symbolic link to the share %q", hdr.Linkname)
 	case len(target) >= 2 && target[1] == ':':
 		if fold(target[:1]) != "C" {
 			return "", refuse(hdr.Name, "symbolic link to %q: only C: exists", hdr.Linkname)
@@ -349,10 +363,6 @@ func (u *unpacker) linkTarget(hdr *tar.Header) (string, error) {
 			dest = append(dest, p)
 		}
 	}
-	// A UNC target ("UNC/server/share") would become a local path; refuse it.
-	if len(dest) > 0 && fold(dest[0]) == "UNC" && at == nil && strings.HasPrefix(slashed(hdr.Linkname), "//?/") {
-		return "", refuse(hdr.Name, "symbolic link to the share %q", hdr.Linkname)
-	}
 	if _, err := judge(hdr.Name, mapped{parts: dest}); err != nil {
 		return "", err
 	}
@@ -363,10 +373,7 @@ func (u *unpacker) makeLinks() error {
 	for _, at := range slices.Sorted(maps.Keys(u.links)) {
 		target := u.links[at]
 		// Now that all entries are there, the target's spelling is known.
-		dest, ok := u.spelling.lookup(strings.Split(target, "/"))
-		if !ok {
-			dest = target
-		}
+		dest, _ := u.spelling.lookup(strings.Split(target, "/"))
 		rel := path.Clean(strings.Repeat("../", strings.Count(at, "/")) + dest)
 		if err := u.clear(at); err != nil {
 			return fmt.Errorf("%w: symbolic link %q: %w", ErrInvalid, at, err)
