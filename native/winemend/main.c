@@ -1,3 +1,27 @@
-// tmp
-__declspec(dllexport) int winemend_version(void) { return 1; }
-int __stdcall DllMain(void *m, unsigned r, void *x){(void)m;(void)r;(void)x;return 1;}
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+#include "mend.h"
+
+// The one export: kernelbase.dll of a runtime imports it by its ordinal, which
+// is what loads this DLL into every process (internal/wine, addImport).
+__declspec(dllexport) void winemend(void) {}
+
+BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
+{
+    (void)module;
+    (void)reserved;
+    if (reason != DLL_PROCESS_ATTACH) return TRUE;
+    // One that does not fit to this Wine leaves it as it is; the tests of
+    // internal/wine tell which.
+    if (init_paths()) {
+        mend_attributes();
+        mend_directories();
+        mend_links();
+        mend_link_creation();
+    }
+    mend_messages();
+    mend_version();
+    mend_process();
+    return TRUE;
+}

@@ -12,7 +12,7 @@ $(OBJ)/ws2_32.def: $(WINE_PE)/ws2_32.dll ws2_32/def.awk | $(OBJ)
 	@$(CROSS)dlltool -m i386:x86-64 -d $(OBJ)/ws2_32w.def -l $(OBJ)/libws2_32w.a
 	@mv $@.tmp $@
 
-$(OUT)/ws2_32.dll: ws2_32/ws2_32.c $(OBJ)/ws2_32.def mem.c Makefile ws2_32/rules.mk | $(OUT)
+$(OUT)/ws2_32.dll: ws2_32/ws2_32.c $(OBJ)/ws2_32.def mem.c Makefile ws2_32/rules.mk | $(OUT) $(OBJ)
 	@echo "  CC   native/ws2_32.dll"
-	@$(CROSS)gcc $(CFLAGS) $(LDFLAGS) -Wl,-e,DllMain -o $@.tmp $< mem.c $(OBJ)/ws2_32.def $(OBJ)/libws2_32w.a -lkernel32 -lntdll
-	@mv $@.tmp $@
+	@$(CROSS)gcc $(CFLAGS) $(LDFLAGS) -Wl,-e,DllMain -o $(OBJ)/ws2_32.dll $< mem.c $(OBJ)/ws2_32.def $(OBJ)/libws2_32w.a -lkernel32 -lntdll
+	@mv $(OBJ)/$(@F) $@

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/registry"
+)
+
+// version prints what the system says of itself, for the test to compare.
+func version(t *probe) {
+	v := windows.RtlGetVersion()
+	fmt.Printf("RtlGetVersion %d.%d.%d type %d\n", v.MajorVersion, v.MinorVersion, v.BuildNumber, v.ProductType)
+	v32, err := windows.GetVersion()
+	t.must(err)
+	fmt.Printf("GetVersion %d.%d.%d\n", v32&0xff, v32>>8&0xff, v32>>16)
+	major, minor, build := windows.RtlGetNtVersionNumbers()
+	fmt.Printf("RtlGetNtVersionNumbers %d.%d.%d\n", major, minor, build)
+	k, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Windows NT\CurrentVersion`, registry.QUERY_VALUE)
+	t.must(err)
+	for _, name := range []string{"ProductName", "CurrentBuildNumber", "CurrentVersion", "ReleaseId"} {
+		s, _, err := k.GetStringValue(name)
+		t.must(err)
+		fmt.Printf("%s %s\n", name, s)
+	}
+	for _, name := range []string{"UBR", "CurrentMajorVersionNumber", "CurrentMinorVersionNumber"} {
+		n, _, err := k.GetIntegerValue(name)
+		t.must(err)
+		fmt.Printf("%s %d\n", name, n)
+	}
+	t.must(k.Close())
+}
+
+// exit ends with the given code.
+func exit(t *probe) {
+	code, err := strconv.ParseUint(os.Args[2], 0, 32)
+	t.must(err)
+	windows.ExitProcess(uint32(code))
+}
+
+// waitForShutdown ends when it is asked to, and says how.
+func waitForShutdown(t *probe) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	fmt.Println("waiting")
+	fmt.Println("got", <-c)
+	os.Exit(7)
+}

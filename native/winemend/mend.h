@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// winemend.dll is loaded into every Windows process, before kernelbase.dll is
+// initialised, and mends what Wine does differently from Windows. It imports
+// ntdll.dll only. Each file mends one thing; main.c lists them.
+
+#ifndef MULLION_WINEMEND_H
+#define MULLION_WINEMEND_H
+
+#define WIN32_NO_STATUS
+#include <windows.h>
+#undef WIN32_NO_STATUS
+#include <ntstatus.h>
+#include <winternl.h>
+
+#include "../linux.h"
+
+// PATH_SIZE is the longest Unix path that is handled, PATH_MAX of Linux; a
+// longer one is left to Wine.
+#define PATH_SIZE 4096
+
+// hook.c
+
+// hook makes the named function of ntdll.dll, a system call, begin with a jump
+// to replacement. What it returns does what the function did. NULL: this Wine's
+// system calls look different, nothing was changed.
+void *hook_syscall(const char *name, void *replacement);
+// hook_function does the same for any function that begins as compilers begin
+// functions.
+void *hook_function(const WCHAR *module, const char *name, void *replacement);
+// replace_function makes a function begin with a jump. The old one is gone.
+BOOL replace_function(const WCHAR *module, const char *name, void *replacement);
+void *find_function(const WCHAR *module, const char *name);
+
+// path.c
+
+extern NTSTATUS(WINAPI *wine_nt_to_unix)(const OBJECT_ATTRIBUTES *, char *, ULONG *, UINT);
+extern NTSTATUS(WINAPI *wine_unix_to_nt)(const char *, WCHAR *, ULONG *);
+BOOL init_paths(void);
+// unix_path finds the Unix path of what the attributes name, without following
+// a link in the last place. The last part may be missing.
+BOOL unix_path(const OBJECT_ATTRIBUTES *attr, char path[PATH_SIZE]);
+// full_name puts together the NT name that the attributes name. The caller
+// frees it with free_mem.
+WCHAR *full_name(const OBJECT_ATTRIBUTES *attr);
+// handle_path is the Unix path of an open file.
+BOOL handle_path(HANDLE handle, char path[PATH_SIZE]);
+int to_utf8(const WCHAR *from, int len, char *to, int size);
+int to_utf16(const char *from, WCHAR *to, int size); // in characters, with the zero
+NTSTATUS status_of(long long result);                // of a negated errno
+
+// target.c
+
+// encode_target turns a link's Windows target into what the Linux link holds,
+// decode_target does the reverse. link is the link's own Unix path.
+BOOL encode_target(const char *link, const WCHAR *target, char out[PATH_SIZE]);
+BOOL decode_target(const char *link, const char *text, WCHAR *out, int size, BOOL *relative);
+
+// link.c
+
+struct link_info {
+    struct linux_stat st;
+    BOOL directory; // the target is one
+};
+// read_link: whether path is a symbolic link, and its properties.
+BOOL is_link(const char *path, struct link_info *info);
+ULONG link_attributes(const struct link_info *info);
+NTSTATUS make_link(const char *path, const WCHAR *target);
+LONGLONG nt_time(long long seconds, long long nanoseconds);
+BOOL mend_links(void);
+BOOL mend_link_creation(void);
+
+// directory.c, delete.c, attributes.c, message.c, version.c, process.c
+BOOL mend_directories(void);
+void forget_directory(HANDLE handle);
+BOOL mend_deletion(void);
+NTSTATUS set_disposition(HANDLE handle, IO_STATUS_BLOCK *io, ULONG flags);
+NTSTATUS rename_ex(HANDLE handle, IO_STATUS_BLOCK *io, const void *info, ULONG len);
+BOOL mend_attributes(void);
+BOOL mend_messages(void);
+BOOL mend_version(void);
+BOOL mend_process(void);
+
+// The functions behind the hooks.
+extern NTSTATUS(NTAPI *real_NtSetInformationFile)(HANDLE, IO_STATUS_BLOCK *, void *, ULONG, FILE_INFORMATION_CLASS);
+extern NTSTATUS(NTAPI *real_NtOpenFile)(HANDLE *, ACCESS_MASK, OBJECT_ATTRIBUTES *, IO_STATUS_BLOCK *, ULONG, ULONG);
+
+void *alloc_mem(SIZE_T size); // zeroed
+void free_mem(void *p);
+
+// Declarations that mingw-w64 10 lacks.
+#define FileDispositionInformationEx_ ((FILE_INFORMATION_CLASS)64)
+#define FileRenameInformationEx_ ((FILE_INFORMATION_CLASS)65)
+#ifndef NtCurrentProcess
+#define NtCurrentProcess() ((HANDLE)(LONG_PTR)-1)
+#endif
+typedef struct {
+    void *ptr;
+} srwlock; // RTL_SRWLOCK
+NTSYSAPI void NTAPI RtlAcquireSRWLockExclusive(srwlock *);
+NTSYSAPI void NTAPI RtlReleaseSRWLockExclusive(srwlock *);
+NTSYSAPI void NTAPI RtlAcquireSRWLockShared(srwlock *);
+NTSYSAPI void NTAPI RtlReleaseSRWLockShared(srwlock *);
+NTSYSAPI WCHAR NTAPI RtlUpcaseUnicodeChar(WCHAR);
+NTSYSAPI void NTAPI RtlSetLastWin32Error(DWORD);
+NTSYSAPI void NTAPI RtlExitUserThread(ULONG);
+NTSYSAPI NTSTATUS NTAPI NtAllocateVirtualMemory(HANDLE, void **, ULONG_PTR, SIZE_T *, ULONG, ULONG);
+NTSYSAPI NTSTATUS NTAPI NtProtectVirtualMemory(HANDLE, void **, SIZE_T *, ULONG, ULONG *);
+NTSYSAPI NTSTATUS NTAPI LdrGetDllHandle(const WCHAR *, ULONG, const UNICODE_STRING *, HMODULE *);
+NTSYSAPI NTSTATUS NTAPI LdrGetProcedureAddress(HMODULE, const ANSI_STRING *, ULONG, void **);
+
+#endif

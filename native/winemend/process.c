@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// A process's begin and end in a container, together with the program
+// mullion-init (internal/wine/launch):
+//
+//   - its command line, where one must arrive as it was written;
+//   - its exit code, of which a Unix status has the lowest eight bits;
+//   - the event that asks it to end. mullion-init sends SIGINT, for which Wine
+//     starts a thread at ntdll!__wine_ctrl_routine.
+
+#include "mend.h"
+
+#define STATUS_DIR "/run/mullion/"
+#define STOP_MARKER STATUS_DIR ".stop"
+#define EXIT_FILE STATUS_DIR ".exit."
+#define CTRL_C 0
+#define CTRL_SHUTDOWN 6
+
+enum { LINUX_write_ = 1, LINUX_access_ = 21, LINUX_getpid_ = 39 };
+#define LINUX_O_WRONLY_CREAT_EXCL (01 | 0100 | 0200)
+
+static NTSTATUS(NTAPI *real_NtTerminateProcess)(HANDLE, NTSTATUS);
+
+static int put_number(char *to, unsigned long long v)
+{
+    char digits[24];
+    int d = 0, n = 0;
+    do digits[d++] = (char)('0' + v % 10);
+    while ((v /= 10) != 0);
+    while (d > 0) to[n++] = digits[--d];
+    to[n] = 0;
+    return n;
+}
+
+static NTSTATUS NTAPI mend_NtTerminateProcess(HANDLE process, NTSTATUS code)
+{
+    if (process == NtCurrentProcess() && ((ULONG)code & ~0xffUL)) {
+        // Outside of a container the directory does not exist.
+        char name[64] = EXIT_FILE, text[16];
+        put_number(name + sizeof(EXIT_FILE) - 1, (unsigned long long)linux_call(LINUX_getpid_, 0, 0, 0, 0, 0));
+        long long fd = linux_call(LINUX_open, (long long)name, LINUX_O_WRONLY_CREAT_EXCL | LINUX_O_CLOEXEC, 0600, 0, 0);
+        if (fd >= 0) {
+            linux_call(LINUX_write_, fd, (long long)text, put_number(text, (ULONG)code), 0, 0);
+            linux_call(LINUX_close, fd, 0, 0, 0, 0);
+        }
+    }
+    return real_NtTerminateProcess(process, code);
+}
+
+static void WINAPI mend_ctrl_routine(void *event)
+{
+    DWORD(WINAPI * routine)(void *) = find_function(L"kernelbase.dll", "CtrlRoutine");
+    // Ctrl+C of a terminal comes another way, from conhost.exe.
+    if ((ULONG_PTR)event == CTRL_C && !linux_call(LINUX_access_, (long long)STOP_MARKER, 0, 0, 0, 0))
+        event = (void *)CTRL_SHUTDOWN;
+    RtlExitUserThread(routine ? routine(event) : 0);
+}
+
+// set_command_line takes MULLION_COMMAND_LINE=... out of the environment block
+// and makes its value the command line.
+static void set_command_line(void)
+{
+    static const WCHAR name[] = L"MULLION_COMMAND_LINE=";
+    RTL_USER_PROCESS_PARAMETERS *params = NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters;
+    WCHAR *entry = *(WCHAR **)((char *)params + 0x80), *end; // Environment
+    SIZE_T prefix = ARRAYSIZE(name) - 1;
+    for (; entry && *entry; entry = end) {
+        SIZE_T n = 0;
+        while (entry[n]) n++;
+        end = entry + n + 1;
+        if (n < prefix || memcmp(entry, name, prefix * sizeof(WCHAR))) continue;
+        SIZE_T bytes = (n - prefix + 1) * sizeof(WCHAR);
+        WCHAR *line = bytes <= 0xfffe ? alloc_mem(bytes) : NULL;
+        if (line) {
+            memcpy(line, entry + prefix, bytes);
+            params->CommandLine.Buffer = line;
+            params->CommandLine.Length = (USHORT)(bytes - sizeof(WCHAR));
+            params->CommandLine.MaximumLength = (USHORT)bytes;
+        }
+        WCHAR *last = end;
+        while (*last) {
+            while (*last) last++;
+            last++;
+        }
+        memmove(entry, end, (SIZE_T)((char *)(last + 1) - (char *)end));
+        return;
+    }
+}
+
+BOOL mend_process(void)
+{
+    set_command_line();
+    real_NtTerminateProcess = hook_syscall("NtTerminateProcess", (void *)mend_NtTerminateProcess);
+    BOOL ctrl = replace_function(L"ntdll.dll", "__wine_ctrl_routine", (void *)mend_ctrl_routine);
+    return real_NtTerminateProcess && ctrl;
+}
