@@ -33,9 +33,9 @@ func Compile(want intent.Host, previous *Plan) (*Plan, error) {
 	c := compiler{
 		want:     want,
 		previous: previous,
-		plan:     &Plan{uplink: want.Uplink, Table: Table{Name: TableName, fragments: make(map[string]*fragment, len(want.LoadBalancers)+len(want.Endpoints))}},
+		plan:     &Plan{uplink: want.Uplink, Table: Table{Name: TableName, fragments: make(map[objectKey]*fragment, len(want.LoadBalancers)+len(want.Endpoints))}},
 		networks: map[string]*intent.Network{},
-		fronts:   make(map[front]string, len(want.LoadBalancers)),
+		fronts:   make(map[front]objectKey, len(want.LoadBalancers)),
 		claimed:  map[string]string{},
 	}
 	for i := range want.Networks {
@@ -64,10 +64,10 @@ type compiler struct {
 	previous *Plan
 	plan     *Plan
 	networks map[string]*intent.Network
-	fronts   map[front]string  // front end → its object
-	claimed  map[string]string // ids, link names, addresses → their object
-	sources  []netip.Addr      // distinct SourceVIPs
-	held     []netip.Addr      // addresses of attached endpoints
+	fronts   map[front]objectKey // front end → its object
+	claimed  map[string]string   // ids, link names, addresses → their object
+	sources  []netip.Addr        // distinct SourceVIPs
+	held     []netip.Addr        // addresses of attached endpoints
 }
 
 // front is what a client connects to. An invalid address means all of the
@@ -95,9 +95,9 @@ func (c *compiler) claim(object, what string) error {
 	return nil
 }
 
-func (c *compiler) claimFront(object string, f front) error {
+func (c *compiler) claimFront(object objectKey, f front) error {
 	if other, taken := c.fronts[f]; taken {
-		return &ConflictError{Object: object, Other: other, What: f.String()}
+		return &ConflictError{Object: object.String(), Other: other.String(), What: f.String()}
 	}
 	c.fronts[f] = object
 	return nil

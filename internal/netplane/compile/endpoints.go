@@ -45,12 +45,15 @@ func (c *compiler) endpoints() error {
 	inNamespace := map[string]int{}
 	for i := range c.want.Endpoints {
 		e := &c.want.Endpoints[i]
-		object := "endpoint " + e.ID
+		if e.Remote { // most endpoints of a large cluster
+			continue
+		}
+		object := objectKey{kindEndpoint, e.ID}.String()
 		if err := c.claim(object, "endpoint id "+e.ID); err != nil {
 			return err
 		}
 		switch {
-		case e.HostAttached && !e.Remote:
+		case e.HostAttached:
 			if err := c.hostEndpoint(e, object); err != nil {
 				return err
 			}
@@ -131,7 +134,7 @@ func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int
 		if m.VIP.IsValid() {
 			vips = []netip.Addr{m.VIP}
 		}
-		if err := c.claimFronts(object, vips, false, m.Protocol, m.ExternalPort); err != nil {
+		if err := c.claimFronts(objectKey{kindEndpoint, e.ID}, vips, false, m.Protocol, m.ExternalPort); err != nil {
 			return err
 		}
 	}
@@ -148,7 +151,7 @@ func checkPortMapping(m intent.PortMapping) error {
 
 // endpointFragment makes the elements of an attached endpoint.
 func (c *compiler) endpointFragment(e *intent.Endpoint, link, mac string) {
-	name := "ep/" + e.ID
+	name := objectKey{kindEndpoint, e.ID}
 	source := endpointSource{endpoint: *e}
 	if n := c.networks[e.NetworkID]; n != nil {
 		source.network = n.Type

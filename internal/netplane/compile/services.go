@@ -19,11 +19,11 @@ const hashSeed = "0x6d756c6c"
 func (c *compiler) loadBalancers() error {
 	for i := range c.want.LoadBalancers {
 		lb := &c.want.LoadBalancers[i]
-		name := "lb/" + lb.ID
+		name := objectKey{kindLoadBalancer, lb.ID}
 		if _, twice := c.plan.Table.fragments[name]; twice {
-			return &ConflictError{Object: "load balancer " + lb.ID, Other: "another load balancer", What: "id " + lb.ID}
+			return &ConflictError{Object: name.String(), Other: "another load balancer", What: "id " + lb.ID}
 		}
-		if err := c.claimFronts("load balancer "+lb.ID, lb.VIPs, lb.IPv6, lb.Protocol, lb.ExternalPort); err != nil {
+		if err := c.claimFronts(name, lb.VIPs, lb.IPv6, lb.Protocol, lb.ExternalPort); err != nil {
 			return err
 		}
 		if lb.SourceVIP.Is4() && !lb.DSR {
@@ -34,14 +34,14 @@ func (c *compiler) loadBalancers() error {
 			continue
 		}
 		if err := checkLoadBalancer(lb); err != nil {
-			return fmt.Errorf("load balancer %s: %w", lb.ID, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		c.plan.Table.fragments[name] = loadBalancerFragment(lb)
 	}
 	return nil
 }
 
-func (c *compiler) claimFronts(object string, vips []netip.Addr, v6 bool, protocol uint8, port uint16) error {
+func (c *compiler) claimFronts(object objectKey, vips []netip.Addr, v6 bool, protocol uint8, port uint16) error {
 	if len(vips) == 0 {
 		f := front{protocol: protocol, port: port}
 		if v6 {

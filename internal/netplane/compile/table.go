@@ -4,6 +4,7 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,7 +20,22 @@ type Table struct {
 	Chains []Chain // sorted by name
 	Sets   []Set   // sorted by name
 	// fragments are the elements of the sets, by the object they come from.
-	fragments map[string]*fragment
+	fragments map[objectKey]*fragment
+}
+
+// objectKey names an object of the intent without building a string.
+type objectKey struct{ kind, id string }
+
+// The kinds of objects that have fragments, as error messages call them.
+const (
+	kindEndpoint     = "endpoint"
+	kindLoadBalancer = "load balancer"
+)
+
+func (k objectKey) String() string { return k.kind + " " + k.id }
+
+func (k objectKey) compare(o objectKey) int {
+	return cmp.Or(strings.Compare(k.kind, o.kind), strings.Compare(k.id, o.id))
 }
 
 // Chain is a chain with all its rules.
@@ -55,7 +71,7 @@ type fragment struct {
 // Elements lists all elements in a stable order.
 func (t *Table) Elements() []Element {
 	var all []Element
-	for _, name := range slices.Sorted(maps.Keys(t.fragments)) {
+	for _, name := range slices.SortedFunc(maps.Keys(t.fragments), objectKey.compare) {
 		all = append(all, t.fragments[name].elements...)
 	}
 	return all

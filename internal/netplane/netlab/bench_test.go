@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package netlab
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/compile"
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+	"github.com/mullion-k8s/mullion/internal/netplane/intent/intenttest"
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
+)
+
+// window is how long one measurement sends.
+const window = 300 * time.Millisecond
+
+// BenchmarkDataPath compares, turn by turn in one run, two pods of one host
+// that talk through the host's routing alone, through our rules, and by the
+// address of one of 5,000 services.
+func BenchmarkDataPath(b *testing.B) {
+	l := New(b)
+	h := l.Host()
+	client, server := h.Pod(5), h.Pod(6)
+	h.Apply()
+	serveEcho(b, server.Netns, at(server.Address, 7))
+	serveSink(b, server.Netns, at(server.Address, 9))
+	h.Intent.LoadBalancers = intenttest.Services(5000, 2).LoadBalancers
+	h.Service("echo", netip.MustParseAddr("10.96.200.1"), intent.TCP, 7, 7, server.Address)
+	h.Service("sink", netip.MustParseAddr("10.96.200.1"), intent.TCP, 9, 9, server.Address)
+	rules := func(on bool) {
+		if on {
+			h.Apply()
+			return
+		}
+		s, err := kernel.Open(h.Netns)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer s.Close()
+		// The next Apply finds out and puts the table back.
+		if err := s.Nft(b.Context(), "add table inet "+compile.TableName+"\ndelete table inet "+compile.TableName); err != nil {
+			b.Fatal(err)
+		}
+	}
+	sums := map[string]float64{}
+	n := 0.0
+	for b.Loop() {
+		n++
+		for _, way := range []struct {
+			name  string
+			rules bool
+			to    netip.Addr
+		}{{"routing", false, server.Address}, {"rules", true, server.Address}, {"service", true, netip.MustParseAddr("10.96.200.1")}} {
+			rules(way.rules)
+			sums["us-round-trip/"+way.name] += roundTrip(b, client.Netns, at(way.to, 7))
+			sums["us-connect/"+way.name] += connect(b, client.Netns, at(way.to, 7))
+			sums["Gbit-s/"+way.name] += throughput(b, client.Netns, at(way.to, 9))
+			h.Intent.LoadBalancers[0].InternalPort++ // so that Apply has something to do
+		}
+	}
+	for name, sum := range sums {
+		b.ReportMetric(sum/n, name)
+	}
+	b.ReportMetric(0, "ns/op") // the whole round says nothing
+}
+
+// serveEcho sends back every byte.
+func serveEcho(b *testing.B, netns string, to netip.AddrPort) {
+	serve(b, netns, to, func(c net.Conn) { _, _ = io.Copy(c, c) })
+}
+
+// serveSink reads and forgets.
+func serveSink(b *testing.B, netns string, to netip.AddrPort) {
+	serve(b, netns, to, func(c net.Conn) {
+		buf := make([]byte, 1<<20)
+		for {
+			if _, err := c.Read(buf); err != nil {
+				return
+			}
+		}
+	})
+}
+
+func serve(b *testing.B, netns string, to netip.AddrPort, each func(net.Conn)) {
+	b.Helper()
+	err := in(b, netns, func() error {
+		l, err := net.Listen("tcp4", to.String())
+		if err != nil {
+			return err
+		}
+		b.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer func() { _ = c.Close() }() // read to the end
+					each(c)
+				}()
+			}
+		}()
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func dial(b *testing.B, netns string, to netip.AddrPort) net.Conn {
+	b.Helper()
+	var c net.Conn
+	err := in(b, netns, func() (err error) {
+		c, err = net.DialTimeout("tcp4", to.String(), patience)
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return c
+}
+
+// roundTrip is the mean time of one byte there and back, in microseconds.
+func roundTrip(b *testing.B, netns string, to netip.AddrPort) float64 {
+	c := dial(b, netns, to)
+	defer func() { _ = c.Close() }() // read to the end
+	buf := make([]byte, 1)
+	n, start := 0, time.Now()
+	for time.Since(start) < window {
+		if _, err := c.Write(buf); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := c.Read(buf); err != nil {
+			b.Fatal(err)
+		}
+		n++
+	}
+	return float64(time.Since(start).Microseconds()) / float64(n)
+}
+
+// connect is the mean time of a new connection, in microseconds.
+func connect(b *testing.B, netns string, to netip.AddrPort) float64 {
+	var mean float64
+	err := in(b, netns, func() error {
+		n, start := 0, time.Now()
+		for time.Since(start) < window {
+			c, err := net.DialTimeout("tcp4", to.String(), patience)
+			if err != nil {
+				return fmt.Errorf("connection %d: %w", n, err)
+			}
+			_ = c.(*net.TCPConn).SetLinger(0) // leave no TIME_WAIT behind
+			if err := c.Close(); err != nil {
+				return err
+			}
+			n++
+		}
+		mean = float64(time.Since(start).Microseconds()) / float64(n)
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return mean
+}
+
+// throughput of one connection, in Gbit/s.
+func throughput(b *testing.B, netns string, to netip.AddrPort) float64 {
+	c := dial(b, netns, to)
+	defer func() { _ = c.Close() }() // what is lost was not counted
+	buf := make([]byte, 1<<20)
+	total, start := 0, time.Now()
+	for time.Since(start) < window {
+		n, err := c.Write(buf)
+		if err != nil {
+			b.Fatal(err)
+		}
+		total += n
+	}
+	return float64(total) * 8 / 1e9 / time.Since(start).Seconds()
+}
