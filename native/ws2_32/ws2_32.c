@@ -194,6 +194,45 @@ static BOOL write_port(HANDLE file, unsigned short port)
     return WriteFile(file, line, sizeof(line) - 1, &wrote, NULL);
 }
 
+static unsigned short read_port(const WCHAR *path)
+{
+    HANDLE file = CreateFileW(path, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL,
+                              OPEN_EXISTING, 0, NULL);
+    if (file == INVALID_HANDLE_VALUE) return 0;
+    char line[64];
+    DWORD n = 0;
+    BOOL ok = ReadFile(file, line, sizeof(line) - 1, &n, NULL);
+    CloseHandle(file);
+    DWORD prefix = sizeof(FILE_PREFIX) - 1;
+    if (!ok || n <= prefix) return 0;
+    for (DWORD i = 0; i < prefix; i++)
+        if (line[i] != FILE_PREFIX[i]) return 0;
+    unsigned port = 0;
+    for (DWORD i = prefix; i < n && line[i] >= '0' && line[i] <= '9' && port < 65536; i++)
+        port = port * 10 + (unsigned)(line[i] - '0');
+    return port < 65536 ? (unsigned short)port : 0;
+}
+
+// abandoned tells a socket's file whose server has died: nobody listens on its
+// port. Windows keeps such a file too, but shows it as a socket, so that
+// programs find and remove it before they bind (the kubelet does); here it looks
+// like any other file, so bind takes it over.
+static BOOL abandoned(const WCHAR *path)
+{
+    unsigned short port = read_port(path);
+    if (!port) return FALSE; // somebody's ordinary file
+    SOCKET s = real_WSASocketW(AF_INET, SOCK_STREAM, IPPROTO_TCP, NULL, 0, 0);
+    if (s == INVALID_SOCKET) return FALSE;
+    struct sockaddr_in in = {
+        .sin_family = AF_INET,
+        .sin_port = (unsigned short)((port >> 8) | (port << 8)),
+        .sin_addr.s_addr = 0x0100007f,
+    };
+    BOOL dead = real_connect(s, (struct sockaddr *)&in, sizeof(in)) != 0;
+    real_closesocket(s);
+    return dead;
+}
+
 int WSAAPI mend_bind(SOCKET s, const struct sockaddr *name, int len)
 {
     struct unix_socket u;
@@ -206,6 +245,9 @@ int WSAAPI mend_bind(SOCKET s, const struct sockaddr *name, int len)
     if (path[0]) {
         file = CreateFileW(wide, GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE, NULL, CREATE_NEW,
                            FILE_ATTRIBUTE_NORMAL, NULL);
+        if (file == INVALID_HANDLE_VALUE && abandoned(wide) && DeleteFileW(wide))
+            file = CreateFileW(wide, GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE, NULL, CREATE_NEW,
+                               FILE_ATTRIBUTE_NORMAL, NULL);
         if (file == INVALID_HANDLE_VALUE) {
             DWORD e = GetLastError();
             return fail(e == ERROR_FILE_EXISTS || e == ERROR_ALREADY_EXISTS ? WSAEADDRINUSE
@@ -233,25 +275,6 @@ int WSAAPI mend_bind(SOCKET s, const struct sockaddr *name, int len)
     }
     set_paths(s, path, NULL);
     return 0;
-}
-
-static unsigned short read_port(const WCHAR *path)
-{
-    HANDLE file = CreateFileW(path, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL,
-                              OPEN_EXISTING, 0, NULL);
-    if (file == INVALID_HANDLE_VALUE) return 0;
-    char line[64];
-    DWORD n = 0;
-    BOOL ok = ReadFile(file, line, sizeof(line) - 1, &n, NULL);
-    CloseHandle(file);
-    DWORD prefix = sizeof(FILE_PREFIX) - 1;
-    if (!ok || n <= prefix) return 0;
-    for (DWORD i = 0; i < prefix; i++)
-        if (line[i] != FILE_PREFIX[i]) return 0;
-    unsigned port = 0;
-    for (DWORD i = prefix; i < n && line[i] >= '0' && line[i] <= '9' && port < 65536; i++)
-        port = port * 10 + (unsigned)(line[i] - '0');
-    return port < 65536 ? (unsigned short)port : 0;
 }
 
 int WSAAPI mend_connect(SOCKET s, const struct sockaddr *name, int len)
