@@ -66,7 +66,7 @@ func Describe(l Layout, c Config, bin Binaries) (Plan, error) {
 		node := describeNode(l, p, bin, i, b)
 		p.Nodes = append(p.Nodes, node)
 		p.Directories = append(p.Directories, node.Dir)
-		p.Programs = append(p.Programs, Program{Name: node.Name, Needs: []string{FabricName, ServerName},
+		p.Programs = append(p.Programs, Program{Name: node.Name, Needs: []string{FabricName},
 			Argv: []string{bin.Mullion(), "winhost", "--config", l.NodeConfig(node.Name)}})
 	}
 	return p, nil

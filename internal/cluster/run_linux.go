@@ -16,6 +16,9 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/mullion-k8s/mullion/internal/atomicfile"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/join"
@@ -80,6 +83,24 @@ type run struct {
 	log     *slog.Logger
 	spawner *supervise.Spawner
 	started time.Time
+
+	mu    sync.Mutex
+	admin kubernetes.Interface // guarded by mu; nil until the kubeconfig exists
+}
+
+// client is made once: reading certificates for every question costs more than
+// the question.
+func (r *run) client() (kubernetes.Interface, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.admin != nil {
+		return r.admin, nil
+	}
+	c, err := Client(r.layout)
+	if err == nil {
+		r.admin = c
+	}
+	return c, err
 }
 
 func (r *run) plan() (Plan, error) {
@@ -164,33 +185,66 @@ func progress(cs []config.ComponentStatus) string {
 	return "starting"
 }
 
-// node is the component of the i-th host.
+// node is the component of the i-th host. It does not wait for the control
+// plane: the host boots meanwhile, and its kubelet asks until it is let in.
 func (r *run) node(p Plan, i int) supervise.Component {
 	host, prog := p.Nodes[i], p.Programs[i+1]
 	var pid process
 	return supervise.Component{Name: host.Name, Needs: prog.Needs,
 		Run: func(ctx context.Context) error {
-			if err := r.prepare(ctx, host); err != nil {
+			token, err := r.prepare(ctx, host)
+			if err != nil {
 				return err
 			}
-			return r.child(ctx, prog, &pid)
+			g, ctx := errgroup.WithContext(ctx)
+			g.Go(func() error { return r.admit(ctx, host, token) })
+			g.Go(func() error { return r.child(ctx, prog, &pid) })
+			return g.Wait()
 		},
 		Ready: func(ctx context.Context) error { return r.nodeReady(ctx, host, pid.get()) }}
 }
 
 // prepare writes what a host reads when it starts.
-func (r *run) prepare(ctx context.Context, host winhost.Config) error {
+func (r *run) prepare(ctx context.Context, host winhost.Config) (join.Token, error) {
 	if err := os.MkdirAll(host.Dir, 0o700); err != nil {
-		return fmt.Errorf("make directory: %w", err)
+		return join.Token{}, fmt.Errorf("make directory: %w", err)
 	}
-	token, err := join.CreateToken(ctx, r.layout.Kubeconfig(), tokenLife, host.Name)
-	if err != nil {
-		return fmt.Errorf("make bootstrap token: %w", err)
+	// The control plane makes its keys first of all.
+	if err := wait(ctx, func() error { _, err := os.Stat(host.CAFile); return err }); err != nil {
+		return join.Token{}, err
 	}
-	if err := atomicfile.Write(host.TokenFile, []byte(token), 0o600); err != nil {
-		return err
+	token := join.NewToken()
+	if err := atomicfile.Write(host.TokenFile, []byte(token.Secret()), 0o600); err != nil {
+		return token, err
 	}
-	return writeJSON(r.layout.NodeConfig(host.Name), host)
+	return token, writeJSON(r.layout.NodeConfig(host.Name), host)
+}
+
+// admit makes the host's token known to the control plane, as soon as that
+// can be told.
+func (r *run) admit(ctx context.Context, host winhost.Config, token join.Token) error {
+	return wait(ctx, func() error {
+		client, err := r.client()
+		if err != nil {
+			return err
+		}
+		return join.Register(ctx, client, token, join.Options{TTL: tokenLife, Node: host.Name})
+	})
+}
+
+// wait asks until f returns nil or the context ends.
+func wait(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 func (r *run) nodeReady(ctx context.Context, host winhost.Config, pid int) error {
@@ -204,7 +258,7 @@ func (r *run) nodeReady(ctx context.Context, host winhost.Config, pid int) error
 	if st.Phase != winhost.Running {
 		return errors.New(string(st.Phase) + " " + st.Step)
 	}
-	client, err := Client(r.layout)
+	client, err := r.client()
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -149,14 +150,20 @@ func CreateToken(ctx context.Context, kubeconfig string, ttl time.Duration, node
 // Create makes a token with a client.
 func Create(ctx context.Context, client kubernetes.Interface, o Options) (Token, error) {
 	t := NewToken()
+	return t, Register(ctx, client, t, o)
+}
+
+// Register makes a token known that was made before, for a node that starts
+// while its control plane does. Registering twice is not an error.
+func Register(ctx context.Context, client kubernetes.Interface, t Token, o Options) error {
 	s, err := Secret(t, o, time.Now())
 	if err != nil {
-		return Token{}, err
+		return err
 	}
-	if _, err := client.CoreV1().Secrets(namespace).Create(ctx, s, metav1.CreateOptions{}); err != nil {
-		return Token{}, fmt.Errorf("create token: %w", err)
+	if _, err := client.CoreV1().Secrets(namespace).Create(ctx, s, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create token: %w", err)
 	}
-	return t, nil
+	return nil
 }
 
 // Revoke deletes a token. Nodes that have joined with it stay.

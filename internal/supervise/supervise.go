@@ -107,7 +107,7 @@ const (
 	firstWait = 250 * time.Millisecond
 	lastWait  = 10 * time.Second
 	stable    = 20 * time.Second
-	askEvery  = 50 * time.Millisecond
+	askEvery  = 100 * time.Millisecond
 )
 
 // New checks the graph: every need is known and there is no cycle.
