@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cni
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Fake is a Runner that plays win-bridge with host-local: it hands out
+// addresses of 10.244.0.0/24 and takes them back, and remembers who has which.
+type Fake struct {
+	// Fail, if set, is asked before each command ("ADD", "DEL").
+	Fail func(command string) error
+
+	mu   sync.Mutex
+	held map[string]int // container ID to the last byte of its address; guarded by mu
+	seen []string       // commands; guarded by mu
+}
+
+// RunPlugin implements Runner.
+func (f *Fake) RunPlugin(_ context.Context, exe string, env []string, stdin []byte) (stdout, stderr []byte, err error) {
+	vars := map[string]string{}
+	for _, e := range env {
+		k, v, _ := strings.Cut(e, "=")
+		vars[k] = v
+	}
+	command, id := vars["CNI_COMMAND"], vars["CNI_CONTAINERID"]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen = append(f.seen, command)
+	if f.Fail != nil {
+		if err := f.Fail(command); err != nil {
+			return fmt.Appendf(nil, `{"cniVersion":"0.4.0","code":999,"msg":%q}`, err.Error()), nil, errors.New("exit status 1")
+		}
+	}
+	if f.held == nil {
+		f.held = map[string]int{}
+	}
+	var conf struct {
+		CNIVersion string `json:"cniVersion"`
+	}
+	if err := json.Unmarshal(stdin, &conf); err != nil {
+		return nil, []byte(err.Error()), errors.New("exit status 1")
+	}
+	switch command {
+	case "ADD":
+		n := 2
+		for f.taken(n) {
+			n++
+		}
+		f.held[id] = n
+		return fmt.Appendf(nil, `{"cniVersion":%q,"ips":[{"version":"4","address":"10.244.0.%d/24"}],"dns":{}}`, conf.CNIVersion, n), nil, nil
+	case "DEL":
+		delete(f.held, id)
+	case "VERSION":
+		return []byte(`{"cniVersion":"1.0.0","supportedVersions":["0.1.0","0.2.0","0.3.0","0.3.1","0.4.0","1.0.0"]}`), nil, nil
+	}
+	return nil, nil, nil
+}
+
+func (f *Fake) taken(n int) bool {
+	for _, h := range f.held {
+		if h == n {
+			return true
+		}
+	}
+	return false
+}
+
+// Held lists the container IDs that have an address.
+func (f *Fake) Held() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []string
+	for id := range f.held {
+		out = append(out, id)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Commands lists what was asked, in order.
+func (f *Fake) Commands() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.seen)
+}

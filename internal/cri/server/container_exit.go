@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/mullion-k8s/mullion/internal/cri/runc"
+	"github.com/mullion-k8s/mullion/internal/cri/store"
+	"github.com/mullion-k8s/mullion/internal/fault"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+)
+
+// Reasons of an end; containerd's internal/cri/server/helpers.go.
+const (
+	reasonCompleted = "Completed"
+	reasonError     = "Error"
+	reasonOOM       = "OOMKilled"
+	reasonUnknown   = "Unknown"
+	exitUnknown     = 255
+)
+
+// exits wakes those who wait for the end of a container.
+type exits struct {
+	mu      sync.Mutex
+	waiting map[string]chan struct{} // guarded by mu
+}
+
+func (e *exits) channel(id string) <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.waiting == nil {
+		e.waiting = map[string]chan struct{}{}
+	}
+	ch, ok := e.waiting[id]
+	if !ok {
+		ch = make(chan struct{})
+		e.waiting[id] = ch
+	}
+	return ch
+}
+
+func (e *exits) wake(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ch, ok := e.waiting[id]; ok {
+		close(ch)
+		delete(e.waiting, id)
+	}
+}
+
+// ended is called when conmon has left an exit code.
+func (s *Server) ended(ctx context.Context, id string) {
+	unlock, err := s.store.Containers.Lock(ctx, id)
+	if err != nil {
+		return
+	}
+	defer unlock()
+	c, err := s.store.Containers.Get(id)
+	if err != nil || c.ID != id || !c.Running() {
+		return // removed meanwhile, or known already
+	}
+	if err := s.finish(ctx, c); err != nil {
+		s.log.ErrorContext(ctx, "end of a container cannot be recorded; the next sweep tries again", logkey.ContainerID, id, logkey.Error, err)
+	}
+}
+
+// finish records how a running container ended, if it has.
+// Preconditions: the container's lock is held.
+func (s *Server) finish(ctx context.Context, c store.Container) error {
+	exit, ok, err := s.runtime.Exit(c.ID, s.dir(c.ID, bundleDir))
+	if err != nil || !ok {
+		return err
+	}
+	c.Finished, c.ExitCode = max(exit.At.UnixNano(), c.Started), int32(exit.Code)
+	status, err := readStatus(s.dir(c.ID, statusDir, mainStatus))
+	switch {
+	case err == nil:
+		// Windows' exit codes have 32 bits, conmon's 8.
+		c.ExitCode = int32(status.ExitCode)
+		if status.Error != "" {
+			c.Message = status.Error
+		}
+	case !isGone(err):
+		s.log.WarnContext(ctx, "status of a container cannot be read; its exit code may lack bits", logkey.ContainerID, c.ID, logkey.Error, err)
+	}
+	switch {
+	case exit.OOM:
+		c.Reason = reasonOOM
+		if c.ExitCode == 0 || err != nil {
+			c.ExitCode = int32(exit.Code)
+		}
+	case c.ExitCode == 0:
+		c.Reason = reasonCompleted
+	default:
+		c.Reason = reasonError
+	}
+	if err := s.store.Containers.Put(c); err != nil {
+		return err
+	}
+	if err := fault.Point(ctx, "container.exit.after-record"); err != nil {
+		return err
+	}
+	s.log.InfoContext(ctx, "container ended", logkey.ContainerID, c.ID, logkey.SandboxID, c.SandboxID, logkey.ExitCode, c.ExitCode, logkey.Reason, c.Reason)
+	s.exits.wake(c.ID)
+	s.publish(c.SandboxID, c.ID, runtime.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	return s.runtime.Delete(ctx, c.ID)
+}
+
+// lost records that a container is gone and nobody knows how.
+// Preconditions: the container's lock is held.
+func (s *Server) lost(ctx context.Context, c store.Container, why string) error {
+	err := s.runtime.Delete(ctx, c.ID)
+	// conmon may have spoken at the last moment.
+	if exit, ok, _ := s.runtime.Exit(c.ID, s.dir(c.ID, bundleDir)); ok && exit.At.UnixNano() > 0 {
+		return errors.Join(err, s.finish(ctx, c))
+	}
+	c.Finished, c.ExitCode, c.Reason, c.Message = now(), exitUnknown, reasonUnknown, why
+	if e := s.store.Containers.Put(c); e != nil {
+		return errors.Join(err, e)
+	}
+	s.log.WarnContext(ctx, "container is gone", logkey.ContainerID, c.ID, logkey.SandboxID, c.SandboxID, logkey.Reason, why)
+	s.exits.wake(c.ID)
+	s.publish(c.SandboxID, c.ID, runtime.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	return err
+}
+
+// forgetExit waits until conmon, whose container was just deleted, has written
+// its last file, and removes it.
+func (s *Server) forgetExit(ctx context.Context, id string) error {
+	pid := runc.ConmonPID(s.dir(id, bundleDir))
+	ctx, cancel := context.WithTimeout(ctx, killWait)
+	defer cancel()
+	for pid > 0 && alive(pid) {
+		if _, ok, err := s.runtime.Exit(id, s.dir(id, bundleDir)); ok || err != nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the end of conmon %d: %w", pid, context.Cause(ctx))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return s.runtime.Forget(id)
+}
+
+// alive says whether a process exists. PIDs are reused; callers only decide by
+// it how long to wait, or ask runc too.
+func alive(pid int) bool { return unix.Kill(pid, 0) != unix.ESRCH }

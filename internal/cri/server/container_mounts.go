@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/mullion-k8s/mullion/internal/cri/oci"
+	"github.com/mullion-k8s/mullion/internal/cri/store"
+	"github.com/mullion-k8s/mullion/internal/winsys/winpath"
+)
+
+// windowsHosts is where Windows has its hosts file, and the kubelet mounts its
+// own; Wine asks the C library, which reads another one.
+const windowsHosts = "/windows/system32/drivers/etc/hosts"
+
+// mounts resolves the mounts of a request and makes the places for them in the
+// container's root.
+// Preconditions: the root is mounted.
+func (s *Server) mounts(c *store.Container, sb store.Sandbox) ([]oci.Mount, error) {
+	root, err := os.OpenRoot(s.dir(c.ID, rootDir))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }() // opened for look-ups
+	status := s.dir(c.ID, statusDir)
+	if err := s.makeOwned(status); err != nil {
+		return nil, err
+	}
+	out := []oci.Mount{
+		{Source: status, Destination: s.cfg.Engine.StatusDir()},
+		{Source: s.resolverFile(sb.ID), Destination: "/etc/resolv.conf", ReadOnly: true},
+	}
+	hosts := s.hostsFile(sb.ID)
+	for _, m := range c.Config.GetMounts() {
+		mount, err := s.mount(root, m)
+		if err != nil {
+			return nil, err
+		}
+		if strings.EqualFold(mount.Destination, windowsHosts) {
+			hosts = mount.Source
+		}
+		out = append(out, mount)
+	}
+	out = append(out, oci.Mount{Source: hosts, Destination: "/etc/hosts", ReadOnly: true})
+	for _, m := range out {
+		if err := s.makePlace(root, m); err != nil {
+			return nil, fmt.Errorf("make place for mount %s: %w", m.Destination, err)
+		}
+	}
+	return out, nil
+}
+
+// mount resolves one mount. Which requests are refused, and with which words,
+// is containerd's parseMount (internal/cri/opts/spec_windows_opts.go).
+func (s *Server) mount(root *os.Root, m *runtime.Mount) (oci.Mount, error) {
+	src, dst := m.GetHostPath(), m.GetContainerPath()
+	switch {
+	case m.GetImage().GetImage() != "":
+		return oci.Mount{}, invalid{fmt.Errorf("mount %q: image volumes are not supported on Windows", dst)}
+	case winpath.KindOf(src) == winpath.Device:
+		return oci.Mount{}, invalid{fmt.Errorf("mount %q: named pipes of the host are not emulated", src)}
+	case len(dst) == 2 && strings.EqualFold(dst, winpath.SystemDrive):
+		return oci.Mount{}, invalid{errors.New("destination path can not be C drive")}
+	case m.GetPropagation() == runtime.MountPropagation_PROPAGATION_BIDIRECTIONAL || m.GetPropagation() == runtime.MountPropagation_PROPAGATION_HOST_TO_CONTAINER:
+		return oci.Mount{}, invalid{fmt.Errorf("mount %q: mount propagation is not supported on Windows", dst)}
+	}
+	source, err := s.hostPath(src)
+	if err != nil {
+		return oci.Mount{}, err
+	}
+	if !m.GetReadonly() {
+		if err := s.open(src, source); err != nil {
+			return oci.Mount{}, fmt.Errorf("mount %q: %w", src, err)
+		}
+	}
+	rel, err := winpath.ResolveIn(root, dst)
+	if err != nil {
+		return oci.Mount{}, invalid{fmt.Errorf("mount at %q: %w", dst, err)}
+	}
+	if rel == "." {
+		return oci.Mount{}, invalid{errors.New("destination path can not be C drive")}
+	}
+	return oci.Mount{Source: source, Destination: slash(rel), ReadOnly: m.GetReadonly()}, nil
+}
+
+// hostPath finds a file or directory of the emulated host, and makes a
+// directory where there is nothing, as containerd does.
+func (s *Server) hostPath(p string) (string, error) {
+	host, err := os.OpenRoot(s.cfg.Drive)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = host.Close() }() // opened for look-ups
+	rel, err := winpath.ResolveIn(host, p)
+	if err != nil {
+		return "", invalid{fmt.Errorf("failed to stat %q: %w", p, err)}
+	}
+	if _, err := host.Stat(rel); errors.Is(err, fs.ErrNotExist) {
+		if err := host.MkdirAll(rel, 0o755); err != nil {
+			return "", fmt.Errorf("failed to mkdir %q: %w", p, err)
+		}
+	} else if err != nil {
+		return "", fmt.Errorf("failed to stat %q: %w", p, err)
+	}
+	return filepath.Join(s.cfg.Drive, filepath.FromSlash(rel)), nil
+}
+
+// closed are the directories of the host that ordinary users of Windows cannot
+// write to.
+func closed() []string {
+	return []string{`\Windows`, `\Program Files`, `\Program Files (x86)`, `\ProgramData\mullion`}
+}
+
+// open lets a container write into what was mounted writable. On Windows the
+// default permissions of a new directory on drive C let every authenticated
+// user write; here it belongs to root, which made it.
+func (s *Server) open(windows, source string) error {
+	p := strings.TrimPrefix(winpath.Clean(windows), winpath.SystemDrive)
+	if p == `\` {
+		return nil
+	}
+	for _, c := range closed() {
+		if len(p) >= len(c) && strings.EqualFold(p[:len(c)], c) && (len(p) == len(c) || p[len(c)] == '\\') {
+			return nil
+		}
+	}
+	// Not by the path: a link may have come there since it was resolved.
+	f, err := os.OpenFile(source, os.O_RDONLY|oNoFollow|oNonBlock, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // opened for its mode
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	mode := info.Mode().Perm() | 0o666
+	if info.IsDir() {
+		mode |= 0o111
+	}
+	if mode == info.Mode().Perm() {
+		return nil
+	}
+	return f.Chmod(mode)
+}
+
+// makePlace makes an empty directory or file to mount on. Everything goes
+// through root, because the image's author may have put links anywhere.
+func (s *Server) makePlace(root *os.Root, m oci.Mount) error {
+	rel := strings.TrimPrefix(m.Destination, "/")
+	if _, err := root.Stat(rel); err == nil {
+		return nil
+	}
+	info, err := os.Stat(m.Source)
+	if err != nil {
+		return err
+	}
+	dir := rel
+	if !info.IsDir() {
+		dir = path.Dir(rel)
+	}
+	if err := s.makeDirs(root, dir); err != nil || info.IsDir() {
+		return err
+	}
+	f, err := root.OpenFile(rel, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	uid, gid := s.cfg.Engine.Owner()
+	return errors.Join(chown(f, uid, gid), f.Close())
+}
+
+// makeDirs is MkdirAll for a container's directories, which belong to its user.
+func (s *Server) makeDirs(root *os.Root, dir string) error {
+	uid, gid := s.cfg.Engine.Owner()
+	at := ""
+	for _, e := range strings.Split(dir, "/") {
+		at = path.Join(at, e)
+		err := root.Mkdir(at, 0o755)
+		if errors.Is(err, fs.ErrExist) || at == "." {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if uid >= 0 {
+			if err := root.Lchown(at, uid, gid); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Server) makeOwned(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	uid, gid := s.cfg.Engine.Owner()
+	if uid < 0 {
+		return nil
+	}
+	return os.Chown(dir, uid, gid)
+}
+
+func chown(f *os.File, uid, gid int) error {
+	if uid < 0 {
+		return nil
+	}
+	return f.Chown(uid, gid)
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package server
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/mullion-k8s/mullion/internal/cri/oci"
+	"github.com/mullion-k8s/mullion/internal/cri/store"
+	"github.com/mullion-k8s/mullion/internal/wine"
+)
+
+// mainStatus is the name of the status file of a container's main program.
+const mainStatus = "main"
+
+// mainProcess is what a container runs: what the pod says, completed by the
+// image's configuration. The record gets what later commands need too.
+func (s *Server) mainProcess(c *store.Container, sb *runtime.PodSandboxConfig, img v1.Config) (oci.Process, error) {
+	args, commandLine, err := command(c.Config, img)
+	if err != nil {
+		return oci.Process{}, err
+	}
+	user := userName(c.Config, sb, img)
+	if err := checkUser(user); err != nil {
+		return oci.Process{}, err
+	}
+	c.Env = userEnv(user, environment(img.Env, c.Config.GetEnvs()))
+	if c.Dir = c.Config.GetWorkingDir(); c.Dir == "" {
+		c.Dir = img.WorkingDir
+	}
+	p := s.cfg.Engine.Process(wine.Process{Args: args, CommandLine: commandLine, Env: c.Env, Dir: c.Dir, Status: mainStatus})
+	p.Terminal, p.OpenFiles = c.Config.GetTty(), s.files
+	return p, nil
+}
+
+// command merges the pod's command and arguments with the image's, as
+// containerd does (internal/cri/opts/spec_windows_opts.go, getArgs): a command
+// of the pod replaces both, arguments alone replace the image's Cmd.
+//
+// An image whose ArgsEscaped is set has a whole command line as its first
+// word, quoted as its author wants it (moby writes the shell form so). If that
+// word is the first of what runs, the program gets it untouched.
+func command(c *runtime.ContainerConfig, img v1.Config) (args []string, commandLine string, err error) {
+	entry, rest, ofImage := c.GetCommand(), c.GetArgs(), false
+	if len(entry) == 0 {
+		if len(rest) == 0 {
+			rest = img.Cmd
+			ofImage = len(img.Entrypoint) == 0 && len(rest) > 0
+		}
+		entry = img.Entrypoint
+		ofImage = ofImage || len(entry) > 0
+	}
+	args = append(append([]string{}, entry...), rest...)
+	if len(args) == 0 {
+		return nil, "", invalid{errors.New("no command specified")}
+	}
+	if !img.ArgsEscaped || !ofImage { //nolint:staticcheck // deprecated in OCI, used by every image of docker build
+		return args, "", nil
+	}
+	line := args[0]
+	for _, a := range args[1:] {
+		line += " " + escapeArg(a)
+	}
+	return args, line, nil
+}
+
+// escapeArg quotes an argument as CommandLineToArgvW splits it; the rules are
+// those of syscall.EscapeArg for Windows, which other systems do not have.
+func escapeArg(s string) string {
+	if s == "" {
+		return `""`
+	}
+	if !strings.ContainsAny(s, "\" \t\\") {
+		return s
+	}
+	quote := strings.ContainsAny(s, " \t")
+	var b strings.Builder
+	if quote {
+		b.WriteByte('"')
+	}
+	slashes := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '\\':
+			slashes++
+		case '"':
+			b.WriteString(strings.Repeat(`\`, slashes+1)) // double those before, escape the quote
+			slashes = 0
+		default:
+			slashes = 0
+		}
+		b.WriteByte(s[i])
+	}
+	if quote {
+		b.WriteString(strings.Repeat(`\`, slashes))
+		b.WriteByte('"')
+	}
+	return b.String()
+}
+
+// environment adds the pod's variables to the image's. Names that differ only
+// in case are one variable on Windows; the last value counts.
+func environment(image []string, pod []*runtime.KeyValue) []string {
+	var out []string
+	set := func(name, value string) {
+		out = slices.DeleteFunc(out, func(e string) bool {
+			have, _, _ := strings.Cut(e, "=")
+			return strings.EqualFold(have, name)
+		})
+		out = append(out, name+"="+value)
+	}
+	for _, e := range image {
+		if name, value, ok := strings.Cut(e, "="); ok && name != "" {
+			set(name, value)
+		}
+	}
+	for _, e := range pod {
+		set(e.GetKey(), string(e.GetValue()))
+	}
+	return out
+}
+
+// The accounts that every Windows container image has.
+const (
+	administrator = "ContainerAdministrator"
+	ordinaryUser  = "ContainerUser"
+)
+
+// userName is who a container is said to run as: the pod's wish, the image's,
+// or the default of Windows Server Core.
+func userName(c *runtime.ContainerConfig, sb *runtime.PodSandboxConfig, img v1.Config) string {
+	for _, u := range []string{
+		c.GetWindows().GetSecurityContext().GetRunAsUsername(), sb.GetWindows().GetSecurityContext().GetRunAsUsername(), img.User,
+	} {
+		if u != "" {
+			return u
+		}
+	}
+	return administrator
+}
+
+// checkUser refuses accounts that no image has. The emulator has one identity
+// in a container; names other than these would need an account database.
+// The text is Windows' for ERROR_LOGON_FAILURE, which pods' events show.
+func checkUser(user string) error {
+	known := []string{
+		administrator, ordinaryUser, "Administrator", `NT AUTHORITY\SYSTEM`, `NT AUTHORITY\LOCAL SERVICE`, `NT AUTHORITY\LocalService`,
+		`NT AUTHORITY\NETWORK SERVICE`, `NT AUTHORITY\NetworkService`, "SYSTEM", `User Manager\ContainerAdministrator`, `User Manager\ContainerUser`,
+	}
+	if slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, user) }) {
+		return nil
+	}
+	return fmt.Errorf("user %q: the user name or password is incorrect", user)
+}
+
+// userEnv tells the program its name. The registry of the container has
+// ContainerAdministrator's.
+func userEnv(user string, env []string) []string {
+	if i := strings.LastIndexByte(user, '\\'); i >= 0 {
+		user = user[i+1:]
+	}
+	if strings.EqualFold(user, administrator) || slices.ContainsFunc(env, func(e string) bool { return len(e) > 8 && strings.EqualFold(e[:9], "USERNAME=") }) {
+		return env
+	}
+	return append(env, "USERNAME="+user)
+}

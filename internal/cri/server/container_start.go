@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/mullion-k8s/mullion/internal/cri/runc"
+	"github.com/mullion-k8s/mullion/internal/cri/store"
+	"github.com/mullion-k8s/mullion/internal/fault"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+// What a container that could not be started shows; containerd's
+// internal/cri/server/helpers.go (errorStartReason, errorStartExitCode).
+const (
+	reasonStartError = "StartError"
+	exitStartError   = 128
+)
+
+// StartContainer runs the container's program.
+func (s *Server) StartContainer(ctx context.Context, req *runtime.StartContainerRequest) (*runtime.StartContainerResponse, error) {
+	c, err := s.container(req.GetContainerId())
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := s.store.Containers.Lock(ctx, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if c, err = s.container(c.ID); err != nil {
+		return nil, err
+	}
+	if c.Removing {
+		return nil, fmt.Errorf("container %q is in removing state, can't be started", c.ID)
+	}
+	if st := c.State(); st != runtime.ContainerState_CONTAINER_CREATED {
+		return nil, fmt.Errorf("container %q is in %s state", c.ID, st)
+	}
+	sb, err := s.sandbox(c.SandboxID)
+	if err != nil {
+		return nil, err
+	}
+	if !sb.Ready() {
+		return nil, fmt.Errorf("sandbox container %q is not running", sb.ID)
+	}
+	if err := s.startContainer(ctx, &c); err != nil {
+		return nil, s.startFailed(ctx, c, err)
+	}
+	s.log.InfoContext(ctx, "container started", logkey.ContainerID, c.ID, logkey.SandboxID, c.SandboxID, logkey.PID, c.PID)
+	s.publish(c.SandboxID, c.ID, runtime.ContainerEventType_CONTAINER_STARTED_EVENT)
+	return &runtime.StartContainerResponse{}, nil
+}
+
+// startContainer makes the container under runc and conmon, and lets it go.
+// Preconditions: the container's lock is held, which also keeps the news of its
+// end waiting until its beginning is recorded.
+func (s *Server) startContainer(ctx context.Context, c *store.Container) error {
+	// The image was pulled by digest or is no index: nobody looked at its
+	// build so far. The words are the Host Compute Service's for 0xc0370101.
+	if !winver.CompatibleOSVersion(s.cfg.Build, c.OSVersion) {
+		return fmt.Errorf("failed to create containerd task: failed to create shim task: hcs::CreateComputeSystem %s: The container operating system does not match the host operating system.: unknown", c.ID)
+	}
+	if err := fault.Point(ctx, "container.start.before-create"); err != nil {
+		return err
+	}
+	pid, err := s.runtime.Create(ctx, runc.Create{
+		ID: c.ID, Name: c.Config.GetMetadata().GetName(), Bundle: s.dir(c.ID, bundleDir), LogPath: c.LogPath,
+		Stdin: c.Config.GetStdin(), StdinOnce: c.Config.GetStdinOnce(), Terminal: c.Config.GetTty(),
+	})
+	if err != nil {
+		return fmt.Errorf("failed to create containerd task: %w", err)
+	}
+	if err := fault.Point(ctx, "container.start.after-create"); err != nil {
+		return err
+	}
+	if err := s.runtime.Start(ctx, c.ID); err != nil {
+		return fmt.Errorf("failed to start containerd task %q: %w", c.ID, err)
+	}
+	c.PID, c.Started = pid, now()
+	if err := fault.Point(ctx, "container.start.after-start"); err != nil {
+		return err
+	}
+	if err := s.cfg.Engine.Started(ctx, pid, s.dir(c.ID, statusDir, mainStatus)); err != nil {
+		return fmt.Errorf("failed to start containerd task %q: hcs::System::CreateProcess %s: %w: unknown", c.ID, c.ID, err)
+	}
+	return s.store.Containers.Put(*c)
+}
+
+// startFailed takes back what there is of the container's processes and
+// records why it never ran. The container stays, with its reason.
+func (s *Server) startFailed(ctx context.Context, c store.Container, cause error) error {
+	ctx = context.WithoutCancel(ctx)
+	err := errors.Join(cause, s.runtime.Delete(ctx, c.ID))
+	// The exit code of what was just killed is nobody's news.
+	err = errors.Join(err, s.forgetExit(ctx, c.ID))
+	c.PID, c.Started, c.Finished = 0, 0, now()
+	c.Reason, c.ExitCode, c.Message = reasonStartError, exitStartError, cause.Error()
+	err = errors.Join(err, s.store.Containers.Put(c))
+	s.publish(c.SandboxID, c.ID, runtime.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	return err
+}
+
+// container finds a container by its ID; the error is containerd's.
+func (s *Server) container(id string) (store.Container, error) {
+	c, err := s.store.Containers.Get(id)
+	if err != nil {
+		return c, fmt.Errorf("an error occurred when try to find container %q: %w", id, err)
+	}
+	return c, nil
+}
+
+// isGone says that a file or process was not there.
+func isGone(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, runc.ErrNotRunning)
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package server
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/grpc"
+	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/mullion-k8s/mullion/internal/cri/store"
+)
+
+// ContainerStats says what a container uses.
+func (s *Server) ContainerStats(_ context.Context, req *runtime.ContainerStatsRequest) (*runtime.ContainerStatsResponse, error) {
+	c, err := s.container(req.GetContainerId())
+	if err != nil {
+		return nil, err
+	}
+	return &runtime.ContainerStatsResponse{Stats: s.containerStats(c)}, nil
+}
+
+// ListContainerStats says what the containers that match a filter use.
+func (s *Server) ListContainerStats(_ context.Context, req *runtime.ListContainerStatsRequest) (*runtime.ListContainerStatsResponse, error) {
+	return &runtime.ListContainerStatsResponse{Stats: s.listContainerStats(req.GetFilter())}, nil
+}
+
+// StreamContainerStats is ListContainerStats in as many messages as it takes.
+func (s *Server) StreamContainerStats(req *runtime.StreamContainerStatsRequest, out grpc.ServerStreamingServer[runtime.StreamContainerStatsResponse]) error {
+	return inPages(s.listContainerStats(req.GetFilter()), func(page []*runtime.ContainerStats) error {
+		return out.Send(&runtime.StreamContainerStatsResponse{ContainerStats: page})
+	})
+}
+
+func (s *Server) listContainerStats(f *runtime.ContainerStatsFilter) []*runtime.ContainerStats {
+	var out []*runtime.ContainerStats
+	for _, c := range s.store.Containers.List() {
+		if c.Running() && strings.HasPrefix(c.ID, f.GetId()) && strings.HasPrefix(c.SandboxID, f.GetPodSandboxId()) &&
+			matchLabels(f.GetLabelSelector(), c.Config.GetLabels()) {
+			out = append(out, s.containerStats(c))
+		}
+	}
+	return out
+}
+
+func (s *Server) attributes(c store.Container) *runtime.ContainerAttributes {
+	return &runtime.ContainerAttributes{Id: c.ID, Metadata: c.Config.GetMetadata(), Labels: c.Config.GetLabels(), Annotations: c.Config.GetAnnotations()}
+}
+
+// containerStats fills what the kubelet reads on Windows too: it takes
+// containers from this message, not from the one for Windows.
+func (s *Server) containerStats(c store.Container) *runtime.ContainerStats {
+	m := s.sample(c)
+	at := m.at.UnixNano()
+	out := &runtime.ContainerStats{
+		Attributes: s.attributes(c),
+		Cpu:        &runtime.CpuUsage{Timestamp: at, UsageCoreNanoSeconds: number(m.cpuNanos)},
+		Memory: &runtime.MemoryUsage{
+			Timestamp: at, WorkingSetBytes: number(m.workingSet()), UsageBytes: number(m.memoryBytes),
+			PageFaults: number(m.pageFaults), MajorPageFaults: number(m.majorPageFaults),
+		},
+		WritableLayer: &runtime.FilesystemUsage{
+			Timestamp: m.diskAt.UnixNano(), FsId: &runtime.FilesystemIdentifier{Mountpoint: imageFS},
+			UsedBytes: number(m.disk), InodesUsed: number(m.inodes),
+		},
+	}
+	if m.limitBytes > 0 && m.limitBytes >= m.workingSet() {
+		out.Memory.AvailableBytes = number(m.limitBytes - m.workingSet())
+	}
+	if m.hasRate {
+		out.Cpu.UsageNanoCores = number(m.nanoCores)
+	}
+	return out
+}
+
+func number(n uint64) *runtime.UInt64Value { return &runtime.UInt64Value{Value: n} }

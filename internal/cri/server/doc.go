@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package server is the container runtime of an emulated Windows host: the
+// services RuntimeService and ImageService of CRI v1, one file per call. It
+// answers as containerd does on Windows, down to the words of its errors, and
+// carries the answers out on Linux.
+//
+// # What is what
+//
+//	sandbox     an HCN namespace with addresses from the node's CNI plugins; no
+//	            process and no pause image
+//	container   an overlay of the Wine runtime, the Windows root of the node's
+//	            build and the image's layers, under runc and conmon, with PID 1
+//	            (mullion-init) as the parent of the Windows program
+//	paths       requests name files of the emulated host as Windows does; they
+//	            are looked up below the directory that is its drive C
+//
+// # State
+//
+// Package store has the records. Each call changes a record before the effect
+// that the record must know of, so that New, after a kill at any moment, can
+// finish what was begun or take it back (recover.go). Running containers do not
+// depend on this process.
+//
+// # Concurrency
+//
+// Calls for different objects run at the same time; for one object they wait
+// for each other, except that StopContainer waits for the end of a container
+// without holding anything. A sandbox's lock is always taken before its
+// containers'.
+//
+// # Fidelity
+//
+// docs/fidelity/cri.md lists the differences from containerd on Windows.
+//
+// # Sources
+//
+// k8s.io/cri-api v0.36 api.proto; github.com/containerd/containerd v2,
+// internal/cri/server and internal/cri/opts (messages, reasons, defaults).
+package server

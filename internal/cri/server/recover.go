@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/cri/runc"
+	"github.com/mullion-k8s/mullion/internal/cri/store"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+)
+
+// recover brings records and reality in line after a restart:
+//
+//	record says          reality                     then
+//	half made, Removing  anything                    removed
+//	made                 runc runs it                it runs: the kill came before the record
+//	running              runc runs it                adopted
+//	running              conmon left an exit code    ended so
+//	running              neither                     ended, nobody knows how
+//	sandbox ready        its namespace is gone       stopped (the machine restarted)
+//	nothing              process, mount, namespace,  removed, unless some records could
+//	                     cgroup, directory, hold     not be read (complete is false)
+//
+// What cannot be cleaned up is logged and tried again at the next start; only a
+// runtime that cannot be asked at all keeps the server from starting.
+func (s *Server) recover(ctx context.Context, complete bool) error {
+	states, err := s.runtime.States(ctx)
+	if err != nil {
+		return fmt.Errorf("recover: %w", err)
+	}
+	for _, c := range s.store.Containers.List() {
+		s.note(ctx, "container cannot be recovered", logkey.ContainerID, c.ID, s.recoverContainer(ctx, c, states[c.ID]))
+	}
+	for _, sb := range s.store.Sandboxes.List() {
+		s.note(ctx, "sandbox cannot be recovered", logkey.SandboxID, sb.ID, s.recoverSandbox(ctx, sb))
+	}
+	if complete {
+		s.removeOrphans(ctx, states)
+	}
+	return nil
+}
+
+func (s *Server) note(ctx context.Context, what, key, id string, err error) {
+	if err != nil {
+		s.log.ErrorContext(ctx, what, key, id, logkey.Error, err)
+	}
+}
+
+func (s *Server) recoverContainer(ctx context.Context, c store.Container, st runc.State) error {
+	if c.Made == 0 || c.Removing {
+		return s.removeContainer(ctx, c.ID)
+	}
+	unlock, err := s.store.Containers.Lock(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	switch {
+	case c.Finished != 0:
+		return errors.Join(s.runtime.Delete(ctx, c.ID), unmountRoot(s.dir(c.ID, rootDir)))
+	case c.Started != 0:
+		return s.recheck(ctx, c, st)
+	case st.Status == "running":
+		c.Started, c.PID = st.Created.UnixNano(), st.PID
+		s.log.InfoContext(ctx, "container was started, but not recorded so", logkey.ContainerID, c.ID)
+		return s.store.Containers.Put(c)
+	case st.Status == "created":
+		// It never ran: another StartContainer may make it anew.
+		return errors.Join(s.runtime.Delete(ctx, c.ID), s.forgetExit(ctx, c.ID))
+	}
+	if exit, ok, _ := s.runtime.Exit(c.ID, s.dir(c.ID, bundleDir)); ok {
+		c.Started = exit.At.UnixNano()
+		if err := s.store.Containers.Put(c); err != nil {
+			return err
+		}
+		return s.finish(ctx, c)
+	}
+	return nil
+}
+
+func (s *Server) recoverSandbox(ctx context.Context, sb store.Sandbox) error {
+	unlock, err := s.store.Sandboxes.Lock(ctx, sb.ID)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	switch {
+	case sb.Made == 0 || sb.Removing:
+		return s.dropSandbox(ctx, sb.ID)
+	case sb.Stopped != 0 && (sb.Networked || sb.NamespaceID != ""):
+		return s.stopSandbox(ctx, sb.ID)
+	case sb.Ready() && !sb.HostProcess && !isNamespace(s.networkPath(sb)):
+		s.log.WarnContext(ctx, "sandbox has lost its network namespace", logkey.SandboxID, sb.ID)
+		return s.stopSandbox(ctx, sb.ID)
+	}
+	return nil
+}
+
+// removeOrphans removes what bears no record's ID.
+func (s *Server) removeOrphans(ctx context.Context, states map[string]runc.State) {
+	known := func(id string) bool { _, err := s.store.Containers.Get(id); return err == nil }
+	for id := range states {
+		if !known(id) {
+			s.note(ctx, "orphan container cannot be removed", logkey.ContainerID, id, s.runtime.Delete(ctx, id))
+		}
+	}
+	if ids, err := s.runtime.Exits(); err == nil {
+		for _, id := range ids {
+			if !known(id) {
+				s.note(ctx, "orphan exit code cannot be removed", logkey.ContainerID, id, s.runtime.Forget(id))
+			}
+		}
+	}
+	s.removeMounts(ctx, known)
+	if ids, err := s.store.Containers.Leftovers(); err == nil {
+		for _, id := range ids {
+			s.note(ctx, "leftover of a container cannot be removed", logkey.ContainerID, id, s.clear(ctx, id))
+		}
+	}
+	if ids, err := s.store.Sandboxes.Leftovers(); err == nil {
+		for _, id := range ids {
+			s.note(ctx, "leftover of a sandbox cannot be removed", logkey.SandboxID, id, s.store.Sandboxes.Delete(id))
+		}
+	}
+	var namespaces, sandboxes []string
+	for _, sb := range s.store.Sandboxes.List() {
+		namespaces, sandboxes = append(namespaces, strings.ToLower(sb.NamespaceID)), append(sandboxes, sb.ID)
+	}
+	for _, id := range s.cfg.Namespaces.Namespaces() {
+		if !slices.Contains(namespaces, strings.ToLower(id)) {
+			s.log.InfoContext(ctx, "removing a namespace without a sandbox", logkey.Namespace, id)
+			s.note(ctx, "orphan namespace cannot be removed", logkey.Namespace, id, s.cfg.Namespaces.DeleteNamespace(ctx, id))
+		}
+	}
+	for _, id := range s.cgroups.sandboxes() {
+		if !slices.Contains(sandboxes, id) {
+			s.note(ctx, "orphan cgroup cannot be removed", logkey.SandboxID, id, s.cgroups.remove(id))
+		}
+	}
+	for _, img := range s.cfg.Images.List() {
+		for _, owner := range s.cfg.Images.Holders(img.ID) {
+			if !known(owner) {
+				s.note(ctx, "orphan hold on an image cannot be released", logkey.ContainerID, owner, s.cfg.Images.Release(owner))
+			}
+		}
+	}
+}
+
+func (s *Server) removeMounts(ctx context.Context, known func(string) bool) {
+	all := filepath.Dir(s.store.Containers.Dir("x"))
+	mounts, err := mountsBelow(all)
+	s.note(ctx, "mounts cannot be listed", logkey.Path, all, err)
+	for _, m := range mounts {
+		rel, err := filepath.Rel(all, m)
+		if id, _, _ := strings.Cut(rel, "/"); err == nil && !known(id) {
+			s.note(ctx, "orphan mount cannot be removed", logkey.Path, m, unmountRoot(m))
+		}
+	}
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/cri/image"
+	"github.com/mullion-k8s/mullion/internal/fault"
+)
+
+const (
+	oNoFollow = unix.O_NOFOLLOW
+	oNonBlock = unix.O_NONBLOCK
+)
+
+// maxMountOptions is the size of the page in which mount(2) takes its options,
+// less the terminating zero.
+const maxMountOptions = 4095
+
+// mountRoot stacks a container's layers. The writable layer is the container's
+// own; the others are shared and stay as they are.
+func (s *Server) mountRoot(ctx context.Context, id string, img *image.Image) error {
+	layers, err := s.layers(ctx, img)
+	if err != nil {
+		return err
+	}
+	for _, d := range []string{rootDir, workDir} {
+		if err := os.MkdirAll(s.dir(id, d), 0o755); err != nil {
+			return fmt.Errorf("make root of the container: %w", err)
+		}
+	}
+	if err := s.makeOwned(s.dir(id, upperDir)); err != nil {
+		return fmt.Errorf("make root of the container: %w", err)
+	}
+	if err := os.Chmod(s.dir(id, upperDir), 0o755); err != nil {
+		return fmt.Errorf("make root of the container: %w", err)
+	}
+	options, err := overlayOptions(layers, s.dir(id, upperDir), s.dir(id, workDir))
+	if err != nil {
+		return err
+	}
+	if err := fault.Point(ctx, "container.create.before-mount"); err != nil {
+		return err
+	}
+	if err := unix.Mount("overlay", s.dir(id, rootDir), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
+		return fmt.Errorf("mount root of the container: %w", err)
+	}
+	return nil
+}
+
+// overlayOptions describes the stack; overlayfs wants the highest layer first.
+func overlayOptions(layers []string, upper, work string) (string, error) {
+	if len(layers) == 0 {
+		return "", errors.New("mount root of the container: the image has no layers")
+	}
+	lower := slices.Clone(layers)
+	slices.Reverse(lower)
+	for i, l := range lower {
+		lower[i] = escapeOption(l)
+	}
+	options := "lowerdir=" + strings.Join(lower, ":") + ",upperdir=" + escapeOption(upper) + ",workdir=" + escapeOption(work)
+	if len(options) > maxMountOptions {
+		return "", fmt.Errorf("mount root of the container: %d layers are too many", len(layers))
+	}
+	return options, nil
+}
+
+// escapeOption hides the separators of overlayfs' options.
+func escapeOption(p string) string {
+	return strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`).Replace(p)
+}
+
+// unmountRoot takes the stack down; one that is not there is no error. The
+// mount is detached even if something holds it, because all processes of the
+// container are gone when this is called.
+func unmountRoot(dir string) error {
+	for {
+		err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		switch {
+		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT):
+			return nil
+		case err != nil:
+			return fmt.Errorf("unmount %s: %w", dir, err)
+		}
+	}
+}
+
+// mountsBelow lists the mount points below a directory, deepest first; see
+// proc_pid_mountinfo(5).
+func mountsBelow(dir string) ([]string, error) {
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("list mounts: %w", err)
+	}
+	var out []string
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		// Spaces and the like are written in octal.
+		name := unescapeOctal(fields[4])
+		if rel, err := filepath.Rel(dir, name); err == nil && rel != "." && !strings.HasPrefix(rel, "..") {
+			out = append(out, name)
+		}
+	}
+	slices.Reverse(out)
+	return out, nil
+}
+
+func unescapeOctal(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// isNamespace says whether a file is a live network namespace, which is a mount
+// of the kernel's nsfs; a reboot leaves an empty file.
+func isNamespace(name string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(name, &st) == nil && st.Type == unix.NSFS_MAGIC
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package server
+
+import (
+	"context"
+	goruntime "runtime"
+
+	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// RuntimeConfig is about the cgroup driver, which Windows does not have.
+func (s *Server) RuntimeConfig(context.Context, *runtime.RuntimeConfigRequest) (*runtime.RuntimeConfigResponse, error) {
+	return &runtime.RuntimeConfigResponse{}, nil
+}
+
+// UpdateRuntimeConfig tells the pod network of the node. containerd fills a
+// template of a CNI configuration with it if it is given one; here the node's
+// agent writes the configuration.
+func (s *Server) UpdateRuntimeConfig(context.Context, *runtime.UpdateRuntimeConfigRequest) (*runtime.UpdateRuntimeConfigResponse, error) {
+	return &runtime.UpdateRuntimeConfigResponse{}, nil
+}
+
+func goVersion() string { return goruntime.Version() }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package server
+
+import (
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/cri/store"
+)
+
+// sample is a container's usage at one time.
+type sample struct {
+	usage
+	at        time.Time
+	nanoCores uint64 // processors in use, in 1/10^9, since the sample before
+	hasRate   bool
+	disk      uint64 // bytes in the writable layer
+	inodes    uint64
+	diskAt    time.Time
+}
+
+// samples remembers the last sample of each container: a rate needs two, and
+// measuring a writable layer means walking it.
+type samples struct {
+	mu   sync.Mutex
+	last map[string]sample // by container; guarded by mu
+}
+
+// diskAge is how old a measurement of a writable layer may be; containerd's
+// default stats_collect_period.
+const diskAge = 10 * time.Second
+
+// rateAge is the shortest time over which a rate says something.
+const rateAge = 500 * time.Millisecond
+
+func (m *samples) get(id string) (sample, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, ok := m.last[id]
+	return s, ok
+}
+
+func (m *samples) set(id string, s sample) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.last == nil {
+		m.last = map[string]sample{}
+	}
+	m.last[id] = s
+}
+
+func (m *samples) forget(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.last, id)
+}
+
+// sample measures a container. One that does not run uses nothing but disk.
+func (s *Server) sample(c store.Container) sample {
+	last, had := s.samples.get(c.ID)
+	next := sample{at: time.Now(), disk: last.disk, inodes: last.inodes, diskAt: last.diskAt}
+	if c.Running() {
+		// It may end meanwhile; then there is nothing to count.
+		if u, err := s.cgroups.usage(c.SandboxID, c.ID); err == nil {
+			next.usage = u
+		} else {
+			next.usage = last.usage
+		}
+	} else {
+		next.cpuNanos = last.cpuNanos
+	}
+	switch elapsed := next.at.Sub(last.at); {
+	case had && elapsed < rateAge:
+		next.nanoCores, next.hasRate, next.at, next.cpuNanos = last.nanoCores, last.hasRate, last.at, last.cpuNanos
+	case had && next.cpuNanos >= last.cpuNanos:
+		next.nanoCores, next.hasRate = uint64(float64(next.cpuNanos-last.cpuNanos)/elapsed.Seconds()), true
+	}
+	if time.Since(next.diskAt) >= diskAge {
+		next.disk, next.inodes = diskUsage(s.dir(c.ID, upperDir))
+		next.diskAt = time.Now()
+	}
+	s.samples.set(c.ID, next)
+	return next
+}
+
+// diskUsage adds up what a tree takes. Files that vanish meanwhile take nothing.
+func diskUsage(dir string) (bytes, inodes uint64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // gone
+		}
+		if info, err := d.Info(); err == nil {
+			inodes++
+			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				bytes += uint64(st.Blocks) * 512
+			}
+		}
+		return nil
+	})
+	return bytes, inodes
+}

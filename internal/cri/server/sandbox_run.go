@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/cri/cni"
+	"github.com/mullion-k8s/mullion/internal/cri/store"
+	"github.com/mullion-k8s/mullion/internal/fault"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/undo"
+)
+
+// RunPodSandbox makes a pod's network and everything else that its containers
+// share. There is no process in it.
+func (s *Server) RunPodSandbox(ctx context.Context, req *runtime.RunPodSandboxRequest) (_ *runtime.RunPodSandboxResponse, err error) {
+	config := req.GetConfig()
+	if err := checkSandboxConfig(config); err != nil {
+		return nil, err
+	}
+	if err := s.checkHandler(req.GetRuntimeHandler()); err != nil {
+		return nil, err
+	}
+	sb := store.Sandbox{
+		ID: newID(), Name: sandboxName(config.GetMetadata()), Handler: req.GetRuntimeHandler(), Config: config, Created: now(),
+		HostProcess: config.GetWindows().GetSecurityContext().GetHostProcess(),
+	}
+	if err := s.store.Sandboxes.Reserve(sb.ID, sb.Name); err != nil {
+		return nil, fmt.Errorf("failed to reserve sandbox name %q: %w", sb.Name, err)
+	}
+	unlock, err := s.store.Sandboxes.Lock(ctx, sb.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	var steps undo.Stack
+	defer steps.OnError(ctx, &err)
+	steps.Add("reserve name", func(context.Context) error { s.store.Sandboxes.Unreserve(sb.ID, sb.Name); return nil })
+	// One inverse for all that follows: what it has to take down it reads from
+	// the record, as it does after a kill.
+	steps.Add("make sandbox", func(ctx context.Context) error { return s.dropSandbox(ctx, sb.ID) })
+	if err := s.store.Sandboxes.Put(sb); err != nil {
+		return nil, err
+	}
+	if err := s.makeSandbox(ctx, &sb); err != nil {
+		return nil, err
+	}
+	sb.Made = now()
+	if err := s.store.Sandboxes.Put(sb); err != nil {
+		return nil, err
+	}
+	s.log.InfoContext(ctx, "sandbox made", logkey.SandboxID, sb.ID, logkey.Pod, podName(config), logkey.Address, strings.Join(sb.IPs, ","))
+	s.publish(sb.ID, sb.ID, runtime.ContainerEventType_CONTAINER_CREATED_EVENT)
+	s.publish(sb.ID, sb.ID, runtime.ContainerEventType_CONTAINER_STARTED_EVENT)
+	return &runtime.RunPodSandboxResponse{PodSandboxId: sb.ID}, nil
+}
+
+// makeSandbox fills the record step by step; each step is on the disk before
+// its effect is, or can be found without the record.
+func (s *Server) makeSandbox(ctx context.Context, sb *store.Sandbox) error {
+	if err := fault.Point(ctx, "sandbox.run.after-record"); err != nil {
+		return err
+	}
+	if err := s.writeResolver(sb.ID, sb.Config, nil); err != nil {
+		return err
+	}
+	if sb.HostProcess {
+		return nil
+	}
+	var err error
+	// A namespace that no record names is found by recover.
+	if sb.NamespaceID, err = s.cfg.Namespaces.CreateNamespace(ctx); err != nil {
+		return fmt.Errorf("failed to create network namespace for sandbox %q: %w", sb.ID, err)
+	}
+	if err := fault.Point(ctx, "sandbox.run.after-namespace"); err != nil {
+		return errors.Join(err, s.store.Sandboxes.Put(*sb))
+	}
+	sb.Networked = true
+	if err := s.store.Sandboxes.Put(*sb); err != nil {
+		return errors.Join(err, s.cfg.Namespaces.DeleteNamespace(context.WithoutCancel(ctx), sb.NamespaceID))
+	}
+	if err := s.cfg.Namespaces.AddContainer(ctx, sb.NamespaceID, sb.ID); err != nil {
+		return fmt.Errorf("note sandbox in its namespace: %w", err)
+	}
+	ips, err := s.network.Setup(ctx, attachment(*sb))
+	if err != nil {
+		return fmt.Errorf("failed to setup network for sandbox %q: %w", sb.ID, err)
+	}
+	for _, ip := range ips {
+		sb.IPs = append(sb.IPs, ip.String())
+	}
+	if err := fault.Point(ctx, "sandbox.run.after-network"); err != nil {
+		return err
+	}
+	return s.writeResolver(sb.ID, sb.Config, sb.IPs)
+}
+
+func checkSandboxConfig(c *runtime.PodSandboxConfig) error {
+	m := c.GetMetadata()
+	switch {
+	case m == nil:
+		return invalid{errors.New("sandbox config must include metadata")}
+	case m.GetName() == "" || m.GetNamespace() == "" || m.GetUid() == "":
+		return invalid{errors.New("sandbox metadata must include name, namespace and uid")}
+	case c.GetWindows().GetSecurityContext().GetCredentialSpec() != "":
+		return invalid{errors.New("group managed service accounts are not emulated: credential_spec must be empty")}
+	}
+	return nil
+}
+
+// attachment is what the CNI plugins are told about a sandbox.
+func attachment(sb store.Sandbox) cni.Pod {
+	m, dns := sb.Config.GetMetadata(), sb.Config.GetDnsConfig()
+	pod := cni.Pod{
+		SandboxID: sb.ID, NamespaceID: sb.NamespaceID, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUid(),
+		DNS: cni.DNS{Servers: dns.GetServers(), Searches: dns.GetSearches(), Options: dns.GetOptions()},
+	}
+	for _, p := range sb.Config.GetPortMappings() {
+		// The kubelet lists ports without a host port too; containerd skips them.
+		if p.GetHostPort() <= 0 {
+			continue
+		}
+		pod.Ports = append(pod.Ports, cni.PortMapping{
+			HostPort: p.GetHostPort(), ContainerPort: p.GetContainerPort(),
+			Protocol: strings.ToLower(p.GetProtocol().String()), HostIP: p.GetHostIp(),
+		})
+	}
+	return pod
+}
+
+// The files that the C library under Wine reads; a container gets them mounted.
+func (s *Server) resolverFile(id string) string {
+	return filepath.Join(s.store.Sandboxes.Dir(id), "resolv.conf")
+}
+func (s *Server) hostsFile(id string) string {
+	return filepath.Join(s.store.Sandboxes.Dir(id), "hosts")
+}
+
+func (s *Server) writeResolver(id string, c *runtime.PodSandboxConfig, ips []string) error {
+	if err := atomicfile.Write(s.resolverFile(id), []byte(resolver(c.GetDnsConfig())), 0o644); err != nil {
+		return err
+	}
+	return atomicfile.Write(s.hostsFile(id), []byte(hosts(c.GetHostname(), ips)), 0o644)
+}
+
+// resolver is a resolv.conf(5). Without servers it is empty rather than absent,
+// so that nothing falls back to a server on the loopback address.
+func resolver(c *runtime.DNSConfig) string {
+	var b strings.Builder
+	if len(c.GetSearches()) > 0 {
+		fmt.Fprintf(&b, "search %s\n", strings.Join(c.GetSearches(), " "))
+	}
+	for _, server := range c.GetServers() {
+		fmt.Fprintf(&b, "nameserver %s\n", server)
+	}
+	if len(c.GetOptions()) > 0 {
+		fmt.Fprintf(&b, "options %s\n", strings.Join(c.GetOptions(), " "))
+	}
+	return b.String()
+}
+
+func hosts(hostname string, ips []string) string {
+	out := "127.0.0.1 localhost\n::1 localhost\n"
+	if hostname != "" {
+		for _, ip := range ips {
+			out += ip + " " + hostname + "\n"
+		}
+	}
+	return out
+}
+
+// newID is 64 hexadecimal digits, as containerd's.
+func newID() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails, says its documentation
+	return hex.EncodeToString(b[:])
+}
+
+func now() int64 { return time.Now().UnixNano() }
+
+// sandboxName and containerName are containerd's (internal/cri/server/helpers.go).
+func sandboxName(m *runtime.PodSandboxMetadata) string {
+	return strings.Join([]string{m.GetName(), m.GetNamespace(), m.GetUid(), strconv.FormatUint(uint64(m.GetAttempt()), 10)}, "_")
+}
+
+func podName(c *runtime.PodSandboxConfig) string {
+	return c.GetMetadata().GetNamespace() + "/" + c.GetMetadata().GetName()
+}
+
+// exists is for paths whose absence is the only expected failure.
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/mullion-k8s/mullion/internal/cri/runc"
+	"github.com/mullion-k8s/mullion/internal/cri/store"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+)
+
+// sweepPeriod is how often running containers are looked at for what no file
+// tells: that conmon was killed, or that the disk is being filled.
+const sweepPeriod = 5 * time.Second
+
+// defaultScratchBytes is the size of a Windows container's drive C where the
+// request has none ("rootfs_size_in_bytes"): 20 GB, as the default of hcsshim's
+// scratch layers.
+const defaultScratchBytes = 20 << 30
+
+// sweep runs until the context ends.
+func (s *Server) sweep(ctx context.Context) error {
+	tick := time.NewTicker(sweepPeriod)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		for _, c := range s.store.Containers.List() {
+			if c.Running() {
+				s.note(ctx, "container cannot be checked", logkey.ContainerID, c.ID, s.check(ctx, c.ID))
+			}
+		}
+	}
+}
+
+// check looks after one container.
+func (s *Server) check(ctx context.Context, id string) error {
+	unlock, err := s.store.Containers.Lock(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c, err := s.store.Containers.Get(id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !c.Running() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, ok, err := s.runtime.Exit(id, s.dir(id, bundleDir)); ok || err != nil {
+		return errors.Join(err, s.finish(ctx, c))
+	}
+	if pid := runc.ConmonPID(s.dir(id, bundleDir)); pid == 0 || !alive(pid) {
+		states, err := s.runtime.States(ctx)
+		if err != nil {
+			return err
+		}
+		return s.recheck(ctx, c, states[id])
+	}
+	return s.checkScratch(ctx, c)
+}
+
+// recheck decides about a container that is recorded as running.
+// Preconditions: the container's lock is held.
+func (s *Server) recheck(ctx context.Context, c store.Container, st runc.State) error {
+	if _, ok, err := s.runtime.Exit(c.ID, s.dir(c.ID, bundleDir)); ok || err != nil {
+		return errors.Join(err, s.finish(ctx, c))
+	}
+	pid := runc.ConmonPID(s.dir(c.ID, bundleDir))
+	conmon := pid > 0 && alive(pid)
+	switch {
+	case conmon:
+		return nil // it will tell
+	case st.Status == "running":
+		// Nobody reads its output any more, and nobody will tell its end.
+		return s.lost(ctx, c, "the monitor of the container was killed")
+	}
+	return s.lost(ctx, c, "the container ended while nobody watched")
+}
+
+// checkScratch ends a container whose drive C has grown beyond its size.
+// Fidelity: on Windows writes fail with "There is not enough space on the
+// disk."; Linux has no quota for a directory on every file system.
+func (s *Server) checkScratch(ctx context.Context, c store.Container) error {
+	limit := uint64(defaultScratchBytes)
+	if n := c.Config.GetWindows().GetResources().GetRootfsSizeInBytes(); n > 0 {
+		limit = uint64(n)
+	}
+	if used := s.sample(c).disk; used > limit {
+		s.log.WarnContext(ctx, "container has filled its drive C and is ended", logkey.ContainerID, c.ID, logkey.Size, used)
+		c.Message = fmt.Sprintf("There is not enough space on the disk: drive C has %d bytes of %d", used, limit)
+		if err := s.store.Containers.Put(c); err != nil {
+			return err
+		}
+		if err := s.runtime.Kill(ctx, c.ID, unix.SIGKILL); err != nil && !errors.Is(err, runc.ErrNotRunning) {
+			return err
+		}
+	}
+	return nil
+}
+
+var _ runtime.RuntimeServiceServer = (*Server)(nil)

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// dialTimeout is how long a pod may take to accept; it is next door.
+const dialTimeout = 10 * time.Second
+
+// Dial connects to a port of a pod: to its loopback address, where
+// `kubectl port-forward` is documented to arrive, and if nobody listens there
+// to its own addresses, because a Windows service often binds to just those.
+// netns is the file of the pod's network namespace; empty means ours.
+func Dial(ctx context.Context, netns string, ips []string, port int32) (net.Conn, error) {
+	if port <= 0 || port > 65535 {
+		return nil, fmt.Errorf("port %d is out of range", port)
+	}
+	var errs []error
+	for _, ip := range append([]string{"127.0.0.1", "::1"}, ips...) {
+		conn, err := dialIn(ctx, netns, net.JoinHostPort(ip, strconv.Itoa(int(port))))
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// dialIn connects from inside of a namespace. A socket belongs to the namespace
+// of the thread that made it, for as long as it lives.
+func dialIn(ctx context.Context, netns, address string) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		if netns != "" {
+			// Never unlocked: the thread ends with the goroutine, so that no
+			// other goroutine ever runs in the pod's namespace.
+			runtime.LockOSThread()
+			if err := enter(netns); err != nil {
+				done <- result{nil, err}
+				return
+			}
+		}
+		// One literal address: the dialler stays on this goroutine.
+		d := net.Dialer{Timeout: dialTimeout, FallbackDelay: -1}
+		conn, err := d.DialContext(ctx, "tcp", address)
+		done <- result{conn, err}
+	}()
+	r := <-done
+	return r.conn, r.err
+}
+
+func enter(netns string) error {
+	f, err := os.Open(netns)
+	if err != nil {
+		return fmt.Errorf("enter network namespace: %w", err)
+	}
+	defer func() { _ = f.Close() }() // only a handle
+	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter network namespace %s: %w", netns, err)
+	}
+	return nil
+}
+
+// closeWriter is what both ends of a forwarded connection can do.
+type closeWriter interface{ CloseWrite() error }
+
+// lingerWait is how long the other direction may go on after the pod has
+// closed; containerd waits one second too (sandbox_portforward_linux.go).
+const lingerWait = time.Second
+
+// Join copies in both directions until the pod has closed, or the client has
+// and the pod has had the time to answer.
+func Join(ctx context.Context, client io.ReadWriteCloser, pod net.Conn) error {
+	defer func() { _ = pod.Close() }() // data errors count, this one does not
+	stop := context.AfterFunc(ctx, func() { _ = pod.Close() })
+	defer stop()
+	toPod, toClient := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := io.Copy(pod, client)
+		if c, ok := pod.(closeWriter); ok {
+			_ = c.CloseWrite() // the pod may have closed first
+		}
+		toPod <- err
+	}()
+	go func() {
+		_, err := io.Copy(client, pod)
+		toClient <- err
+	}()
+	var err error
+	select {
+	case err = <-toPod:
+		if err == nil {
+			err = <-toClient
+		}
+	case err = <-toClient:
+		_ = client.Close() // ends the other copy
+		select {
+		case <-toPod:
+		case <-time.After(lingerWait):
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
