@@ -45,7 +45,8 @@ type Plan struct {
 // Program is one process that the supervisor keeps.
 type Program struct {
 	Name  string
-	Needs []string
+	Needs []string // ready before it starts
+	Uses  []string // stopped after it
 	Argv  []string
 }
 
@@ -66,7 +67,7 @@ func Describe(l Layout, c Config, bin Binaries) (Plan, error) {
 		node := describeNode(l, p, bin, i, b)
 		p.Nodes = append(p.Nodes, node)
 		p.Directories = append(p.Directories, node.Dir)
-		p.Programs = append(p.Programs, Program{Name: node.Name, Needs: []string{FabricName},
+		p.Programs = append(p.Programs, Program{Name: node.Name, Needs: []string{FabricName}, Uses: []string{ServerName},
 			Argv: []string{bin.Mullion(), "winhost", "--config", l.NodeConfig(node.Name)}})
 	}
 	return p, nil
@@ -125,7 +126,11 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 	}
 	fmt.Fprintf(&b, "\n## programs, in order\n%s\n", FabricName)
 	for _, prog := range p.Programs {
-		fmt.Fprintf(&b, "%s (needs %s)\n  %s\n", prog.Name, strings.Join(prog.Needs, ", "), strings.Join(prog.Argv, " "))
+		fmt.Fprintf(&b, "%s (after %s", prog.Name, strings.Join(prog.Needs, ", "))
+		if len(prog.Uses) > 0 {
+			fmt.Fprintf(&b, "; uses %s", strings.Join(prog.Uses, ", "))
+		}
+		fmt.Fprintf(&b, ")\n  %s\n", strings.Join(prog.Argv, " "))
 	}
 	if err := section(&b, "control plane (certificates and arguments: mullion server --config FILE --dry-run)", p.Server); err != nil {
 		return 0, err

@@ -190,7 +190,7 @@ func progress(cs []config.ComponentStatus) string {
 func (r *run) node(p Plan, i int) supervise.Component {
 	host, prog := p.Nodes[i], p.Programs[i+1]
 	var pid process
-	return supervise.Component{Name: host.Name, Needs: prog.Needs,
+	return supervise.Component{Name: host.Name, Needs: prog.Needs, Uses: prog.Uses,
 		Run: func(ctx context.Context) error {
 			token, err := r.prepare(ctx, host)
 			if err != nil {

@@ -5,11 +5,12 @@ package supervise
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// plan sorts the components into start waves: each wave needs only components
-// of earlier ones. It returns indexes into cs.
+// plan sorts the components into waves: each wave needs and uses only
+// components of earlier ones. It returns indexes into cs.
 func plan(cs []Component) ([][]int, error) {
 	byName := map[string]int{}
 	for i, c := range cs {
@@ -19,7 +20,7 @@ func plan(cs []Component) ([][]int, error) {
 		byName[c.Name] = i
 	}
 	for _, c := range cs {
-		for _, n := range c.Needs {
+		for _, n := range below(c) {
 			if _, ok := byName[n]; !ok {
 				return nil, fmt.Errorf("plan components: %q needs %q, which does not exist", c.Name, n)
 			}
@@ -30,7 +31,7 @@ func plan(cs []Component) ([][]int, error) {
 	for placed := 0; placed < len(cs); {
 		var next []int
 		for i, c := range cs {
-			if wave[i] == 0 && allPlaced(c.Needs, byName, wave) {
+			if wave[i] == 0 && allPlaced(below(c), byName, wave) {
 				next = append(next, i)
 			}
 		}
@@ -45,6 +46,9 @@ func plan(cs []Component) ([][]int, error) {
 	}
 	return waves, nil
 }
+
+// below are the components that must outlive c.
+func below(c Component) []string { return slices.Concat(c.Needs, c.Uses) }
 
 func allPlaced(needs []string, byName map[string]int, wave []int) bool {
 	for _, n := range needs {

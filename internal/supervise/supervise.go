@@ -37,6 +37,9 @@ type Component struct {
 	// component that it needs going down later does not stop it: Kubernetes'
 	// parts reconnect by themselves.
 	Needs []string
+	// Uses names components that this one talks to but starts without. They are
+	// stopped after it.
+	Uses []string
 	// Run blocks until the component has ended. A cancelled context asks it to
 	// stop; Run returns when it has.
 	Run func(ctx context.Context) error
