@@ -118,9 +118,11 @@ func (c *compiler) sysctls() {
 		c.plan.Sysctls = append(c.plan.Sysctls, Sysctl{path, value})
 	}
 	set("net/ipv4/ip_forward", "1")
-	// Loose: a reply may leave by another link than the request came from.
-	// Spoofing by endpoints is stopped by the table, not by routes.
-	set("net/ipv4/conf/all/rp_filter", "2")
+	// Spoofing by endpoints is stopped by the table, not by routes. (On a link
+	// without an address of its own, such as the host's end of an endpoint's,
+	// even the loose check refuses what is routed elsewhere: net/ipv4/fib_frontend.c,
+	// __fib_validate_source.) The stricter of "all" and the link's own value counts.
+	set("net/ipv4/conf/all/rp_filter", "0")
 	// A forwarded NodePort connection leaves by the link it came from; without
 	// this the kernel tells the client to go to the backend directly.
 	set("net/ipv4/conf/all/send_redirects", "0")
@@ -144,6 +146,14 @@ func protocolName(p uint8) string {
 }
 
 func hasPorts(p uint8) bool { return p == intent.TCP || p == intent.UDP || p == intent.SCTP }
+
+// usable says whether a can be the address of one host in a network. 0.0.0.0/8
+// is "this network" (RFC 1122, 3.2.1.3).
+func usable(a netip.Addr) bool {
+	return a.IsValid() && !a.IsLoopback() && !a.IsMulticast() && !a.IsUnspecified() && (!a.Is4() || a.As4()[0] != 0)
+}
+
+func usable4(a netip.Addr) bool { return a.Is4() && usable(a) }
 
 func addSorted(list []netip.Addr, a netip.Addr) []netip.Addr {
 	i, found := slices.BinarySearchFunc(list, a, netip.Addr.Compare)

@@ -29,6 +29,9 @@ const maxLinkName = 15
 type endpointSource struct {
 	endpoint intent.Endpoint
 	network  intent.NetworkType
+	// beside are the addresses of the namespace's other endpoints: its programs
+	// may answer for one by the link of another.
+	beside []netip.Prefix
 }
 
 // LinkName is the name of the host's end of an endpoint's veth pair: the
@@ -43,6 +46,12 @@ func linkName(id string) string {
 
 func (c *compiler) endpoints() error {
 	inNamespace := map[string]int{}
+	addresses := map[string][]netip.Prefix{}
+	for i := range c.want.Endpoints {
+		if e := &c.want.Endpoints[i]; e.Attached() {
+			addresses[e.NamespaceID] = append(addresses[e.NamespaceID], addresses4(e)...)
+		}
+	}
 	for i := range c.want.Endpoints {
 		e := &c.want.Endpoints[i]
 		if e.Remote { // most endpoints of a large cluster
@@ -60,7 +69,7 @@ func (c *compiler) endpoints() error {
 		case e.Attached():
 			index := inNamespace[e.NamespaceID]
 			inNamespace[e.NamespaceID]++
-			if err := c.attachedEndpoint(e, object, index); err != nil {
+			if err := c.attachedEndpoint(e, object, index, addresses[e.NamespaceID]); err != nil {
 				return err
 			}
 		}
@@ -76,6 +85,9 @@ func (c *compiler) hostEndpoint(e *intent.Endpoint, object string) error {
 	}
 	l := Link{Name: linkName(e.ID), Kind: Bridge, MTU: c.mtu(e), MAC: mac, Alias: object}
 	for _, a := range addresses4(e) {
+		if !usable(a.Addr()) {
+			return fmt.Errorf("%s: address %s: not usable for an endpoint", object, a.Addr())
+		}
 		if err := c.claim(object, "address "+a.Addr().String()); err != nil {
 			return err
 		}
@@ -90,7 +102,7 @@ func (c *compiler) hostEndpoint(e *intent.Endpoint, object string) error {
 
 // attachedEndpoint makes the veth pair of an endpoint in a namespace, its
 // route, and its part of the table.
-func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int) error {
+func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int, all []netip.Prefix) error {
 	mac, err := canonicalMAC(e.MAC)
 	if err != nil {
 		return fmt.Errorf("%s: %w", object, err)
@@ -108,11 +120,18 @@ func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int
 			{"net/ipv4/conf/" + name + "/proxy_arp", "1"},
 			{"net/ipv4/neigh/" + name + "/proxy_delay", "0"},
 			{"net/ipv4/conf/" + name + "/send_redirects", "0"},
+			{"net/ipv4/conf/" + name + "/rp_filter", "0"},
 			{"net/ipv6/conf/" + name + "/disable_ipv6", "1"},
 		},
 		Peer: &Peer{NamespaceID: e.NamespaceID, Name: "eth" + strconv.Itoa(index), MAC: mac},
 	}
 	for _, a := range addresses4(e) {
+		if !usable(a.Addr()) {
+			return fmt.Errorf("%s: address %s: not usable for an endpoint", object, a.Addr())
+		}
+		if a.Addr() == c.nodeAddress() {
+			return &ConflictError{Object: object, Other: "the host's uplink", What: "address " + a.Addr().String()}
+		}
 		if err := c.claim(object, "address "+a.Addr().String()); err != nil {
 			return err
 		}
@@ -123,7 +142,7 @@ func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int
 			Destination: netip.PrefixFrom(a.Addr(), a.Addr().BitLen()), Link: name, Source: c.nodeAddress(),
 		})
 	}
-	l.Peer.Routes = peerRoutes(e, l.Peer.Name)
+	l.Peer.Routes = peerRoutes(e, l.Peer.Name, index)
 	c.plan.Links = append(c.plan.Links, l)
 
 	for _, m := range e.PortMappings {
@@ -138,7 +157,9 @@ func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int
 			return err
 		}
 	}
-	c.endpointFragment(e, name, mac)
+	own := addresses4(e)
+	beside := slices.DeleteFunc(slices.Clone(all), func(p netip.Prefix) bool { return slices.Contains(own, p) })
+	c.endpointFragment(e, name, mac, beside)
 	return nil
 }
 
@@ -150,9 +171,9 @@ func checkPortMapping(m intent.PortMapping) error {
 }
 
 // endpointFragment makes the elements of an attached endpoint.
-func (c *compiler) endpointFragment(e *intent.Endpoint, link, mac string) {
+func (c *compiler) endpointFragment(e *intent.Endpoint, link, mac string, beside []netip.Prefix) {
 	name := objectKey{kindEndpoint, e.ID}
-	source := endpointSource{endpoint: *e}
+	source := endpointSource{endpoint: *e, beside: beside}
 	if n := c.networks[e.NetworkID]; n != nil {
 		source.network = n.Type
 	}
@@ -169,10 +190,14 @@ func (c *compiler) endpointFragment(e *intent.Endpoint, link, mac string) {
 			f.chains = append(f.chains, *ch)
 		}
 	}
+	sender := `"` + link + `" . ` + mac + " . "
+	for _, prefix := range beside {
+		f.elements = append(f.elements, Element{setEndpoints, sender + prefix.Addr().String(), ""})
+	}
 	for _, prefix := range addresses4(e) {
 		a := prefix.Addr().String()
 		f.elements = append(f.elements,
-			Element{setEndpoints, `"` + link + `" . ` + mac + " . " + a, ""},
+			Element{setEndpoints, sender + a, ""},
 			Element{setLocal, a, ""},
 			Element{setHairpin, a + " . " + a, ""})
 		if outbound != nil {
@@ -228,7 +253,7 @@ func (c *compiler) outboundChain(e *intent.Endpoint, network intent.NetworkType)
 			match += "ip daddr != { " + joinPrefixes(except) + " } "
 		}
 		to := c.nodeAddress()
-		if p.VirtualIP.Is4() {
+		if usable4(p.VirtualIP) {
 			to = p.VirtualIP
 		}
 		rules = append(rules, match+"meta l4proto { tcp, udp } "+sourceTo(to))
@@ -256,7 +281,7 @@ func (c *compiler) gateways() {
 				first := p.Addr().Next()
 				candidates = append(candidates, first, first.Next())
 			}
-			if s.Gateway.Is4() && p.Contains(s.Gateway) {
+			if usable4(s.Gateway) && p.Contains(s.Gateway) {
 				candidates = append(candidates, s.Gateway)
 			}
 			// Without this, a packet to an address that no endpoint has would be
@@ -267,7 +292,7 @@ func (c *compiler) gateways() {
 			}
 		}
 		for _, a := range candidates {
-			if !slices.Contains(c.held, a) && a != c.nodeAddress() {
+			if usable(a) && !slices.Contains(c.held, a) && a != c.nodeAddress() {
 				c.held = append(c.held, a)
 				l.Addresses = append(l.Addresses, netip.PrefixFrom(a, a.BitLen()))
 			}
@@ -278,22 +303,23 @@ func (c *compiler) gateways() {
 	}
 }
 
-// peerRoutes are the routes inside of the endpoint's namespace.
-func peerRoutes(e *intent.Endpoint, link string) []Route {
+// peerRoutes are the routes inside of the endpoint's namespace. Those of a
+// further endpoint of the namespace give way to those of the first.
+func peerRoutes(e *intent.Endpoint, link string, metric int) []Route {
 	onLink := func(hop netip.Addr) bool {
 		return !slices.ContainsFunc(e.Addresses, func(p netip.Prefix) bool { return p.Contains(hop) })
 	}
 	var routes []Route
 	if e.Gateway.Is4() && !e.Gateway.IsUnspecified() {
 		routes = append(routes, Route{
-			Destination: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Link: link, NextHop: e.Gateway, OnLink: onLink(e.Gateway),
+			Destination: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Link: link, NextHop: e.Gateway, OnLink: onLink(e.Gateway), Metric: metric,
 		})
 	}
 	for _, r := range e.Routes {
 		if !r.Destination.IsValid() || !r.Destination.Addr().Is4() || (len(routes) > 0 && r.Destination.Bits() == 0) {
 			continue
 		}
-		route := Route{Destination: r.Destination.Masked(), Link: link}
+		route := Route{Destination: r.Destination.Masked(), Link: link, Metric: metric}
 		if r.NextHop.Is4() && !r.NextHop.IsUnspecified() {
 			route.NextHop, route.OnLink = r.NextHop, onLink(r.NextHop)
 		}

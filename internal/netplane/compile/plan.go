@@ -80,6 +80,7 @@ type Route struct {
 	// OnLink: the next hop is on the link although no address's prefix says so.
 	OnLink bool
 	Source netip.Addr // preferred source, may be absent
+	Metric int        // the lowest wins
 }
 
 // Diff lists what must be done to the table to come from old to p.
@@ -132,6 +133,9 @@ func (r Route) String() string {
 	s += " dev " + r.Link
 	if r.Source.IsValid() {
 		s += " src " + r.Source.String()
+	}
+	if r.Metric != 0 {
+		s += fmt.Sprint(" metric ", r.Metric)
 	}
 	if r.OnLink {
 		s += " onlink"

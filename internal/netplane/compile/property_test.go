@@ -255,6 +255,8 @@ func TestConflicts(t *testing.T) {
 		{"same address", func(h *intent.Host) { h.Endpoints[1].Addresses = h.Endpoints[0].Addresses },
 			"endpoint ep-b: address 10.244.1.5 is in use by endpoint ep-a"},
 		{"remote endpoint with the address of a local one", func(h *intent.Host) { h.Endpoints[2].Addresses = h.Endpoints[0].Addresses }, ""},
+		{"address of the host", func(h *intent.Host) { h.Endpoints[1].Addresses = prefixes("10.89.0.11/24") },
+			"endpoint ep-b: address 10.89.0.11 is in use by the host's uplink"},
 		{"same id", func(h *intent.Host) { h.Endpoints[1].ID = "ep-a" }, "endpoint ep-a: endpoint id ep-a is in use by endpoint ep-a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -286,6 +288,7 @@ func TestRefused(t *testing.T) {
 		{"protocol without ports", func(h *intent.Host) {
 			h.LoadBalancers = []intent.LoadBalancer{clusterIP("x", "10.96.0.1", 1, 80, 80, "10.244.1.5")}
 		}, "load balancer x: protocol 1 has no ports"},
+		{"loopback as endpoint", func(h *intent.Host) { h.Endpoints[0].Addresses = prefixes("127.0.0.1/8") }, "endpoint ep-a: address 127.0.0.1: not usable"},
 		{"bad MAC", func(h *intent.Host) { h.Endpoints[0].MAC = "00-15" }, "endpoint ep-a: parse MAC address"},
 		{"multicast MAC", func(h *intent.Host) { h.Endpoints[0].MAC = "01-00-5e-00-00-01" }, "not the address of one Ethernet device"},
 	} {
@@ -296,6 +299,30 @@ func TestRefused(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestUnspecifiedMeansAbsent: 0.0.0.0 as a source would otherwise become a rule
+// that rewrites every connection.
+func TestUnspecifiedMeansAbsent(t *testing.T) {
+	h := node()
+	h.LoadBalancers = []intent.LoadBalancer{clusterIP("x", "10.96.0.1", intent.TCP, 80, 80, "10.244.1.5")}
+	want, err := Compile(h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zero := node()
+	zero.LoadBalancers = []intent.LoadBalancer{clusterIP("x", "10.96.0.1", intent.TCP, 80, 80, "10.244.1.5")}
+	zero.LoadBalancers[0].SourceVIP = addr("0.0.0.0")
+	for i := range 2 {
+		zero.Endpoints[i].OutboundNAT = []intent.OutboundNAT{{VirtualIP: addr("0.0.0.0"), Exceptions: h.Endpoints[i].OutboundNAT[0].Exceptions}}
+	}
+	got, err := Compile(zero, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != want.String() {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -26,7 +26,7 @@ func (c *compiler) loadBalancers() error {
 		if err := c.claimFronts(name, lb.VIPs, lb.IPv6, lb.Protocol, lb.ExternalPort); err != nil {
 			return err
 		}
-		if lb.SourceVIP.Is4() && !lb.DSR {
+		if usable4(lb.SourceVIP) && !lb.DSR {
 			c.sources = addSorted(c.sources, lb.SourceVIP)
 		}
 		if f := c.previous.Table.fragments[name]; f != nil && equalLoadBalancers(f.source.(*intent.LoadBalancer), lb) {
@@ -67,12 +67,12 @@ func checkLoadBalancer(lb *intent.LoadBalancer) error {
 		return fmt.Errorf("no backends")
 	}
 	for _, b := range lb.Backends {
-		if !b.Address.IsValid() || b.Address.IsLoopback() || b.Address.IsUnspecified() || b.Address.IsMulticast() {
+		if !usable(b.Address) {
 			return fmt.Errorf("backend %s: not the address of an endpoint", b.Address)
 		}
 	}
 	for _, vip := range lb.VIPs {
-		if !vip.IsValid() || vip.IsLoopback() || vip.IsUnspecified() || vip.IsMulticast() {
+		if !usable(vip) {
 			return fmt.Errorf("front end %s: not a usable address", vip)
 		}
 	}
@@ -110,7 +110,7 @@ func loadBalancerFragment(lb *intent.LoadBalancer) *fragment {
 	switch {
 	case lb.DSR || lb.PreserveDIP:
 		p.draw.mark = 0
-	case lb.SourceVIP.Is4():
+	case usable4(lb.SourceVIP):
 		p.draw.mark = markOf(lb.SourceVIP)
 	default:
 		p.draw.mark = markNode

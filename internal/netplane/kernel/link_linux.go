@@ -101,6 +101,7 @@ type Route struct {
 	NextHop     netip.Addr
 	OnLink      bool
 	Source      netip.Addr
+	Metric      int
 }
 
 // ReplaceRoute adds the route or puts it in place of another to the same
@@ -108,7 +109,7 @@ type Route struct {
 func (s *Space) ReplaceRoute(r Route) error {
 	n := &netlink.Route{
 		Dst: IPNet(r.Destination), LinkIndex: r.LinkIndex, Protocol: RouteProtocol,
-		Gw: ip(r.NextHop), Src: ip(r.Source), Scope: netlink.SCOPE_UNIVERSE,
+		Gw: ip(r.NextHop), Src: ip(r.Source), Scope: netlink.SCOPE_UNIVERSE, Priority: r.Metric,
 	}
 	switch {
 	case r.LinkIndex == 0:

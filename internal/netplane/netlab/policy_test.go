@@ -212,3 +212,20 @@ func TestHostEndpoint(t *testing.T) {
 	w.a.Apply()
 	Expect(t, w.pods[0].Netns, "tcp4", at(w.pods[2].Address, 8080), w.pods[2].Name)
 }
+
+// TestTwoEndpointsInOneNamespace: the first one's default route stays, also
+// when the second goes.
+func TestTwoEndpointsInOneNamespace(t *testing.T) {
+	w := newTwoHosts(t)
+	p := w.pods
+	second := w.a.Pod(30)
+	w.a.Endpoint(second).NamespaceID = p[0].Name
+	w.a.Apply()
+	Serve(t, p[0].Netns, "second", "tcp4", at(second.Address, 700))
+	Expect(t, p[2].Netns, "tcp4", at(p[0].Address, 8080), p[0].Name)
+	Expect(t, p[1].Netns, "tcp4", at(second.Address, 700), "second")
+	w.a.Remove(second)
+	w.a.Apply()
+	Expect(t, p[2].Netns, "tcp4", at(p[0].Address, 8080), p[0].Name)
+	Expect(t, p[0].Netns, "tcp4", at(p[2].Address, 8080), p[2].Name)
+}
