@@ -53,7 +53,7 @@ type Agent struct {
 	ready    bool
 	asked    time.Time // when the cluster was last asked
 	status   Status
-	reported string // the last message that was logged
+	reported *string // the last message that was logged; nil before the first
 }
 
 // New makes an agent; nothing happens before Run.
@@ -101,8 +101,8 @@ func (a *Agent) pass(ctx context.Context) bool {
 	if err != nil {
 		message = err.Error()
 	}
-	if message != a.reported {
-		a.reported = message
+	if a.reported == nil || message != *a.reported {
+		a.reported = &message
 		a.status.Since = a.Now()
 		if err != nil {
 			a.Log.Info("node is not complete yet", logkey.Reason, message)

@@ -89,7 +89,10 @@ const restartAfter = 30 * time.Second
 func service(name, display, description, log string, argv []string) scm.Service {
 	return scm.Service{
 		Name: name, DisplayName: display, Description: description,
-		Argv:         append([]string{agentExe, "service", "--log", log, "--"}, argv...),
+		Argv: append([]string{agentExe, "service", "--log", log, "--"}, argv...),
+		// The agent, which starts with Windows, starts them: only it knows that
+		// their files are those of agent.json.
+		Manual:       true,
 		RestartAfter: restartAfter,
 	}
 }

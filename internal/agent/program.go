@@ -86,7 +86,7 @@ func (k *keeper) keep(p Program) (ProgramStatus, error) {
 func (k *keeper) start(p Program, prints map[string]string, print string) error {
 	name := p.Service.Name
 	if k.now().Before(k.next) {
-		return fmt.Errorf("%s ended; it is started again in %s", name, k.next.Sub(k.now()).Round(time.Second))
+		return fmt.Errorf("%s ended; it is started again at %s", name, k.next.UTC().Format("15:04:05Z"))
 	}
 	if !k.started.IsZero() {
 		k.restarts++

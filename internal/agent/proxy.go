@@ -37,15 +37,19 @@ type proxyWinkernel struct {
 func describeProxy(c Config) proxyConfiguration {
 	return proxyConfiguration{
 		APIVersion: "kubeproxy.config.k8s.io/v1alpha1", Kind: "KubeProxyConfiguration",
-		ClientConnection:    proxyClient{Kubeconfig: proxyKubeconfig},
-		HostnameOverride:    c.Node.Name,
-		Mode:                "kernelspace",
-		BindAddress:         c.Node.Address,
-		ClusterCIDR:         c.Cluster.PodCIDR.String(),
-		MetricsBindAddress:  "127.0.0.1:10249",
-		WindowsRunAsService: true,
-		Winkernel:           proxyWinkernel{NetworkName: c.Network.Name},
+		ClientConnection:   proxyClient{Kubeconfig: proxyKubeconfig},
+		HostnameOverride:   c.Node.Name,
+		Mode:               "kernelspace",
+		BindAddress:        c.Node.Address,
+		ClusterCIDR:        c.Cluster.PodCIDR.String(),
+		MetricsBindAddress: "127.0.0.1:10249",
+		Winkernel:          proxyWinkernel{NetworkName: c.Network.Name},
 	}
 }
 
-func proxyArgv() []string { return []string{proxyExe, "--config=" + proxyConfig, "--v=2"} }
+// proxyArgv is the command line. Being a service must be said here: kube-proxy
+// reads windowsRunAsService of the file only after it has decided about it
+// (kubernetes v1.36.3 cmd/kube-proxy/app/server.go, NewProxyCommand).
+func proxyArgv() []string {
+	return []string{proxyExe, "--windows-service", "--config=" + proxyConfig, "--v=2"}
+}

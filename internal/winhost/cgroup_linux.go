@@ -4,6 +4,7 @@
 package winhost
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -206,10 +208,51 @@ func (g cgroup) Add(pid int) error {
 	return nil
 }
 
-// Remove deletes the cgroup and all below it, and the directories above if they
+// Clear kills whatever is in the cgroup and deletes it. The last processes may
+// take a moment to leave; limit bounds the patience.
+func (g cgroup) Clear(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	for {
+		g.kill()
+		err := g.remove()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// kill sends SIGKILL to all processes of the cgroup. All hierarchies hold the
+// same ones; asking each finds those that are on their way from one to another.
+func (g cgroup) kill() {
+	for _, h := range g.where.List {
+		// What cannot be read is gone.
+		_ = filepath.WalkDir(g.dir(h), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() {
+				return nil
+			}
+			procs, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+			if err != nil {
+				return nil
+			}
+			for _, f := range strings.Fields(string(procs)) {
+				if pid, err := strconv.Atoi(f); err == nil && pid > 1 {
+					_ = unix.Kill(pid, unix.SIGKILL)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// remove deletes the cgroup and all below it, and the directories above if they
 // have become empty.
-// Preconditions: no process is left in it.
-func (g cgroup) Remove() error {
+func (g cgroup) remove() error {
 	var errs []error
 	for _, h := range g.where.List {
 		errs = append(errs, removeTree(g.dir(h)))

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -29,6 +28,7 @@ import (
 const (
 	stopServe = 4 * time.Second
 	stopWine  = 3 * time.Second
+	stopAgent = 1 * time.Second // Wine ends a program at once on SIGTERM
 )
 
 // report is one line from init to the parent.
@@ -114,7 +114,6 @@ func keep(ctx context.Context, b boot, reports io.Writer, log *slog.Logger) erro
 	go func() { defer close(reaped); reap.run(rctx) }()
 	go out.follow(rctx, onDisk(agent.StatusFile))
 	err = s.Run(ctx)
-	stopWineserver(b)
 	stop()
 	<-reaped
 	return err
@@ -123,7 +122,7 @@ func keep(ctx context.Context, b boot, reports io.Writer, log *slog.Logger) erro
 // describeProcesses says what runs in the host.
 func describeProcesses(b boot, spawner *supervise.Spawner, reap *reaper) ([]supervise.Component, error) {
 	logs := map[string]io.Writer{}
-	for _, name := range []string{"serve", "agent"} {
+	for _, name := range []string{"serve", "wine", "agent"} {
 		l, err := logfile.Open(filepath.Join(nodeDir, "logs", name+".log"), logfile.DefaultBytes, logfile.DefaultKeep)
 		if err != nil {
 			return nil, err
@@ -151,12 +150,22 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *reaper) ([]supe
 			Ready: func(ctx context.Context) error { return errors.Join(dial(ctx, hnsAddress), dial(ctx, criAddress)) },
 		},
 		{
-			Name: "agent", Needs: []string{"serve"},
-			Run: reap.watch(spawner, supervise.Command{
+			// In the foreground and persistent: its death must be noticed, and no
+			// program's end may end it.
+			Name: "wine",
+			Run: withoutClients(reap.watch(spawner, supervise.Command{
+				Argv: []string{wineserver(host), "-f", "-p"},
+				Env:  host.Env(), Dir: "/", Stop: stopWine, Log: logs["wine"],
+			}), filepath.Join(host.Runtime, "usr/lib/wine")),
+			Ready: wineReady,
+		},
+		{
+			Name: "agent", Needs: []string{"serve", "wine"},
+			Run: after(wineReady, reap.watch(spawner, supervise.Command{
 				Argv: host.Argv(agent.ProgramDir+`\mullion.exe`, "agent", "run"),
 				Env:  append(host.Env(), "PATH=/usr/bin"),
-				Dir:  onDisk(agent.ProgramDir), Stop: stopWine, Log: logs["agent"],
-			}),
+				Dir:  onDisk(agent.ProgramDir), Stop: stopAgent, Log: logs["agent"],
+			})),
 			Ready: func(context.Context) error {
 				_, err := os.Stat(onDisk(agent.StatusFile))
 				return err
@@ -175,16 +184,4 @@ func dial(ctx context.Context, address string) error {
 		return err
 	}
 	return conn.Close()
-}
-
-// stopWineserver ends all Windows processes and has the registry written. What
-// is left afterwards the kernel kills with process 1.
-func stopWineserver(b boot) {
-	ctx, cancel := context.WithTimeout(context.Background(), stopWine)
-	defer cancel()
-	host := wineHost(b)
-	cmd := exec.CommandContext(ctx, filepath.Join(host.Runtime, "usr/lib/wine/wineserver64"), "-k")
-	cmd.Env = host.Env()
-	// Nothing runs any more if it fails.
-	_ = cmd.Run()
 }

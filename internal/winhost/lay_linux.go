@@ -178,6 +178,8 @@ func etc(c Config) error {
 		"/etc/nsswitch.conf": "hosts: files dns\n",
 		"/etc/passwd":        "root:x:0:0:root:/root:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 		"/etc/group":         "root:x:0:\nnogroup:x:65534:\n",
+		// Wine looks for fonts in every process that could draw; there are none.
+		"/etc/fonts/fonts.conf": "<?xml version=\"1.0\"?><fontconfig><cachedir>/tmp/fontconfig</cachedir></fontconfig>\n",
 	}
 	for name, content := range files {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {

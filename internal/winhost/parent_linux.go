@@ -37,6 +37,10 @@ import (
 // needs at most stopServe + 2 * stopWine.
 const stopInit = 9500 * time.Millisecond
 
+// clearLimit bounds the wait for the processes of a host that were killed. The
+// kernel takes longest for a process that is freeing a lot of memory.
+const clearLimit = 5 * time.Second
+
 // ErrRunning is returned if the host runs already.
 var ErrRunning = errors.New("the host runs already")
 
@@ -192,19 +196,19 @@ func (p *parent) directories(template string) error {
 func (p *parent) run(ctx context.Context, b boot) (err error) {
 	c := p.cfg
 	group := newCgroup(c, b.Cgroups)
-	// What a killed parent left: its processes died with it.
-	if err := group.Remove(); err != nil {
+	// What a killed parent left: its processes died with it, or are dying.
+	if err := group.Clear(ctx, clearLimit); err != nil {
 		return err
 	}
 	if err := group.Create(c.Limits); err != nil {
-		return errors.Join(err, group.Remove())
+		return errors.Join(err, group.Clear(ctx, clearLimit))
 	}
 	p.step("namespaces")
 	in, err := startInit(c)
 	if err != nil {
-		return errors.Join(err, group.Remove())
+		return errors.Join(err, group.Clear(ctx, clearLimit))
 	}
-	defer func() { err = errors.Join(err, removeSoon(group)) }()
+	defer func() { err = errors.Join(err, group.Clear(ctx, clearLimit)) }()
 	if err := p.connect(ctx, b, in, group); err != nil {
 		return errors.Join(err, in.kill())
 	}
@@ -285,19 +289,6 @@ func (p *parent) listen(reports io.Reader, fatal chan<- string) {
 		}
 		p.update(func(s *Status) { s.Components, s.Agent = r.Components, r.Agent })
 	}
-}
-
-// removeSoon removes the cgroup of a host whose processes were just killed:
-// the last of them may take a moment to leave it.
-func removeSoon(g cgroup) error {
-	var err error
-	for range 100 {
-		if err = g.Remove(); err == nil {
-			return nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return err
 }
 
 // initProcess is process 1 of a host, seen from outside.
