@@ -99,11 +99,20 @@ func IsNamespace(path string) bool {
 }
 
 // onOwnThread runs fn on a thread that nothing else will ever use.
+//
+// The process's first thread is not such a thread: the runtime cannot end it
+// but parks it for ever as it is (runtime.mexit), and /proc/PID, by which others
+// find our namespaces, shows the first thread's.
 func onOwnThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		done <- fn()
+		if unix.Gettid() != unix.Getpid() {
+			done <- fn()
+			return
+		}
+		done <- onOwnThread(fn) // cannot get this thread again while we hold it
+		runtime.UnlockOSThread()
 	}()
 	return <-done
 }
