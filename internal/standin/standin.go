@@ -167,13 +167,13 @@ func (c *Catalogue) dirs(f flavor) []string {
 	return out
 }
 
-// BaseLayer returns the directory that stands for Microsoft's base layers.
-func (c *Catalogue) BaseLayer(kind image.BaseKind) (string, bool) {
-	switch kind {
-	case image.ServerCore, image.NanoServer:
-		return c.name + "/" + string(kind), true
+// BaseLayers returns the directories that stand for Microsoft's layers.
+func (c *Catalogue) BaseLayers(kind image.BaseKind) ([]string, bool) {
+	f, ok := flavorNamed(string(kind))
+	if !ok {
+		return nil, false
 	}
-	return "", false
+	return c.dirs(f), true
 }
 
 // Resolve returns the stand-in that a host is given for a reference. The build

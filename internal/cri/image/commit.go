@@ -64,15 +64,17 @@ func (s *Store) assemble(ctx context.Context, a *assembly) (*Image, error) {
 		rec.Size += l.Size
 	}
 	if a.standIn > 0 {
-		dir, ok := "", false
+		dirs, ok := []string(nil), false
 		if s.cfg.StandIns != nil {
-			dir, ok = s.cfg.StandIns.BaseLayer(a.kind)
+			dirs, ok = s.cfg.StandIns.BaseLayers(a.kind)
 		}
 		if !ok {
 			return nil, fmt.Errorf("image is based on Windows' %s, for which there is no stand-in", a.kind)
 		}
-		rec.Layers = append(rec.Layers, layerID{External: dir})
-		rec.Notes = append(rec.Notes, fmt.Sprintf("the base image's %d layers are replaced by the stand-in of %s", a.standIn, a.kind))
+		for _, dir := range dirs {
+			rec.Layers = append(rec.Layers, layerID{External: dir})
+		}
+		rec.Notes = append(rec.Notes, fmt.Sprintf("the lowest %d layers are Microsoft's and are replaced by the stand-in of %s", a.standIn, a.kind))
 	}
 	if err := a.unpackAll(ctx, rec); err != nil {
 		return nil, err

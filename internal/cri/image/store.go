@@ -61,9 +61,9 @@ type Config struct {
 type StandIns interface {
 	// Resolve returns the stand-in for a reference; ok is false if there is none.
 	Resolve(ref Reference, host winver.Build) (img StandIn, ok bool)
-	// BaseLayer returns the directory, relative to Config.ExternalDir, that takes
-	// the place of Microsoft's base layers of a kind.
-	BaseLayer(kind BaseKind) (dir string, ok bool)
+	// BaseLayers returns the directories, relative to Config.ExternalDir and
+	// lowest first, that take the place of Microsoft's layers of a kind.
+	BaseLayers(kind BaseKind) (dirs []string, ok bool)
 }
 
 // StandIn is an image without content of its own in the store.

@@ -27,8 +27,12 @@ func (s standIns) Resolve(image.Reference, winver.Build) (image.StandIn, bool) {
 	return image.StandIn{}, false
 }
 
-func (s standIns) BaseLayer(kind image.BaseKind) (string, bool) {
-	return s.base + "/" + string(kind), s.base != ""
+func (s standIns) BaseLayers(kind image.BaseKind) ([]string, bool) {
+	dirs := []string{s.base + "/" + string(kind)}
+	if kind == image.IIS {
+		dirs = []string{s.base + "/servercore", s.base + "/iis"}
+	}
+	return dirs, s.base != ""
 }
 
 func build2019() winver.Build {
@@ -40,7 +44,7 @@ func build2019() winver.Build {
 func testConfig(t testing.TB) image.Config {
 	t.Helper()
 	external := t.TempDir()
-	for _, kind := range []string{"servercore", "nanoserver"} {
+	for _, kind := range []string{"servercore", "nanoserver", "iis"} {
 		if err := os.MkdirAll(filepath.Join(external, "base", kind, "windows", "system32"), 0o755); err != nil {
 			t.Fatal(err)
 		}

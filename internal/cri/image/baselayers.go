@@ -17,6 +17,9 @@ type BaseKind string
 const (
 	ServerCore BaseKind = "servercore"
 	NanoServer BaseKind = "nanoserver"
+	// IIS is Server Core with the layer of Microsoft's IIS image, whose programs
+	// do not start under Wine either.
+	IIS BaseKind = "iis"
 )
 
 // Compressed sizes that tell Nano Server (since 1709: 80 to 300 MB; the 2016
@@ -46,6 +49,9 @@ func baseLayers(m *v1.Manifest, cfg *v1.ConfigFile, name string) (n int, kind Ba
 	if n == 0 {
 		return 0, ""
 	}
+	if web := webServerLayers(history[min(n, len(history)):]); web > 0 && n+web <= len(m.Layers) {
+		return n + web, IIS
+	}
 	text := strings.ToLower(name + " " + strings.Join(history[:min(n, len(history))], " "))
 	switch {
 	case strings.Contains(text, "nanoserver"):
@@ -56,6 +62,22 @@ func baseLayers(m *v1.Manifest, cfg *v1.ConfigFile, name string) (n int, kind Ba
 		return n, NanoServer
 	}
 	return n, ServerCore
+}
+
+// webServerLayers counts the layers that install IIS, up to and with the one
+// that fetches ServiceMonitor.exe: the commands of Microsoft's own Dockerfiles
+// (github.com/microsoft/iis-docker), which others copy. Zero if there is none.
+func webServerLayers(history []string) int {
+	for i, h := range history {
+		h = strings.ToLower(h)
+		if !strings.Contains(h, "web-server") && !strings.Contains(h, "iis-webserver") && !strings.Contains(h, "servicemonitor") {
+			break
+		}
+		if strings.Contains(h, "servicemonitor") {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // layerHistory is the history without entries that made no layer.

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package standin_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/cri/image"
+	"github.com/mullion-k8s/mullion/internal/standin"
+	"github.com/mullion-k8s/mullion/internal/testenv"
+	"github.com/mullion-k8s/mullion/internal/wine"
+)
+
+// box runs Windows programs in the root of an image.
+type box struct {
+	root string
+}
+
+// newBox stacks an image on the Wine layers. It is far less than a container:
+// namespaces of its own and a chroot, enough to see which program answers.
+func newBox(t *testing.T, layers []string) *box {
+	t.Helper()
+	work := t.TempDir()
+	merged := filepath.Join(work, "merged")
+	for _, d := range []string{"upper", "work", "merged"} {
+		if err := os.Mkdir(filepath.Join(work, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(filepath.Join(work, d), image.DefaultID, image.DefaultID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Reverse(layers)
+	options := "lowerdir=" + strings.Join(layers, ":") + ",upperdir=" + filepath.Join(work, "upper") + ",workdir=" + filepath.Join(work, "work")
+	if err := syscall.Mount("overlay", merged, "overlay", 0, options); err != nil {
+		t.Fatalf("mount overlay: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(merged, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.MkdirAll(filepath.Join(merged, "dev"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(merged, "tmp"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(merged, "tmp"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"null", "zero", "urandom", "random", "full"} {
+		minor := []int{3, 5, 9, 8, 7}[i]
+		if err := syscall.Mknod(filepath.Join(merged, "dev", name), syscall.S_IFCHR|0o666, 1<<8|minor); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(filepath.Join(merged, "dev", name), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &box{merged}
+}
+
+// run starts a program and returns what it printed and its exit code. All of
+// its processes end with it, because they share a PID namespace.
+func (b *box) run(t *testing.T, env []string, args ...string) (string, int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	argv, environ, _ := wine.ContainerProcess(wine.Process{Args: args, Env: env})
+	script := `ip link set lo up; mount -t proc proc "$0/proc" && exec chroot --userspec=64000:64000 --groups= "$0" "$@"`
+	cmd := exec.CommandContext(ctx, "unshare", append([]string{"--fork", "--kill-child", "--pid", "--mount", "--net", "--ipc", "--uts", "sh", "-c", script, b.root}, argv...)...)
+	cmd.Env = append(environ, "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(out), "\r\n", "\n"), cmd.ProcessState.ExitCode()
+}
+
+// TestProgramsUnderWine runs the stand-ins' programs as containers would: the
+// file of the stand-in must win over Wine's own of the same name.
+func TestProgramsUnderWine(t *testing.T) {
+	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Built)
+	cache := os.Getenv("MULLION_TEST_CACHE")
+	if cache == "" {
+		cache = t.TempDir()
+	}
+	log := slog.New(slog.DiscardHandler)
+	runtime, err := wine.OpenRuntime(t.Context(), cache, testenv.Bin("native"), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := find(t, "2019")
+	base, err := runtime.ContainerLayers(t.Context(), host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := prepare(t, cache, standin.Programs{Winbox: testenv.Bin("windows", "winbox.exe"), PowerShell: testenv.Bin("windows", "powershell.exe")})
+	s := openStore(t, cache, c, host)
+	in := func(name string) *box {
+		img, err := s.Pull(t.Context(), name, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newBox(t, append(slices.Clone(base), img.Layers...))
+	}
+	core := in("mcr.microsoft.com/windows/servercore:ltsc2019")
+	nano := in("mcr.microsoft.com/windows/nanoserver:1809")
+	web := in("mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019")
+	pwsh := in("mcr.microsoft.com/powershell:lts-nanoserver-1809")
+	for _, tt := range []struct {
+		name string
+		box  *box
+		args []string
+		want string // in the output
+		code int
+	}{
+		{"ping by path", core, []string{`C:\Windows\System32\ping.exe`, "-n", "1", "localhost"}, "Reply from 127.0.0.1: bytes=32 time<1ms TTL=128", 0},
+		{"ping by name", core, []string{"ping", "-n", "1", "127.0.0.1"}, "\nPinging 127.0.0.1 with 32 bytes of data:\n", 0},
+		{"ping from cmd", core, []string{"cmd", "/c", "ping -n 1 127.0.0.1"}, "\nPinging 127.0.0.1 with 32 bytes of data:\n", 0},
+		{"pipe in cmd", core, []string{"cmd", "/c", "echo one two| find \"two\""}, "one two\n", 0},
+		{"findstr in cmd", core, []string{"cmd", "/c", "echo one two| findstr /r t.o$"}, "one two\n", 0},
+		{"whoami", core, []string{"whoami"}, `user manager\`, 0},
+		{"ipconfig", core, []string{"ipconfig", "/all"}, "   IP Routing Enabled. . . . . . . . : No\n", 0},
+		{"systeminfo", core, []string{"systeminfo"}, "OS Name:                   Microsoft Windows Server 2019 Datacenter\n", 0},
+		{"tasklist", core, []string{"tasklist"}, "tasklist.exe", 0},
+		{"where", core, []string{"where", "curl"}, `\curl.exe`, 0},
+		{"net", core, []string{"net", "localgroup", "hpc", "/add"}, "The command completed successfully.", 0},
+		{"curl", core, []string{"curl", "http://127.0.0.1:1/"}, "curl: (7) Failed to connect to 127.0.0.1 port 1", 7},
+		{"nltest", core, []string{"nltest", "/parentdomain"}, "ERROR_NO_SUCH_DOMAIN", 1},
+		{"powershell", core, []string{"powershell", "-Command", "Write-Output ('a' + 'b')"}, "ab\n", 0},
+		{"ping in Nano Server", nano, []string{"ping", "-n", "1", "127.0.0.1"}, "Reply from 127.0.0.1: bytes=32", 0},
+		{"pwsh", pwsh, []string{`C:\Program Files\PowerShell\pwsh.exe`, "-Command", "Write-Output ('a' + 'b')"}, "ab\n", 0},
+		{"the web server's monitor", web, []string{`C:\ServiceMonitor.exe`, "other"}, "Service 'other' does not exist", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, code := tt.box.run(t, []string{"USERNAME=ContainerAdministrator"}, tt.args...)
+			if code != tt.code || !strings.Contains(out, tt.want) {
+				t.Errorf("exit %d, %q\nwant %d, %q", code, out, tt.code, tt.want)
+			}
+		})
+	}
+	// Nano Server has no Windows PowerShell, and Wine's stub must not answer.
+	if out, code := nano.run(t, nil, "powershell", "-Command", "exit 0"); code == 0 {
+		t.Errorf("powershell in Nano Server: exit 0, %q", out)
+	}
+}
