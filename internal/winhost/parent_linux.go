@@ -29,6 +29,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/wine"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -133,6 +134,13 @@ func (p *parent) prepare(ctx context.Context, build winver.Build) (b boot, err e
 		return b, err
 	}
 	b.Runtime, b.Prefix = filepath.Base(rt.Dir), filepath.Base(prefix)
+	if _, err := rt.ContainerRoot(ctx, build); err != nil {
+		return b, err
+	}
+	p.step("stand-in images")
+	if _, err := standin.Prepare(ctx, c.Cache, programsOf(c.Bin), p.log); err != nil {
+		return b, err
+	}
 	p.step("files")
 	if err := p.directories(b.Prefix); err != nil {
 		return b, err

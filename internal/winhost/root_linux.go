@@ -62,6 +62,8 @@ func describeRoot(b boot) []mount {
 		mount{Source: "mqueue", Target: "/dev/mqueue", Type: "mqueue", Flags: inert, Optional: true},
 		mount{Source: "tmpfs", Target: "/tmp", Type: "tmpfs", Flags: quiet, Data: "mode=1777"},
 		mount{Source: "tmpfs", Target: "/run", Type: "tmpfs", Flags: quiet, Data: "mode=755"},
+		// Where administrators of Docker hosts put the CAs of their registries.
+		mount{Source: "/etc/docker/certs.d", Target: certsDir, ReadOnly: true, Optional: true},
 		mount{Source: c.Cache, Target: cacheDir, ReadOnly: true},
 		mount{Source: c.Bin, Target: binDir, ReadOnly: true},
 		// Alone, because the new root itself is mounted below it.
