@@ -11,10 +11,10 @@
 // A mutation goes through five steps, one mutation at a time:
 //
 //	check ─► change a copy ─► compile it to an intent ─► data plane ─► journal ─► publish
-//	             of the state     (pure)                    Apply        fsync
+//	             of the state     (pure)                    Apply
 //
 // An error at any step leaves the published state as it was and asks the data
-// plane to go back to it. What was answered with success is on the disk; what a
+// plane to go back to it. What was answered with success is in the journal; what a
 // crash cut off before the journal is undone when the store is opened again,
 // because Open applies the state that it finds. Namespaces are the exception:
 // they are written down before their compartment is made, so that none exists

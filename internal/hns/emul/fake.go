@@ -141,7 +141,8 @@ func (p *FakePlane) Applied() int {
 	return p.applied
 }
 
-// Dump is what exists, as text.
+// Dump is what exists, as text. An endpoint that is not attached has no device:
+// the service need not tell of it at once.
 func (p *FakePlane) Dump() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +159,9 @@ func (p *FakePlane) Dump() string {
 		fmt.Fprintf(&b, "network %s %s %v\n", n.Name, n.Type, n.Subnets)
 	}
 	for _, e := range p.host.Endpoints {
-		fmt.Fprintf(&b, "endpoint %s %v namespace %q remote %v host %v\n", e.Name, e.Addresses, e.NamespaceID, e.Remote, e.HostAttached)
+		if e.Attached() || e.HostAttached {
+			fmt.Fprintf(&b, "endpoint %s %v namespace %q host %v\n", e.Name, e.Addresses, e.NamespaceID, e.HostAttached)
+		}
 	}
 	for _, lb := range p.host.LoadBalancers {
 		fmt.Fprintf(&b, "load balancer %v protocol %d port %d to %v port %d\n", lb.VIPs, lb.Protocol, lb.ExternalPort, lb.Backends, lb.InternalPort)

@@ -13,15 +13,22 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/mullion-k8s/mullion/internal/atomicfile"
 )
 
 // The store on disk is a snapshot, replaced as a whole, and a journal of the
-// changes since. A journal line is "<crc32c of the JSON> <JSON>\n" and is synced
-// before a call is answered. Records are numbered; those that the snapshot
-// already holds are skipped, so a crash between writing a snapshot and emptying
-// the journal does no harm.
+// changes since. A journal line is "<crc32c of the JSON> <JSON>\n" and is written
+// before a call is answered, so that it outlives this process however it ends.
+// Records are numbered; those that the snapshot already holds are skipped, so a
+// crash between writing a snapshot and emptying the journal does no harm.
+//
+// A power cut is another matter. Changes of networks are synced before the call
+// is answered. The rest is synced within flushDelay: namespaces do not survive a
+// reboot, load balancers and remote endpoints are made again by kube-proxy, and
+// the endpoint of a pod that is gone with the machine is missed by nobody. A sync
+// for each would add the disk's worst delays, several times, to each pod's start.
 const (
 	snapshotName = "snapshot.json"
 	journalName  = "journal"
@@ -30,6 +37,9 @@ const (
 	// than this and than four times the snapshot. 1 MiB holds some thousand
 	// changes, a replay of about 20 ms.
 	compactBytes = 1 << 20
+
+	// flushDelay bounds what a power cut takes.
+	flushDelay = time.Second
 )
 
 // record is one journal line, and the snapshot.
@@ -121,7 +131,8 @@ func (j *journal) loadJournal(tx *txn) error {
 		line, after, complete := bytes.Cut(rest, []byte("\n"))
 		r, err := decodeRecord(line)
 		if !complete || err != nil {
-			if goodRecordIn(after) {
+			// A file system may leave zeros where a power cut kept it from writing.
+			if !bytes.HasPrefix(rest, []byte{0}) && goodRecordIn(after) {
 				return fmt.Errorf("read %s: damaged at byte %d", j.file.Name(), j.size)
 			}
 			break
@@ -174,9 +185,9 @@ func encodeRecord(r record) ([]byte, error) {
 	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(b, castagnoli), b), nil
 }
 
-// append writes the changes and returns when they are on the disk. After an
-// error the store on disk is as before.
-func (j *journal) append(changes []change) error {
+// append writes the changes, and with sync returns when they are on the disk.
+// After an error the store on disk is as before.
+func (j *journal) append(changes []change, sync bool) error {
 	if j.broken != nil {
 		return fmt.Errorf("write journal: %w", j.broken)
 	}
@@ -185,7 +196,7 @@ func (j *journal) append(changes []change) error {
 		return fmt.Errorf("write journal: %w", err)
 	}
 	_, err = j.file.Write(b)
-	if err == nil {
+	if err == nil && sync {
 		err = j.file.Sync()
 	}
 	if err != nil {

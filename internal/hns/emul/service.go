@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
@@ -66,8 +67,14 @@ type Service struct {
 	current atomic.Pointer[state]
 
 	// mu serialises mutations.
-	mu      sync.Mutex
-	journal *journal // guarded by mu
+	mu       sync.Mutex
+	journal  *journal // guarded by mu
+	flushing bool     // guarded by mu; a flush is due
+
+	closed   chan struct{}
+	flushes  sync.WaitGroup
+	closing  sync.Once
+	closeErr error // guarded by closing
 }
 
 // Open reads the store, makes the data plane agree with it and returns the
@@ -87,7 +94,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open HNS: %w", err)
 	}
-	s := &Service{cfg: cfg, uplink: uplink, journal: j}
+	s := &Service{cfg: cfg, uplink: uplink, journal: j, closed: make(chan struct{})}
 	s.current.Store(st)
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open HNS: %w", err), s.Close())
@@ -142,12 +149,39 @@ func reboot(tx *txn, bootID string) {
 	tx.setGlobal(globalBoot, &global{Values: []string{bootID}})
 }
 
-// Close releases the store. The data plane stays as it is: containers keep
+// Close releases the store, after the last call has ended. The data plane stays as it is: containers keep
 // their network while the service is away.
 func (s *Service) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.journal.close()
+	s.closing.Do(func() {
+		close(s.closed)
+		s.flushes.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.closeErr = s.journal.close()
+	})
+	return s.closeErr
+}
+
+// flushLater syncs the journal soon, if that is not due already.
+// Preconditions: mu is held.
+func (s *Service) flushLater() {
+	if s.flushing {
+		return
+	}
+	s.flushing = true
+	s.flushes.Go(func() {
+		select {
+		case <-time.After(flushDelay):
+		case <-s.closed:
+		}
+		s.mu.Lock()
+		s.flushing = false
+		s.mu.Unlock()
+		// Without the lock: nobody waits for a slow disk.
+		if err := s.journal.file.Sync(); err != nil {
+			s.cfg.Log.Error("journal is not safe from a power cut", logkey.Error, err)
+		}
+	})
 }
 
 // Version is what the service reports.
@@ -221,8 +255,11 @@ func (s *Service) write(ctx context.Context, tx *txn) error {
 	if err := fault.Point(ctx, "hns.write.before"); err != nil {
 		return hresult.Errorf(hresult.Fail, "%w", err)
 	}
-	if err := s.journal.append(changes); err != nil {
+	if err := s.journal.append(changes, tx.networksChanged); err != nil {
 		return hresult.Errorf(writeCode(err), "%w", err)
+	}
+	if !tx.networksChanged {
+		s.flushLater()
 	}
 	st := tx.state
 	s.current.Store(&st)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
 // The objects of the store. A stored object is never changed: a mutation stores
@@ -25,6 +26,9 @@ type (
 		WasAttached bool `json:",omitempty"`
 		// Containers of a v1 attach with system type Container.
 		Containers []string `json:",omitempty"`
+		// compiled is what compile made of a plain remote endpoint. Like that of
+		// balancer, only compile and set touch it, with Service.mu held.
+		compiled *intent.Endpoint
 	}
 	namespace struct {
 		schema.Namespace // Resources is empty; it is made from the next two
@@ -33,7 +37,13 @@ type (
 		// BuiltIn marks the host's own compartment, which always exists.
 		BuiltIn bool `json:",omitempty"`
 	}
-	balancer struct{ schema.LoadBalancer }
+	balancer struct {
+		schema.LoadBalancer
+		// compiled is what compile made of it. It depends on nothing that can
+		// change: the addresses of an endpoint never do, and one that is deleted
+		// leaves the load balancer, which makes a new balancer of it.
+		compiled []intent.LoadBalancer
+	}
 	sdnRoute struct{ schema.SDNRoute }
 	// global is a value that exists once, such as the boot that the state is of.
 	global struct{ Values []string }
@@ -143,10 +153,18 @@ func (tx *txn) setNetwork(id string, v *network) {
 	tx.plane, tx.networksChanged = true, true
 	set(tx, "network", &tx.networks, id, v)
 }
-func (tx *txn) setEndpoint(id string, v *endpoint)   { set(tx, "endpoint", &tx.endpoints, id, v) }
+func (tx *txn) setEndpoint(id string, v *endpoint) {
+	if v != nil {
+		v.compiled = nil // v may be a copy
+	}
+	set(tx, "endpoint", &tx.endpoints, id, v)
+}
 func (tx *txn) setNamespace(id string, v *namespace) { set(tx, "namespace", &tx.namespaces, id, v) }
 func (tx *txn) setBalancer(id string, v *balancer) {
 	tx.plane = true
+	if v != nil {
+		v.compiled = nil // v may be a copy
+	}
 	set(tx, "loadbalancer", &tx.balancers, id, v)
 }
 func (tx *txn) setRoute(id string, v *sdnRoute) {

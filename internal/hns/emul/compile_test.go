@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package emul
+
+import (
+	"encoding/json"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/hns/schema"
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+// TestCompile reads testdata/compile/*.json, each a store as a list of changes,
+// and compares the intent with the golden file beside it.
+func TestCompile(t *testing.T) {
+	files, err := filepath.Glob("testdata/compile/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	uplink := intent.Uplink{Name: "eth0", Address: netip.MustParsePrefix("10.89.0.11/24"), MAC: "02:89:00:00:00:11"}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		t.Run(name, func(t *testing.T) {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var changes []change
+			if err := json.Unmarshal(content, &changes); err != nil {
+				t.Fatal(err)
+			}
+			tx := newTxn(&state{})
+			for _, c := range changes {
+				if err := tx.replay(c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := json.MarshalIndent(compile(&tx.state, uplink), "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			testenv.Golden(t, filepath.Join("compile", name+".golden"), append(got, '\n'))
+		})
+	}
+}
+
+func TestParsePorts(t *testing.T) {
+	got, err := parsePorts("80, 8080-8090,1")
+	if err != nil || len(got) != 3 || got[1] != (intent.PortRange{First: 8080, Last: 8090}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, bad := range []string{"x", "70000", "5-1", "-", "1-2-3"} {
+		if got, err := parsePorts(bad); err == nil {
+			t.Errorf("%q: %v", bad, got)
+		}
+	}
+}
+
+func TestACLOfAnEmptySetMatchesNothing(t *testing.T) {
+	sets := map[string]string{"empty": "", "web": "10.0.0.1,10.1.0.0/16", "nested": "web,10.2.0.1", "loop": "loop"}
+	for list, want := range map[string]int{"web": 2, "nested": 3, "10.0.0.9": 1, "unknown": -1, "empty": -1, "loop": -1, "": 0} {
+		rule, ok := compileACL(schema.ACLSetting{Direction: "IN", Action: "allow", RemoteAddresses: list}, sets)
+		if ok != (want >= 0) || ok && len(rule.RemoteAddresses) != want {
+			t.Errorf("%q: %v, %v, want %d addresses", list, rule.RemoteAddresses, ok, want)
+		}
+	}
+}
