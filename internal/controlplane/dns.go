@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"sync"
 	"time"
@@ -30,6 +31,7 @@ type coreDNS struct {
 	address  netip.AddrPort
 	// name is one that the server must know to be ready.
 	name string
+	log  *slog.Logger
 
 	mu sync.Mutex
 	up bool // guarded by mu
@@ -41,6 +43,7 @@ func (d *coreDNS) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start CoreDNS: %w", explain(d.address.String(), err))
 	}
+	bridgeKlog(d.log)
 	d.mu.Lock()
 	d.up = true
 	d.mu.Unlock()

@@ -5,9 +5,13 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"io"
 	stdlog "log"
 	"log/slog"
+	"net"
+	"net/http"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap/zapcore"
@@ -20,11 +24,48 @@ import (
 // ours, and makes klog.Fatal and its like end the control plane in order.
 // Preconditions: called once, before any component starts.
 func bridgeLogs(log *slog.Logger, exit func(code int)) {
-	klog.SetSlogLogger(log.With(logkey.Component, "kubernetes")) // which part is not told
+	bridgeKlog(log)
 	klog.OsExit = exit
 	// CoreDNS writes to the standard logger, its level in the text.
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(corednsLog{log.With(logkey.Component, "coredns")})
+}
+
+// bridgeKlog leads klog into ours. CoreDNS' kubernetes plugin sets klog's
+// logger to one of its own when it starts, so it is called again after that.
+func bridgeKlog(log *slog.Logger) {
+	h := log.With(logkey.Component, "kubernetes").Handler() // which part is not told
+	klog.SetSlogLogger(slog.New(without{h, []string{
+		// Said as an error on every start that does not use a file of metric labels
+		// (k8s.io/component-base/metrics, Options.Apply).
+		"The manifest file is empty, ignoring.",
+		// Said as an error on every stop: watches do not end by themselves.
+		"Failed to shutdown server: context deadline exceeded",
+	}}))
+}
+
+// without drops messages that are of no use.
+type without struct {
+	slog.Handler
+	messages []string
+}
+
+// Handle implements slog.Handler.
+func (w without) Handle(ctx context.Context, r slog.Record) error {
+	if slices.Contains(w.messages, r.Message) {
+		return nil
+	}
+	return w.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (w without) WithAttrs(a []slog.Attr) slog.Handler {
+	return without{w.Handler.WithAttrs(a), w.messages}
+}
+
+// WithGroup implements slog.Handler.
+func (w without) WithGroup(name string) slog.Handler {
+	return without{w.Handler.WithGroup(name), w.messages}
 }
 
 // corednsLog turns CoreDNS' lines ("[INFO] plugin/kubernetes: …") into records.
@@ -65,6 +106,13 @@ func (c zapCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Check
 
 // Write implements zapcore.Core.
 func (c zapCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	// etcd says four times, as warnings and errors, that it stopped listening when
+	// it was told to stop.
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType && (errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed)) {
+			return nil
+		}
+	}
 	level := slog.LevelWarn
 	if e.Level >= zapcore.ErrorLevel {
 		level = slog.LevelError

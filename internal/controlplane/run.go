@@ -133,20 +133,30 @@ func (s *server) run(ctx context.Context) error {
 	// makes the start a good deal quicker. See settle.
 	debug.SetGCPercent(startGCPercent)
 	status := newStatus(c.StatusFile(), s.started, s.log)
-	sup, err := supervise.New(supervise.Config{Components: components, OnChange: status.update, Log: s.log})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	done := make(chan struct{})
 	var settled sync.WaitGroup
 	settled.Go(func() {
 		select {
 		case <-status.ready:
 			settle()
-		case <-ctx.Done():
+		case <-done:
 		}
 	})
+	err = s.keep(ctx, components, status.update)
+	close(done)
+	settled.Wait()
+	return err
+}
+
+// keep runs the components until the context is cancelled or one of them ends,
+// and returns when all have stopped, or have had their time.
+func (s *server) keep(ctx context.Context, components []supervise.Component, onChange func([]supervise.Status)) error {
+	sup, err := supervise.New(supervise.Config{Components: components, OnChange: onChange, Log: s.log})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -158,7 +168,6 @@ func (s *server) run(ctx context.Context) error {
 	case <-s.ended:
 	}
 	cancel()
-	settled.Wait()
 	select {
 	case <-stopped:
 	case <-time.After(stopLimit):
@@ -225,7 +234,7 @@ func (s *server) components() ([]supervise.Component, error) {
 	bodies[plan.Scheduler] = supervise.Component{Run: sched.run, Ready: sched.isReady}
 	bodies[plan.Controllers] = supervise.Component{Run: s.approver}
 	bodies[plan.Certificates] = supervise.Component{Run: s.certificates().run}
-	resolver := &coreDNS{corefile: s.plan.Corefile, address: c.DNSAddress, name: plan.ReadyName(c)}
+	resolver := &coreDNS{corefile: s.plan.Corefile, address: c.DNSAddress, name: plan.ReadyName(c), log: s.log}
 	bodies[plan.CoreDNS] = supervise.Component{Run: resolver.run, Ready: resolver.isReady}
 
 	var out []supervise.Component

@@ -232,10 +232,11 @@ func (c Config) validateNetworks() error {
 func (d Datastore) validate() error {
 	for _, e := range d.Endpoints {
 		u, err := url.Parse(e)
-		if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+		// Whoever can read the connection can read every secret.
+		if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" {
 			return fmt.Errorf("datastore endpoint %q: want https://HOST:PORT", e)
 		}
-		if u.Scheme == "https" && d.CAFile == "" {
+		if d.CAFile == "" {
 			return fmt.Errorf("datastore endpoint %q: caFile is needed to know the server", e)
 		}
 	}

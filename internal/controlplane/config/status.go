@@ -35,8 +35,11 @@ type ComponentStatus struct {
 // Duration is written as "2.5s".
 type Duration time.Duration
 
+// String implements fmt.Stringer.
+func (d Duration) String() string { return time.Duration(d).String() }
+
 // MarshalText writes it as time.Duration prints it.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText reads what MarshalText writes.
 func (d *Duration) UnmarshalText(text []byte) error {
