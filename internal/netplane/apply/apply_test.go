@@ -220,7 +220,7 @@ func TestTakeOver(t *testing.T) {
 func TestDamage(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		break_ func(h *host)
+		damage func(h *host)
 	}{
 		{"table deleted", func(h *host) { h.run("nft", "delete", "table", "inet", compile.TableName) }},
 		{"element added", func(h *host) {
@@ -237,7 +237,7 @@ func TestDamage(t *testing.T) {
 			if err := h.plane.Apply(t.Context(), want); err != nil {
 				t.Fatal(err)
 			}
-			c.break_(h)
+			c.damage(h)
 			next := small()
 			next.LoadBalancers = append([]intent.LoadBalancer{next.LoadBalancers[0]}, next.LoadBalancers[2], intenttest.Service(600, 1))
 			if err := h.plane.Apply(t.Context(), next); err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,39 +41,35 @@ func BenchmarkServices(b *testing.B) {
 	}
 }
 
-// measures are the sums of durations by name.
-type measures struct {
-	sum   map[string]time.Duration
-	count map[string]int
-}
+// measures are the durations of all rounds by name.
+type measures map[string][]time.Duration
 
-func newMeasures() *measures {
-	return &measures{map[string]time.Duration{}, map[string]int{}}
-}
+func newMeasures() measures { return measures{} }
 
-func (m *measures) time(b *testing.B, name string, do func() error) {
+func (m measures) time(b *testing.B, name string, do func() error) {
 	b.Helper()
 	start := time.Now()
 	if err := do(); err != nil {
 		b.Fatal(err)
 	}
-	m.sum[name] += time.Since(start)
-	m.count[name]++
+	m[name] = append(m[name], time.Since(start))
 }
 
-func (m *measures) mean(name string) float64 {
-	return float64(m.sum[name].Microseconds()) / 1000 / float64(m.count[name])
+// median in milliseconds: the machine may do other things in some rounds.
+func (m measures) median(name string) float64 {
+	slices.Sort(m[name])
+	return float64(m[name][len(m[name])/2].Microseconds()) / 1000
 }
 
-func (m *measures) report(b *testing.B) {
-	for name := range m.sum {
-		b.ReportMetric(m.mean(name), "ms/"+name)
+func (m measures) report(b *testing.B) {
+	for name := range m {
+		b.ReportMetric(m.median(name), "ms/"+name)
 	}
-	b.ReportMetric(m.mean("chains-all")/m.mean("map-all"), "times-faster/all")
-	b.ReportMetric(m.mean("chains-one-more")/m.mean("map-one-more"), "times-faster/one-more")
+	b.ReportMetric(m.median("chains-all")/m.median("map-all"), "times-faster/all")
+	b.ReportMetric(m.median("chains-one-more")/m.median("map-one-more"), "times-faster/one-more")
 }
 
-func measureMap(b *testing.B, m *measures, netns string, n int) {
+func measureMap(b *testing.B, m measures, netns string, n int) {
 	b.Helper()
 	if err := kernel.CreateNamespace(netns, nil); err != nil {
 		b.Fatal(err)
@@ -102,7 +99,7 @@ func measureMap(b *testing.B, m *measures, netns string, n int) {
 	}
 }
 
-func measureChains(b *testing.B, m *measures, netns string, n int) {
+func measureChains(b *testing.B, m measures, netns string, n int) {
 	b.Helper()
 	if err := kernel.CreateNamespace(netns, nil); err != nil {
 		b.Fatal(err)
@@ -214,7 +211,7 @@ func BenchmarkPod(b *testing.B) {
 		m.time(b, "detach", func() error { return p.Apply(b.Context(), less) })
 		m.time(b, "remove", func() error { return p.DeleteNamespace(b.Context(), id) })
 	}
-	for name := range m.sum {
-		b.ReportMetric(m.mean(name), "ms/"+name)
+	for name := range m {
+		b.ReportMetric(m.median(name), "ms/"+name)
 	}
 }

@@ -34,13 +34,11 @@ type endpointSource struct {
 	beside []netip.Prefix
 }
 
-// LinkName is the name of the host's end of an endpoint's veth pair: the
-// prefix and twelve digits of a hash of the ID, so that a new process finds
-// the links of an old one.
-func LinkName(endpointID string) string { return linkName(endpointID) }
-
-func linkName(id string) string {
-	sum := sha256.Sum256([]byte(strings.ToLower(id)))
+// LinkName is the name of the host's end of an endpoint's veth pair (and of the
+// device of a network, by its ID): the prefix and twelve digits of a hash of the
+// ID, so that a new process finds the links of an old one.
+func LinkName(endpointID string) string {
+	sum := sha256.Sum256([]byte(strings.ToLower(endpointID)))
 	return (LinkPrefix + hex.EncodeToString(sum[:]))[:maxLinkName]
 }
 
@@ -83,7 +81,7 @@ func (c *compiler) hostEndpoint(e *intent.Endpoint, object string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", object, err)
 	}
-	l := Link{Name: linkName(e.ID), Kind: Bridge, MTU: c.mtu(e), MAC: mac, Alias: object}
+	l := Link{Name: LinkName(e.ID), Kind: Bridge, MTU: c.mtu(e), MAC: mac, Alias: object}
 	for _, a := range addresses4(e) {
 		if !usable(a.Addr()) {
 			return fmt.Errorf("%s: address %s: not usable for an endpoint", object, a.Addr())
@@ -107,7 +105,7 @@ func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int
 	if err != nil {
 		return fmt.Errorf("%s: %w", object, err)
 	}
-	name := linkName(e.ID)
+	name := LinkName(e.ID)
 	if err := c.claim(object, "link "+name); err != nil {
 		return err
 	}
@@ -270,7 +268,7 @@ func (c *compiler) gateways() {
 	seen := map[netip.Prefix]bool{}
 	for i := range c.want.Networks {
 		n := &c.want.Networks[i]
-		l := Link{Name: linkName(n.ID), Kind: Bridge, MTU: cmp.Or(n.MTU, defaultMTU), Alias: "network " + n.ID}
+		l := Link{Name: LinkName(n.ID), Kind: Bridge, MTU: cmp.Or(n.MTU, defaultMTU), Alias: "network " + n.ID}
 		var candidates []netip.Addr
 		for _, s := range n.Subnets {
 			if !s.Prefix.IsValid() || !s.Prefix.Addr().Is4() || s.Prefix.Bits() == 0 {
