@@ -20,7 +20,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
-	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/undo"
 	"github.com/mullion-k8s/mullion/internal/winsys/winpath"
@@ -88,7 +87,7 @@ func (s *Server) dir(id string, elem ...string) string {
 }
 
 func (s *Server) makeContainer(ctx context.Context, c *store.Container, sb store.Sandbox) error {
-	if err := fault.Point(ctx, "container.create.after-record"); err != nil {
+	if err := s.point(ctx, "container.create.after-record"); err != nil {
 		return err
 	}
 	img, err := s.cfg.Images.Acquire(c.Config.GetImage().GetImage(), c.ID)
@@ -99,7 +98,7 @@ func (s *Server) makeContainer(ctx context.Context, c *store.Container, sb store
 	if len(img.RepoDigests) > 0 {
 		c.ImageRef = img.RepoDigests[0]
 	}
-	if err := fault.Point(ctx, "container.create.after-image"); err != nil {
+	if err := s.point(ctx, "container.create.after-image"); err != nil {
 		return err
 	}
 	if c.LogPath, err = s.logPath(sb.Config, c.Config); err != nil {
@@ -112,7 +111,7 @@ func (s *Server) makeContainer(ctx context.Context, c *store.Container, sb store
 	if err := s.mountRoot(ctx, c.ID, img); err != nil {
 		return err
 	}
-	if err := fault.Point(ctx, "container.create.after-rootfs"); err != nil {
+	if err := s.point(ctx, "container.create.after-rootfs"); err != nil {
 		return err
 	}
 	mounts, err := s.mounts(c, sb)

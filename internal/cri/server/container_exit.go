@@ -15,7 +15,6 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
-	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
@@ -106,7 +105,7 @@ func (s *Server) finish(ctx context.Context, c store.Container) error {
 	if err := s.store.Containers.Put(c); err != nil {
 		return err
 	}
-	if err := fault.Point(ctx, "container.exit.after-record"); err != nil {
+	if err := s.point(ctx, "container.exit.after-record"); err != nil {
 		return err
 	}
 	s.log.InfoContext(ctx, "container ended", logkey.ContainerID, c.ID, logkey.SandboxID, c.SandboxID, logkey.ExitCode, c.ExitCode, logkey.Reason, c.Reason)

@@ -11,7 +11,6 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/mullion-k8s/mullion/internal/cri/store"
-	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
@@ -52,7 +51,7 @@ func (s *Server) removeContainer(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	if err := fault.Point(ctx, "container.remove.after-mark"); err != nil {
+	if err := s.point(ctx, "container.remove.after-mark"); err != nil {
 		return err
 	}
 	if err := s.clear(ctx, id); err != nil {
@@ -73,13 +72,13 @@ func (s *Server) clear(ctx context.Context, id string) error {
 	if err := s.forgetExit(ctx, id); err != nil {
 		return err
 	}
-	if err := fault.Point(ctx, "container.remove.after-runtime"); err != nil {
+	if err := s.point(ctx, "container.remove.after-runtime"); err != nil {
 		return err
 	}
 	if err := unmountRoot(s.dir(id, rootDir)); err != nil {
 		return err
 	}
-	if err := fault.Point(ctx, "container.remove.after-unmount"); err != nil {
+	if err := s.point(ctx, "container.remove.after-unmount"); err != nil {
 		return err
 	}
 	if err := s.cfg.Images.Release(id); err != nil {

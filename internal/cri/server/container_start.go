@@ -13,7 +13,6 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
-	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -69,7 +68,7 @@ func (s *Server) startContainer(ctx context.Context, c *store.Container) error {
 	if !winver.CompatibleOSVersion(s.cfg.Build, c.OSVersion) {
 		return fmt.Errorf("failed to create containerd task: failed to create shim task: hcs::CreateComputeSystem %s: The container operating system does not match the host operating system.: unknown", c.ID)
 	}
-	if err := fault.Point(ctx, "container.start.before-create"); err != nil {
+	if err := s.point(ctx, "container.start.before-create"); err != nil {
 		return err
 	}
 	pid, err := s.runtime.Create(ctx, runc.Create{
@@ -79,14 +78,14 @@ func (s *Server) startContainer(ctx context.Context, c *store.Container) error {
 	if err != nil {
 		return fmt.Errorf("failed to create containerd task: %w", err)
 	}
-	if err := fault.Point(ctx, "container.start.after-create"); err != nil {
+	if err := s.point(ctx, "container.start.after-create"); err != nil {
 		return err
 	}
 	if err := s.runtime.Start(ctx, c.ID); err != nil {
 		return fmt.Errorf("failed to start containerd task %q: %w", c.ID, err)
 	}
 	c.PID, c.Started = pid, now()
-	if err := fault.Point(ctx, "container.start.after-start"); err != nil {
+	if err := s.point(ctx, "container.start.after-start"); err != nil {
 		return err
 	}
 	if err := s.cfg.Engine.Started(ctx, pid, s.dir(c.ID, statusDir, mainStatus)); err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
-	"github.com/mullion-k8s/mullion/internal/fault"
 )
 
 // killWait is how long a container may take to vanish after SIGKILL;
@@ -65,7 +64,7 @@ func (s *Server) stopContainer(ctx context.Context, id string, grace time.Durati
 			return err
 		}
 	}
-	if err := fault.Point(ctx, "container.stop.after-kill"); err != nil {
+	if err := s.point(ctx, "container.stop.after-kill"); err != nil {
 		return err
 	}
 	return s.awaitKilled(ctx, id, ended)

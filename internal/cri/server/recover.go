@@ -19,7 +19,7 @@ import (
 // recover brings records and reality in line after a restart:
 //
 //	record says          reality                     then
-//	half made, Removing  anything                    removed
+//	half made, Removing  anything                    removed (sandboxes by sweep)
 //	made                 runc runs it                it runs: the kill came before the record
 //	running              runc runs it                adopted
 //	running              conmon left an exit code    ended so
@@ -28,8 +28,9 @@ import (
 //	nothing              process, mount, namespace,  removed, unless some records could
 //	                     cgroup, directory, hold     not be read (complete is false)
 //
-// What cannot be cleaned up is logged and tried again at the next start; only a
-// runtime that cannot be asked at all keeps the server from starting.
+// What cannot be cleaned up is logged and tried again, by sweep or at the next
+// start; only a runtime that cannot be asked at all keeps the server from
+// starting.
 func (s *Server) recover(ctx context.Context, complete bool) error {
 	states, err := s.runtime.States(ctx)
 	if err != nil {
@@ -85,20 +86,35 @@ func (s *Server) recoverContainer(ctx context.Context, c store.Container, st run
 	return nil
 }
 
+// recoverSandbox only records what is known now. Taking down a network runs
+// Windows programs, which cannot run before the host does; sweep sees to that.
 func (s *Server) recoverSandbox(ctx context.Context, sb store.Sandbox) error {
-	unlock, err := s.store.Sandboxes.Lock(ctx, sb.ID)
+	if !sb.Ready() || sb.HostProcess || isNamespace(s.networkPath(sb)) {
+		return nil
+	}
+	s.log.WarnContext(ctx, "sandbox has lost its network namespace", logkey.SandboxID, sb.ID)
+	sb.Stopped = now()
+	return s.store.Sandboxes.Put(sb)
+}
+
+// tidySandbox finishes what a kill, or a plugin that failed, has left of a
+// sandbox.
+func (s *Server) tidySandbox(ctx context.Context, id string) error {
+	unlock, err := s.store.Sandboxes.Lock(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	sb, err := s.store.Sandboxes.Get(id)
 	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
 	case sb.Made == 0 || sb.Removing:
-		return s.dropSandbox(ctx, sb.ID)
+		return s.dropSandbox(ctx, id)
 	case sb.Stopped != 0 && (sb.Networked || sb.NamespaceID != ""):
-		return s.stopSandbox(ctx, sb.ID)
-	case sb.Ready() && !sb.HostProcess && !isNamespace(s.networkPath(sb)):
-		s.log.WarnContext(ctx, "sandbox has lost its network namespace", logkey.SandboxID, sb.ID)
-		return s.stopSandbox(ctx, sb.ID)
+		return s.stopSandbox(ctx, id)
 	}
 	return nil
 }

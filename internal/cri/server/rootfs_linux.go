@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mullion-k8s/mullion/internal/cri/image"
-	"github.com/mullion-k8s/mullion/internal/fault"
 )
 
 const (
@@ -50,7 +49,7 @@ func (s *Server) mountRoot(ctx context.Context, id string, img *image.Image) err
 	if err != nil {
 		return err
 	}
-	if err := fault.Point(ctx, "container.create.before-mount"); err != nil {
+	if err := s.point(ctx, "container.create.before-mount"); err != nil {
 		return err
 	}
 	if err := unix.Mount("overlay", s.dir(id, rootDir), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {

@@ -11,7 +11,6 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/mullion-k8s/mullion/internal/cri/store"
-	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
@@ -53,7 +52,7 @@ func (s *Server) dropSandbox(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	if err := fault.Point(ctx, "sandbox.remove.after-mark"); err != nil {
+	if err := s.point(ctx, "sandbox.remove.after-mark"); err != nil {
 		return err
 	}
 	if err := s.stopSandbox(ctx, id); err != nil {
@@ -64,7 +63,7 @@ func (s *Server) dropSandbox(ctx context.Context, id string) error {
 			return fmt.Errorf("remove container %s: %w", c.ID, err)
 		}
 	}
-	if err := fault.Point(ctx, "sandbox.remove.after-containers"); err != nil {
+	if err := s.point(ctx, "sandbox.remove.after-containers"); err != nil {
 		return err
 	}
 	if err := s.cgroups.remove(id); err != nil {

@@ -20,7 +20,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/atomicfile"
 	"github.com/mullion-k8s/mullion/internal/cri/cni"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
-	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/undo"
 )
@@ -72,7 +71,7 @@ func (s *Server) RunPodSandbox(ctx context.Context, req *runtime.RunPodSandboxRe
 // makeSandbox fills the record step by step; each step is on the disk before
 // its effect is, or can be found without the record.
 func (s *Server) makeSandbox(ctx context.Context, sb *store.Sandbox) error {
-	if err := fault.Point(ctx, "sandbox.run.after-record"); err != nil {
+	if err := s.point(ctx, "sandbox.run.after-record"); err != nil {
 		return err
 	}
 	if err := s.writeResolver(sb.ID, sb.Config, nil); err != nil {
@@ -86,7 +85,7 @@ func (s *Server) makeSandbox(ctx context.Context, sb *store.Sandbox) error {
 	if sb.NamespaceID, err = s.cfg.Namespaces.CreateNamespace(ctx); err != nil {
 		return fmt.Errorf("failed to create network namespace for sandbox %q: %w", sb.ID, err)
 	}
-	if err := fault.Point(ctx, "sandbox.run.after-namespace"); err != nil {
+	if err := s.point(ctx, "sandbox.run.after-namespace"); err != nil {
 		return errors.Join(err, s.store.Sandboxes.Put(*sb))
 	}
 	sb.Networked = true
@@ -103,7 +102,7 @@ func (s *Server) makeSandbox(ctx context.Context, sb *store.Sandbox) error {
 	for _, ip := range ips {
 		sb.IPs = append(sb.IPs, ip.String())
 	}
-	if err := fault.Point(ctx, "sandbox.run.after-network"); err != nil {
+	if err := s.point(ctx, "sandbox.run.after-network"); err != nil {
 		return err
 	}
 	return s.writeResolver(sb.ID, sb.Config, sb.IPs)

@@ -11,7 +11,6 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/mullion-k8s/mullion/internal/cri/store"
-	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
@@ -56,7 +55,7 @@ func (s *Server) stopSandbox(ctx context.Context, id string) error {
 			return fmt.Errorf("stop container %s: %w", c.ID, err)
 		}
 	}
-	if err := fault.Point(ctx, "sandbox.stop.after-containers"); err != nil {
+	if err := s.point(ctx, "sandbox.stop.after-containers"); err != nil {
 		return err
 	}
 	if sb, err = s.disconnect(ctx, sb); err != nil {
@@ -75,7 +74,7 @@ func (s *Server) disconnect(ctx context.Context, sb store.Sandbox) (store.Sandbo
 		if err := s.network.Teardown(ctx, attachment(sb)); err != nil {
 			return sb, fmt.Errorf("failed to destroy network for sandbox %q: %w", sb.ID, err)
 		}
-		if err := fault.Point(ctx, "sandbox.stop.after-network"); err != nil {
+		if err := s.point(ctx, "sandbox.stop.after-network"); err != nil {
 			return sb, err
 		}
 		sb.Networked = false
@@ -89,7 +88,7 @@ func (s *Server) disconnect(ctx context.Context, sb store.Sandbox) (store.Sandbo
 	if err := s.cfg.Namespaces.DeleteNamespace(ctx, sb.NamespaceID); err != nil {
 		return sb, fmt.Errorf("failed to remove network namespace for sandbox %q: %w", sb.ID, err)
 	}
-	if err := fault.Point(ctx, "sandbox.stop.after-namespace"); err != nil {
+	if err := s.point(ctx, "sandbox.stop.after-namespace"); err != nil {
 		return sb, err
 	}
 	sb.NamespaceID = ""

@@ -27,6 +27,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 	"github.com/mullion-k8s/mullion/internal/cri/stream"
+	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/hns/emul"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/winsys/winpath"
@@ -119,6 +120,9 @@ type Server struct {
 	exits   exits
 	files   uint64 // RLIMIT_NOFILE of containers
 	cpus    int
+
+	// onFault is what tests do at a point that fails, before it does.
+	onFault func()
 
 	// jobs are goroutines that calls have left; Serve waits for them.
 	jobs sync.WaitGroup
@@ -235,6 +239,15 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	group.Go(func() error { return s.sweep(ctx) })
 	err := group.Wait()
 	s.jobs.Wait()
+	return err
+}
+
+// point is fault.Point.
+func (s *Server) point(ctx context.Context, name string) error {
+	err := fault.Point(ctx, name)
+	if err != nil && s.onFault != nil {
+		s.onFault()
+	}
 	return err
 }
 

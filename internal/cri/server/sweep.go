@@ -31,15 +31,20 @@ func (s *Server) sweep(ctx context.Context) error {
 	tick := time.NewTicker(sweepPeriod)
 	defer tick.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
 		for _, c := range s.store.Containers.List() {
 			if c.Running() {
 				s.note(ctx, "container cannot be checked", logkey.ContainerID, c.ID, s.check(ctx, c.ID))
 			}
+		}
+		for _, sb := range s.store.Sandboxes.List() {
+			if !sb.Ready() {
+				s.note(ctx, "sandbox cannot be taken down", logkey.SandboxID, sb.ID, s.tidySandbox(ctx, sb.ID))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
 		}
 	}
 }
