@@ -78,7 +78,7 @@ func (b *box) run(t *testing.T, env []string, args ...string) (string, int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	argv, environ, _ := wine.ContainerProcess(wine.Process{Args: args, Env: env})
-	script := `ip link set lo up; mount -t proc proc "$0/proc" && exec chroot --userspec=64000:64000 --groups= "$0" "$@"`
+	script := `ip link set lo up; echo 0 >/proc/sys/net/ipv4/ip_unprivileged_port_start; mount -t proc proc "$0/proc" && exec chroot --userspec=64000:64000 --groups= "$0" "$@"`
 	cmd := exec.CommandContext(ctx, "unshare", append([]string{"--fork", "--kill-child", "--pid", "--mount", "--net", "--ipc", "--uts", "sh", "-c", script, b.root}, argv...)...)
 	cmd.Env = append(environ, "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
 	out, err := cmd.CombinedOutput()
@@ -150,6 +150,13 @@ func TestProgramsUnderWine(t *testing.T) {
 				t.Errorf("exit %d, %q\nwant %d, %q", code, out, tt.code, tt.want)
 			}
 		})
+	}
+	// The site is served on port 80, by the image's own entry point.
+	out, code := web.run(t, nil, "cmd", "/c", `start /b C:\ServiceMonitor.exe w3svc & curl -s --retry 8 --retry-connrefused -i http://localhost/ & findstr GET C:\inetpub\logs\LogFiles\W3SVC1\*.log`)
+	for _, want := range []string{"Service 'w3svc' started", "HTTP/1.1 200 OK", "Server: Microsoft-IIS/10.0", "<title>IIS Windows Server</title>", " GET / - 80 - 127.0.0.1 curl/"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("web server: exit %d, %q\nwant %q", code, out, want)
+		}
 	}
 	// Nano Server has no Windows PowerShell, and Wine's stub must not answer.
 	if out, code := nano.run(t, nil, "powershell", "-Command", "exit 0"); code == 0 {

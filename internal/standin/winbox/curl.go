@@ -43,16 +43,16 @@ const (
 const curlRedirects = 50
 
 type curlOptions struct {
-	urls                                                    []string
-	method, output, user, agent, writeOut, upload           string
-	headers                                                 []string
-	data                                                    []byte
-	hasData, head, follow, fail, silent, showError, include bool
-	insecure, remoteName, verbose, get                      bool
-	maxTime, connectTimeout                                 time.Duration
-	resolve                                                 map[string]string
-	caFile                                                  string
-	retries                                                 int
+	urls                                                       []string
+	method, output, user, agent, writeOut, upload              string
+	headers                                                    []string
+	data                                                       []byte
+	hasData, head, follow, fail, silent, showError, include    bool
+	retryRefused, retryAll, insecure, remoteName, verbose, get bool
+	maxTime, connectTimeout                                    time.Duration
+	resolve                                                    map[string]string
+	caFile                                                     string
+	retries                                                    int
 }
 
 // curl transfers over HTTP and HTTPS with the options that probes, hooks and
@@ -71,7 +71,7 @@ func curl(ctx context.Context, env *Env) int {
 	for _, u := range o.urls {
 		for attempt := 0; ; attempt++ {
 			code, err = o.transfer(ctx, env, u)
-			if err == nil || attempt >= o.retries || !slices.Contains([]int{curlNoHost, curlNoConnect, curlTimeout, curlHTTPError}, code) || !sleepFor(ctx, time.Second<<min(attempt, 6)) {
+			if err == nil || attempt >= o.retries || !slices.Contains(o.retryCodes(), code) || !sleepFor(ctx, time.Second<<min(attempt, 6)) {
 				break
 			}
 		}
@@ -80,6 +80,19 @@ func curl(ctx context.Context, env *Env) int {
 		}
 	}
 	return code
+}
+
+// retryCodes are the failures that --retry repeats; a refused connection only
+// on demand, as curl has it.
+func (o *curlOptions) retryCodes() []int {
+	codes := []int{curlTimeout, curlHTTPError}
+	if o.retryRefused {
+		codes = append(codes, curlNoConnect)
+	}
+	if o.retryAll {
+		codes = append(codes, curlNoConnect, curlNoHost, curlEmptyReply, curlReceive)
+	}
+	return codes
 }
 
 func (o *curlOptions) transfer(ctx context.Context, env *Env, target string) (int, error) {
@@ -376,6 +389,7 @@ func (o *curlOptions) set(env *Env, option string, value func() (string, error))
 	flags := map[string]*bool{
 		"--silent": &o.silent, "--show-error": &o.showError, "--fail": &o.fail, "--fail-with-body": &o.fail, "--verbose": &o.verbose,
 		"--include": &o.include, "--head": &o.head, "--location": &o.follow, "--insecure": &o.insecure, "--remote-name": &o.remoteName, "--get": &o.get,
+		"--retry-connrefused": &o.retryRefused, "--retry-all-errors": &o.retryAll,
 	}
 	if f, ok := flags[option]; ok {
 		*f = true
