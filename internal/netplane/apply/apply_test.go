@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -384,6 +385,51 @@ func TestRandomSequences(t *testing.T) {
 				t.Errorf("after the sequence\n%s\nfrom nothing\n%s", got, want)
 			}
 		})
+	}
+}
+
+// TestCyclesLeakNothing: pods come and go.
+func TestCyclesLeakNothing(t *testing.T) {
+	h := newHost(t)
+	base, more := small(), small()
+	base.Endpoints = base.Endpoints[:1]
+	defer h.removeNamespaces(h.plane, more)
+	cycle := func() {
+		t.Helper()
+		for _, e := range more.Endpoints {
+			if err := h.plane.CreateNamespace(t.Context(), e.NamespaceID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := h.plane.Apply(t.Context(), more); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.plane.Apply(t.Context(), base); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range more.Endpoints[1:] {
+			if err := h.plane.DeleteNamespace(t.Context(), e.NamespaceID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	files := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	cycle()
+	before, open := h.state(), files()
+	for range 10 {
+		cycle()
+	}
+	if got := h.state(); got != before {
+		t.Errorf("after the cycles\n%s\nbefore\n%s", got, before)
+	}
+	if got := files(); got > open {
+		t.Errorf("%d files are open, %d before", got, open)
 	}
 }
 

@@ -71,12 +71,12 @@ func BenchmarkDataPath(b *testing.B) {
 }
 
 // serveEcho sends back every byte.
-func serveEcho(b *testing.B, netns string, to netip.AddrPort) {
+func serveEcho(b testing.TB, netns string, to netip.AddrPort) {
 	serve(b, netns, to, func(c net.Conn) { _, _ = io.Copy(c, c) })
 }
 
 // serveSink reads and forgets.
-func serveSink(b *testing.B, netns string, to netip.AddrPort) {
+func serveSink(b testing.TB, netns string, to netip.AddrPort) {
 	serve(b, netns, to, func(c net.Conn) {
 		buf := make([]byte, 1<<20)
 		for {
@@ -87,7 +87,7 @@ func serveSink(b *testing.B, netns string, to netip.AddrPort) {
 	})
 }
 
-func serve(b *testing.B, netns string, to netip.AddrPort, each func(net.Conn)) {
+func serve(b testing.TB, netns string, to netip.AddrPort, each func(net.Conn)) {
 	b.Helper()
 	err := in(b, netns, func() error {
 		l, err := net.Listen("tcp4", to.String())
@@ -114,7 +114,7 @@ func serve(b *testing.B, netns string, to netip.AddrPort, each func(net.Conn)) {
 	}
 }
 
-func dial(b *testing.B, netns string, to netip.AddrPort) net.Conn {
+func dial(b testing.TB, netns string, to netip.AddrPort) net.Conn {
 	b.Helper()
 	var c net.Conn
 	err := in(b, netns, func() (err error) {
