@@ -22,8 +22,10 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -199,9 +201,11 @@ func (c *Catalogue) Resolve(ref image.Reference, host winver.Build) (image.Stand
 }
 
 // Install records every stand-in that a host of the given build can run, under
-// its usual names, so that imagePullPolicy Never finds it.
+// its usual names, so that imagePullPolicy Never finds it. It removes stand-ins
+// of an earlier catalogue.
 func Install(ctx context.Context, store *image.Store, c *Catalogue, host winver.Build) ([]*image.Image, error) {
-	var out []*image.Image
+	names := map[string][]image.Reference{} // by the image's config
+	found := map[string]image.StandIn{}
 	for _, name := range Names(host) {
 		ref, err := image.ParseReference(name)
 		if err != nil {
@@ -211,13 +215,30 @@ func Install(ctx context.Context, store *image.Store, c *Catalogue, host winver.
 		if !ok {
 			return nil, fmt.Errorf("install stand-in images: no stand-in for %s", name)
 		}
-		img, err := store.Register(ctx, ref, in)
+		key := string(in.Config)
+		found[key], names[key] = in, append(names[key], ref)
+	}
+	var out []*image.Image
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		img, err := store.Register(ctx, found[key], names[key]...)
 		if err != nil {
 			return nil, fmt.Errorf("install stand-in images: %w", err)
 		}
 		out = append(out, img)
 	}
+	for _, img := range store.List() {
+		if img.StandIn && !c.owns(img) {
+			if err := store.Remove(ctx, img.ID); err != nil {
+				return nil, fmt.Errorf("install stand-in images: %w", err)
+			}
+		}
+	}
 	return out, nil
+}
+
+// owns says whether a stand-in is of this catalogue.
+func (c *Catalogue) owns(img *image.Image) bool {
+	return slices.ContainsFunc(img.Layers, func(l string) bool { return filepath.Base(filepath.Dir(l)) == c.name })
 }
 
 // Names lists the references that Install records on a host.

@@ -4,6 +4,7 @@
 package standin_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/cri/image"
+	"github.com/mullion-k8s/mullion/internal/cri/image/imagebuild"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -168,5 +170,63 @@ func TestPullAnswersForStandInsWithoutNetwork(t *testing.T) {
 	}
 	if a, b := pull("registry.k8s.io/pause:3.9"), pull("k8s.gcr.io/pause:3.9"); a.ID != b.ID || len(b.RepoTags) != 2 {
 		t.Errorf("pause: %v, %v", a, b)
+	}
+}
+
+// TestInstallAfterAChangeOfPrograms: names move to the new stand-ins, the old
+// ones go, and an application image gets the new base.
+func TestInstallAfterAChangeOfPrograms(t *testing.T) {
+	cache, dir, host := t.TempDir(), t.TempDir(), find(t, "2019")
+	const name = "mcr.microsoft.com/windows/servercore:ltsc2019"
+	var ids, bases []string
+	for _, text := range []string{"one", "two"} {
+		p := programs(t)
+		if err := os.WriteFile(p.Winbox, []byte("MZ "+text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		c := prepare(t, cache, p)
+		s, err := image.Open(dir, image.Config{HostBuild: host, StandIns: c, ExternalDir: cache, UID: -1, GID: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // again changes nothing
+			if _, err := standin.Install(t.Context(), s, c, host); err != nil {
+				t.Fatal(err)
+			}
+		}
+		img, err := s.Get(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, img.ID)
+		if text == "one" {
+			built, err := imagebuild.Build(imagebuild.Spec{Build: host, Base: "servercore", Layers: []imagebuild.Layer{{Entries: []imagebuild.Entry{{Path: "app.txt"}}}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var archive bytes.Buffer
+			if err := imagebuild.WriteLayout(&archive, map[string]*imagebuild.Image{"example.com/app:1": built}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Load(t.Context(), &archive); err != nil {
+				t.Fatal(err)
+			}
+		}
+		app, err := s.Get("example.com/app:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		bases = append(bases, app.Layers[0])
+		for _, img := range s.List() {
+			if img.StandIn && len(img.RepoTags) == 0 {
+				t.Errorf("%s has no name left", img.ID)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ids[0] == ids[1] || bases[0] == bases[1] {
+		t.Errorf("images %q, bases %q: the change does not show", ids, bases)
 	}
 }

@@ -104,7 +104,7 @@ func (s *Store) readImages() error {
 				}
 			}
 			if l.Own == "" && !s.externalExists(l) {
-				return fmt.Errorf("stand-in %s is gone", l.External)
+				return fmt.Errorf("stand-in %s%s is gone", l.External, l.Base)
 			}
 		}
 		s.images[r.ID] = r
@@ -133,9 +133,15 @@ func (s *Store) readImages() error {
 	return nil
 }
 
+// externalExists says whether all directories of a layer are there.
 func (s *Store) externalExists(l layerID) bool {
-	st, err := os.Stat(s.dirOf(l))
-	return err == nil && st.IsDir()
+	dirs := s.dirsOf(l)
+	for _, d := range dirs {
+		if st, err := os.Stat(d); err != nil || !st.IsDir() {
+			return false
+		}
+	}
+	return len(dirs) > 0
 }
 
 // collect removes layers and blobs that nothing needs. Preconditions: mu is held.

@@ -64,16 +64,11 @@ func (s *Store) assemble(ctx context.Context, a *assembly) (*Image, error) {
 		rec.Size += l.Size
 	}
 	if a.standIn > 0 {
-		dirs, ok := []string(nil), false
-		if s.cfg.StandIns != nil {
-			dirs, ok = s.cfg.StandIns.BaseLayers(a.kind)
-		}
-		if !ok {
+		base := layerID{Base: a.kind}
+		if !s.externalExists(base) {
 			return nil, fmt.Errorf("image is based on Windows' %s, for which there is no stand-in", a.kind)
 		}
-		for _, dir := range dirs {
-			rec.Layers = append(rec.Layers, layerID{External: dir})
-		}
+		rec.Layers = append(rec.Layers, base)
 		rec.Notes = append(rec.Notes, fmt.Sprintf("the lowest %d layers are Microsoft's and are replaced by the stand-in of %s", a.standIn, a.kind))
 	}
 	if err := a.unpackAll(ctx, rec); err != nil {
@@ -157,7 +152,7 @@ func (a *assembly) unpackAll(ctx context.Context, rec *record) error {
 		return err
 	}
 	for _, l := range rec.Layers {
-		below = append(below, s.dirOf(l))
+		below = append(below, s.dirsOf(l)...)
 	}
 	track := newTracker(a.name, a.manifest.Layers[a.standIn:], a.progress)
 	group, gctx := errgroup.WithContext(ctx)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -102,7 +103,7 @@ func (s *Store) pull(ctx context.Context, ref Reference, auth *Auth, progress fu
 			if !winver.CompatibleOSVersion(s.cfg.HostBuild, in.OSVersion) {
 				return nil, errNoPlatform()
 			}
-			return s.Register(ctx, ref, in)
+			return s.Register(ctx, in, ref)
 		}
 	}
 	s.log.InfoContext(ctx, "pulling image", logkey.Image, ref.String())
@@ -158,15 +159,40 @@ func decodeIndex(raw []byte, limits Limits) (*v1.IndexManifest, error) {
 	return &index, nil
 }
 
-// Register records a stand-in under a name. Nothing is copied or unpacked.
-func (s *Store) Register(ctx context.Context, ref Reference, in StandIn) (*Image, error) {
+// Register records a stand-in under names, beside those that it has. Nothing is
+// copied or unpacked.
+func (s *Store) Register(ctx context.Context, in StandIn, refs ...Reference) (*Image, error) {
+	rec, err := s.standInRecord(in, refs)
+	if err != nil {
+		return nil, fmt.Errorf("register stand-in: %w", err)
+	}
+	if s.hasNames(rec) {
+		return s.Get(rec.ID)
+	}
+	for digest, raw := range map[string][]byte{rec.Manifest: in.Manifest, rec.ID: in.Config} {
+		if s.blobs.has(digest, int64(len(raw))) {
+			continue
+		}
+		if err := s.blobs.put(digest, int64(len(raw)), bytes.NewReader(raw)); err != nil {
+			return nil, fmt.Errorf("register stand-in: %w", err)
+		}
+	}
+	if err := s.save(rec); err != nil {
+		return nil, fmt.Errorf("register stand-in: %w", err)
+	}
+	s.log.DebugContext(ctx, "stand-in registered", logkey.Image, rec.ID)
+	return s.Get(rec.ID)
+}
+
+// standInRecord describes a stand-in under the given names.
+func (s *Store) standInRecord(in StandIn, refs []Reference) (*record, error) {
 	m, err := decodeManifest(in.Manifest, s.cfg.Limits)
 	if err != nil {
-		return nil, fmt.Errorf("register stand-in %s: %w", ref, err)
+		return nil, err
 	}
 	c, err := decodeConfig(in.Config, len(m.Layers))
 	if err != nil {
-		return nil, fmt.Errorf("register stand-in %s: %w", ref, err)
+		return nil, err
 	}
 	rec := &record{
 		ID: digestOf(in.Config), Manifest: digestOf(in.Manifest), Size: in.Size, Config: c.Config,
@@ -176,25 +202,40 @@ func (s *Store) Register(ctx context.Context, ref Reference, in StandIn) (*Image
 	for _, d := range in.Dirs {
 		l := layerID{External: d}
 		if !s.externalExists(l) {
-			return nil, fmt.Errorf("register stand-in %s: directory %s: %w", ref, s.dirOf(l), ErrNotFound)
+			return nil, fmt.Errorf("directory %s: %w", d, ErrNotFound)
 		}
 		rec.Layers = append(rec.Layers, l)
 	}
-	if ref.Tag != "" {
-		rec.Tags = []string{ref.String()}
-		rec.Digests = []string{ref.Name + "@" + rec.Manifest}
-	} else {
-		// The reference names the original's digest; the stand-in answers to it.
-		rec.Digests = []string{ref.String()}
+	for _, ref := range refs {
+		if ref.Tag == "" {
+			// The reference names the original's digest; the stand-in answers to it.
+			rec.Digests = append(rec.Digests, ref.String())
+			continue
+		}
+		rec.Tags = append(rec.Tags, ref.String())
+		rec.Digests = append(rec.Digests, ref.Name+"@"+rec.Manifest)
 	}
-	for digest, raw := range map[string][]byte{rec.Manifest: in.Manifest, rec.ID: in.Config} {
-		if err := s.blobs.put(digest, int64(len(raw)), bytes.NewReader(raw)); err != nil {
-			return nil, fmt.Errorf("register stand-in %s: %w", ref, err)
+	return rec, nil
+}
+
+// hasNames says whether the store has the same image under all of a record's
+// names.
+func (s *Store) hasNames(rec *record) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	have, ok := s.images[rec.ID]
+	if !ok || have.Manifest != rec.Manifest || !slices.Equal(have.Layers, rec.Layers) {
+		return false
+	}
+	for _, n := range rec.Tags {
+		if !slices.Contains(have.Tags, n) {
+			return false
 		}
 	}
-	if err := s.save(rec); err != nil {
-		return nil, fmt.Errorf("register stand-in %s: %w", ref, err)
+	for _, n := range rec.Digests {
+		if !slices.Contains(have.Digests, n) {
+			return false
+		}
 	}
-	s.log.DebugContext(ctx, "stand-in registered", logkey.Image, ref.String())
-	return s.Get(rec.ID)
+	return true
 }

@@ -66,11 +66,14 @@ type record struct {
 	Serial int64 `json:"serial"`
 }
 
-// layerID names a directory: either a layer of this store (Own) or one below
-// Config.ExternalDir (External), which the store never changes or removes.
+// layerID names directories: a layer of this store (Own), or what the store
+// never changes or removes: one below Config.ExternalDir (External), or the
+// stand-in of Microsoft's layers of a kind (Base), which is looked up at each
+// use, so that images outlive a change of the stand-ins.
 type layerID struct {
-	Own      string `json:"own,omitempty"`
-	External string `json:"external,omitempty"`
+	Own      string   `json:"own,omitempty"`
+	External string   `json:"external,omitempty"`
+	Base     BaseKind `json:"base,omitempty"`
 }
 
 // layerRecord is the proof that a layer is complete.

@@ -225,16 +225,28 @@ func (s *Store) image(r *record) *Image {
 		StandIn: r.StandIn, Notes: slices.Clone(r.Notes),
 	}
 	for _, l := range r.Layers {
-		img.Layers = append(img.Layers, s.dirOf(l))
+		img.Layers = append(img.Layers, s.dirsOf(l)...)
 	}
 	return img
 }
 
-func (s *Store) dirOf(l layerID) string {
-	if l.Own != "" {
-		return s.layerDir(l.Own)
+// dirsOf are the directories of a layer, lowest first; none if its stand-in is
+// gone.
+func (s *Store) dirsOf(l layerID) []string {
+	external := []string{l.External}
+	switch {
+	case l.Own != "":
+		return []string{s.layerDir(l.Own)}
+	case l.Base != "" && s.cfg.StandIns == nil:
+		return nil
+	case l.Base != "":
+		external, _ = s.cfg.StandIns.BaseLayers(l.Base) // none if there is none
 	}
-	return filepath.Join(s.cfg.ExternalDir, filepath.FromSlash(l.External))
+	var out []string
+	for _, dir := range external {
+		out = append(out, filepath.Join(s.cfg.ExternalDir, filepath.FromSlash(dir)))
+	}
+	return out
 }
 
 // save puts a new or changed record on disk, then in memory, and takes its
