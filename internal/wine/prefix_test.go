@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package wine_test
+
+import (
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
+	"github.com/mullion-k8s/mullion/internal/wine"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+// testRuntime opens the runtime of this machine. Its cache outlives the tests,
+// as it would in use: a prefix takes seconds to fill.
+func testRuntime(t testing.TB) *wine.Runtime {
+	t.Helper()
+	testenv.Need(t, testenv.Wine, testenv.MinGW)
+	if out, err := exec.Command("make", "-C", testenv.Repo("native")).CombinedOutput(); err != nil {
+		t.Fatalf("make native: %v\n%s", err, out)
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	rt, err := wine.OpenRuntime(t.Context(), testenv.Bin(".cache", "wine-test"), testenv.Bin("native"), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rt
+}
+
+func parseBuild(t testing.TB, name string) winver.Build {
+	t.Helper()
+	b, err := winver.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// programs are what the tests run, compiled once for the whole package.
+var programs = struct {
+	sync.Mutex
+	built map[string]string
+}{built: map[string]string{}}
+
+// program returns the path of a compiled test program.
+func program(t testing.TB, name string, build func(out string) *exec.Cmd) string {
+	t.Helper()
+	programs.Lock()
+	defer programs.Unlock()
+	if p := programs.built[name]; p != "" {
+		return p
+	}
+	out := testenv.Bin(".cache", "wine-test", name)
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if msg, err := build(out).CombinedOutput(); err != nil {
+		t.Fatalf("compile %s: %v\n%s", name, err, msg)
+	}
+	programs.built[name] = out
+	return out
+}
+
+func goProgram(t testing.TB, name string) string {
+	t.Helper()
+	return program(t, name+".exe", func(out string) *exec.Cmd {
+		cmd := exec.Command("go", "build", "-trimpath", "-o", out, "./testdata/"+name)
+		cmd.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
+		return cmd
+	})
+}
+
+func probe(t testing.TB) string {
+	t.Helper()
+	return goProgram(t, "probe")
+}
+
+func rawProgram(t testing.TB) string {
+	t.Helper()
+	return program(t, "raw.exe", func(out string) *exec.Cmd {
+		return exec.Command("x86_64-w64-mingw32-gcc", "-O1", "-o", out, "testdata/raw/raw.c")
+	})
+}
+
+// newHost returns a host with a prefix of its own: a copy of the template, made
+// of hard links but for the registry.
+func newHost(t testing.TB, build string) wine.Host {
+	t.Helper()
+	rt := testRuntime(t)
+	template, err := rt.HostPrefix(t.Context(), parseBuild(t, build))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := wine.Host{Runtime: rt.Dir, Prefix: filepath.Join(t.TempDir(), "prefix")}
+	if out, err := exec.Command("cp", "-al", template, h.Prefix).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range []string{"system.reg", "user.reg", "userdef.reg"} {
+		if err := os.Remove(filepath.Join(h.Prefix, name)); err != nil {
+			t.Fatal(err)
+		}
+		copyTo(t, filepath.Join(template, name), filepath.Join(h.Prefix, name))
+	}
+	copyTo(t, probe(t), filepath.Join(h.Prefix, "drive_c", "probe.exe"))
+	t.Cleanup(func() {
+		server := exec.Command(filepath.Join(h.Runtime, "usr/lib/wine/wineserver"), "-k")
+		server.Env = h.Env()
+		_ = server.Run() // fails where no server runs any more
+	})
+	return h
+}
+
+// runIn runs a program in the host and returns its output.
+func runIn(t testing.TB, h wine.Host, exe string, args ...string) (string, error) {
+	t.Helper()
+	argv := h.Argv(exe, args...)
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd.Env, cmd.Dir = h.Env(), filepath.Join(h.Prefix, "drive_c")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// TestWindowsBehaviour runs the checks of testdata/probe, which pass on
+// Windows, in a host.
+func TestWindowsBehaviour(t *testing.T) {
+	h := newHost(t, "2019")
+	for _, check := range []string{"links", "removeall", "messages", "unix", "udp", "services"} {
+		t.Run(check, func(t *testing.T) {
+			if out, err := runIn(t, h, `C:\probe.exe`, check); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// TestAtomicWriter needs `make build` only so that compiling the kubelet's
+// package is not a matter of minutes.
+func TestAtomicWriter(t *testing.T) {
+	testenv.Need(t, testenv.Built)
+	h := newHost(t, "2019")
+	copyTo(t, goProgram(t, "atomicwriter"), filepath.Join(h.Prefix, "drive_c", "atomicwriter.exe"))
+	if out, err := runIn(t, h, `C:\atomicwriter.exe`); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestUpstreamPrograms starts each of upstream's programs far enough to know
+// that Wine can load it.
+func TestUpstreamPrograms(t *testing.T) {
+	testenv.Need(t, testenv.Built)
+	h := newHost(t, "2022")
+	for _, row := range []struct{ exe, arg, want string }{
+		{"kubelet.exe", "--version", "Kubernetes v"},
+		{"kube-proxy.exe", "--version", "Kubernetes v"},
+	} {
+		if err := os.Link(testenv.Bin("windows", row.exe), filepath.Join(h.Prefix, "drive_c", row.exe)); err != nil {
+			copyTo(t, testenv.Bin("windows", row.exe), filepath.Join(h.Prefix, "drive_c", row.exe))
+		}
+		if out, err := runIn(t, h, `C:\`+row.exe, row.arg); err != nil || !strings.Contains(out, row.want) {
+			t.Errorf("%s: %v: %s", row.exe, err, out)
+		}
+	}
+	copyTo(t, testenv.Bin("windows", "win-bridge.exe"), filepath.Join(h.Prefix, "drive_c", "win-bridge.exe"))
+	argv := h.Argv(`C:\win-bridge.exe`)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env, cmd.Dir = append(h.Env(), "CNI_COMMAND=VERSION"), filepath.Join(h.Prefix, "drive_c")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "supportedVersions") {
+		t.Errorf("win-bridge.exe: %v: %s", err, out)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for _, name := range []string{"2016", "1709", "1803", "2019", "2022", "2025"} {
+		t.Run(name, func(t *testing.T) {
+			b := parseBuild(t, name)
+			h := newHost(t, name)
+			out, err := runIn(t, h, `C:\probe.exe`, "version")
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, want := range []string{
+				fmt.Sprintf("RtlGetVersion 10.0.%d type 3", b.Number),
+				fmt.Sprintf("RtlGetNtVersionNumbers 10.0.%d", b.Number),
+				"ProductName " + b.ProductName,
+				fmt.Sprintf("CurrentBuildNumber %d", b.Number),
+				fmt.Sprintf("UBR %d", b.UBR),
+				"CurrentMajorVersionNumber 10",
+			} {
+				if !strings.Contains(out, want+"\n") {
+					t.Errorf("no %q in\n%s", want, out)
+				}
+			}
+			if out, err := runIn(t, h, "cmd", "/c", "ver"); err != nil || !strings.Contains(out, fmt.Sprintf("10.0.%d", b.Number)) {
+				t.Errorf("ver: %v: %s", err, out)
+			}
+		})
+	}
+}
+
+// TestTemplateHoldsNothingOfTheMachine: wineboot links drives, serial ports
+// and folders of the home directory into a prefix.
+func TestTemplateHoldsNothingOfTheMachine(t *testing.T) {
+	testenv.Need(t, testenv.Root)
+	rt := testRuntime(t)
+	b := parseBuild(t, "2019")
+	prefix, err := rt.HostPrefix(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := rt.ContainerRoot(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := map[string]string{
+		filepath.Join(prefix, "dosdevices", "c:"):        "../drive_c",
+		filepath.Join(root, ".wine", "dosdevices", "c:"): "/",
+	}
+	for _, dir := range []string{prefix, root} {
+		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.Type()&fs.ModeSymlink == 0 {
+				return err
+			}
+			target, err := os.Readlink(path)
+			if allowed[path] != target {
+				t.Errorf("%s -> %s", path, target)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"z:", "com1", "d:"} {
+		for _, dir := range []string{filepath.Join(prefix, "dosdevices"), filepath.Join(root, ".wine", "dosdevices")} {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				t.Errorf("%s has %s", dir, name)
+			}
+		}
+	}
+}
