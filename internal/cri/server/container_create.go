@@ -94,10 +94,7 @@ func (s *Server) makeContainer(ctx context.Context, c *store.Container, sb store
 	if err != nil {
 		return fmt.Errorf("failed to resolve image %q: %w", c.Config.GetImage().GetImage(), err)
 	}
-	c.ImageID, c.ImageRef, c.OSVersion = img.ID, img.ID, img.OSVersion
-	if len(img.RepoDigests) > 0 {
-		c.ImageRef = img.RepoDigests[0]
-	}
+	c.ImageID, c.ImageRef, c.OSVersion = img.ID, digestOf(c.Config.GetImage(), img), img.OSVersion
 	if err := s.point(ctx, "container.create.after-image"); err != nil {
 		return err
 	}

@@ -7,10 +7,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/mullion-k8s/mullion/internal/cri/image"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 )
 
@@ -48,11 +51,46 @@ func (s *Server) containerStatus(c store.Container) *runtime.ContainerStatus {
 	if r := c.Config.GetWindows().GetResources(); r != nil {
 		st.Resources = &runtime.ContainerResources{Windows: r}
 	}
-	// The pod's name of the image may be an ID; people want to read a tag.
+	// The kubelet asks by ID; people want to read a name.
 	if img, err := s.cfg.Images.Get(c.ImageID); err == nil && len(img.RepoTags) > 0 {
-		spec.Image = img.RepoTags[0]
+		spec.Image = nameOf(c.Config.GetImage(), img.RepoTags)
 	}
 	return st
+}
+
+// nameOf is the tag that the pod was written with, if the image still has it.
+// containerd shows the first tag; a stand-in has dozens, of every spelling that
+// Microsoft ever published.
+func nameOf(spec *runtime.ImageSpec, tags []string) string {
+	for _, name := range []string{spec.GetUserSpecifiedImage(), spec.GetImage()} {
+		if ref, err := image.ParseReference(name); err == nil && slices.Contains(tags, ref.String()) {
+			return ref.String()
+		}
+	}
+	return tags[0]
+}
+
+// digestOf is a digest of the same repository as the pod's name of the image.
+func digestOf(spec *runtime.ImageSpec, img *image.Image) string {
+	if len(img.RepoDigests) == 0 {
+		return img.ID
+	}
+	for _, name := range []string{spec.GetUserSpecifiedImage(), spec.GetImage()} {
+		ref, err := image.ParseReference(name)
+		if err != nil {
+			continue
+		}
+		repository, _, _ := strings.Cut(ref.String(), "@")
+		if i := strings.LastIndexByte(repository, ':'); i > strings.LastIndexByte(repository, '/') {
+			repository = repository[:i]
+		}
+		for _, d := range img.RepoDigests {
+			if strings.HasPrefix(d, repository+"@") {
+				return d
+			}
+		}
+	}
+	return img.RepoDigests[0]
 }
 
 // logName is the log's path as the emulated host spells it.

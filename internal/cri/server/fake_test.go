@@ -314,7 +314,7 @@ func (linuxEngine) Started(_ context.Context, _ int, status string) error {
 // lab is a server with its clients and surroundings.
 type lab struct {
 	*Server
-	t          *testing.T
+	t          testing.TB
 	cfg        Config
 	plugins    *cni.Fake
 	images     *images
@@ -330,7 +330,10 @@ const testImage = "example.test/guest:1"
 
 // newLab starts a server on an empty state. At the end of the test nothing of
 // it may be left.
-func newLab(t *testing.T) *lab {
+func newLab(t testing.TB) *lab { return newLabWith(t, func(*Config) {}) }
+
+// newLabWith lets the caller put real things in the place of fakes.
+func newLabWith(t testing.TB, change func(*Config)) *lab {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Runc)
 	dir := t.TempDir()
@@ -363,6 +366,7 @@ func newLab(t *testing.T) *lab {
 		Engine: linuxEngine{base}, Drive: l.drive, Cgroup: "/mullion-test-" + unique, Build: build, Handlers: []string{"example-container-runtime-handler"},
 		Version: "1.2.3", Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
+	change(&l.cfg)
 	t.Cleanup(func() { l.cleanUp() })
 	l.start()
 	return l
