@@ -4,11 +4,14 @@
 package hnstest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +24,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/emul"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
+	"github.com/mullion-k8s/mullion/internal/hns/wire"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -123,8 +127,10 @@ func verdicts(out []byte) map[string][]string {
 func TestUnderWine(t *testing.T) {
 	p := newPrefix(t)
 	t.Run("hnslib", func(t *testing.T) { testHnslib(t, p) })
-	t.Run("suite", func(t *testing.T) { testSuite(t, p) })
-	t.Run("backend down", func(t *testing.T) { testBackendDown(t, p) })
+	exe := buildTest(t, ".", "./internal/hns/native", "")
+	t.Run("suite", func(t *testing.T) { testSuite(t, p, exe) })
+	t.Run("backend down", func(t *testing.T) { testBackendDown(t, p, exe) })
+	t.Run("backend restarts", func(t *testing.T) { testRestart(t, p, exe) })
 	t.Run("win-bridge", func(t *testing.T) { testWinBridge(t, p) })
 }
 
@@ -175,16 +181,72 @@ func tail(out []byte) []byte { return out[max(0, len(out)-4000):] }
 
 // testSuite runs this package's suite, and the rules about pointers, through the
 // DLLs.
-func testSuite(t *testing.T, p *prefixed) {
-	exe := buildTest(t, ".", "./internal/hns/native", "")
-	out, err := p.command(t.Context(), serve(t, open(t, schema.Version{})), exe, "-test.v").CombinedOutput()
+func testSuite(t *testing.T, p *prefixed, exe string) {
+	cmd := p.command(t.Context(), serve(t, open(t, schema.Version{})), exe, "-test.v", "-test.bench", ".", "-test.benchtime", "2000x")
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", regexp.MustCompile(`(?m)^Benchmark.*ns/op`).Find(out))
 	if got := verdicts(out); err != nil || len(got["PASS"]) < 5 {
 		t.Errorf("%v: %v\n%s", err, got, out)
 	}
 }
 
-func testBackendDown(t *testing.T, p *prefixed) {
-	exe := buildTest(t, ".", "./internal/hns/native", "")
+// testRestart restarts the server whenever the program says so.
+func testRestart(t *testing.T, p *prefixed, exe string) {
+	dir, address := t.TempDir(), "127.0.0.1:0"
+	start := func() (stop func()) {
+		s, err := emul.Open(t.Context(), emul.Config{Dir: dir, DataPlane: &emul.FakePlane{}, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		address = l.Addr().String()
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- (&wire.Server{API: s, Log: slog.New(slog.DiscardHandler)}).Serve(ctx, l) }()
+		return func() {
+			cancel()
+			if err := errors.Join(<-done, s.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	stop := start()
+	cmd := p.command(t.Context(), address, exe, "-test.v", "-test.run", "TestG15Restart")
+	cmd.Env = append(cmd.Env, "MULLION_TEST_BACKEND=restart")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var said []byte
+	restarts := 0
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		said = append(append(said, lines.Bytes()...), '\n')
+		if strings.TrimSpace(lines.Text()) == "restart" {
+			restarts++
+			stop()
+			stop = start()
+			if _, err := in.Write([]byte("\n")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	stop()
+	if err := cmd.Wait(); err != nil || restarts != 3 {
+		t.Errorf("%d restarts, %v\n%s", restarts, err, said)
+	}
+}
+
+func testBackendDown(t *testing.T, p *prefixed, exe string) {
 	// Nobody listens on port 1 of the loopback address.
 	cmd := p.command(t.Context(), "127.0.0.1:1", exe, "-test.v", "-test.run", "TestG15")
 	cmd.Env = append(cmd.Env, "MULLION_TEST_BACKEND=down")
@@ -217,9 +279,11 @@ func testWinBridge(t *testing.T, p *prefixed) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Without dataDir host-local would write to /var/lib/cni, which is a path of
+	// the machine in a prefix like this one.
 	config := `{"cniVersion":"1.0.0","name":"cbr0","type":"win-bridge","apiVersion":2,"capabilities":{"portMappings":true,"dns":true},
 		"runtimeConfig":{"dns":{"servers":["198.18.9.10"],"searches":["default.svc.cluster.local"]},"portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]},
-		"ipam":{"type":"host-local","ranges":[[{"subnet":"198.18.1.0/24","rangeStart":"198.18.1.3"}]]},
+		"ipam":{"type":"host-local","dataDir":"C:\\cni\\state","ranges":[[{"subnet":"198.18.1.0/24","rangeStart":"198.18.1.3"}]]},
 		"policies":[{"name":"EndpointPolicy","value":{"Type":"OutBoundNAT","Settings":{"Exceptions":["198.18.0.0/15"]}}}]}`
 	run := func(command string) []byte {
 		t.Helper()

@@ -5,6 +5,7 @@ package native
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 
@@ -106,6 +107,37 @@ func TestG15BackendDown(t *testing.T) {
 	}
 	_, err := s.Call(ctx, "GET", "/globals/version", "")
 	check("HNSCall", err)
+}
+
+// TestG15Restart: connections that a restart of the server has broken are not
+// used again, not even for calls that must not be repeated.
+func TestG15Restart(t *testing.T) {
+	if os.Getenv("MULLION_TEST_BACKEND") != "restart" {
+		t.Skip("needs MULLION_TEST_BACKEND=restart and a server that restarts when told to")
+	}
+	s, ctx := New(), context.Background()
+	for range 3 {
+		id, err := s.Create(ctx, hns.Namespace, schema.GUID{}, schema.GUID{}, "{}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("restart")
+		if _, err := fmt.Scanln(); err != nil && err.Error() != "unexpected newline" {
+			t.Fatal(err)
+		}
+		if err := s.Delete(ctx, hns.Namespace, id); err != nil {
+			t.Errorf("after the restart: %v", err)
+		}
+	}
+}
+
+func BenchmarkEnumerate(b *testing.B) {
+	s, ctx := New(), context.Background()
+	for b.Loop() {
+		if _, err := s.Enumerate(ctx, hns.LoadBalancer, ""); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // TestHcsStubs: CNI plugins of API version 1 look for the container here.
