@@ -35,7 +35,10 @@ const (
 //
 //   - the media type is non-distributable ("foreign"), as it was until 2023;
 //   - the history says "Apply image …" or "Install update …", which is what
-//     Microsoft's own builds write, and nobody's Dockerfile can.
+//     Microsoft's own builds write, and nobody's Dockerfile can (seen in
+//     github.com/docker-library/repo-info for images from 2016 to 2026:
+//     "Apply image 10.0.20348.2700", "Apply image 1809-RTM-amd64",
+//     "Install update 10.0.17763.6414").
 func baseLayers(m *v1.Manifest, cfg *v1.ConfigFile, name string) (n int, kind BaseKind) {
 	history := layerHistory(cfg)
 	var size int64

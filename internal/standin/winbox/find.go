@@ -16,89 +16,95 @@ import (
 // binary must not take all memory.
 const lineMax = 16 << 20
 
-// find searches for a text: /V, /C, /N and /I.
-func find(_ context.Context, env *Env) int {
-	var invert, count, number, ignoreCase bool
-	var text *string
-	var files []string
-	for _, a := range env.Args {
+type findOptions struct {
+	invert, count, number, ignoreCase bool
+	text                              string
+	files                             []string
+}
+
+// parseFind reads the options; ok is false without a text.
+func parseFind(args []string) (o findOptions, ok bool) {
+	for _, a := range args {
 		switch strings.ToLower(a) {
 		case "/v":
-			invert = true
+			o.invert = true
 		case "/c":
-			count = true
+			o.count = true
 		case "/n":
-			number = true
+			o.number = true
 		case "/i":
-			ignoreCase = true
+			o.ignoreCase = true
 		case "/off", "/offline":
 		default:
-			if text == nil {
-				// cmd.exe keeps the quotes; CreateProcess callers may drop them.
-				t := strings.Trim(a, `"`)
-				text = &t
+			if ok {
+				o.files = append(o.files, a)
 				continue
 			}
-			files = append(files, a)
+			// cmd.exe keeps the quotes; CreateProcess callers may drop them.
+			o.text, ok = strings.Trim(a, `"`), true
 		}
 	}
-	if text == nil {
+	if o.ignoreCase {
+		o.text = strings.ToLower(o.text)
+	}
+	return o, ok
+}
+
+// hit judges a line. An empty text matches nothing, as on Windows.
+func (o findOptions) hit(line string) bool {
+	if o.ignoreCase {
+		line = strings.ToLower(line)
+	}
+	return (o.text != "" && strings.Contains(line, o.text)) != o.invert
+}
+
+// find searches for a text: /V, /C, /N and /I.
+func find(_ context.Context, env *Env) int {
+	o, ok := parseFind(env.Args)
+	if !ok {
 		env.errorf("FIND: Parameter format not correct\n")
 		return 2
 	}
-	want := *text
-	if ignoreCase {
-		want = strings.ToLower(want)
+	if len(o.files) == 0 {
+		return boolInt(o.search(env, "", env.Stdin) == 0)
 	}
-	hit := func(line string) bool {
-		if ignoreCase {
-			line = strings.ToLower(line)
-		}
-		// An empty text matches nothing, in Windows.
-		return (want != "" && strings.Contains(line, want)) != invert
-	}
-	code := 1
-	each := func(name string, r io.Reader) {
-		n := 0
-		if name != "" && !count {
-			env.printf("\n---------- %s\n", strings.ToUpper(name))
-		}
-		eachLine(r, func(i int, line string) {
-			if !hit(line) {
-				return
-			}
-			n++
-			switch {
-			case count:
-			case number:
-				env.printf("[%d]%s\n", i, line)
-			default:
-				env.printf("%s\n", line)
-			}
-		})
-		if n > 0 {
-			code = 0
-		}
-		if count && name != "" {
-			env.printf("\n---------- %s: %d\n", strings.ToUpper(name), n)
-		} else if count {
-			env.printf("%d\n", n)
-		}
-	}
-	if len(files) == 0 {
-		each("", env.Stdin)
-		return code
-	}
-	for _, name := range expand(files) {
+	hits := 0
+	for _, name := range expand(o.files) {
 		f, err := os.Open(name)
 		if err != nil {
 			env.errorf("File not found - %s\n", strings.ToUpper(name))
 			continue
 		}
-		each(name, f)
+		hits += o.search(env, name, f)
 		_ = f.Close() // opened for reading
 	}
-	return code
+	return boolInt(hits == 0)
+}
+
+// search prints the matching lines of one file, or their number.
+func (o findOptions) search(env *Env, name string, r io.Reader) (hits int) {
+	if name != "" && !o.count {
+		env.printf("\n---------- %s\n", strings.ToUpper(name))
+	}
+	eachLine(r, func(i int, line string) {
+		if !o.hit(line) {
+			return
+		}
+		hits++
+		switch {
+		case o.count:
+		case o.number:
+			env.printf("[%d]%s\n", i, line)
+		default:
+			env.printf("%s\n", line)
+		}
+	})
+	if o.count && name != "" {
+		env.printf("\n---------- %s: %d\n", strings.ToUpper(name), hits)
+	} else if o.count {
+		env.printf("%d\n", hits)
+	}
+	return hits
 }
 
 // eachLine calls f for every line, counted from 1, without its end.

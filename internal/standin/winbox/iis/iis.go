@@ -14,11 +14,11 @@ import (
 	"html"
 	"io"
 	"io/fs"
-	"mime"
 	"net/http"
 	"os"
 	"path"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -41,6 +41,9 @@ func hiddenSegments() []string {
 type Handler struct {
 	Root *os.Root // of the site's files
 	Log  *Log     // may be nil
+
+	once  sync.Once
+	types map[string]string // by extension; set by once
 }
 
 // result is how a request ended, for the log.
@@ -126,7 +129,9 @@ func moved(w *recorder, r *http.Request) result {
 }
 
 func (h *Handler) file(w *recorder, r *http.Request, name string) result {
-	kind, ok := contentType(name)
+	h.once.Do(func() { h.types = mimeTypes() })
+	// A file whose extension is not in the map is not served.
+	kind, ok := h.types[strings.ToLower(path.Ext(name))]
 	if !ok {
 		return h.fail(w, r, http.StatusNotFound, 3)
 	}
@@ -224,21 +229,12 @@ func (w *recorder) page(r *http.Request, status int, body string) {
 	}
 }
 
-// contentType knows IIS' static MIME map (the types in use today); a file
-// whose extension is not in it is not served (404.3).
-func contentType(name string) (string, bool) {
-	t, ok := mimeTypes()[strings.ToLower(path.Ext(name))]
-	return t, ok
-}
-
-// mimeTypes is the <staticContent> section of a fresh applicationHost.config.
+// mimeTypes are the types in use today of the <staticContent> section of a
+// fresh applicationHost.config, by extension.
 func mimeTypes() map[string]string {
 	m := map[string]string{}
 	for line := range strings.Lines(mimeTable) {
 		kind, exts, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if _, _, err := mime.ParseMediaType(kind); err != nil {
-			continue
-		}
 		for _, e := range strings.Fields(exts) {
 			m["."+e] = kind
 		}
