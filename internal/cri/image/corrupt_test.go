@@ -21,7 +21,6 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 	"github.com/mullion-k8s/mullion/internal/cri/image/imagebuild"
-	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // layoutOf writes an OCI layout of arbitrary parts. Blobs are filed under the
@@ -396,34 +395,5 @@ func TestOneProcessPerStore(t *testing.T) {
 	open(t, dir, cfg)
 	if _, err := image.Open(dir, cfg); !errors.Is(err, image.ErrInUse) {
 		t.Errorf("second open: %v", err)
-	}
-}
-
-// TestDiskFull: the error says so, nothing stays, and the store works again
-// once there is room.
-func TestDiskFull(t *testing.T) {
-	testenv.Need(t, testenv.Root)
-	dir := t.TempDir()
-	mountTmpfs(t, dir, "size=2m")
-	s := open(t, dir, testConfig(t))
-	big := imageTar(t, "Files/big", 4<<20)
-	spec := func(raw []byte) *imagebuild.Image {
-		return build(t, imagebuild.Spec{Layers: []imagebuild.Layer{{Raw: raw}}})
-	}
-	if _, err := s.Load(context.Background(), layout(t, map[string]*imagebuild.Image{"example.com/big:1": spec(big)})); err == nil || !strings.Contains(err.Error(), "no space left on device") {
-		t.Fatalf("error %v", err)
-	}
-	srv := newServer(t, false)
-	srv.push(t, "big", "1", build(t, imagebuild.Spec{Layers: []imagebuild.Layer{{Raw: big, Compression: imagebuild.None}}}))
-	if _, err := s.Pull(context.Background(), srv.host()+"/big:1", nil, nil); err == nil || !strings.Contains(err.Error(), "no space left on device") {
-		t.Fatalf("error %v", err)
-	}
-	for _, sub := range []string{"l", "m", "images", "ingest"} {
-		if left := tree(t, filepath.Join(dir, sub)); len(left) > 0 {
-			t.Errorf("%s has %q", sub, left)
-		}
-	}
-	if _, err := s.Load(context.Background(), layout(t, map[string]*imagebuild.Image{"example.com/small:1": spec(rawTar(t, file("Files/x")))})); err != nil {
-		t.Errorf("a small image afterwards: %v", err)
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 	"github.com/mullion-k8s/mullion/internal/cri/image/imagebuild"
 	"github.com/mullion-k8s/mullion/internal/fault"
-	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // crashSpec is an image whose unpacking takes a few milliseconds in many steps.
@@ -257,24 +256,4 @@ func BenchmarkUnpack(b *testing.B) {
 			}
 		}
 	})
-}
-
-// TestOwner: unpacked files belong to the user that containers run as.
-func TestOwner(t *testing.T) {
-	testenv.Need(t, testenv.Root)
-	cfg := testConfig(t)
-	cfg.UID, cfg.GID = 0, 0 // the default
-	s := open(t, t.TempDir(), cfg)
-	imgs, err := s.Load(context.Background(), layout(t, map[string]*imagebuild.Image{"example.com/a:1": build(t, appSpec())}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range imgs[0].Layers[1:] {
-		for _, name := range append(tree(t, l), ".") {
-			name, _, _ = strings.Cut(name, " ")
-			if uid := ownerOf(t, filepath.Join(l, name)); uid != image.DefaultID && !strings.HasSuffix(name, "old.txt") {
-				t.Errorf("%s belongs to %d", name, uid)
-			}
-		}
-	}
 }

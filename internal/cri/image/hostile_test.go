@@ -20,7 +20,6 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 	"github.com/mullion-k8s/mullion/internal/cri/image/imagebuild"
-	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // entries of a hand-made tar.
@@ -197,41 +196,5 @@ func TestHostileLayers(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestOverlay stacks an image with the kernel: whiteouts and opaque directories
-// are what overlayfs takes them for.
-func TestOverlay(t *testing.T) {
-	testenv.Need(t, testenv.Root)
-	cfg := testConfig(t)
-	cfg.UID, cfg.GID = image.DefaultID, image.DefaultID
-	s := open(t, t.TempDir(), cfg)
-	img := build(t, imagebuild.Spec{Layers: []imagebuild.Layer{
-		{Entries: []imagebuild.Entry{
-			{Path: "keep.txt", Content: []byte("1")}, {Path: "gone.txt", Content: []byte("1")}, {Path: "dir/old.txt", Content: []byte("1")},
-			{Path: "one", Content: []byte("linked")}, {Path: "windir/sub/x", Content: []byte("1")},
-		}},
-		{Entries: []imagebuild.Entry{
-			{Path: "GONE.TXT", Whiteout: true}, {Path: "Dir", Opaque: true}, {Path: "dir/new.txt", Content: []byte("2")},
-			{Path: "two", Hardlink: "one"}, {Path: "three", Hardlink: "two"}, {Path: "windir/sub", Whiteout: true},
-		}},
-	}})
-	loaded, err := s.Load(context.Background(), layout(t, map[string]*imagebuild.Image{"example.com/o:1": img}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	layers := slices.Clone(loaded[0].Layers)
-	slices.Reverse(layers)
-	work := t.TempDir()
-	merged := mountOverlay(t, strings.Join(layers, ":"), work)
-	if want := []string{"dir/", "dir/new.txt", "keep.txt", "one", "three", "two", "windir/"}; !slices.Equal(tree(t, merged), want) {
-		t.Errorf("merged %q, want %q", tree(t, merged), want)
-	}
-	if data, err := os.ReadFile(filepath.Join(merged, "three")); err != nil || string(data) != "linked" {
-		t.Errorf("hard link into a lower layer: %q, %v", data, err)
-	}
-	if uid := ownerOf(t, filepath.Join(merged, "keep.txt")); uid != image.DefaultID {
-		t.Errorf("owner %d", uid)
 	}
 }
