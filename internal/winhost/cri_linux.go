@@ -141,5 +141,10 @@ func (r hostRunner) RunPlugin(ctx context.Context, exe string, env []string, std
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		// The plugin itself has ended well. The first Windows program after the
+		// wineserver's start is also the parent of Windows' services.
+		err = nil
+	}
 	return out.Bytes(), errs.Bytes(), err
 }

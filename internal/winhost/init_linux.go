@@ -141,7 +141,8 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *reaper) ([]supe
 	host := wineHost(b)
 	return []supervise.Component{
 		{
-			Name: "serve",
+			// The container runtime runs CNI plugins, which are Windows programs.
+			Name: "serve", Needs: []string{"wine"},
 			Run: reap.watch(spawner, supervise.Command{
 				Argv: []string{filepath.Join(binDir, "mullion"), "winhost", "serve", "--boot", file},
 				Env:  append([]string{"PATH=/usr/sbin:/usr/bin", "HOME=/root", "LC_ALL=C.UTF-8"}, b.Environ...),

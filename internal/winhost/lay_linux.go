@@ -19,25 +19,9 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/atomicfile"
 )
-
-// programs are the Windows executables of a host: file in Config.Bin, place on
-// its C:. They are bound there, so that they cost no disk and all hosts share
-// their pages in memory.
-func programs() []struct{ file, path string } {
-	const cni = `C:\Program Files\containerd\cni\bin`
-	return []struct{ file, path string }{
-		{"mullion.exe", agent.ProgramDir + `\mullion.exe`},
-		{"kubelet.exe", agent.ProgramDir + `\kubelet.exe`},
-		{"kube-proxy.exe", agent.ProgramDir + `\kube-proxy.exe`},
-		{"win-bridge.exe", cni + `\win-bridge.exe`},
-		{"host-local.exe", cni + `\host-local.exe`},
-	}
-}
 
 // Files of the agent on the host.
 const (
@@ -83,14 +67,8 @@ func pinOf(ca []byte) (string, error) {
 // lay puts the programs and the agent's files onto the host's C:.
 // Preconditions: the prefix is mounted, and nothing runs in it.
 func lay(b boot) error {
-	for _, p := range programs() {
-		target := onDisk(p.path)
-		if err := makeTarget(target, false); err != nil {
-			return fmt.Errorf("install %s: %w", p.file, err)
-		}
-		if err := unix.Mount(filepath.Join(binDir, "windows", p.file), target, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("install %s: %w", p.file, err)
-		}
+	if err := installPrograms(b.Programs); err != nil {
+		return err
 	}
 	state := onDisk(agent.StateDir)
 	if err := os.MkdirAll(state, 0o700); err != nil {
