@@ -18,6 +18,9 @@ const usage = `mullion-kube runs Kubernetes' own programs; use it through mullio
 Usage:
   mullion-kube server --config FILE [--dry-run] [--log-level LEVEL]
   mullion-kube kubectl ...
+
+The server stops in order on SIGTERM and SIGINT, and looks for certificates to
+renew on SIGHUP (as it does every hour).
 `
 
 func main() {

@@ -56,7 +56,9 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := controlplane.Run(ctx, c, log); err != nil {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	if err := controlplane.Run(ctx, c, hup, log); err != nil {
 		fmt.Fprintf(stderr, "mullion: error: %v\n", err)
 		if errors.Is(err, controlplane.ErrLocked) || errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL) {
 			return exitEnvironment

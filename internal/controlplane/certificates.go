@@ -32,6 +32,7 @@ const lookAtCertificates = time.Hour
 type certificates struct {
 	cfg  config.Config
 	plan pki.Plan
+	look <-chan os.Signal
 	log  *slog.Logger
 	now  func() time.Time
 }
@@ -44,6 +45,7 @@ func (c *certificates) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case <-c.look:
 		}
 		if err := c.renew(); err != nil {
 			// The certificates in use are still good for months.

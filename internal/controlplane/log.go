@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
@@ -26,6 +27,9 @@ import (
 func bridgeLogs(log *slog.Logger, exit func(code int)) {
 	bridgeKlog(log)
 	klog.OsExit = exit
+	// Upstream's programs do the same: their controllers use deprecated kinds on
+	// purpose.
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	// CoreDNS writes to the standard logger, its level in the text.
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(corednsLog{log.With(logkey.Component, "coredns")})

@@ -36,9 +36,11 @@ const stopLimit = 9 * time.Second
 var ErrLocked = errors.New("another control plane uses this data directory")
 
 // Run is the life of a control plane. It returns nil if the context was
-// cancelled and everything stopped, and else the reason why it ended.
+// cancelled and everything stopped, and else the reason why it ended. Something
+// received from look makes it look at its certificates at once instead of within
+// the hour; nil is fine.
 // Preconditions: once per process.
-func Run(ctx context.Context, c config.Config, log *slog.Logger) error {
+func Run(ctx context.Context, c config.Config, look <-chan os.Signal, log *slog.Logger) error {
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
 		return fmt.Errorf("make data directory: %w", err)
 	}
@@ -55,7 +57,7 @@ func Run(ctx context.Context, c config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	s := &server{plan: p, log: log, started: time.Now(), ended: make(chan struct{})}
+	s := &server{plan: p, log: log, look: look, started: time.Now(), ended: make(chan struct{})}
 	return s.run(ctx)
 }
 
@@ -93,6 +95,7 @@ func writeAt(f *os.File, text string) error {
 type server struct {
 	plan    plan.Plan
 	log     *slog.Logger
+	look    <-chan os.Signal
 	started time.Time
 
 	stopOnce sync.Once
@@ -201,7 +204,7 @@ func (s *server) prepare() error {
 }
 
 func (s *server) certificates() *certificates {
-	return &certificates{cfg: s.plan.Config, plan: s.plan.PKI, log: s.log.With(logkey.Component, plan.Certificates), now: time.Now}
+	return &certificates{cfg: s.plan.Config, plan: s.plan.PKI, look: s.look, log: s.log.With(logkey.Component, plan.Certificates), now: time.Now}
 }
 
 // components turns the plan's data into what supervise runs.

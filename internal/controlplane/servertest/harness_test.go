@@ -37,7 +37,7 @@ const startLimit = 2 * time.Minute
 
 // server is a control plane under test.
 type server struct {
-	t    *testing.T
+	t    testing.TB
 	cfg  config.Config
 	file string
 	// wrap is put before the command line.
@@ -68,7 +68,7 @@ func (l *lockedBuffer) String() string {
 }
 
 // newServer describes a control plane on a loopback port, without DNS.
-func newServer(t *testing.T, edit func(*config.Config)) *server {
+func newServer(t testing.TB, edit func(*config.Config)) *server {
 	t.Helper()
 	testenv.Need(t, testenv.Built)
 	// client-go reports each connection that a kill cuts.
@@ -102,7 +102,7 @@ func newServer(t *testing.T, edit func(*config.Config)) *server {
 	return s
 }
 
-func freePort(t *testing.T) uint16 {
+func freePort(t testing.TB) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -233,7 +233,7 @@ func (s *server) admin() *kubernetes.Clientset {
 	return client(s.t, cfg)
 }
 
-func client(t *testing.T, cfg *rest.Config) *kubernetes.Clientset {
+func client(t testing.TB, cfg *rest.Config) *kubernetes.Clientset {
 	t.Helper()
 	cfg.QPS = -1
 	c, err := kubernetes.NewForConfig(cfg)

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package servertest_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// settleTime is how long after its start the memory of an idle control plane is
+// read: the controllers' first rounds are over by then.
+const settleTime = 15 * time.Second
+
+// BenchmarkStart starts a control plane whose data directory exists, as
+// `mullion up` does every time but the first, and reads what it costs when idle.
+// Run it with -benchtime 3x.
+func BenchmarkStart(b *testing.B) {
+	s := newServer(b, nil)
+	s.start()
+	s.ready()
+	s.stop()
+	var ready, api, stop time.Duration
+	var pss, cpu float64
+	for b.Loop() {
+		s.start()
+		s.ready()
+		st, _ := s.status()
+		ready += time.Duration(st.ReadyAfter)
+		for _, c := range st.Components {
+			if c.Name == "kube-apiserver" {
+				api += c.Since.Sub(st.Started)
+			}
+		}
+		time.Sleep(settleTime)
+		pss += memory(b, s.cmd.Process.Pid)
+		before := processor(b, s.cmd.Process.Pid)
+		time.Sleep(settleTime)
+		cpu += (processor(b, s.cmd.Process.Pid) - before) / settleTime.Seconds()
+		began := time.Now()
+		s.stop()
+		stop += time.Since(began)
+	}
+	n := float64(b.N)
+	b.ReportMetric(0, "ns/op") // it would count the waiting
+	b.ReportMetric(api.Seconds()/n, "s/readyz")
+	b.ReportMetric(ready.Seconds()/n, "s/all-ready")
+	b.ReportMetric(stop.Seconds()/n, "s/stop")
+	b.ReportMetric(pss/n, "MB-pss/idle")
+	b.ReportMetric(100*cpu/n, "%-of-a-cpu/idle")
+}
+
+// memory is the process' proportional set size in megabytes.
+func memory(b *testing.B, pid int) float64 {
+	b.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		var kb float64
+		if n, err := fmt.Sscanf(line, "Pss: %f kB", &kb); n == 1 && err == nil {
+			return kb / 1000 * 1.024
+		}
+	}
+	b.Fatal("no Pss in smaps_rollup")
+	return 0
+}
+
+// processor is the processor time that a process has used, in seconds.
+func processor(b *testing.B, pid int) float64 {
+	b.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	// The program's name, in brackets, may hold blanks; utime and stime are the
+	// 14th and 15th fields, in hundredths of a second (proc(5)).
+	_, rest, _ := strings.Cut(string(data), ") ")
+	f := strings.Fields(rest)
+	var user, system float64
+	if _, err := fmt.Sscan(f[11]+" "+f[12], &user, &system); err != nil {
+		b.Fatal(err)
+	}
+	return (user + system) / 100
+}
