@@ -27,7 +27,7 @@ spec:
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}
-    spec: &pod
+    spec:
       os: {name: windows}
       nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.17763}
       containers:
@@ -73,8 +73,7 @@ func TestNetwork(t *testing.T) {
 		t.Fatalf("clients %v, servers %v; want one of each on both hosts", clients, webs)
 	}
 	fetch := func(pod, url string) error {
-		out, err := c.kubectlErr(t.Context(), "exec", "-n", ns, pod, "--", "powershell.exe", "-Command",
-			fmt.Sprintf("(Invoke-WebRequest -UseBasicParsing -TimeoutSec 10 -Uri %s).StatusCode", url))
+		out, err := c.kubectlErr(t.Context(), "exec", "-n", ns, pod, "--", "curl.exe", "-s", "-o", "NUL", "-w", "%{http_code}", "--max-time", "10", url)
 		if err == nil && strings.TrimSpace(out) != "200" {
 			err = fmt.Errorf("status %q", out)
 		}
