@@ -64,6 +64,12 @@ func enterCgroup() error {
 		return fmt.Errorf("wait for the parent: %w", err)
 	}
 	runtime.LockOSThread()
+	// The parent-death signal, too, belongs to a thread, and this need not be the
+	// one that has it. If the parent is dead by now, its end of the pipe is closed
+	// and there will be no boot document.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("ask to die with the parent: %w", err)
+	}
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("make cgroup namespace: %w", err)
 	}

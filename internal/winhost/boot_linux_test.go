@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winhost
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"math/big"
+	mathrand "math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+// TestMain lets the test binary be each of the processes of a host.
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv("JAIL") != "":
+		jailed()
+	case os.Getenv("HOST") != "":
+		c, err := Load(os.Getenv("HOST"))
+		if err == nil {
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+			err = Run(ctx, c, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+			stop()
+		}
+		finish(err)
+	case len(os.Args) > 2 && os.Args[1] == "winhost" && os.Args[2] == "init":
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		err := Init(ctx, os.Args[3:])
+		stop()
+		finish(err)
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func finish(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// host is a real host below a test's directory, in a cluster whose API server
+// does not exist: it boots, and its agent waits.
+type host struct {
+	t      *testing.T
+	cfg    Config
+	file   string
+	fabric *fabric.Fabric
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	dir := t.TempDir()
+	id := mathrand.IntN(1 << 20)
+	h := &host{t: t, cfg: testConfig(dir), file: filepath.Join(dir, "config.json")}
+	h.cfg.Cluster = fmt.Sprintf("t%05x", id)
+	h.cfg.Bin = testenv.Bin()
+	var err error
+	h.fabric, err = fabric.New(fabric.Config{Name: h.cfg.Cluster, Index: 50 + id%20, Dir: filepath.Join(dir, "netns")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := h.fabric.Plan()
+	address, err := plan.NodeAddress(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.cfg.Fabric, h.cfg.Address, h.cfg.Gateway = plan.Namespace, address, plan.Router.Addr()
+	h.cfg.PodCIDR, h.cfg.ServiceCIDR = plan.PodNet, plan.ServiceNet
+	if err := h.fabric.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.fabric.Delete(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotAfter: time.Now().Add(time.Hour), IsCA: true}
+	der, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := json.Marshal(h.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{h.file: doc, h.cfg.CAFile: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// start starts the parent.
+func (h *host) start() *exec.Cmd {
+	h.t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), "HOST="+h.file)
+	log, err := os.Create(filepath.Join(filepath.Dir(h.file), "parent.log"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stderr = log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	return cmd
+}
+
+// wait waits until the parent's status fulfils a condition.
+func (h *host) wait(cmd *exec.Cmd, what string, ok func(Status) bool) {
+	h.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if s, err := ReadStatus(h.cfg.Status); err == nil && s.PID == cmd.Process.Pid && ok(s) {
+			return
+		}
+	}
+	log, err := os.ReadFile(filepath.Join(filepath.Dir(h.file), "parent.log"))
+	h.t.Fatalf("%s: not in time; the parent said (%v):\n%s", what, err, log)
+}
+
+// clean checks that nothing of the host is on the machine.
+func (h *host) clean() {
+	h.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		left := h.processes()
+		if len(left) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			h.t.Fatalf("processes are left: %q", left)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || strings.Contains(string(mounts), h.cfg.Dir) {
+		h.t.Errorf("mounts of the host are left on the machine: %v", err)
+	}
+}
+
+// processes lists those in the host's cgroup.
+func (h *host) processes() []string {
+	var left []string
+	lists, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, l := range lists {
+		// A process that has ended meanwhile is what we want.
+		content, _ := os.ReadFile(l)
+		if strings.Contains(string(content), "/mullion/"+h.cfg.Cluster+"/") {
+			name, _ := os.ReadFile(filepath.Join(filepath.Dir(l), "comm"))
+			left = append(left, strings.TrimSpace(string(name)))
+		}
+	}
+	return left
+}
+
+func allReady(names ...string) func(Status) bool {
+	return func(s Status) bool {
+		n := 0
+		for _, c := range s.Components {
+			for _, name := range names {
+				if c.Name == name && c.State == "ready" {
+					n++
+				}
+			}
+		}
+		return n == len(names)
+	}
+}
+
+// TestBoot boots a host, kills its parent with -9 at random moments, boots it
+// again each time, and shuts it down in the end. Nothing may be left of it at
+// any time that the machine can see.
+func TestBoot(t *testing.T) {
+	testenv.Need(t, testenv.Root, testenv.Nft, testenv.Wine, testenv.Runc, testenv.Built)
+	h := newHost(t)
+	cmd := h.start()
+	h.wait(cmd, "first boot", allReady("serve", "wine", "agent"))
+	second := h.start()
+	if err := second.Wait(); err == nil {
+		t.Error("a second parent took the same host")
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := mathrand.New(mathrand.NewPCG(seed, 0))
+	const kills = 12
+	for i := range kills {
+		if i > 0 {
+			cmd = h.start()
+		}
+		// A boot takes about a second.
+		time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // "signal: killed"
+		h.clean()
+	}
+	if err := Clear(t.Context(), h.cfg.Cluster); err != nil {
+		t.Error(err)
+	}
+	if left, err := filepath.Glob("/sys/fs/cgroup/*/mullion/" + h.cfg.Cluster); err != nil || len(left) > 0 {
+		t.Errorf("cgroups are left by Clear: %q, %v", left, err)
+	}
+	cmd = h.start()
+	h.wait(cmd, "boot after kills", allReady("serve", "wine", "agent"))
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("orderly shutdown: %v", err)
+	}
+	t.Logf("shutdown took %s", time.Since(began).Round(time.Millisecond))
+	h.clean()
+	if left, err := filepath.Glob("/sys/fs/cgroup/*/mullion/" + h.cfg.Cluster); err != nil || len(left) > 0 {
+		t.Errorf("cgroups are left: %q, %v", left, err)
+	}
+	if s, err := ReadStatus(h.cfg.Status); err != nil || s.Phase != Stopped {
+		t.Errorf("status %+v, %v", s, err)
+	}
+}

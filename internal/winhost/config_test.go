@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winhost
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func testConfig(dir string) Config {
+	return Config{
+		Cluster: "c", Name: "win-1", Build: "10.0.17763",
+		Address: netip.MustParsePrefix("10.89.0.11/24"), Gateway: netip.MustParseAddr("10.89.0.254"), Nameserver: netip.MustParseAddr("10.89.0.1"),
+		APIServer: "https://10.89.0.1:6443", CAFile: filepath.Join(dir, "ca.crt"),
+		ClusterDomain: "cluster.local", ClusterDNS: netip.MustParseAddr("10.96.0.10"),
+		PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
+		Dir: filepath.Join(dir, "node"), Cache: filepath.Join(dir, "cache"), Bin: filepath.Join(dir, "bin"),
+		Fabric: filepath.Join(dir, "netns", "mullion-c"), Status: filepath.Join(dir, "win-1.json"),
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "c.json")
+	doc, err := json.Marshal(testConfig(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(s string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(s), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(string(doc))
+	if _, err := Load(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, old, new, want string }{
+		{"unknown field", `"cluster":`, `"clutser":`, "clutser"},
+		{"a name too long for Windows", `"win-1"`, `"windows-server-1"`, "1 to 15"},
+		{"an unknown build", "10.0.17763", "10.0.1", "10.0.1"},
+		{"a gateway elsewhere", "10.89.0.254", "10.90.0.254", "does not lie in"},
+		{"a relative directory", `"dir":"/`, `"dir":"`, "not an absolute path"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			write(strings.Replace(string(doc), tt.old, tt.new, 1))
+			if _, err := Load(path); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+		})
+	}
+	if _, err := Load(filepath.Join(dir, "missing")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+}
+
+func TestStatusFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.json")
+	if _, err := ReadStatus(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	s := Status{Name: "win-1", Phase: Running, Since: time.Unix(1, 0).UTC(), Agent: json.RawMessage(`{"joined":true}`)}
+	if err := s.write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadStatus(path)
+	if err != nil || got.Name != s.Name || got.Phase != Running || !strings.Contains(string(got.Agent), "true") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", st.Mode(), err)
+	}
+}
