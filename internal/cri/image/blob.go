@@ -87,6 +87,22 @@ func (b blobs) put(digest string, size int64, r io.Reader) (err error) {
 	return adopt(f.Name(), final)
 }
 
+// link stores a file of the same file system whose content has the digest. The
+// caller has made sure of that.
+func (b blobs) link(digest, from string) error {
+	final, err := b.path(digest)
+	if err != nil {
+		return err
+	}
+	if err := syncFile(from); err != nil {
+		return fmt.Errorf("store blob %s: %w", digest, err)
+	}
+	if err := os.Link(from, final); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("store blob %s: %w", digest, err)
+	}
+	return syncDir(b.dir)
+}
+
 // adopt moves a synced file to its place, durably.
 func adopt(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
@@ -131,6 +147,14 @@ func readAtMost(r io.Reader, limit int64) ([]byte, error) {
 func digestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func syncFile(name string) error {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 func syncDir(dir string) error {

@@ -125,13 +125,17 @@ func TestCrashVictim(t *testing.T) {
 		t.Skip("runs as the victim of TestKill only")
 	}
 	cfg := image.Config{HostBuild: build2019(), UID: -1, GID: -1}
-	archive := layout(t, map[string]*imagebuild.Image{"example.com/a:1": build(t, crashSpec(1))}).Bytes()
+	img := build(t, crashSpec(1))
+	archive := layout(t, map[string]*imagebuild.Image{"example.com/a:1": img}).Bytes()
+	renamed := layout(t, map[string]*imagebuild.Image{"example.com/b:1": img}).Bytes()
 	s, err := image.Open(dir, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Println("ready")
-	for {
+	for n := 0; ; n++ {
+		if n == 1 {
+			fmt.Println("ready") // after one cycle, which tells how long they take
+		}
 		imgs, err := s.Load(context.Background(), bytes.NewReader(archive))
 		if err != nil {
 			t.Fatal(err)
@@ -139,6 +143,11 @@ func TestCrashVictim(t *testing.T) {
 		// Acknowledged: from here on the image must be there, until the mark is gone.
 		if err := os.WriteFile(dir+".acked", nil, 0o600); err != nil {
 			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := s.Load(context.Background(), bytes.NewReader(renamed)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := os.Remove(dir + ".acked"); err != nil {
 			t.Fatal(err)
@@ -168,6 +177,7 @@ func TestKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		began := time.Now()
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +186,7 @@ func TestKill(t *testing.T) {
 			_ = cmd.Process.Kill()
 			t.Fatalf("victim says %q, %v", line, err)
 		}
-		time.Sleep(time.Duration(rng.IntN(150_000)) * time.Microsecond)
+		time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Since(began)))))
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
