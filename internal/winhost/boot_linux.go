@@ -45,9 +45,6 @@ type boot struct {
 	// inside of the cache.
 	Runtime string `json:"runtime"`
 	Prefix  string `json:"prefix"`
-	// Programs are the Windows executables, by file, as names inside of the
-	// cache.
-	Programs map[string]string `json:"programs"`
 	// CA and Token are the content of the files that Config names: init cannot
 	// see them. The token is in no file of the host until the agent needs it.
 	CA    []byte `json:"ca"`

@@ -67,7 +67,7 @@ func pinOf(ca []byte) (string, error) {
 // lay puts the programs and the agent's files onto the host's C:.
 // Preconditions: the prefix is mounted, and nothing runs in it.
 func lay(b boot) error {
-	if err := installPrograms(b.Programs); err != nil {
+	if err := installPrograms(); err != nil {
 		return err
 	}
 	state := onDisk(agent.StateDir)

@@ -142,9 +142,6 @@ func (p *parent) prepare(ctx context.Context, build winver.Build) (b boot, err e
 		return b, err
 	}
 	p.step("files")
-	if b.Programs, err = pagePrograms(c.Bin, c.Cache, p.log); err != nil {
-		return b, err
-	}
 	if err := p.directories(b.Prefix); err != nil {
 		return b, err
 	}
