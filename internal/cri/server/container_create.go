@@ -194,9 +194,13 @@ func (s *Server) logPath(sb *runtime.PodSandboxConfig, c *runtime.ContainerConfi
 	if sb.GetLogDirectory() == "" || c.GetLogPath() == "" {
 		return "", nil
 	}
-	name, err := winpath.Resolve(s.cfg.Drive, winpath.Join(sb.GetLogDirectory(), c.GetLogPath()))
+	full := winpath.Join(sb.GetLogDirectory(), c.GetLogPath())
+	name, err := winpath.Resolve(s.cfg.Drive, full)
 	if err != nil {
-		return "", fmt.Errorf("log of the container: %w", err)
+		return "", invalid{fmt.Errorf("log of the container: %w", err)}
+	}
+	if name == filepath.Clean(s.cfg.Drive) {
+		return "", invalid{fmt.Errorf("log of the container: %q is not a file", full)}
 	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return "", fmt.Errorf("log of the container: %w", err)
