@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Command powershell is powershell.exe (and, under that name, pwsh.exe) of the
+// stand-in images: an interpreter of a PowerShell subset. docs/fidelity/pwsh.md
+// lists what differs from Windows.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"runtime"
+
+	"github.com/mullion-k8s/mullion/internal/pwsh/console"
+	"github.com/mullion-k8s/mullion/internal/pwsh/oshost"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	fi, err := os.Stdin.Stat()
+	terminal := err == nil && fi.Mode()&os.ModeCharDevice != 0
+	return console.Main(ctx, os.Args[0], os.Args[1:], oshost.New(os.Stdin, os.Stdout, os.Stderr), runtime.GOOS == "windows", terminal, dir)
+}

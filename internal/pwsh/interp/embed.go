@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package interp
+
+import (
+	"context"
+	"strings"
+)
+
+// CallStatic calls a static method for a command.
+func (r *Runner) CallStatic(class, method string, args []any) (any, error) {
+	m, ok := r.find(class, strings.ToLower(method), true)
+	if !ok || m.method == nil {
+		return nil, NotImplemented("[" + class + "]::" + method)
+	}
+	return m.method.Fn(&Call{R: r, Args: args, Name: method})
+}
+
+// StaticProperty reads a static property for a command.
+func (r *Runner) StaticProperty(class, name string) (any, error) {
+	m, ok := r.find(class, strings.ToLower(name), true)
+	if !ok || m.prop == nil {
+		return nil, NotImplemented("[" + class + "]::" + name)
+	}
+	return m.prop.Get(&Call{R: r, Name: name})
+}
+
+// Show writes an object to the console.
+func (r *Runner) Show(v any) error { return r.display.Add(v) }
+
+// Operate applies a binary operator for a command.
+func (r *Runner) Operate(op string, x, y any, sensitive bool) (any, error) {
+	return r.operate(op, x, y, sensitive)
+}
+
+// RemoveFunction takes a function away.
+func (r *Runner) RemoveFunction(name string) {
+	for s := r.scope; s != nil; s = s.parent {
+		delete(s.funcs, strings.ToLower(name))
+	}
+}
+
+// RunInline runs a block's statements in the current scope, as
+// Invoke-Expression and dot-sourcing do.
+func (r *Runner) RunInline(b *ScriptBlock, out Sink) error {
+	st, err := r.blockStage(&Function{Block: b}, true, nil, out, nil)
+	if err != nil {
+		return err
+	}
+	return r.drive([]stage{st}, nil, nil)
+}
+
+// CallFunction runs a function with positional arguments in a scope of its
+// own.
+func (r *Runner) CallFunction(f *Function, args []any, out Sink) error {
+	list := make([]argument, len(args))
+	for i, a := range args {
+		list[i] = argument{value: a}
+	}
+	st, err := r.blockStage(f, false, list, out, nil)
+	if err != nil {
+		return err
+	}
+	return r.drive([]stage{st}, nil, nil)
+}
+
+// SetStrict is Set-StrictMode.
+func (r *Runner) SetStrict(on bool) {
+	r.strict = 0
+	if on {
+		r.strict = 1
+	}
+}
+
+// ResetExit forgets $LASTEXITCODE.
+func (r *Runner) ResetExit() { r.lastExit, r.exitSet = 0, false }
+
+// RunScriptFile runs a script file with the words of a command line, as -File
+// does: its exit statement ends the session.
+func (r *Runner) RunScriptFile(ctx context.Context, path string, args []string) (Result, error) {
+	return r.run(ctx, func(out Sink) error {
+		list := make([]argument, len(args))
+		for i, a := range args {
+			list[i] = r.wordArgument(a)
+		}
+		st, err := r.scriptStage(path, false, list, out, nil)
+		if err != nil {
+			return err
+		}
+		return r.drive([]stage{st.(*scriptStage).functionStage}, nil, nil)
+	})
+}

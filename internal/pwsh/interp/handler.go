@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package interp
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// Handlers are every effect that a script can have. A nil handler, or a nil
+// interface, means that the facility is absent; a command that needs it then
+// reports an error.
+type Handlers struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	// Exec runs a program to its end and returns its exit code; an error
+	// means that it did not start.
+	Exec func(ctx context.Context, p Process) (exit int, err error)
+	// LookPath finds a program as the operating system does: PATH, and on
+	// Windows PATHEXT. dir is the current directory.
+	LookPath func(name, dir string) (path string, ok bool)
+
+	Files    FileSystem
+	Net      Network
+	Env      Environment
+	System   System
+	Registry Registry
+
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+// Process is a program to run.
+type Process struct {
+	Path  string
+	Args  []string // without the program's own name
+	Dir   string
+	Stdin io.Reader // nil: inherited
+	// Stdout and Stderr are never nil.
+	Stdout, Stderr io.Writer
+	Detach         bool // do not wait (Start-Process)
+}
+
+// File is an open file.
+type File interface {
+	io.ReadWriteSeeker
+	io.Closer
+	Truncate(size int64) error
+	Stat() (fs.FileInfo, error)
+}
+
+// FileSystem has the calls of package os, with absolute paths.
+type FileSystem interface {
+	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
+	Stat(name string) (fs.FileInfo, error)
+	Lstat(name string) (fs.FileInfo, error)
+	ReadDir(name string) ([]fs.DirEntry, error)
+	MkdirAll(name string, perm fs.FileMode) error
+	Remove(name string) error
+	RemoveAll(name string) error
+	Rename(from, to string) error
+	Symlink(target, name string) error
+	Chtimes(name string, access, modify time.Time) error
+	TempDir() string
+	// Drives lists the roots: "/" or "C:\".
+	Drives() []string
+}
+
+// Adapter is a network interface.
+type Adapter struct {
+	Index       int
+	Name        string
+	Description string
+	MAC         string // 00-15-5D-…
+	Up          bool
+	Loopback    bool
+	MTU         int
+	BitsPerSec  int64
+	Addresses   []netip.Prefix
+	Gateways    []netip.Addr
+	DNS         []netip.Addr
+	// Forwarding of packets, per address family.
+	Forward4, Forward6 bool
+}
+
+// Route is an entry of the routing table.
+type Route struct {
+	Interface   int
+	Alias       string
+	Destination netip.Prefix
+	NextHop     netip.Addr // unspecified address: on-link
+	Metric      int
+}
+
+// Network is the machine's network.
+type Network interface {
+	Dial(ctx context.Context, network, address string) (net.Conn, error)
+	Listen(ctx context.Context, network, address string) (net.Listener, error)
+	LookupHost(ctx context.Context, name string) ([]netip.Addr, error)
+	LookupAddr(ctx context.Context, addr string) ([]string, error)
+	LookupCNAME(ctx context.Context, name string) (string, error)
+	LookupTXT(ctx context.Context, name string) ([]string, error)
+	LookupSRV(ctx context.Context, name string) ([]*net.SRV, error)
+	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
+	LookupNS(ctx context.Context, name string) ([]*net.NS, error)
+	Adapters(ctx context.Context) ([]Adapter, error)
+	Routes(ctx context.Context) ([]Route, error)
+	AddRoute(ctx context.Context, r Route) error
+	DeleteRoute(ctx context.Context, r Route) error
+	SetForwarding(ctx context.Context, index int, ipv6, on bool) error
+}
+
+// Environment is the process's environment.
+type Environment interface {
+	Get(name string) (string, bool)
+	Set(name, value string) error
+	Unset(name string) error
+	List() []string // NAME=value
+}
+
+// ProcessInfo is a running process.
+type ProcessInfo struct {
+	ID, Parent int
+	Name, Path string
+	Started    time.Time
+	CPU        time.Duration
+	WorkingSet int64 // bytes
+	Threads    int
+}
+
+// ServiceInfo is a Windows service.
+type ServiceInfo struct {
+	Name, DisplayName string
+	Status            string // Running, Stopped, …
+	StartType         string // Automatic, Manual, Disabled
+}
+
+// System is the rest of the machine.
+type System interface {
+	PID() int
+	Hostname() string
+	UserName() string
+	HomeDir() string
+	OSVersion() string // 10.0.17763.0
+	Processes(ctx context.Context) ([]ProcessInfo, error)
+	Kill(ctx context.Context, pid int) error
+	Services(ctx context.Context) ([]ServiceInfo, error)
+	ControlService(ctx context.Context, name, verb string) error // verb: start, stop, restart
+	ProcessorCount() int
+	// Memory is the total and free physical memory in bytes.
+	Memory() (total, free int64)
+	BootTime() time.Time
+}
+
+// RegValue is a registry value: string, []string, uint32, uint64 or []byte.
+type RegValue struct {
+	Name string
+	Kind string // String, ExpandString, MultiString, DWord, QWord, Binary
+	Data any
+}
+
+// Registry is the Windows registry; paths begin with the hive's short name,
+// HKLM\SOFTWARE\…
+type Registry interface {
+	Keys(path string) ([]string, error)
+	Values(path string) ([]RegValue, error)
+	Exists(path string) bool
+	CreateKey(path string) error
+	DeleteKey(path string) error
+	SetValue(path string, v RegValue) error
+	DeleteValue(path, name string) error
+}
