@@ -140,6 +140,12 @@ func TestProgramsUnderWine(t *testing.T) {
 		{"curl", core, []string{"curl", "http://127.0.0.1:1/"}, "curl: (7) Failed to connect to 127.0.0.1 port 1", 7},
 		{"nltest", core, []string{"nltest", "/parentdomain"}, "ERROR_NO_SUCH_DOMAIN", 1},
 		{"powershell", core, []string{"powershell", "-Command", "Write-Output ('a' + 'b')"}, "ab\n", 0},
+		// What critest's Windows variant runs in its containers.
+		{"critest pauses", core, []string{"powershell", "-c", "ping -n 1 localhost"}, "Reply from 127.0.0.1", 0},
+		{"critest reads the name resolution", core, []string{"powershell", "/c", "ipconfig /all"}, "Windows IP Configuration", 0},
+		{"critest looks for processes", core, []string{"powershell", "-c", "get-process | findstr sleep; exit 0"}, "", 0},
+		{"critest lists a directory", core, []string{"powershell", "-c", "ls", `C:\users`}, "", 0},
+		{"critest says hello", core, []string{"powershell", "-c", "echo hello"}, "hello\n", 0},
 		{"ping in Nano Server", nano, []string{"ping", "-n", "1", "127.0.0.1"}, "Reply from 127.0.0.1: bytes=32", 0},
 		{"pwsh", pwsh, []string{`C:\Program Files\PowerShell\pwsh.exe`, "-Command", "Write-Output ('a' + 'b')"}, "ab\n", 0},
 		{"the web server's monitor", web, []string{`C:\ServiceMonitor.exe`, "other"}, "Service 'other' does not exist", 1},
