@@ -27,7 +27,7 @@ const name = "e2e-test"
 
 // windows are its hosts: two of the guide's build, so that packets cross
 // nodes, and one of each other build that a manifest of the guides demands.
-const windows = "2019,2019,2016,1709"
+const windows = "2019,2019,2016,1709,1803"
 
 // shared is the package's cluster; see up.
 type shared struct {
