@@ -108,6 +108,7 @@ func gz(t testing.TB, data []byte) []byte {
 
 // TestCorruptImages is row 16 of the fault table: everything is rejected, and
 // nothing of it stays.
+// Length: one table of bad images; splitting it would hide what is missing.
 func TestCorruptImages(t *testing.T) {
 	good := build(t, appSpec())
 	plain := rawTar(t, file("Files/x"))
