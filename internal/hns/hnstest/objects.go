@@ -11,6 +11,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
+// networkCases lists what networks must do.
+// Length: a table of small cases.
 func networkCases() []testCase {
 	create := func(c *client, doc string) error {
 		id, err := c.api.Create(c.ctx(), hns.Network, schema.GUID{}, schema.GUID{}, doc)

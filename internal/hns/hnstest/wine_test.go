@@ -132,6 +132,7 @@ func TestUnderWine(t *testing.T) {
 	t.Run("backend down", func(t *testing.T) { testBackendDown(t, p, exe) })
 	t.Run("backend restarts", func(t *testing.T) { testRestart(t, p, exe) })
 	t.Run("win-bridge", func(t *testing.T) { testWinBridge(t, p) })
+	t.Run("kube-proxy", func(t *testing.T) { testKubeProxy(t, p) })
 }
 
 // hnslibTests is how many test functions hnslib v0.1.2 has under the tags. If it
