@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
+	"github.com/mullion-k8s/mullion/internal/winsys/scm/scmtest"
 )
 
 // TestRules checks the fake against the rules of the real manager; each error
@@ -76,5 +77,13 @@ func TestAKilledProcessIsNotUp(t *testing.T) {
 		if err := m.Start("a"); err != nil {
 			t.Errorf("stale=%v: start after a crash: %v", stale, err)
 		}
+	}
+}
+
+func TestFake(t *testing.T) {
+	for _, stale := range []bool{false, true} {
+		m := scm.NewFake()
+		m.Stale = stale
+		scmtest.Run(t, m, scm.Service{Name: "a", DisplayName: "A", Argv: []string{`C:\a.exe`}, Manual: true})
 	}
 }
