@@ -33,14 +33,28 @@ func Client(l Layout) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// NodeReady returns nil if the node has reported that it is ready, and else
-// why it is not.
-func NodeReady(ctx context.Context, client kubernetes.Interface, name string) error {
+// NodeReady returns nil if the node has reported since the given time that it
+// is ready, and else why it is not. A node that was restarted still has the
+// report of its earlier life, which says nothing.
+func NodeReady(ctx context.Context, client kubernetes.Interface, name string, since time.Time) error {
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("get node %s: %w", name, err)
 	}
+	// Times on the wire have whole seconds.
+	if t := lastReport(node); t.Before(since.Truncate(time.Second)) {
+		return fmt.Errorf("node %s has not reported yet", name)
+	}
 	return readiness(node)
+}
+
+func lastReport(node *corev1.Node) time.Time {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.LastHeartbeatTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 func readiness(node *corev1.Node) error {

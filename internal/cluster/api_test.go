@@ -6,6 +6,7 @@ package cluster
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +39,10 @@ func TestServiceURL(t *testing.T) {
 			t.Errorf("ServiceURL(%s, %q) = %q, %v", tc.service, tc.port, got, err)
 		}
 	}
-	if err := NodeReady(t.Context(), client, "win-1"); err == nil || !strings.Contains(err.Error(), "kubelet is starting") {
+	if err := NodeReady(t.Context(), client, "win-2", time.Now()); err == nil || !strings.Contains(err.Error(), "not reported") {
+		t.Errorf("win-2, whose report is old: %v", err)
+	}
+	if err := NodeReady(t.Context(), client, "win-1", time.Time{}); err == nil || !strings.Contains(err.Error(), "kubelet is starting") {
 		t.Errorf("win-1: %v", err)
 	}
 }

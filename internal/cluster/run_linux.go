@@ -262,7 +262,7 @@ func (r *run) nodeReady(ctx context.Context, host winhost.Config, pid int) error
 	if err != nil {
 		return err
 	}
-	return NodeReady(ctx, client, host.Name)
+	return NodeReady(ctx, client, host.Name, st.Since)
 }
 
 // child runs a program with its output in the log of its name.

@@ -36,6 +36,11 @@ var imageSocket = filepath.Join(nodeDir, "images.sock")
 // certsDir holds CA certificates of registries: the machine's, see describeRoot.
 const certsDir = machineDir + "/certs.d"
 
+// handlers are RuntimeClass handlers that mean process isolation beside
+// containerd's own name for it: the Windows guide prints a RuntimeClass with a
+// placeholder, which everybody has copied once.
+func handlers() []string { return []string{"example-container-runtime-handler"} }
+
 // programsOf are the executables that stand-in images consist of.
 func programsOf(bin string) standin.Programs {
 	return standin.Programs{Winbox: filepath.Join(bin, "windows", "winbox.exe"), PowerShell: filepath.Join(bin, "windows", "powershell.exe")}
@@ -67,7 +72,7 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 	s, err := server.New(ctx, server.Config{
 		StateDir: filepath.Join(nodeDir, "cri", "state"), RunDir: "/run/cri",
 		Images: images, Namespaces: service, Plugins: hostRunner{wineHost(b)}, Engine: server.NewEngine(rt, build),
-		Drive: onDisk(`C:\`), Cgroup: podsCgroup, Build: build, Version: version.String(), Hostname: b.Config.Name, Log: log,
+		Drive: onDisk(`C:\`), Cgroup: podsCgroup, Build: build, Handlers: handlers(), Version: version.String(), Hostname: b.Config.Name, Log: log,
 	})
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 //
 // Images whose default program is cmd.exe end at once without a terminal, on
 // Windows Server as here; the manifests that give them no command are checked
-// for that end. redis:3.0-nanoserver has no stand-in.
+// for that end.
 func TestGuideManifests(t *testing.T) {
 	c := up(t)
 	for _, tc := range []struct {
@@ -33,6 +33,7 @@ func TestGuideManifests(t *testing.T) {
 		{files: "deploy-resource.yaml", pods: "-lapp.kubernetes.io/name=iis", build: "10.0.14393"},
 		{files: "deploy-hyperv.yaml", pods: "-lapp=iis", build: "10.0.14393"},
 		{files: "iis-hyperv.yaml", pods: "-lapp=iis", build: "10.0.14393"},
+		{files: "configmap-pod.yaml", pods: "configmap-pod", build: "10.0.14393"},
 		{files: "secret-pod.yaml", pods: "secret-envars-test-pod", build: "10.0.14393"},
 		{files: "runtimeClasses.yml,iis-2019.yaml", pods: "-lapp=iis-2019", build: "10.0.17763"},
 		{files: "run-as-username-pod.yaml", pods: "run-as-username-pod-demo", build: "10.0.17763"},

@@ -88,7 +88,7 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 			// The host runs; what Kubernetes thinks of it is a second question.
 			err := clientErr
 			if err == nil {
-				err = cluster.NodeReady(ctx, client, c.Name)
+				err = cluster.NodeReady(ctx, client, c.Name, time.Time{})
 			}
 			if err != nil {
 				r.Components[i].Message = err.Error()
