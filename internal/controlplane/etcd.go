@@ -47,7 +47,7 @@ const (
 // etcdConfig is the configuration of the embedded etcd. Compaction is not set:
 // kube-apiserver compacts every five minutes, and two of them doing so would be
 // in each other's way.
-func etcdConfig(c config.Config, log *slog.Logger, exit func(code int)) (*embed.Config, error) {
+func etcdConfig(c config.Config, log *slog.Logger, fatal func(reason error)) (*embed.Config, error) {
 	s := pki.Store{Dir: c.PKI()}
 	e := embed.NewConfig()
 	e.Name = "mullion"
@@ -75,7 +75,7 @@ func etcdConfig(c config.Config, log *slog.Logger, exit func(code int)) (*embed.
 	e.WatchProgressNotifyInterval = etcdProgress
 	// The field's default is set where etcd's flags are parsed.
 	e.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
-	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapCore{log.Handler()}, zap.WithFatalHook(fatalHook{exit})))
+	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapCore{without{log.Handler(), noise()}}, zap.WithFatalHook(fatalHook{fatal})))
 	return e, nil
 }
 
@@ -83,7 +83,7 @@ func etcdConfig(c config.Config, log *slog.Logger, exit func(code int)) (*embed.
 type etcd struct {
 	cfg   config.Config
 	log   *slog.Logger
-	exit  func(code int)
+	fatal func(reason error) // does not return
 	ready chan struct{}
 }
 
@@ -96,7 +96,7 @@ func (e *etcd) run(ctx context.Context) error {
 	if err := e.prepare(); err != nil {
 		return fmt.Errorf("prepare etcd: %w", err)
 	}
-	cfg, err := etcdConfig(e.cfg, e.log, e.exit)
+	cfg, err := etcdConfig(e.cfg, e.log, e.fatal)
 	if err != nil {
 		return err
 	}

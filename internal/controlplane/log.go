@@ -6,6 +6,7 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	stdlog "log"
 	"log/slog"
@@ -32,20 +33,27 @@ func bridgeLogs(log *slog.Logger, exit func(code int)) {
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	// CoreDNS writes to the standard logger, its level in the text.
 	stdlog.SetFlags(0)
-	stdlog.SetOutput(corednsLog{log.With(logkey.Component, "coredns")})
+	stdlog.SetOutput(corednsLog{slog.New(without{log.With(logkey.Component, "coredns").Handler(), noise()})})
 }
 
 // bridgeKlog leads klog into ours. CoreDNS' kubernetes plugin sets klog's
 // logger to one of its own when it starts, so it is called again after that.
 func bridgeKlog(log *slog.Logger) {
 	h := log.With(logkey.Component, "kubernetes").Handler() // which part is not told
-	klog.SetSlogLogger(slog.New(without{h, []string{
-		// Said as an error on every start that does not use a file of metric labels
-		// (k8s.io/component-base/metrics, Options.Apply).
-		"The manifest file is empty, ignoring.",
-		// Said as an error on every stop: watches do not end by themselves.
-		"Failed to shutdown server: context deadline exceeded",
-	}}))
+	klog.SetSlogLogger(slog.New(without{h, noise()}))
+}
+
+// noise is what upstream says as a warning or an error on every start or stop
+// although all is well.
+func noise() []string {
+	const manifest = "The manifest file is empty, ignoring." // there is no file of metric labels (component-base/metrics, Options.Apply)
+	return []string{
+		manifest,
+		"plugin/kubernetes: " + manifest + ": %!s(<nil>)",                                      // the same through CoreDNS
+		"Failed to shutdown server: context deadline exceeded",                                 // watches do not end by themselves
+		"Running http and grpc server on single port. This is not recommended for production.", // few clients share the socket
+		"simple token is not cryptographically signed",                                         // etcd's own users are not used
+	}
 }
 
 // without drops messages that are of no use.
@@ -143,8 +151,21 @@ func attrs(fields []zapcore.Field) []slog.Attr {
 	return out
 }
 
-// fatalHook is called instead of os.Exit when etcd gives up.
-type fatalHook struct{ exit func(code int) }
+// fatalHook is called instead of os.Exit when etcd gives up. It does not return,
+// because its callers do not expect it to.
+type fatalHook struct{ fatal func(reason error) }
 
 // OnWrite implements zapcore.CheckWriteHook.
-func (h fatalHook) OnWrite(*zapcore.CheckedEntry, []zapcore.Field) { h.exit(1) }
+func (h fatalHook) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+	var cause error
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
+			cause = err
+		}
+	}
+	if cause != nil {
+		h.fatal(fmt.Errorf("%s: %w", e.Message, cause))
+	} else {
+		h.fatal(errors.New(e.Message))
+	}
+}

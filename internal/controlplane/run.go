@@ -122,6 +122,13 @@ func (s *server) exit(code int) {
 	select {}
 }
 
+// etcdGaveUp is called where etcd's own program would end; it does not return
+// either.
+func (s *server) etcdGaveUp(reason error) {
+	s.end(fmt.Errorf("etcd gave up: %w", reason))
+	select {}
+}
+
 func (s *server) run(ctx context.Context) error {
 	c := s.plan.Config
 	bridgeLogs(s.log, s.exit)
@@ -219,7 +226,7 @@ func (s *server) components() ([]supervise.Component, error) {
 		return nil, err
 	}
 	bodies := map[string]supervise.Component{}
-	etcd := &etcd{cfg: c, log: s.log.With(logkey.Component, plan.Etcd), exit: s.exit, ready: make(chan struct{})}
+	etcd := &etcd{cfg: c, log: s.log.With(logkey.Component, plan.Etcd), fatal: s.etcdGaveUp, ready: make(chan struct{})}
 	bodies[plan.Etcd] = supervise.Component{Run: etcd.run, Ready: etcd.isReady}
 	s.api.log = s.log
 	s.api.listen = func(ctx context.Context) (net.Listener, error) { return listen(ctx, c.Addresses, c.Port) }

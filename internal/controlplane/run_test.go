@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -95,17 +96,18 @@ func TestZapCore(t *testing.T) {
 		}
 		return a
 	}})
-	code := make(chan int, 1)
-	log := zap.New(zapCore{h}, zap.WithFatalHook(fatalHook{func(c int) { code <- c }})).With(zap.String("member", "m"))
+	reason := make(chan error, 1)
+	log := zap.New(zapCore{without{h, []string{"noise"}}}, zap.WithFatalHook(fatalHook{func(err error) { reason <- err }})).With(zap.String("member", "m"))
 	log.Info("too much")
 	log.Warn("slow", zap.Duration("took", time.Second))
 	log.Error("stopped listening", zap.Error(net.ErrClosed))
-	log.Fatal("disk is gone")
-	const want = "level=WARN msg=slow member=m took=1s\nlevel=ERROR msg=\"disk is gone\" member=m\n"
+	log.Warn("noise")
+	log.Fatal("failed to commit", zap.Error(syscall.ENOSPC))
+	const want = "level=WARN msg=slow member=m took=1s\nlevel=ERROR msg=\"failed to commit\" member=m error=\"no space left on device\"\n"
 	if b.String() != want {
 		t.Errorf("log:\n%swant:\n%s", b.String(), want)
 	}
-	if got := <-code; got != 1 {
-		t.Errorf("exit code %d", got)
+	if err := <-reason; !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "failed to commit") {
+		t.Errorf("reason %v", err)
 	}
 }

@@ -18,10 +18,12 @@ import (
 // statusFile keeps config.Status up to date. The supervisor calls update never
 // concurrently.
 type statusFile struct {
-	path  string
-	log   *slog.Logger
-	last  config.Status
-	ready chan struct{} // closed when everything is ready for the first time
+	path string
+	log  *slog.Logger
+	last config.Status
+	// failing keeps a full disk from filling the log, too.
+	failing bool
+	ready   chan struct{} // closed when everything is ready for the first time
 }
 
 func newStatus(path string, started time.Time, log *slog.Logger) *statusFile {
@@ -50,8 +52,9 @@ func (f *statusFile) update(components []supervise.Status) {
 	if err == nil {
 		err = atomicfile.Write(f.path, append(data, '\n'), 0o600)
 	}
-	if err != nil {
-		// The control plane itself works; the next change tries again.
+	if err != nil && !f.failing {
+		// The control plane itself may work; the next change tries again.
 		f.log.Error("cannot report the status", logkey.Error, err)
 	}
+	f.failing = err != nil
 }

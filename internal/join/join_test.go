@@ -23,6 +23,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mullion-k8s/mullion/internal/controlplane/approve"
+	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 )
 
 func TestToken(t *testing.T) {
@@ -60,7 +63,7 @@ func TestCreateAndRevoke(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Annotations[nodeAnnotation] != "win-1" || s.StringData["token-secret"] != tok.secret || s.StringData["auth-extra-groups"] != Group {
+	if s.Annotations[approve.NodeAnnotation] != "win-1" || s.StringData["token-secret"] != tok.secret || s.StringData["auth-extra-groups"] != plan.BootstrapGroup {
 		t.Errorf("secret %+v", s)
 	}
 	if err := Revoke(t.Context(), client, tok.ID); err != nil {

@@ -19,6 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mullion-k8s/mullion/internal/controlplane/approve"
+	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 )
 
 // The form of a bootstrap token
@@ -32,13 +35,6 @@ const (
 
 	namespace    = "kube-system"
 	secretPrefix = "bootstrap-token-"
-
-	// Group is what users of the tokens are in: it may ask for a certificate
-	// (internal/controlplane/plan, BootstrapGroup).
-	Group = "system:bootstrappers:mullion:nodes"
-	// nodeAnnotation binds a token to a node (internal/controlplane/approve,
-	// NodeAnnotation).
-	nodeAnnotation = "mullion.dev/node"
 )
 
 // DefaultTTL of a token: long enough to walk to another machine, short enough
@@ -116,7 +112,7 @@ func Secret(t Token, o Options, now time.Time) (*corev1.Secret, error) {
 			"expiration":                     now.Add(o.TTL).UTC().Format(time.RFC3339),
 			"usage-bootstrap-authentication": "true",
 			"usage-bootstrap-signing":        "true",
-			"auth-extra-groups":              Group,
+			"auth-extra-groups":              plan.BootstrapGroup,
 			"description":                    o.Description,
 		},
 	}
@@ -124,7 +120,7 @@ func Secret(t Token, o Options, now time.Time) (*corev1.Secret, error) {
 		if !validNode.MatchString(o.Node) {
 			return nil, fmt.Errorf("make token: %q is not a node's name", o.Node)
 		}
-		s.Annotations = map[string]string{nodeAnnotation: o.Node}
+		s.Annotations = map[string]string{approve.NodeAnnotation: o.Node}
 	}
 	return s, nil
 }
