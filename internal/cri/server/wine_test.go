@@ -4,17 +4,21 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/mullion-k8s/mullion/internal/cri/image"
+	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/wine"
@@ -102,4 +106,44 @@ func TestWindowsPrograms(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	})
+}
+
+func TestAttachWindowsShell(t *testing.T) {
+	l := newWineLab(t)
+	sb := l.runSandbox(sandboxConfig("web"))
+	c := windowsContainer("sh", "cmd", "/Q")
+	c.Stdin, c.StdinOnce = true, true
+	id := l.run(sb, c)
+	in, feed := io.Pipe()
+	out := &lockedBuffer{}
+	done := make(chan error, 1)
+	go func() {
+		done <- l.Server.runtime.Attach(t.Context(), runc.Attach{Bundle: l.dir(id, bundleDir), Stdin: in, Stdout: out, Stderr: out})
+	}()
+	if _, err := feed.Write([]byte("echo hello\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	// Windows would show a prompt after it; Wine's cmd.exe does not (docs/fidelity/cri.md).
+	l.eventually("the answer", func() bool { return strings.Contains(out.String(), "hello\r\n") })
+	_ = feed.Close()
+	must(t, <-done)
+	l.wait(id) // StdinOnce: the shell has read the end of its input
+}
+
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
