@@ -20,6 +20,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -146,6 +147,43 @@ func (h *host) wait(cmd *exec.Cmd, what string, ok func(Status) bool) {
 	h.t.Fatalf("%s: not in time; the parent said (%v):\n%s", what, err, log)
 }
 
+// runWindowsTests runs a package's tests, built for Windows, inside of the
+// host: the same tests that run on Linux, and those for Windows alone.
+func (h *host) runWindowsTests(t *testing.T, pkg string) {
+	t.Helper()
+	s, err := ReadStatus(h.cfg.Status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := fmt.Sprintf("/proc/%d/root", s.InitPID)
+	dir := filepath.Join(root, onDisk(`C:\test`), filepath.Base(pkg))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "test", "-c", "-o", filepath.Join(dir, "x.exe"), ".")
+	build.Dir = testenv.Repo(pkg)
+	build.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	if golden := testenv.Repo(pkg, "testdata"); os.CopyFS(filepath.Join(dir, "testdata"), os.DirFS(golden)) != nil {
+		t.Logf("%s has no testdata", pkg)
+	}
+	runtimes, err := filepath.Glob(root + cacheDir + "/wine-*")
+	if err != nil || len(runtimes) != 1 {
+		t.Fatalf("runtimes %q, %v", runtimes, err)
+	}
+	wine := wineHost(boot{Runtime: filepath.Base(runtimes[0])})
+	args := append([]string{"--target", fmt.Sprint(s.InitPID), "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd=" + dir},
+		wine.Argv("x.exe", "-test.v")...)
+	run := exec.Command("nsenter", args...)
+	run.Env = wine.Env()
+	out, err := run.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "\nPASS") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // clean checks that nothing of the host is on the machine.
 func (h *host) clean() {
 	h.t.Helper()
@@ -182,6 +220,36 @@ func (h *host) processes() []string {
 	return left
 }
 
+// kill kills the first process of the host that has an argument which ends so.
+func (h *host) kill(suffix string) {
+	h.t.Helper()
+	lists, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, l := range lists {
+		content, _ := os.ReadFile(l)
+		args, _ := os.ReadFile(filepath.Join(filepath.Dir(l), "cmdline"))
+		if !strings.Contains(string(content), "/mullion/"+h.cfg.Cluster+"/") {
+			continue
+		}
+		for arg := range strings.SplitSeq(string(args), "\x00") {
+			if !strings.HasSuffix(arg, suffix) {
+				continue
+			}
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(l)))
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				h.t.Fatal(err)
+			}
+			return
+		}
+	}
+	h.t.Fatalf("no process %q", suffix)
+}
+
 func allReady(names ...string) func(Status) bool {
 	return func(s Status) bool {
 		n := 0
@@ -204,6 +272,22 @@ func TestBoot(t *testing.T) {
 	h := newHost(t)
 	cmd := h.start()
 	h.wait(cmd, "first boot", allReady("serve", "wine", "agent"))
+	for _, pkg := range []string{"internal/winsys/scm", "internal/winsys/acl", "internal/agent", "internal/agent/logfile", "internal/agent/wrap"} {
+		t.Run(pkg, func(t *testing.T) { h.runWindowsTests(t, pkg) })
+	}
+	for _, victim := range []struct{ argument, component string }{
+		{"wineserver", "wine"}, {"serve", "serve"}, {`mullion.exe`, "agent"},
+	} {
+		h.kill(victim.argument)
+		h.wait(cmd, "recovery of "+victim.component, func(s Status) bool {
+			for _, c := range s.Components {
+				if c.Name == victim.component && c.Restarts == 0 {
+					return false
+				}
+			}
+			return allReady("serve", "wine", "agent")(s)
+		})
+	}
 	second := h.start()
 	if err := second.Wait(); err == nil {
 		t.Error("a second parent took the same host")

@@ -135,12 +135,13 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *reaper) ([]supe
 		}
 		logs[name] = l
 	}
+	// Laid out by now; serve needs neither.
+	b.Token, b.CA = "", nil
 	doc, err := json.Marshal(b)
 	if err != nil {
 		return nil, fmt.Errorf("marshal boot document: %w", err)
 	}
 	const file = "/run/boot.json"
-	// The token and the CA are laid out by now; serve needs neither.
 	if err := os.WriteFile(file, doc, 0o600); err != nil {
 		return nil, fmt.Errorf("write boot document: %w", err)
 	}

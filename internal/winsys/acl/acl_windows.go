@@ -48,7 +48,23 @@ func makePrivate(dir string) error {
 		return err
 	}
 	const what = windows.OWNER_SECURITY_INFORMATION | windows.DACL_SECURITY_INFORMATION | windows.PROTECTED_DACL_SECURITY_INFORMATION
-	return windows.SetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, what, owner, nil, dacl, nil)
+	// This also reaches what lies in the directory already.
+	if err := windows.SetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, what, owner, nil, dacl, nil); err != nil {
+		return err
+	}
+	if verify(dir) == nil {
+		return nil
+	}
+	// It merges in what the directory above passes on, protected or not, where
+	// the file system cannot remember protection. Setting the descriptor of the
+	// open directory does not.
+	h, err := windows.CreateFile(name, windows.WRITE_DAC|windows.WRITE_OWNER, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE,
+		nil, windows.OPEN_EXISTING, windows.FILE_FLAG_BACKUP_SEMANTICS|windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(h)
+	return windows.SetKernelObjectSecurity(h, what, sd)
 }
 
 // refuseLink refuses reparse points: what is written through one lands
