@@ -80,6 +80,7 @@ const (
 	upperDir  = "upper"  // the writable layer
 	workDir   = "work"   // overlayfs' own
 	statusDir = "status" // the engine's
+	mountsDir = "mounts" // what of the host is mounted, pinned
 )
 
 func (s *Server) dir(id string, elem ...string) string {

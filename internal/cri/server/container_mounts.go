@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
+	"strconv"
 	"strings"
 
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -41,8 +41,8 @@ func (s *Server) mounts(c *store.Container, sb store.Sandbox) ([]oci.Mount, erro
 		{Source: s.resolverFile(sb.ID), Destination: "/etc/resolv.conf", ReadOnly: true},
 	}
 	hosts := s.hostsFile(sb.ID)
-	for _, m := range c.Config.GetMounts() {
-		mount, err := s.mount(root, m)
+	for i, m := range c.Config.GetMounts() {
+		mount, err := s.mount(root, m, s.dir(c.ID, mountsDir, strconv.Itoa(i)))
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +62,11 @@ func (s *Server) mounts(c *store.Container, sb store.Sandbox) ([]oci.Mount, erro
 
 // mount resolves one mount. Which requests are refused, and with which words,
 // is containerd's parseMount (internal/cri/opts/spec_windows_opts.go).
-func (s *Server) mount(root *os.Root, m *runtime.Mount) (oci.Mount, error) {
+//
+// What is mounted is pinned at a place of the container's own at once: between
+// now and the start another container of the pod could put a link in the place
+// of a directory that it may write to (compare CVE-2021-25741).
+func (s *Server) mount(root *os.Root, m *runtime.Mount, place string) (oci.Mount, error) {
 	src, dst := m.GetHostPath(), m.GetContainerPath()
 	switch {
 	case m.GetImage().GetImage() != "":
@@ -74,15 +78,6 @@ func (s *Server) mount(root *os.Root, m *runtime.Mount) (oci.Mount, error) {
 	case m.GetPropagation() == runtime.MountPropagation_PROPAGATION_BIDIRECTIONAL || m.GetPropagation() == runtime.MountPropagation_PROPAGATION_HOST_TO_CONTAINER:
 		return oci.Mount{}, invalid{fmt.Errorf("mount %q: mount propagation is not supported on Windows", dst)}
 	}
-	source, err := s.hostPath(src)
-	if err != nil {
-		return oci.Mount{}, err
-	}
-	if !m.GetReadonly() {
-		if err := s.open(src, source); err != nil {
-			return oci.Mount{}, fmt.Errorf("mount %q: %w", src, err)
-		}
-	}
 	rel, err := winpath.ResolveIn(root, dst)
 	if err != nil {
 		return oci.Mount{}, invalid{fmt.Errorf("mount at %q: %w", dst, err)}
@@ -90,29 +85,51 @@ func (s *Server) mount(root *os.Root, m *runtime.Mount) (oci.Mount, error) {
 	if rel == "." {
 		return oci.Mount{}, invalid{errors.New("destination path can not be C drive")}
 	}
-	return oci.Mount{Source: source, Destination: slash(rel), ReadOnly: m.GetReadonly()}, nil
+	if err := s.pin(src, place, !m.GetReadonly()); err != nil {
+		return oci.Mount{}, err
+	}
+	return oci.Mount{Source: place, Destination: slash(rel), ReadOnly: m.GetReadonly()}, nil
 }
 
-// hostPath finds a file or directory of the emulated host, and makes a
-// directory where there is nothing, as containerd does.
-func (s *Server) hostPath(p string) (string, error) {
+// pin finds a file or directory of the emulated host, makes a directory where
+// there is nothing, as containerd does, and mounts it at a place.
+func (s *Server) pin(p, place string, writable bool) error {
 	host, err := os.OpenRoot(s.cfg.Drive)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer func() { _ = host.Close() }() // opened for look-ups
 	rel, err := winpath.ResolveIn(host, p)
 	if err != nil {
-		return "", invalid{fmt.Errorf("failed to stat %q: %w", p, err)}
+		return invalid{fmt.Errorf("failed to stat %q: %w", p, err)}
 	}
-	if _, err := host.Stat(rel); errors.Is(err, fs.ErrNotExist) {
+	f, err := openBeneath(s.cfg.Drive, rel)
+	if errors.Is(err, fs.ErrNotExist) {
 		if err := host.MkdirAll(rel, 0o755); err != nil {
-			return "", fmt.Errorf("failed to mkdir %q: %w", p, err)
+			return fmt.Errorf("failed to mkdir %q: %w", p, err)
 		}
-	} else if err != nil {
-		return "", fmt.Errorf("failed to stat %q: %w", p, err)
+		f, err = openBeneath(s.cfg.Drive, rel)
 	}
-	return filepath.Join(s.cfg.Drive, filepath.FromSlash(rel)), nil
+	if err != nil {
+		return fmt.Errorf("failed to stat %q: %w", p, err)
+	}
+	defer func() { _ = f.Close() }() // only a handle
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("failed to stat %q: %w", p, err)
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return invalid{fmt.Errorf("mount %q: only files and directories can be mounted", p)}
+	}
+	if writable && !isClosed(p) {
+		if err := letWrite(f, info); err != nil {
+			return fmt.Errorf("mount %q: %w", p, err)
+		}
+	}
+	if err := bind(f, info.IsDir(), place); err != nil {
+		return fmt.Errorf("mount %q: %w", p, err)
+	}
+	return nil
 }
 
 // closed are the directories of the host that ordinary users of Windows cannot
@@ -121,29 +138,20 @@ func closed() []string {
 	return []string{`\Windows`, `\Program Files`, `\Program Files (x86)`, `\ProgramData\mullion`}
 }
 
-// open lets a container write into what was mounted writable. On Windows the
-// default permissions of a new directory on drive C let every authenticated
-// user write; here it belongs to root, which made it.
-func (s *Server) open(windows, source string) error {
+func isClosed(windows string) bool {
 	p := strings.TrimPrefix(winpath.Clean(windows), winpath.SystemDrive)
-	if p == `\` {
-		return nil
-	}
 	for _, c := range closed() {
 		if len(p) >= len(c) && strings.EqualFold(p[:len(c)], c) && (len(p) == len(c) || p[len(c)] == '\\') {
-			return nil
+			return true
 		}
 	}
-	// Not by the path: a link may have come there since it was resolved.
-	f, err := os.OpenFile(source, os.O_RDONLY|oNoFollow|oNonBlock, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }() // opened for its mode
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
+	return p == `\`
+}
+
+// letWrite lets a container write into what was mounted writable. On Windows
+// the default permissions of a new directory on drive C let every authenticated
+// user write; here it belongs to root, which made it.
+func letWrite(f *os.File, info fs.FileInfo) error {
 	mode := info.Mode().Perm() | 0o666
 	if info.IsDir() {
 		mode |= 0o111
@@ -151,7 +159,7 @@ func (s *Server) open(windows, source string) error {
 	if mode == info.Mode().Perm() {
 		return nil
 	}
-	return f.Chmod(mode)
+	return os.Chmod(handle(f), mode)
 }
 
 // makePlace makes an empty directory or file to mount on. Everything goes

@@ -266,6 +266,41 @@ func TestMounts(t *testing.T) {
 	}
 }
 
+// TestMountsArePinned: a container that may write to a volume cannot lead the
+// mount of another one elsewhere, neither before nor after its creation.
+func TestMountsArePinned(t *testing.T) {
+	l := newLab(t)
+	config := sandboxConfig("p")
+	sb := l.runSandbox(config)
+	volume := filepath.Join(l.drive, "volume")
+	must(t, os.MkdirAll(filepath.Join(volume, "sub"), 0o755))
+	must(t, os.WriteFile(filepath.Join(volume, "sub/file"), []byte("mine"), 0o644))
+	secret := filepath.Join(filepath.Dir(l.drive), "secret")
+	must(t, os.MkdirAll(secret, 0o755))
+	must(t, os.WriteFile(filepath.Join(secret, "file"), []byte("of the machine"), 0o644))
+	c := containerConfig("c", "read", "/data/file")
+	c.Mounts = []*runtime.Mount{{ContainerPath: `C:\data`, HostPath: `C:\volume\sub`}}
+	id := l.create(sb, c)
+	must(t, os.Rename(filepath.Join(volume, "sub"), filepath.Join(volume, "was")))
+	must(t, os.Symlink(secret, filepath.Join(volume, "sub")))
+	l.startContainerOK(id)
+	if got := l.wait(id); got.ExitCode != 0 || !strings.Contains(l.logText(config, "c"), "mine") {
+		t.Errorf("%v: %s", got, l.logText(config, "c"))
+	}
+	// Now the link is there first: it leads to the drive's own directory of that name.
+	d := containerConfig("d", "read", "/data/file")
+	d.Mounts = c.Mounts
+	if got := l.wait(l.run(sb, d)); got.ExitCode != 1 {
+		t.Errorf("a link led out of the drive: %s", l.logText(config, "d"))
+	}
+	_, err := l.Runtime.RemovePodSandbox(t.Context(), &runtime.RemovePodSandboxRequest{PodSandboxId: sb})
+	must(t, err)
+	l.nothingLeft()
+	if data, err := os.ReadFile(filepath.Join(volume, "was/file")); err != nil || string(data) != "mine" {
+		t.Errorf("the volume after the removal: %q, %v", data, err)
+	}
+}
+
 func TestEnvironment(t *testing.T) {
 	l := newLab(t)
 	config := sandboxConfig("p")

@@ -65,7 +65,7 @@ func (s *Server) recoverContainer(ctx context.Context, c store.Container, st run
 	defer unlock()
 	switch {
 	case c.Finished != 0:
-		return errors.Join(s.runtime.Delete(ctx, c.ID), unmountRoot(s.dir(c.ID, rootDir)))
+		return errors.Join(s.runtime.Delete(ctx, c.ID), unmountBelow(s.dir(c.ID)))
 	case c.Started != 0:
 		return s.recheck(ctx, c, st)
 	case st.Status == "running":

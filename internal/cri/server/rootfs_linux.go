@@ -18,10 +18,45 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 )
 
-const (
-	oNoFollow = unix.O_NOFOLLOW
-	oNonBlock = unix.O_NONBLOCK
-)
+// openBeneath opens what lies at a path without links below a directory, for
+// its place only: nothing can be read through it. A link that has come into the
+// path meanwhile is an error.
+func openBeneath(dir, rel string) (*os.File, error) {
+	at, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	defer func() { _ = unix.Close(at) }() // only a handle
+	fd, err := unix.Openat2(at, rel, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return nil, &os.PathError{Op: "openat2", Path: rel, Err: err}
+	}
+	return os.NewFile(uintptr(fd), rel), nil
+}
+
+// handle is a path that names what is open, wherever it lies now.
+func handle(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }
+
+// bind mounts what is open at a new place. It is private there, so that taking
+// it down never takes anything else down.
+func bind(f *os.File, dir bool, place string) error {
+	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
+		return err
+	}
+	if dir {
+		if err := os.Mkdir(place, 0o700); err != nil {
+			return err
+		}
+	} else if err := os.WriteFile(place, nil, 0o600); err != nil {
+		return err
+	}
+	if err := unix.Mount(handle(f), place, "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	return unix.Mount("", place, "", unix.MS_PRIVATE, "")
+}
 
 // maxMountOptions is the size of the page in which mount(2) takes its options,
 // less the terminating zero.
@@ -93,6 +128,24 @@ func unmountRoot(dir string) error {
 			return fmt.Errorf("unmount %s: %w", dir, err)
 		}
 	}
+}
+
+// unmountBelow takes down everything that is mounted below a directory, so that
+// the directory can be removed without touching what was mounted.
+func unmountBelow(dir string) error {
+	mounts, err := mountsBelow(dir)
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		if err := unmountRoot(m); err != nil {
+			return err
+		}
+	}
+	if mounts, err = mountsBelow(dir); err == nil && len(mounts) > 0 {
+		err = fmt.Errorf("unmount %s: still mounted: %v", dir, mounts)
+	}
+	return err
 }
 
 // mountsBelow lists the mount points below a directory, deepest first; see

@@ -130,7 +130,6 @@ func TestAttachWindowsShell(t *testing.T) {
 	l.wait(id) // StdinOnce: the shell has read the end of its input
 }
 
-
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
