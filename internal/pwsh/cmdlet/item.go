@@ -231,6 +231,14 @@ func itemCmdlets() []*interp.Cmdlet {
 			}
 			return nil
 		}},
+		{Name: "mkdir", Aliases: []string{"md"}, Params: "Path[]@0.< Name Force?", Process: func(c *interp.Invocation) error {
+			for _, p := range c.Strs("Path") {
+				if err := c.Error(makeDir(c, c.R.Path(p), c.Switch("Force"))); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
 		newItem(), removeItem(), copyItem("Copy-Item", []string{"cp", "copy", "cpi"}, false), copyItem("Move-Item", []string{"mv", "move", "mi"}, true), renameItem(),
 		{Name: "Set-Item", Aliases: []string{"si"}, Params: "Path[]@0 Value:any@1< LiteralPath[] Force? PassThru?", Process: func(c *interp.Invocation) error {
 			for _, p := range append(c.Strs("Path"), c.Strs("LiteralPath")...) {
@@ -307,12 +315,7 @@ func makeItem(c *interp.Invocation, p string) error {
 	exists := c.R.Exists(full)
 	switch kind {
 	case "directory", "d", "container":
-		if exists && !c.Switch("Force") {
-			return interp.Failf("System.IO.IOException", "DirectoryExist", "ResourceExists", full, "An item with the specified name %s already exists.", full)
-		}
-		if err := files.MkdirAll(full, 0o777); err != nil {
-			return c.R.FileError(err, full)
-		}
+		return makeDir(c, full, c.Switch("Force"))
 	case "file", "f", "leaf":
 		if exists && !c.Switch("Force") {
 			return interp.Failf("System.IO.IOException", "NewItemIOError", "WriteError", full, "The file '%s' already exists.", full)
@@ -337,6 +340,24 @@ func makeItem(c *interp.Invocation, p string) error {
 		return badArgument("ItemType", "The type '%s' is not a known type for the file system. Only \"file\", \"directory\" or \"symboliclink\" can be specified.", kind)
 	}
 	fi, err := statPath(c.R, full)
+	if err != nil {
+		return c.R.FileError(err, full)
+	}
+	return c.Write(fileItem(c.R, full, fi))
+}
+
+func makeDir(c *interp.Invocation, full string, force bool) error {
+	files := c.R.Handlers().Files
+	if files == nil {
+		return interp.NotImplemented("the file system")
+	}
+	if c.R.Exists(full) && !force {
+		return interp.Failf("System.IO.IOException", "DirectoryExist", "ResourceExists", full, "An item with the specified name %s already exists.", full)
+	}
+	if err := files.MkdirAll(full, 0o777); err != nil {
+		return c.R.FileError(err, full)
+	}
+	fi, err := files.Stat(full)
 	if err != nil {
 		return c.R.FileError(err, full)
 	}

@@ -33,7 +33,7 @@ func forEachObject() *interp.Cmdlet {
 	run := func(c *interp.Invocation, b *interp.ScriptBlock, item any) error {
 		return c.R.RunBlock(b, item, nil, c.Out)
 	}
-	return &interp.Cmdlet{Name: "ForEach-Object", Aliases: []string{"%", "foreach"}, Params: "Process:any@0 Begin:block End:block RemainingScripts:any@1* MemberName ArgumentList:[]any InputObject:any< Parallel:block ThrottleLimit:int",
+	return &interp.Cmdlet{Name: "ForEach-Object", Aliases: []string{"%", "foreach"}, Params: "Process:any@0 Begin:block End:block RemainingScripts:any@1* MemberName ArgumentList:any[] InputObject:any< Parallel:block ThrottleLimit:int",
 		Begin: func(c *interp.Invocation) error {
 			if c.Has("Parallel") {
 				return interp.NotImplemented("ForEach-Object -Parallel")

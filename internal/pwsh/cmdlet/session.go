@@ -255,6 +255,7 @@ func errorCmdlets() []*interp.Cmdlet {
 		}
 		rec.Category = c.Str("Category", "NotSpecified")
 		rec.Target = c.Any("TargetObject")
+		c.R.AsCaller(rec)
 		return c.WriteRecord(rec)
 	}}}
 }
@@ -269,7 +270,7 @@ func expressionCmdlets() []*interp.Cmdlet {
 			}
 			return c.R.RunInline(b, c.Out)
 		}},
-		{Name: "Invoke-Command", Aliases: []string{"icm"}, Params: "ScriptBlock:block@0! ComputerName|Cn[] ArgumentList|Args:[]any InputObject:any< NoNewScope? Session:any AsJob? Credential:any FilePath", Process: func(c *interp.Invocation) error {
+		{Name: "Invoke-Command", Aliases: []string{"icm"}, Params: "ScriptBlock:block@0! ComputerName|Cn[] ArgumentList|Args:any[] InputObject:any< NoNewScope? Session:any AsJob? Credential:any FilePath", Process: func(c *interp.Invocation) error {
 			for _, n := range c.Strs("ComputerName") {
 				if !strings.EqualFold(n, "localhost") && n != "." && !strings.EqualFold(n, hostname(c)) {
 					return interp.NotImplemented("Invoke-Command -ComputerName")

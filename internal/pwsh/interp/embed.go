@@ -65,6 +65,22 @@ func (r *Runner) CallFunction(f *Function, args []any, out Sink) error {
 	return r.drive([]stage{st}, nil, nil)
 }
 
+// AsCaller gives an error the place of the running function's call, as
+// Write-Error does; at the top it names the script's text.
+func (r *Runner) AsCaller(rec *ErrorRecord) {
+	if f := r.frame(); f != nil && f.callSource != nil && f.name != "" {
+		rec.Prefix, rec.Caller = f.name, true
+		rec.Source, rec.At = f.callSource, f.at
+		return
+	}
+	if r.source != nil {
+		rec.Prefix = strings.TrimSpace(r.source.Text)
+		if r.source.Name != "" {
+			rec.Prefix, rec.Caller = r.source.Name, true
+		}
+	}
+}
+
 // SetStrict is Set-StrictMode.
 func (r *Runner) SetStrict(on bool) {
 	r.strict = 0

@@ -58,7 +58,10 @@ type ErrorRecord struct {
 	Source    *syntax.Source
 	At        syntax.Span
 	Details   string // ErrorDetails.Message
-	Trace     string // ScriptStackTrace
+	// Prefix stands before the message instead of the command's name, and
+	// then no position is shown: Write-Error at the top of a script.
+	Prefix string
+	Caller bool // Prefix is a function, whose call is the position
 }
 
 // TypeName is the .NET name.
@@ -74,7 +77,7 @@ func (e *ErrorRecord) Text() string {
 
 // CategoryInfo is the line of that name.
 func (e *ErrorRecord) CategoryInfo() string {
-	target := ""
+	target := ":"
 	if e.Target != nil {
 		text := value.String(e.Target)
 		if r := []rune(text); len(r) > 40 {
@@ -207,11 +210,14 @@ func (r *Runner) FormatError(e *ErrorRecord) string {
 		b.WriteString(msg + "\n")
 		return b.String()
 	}
-	if e.Activity != "" && e.Category != "OperationStopped" {
+	switch {
+	case e.Prefix != "":
+		b.WriteString(e.Prefix + " : ")
+	case e.Activity != "" && e.Category != "OperationStopped":
 		b.WriteString(e.Activity + " : ")
 	}
 	b.WriteString(msg + "\n")
-	if e.Source != nil {
+	if e.Source != nil && (e.Prefix == "" || e.Caller) {
 		b.WriteString(e.position())
 	}
 	b.WriteString("    + CategoryInfo          : " + e.CategoryInfo() + "\n")

@@ -237,6 +237,7 @@ func (s *functionStage) begin() error {
 	s.frame = &callFrame{name: s.f.Name, source: s.f.Block.Body.Source, block: s.f.Block}
 	if s.at != nil && r.source != nil {
 		s.frame.line = r.source.Line(s.at.Pos())
+		s.frame.callSource, s.frame.at = r.source, syntax.Span{From: s.at.Pos(), To: s.at.End()}
 	}
 	r.addUsing(s.f.Block.Body)
 	if err := s.bind(); err != nil {

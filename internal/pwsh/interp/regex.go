@@ -314,14 +314,14 @@ func (m *Match) Result(sub string) string {
 			for j < len(sub) && j < i+3 && sub[j] >= '0' && sub[j] <= '9' {
 				j++
 			}
-			for ; j > i+1; j-- {
+			found := false
+			for ; j > i+1 && !found; j-- {
 				if g := m.Group(sub[i+1 : j]); g != nil {
 					b.WriteString(g.Value)
-					i = j - 1
-					break
+					i, found = j-1, true
 				}
 			}
-			if j == i+1 {
+			if !found {
 				b.WriteByte('$')
 			}
 		default:

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/pwsh/syntax"
@@ -90,6 +91,8 @@ type callFrame struct {
 	args   []any
 	block  *ScriptBlock
 	line   string
+	// callSource and at are where the call stands.
+	callSource *syntax.Source
 }
 
 // Sink takes the objects of a pipeline. Raw is set where they go to the
@@ -270,6 +273,16 @@ func (r *Runner) run(ctx context.Context, body func(Sink) error) (res Result, er
 	r.ctx = ctx
 	defer func() { r.ctx = old }()
 	r.steps = 0
+	base := r.ambient()
+	defer func() {
+		// A fault of this program must not look like one of the script's,
+		// nor end a server that embeds it.
+		if p := recover(); p != nil {
+			r.restore(base)
+			res, err = Result{Failed: true}, fmt.Errorf("run script: internal error: %v\n%s", p, debug.Stack())
+		}
+		r.depth, r.tries, r.calls = 0, 0, nil
+	}()
 	out := Sink{Emit: r.display.Add, Raw: flushWriter{r}}
 	err = body(out)
 	if ferr := r.display.Flush(); err == nil && ferr != nil {

@@ -152,6 +152,9 @@ func (r *Runner) getenv(name string) (string, bool) {
 // current one, which hides a caller's variable of that name.
 func (r *Runner) setVar(v *syntax.Variable, val any) error {
 	s := r.scope
+	if v.Lower == "null" && v.Scope == "" {
+		return nil // `$null = …` drops a value
+	}
 	if v.Scope != "" {
 		var ok bool
 		if s, ok = r.scopeOf(v.Scope); !ok {

@@ -159,6 +159,12 @@ func (r *Runner) value(s syntax.Stmt) (any, error) {
 			return v, err
 		}
 	}
+	if a, ok := s.(*syntax.Assign); ok { // `$x = $y = 5`: an assignment has a value
+		if err := r.assign(a); err != nil {
+			return nil, err
+		}
+		return r.eval(a.Left)
+	}
 	items, err := r.collect(func(out Sink) error { return r.stmt(s, out) })
 	return value.Collapse(items), err
 }
@@ -533,7 +539,6 @@ func (r *Runner) assign(s *syntax.Assign) error {
 			return err
 		}
 	}
-	r.ok = true
 	return r.assignTo(s.Left, v)
 }
 

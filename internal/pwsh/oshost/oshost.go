@@ -158,33 +158,8 @@ func (network) LookupNS(ctx context.Context, name string) ([]*net.NS, error) {
 	return net.DefaultResolver.LookupNS(ctx, name)
 }
 
-// Adapters lists the interfaces as package net sees them, with what the
-// operating system adds.
-func (network) Adapters(ctx context.Context) ([]interp.Adapter, error) {
-	list, err := net.Interfaces()
-	if err != nil {
-		return nil, err
-	}
-	var out []interp.Adapter
-	for _, i := range list {
-		a := interp.Adapter{
-			Index: i.Index, Name: i.Name, Description: i.Name, MTU: i.MTU,
-			MAC: strings.ToUpper(strings.ReplaceAll(i.HardwareAddr.String(), ":", "-")),
-			Up:  i.Flags&net.FlagUp != 0, Loopback: i.Flags&net.FlagLoopback != 0,
-		}
-		addrs, err := i.Addrs()
-		if err != nil {
-			return nil, err
-		}
-		for _, x := range addrs {
-			if p, err := netip.ParsePrefix(x.String()); err == nil {
-				a.Addresses = append(a.Addresses, p)
-			}
-		}
-		out = append(out, a)
-	}
-	return adapterDetails(ctx, out), nil
-}
+// defaultSpeed is what a virtual adapter of Hyper-V claims. Bits per second.
+const defaultSpeed = 10_000_000_000
 
 type system struct{ started time.Time }
 

@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -33,22 +34,42 @@ func drives() []string { return []string{"/"} }
 
 func newRegistry() interp.Registry { return nil }
 
-// adapterDetails adds the name servers and the default gateway.
-func adapterDetails(ctx context.Context, list []interp.Adapter) []interp.Adapter {
+// Adapters lists the interfaces as package net sees them, with the name servers
+// and the default gateway.
+func (n network) Adapters(ctx context.Context) ([]interp.Adapter, error) {
+	list, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
 	dns := nameServers("/etc/resolv.conf")
-	routes, _ := network{}.Routes(ctx) // absent details are left out
-	for i := range list {
-		list[i].BitsPerSec = 10_000_000_000 // what a vNIC claims
-		if !list[i].Loopback {
-			list[i].DNS = dns
+	routes, _ := n.Routes(ctx) // absent details are left out
+	var out []interp.Adapter
+	for _, i := range list {
+		a := interp.Adapter{
+			Index: i.Index, Name: i.Name, Description: i.Name, MTU: i.MTU, BitsPerSec: defaultSpeed,
+			MAC: strings.ToUpper(strings.ReplaceAll(i.HardwareAddr.String(), ":", "-")),
+			Up:  i.Flags&net.FlagUp != 0, Loopback: i.Flags&net.FlagLoopback != 0,
 		}
-		for _, r := range routes {
-			if r.Interface == list[i].Index && r.Destination.Bits() == 0 && !r.NextHop.IsUnspecified() {
-				list[i].Gateways = append(list[i].Gateways, r.NextHop)
+		addrs, err := i.Addrs()
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range addrs {
+			if p, err := netip.ParsePrefix(x.String()); err == nil {
+				a.Addresses = append(a.Addresses, p)
 			}
 		}
+		if !a.Loopback {
+			a.DNS = dns
+		}
+		for _, r := range routes {
+			if r.Interface == a.Index && r.Destination.Bits() == 0 && !r.NextHop.IsUnspecified() {
+				a.Gateways = append(a.Gateways, r.NextHop)
+			}
+		}
+		out = append(out, a)
 	}
-	return list
+	return out, nil
 }
 
 func nameServers(file string) []netip.Addr {

@@ -45,7 +45,7 @@ func (p *parser) startsExpr(t token) bool {
 	switch t.kind {
 	case tNumber:
 		r := p.runeAt(t.to)
-		return !isNameRune(r) && r != '\\' && r != '/' && r != ':'
+		return !isNameRune(r) && r != '\\'
 	case tSingle, tDouble, tVar, tSplat:
 		return true
 	case tOp:

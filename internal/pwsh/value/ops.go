@@ -329,6 +329,10 @@ func Equal(x, y any, sensitive bool) bool {
 		if b, ok := y.(Keyer); ok {
 			return a.HashKey() == b.HashKey()
 		}
+		if n, ok := x.(interface{ IntValue() int64 }); ok && IsNumber(y) {
+			i, isInt := asInt(y)
+			return isInt && i == n.IntValue()
+		}
 		return equalText(String(x), String(y), sensitive)
 	}
 	if c, ok := Compare(x, y, sensitive); ok {

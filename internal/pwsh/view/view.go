@@ -275,11 +275,19 @@ func (w *Writer) format(f *Format) error {
 		return w.grouped(f)
 	}
 	if hasHash(items) && f.Columns == nil {
-		items = hashRows(items)
+		if items = hashRows(items); len(items) == 0 {
+			return nil
+		}
 	}
 	cols := f.Columns
 	if cols == nil {
 		cols = w.columns(items[0])
+		if o, ok := items[0].(*value.Object); ok && o.TypeName() == "System.Collections.DictionaryEntry" {
+			cols[0].Width = nameWidth
+			for i := range cols {
+				cols[i].Align = -1
+			}
+		}
 	}
 	if len(cols) == 0 {
 		for _, v := range items {
@@ -304,6 +312,10 @@ func (w *Writer) format(f *Format) error {
 	}
 	return w.table(f, cols, items)
 }
+
+// nameWidth is the width of the column Name of a hashtable's view. Characters;
+// of PowerShell's own DotNetTypes.format.ps1xml.
+const nameWidth = 30
 
 func hasHash(items []any) bool {
 	_, ok := items[0].(*value.Hash)
@@ -405,7 +417,7 @@ func (w *Writer) Short(x any) string {
 
 func enumerate(parts []string) string {
 	if len(parts) > maxEnumerated {
-		parts = append(parts[:maxEnumerated:maxEnumerated], "...")
+		return "{" + strings.Join(parts[:maxEnumerated], ", ") + "...}"
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
 }
