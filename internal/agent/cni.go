@@ -21,8 +21,11 @@ type cniConfiguration struct {
 }
 
 type cniIPAM struct {
-	Type   string       `json:"type"`
-	Ranges [][]cniRange `json:"ranges"`
+	Type string `json:"type"`
+	// DataDir is where addresses that are given out are remembered. The plugin's
+	// default, /var/lib/cni/networks, has no drive.
+	DataDir string       `json:"dataDir"`
+	Ranges  [][]cniRange `json:"ranges"`
 }
 
 type cniRange struct {
@@ -60,7 +63,7 @@ func describeCNI(c Config, podCIDR netip.Prefix) cniConfiguration {
 	return cniConfiguration{
 		CNIVersion: "1.0.0", Name: c.Network.Name, Type: "win-bridge", APIVersion: 2,
 		Capabilities: map[string]bool{"portMappings": true, "dns": true},
-		IPAM:         cniIPAM{Type: "host-local", Ranges: [][]cniRange{{{Subnet: podCIDR, RangeStart: a.firstPod, Gateway: a.host}}}},
+		IPAM:         cniIPAM{Type: "host-local", DataDir: ipamDir, Ranges: [][]cniRange{{{Subnet: podCIDR, RangeStart: a.firstPod, Gateway: a.host}}}},
 		Policies: []cniPolicy{
 			{"EndpointPolicy", hnPolicy{"OutBoundNAT", map[string]any{"Exceptions": exceptions}}},
 			route(c.Cluster.ServiceCIDR.String()),

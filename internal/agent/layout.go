@@ -30,6 +30,7 @@ const (
 	startedFile         = StateDir + `\started.json`
 
 	kubeletDir        = `C:\var\lib\kubelet`
+	ipamDir           = `C:\var\lib\cni\networks`
 	kubeletKubeconfig = kubeletDir + `\kubeconfig`
 	kubeletPKI        = kubeletDir + `\pki`
 	// kubeletKeyPair is written and rotated by the kubelet itself

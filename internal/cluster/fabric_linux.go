@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+	"github.com/mullion-k8s/mullion/internal/winhost"
 )
 
 func (r *run) makeFabric(ctx context.Context, p Plan) error {
@@ -40,5 +41,5 @@ func Clean(ctx context.Context, l Layout) error {
 	if err != nil {
 		return err
 	}
-	return removeFabric(ctx, l, c)
+	return errors.Join(winhost.Clear(ctx, c.Name), removeFabric(ctx, l, c))
 }

@@ -131,14 +131,14 @@ func flavorNamed(name string) (flavor, bool) {
 func serverCoreTools() []string {
 	return []string{
 		"curl", "find", "findstr", "hostname", "ipconfig", "net", "net1", "nltest", "nslookup",
-		"ping", "systeminfo", "tasklist", "timeout", "where", "whoami",
+		"ping", "systeminfo", "tar", "tasklist", "timeout", "where", "whoami",
 	}
 }
 
 // nanoServerTools are those of a current Nano Server, which lacks the tools of
 // domains.
 func nanoServerTools() []string {
-	return []string{"curl", "find", "findstr", "hostname", "ipconfig", "net", "net1", "nslookup", "ping", "systeminfo", "tasklist", "timeout", "where", "whoami"}
+	return []string{"curl", "find", "findstr", "hostname", "ipconfig", "net", "net1", "nslookup", "ping", "systeminfo", "tar", "tasklist", "timeout", "where", "whoami"}
 }
 
 // wineModules is where the Wine layers below every image have Wine's own

@@ -23,7 +23,7 @@ const podYAML = `
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings}
-data: {greeting: hello, "multi line": "a"}
+data: {greeting: hello}
 ---
 apiVersion: v1
 kind: Secret
@@ -121,8 +121,8 @@ func TestPod(t *testing.T) {
 	t.Run("cp", func(t *testing.T) { testCopy(t, c, ns) })
 	t.Run("attach", func(t *testing.T) { testAttach(t, c, ns) })
 	t.Run("describe", func(t *testing.T) {
-		if got := c.kubectl(t, "describe", "pod", "-n", ns, "all"); !strings.Contains(got, "Started container main") {
-			t.Errorf("describe shows no events: %s", got)
+		if got := c.kubectl(t, "describe", "pod", "-n", ns, "all"); !strings.Contains(got, "Container started") {
+			t.Errorf("describe shows no start: %s", got)
 		}
 	})
 }

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,8 +17,13 @@ import (
 // manifest, byte for byte, serves its page through a node port.
 func TestGuideWebServer(t *testing.T) {
 	c := up(t)
+	c.only(t, "10.0.17763")
 	c.kubectl(t, "apply", "-f", guide("win-webserver.yaml"))
-	t.Cleanup(func() { c.kubectl(t, "delete", "--wait=false", "-f", guide("win-webserver.yaml")) })
+	t.Cleanup(func() {
+		if _, err := c.kubectlErr(context.Background(), "delete", "--wait=false", "-f", guide("win-webserver.yaml")); err != nil {
+			t.Error(err)
+		}
+	})
 	c.kubectl(t, "rollout", "status", "deployment/win-webserver", "--timeout=120s")
 	url := c.mullion(t, "url", "win-webserver")
 	eventually(t, 30*time.Second, "the page", func() error {

@@ -132,6 +132,7 @@ func Tools() []Tool {
 		{"servicemonitor", serviceMonitor},
 		{"systeminfo", systeminfo},
 		{"tasklist", tasklist},
+		{"tar", tarTool},
 		{"timeout", timeout},
 		{"w3wp", inetsrv},
 		{"where", where},
