@@ -29,28 +29,29 @@ const (
 	nodePortKey     = "meta l4proto . th dport"
 	toNode          = "fib daddr type local ip daddr != 127.0.0.0/8 "
 	metadataService = "169.254.169.254" // the address under which clouds give out credentials (AWS, Azure, GCP)
-	markNode        = uint32(1)         // mark of connections that shall get the uplink's address as source
+	frontType       = "ipv4_addr . inet_proto . inet_service"
+	nodePortType    = "inet_proto . inet_service"
+	backendType     = "ipv4_addr . inet_service"
+	sourceNode      = uint32(1) // connection mark of those that shall get the uplink's address as source
 )
 
 // sets lists all sets and maps. They exist always, so that a change of the
 // intent never needs to change them.
 func sets() []Set {
-	// The key's last part is a number below the count of backends. nft 1.0.6
-	// has no type name for a plain number in a concatenation, but takes it from
-	// an expression; the modulus written here has no meaning.
-	slot := func(key string) (string, string) { return key + " . numgen random mod 2", "ip daddr . th dport" }
-	vipType, vipValue := slot(frontKey)
-	nodeType, nodeValue := slot(nodePortKey)
+	// The last part of a backend's key is the number drawn, which is in the
+	// packet's mark. (numgen itself could be the key of a map that is declared
+	// with typeof, but nft 1.0.6 then refuses rules that refer to the map in a
+	// later transaction: "conflicting protocols specified: ip vs. th".)
 	return []Set{
 		{Name: setEndpoints, Type: "ifname . ether_addr . ipv4_addr"},
 		{Name: setLocal, Type: "ipv4_addr"},
 		{Name: setHairpin, Type: "ipv4_addr . ipv4_addr"},
-		{Name: mapFrontends, Type: "ipv4_addr . inet_proto . inet_service", Value: "verdict"},
-		{Name: mapFrontendsOut, Type: "ipv4_addr . inet_proto . inet_service", Value: "verdict"},
-		{Name: mapNodePorts, Type: "inet_proto . inet_service", Value: "verdict"},
-		{Name: mapNodePortsOut, Type: "inet_proto . inet_service", Value: "verdict"},
-		{Name: mapBackends, Type: vipType, TypeOf: true, Value: vipValue},
-		{Name: mapNodeBackends, Type: nodeType, TypeOf: true, Value: nodeValue},
+		{Name: mapFrontends, Type: frontType, Value: "verdict"},
+		{Name: mapFrontendsOut, Type: frontType, Value: "verdict"},
+		{Name: mapNodePorts, Type: nodePortType, Value: "verdict"},
+		{Name: mapNodePortsOut, Type: nodePortType, Value: "verdict"},
+		{Name: mapBackends, Type: frontType + " . mark", Value: backendType},
+		{Name: mapNodeBackends, Type: nodePortType + " . mark", Value: backendType},
 		{Name: mapOutbound, Type: "ipv4_addr", Value: "verdict"},
 		{Name: mapACLIn, Type: "ipv4_addr", Value: "verdict"},
 		{Name: mapACLOut, Type: "ipv4_addr", Value: "verdict"},
@@ -118,7 +119,7 @@ func (c *compiler) sourceRules() []string {
 	rules := []string{
 		// A backend that reached itself must see another client than itself.
 		"ip saddr . ip daddr @" + setHairpin + " " + node,
-		markRule(markNode, node),
+		markRule(sourceNode, node),
 	}
 	for _, a := range c.sources {
 		rules = append(rules, markRule(markOf(a), sourceTo(a)))
@@ -129,7 +130,7 @@ func (c *compiler) sourceRules() []string {
 // markRule rewrites the source of a connection that came to a service from
 // elsewhere and goes on to elsewhere, so that the replies come back here.
 func markRule(mark uint32, target string) string {
-	return fmt.Sprintf("meta mark 0x%08x ip saddr != @%s ip daddr != @%s %s", mark, setLocal, setLocal, target)
+	return fmt.Sprintf("ct mark 0x%08x ip saddr != @%s ip daddr != @%s %s", mark, setLocal, setLocal, target)
 }
 
 // sourceTo is the statement that gives a connection the source a.
@@ -140,9 +141,8 @@ func sourceTo(a netip.Addr) string {
 	return "snat ip to " + a.String()
 }
 
-// markOf is the packet mark that stands for a source address: the address
-// itself. A mark lives only between prerouting and postrouting of the first
-// packet, and never leaves the namespace.
+// markOf is the connection mark that stands for a source address: the address
+// itself. The packet mark is taken: it holds the number drawn.
 func markOf(a netip.Addr) uint32 {
 	b := a.As4()
 	return binary.BigEndian.Uint32(b[:])

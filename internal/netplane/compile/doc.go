@@ -18,11 +18,14 @@
 // # Services
 //
 // A load balancer is not a chain but an entry in a map from its front end to
-// the chain that draws a number below the count of its backends; the draw, with
-// the front end, is the key of the second map, which holds the backends:
+// the chain that draws a number below the count of its backends into the packet
+// mark; the draw, with the front end, is the key of the second map, which holds
+// the backends. The connection mark says which source address it shall get:
 //
 //	ip daddr . meta l4proto . th dport vmap @frontends          10.96.0.10 . udp . 53 : goto vip-3
-//	chain vip-3: dnat ip to ip daddr . meta l4proto . th dport . numgen random mod 3 map @backends
+//	chain vip-3: ct mark set 1
+//	             meta mark set numgen random mod 3
+//	             dnat ip to ip daddr . meta l4proto . th dport . meta mark map @backends
 //	                                                            10.96.0.10 . udp . 53 . 0 : 10.244.1.5 . 53 …
 //
 // There is one such chain per distinct count, so the number of rules does not

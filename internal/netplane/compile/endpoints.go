@@ -211,7 +211,7 @@ func (c *compiler) endpointFragment(e *intent.Endpoint, link, mac string, beside
 	for _, m := range e.PortMappings {
 		p := portRule{
 			protocol: m.Protocol, external: m.ExternalPort, internal: m.InternalPort, everywhere: m.LocalRouted,
-			draw: draw{distribution: intent.FiveTuple, mark: markNode},
+			draw: draw{distribution: intent.FiveTuple, source: sourceNode},
 		}
 		if m.VIP.IsValid() {
 			p.vips = []netip.Addr{m.VIP}

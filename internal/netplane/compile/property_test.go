@@ -103,7 +103,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-var modulus = regexp.MustCompile(` mod ([0-9]+)`)
+var modulus = regexp.MustCompile(`^meta mark set (?:numgen|jhash) .*\bmod ([0-9]+)`)
 
 // checkDraws checks fairness: for each front end, the chain draws among exactly
 // as many numbers as there are backends, and every number has one.
@@ -129,7 +129,10 @@ func checkDraws(t *testing.T, p *Plan) {
 			continue
 		}
 		rules := chains[strings.TrimPrefix(e.Value, "goto ")].Rules
-		m := modulus.FindStringSubmatch(rules[len(rules)-1])
+		m := modulus.FindStringSubmatch(rules[len(rules)-2])
+		if m == nil || !strings.Contains(rules[len(rules)-1], " . meta mark map @"+set) {
+			t.Fatalf("front end %s leads to %q, which draws nothing", e.Key, rules)
+		}
 		n, err := strconv.Atoi(m[1])
 		if err != nil {
 			t.Fatal(err)
@@ -162,12 +165,9 @@ func runFake(t *testing.T, fake *knftables.Fake, ops []Op) {
 			if op.Set.Value != "" {
 				typ += " : " + op.Set.Value
 			}
-			switch {
-			case op.Set.TypeOf:
-				obj = &knftables.Map{Name: op.Set.Name, TypeOf: typ}
-			case op.Set.Value != "":
+			if op.Set.Value != "" {
 				obj = &knftables.Map{Name: op.Set.Name, Type: typ}
-			default:
+			} else {
 				obj = &knftables.Set{Name: op.Set.Name, Type: typ}
 			}
 		case op.Element != nil:
@@ -340,8 +340,9 @@ func TestIncremental(t *testing.T) {
 		want string
 	}{
 		{"add", func(lbs []intent.LoadBalancer) []intent.LoadBalancer { return append(lbs, intenttest.Service(600, 1)) }, `add chain inet mullion vip-1
-add rule inet mullion vip-1 meta mark set 0x00000001
-add rule inet mullion vip-1 dnat ip to ip daddr . meta l4proto . th dport . numgen random mod 1 map @backends
+add rule inet mullion vip-1 ct mark set 0x00000001
+add rule inet mullion vip-1 meta mark set numgen random mod 1
+add rule inet mullion vip-1 dnat ip to ip daddr . meta l4proto . th dport . meta mark map @backends
 add element inet mullion backends { 10.96.2.88 . tcp . 80 . 0 : 10.244.2.88 . 8080 }
 add element inet mullion frontends { 10.96.2.88 . tcp . 80 : goto vip-1 }
 `},

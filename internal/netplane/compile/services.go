@@ -109,11 +109,11 @@ func loadBalancerFragment(lb *intent.LoadBalancer) *fragment {
 	}
 	switch {
 	case lb.DSR || lb.PreserveDIP:
-		p.draw.mark = 0
+		p.draw.source = 0
 	case usable4(lb.SourceVIP):
-		p.draw.mark = markOf(lb.SourceVIP)
+		p.draw.source = markOf(lb.SourceVIP)
 	default:
-		p.draw.mark = markNode
+		p.draw.source = sourceNode
 	}
 	f := &fragment{source: &source}
 	if !lb.IPv6 {
@@ -138,7 +138,7 @@ type portRule struct {
 type draw struct {
 	count        int
 	distribution intent.Distribution
-	mark         uint32 // source to give to connections that pass through, 0 = keep
+	source       uint32 // connection mark: source to give to connections that pass through, 0 = keep
 }
 
 func (p *portRule) emit(f *fragment) {
@@ -194,16 +194,16 @@ func (d draw) chain(kind, key, backends string) Chain {
 		pick = "jhash ip saddr . meta l4proto mod " + strconv.Itoa(d.count) + " seed " + hashSeed
 	}
 	var rules []string
-	switch d.mark {
+	switch d.source {
 	case 0:
 		name += "-keep"
-	case markNode:
+	case sourceNode:
 	default:
-		name += fmt.Sprintf("-from-%08x", d.mark)
+		name += fmt.Sprintf("-from-%08x", d.source)
 	}
-	if d.mark != 0 {
-		rules = append(rules, fmt.Sprintf("meta mark set 0x%08x", d.mark))
+	if d.source != 0 {
+		rules = append(rules, fmt.Sprintf("ct mark set 0x%08x", d.source))
 	}
-	rules = append(rules, "dnat ip to "+key+" . "+pick+" map @"+backends)
+	rules = append(rules, "meta mark set "+pick, "dnat ip to "+key+" . meta mark map @"+backends)
 	return Chain{Name: name, Rules: rules}
 }

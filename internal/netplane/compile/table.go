@@ -49,9 +49,8 @@ type Chain struct {
 // Set is a set or a map, without its elements.
 type Set struct {
 	Name string
-	// Type is the nft text after "type", or after "typeof" if TypeOf.
-	Type   string
-	TypeOf bool
+	// Type is the nft text after "type".
+	Type string
 	// Value is the right side of a map's type; empty for a set.
 	Value string
 }
@@ -151,9 +150,6 @@ func (s *Set) kind() string {
 // declaration is the type of the keys and, of a map, of the values.
 func (s *Set) declaration() string {
 	d := "type " + s.Type
-	if s.TypeOf {
-		d = "typeof " + s.Type
-	}
 	if s.Value != "" {
 		d += " : " + s.Value
 	}

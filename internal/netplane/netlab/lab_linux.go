@@ -123,7 +123,7 @@ func (l *Lab) Host() *Host {
 	if err := l.Fabric.AddPrefix(ctx, h.Pods, h.Address); err != nil {
 		l.t.Fatal(err)
 	}
-	h.Plane, err = apply.New(apply.Config{NetnsDir: filepath.Join(l.Dir, h.Name+"-namespaces"), Netns: h.Netns})
+	h.Plane, err = apply.New(apply.Config{NetnsDir: filepath.Join(l.Dir, h.Name+"-namespaces"), Netns: h.Netns, Log: StrictLog(l.t)})
 	if err != nil {
 		l.t.Fatal(err)
 	}

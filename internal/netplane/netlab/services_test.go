@@ -136,6 +136,51 @@ func TestNodePort(t *testing.T) {
 	ExpectNothing(t, w.lab.Machine, "tcp4", at(w.b.Address, 30081))
 }
 
+// TestSourceOfPassingConnections: which source address a connection gets does
+// not depend on how its backend is drawn, nor on which one it is.
+func TestSourceOfPassingConnections(t *testing.T) {
+	w := newTwoHosts(t)
+	p := w.pods
+	sourceVIP := netip.MustParseAddr("10.244.1.9")
+	for _, d := range []intent.Distribution{intent.FiveTuple, intent.SourceIPProtocol, intent.SourceIP} {
+		for _, c := range []struct {
+			name     string
+			edit     func(lb *intent.LoadBalancer)
+			backends []*Pod
+			want     netip.Addr
+		}{
+			{"node", func(*intent.LoadBalancer) {}, p[2:], w.a.Address},
+			{"SourceVIP", func(lb *intent.LoadBalancer) { lb.SourceVIP = sourceVIP }, p[2:], sourceVIP},
+			{"DSR", func(lb *intent.LoadBalancer) { lb.DSR = true }, p[:2], netip.MustParseAddr("10.89.0.1")},
+		} {
+			w.a.Intent.LoadBalancers = nil
+			lb := w.a.Service("web", netip.Addr{}, intent.TCP, 30080, 8080, c.backends[0].Address, c.backends[1].Address)
+			lb.Distribution = d
+			c.edit(lb)
+			w.a.Apply()
+			answers := map[string]string{}
+			if d == intent.FiveTuple {
+				answers = collect(t, w.lab.Machine, "tcp4", at(w.a.Address, 30080), c.backends[0].Name, c.backends[1].Name)
+			}
+			for range 8 {
+				name, client, err := Ask(t, w.lab.Machine, "tcp4", at(w.a.Address, 30080))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d != intent.FiveTuple && len(answers) > 0 && answers[name] == "" {
+					t.Errorf("%s, distribution %d: %s answers after %v", c.name, d, name, answers)
+				}
+				answers[name] = client
+			}
+			for name, client := range answers {
+				if client != c.want.String() {
+					t.Errorf("%s, distribution %d: %s sees the client as %s, want %s", c.name, d, name, client, c.want)
+				}
+			}
+		}
+	}
+}
+
 func TestOutboundNAT(t *testing.T) {
 	w := newTwoHosts(t)
 	// A server outside of the cluster, behind the machine.
