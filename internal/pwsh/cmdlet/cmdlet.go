@@ -68,4 +68,12 @@ func matches(patterns []string, s string) bool {
 	return len(patterns) == 0
 }
 
+// files is the file system, or one that has none of it.
+func files(c *interp.Invocation) interp.FileSystem {
+	if f := c.R.Handlers().Files; f != nil {
+		return f
+	}
+	return noFiles{}
+}
+
 func lower(s string) string { return strings.ToLower(s) }

@@ -171,7 +171,7 @@ func follow(c *interp.Invocation, name string, at int64) error {
 		if err := dotnet.Sleep(c.R, followInterval); err != nil {
 			return err
 		}
-		f, err := c.R.Handlers().Files.OpenFile(c.R.Path(name), os.O_RDONLY, 0)
+		f, err := files(c).OpenFile(c.R.Path(name), os.O_RDONLY, 0)
 		if err != nil {
 			return c.R.FileError(err, name)
 		}

@@ -167,7 +167,7 @@ func hashCmdlets() []*interp.Cmdlet {
 		}
 		for _, p := range paths(c) {
 			full := c.R.Path(p)
-			f, err := c.R.Handlers().Files.OpenFile(full, os.O_RDONLY, 0)
+			f, err := files(c).OpenFile(full, os.O_RDONLY, 0)
 			if err != nil {
 				if err := c.Error(c.R.FileError(err, full)); err != nil {
 					return err

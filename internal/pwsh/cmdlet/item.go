@@ -126,7 +126,7 @@ func children(c *interp.Invocation, p string) error {
 }
 
 func walk(c *interp.Invocation, root, dir string, depth int) error {
-	entries, err := c.R.Handlers().Files.ReadDir(dir)
+	entries, err := files(c).ReadDir(dir)
 	if err != nil {
 		return c.Error(c.R.FileError(err, dir))
 	}
@@ -303,10 +303,7 @@ func makeItem(c *interp.Invocation, p string) error {
 		}
 		return providerSet(c, d, rest, c.Any("Value"))
 	}
-	files := c.R.Handlers().Files
-	if files == nil {
-		return interp.NotImplemented("the file system")
-	}
+	files := files(c)
 	full := c.R.Path(p)
 	kind := lower(c.Str("ItemType", "file"))
 	if ok, err := c.ShouldProcess("Destination: "+full, "Create "+kind); err != nil || !ok {
@@ -347,10 +344,7 @@ func makeItem(c *interp.Invocation, p string) error {
 }
 
 func makeDir(c *interp.Invocation, full string, force bool) error {
-	files := c.R.Handlers().Files
-	if files == nil {
-		return interp.NotImplemented("the file system")
-	}
+	files := files(c)
 	if c.R.Exists(full) && !force {
 		return interp.Failf("System.IO.IOException", "DirectoryExist", "ResourceExists", full, "An item with the specified name %s already exists.", full)
 	}
@@ -409,7 +403,7 @@ func removeOne(c *interp.Invocation, p string) error {
 	if ok, err := c.ShouldProcess(full, "Remove File"); err != nil || !ok {
 		return err
 	}
-	files := c.R.Handlers().Files
+	files := files(c)
 	if fi.IsDir() {
 		entries, err := files.ReadDir(full)
 		if err != nil {
@@ -446,7 +440,7 @@ func copyItem(name string, aliases []string, move bool) *interp.Cmdlet {
 }
 
 func copyOne(c *interp.Invocation, p string, move bool) error {
-	files := c.R.Handlers().Files
+	files := files(c)
 	from := c.R.Path(p)
 	fi, err := statPath(c.R, p)
 	if err != nil {
@@ -500,7 +494,7 @@ func copyOne(c *interp.Invocation, p string, move bool) error {
 }
 
 func copyTree(c *interp.Invocation, from, to string, recurse bool) error {
-	files := c.R.Handlers().Files
+	files := files(c)
 	if err := files.MkdirAll(to, 0o777); err != nil {
 		return c.R.FileError(err, to)
 	}
@@ -571,7 +565,7 @@ func renameItem() *interp.Cmdlet {
 		if c.R.Exists(to) && !c.Switch("Force") {
 			return c.Error(interp.Failf("System.IO.IOException", "RenameItemIOError", "WriteError", from, "Cannot create a file when that file already exists."))
 		}
-		if err := c.R.Handlers().Files.Rename(from, to); err != nil {
+		if err := files(c).Rename(from, to); err != nil {
 			return c.Error(c.R.FileError(err, from))
 		}
 		if c.Switch("PassThru") {

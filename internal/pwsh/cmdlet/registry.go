@@ -241,7 +241,7 @@ func setProperty(c *interp.Invocation, p string) error {
 			if err != nil {
 				return err
 			}
-			if err := c.R.Handlers().Files.Chtimes(c.R.Path(p), t.Time, t.Time); err != nil {
+			if err := files(c).Chtimes(c.R.Path(p), t.Time, t.Time); err != nil {
 				return c.R.FileError(err, c.R.Path(p))
 			}
 			return nil

@@ -56,6 +56,9 @@ type exchange struct {
 // of HttpServerQueueLengthProperty is 1000.
 const queueLength = 1000
 
+// stopTimeout is how long Stop waits for answers that are on their way.
+const stopTimeout = time.Second
+
 func newListener() *listener {
 	return &listener{prefixes: &value.List{Type: "System.Net.HttpListenerPrefixCollection"}, queue: make(chan *exchange, queueLength), done: make(chan struct{})}
 }
@@ -203,8 +206,13 @@ func (l *listener) stop() {
 	}
 	l.open = false
 	close(l.done)
+	// What was answered still goes out; then nothing is served any more.
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
 	for _, s := range l.servers {
-		_ = s.Close() // nothing is served any more
+		if s.Shutdown(ctx) != nil {
+			_ = s.Close() // it did not end in time
+		}
 	}
 	l.servers = nil
 }

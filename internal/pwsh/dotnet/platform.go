@@ -208,9 +208,10 @@ func environmentClasses() []*interp.Class {
 			static("ExpandEnvironmentVariables", func(c *interp.Call) (any, error) {
 				parts := strings.Split(c.Str(0), "%")
 				var b strings.Builder
+				env := c.R.Handlers().Env
 				for i := 0; i < len(parts); i++ {
 					if i%2 == 1 && i+1 < len(parts) {
-						if v, ok := c.R.Handlers().Env.Get(parts[i]); ok && parts[i] != "" {
+						if v, ok := lookupEnv(env, parts[i]); ok && parts[i] != "" {
 							b.WriteString(v)
 							continue
 						}
@@ -261,6 +262,13 @@ func environmentClasses() []*interp.Class {
 		}},
 		enum("System.EnvironmentVariableTarget", "Process", "User", "Machine"),
 	}
+}
+
+func lookupEnv(e interp.Environment, name string) (string, bool) {
+	if e == nil {
+		return "", false
+	}
+	return e.Get(name)
 }
 
 // consoleClasses is Console.

@@ -472,6 +472,9 @@ func (s *cmdletStage) wrap(err error) error {
 	if err == nil || isFlow(err) {
 		return err
 	}
+	if err := s.c.R.ended(err); err != nil {
+		return err
+	}
 	var t *Thrown
 	if errors.As(err, &t) {
 		return err

@@ -4,6 +4,7 @@
 package interp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -139,15 +140,27 @@ func (r *Runner) thrown(err error, at syntax.Node) error {
 	if err == nil || isFlow(err) {
 		return err
 	}
+	if err := r.ended(err); err != nil {
+		return err
+	}
 	var t *Thrown
 	if errors.As(err, &t) {
 		return err
 	}
+	return &Thrown{Record: r.record(err, at, "")}
+}
+
+// ended makes an abort of an error that only says that the script's context
+// has ended; it is nil for other errors.
+func (r *Runner) ended(err error) error {
 	var a *abort
 	if errors.As(err, &a) {
 		return a
 	}
-	return &Thrown{Record: r.record(err, at, "")}
+	if r.ctx != nil && r.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return &abort{r.ctx.Err()}
+	}
+	return nil
 }
 
 // record makes an error record of an error.

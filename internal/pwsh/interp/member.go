@@ -126,6 +126,9 @@ func (r *Runner) invoke(m *Method, self any, args []any) (any, error) {
 	if err == nil || isFlow(err) {
 		return v, err
 	}
+	if err := r.ended(err); err != nil {
+		return nil, err
+	}
 	var t *Thrown
 	if errors.As(err, &t) || errors.Is(err, ErrNotImplemented) {
 		return nil, err
@@ -134,12 +137,8 @@ func (r *Runner) invoke(m *Method, self any, args []any) (any, error) {
 	if ex.Type == "System.Management.Automation.MethodException" {
 		return nil, ex
 	}
-	plural := "arguments"
-	if len(args) == 1 {
-		plural = "argument"
-	}
 	return nil, &Exception{Type: "System.Management.Automation.MethodInvocationException",
-		Message: "Exception calling \"" + m.Name + "\" with \"" + value.String(int32(len(args))) + "\" " + plural + "(s): \"" + ex.Message + "\"",
+		Message: "Exception calling \"" + m.Name + "\" with \"" + value.String(int32(len(args))) + "\" argument(s): \"" + ex.Message + "\"",
 		ID:      value.ShortName(ex.Type), Category: "NotSpecified", Inner: ex, cause: err}
 }
 

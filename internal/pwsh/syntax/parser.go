@@ -5,6 +5,7 @@ package syntax
 
 import (
 	"strings"
+	"unicode/utf8"
 )
 
 // Edition is the dialect: what powershell.exe 5.1 or pwsh.exe 7 accepts.
@@ -23,6 +24,9 @@ const maxDepth = 400
 
 // Parse reads a script. The error is an *Error.
 func Parse(src *Source, edition Edition) (block *ScriptBlock, err error) {
+	if !utf8.ValidString(src.Text) { // positions count bytes of what is parsed
+		src = &Source{Name: src.Name, Text: strings.ToValidUTF8(src.Text, "\ufffd")}
+	}
 	p := &parser{source: src, src: src.Text, edition: edition}
 	defer func() {
 		switch r := recover().(type) {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package syntax
+
+import "reflect"
+
+// Walk calls f for a node and then for those inside of it, in the order of the
+// text; f returns false to leave a node's inside out.
+func Walk(n Node, f func(Node) bool) {
+	walkValue(reflect.ValueOf(n), f)
+}
+
+// walkValue follows the fields of the node types. Reflection keeps Walk
+// complete when a node type gains a field; it is used by tests and tools, not
+// to run scripts.
+func walkValue(v reflect.Value, f func(Node) bool) {
+	switch v.Kind() {
+	case reflect.Interface:
+		if !v.IsNil() {
+			walkValue(v.Elem(), f)
+		}
+	case reflect.Pointer:
+		if v.IsNil() || v.Type() == reflect.TypeFor[*Source]() {
+			return
+		}
+		if n, ok := v.Interface().(Node); ok && !f(n) {
+			return
+		}
+		walkValue(v.Elem(), f)
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[Span]() {
+			return
+		}
+		for i := range v.NumField() {
+			walkValue(v.Field(i), f)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			walkValue(v.Index(i), f)
+		}
+	}
+}
