@@ -10,12 +10,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 )
 
 // Registries are reached from the machine's own network, not from the host's:
@@ -114,32 +113,18 @@ func (d *MachineDialer) read(name string) string {
 	return string(content)
 }
 
-// dial connects to a literal address from a thread in the other namespace. The
-// socket stays there wherever it is used.
-func (d *MachineDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	done := make(chan result, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread must not serve others
-		ns, err := unix.Open(d.netns, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			done <- result{nil, fmt.Errorf("open the machine's network: %w", err)}
-			return
-		}
-		defer unix.Close(ns)
-		if err := unix.Setns(ns, unix.CLONE_NEWNET); err != nil {
-			done <- result{nil, fmt.Errorf("enter the machine's network: %w", err)}
-			return
-		}
+// dial connects to a literal address from the other namespace. The socket stays
+// there wherever it is used.
+func (d *MachineDialer) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	err = kernel.Do(d.netns, func() (err error) {
 		// A negative FallbackDelay keeps net from dialing on another goroutine.
-		conn, err := (&net.Dialer{Timeout: dialLimit, FallbackDelay: -1}).DialContext(ctx, network, address)
-		done <- result{conn, err}
-	}()
-	r := <-done
-	return r.conn, r.err
+		conn, err = (&net.Dialer{Timeout: dialLimit, FallbackDelay: -1}).DialContext(ctx, network, address)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("from the machine's network: %w", err)
+	}
+	return conn, nil
 }
 
 // nameservers of a resolv.conf(5).

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
@@ -81,5 +82,29 @@ func TestMachineDialer(t *testing.T) {
 	}
 	if _, err := d.DialContext(t.Context(), "tcp", net.JoinHostPort("nowhere.test", port)); err == nil {
 		t.Error("a name that nobody knows was resolved")
+	}
+	// No thread may stay there, above all not the first one, by which others find
+	// the process's namespaces.
+	own, err := os.Readlink("/proc/thread-self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 300 {
+		wg.Go(func() {
+			conn, err := d.DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", port))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = conn.Close()
+			if here, err := os.Readlink("/proc/thread-self/ns/net"); err != nil || here != own {
+				t.Errorf("is in %s afterwards, before in %s, %v", here, own, err)
+			}
+		})
+	}
+	wg.Wait()
+	if first, err := os.Readlink("/proc/self/ns/net"); err != nil || first != own {
+		t.Errorf("the process is in %s afterwards, before in %s, %v", first, own, err)
 	}
 }

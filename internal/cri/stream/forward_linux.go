@@ -9,12 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"runtime"
 	"strconv"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 )
 
 // dialTimeout is how long a pod may take to accept; it is next door.
@@ -41,41 +39,17 @@ func Dial(ctx context.Context, netns string, ips []string, port int32) (net.Conn
 
 // dialIn connects from inside of a namespace. A socket belongs to the namespace
 // of the thread that made it, for as long as it lives.
-func dialIn(ctx context.Context, netns, address string) (net.Conn, error) {
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	done := make(chan result, 1)
-	go func() {
-		if netns != "" {
-			// Never unlocked: the thread ends with the goroutine, so that no
-			// other goroutine ever runs in the pod's namespace.
-			runtime.LockOSThread()
-			if err := enter(netns); err != nil {
-				done <- result{nil, err}
-				return
-			}
-		}
+func dialIn(ctx context.Context, netns, address string) (conn net.Conn, err error) {
+	err = kernel.Do(netns, func() (err error) {
 		// One literal address: the dialler stays on this goroutine.
 		d := net.Dialer{Timeout: dialTimeout, FallbackDelay: -1}
-		conn, err := d.DialContext(ctx, "tcp", address)
-		done <- result{conn, err}
-	}()
-	r := <-done
-	return r.conn, r.err
-}
-
-func enter(netns string) error {
-	f, err := os.Open(netns)
+		conn, err = d.DialContext(ctx, "tcp", address)
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("enter network namespace: %w", err)
+		return nil, err
 	}
-	defer func() { _ = f.Close() }() // only a handle
-	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("enter network namespace %s: %w", netns, err)
-	}
-	return nil
+	return conn, nil
 }
 
 // closeWriter is what both ends of a forwarded connection can do.

@@ -170,9 +170,28 @@ func (s *Space) Do(fn func() error) error {
 	if s.file == nil {
 		return fn()
 	}
+	return doIn(s.file, fn)
+}
+
+// Do runs fn inside of the namespace at path, as Space.Do does, for who needs
+// nothing else of it. What fn opens, such as a socket, stays in the namespace
+// wherever it is used afterwards.
+func Do(path string, fn func() error) error {
+	if path == "" {
+		return fn()
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open network namespace: %w", err)
+	}
+	defer func() { _ = f.Close() }() // read-only
+	return doIn(f, fn)
+}
+
+func doIn(namespace *os.File, fn func() error) error {
 	return onOwnThread(func() error {
-		if err := unix.Setns(int(s.file.Fd()), unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("enter network namespace: %w", err)
+		if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("enter network namespace %s: %w", namespace.Name(), err)
 		}
 		return fn()
 	})
