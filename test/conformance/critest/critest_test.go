@@ -159,11 +159,15 @@ func start(t *testing.T) host {
 			return nil, errors.New("the suite has no network")
 		}, Log: log,
 	}))(t)
+	group := "mullion-test-" + strings.ToLower(rand.Text())
+	t.Cleanup(func() {
+		_ = exec.Command("sh", "-c", `find /sys/fs/cgroup -depth -type d -path "*/$0*" -exec rmdir {} +`, group).Run() // empty by now
+	})
 	// Not installed beforehand: the suite counts the names of an image, and
 	// pulls what it needs.
 	s := must(server.New(ctx, server.Config{
 		StateDir: filepath.Join(dir, "cri"), RunDir: "/run/cri", Images: images, Namespaces: service, Plugins: h, Engine: server.NewEngine(rt, build),
-		Drive: h.drive, Cgroup: "/mullion-test-" + strings.ToLower(rand.Text()), Build: build, Version: "test", Hostname: "critest", Log: log,
+		Drive: h.drive, Cgroup: "/" + group, Build: build, Version: "test", Hostname: "critest", Log: log,
 	}))(t)
 	hnsListener := must(net.Listen("tcp", "127.0.0.1:10270"))(t)
 	criListener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
