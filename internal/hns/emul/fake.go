@@ -6,8 +6,9 @@ package emul
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 
@@ -58,6 +59,16 @@ func (p *FakePlane) DeleteNamespace(_ context.Context, id string) error {
 	}
 	delete(p.namespaces, id)
 	return nil
+}
+
+// Namespaces implements DataPlane.
+func (p *FakePlane) Namespaces(context.Context) ([]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.check("list namespaces"); err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(p.namespaces)), nil
 }
 
 // NamespacePath implements DataPlane.
@@ -147,12 +158,7 @@ func (p *FakePlane) Dump() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var b strings.Builder
-	ids := make([]string, 0, len(p.namespaces))
-	for id := range p.namespaces {
-		ids = append(ids, id)
-	}
-	sort.Strings(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(p.namespaces)) {
 		fmt.Fprintf(&b, "namespace %s\n", id)
 	}
 	for _, n := range p.host.Networks {

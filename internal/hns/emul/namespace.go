@@ -98,6 +98,35 @@ func (s *Service) forgetNamespace(ctx context.Context, id string) {
 	}
 }
 
+// sweep removes the compartments of namespaces that the store does not know: of
+// an earlier boot, or made just before a power cut took the end of the journal.
+// What is not named by a GUID is not ours. What cannot be removed does no harm
+// until the next start.
+// Preconditions: mu is held; the data plane has been applied, so that no
+// endpoint is in them.
+func (s *Service) sweep(ctx context.Context) {
+	ids, err := s.cfg.DataPlane.Namespaces(ctx)
+	if err != nil {
+		s.cfg.Log.Error("orphaned namespaces stay until the service restarts", logkey.Error, err)
+		return
+	}
+	st := s.current.Load()
+	for _, id := range ids {
+		canonical := schema.CanonicalGUID(id)
+		if canonical == "" {
+			continue
+		}
+		if ns := st.namespaces.get(canonical); ns != nil && compartment(ns) {
+			continue
+		}
+		if err := s.cfg.DataPlane.DeleteNamespace(ctx, canonical); err != nil {
+			s.cfg.Log.Error("orphaned namespace stays until the service restarts", logkey.Namespace, canonical, logkey.Error, err)
+			continue
+		}
+		s.cfg.Log.Info("orphaned namespace removed", logkey.Namespace, canonical)
+	}
+}
+
 // chooseCompartment keeps the number that the client asked for if it is free.
 func chooseCompartment(tx *txn, ns *namespace) {
 	used := map[uint32]bool{0: true, defaultCompartment: true}

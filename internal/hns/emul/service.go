@@ -27,6 +27,9 @@ type DataPlane interface {
 	CreateNamespace(ctx context.Context, id string) error
 	// DeleteNamespace removes it; it is no error if it does not exist.
 	DeleteNamespace(ctx context.Context, id string) error
+	// Namespaces lists the compartments that there are, whoever made them, by the
+	// ids of their namespaces in any case of letters.
+	Namespaces(ctx context.Context) ([]string, error)
 	// NamespacePath is the file by which the compartment can be entered.
 	NamespacePath(id string) string
 	// Apply makes the network of the host be as wanted, and returns when it is.
@@ -128,6 +131,7 @@ func (s *Service) start(ctx context.Context) error {
 	if err := s.cfg.DataPlane.Apply(ctx, compile(st, s.uplink)); err != nil {
 		return fmt.Errorf("restore networks: %w", err)
 	}
+	s.sweep(ctx)
 	s.announce(ctx)
 	return nil
 }

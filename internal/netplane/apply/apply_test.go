@@ -517,6 +517,9 @@ func TestNamespaceIDs(t *testing.T) {
 // nothing is mounted on them.
 func TestNamespaceSurvivesEmptyFile(t *testing.T) {
 	h := newHost(t)
+	if ids, err := h.plane.Namespaces(t.Context()); err != nil || len(ids) != 0 {
+		t.Errorf("before anything was made, namespaces are %v, %v", ids, err)
+	}
 	for range 2 { // the second time it exists
 		if err := h.plane.CreateNamespace(t.Context(), "NS-Upper"); err != nil {
 			t.Fatal(err)
@@ -527,6 +530,9 @@ func TestNamespaceSurvivesEmptyFile(t *testing.T) {
 		t.Errorf("%s is no namespace", path)
 	}
 	h.run("umount", path)
+	if ids, err := h.plane.Namespaces(t.Context()); err != nil || !slices.Equal(ids, []string{"ns-upper"}) {
+		t.Errorf("namespaces are %v, %v; one has an empty file", ids, err)
+	}
 	if err := h.plane.CreateNamespace(t.Context(), "ns-upper"); err != nil {
 		t.Fatal(err)
 	}

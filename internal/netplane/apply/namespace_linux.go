@@ -5,8 +5,11 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -57,6 +60,28 @@ func (p *Plane) DeleteNamespace(ctx context.Context, id string) error {
 		return fmt.Errorf("delete namespace %s: %w", id, err)
 	}
 	return kernel.DeleteNamespace(p.NamespacePath(id))
+}
+
+// Namespaces lists the ids of all namespaces in the directory, in lower case,
+// with those of which a crash or a reboot left the file only.
+func (p *Plane) Namespaces(ctx context.Context) ([]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	files, err := os.ReadDir(p.cfg.NetnsDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	var ids []string
+	for _, f := range files {
+		if f.Type().IsRegular() && checkNamespaceID(f.Name()) == nil {
+			ids = append(ids, f.Name())
+		}
+	}
+	return ids, nil
 }
 
 // NamespacePath is the file of the namespace, for setns and for a container
