@@ -2,7 +2,7 @@
 // Copyright The mullion Authors.
 
 // GetFileAttributes and GetFileAttributesEx speak of a link itself, not of what
-// it leads to; Wine follows it.
+// it leads to; Wine follows it. The file of a socket is a reparse point too.
 
 #include "mend.h"
 
@@ -12,7 +12,7 @@ static NTSTATUS(NTAPI *real_NtQueryFullAttributesFile)(const OBJECT_ATTRIBUTES *
 static BOOL find_link(const OBJECT_ATTRIBUTES *attr, struct link_info *info)
 {
     char path[PATH_SIZE];
-    return unix_path(attr, path) && is_link(path, info);
+    return unix_path(attr, path) && is_reparse(path, info);
 }
 
 static NTSTATUS NTAPI mend_NtQueryAttributesFile(const OBJECT_ATTRIBUTES *attr, FILE_BASIC_INFORMATION *out)

@@ -21,8 +21,6 @@
 #define FILE_DELETE_ON_CLOSE_ 0x00001000
 #define FSCTL_GET_REPARSE_POINT_ 0x000900a8
 #define FSCTL_SET_REPARSE_POINT_ 0x000900a4
-#define TAG_SYMLINK 0xa000000cUL
-#define TAG_MOUNT_POINT 0xa0000003UL
 
 struct open_link {
     struct open_link *next;
@@ -52,12 +50,24 @@ LONGLONG nt_time(long long seconds, long long nanoseconds)
 
 BOOL is_link(const char *path, struct link_info *info)
 {
+    info->socket = FALSE;
+    info->st.nlink = 0;
     if (linux_call(LINUX_lstat, (long long)path, (long long)&info->st, 0, 0, 0)) return FALSE;
     if ((info->st.mode & LINUX_S_IFMT) != LINUX_S_IFLNK) return FALSE;
     struct linux_stat target;
     info->directory = !linux_call(LINUX_stat, (long long)path, (long long)&target, 0, 0, 0) &&
                       (target.mode & LINUX_S_IFMT) == LINUX_S_IFDIR;
     return TRUE;
+}
+
+BOOL is_reparse(const char *path, struct link_info *info)
+{
+    info->socket = FALSE;
+    if (is_link(path, info)) return TRUE;
+    info->directory = FALSE;
+    // is_link has filled st, or failed to. ws2_32.dll marks its files so.
+    return info->socket = info->st.nlink && (info->st.mode & LINUX_S_IFMT) == LINUX_S_IFREG &&
+                          (info->st.mode & LINUX_S_ISVTX);
 }
 
 ULONG link_attributes(const struct link_info *info)
@@ -343,11 +353,38 @@ static NTSTATUS query_link(const char *path, void *out, ULONG len, ULONG class, 
 #undef NEED
 }
 
+// SOCKET_FILE_SIZE is what ws2_32.dll writes into a socket's file; looking at
+// the size first saves asking for the name of every other file.
+#define SOCKET_FILE_SIZE 24
+
+// show_socket completes what Wine says of the file of a socket.
+static void show_socket(HANDLE handle, void *out, ULONG class)
+{
+    struct all_information *all = out;
+    FILE_NETWORK_OPEN_INFORMATION *open = out;
+    ULONG *attributes = out;
+    if (class == FileAllInformation && all->standard.EndOfFile.QuadPart == SOCKET_FILE_SIZE)
+        attributes = &all->basic.FileAttributes;
+    else if (class == FileNetworkOpenInformation && open->EndOfFile.QuadPart == SOCKET_FILE_SIZE)
+        attributes = &open->FileAttributes;
+    else if (class != FileAttributeTagInformation)
+        return;
+    char path[PATH_SIZE];
+    struct link_info info;
+    if (!handle_path(handle, path) || !is_reparse(path, &info) || !info.socket) return;
+    *attributes |= FILE_ATTRIBUTE_REPARSE_POINT;
+    if (class == FileAttributeTagInformation) attributes[1] = TAG_SOCKET;
+}
+
 static NTSTATUS NTAPI mend_NtQueryInformationFile(HANDLE handle, IO_STATUS_BLOCK *io, void *out, ULONG len,
                                                   FILE_INFORMATION_CLASS class)
 {
     char path[PATH_SIZE];
-    if (!handle_is_link(handle, path)) return real_NtQueryInformationFile(handle, io, out, len, class);
+    if (!handle_is_link(handle, path)) {
+        NTSTATUS result = real_NtQueryInformationFile(handle, io, out, len, class);
+        if (!result || result == STATUS_BUFFER_OVERFLOW) show_socket(handle, out, class);
+        return result;
+    }
     ULONG wrote = 0;
     NTSTATUS status = query_link(path, out, len, class, &wrote);
     if (status == STATUS_INFO_LENGTH_MISMATCH || status == STATUS_INVALID_INFO_CLASS) return status;
@@ -414,71 +451,6 @@ static NTSTATUS NTAPI mend_NtSetInformationFile(HANDLE handle, IO_STATUS_BLOCK *
     return real_NtSetInformationFile(handle, io, in, len, class);
 }
 
-// REPARSE_DATA_BUFFER of a symbolic link; a mount point lacks the flags.
-struct reparse {
-    ULONG tag;
-    USHORT length, reserved;
-    USHORT substitute_offset, substitute_length, print_offset, print_length;
-    ULONG flags; // 1: relative
-    WCHAR text[1];
-};
-
-static NTSTATUS get_reparse(const char *path, void *out, ULONG len, ULONG *wrote)
-{
-    char text[PATH_SIZE];
-    long long n = linux_call(LINUX_readlink, (long long)path, (long long)text, sizeof(text) - 1, 0, 0);
-    if (n < 0) return status_of(n);
-    text[n] = 0;
-    WCHAR target[2048];
-    BOOL relative;
-    if (!decode_target(path, text, target, ARRAYSIZE(target), &relative)) return STATUS_OBJECT_NAME_INVALID;
-    ULONG print = 0;
-    while (target[print]) print++;
-    ULONG prefix = relative ? 0 : 4; // \??\ before an absolute one
-    ULONG need = 20 + (prefix + 2 * print) * (ULONG)sizeof(WCHAR);
-    if (len < need) return STATUS_BUFFER_TOO_SMALL;
-    struct reparse *r = out;
-    r->tag = TAG_SYMLINK;
-    r->length = (USHORT)(need - 8);
-    r->reserved = 0;
-    r->substitute_offset = 0;
-    r->substitute_length = (USHORT)((prefix + print) * sizeof(WCHAR));
-    r->print_offset = r->substitute_length;
-    r->print_length = (USHORT)(print * sizeof(WCHAR));
-    r->flags = relative ? 1 : 0;
-    memcpy(r->text, L"\\??\\", prefix * sizeof(WCHAR));
-    memcpy(r->text + prefix, target, print * sizeof(WCHAR));
-    memcpy(r->text + prefix + print, target, print * sizeof(WCHAR));
-    *wrote = need;
-    return STATUS_SUCCESS;
-}
-
-// set_reparse turns an empty directory or file into a link (mklink /J does).
-static NTSTATUS set_reparse(HANDLE handle, const void *in, ULONG len)
-{
-    const struct reparse *r = in;
-    if (len < 16 || (r->tag != TAG_SYMLINK && r->tag != TAG_MOUNT_POINT)) return STATUS_IO_REPARSE_TAG_INVALID;
-    ULONG header = r->tag == TAG_SYMLINK ? 20 : 16;
-    if (len < header + r->substitute_offset + r->substitute_length) return STATUS_IO_REPARSE_DATA_INVALID;
-    WCHAR *target = alloc_mem(r->substitute_length + sizeof(WCHAR));
-    if (!target) return STATUS_NO_MEMORY;
-    memcpy(target, (const char *)in + header + r->substitute_offset, r->substitute_length);
-    char path[PATH_SIZE];
-    NTSTATUS status = STATUS_NOT_SUPPORTED;
-    struct linux_stat st;
-    if (handle_path(handle, path) && !linux_call(LINUX_lstat, (long long)path, (long long)&st, 0, 0, 0)) {
-        BOOL dir = (st.mode & LINUX_S_IFMT) == LINUX_S_IFDIR;
-        if (!dir && st.size) {
-            status = STATUS_IO_REPARSE_DATA_INVALID;
-        } else {
-            status = status_of(linux_call(dir ? LINUX_rmdir : LINUX_unlink, (long long)path, 0, 0, 0, 0));
-            if (!status) status = make_link(path, target);
-        }
-    }
-    free_mem(target);
-    return status;
-}
-
 static NTSTATUS NTAPI mend_NtFsControlFile(HANDLE handle, HANDLE event, void *apc, void *context, IO_STATUS_BLOCK *io,
                                            ULONG code, void *in, ULONG in_len, void *out, ULONG out_len)
 {
@@ -494,39 +466,6 @@ static NTSTATUS NTAPI mend_NtFsControlFile(HANDLE handle, HANDLE event, void *ap
         return status ? status : finish(io, status, 0);
     }
     return real_NtFsControlFile(handle, event, apc, context, io, code, in, in_len, out, out_len);
-}
-
-NTSTATUS make_link(const char *path, const WCHAR *target)
-{
-    char text[PATH_SIZE];
-    struct linux_stat st;
-    // Linux would say so too, but for a name that differs in case only.
-    if (!linux_call(LINUX_lstat, (long long)path, (long long)&st, 0, 0, 0)) return STATUS_OBJECT_NAME_COLLISION;
-    if (!encode_target(path, target, text)) return STATUS_NOT_SUPPORTED;
-    return status_of(linux_call(LINUX_symlink, (long long)text, (long long)path, 0, 0, 0));
-}
-
-// kernelbase!CreateSymbolicLinkW. The flags choose between file and directory,
-// which Linux does not tell apart.
-static BOOLEAN WINAPI mend_CreateSymbolicLinkW(const WCHAR *link, const WCHAR *target, DWORD flags)
-{
-    (void)flags;
-    UNICODE_STRING name;
-    NTSTATUS status = STATUS_INVALID_PARAMETER;
-    if (link && target && target[0]) {
-        status = STATUS_OBJECT_PATH_NOT_FOUND;
-        if (RtlDosPathNameToNtPathName_U(link, &name, NULL, NULL)) {
-            OBJECT_ATTRIBUTES attr;
-            InitializeObjectAttributes(&attr, &name, OBJ_CASE_INSENSITIVE, NULL, NULL);
-            char path[PATH_SIZE];
-            if (unix_path(&attr, path)) status = make_link(path, target);
-            RtlFreeUnicodeString(&name);
-        }
-    }
-    // A missing directory is another error for a program than a missing file.
-    if (status == STATUS_OBJECT_NAME_NOT_FOUND) status = STATUS_OBJECT_PATH_NOT_FOUND;
-    if (status) RtlSetLastWin32Error(RtlNtStatusToDosError(status));
-    return status == STATUS_SUCCESS;
 }
 
 static HANDLE(WINAPI *real_CreateFileW)(const WCHAR *, DWORD, DWORD, SECURITY_ATTRIBUTES *, DWORD, DWORD, HANDLE);

@@ -23,5 +23,6 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
     mend_messages();
     mend_version();
     mend_process();
+    mend_services();
     return TRUE;
 }

@@ -62,16 +62,27 @@ BOOL decode_target(const char *link, const char *text, WCHAR *out, int size, BOO
 struct link_info {
     struct linux_stat st;
     BOOL directory; // the target is one
+    BOOL socket;    // not a link, but the file of an AF_UNIX socket
 };
-// read_link: whether path is a symbolic link, and its properties.
+// is_link: whether path is a symbolic link, and its properties.
 BOOL is_link(const char *path, struct link_info *info);
+// is_reparse: whether it is a symbolic link or a socket.
+BOOL is_reparse(const char *path, struct link_info *info);
+#define TAG_SYMLINK 0xa000000cUL
+#define TAG_SOCKET 0x80000023UL // IO_REPARSE_TAG_AF_UNIX
 ULONG link_attributes(const struct link_info *info);
-NTSTATUS make_link(const char *path, const WCHAR *target);
 LONGLONG nt_time(long long seconds, long long nanoseconds);
 BOOL mend_links(void);
 BOOL mend_link_creation(void);
 
-// directory.c, delete.c, attributes.c, message.c, version.c, process.c
+// reparse.c
+
+NTSTATUS make_link(const char *path, const WCHAR *target);
+NTSTATUS get_reparse(const char *path, void *out, ULONG len, ULONG *wrote);
+NTSTATUS set_reparse(HANDLE handle, const void *in, ULONG len);
+BOOLEAN WINAPI mend_CreateSymbolicLinkW(const WCHAR *link, const WCHAR *target, DWORD flags);
+
+// directory.c, delete.c, attributes.c, message.c, version.c, process.c, services.c
 BOOL mend_directories(void);
 void forget_directory(HANDLE handle);
 BOOL mend_deletion(void);
@@ -81,6 +92,7 @@ BOOL mend_attributes(void);
 BOOL mend_messages(void);
 BOOL mend_version(void);
 BOOL mend_process(void);
+BOOL mend_services(void);
 
 // The functions behind the hooks.
 extern NTSTATUS(NTAPI *real_NtSetInformationFile)(HANDLE, IO_STATUS_BLOCK *, void *, ULONG, FILE_INFORMATION_CLASS);
@@ -104,6 +116,8 @@ NTSYSAPI void NTAPI RtlAcquireSRWLockShared(srwlock *);
 NTSYSAPI void NTAPI RtlReleaseSRWLockShared(srwlock *);
 NTSYSAPI WCHAR NTAPI RtlUpcaseUnicodeChar(WCHAR);
 NTSYSAPI void NTAPI RtlSetLastWin32Error(DWORD);
+NTSYSAPI DWORD NTAPI RtlGetLastWin32Error(void);
+NTSYSAPI BOOLEAN NTAPI RtlEqualUnicodeString(const UNICODE_STRING *, const UNICODE_STRING *, BOOLEAN);
 NTSYSAPI void NTAPI RtlExitUserThread(ULONG);
 NTSYSAPI NTSTATUS NTAPI NtAllocateVirtualMemory(HANDLE, void **, ULONG_PTR, SIZE_T *, ULONG, ULONG);
 NTSYSAPI NTSTATUS NTAPI NtProtectVirtualMemory(HANDLE, void **, SIZE_T *, ULONG, ULONG *);

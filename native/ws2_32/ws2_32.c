@@ -21,6 +21,8 @@
 #include <mswsock.h>
 #include <windows.h>
 
+#include "../linux.h"
+
 #ifndef AF_UNIX
 #define AF_UNIX 1
 #endif
@@ -213,24 +215,18 @@ static unsigned short read_port(const WCHAR *path)
     return port < 65536 ? (unsigned short)port : 0;
 }
 
-// abandoned tells a socket's file whose server has died: nobody listens on its
-// port. Windows keeps such a file too, but shows it as a socket, so that
-// programs find and remove it before they bind (the kubelet does); here it looks
-// like any other file, so bind takes it over.
-static BOOL abandoned(const WCHAR *path)
+// mark_socket sets the sticky bit of the file, which means nothing on a file
+// of Linux: winemend.dll shows a file that has it as a socket (a reparse point
+// with IO_REPARSE_TAG_AF_UNIX), so that programs that look for sockets which
+// their predecessors left, as the kubelet does, find them.
+static void mark_socket(const WCHAR *path)
 {
-    unsigned short port = read_port(path);
-    if (!port) return FALSE; // somebody's ordinary file
-    SOCKET s = real_WSASocketW(AF_INET, SOCK_STREAM, IPPROTO_TCP, NULL, 0, 0);
-    if (s == INVALID_SOCKET) return FALSE;
-    struct sockaddr_in in = {
-        .sin_family = AF_INET,
-        .sin_port = (unsigned short)((port >> 8) | (port << 8)),
-        .sin_addr.s_addr = 0x0100007f,
-    };
-    BOOL dead = real_connect(s, (struct sockaddr *)&in, sizeof(in)) != 0;
-    real_closesocket(s);
-    return dead;
+    char *(CDECL *unix_name)(const WCHAR *) =
+        (void *)GetProcAddress(GetModuleHandleW(L"kernel32.dll"), "wine_get_unix_file_name");
+    char *name = unix_name ? unix_name(path) : NULL;
+    if (!name) return;
+    linux_call(LINUX_chmod, (long long)name, 01644, 0, 0, 0);
+    HeapFree(GetProcessHeap(), 0, name);
 }
 
 int WSAAPI mend_bind(SOCKET s, const struct sockaddr *name, int len)
@@ -245,9 +241,6 @@ int WSAAPI mend_bind(SOCKET s, const struct sockaddr *name, int len)
     if (path[0]) {
         file = CreateFileW(wide, GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE, NULL, CREATE_NEW,
                            FILE_ATTRIBUTE_NORMAL, NULL);
-        if (file == INVALID_HANDLE_VALUE && abandoned(wide) && DeleteFileW(wide))
-            file = CreateFileW(wide, GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE, NULL, CREATE_NEW,
-                               FILE_ATTRIBUTE_NORMAL, NULL);
         if (file == INVALID_HANDLE_VALUE) {
             DWORD e = GetLastError();
             return fail(e == ERROR_FILE_EXISTS || e == ERROR_ALREADY_EXISTS ? WSAEADDRINUSE
@@ -272,6 +265,7 @@ int WSAAPI mend_bind(SOCKET s, const struct sockaddr *name, int len)
             DeleteFileW(wide);
             return fail(WSAENOBUFS);
         }
+        mark_socket(wide);
     }
     set_paths(s, path, NULL);
     return 0;

@@ -4,11 +4,15 @@
 package main
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/windows"
 )
 
 // unixSockets has both ends in Go's net package, as the kubelet's device
@@ -22,8 +26,14 @@ func unixSockets(t *probe) {
 	if got := l.Addr().String(); got != path {
 		t.errorf("listener's address: %q", got)
 	}
-	if _, err := net.Listen("unix", path); err == nil {
-		t.errorf("a second listener got the same path")
+	if _, err := net.Listen("unix", path); !errors.Is(err, windows.WSAEADDRINUSE) {
+		t.errorf("a second listener on the same path: %v", err)
+	}
+	if i, err := os.Lstat(path); err != nil || i.Mode()&fs.ModeSocket == 0 {
+		t.errorf("Lstat of a socket: %v %v", i, err)
+	}
+	if i, err := os.Stat(path); err != nil || i.Mode()&fs.ModeSocket == 0 {
+		t.errorf("Stat of a socket: %v %v", i, err)
 	}
 	served := make(chan error, 1)
 	go func() {

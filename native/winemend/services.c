@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// QueryServiceConfig2 and ChangeServiceConfig2 know descriptions and little
+// else in Wine 8. Programs that set up a service ask for more: Go's
+// mgr.Service.Config reads three levels and fails if one is unknown.
+//
+// Fidelity: accepted and ignored - recovery actions, delayed start, the
+// service's SID and privileges (docs/fidelity/wine.md).
+
+#include "mend.h"
+
+// Levels of winsvc.h.
+enum {
+    CONFIG_FAILURE_ACTIONS = 2,
+    CONFIG_DELAYED_START = 3,
+    CONFIG_FAILURE_FLAG = 4,
+    CONFIG_SID = 5,
+    CONFIG_PRIVILEGES = 6,
+    CONFIG_PRESHUTDOWN = 7,
+};
+
+static BOOL(WINAPI *real_QueryServiceConfig2W)(void *, DWORD, BYTE *, DWORD, DWORD *);
+static BOOL(WINAPI *real_ChangeServiceConfig2W)(void *, DWORD, void *);
+
+static BOOL is_unknown_level(void)
+{
+    DWORD e = RtlGetLastWin32Error();
+    return e == ERROR_INVALID_LEVEL || e == ERROR_CALL_NOT_IMPLEMENTED;
+}
+
+static BOOL WINAPI mend_QueryServiceConfig2W(void *service, DWORD level, BYTE *buffer, DWORD size, DWORD *needed)
+{
+    if (real_QueryServiceConfig2W(service, level, buffer, size, needed)) return TRUE;
+    DWORD need;
+    switch (level) {
+    case CONFIG_FAILURE_ACTIONS: need = 40; break; // SERVICE_FAILURE_ACTIONSW
+    case CONFIG_PRIVILEGES: need = 8; break;       // one pointer
+    case CONFIG_DELAYED_START:
+    case CONFIG_FAILURE_FLAG:
+    case CONFIG_SID:
+    case CONFIG_PRESHUTDOWN: need = 4; break;
+    default: return FALSE;
+    }
+    if (!is_unknown_level() || !needed) return FALSE;
+    *needed = need;
+    if (size < need) {
+        RtlSetLastWin32Error(ERROR_INSUFFICIENT_BUFFER);
+        return FALSE;
+    }
+    memset(buffer, 0, need); // the default of each
+    if (level == CONFIG_PRESHUTDOWN) *(DWORD *)buffer = 180000; // ms; Windows' default
+    return TRUE;
+}
+
+static BOOL WINAPI mend_ChangeServiceConfig2W(void *service, DWORD level, void *info)
+{
+    if (real_ChangeServiceConfig2W(service, level, info)) return TRUE;
+    return level >= CONFIG_FAILURE_ACTIONS && level <= CONFIG_PRESHUTDOWN && is_unknown_level();
+}
+
+// LDR_DLL_NOTIFICATION_DATA, winternl documentation of LdrDllNotification.
+struct notification {
+    ULONG flags;
+    const UNICODE_STRING *full_name, *base_name;
+    void *base;
+    ULONG size;
+};
+NTSYSAPI NTSTATUS NTAPI LdrRegisterDllNotification(ULONG, void(CALLBACK *)(ULONG, const struct notification *, void *),
+                                                   void *, void **);
+
+// loaded sees each DLL before its DllMain runs.
+static void CALLBACK loaded(ULONG reason, const struct notification *data, void *context)
+{
+    (void)context;
+    static const UNICODE_STRING sechost = {22, 24, L"sechost.dll"};
+    if (reason != 1 || real_QueryServiceConfig2W || !RtlEqualUnicodeString(data->base_name, &sechost, TRUE)) return;
+    real_QueryServiceConfig2W = hook_function(sechost.Buffer, "QueryServiceConfig2W", (void *)mend_QueryServiceConfig2W);
+    real_ChangeServiceConfig2W =
+        hook_function(sechost.Buffer, "ChangeServiceConfig2W", (void *)mend_ChangeServiceConfig2W);
+}
+
+BOOL mend_services(void)
+{
+    void *cookie;
+    return !LdrRegisterDllNotification(0, loaded, NULL, &cookie);
+}
