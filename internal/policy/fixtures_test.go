@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+// fixture is an object that a rule reports and one that it does not, both as
+// tweaks of the minimal pod. An empty pass is the minimal pod itself.
+type fixture struct {
+	code, fail, pass string
+	facts            Facts
+}
+
+// cluster is a cluster of Windows nodes of the given builds.
+func cluster(builds ...int) Facts {
+	var f Facts
+	for _, n := range builds {
+		b, _ := winver.Find(n)
+		f.Nodes = append(f.Nodes, Node{Name: "w" + b.Version, OS: "windows", Build: b})
+	}
+	return f
+}
+
+func tainted(f Facts, t Taint) Facts {
+	for i := range f.Nodes {
+		f.Nodes[i].Taints = []Taint{t}
+	}
+	return f
+}
+
+func image(ref string, i Image, f Facts) Facts {
+	f.Images = map[string]Image{ref: i}
+	return f
+}
+
+func namespace(labels map[string]string) Facts {
+	return Facts{Namespaces: map[string]map[string]string{"ns": labels}}
+}
+
+func containerd(version string, f Facts) Facts {
+	for i := range f.Nodes {
+		f.Nodes[i].Containerd = version
+	}
+	return f
+}
+
+const sc2022 = "mcr.microsoft.com/windows/servercore:ltsc2022"
+
+func linuxOnly() Image { return Image{Platforms: []Platform{{OS: "linux"}}} }
+
+func hpc(rest string) string {
+	return `spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true, runAsUserName: "NT AUTHORITY\\Local service"}}` + rest + `}`
+}
+
+func service(spec, annotations string) string {
+	return `obj: {apiVersion: v1, kind: Service, metadata: {name: s, annotations: {` + annotations + `}}, spec: {` + spec + `}}`
+}
+
+func volume(v string) string { return `spec: {volumes: [{name: v, ` + v + `}]}` }
+
+func mount(m string) string {
+	return `c: {volumeMounts: [{name: v, mountPath: 'C:\v', ` + m + `}]}` + "\nspec: {volumes: [{name: v, emptyDir: {}}]}"
+}
+
+// option gives the pod a Windows option.
+func option(o string) string { return `spec: {securityContext: {windowsOptions: {` + o + `}}}` }
+
+// fixtures has one entry at least for every rule with logic. The rows of the table of
+// fields have theirs made in TestFieldTable.
+//
+// Length: a table.
+func fixtures() []fixture {
+	taint := Taint{"os", "windows", "NoSchedule"}
+	out := []fixture{
+		{code: "WIN014", fail: `spec: {securityContext: {supplementalGroupsPolicy: Merge}}`},
+		{code: "WIN014", fail: `spec: {os: null, securityContext: {supplementalGroupsPolicy: Strict}}`, facts: Facts{Kubernetes: 33}},
+		{code: "WIN021", fail: `c: {securityContext: {privileged: false}}`, pass: `{spec: {os: {name: linux}, nodeSelector: null}, c: {image: nginx, securityContext: {privileged: true}}}`},
+		{code: "WIN027", fail: `c: {lifecycle: {stopSignal: SIGUSR1}}`, pass: `c: {lifecycle: {stopSignal: SIGTERM}}`},
+		{code: "WIN027", fail: `{spec: {os: null}, c: {lifecycle: {stopSignal: SIGTERM}}}`},
+		{code: "WIN028", fail: `c: {name: c}`, pass: `{spec: {os: {name: linux}, nodeSelector: null}, c: {image: nginx}}`, facts: Facts{Subresource: "resize"}},
+		{code: "WIN030", fail: `spec: {os: {name: Windows}}`},
+		{code: "WIN030", fail: `spec: {os: {name: ""}}`},
+		{code: "WIN031", fail: `{spec: {os: {name: linux}, nodeSelector: null, securityContext: {windowsOptions: {runAsUserName: x}}}, c: {image: nginx}}`, pass: option("runAsUserName: ContainerUser")},
+		{code: "WIN101", fail: option("gmsaCredentialSpecName: gmsa-WebApp1"), pass: option("gmsaCredentialSpecName: gmsa-webapp1")},
+		{code: "WIN102", fail: option(`gmsaCredentialSpecName: g, gmsaCredentialSpec: ""`), pass: option(`gmsaCredentialSpecName: g, gmsaCredentialSpec: "{}"`)},
+		{code: "WIN102", fail: option(`gmsaCredentialSpecName: g, gmsaCredentialSpec: ` + strings.Repeat("x", 64<<10+1))},
+		{code: "WIN103", fail: option(`runAsUserName: "NT AUTHORITY\network service"`), pass: option(`runAsUserName: "NT AUTHORITY\\network service"`)},
+		{code: "WIN103", fail: option(`runAsUserName: user@domain`)},
+		{code: "WIN104", fail: hpc(`, containers: [{name: c, image: x, securityContext: {windowsOptions: {hostProcess: false}}}]`), pass: hpc("")},
+		{code: "WIN105", fail: `spec: {hostNetwork: true, initContainers: [{name: i, image: x}], containers: [{name: c, image: x, securityContext: {windowsOptions: {hostProcess: true}}}]}`, pass: hpc("")},
+		{code: "WIN106", fail: option("hostProcess: true"), pass: hpc("")},
+		{code: "WIN107", fail: hpc(""), facts: Facts{NoPrivileged: true}},
+		{code: "WIN201", fail: `spec: {nodeSelector: {kubernetes.io/os: linux}}`},
+		{code: "WIN201", fail: `spec: {runtimeClassName: l}`, pass: `spec: {runtimeClassName: w}`, facts: Facts{RuntimeClasses: map[string]RuntimeClass{"l": {NodeSelector: map[string]string{"kubernetes.io/os": "linux"}}, "w": {Handler: "runhcs-wcow-process"}}}},
+		{code: "WIN202", fail: `meta: {labels: {kubernetes.io/os: windows}}`},
+		{code: "WIN203", fail: `spec: {nodeName: l}`, pass: `spec: {nodeName: w}`, facts: Facts{Nodes: []Node{{Name: "l", OS: "linux"}, {Name: "w", OS: "windows", Build: winver.Build{Number: 20348}}}}},
+		{code: "WIN204", fail: `spec: {securityContext: {runAsNonRoot: true, windowsOptions: {runAsUserName: containeradministrator}}}`, pass: `spec: {securityContext: {runAsNonRoot: true, windowsOptions: {runAsUserName: ContainerUser}}}`},
+		{code: "WIN205", fail: `spec: {securityContext: {runAsNonRoot: true}}`, pass: `spec: {securityContext: {runAsNonRoot: false}}`, facts: image(sc2022, Image{User: "ContainerAdministrator"}, Facts{})},
+		{code: "WIN206", fail: `spec: {securityContext: {runAsNonRoot: true}}`, pass: `spec: {securityContext: {runAsNonRoot: true, windowsOptions: {runAsUserName: ContainerUser}}}`},
+		{code: "WIN206", fail: `spec: {securityContext: {runAsNonRoot: true, windowsOptions: {runAsUserName: 'nt authority\system'}}}`},
+		{code: "WIN207", fail: option("runAsUserName: bob"), pass: option("runAsUserName: ContainerUser")},
+		{code: "WIN210", fail: volume("emptyDir: {medium: HugePages}")},
+		{code: "WIN210", fail: `c: {resources: {limits: {hugepages-2Mi: 4Mi}}}`},
+		{code: "WIN211", fail: `c: {volumeDevices: [{name: v, devicePath: x}]}`},
+		{code: "WIN212", fail: volume("hostPath: {path: x, type: CharDevice}"), pass: volume("hostPath: {path: x, type: Directory}")},
+		{code: "WIN213", fail: volume(`hostPath: {path: '\\.\pipe\x', type: Socket}`), pass: volume(`hostPath: {path: '\\.\pipe\x'}`)},
+		{code: "WIN216", fail: `c: {volumeMounts: [{name: v, mountPath: 'C:'}]}`, pass: `c: {volumeMounts: [{name: v, mountPath: 'C:\x'}]}`},
+		{code: "WIN218", fail: hpc(`, volumes: [{name: v, hostPath: {path: '\\.\pipe\x'}}]`), pass: volume(`hostPath: {path: '\\.\pipe\x'}`)},
+		{code: "WIN219", fail: `spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true}}}`, pass: hpc("")},
+		{code: "WIN220", fail: `spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true, runAsUserName: 'NT Authority\SYSTEM'}}}`, pass: hpc("")},
+		{code: "WIN221", fail: `c: {image: nginx}`, facts: image("nginx", linuxOnly(), Facts{})},
+		{code: "WIN222", fail: `c: {image: x}`, facts: image("x", Image{Index: true, Platforms: []Platform{{"windows", "amd64", "10.0.17763.1"}, {"linux", "amd64", ""}}}, cluster(20348))},
+		{code: "WIN223", fail: `c: {image: x}`, facts: image("x", Image{Platforms: []Platform{{"windows", "amd64", "10.0.17763.1"}}}, cluster(20348, 26100))},
+		{code: "WIN224", fail: `spec: {runtimeClassName: x}`, facts: Facts{RuntimeClasses: map[string]RuntimeClass{}}},
+		{code: "WIN225", fail: `spec: {runtimeClassName: x, nodeSelector: {a: "1"}}`, pass: `spec: {runtimeClassName: x, nodeSelector: {a: "2"}}`, facts: Facts{RuntimeClasses: map[string]RuntimeClass{"x": {NodeSelector: map[string]string{"a": "2"}}}}},
+		{code: "WIN226", fail: `obj: {apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: r}, handler: mine, scheduling: {nodeSelector: {kubernetes.io/os: windows}}}`, pass: `obj: {apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: r}, handler: runhcs-wcow-process}`},
+		{code: "WIN227", fail: `c: {command: [/bin/sh, -c, ls]}`, pass: `c: {command: [cmd, /c, dir]}`},
+		{code: "WIN228", fail: volume("csi: {driver: d, fsType: ext4}"), pass: volume("csi: {driver: d, fsType: ntfs}")},
+		{code: "WIN231", fail: mount(`subPath: 'C:\x'`), pass: mount("subPath: x/y")},
+		{code: "WIN231", fail: mount(`subPath: '..\x'`)},
+		{code: "WIN232", fail: hpc(""), facts: containerd("1.5.9", cluster(20348))},
+		{code: "WIN301", fail: `spec: {hostNetwork: true}`, pass: hpc("")},
+		{code: "WIN304", fail: `spec: {dnsConfig: {searches: [a.b, c.d]}}`},
+		{code: "WIN305", fail: mount("mountPropagation: Bidirectional"), pass: mount("mountPropagation: None")},
+		{code: "WIN306", fail: volume("secret: {secretName: s, defaultMode: 256}"), pass: volume("secret: {secretName: s, defaultMode: 420}")},
+		{code: "WIN307", fail: volume("emptyDir: {medium: Memory}"), pass: volume("emptyDir: {}")},
+		{code: "WIN308", fail: volume("secret: {secretName: s}")},
+		{code: "WIN310", fail: `c: {resources: {requests: {memory: 50Mi}}}`},
+		{code: "WIN312", fail: `c: {resources: null}`},
+		{code: "WIN313", fail: `spec: {terminationGracePeriodSeconds: 60}`, pass: `spec: {terminationGracePeriodSeconds: 5}`},
+		{code: "WIN314", fail: mount("subPath: a/b.conf"), pass: mount("subPath: a/b")},
+		{code: "WIN317", fail: hpc(`, hostAliases: [{ip: 10.0.0.1, hostnames: [a]}]`), pass: `spec: {hostAliases: [{ip: 10.0.0.1, hostnames: [a]}]}`},
+		{code: "WIN318", fail: option("gmsaCredentialSpecName: g")},
+		{code: "WIN319", fail: `meta: {annotations: {experimental.windows.kubernetes.io/isolation-type: hyperv}}`},
+		{code: "WIN320", fail: `meta: {annotations: {pod.alpha.windows.kubernetes.io/gmsa-credential-spec-name: g}}`},
+		{code: "WIN321", fail: `spec: {nodeSelector: {beta.kubernetes.io/os: windows}}`},
+		{code: "WIN322", fail: `spec: {hostname: abcdefghijklmnop}`, pass: `spec: {hostname: abc}`},
+		{code: "WIN324", fail: `c: {env: [{name: Path, value: a}, {name: PATH, value: b}]}`, pass: `c: {env: [{name: A, value: a}, {name: B, value: b}]}`},
+		{code: "WIN325", fail: `c: {env: [{name: "A:B", value: a}]}`, pass: `c: {env: [{name: A__B, value: a}]}`, facts: Facts{Kubernetes: 31}},
+		{code: "WIN326", fail: volume("configMap: {name: m, items: [{key: a, path: con.txt}]}"), pass: volume("configMap: {name: m, items: [{key: a, path: a/b.txt}]}")},
+		{code: "WIN327", fail: volume("hostPath: {path: /var/run/docker.sock}"), pass: volume(`hostPath: {path: 'C:\x'}`)},
+		{code: "WIN334", fail: `c: {livenessProbe: {exec: {command: [powershell.exe, -Command, x]}}}`},
+		{code: "WIN336", fail: `c: {image: mcr.microsoft.com/windows/servercore}`},
+		{code: "WIN337", fail: `c: {image: 'microsoft/iis:windowsservercore-ltsc2019'}`},
+		{code: "WIN339", fail: `{}`, pass: `meta: {annotations: {sidecar.istio.io/inject: "false"}}`, facts: namespace(map[string]string{"istio-injection": "enabled"})},
+		{code: "WIN340", fail: `spec: {nodeSelector: {kubernetes.io/arch: arm64}}`, pass: `spec: {nodeSelector: {kubernetes.io/arch: amd64}}`},
+		{code: "WIN361", fail: hpc(""), facts: namespace(map[string]string{enforceLevel: "baseline"})},
+		{code: "WIN362", fail: `{}`, pass: `spec: {securityContext: {runAsNonRoot: true}}`, facts: namespace(map[string]string{enforceLevel: "restricted"})},
+		{code: "WIN363", fail: `obj: {apiVersion: v1, kind: Namespace, metadata: {name: n, labels: {pod-security.kubernetes.io/enforce: restricted, pod-security.kubernetes.io/enforce-version: v1.24}}}`, pass: `obj: {apiVersion: v1, kind: Namespace, metadata: {name: n, labels: {pod-security.kubernetes.io/enforce: restricted, pod-security.kubernetes.io/enforce-version: v1.25}}}`},
+		{code: "WIN364", fail: `spec: {os: null}`, facts: namespace(map[string]string{enforceLevel: "restricted"})},
+		{code: "WIN401", fail: `obj: {apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {template: {spec: {containers: [{name: c, image: fluentd}]}}}}`, pass: `obj: {apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {template: {spec: {nodeSelector: {kubernetes.io/os: linux}, containers: [{name: c, image: fluentd}]}}}}`},
+		{code: "WIN402", fail: `spec: {tolerations: [{operator: Exists}]}`, pass: `spec: {tolerations: [{operator: Exists, key: os}]}`},
+		{code: "WIN403", fail: `spec: {nodeSelector: null, tolerations: [{key: os, value: windows}]}`, pass: `spec: {tolerations: [{key: os, value: windows}]}`},
+		{code: "WIN404", fail: `{}`, pass: `spec: {tolerations: [{key: os, value: windows, effect: NoSchedule}]}`, facts: tainted(cluster(20348), taint)},
+		{code: "WIN405", fail: `spec: {tolerations: [{key: os, value: Windows}]}`, pass: `spec: {tolerations: [{key: os, value: windows}]}`, facts: tainted(cluster(20348), taint)},
+		{code: "WIN407", fail: `{spec: {os: null, nodeSelector: null}, c: {image: x}}`, pass: `c: {image: x}`, facts: image("x", Image{Index: true, Platforms: []Platform{{OS: "linux"}, {OS: "windows"}}}, Facts{})},
+		{code: "WIN409", fail: `{spec: {os: null, nodeSelector: null}, c: {image: nginx}}`, pass: `{spec: {os: null, nodeSelector: {kubernetes.io/os: linux}}, c: {image: nginx}}`, facts: cluster(20348)},
+		{code: "WIN411", fail: `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}}`, pass: `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.20348}}`, facts: cluster(20348)},
+		{code: "WIN412", fail: `c: {image: 'mcr.microsoft.com/windows/servercore:ltsc2019'}`, facts: cluster(20348, 26100)},
+		{code: "WIN413", fail: `c: {image: 'mcr.microsoft.com/windows/nanoserver:1903'}`, pass: `c: {image: 'mcr.microsoft.com/windows/nanoserver:1809'}`},
+		{code: "WIN416", fail: `spec: {nodeSelector: null}`, facts: Facts{Platform: "eks"}},
+		{code: "WIN417", fail: `spec: {topologySpreadConstraints: [{nodeAffinityPolicy: Ignore}]}`, pass: `spec: {topologySpreadConstraints: [{nodeAffinityPolicy: Honor}]}`},
+		{code: "WIN419", fail: `spec: {os: null}`},
+		{code: "WIN420", fail: `spec: {nodeSelector: null}`},
+		{code: "WIN504", fail: option("gmsaCredentialSpecName: g, runAsUserName: ContainerUser"), pass: option(`gmsaCredentialSpecName: g, runAsUserName: 'NT AUTHORITY\NETWORK SERVICE'`)},
+		{code: "WIN506", fail: `obj: {apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, template: {spec: {hostname: h, securityContext: {windowsOptions: {gmsaCredentialSpecName: g}}, containers: [{name: c, image: x}]}}}}`},
+		{code: "WIN507", fail: `obj: {apiVersion: windows.k8s.io/v1, kind: GMSACredentialSpec, metadata: {name: g}, credspec: {}}`, pass: `obj: {apiVersion: windows.k8s.io/v1, kind: GMSACredentialSpec, metadata: {name: g}, credspec: {CmsPlugins: [ActiveDirectory], DomainJoinConfig: {DnsName: a.test, DnsTreeName: a.test, MachineAccountName: w, Sid: S-1-5-21-1-2-3}, ActiveDirectoryConfig: {GroupManagedServiceAccounts: [{Name: w, Scope: a.test}, {Name: w, Scope: A}]}}}`},
+		{code: "WIN509", fail: option(`gmsaCredentialSpec: "{}"`), pass: option(`gmsaCredentialSpecName: g, gmsaCredentialSpec: "{}"`)},
+		{code: "WIN510", fail: `spec: {initContainers: [{name: i, image: x, securityContext: {windowsOptions: {gmsaCredentialSpecName: g}}}]}`, pass: option("gmsaCredentialSpecName: g")},
+		{code: "WIN511", fail: `obj: {apiVersion: windows.k8s.io/v1alpha1, kind: GMSACredentialSpec, metadata: {name: g}}`, pass: `obj: {apiVersion: windows.k8s.io/v1, kind: GMSACredentialSpec, metadata: {name: g}}`},
+		{code: "WIN513", fail: `spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true, gmsaCredentialSpecName: g}}}`, pass: hpc("")},
+		{code: "WIN524", fail: `spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true, runAsUserName: 'NT AUTHORITY\SYSTEM'}}}`, pass: hpc("")},
+		{code: "WIN533", fail: `spec: {hostNetwork: true, containers: [{name: c, image: x, securityContext: {windowsOptions: {hostProcess: true}}}]}`, pass: hpc(""), facts: Facts{Kubernetes: 24}},
+		{code: "WIN602", fail: service("sessionAffinity: ClientIP", ""), pass: service("sessionAffinity: None", ""), facts: cluster(17763)},
+		{code: "WIN603", fail: service("sessionAffinityConfig: {clientIP: {timeoutSeconds: 60}}", ""), pass: service("sessionAffinityConfig: {clientIP: {timeoutSeconds: 10800}}", "")},
+		{code: "WIN604", fail: service("", `preserve-destination: "True"`), pass: service("", `preserve-destination: "true"`)},
+		{code: "WIN605", fail: service("externalTrafficPolicy: Local", ""), pass: service("externalTrafficPolicy: Cluster", ""), facts: Facts{Nodes: []Node{{OS: "windows", NoDSR: true}}}},
+		{code: "WIN606", fail: service("internalTrafficPolicy: Local", ""), pass: service("internalTrafficPolicy: Cluster", ""), facts: Facts{Kubernetes: 23}},
+		{code: "WIN612", fail: service("loadBalancerSourceRanges: [10.0.0.0/8]", ""), pass: service("", "")},
+		{code: "WIN613", fail: service("trafficDistribution: PreferClose", ""), pass: service("", "")},
+		{code: "WIN616", fail: service("ports: [{port: 1, protocol: SCTP}]", ""), pass: service("ports: [{port: 1, protocol: TCP}]", "")},
+		{code: "WIN618", fail: service("externalIPs: [192.0.2.1]", ""), pass: service("", "")},
+		{code: "WIN620", fail: service("ipFamilyPolicy: RequireDualStack", ""), pass: service("ipFamilyPolicy: SingleStack", "")},
+		{code: "WIN621", fail: service("ipFamilies: [IPv6]", ""), pass: service("ipFamilies: [IPv4]", "")},
+		{code: "WIN622", fail: service("", "winProxyOptimization: off please"), pass: service("", "winProxyOptimization: Disabled")},
+		{code: "WIN634", fail: `c: {env: [{name: A, value: "http://db.prod.svc:80"}]}`, pass: `c: {env: [{name: A, value: "http://db.prod.svc.cluster.local:80"}]}`},
+		{code: "WIN636", fail: `obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-flannel-cfg}, data: {net-conf.json: '{"Backend": {"Type": "vxlan"}}'}}`, pass: `obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-flannel-cfg}, data: {net-conf.json: '{"Backend": {"Type": "vxlan", "VNI": 4096, "Port": 4789}}'}}`},
+		{code: "WIN642", fail: "obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-proxy-windows}, data: {config.conf: 'mode: userspace'}}", pass: "obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-proxy-windows}, data: {config.conf: 'mode: \"\"'}}"},
+		{code: "WIN701", fail: `spec: {containers: [{name: a, image: 'mcr.microsoft.com/windows/nanoserver:ltsc2019'}, {name: b, image: 'mcr.microsoft.com/windows/nanoserver:ltsc2022'}]}`, pass: `spec: {containers: [{name: a, image: 'mcr.microsoft.com/windows/nanoserver:ltsc2025'}, {name: b, image: 'mcr.microsoft.com/windows/nanoserver:ltsc2022'}]}`},
+		{code: "WIN702", fail: `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}}`, pass: `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.26100}}`},
+		{code: "WIN703", fail: `{}`, facts: containerd("1.7.5", cluster(26100)), pass: `c: {image: 'mcr.microsoft.com/windows/servercore:ltsc2025'}`},
+		{code: "WIN704", fail: `obj: {apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: r}, handler: runhcs-wcow-hypervisor}`, pass: `obj: {apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: r}, handler: runhcs-wcow-process}`},
+		{code: "WIN753", fail: `c: {image: 'ghcr.io/kubernetes-sigs/sig-windows/csi-proxy:v1.1.2'}`, pass: `c: {image: 'ghcr.io/kubernetes-sigs/sig-windows/csi-proxy:v1.1.3'}`},
+	}
+	return out
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import "strings"
+
+// Object is one object, with the pods that it makes.
+type Object struct {
+	Value
+	APIVersion, Kind, Namespace, Name string
+	Facts                             Facts
+	Pods                              []*Pod
+}
+
+// Pod is a pod, or a template of one.
+type Pod struct {
+	Object     *Object
+	Meta, Spec Value
+	Bare       bool // a Pod itself, not a template
+	Containers []Container
+
+	OS          string // effective: windows, linux or ""
+	Declared    bool   // spec.os.name is windows: the API server validates
+	HostProcess bool   // at least one container is one
+	Signals     []Signal
+}
+
+// Container is one of a pod's containers of any sort.
+type Container struct {
+	Value
+	List  string // containers, initContainers, ephemeralContainers
+	Name  string
+	Image string
+}
+
+// Windows says whether the pod is meant for Windows.
+func (p *Pod) Windows() bool { return p.OS == "windows" }
+
+// Facts is what is known beside the object.
+func (p *Pod) Facts() Facts { return p.Object.Facts }
+
+// templates says where workloads keep the template of their pods.
+var templates = map[string][]string{
+	"Pod":                   nil,
+	"PodTemplate":           {"template"},
+	"ReplicationController": {"spec", "template"},
+	"ReplicaSet":            {"spec", "template"},
+	"Deployment":            {"spec", "template"},
+	"StatefulSet":           {"spec", "template"},
+	"DaemonSet":             {"spec", "template"},
+	"Job":                   {"spec", "template"},
+	"CronJob":               {"spec", "jobTemplate", "spec", "template"},
+}
+
+// maxDepth bounds the search for pod templates in custom resources, and Lists
+// in Lists. Deeper than this no published resource keeps one.
+const maxDepth = 32
+
+// objects takes Lists apart and finds the pods of every object.
+func objects(root Value, facts Facts, depth int) []*Object {
+	kind, version := root.Get("kind").Str(), root.Get("apiVersion").Str()
+	if items := root.look([]string{"items"}); strings.HasSuffix(kind, "List") && items.Set() && depth < maxDepth {
+		var out []*Object
+		for _, item := range items.Items() {
+			out = append(out, objects(item, facts, depth+1)...)
+		}
+		return out
+	}
+	o := &Object{
+		Value: root, APIVersion: version, Kind: kind, Facts: facts,
+		Namespace: root.Get("metadata", "namespace").Str(), Name: root.Get("metadata", "name").Str(),
+	}
+	if path, ok := templates[kind]; ok && builtin(version) {
+		o.add(root.Get(path...), kind == "Pod")
+	} else if !builtin(version) && kind != "CustomResourceDefinition" {
+		o.search(root, 0)
+	}
+	return []*Object{o}
+}
+
+// builtin says whether the group is one of Kubernetes' own.
+func builtin(apiVersion string) bool {
+	group, _, ok := strings.Cut(apiVersion, "/")
+	if !ok {
+		return true
+	}
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && strings.Count(group, ".") == 2
+}
+
+// search finds pod templates in a custom resource: maps with a spec whose
+// containers are a list of maps that name images.
+func (o *Object) search(v Value, depth int) {
+	if depth > maxDepth {
+		return
+	}
+	switch v.v.(type) {
+	case map[string]any:
+		for _, c := range v.look([]string{"spec", "containers"}).Items() {
+			if c.Get("image").Str() != "" {
+				o.add(v, false)
+				return
+			}
+		}
+		for _, k := range v.Keys() {
+			o.search(v.Get(k), depth+1)
+		}
+	case []any:
+		for _, e := range v.Items() {
+			o.search(e, depth+1)
+		}
+	}
+}
+
+func (o *Object) add(template Value, bare bool) {
+	p := &Pod{Object: o, Meta: template.Get("metadata"), Spec: template.Get("spec"), Bare: bare}
+	if p.Spec.Len() == 0 {
+		return
+	}
+	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
+		for _, c := range p.Spec.look([]string{list}).Items() {
+			p.Containers = append(p.Containers, Container{Value: c, List: list, Name: c.Get("name").Str(), Image: c.Get("image").Str()})
+		}
+	}
+	for _, c := range p.Containers {
+		p.HostProcess = p.HostProcess || p.hostProcess(c)
+	}
+	p.Signals = signals(p)
+	if len(p.Signals) > 0 {
+		p.OS = p.Signals[0].OS
+	}
+	p.Declared = p.Spec.Get("os", "name").Str() == "windows"
+	o.Pods = append(o.Pods, p)
+}
+
+// hostProcess is the effective setting of a container: its own, or the pod's.
+func (p *Pod) hostProcess(c Container) bool {
+	if own := c.look([]string{"securityContext", "windowsOptions", "hostProcess"}); own.Set() {
+		return own.True()
+	}
+	return p.Spec.look([]string{"securityContext", "windowsOptions", "hostProcess"}).True()
+}
+
+// option is the effective Windows option of a container: its own, or the
+// pod's.
+func (p *Pod) option(c Container, name string) Value {
+	if own := c.look([]string{"securityContext", "windowsOptions", name}); own.Set() {
+		return own
+	}
+	return p.Spec.look([]string{"securityContext", "windowsOptions", name})
+}
+
+// nonRoot is the effective runAsNonRoot of a container.
+func (p *Pod) nonRoot(c Container) Value {
+	if own := c.look([]string{"securityContext", "runAsNonRoot"}); own.Set() {
+		return own
+	}
+	return p.Spec.look([]string{"securityContext", "runAsNonRoot"})
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package policy is the one truth about what Windows nodes can and cannot do
+// with an object of Kubernetes: an object and what is known of the cluster go
+// in, findings come out. Lint, admission and the diagnosis of clusters are
+// front ends to it.
+//
+// It is pure: it opens nothing, asks nobody and keeps no state. Objects are
+// the trees that encoding/json decodes into an any, not Go types, because what
+// matters of most fields is whether they are set at all (false counts), and
+// because fields that are newer than this program must survive
+// (docs/adr/0090-rules-read-trees.md).
+//
+// A rule that only forbids or flags a field is a row of the table in
+// fields.go; a rule with logic is a function in a file named after its
+// subject. Every rule is listed in All.
+package policy
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+// Severity says how bad a finding is.
+type Severity int
+
+// The severities. What the sources only let one infer is never an Error.
+const (
+	None    Severity = iota
+	Info             // works; good to know
+	Warning          // accepted, but ignored or different on Windows, or likely to fail
+	Error            // refused, or cannot run
+)
+
+func (s Severity) String() string {
+	switch s {
+	case Info:
+		return "info"
+	case Warning:
+		return "warning"
+	case Error:
+		return "error"
+	}
+	return "none"
+}
+
+// MarshalText makes JSON show the name.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// ParseSeverity reads what String writes.
+func ParseSeverity(s string) (Severity, error) {
+	for _, v := range []Severity{Info, Warning, Error} {
+		if s == v.String() {
+			return v, nil
+		}
+	}
+	return None, fmt.Errorf("severity %q: want error, warning or info", s)
+}
+
+// Version is a minor version of Kubernetes 1, 0 if not known: 36 is 1.36.
+type Version int
+
+// ParseVersion reads "1.36", "v1.36.3" and the like.
+func ParseVersion(s string) (Version, error) {
+	var major, minor int
+	if _, err := fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &major, &minor); err != nil || major != 1 || minor < 1 || minor > 999 {
+		return 0, fmt.Errorf("Kubernetes version %q: want for example 1.36", s)
+	}
+	return Version(minor), nil
+}
+
+func (v Version) String() string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprintf("1.%d", int(v))
+}
+
+// Facts is what is known beside the object. The zero value is "nothing", and
+// every field of it too: a rule that needs a fact says nothing without it.
+type Facts struct {
+	Kubernetes     Version
+	Nodes          []Node
+	RuntimeClasses map[string]RuntimeClass // nil: not known; an empty map: there are none
+	Images         map[string]Image        // by the reference as the pod has it
+	Namespaces     map[string]map[string]string
+	Platform       string // whose cluster: "eks", "openshift", …; "" if not known
+	Subresource    string // of the admission request: "resize"
+	NoPrivileged   bool   // kube-apiserver runs with --allow-privileged=false
+}
+
+// Node is what matters of a node.
+type Node struct {
+	Name       string
+	OS         string // linux or windows
+	Build      winver.Build
+	Containerd string   // "1.7.13"; "" if not known
+	Handlers   []string // runtime handlers of status.runtimeHandlers; nil if not known
+	Taints     []Taint
+	NoDSR      bool // kube-proxy runs without --enable-dsr, or HNS lacks it
+}
+
+// Taint is a taint of a node.
+type Taint struct{ Key, Value, Effect string }
+
+// ParseTaint reads kubectl's spelling, "os=windows:NoSchedule".
+func ParseTaint(s string) (Taint, error) {
+	kv, effect, ok := strings.Cut(s, ":")
+	key, value, _ := strings.Cut(kv, "=")
+	if !ok || key == "" || !slices.Contains([]string{"NoSchedule", "NoExecute", "PreferNoSchedule"}, effect) {
+		return Taint{}, fmt.Errorf("taint %q: want for example os=windows:NoSchedule", s)
+	}
+	return Taint{key, value, effect}, nil
+}
+
+func (t Taint) String() string { return t.Key + "=" + t.Value + ":" + t.Effect }
+
+// RuntimeClass is what matters of one.
+type RuntimeClass struct {
+	Handler      string
+	NodeSelector map[string]string
+	Tolerations  []Toleration
+}
+
+// Toleration is a toleration of a pod or a RuntimeClass.
+type Toleration struct{ Key, Operator, Value, Effect string }
+
+// Tolerates is the scheduler's rule for NoSchedule and NoExecute taints.
+func (t Toleration) Tolerates(taint Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	if t.Operator == "Exists" {
+		return true
+	}
+	return (t.Operator == "" || t.Operator == "Equal") && t.Key != "" && t.Value == taint.Value
+}
+
+// Image is what a registry says of an image.
+type Image struct {
+	Index     bool // several platforms behind one name
+	Platforms []Platform
+	User      string // of the image's configuration
+}
+
+// Platform is one entry of an index, or the platform of a single image.
+type Platform struct{ OS, Arch, OSVersion string }
+
+// windows are the nodes that run Windows.
+func (f Facts) windows() []Node {
+	var out []Node
+	for _, n := range f.Nodes {
+		if n.OS == "windows" {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// EditOp is an operation of a JSON patch.
+type EditOp string
+
+// The operations.
+const (
+	Add     EditOp = "add"
+	Remove  EditOp = "remove"
+	Replace EditOp = "replace"
+)
+
+// Edit is a change that takes a finding away without changing what the object
+// does on Windows. An Add makes the maps on the way that are not there.
+type Edit struct {
+	Op    EditOp
+	Path  Path
+	Value any
+}
+
+// MarshalJSON writes the edit as an operation of a JSON patch (RFC 6902).
+func (e Edit) MarshalJSON() ([]byte, error) {
+	m := map[string]any{"op": e.Op, "path": e.Path.Pointer()}
+	if e.Op != Remove {
+		m["value"] = e.Value
+	}
+	return json.Marshal(m)
+}
+
+// Finding is one thing that a rule has to say about one place.
+type Finding struct {
+	Code     string   `json:"code"`
+	Severity Severity `json:"severity"`
+	Path     Path     `json:"-"`
+	Field    string   `json:"field"` // Path as text
+	Missing  bool     `json:"missing,omitempty"`
+	Message  string   `json:"message"`
+	Fix      string   `json:"fix"`
+	Edits    []Edit   `json:"-"`
+	Scope    Path     `json:"-"` // the object, or the item of a List, whose annotations may suppress it
+}
+
+// Evaluator applies the rules that hold under some facts.
+type Evaluator struct {
+	facts Facts
+	rules []Rule
+}
+
+// New picks the rules that hold under the facts.
+func New(facts Facts) *Evaluator {
+	e := &Evaluator{facts: facts}
+	for _, r := range All() {
+		if r.holds(facts.Kubernetes) {
+			e.rules = append(e.rules, r)
+		}
+	}
+	return e
+}
+
+// Evaluate applies all rules to an object. Whoever has many objects makes one
+// Evaluator.
+func Evaluate(object map[string]any, facts Facts) []Finding { return New(facts).Evaluate(object) }
+
+// Evaluate applies the rules to an object, to the items of a List. The
+// findings are in the order of their fields.
+func (e *Evaluator) Evaluate(object map[string]any) []Finding {
+	return e.EvaluateWith(object, e.facts)
+}
+
+// EvaluateWith is Evaluate with more facts than the rules were picked by, of
+// the same version of Kubernetes. It may be called concurrently.
+func (e *Evaluator) EvaluateWith(object map[string]any, facts Facts) []Finding {
+	var out []Finding
+	for _, o := range objects(Value{v: object}, facts, 0) {
+		for i := range e.rules {
+			r := &e.rules[i]
+			if !r.applies(o) {
+				continue
+			}
+			rep := reporter{rule: r, scope: o.at, out: &out}
+			if r.object != nil {
+				r.object(o, rep)
+			}
+			if r.pod != nil {
+				for _, p := range o.Pods {
+					r.pod(p, rep)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+	})
+	return out
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+// minimal is a pod that no rule has anything to say about.
+const minimal = `
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: ns}
+spec:
+  os: {name: windows}
+  nodeSelector: {kubernetes.io/os: windows}
+  containers:
+  - name: c
+    image: mcr.microsoft.com/windows/servercore:ltsc2022
+    resources: {limits: {memory: 100Mi}}
+`
+
+func decode(t testing.TB, text string) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
+		t.Fatalf("decode fixture: %v\n%s", err, text)
+	}
+	return m
+}
+
+// merge is a JSON merge patch (RFC 7386).
+func merge(into, patch map[string]any) {
+	for k, v := range patch {
+		switch v := v.(type) {
+		case nil:
+			delete(into, k)
+		case map[string]any:
+			sub, ok := into[k].(map[string]any)
+			if !ok {
+				sub = map[string]any{}
+				into[k] = sub
+			}
+			merge(sub, v)
+		default:
+			into[k] = v
+		}
+	}
+}
+
+// tweak changes the minimal pod: spec and meta are merged into the pod, c into
+// its container; obj is an object of its own.
+func tweak(t testing.TB, text string) map[string]any {
+	t.Helper()
+	patch := decode(t, text)
+	if obj, ok := patch["obj"].(map[string]any); ok {
+		return obj
+	}
+	pod := decode(t, minimal)
+	if m, ok := patch["meta"].(map[string]any); ok {
+		merge(pod["metadata"].(map[string]any), m)
+	}
+	spec := pod["spec"].(map[string]any)
+	if c, ok := patch["c"].(map[string]any); ok {
+		merge(spec["containers"].([]any)[0].(map[string]any), c)
+	}
+	if m, ok := patch["spec"].(map[string]any); ok {
+		merge(spec, m)
+	}
+	return pod
+}
+
+func codes(findings []Finding) []string {
+	set := map[string]bool{}
+	for _, f := range findings {
+		set[f.Code] = true
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+func TestMinimalPodPasses(t *testing.T) {
+	if got := Evaluate(decode(t, minimal), Facts{}); len(got) > 0 {
+		t.Errorf("findings on the minimal pod: %+v", got)
+	}
+}
+
+// TestFixtures gives every rule an object that it reports, and one that it
+// does not.
+func TestFixtures(t *testing.T) {
+	tested := map[string]bool{}
+	for _, f := range fields() { // by TestFieldTable
+		tested[f.code] = true
+	}
+	for _, f := range fixtures() {
+		tested[f.code] = true
+		t.Run(f.code, func(t *testing.T) {
+			got := Evaluate(tweak(t, f.fail), f.facts)
+			if !slices.Contains(codes(got), f.code) {
+				t.Errorf("not reported: %s\ngot %v", f.fail, codes(got))
+			}
+			rule, _ := Find(f.code)
+			for _, g := range got {
+				if g.Code == f.code && (g.Severity > rule.Severity || g.Message == "" || g.Fix == "") {
+					t.Errorf("finding %+v: severity above the rule's, or no text", g)
+				}
+			}
+			pass := f.pass
+			if pass == "" {
+				pass = "{}"
+			}
+			if got := codes(Evaluate(tweak(t, pass), f.facts)); slices.Contains(got, f.code) {
+				t.Errorf("reported, and should not be: %s", pass)
+			}
+		})
+	}
+	for _, r := range All() {
+		if !tested[r.Code] {
+			t.Errorf("%s has no fixture", r.Code)
+		}
+	}
+}
+
+// put sets a value at a path of maps below at.
+func put(at map[string]any, path string, v any) {
+	keys := strings.Split(path, ".")
+	for _, k := range keys[:len(keys)-1] {
+		sub, ok := at[k].(map[string]any)
+		if !ok {
+			sub = map[string]any{}
+			at[k] = sub
+		}
+		at = sub
+	}
+	at[keys[len(keys)-1]] = v
+}
+
+// TestFieldTable makes an object for every row: refused where the pod declares
+// itself, silent difference where it does not, nothing where it is for Linux.
+func TestFieldTable(t *testing.T) {
+	for _, f := range fields() {
+		t.Run(f.code, func(t *testing.T) {
+			for _, path := range strings.Split(f.path, "|") {
+				pod := decode(t, minimal)
+				spec := pod["spec"].(map[string]any)
+				place := map[string]any{"name": "x", "mountPath": `C:\x`, "containerPort": 80}
+				container := spec["containers"].([]any)[0].(map[string]any)
+				switch {
+				case strings.Contains(path, "[*]."):
+					list, rest, _ := strings.Cut(path, "[*].")
+					spec[list] = []any{place}
+					place["image"] = "mcr.microsoft.com/windows/nanoserver:ltsc2022"
+					path = rest
+				case f.level == onContainer:
+					place = container
+				case f.level == onVolume:
+					spec["volumes"] = []any{place}
+				case f.level == onMount:
+					container["volumeMounts"] = []any{place}
+				case f.level == onPort:
+					container["ports"] = []any{place}
+				default:
+					place = spec
+				}
+				put(place, path, f.bad)
+				severity := func() Severity {
+					for _, g := range Evaluate(pod, Facts{}) {
+						if g.Code == f.code {
+							if !strings.HasSuffix(g.Field, path) {
+								t.Errorf("field %s does not end in %s", g.Field, path)
+							}
+							return g.Severity
+						}
+					}
+					return None
+				}
+				if got := severity(); got != f.set {
+					t.Errorf("%s with os.name: %v, want %v", path, got, f.set)
+				}
+				delete(spec, "os")
+				if got := severity(); got != f.unset {
+					t.Errorf("%s without os.name: %v, want %v", path, got, f.unset)
+				}
+				spec["os"] = map[string]any{"name": "linux"}
+				if got := severity(); got != None {
+					t.Errorf("%s on a Linux pod: %v, want nothing", path, got)
+				}
+			}
+		})
+	}
+}
+
+// TestSectionsAC walks the objects of the facts A and C and counts which are
+// reported.
+func TestSectionsAC(t *testing.T) {
+	// Of these upstream alone has to say: A29 is a field of a status that only kubelets write.
+	upstream := map[string]bool{"A29": true}
+	have := map[string][]string{}
+	for _, r := range All() {
+		for _, c := range r.Compat {
+			have[c] = append(have[c], r.Code)
+		}
+	}
+	count := map[string]int{}
+	for _, section := range []struct {
+		letter string
+		n      int
+	}{{"A", 31}, {"C", 32}} {
+		for i := 1; i <= section.n; i++ {
+			id := section.letter + string(rune('0'+i/10)) + string(rune('0'+i%10))
+			if have[id] != nil {
+				count[section.letter]++
+			} else if !upstream[id] {
+				t.Errorf("no rule for %s", id)
+			}
+		}
+	}
+	t.Logf("%d rules; facts A: %d of 31 (A29 by upstream alone), facts C: %d of 32, each with a failing and a passing object", len(All()), count["A"], count["C"])
+}
+
+func TestRuleSet(t *testing.T) {
+	code := regexp.MustCompile(`^WIN[0-9]{3}$`)
+	compat := regexp.MustCompile(`^([A-DF]|PL|N|RU|GM|HP|V|T|M|R)?[0-9][0-9.]*E?$`)
+	seen := map[string]bool{}
+	for _, r := range All() {
+		switch {
+		case !code.MatchString(r.Code), seen[r.Code]:
+			t.Errorf("code %q is malformed or given twice", r.Code)
+		case r.Title == "", r.Why == "", r.Fix == "", r.Field == "", len(r.Sources) == 0, len(r.Compat) == 0, r.Section() == "":
+			t.Errorf("%s lacks text, a source or a fact", r.Code)
+		case r.Severity == None, r.Inferred && r.Severity == Error:
+			t.Errorf("%s: severity %v, inferred %v", r.Code, r.Severity, r.Inferred)
+		case r.object == nil && r.pod == nil, r.object != nil && r.kinds == nil:
+			t.Errorf("%s checks nothing", r.Code)
+		case r.Before != 0 && r.Before <= r.Since:
+			t.Errorf("%s holds in no version", r.Code)
+		}
+		for _, c := range r.Compat {
+			if !compat.MatchString(c) {
+				t.Errorf("%s: %q is no number of a fact", r.Code, c)
+			}
+		}
+		seen[r.Code] = true
+	}
+}
+
+func TestReference(t *testing.T) {
+	testenv.Golden(t, "../../../docs/reference/rules.md", []byte(Reference()))
+}

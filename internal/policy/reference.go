@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Markdown writes one rule as a section of the reference.
+func (r *Rule) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s: %s\n\n%s\n\n", r.Code, r.Title, strings.TrimSuffix(sentence(r.Why), ".")+".")
+	severity := r.Severity.String()
+	if r.Inferred {
+		severity += " (concluded from code, not confirmed on a node)"
+	}
+	fmt.Fprintf(&b, "- severity: %s\n- field: `%s`\n- Kubernetes: %s\n- fix: %s\n- facts: %s\n", severity, r.Field, r.Versions(), r.Fix, strings.Join(r.Compat, ", "))
+	for _, s := range r.Sources {
+		if !strings.HasPrefix(s, "https://") {
+			s = "`" + s + "`"
+		}
+		fmt.Fprintf(&b, "- source: %s\n", s)
+	}
+	return b.String()
+}
+
+// Text writes one rule for a terminal.
+func (r *Rule) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n\n%s.\n\nseverity    %s", r.Code, strings.ReplaceAll(r.Title, "`", ""), strings.TrimSuffix(sentence(r.Why), "."), r.Severity)
+	if r.Inferred {
+		b.WriteString(" (concluded from code, not confirmed on a node)")
+	}
+	fmt.Fprintf(&b, "\nfield       %s\nKubernetes  %s\nfix         %s\n", r.Field, r.Versions(), r.Fix)
+	for _, s := range r.Sources {
+		fmt.Fprintf(&b, "source      %s\n", s)
+	}
+	return b.String()
+}
+
+func sentence(s string) string {
+	if s == "" || !('a' <= s[0] && s[0] <= 'z') || strings.HasPrefix(s, "gitRepo") || strings.HasPrefix(s, "containerd") || strings.HasPrefix(s, "kube") || strings.HasPrefix(s, "hcsshim") || strings.HasPrefix(s, "spec.") {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// Reference is the page of all rules.
+func Reference() string {
+	var b strings.Builder
+	b.WriteString(`# Rules
+
+What mullion knows of Windows nodes, as ` + "`mullion lint`" + ` reports it. This page is generated from the rules themselves
+(` + "`go test ./internal/policy -update`" + `); ` + "`mullion lint explain CODE`" + ` prints one of them.
+
+A code never changes its meaning. An error cannot work: it is refused, or fails on the node. A warning is accepted, and
+ignored or different on Windows; what is only concluded from code is never more than that. An info is good to know and is
+printed only with ` + "`--severity info`" + `. "Facts" numbers the project's collection of facts.
+`)
+	section := ""
+	rules := All()
+	for i := range rules {
+		if s := rules[i].Section(); s != section {
+			section = s
+			fmt.Fprintf(&b, "\n## %s\n", s)
+		}
+		b.WriteString("\n" + rules[i].Markdown())
+	}
+	return b.String()
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Rule is one thing that is true of Windows nodes.
+type Rule struct {
+	Code     string
+	Title    string   // what is wrong, in a few words
+	Severity Severity // the worst that it reports
+	Field    string   // the field that it reads, for documents
+	Compat   []string // the numbers of the facts behind it, in the project's collection of them
+	Why      string   // what happens, and why
+	Fix      string   // what to do
+	Sources  []string // where it can be checked
+	Since    Version  // the first Kubernetes in which it holds; 0: every one
+	Before   Version  // the first in which it does not any more; 0: none
+	Inferred bool     // concluded, not read or seen: never an Error
+
+	kinds  []string // the kinds it is about; nil: whatever has a pod template
+	object func(*Object, reporter)
+	pod    func(*Pod, reporter)
+}
+
+func (r *Rule) holds(v Version) bool {
+	return v == 0 && r.Before == 0 || v != 0 && v >= r.Since && (r.Before == 0 || v < r.Before)
+}
+
+func (r *Rule) applies(o *Object) bool {
+	if r.kinds != nil {
+		return slices.Contains(r.kinds, o.Kind)
+	}
+	return len(o.Pods) > 0
+}
+
+// Versions says in words in which versions of Kubernetes the rule holds.
+func (r *Rule) Versions() string {
+	switch {
+	case r.Since != 0 && r.Before != 0:
+		return fmt.Sprintf("%s to before %s", r.Since, r.Before)
+	case r.Since != 0:
+		return "from " + r.Since.String()
+	case r.Before != 0:
+		return "before " + r.Before.String()
+	}
+	return "all"
+}
+
+// Section is the heading under which a rule stands: its hundred.
+func (r *Rule) Section() string {
+	for _, s := range sections {
+		if strings.HasPrefix(r.Code, "WIN"+s.digit) {
+			return s.title
+		}
+	}
+	return ""
+}
+
+// sections are the hundreds of the codes.
+var sections = []struct{ digit, title string }{
+	{"0", "Linux-only fields"},
+	{"1", "Windows options"},
+	{"2", "Accepted, then refused or failing on the node"},
+	{"3", "Accepted, and ignored or different"},
+	{"4", "Placement"},
+	{"5", "Identity: GMSA and HostProcess"},
+	{"6", "Services and networking"},
+	{"7", "Builds and known faults"},
+}
+
+// All lists every rule, in the order of the codes.
+func All() []Rule {
+	out := slices.Concat(fieldRules(), osRules(), userRules(), hostProcessRules(), gmsaRules(), volumeRules(), mountRules(),
+		imageRules(), placementRules(), runtimeClassRules(), resourceRules(), containerRules(), securityRules(), serviceRules(), configRules())
+	slices.SortFunc(out, func(a, b Rule) int { return strings.Compare(a.Code, b.Code) })
+	return out
+}
+
+// Find returns the rule with a code.
+func Find(code string) (Rule, bool) {
+	for _, r := range All() {
+		if strings.EqualFold(r.Code, code) {
+			return r, true
+		}
+	}
+	return Rule{}, false
+}
+
+// reporter takes the findings of one rule about one object.
+type reporter struct {
+	rule  *Rule
+	scope *place
+	out   *[]Finding
+}
+
+// at reports a field, with the rule's severity.
+func (r reporter) at(v Value, format string, args ...any) *Finding {
+	return r.as(r.rule.Severity, v, format, args...)
+}
+
+// as reports a field with another severity than the rule's worst.
+func (r reporter) as(s Severity, v Value, format string, args ...any) *Finding {
+	path := v.Path()
+	*r.out = append(*r.out, Finding{
+		Code: r.rule.Code, Severity: s, Path: path, Field: path.String(), Missing: !v.Set(),
+		Message: fmt.Sprintf(format, args...), Fix: r.rule.Fix, Scope: r.scope.path(),
+	})
+	return &(*r.out)[len(*r.out)-1]
+}
+
+// edit adds a safe change to the finding.
+func (f *Finding) edit(op EditOp, path Path, value any) *Finding {
+	f.Edits = append(f.Edits, Edit{op, path, value})
+	return f
+}

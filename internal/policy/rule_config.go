@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// The numbers that the Windows VXLAN implementation has fixed.
+// github.com/flannel-io/flannel Documentation/backends.md and pkg/backend/vxlan: vxlan_windows.go.
+const (
+	vxlanMinVNI = 4096
+	vxlanPort   = 4789
+)
+
+// configRules are about ConfigMaps that configure a cluster's network.
+func configRules() []Rule {
+	return []Rule{
+		{
+			Code: "WIN636", Title: "flannel's VXLAN for Linux only", Severity: Error, Field: "data[net-conf.json]", Compat: []string{"N36"}, kinds: []string{"ConfigMap"},
+			Why: "Windows' VXLAN needs a VNI from 4096 on and port 4789; flannel's defaults on Linux are 1 and 8472. The one ConfigMap serves both, so that it must set both.", Fix: `write "VNI": 4096, "Port": 4789`, Sources: []string{"https://github.com/flannel-io/flannel/blob/master/Documentation/backends.md", "github.com/flannel-io/flannel pkg/backend/vxlan: vxlan_windows.go"},
+			object: checkFlannel,
+		},
+		{
+			Code: "WIN642", Title: "kube-proxy's mode", Severity: Error, Field: "data[config.conf].mode", Compat: []string{"N42"}, kinds: []string{"ConfigMap"},
+			Why: "kube-proxy on Windows knows the mode kernelspace (or none) only; userspace is gone since 1.26.", Fix: "write mode: kernelspace, or leave it empty, in the configuration of Windows nodes", Sources: []string{"k8s.io/kubernetes pkg/proxy/apis/config/validation"}, Since: 26,
+			object: checkProxyMode,
+		},
+	}
+}
+
+func checkFlannel(o *Object, r reporter) {
+	if !strings.HasPrefix(o.Name, "kube-flannel") {
+		return
+	}
+	at := o.Get("data", "net-conf.json")
+	var conf struct {
+		Backend struct {
+			Type string
+			VNI  int
+			Port int
+		}
+	}
+	if !at.Set() || json.Unmarshal([]byte(at.Str()), &conf) != nil || conf.Backend.Type != "vxlan" {
+		return
+	}
+	severity := Warning // without Windows nodes the defaults are right
+	if len(o.Facts.windows()) > 0 {
+		severity = Error
+	}
+	if b := conf.Backend; b.VNI < vxlanMinVNI || b.Port != vxlanPort {
+		r.as(severity, at, "vxlan with VNI %s and port %s cannot include Windows nodes", orDefault(b.VNI), orDefault(b.Port))
+	}
+}
+
+func orDefault(n int) string {
+	if n == 0 {
+		return "(default)"
+	}
+	return fmt.Sprint(n)
+}
+
+var proxyPatterns = struct{ mode *regexp.Regexp }{regexp.MustCompile(`(?m)^mode:\s*"?([A-Za-z]*)"?\s*(?:#.*)?$`)}
+
+// checkProxyMode looks at ConfigMaps for kube-proxy on Windows by their name:
+// that of Linux nodes has every right to say iptables.
+func checkProxyMode(o *Object, r reporter) {
+	if !strings.Contains(o.Name, "kube-proxy") || !strings.Contains(strings.ToLower(o.Name), "win") {
+		return
+	}
+	data := o.Get("data")
+	for _, k := range data.Keys() {
+		m := proxyPatterns.mode.FindStringSubmatch(data.Get(k).Str())
+		if m != nil && m[1] != "" && m[1] != "kernelspace" {
+			r.at(data.Get(k), "mode %s does not exist on Windows", m[1])
+		}
+	}
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// credentialSpecMaxBytes is the API's limit on inlined credential specs.
+// k8s.io/kubernetes pkg/apis/core/validation, maxGMSACredentialSpecLength.
+const credentialSpecMaxBytes = 64 << 10
+
+const (
+	srcGMSA       = "https://kubernetes.io/docs/tasks/configure-pod-container/configure-gmsa/"
+	srcGMSATrap   = "https://learn.microsoft.com/virtualization/windowscontainers/manage-containers/gmsa-troubleshooting"
+	srcGMSAHook   = "github.com/kubernetes-sigs/windows-gmsa admission-webhook"
+	srcValidateWO = "k8s.io/kubernetes pkg/apis/core/validation: validateWindowsSecurityContextOptions"
+)
+
+// gmsaRules are about group managed service accounts.
+func gmsaRules() []Rule {
+	return []Rule{
+		{
+			Code: "WIN101", Title: "invalid `gmsaCredentialSpecName`", Severity: Error, Field: "securityContext.windowsOptions.gmsaCredentialSpecName", Compat: []string{"B01", "GM01"},
+			Why: "The name is the one of a resource: a DNS subdomain in lower case. The documentation's own gmsa-WebApp1 is none.", Fix: "write it in lower case, as the GMSACredentialSpec is named", Sources: []string{srcValidateWO},
+			pod: eachOption("gmsaCredentialSpecName", func(p *Pod, v Value, r reporter) {
+				for _, msg := range validation.IsDNS1123Subdomain(v.Str()) {
+					r.at(v, "gmsaCredentialSpecName %q: %s", v.Str(), msg)
+				}
+			}),
+		},
+		{
+			Code: "WIN102", Title: "empty or too large `gmsaCredentialSpec`", Severity: Error, Field: "securityContext.windowsOptions.gmsaCredentialSpec", Compat: []string{"B02"},
+			Why: "Inlined contents must not be empty and must be at most 64 KiB.", Fix: "leave the field to the webhook", Sources: []string{srcValidateWO},
+			pod: eachOption("gmsaCredentialSpec", func(p *Pod, v Value, r reporter) {
+				if n := len(v.Str()); n == 0 || n > credentialSpecMaxBytes {
+					r.at(v, "gmsaCredentialSpec has %d bytes; want 1 to %d", n, credentialSpecMaxBytes)
+				}
+			}),
+		},
+		{
+			Code: "WIN318", Title: "`gmsaCredentialSpecName` needs the webhook", Severity: Info, Field: "securityContext.windowsOptions.gmsaCredentialSpecName", Compat: []string{"D18", "GM03"},
+			Why: "The kubelet passes only gmsaCredentialSpec on, which the GMSA webhook fills in. Without it the name is ignored.", Fix: "install the windows-gmsa webhook", Sources: []string{"k8s.io/kubernetes pkg/kubelet/kuberuntime: kuberuntime_container_windows.go"},
+			pod: func(p *Pod, r reporter) {
+				for _, o := range windowsOptions(p) {
+					if v := o.Get("gmsaCredentialSpecName"); v.Set() && !o.Get("gmsaCredentialSpec").Set() {
+						r.at(v, "gmsaCredentialSpecName has an effect only where the GMSA webhook is installed")
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN320", Title: "GMSA by annotation", Severity: Error, Field: "metadata.annotations", Compat: []string{"D20"},
+			Why: "The alpha annotations have been ignored since Kubernetes 1.16.", Fix: "use windowsOptions.gmsaCredentialSpecName", Sources: []string{srcGMSA},
+			pod: func(p *Pod, r reporter) {
+				a := p.Meta.look([]string{"annotations"})
+				for _, k := range a.Keys() {
+					if k == "pod.alpha.windows.kubernetes.io/gmsa-credential-spec-name" || strings.HasSuffix(k, ".container.alpha.windows.kubernetes.io/gmsa-credential-spec-name") {
+						r.at(a.Get(k), "the annotation %s is ignored", k)
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN504", Title: "GMSA with a user that does not use it", Severity: Warning, Field: "securityContext.windowsOptions.runAsUserName", Compat: []string{"GM04"},
+			Why: "Only NT AUTHORITY\\NETWORK SERVICE and NT AUTHORITY\\SYSTEM appear as the GMSA on the network.", Fix: `set runAsUserName: NT AUTHORITY\NETWORK SERVICE, or run an application pool as it`, Sources: []string{srcGMSATrap},
+			pod: func(p *Pod, r reporter) {
+				for _, c := range p.Containers {
+					u := p.option(c, "runAsUserName")
+					if s := strings.ToLower(u.Str()); p.option(c, "gmsaCredentialSpecName").Set() && s != "" && s != `nt authority\system` && s != `nt authority\network service` && s != `nt authority\networkservice` {
+						r.at(u, "container %s: %s does not use the GMSA on the network", c.Name, u.Str())
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN506", Title: "GMSA with one `hostname` for several pods", Severity: Warning, Field: "hostname", Compat: []string{"GM06"},
+			Why: "Several pods with one GMSA and the same host name lose the trust of the domain now and then.", Fix: "remove hostname, or let the webhook make one (randomHostname)", Sources: []string{srcGMSATrap},
+			pod: func(p *Pod, r reporter) {
+				v := p.Spec.look([]string{"hostname"})
+				if n, _ := p.Object.Get("spec", "replicas").Int(); v.Set() && !p.Bare && (n > 1 || p.Object.Kind == "DaemonSet") && usesGMSA(p) {
+					r.at(v, "all pods of this %s have the host name %s", p.Object.Kind, v.Str())
+				}
+			},
+		},
+		{
+			Code: "WIN507", Title: "incomplete credential spec", Severity: Warning, Field: "credspec", Compat: []string{"GM07", "GM08"}, kinds: []string{"GMSACredentialSpec"},
+			Why: "A credential spec has the plug-in ActiveDirectory, the SID of the domain (S-1-5-21-…), the account's name without domain and $, two entries for the account (scope DNS name and NetBIOS name), and DnsName and DnsTreeName; HostAccountConfig has PortableCcgVersion 1, PluginGUID and PluginInput.",
+			Fix: "make it anew with New-CredentialSpec", Sources: []string{srcGMSATrap, srcGMSAHook + "/../deploy/gmsa-crd.yml"}, object: checkCredentialSpec,
+		},
+		{
+			Code: "WIN509", Title: "inlined GMSA without a name", Severity: Error, Field: "securityContext.windowsOptions.gmsaCredentialSpec", Compat: []string{"GM09"},
+			Why: "The webhook refuses contents without the name of their resource; where it does not look nobody checks whether the pod may use the account.", Fix: "set gmsaCredentialSpecName and leave the contents to the webhook", Sources: []string{srcGMSAHook + "/webhook.go"},
+			pod: func(p *Pod, r reporter) {
+				for _, o := range windowsOptions(p) {
+					if v := o.Get("gmsaCredentialSpec"); v.Set() && !o.Get("gmsaCredentialSpecName").Set() {
+						r.at(v, "gmsaCredentialSpec is set without gmsaCredentialSpecName")
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN510", Title: "GMSA on an init or ephemeral container", Severity: Warning, Field: "initContainers[*].securityContext.windowsOptions", Compat: []string{"GM10"},
+			Why: "Upstream's webhook looks at the pod and its containers only: on init and ephemeral containers the name is not filled in, and contents are not authorised.", Fix: "set it on the pod", Sources: []string{srcGMSAHook + "/webhook.go"},
+			pod: func(p *Pod, r reporter) {
+				for _, c := range p.Containers {
+					o := c.look([]string{"securityContext", "windowsOptions"})
+					if c.List != "containers" && (o.Get("gmsaCredentialSpecName").Set() || o.Get("gmsaCredentialSpec").Set()) {
+						r.at(o, "container %s: the GMSA webhook does not look at %s", c.Name, c.List)
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN511", Title: "deprecated version of GMSACredentialSpec", Severity: Warning, Field: "apiVersion", Compat: []string{"GM11"}, kinds: []string{"GMSACredentialSpec"},
+			Why: "windows.k8s.io/v1alpha1 is deprecated.", Fix: "write windows.k8s.io/v1", Sources: []string{srcGMSAHook + "/../deploy/gmsa-crd.yml"},
+			object: func(o *Object, r reporter) {
+				if v := o.Get("apiVersion"); v.Str() == "windows.k8s.io/v1alpha1" {
+					r.at(v, "windows.k8s.io/v1alpha1 is deprecated").edit(Replace, v.Path(), "windows.k8s.io/v1")
+				}
+			},
+		},
+	}
+}
+
+// eachOption calls f with an option of the pod and of every container.
+func eachOption(name string, f func(*Pod, Value, reporter)) func(*Pod, reporter) {
+	return func(p *Pod, r reporter) {
+		for _, at := range append([]Value{p.Spec}, values(p.Containers)...) {
+			if v := at.look([]string{"securityContext", "windowsOptions", name}); v.Set() {
+				f(p, v, r)
+			}
+		}
+	}
+}
+
+func usesGMSA(p *Pod) bool {
+	for _, o := range windowsOptions(p) {
+		if o.Get("gmsaCredentialSpecName").Set() {
+			return true
+		}
+	}
+	return false
+}
+
+func checkCredentialSpec(o *Object, r reporter) {
+	spec := o.Get("credspec")
+	if !spec.Set() {
+		r.as(Error, spec, "credspec is missing: the webhook answers 417, cred spec %s does not have a credspec key", o.Name)
+		return
+	}
+	plugins, _ := json.Marshal(spec.Get("CmsPlugins").Raw())
+	if !strings.Contains(string(plugins), `"ActiveDirectory"`) {
+		r.at(spec.Get("CmsPlugins"), "CmsPlugins does not contain ActiveDirectory")
+	}
+	join := spec.Get("DomainJoinConfig")
+	if sid := join.Get("Sid"); !strings.HasPrefix(sid.Str(), "S-1-5-21-") {
+		r.at(sid, "Sid %q is not the SID of a domain (S-1-5-21-…)", sid.Str())
+	}
+	for _, k := range []string{"DnsName", "DnsTreeName"} {
+		if v := join.Get(k); !strings.Contains(v.Str(), ".") {
+			r.at(v, "%s %q is no fully qualified name", k, v.Str())
+		}
+	}
+	accountName := func(v Value) {
+		if s := v.Str(); s == "" || strings.ContainsAny(s, `$\@`) {
+			r.at(v, "%q: want the account's name without domain and without $", s)
+		}
+	}
+	accountName(join.Get("MachineAccountName"))
+	accounts := spec.Get("ActiveDirectoryConfig", "GroupManagedServiceAccounts")
+	if accounts.Len() < 2 {
+		r.at(accounts, "GroupManagedServiceAccounts has %d entries; want one with the DNS name and one with the NetBIOS name of the domain as Scope", accounts.Len())
+	}
+	for _, a := range accounts.Items() {
+		accountName(a.Get("Name"))
+	}
+	if host := spec.Get("ActiveDirectoryConfig", "HostAccountConfig"); host.Set() {
+		if v := host.Get("PortableCcgVersion"); fmt.Sprint(v.Raw()) != "1" {
+			r.at(v, "PortableCcgVersion must be 1")
+		}
+		if v := host.Get("PluginGUID"); !strings.HasPrefix(v.Str(), "{") {
+			r.at(v, "PluginGUID %q must be a GUID in braces", v.Str())
+		}
+		if v := host.Get("PluginInput"); v.Str() == "" {
+			r.at(v, "PluginInput is missing")
+		}
+	}
+}

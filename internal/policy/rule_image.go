@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+const (
+	srcCompat  = "https://learn.microsoft.com/virtualization/windowscontainers/deploy-containers/version-compatibility"
+	srcMatcher = "github.com/containerd/platforms platform_windows_compat.go"
+	srcLife    = "https://learn.microsoft.com/virtualization/windowscontainers/deploy-containers/base-image-lifecycle"
+)
+
+// imageRules are about images, and the builds of Windows that they fit.
+func imageRules() []Rule {
+	return []Rule{
+		{
+			Code: "WIN221", Title: "an image that is not for Windows", Severity: Error, Field: "containers[*].image", Compat: []string{"C21"},
+			Why: "A Windows node cannot pull an image without a Windows platform: \"no match for platform in manifest\".", Fix: "use a Windows image, or select Linux nodes", Sources: []string{srcMatcher},
+			pod: eachImage(func(p *Pod, c Container, i Image, r reporter) {
+				if os, ok := registryOS(i); ok && os != "windows" {
+					r.at(c.Get("image"), "container %s: the image %s is for %s only", c.Name, c.Image, os)
+				}
+			}),
+		},
+		{
+			Code: "WIN222", Title: "an image without a platform for the nodes' builds", Severity: Error, Field: "containers[*].image", Compat: []string{"C22", "PL08"},
+			Why: "No entry of the image's index fits the build of any Windows node: ErrImagePull, \"no match for platform in manifest\".", Fix: "use a tag for the nodes' build", Sources: []string{srcMatcher},
+			pod: eachImage(func(p *Pod, c Container, i Image, r reporter) {
+				if i.Index && len(p.Facts().windows()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
+					r.at(c.Get("image"), "container %s: the image %s has %s; the nodes are %s", c.Name, c.Image, platformsText(i), nodesText(p))
+				}
+			}),
+		},
+		{
+			Code: "WIN223", Title: "an image of another build", Severity: Error, Field: "containers[*].image", Compat: []string{"C23"},
+			Why: "A single image is pulled whatever its build, and fails at the start: \"The container operating system does not match the host operating system.\" (0xc0370101)", Fix: "use a tag for the nodes' build", Sources: []string{srcCompat, "github.com/microsoft/hcsshim osversion: CheckHostAndContainerCompat"},
+			pod: eachImage(func(p *Pod, c Container, i Image, r reporter) {
+				if !i.Index && len(p.Facts().windows()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
+					r.at(c.Get("image"), "container %s: the image %s is of %s; the nodes are %s", c.Name, c.Image, platformsText(i), nodesText(p))
+				}
+			}),
+		},
+		{
+			Code: "WIN336", Title: "an image without a build", Severity: Error, Field: "containers[*].image", Compat: []string{"D36"},
+			Why: "Microsoft's base images have had no tag latest since April 2019. Of any other Windows image without a tag nobody knows which hosts can run it.", Fix: "pin the build, for example :ltsc2022", Sources: []string{srcCompat},
+			pod: func(p *Pod, r reporter) {
+				if p.Windows() {
+					for _, c := range p.Containers {
+						checkTag(c, r)
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN337", Title: "an image from Microsoft's retired repositories", Severity: Warning, Field: "containers[*].image", Compat: []string{"D37"},
+			Why: "Microsoft's images have left the Docker Hub: microsoft/iis, microsoft/nanoserver and the like are gone or years old.", Fix: "use mcr.microsoft.com/windows/…", Sources: []string{"https://azure.microsoft.com/blog/microsoft-syndicates-container-catalog/"},
+			pod: func(p *Pod, r reporter) {
+				for _, c := range p.Containers {
+					name := strings.TrimPrefix(strings.TrimPrefix(c.Image, "docker.io/"), "index.docker.io/")
+					if strings.HasPrefix(name, "microsoft/") {
+						r.at(c.Get("image"), "container %s: %s is one of Microsoft's retired repositories on the Docker Hub", c.Name, c.Image)
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN412", Title: "no node can run the image", Severity: Error, Field: "containers[*].image", Compat: []string{"PL12"},
+			Why: "With process isolation a host runs images of its own build only; from Windows Server 2025 on also those since Windows Server 2022.", Fix: "use an image for the nodes' build, or add nodes", Sources: []string{srcCompat, "github.com/microsoft/hcsshim osversion: CheckHostAndContainerCompat"},
+			pod: checkNodesBuild,
+		},
+		{
+			Code: "WIN413", Title: "an image of a Windows out of support", Severity: Warning, Field: "containers[*].image", Compat: []string{"PL13"},
+			Why: "Windows Server 2016 and the semi-annual releases get no updates any more (2016: until January 2027), and no supported Kubernetes runs on them.", Fix: "use ltsc2022 or ltsc2025", Sources: []string{srcLife},
+			pod: func(p *Pod, r reporter) {
+				for _, c := range p.Containers {
+					if b, ok := imageBuild(c.Image); ok && b.Number != 17763 && b.Number < 20348 {
+						r.at(c.Get("image"), "container %s: %s is of %s, whose support ends or ended on %s", c.Name, c.Image, b, b.EndOfLife())
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN701", Title: "images of several builds in one pod", Severity: Error, Field: "containers", Compat: []string{"3.2"},
+			Why: "All containers of a pod run on one host; no host can run these together with process isolation.", Fix: "use images of one build", Sources: []string{srcCompat},
+			pod: checkBuildMix,
+		},
+		{
+			Code: "WIN702", Title: "the selected build cannot run the image", Severity: Error, Field: "nodeSelector[node.kubernetes.io/windows-build]", Compat: []string{"C22", "3.2"},
+			Why: "The pod selects nodes by their build, and a host of that build cannot run the image.", Fix: "make the image and node.kubernetes.io/windows-build agree", Sources: []string{srcCompat},
+			pod: checkSelectedBuild,
+		},
+		{
+			Code: "WIN703", Title: "an ltsc2022 image on Windows Server 2025 with an old containerd", Severity: Warning, Field: "containers[*].image", Compat: []string{"2.3", "T89"},
+			Why: "containerd before 1.7.6 compares builds as text: on Windows Server 2025 it finds no platform for an ltsc2022 image in an index.", Fix: "update containerd on the node", Sources: []string{"https://github.com/containerd/containerd/pull/9069"},
+			pod: func(p *Pod, r reporter) {
+				for _, c := range p.Containers {
+					b, ok := imageBuild(c.Image)
+					for _, n := range p.Facts().windows() {
+						if ok && b.Number == 20348 && n.Build.Number == 26100 && n.Containerd != "" && older(n.Containerd, 1, 7, 6) {
+							r.at(c.Get("image"), "container %s: node %s runs containerd %s, which finds no platform for ltsc2022 images", c.Name, n.Name, n.Containerd)
+						}
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN753", Title: "csi-proxy with a known hole", Severity: Warning, Field: "containers[*].image", Compat: []string{"V03", "R01"},
+			Why: "csi-proxy up to 1.1.2 lets users of the cluster run commands on the node (CVE-2023-3893).", Fix: "use v1.1.3 or newer", Sources: []string{"https://github.com/kubernetes/kubernetes/issues/119594"},
+			pod: func(p *Pod, r reporter) {
+				for _, c := range p.Containers {
+					repo, tag, ok := strings.Cut(c.Image[strings.LastIndexByte(c.Image, '/')+1:], ":v")
+					if ok && repo == "csi-proxy" && older(tag, 1, 1, 3) {
+						r.at(c.Get("image"), "container %s: %s has CVE-2023-3893", c.Name, c.Image)
+					}
+				}
+			},
+		},
+	}
+}
+
+// older compares a version like "1.7.13" or "1.7.0-rc.1" with three numbers.
+// What cannot be read is not older.
+func older(version string, major, minor, patch int) bool {
+	var a, b, c int
+	if n, _ := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d.%d", &a, &b, &c); n < 2 {
+		return false
+	}
+	return slices.Compare([]int{a, b, c}, []int{major, minor, patch}) < 0
+}
+
+func eachImage(f func(*Pod, Container, Image, reporter)) func(*Pod, reporter) {
+	return func(p *Pod, r reporter) {
+		if !p.Windows() {
+			return
+		}
+		for _, c := range p.Containers {
+			if i, ok := p.Facts().Images[c.Image]; ok && len(i.Platforms) > 0 {
+				f(p, c, i, r)
+			}
+		}
+	}
+}
+
+func hasOS(i Image, os string) bool {
+	return slices.ContainsFunc(i.Platforms, func(p Platform) bool { return p.OS == os })
+}
+
+func anyNodeRuns(p *Pod, i Image) bool {
+	if p.HostProcess || hyperV(p) {
+		return true
+	}
+	for _, n := range p.Facts().windows() {
+		for _, pl := range i.Platforms {
+			if pl.OS == "windows" && winver.CompatibleOSVersion(n.Build, pl.OSVersion) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func platformsText(i Image) string {
+	var out []string
+	for _, p := range i.Platforms {
+		out = append(out, strings.TrimSpace(p.OS+" "+p.OSVersion))
+	}
+	return strings.Join(out, ", ")
+}
+
+func nodesText(p *Pod) string {
+	var out []string
+	for _, n := range p.Facts().windows() {
+		if s := n.Build.String(); !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func checkTag(c Container, r reporter) {
+	if strings.Contains(c.Image, "@sha256:") || c.Image == "" {
+		return
+	}
+	repo, tag, _ := strings.Cut(c.Image[strings.LastIndexByte(c.Image, '/')+1:], ":")
+	if tag != "" && tag != "latest" {
+		return
+	}
+	if strings.HasPrefix(c.Image, "mcr.microsoft.com/windows") {
+		r.at(c.Get("image"), "container %s: %s has no tag latest", c.Name, c.Image)
+		return
+	}
+	r.as(Warning, c.Get("image"), "container %s: which hosts can run %s is not known without a tag that names the build", c.Name, repo)
+}
+
+// hyperV says whether the pod's RuntimeClass isolates with Hyper-V.
+func hyperV(p *Pod) bool {
+	class := p.Facts().RuntimeClasses[p.Spec.look([]string{"runtimeClassName"}).Str()]
+	return strings.Contains(class.Handler, "hypervisor")
+}
+
+// builds are the builds of the pod's images as their names have them, by
+// container.
+func (p *Pod) builds() map[string]winver.Build {
+	out := map[string]winver.Build{}
+	for _, c := range p.Containers {
+		if _, known := p.Facts().Images[c.Image]; known {
+			continue // the registry's word counts, in rules of its own
+		}
+		if b, ok := imageBuild(c.Image); ok {
+			out[c.Name] = b
+		}
+	}
+	return out
+}
+
+func checkNodesBuild(p *Pod, r reporter) {
+	nodes := p.Facts().windows()
+	if !p.Windows() || len(nodes) == 0 || p.HostProcess || hyperV(p) {
+		return
+	}
+	builds := p.builds()
+	for _, c := range p.Containers {
+		b, ok := builds[c.Name]
+		if !ok || slices.ContainsFunc(nodes, func(n Node) bool { return winver.Compatible(n.Build, b) }) {
+			continue
+		}
+		severity := Warning // a tag is only a name
+		if strings.HasPrefix(c.Image, "mcr.microsoft.com/windows") {
+			severity = Error
+		}
+		r.as(severity, c.Get("image"), "container %s: %s is of %s, and no node can run it: they are %s", c.Name, c.Image, b, nodesText(p))
+	}
+}
+
+func checkBuildMix(p *Pod, r reporter) {
+	builds := p.builds()
+	if !p.Windows() || len(builds) < 2 || p.HostProcess || hyperV(p) {
+		return
+	}
+	for _, host := range winver.All() {
+		runs := true
+		for _, b := range builds {
+			runs = runs && winver.Compatible(host, b)
+		}
+		if runs {
+			return
+		}
+	}
+	var text []string
+	for _, c := range p.Containers {
+		if b, ok := builds[c.Name]; ok {
+			text = append(text, c.Name+" "+b.String())
+		}
+	}
+	r.at(p.Spec.Get("containers"), "no host can run all of them: %s", strings.Join(text, ", "))
+}
+
+func checkSelectedBuild(p *Pod, r reporter) {
+	if p.HostProcess || hyperV(p) {
+		return
+	}
+	builds := p.builds()
+	check := func(at Value, value, how string) {
+		host, err := winver.Parse(value)
+		if err != nil {
+			r.as(Warning, at, "%s: %s is no known build of Windows", how, value)
+			return
+		}
+		for _, c := range p.Containers {
+			if b, ok := builds[c.Name]; ok && !winver.Compatible(host, b) {
+				r.at(at, "%s selects %s, which cannot run %s of %s", how, host, c.Image, b)
+			}
+		}
+	}
+	for _, q := range required(p) {
+		if q.key == "node.kubernetes.io/windows-build" {
+			check(q.at, q.value, q.how)
+		}
+	}
+	name := p.Spec.look([]string{"runtimeClassName"})
+	if v := p.Facts().RuntimeClasses[name.Str()].NodeSelector["node.kubernetes.io/windows-build"]; v != "" {
+		check(name, v, "RuntimeClass "+name.Str())
+	}
+}

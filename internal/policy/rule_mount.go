@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// mountRules are about where volumes are mounted.
+func mountRules() []Rule {
+	return []Rule{
+		{
+			Code: "WIN216", Title: "a volume mounted at the drive", Severity: Error, Field: "containers[*].volumeMounts[*].mountPath", Compat: []string{"C16"},
+			Why: "containerd refuses it: \"destination path can not be C drive\".", Fix: `mount below C:\`, Sources: []string{"github.com/containerd/containerd internal/cri/opts: spec_windows_opts.go"},
+			pod: eachMount(func(p *Pod, c Container, m Value, r reporter) {
+				if at := m.Get("mountPath"); slices.Contains([]string{"c:", `c:\`, "c:/"}, strings.ToLower(at.Str())) {
+					r.at(at, "container %s: nothing can be mounted at %s itself", c.Name, at.Str())
+				}
+			}),
+		},
+		{
+			Code: "WIN231", Title: "`subPath` that leaves its volume", Severity: Error, Field: "containers[*].volumeMounts[*].subPath", Compat: []string{"C31"},
+			Why: "The API server, on Linux, does not see drives and backslashes; the kubelet on Windows refuses an absolute subPath and one with '..'.", Fix: "write a relative path with /", Sources: []string{"k8s.io/kubernetes pkg/kubelet: kubelet_pods.go, makeMounts"},
+			pod: eachMount(func(p *Pod, c Container, m Value, r reporter) {
+				at := m.look([]string{"subPath"})
+				s := strings.ReplaceAll(at.Str(), `\`, "/")
+				if windowsPath(at.Str()) || strings.HasPrefix(s, "/") || slices.Contains(strings.Split(s, "/"), "..") {
+					r.at(at, "container %s: subPath %s is not a path within the volume", c.Name, at.Str())
+				}
+			}),
+		},
+		{
+			Code: "WIN305", Title: "`mountPropagation` on Windows", Severity: Error, Field: "containers[*].volumeMounts[*].mountPropagation", Compat: []string{"D05"},
+			Why: "The kubelet makes it private: what is mounted on one side later does not appear on the other.", Fix: "remove it; what mounts for others runs as a HostProcess container", Sources: []string{"k8s.io/kubernetes pkg/kubelet: kubelet_pods.go, translateMountPropagation"},
+			pod: eachMount(func(p *Pod, c Container, m Value, r reporter) {
+				switch at := m.look([]string{"mountPropagation"}); at.Str() {
+				case "Bidirectional":
+					r.at(at, "container %s: mountPropagation Bidirectional has no effect on Windows, and the workload relies on it", c.Name)
+				case "HostToContainer":
+					r.as(Warning, at, "container %s: mountPropagation HostToContainer has no effect on Windows", c.Name)
+				}
+			}),
+		},
+		{
+			Code: "WIN314", Title: "`subPath` of a single file", Severity: Info, Field: "containers[*].volumeMounts[*].subPath", Compat: []string{"D14"},
+			Why: "Directories, and files of configMap, secret, projected and downwardAPI volumes work; single files of other volumes are tested upstream on Linux only.", Fix: "mount the directory", Sources: []string{"k8s.io/kubernetes test/e2e/storage/testsuites: subpath.go"},
+			pod: eachMount(func(p *Pod, c Container, m Value, r reporter) {
+				at := m.look([]string{"subPath"})
+				if at.Str() == "" || path.Ext(at.Str()) == "" {
+					return
+				}
+				for _, v := range p.Spec.look([]string{"volumes"}).Items() {
+					if v.Get("name").Str() == m.Get("name").Str() && (v.Get("emptyDir").Set() || v.Get("hostPath").Set() || v.Get("persistentVolumeClaim").Set()) {
+						r.at(at, "container %s: subPath %s looks like a single file", c.Name, at.Str())
+					}
+				}
+			}),
+		},
+		{
+			Code: "WIN324", Title: "variables that differ in case only", Severity: Warning, Field: "containers[*].env[*].name", Compat: []string{"D24"}, Inferred: true,
+			Why: "The environment of a Windows process does not tell names apart by case: one of them wins.", Fix: "rename one", Sources: []string{"https://learn.microsoft.com/windows/win32/procthread/environment-variables"},
+			pod: eachEnv(func(p *Pod, c Container, seen map[string]string, e Value, r reporter) {
+				name := e.Get("name")
+				if other, ok := seen[strings.ToLower(name.Str())]; ok && other != name.Str() {
+					r.at(name, "container %s: %s and %s are one variable on Windows", c.Name, other, name.Str())
+				}
+				seen[strings.ToLower(name.Str())] = name.Str()
+			}),
+		},
+		{
+			Code: "WIN325", Title: "a colon in the name of a variable", Severity: Error, Field: "containers[*].env[*].name", Compat: []string{"D25"}, Before: 32,
+			Why: "The API server refuses it before 1.32.", Fix: "write __ for : in the names of .NET settings", Sources: []string{"k8s.io/kubernetes pkg/features: RelaxedEnvironmentVariableValidation"},
+			pod: eachEnv(func(p *Pod, c Container, _ map[string]string, e Value, r reporter) {
+				if name := e.Get("name"); strings.Contains(name.Str(), ":") {
+					r.at(name, "container %s: the name %s has a colon", c.Name, name.Str())
+				}
+			}),
+		},
+		{
+			Code: "WIN634", Title: "a half-qualified Service name", Severity: Info, Field: "containers[*].env[*].value", Compat: []string{"N34"},
+			Why: "Windows does not complete a name with a dot in it: SERVICE.NAMESPACE and SERVICE.NAMESPACE.svc do not resolve.", Fix: "write SERVICE.NAMESPACE.svc.cluster.local", Sources: []string{"https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#dns-windows", "k8s.io/kubernetes test/e2e/network: dns.go"},
+			pod: eachEnv(func(p *Pod, c Container, _ map[string]string, e Value, r reporter) {
+				if v := e.Get("value"); strings.Contains(v.Str(), ".svc") && envPatterns.halfQualified.MatchString(v.Str()) {
+					r.at(v, "container %s: %s does not resolve in a Windows container", c.Name, v.Str())
+				}
+			}),
+		},
+	}
+}
+
+var envPatterns = struct{ halfQualified *regexp.Regexp }{regexp.MustCompile(`\b[a-z0-9-]+\.[a-z0-9-]+\.svc([:/]|$)`)}
+
+func eachMount(f func(*Pod, Container, Value, reporter)) func(*Pod, reporter) {
+	return func(p *Pod, r reporter) {
+		if !p.Windows() {
+			return
+		}
+		for _, c := range p.Containers {
+			for _, m := range c.look([]string{"volumeMounts"}).Items() {
+				f(p, c, m, r)
+			}
+		}
+	}
+}
+
+func eachEnv(f func(*Pod, Container, map[string]string, Value, reporter)) func(*Pod, reporter) {
+	return func(p *Pod, r reporter) {
+		if !p.Windows() {
+			return
+		}
+		for _, c := range p.Containers {
+			seen := map[string]string{}
+			for _, e := range c.look([]string{"env"}).Items() {
+				f(p, c, seen, e, r)
+			}
+		}
+	}
+}

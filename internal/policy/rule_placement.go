@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+const srcGuide = "https://kubernetes.io/docs/concepts/windows/user-guide/#taints-and-tolerations"
+
+// placementRules are about the nodes that a pod lands on.
+func placementRules() []Rule {
+	return []Rule{
+		{
+			Code: "WIN321", Title: "deprecated label in a selector", Severity: Warning, Field: "nodeSelector[beta.kubernetes.io/os]", Compat: []string{"D21"},
+			Why: "beta.kubernetes.io/os and beta.kubernetes.io/arch have been deprecated since 1.14.", Fix: "write kubernetes.io/os and kubernetes.io/arch", Sources: []string{"k8s.io/kubernetes pkg/api/node: util.go"},
+			pod: checkBetaLabels,
+		},
+		{
+			Code: "WIN401", Title: "a DaemonSet for every operating system", Severity: Warning, Field: "nodeSelector", Compat: []string{"PL01"},
+			Why: "A DaemonSet without a selector runs on every node: with a Linux image it fails on every Windows node of the cluster, for ever.", Fix: "add nodeSelector kubernetes.io/os: linux (or windows)", Sources: []string{"https://github.com/kubernetes/kubernetes/issues/94366", srcGuide},
+			pod: func(p *Pod, r reporter) {
+				if p.Object.Kind != "DaemonSet" || placed(p) {
+					return
+				}
+				f := r.at(p.Spec.Get("nodeSelector"), "the DaemonSet %s runs on Linux and on Windows nodes", p.Object.Name)
+				if p.OS != "" {
+					addSelector(f, p, p.OS)
+				}
+			},
+		},
+		{
+			Code: "WIN402", Title: "a toleration of everything", Severity: Warning, Field: "tolerations", Compat: []string{"PL02", "PL06"},
+			Why: "A toleration with operator Exists and no key tolerates the taint of Windows nodes too; the taint no longer keeps the pod off.", Fix: "name the key, or select the operating system", Sources: []string{srcGuide},
+			pod: func(p *Pod, r reporter) {
+				for _, t := range p.Spec.look([]string{"tolerations"}).Items() {
+					// Selected by operating system the pod does no harm; the toleration is then only too broad.
+					if tol := toleration(t); tol.Operator == "Exists" && tol.Key == "" && tol.Effect != "NoExecute" {
+						s := Warning
+						if placed(p) {
+							s = Info
+						}
+						r.as(s, t, "a toleration with operator Exists and no key tolerates every taint, that of Windows nodes too")
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN403", Title: "a toleration without a selector", Severity: Error, Field: "tolerations", Compat: []string{"PL03"},
+			Why: "A toleration allows Windows nodes, it does not ask for them: the pod may land on Linux.", Fix: "add nodeSelector kubernetes.io/os: windows", Sources: []string{srcGuide},
+			pod: func(p *Pod, r reporter) {
+				for _, t := range p.Spec.look([]string{"tolerations"}).Items() {
+					tol := toleration(t)
+					if strings.EqualFold(tol.Value, "windows") && !placed(p) {
+						addSelector(r.at(t, "the pod tolerates %s=%s, and selects no operating system", tol.Key, tol.Value), p, "windows")
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN404", Title: "no toleration for the Windows nodes' taint", Severity: Error, Field: "tolerations", Compat: []string{"PL04"},
+			Why: "All Windows nodes that the pod may use carry a taint that it does not tolerate: it stays pending.", Fix: "add the toleration", Sources: []string{srcGuide},
+			pod: checkTolerations,
+		},
+		{
+			Code: "WIN405", Title: "a toleration in another case", Severity: Warning, Field: "tolerations[*].value", Compat: []string{"PL05"},
+			Why: "Keys and values of taints are compared letter by letter: OpenShift's nodes carry os=Windows, others os=windows.", Fix: "write the taint as the nodes have it; with operator Exists the value does not matter", Sources: []string{"github.com/openshift/windows-machine-config-operator pkg/nodeconfig: nodeconfig.go"},
+			pod: checkTolerationCase,
+		},
+		{
+			Code: "WIN407", Title: "an image for both operating systems, and no selector", Severity: Warning, Field: "containers[*].image", Compat: []string{"PL07"},
+			Why: "The image starts on Linux and on Windows, but its command, paths and volumes are for one of them.", Fix: "select the operating system", Sources: []string{srcGuide},
+			pod: func(p *Pod, r reporter) {
+				for _, c := range p.Containers {
+					if i := p.Facts().Images[c.Image]; hasOS(i, "windows") && hasOS(i, "linux") && !placed(p) {
+						r.at(c.Get("image"), "container %s: the image %s runs on Linux and on Windows, and the pod selects neither", c.Name, c.Image)
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN409", Title: "a pod that may land on any node", Severity: Warning, Field: "nodeSelector", Compat: []string{"PL09", "PL10", "3.1"},
+			Why: "The cluster has Windows nodes without a taint that keeps this pod off, and nothing in it says for which operating system it is.", Fix: "add nodeSelector kubernetes.io/os: linux (or windows)", Sources: []string{srcGuide},
+			pod: checkAnywhere,
+		},
+		{
+			Code: "WIN411", Title: "a build that no node has", Severity: Error, Field: "nodeSelector[node.kubernetes.io/windows-build]", Compat: []string{"PL11"},
+			Why: "The pod selects a build of Windows that no node of the cluster has: it stays pending. Mostly the nodes were updated and the selector was not.", Fix: "select a build that the cluster has", Sources: []string{srcGuide},
+			pod: func(p *Pod, r reporter) {
+				for _, q := range required(p) {
+					if b, err := winver.Parse(q.value); q.key == "node.kubernetes.io/windows-build" && err == nil && len(p.Facts().windows()) > 0 &&
+						!slices.ContainsFunc(p.Facts().windows(), func(n Node) bool { return n.Build.Number == b.Number }) {
+						r.at(q.at, "%s selects %s; the nodes are %s", q.how, b, nodesText(p))
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN416", Title: "EKS: Windows without the nodeSelector", Severity: Error, Field: "nodeSelector[kubernetes.io/os]", Compat: []string{"PL16"},
+			Why: "On EKS only nodeSelector kubernetes.io/os: windows makes the VPC webhook give the pod an address; affinity, RuntimeClass and os.name are not seen.", Fix: "add nodeSelector kubernetes.io/os: windows", Sources: []string{"github.com/aws/amazon-vpc-resource-controller-k8s webhooks/core: pod_webhook.go"},
+			pod: func(p *Pod, r reporter) {
+				sel := p.Spec.Get("nodeSelector")
+				if p.Windows() && p.Facts().Platform == "eks" && sel.Get("kubernetes.io/os").Str() != "windows" && sel.Get("beta.kubernetes.io/os").Str() != "windows" && !p.Spec.Get("hostNetwork").True() {
+					addSelector(r.at(sel, "without nodeSelector kubernetes.io/os: windows the pod gets no address on EKS"), p, "windows")
+				}
+			},
+		},
+		{
+			Code: "WIN417", Title: "spread that counts Linux nodes", Severity: Info, Field: "topologySpreadConstraints[*].nodeAffinityPolicy", Compat: []string{"PL17"}, Inferred: true, Since: 26,
+			Why: "With nodeAffinityPolicy Ignore the nodes that the pod cannot use count as empty, and may keep it pending.", Fix: "remove it: Honor is the default", Sources: []string{"https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/"},
+			pod: func(p *Pod, r reporter) {
+				for _, t := range p.Spec.look([]string{"topologySpreadConstraints"}).Items() {
+					if v := t.look([]string{"nodeAffinityPolicy"}); p.Windows() && v.Str() == "Ignore" {
+						r.at(v, "nodeAffinityPolicy Ignore counts Linux nodes")
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN419", Title: "a Windows pod without `os.name`", Severity: Info, Field: "os.name", Compat: []string{"3.2", "M03"}, Since: 25,
+			Why: "Without spec.os.name the API server lets fields pass that a Windows node ignores in silence. Add it together with the removal of those fields: with it they are refused.", Fix: "add spec.os.name: windows", Sources: []string{"https://kubernetes.io/docs/concepts/workloads/pods/#pod-os"},
+			pod: func(p *Pod, r reporter) {
+				if p.Windows() && !p.Spec.look([]string{"os"}).Set() && p.confident() {
+					name := p.Spec.Get("os", "name")
+					r.at(name, "the pod is for Windows (%s) and does not say so", p.Signals[0].What).edit(Add, name.Path(), "windows")
+				}
+			},
+		},
+		{
+			Code: "WIN420", Title: "a Windows pod that does not select Windows nodes", Severity: Warning, Field: "nodeSelector[kubernetes.io/os]", Compat: []string{"3.2"},
+			Why: "The scheduler reads neither os.name nor the image: without a selector the pod may land on a Linux node, and fail there.", Fix: "add nodeSelector kubernetes.io/os: windows", Sources: []string{srcGuide},
+			pod: func(p *Pod, r reporter) {
+				if !p.Windows() || placed(p) || !p.confident() || p.Object.Kind == "DaemonSet" || p.Spec.look([]string{"nodeName"}).Set() {
+					return
+				}
+				// A RuntimeClass that is not known may well select: its name says for what it is made.
+				if rc := p.Spec.look([]string{"runtimeClassName"}); rc.Set() && p.Facts().RuntimeClasses == nil {
+					return
+				}
+				sel := p.Spec.Get("nodeSelector", "kubernetes.io/os")
+				addSelector(r.at(sel, "the pod is for Windows (%s) and does not select Windows nodes", p.Signals[0].What), p, "windows")
+			},
+		},
+	}
+}
+
+// confident says whether the operating system is known well enough to write
+// it into the pod.
+func (p *Pod) confident() bool { return len(p.Signals) > 0 && p.Signals[0].Confidence >= Medium }
+
+// placed says whether the scheduler is told about the operating system.
+func placed(p *Pod) bool {
+	_, ok := p.signal(fromSelector, fromBuildLabel, fromRuntimeClass)
+	return ok
+}
+
+func addSelector(f *Finding, p *Pod, os string) {
+	f.edit(Add, p.Spec.Get("nodeSelector", "kubernetes.io/os").Path(), os)
+}
+
+func toleration(v Value) Toleration {
+	return Toleration{v.Get("key").Str(), v.Get("operator").Str(), v.Get("value").Str(), v.Get("effect").Str()}
+}
+
+// tolerations are the pod's, and those that its RuntimeClass adds.
+func (p *Pod) tolerations() []Toleration {
+	var out []Toleration
+	for _, t := range p.Spec.look([]string{"tolerations"}).Items() {
+		out = append(out, toleration(t))
+	}
+	return append(out, p.Facts().RuntimeClasses[p.Spec.look([]string{"runtimeClassName"}).Str()].Tolerations...)
+}
+
+// hardTaints are the taints that keep pods off.
+func hardTaints(n Node) []Taint {
+	return slices.DeleteFunc(slices.Clone(n.Taints), func(t Taint) bool { return t.Effect == "PreferNoSchedule" })
+}
+
+// allTainted returns a taint that keeps the pod off each of the nodes; ok is
+// false if there is a node without one.
+func allTainted(p *Pod, nodes []Node) (first Taint, ok bool) {
+	tols := p.tolerations()
+	for _, n := range nodes {
+		i := slices.IndexFunc(hardTaints(n), func(t Taint) bool {
+			return !slices.ContainsFunc(tols, func(tol Toleration) bool { return tol.Tolerates(t) })
+		})
+		if i < 0 {
+			return Taint{}, false
+		}
+		if first == (Taint{}) {
+			first = hardTaints(n)[i]
+		}
+	}
+	return first, len(nodes) > 0
+}
+
+func checkTolerations(p *Pod, r reporter) {
+	if !p.Windows() {
+		return
+	}
+	// With a RuntimeClass that is not known nobody can tell: it may bring tolerations.
+	if p.Spec.look([]string{"runtimeClassName"}).Set() && p.Facts().RuntimeClasses == nil {
+		return
+	}
+	if t, ok := allTainted(p, p.Facts().windows()); ok {
+		f := r.at(p.Spec.Get("tolerations"), "every Windows node carries a taint that the pod does not tolerate: %s", t)
+		f.Fix = fmt.Sprintf("add the toleration {key: %s, operator: Equal, value: %s, effect: %s}", t.Key, t.Value, t.Effect)
+	}
+}
+
+func checkTolerationCase(p *Pod, r reporter) {
+	for _, v := range p.Spec.look([]string{"tolerations"}).Items() {
+		tol := toleration(v)
+		if tol.Operator == "Exists" || !strings.EqualFold(tol.Value, "windows") {
+			continue
+		}
+		taints := []Taint{}
+		for _, n := range p.Facts().windows() {
+			taints = append(taints, hardTaints(n)...)
+		}
+		if len(taints) == 0 && tol.Value != "windows" {
+			r.as(Info, v.Get("value"), "tolerations are compared letter by letter: %s=%s does not tolerate os=windows", tol.Key, tol.Value)
+		}
+		for _, t := range taints {
+			if (t.Key != tol.Key || t.Value != tol.Value) && strings.EqualFold(t.Key, tol.Key) && strings.EqualFold(t.Value, tol.Value) {
+				r.at(v.Get("value"), "the pod tolerates %s=%s, and the nodes carry %s", tol.Key, tol.Value, t)
+				break
+			}
+		}
+	}
+}
+
+func checkAnywhere(p *Pod, r reporter) {
+	nodes := p.Facts().windows()
+	if p.Windows() || placed(p) || len(nodes) == 0 || p.Object.Kind == "DaemonSet" || p.Spec.look([]string{"nodeName"}).Set() {
+		return
+	}
+	if _, kept := allTainted(p, nodes); kept {
+		return
+	}
+	f := r.at(p.Spec.Get("nodeSelector"), "the pod may land on a Windows node: it selects no operating system")
+	if p.OS == "linux" {
+		addSelector(f, p, "linux")
+	}
+}
+
+func checkBetaLabels(p *Pod, r reporter) {
+	sel := p.Spec.look([]string{"nodeSelector"})
+	for _, k := range sel.Keys() {
+		if k != "beta.kubernetes.io/os" && k != "beta.kubernetes.io/arch" {
+			continue
+		}
+		f := r.at(sel.Get(k), "%s is deprecated", k)
+		if now := sel.Get(strings.TrimPrefix(k, "beta.")); !now.Set() {
+			f.edit(Remove, sel.Get(k).Path(), nil).edit(Add, now.Path(), sel.Get(k).Str())
+		}
+	}
+	for _, t := range affinityTerms(p) {
+		for _, e := range t.Get("matchExpressions").Items() {
+			if k := e.Get("key"); k.Str() == "beta.kubernetes.io/os" || k.Str() == "beta.kubernetes.io/arch" {
+				r.at(k, "%s is deprecated", k.Str()).edit(Replace, k.Path(), strings.TrimPrefix(k.Str(), "beta."))
+			}
+		}
+	}
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"regexp"
+	"strings"
+)
+
+// The limits and patterns of validateWindowsSecurityContextOptions in
+// k8s.io/kubernetes v1.36.3, pkg/apis/core/validation. Lengths are bytes.
+const (
+	userDomainMax = 256 // exclusive
+	userNameMax   = 104 // inclusive; documents still say 20
+)
+
+// userPatterns are upstream's regular expressions. Regexps are immutable.
+var userPatterns = struct{ control, netBIOS, dns, badChars, onlyDots *regexp.Regexp }{
+	control:  regexp.MustCompile(`[[:cntrl:]]+`),
+	netBIOS:  regexp.MustCompile(`^[^\\/:\*\?"<>|\.][^\\/:\*\?"<>|]{0,14}$`),
+	dns:      regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$`),
+	badChars: regexp.MustCompile(`["/\\:;|=,\+\*\?<>@\[\]]`),
+	onlyDots: regexp.MustCompile(`^[\. ]+$`),
+}
+
+// CheckUserName says what the API server has against a runAsUserName, in its
+// words; nothing if the name is valid.
+func CheckUserName(name string) []string {
+	switch {
+	case name == "":
+		return []string{"runAsUserName cannot be an empty string"}
+	case userPatterns.control.MatchString(name):
+		return []string{"runAsUserName cannot contain control characters"}
+	case strings.Count(name, `\`) > 1:
+		return []string{"runAsUserName cannot contain more than one backslash"}
+	}
+	domain, user, hasDomain := strings.Cut(name, `\`)
+	if !hasDomain {
+		domain, user = "", name
+	}
+	var out []string
+	if len(domain) >= userDomainMax {
+		out = append(out, "runAsUserName's Domain length must be under 256 characters")
+	}
+	if hasDomain && !userPatterns.netBIOS.MatchString(domain) && !userPatterns.dns.MatchString(domain) {
+		out = append(out, "runAsUserName's Domain doesn't match the NetBios nor the DNS format")
+	}
+	if user == "" {
+		out = append(out, "runAsUserName's User cannot be empty")
+	} else if len(user) > userNameMax {
+		out = append(out, "runAsUserName's User length must not be longer than 104 characters")
+	}
+	if userPatterns.onlyDots.MatchString(user) {
+		out = append(out, "runAsUserName's User cannot contain only periods or spaces")
+	}
+	if userPatterns.badChars.MatchString(user) {
+		out = append(out, "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]")
+	}
+	return out
+}
+
+const srcSecurityContext = "k8s.io/kubernetes pkg/kubelet/kuberuntime: security_context_windows.go"
+
+// userRules are about the user that a container runs as.
+func userRules() []Rule {
+	return []Rule{
+		{
+			Code: "WIN103", Title: "invalid `runAsUserName`", Severity: Error, Field: "securityContext.windowsOptions.runAsUserName",
+			Compat:  []string{"B03", "RU01", "RU02", "RU03", "RU04", "RU05", "RU06", "RU07", "RU08", "RU09"},
+			Why:     "A user name is USER or DOMAIN\\USER: at most one backslash, no control characters, a NetBIOS or DNS domain, a user of at most 104 bytes without \"/\\:;|=,+*?<>@[]. user@domain and domain/user are not names.",
+			Fix:     "write USER or DOMAIN\\USER; within double quotes YAML wants the backslash doubled",
+			Sources: []string{"k8s.io/kubernetes pkg/apis/core/validation: validateWindowsSecurityContextOptions", "https://kubernetes.io/docs/tasks/configure-pod-container/configure-runasusername/"},
+			pod:     checkUserNames,
+		},
+		{
+			Code: "WIN204", Title: "`runAsNonRoot` with ContainerAdministrator", Severity: Error, Field: "securityContext.windowsOptions.runAsUserName", Compat: []string{"C04"},
+			Why:     "The kubelet regards ContainerAdministrator, in any case, as root and does not create the container (CreateContainerConfigError).",
+			Fix:     "set runAsUserName: ContainerUser",
+			Sources: []string{srcSecurityContext, "k8s.io/kubernetes test/e2e/windows: security_context.go"},
+			pod: func(p *Pod, r reporter) {
+				for _, c := range p.Containers {
+					if u := p.option(c, "runAsUserName"); p.nonRoot(c).True() && strings.EqualFold(u.Str(), "ContainerAdministrator") {
+						r.at(u, "container %s: runAsNonRoot is true and runAsUserName is %s, which counts as root", c.Name, u.Str())
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN205", Title: "`runAsNonRoot` with an image that runs as ContainerAdministrator", Severity: Error, Field: "containers[*].image", Compat: []string{"C05"},
+			Why:     "Where runAsUserName is not set the kubelet looks at the image's user, and regards ContainerAdministrator as root.",
+			Fix:     "set runAsUserName: ContainerUser",
+			Sources: []string{srcSecurityContext},
+			pod: func(p *Pod, r reporter) {
+				for _, c := range p.Containers {
+					user := p.Facts().Images[c.Image].User
+					if p.nonRoot(c).True() && !p.option(c, "runAsUserName").Set() && strings.EqualFold(user, "ContainerAdministrator") {
+						r.at(c.Get("image"), "container %s: runAsNonRoot is true and the image's user is %s, which counts as root", c.Name, user)
+					}
+				}
+			},
+		},
+		{
+			Code: "WIN206", Title: "`runAsNonRoot` that holds nobody back", Severity: Warning, Field: "securityContext.runAsNonRoot", Compat: []string{"C06", "HP06"},
+			Why:     "Without runAsUserName, an image that names no user (Server Core) passes the check of runAsNonRoot and runs as ContainerAdministrator. NT AUTHORITY\\SYSTEM passes too: the check compares one name only.",
+			Fix:     "set runAsUserName: ContainerUser together with runAsNonRoot",
+			Sources: []string{srcSecurityContext, "https://learn.microsoft.com/virtualization/windowscontainers/manage-containers/persistent-storage"},
+			pod:     checkNonRootTrap,
+		},
+		{
+			Code: "WIN207", Title: "a user that the image must have", Severity: Info, Field: "securityContext.windowsOptions.runAsUserName", Compat: []string{"C07"},
+			Why:     "The user must exist in the image; otherwise the sandbox or the container does not start: \"The user name or password is incorrect.\"",
+			Fix:     "create the user in the image, or use ContainerUser",
+			Sources: []string{"k8s.io/kubernetes test/e2e/windows: security_context.go"},
+			pod: func(p *Pod, r reporter) {
+				for _, c := range p.Containers {
+					if u := p.option(c, "runAsUserName"); u.Str() != "" && !p.hostProcess(c) && !wellKnownUser(u.Str()) && len(CheckUserName(u.Str())) == 0 {
+						r.at(u, "container %s: the user %s must exist in the image %s", c.Name, u.Str(), c.Image)
+					}
+				}
+			},
+		},
+	}
+}
+
+// wellKnownUser says whether every Windows image has the user.
+func wellKnownUser(name string) bool {
+	switch strings.ToLower(name) {
+	case "containeruser", "containeradministrator":
+		return true
+	}
+	domain, _, ok := strings.Cut(strings.ToLower(name), `\`)
+	return ok && (domain == "nt authority" || domain == "user manager")
+}
+
+func checkUserNames(p *Pod, r reporter) {
+	for _, at := range append([]Value{p.Spec}, values(p.Containers)...) {
+		v := at.look([]string{"securityContext", "windowsOptions", "runAsUserName"})
+		if !v.Set() {
+			continue
+		}
+		for _, msg := range CheckUserName(v.Str()) {
+			if userPatterns.control.MatchString(v.Str()) {
+				msg += "; a backslash in double quotes begins an escape: double it"
+			}
+			r.at(v, "%s", msg)
+		}
+	}
+}
+
+func checkNonRootTrap(p *Pod, r reporter) {
+	if !p.Windows() {
+		return
+	}
+	for _, c := range p.Containers {
+		at, user := p.nonRoot(c), p.option(c, "runAsUserName")
+		switch {
+		case !at.True():
+		case p.hostProcess(c):
+			r.at(at, "container %s: runAsNonRoot has no meaning for a HostProcess container; it passes although the account is privileged", c.Name)
+		case strings.EqualFold(user.Str(), `NT AUTHORITY\SYSTEM`):
+			r.at(at, "container %s: runAsNonRoot does not keep NT AUTHORITY\\SYSTEM out", c.Name)
+		case !user.Set() && p.Facts().Images[c.Image].User == "" && !strings.Contains(strings.ToLower(c.Image), "nanoserver"):
+			r.at(at, "container %s: runAsNonRoot without runAsUserName: an image without a user of its own runs as ContainerAdministrator", c.Name)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+const srcHostPath = "k8s.io/kubernetes pkg/volume/hostpath: host_path.go"
+
+// volumeRules are about a pod's volumes.
+func volumeRules() []Rule {
+	return []Rule{
+		{
+			Code: "WIN210", Title: "huge pages on Windows", Severity: Error, Field: "volumes[*].emptyDir.medium", Compat: []string{"C10"},
+			Why: "Windows nodes have no huge pages: the pod stays pending, or the mount fails.", Fix: "remove them", Sources: []string{"k8s.io/kubernetes pkg/volume/emptydir: empty_dir.go", srcLimits},
+			pod: checkHugePages,
+		},
+		{
+			Code: "WIN211", Title: "raw block volumes on Windows", Severity: Error, Field: "containers[*].volumeDevices", Compat: []string{"C11"},
+			Why: "Raw block volumes are not supported on Windows.", Fix: "use volumeMode: Filesystem and volumeMounts", Sources: []string{"k8s.io/kubernetes pkg/volume/util/volumepathhandler: volume_path_handler_unsupported.go", srcStorage},
+			pod: checkBlock,
+		},
+		{
+			Code: "WIN212", Title: "`hostPath` of a device", Severity: Error, Field: "volumes[*].hostPath.type", Compat: []string{"C12"},
+			Why: "Windows has no device files: the mount fails with \"hostPath type check failed\".", Fix: "remove the type", Sources: []string{srcHostPath},
+			pod: eachVolume(func(p *Pod, v Value, r reporter) {
+				if t := v.look([]string{"hostPath", "type"}); t.Str() == "CharDevice" || t.Str() == "BlockDevice" {
+					r.at(t, "hostPath.type %s: there are no device files on Windows", t.Str())
+				}
+			}),
+		},
+		{
+			Code: "WIN213", Title: "`hostPath` of type Socket", Severity: Error, Field: "volumes[*].hostPath.type", Compat: []string{"C13"},
+			Why: "A named pipe is not a socket, so the type check fails. (A file of an AF_UNIX socket may pass.)", Fix: `remove the type for \\.\pipe\…`, Sources: []string{srcHostPath},
+			pod: eachVolume(func(p *Pod, v Value, r reporter) {
+				t := v.look([]string{"hostPath", "type"})
+				switch {
+				case t.Str() != "Socket":
+				case pipe(v.Get("hostPath", "path").Str()):
+					r.at(t, "hostPath.type Socket: the named pipe %s does not pass the check", v.Get("hostPath", "path").Str()).edit(Remove, t.Path(), nil)
+				default:
+					r.as(Info, t, "hostPath.type Socket: whether AF_UNIX sockets pass the check on Windows is not confirmed")
+				}
+			}),
+		},
+		{
+			Code: "WIN228", Title: "a Linux file system on a Windows volume", Severity: Error, Field: "volumes[*].csi.fsType", Compat: []string{"C28", "PL18"},
+			Why: "Windows nodes cannot format or mount ext4 and xfs.", Fix: "write ntfs", Sources: []string{"https://cloud.google.com/kubernetes-engine/docs/how-to/creating-a-cluster-windows"},
+			pod: checkFileSystem,
+		},
+		{
+			Code: "WIN306", Title: "file modes on Windows volumes", Severity: Warning, Field: "volumes[*].*.defaultMode", Compat: []string{"D06", "D09"},
+			Why: "defaultMode and mode have no effect on Windows: every user of the container can read the files.", Fix: "remove them; do not rely on file modes", Sources: []string{srcStorage, "https://kubernetes.io/docs/concepts/storage/projected-volumes/#windows"},
+			pod: checkModes,
+		},
+		{
+			Code: "WIN307", Title: "`emptyDir` in memory", Severity: Warning, Field: "volumes[*].emptyDir.medium", Compat: []string{"D07"},
+			Why: "Windows has no RAM disk: the data is written to the node's disk, in clear text.", Fix: "remove medium, and keep secrets out of it", Sources: []string{"k8s.io/mount-utils mount_windows.go", "k8s.io/kubernetes pkg/volume/emptydir: empty_dir_unsupported.go"},
+			pod: eachVolume(func(p *Pod, v Value, r reporter) {
+				if m := v.look([]string{"emptyDir", "medium"}); m.Str() == "Memory" {
+					r.at(m, "emptyDir.medium Memory: on Windows the data lies on the node's disk, in clear text")
+				}
+			}),
+		},
+		{
+			Code: "WIN308", Title: "secrets on the node's disk", Severity: Info, Field: "volumes[*].secret", Compat: []string{"D08"},
+			Why: "There is no tmpfs on Windows: mounted secrets lie on the node's disk in clear text.", Fix: "encrypt the node's disk (BitLocker)", Sources: []string{"https://kubernetes.io/docs/concepts/security/windows-security/"},
+			pod: eachVolume(func(p *Pod, v Value, r reporter) {
+				if s := v.look([]string{"secret"}); s.Set() {
+					r.at(s, "the secret is written to the node's disk in clear text")
+				}
+			}),
+		},
+		{
+			Code: "WIN326", Title: "file names that NTFS does not have", Severity: Warning, Field: "volumes[*].configMap.items[*].path", Compat: []string{"D26"}, Inferred: true,
+			Why: "NTFS does not tell names apart by case, reserves CON, PRN, AUX, NUL, COM1… and LPT1…, and forbids <>:\"|?*.", Fix: "rename the file with items[].path", Sources: []string{"https://learn.microsoft.com/windows/win32/fileio/naming-a-file"},
+			pod: checkItemPaths,
+		},
+		{
+			Code: "WIN327", Title: "a path of a Linux host", Severity: Error, Field: "volumes[*].hostPath.path", Compat: []string{"D27"},
+			Why: "The path becomes one below C:\\, and what is not there is made as an empty directory. Sockets of runtimes are named pipes on Windows.", Fix: `use the Windows path, \\.\pipe\containerd-containerd for the runtime's socket`, Sources: []string{"k8s.io/kubernetes pkg/volume/util: util.go, MakeAbsolutePath", "github.com/containerd/containerd pkg/oci: spec_opts_windows.go"},
+			pod: eachVolume(func(p *Pod, v Value, r reporter) {
+				at := v.look([]string{"hostPath", "path"})
+				if strings.HasSuffix(at.Str(), ".sock") && strings.HasPrefix(at.Str(), "/") {
+					r.at(at, "hostPath %s: there is no such socket on a Windows node", at.Str())
+					return
+				}
+				for _, dir := range []string{"/proc", "/sys", "/dev", "/etc", "/lib/modules", "/run", "/var/run", "/usr"} {
+					if at.Str() == dir || strings.HasPrefix(at.Str(), dir+"/") {
+						r.as(Warning, at, "hostPath %s becomes C:%s, an empty directory, on a Windows node", at.Str(), strings.ReplaceAll(at.Str(), "/", `\`))
+						return
+					}
+				}
+			}),
+		},
+	}
+}
+
+// eachVolume calls f with every volume of a pod for Windows.
+func eachVolume(f func(*Pod, Value, reporter)) func(*Pod, reporter) {
+	return func(p *Pod, r reporter) {
+		if p.Windows() {
+			for _, v := range p.Spec.look([]string{"volumes"}).Items() {
+				f(p, v, r)
+			}
+		}
+	}
+}
+
+func checkHugePages(p *Pod, r reporter) {
+	if !p.Windows() {
+		return
+	}
+	for _, v := range p.Spec.look([]string{"volumes"}).Items() {
+		if m := v.look([]string{"emptyDir", "medium"}); strings.HasPrefix(m.Str(), "HugePages") {
+			r.at(m, "emptyDir.medium %s: Windows nodes have no huge pages", m.Str())
+		}
+	}
+	for _, c := range p.Containers {
+		for _, kind := range []string{"limits", "requests"} {
+			list := c.look([]string{"resources", kind})
+			for _, k := range list.Keys() {
+				if strings.HasPrefix(k, "hugepages-") {
+					r.at(list.Get(k), "container %s: %s: Windows nodes have no huge pages", c.Name, k)
+				}
+			}
+		}
+	}
+}
+
+func checkBlock(p *Pod, r reporter) {
+	if !p.Windows() {
+		return
+	}
+	for _, c := range p.Containers {
+		if v := c.look([]string{"volumeDevices"}); v.Len() > 0 {
+			r.at(v, "container %s: volumeDevices: raw block volumes are not supported on Windows", c.Name)
+		}
+	}
+	claims := p.Object.look([]string{"spec", "volumeClaimTemplates"}).Items()
+	for _, v := range p.Spec.look([]string{"volumes"}).Items() {
+		if t := v.look([]string{"ephemeral", "volumeClaimTemplate"}); t.Set() {
+			claims = append(claims, t)
+		}
+	}
+	for _, c := range claims {
+		if m := c.look([]string{"spec", "volumeMode"}); m.Str() == "Block" {
+			r.at(m, "volumeMode Block: raw block volumes are not supported on Windows")
+		}
+	}
+}
+
+func checkFileSystem(p *Pod, r reporter) {
+	if !p.Windows() {
+		return
+	}
+	for _, v := range p.Spec.look([]string{"volumes"}).Items() {
+		for _, source := range v.Keys() {
+			if t := v.look([]string{source, "fsType"}); slices.Contains([]string{"ext2", "ext3", "ext4", "xfs", "btrfs"}, strings.ToLower(t.Str())) {
+				r.at(t, "fsType %s: Windows nodes mount ntfs", t.Str())
+			}
+		}
+	}
+}
+
+// modeDefault is 0644: what the API server fills in for defaultMode, so it
+// says nothing about what was intended.
+const modeDefault = 0o644
+
+func checkModes(p *Pod, r reporter) {
+	if !p.Windows() {
+		return
+	}
+	report := func(v Value) {
+		if n, ok := v.Int(); ok && n != modeDefault && n&^modeDefault == 0 {
+			r.at(v, "mode %#o has no effect on Windows: all users of the container can read the file", n).edit(Remove, v.Path(), nil)
+		}
+	}
+	for _, v := range p.Spec.look([]string{"volumes"}).Items() {
+		for _, source := range []string{"configMap", "secret", "projected", "downwardAPI"} {
+			at := v.look([]string{source})
+			report(at.look([]string{"defaultMode"}))
+			for _, i := range at.look([]string{"items"}).Items() {
+				report(i.look([]string{"mode"}))
+			}
+		}
+	}
+}
+
+func checkItemPaths(p *Pod, r reporter) {
+	if !p.Windows() {
+		return
+	}
+	for _, v := range p.Spec.look([]string{"volumes"}).Items() {
+		for _, source := range []string{"configMap", "secret", "downwardAPI"} {
+			seen := map[string]string{}
+			for _, i := range v.look([]string{source, "items"}).Items() {
+				at := i.Get("path")
+				name := at.Str()
+				if other, ok := seen[strings.ToLower(name)]; ok && other != name {
+					r.at(at, "%s and %s are one file on Windows", other, name)
+				}
+				seen[strings.ToLower(name)] = name
+				if reservedName(name) {
+					r.at(at, "%s is no valid file name on Windows", name)
+				}
+			}
+		}
+	}
+}
+
+// reservedName says whether an element of the path is not a valid file name.
+func reservedName(name string) bool {
+	for _, e := range strings.Split(name, "/") {
+		stem, _, _ := strings.Cut(strings.ToUpper(path.Base(e)), ".")
+		if slices.Contains([]string{"CON", "PRN", "AUX", "NUL"}, stem) || strings.ContainsAny(e, `<>:"|?*\`) ||
+			len(stem) == 4 && (stem[:3] == "COM" || stem[:3] == "LPT") && stem[3] >= '1' && stem[3] <= '9' {
+			return true
+		}
+	}
+	return false
+}
