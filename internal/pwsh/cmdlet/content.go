@@ -62,7 +62,7 @@ func writeText(c *interp.Invocation, name, text, encoding string, appendTo bool)
 // contentCmdlets are Get-, Set-, Add- and Clear-Content.
 func contentCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Get-Content", Aliases: []string{"cat", "gc", "type"}, Params: "Path[]@0.< LiteralPath|PSPath[] TotalCount|First|Head:int Tail|Last:int Raw? Wait? ReadCount:int Encoding Delimiter AsByteStream? Force? Filter Include[] Exclude[] Stream",
+		{Name: "Get-Content", Aliases: []string{"cat", "gc", "type"}, Params: "Path[]@0.< LiteralPath|PSPath[] TotalCount|First|Head:int Tail|Last:int Raw? Wait? ReadCount:int Encoding Delimiter AsByteStream? Force? Filter~ Include[]~ Exclude[]~ Stream~",
 			Process: func(c *interp.Invocation) error {
 				for _, p := range paths(c) {
 					if err := getContent(c, p); err != nil {
@@ -203,7 +203,7 @@ func follow(c *interp.Invocation, name string, at int64) error {
 }
 
 func writeContent(name, alias string, appendTo bool) *interp.Cmdlet {
-	return &interp.Cmdlet{Name: name, Aliases: []string{alias}, Params: "Path[]@0. Value:any@1!< LiteralPath|PSPath[] Encoding NoNewline? Force? AsByteStream? PassThru? Filter Include[] Exclude[] Stream",
+	return &interp.Cmdlet{Name: name, Aliases: []string{alias}, Params: "Path[]@0. Value:any@1!< LiteralPath|PSPath[] Encoding NoNewline? Force?= AsByteStream? PassThru? Filter~ Include[]~ Exclude[]~ Stream~",
 		Fidelity: "the default encoding is UTF-8 without a mark, where Windows PowerShell writes the ANSI code page",
 		Begin:    func(c *interp.Invocation) error { c.State = &value.List{}; return nil },
 		Process: func(c *interp.Invocation) error {

@@ -24,6 +24,8 @@ import (
 func sortStrings(s []string) { sort.Strings(s) }
 
 // csvCmdlets convert between objects and comma-separated text.
+//
+// Length: one table; splitting hides which names belong together.
 func csvCmdlets() []*interp.Cmdlet {
 	lines := func(c *interp.Invocation) []string {
 		items := gathered(c)
@@ -67,7 +69,7 @@ func csvCmdlets() []*interp.Cmdlet {
 		}
 		return out
 	}
-	params := "InputObject:any< Delimiter@1 NoTypeInformation|NTI? IncludeTypeInformation? UseCulture? UseQuotes"
+	params := "InputObject:any< Delimiter@1 NoTypeInformation|NTI? IncludeTypeInformation? UseCulture?~ UseQuotes"
 	return []*interp.Cmdlet{
 		{Name: "ConvertTo-Csv", Params: params, Process: gather, End: func(c *interp.Invocation) error { return c.WriteAll(value.NewStrings(lines(c))) }},
 		{Name: "Export-Csv", Aliases: []string{"epcsv"}, Params: params + " Path@0 LiteralPath Append? Force? NoClobber? Encoding", Process: gather, End: func(c *interp.Invocation) error {
@@ -88,7 +90,7 @@ func csvCmdlets() []*interp.Cmdlet {
 			}
 			return writeText(c, p, text, c.Str("Encoding", ""), c.Switch("Append"))
 		}},
-		{Name: "ConvertFrom-Csv", Params: "InputObject:any[]@0< Delimiter@1 Header[] UseCulture?", Process: func(c *interp.Invocation) error {
+		{Name: "ConvertFrom-Csv", Params: "InputObject:any[]@0< Delimiter@1 Header[] UseCulture?~", Process: func(c *interp.Invocation) error {
 			if c.State == nil {
 				c.State = &value.List{}
 			}
@@ -102,7 +104,7 @@ func csvCmdlets() []*interp.Cmdlet {
 			}
 			return readCSV(c, text.String())
 		}},
-		{Name: "Import-Csv", Aliases: []string{"ipcsv"}, Params: "Path[]@0.< Delimiter@1 LiteralPath[] Header[] Encoding UseCulture?", Process: func(c *interp.Invocation) error {
+		{Name: "Import-Csv", Aliases: []string{"ipcsv"}, Params: "Path[]@0.< Delimiter@1 LiteralPath[] Header[] Encoding UseCulture?~", Process: func(c *interp.Invocation) error {
 			for _, p := range append(c.Strs("Path"), c.Strs("LiteralPath")...) {
 				text, err := c.R.ReadText(p)
 				if err != nil {

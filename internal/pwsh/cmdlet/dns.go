@@ -20,7 +20,7 @@ import (
 // dnsCmdlets is Resolve-DnsName.
 func dnsCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Resolve-DnsName", Params: "Name[]@0!< Type@1 Server[] DnsOnly? CacheOnly? NoHostsFile? QuickTimeout? TcpOnly? LlmnrFallback? NoIdn?",
+		{Name: "Resolve-DnsName", Params: "Name[]@0!< Type@1 Server[] DnsOnly?= CacheOnly?~ NoHostsFile?~ QuickTimeout?= TcpOnly?~ LlmnrFallback?= NoIdn?=",
 			Fidelity: "TTL is not known and shown as 0; -Server is refused except for the machine's own",
 			Process: func(c *interp.Invocation) error {
 				for _, n := range c.Strs("Name") {
@@ -156,8 +156,8 @@ func resolveHost(c *interp.Invocation, name, typ string) error {
 // connectionCmdlets try connections.
 func connectionCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Test-NetConnection", Aliases: []string{"TNC"}, Params: "ComputerName|RemoteAddress|cn@0< CommonTCPPort@1 Port|RemotePort:int InformationLevel TraceRoute? Hops:int DiagnoseRouting?", Fidelity: "without a port, reachability is judged by TCP (no ICMP): an answer or a refusal counts", Process: testNetConnection},
-		{Name: "Test-Connection", Params: "ComputerName|TargetName|cn|IPAddress[]@0!< Count:int Quiet? TimeoutSeconds:int Delay:int BufferSize:int TcpPort:int TimeToLive:int IPv4? IPv6? Ping? Repeat? ResolveDestination?", Fidelity: "reachability is judged by TCP (no ICMP): an answer or a refusal counts", Process: testConnection},
+		{Name: "Test-NetConnection", Aliases: []string{"TNC"}, Params: "ComputerName|RemoteAddress|cn@0< CommonTCPPort@1 Port|RemotePort:int InformationLevel TraceRoute?~ Hops:int~ DiagnoseRouting?~", Fidelity: "without a port, reachability is judged by TCP (no ICMP): an answer or a refusal counts", Process: testNetConnection},
+		{Name: "Test-Connection", Params: "ComputerName|TargetName|cn|IPAddress[]@0!< Count:int Quiet? TimeoutSeconds:int= Delay:int= BufferSize:int= TcpPort:int TimeToLive:int= IPv4? IPv6? Ping?= Repeat?~ ResolveDestination?~", Fidelity: "reachability is judged by TCP (no ICMP): an answer or a refusal counts", Process: testConnection},
 	}
 }
 

@@ -77,7 +77,7 @@ func attributes(fi fs.FileInfo) string {
 // childItemCmdlets is Get-ChildItem.
 func childItemCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{{Name: "Get-ChildItem", Aliases: []string{"dir", "gci", "ls"},
-		Params: "Path[]@0.< Filter@1 LiteralPath|PSPath[] Include[] Exclude[] Recurse|s? Depth:int Force? Name? File|af? Directory|ad|d? Hidden|ah|h? ReadOnly? System? Attributes FollowSymlink?",
+		Params: "Path[]@0.< Filter@1 LiteralPath|PSPath[] Include[] Exclude[] Recurse|s? Depth:int Force? Name? File|af? Directory|ad|d? Hidden|ah|h?~ ReadOnly?~ System?~ Attributes~ FollowSymlink?~",
 		Process: func(c *interp.Invocation) error {
 			list := append(append([]string{}, c.Strs("Path")...), c.Strs("LiteralPath")...)
 			if len(list) == 0 {
@@ -223,7 +223,7 @@ func orStar(s string) string {
 // itemCmdlets work on files, directories and other items.
 func itemCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Get-Item", Aliases: []string{"gi"}, Params: "Path[]@0.< LiteralPath|PSPath[] Force? Filter Include[] Exclude[] Stream", Process: func(c *interp.Invocation) error {
+		{Name: "Get-Item", Aliases: []string{"gi"}, Params: "Path[]@0.< LiteralPath|PSPath[] Force? Filter~ Include[]~ Exclude[]~ Stream~", Process: func(c *interp.Invocation) error {
 			for _, p := range paths(c) {
 				if err := c.Error(getItem(c, p)); err != nil {
 					return err
@@ -425,7 +425,7 @@ func removeOne(c *interp.Invocation, p string) error {
 }
 
 func copyItem(name string, aliases []string, move bool) *interp.Cmdlet {
-	return &interp.Cmdlet{Name: name, Aliases: aliases, Params: "Path[]@0.< Destination@1 LiteralPath|PSPath[] Recurse? Container? Force? PassThru? Filter Include[] Exclude[]", Process: func(c *interp.Invocation) error {
+	return &interp.Cmdlet{Name: name, Aliases: aliases, Params: "Path[]@0.< Destination@1 LiteralPath|PSPath[] Recurse? Container?= Force? PassThru? Filter~ Include[] Exclude[]", Process: func(c *interp.Invocation) error {
 		list := paths(c)
 		if len(list) == 0 && len(c.Strs("Path")) > 0 && !value.HasWildcard(c.Strs("Path")[0]) {
 			list = c.Strs("Path")

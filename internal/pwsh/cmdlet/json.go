@@ -20,7 +20,7 @@ import (
 // jsonCmdlets are ConvertTo-Json and ConvertFrom-Json.
 func jsonCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "ConvertTo-Json", Params: "InputObject:any@0< Depth:int Compress? AsArray? EnumsAsStrings? EscapeHandling", Begin: func(c *interp.Invocation) error {
+		{Name: "ConvertTo-Json", Params: "InputObject:any@0< Depth:int Compress? AsArray? EnumsAsStrings? EscapeHandling~", Begin: func(c *interp.Invocation) error {
 			c.State = &value.List{}
 			return nil
 		}, Process: func(c *interp.Invocation) error {

@@ -15,7 +15,7 @@ import (
 func memberCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
 		{Name: "Add-Member", Params: "MemberType|Type@0 Name@1 Value:any@2 SecondValue:any@3 InputObject:any!< NotePropertyName NotePropertyValue:any NotePropertyMembers:any TypeName PassThru? Force?", Process: addMember},
-		{Name: "Get-Member", Aliases: []string{"gm"}, Params: "Name[]@0 InputObject:any< MemberType|Type[] Static? View Force?", Begin: func(c *interp.Invocation) error {
+		{Name: "Get-Member", Aliases: []string{"gm"}, Params: "Name[]@0 InputObject:any< MemberType|Type[] Static? View~ Force?", Begin: func(c *interp.Invocation) error {
 			c.State = map[string]bool{}
 			return nil
 		}, Process: getMember},

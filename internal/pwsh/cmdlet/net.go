@@ -152,9 +152,11 @@ func pipedIndex(c *interp.Invocation) (int, bool) {
 }
 
 // netCmdlets are adapters, addresses and name servers.
+//
+// Length: one table; splitting hides which names belong together.
 func netCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Get-NetAdapter", Params: "Name|ifAlias|InterfaceAlias[]@0 InterfaceIndex|ifIndex:any InterfaceDescription|ifDesc[] Physical? IncludeHidden? CimSession:any", Fidelity: "an emulated pod's adapter is a veth, whose name and description are Linux's", Process: func(c *interp.Invocation) error {
+		{Name: "Get-NetAdapter", Params: "Name|ifAlias|InterfaceAlias[]@0 InterfaceIndex|ifIndex:any InterfaceDescription|ifDesc[] Physical?~ IncludeHidden?= CimSession:any~", Fidelity: "an emulated pod's adapter is a veth, whose name and description are Linux's", Process: func(c *interp.Invocation) error {
 			list, err := adapters(c)
 			if err != nil {
 				return err
@@ -178,7 +180,7 @@ func netCmdlets() []*interp.Cmdlet {
 			}
 			return nil
 		}},
-		{Name: "Get-NetIPAddress", Params: "IPAddress|LocalAddress[]@0 InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[] AddressFamily PrefixLength:any AddressState[] Type[] PrefixOrigin[] SuffixOrigin[] AssociatedIPInterface:any CimSession:any PolicyStore InputObject:any<",
+		{Name: "Get-NetIPAddress", Params: "IPAddress|LocalAddress[]@0 InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[] AddressFamily PrefixLength:any AddressState[] Type[] PrefixOrigin[] SuffixOrigin[] AssociatedIPInterface:any~ CimSession:any~ PolicyStore InputObject:any<",
 			Fidelity: "an adapter without a link-local IPv6 address shows the one that its MAC would give, since every Windows adapter has one",
 			Process: func(c *interp.Invocation) error {
 				list, err := adapters(c)
@@ -211,7 +213,7 @@ func netCmdlets() []*interp.Cmdlet {
 				}
 				return nil
 			}},
-		{Name: "Get-NetIPConfiguration", Aliases: []string{"gip"}, Params: "InterfaceAlias|ifAlias[]@0.< InterfaceIndex|ifIndex:any All? Detailed?", Process: func(c *interp.Invocation) error {
+		{Name: "Get-NetIPConfiguration", Aliases: []string{"gip"}, Params: "InterfaceAlias|ifAlias[]@0.< InterfaceIndex|ifIndex:any All?= Detailed?~", Process: func(c *interp.Invocation) error {
 			list, err := adapters(c)
 			if err != nil {
 				return err

@@ -14,7 +14,7 @@ import (
 // hostCmdlets are Write-Host and its like.
 func hostCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Write-Host", Params: "Object:any@0*< NoNewline? Separator:any ForegroundColor|fg BackgroundColor|bg", Fidelity: "colours are accepted and not shown",
+		{Name: "Write-Host", Params: "Object:any@0*< NoNewline? Separator:any ForegroundColor|fg= BackgroundColor|bg=", Fidelity: "colours are accepted and not shown",
 			Process: func(c *interp.Invocation) error {
 				sep := " "
 				if s, ok := c.Get("Separator"); ok {
@@ -26,7 +26,7 @@ func hostCmdlets() []*interp.Cmdlet {
 				}
 				return c.R.HostOut(hostText(c, c.Any("Object"), sep), end)
 			}},
-		{Name: "Read-Host", Params: "Prompt@0 AsSecureString? MaskInput?", Process: func(c *interp.Invocation) error {
+		{Name: "Read-Host", Params: "Prompt@0 AsSecureString? MaskInput?~", Process: func(c *interp.Invocation) error {
 			if c.Switch("AsSecureString") {
 				return interp.NotImplemented("Read-Host -AsSecureString")
 			}
@@ -41,7 +41,7 @@ func hostCmdlets() []*interp.Cmdlet {
 			}
 			return c.Write(value.String(v))
 		}},
-		{Name: "Out-Host", Aliases: []string{"oh"}, Params: "InputObject:any< Paging?", Process: func(c *interp.Invocation) error {
+		{Name: "Out-Host", Aliases: []string{"oh"}, Params: "InputObject:any< Paging?=", Process: func(c *interp.Invocation) error {
 			if !c.HasItem && !c.Has("InputObject") {
 				return nil
 			}
@@ -52,7 +52,7 @@ func hostCmdlets() []*interp.Cmdlet {
 			v, _ := c.R.GetVariable("Host")
 			return c.Write(v)
 		}},
-		{Name: "Write-Progress", Params: "Activity@0 Status@1 Id:int@2 PercentComplete:int SecondsRemaining:int CurrentOperation ParentId:int Completed? SourceId:int", Fidelity: "shows nothing",
+		{Name: "Write-Progress", Params: "Activity@0= Status@1 Id:int@2 PercentComplete:int= SecondsRemaining:int= CurrentOperation= ParentId:int= Completed?= SourceId:int=", Fidelity: "shows nothing",
 			Process: func(*interp.Invocation) error { return nil }},
 	}
 }
@@ -84,6 +84,8 @@ func hostText(c *interp.Invocation, v any, sep string) string {
 }
 
 // outputCmdlets are the other streams' and the Out- cmdlets.
+//
+// Length: one table; splitting hides which names belong together.
 func outputCmdlets() []*interp.Cmdlet {
 	stream := func(name, kind string) *interp.Cmdlet {
 		return &interp.Cmdlet{Name: name, Params: "Message|Msg@0!<", Process: func(c *interp.Invocation) error {
@@ -111,7 +113,7 @@ func outputCmdlets() []*interp.Cmdlet {
 			return c.WriteAll(v)
 		}},
 		stream("Write-Warning", "warning"), stream("Write-Verbose", "verbose"), stream("Write-Debug", "debug"),
-		{Name: "Write-Information", Params: "MessageData|Msg:any@0!< Tags[]@1", Process: func(c *interp.Invocation) error {
+		{Name: "Write-Information", Params: "MessageData|Msg:any@0!< Tags[]@1=", Process: func(c *interp.Invocation) error {
 			if a := c.Str("InformationAction", ""); strings.EqualFold(a, "Continue") {
 				return c.R.Message("information", c.Any("MessageData"))
 			}

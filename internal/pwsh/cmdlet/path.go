@@ -12,9 +12,11 @@ import (
 )
 
 // pathCmdlets work on the text of paths, and Test-Path on what they name.
+//
+// Length: one table; splitting hides which names belong together.
 func pathCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Test-Path", Params: "Path[]@0.< LiteralPath|PSPath[] PathType|Type IsValid? Filter Include[] Exclude[] NewerThan:any OlderThan:any", Process: func(c *interp.Invocation) error {
+		{Name: "Test-Path", Params: "Path[]@0.< LiteralPath|PSPath[] PathType|Type IsValid? Filter~ Include[]~ Exclude[]~ NewerThan:any OlderThan:any", Process: func(c *interp.Invocation) error {
 			if _, ok := c.Get("Path"); !ok && !c.Has("LiteralPath") {
 				return badArgument("Path", "Cannot bind argument to parameter 'Path' because it is null.")
 			}
@@ -29,7 +31,7 @@ func pathCmdlets() []*interp.Cmdlet {
 			}
 			return nil
 		}},
-		{Name: "Join-Path", Params: "Path[]@0!.< ChildPath@1! AdditionalChildPath[]@2* Resolve?", Process: func(c *interp.Invocation) error {
+		{Name: "Join-Path", Params: "Path[]@0!.< ChildPath@1! AdditionalChildPath[]@2* Resolve?~", Process: func(c *interp.Invocation) error {
 			for _, p := range c.Strs("Path") {
 				out := c.R.JoinPath(p, c.Str("ChildPath", ""))
 				for _, more := range c.Strs("AdditionalChildPath") {
@@ -41,7 +43,7 @@ func pathCmdlets() []*interp.Cmdlet {
 			}
 			return nil
 		}},
-		{Name: "Split-Path", Params: "Path[]@0!.< LiteralPath|PSPath[] Parent? Leaf? Qualifier? NoQualifier? Extension? LeafBase? IsAbsolute? Resolve?", Process: func(c *interp.Invocation) error {
+		{Name: "Split-Path", Params: "Path[]@0!.< LiteralPath|PSPath[] Parent? Leaf? Qualifier? NoQualifier? Extension? LeafBase? IsAbsolute? Resolve?~", Process: func(c *interp.Invocation) error {
 			for _, p := range append(append([]string{}, c.Strs("Path")...), c.Strs("LiteralPath")...) {
 				v, err := splitPath(c, p)
 				if err != nil {
@@ -53,7 +55,7 @@ func pathCmdlets() []*interp.Cmdlet {
 			}
 			return nil
 		}},
-		{Name: "Resolve-Path", Aliases: []string{"rvpa"}, Params: "Path[]@0!.< LiteralPath|PSPath[] Relative?", Process: func(c *interp.Invocation) error {
+		{Name: "Resolve-Path", Aliases: []string{"rvpa"}, Params: "Path[]@0!.< LiteralPath|PSPath[] Relative?~", Process: func(c *interp.Invocation) error {
 			list := paths(c)
 			if len(list) == 0 {
 				list = c.Strs("Path")
@@ -192,13 +194,13 @@ func splitPath(c *interp.Invocation, p string) (any, error) {
 // locationCmdlets are the current location.
 func locationCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Get-Location", Aliases: []string{"pwd", "gl"}, Params: "PSDrive[] PSProvider[] Stack?", Process: func(c *interp.Invocation) error {
+		{Name: "Get-Location", Aliases: []string{"pwd", "gl"}, Params: "PSDrive[]~ PSProvider[] Stack?~", Process: func(c *interp.Invocation) error {
 			return c.Write(c.R.PathInfo(c.R.Location))
 		}},
-		{Name: "Set-Location", Aliases: []string{"cd", "chdir", "sl"}, Params: "Path@0.< LiteralPath|PSPath PassThru? StackName", Process: func(c *interp.Invocation) error {
+		{Name: "Set-Location", Aliases: []string{"cd", "chdir", "sl"}, Params: "Path@0.< LiteralPath|PSPath PassThru? StackName~", Process: func(c *interp.Invocation) error {
 			return setLocation(c, c.Str("Path", c.Str("LiteralPath", "~")))
 		}},
-		{Name: "Push-Location", Aliases: []string{"pushd"}, Params: "Path@0.< LiteralPath|PSPath PassThru? StackName", Process: func(c *interp.Invocation) error {
+		{Name: "Push-Location", Aliases: []string{"pushd"}, Params: "Path@0.< LiteralPath|PSPath PassThru? StackName~", Process: func(c *interp.Invocation) error {
 			c.R.PushLocation()
 			if p := c.Str("Path", c.Str("LiteralPath", "")); p != "" {
 				if err := setLocation(c, p); err != nil {
@@ -208,11 +210,11 @@ func locationCmdlets() []*interp.Cmdlet {
 			}
 			return nil
 		}},
-		{Name: "Pop-Location", Aliases: []string{"popd"}, Params: "PassThru? StackName", Process: func(c *interp.Invocation) error {
+		{Name: "Pop-Location", Aliases: []string{"popd"}, Params: "PassThru? StackName~", Process: func(c *interp.Invocation) error {
 			c.R.PopLocation()
 			return nil
 		}},
-		{Name: "Get-PSDrive", Aliases: []string{"gdr"}, Params: "Name[]@0 PSProvider[] LiteralName[]", Fidelity: "sizes are not shown", Process: func(c *interp.Invocation) error {
+		{Name: "Get-PSDrive", Aliases: []string{"gdr"}, Params: "Name[]@0 PSProvider[] LiteralName[]~", Fidelity: "sizes are not shown", Process: func(c *interp.Invocation) error {
 			if f := c.R.Handlers().Files; f != nil {
 				for _, d := range f.Drives() {
 					name := strings.TrimSuffix(strings.TrimSuffix(d, `\`), ":")

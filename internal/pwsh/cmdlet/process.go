@@ -81,7 +81,7 @@ func findProcesses(c *interp.Invocation) ([]interp.ProcessInfo, error) {
 // processCmdlets work on processes.
 func processCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Get-Process", Aliases: []string{"gps", "ps"}, Params: "Name|ProcessName[]@0. Id|PID:any[]. ComputerName|Cn[] Module? FileVersionInfo? IncludeUserName? InputObject:any<", Fidelity: "handles are not counted; the memory sizes beside WS are absent", Process: func(c *interp.Invocation) error {
+		{Name: "Get-Process", Aliases: []string{"gps", "ps"}, Params: "Name|ProcessName[]@0. Id|PID:any[]. ComputerName|Cn[]~ Module?~ FileVersionInfo?~ IncludeUserName?~ InputObject:any<", Fidelity: "handles are not counted; the memory sizes beside WS are absent", Process: func(c *interp.Invocation) error {
 			list, err := findProcesses(c)
 			if err != nil {
 				return err
@@ -121,7 +121,7 @@ func processCmdlets() []*interp.Cmdlet {
 			}
 			return nil
 		}},
-		{Name: "Start-Process", Aliases: []string{"start", "saps"}, Params: "FilePath|PSPath|Path@0! ArgumentList|Args:any@1 WorkingDirectory Wait? NoNewWindow|nnw? PassThru? WindowStyle RedirectStandardOutput|RSO RedirectStandardError|RSE RedirectStandardInput|RSI Verb Credential:any UseNewEnvironment?",
+		{Name: "Start-Process", Aliases: []string{"start", "saps"}, Params: "FilePath|PSPath|Path@0! ArgumentList|Args:any@1 WorkingDirectory Wait? NoNewWindow|nnw? PassThru? WindowStyle= RedirectStandardOutput|RSO RedirectStandardError|RSE RedirectStandardInput|RSI Verb Credential:any UseNewEnvironment?~",
 			Fidelity: "-RedirectStandardOutput, -RedirectStandardError, -RedirectStandardInput and -Verb are refused", Process: startProcess},
 		{Name: "Wait-Process", Params: "Name[]@0 Id:any[] InputObject:any< Timeout|TimeoutSec:int", Process: func(*interp.Invocation) error { return interp.NotImplemented("Wait-Process") }},
 	}
@@ -176,7 +176,7 @@ func serviceObject(s interp.ServiceInfo) *value.Object {
 // serviceCmdlets work on Windows services.
 func serviceCmdlets() []*interp.Cmdlet {
 	control := func(name, verb string) *interp.Cmdlet {
-		return &interp.Cmdlet{Name: name, Params: "Name|ServiceName[]@0.< Force? PassThru? NoWait? DisplayName[] InputObject:any", Process: func(c *interp.Invocation) error {
+		return &interp.Cmdlet{Name: name, Params: "Name|ServiceName[]@0.< Force?= PassThru?~ NoWait?~ DisplayName[]~ InputObject:any~", Process: func(c *interp.Invocation) error {
 			s, err := system(c)
 			if err != nil {
 				return err
@@ -195,7 +195,7 @@ func serviceCmdlets() []*interp.Cmdlet {
 		}}
 	}
 	return []*interp.Cmdlet{
-		{Name: "Get-Service", Aliases: []string{"gsv"}, Params: "Name|ServiceName[]@0.< DisplayName[] ComputerName|Cn[] DependentServices? RequiredServices? Include[] Exclude[] InputObject:any", Process: func(c *interp.Invocation) error {
+		{Name: "Get-Service", Aliases: []string{"gsv"}, Params: "Name|ServiceName[]@0.< DisplayName[] ComputerName|Cn[]~ DependentServices?~ RequiredServices?~ Include[]~ Exclude[]~ InputObject:any~", Process: func(c *interp.Invocation) error {
 			s, err := system(c)
 			if err != nil {
 				return err

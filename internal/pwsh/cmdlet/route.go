@@ -18,7 +18,7 @@ func routeObject(rt interp.Route) *value.Object {
 	return show(o, "ifIndex", "DestinationPrefix", "NextHop", "RouteMetric", "ifMetric", "PolicyStore")
 }
 
-const routeParams = "DestinationPrefix[]@0 InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[] NextHop[] AddressFamily[] RouteMetric:any PolicyStore Protocol[] State[] CimSession:any AsJob? PassThru? InputObject:any<"
+const routeParams = "DestinationPrefix[]@0 InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[] NextHop[] AddressFamily[] RouteMetric:any PolicyStore Protocol[] State[] CimSession:any~ AsJob? PassThru? InputObject:any<"
 
 func routeMatches(c *interp.Invocation, rt interp.Route) (bool, error) {
 	if v, ok := c.Get("InterfaceIndex"); ok {

@@ -35,13 +35,13 @@ func writeAliases(c *interp.Invocation, patterns []string) error {
 // aliasCmdlets work on aliases.
 func aliasCmdlets() []*interp.Cmdlet {
 	set := func(name, alias string) *interp.Cmdlet {
-		return &interp.Cmdlet{Name: name, Aliases: []string{alias}, Params: "Name@0! Value@1! Option Scope Force? Description PassThru?", Process: func(c *interp.Invocation) error {
+		return &interp.Cmdlet{Name: name, Aliases: []string{alias}, Params: "Name@0! Value@1! Option= Scope= Force?= Description= PassThru?~", Process: func(c *interp.Invocation) error {
 			c.R.Aliases()[lower(c.Str("Name", ""))] = c.Str("Value", "")
 			return nil
 		}}
 	}
 	return []*interp.Cmdlet{
-		{Name: "Get-Alias", Aliases: []string{"gal"}, Params: "Name[]@0< Definition[] Scope Exclude[]", Process: func(c *interp.Invocation) error {
+		{Name: "Get-Alias", Aliases: []string{"gal"}, Params: "Name[]@0< Definition[] Scope~ Exclude[]~", Process: func(c *interp.Invocation) error {
 			if defs := c.Strs("Definition"); len(defs) > 0 {
 				var found []string
 				for k, v := range c.R.Aliases() {
@@ -98,7 +98,7 @@ func variableObject(v *interp.Variable) *value.Object {
 // variableCmdlets work on variables.
 func variableCmdlets() []*interp.Cmdlet {
 	set := func(name string, aliases []string, fresh bool) *interp.Cmdlet {
-		return &interp.Cmdlet{Name: name, Aliases: aliases, Params: "Name[]@0! Value:any@1< Scope Option Force? PassThru? Description Visibility Include[] Exclude[]", Process: func(c *interp.Invocation) error {
+		return &interp.Cmdlet{Name: name, Aliases: aliases, Params: "Name[]@0! Value:any@1< Scope Option Force? PassThru? Description= Visibility~ Include[]~ Exclude[]~", Process: func(c *interp.Invocation) error {
 			for _, n := range c.Strs("Name") {
 				if old := c.R.FindVariable(n); fresh && old != nil && !c.Switch("Force") && c.Str("Scope", "") == "" && old.Constant {
 					return c.Error(interp.Failf("System.Management.Automation.SessionStateException", "VariableAlreadyExists", "ResourceExists", n, "A variable with name '%s' already exists.", n))
@@ -123,7 +123,7 @@ func variableCmdlets() []*interp.Cmdlet {
 		}}
 	}
 	return []*interp.Cmdlet{
-		{Name: "Get-Variable", Aliases: []string{"gv"}, Params: "Name[]@0< ValueOnly? Scope Include[] Exclude[]", Process: func(c *interp.Invocation) error {
+		{Name: "Get-Variable", Aliases: []string{"gv"}, Params: "Name[]@0< ValueOnly? Scope~ Include[]~ Exclude[]~", Process: func(c *interp.Invocation) error {
 			if len(c.Strs("Name")) == 0 {
 				return writeVariables(c, []string{"*"})
 			}
@@ -135,7 +135,7 @@ func variableCmdlets() []*interp.Cmdlet {
 			return nil
 		}},
 		set("Set-Variable", []string{"sv", "set"}, false), set("New-Variable", []string{"nv"}, true),
-		{Name: "Remove-Variable", Aliases: []string{"rv"}, Params: "Name[]@0!. Scope Force? Include[] Exclude[]", Process: func(c *interp.Invocation) error {
+		{Name: "Remove-Variable", Aliases: []string{"rv"}, Params: "Name[]@0!. Scope~ Force? Include[]~ Exclude[]~", Process: func(c *interp.Invocation) error {
 			for _, n := range c.Strs("Name") {
 				if !c.R.RemoveVariable(n) {
 					if err := c.Error(interp.Failf("System.Management.Automation.ItemNotFoundException", "VariableNotFound", "ObjectNotFound", n, "Cannot find a variable with the name '%s'.", n)); err != nil {
@@ -145,7 +145,7 @@ func variableCmdlets() []*interp.Cmdlet {
 			}
 			return nil
 		}},
-		{Name: "Clear-Variable", Aliases: []string{"clv"}, Params: "Name[]@0!. Scope Force?", Process: func(c *interp.Invocation) error {
+		{Name: "Clear-Variable", Aliases: []string{"clv"}, Params: "Name[]@0!. Scope~ Force?", Process: func(c *interp.Invocation) error {
 			for _, n := range c.Strs("Name") {
 				if v := c.R.FindVariable(n); v != nil {
 					v.Value = nil
@@ -176,8 +176,8 @@ func writeFunctions(c *interp.Invocation, patterns []string) error {
 // commandCmdlets are Get-Command and Get-Help.
 func commandCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Get-Command", Aliases: []string{"gcm"}, Params: "Name[]@0< CommandType|Type Module[] Noun[] Verb[] All? Syntax? ListImported? TotalCount:int ArgumentList:any", Process: getCommand},
-		{Name: "Get-Help", Aliases: []string{"help", "man"}, Params: "Name@0 Full? Examples? Detailed? Online? Parameter", Fidelity: "shows the command's parameters only", Process: func(c *interp.Invocation) error {
+		{Name: "Get-Command", Aliases: []string{"gcm"}, Params: "Name[]@0< CommandType|Type Module[]~ Noun[] Verb[] All?= Syntax?~ ListImported?= TotalCount:int ArgumentList:any", Process: getCommand},
+		{Name: "Get-Help", Aliases: []string{"help", "man"}, Params: "Name@0 Full?= Examples?= Detailed?= Online?~ Parameter~", Fidelity: "shows the command's parameters only", Process: func(c *interp.Invocation) error {
 			cmd, err := c.R.Lookup(c.Str("Name", "Get-Help"))
 			if err != nil {
 				return err
@@ -237,7 +237,7 @@ func getCommand(c *interp.Invocation) error {
 
 // errorCmdlets is Write-Error.
 func errorCmdlets() []*interp.Cmdlet {
-	return []*interp.Cmdlet{{Name: "Write-Error", Params: "Message|Msg@0< Exception:any ErrorRecord:any Category ErrorId TargetObject:any RecommendedAction CategoryActivity CategoryReason CategoryTargetName CategoryTargetType", Process: func(c *interp.Invocation) error {
+	return []*interp.Cmdlet{{Name: "Write-Error", Params: "Message|Msg@0< Exception:any ErrorRecord:any Category ErrorId TargetObject:any RecommendedAction= CategoryActivity~ CategoryReason~ CategoryTargetName~ CategoryTargetType~", Process: func(c *interp.Invocation) error {
 		if rec, ok := c.Any("ErrorRecord").(*interp.ErrorRecord); ok {
 			return c.WriteRecord(rec)
 		}
@@ -270,7 +270,7 @@ func expressionCmdlets() []*interp.Cmdlet {
 			}
 			return c.R.RunInline(b, c.Out)
 		}},
-		{Name: "Invoke-Command", Aliases: []string{"icm"}, Params: "ScriptBlock:block@0! ComputerName|Cn[] ArgumentList|Args:any[] InputObject:any< NoNewScope? Session:any AsJob? Credential:any FilePath", Process: func(c *interp.Invocation) error {
+		{Name: "Invoke-Command", Aliases: []string{"icm"}, Params: "ScriptBlock:block@0! ComputerName|Cn[] ArgumentList|Args:any[] InputObject:any< NoNewScope?~ Session:any AsJob? Credential:any FilePath", Process: func(c *interp.Invocation) error {
 			for _, n := range c.Strs("ComputerName") {
 				if !strings.EqualFold(n, "localhost") && n != "." && !strings.EqualFold(n, hostname(c)) {
 					return interp.NotImplemented("Invoke-Command -ComputerName")
@@ -297,7 +297,7 @@ func expressionCmdlets() []*interp.Cmdlet {
 			return nil
 		}},
 		{Name: "Start-Job", Aliases: []string{"sajb"}, Params: "ScriptBlock:any@0 Name ArgumentList:any", Process: func(*interp.Invocation) error { return interp.NotImplemented("Start-Job") }},
-		{Name: "Add-Type", Params: "TypeDefinition@0 AssemblyName|AN[] Path[] MemberDefinition Name Namespace Language ReferencedAssemblies[] PassThru? IgnoreWarnings?", Fidelity: "-AssemblyName does nothing; C# is refused", Process: func(c *interp.Invocation) error {
+		{Name: "Add-Type", Params: "TypeDefinition@0 AssemblyName|AN[] Path[] MemberDefinition Name Namespace Language= ReferencedAssemblies[]= PassThru? IgnoreWarnings?=", Fidelity: "-AssemblyName does nothing; C# is refused", Process: func(c *interp.Invocation) error {
 			if c.Has("AssemblyName") && !c.Has("TypeDefinition") && !c.Has("MemberDefinition") {
 				return nil // the types that there are need no assembly
 			}
@@ -315,7 +315,7 @@ func historyCmdlets() []*interp.Cmdlet {
 func moduleCmdlets() []*interp.Cmdlet {
 	builtin := []string{"Microsoft.PowerShell.Management", "Microsoft.PowerShell.Utility", "Microsoft.PowerShell.Core", "Microsoft.PowerShell.Security", "Microsoft.PowerShell.Host", "NetTCPIP", "NetAdapter", "DnsClient", "CimCmdlets"}
 	return []*interp.Cmdlet{
-		{Name: "Import-Module", Aliases: []string{"ipmo"}, Params: "Name[]@0!< Force? Global? PassThru? DisableNameChecking? Scope Function[] Cmdlet[] RequiredVersion MinimumVersion SkipEditionCheck?", Fidelity: "the modules whose commands are built in, and .ps1 and .psm1 files, which are dot-sourced", Process: func(c *interp.Invocation) error {
+		{Name: "Import-Module", Aliases: []string{"ipmo"}, Params: "Name[]@0!< Force? Global?= PassThru? DisableNameChecking?= Scope Function[] Cmdlet[] RequiredVersion~ MinimumVersion~ SkipEditionCheck?=", Fidelity: "the modules whose commands are built in, and .ps1 and .psm1 files, which are dot-sourced", Process: func(c *interp.Invocation) error {
 			for _, n := range c.Strs("Name") {
 				if matches([]string{n}, "") || containsFold(builtin, n) {
 					continue
@@ -340,7 +340,7 @@ func moduleCmdlets() []*interp.Cmdlet {
 			}
 			return nil
 		}},
-		{Name: "Get-Module", Aliases: []string{"gmo"}, Params: "Name[]@0< ListAvailable? All?", Process: func(c *interp.Invocation) error {
+		{Name: "Get-Module", Aliases: []string{"gmo"}, Params: "Name[]@0< ListAvailable?= All?=", Process: func(c *interp.Invocation) error {
 			for _, n := range builtin {
 				if matches(c.Strs("Name"), n) {
 					if err := c.Write(show(value.NewObject("System.Management.Automation.PSModuleInfo", "ModuleType", "Manifest", "Version", value.Version{Major: 3, Minor: 1, Build: 0, Revision: 0}, "Name", n), "ModuleType", "Version", "Name")); err != nil {

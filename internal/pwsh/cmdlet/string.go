@@ -14,7 +14,7 @@ import (
 // stringCmdlets are Select-String and ConvertFrom-StringData.
 func stringCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Select-String", Aliases: []string{"sls"}, Params: "Pattern[]@0! Path[]@1. InputObject:any< LiteralPath|PSPath[] SimpleMatch? CaseSensitive? Quiet? List? NotMatch? AllMatches? Context:any Raw? Encoding Include[] Exclude[] NoEmphasis?", Begin: func(c *interp.Invocation) error {
+		{Name: "Select-String", Aliases: []string{"sls"}, Params: "Pattern[]@0! Path[]@1. InputObject:any< LiteralPath|PSPath[] SimpleMatch? CaseSensitive? Quiet? List? NotMatch? AllMatches? Context:any Raw? Encoding Include[]~ Exclude[]~ NoEmphasis?=", Begin: func(c *interp.Invocation) error {
 			if c.Has("Context") {
 				return interp.NotImplemented("Select-String -Context")
 			}
@@ -139,7 +139,7 @@ func (s *searchState) search(c *interp.Invocation, line string, n int, file stri
 
 // formatCmdlets lay objects out.
 func formatCmdlets() []*interp.Cmdlet {
-	const params = "Property:any[]@0 InputObject:any< AutoSize? HideTableHeaders? Wrap? GroupBy:any View Force? Expand DisplayError? ShowError?"
+	const params = "Property:any[]@0 InputObject:any< AutoSize?= HideTableHeaders? Wrap? GroupBy:any View~ Force? Expand~ DisplayError?~ ShowError?~"
 	end := func(kind view.Kind) func(c *interp.Invocation) error {
 		return func(c *interp.Invocation) error {
 			items := gathered(c)

@@ -16,7 +16,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/pwsh/value"
 )
 
-const webParams = "Uri@0! UseBasicParsing? Method Body:any< ContentType Headers:any TimeoutSec:int OutFile PassThru? UserAgent MaximumRedirection:int UseDefaultCredentials? Credential:any SkipCertificateCheck? SkipHttpErrorCheck? SessionVariable WebSession:any DisableKeepAlive? InFile Proxy NoProxy? AllowUnencryptedAuthentication? MaximumRetryCount:int RetryIntervalSec:int CustomMethod StatusCodeVariable ResponseHeadersVariable Authentication Token:any"
+const webParams = "Uri@0! UseBasicParsing?= Method Body:any< ContentType Headers:any TimeoutSec:int OutFile PassThru? UserAgent MaximumRedirection:int UseDefaultCredentials?~ Credential:any SkipCertificateCheck? SkipHttpErrorCheck? SessionVariable WebSession:any DisableKeepAlive?= InFile Proxy NoProxy?~ AllowUnencryptedAuthentication?= MaximumRetryCount:int RetryIntervalSec:int CustomMethod StatusCodeVariable ResponseHeadersVariable~ Authentication Token:any"
 
 // webCmdlets are Invoke-WebRequest and Invoke-RestMethod.
 func webCmdlets() []*interp.Cmdlet {
@@ -275,13 +275,13 @@ func systemCmdlets() []*interp.Cmdlet {
 			return c.Write(value.NewObject("Microsoft.PowerShell.Commands.ComputerInfo", "CsName", s.Hostname(), "CsNumberOfLogicalProcessors", i32(s.ProcessorCount()), "OsName", "Microsoft Windows Server", "OsVersion", s.OSVersion(),
 				"WindowsVersion", s.OSVersion(), "OsTotalVisibleMemorySize", total/1024, "OsFreePhysicalMemory", free/1024, "OsLastBootUpTime", value.DateTime{Time: s.BootTime()}))
 		}},
-		{Name: "Get-CimInstance", Aliases: []string{"gcim"}, Params: "ClassName@0 Filter Property[] Namespace Query KeyOnly? ComputerName[]", Fidelity: "Win32_OperatingSystem, Win32_ComputerSystem, Win32_Process and Win32_Service, with a few properties; a filter is refused", Process: cimInstance},
-		{Name: "Get-WmiObject", Aliases: []string{"gwmi"}, Params: "Class@0 Filter Property[]@1 Namespace Query List? ComputerName[]", Fidelity: "as Get-CimInstance", Process: cimInstance},
+		{Name: "Get-CimInstance", Aliases: []string{"gcim"}, Params: "ClassName@0 Filter Property[] Namespace Query KeyOnly?= ComputerName[]~", Fidelity: "Win32_OperatingSystem, Win32_ComputerSystem, Win32_Process and Win32_Service, with a few properties; a filter is refused", Process: cimInstance},
+		{Name: "Get-WmiObject", Aliases: []string{"gwmi"}, Params: "Class@0 Filter Property[]@1 Namespace Query List?~ ComputerName[]~", Fidelity: "as Get-CimInstance", Process: cimInstance},
 		{Name: "Get-HotFix", Process: func(*interp.Invocation) error { return nil }, Fidelity: "lists nothing"},
 		{Name: "Get-Culture", Process: func(c *interp.Invocation) error {
 			return c.Write(show(value.NewObject("System.Globalization.CultureInfo", "LCID", int32(1033), "Name", "en-US", "DisplayName", "English (United States)"), "LCID", "Name", "DisplayName"))
 		}},
-		{Name: "Get-TimeZone", Params: "Id[] Name[] ListAvailable?", Process: func(c *interp.Invocation) error {
+		{Name: "Get-TimeZone", Params: "Id[] Name[] ListAvailable?~", Process: func(c *interp.Invocation) error {
 			v, err := c.R.StaticProperty("System.TimeZoneInfo", "Local")
 			if err != nil {
 				return err
@@ -289,7 +289,7 @@ func systemCmdlets() []*interp.Cmdlet {
 			return c.Write(v)
 		}},
 		{Name: "Get-ExecutionPolicy", Params: "Scope@0 List?", Process: func(c *interp.Invocation) error { return c.Write("Bypass") }, Fidelity: "always Bypass: nothing is signed"},
-		{Name: "Set-ExecutionPolicy", Params: "ExecutionPolicy@0 Scope@1 Force?", Process: func(*interp.Invocation) error { return nil }, Fidelity: "does nothing: the policy is always Bypass"},
+		{Name: "Set-ExecutionPolicy", Params: "ExecutionPolicy@0= Scope@1= Force?=", Process: func(*interp.Invocation) error { return nil }, Fidelity: "does nothing: the policy is always Bypass"},
 	}
 }
 

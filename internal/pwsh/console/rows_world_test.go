@@ -100,6 +100,7 @@ var refusedRows = []row{
 	{name: "parallel", script: "1 | ForEach-Object -Parallel { 1 }", want: "!\n{{}}ForEach-Object -Parallel is not supported{{}}"},
 	{name: "unknown parameter", script: "Get-Item . -Bogus", want: "!\nGet-Item : A parameter cannot be found that matches parameter name 'Bogus'.\n{{}}NamedParameterNotFound,{{}}"},
 	{name: "unknown member", script: "[math]::Cbrt(8)", want: "!\nMethod invocation failed because [System.Math] does not contain a method named 'Cbrt' in mullion's PowerShell. See docs/fidelity/pwsh.md.\n{{}}"},
+	{name: "parameter that Windows has", script: "Get-ChildItem -Hidden", want: "!\nGet-ChildItem : the parameter -Hidden of Get-ChildItem is not supported by mullion's PowerShell. See docs/fidelity/pwsh.md.\n{{}}"},
 	{name: "decimal", script: "[decimal]1", want: "!\nthe type [decimal] is not supported{{}}"},
 	{name: "jobs", script: "Start-Job { 1 }", want: "!\nStart-Job : Start-Job is not supported{{}}"},
 	{name: "background", script: "1 &", want: "!\n{{}}The ampersand (&) character is not allowed.{{}}"},

@@ -114,6 +114,7 @@ func (x *uri) port() int {
 	return n
 }
 
+// Length: one table; splitting hides which names belong together.
 func addressClasses() []*interp.Class {
 	any4 := address{netip.IPv4Unspecified()}
 	return []*interp.Class{

@@ -104,6 +104,7 @@ func indexIn(items []any, x any) int {
 	return -1
 }
 
+// Length: one table; splitting hides which names belong together.
 func listClass(name string) *interp.Class {
 	isStack := strings.HasSuffix(name, "Stack")
 	push := func(c *interp.Call, l *value.List) (any, error) {

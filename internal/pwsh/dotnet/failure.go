@@ -22,6 +22,8 @@ func parseExact(s, format string) (any, error) {
 }
 
 // errorClasses are exceptions and error records.
+//
+// Length: one table; splitting hides which names belong together.
 func errorClasses() []*interp.Class {
 	return []*interp.Class{
 		{Name: "System.Exception", New: func(c *interp.Call) (any, error) {
@@ -113,6 +115,8 @@ func errorClasses() []*interp.Class {
 }
 
 // regexClasses are Regex, Match and Group.
+//
+// Length: one table; splitting hides which names belong together.
 func regexClasses() []*interp.Class {
 	options := func(v any) string {
 		s := lower(value.String(v))

@@ -39,6 +39,8 @@ func WriteFile(r *interp.Runner, name string, b []byte, appendTo bool) error {
 }
 
 // fileClasses are File, Directory and Path.
+//
+// Length: one table; splitting hides which names belong together.
 func fileClasses() []*interp.Class {
 	stat := func(c *interp.Call, dir bool) bool {
 		f := c.R.Handlers().Files

@@ -45,6 +45,7 @@ func adder(name string, unit time.Duration) interp.Method {
 	})
 }
 
+// Length: one table; splitting hides which names belong together.
 func dateClass() *interp.Class {
 	str := func(name, format string) interp.Method {
 		return method(name, func(_ *interp.Call, d value.DateTime) (any, error) { return value.FormatDate(d.Time, format), nil })

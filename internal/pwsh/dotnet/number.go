@@ -69,6 +69,7 @@ func float1(name string, f func(float64) float64) interp.Method {
 	})
 }
 
+// Length: one table; splitting hides which names belong together.
 func mathClass() *interp.Class {
 	pick := func(name string, sign int) interp.Method {
 		return static(name, func(c *interp.Call) (any, error) {

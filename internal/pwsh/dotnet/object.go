@@ -12,6 +12,8 @@ import (
 )
 
 // objectClasses are System.Object, what every value has, and types as values.
+//
+// Length: one table; splitting hides which names belong together.
 func objectClasses() []*interp.Class {
 	return []*interp.Class{
 		{Name: "System.Object", New: func(*interp.Call) (any, error) { return value.NewObject("System.Object"), nil },

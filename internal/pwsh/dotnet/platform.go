@@ -16,6 +16,8 @@ import (
 )
 
 // convertClasses are Convert, BitConverter, Guid and Version.
+//
+// Length: one table; splitting hides which names belong together.
 func convertClasses() []*interp.Class {
 	to := func(name string) interp.Method {
 		return static("To"+name, func(c *interp.Call) (any, error) {
@@ -142,6 +144,8 @@ func NewGUID(r *interp.Runner) value.Guid {
 }
 
 // environmentClasses is Environment.
+//
+// Length: one table; splitting hides which names belong together.
 func environmentClasses() []*interp.Class {
 	sys := func(name string, f func(s interp.System, c *interp.Call) any) interp.Property {
 		return computed(name, func(c *interp.Call) (any, error) {

@@ -164,6 +164,7 @@ func (x *client) connectAsync(c *interp.Call) (any, error) {
 	}), nil
 }
 
+// Length: one table; splitting hides which names belong together.
 func socketClasses() []*interp.Class {
 	waitFor := func(c *interp.Call, t *task) (any, error) {
 		ms := -1

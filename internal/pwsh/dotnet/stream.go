@@ -148,6 +148,7 @@ func fileError(r *interp.Runner, err error, p string) error {
 // writeAll encodes what a StreamWriter writes.
 func newWriter(s *stream) *writer { return &writer{w: bufio.NewWriter(s.w), base: s, nl: "\r\n"} }
 
+// Length: one table; splitting hides which names belong together.
 func streamClasses() []*interp.Class {
 	return append([]*interp.Class{
 		{Name: "System.IO.Stream", Props: []interp.Property{
@@ -336,6 +337,7 @@ func slice(c *interp.Call) ([]byte, error) {
 	return b[n[0] : n[0]+n[1]], nil
 }
 
+// Length: one table; splitting hides which names belong together.
 func textStreamClasses() []*interp.Class {
 	return []*interp.Class{
 		{Name: "System.IO.StreamReader", Props: []interp.Property{

@@ -178,6 +178,7 @@ func pad(name string, sign int) interp.Method {
 	})
 }
 
+// Length: one table; splitting hides which names belong together.
 func stringMethods() []interp.Method {
 	isSpace := unicode.IsSpace
 	ms := []interp.Method{

@@ -21,6 +21,7 @@ type Param struct {
 	Pipeline  bool // takes the pipeline's objects
 	ByProp    bool // takes their property of that name
 	Remaining bool
+	Refused   bool          // not supported: an error names it
 	fn        *syntax.Param // a function's
 }
 

@@ -27,6 +27,8 @@ type Cmdlet struct {
 	//	<              takes the pipeline's objects
 	//	.              takes the objects' property of that name
 	//	*              takes all further positional arguments
+	//	=              is accepted and changes nothing here
+	//	~              is refused by name: PowerShell has it, mullion has not
 	Params string
 	// Begin, Process and End are called as PowerShell's methods of these
 	// names; each may be nil. Process is called once for each object of the
@@ -40,13 +42,16 @@ type Cmdlet struct {
 	Silent bool // reads no common error action (Write-Error and its like)
 }
 
+// paramFlags are the characters that end a name in Cmdlet.Params.
+const paramFlags = "?:[@!<.*=~"
+
 // parseParams reads Cmdlet.Params.
 func parseParams(spec string) []Param {
 	var list []Param
 	for _, word := range strings.Fields(spec) {
 		p := Param{Kind: "string", Position: -1}
 		name := word
-		if i := strings.IndexAny(word, "?:[@!<.*"); i >= 0 {
+		if i := strings.IndexAny(word, paramFlags); i >= 0 {
 			name = word[:i]
 			readParamFlags(&p, word[i:])
 		}
@@ -72,6 +77,8 @@ func readParamFlags(p *Param, flags string) {
 			p.ByProp = true
 		case '*':
 			p.Remaining = true
+		case '~':
+			p.Refused = true
 		case '@':
 			p.Position, _ = strconv.Atoi(flags[:1])
 			flags = flags[1:]
@@ -79,7 +86,7 @@ func readParamFlags(p *Param, flags string) {
 			p.Kind = "[]" + p.Kind
 			flags = flags[1:]
 		case ':':
-			n := strings.IndexAny(flags, "?[@!<.*")
+			n := strings.IndexAny(flags, paramFlags)
 			if n < 0 {
 				n = len(flags)
 			}
@@ -330,6 +337,13 @@ func (r *Runner) cmdletStage(cmd *Cmdlet, args []argument, at syntax.Node, p *pi
 		return nil, &Thrown{Record: c.record(err)}
 	}
 	c.args = b.values
+	for i := range params {
+		if p := &params[i]; p.Refused {
+			if _, given := b.values[strings.ToLower(p.Name)]; given {
+				return nil, &Thrown{Record: c.record(NotImplemented("the parameter -" + p.Name + " of " + cmd.Name))}
+			}
+		}
+	}
 	c.given = make(map[string]bool, len(b.values))
 	for k := range b.values {
 		c.given[k] = true

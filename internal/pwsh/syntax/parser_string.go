@@ -82,8 +82,25 @@ func (b *builder) dollar(i int, inString bool) int {
 	return end
 }
 
+// merge joins texts that touch: quoted parts of a word leave them apart.
+func (b *builder) merge() {
+	var out []Expr
+	for _, x := range b.parts {
+		s, ok := x.(*String)
+		if n := len(out); ok && n > 0 {
+			if last, ok := out[n-1].(*String); ok {
+				out[n-1] = &String{Span: Span{last.From, s.To}, Value: last.Value + s.Value}
+				continue
+			}
+		}
+		out = append(out, x)
+	}
+	b.parts = out
+}
+
 func (b *builder) finish(from, to int, bare bool) Expr {
 	b.flush(to)
+	b.merge()
 	if len(b.parts) == 0 {
 		return &String{Span: span(from, to), Bare: bare}
 	}

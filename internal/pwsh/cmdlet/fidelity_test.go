@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cmdlet
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/pwsh/dotnet"
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+const begin = "<!-- generated from the tables of internal/pwsh by `go test ./internal/pwsh/cmdlet -update` -->\n"
+
+// lists writes the generated part of the page.
+func lists() string {
+	var b strings.Builder
+	b.WriteString(begin + "\n## Cmdlets\n\n")
+	all := Table()
+	sort.Slice(all, func(i, j int) bool { return lower(all[i].Name) < lower(all[j].Name) })
+	fmt.Fprintf(&b, "%d cmdlets; a parameter that is not named, or is struck out, is refused; one in italics is accepted and\nchanges nothing.\n\n| cmdlet | aliases | parameters | differs |\n|---|---|---|---|\n", len(all))
+	for _, c := range all {
+		var params []string
+		for _, w := range strings.Fields(c.Params) {
+			name, _, _ := strings.Cut(w, "|")
+			if i := strings.IndexAny(name, "?:[@!<.*=~"); i >= 0 {
+				name = name[:i]
+			}
+			switch {
+			case strings.HasSuffix(w, "~"):
+				name = "~~" + name + "~~"
+			case strings.HasSuffix(w, "="):
+				name = "*" + name + "*"
+			}
+			params = append(params, name)
+		}
+		aliases := ""
+		if len(c.Aliases) > 0 {
+			aliases = "`" + strings.Join(c.Aliases, "` `") + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, aliases, strings.Join(params, " "), c.Fidelity)
+	}
+	classes := dotnet.Table()
+	sort.Slice(classes, func(i, j int) bool { return classes[i].Name < classes[j].Name })
+	fmt.Fprintf(&b, "\n## .NET types\n\n%d types. Static members are marked by `::`.\n\n| type | members |\n|---|---|\n", len(classes))
+	for _, k := range classes {
+		var members []string
+		if k.New != nil {
+			members = append(members, "`::new`")
+		}
+		for _, p := range k.Statics {
+			members = append(members, "`::"+p.Name+"`")
+		}
+		for _, m := range k.StaticMethods {
+			members = append(members, "`::"+m.Name+"()`")
+		}
+		for _, p := range k.Props {
+			members = append(members, "`"+p.Name+"`")
+		}
+		for _, m := range k.Methods {
+			members = append(members, "`"+m.Name+"()`")
+		}
+		if len(k.Enum) > 0 {
+			members = append(members, fmt.Sprintf("an enumeration of %d names", len(k.Enum)))
+		}
+		if len(members) > 0 {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", k.Name, strings.Join(members, " "))
+		}
+	}
+	return b.String()
+}
+
+// TestFidelityPage keeps the lists of docs/fidelity/pwsh.md as the tables are.
+func TestFidelityPage(t *testing.T) {
+	name := testenv.Repo("docs", "fidelity", "pwsh.md")
+	page, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(string(page), begin)
+	want := head + lists()
+	if string(page) == want {
+		return
+	}
+	if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" {
+		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Error("docs/fidelity/pwsh.md is not what the tables say; run this test with -update")
+}
+
+// TestTable checks the table itself: names and aliases are unique, and every
+// cmdlet does something.
+func TestTable(t *testing.T) {
+	seen := map[string]string{}
+	for _, c := range Table() {
+		if c.Begin == nil && c.Process == nil && c.End == nil {
+			t.Errorf("%s does nothing", c.Name)
+		}
+		for _, n := range append([]string{c.Name}, c.Aliases...) {
+			if other, dup := seen[lower(n)]; dup {
+				t.Errorf("%s is the name of %s and of %s", n, other, c.Name)
+			}
+			seen[lower(n)] = c.Name
+		}
+	}
+}
