@@ -159,6 +159,12 @@ func (d *distribution) list(dir string, keep func(name string) bool) ([]string, 
 	return names, nil
 }
 
+// has reports whether the distribution has a file of its own at a place in the
+// runtime.
+func (d *distribution) has(to string) bool {
+	return slices.ContainsFunc(d.entries, func(e entry) bool { return e.to == to })
+}
+
 // matchesAny reports whether name matches one of the patterns. A bad pattern
 // is a mistake in the table above, which a test looks at.
 func matchesAny(patterns []string, name string) bool {
@@ -215,11 +221,13 @@ func sharedLibraries(root string, files, optional []string) ([]string, error) {
 	var queue []string
 	want := func(sonames []string, by string, needed bool) error {
 		for _, s := range sonames {
-			// ntdll.so is a module of Wine; the linker is placed by its path.
-			if seen[s] || s == "ntdll.so" || s == "win32u.so" || strings.HasPrefix(s, "ld-linux") {
+			if seen[s] || strings.HasPrefix(s, "ld-linux") { // the linker is placed by its path
 				continue
 			}
 			seen[s] = true
+			if _, err := os.Stat(filepath.Join(root, unixPath, s)); err == nil {
+				continue // a module of Wine that needs another one
+			}
 			p := find(s)
 			if p == "" && needed {
 				return fmt.Errorf("find libraries: %s needs %s, which is in none of %v", by, s, dirs)

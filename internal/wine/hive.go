@@ -69,8 +69,10 @@ func parseHive(data []byte) (*hive, error) {
 		case strings.HasPrefix(line, "#"):
 			key.attrs = append(key.attrs, line)
 		default:
-			for strings.HasSuffix(lines[i], `\`) && i+1 < len(lines) {
-				i++
+			for strings.HasSuffix(lines[i], `\`) {
+				if i++; i == len(lines) || lines[i] == "" {
+					return nil, fmt.Errorf("line %d: value without end", i)
+				}
 				line += "\n" + lines[i]
 			}
 			name, data, ok := cutValue(line)

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -45,6 +46,7 @@ func OpenRuntime(ctx context.Context, cacheDir, nativeDir string, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
+	own = slices.DeleteFunc(own, func(e entry) bool { return filepath.Base(e.to) == fillIn && d.has(e.to) })
 	hash, err := d.hash(own)
 	if err != nil {
 		return nil, err
@@ -59,6 +61,10 @@ func OpenRuntime(ctx context.Context, cacheDir, nativeDir string, log *slog.Logg
 	}
 	return r, nil
 }
+
+// fillIn is the one DLL of ours that gives way to Wine's own, where there is
+// one (from Wine 9 or 10 on, depending on the build).
+const fillIn = "bcryptprimitives.dll"
 
 // ownFiles lists our DLLs and init, and the places they take in a runtime.
 func ownFiles(nativeDir string) ([]entry, error) {

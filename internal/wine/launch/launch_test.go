@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package launch
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tree makes a directory that stands for drive C:.
+func tree(t *testing.T, files ...string) string {
+	t.Helper()
+	root := t.TempDir()
+	for _, f := range files {
+		p := filepath.Join(root, filepath.FromSlash(f))
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(f, "/") {
+			if err := os.MkdirAll(p, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := os.WriteFile(p, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestPlan(t *testing.T) {
+	root := tree(t, "windows/system32/cmd.exe", "windows/system32/ping.exe", "App/Server.EXE", "App/start.CMD", "App/tool", "data/")
+	cmd := `C:\windows\system32\cmd.exe`
+	for _, row := range []struct {
+		name string
+		c    Config
+		env  []string
+		argv []string // without the loader
+		dir  string
+		err  string
+	}{
+		{name: "name in system32", c: Config{Args: []string{"ping", "x"}}, argv: []string{`C:\windows\system32\ping.exe`, "x"}},
+		{name: "other case and slashes", c: Config{Args: []string{"c:/APP/server"}}, argv: []string{`C:\App\Server.EXE`}},
+		{name: "path without drive", c: Config{Args: []string{`\app\server.exe`}}, argv: []string{`C:\App\Server.EXE`}},
+		{name: "relative to the directory", c: Config{Args: []string{`.\server`}, Dir: `c:\app`}, argv: []string{`C:\App\Server.EXE`}, dir: "App"},
+		{name: "in Path", c: Config{Args: []string{"server"}}, env: []string{`WINEPATH=C:\nowhere;"C:\app"`}, argv: []string{`C:\App\Server.EXE`}},
+		{name: "in the directory before Path", c: Config{Args: []string{"server"}, Dir: `C:\App`}, argv: []string{`C:\App\Server.EXE`}, dir: "App"},
+		{name: "batch file", c: Config{Args: []string{`C:\app\start`, "a"}}, argv: []string{cmd, "/c", `C:\App\start.CMD`, "a"}},
+		{name: "no extension", c: Config{Args: []string{`C:\app\tool`}}, argv: []string{`C:\App\tool`}},
+		{name: "PATHEXT", c: Config{Args: []string{`C:\app\start`}}, env: []string{"PATHEXT=.EXE;.VBS"}, err: "cannot find the file"},
+		{name: "command line", c: Config{CommandLine: `"C:\App\server.exe"  -x "y z"`}, argv: []string{`C:\App\Server.EXE`}},
+		{name: "missing", c: Config{Args: []string{"nothing"}}, err: "The system cannot find the file specified."},
+		{name: "a directory is no program", c: Config{Args: []string{`C:\data`}}, err: "cannot find the file"},
+		{name: "missing directory", c: Config{Args: []string{"ping"}, Dir: `C:\no`}, err: `working directory C:\no`},
+		{name: "another drive", c: Config{Args: []string{`D:\x.exe`}}, err: "cannot find"},
+		{name: "above the root", c: Config{Args: []string{`C:\..\..\app\server.exe`}}, argv: []string{`C:\App\Server.EXE`}},
+		{name: "nothing", err: "no program given"},
+	} {
+		row.c.Root, row.c.Loader = root, "/loader"
+		p, err := makePlan(row.c, row.env)
+		if row.err != "" {
+			if err == nil || !strings.Contains(err.Error(), row.err) {
+				t.Errorf("%s: error %v, want %q", row.name, err, row.err)
+			}
+			continue
+		}
+		if err != nil || !slices.Equal(p.argv, append([]string{"/loader"}, row.argv...)) || p.dir != filepath.Join(root, row.dir) {
+			t.Errorf("%s: %v, argv %q, dir %s", row.name, err, p.argv, p.dir)
+		}
+		if row.c.CommandLine != "" && !slices.Contains(p.env, commandLineVariable+"="+row.c.CommandLine) {
+			t.Errorf("%s: environment %q", row.name, p.env)
+		}
+	}
+}
+
+// FuzzResolve: no name leads out of the root.
+func FuzzResolve(f *testing.F) {
+	for _, s := range []string{`C:\a\b`, `..\..\etc\passwd`, `\\?\C:\..\x`, `\??\C:/../..`, "C:", `a\..\..\..\b`} {
+		f.Add(s)
+	}
+	outer := f.TempDir()
+	root := filepath.Join(outer, "root")
+	if err := os.MkdirAll(filepath.Join(root, "a", "b"), 0o755); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		got, err := resolve(root, name)
+		if err == nil && got != root && !strings.HasPrefix(got, root+"/") {
+			t.Errorf("%q leads to %s", name, got)
+		}
+	})
+}
+
+func TestStatus(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := ReadStatus(dir, "main"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing: %v", err)
+	}
+	want := Status{ExitCode: 0xC000013A, Error: "why"}
+	if err := want.write(dir, "main"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadStatus(dir, "main"); err != nil || got != want {
+		t.Errorf("%+v %v", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bad"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadStatus(dir, "bad"); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("bad: %v", err)
+	}
+}
+
+func TestUnixStatus(t *testing.T) {
+	for code, want := range map[uint32]int{0: 0, 1: 1, 255: 255, 256: 255, 0xC000013A: 0x3a, 0xFFFFFF00: 255} {
+		if got := unixStatus(code); got != want {
+			t.Errorf("%#x: %d, want %d", code, got, want)
+		}
+	}
+}
+
+func TestIsProgram(t *testing.T) {
+	for cmdline, want := range map[string]bool{
+		"C:\\probe.exe\x00wait\x00":                 true,
+		"C:\\windows\\system32\\cmd.exe\x00/c\x00":  true,
+		"C:\\windows\\system32\\services.exe\x00":   false,
+		"/usr/lib/wine/wineserver\x00":              false,
+		"/usr/lib/mullion/init\x00-exec\x00--\x00":  false,
+		"C:\\windows\\system32\\winedevice.exe\x00": false,
+		"": false,
+		"C:\\Windows\\System32\\conhost.exe\x00\x00": false,
+	} {
+		if got := isProgram([]byte(cmdline)); got != want {
+			t.Errorf("%q: %v", cmdline, got)
+		}
+	}
+}
