@@ -9,6 +9,9 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 export CGO_ENABLED := 0
+# Builds, vet and tests share one compilation of Kubernetes only if they have the
+# same flags.
+export GOFLAGS := $(GOFLAGS) -trimpath
 
 KUBERNETES := v1.36.3
 VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0-unknown)
@@ -53,36 +56,36 @@ say = @printf '  %-6s %s\n' "$(1)" "$@"
 bin/windows/kubelet.exe bin/windows/kube-proxy.exe &: $(UPSTREAM)
 	@printf '  %-6s %s\n' GO "bin/windows/{kubelet,kube-proxy}.exe (Kubernetes $(KUBERNETES); the first time takes minutes)"
 	@mkdir -p bin/windows
-	@cd upstream && GOOS=windows go build -trimpath -ldflags "$(KUBE_LDFLAGS)" -o ../bin/windows/ k8s.io/kubernetes/cmd/kubelet k8s.io/kubernetes/cmd/kube-proxy
+	@cd upstream && GOOS=windows go build -ldflags "$(KUBE_LDFLAGS)" -o ../bin/windows/ k8s.io/kubernetes/cmd/kubelet k8s.io/kubernetes/cmd/kube-proxy
 	$(call page-align,bin/windows/kubelet.exe bin/windows/kube-proxy.exe)
 
 bin/windows/win-bridge.exe bin/windows/host-local.exe &: $(UPSTREAM)
 	@printf '  %-6s %s\n' GO "bin/windows/{win-bridge,host-local}.exe"
 	@mkdir -p bin/windows
-	@cd upstream && GOOS=windows go build -trimpath -ldflags "-s -w" -o ../bin/windows/ \
+	@cd upstream && GOOS=windows go build -ldflags "-s -w" -o ../bin/windows/ \
 	  github.com/containernetworking/plugins/plugins/main/windows/win-bridge github.com/containernetworking/plugins/plugins/ipam/host-local
 	$(call page-align,bin/windows/win-bridge.exe bin/windows/host-local.exe)
 
 # Conformance suites that others wrote, as test binaries.
 bin/windows/critest.exe: $(UPSTREAM)
 	$(call say,GO)
-	@cd upstream && GOOS=windows go test -c -trimpath -o ../$@ sigs.k8s.io/cri-tools/cmd/critest
+	@cd upstream && GOOS=windows go test -c -o ../$@ sigs.k8s.io/cri-tools/cmd/critest
 
 bin/windows/hcn.test.exe: $(UPSTREAM)
 	$(call say,GO)
-	@cd upstream && GOOS=windows go test -c -trimpath -tags 'integration integration_loadbalancer featureroutesupport' -o ../$@ github.com/Microsoft/hnslib/hcn
+	@cd upstream && GOOS=windows go test -c -tags 'integration integration_loadbalancer featureroutesupport' -o ../$@ github.com/Microsoft/hnslib/hcn
 
 bin/mullion: $(SOURCES)
 	$(call say,GO)
-	@go build -trimpath -ldflags "$(LDFLAGS)" -o $@ ./cmd/mullion
+	@go build -ldflags "$(LDFLAGS)" -o $@ ./cmd/mullion
 
 bin/mullion-kube: $(SOURCES)
 	@printf '  %-6s %s\n' GO "$@ (Kubernetes $(KUBERNETES); the first time takes minutes)"
-	@go build -trimpath -ldflags "$(KUBE_LDFLAGS) $(LDFLAGS)" -o $@ ./cmd/mullion-kube
+	@go build -ldflags "$(KUBE_LDFLAGS) $(LDFLAGS)" -o $@ ./cmd/mullion-kube
 
 bin/windows/%.exe: $(SOURCES)
 	$(call say,GO)
-	@GOOS=windows go build -trimpath -ldflags "$(LDFLAGS)" -o $@ ./cmd/$*
+	@GOOS=windows go build -ldflags "$(LDFLAGS)" -o $@ ./cmd/$*
 	$(call page-align,$@)
 
 .PHONY: native
@@ -108,13 +111,13 @@ bin/peers/kwok bin/peers/kwokctl bin/peers/etcd &: test/bench/peers/go.mod test/
 	@printf '  %-6s %s\n' GO "bin/peers/{kwok,kwokctl,etcd}"
 	@mkdir -p bin/peers
 	@cd test/bench/peers && go build -o ../../../bin/peers/ sigs.k8s.io/kwok/cmd/kwok sigs.k8s.io/kwok/cmd/kwokctl
-	@cd test/bench/peers && go build -trimpath -ldflags "-s -w" -o ../../../bin/peers/etcd go.etcd.io/etcd/server/v3
+	@cd test/bench/peers && go build -ldflags "-s -w" -o ../../../bin/peers/etcd go.etcd.io/etcd/server/v3
 	@touch bin/peers/kwok bin/peers/kwokctl bin/peers/etcd
 
 PEERS := kube-apiserver kube-controller-manager kube-scheduler
 $(addprefix bin/peers/,$(PEERS)): bin/peers/%: go.mod go.sum
 	$(call say,GO)
-	@go build -trimpath -ldflags "$(KUBE_LDFLAGS)" -o $@ k8s.io/kubernetes/cmd/$*
+	@go build -ldflags "$(KUBE_LDFLAGS)" -o $@ k8s.io/kubernetes/cmd/$*
 
 .PHONY: peers
 peers: bin/peers/kwok bin/peers/kwokctl bin/peers/etcd $(addprefix bin/peers/,$(PEERS)) ## Build what `make bench` compares with

@@ -92,9 +92,20 @@ func missing(c Capability) string {
 }
 
 // Repo is the absolute path of the repository's root, with elem joined to it.
+// It is found upwards from the working directory, which `go test` makes the
+// package's own; paths of sources are not in binaries that are built with
+// -trimpath.
 func Repo(elem ...string) string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(append([]string{filepath.Dir(file), "..", ".."}, elem...)...)
+	dir, err := os.Getwd()
+	if err != nil {
+		panic("testenv: " + err.Error())
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if mod, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && strings.HasPrefix(string(mod), "module github.com/mullion-k8s/mullion\n") {
+			return filepath.Join(append([]string{dir}, elem...)...)
+		}
+	}
+	panic("testenv: the working directory is outside of the repository")
 }
 
 // Bin is the path of a file that `make build` makes.
