@@ -162,6 +162,9 @@ func splitPath(c *interp.Invocation, p string) (any, error) {
 	leaf := interp.LeafPath(p)
 	switch {
 	case c.Switch("Leaf"):
+		if len(p) == 3 && p[1] == ':' {
+			return p, nil // a drive's root is its own leaf
+		}
 		return leaf, nil
 	case c.Switch("LeafBase"):
 		return strings.TrimSuffix(leaf, path.Ext(leaf)), nil
@@ -218,7 +221,7 @@ func locationCmdlets() []*interp.Cmdlet {
 			if f := c.R.Handlers().Files; f != nil {
 				for _, d := range f.Drives() {
 					name := strings.TrimSuffix(strings.TrimSuffix(d, `\`), ":")
-					if matches(c.Strs("Name"), name) {
+					if matches(c.Strs("Name"), name) && matches(c.Strs("PSProvider"), "FileSystem") {
 						o := value.NewObject("System.Management.Automation.PSDriveInfo", "Name", name, "Provider", "FileSystem", "Root", d)
 						o.Str = name
 						if err := c.Write(show(o, "Name", "Provider", "Root")); err != nil {
@@ -228,10 +231,14 @@ func locationCmdlets() []*interp.Cmdlet {
 				}
 			}
 			for _, d := range []string{"Alias", "Env", "Function", "HKCU", "HKLM", "Variable"} {
-				if !matches(c.Strs("Name"), d) {
+				provider := map[bool]string{true: "Registry", false: d}[strings.HasPrefix(d, "HK")]
+				if provider == "Env" {
+					provider = "Environment"
+				}
+				if !matches(c.Strs("Name"), d) || !matches(c.Strs("PSProvider"), provider) {
 					continue
 				}
-				o := value.NewObject("System.Management.Automation.PSDriveInfo", "Name", d, "Provider", map[bool]string{true: "Registry", false: d}[strings.HasPrefix(d, "HK")], "Root", "")
+				o := value.NewObject("System.Management.Automation.PSDriveInfo", "Name", d, "Provider", provider, "Root", "")
 				o.Str = d
 				if err := c.Write(show(o, "Name", "Provider", "Root")); err != nil {
 					return err

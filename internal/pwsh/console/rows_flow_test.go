@@ -91,5 +91,6 @@ var errorRows = []row{
 	{name: "warning", script: "Write-Warning 'careful'; Write-Warning x -WarningAction SilentlyContinue", want: "WARNING: careful\n"},
 	{name: "native exit code", script: "sh -c 'exit 3'; $?; $LASTEXITCODE; sh -c 'true'; $LASTEXITCODE", want: "False\n3\n0\n"},
 	{name: "native output", script: "$x = sh -c 'echo a; echo b'; $x.Count; $x[1]; 'in' | sh -c cat; (sh -c 'echo e >&2' 2>&1).ToString()", want: "2\nb\nin\ne\n"},
+	{name: "numeric error action", script: "Get-Item nope -ea 0; $?; Get-Item nope -ErrorAction 'SilentlyContinue' | Out-Null; $?; try { Get-Item nope -ea 1 } catch { 'stopped' }", want: "False\nFalse\nstopped\n"},
 	{name: "division by zero double", script: "1.0/0", want: "Infinity\n"},
 }

@@ -147,7 +147,10 @@ func (r *Runner) bind(params []Param, args []argument, loose, withCommon bool) (
 	if err := r.bindPositions(b, params, positional, loose); err != nil {
 		return nil, err
 	}
-	return b, r.convertBound(b, params)
+	if err := r.convertBound(b, params); err != nil || !withCommon {
+		return b, err
+	}
+	return b, r.convertBound(b, common)
 }
 
 func isCommon(p *Param) bool {

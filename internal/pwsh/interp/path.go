@@ -181,7 +181,7 @@ func (r *Runner) FileError(err error, p string) error {
 	msg := err.Error()
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
-		msg = pe.Err.Error()
+		msg = strings.TrimSuffix(pe.Err.Error(), ".")
 	}
 	return &Exception{Type: "System.IO.IOException", Message: "The process cannot access the file '" + p + "': " + msg + ".", ID: "IOError", Category: "WriteError", Target: p, cause: err}
 }

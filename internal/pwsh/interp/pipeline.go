@@ -136,6 +136,7 @@ func (r *Runner) drive(stages []stage, p *pipeline, at syntax.Node) error {
 		p = &pipeline{stages: stages, stopped: -1}
 	}
 	r.ok = true
+	failed := false
 	step := func(i int, f func() error) error {
 		home := r.ambient()
 		err := f()
@@ -171,6 +172,16 @@ func (r *Runner) drive(stages []stage, p *pipeline, at syntax.Node) error {
 		if err := step(i, st.end); err != nil {
 			return err
 		}
+		if inner, ok := st.(*redirected); ok {
+			st = inner.inner
+		}
+		switch st.(type) {
+		case *cmdletStage, *nativeStage:
+			failed = failed || !r.ok
+		}
+	}
+	if failed { // $? speaks of the whole pipeline
+		r.ok = false
 	}
 	return nil
 }
