@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
@@ -70,24 +71,39 @@ func (r *Runtime) boot(ctx context.Context, dir string) error {
 		// wineboot would offer to download these.
 		"WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d",
 	)
-	for _, argv := range [][]string{
-		{filepath.Join(r.Dir, loaderPath), "wineboot.exe", "--init"},
-		{r.server(), "-k"},
-		{r.server(), "-w"},
-	} {
-		var out bytes.Buffer
-		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-		cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &out
-		cmd.WaitDelay = 0
-		if err := cmd.Run(); err != nil && argv[0] != r.server() {
-			return fmt.Errorf("%s: %w: %s", strings.Join(argv[1:], " "), err, bytes.TrimSpace(out.Bytes()))
-		}
+	// Wine's services keep the standard error open after wineboot has ended; a
+	// pipe would be waited for until they leave, so the output goes to a file.
+	out, err := os.Create(filepath.Join(home, "output"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = out.Close() }() // only read below
+	cmd := exec.CommandContext(ctx, filepath.Join(r.Dir, loaderPath), "wineboot.exe", "--init")
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
+	err = cmd.Run()
+	// In any case nothing of it stays behind; a cancelled context is no reason
+	// to leave a server that holds files which are about to be removed.
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverStop)
+	defer cancel()
+	for _, arg := range []string{"-k", "-w"} {
+		stop := exec.CommandContext(stopping, r.server(), arg)
+		stop.Env = env
+		_ = stop.Run() // fails where no server runs any more
+	}
+	if err != nil {
+		text, _ := os.ReadFile(out.Name()) // what there is of it
+		return fmt.Errorf("wineboot: %w: %s", err, bytes.TrimSpace(text))
 	}
 	if _, err := os.Stat(filepath.Join(dir, "system.reg")); err != nil {
 		return fmt.Errorf("wineboot left no registry: %w", err)
 	}
 	return r.clean(dir)
 }
+
+// serverStop is how long Wine's server may take to end its processes and write
+// the registry. It takes under a second; ten times the worst seen on a machine
+// with four busy processes for each core.
+const serverStop = 30 * time.Second
 
 func (r *Runtime) server() string {
 	return filepath.Join(r.Dir, filepath.Dir(serverPath), "wineserver")

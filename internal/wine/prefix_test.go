@@ -4,6 +4,7 @@
 package wine_test
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/wine"
@@ -243,6 +245,47 @@ func TestTemplateHoldsNothingOfTheMachine(t *testing.T) {
 			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 				t.Errorf("%s has %s", dir, name)
 			}
+		}
+	}
+}
+
+// TestHostPrefixCancelled: an interrupted first start leaves no process and no
+// half-made directory, and the next one works.
+func TestHostPrefixCancelled(t *testing.T) {
+	testRuntime(t) // for what must be installed
+	cache := testenv.Bin(".cache", "wine-cancel-"+fmt.Sprint(os.Getpid()))
+	t.Cleanup(func() {
+		if err := os.RemoveAll(cache); err != nil {
+			t.Error(err)
+		}
+	})
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	rt, err := wine.OpenRuntime(t.Context(), cache, testenv.Bin("native"), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer cancel()
+	if dir, err := rt.HostPrefix(ctx, parseBuild(t, "2019")); err == nil {
+		t.Skipf("this machine fills a prefix too quickly for the test: %s", dir)
+	}
+	entries, err := os.ReadDir(cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && filepath.Join(cache, e.Name()) != rt.Dir {
+			t.Errorf("left %s", e.Name())
+		}
+	}
+	exes, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, exe := range exes {
+		if target, err := os.Readlink(exe); err == nil && strings.HasPrefix(target, rt.Dir) {
+			cmdline, _ := os.ReadFile(filepath.Join(filepath.Dir(exe), "cmdline"))
+			t.Errorf("left a process: %q", cmdline)
 		}
 	}
 }
