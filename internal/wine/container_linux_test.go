@@ -249,6 +249,17 @@ func TestContainerStop(t *testing.T) {
 	}
 }
 
+// TestContainerStopWithoutHandler: the system ends a program that does not
+// care, with STATUS_CONTROL_C_EXIT.
+func TestContainerStopWithoutHandler(t *testing.T) {
+	c := newContainer(t, "2022")
+	main := c.start(wine.Process{Args: []string{`C:\probe.exe`, "sleep"}})
+	c.await("waiting")
+	if s := c.stop(main); s.ExitCode != 0xC000013A {
+		t.Errorf("status %+v, output %q", s, c.out.String())
+	}
+}
+
 func TestContainerIsolation(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("of the machine"), 0o644); err != nil {

@@ -33,8 +33,15 @@ static int put_number(char *to, unsigned long long v)
     return n;
 }
 
+static HANDLE shutdown_thread; // the id of the thread that calls the control handlers
+
+static HANDLE thread_id(void) { return *(HANDLE *)((char *)NtCurrentTeb() + 0x48); } // ClientId.UniqueThread
+
 static NTSTATUS NTAPI mend_NtTerminateProcess(HANDLE process, NTSTATUS code)
 {
+    // No handler took the event: Wine's last one ends the process with 0,
+    // Windows' with STATUS_CONTROL_C_EXIT.
+    if (process == NtCurrentProcess() && !code && shutdown_thread == thread_id()) code = STATUS_CONTROL_C_EXIT;
     if (process == NtCurrentProcess() && ((ULONG)code & ~0xffUL)) {
         // Outside of a container the directory does not exist.
         char name[64] = EXIT_FILE, text[16];
@@ -52,8 +59,10 @@ static void WINAPI mend_ctrl_routine(void *event)
 {
     DWORD(WINAPI * routine)(void *) = find_function(L"kernelbase.dll", "CtrlRoutine");
     // Ctrl+C of a terminal comes another way, from conhost.exe.
-    if ((ULONG_PTR)event == CTRL_C && !linux_call(LINUX_access_, (long long)STOP_MARKER, 0, 0, 0, 0))
+    if ((ULONG_PTR)event == CTRL_C && !linux_call(LINUX_access_, (long long)STOP_MARKER, 0, 0, 0, 0)) {
         event = (void *)CTRL_SHUTDOWN;
+        shutdown_thread = thread_id();
+    }
     RtlExitUserThread(routine ? routine(event) : 0);
 }
 

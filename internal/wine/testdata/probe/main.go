@@ -22,6 +22,7 @@ func main() {
 		"version":   version,
 		"exit":      exit,
 		"wait":      waitForShutdown,
+		"sleep":     sleep,
 		"services":  services,
 		"service":   service,
 		"escape":    escape,

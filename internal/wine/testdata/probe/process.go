@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/registry"
@@ -52,4 +53,10 @@ func waitForShutdown(t *probe) {
 	fmt.Println("waiting")
 	fmt.Println("got", <-c)
 	os.Exit(7)
+}
+
+// sleep has no handler for any event.
+func sleep(t *probe) {
+	fmt.Println("waiting")
+	time.Sleep(time.Hour)
 }
