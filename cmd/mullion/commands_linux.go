@@ -6,6 +6,7 @@ package main
 import (
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cli/clustercmd"
+	"github.com/mullion-k8s/mullion/internal/cli/lintcmd"
 	"github.com/mullion-k8s/mullion/internal/cli/versioncmd"
 	"github.com/mullion-k8s/mullion/internal/cli/winhostcmd"
 )
@@ -21,6 +22,7 @@ func commands() []cli.Command {
 		{Group: cli.Cluster, New: clustercmd.Load},
 		{Group: cli.Cluster, New: clustercmd.Kubectl},
 		{Group: cli.Cluster, New: clustercmd.Server},
+		{Group: cli.Cluster, New: lintcmd.New},
 		{Group: cli.Cluster, New: versioncmd.New},
 		{Group: cli.Internal, New: clustercmd.Run},
 		{Group: cli.Internal, New: winhostcmd.New},

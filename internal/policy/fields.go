@@ -79,7 +79,7 @@ func fields() []field {
 		{code: "WIN016", compat: "A16", level: onContainer, path: "securityContext.appArmorProfile", when: isSet, set: Error, unset: Warning, since: 30, why: "AppArmor does not exist on Windows", bad: map[string]any{"type": "RuntimeDefault"}, drop: true},
 		{code: "WIN017", compat: "A17", level: onContainer, path: "securityContext.seLinuxOptions", when: isSet, set: Error, unset: Warning, since: 23, why: "SELinux does not exist on Windows", bad: map[string]any{"level": "s0:c1"}, drop: true},
 		{code: "WIN018", compat: "A18", level: onContainer, path: "securityContext.seccompProfile", when: isSet, set: Error, unset: Warning, since: 23, why: "seccomp does not exist on Windows", bad: map[string]any{"type": "RuntimeDefault"}, drop: true},
-		{code: "WIN019", compat: "A19", level: onContainer, path: "securityContext.capabilities", when: isSet, set: Error, unset: Warning, since: 23, why: "POSIX capabilities do not exist on Windows; not even dropping all of them is allowed", bad: map[string]any{"drop": []any{"ALL"}}, drop: true},
+		{code: "WIN019", compat: "A19", level: onContainer, path: "securityContext.capabilities", when: isSet, set: Error, unset: Warning, since: 23, why: "POSIX capabilities do not exist on Windows", bad: map[string]any{"drop": []any{"ALL"}}, drop: true},
 		{code: "WIN020", compat: "A20", level: onContainer, path: "securityContext.readOnlyRootFilesystem", when: isSet, set: Error, unset: Warning, since: 23, why: "the root file system of a Windows container is always writable: the registry and the account database are in it", fix: "remove it; mount what must not change as read-only volumes", bad: false, drop: true},
 		{code: "WIN022", compat: "A22", level: onContainer, path: "securityContext.allowPrivilegeEscalation", when: isSet, set: Error, unset: Warning, since: 23, why: "Windows has no no_new_privs", bad: false, drop: true},
 		{code: "WIN023", compat: "A23", level: onContainer, path: "securityContext.procMount", when: isSet, set: Error, unset: Warning, since: 23, why: "there is no /proc on Windows", bad: "Default", drop: true},
@@ -171,7 +171,7 @@ func (f field) text(declared bool) string {
 	case !f.forbids() || f.unset == Error:
 		return f.why
 	case declared:
-		return f.why + "; the API server refuses the field on a pod with spec.os.name: windows"
+		return f.why + "; the API server refuses the field, whatever its value, on a pod with spec.os.name: windows"
 	}
 	return f.why + "; the node ignores the field in silence"
 }

@@ -88,6 +88,7 @@ type Facts struct {
 	Kubernetes     Version
 	Nodes          []Node
 	RuntimeClasses map[string]RuntimeClass // nil: not known; an empty map: there are none
+	SomeClasses    bool                    // RuntimeClasses may lack some
 	Images         map[string]Image        // by the reference as the pod has it
 	Namespaces     map[string]map[string]string
 	Platform       string // whose cluster: "eks", "openshift", …; "" if not known
@@ -151,6 +152,13 @@ type Image struct {
 
 // Platform is one entry of an index, or the platform of a single image.
 type Platform struct{ OS, Arch, OSVersion string }
+
+// classKnown says whether it is known what a RuntimeClass is, or that there is
+// none of the name.
+func (f Facts) classKnown(name string) bool {
+	_, ok := f.RuntimeClasses[name]
+	return ok || f.RuntimeClasses != nil && !f.SomeClasses
+}
 
 // windows are the nodes that run Windows.
 func (f Facts) windows() []Node {

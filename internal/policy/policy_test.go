@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
-
-	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // minimal is a pod that no rule has anything to say about.
@@ -250,8 +248,4 @@ func TestRuleSet(t *testing.T) {
 		}
 		seen[r.Code] = true
 	}
-}
-
-func TestReference(t *testing.T) {
-	testenv.Golden(t, "../../../docs/reference/rules.md", []byte(Reference()))
 }

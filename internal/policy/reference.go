@@ -16,7 +16,10 @@ func (r *Rule) Markdown() string {
 	if r.Inferred {
 		severity += " (concluded from code, not confirmed on a node)"
 	}
-	fmt.Fprintf(&b, "- severity: %s\n- field: `%s`\n- Kubernetes: %s\n- fix: %s\n- facts: %s\n", severity, r.Field, r.Versions(), r.Fix, strings.Join(r.Compat, ", "))
+	fmt.Fprintf(&b, "- severity: %s\n- field: `%s`\n- Kubernetes: %s\n- fix: %s\n", severity, r.Field, r.Versions(), r.Fix)
+	if len(r.Compat) > 0 {
+		fmt.Fprintf(&b, "- facts: %s\n", strings.Join(r.Compat, ", "))
+	}
 	for _, s := range r.Sources {
 		if !strings.HasPrefix(s, "https://") {
 			s = "`" + s + "`"
@@ -47,20 +50,19 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// Reference is the page of all rules.
-func Reference() string {
+// Reference is the page of the rules.
+func Reference(rules []Rule) string {
 	var b strings.Builder
 	b.WriteString(`# Rules
 
 What mullion knows of Windows nodes, as ` + "`mullion lint`" + ` reports it. This page is generated from the rules themselves
-(` + "`go test ./internal/policy -update`" + `); ` + "`mullion lint explain CODE`" + ` prints one of them.
+(` + "`go test ./internal/lint -update`" + `); ` + "`mullion lint explain CODE`" + ` prints one of them.
 
 A code never changes its meaning. An error cannot work: it is refused, or fails on the node. A warning is accepted, and
 ignored or different on Windows; what is only concluded from code is never more than that. An info is good to know and is
 printed only with ` + "`--severity info`" + `. "Facts" numbers the project's collection of facts.
 `)
 	section := ""
-	rules := All()
 	for i := range rules {
 		if s := rules[i].Section(); s != section {
 			section = s

@@ -72,6 +72,7 @@ var sections = []struct{ digit, title string }{
 	{"5", "Identity: GMSA and HostProcess"},
 	{"6", "Services and networking"},
 	{"7", "Builds and known faults"},
+	{"9", "Files that cannot be read"},
 }
 
 // All lists every rule, in the order of the codes.

@@ -139,7 +139,7 @@ func placementRules() []Rule {
 					return
 				}
 				// A RuntimeClass that is not known may well select: its name says for what it is made.
-				if rc := p.Spec.look([]string{"runtimeClassName"}); rc.Set() && p.Facts().RuntimeClasses == nil {
+				if rc := p.Spec.look([]string{"runtimeClassName"}); rc.Set() && !p.Facts().classKnown(rc.Str()) {
 					return
 				}
 				sel := p.Spec.Get("nodeSelector", "kubernetes.io/os")
@@ -204,7 +204,7 @@ func checkTolerations(p *Pod, r reporter) {
 		return
 	}
 	// With a RuntimeClass that is not known nobody can tell: it may bring tolerations.
-	if p.Spec.look([]string{"runtimeClassName"}).Set() && p.Facts().RuntimeClasses == nil {
+	if rc := p.Spec.look([]string{"runtimeClassName"}); rc.Set() && !p.Facts().classKnown(rc.Str()) {
 		return
 	}
 	if t, ok := allTainted(p, p.Facts().windows()); ok {

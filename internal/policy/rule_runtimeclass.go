@@ -18,7 +18,7 @@ func runtimeClassRules() []Rule {
 			Why: "The API server refuses the pod: RuntimeClass not found.", Fix: "create it, or remove runtimeClassName", Sources: []string{"k8s.io/kubernetes plugin/pkg/admission/runtimeclass"},
 			pod: func(p *Pod, r reporter) {
 				name := p.Spec.look([]string{"runtimeClassName"})
-				if _, ok := p.Facts().RuntimeClasses[name.Str()]; name.Set() && !ok && p.Facts().RuntimeClasses != nil {
+				if _, ok := p.Facts().RuntimeClasses[name.Str()]; name.Set() && !ok && p.Facts().classKnown(name.Str()) {
 					r.at(name, "there is no RuntimeClass %s", name.Str())
 				}
 			},

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package lint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// problem is why a document, or a part of it, cannot be judged.
+type problem struct {
+	line, column int // in the document, from 1
+	code         string
+	text, fix    string
+}
+
+func (p *problem) result(d *document) Result {
+	return Result{
+		Finding: policy.Finding{Code: p.code, Severity: policy.Error, Message: p.text, Fix: p.fix},
+		File:    d.name, Line: p.line + d.line - 1, Column: p.column, Width: 1, Excerpt: d.lineText(p.line),
+	}
+}
+
+// parsed is a value of a document, or why there is none.
+type parsed struct {
+	node    *yaml.Node
+	problem *problem
+}
+
+// parse reads a document: YAML, or one or more JSON values.
+func parse(d *document) []parsed {
+	if !utf8.Valid(d.text) {
+		i := 0
+		for i < len(d.text) {
+			r, n := utf8.DecodeRune(d.text[i:])
+			if r == utf8.RuneError && n == 1 {
+				break
+			}
+			i += n
+		}
+		before := d.text[:i]
+		return []parsed{{problem: &problem{bytes.Count(before, []byte("\n")) + 1, i - bytes.LastIndexByte(before, '\n'), "WIN904", "this is not UTF-8", "save the file as UTF-8"}}}
+	}
+	if t := bytes.TrimLeft(d.text, " \t\r\n"); len(t) > 0 && (t[0] == '{' || t[0] == '[') {
+		nodes, p := parseJSON(d.text)
+		if p == nil {
+			return nodes
+		}
+		// YAML's flow style looks like JSON.
+		if node, err := parseYAML(d.text); err == nil {
+			return []parsed{{node: node}}
+		} else if !strings.HasSuffix(d.name, ".json") && !bytes.Contains(t[:min(len(t), 200)], []byte(`":`)) {
+			return []parsed{{problem: syntax(d, err)}}
+		}
+		return append(nodes, parsed{problem: p})
+	}
+	node, err := parseYAML(d.text)
+	if err != nil {
+		return []parsed{{problem: syntax(d, err)}}
+	}
+	if node == nil {
+		return nil
+	}
+	return []parsed{{node: node}}
+}
+
+// parseYAML returns the value of a document, nil if it is empty. A panic of
+// the parser becomes an error: input must not end the program.
+func parseYAML(text []byte) (node *yaml.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("yaml: line 1: the parser gave up: %v", r)
+		}
+	}()
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	if len(doc.Content) == 0 {
+		return nil, nil
+	}
+	return doc.Content[0], nil
+}
+
+var yamlPatterns = struct{ line *regexp.Regexp }{regexp.MustCompile(`line (\d+): `)}
+
+// syntax turns an error of the YAML parser into a place and an advice. The
+// parser names the line where it gave up, often one after the mistake.
+func syntax(d *document, err error) *problem {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	p := &problem{line: 1, column: 1, code: "WIN901", text: "this is not YAML: " + text, fix: "mend the indentation or the quotes of this line"}
+	if m := yamlPatterns.line.FindStringSubmatch(text); m != nil {
+		p.line, _ = strconv.Atoi(m[1]) // digits
+		p.text = "this is not YAML: " + strings.Replace(text, m[0], "", 1)
+	}
+	lines := strings.Split(string(d.text), "\n")
+	p.line = max(1, min(p.line, len(lines)))
+	if n := dedent(lines); n > 0 && (strings.Contains(text, "did not find expected") || strings.Contains(text, "mapping values")) {
+		want := outer(lines, n)
+		p.line = n
+		key := strings.TrimSpace(lines[n-1])
+		p.text = fmt.Sprintf("this is not YAML: %q is indented by %d, which fits no level above it", key, indent(lines[n-1]))
+		p.fix = fmt.Sprintf("indent it by %d, like %q", indent(lines[want-1]), strings.TrimSpace(lines[want-1]))
+	} else if i := strings.IndexByte(lines[p.line-1], '\t'); i >= 0 && strings.TrimSpace(lines[p.line-1][:i]) == "" {
+		p.column = i + 1
+		p.fix = "indent with spaces: YAML has no tabs"
+		return p
+	} else if strings.Contains(text, "unknown escape") {
+		p.fix = "double the backslash, or use single quotes"
+	}
+	p.column = indent(lines[p.line-1]) + 1
+	return p
+}
+
+func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+// dedent finds the first line whose indentation is smaller than that of the
+// line before, and is none of those that are open there. 0: there is none.
+func dedent(lines []string) int {
+	var open []int
+	for i, l := range lines {
+		t := strings.TrimSpace(l)
+		if t == "" || t[0] == '#' || separator([]byte(l)) {
+			continue
+		}
+		n := indent(l)
+		for len(open) > 0 && open[len(open)-1] > n {
+			open = open[:len(open)-1]
+			if len(open) == 0 || open[len(open)-1] < n {
+				return i + 1
+			}
+		}
+		if len(open) == 0 || open[len(open)-1] < n {
+			open = append(open, n)
+		}
+		// "- key: value" opens the level of the key too.
+		for rest := l[n:]; strings.HasPrefix(rest, "- "); rest = rest[2:] {
+			n += 2
+			open = append(open, n)
+		}
+	}
+	return 0
+}
+
+// outer is the nearest line above n that begins a mapping entry on a level
+// that line n can belong to: the one whose indentation is nearest.
+func outer(lines []string, n int) int {
+	best, distance := 1, math.MaxInt
+	want := indent(lines[n-1])
+	for i := n - 2; i >= 0; i-- {
+		t := strings.TrimSpace(lines[i])
+		if t == "" || t[0] == '#' || t[0] == '-' || !strings.Contains(t, ":") {
+			continue
+		}
+		if d := max(indent(lines[i])-want, want-indent(lines[i])); d < distance {
+			best, distance = i+1, d
+		}
+	}
+	return best
+}
+
+func notAnObject(n *yaml.Node) *problem {
+	return &problem{max(n.Line, 1), max(n.Column, 1), "WIN908", "this is no object of Kubernetes", "give manifests only; values files of charts must be rendered first (helm template)"}
+}
+
+// parseJSON reads JSON values into nodes with positions.
+func parseJSON(text []byte) ([]parsed, *problem) {
+	p := &jsonParser{text: text, dec: json.NewDecoder(bytes.NewReader(text)), line: 1}
+	p.dec.UseNumber()
+	var out []parsed
+	for {
+		n, err := p.value(0)
+		if errors.Is(err, io.EOF) && n == nil {
+			return out, nil
+		}
+		if err != nil {
+			p.seek(p.dec.InputOffset())
+			if errors.Is(err, errDeep) {
+				return out, &problem{p.line, p.column(), "WIN903", err.Error(), "check that the file is what you meant"}
+			}
+			return out, &problem{p.line, p.column(), "WIN901", "this is not JSON: " + err.Error(), "mend it here or right before"}
+		}
+		out = append(out, parsed{node: n})
+	}
+}
+
+var errDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
+
+type jsonParser struct {
+	text []byte
+	dec  *json.Decoder
+	at   int64 // up to here lines are counted
+	line int
+	bol  int64 // beginning of the line
+}
+
+func (p *jsonParser) seek(to int64) {
+	for ; p.at < to; p.at++ {
+		if p.text[p.at] == '\n' {
+			p.line++
+			p.bol = p.at + 1
+		}
+	}
+}
+
+// column counts characters, as the YAML parser does.
+func (p *jsonParser) column() int { return utf8.RuneCount(p.text[p.bol:p.at]) + 1 }
+
+// token reads the next token and sets the position to its beginning.
+func (p *jsonParser) token() (json.Token, error) {
+	begin := p.dec.InputOffset()
+	for begin < int64(len(p.text)) && strings.IndexByte(" \t\r\n,:", p.text[begin]) >= 0 {
+		begin++
+	}
+	t, err := p.dec.Token()
+	p.seek(begin)
+	return t, err
+}
+
+func (p *jsonParser) value(depth int) (*yaml.Node, error) {
+	t, err := p.token()
+	if err != nil {
+		return nil, err
+	}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Line: p.line, Column: p.column()}
+	switch t := t.(type) {
+	case string:
+		n.Tag, n.Value, n.Style = "!!str", t, yaml.DoubleQuotedStyle
+	case json.Number:
+		n.Tag, n.Value = "!!int", t.String()
+		if strings.ContainsAny(n.Value, ".eE") {
+			n.Tag = "!!float"
+		}
+	case bool:
+		n.Tag, n.Value = "!!bool", strconv.FormatBool(t)
+	case nil:
+		n.Tag, n.Value = "!!null", "null"
+	case json.Delim:
+		if depth > maxDepth {
+			return n, errDeep
+		}
+		n.Kind, n.Tag, n.Style = yaml.MappingNode, "!!map", yaml.FlowStyle
+		if t == '[' {
+			n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
+		}
+		for p.dec.More() {
+			c, err := p.value(depth + 1)
+			if err != nil {
+				return n, err
+			}
+			n.Content = append(n.Content, c)
+		}
+		if _, err := p.dec.Token(); err != nil { // the closing bracket
+			return n, io.ErrUnexpectedEOF
+		}
+	}
+	return n, nil
+}
+
+// convert makes the tree that encoding/json would have made of the node, as
+// kubectl reads YAML: aliases and merge keys are resolved, yes and no are
+// booleans (YAML 1.1).
+func convert(n *yaml.Node) (any, []*problem) {
+	c := converter{}
+	v := c.value(n, 0)
+	return v, c.problems
+}
+
+type converter struct {
+	aliases  int // nodes that aliases have stood for
+	inside   int // aliases being resolved
+	problems []*problem
+	stopped  bool // over a limit
+}
+
+func (c *converter) stop(n *yaml.Node, code, text, fix string) any {
+	if !c.stopped {
+		c.problems = append(c.problems, &problem{max(n.Line, 1), max(n.Column, 1), code, text, fix})
+	}
+	c.stopped = true
+	return nil
+}
+
+func (c *converter) value(n *yaml.Node, depth int) any {
+	if c.stopped {
+		return nil
+	}
+	if depth > maxDepth {
+		return c.stop(n, "WIN903", errDeep.Error(), "check that the file is what you meant")
+	}
+	if c.inside > 0 {
+		if c.aliases++; c.aliases > maxAliasNodes {
+			return c.stop(n, "WIN903", fmt.Sprintf("aliases of this document stand for more than %d values", maxAliasNodes), "write them out; this is how alias bombs look")
+		}
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		c.inside++
+		defer func() { c.inside-- }()
+		return c.value(n.Alias, depth+1)
+	case yaml.SequenceNode:
+		out := make([]any, len(n.Content))
+		for i, e := range n.Content {
+			out[i] = c.value(e, depth+1)
+		}
+		return out
+	case yaml.MappingNode:
+		return c.mapping(n, depth)
+	}
+	return scalar(n)
+}
+
+func (c *converter) mapping(n *yaml.Node, depth int) any {
+	out := make(map[string]any, len(n.Content)/2)
+	var merges []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if k.Tag == "!!merge" {
+			merges = append(merges, v)
+			continue
+		}
+		if k.Kind == yaml.AliasNode {
+			k = k.Alias
+		}
+		if k.Kind != yaml.ScalarNode {
+			c.problems = append(c.problems, &problem{max(k.Line, 1), max(k.Column, 1), "WIN901", "a key must be a string", "quote what stands in braces (templates must be rendered first)"})
+			continue
+		}
+		if _, twice := out[k.Value]; twice {
+			c.problems = append(c.problems, &problem{max(k.Line, 1), max(k.Column, 1), "WIN902", fmt.Sprintf("the key %q is given twice", k.Value), "remove one of them; the last one counts, or the file is refused"})
+		}
+		out[k.Value] = c.value(v, depth+1)
+	}
+	for _, m := range merges {
+		c.merge(out, m, depth)
+	}
+	return out
+}
+
+// merge adds what a merge key (<<) brings; keys that are there win.
+func (c *converter) merge(out map[string]any, m *yaml.Node, depth int) {
+	from := m
+	if c.aliases++; depth > maxDepth || c.aliases > maxAliasNodes {
+		c.stop(m, "WIN903", "merge keys within merge keys without end", "write them out")
+		return
+	}
+	if from.Kind == yaml.AliasNode {
+		from = from.Alias
+	}
+	if from.Kind == yaml.SequenceNode {
+		for _, e := range from.Content {
+			c.merge(out, e, depth+1)
+			if c.stopped {
+				return
+			}
+		}
+		return
+	}
+	c.inside++
+	add, _ := c.value(from, depth+1).(map[string]any)
+	c.inside--
+	for k, v := range add {
+		if _, ok := out[k]; !ok {
+			out[k] = v
+		}
+	}
+}
+
+func scalar(n *yaml.Node) any {
+	switch n.Tag {
+	case "!!null":
+		return nil
+	case "!!bool":
+		return strings.EqualFold(n.Value, "true")
+	case "!!int":
+		text := strings.ReplaceAll(n.Value, "_", "")
+		if i, err := strconv.ParseInt(text, 0, 64); err == nil {
+			return i
+		}
+		if f, err := strconv.ParseFloat(text, 64); err == nil {
+			return f
+		}
+	case "!!float":
+		if f, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+			return f
+		}
+	case "!!str":
+		if n.Style == 0 && len(n.Value) <= 3 { // plain
+			switch strings.ToLower(n.Value) {
+			case "y", "yes", "on":
+				return true
+			case "n", "no", "off":
+				return false
+			}
+		}
+	}
+	return n.Value
+}
+
+// locate finds the node of a path: the key of a map's entry, or the element of
+// a list. Of what is missing it finds the nearest that is there.
+func locate(root *yaml.Node, path policy.Path) *yaml.Node {
+	at, value := root, root
+	for _, s := range path {
+		for value.Kind == yaml.AliasNode {
+			value = value.Alias
+		}
+		k, v := child(value, s, 0)
+		if v == nil {
+			break
+		}
+		at, value = k, v
+	}
+	return at
+}
+
+// child finds one step of a path: the node to point at, and the value.
+func child(n *yaml.Node, s policy.Step, depth int) (at, value *yaml.Node) {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch {
+	case depth > maxDepth:
+	case s.Index >= 0:
+		if n.Kind == yaml.SequenceNode && s.Index < len(n.Content) {
+			return n.Content[s.Index], n.Content[s.Index]
+		}
+	case n.Kind == yaml.MappingNode:
+		for i := len(n.Content) - 2; i >= 0; i -= 2 { // the last of duplicates counts
+			if n.Content[i].Value == s.Key && n.Content[i].Tag != "!!merge" {
+				return n.Content[i], n.Content[i+1]
+			}
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Tag == "!!merge" {
+				if at, v := child(n.Content[i+1], s, depth+1); v != nil {
+					return at, v
+				}
+			}
+		}
+	case n.Kind == yaml.SequenceNode: // <<: [*a, *b]
+		for _, e := range n.Content {
+			if at, v := child(e, s, depth+1); v != nil {
+				return at, v
+			}
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package lint applies the rules of package policy to files: it takes streams
+// of YAML and JSON apart, finds the line of every finding, honours
+// suppressions and mends what can be mended safely.
+//
+// Documents are read one after the other, judged in parallel, and reported in
+// the order in which they stand; only a few of them are in memory at a time.
+// Whatever a file holds, time and memory are bounded: see limits.
+package lint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// limits bound what one document may cost. Beyond them it is reported, and
+// the next one is read.
+const (
+	// maxDocumentBytes: the API server takes requests of 3 MiB
+	// (k8s.io/apiserver pkg/server: MaxRequestBodyBytes); a List may hold several objects.
+	maxDocumentBytes = 8 << 20
+	// maxDepth: no published resource is nested deeper than about 40 levels
+	// (CustomResourceDefinitions); the parser itself allows 10,000.
+	maxDepth = 200
+	// maxAliasNodes: nodes that aliases may stand for in one document. Ten lines of YAML can stand for 10^9.
+	maxAliasNodes = 100_000
+)
+
+// Input is a stream of documents.
+type Input struct {
+	Name string // as printed; a path, or "<stdin>"
+	Open func() (io.ReadCloser, error)
+	Once bool // cannot be read twice: standard input
+}
+
+// File is the input of a file.
+func File(path string) Input {
+	return Input{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+}
+
+// Config says what to do.
+type Config struct {
+	Inputs   []Input
+	Facts    policy.Facts
+	Severity policy.Severity // the least that is reported; None: everything
+	Jobs     int             // documents judged at a time; 0: one per processor
+}
+
+// Result is one finding at one place.
+type Result struct {
+	policy.Finding
+	File       string `json:"file"`
+	Line       int    `json:"line"`
+	Column     int    `json:"column"`
+	Width      int    `json:"-"` // of what stands there
+	Excerpt    string `json:"-"` // the line
+	Object     string `json:"object,omitempty"`
+	Suppressed string `json:"suppressed,omitempty"` // the reason
+}
+
+// Summary counts.
+type Summary struct {
+	Files, Documents, Objects           int
+	Errors, Warnings, Infos, Suppressed int
+}
+
+func (s *Summary) count(r Result) {
+	switch {
+	case r.Suppressed != "":
+		s.Suppressed++
+	case r.Severity == policy.Error:
+		s.Errors++
+	case r.Severity == policy.Warning:
+		s.Warnings++
+	default:
+		s.Infos++
+	}
+}
+
+// job is a document on its way through the workers.
+type job struct {
+	doc     document
+	facts   *policy.Facts
+	results []Result
+	objects int
+	done    chan struct{}
+}
+
+// Run reads the inputs and calls emit with every result, in the order of the
+// inputs and of their lines. It stops at the first error of emit, at a
+// cancelled context and at an input that cannot be read.
+func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, error) {
+	if cfg.Jobs <= 0 {
+		cfg.Jobs = runtime.GOMAXPROCS(0)
+	}
+	var sum Summary
+	facts, err := gather(ctx, cfg)
+	if err != nil {
+		return sum, err
+	}
+	judge := policy.New(cfg.Facts)
+	g, ctx := errgroup.WithContext(ctx)
+	// Documents wait in ordered until all before them are done; its length bounds
+	// what is in memory.
+	ordered, work := make(chan *job, 4*cfg.Jobs), make(chan *job)
+	g.Go(func() error {
+		defer close(ordered)
+		defer close(work)
+		return produce(ctx, cfg, facts, ordered, work, &sum)
+	})
+	for range cfg.Jobs {
+		g.Go(func() error {
+			for j := range work {
+				j.results, j.objects = check(judge, j.doc, *j.facts)
+				close(j.done)
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		for j := range ordered {
+			select {
+			case <-j.done:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			sum.Documents++
+			sum.Objects += j.objects
+			for _, r := range j.results {
+				if r.Severity < cfg.Severity {
+					continue
+				}
+				sum.count(r)
+				if err := emit(r); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	err = g.Wait()
+	return sum, err
+}
+
+// produce splits the inputs into jobs.
+func produce(ctx context.Context, cfg Config, facts *policy.Facts, ordered, work chan<- *job, sum *Summary) error {
+	for _, in := range cfg.Inputs {
+		sum.Files++
+		err := documents(in, func(d document) error {
+			if in.Once {
+				facts = learn(facts, d)
+			}
+			j := &job{doc: d, facts: facts, done: make(chan struct{})}
+			for _, c := range []chan<- *job{ordered, work} {
+				select {
+				case c <- j:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// documents opens an input and calls f with its documents.
+func documents(in Input, f func(document) error) (err error) {
+	r, err := in.Open()
+	if err != nil {
+		return fmt.Errorf("open %s: %w", in.Name, err)
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return split(in.Name, r, f)
+}
+
+// check judges one document.
+func check(judge *policy.Evaluator, d document, facts policy.Facts) ([]Result, int) {
+	if d.problem != nil {
+		return []Result{d.problem.result(&d)}, 0
+	}
+	var out []Result
+	objects := 0
+	for _, root := range parse(&d) {
+		if root.problem != nil {
+			out = append(out, root.problem.result(&d))
+			continue
+		}
+		value, problems := convert(root.node)
+		for _, p := range problems {
+			out = append(out, p.result(&d))
+		}
+		object, ok := value.(map[string]any)
+		if !ok {
+			if value != nil {
+				out = append(out, notAnObject(root.node).result(&d))
+			}
+			continue
+		}
+		objects++
+		found := make([]Result, 0, 8)
+		for _, f := range judge.EvaluateWith(object, facts) {
+			r := Result{Finding: f, File: d.name, Object: objectName(object, f.Scope)}
+			at := locate(root.node, f.Path)
+			r.Line, r.Column, r.Width = at.Line+d.line-1, at.Column, len(at.Value)
+			r.Excerpt = d.lineText(at.Line)
+			found = append(found, r)
+		}
+		out = append(out, suppress(&d, root.node, object, found)...)
+	}
+	slices.SortStableFunc(out, func(a, b Result) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Field, b.Field))
+	})
+	return out, objects
+}
+
+// objectName is "Deployment default/iis" of the object, or of the item of a
+// List, in which a finding lies.
+func objectName(object map[string]any, scope policy.Path) string {
+	var at any = object
+	for _, s := range scope {
+		if s.Index >= 0 {
+			at = at.([]any)[s.Index]
+		} else {
+			at = at.(map[string]any)[s.Key]
+		}
+	}
+	m, _ := at.(map[string]any)
+	kind, _ := m["kind"].(string)
+	meta, _ := m["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	if ns, _ := meta["namespace"].(string); ns != "" {
+		name = ns + "/" + name
+	}
+	return strings.TrimSpace(kind + " " + name)
+}

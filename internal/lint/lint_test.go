@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package lint
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/testenv"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+func text(name, content string) Input {
+	return Input{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }}
+}
+
+func lintText(t testing.TB, content string) []Result {
+	t.Helper()
+	var out []Result
+	_, err := Run(context.Background(), Config{Inputs: []Input{text("x.yaml", content)}}, func(r Result) error { out = append(out, r); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// factsOf reads "builds:" and "taints:" of a golden file's comment.
+func factsOf(t testing.TB, comment string) policy.Facts {
+	var f policy.Facts
+	var taints []policy.Taint
+	for line := range strings.Lines(comment) {
+		if rest, ok := strings.CutPrefix(line, "taints: "); ok {
+			taint, err := policy.ParseTaint(strings.TrimSpace(rest))
+			if err != nil {
+				t.Fatal(err)
+			}
+			taints = append(taints, taint)
+		}
+	}
+	for line := range strings.Lines(comment) {
+		if rest, ok := strings.CutPrefix(line, "builds: "); ok {
+			for _, s := range strings.Fields(rest) {
+				b, err := winver.Parse(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.Nodes = append(f.Nodes, policy.Node{Name: b.Version, OS: "windows", Build: b, Taints: taints})
+			}
+		}
+	}
+	return f
+}
+
+// TestGolden prints the findings of the files of every archive, and what
+// mending makes of them.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no golden files", err)
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			ar, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			facts := factsOf(t, string(ar.Comment))
+			ar.Files = slices.DeleteFunc(ar.Files, func(f txtar.File) bool { return f.Name == "findings" || strings.HasPrefix(f.Name, "fixed/") })
+			var inputs []Input
+			for _, f := range ar.Files {
+				inputs = append(inputs, text(f.Name, string(f.Data)))
+			}
+			var out bytes.Buffer
+			p, err := NewPrinter("text", &out, "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum, err := Run(context.Background(), Config{Inputs: inputs, Facts: facts}, p.Print)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Close(sum); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&out, "%d errors, %d warnings, %d infos, %d suppressed\n", sum.Errors, sum.Warnings, sum.Infos, sum.Suppressed)
+			ar.Files = append(ar.Files, txtar.File{Name: "findings", Data: out.Bytes()})
+			for _, f := range slices.Clone(ar.Files) {
+				if f.Name == "findings" {
+					continue
+				}
+				fixed := mend(t, f.Name, f.Data, facts)
+				if fixed.Applied > 0 || fixed.Left > 0 {
+					data := append([]byte(fmt.Sprintf("# %d changes, %d left\n", fixed.Applied, fixed.Left)), fixed.Text...)
+					ar.Files = append(ar.Files, txtar.File{Name: "fixed/" + f.Name, Data: data})
+				}
+			}
+			testenv.Golden(t, filepath.Base(name), txtar.Format(ar))
+		})
+	}
+}
+
+// mend applies Fix, twice: the second time must change nothing.
+func mend(t testing.TB, name string, data []byte, facts policy.Facts) Fixed {
+	t.Helper()
+	once, err := Fix(name, data, facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice, err := Fix(name, once.Text, facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(once.Text, twice.Text) {
+		t.Errorf("mending %s twice differs from once:\n%s\n--- twice\n%s", name, once.Text, twice.Text)
+	}
+	return once
+}
+
+func TestReference(t *testing.T) {
+	testenv.Golden(t, "../../../docs/reference/rules.md", []byte(policy.Reference(Rules())))
+}
+
+// TestProblemsHaveRules: every code that this package reports can be explained.
+func TestProblemsHaveRules(t *testing.T) {
+	for _, code := range []string{"WIN901", "WIN902", "WIN903", "WIN904", "WIN907", "WIN908"} {
+		r, ok := FindRule(code)
+		if !ok || r.Section() == "" || r.Text() == "" {
+			t.Errorf("%s has no text", code)
+		}
+	}
+}
+
+// TestHostile gives the linter what no file should hold. Each must end with
+// the named problem, or with none.
+func TestHostile(t *testing.T) {
+	bomb := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
+	for i := 1; i < 10; i++ {
+		bomb += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9), i-1)
+	}
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: c\n    image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n"
+	for _, c := range []struct{ name, in, want string }{
+		{"alias bomb", bomb, "WIN903"},
+		{"alias to itself", "a: &a [*a]\nb: *a\n", "WIN903"},
+		{"merge of itself", "a: &a\n- *a\nb:\n  <<: *a\n", "WIN903"},
+		{"deep flow", strings.Repeat("[", 100_000), "WIN901"},
+		{"deep block", strings.Repeat("- ", 5_000) + "x", "WIN903"},
+		{"deep JSON", strings.Repeat(`{"a":`, 100_000), "WIN903"},
+		{"one long line", "a: " + strings.Repeat("x", 1<<20), ""},
+		{"too large", "a: " + strings.Repeat("x", maxDocumentBytes), "WIN903"},
+		{"NUL", "a: b\x00c\n", "WIN904"},
+		{"not UTF-8", "a: \xff\n", "WIN904"},
+		{"UTF-16", "\xff\xfea\x00:\x00", "WIN904"},
+		{"BOM", "\xef\xbb\xbf" + pod, "WIN312"},
+		{"CRLF", strings.ReplaceAll(pod, "\n", "\r\n"), "WIN312"},
+		{"BOM and JSON", "\xef\xbb\xbf{\"apiVersion\": \"v1\", \"kind\": \"Service\", \"spec\": {\"ports\": [{\"protocol\": \"SCTP\"}]}}", "WIN616"},
+		{"duplicate key", "a: 1\na: 2\n", "WIN902"},
+		{"huge number", "a: 1" + strings.Repeat("0", 400) + "\nb: .nan\nc: -.inf\n", ""},
+		{"key that is a map", "{a: b}: c\n", "WIN901"},
+		{"scalar", "hello\n", "WIN908"},
+		{"empty", "", ""},
+		{"separators", "---\n---\n# x\n---\n", ""},
+		{"no newline at the end", strings.TrimSpace(pod), "WIN312"},
+		{"wrong types", "apiVersion: v1\nkind: Pod\nmetadata: [1]\nspec: {containers: {a: b}, volumes: 7, os: windows, nodeSelector: [x], tolerations: {a: 1}}\n", "WIN030"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := lintText(t, c.in)
+			if c.want == "" {
+				if len(got) > 0 {
+					t.Errorf("got %+v, want nothing", got)
+				}
+				return
+			}
+			if !slices.ContainsFunc(got, func(r Result) bool { return r.Code == c.want && r.Line > 0 && r.Column > 0 }) {
+				t.Errorf("no %s in %+v", c.want, got)
+			}
+		})
+	}
+}
+
+// TestOrder reads many documents with many workers: the order is that of the
+// stream, whoever is done first.
+func TestOrder(t *testing.T) {
+	var b strings.Builder
+	const n = 2000
+	for i := range n {
+		fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Service\nmetadata: {name: s%d}\nspec: {loadBalancerSourceRanges: [10.0.0.0/8]}\n", i)
+	}
+	next := 0
+	sum, err := Run(context.Background(), Config{Inputs: []Input{text("s.yaml", b.String())}, Jobs: 8}, func(r Result) error {
+		if want := fmt.Sprintf("Service s%d", next); r.Object != want || r.Line != next*5+5 {
+			t.Fatalf("result %d is %s in line %d", next, r.Object, r.Line)
+		}
+		next++
+		return nil
+	})
+	if err != nil || next != n || sum.Objects != n {
+		t.Errorf("%d results, %d objects, %v", next, sum.Objects, err)
+	}
+}
+
+func TestEmitErrorStops(t *testing.T) {
+	stop := fmt.Errorf("disk full")
+	_, err := Run(context.Background(), Config{Inputs: []Input{text("s.yaml", strings.Repeat("---\na: 1\na: 2\n", 500))}}, func(Result) error { return stop })
+	if err != stop {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestFacts takes a RuntimeClass of a later file into account, and of standard
+// input what stands before.
+func TestFacts(t *testing.T) {
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {runtimeClassName: w, os: {name: linux}, containers: [{name: c, image: x}]}\n"
+	class := "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: w}\nhandler: runhcs-wcow-process\n"
+	run := func(inputs ...Input) (conflict bool) {
+		_, err := Run(context.Background(), Config{Inputs: inputs}, func(r Result) error {
+			conflict = conflict || r.Code == "WIN201"
+			if r.Code == "WIN224" {
+				t.Error("a RuntimeClass that is not in the files may still be in the cluster")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conflict
+	}
+	if run(text("p", pod)) || !run(text("p", pod), text("c", class)) {
+		t.Error("a later file does not count")
+	}
+	once := text("-", class+"---\n"+pod)
+	once.Once = true
+	if !run(once) {
+		t.Error("what stands before in standard input does not count")
+	}
+}
+
+// FuzzLint: whatever comes in, lint and Fix end, never panic, and mending
+// twice changes nothing more.
+func FuzzLint(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range files {
+		ar, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range ar.Files {
+			f.Add(file.Data)
+		}
+	}
+	f.Add([]byte("a: &a [*a]\nb:\n  <<: *a\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<16 {
+			return
+		}
+		in := Input{Name: "x", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
+		if _, err := Run(t.Context(), Config{Inputs: []Input{in}, Jobs: 1}, func(r Result) error {
+			if r.Line < 1 || r.Column < 1 {
+				t.Errorf("position %d:%d of %+v", r.Line, r.Column, r)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		mend(t, "x", data, policy.Facts{})
+	})
+}
+
+// FuzzJSON: what encoding/json takes is read the same way by way of nodes.
+func FuzzJSON(f *testing.F) {
+	for _, s := range []string{`{"a": [1, 2.5, true, null, "x\u00e9"]}`, `[]`, `{"a":1}{"b":2}`, `{"a`, "\t{}\r\n"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		nodes, p := parseJSON(data)
+		if p != nil {
+			return
+		}
+		for _, n := range nodes {
+			a, problems := convert(n.node)
+			b, _ := convert(n.node)
+			if len(problems) == 0 && !reflect.DeepEqual(a, b) {
+				t.Errorf("differs: %v %v", a, b)
+			}
+		}
+	})
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package lint
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// document is one YAML document, or a run of JSON values, as it stands in a
+// file.
+type document struct {
+	name    string // of the input
+	line    int    // of its first line in the input, from 1
+	offset  int64  // of its first byte in the input
+	text    []byte
+	problem *problem // why it cannot be judged
+}
+
+// lineText is a line of the document, from 1, without its end; what is longer
+// than a terminal's width is cut.
+func (d *document) lineText(n int) string {
+	rest := d.text
+	for ; n > 1; n-- {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			return ""
+		}
+		rest = rest[i+1:]
+	}
+	if i := bytes.IndexByte(rest, '\n'); i >= 0 {
+		rest = rest[:i]
+	}
+	const maxExcerpt = 200
+	if rest = bytes.TrimRight(rest, "\r"); len(rest) > maxExcerpt {
+		rest = rest[:maxExcerpt]
+	}
+	return string(bytes.ToValidUTF8(rest, []byte("\uFFFD")))
+}
+
+// split calls f with every document of a stream. YAML separates documents by a
+// line that begins with ---, wherever it stands: not even a block scalar may
+// contain one.
+func split(name string, r io.Reader, f func(document) error) error {
+	br := bufio.NewReaderSize(r, 64<<10)
+	s := splitter{name: name, f: f, line: 1}
+	if bom, _ := br.Peek(3); bytes.HasPrefix(bom, []byte("\xEF\xBB\xBF")) {
+		_, _ = br.Discard(3) // peeked
+		s.at, s.begin = 3, 3
+	} else if len(bom) >= 2 && (bom[0] == 0xFF && bom[1] == 0xFE || bom[0] == 0xFE && bom[1] == 0xFF) {
+		s.problem = &problem{line: 1, column: 1, code: "WIN904", text: "the file is UTF-16, as PowerShell 5 writes with >", fix: "save it as UTF-8: Out-File -Encoding utf8"}
+	}
+	fresh := true // at the beginning of a line
+	for {
+		chunk, err := br.ReadSlice('\n')
+		if fresh && separator(chunk) && (s.seen || s.size > 0) {
+			if err := s.flush(); err != nil {
+				return err
+			}
+		}
+		s.add(chunk)
+		fresh = err == nil
+		switch {
+		case err == nil:
+			s.lines++
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF):
+			return s.flush()
+		default:
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+	}
+}
+
+// separator says whether a line begins a document.
+func separator(line []byte) bool {
+	return bytes.HasPrefix(line, []byte("---")) && (len(line) == 3 || line[3] == ' ' || line[3] == '\n' || line[3] == '\r' || line[3] == '\t')
+}
+
+type splitter struct {
+	name    string
+	f       func(document) error
+	text    []byte
+	size    int   // of the document, also of what was not kept
+	line    int   // of the document's first line
+	lines   int   // complete lines so far
+	at      int64 // offset of what comes next
+	begin   int64 // of the document
+	seen    bool  // the document has more than blanks and comments
+	problem *problem
+}
+
+func (s *splitter) add(chunk []byte) {
+	s.size += len(chunk)
+	s.at += int64(len(chunk))
+	switch {
+	case s.problem != nil:
+	case s.size > maxDocumentBytes:
+		s.problem = &problem{line: 1, column: 1, code: "WIN903", text: fmt.Sprintf("the document is larger than %d MiB", maxDocumentBytes>>20), fix: "split it with lines of ---"}
+		s.text = nil
+	default:
+		if i := bytes.IndexByte(chunk, 0); i >= 0 {
+			s.problem = &problem{line: s.lines + 1, column: i + 1, code: "WIN904", text: "there is a NUL byte: this is no text", fix: "remove it"}
+		}
+		s.text = append(s.text, chunk...)
+		t := bytes.TrimLeft(chunk, " \t\r\n")
+		s.seen = s.seen || len(t) > 0 && t[0] != '#' && !separator(chunk)
+	}
+}
+
+func (s *splitter) flush() error {
+	d := document{name: s.name, line: s.line, offset: s.begin, text: s.text, problem: s.problem}
+	empty := !s.seen && s.problem == nil
+	s.line, s.lines, s.size, s.begin = s.line+s.lines, 0, 0, s.at
+	s.text, s.seen, s.problem = nil, false, nil
+	if empty {
+		return nil
+	}
+	return s.f(d)
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package lint
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// annotationPrefix begins the annotations that suppress a rule for an object:
+// ignore.lint.mullion.dev/WIN019: "the reason".
+const annotationPrefix = "ignore.lint.mullion.dev/"
+
+// suppressPatterns matches the comment that suppresses rules for a line and
+// what is below it: # mullion:ignore WIN019,WIN020 the reason
+var suppressPatterns = struct{ comment *regexp.Regexp }{regexp.MustCompile(`#\s*mullion:ignore\s+(WIN[0-9]{3}(?:\s*,\s*WIN[0-9]{3})*)[ \t]*(.*)`)}
+
+// suppress marks the findings that a comment or an annotation suppresses. One
+// without a reason suppresses nothing, and is reported.
+func suppress(d *document, root *yaml.Node, object map[string]any, found []Result) []Result {
+	if bytes.Contains(d.text, []byte("mullion:ignore")) {
+		found = suppressByComment(d, root, found)
+	}
+	if bytes.Contains(d.text, []byte(annotationPrefix)) {
+		for i, r := range found {
+			if reason, ok := annotations(object, r.Scope)[annotationPrefix+r.Code].(string); ok && r.Suppressed == "" {
+				found[i].Suppressed = strings.TrimSpace(reason)
+			}
+		}
+	}
+	return found
+}
+
+func annotations(object map[string]any, scope policy.Path) map[string]any {
+	var at any = object
+	for _, s := range scope {
+		if s.Index >= 0 {
+			at = at.([]any)[s.Index]
+		} else {
+			at = at.(map[string]any)[s.Key]
+		}
+	}
+	m, _ := at.(map[string]any)
+	meta, _ := m["metadata"].(map[string]any)
+	out, _ := meta["annotations"].(map[string]any)
+	return out
+}
+
+// suppressByComment looks at the line of the field, at those of the fields
+// above it in the tree, and at the comments right above each of them.
+func suppressByComment(d *document, root *yaml.Node, found []Result) []Result {
+	lines := strings.Split(string(d.text), "\n")
+	comment := func(n int) (codes []string, reason string) {
+		if m := suppressPatterns.comment.FindStringSubmatch(lines[n-1]); m != nil {
+			return strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }), strings.TrimSpace(m[2])
+		}
+		return nil, ""
+	}
+	for i, r := range found {
+		for depth := range len(r.Path) + 1 {
+			n := locate(root, r.Path[:depth]).Line
+			if n < 1 || n > len(lines) {
+				continue
+			}
+			for at := n; at >= 1 && (at == n || strings.HasPrefix(strings.TrimSpace(lines[at-1]), "#")); at-- {
+				if codes, reason := comment(at); slices.Contains(codes, r.Code) && reason != "" {
+					found[i].Suppressed = reason
+				}
+			}
+		}
+	}
+	for n := range lines {
+		if codes, reason := comment(n + 1); codes != nil && reason == "" {
+			p := problem{n + 1, strings.IndexByte(lines[n], '#') + 1, "WIN907", "a suppression without a reason suppresses nothing", "write why: # mullion:ignore " + codes[0] + " the reason"}
+			r := p.result(d)
+			r.Severity = policy.Warning
+			found = append(found, r)
+		}
+	}
+	return found
+}
