@@ -258,3 +258,20 @@ func TestDocReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestDecisionsAreListed: a decision that the index does not name is lost.
+func TestDecisionsAreListed(t *testing.T) {
+	index, err := os.ReadFile("docs/adr/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("docs/adr/[0-9]*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !strings.Contains(string(index), "("+filepath.Base(f)+")") {
+			t.Errorf("docs/adr/README.md does not list %s", filepath.Base(f))
+		}
+	}
+}
