@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/version"
 	"github.com/mullion-k8s/mullion/internal/winhost"
@@ -132,9 +133,11 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 		}
 		fmt.Fprintf(&b, ")\n  %s\n", strings.Join(prog.Argv, " "))
 	}
-	if err := section(&b, "control plane (certificates and arguments: mullion server --config FILE --dry-run)", p.Server); err != nil {
+	server, err := plan.New(p.Server, plan.Machine{})
+	if err != nil {
 		return 0, err
 	}
+	fmt.Fprintf(&b, "\n## control plane\n%s", server)
 	for _, host := range p.Nodes {
 		if err := section(&b, host.Name, host); err != nil {
 			return 0, err
