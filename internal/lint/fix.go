@@ -67,7 +67,11 @@ func fixDocument(judge *policy.Evaluator, d document, facts policy.Facts) (text 
 	if !ok || len(problems) > 0 {
 		return text, 0, 0
 	}
-	for _, e := range edits(&d, root, object, judge.EvaluateWith(object, facts)) {
+	todo := edits(&d, root, object, judge.EvaluateWith(object, facts))
+	if len(todo)*len(text) > maxFixWorkBytes {
+		return text, 0, len(todo)
+	}
+	for _, e := range todo {
 		want, changed := applyTree(clone(tree), e)
 		if !changed {
 			continue
@@ -485,5 +489,10 @@ func FixAll(name string, r io.Reader, facts policy.Facts) (Fixed, error) {
 	return Fix(name, text, facts)
 }
 
-// maxFixBytes: files are mended in memory.
-const maxFixBytes = 64 << 20
+const (
+	// maxFixBytes: files are mended in memory.
+	maxFixBytes = 64 << 20
+	// maxFixWorkBytes: every edit reads its document again; this is what that
+	// may add up to in one document. About three seconds' work.
+	maxFixWorkBytes = 16 << 20
+)

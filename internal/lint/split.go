@@ -116,7 +116,7 @@ func (s *splitter) flush() error {
 	d := document{name: s.name, line: s.line, offset: s.begin, text: s.text, problem: s.problem}
 	empty := !s.seen && s.problem == nil
 	s.line, s.lines, s.size, s.begin = s.line+s.lines, 0, 0, s.at
-	s.text, s.seen, s.problem = nil, false, nil
+	s.text, s.seen, s.problem = make([]byte, 0, min(len(s.text)+len(s.text)/4, 64<<10)), false, nil // the next one is likely as large
 	if empty {
 		return nil
 	}

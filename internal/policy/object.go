@@ -3,7 +3,11 @@
 
 package policy
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
 
 // Object is one object, with the pods that it makes.
 type Object struct {
@@ -32,6 +36,9 @@ type Container struct {
 	List  string // containers, initContainers, ephemeralContainers
 	Name  string
 	Image string
+
+	Build    winver.Build // of a Windows image, as its name has it
+	HasBuild bool
 }
 
 // Windows says whether the pod is meant for Windows.
@@ -119,7 +126,9 @@ func (o *Object) add(template Value, bare bool) {
 	}
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
 		for _, c := range p.Spec.look([]string{list}).Items() {
-			p.Containers = append(p.Containers, Container{Value: c, List: list, Name: c.Get("name").Str(), Image: c.Get("image").Str()})
+			image := c.Get("image").Str()
+			build, ok := imageBuild(image)
+			p.Containers = append(p.Containers, Container{Value: c, List: list, Name: c.Get("name").Str(), Image: image, Build: build, HasBuild: ok})
 		}
 	}
 	for _, c := range p.Containers {

@@ -80,7 +80,7 @@ func imageRules() []Rule {
 			Why: "Windows Server 2016 and the semi-annual releases get no updates any more (2016: until January 2027), and no supported Kubernetes runs on them.", Fix: "use ltsc2022 or ltsc2025", Sources: []string{srcLife},
 			pod: func(p *Pod, r reporter) {
 				for _, c := range p.Containers {
-					if b, ok := imageBuild(c.Image); ok && b.Number != 17763 && b.Number < 20348 {
+					if b := c.Build; c.HasBuild && b.Number != 17763 && b.Number < 20348 {
 						r.at(c.Get("image"), "container %s: %s is of %s, whose support ends or ended on %s", c.Name, c.Image, b, b.EndOfLife())
 					}
 				}
@@ -101,9 +101,8 @@ func imageRules() []Rule {
 			Why: "containerd before 1.7.6 compares builds as text: on Windows Server 2025 it finds no platform for an ltsc2022 image in an index.", Fix: "update containerd on the node", Sources: []string{"https://github.com/containerd/containerd/pull/9069"},
 			pod: func(p *Pod, r reporter) {
 				for _, c := range p.Containers {
-					b, ok := imageBuild(c.Image)
 					for _, n := range p.Facts().windows() {
-						if ok && b.Number == 20348 && n.Build.Number == 26100 && n.Containerd != "" && older(n.Containerd, 1, 7, 6) {
+						if b := c.Build; c.HasBuild && b.Number == 20348 && n.Build.Number == 26100 && n.Containerd != "" && older(n.Containerd, 1, 7, 6) {
 							r.at(c.Get("image"), "container %s: node %s runs containerd %s, which finds no platform for ltsc2022 images", c.Name, n.Name, n.Containerd)
 						}
 					}
@@ -213,8 +212,8 @@ func (p *Pod) builds() map[string]winver.Build {
 		if _, known := p.Facts().Images[c.Image]; known {
 			continue // the registry's word counts, in rules of its own
 		}
-		if b, ok := imageBuild(c.Image); ok {
-			out[c.Name] = b
+		if c.HasBuild {
+			out[c.Name] = c.Build
 		}
 	}
 	return out
