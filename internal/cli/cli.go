@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -114,7 +115,10 @@ Windows hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.`,
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usagef("%w", err) })
 	for _, t := range titles {
-		root.AddGroup(&cobra.Group{ID: string(t.group), Title: t.title})
+		// A heading without commands would be noise: Windows has no cluster ones.
+		if slices.ContainsFunc(commands, func(c Command) bool { return c.Group == t.group }) {
+			root.AddGroup(&cobra.Group{ID: string(t.group), Title: t.title})
+		}
 	}
 	for _, c := range commands {
 		cmd := c.New(s)
