@@ -90,13 +90,26 @@ func (s *Summary) count(r Result) {
 	}
 }
 
-// job is a document on its way through the workers.
+// batchBytes is how much text goes to a worker at a time: handing over single
+// documents of a kilobyte costs a fifth of the time that judging them does.
+const batchBytes = 32 << 10
+
+// job is a batch of documents on its way through the workers.
 type job struct {
-	doc     document
+	docs    []document
 	facts   *policy.Facts
 	results []Result
 	objects int
 	done    chan struct{}
+}
+
+func (j *job) run(judge *policy.Evaluator) {
+	defer close(j.done)
+	for _, d := range j.docs {
+		results, objects := check(judge, d, *j.facts)
+		j.results = append(j.results, results...)
+		j.objects += objects
+	}
 }
 
 // Run reads the inputs and calls emit with every result, in the order of the
@@ -124,8 +137,7 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 	for range cfg.Jobs {
 		g.Go(func() error {
 			for j := range work {
-				j.results, j.objects = check(judge, j.doc, *j.facts)
-				close(j.done)
+				j.run(judge)
 			}
 			return nil
 		})
@@ -137,7 +149,7 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			sum.Documents++
+			sum.Documents += len(j.docs)
 			sum.Objects += j.objects
 			for _, r := range j.results {
 				if r.Severity < cfg.Severity {
@@ -157,27 +169,39 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 
 // produce splits the inputs into jobs.
 func produce(ctx context.Context, cfg Config, facts *policy.Facts, ordered, work chan<- *job, sum *Summary) error {
+	j, size := &job{facts: facts, done: make(chan struct{})}, 0
+	send := func() error {
+		for _, c := range []chan<- *job{ordered, work} {
+			select {
+			case c <- j:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		j, size = &job{facts: facts, done: make(chan struct{})}, 0
+		return nil
+	}
 	for _, in := range cfg.Inputs {
 		sum.Files++
 		err := documents(in, func(d document) error {
 			if in.Once {
 				facts = learn(facts, d)
 			}
-			j := &job{doc: d, facts: facts, done: make(chan struct{})}
-			for _, c := range []chan<- *job{ordered, work} {
-				select {
-				case c <- j:
-				case <-ctx.Done():
-					return ctx.Err()
+			if facts != j.facts && len(j.docs) > 0 || size > batchBytes {
+				if err := send(); err != nil {
+					return err
 				}
 			}
+			j.facts = facts
+			j.docs = append(j.docs, d)
+			size += len(d.text)
 			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return send()
 }
 
 // documents opens an input and calls f with its documents.

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
@@ -248,4 +249,45 @@ func TestRuleSet(t *testing.T) {
 		}
 		seen[r.Code] = true
 	}
+}
+
+// FuzzEvaluate: no object makes a rule panic, every finding has a place, and
+// an object that was written and read again has the same findings.
+func FuzzEvaluate(f *testing.F) {
+	f.Add([]byte(minimal))
+	for _, x := range fixtures() {
+		b, err := yaml.Marshal(tweak(f, x.fail))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	facts := tainted(cluster(17763, 26100), Taint{"os", "windows", "NoSchedule"})
+	facts.Namespaces = map[string]map[string]string{"ns": {enforceLevel: "restricted", "istio-injection": "enabled"}}
+	judge := New(facts)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var object map[string]any
+		if len(data) > 1<<14 || yaml.Unmarshal(data, &object) != nil {
+			return
+		}
+		first := judge.Evaluate(object)
+		for _, g := range first {
+			if _, ok := Find(g.Code); !ok || g.Message == "" || g.Severity == None {
+				t.Errorf("finding without a rule or a text: %+v", g)
+			}
+		}
+		text, err := json.Marshal(object)
+		if err != nil {
+			return
+		}
+		var again map[string]any
+		if err := json.Unmarshal(text, &again); err != nil {
+			t.Fatal(err)
+		}
+		if second := judge.Evaluate(again); !slices.EqualFunc(first, second, func(a, b Finding) bool {
+			return a.Code == b.Code && a.Field == b.Field && a.Message == b.Message && a.Severity == b.Severity
+		}) {
+			t.Errorf("findings differ after writing and reading:\n%+v\n%+v", first, second)
+		}
+	})
 }

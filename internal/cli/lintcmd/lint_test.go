@@ -101,7 +101,9 @@ func TestFormats(t *testing.T) {
 		var sarif struct {
 			Version string
 			Runs    []struct {
-				Tool    struct{ Driver struct{ Rules []struct{ ID string } } }
+				Tool struct {
+					Driver struct{ Rules []struct{ ID string } }
+				}
 				Results []struct{ RuleID, Level string }
 			}
 		}
