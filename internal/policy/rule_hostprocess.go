@@ -51,7 +51,7 @@ func hostProcessRules() []Rule {
 			Why: "A pod with HostProcess containers must have hostNetwork: true.", Fix: "set hostNetwork: true", Sources: []string{srcValidateHPC},
 			pod: func(p *Pod, r reporter) {
 				if v := p.Spec.Get("hostNetwork"); p.HostProcess && !v.True() {
-					r.at(v, "hostNetwork must be true for HostProcess containers").edit(Add, v.Path(), true)
+					r.at(v, "hostNetwork must be true for HostProcess containers")
 				}
 			},
 		},

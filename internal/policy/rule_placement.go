@@ -29,7 +29,7 @@ func placementRules() []Rule {
 					return
 				}
 				f := r.at(p.Spec.Get("nodeSelector"), "the DaemonSet %s runs on Linux and on Windows nodes", p.Object.Name)
-				if p.OS != "" {
+				if p.confident() {
 					addSelector(f, p, p.OS)
 				}
 			},
@@ -57,7 +57,10 @@ func placementRules() []Rule {
 				for _, t := range p.Spec.look([]string{"tolerations"}).Items() {
 					tol := toleration(t)
 					if strings.EqualFold(tol.Value, "windows") && !placed(p) {
-						addSelector(r.at(t, "the pod tolerates %s=%s, and selects no operating system", tol.Key, tol.Value), p, "windows")
+						f := r.at(t, "the pod tolerates %s=%s, and selects no operating system", tol.Key, tol.Value)
+						if p.Windows() {
+							addSelector(f, p, "windows")
+						}
 					}
 				}
 			},
