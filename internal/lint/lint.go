@@ -30,8 +30,8 @@ import (
 // the next one is read.
 const (
 	// maxDocumentBytes: the API server takes requests of 3 MiB
-	// (k8s.io/apiserver pkg/server: MaxRequestBodyBytes); a List may hold several objects.
-	maxDocumentBytes = 8 << 20
+	// (k8s.io/apiserver pkg/server: MaxRequestBodyBytes). Parsed, dense YAML takes about 80 times its size.
+	maxDocumentBytes = 4 << 20
 	// maxDepth: no published resource is nested deeper than about 40 levels
 	// (CustomResourceDefinitions); the parser itself allows 10,000.
 	maxDepth = 200

@@ -134,6 +134,10 @@ func (f flags) facts() (policy.Facts, error) {
 // heap of 4 MiB times this).
 const gcPercent = 800
 
+// softMemoryBytes is where it stops to wait: large documents are alive as
+// trees.
+const softMemoryBytes = 256 << 20
+
 func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 	facts, err := f.facts()
 	if err != nil {
@@ -169,6 +173,7 @@ func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 	// What is alive at a time is a megabyte or two: the collector would run all
 	// the time.
 	debug.SetGCPercent(gcPercent)
+	debug.SetMemoryLimit(softMemoryBytes)
 	sum, err := lint.Run(ctx, lint.Config{Inputs: inputs, Facts: facts, Severity: severity}, printer.Print)
 	if err = errors.Join(err, printer.Close(sum)); err != nil {
 		return err
