@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,33 +17,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
-	"github.com/vishvananda/netns"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // inside runs f in the network namespace of a process.
 func inside(pid int, f func() error) error {
-	result := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		ns, err := netns.GetFromPid(pid)
-		if err == nil {
-			defer ns.Close()
-			err = netns.Set(ns)
-		}
-		if err != nil {
-			result <- fmt.Errorf("enter network namespace: %w", err)
-			return
-		}
-		result <- f()
-	}()
-	return <-result
+	return kernel.Do(fmt.Sprintf("/proc/%d/ns/net", pid), f)
 }
 
 // TestNetwork runs a control plane with DNS in a network namespace of its own,

@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +32,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
 	"github.com/mullion-k8s/mullion/internal/hns/emul"
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/wine"
 	"github.com/mullion-k8s/mullion/internal/wine/launch"
@@ -225,22 +225,7 @@ type namespaces struct {
 
 func (n *namespaces) CreateNamespace(context.Context) (string, error) {
 	id := "6e6e0f6c-0000-0000-0000-" + strings.ToLower(rand.Text())[:12]
-	if err := os.WriteFile(n.NamespacePath(id), nil, 0o600); err != nil {
-		return "", err
-	}
-	done := make(chan error, 1)
-	go func() {
-		goruntime.LockOSThread() // the thread ends with the goroutine
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		if err == nil {
-			err = loopbackUp()
-		}
-		if err == nil {
-			err = unix.Mount(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()), n.NamespacePath(id), "", unix.MS_BIND, "")
-		}
-		done <- err
-	}()
-	if err := <-done; err != nil {
+	if err := kernel.CreateNamespace(n.NamespacePath(id), nil); err != nil {
 		return "", err
 	}
 	n.mu.Lock()
@@ -249,31 +234,11 @@ func (n *namespaces) CreateNamespace(context.Context) (string, error) {
 	return id, nil
 }
 
-func loopbackUp() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd) //nolint:errcheck // a test's
-	req, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, req)
-}
-
 func (n *namespaces) DeleteNamespace(_ context.Context, id string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ids = slices.DeleteFunc(n.ids, func(i string) bool { return i == id })
-	if err := unix.Unmount(n.NamespacePath(id), unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
-		return err
-	}
-	if err := os.Remove(n.NamespacePath(id)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
+	return kernel.DeleteNamespace(n.NamespacePath(id))
 }
 
 func (n *namespaces) NamespacePath(id string) string { return filepath.Join(n.dir, id) }
