@@ -105,11 +105,12 @@ Windows hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.`,
 			}
 			err := Usagef("unknown command %q", args[0])
 			if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
-				return WithHint(err, "did you mean %q?", strings.Join(like, `" or "`))
+				return WithHint(err, `did you mean "%s"?`, strings.Join(like, `" or "`))
 			}
 			return err
 		},
 	}
+	root.SuggestionsMinimumDistance = 2 // letters; cobra's own default, which it sets too late for us
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)

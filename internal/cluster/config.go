@@ -182,7 +182,8 @@ func Create(l Layout, windows []string, store Datastore) (Config, error) {
 	for _, n := range names {
 		other, err := Load(Layout{l.DataDir, n})
 		if err != nil {
-			return Config{}, err
+			// Without its index the new cluster could take the same addresses.
+			return Config{}, fmt.Errorf("choose addresses beside cluster %q ('mullion down --name %s --purge' removes it): %w", n, n, err)
 		}
 		used[other.Index] = true
 	}

@@ -32,14 +32,17 @@ func removeFabric(ctx context.Context, l Layout, c Config) error {
 }
 
 // Clean removes what a supervisor that was killed left on the machine. The
-// cluster must not run. A cluster that was never made has left nothing.
+// cluster must not run. A cluster that was never made has left nothing. If its
+// description cannot be read, what needs no description is still removed; the
+// network goes when Purge takes its namespace away.
 func Clean(ctx context.Context, l Layout) error {
 	c, err := Load(l)
-	if errors.Is(err, ErrNotFound) {
+	switch {
+	case errors.Is(err, ErrNotFound):
 		return nil
+	case err != nil:
+		return winhost.Clear(ctx, l.Name)
+	default:
+		return errors.Join(winhost.Clear(ctx, c.Name), removeFabric(ctx, l, c))
 	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(winhost.Clear(ctx, c.Name), removeFabric(ctx, l, c))
 }

@@ -38,6 +38,7 @@ func TestBadInput(t *testing.T) {
 		{"unknown flag", []string{"up", "--window", "2019"}, 2, []string{"--window", "hint: see 'mullion up --help'"}},
 		{"unknown command", []string{"upp"}, 2, []string{`"upp"`, `did you mean "up"`}},
 		{"cut-off cluster.json", []string{"up", "--name", "broken"}, 1, []string{"cluster.json", "unexpected EOF"}},
+		{"beside a cluster that cannot be read", []string{"up", "--dry-run"}, 2, []string{"cluster.json", "mullion down --name broken --purge"}},
 		{"no such cluster", []string{"status", "--name", "nope"}, 1, []string{"no such cluster", "mullion up --name nope"}},
 		{"no such archive", []string{"load", "nope.tar", "--name", "nope"}, 1, []string{"no such cluster"}},
 		{"bad output format", []string{"status", "-o", "xml"}, 2, []string{"text or json"}},
@@ -58,6 +59,25 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("a panic reached the user: %s", out)
 			}
 		})
+	}
+}
+
+// TestPurgeOfABrokenCluster: what cannot be read can still be removed.
+func TestPurgeOfABrokenCluster(t *testing.T) {
+	testenv.Need(t, testenv.Built, testenv.Root)
+	dir := t.TempDir()
+	broken := filepath.Join(dir, "clusters", "broken")
+	if err := os.MkdirAll(broken, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(broken, "cluster.json"), []byte(`{"apiVersion":"mulli`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(testenv.Bin("mullion"), "down", "--name", "broken", "--data-dir", dir, "--purge").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, err := os.Stat(broken); !os.IsNotExist(err) {
+		t.Errorf("still there: %v", err)
 	}
 }
 

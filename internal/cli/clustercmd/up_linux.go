@@ -60,17 +60,17 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	if err != nil {
 		return err
 	}
+	for _, w := range f.windows {
+		if _, err := winver.Parse(w); err != nil {
+			return cli.Usagef("--windows: %w", err)
+		}
+	}
 	bin, err := cluster.FindBinaries()
 	if err != nil {
 		return err
 	}
 	if f.dryRun {
 		return dryRun(s, l, f, bin)
-	}
-	for _, w := range f.windows {
-		if _, err := winver.Parse(w); err != nil {
-			return cli.Usagef("--windows: %w", err)
-		}
 	}
 	if err := environment(cluster.Preflight(bin)); err != nil {
 		return err
