@@ -22,7 +22,7 @@ func commands() []cli.Command {
 		{Group: cli.Cluster, New: clustercmd.Load},
 		{Group: cli.Cluster, New: clustercmd.Kubectl},
 		{Group: cli.Cluster, New: clustercmd.Server},
-		{Group: cli.Cluster, New: lintcmd.New},
+		{Group: cli.Manifest, New: lintcmd.New},
 		{Group: cli.Cluster, New: versioncmd.New},
 		{Group: cli.Internal, New: clustercmd.Run},
 		{Group: cli.Internal, New: winhostcmd.New},

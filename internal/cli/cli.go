@@ -39,6 +39,7 @@ type Group string
 const (
 	Cluster  Group = "cluster"
 	Node     Group = "node"
+	Manifest Group = "manifest"
 	Internal Group = "internal" // hidden: started by mullion itself
 )
 
@@ -48,6 +49,7 @@ var titles = []struct {
 }{
 	{Cluster, "Cluster commands:"},
 	{Node, "Node commands:"},
+	{Manifest, "Manifest commands:"},
 }
 
 // Command is one entry of the executable's command table.
