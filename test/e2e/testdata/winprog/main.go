@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Command winprog is the program in the containers of the end-to-end tests: one
+// Windows program that does what a hostile, broken or well-behaved one would.
+// Each line that it prints is one observation, "what: result".
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		say("arguments", "%q", os.Args)
+		os.Exit(2)
+	}
+	modes := map[string]func(args []string){
+		"escape": escape, "int80": func([]string) { int80() },
+		"fork": func([]string) { fork() }, "memory": func([]string) { memory() }, "disk": func(a []string) { disk(a[0]) },
+		"flood": func(a []string) { flood(a[0]) }, "spin": func([]string) { spin() },
+		"wait": func([]string) { wait() }, "show": func([]string) { show() }, "serve": func(a []string) { serve(a[0]) },
+		"console": func([]string) { console() }, "write": func(a []string) { write(a[0]) },
+	}
+	mode, ok := modes[os.Args[1]]
+	if !ok {
+		say("mode", "%q is unknown", os.Args[1])
+		os.Exit(2)
+	}
+	mode(os.Args[2:])
+}
+
+func say(what, format string, args ...any) {
+	fmt.Printf("%s: %s\n", what, fmt.Sprintf(format, args...))
+}
+
+// fork starts processes until it cannot, tells how many, and stays.
+func fork() {
+	self, err := os.Executable()
+	if err != nil {
+		say("executable", "%v", err)
+		return
+	}
+	n := 0
+	for ; n < 5000; n++ {
+		if err := exec.Command(self, "wait").Start(); err != nil {
+			say("fork", "stopped after %d: %v", n, err)
+			break
+		}
+	}
+	say("processes", "%d", n)
+	wait()
+}
+
+// memory takes memory until it is ended.
+func memory() {
+	var all [][]byte
+	for i := range 4096 {
+		block := make([]byte, 16<<20)
+		for j := 0; j < len(block); j += 4096 {
+			block[j] = byte(i + 1)
+		}
+		all = append(all, block)
+	}
+	say("memory", "took %d blocks", len(all))
+}
+
+// disk writes a file until it cannot.
+func disk(path string) {
+	f, err := os.Create(path)
+	if err != nil {
+		say("disk", "%v", err)
+		return
+	}
+	block := make([]byte, 1<<20)
+	for i := range 1 << 16 {
+		if _, err := f.Write(block); err != nil {
+			say("disk", "stopped after %d MiB: %v", i, err)
+			break
+		}
+		time.Sleep(5 * time.Millisecond) // it shall not outrun the one who looks
+	}
+	wait()
+}
+
+func flood(lines string) {
+	n, err := strconv.Atoi(lines)
+	if err != nil {
+		say("flood", "%v", err)
+		return
+	}
+	for i := range n {
+		fmt.Printf("%08d %s\n", i, strings.Repeat("x", 1000))
+	}
+	fmt.Println("last")
+	wait()
+}
+
+func spin() {
+	for {
+		_ = time.Now()
+	}
+}
+
+func wait() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+// show prints what the image and the pod gave the program.
+func show() {
+	dir, err := os.Getwd()
+	say("dir", "%s %v", dir, err)
+	say("args", "%q", os.Args[1:])
+	for _, name := range []string{"FROM_IMAGE", "FROM_POD", "USERNAME"} {
+		say(name, "%s", os.Getenv(name))
+	}
+	wait()
+}
+
+// write tries to make a file, and tells Windows' error number.
+func write(path string) {
+	err := os.WriteFile(path, []byte("written"), 0o600)
+	number := syscall.Errno(0)
+	if e, ok := err.(*os.PathError); ok {
+		number, _ = e.Err.(syscall.Errno)
+	}
+	say("write", "%d %v", uintptr(number), err)
+}
+
+// serve answers probes: /ready and /live say 503 once /unready and /die were
+// asked for. It prints the console events that it gets, and ends on them after
+// a moment, as a program that puts its house in order does.
+func serve(address string) {
+	var unready, dying atomic.Bool
+	kernel := syscall.NewLazyDLL("kernel32.dll")
+	handler := syscall.NewCallback(func(event uintptr) uintptr {
+		say("console event", "%d", event)
+		time.Sleep(300 * time.Millisecond)
+		say("end", "in order")
+		os.Exit(0)
+		return 1
+	})
+	if ok, _, err := kernel.NewProc("SetConsoleCtrlHandler").Call(handler, 1); ok == 0 {
+		say("handler", "%v", err)
+	}
+	state := func(bad *atomic.Bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if bad.Load() {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		}
+	}
+	set := func(bad *atomic.Bool) http.HandlerFunc {
+		return func(_ http.ResponseWriter, r *http.Request) {
+			bad.Store(true)
+			say("asked", "%s", r.URL.Path)
+		}
+	}
+	http.HandleFunc("/ready", state(&unready))
+	http.HandleFunc("/live", state(&dying))
+	http.HandleFunc("/unready", set(&unready))
+	http.HandleFunc("/die", set(&dying))
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		say("listen", "%v", err)
+		os.Exit(1)
+	}
+	say("serving", "%s", l.Addr())
+	say("served", "%v", http.Serve(l, nil)) //nolint:gosec // a test's server
+}
+
+// console prints the size of its console whenever it changes.
+func console() {
+	kernel := syscall.NewLazyDLL("kernel32.dll")
+	out, err := syscall.GetStdHandle(syscall.STD_OUTPUT_HANDLE)
+	if err != nil {
+		say("console", "%v", err)
+		return
+	}
+	var last [4]int16
+	for range 300 {
+		var info struct {
+			size, cursor [2]int16
+			attributes   uint16
+			window       [4]int16 // left, top, right, bottom
+			maximum      [2]int16
+		}
+		if ok, _, err := kernel.NewProc("GetConsoleScreenBufferInfo").Call(uintptr(out), uintptr(unsafe.Pointer(&info))); ok == 0 {
+			say("console", "none: %v", err)
+			return
+		}
+		if info.window != last {
+			last = info.window
+			say("console", "%dx%d", last[2]-last[0]+1, last[3]-last[1]+1)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
