@@ -57,9 +57,12 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 	if err != nil {
 		return err
 	}
+	// Images of other builds can be pulled, though not run; their paths are spelled
+	// alike, and only this host's own templates are in its cache for certain.
+	base := func(ctx context.Context, _ winver.Build) ([]string, error) { return rt.ContainerLayers(ctx, build) }
 	dialer := &MachineDialer{netns: machineNetns, dir: machineDir}
 	images, err := image.Open(filepath.Join(nodeDir, "cri", "images"), image.Config{
-		HostBuild: build, Base: rt.ContainerLayers, StandIns: standIns, ExternalDir: cacheDir,
+		HostBuild: build, Base: base, StandIns: standIns, ExternalDir: cacheDir,
 		UID: wine.ContainerUID, GID: wine.ContainerGID, Dial: dialer.DialContext, CertsDir: certsDir, Log: log,
 	})
 	if err != nil {

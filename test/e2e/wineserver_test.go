@@ -43,6 +43,17 @@ func TestWineserver(t *testing.T) {
 	if got := c.get(t, ns, "neighbour", "{.status.containerStatuses[0].restartCount}"); got != "0" {
 		t.Errorf("the neighbour was restarted %s times", got)
 	}
+	// Killed, it takes its container with it, which is started again.
+	if err := syscall.Kill(server("neighbour"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, "restart after kill -9", func() error {
+		got := c.get(t, ns, "neighbour", "{.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}")
+		if got != "1 true" {
+			return fmt.Errorf("restarts and readiness %q", got)
+		}
+		return nil
+	})
 }
 
 // TestServeStopped: while the CRI and HNS server of a host hangs, programs run

@@ -23,6 +23,7 @@ const (
 	reasonCompleted = "Completed"
 	reasonError     = "Error"
 	reasonOOM       = "OOMKilled"
+	exitOOM         = 137
 	reasonUnknown   = "Unknown"
 	exitUnknown     = 255
 )
@@ -94,8 +95,10 @@ func (s *Server) finish(ctx context.Context, c store.Container) error {
 	switch {
 	case exit.OOM:
 		c.Reason = reasonOOM
-		if c.ExitCode == 0 || err != nil {
-			c.ExitCode = int32(exit.Code)
+		if c.ExitCode <= 1 || err != nil {
+			// Init cannot know why its program was killed. 128 + SIGKILL is what
+			// Kubernetes shows for OOMKilled everywhere else.
+			c.ExitCode = exitOOM
 		}
 	case c.ExitCode == 0:
 		c.Reason = reasonCompleted

@@ -75,6 +75,12 @@ func wait(c Config, pid int, signals <-chan os.Signal) uint32 {
 			if got == pid {
 				return exitCode(c.StatusDir, pid, status)
 			}
+			if !c.Exec && status.Signaled() && !serverLives() {
+				// The wineserver was killed. Its clients would hang at their next
+				// call for ever; the container ends instead, as a machine does whose
+				// kernel is gone. A program that is gone already is waited for above.
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
 		}
 	}
 	return exitNoStart // not reached: the channel stays open
@@ -120,7 +126,16 @@ func stop(c Config, pid int, s os.Signal) {
 }
 
 // programs lists the container's Windows processes except Wine's own services.
-func programs() []int {
+func programs() []int { return processes(isProgram) }
+
+// serverLives tells whether the container has a wineserver. It leaves its
+// parent when it starts, so that it is process 1 who learns of its end.
+func serverLives() bool {
+	return len(processes(func(cmdline []byte) bool { return programName(cmdline) == "wineserver" })) > 0
+}
+
+// processes lists the container's processes whose command line is wanted.
+func processes(want func(cmdline []byte) bool) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
@@ -132,20 +147,24 @@ func programs() []int {
 			continue
 		}
 		cmdline, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err == nil && isProgram(cmdline) {
+		if err == nil && want(cmdline) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
 }
 
-// isProgram looks at a command line of /proc. Wine gives each process the
-// Windows path of its program as argv[0].
-func isProgram(cmdline []byte) bool {
+// programName is the file name of argv[0], in lower case. Wine gives each
+// process the Windows path of its program there.
+func programName(cmdline []byte) string {
 	argv0, _, _ := bytes.Cut(cmdline, []byte{0})
 	name := strings.ToLower(string(argv0))
-	name = name[strings.LastIndexAny(name, `\/`)+1:]
-	switch name {
+	return name[strings.LastIndexAny(name, `\/`)+1:]
+}
+
+// isProgram looks at a command line of /proc.
+func isProgram(cmdline []byte) bool {
+	switch programName(cmdline) {
 	case "", "init", "wineserver", "services.exe", "winedevice.exe", "plugplay.exe", "svchost.exe", "rpcss.exe",
 		"explorer.exe", "conhost.exe", "wineboot.exe", "start.exe":
 		return false
