@@ -22,6 +22,7 @@ import (
 func TestKill(t *testing.T) {
 	c := up(t)
 	ns := c.namespace(t)
+	c.only(t, "10.0.17763")
 	c.kubectl(t, "apply", "-n", ns, "-f", guide("run-as-username-pod.yaml"))
 	const pod = "run-as-username-pod-demo"
 	c.kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "pod/"+pod, "--timeout=120s")
