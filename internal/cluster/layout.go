@@ -33,9 +33,6 @@ func (l Layout) Config() string { return filepath.Join(l.Dir(), "cluster.json") 
 // Kubeconfig is the administrator's, 0600.
 func (l Layout) Kubeconfig() string { return filepath.Join(l.Dir(), "admin.kubeconfig") }
 
-// PKI holds the cluster's keys and certificates.
-func (l Layout) PKI() string { return filepath.Join(l.Dir(), "pki") }
-
 // Run holds what describes running processes: status, locks, sockets. It
 // means nothing after the machine was restarted.
 func (l Layout) Run() string { return filepath.Join(l.Dir(), "run") }

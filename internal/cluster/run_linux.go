@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -272,8 +271,7 @@ func (r *run) child(ctx context.Context, p Program, pid *process) error {
 		return fmt.Errorf("open log: %w", err)
 	}
 	defer log.Close()
-	var w io.Writer = log
-	return r.spawner.Child(supervise.Command{Argv: p.Argv, Env: os.Environ(), Dir: "/", Stop: stopProgram, Log: w, OnStart: pid.set})(ctx)
+	return r.spawner.Child(supervise.Command{Argv: p.Argv, Env: os.Environ(), Dir: "/", Stop: stopProgram, Log: log, OnStart: pid.set})(ctx)
 }
 
 // process remembers the ID of a child for the readiness check, which must not
