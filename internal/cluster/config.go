@@ -23,6 +23,7 @@ import (
 	"slices"
 
 	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
@@ -38,8 +39,26 @@ type Config struct {
 	// Windows holds the build of each emulated host, win-1 first, in a spelling
 	// that winver.Parse knows.
 	Windows []string `json:"windows"`
+	// WindowsTaint is put onto every Windows node, in kubectl's notation
+	// (os=windows:NoSchedule); "" means none.
+	WindowsTaint string `json:"windowsTaint,omitempty"`
+	// NoAdmission leaves out the admission webhooks and what belongs to them: a
+	// cluster as upstream's components alone make it.
+	NoAdmission bool `json:"noAdmission,omitempty"`
 	// Datastore is an external etcd; empty means the embedded one.
 	Datastore Datastore `json:"datastore,omitzero"`
+}
+
+// Choice is what the user asked `mullion up` for.
+type Choice struct {
+	// Windows are the builds of the hosts; empty means those of the cluster that
+	// exists, or one of each current build.
+	Windows []string
+	// WindowsTaint, NoAdmission and Datastore are as in Config. They are chosen
+	// when the cluster is made; later their zero values mean "as it is".
+	WindowsTaint string
+	NoAdmission  bool
+	Datastore    Datastore
 }
 
 // Datastore is an etcd that is not ours.
@@ -81,6 +100,11 @@ func (c Config) Validate() error {
 	}
 	if len(c.Windows) > maxNodes {
 		return fmt.Errorf("%d Windows hosts: at most %d fit into the network", len(c.Windows), maxNodes)
+	}
+	if c.WindowsTaint != "" {
+		if _, err := policy.ParseTaint(c.WindowsTaint); err != nil {
+			return err
+		}
 	}
 	_, err := c.Builds()
 	return err
@@ -149,7 +173,17 @@ func Names(dataDir string) ([]string, error) {
 // Merge reconciles what a second `mullion up` asks for with what exists: hosts
 // may be added at the end, nothing else may change, because a running host
 // cannot become another one.
-func (c Config) Merge(windows []string) (Config, error) {
+func (c Config) Merge(asked Choice) (Config, error) {
+	if asked.WindowsTaint != "" && asked.WindowsTaint != c.WindowsTaint {
+		return c, fmt.Errorf("cluster %q was made with the Windows taint %q; it cannot become %q", c.Name, c.WindowsTaint, asked.WindowsTaint)
+	}
+	if asked.NoAdmission && !c.NoAdmission {
+		return c, fmt.Errorf("cluster %q was made with admission webhooks; they cannot be left out later", c.Name)
+	}
+	return c.mergeHosts(asked.Windows)
+}
+
+func (c Config) mergeHosts(windows []string) (Config, error) {
 	if len(windows) == 0 {
 		return c, nil
 	}
@@ -173,7 +207,7 @@ func (c Config) Merge(windows []string) (Config, error) {
 
 // Create makes the Config of a new cluster: its index is the smallest that no
 // other cluster of the data directory uses.
-func Create(l Layout, windows []string, store Datastore) (Config, error) {
+func Create(l Layout, asked Choice) (Config, error) {
 	names, err := Names(l.DataDir)
 	if err != nil {
 		return Config{}, err
@@ -187,7 +221,10 @@ func Create(l Layout, windows []string, store Datastore) (Config, error) {
 		}
 		used[other.Index] = true
 	}
-	c := Config{APIVersion: apiVersion, Name: l.Name, Windows: windows, Datastore: store}
+	c := Config{
+		APIVersion: apiVersion, Name: l.Name, Windows: asked.Windows,
+		WindowsTaint: asked.WindowsTaint, NoAdmission: asked.NoAdmission, Datastore: asked.Datastore,
+	}
 	for used[c.Index] {
 		c.Index++
 	}

@@ -14,14 +14,14 @@ import (
 func TestCreateChoosesTheSmallestFreeIndex(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b", "c"} {
-		if _, err := Make(Layout{dir, name}, nil, Datastore{}); err != nil {
+		if _, err := Make(Layout{dir, name}, Choice{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := os.RemoveAll(Layout{dir, "b"}.Dir()); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Make(Layout{dir, "d"}, []string{"ltsc2022"}, Datastore{})
+	c, err := Make(Layout{dir, "d"}, Choice{Windows: []string{"ltsc2022"}})
 	if err != nil || c.Index != 1 {
 		t.Errorf("index %d, %v; want 1, which b left", c.Index, err)
 	}
@@ -76,7 +76,7 @@ func TestMerge(t *testing.T) {
 		{[]string{"2022", "2019"}, nil, false},
 		{[]string{"2019", "vista"}, nil, false},
 	} {
-		got, err := c.Merge(tc.ask)
+		got, err := c.Merge(Choice{Windows: tc.ask})
 		if (err == nil) != tc.ok || tc.ok && !slices.Equal(got.Windows, tc.want) {
 			t.Errorf("Merge(%v) = %v, %v", tc.ask, got.Windows, err)
 		}

@@ -28,28 +28,29 @@ const (
 	stopLimit  = 45 * time.Second
 )
 
-// defaultWindows are the hosts of a cluster when the user names none: the
-// build of the image that the Windows guide uses, twice.
-func defaultWindows() []string { return []string{"2019", "2019"} }
+// defaultWindows are the hosts of a cluster when the user names none: one of
+// each build with long-term support, so that every image of theirs finds a node
+// that can run it.
+func defaultWindows() []string { return []string{"2019", "2022", "2025"} }
 
 // Choose says what Config `mullion up` would work with, changing nothing.
-func Choose(l Layout, windows []string, store Datastore) (Config, error) {
+func Choose(l Layout, asked Choice) (Config, error) {
 	c, err := Load(l)
 	if errors.Is(err, ErrNotFound) {
-		if len(windows) == 0 {
-			windows = defaultWindows()
+		if len(asked.Windows) == 0 {
+			asked.Windows = defaultWindows()
 		}
-		return Create(l, windows, store)
+		return Create(l, asked)
 	}
 	if err != nil {
 		return c, err
 	}
-	return c.Merge(windows)
+	return c.Merge(asked)
 }
 
 // Make chooses the Config and stores it together with the cluster's
 // directories.
-func Make(l Layout, windows []string, store Datastore) (Config, error) {
+func Make(l Layout, asked Choice) (Config, error) {
 	if err := os.MkdirAll(l.Clusters(), 0o700); err != nil {
 		return Config{}, fmt.Errorf("make data directory: %w", err)
 	}
@@ -66,7 +67,7 @@ func Make(l Layout, windows []string, store Datastore) (Config, error) {
 		return Config{}, errors.New("make cluster: another mullion is making one; try again")
 	}
 	defer release()
-	c, err := Choose(l, windows, store)
+	c, err := Choose(l, asked)
 	if err != nil {
 		return c, err
 	}

@@ -55,6 +55,9 @@ func (n Network) DNS() netip.Addr { return host(n.Services(), 10) }
 // Port is the API server's, on loopback and on Machine.
 func (n Network) Port() uint16 { return uint16(6443 + n.Index) }
 
+// AdmissionPort is that of the admission webhooks, on loopback.
+func (n Network) AdmissionPort() uint16 { return uint16(9443 + n.Index) }
+
 // APIServer is the URL that the hosts use.
 func (n Network) APIServer() string { return fmt.Sprintf("https://%s:%d", n.Machine(), n.Port()) }
 

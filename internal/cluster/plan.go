@@ -81,6 +81,7 @@ func describeServer(l Layout, c Config) config.Config {
 		Addresses: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), n.Machine()}, Port: n.Port(),
 		NodeCIDR: n.Nodes(), PodCIDR: n.Pods(), ServiceCIDR: n.Services(),
 		DNSAddress: netip.AddrPortFrom(n.Machine(), 53), DNSServiceIP: n.DNS(),
+		WindowsTaint: c.WindowsTaint,
 		Datastore: config.Datastore(c.Datastore),
 	}.Default()
 }
@@ -92,11 +93,15 @@ func fabricConfig(l Layout, c Config) fabric.Config {
 
 func describeNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) winhost.Config {
 	n, name := p.Network, NodeName(i)
+	var taints []string
+	if p.Config.WindowsTaint != "" {
+		taints = []string{p.Config.WindowsTaint}
+	}
 	return winhost.Config{
 		Cluster: p.Config.Name, Name: name, Build: b.OSVersion(),
 		Address: netip.PrefixFrom(n.Node(i), n.Nodes().Bits()), Gateway: n.Router(), Nameserver: n.Machine(),
 		APIServer: n.APIServer(), CAFile: p.Server.ClusterCA(), TokenFile: l.Token(name),
-		ClusterDomain: "cluster.local", ClusterDNS: n.DNS(), PodCIDR: n.Pods(), ServiceCIDR: n.Services(),
+		ClusterDomain: "cluster.local", ClusterDNS: n.DNS(), PodCIDR: n.Pods(), ServiceCIDR: n.Services(), Taints: taints,
 		Dir: l.Node(name), Cache: l.Cache(), Bin: string(bin), Fabric: p.Fabric.Namespace, Status: l.NodeStatus(name),
 	}
 }

@@ -46,6 +46,8 @@ type Config struct {
 	ClusterDNS    netip.Addr   `json:"clusterDNS"`
 	PodCIDR       netip.Prefix `json:"podCIDR"` // of the whole cluster
 	ServiceCIDR   netip.Prefix `json:"serviceCIDR"`
+	// Taints that the node registers with, in kubectl's notation.
+	Taints []string `json:"taints,omitempty"`
 
 	// Dir is the host's own directory: prefix, containers, HNS state, logs.
 	Dir string `json:"dir"`

@@ -14,16 +14,16 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cluster"
+	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
 type upFlags struct {
 	target
-	windows []string
-	store   cluster.Datastore
-	dryRun  bool
-	wait    time.Duration
+	cluster.Choice
+	dryRun bool
+	wait   time.Duration
 }
 
 // Up is `mullion up`.
@@ -37,19 +37,22 @@ hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.
 
 A second run starts only what is missing. Data of an earlier run is kept; see
 'mullion down --purge'.`,
-		Example: `  mullion up                                  # two hosts of Windows Server 2019
-  mullion up --windows 2019,2022,2025         # one host of each build
+		Example: `  mullion up                                  # a host each of Windows Server 2019, 2022, 2025
+  mullion up --windows 2019,2019              # two hosts of one build
+  mullion up --windows-taint os=windows:NoSchedule
   mullion up --name ci --data-dir /tmp/ci     # a second cluster, elsewhere
   mullion up --dry-run                        # print the whole plan, do nothing`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runUp(cmd.Context(), s, f) },
 	}
 	f.add(cmd)
-	cmd.Flags().StringSliceVar(&f.windows, "windows", nil, "`builds` of the Windows hosts: 2016, 1709, 1803, 2019, 2022, 2025 (default 2019,2019)")
-	cmd.Flags().StringSliceVar(&f.store.Endpoints, "datastore-endpoints", nil, "`URLs` of an external etcd instead of the embedded one")
-	cmd.Flags().StringVar(&f.store.CAFile, "datastore-cafile", "", "CA `file` of the external etcd")
-	cmd.Flags().StringVar(&f.store.CertFile, "datastore-certfile", "", "client certificate `file` for the external etcd")
-	cmd.Flags().StringVar(&f.store.KeyFile, "datastore-keyfile", "", "client key `file` for the external etcd")
+	cmd.Flags().StringSliceVar(&f.Windows, "windows", nil, "`builds` of the Windows hosts: 2016, 1709, 1803, 2019, 2022, 2025 (default 2019,2022,2025)")
+	cmd.Flags().StringVar(&f.WindowsTaint, "windows-taint", "", "`taint` of every Windows node, for example os=windows:NoSchedule (default none: placement keeps Linux pods off)")
+	cmd.Flags().BoolVar(&f.NoAdmission, "no-admission", false, "leave out placement, refusal and RuntimeClasses: upstream's components alone")
+	cmd.Flags().StringSliceVar(&f.Datastore.Endpoints, "datastore-endpoints", nil, "`URLs` of an external etcd instead of the embedded one")
+	cmd.Flags().StringVar(&f.Datastore.CAFile, "datastore-cafile", "", "CA `file` of the external etcd")
+	cmd.Flags().StringVar(&f.Datastore.CertFile, "datastore-certfile", "", "client certificate `file` for the external etcd")
+	cmd.Flags().StringVar(&f.Datastore.KeyFile, "datastore-keyfile", "", "client key `file` for the external etcd")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print directories, certificates, programs and their order; change nothing")
 	cmd.Flags().DurationVar(&f.wait, "wait", 5*time.Minute, "how `long` to wait until everything is ready")
 	return cmd
@@ -60,9 +63,14 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range f.windows {
+	for _, w := range f.Windows {
 		if _, err := winver.Parse(w); err != nil {
 			return cli.Usagef("--windows: %w", err)
+		}
+	}
+	if f.WindowsTaint != "" {
+		if _, err := policy.ParseTaint(f.WindowsTaint); err != nil {
+			return cli.Usagef("--windows-taint: %w", err)
 		}
 	}
 	bin, err := cluster.FindBinaries()
@@ -75,7 +83,7 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	if err := environment(cluster.Preflight(bin)); err != nil {
 		return err
 	}
-	cfg, err := cluster.Make(l, f.windows, f.store)
+	cfg, err := cluster.Make(l, f.Choice)
 	if err != nil {
 		return cli.WithHint(err, "'mullion down%s --purge' removes the cluster, then 'up' makes it anew", nameFlag(f.name))
 	}
@@ -119,7 +127,7 @@ func environment(err error) error {
 }
 
 func dryRun(s cli.Streams, l cluster.Layout, f upFlags, bin cluster.Binaries) error {
-	cfg, err := cluster.Choose(l, f.windows, f.store)
+	cfg, err := cluster.Choose(l, f.Choice)
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}

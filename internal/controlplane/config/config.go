@@ -61,6 +61,14 @@ type Config struct {
 	// Null means those of the machine, an empty list means none.
 	DNSUpstream []netip.AddrPort `json:"dnsUpstream"`
 
+	// AdmissionPort is where the admission webhooks listen, on the loopback
+	// address that the API server has; 0 means that there are none, nor the
+	// controllers that belong to them.
+	AdmissionPort uint16 `json:"admissionPort,omitempty"`
+	// WindowsTaint is put onto every Windows node, in kubectl's notation
+	// (os=windows:NoSchedule); "" means none.
+	WindowsTaint string `json:"windowsTaint,omitempty"`
+
 	// Datastore is an etcd that is run by somebody else.
 	Datastore Datastore `json:"datastore,omitzero"`
 }
@@ -150,6 +158,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("dataDir %q: the path is too long for a Unix socket in it (%d bytes, at most %d)", c.DataDir, len(c.EtcdSocket()), maxSocketPath)
 	case c.Port == 0:
 		return errors.New("port: want 1 to 65535")
+	case c.AdmissionPort == c.Port:
+		return fmt.Errorf("admissionPort %d: the API server has this port", c.AdmissionPort)
 	case !validDomain.MatchString(c.ClusterDomain):
 		return fmt.Errorf("clusterDomain %q: want a DNS name in lower case", c.ClusterDomain)
 	}

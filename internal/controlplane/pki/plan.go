@@ -73,6 +73,9 @@ const (
 	Scheduler         = "kube-scheduler"
 	CoreDNS           = "coredns"
 	Controllers       = "mullion-controllers"
+	Manager           = "mullion-manager"
+	AdmissionClientCA = "admission-client-ca"
+	AdmissionClient   = "kube-apiserver-admission"
 	Admin             = "admin"
 
 	ServiceAccount = "service-account"
@@ -85,6 +88,7 @@ const (
 	KubeletClientGroup = "mullion:kubelet-clients"
 	CoreDNSUser        = "system:mullion:coredns"
 	ControllersUser    = "system:mullion:controllers"
+	ManagerUser        = "system:mullion:manager"
 )
 
 // NewPlan says what key material the control plane needs.
@@ -114,6 +118,14 @@ func NewPlan(c config.Config) Plan {
 	}
 	if c.DNSAddress.IsValid() {
 		p.Leaves = append(p.Leaves, Leaf{Name: CoreDNS, Authority: ClusterCA, CommonName: CoreDNSUser, Client: true})
+	}
+	if c.AdmissionPort != 0 {
+		// An authority of its own: no other certificate of the cluster may ask the
+		// webhooks.
+		p.Authorities = append(p.Authorities, Authority{AdmissionClientCA, "mullion admission clients " + c.Name, true})
+		p.Leaves = append(p.Leaves,
+			Leaf{Name: AdmissionClient, Authority: AdmissionClientCA, CommonName: "kube-apiserver-admission-client", Client: true},
+			Leaf{Name: Manager, Authority: ClusterCA, CommonName: ManagerUser, Client: true})
 	}
 	if c.Datastore.Embedded() {
 		p.Authorities = append(p.Authorities, Authority{EtcdCA, "mullion etcd " + c.Name, true})

@@ -77,6 +77,9 @@ func apiServer(c config.Config) []string {
 		"--allow-privileged=true",
 		"--encryption-provider-config=" + s.Secret(pki.Encryption), // 1.2.27
 	}
+	if c.AdmissionPort != 0 {
+		argv = append(argv, "--admission-control-config-file="+generated(c, admissionFile))
+	}
 	return append(argv, datastore(c)...)
 }
 

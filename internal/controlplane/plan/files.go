@@ -42,6 +42,10 @@ func files(c config.Config) ([]File, error) {
 	}
 	all := []named{{"audit-policy.json", auditPolicy()}, {authenticationFile, authentication()}}
 	ids := []struct{ component, leaf string }{{ControllerManager, pki.ControllerManager}, {Scheduler, pki.Scheduler}, {Controllers, pki.Controllers}}
+	if c.AdmissionPort != 0 {
+		ids = append(ids, struct{ component, leaf string }{Manager, pki.Manager})
+		all = append(all, named{admissionFile, admission(c)}, named{admissionKubeconfig, webhookClient(c)})
+	}
 	if c.DNSAddress.IsValid() {
 		ids = append(ids, struct{ component, leaf string }{CoreDNS, pki.CoreDNS})
 	}

@@ -28,6 +28,7 @@ const (
 	Controllers       = "mullion-controllers"
 	CoreDNS           = "coredns"
 	Certificates      = "certificates"
+	Manager           = "mullion-manager"
 )
 
 // Component is one part of the control plane.
@@ -83,6 +84,10 @@ func New(c config.Config, m Machine) (Plan, error) {
 	)
 	if c.Datastore.Embedded() {
 		p.Components[1].Needs = []string{Etcd}
+	}
+	if c.AdmissionPort != 0 {
+		p.Components = append(p.Components, Component{Name: Manager, Needs: []string{Bootstrap},
+			Note: "admission webhooks on " + AdmissionAddress(c).String() + "; RuntimeClasses, labels and taints of Windows nodes"})
 	}
 	if c.DNSAddress.IsValid() {
 		p.Corefile = corefile(c, m)

@@ -35,13 +35,15 @@ func TestGolden(t *testing.T) {
 	external.Datastore = config.Datastore{Endpoints: []string{"https://a:2379", "https://b:2379"}, CAFile: "/etcd/ca.crt", CertFile: "/etcd/c.crt", KeyFile: "/etcd/c.key"}
 	noDNS := testConfig()
 	noDNS.DNSAddress = netip.AddrPort{}
+	admission := testConfig()
+	admission.AdmissionPort = 9443
 	isolated := testConfig()
 	isolated.DNSUpstream = []netip.AddrPort{}
 	isolated.ClusterDomain = "k8s.example.com"
 	for _, tc := range []struct {
 		name string
 		c    config.Config
-	}{{"default", testConfig()}, {"external_etcd", external}, {"no_dns", noDNS}, {"no_upstream", isolated}} {
+	}{{"default", testConfig()}, {"external_etcd", external}, {"admission", admission}, {"no_dns", noDNS}, {"no_upstream", isolated}} {
 		t.Run(tc.name, func(t *testing.T) {
 			p, err := plan.New(tc.c, machine())
 			if err != nil {
@@ -49,7 +51,7 @@ func TestGolden(t *testing.T) {
 			}
 			var b bytes.Buffer
 			b.WriteString(p.String())
-			if tc.name == "default" {
+			if tc.name == "default" || tc.name == "admission" {
 				for _, f := range p.Files {
 					fmt.Fprintf(&b, "-- %s --\n%s", f.Path, f.Content)
 				}
