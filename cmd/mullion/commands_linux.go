@@ -7,6 +7,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cli/clustercmd"
 	"github.com/mullion-k8s/mullion/internal/cli/lintcmd"
+	"github.com/mullion-k8s/mullion/internal/cli/managercmd"
 	"github.com/mullion-k8s/mullion/internal/cli/versioncmd"
 	"github.com/mullion-k8s/mullion/internal/cli/winhostcmd"
 )
@@ -22,6 +23,7 @@ func commands() []cli.Command {
 		{Group: cli.Cluster, New: clustercmd.Load},
 		{Group: cli.Cluster, New: clustercmd.Kubectl},
 		{Group: cli.Cluster, New: clustercmd.Server},
+		{Group: cli.Cluster, New: managercmd.New},
 		{Group: cli.Manifest, New: lintcmd.New},
 		{Group: cli.Cluster, New: versioncmd.New},
 		{Group: cli.Internal, New: clustercmd.Run},

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package registration
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Name is the name of both configurations.
+const Name = "mullion"
+
+// The names of the webhooks: kubectl prints them with every refusal.
+const (
+	Placement    = "placement.mullion.dev"
+	Rules        = "rules.mullion.dev"
+	MutateGMSA   = "gmsa.mullion.dev"
+	ValidateGMSA = "gmsa.mullion.dev" // the other configuration's; names are unique in each
+)
+
+// The paths that the webhooks are asked at.
+const (
+	PlacementPath    = "/placement"
+	RulesPath        = "/rules"
+	MutateGMSAPath   = "/gmsa/mutate"
+	ValidateGMSAPath = "/gmsa/validate"
+)
+
+// What users write to have an object left alone.
+const (
+	// DisabledLabel on a namespace, with the value "true", keeps all webhooks off
+	// its objects.
+	DisabledLabel = "admission.mullion.dev/disabled"
+	// SkipAnnotation on a pod, or on a DaemonSet's template, with the value
+	// "true", keeps placement off it.
+	SkipAnnotation = "placement.mullion.dev/skip"
+)
+
+// Service is where the API server finds the webhooks in a cluster.
+type Service struct {
+	Namespace, Name string
+	Port            int32 // 0 means 443
+}
+
+// Host is the name that the serving certificate must have.
+func (s Service) Host() string { return s.Name + "." + s.Namespace + ".svc" }
+
+// Config says how the webhooks are reached and what happens when they are not.
+type Config struct {
+	// URL is where the API server finds the webhooks, without a path:
+	// https://127.0.0.1:9443. Either it or Service is set.
+	URL     string
+	Service Service
+	// Namespace is the manager's own; the webhooks are not asked about it.
+	Namespace string
+	// CABundle is PEM: the authorities that may have signed the serving
+	// certificate.
+	CABundle []byte
+	// RulesFailurePolicy is what becomes of an object when the rules cannot be
+	// asked: Ignore (the default) or Fail.
+	RulesFailurePolicy admissionregistrationv1.FailurePolicyType
+	// NoGMSA leaves the GMSA webhooks out, where upstream's own are installed.
+	NoGMSA bool
+	// Owner makes the configurations go when the object goes: what is installed is
+	// removed as one, although the manager itself made this part of it. Nil: none.
+	Owner *metav1.OwnerReference
+}
+
+// Validate says what is wrong with the configuration.
+func (c Config) Validate() error {
+	switch hasURL, hasService := c.URL != "", c.Service != (Service{}); {
+	case hasURL == hasService:
+		return errors.New("address of the webhooks: want either a URL or a Service")
+	case hasURL:
+		u, err := url.Parse(c.URL)
+		if err != nil {
+			return fmt.Errorf("address of the webhooks: %w", err)
+		}
+		if u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+			return fmt.Errorf("address of the webhooks %q: want https://HOST:PORT and nothing else", c.URL)
+		}
+	case c.Service.Namespace == "" || c.Service.Name == "":
+		return errors.New("address of the webhooks: the Service needs a namespace and a name")
+	}
+	if c.Namespace == "" {
+		return errors.New("the manager's own namespace is not set")
+	}
+	switch c.RulesFailurePolicy {
+	case "", admissionregistrationv1.Ignore, admissionregistrationv1.Fail:
+		return nil
+	}
+	return fmt.Errorf("failure policy %q: want Ignore or Fail", c.RulesFailurePolicy)
+}
+
+func (c Config) client(path string) admissionregistrationv1.WebhookClientConfig {
+	out := admissionregistrationv1.WebhookClientConfig{CABundle: c.CABundle}
+	if c.URL != "" {
+		u := c.URL + path
+		out.URL = &u
+		return out
+	}
+	port := c.Service.Port
+	if port == 0 {
+		port = 443
+	}
+	out.Service = &admissionregistrationv1.ServiceReference{Namespace: c.Service.Namespace, Name: c.Service.Name, Path: &path, Port: &port}
+	return out
+}

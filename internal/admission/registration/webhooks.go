@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package registration
+
+import (
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// How long the API server waits, in seconds. Pods wait as long when a webhook
+// hangs. Upstream's advice is "a small timeout"; 2 s hold one question to a
+// registry. A GMSA costs two questions to the API server itself.
+const (
+	timeoutSeconds     int32 = 2
+	gmsaTimeoutSeconds int32 = 5
+)
+
+// Mutating is the configuration of the mutating webhooks.
+func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration {
+	again := admissionregistrationv1.IfNeededReinvocationPolicy
+	hooks := []admissionregistrationv1.MutatingWebhook{{
+		Name: Placement, ClientConfig: c.client(PlacementPath),
+		Rules: []admissionregistrationv1.RuleWithOperations{
+			rule("", []string{"pods"}, admissionregistrationv1.Create),
+			// Their controller gives each pod its node before any webhook sees it.
+			rule("apps", []string{"daemonsets"}, admissionregistrationv1.Create, admissionregistrationv1.Update),
+		},
+		NamespaceSelector: c.namespaces(), MatchConditions: placementConditions(),
+		FailurePolicy: ptr(admissionregistrationv1.Ignore), TimeoutSeconds: ptr(timeoutSeconds),
+		// Sidecars and Linux-only defaults of other webhooks may come later.
+		ReinvocationPolicy: &again,
+	}}
+	if !c.NoGMSA {
+		hooks = append(hooks, admissionregistrationv1.MutatingWebhook{
+			Name: MutateGMSA, ClientConfig: c.client(MutateGMSAPath),
+			Rules: []admissionregistrationv1.RuleWithOperations{
+				rule("", []string{"pods"}, admissionregistrationv1.Create),
+				rule("", []string{"pods/ephemeralcontainers"}, admissionregistrationv1.Update),
+			},
+			NamespaceSelector: c.gmsaNamespaces(), MatchConditions: gmsaConditions(),
+			FailurePolicy: ptr(admissionregistrationv1.Fail), TimeoutSeconds: ptr(gmsaTimeoutSeconds),
+			ReinvocationPolicy: &again,
+		})
+	}
+	for i := range hooks {
+		hooks[i].AdmissionReviewVersions = []string{"v1"}
+		hooks[i].SideEffects = ptr(admissionregistrationv1.SideEffectClassNone)
+		hooks[i].MatchPolicy = ptr(admissionregistrationv1.Equivalent)
+	}
+	return &admissionregistrationv1.MutatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
+		ObjectMeta: c.meta(), Webhooks: hooks,
+	}
+}
+
+// Validating is the configuration of the validating webhooks.
+func (c Config) Validating() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	policy := c.RulesFailurePolicy
+	if policy == "" {
+		policy = admissionregistrationv1.Ignore
+	}
+	both := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
+	hooks := []admissionregistrationv1.ValidatingWebhook{{
+		Name: Rules, ClientConfig: c.client(RulesPath),
+		Rules: []admissionregistrationv1.RuleWithOperations{
+			rule("", []string{"pods", "podtemplates", "replicationcontrollers", "services"}, both...),
+			rule("", []string{"pods/ephemeralcontainers", "pods/resize"}, admissionregistrationv1.Update),
+			rule("apps", []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, both...),
+			rule("batch", []string{"cronjobs", "jobs"}, both...),
+		},
+		NamespaceSelector: c.namespaces(), MatchConditions: rulesConditions(),
+		FailurePolicy: &policy, TimeoutSeconds: ptr(timeoutSeconds),
+	}}
+	if !c.NoGMSA {
+		hooks = append(hooks, admissionregistrationv1.ValidatingWebhook{
+			Name: ValidateGMSA, ClientConfig: c.client(ValidateGMSAPath),
+			Rules: []admissionregistrationv1.RuleWithOperations{
+				rule("", []string{"pods"}, both...),
+				rule("", []string{"pods/ephemeralcontainers"}, admissionregistrationv1.Update),
+			},
+			NamespaceSelector: c.gmsaNamespaces(), MatchConditions: gmsaConditions(),
+			FailurePolicy: ptr(admissionregistrationv1.Fail), TimeoutSeconds: ptr(gmsaTimeoutSeconds),
+		})
+	}
+	for i := range hooks {
+		hooks[i].AdmissionReviewVersions = []string{"v1"}
+		hooks[i].SideEffects = ptr(admissionregistrationv1.SideEffectClassNone)
+		hooks[i].MatchPolicy = ptr(admissionregistrationv1.Equivalent)
+	}
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
+		ObjectMeta: c.meta(), Webhooks: hooks,
+	}
+}
+
+func (c Config) meta() metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Name: Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "mullion"}}
+	if c.Owner != nil {
+		m.OwnerReferences = []metav1.OwnerReference{*c.Owner}
+	}
+	return m
+}
+
+func (c Config) namespaces() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"kube-system", c.Namespace}},
+		{Key: DisabledLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
+	}}
+}
+
+// gmsaNamespaces also leaves out what upstream's webhook leaves out: the chart's
+// label and the plain manifest's (github.com/kubernetes-sigs/windows-gmsa
+// charts/gmsa/templates/validatingwebhook.yaml, admission-webhook/deploy/gmsa-webhook.yml.tpl).
+func (c Config) gmsaNamespaces() *metav1.LabelSelector {
+	s := c.namespaces()
+	s.MatchExpressions = append(s.MatchExpressions,
+		metav1.LabelSelectorRequirement{Key: "windows.k8s.io/disabled", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
+		metav1.LabelSelectorRequirement{Key: "gmsa-webhook", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"disabled"}})
+	return s
+}
+
+func rule(group string, resources []string, ops ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{Operations: ops, Rule: admissionregistrationv1.Rule{
+		APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: resources, Scope: ptr(admissionregistrationv1.NamespacedScope),
+	}}
+}
+
+// notMirror: a mirror pod only shows what a kubelet runs from a file, whatever
+// the API says about it.
+func notMirror() admissionregistrationv1.MatchCondition {
+	return admissionregistrationv1.MatchCondition{
+		Name:       "not-a-mirror-pod",
+		Expression: `!has(object.metadata.annotations) || !('kubernetes.io/config.mirror' in object.metadata.annotations)`,
+	}
+}
+
+// notDeleted: what is on its way out must not be held up.
+func notDeleted() admissionregistrationv1.MatchCondition {
+	return admissionregistrationv1.MatchCondition{
+		Name:       "not-being-deleted",
+		Expression: `!has(object.metadata.deletionTimestamp)`,
+	}
+}
+
+func placementConditions() []admissionregistrationv1.MatchCondition {
+	return []admissionregistrationv1.MatchCondition{
+		notMirror(), notDeleted(),
+		{
+			Name: "not-skipped",
+			Expression: fmt.Sprintf(`(request.kind.kind == 'Pod' ? object : object.spec.template).?metadata.?annotations[?'%s'].orValue('') != 'true'`,
+				SkipAnnotation),
+		},
+		{
+			// Else a change of a label would roll all pods of an old DaemonSet out.
+			Name:       "template-is-new",
+			Expression: `request.operation == 'CREATE' || object.spec.template != oldObject.spec.template`,
+		},
+	}
+}
+
+func rulesConditions() []admissionregistrationv1.MatchCondition {
+	return []admissionregistrationv1.MatchCondition{
+		notMirror(), notDeleted(),
+		{
+			// A Deployment has been judged; its ReplicaSets say the same. Pods are
+			// judged in any case: other webhooks change them.
+			Name:       "not-made-by-a-controller-that-was-judged",
+			Expression: `request.kind.kind == 'Pod' || !has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller && o.kind in ['Deployment', 'CronJob'])`,
+		},
+		{
+			Name:       "spec-is-new",
+			Expression: `request.operation == 'CREATE' || object.?spec != oldObject.?spec || object.?template != oldObject.?template`,
+		},
+	}
+}
+
+// gmsaConditions let pods through that have a GMSA anywhere.
+func gmsaConditions() []admissionregistrationv1.MatchCondition {
+	set := func(of string) string {
+		w := of + `.?securityContext.?windowsOptions`
+		return fmt.Sprintf(`%[1]s.?gmsaCredentialSpecName.hasValue() || %[1]s.?gmsaCredentialSpec.hasValue()`, w)
+	}
+	anywhere := func(object string) string {
+		terms := []string{set(object + ".spec")}
+		for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
+			terms = append(terms, fmt.Sprintf(`%s.spec.?%s.orValue([]).exists(c, %s)`, object, list, set("c")))
+		}
+		return strings.Join(terms, " || ")
+	}
+	return []admissionregistrationv1.MatchCondition{
+		notMirror(),
+		{Name: "uses-a-gmsa", Expression: anywhere("object") + ` || (oldObject != null && (` + anywhere("oldObject") + `))`},
+	}
+}
+
+func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package managercmd is `mullion manager`: the program that an installation
+// runs in a cluster.
+package managercmd
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mullion-k8s/mullion/internal/admission/registration"
+	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// flags are the command's.
+type flags struct {
+	kubeconfig, namespace, listen, service, url, clientCA, health string
+	taint, rulesPolicy, owner, log                                string
+	leaderElect, noGMSA, randomHostname                           bool
+}
+
+// New makes the command.
+func New(s cli.Streams) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "manager",
+		Short: "Run the admission webhooks and controllers of a cluster",
+		Long: `manager answers the API server's questions about new objects: it places pods
+on nodes that can run them, refuses what cannot work on Windows with the reason
+and the fix, and fills in credential specs (GMSA). Beside that it keeps a
+RuntimeClass per Windows build, the labels and taints of Windows nodes, and
+says on pods that no node can run why.
+
+"mullion install" runs it in a cluster; "mullion up" has it in its control
+plane. It makes its own certificates, keeps them in a Secret and renews them.
+The webhooks are registered once they answer. Several managers may run: all
+answer, one runs the controllers.`,
+		Example: `  mullion manager                                  in a pod, as "mullion install" sets it up
+  mullion manager --kubeconfig admin.kubeconfig --listen 192.0.2.1:9443 --url https://192.0.2.1:9443
+  mullion manager --rules-failure-policy Fail --windows-taint os=windows:NoSchedule`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.config(s)
+			if err != nil {
+				return err
+			}
+			return manager.Run(cmd.Context(), c)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the address of the cluster and credentials; without it those of the pod")
+	fl.StringVar(&f.namespace, "namespace", manager.DefaultNamespace, "`namespace` of the certificates, the Lease and the Service")
+	fl.StringVar(&f.listen, "listen", ":9443", "`address` of the webhooks")
+	fl.StringVar(&f.service, "service", manager.ServiceName, "`name` of the Service by which the API server finds the webhooks")
+	fl.StringVar(&f.url, "url", "", "`URL` by which the API server finds the webhooks, instead of a Service")
+	fl.StringVar(&f.clientCA, "client-ca", "", "PEM `file`: who asks the webhooks must show a certificate of these authorities")
+	fl.StringVar(&f.health, "health", ":8081", "`address` of /livez and /readyz (plain HTTP); empty for none")
+	fl.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several managers run the controllers")
+	fl.StringVar(&f.taint, "windows-taint", "", "`taint` for every Windows node, such as os=windows:NoSchedule; empty for none")
+	fl.StringVar(&f.rulesPolicy, "rules-failure-policy", "Ignore", "what becomes of objects when the rules cannot be asked: `Ignore` or Fail")
+	fl.BoolVar(&f.noGMSA, "no-gmsa", false, "leave GMSA to another webhook")
+	fl.BoolVar(&f.randomHostname, "gmsa-random-hostname", false, "give each pod with a GMSA a host name of its own")
+	fl.StringVar(&f.owner, "owner-cluster-role", "", "`name` of the ClusterRole with which the webhook configurations are removed")
+	fl.StringVar(&f.log, "log-level", "info", "the least that is logged: `debug`, info, warn or error")
+	return cmd
+}
+
+// config turns the flags into a Config.
+func (f flags) config(s cli.Streams) (manager.Config, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.log)); err != nil {
+		return manager.Config{}, cli.Usagef("--log-level %q: want debug, info, warn or error", f.log)
+	}
+	c := manager.Config{
+		Listen: f.listen, URL: f.url, Namespace: f.namespace, Health: f.health,
+		RulesFailurePolicy: admissionregistrationv1.FailurePolicyType(f.rulesPolicy),
+		NoGMSA:             f.noGMSA, RandomHostname: f.randomHostname, OwnerClusterRole: f.owner,
+		LeaderElection: f.leaderElect,
+		Log:            slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: level})),
+	}
+	if f.url == "" {
+		c.Service = registration.Service{Namespace: f.namespace, Name: f.service}
+	}
+	if f.taint != "" {
+		t, err := policy.ParseTaint(f.taint)
+		if err != nil {
+			return c, cli.Usagef("--windows-taint: %w", err)
+		}
+		c.WindowsTaint = t
+	}
+	if f.clientCA != "" {
+		pem, err := os.ReadFile(f.clientCA)
+		if err != nil {
+			return c, cli.Usagef("--client-ca: %w", err)
+		}
+		c.ClientCA = pem
+	}
+	c.REST = &rest.Config{} // what follows is checked first: it needs no cluster
+	if err := c.Validate(); err != nil {
+		return c, cli.Usagef("%w", err)
+	}
+	var err error
+	c.REST, err = f.client()
+	return c, err
+}
+
+// client finds the cluster.
+func (f flags) client() (*rest.Config, error) {
+	if f.kubeconfig == "" {
+		cfg, err := rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			return nil, cli.Environmentf("outside of a cluster name a kubeconfig: mullion manager --kubeconfig FILE --url https://ADDRESS:9443", "not in a pod of a cluster")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("find the cluster: %w", err)
+		}
+		return cfg, nil
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
+	if err != nil {
+		return nil, cli.Usagef("--kubeconfig: %w", err)
+	}
+	if u, err := url.Parse(cfg.Host); err == nil && u.Scheme == "http" && !strings.HasPrefix(u.Host, "127.") && !strings.HasPrefix(u.Host, "localhost") {
+		return nil, cli.Usagef("--kubeconfig: the server %s is not reached by TLS", cfg.Host)
+	}
+	return cfg, nil
+}

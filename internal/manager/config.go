@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package manager
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/mullion-k8s/mullion/internal/admission"
+	"github.com/mullion-k8s/mullion/internal/admission/registration"
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// The names of what the manager has in a cluster. The RBAC rules of an
+// installation name them.
+const (
+	DefaultNamespace = "mullion-system"
+	ServiceName      = "mullion-webhook" // where the API server finds the webhooks in a cluster
+	SecretName       = "mullion-webhook" // certificates
+	LeaseName        = "mullion-manager" // who runs the controllers
+)
+
+// Config says what a manager does. REST, Log, one of Listen and Listener, and
+// one of URL and Service must be set.
+type Config struct {
+	// REST is how the API server is asked. It is not changed.
+	REST *rest.Config
+	// Listen is the address of the webhooks, "127.0.0.1:9443"; Listener is used
+	// in its place if it is there, and closed at the end.
+	Listen   string
+	Listener net.Listener
+	// URL is where the API server finds the webhooks, "https://127.0.0.1:9443";
+	// or Service is, in a cluster.
+	URL     string
+	Service registration.Service
+	// Namespace holds the certificates and the Lease; "" means mullion-system.
+	// It is made if it is not there.
+	Namespace string
+	// ClientCA is PEM: who asks the webhooks must show a certificate of one of
+	// these authorities. Nil: nobody is asked for one.
+	ClientCA []byte
+	// Health is the address of /livez and /readyz over plain HTTP; "" means
+	// none.
+	Health string
+
+	// RulesFailurePolicy, NoGMSA: as in registration.Config.
+	RulesFailurePolicy admissionregistrationv1.FailurePolicyType
+	NoGMSA             bool
+	// RandomHostname gives pods with a GMSA a host name of their own, as upstream's
+	// RANDOM_HOSTNAME does.
+	RandomHostname bool
+	// ApplyCRD makes the CustomResourceDefinition of GMSACredentialSpecs; an
+	// installation brings it along.
+	ApplyCRD bool
+	// OwnerClusterRole is the ClusterRole with whose removal the webhook
+	// configurations go; "" means that they stay.
+	OwnerClusterRole string
+
+	// WindowsTaint is put onto every Windows node; the zero value means none.
+	WindowsTaint policy.Taint
+	// LeaderElection lets one of several managers run the controllers. Webhooks
+	// are answered by all.
+	LeaderElection bool
+	// Identity is this manager's name in the election; "" means the host's name
+	// and a random part.
+	Identity string
+
+	// Facts replaces the facts that are read from the cluster; nil means those.
+	Facts admission.Facts
+	Log   *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Namespace == "" {
+		c.Namespace = DefaultNamespace
+	}
+	if c.Service.Name != "" && c.Service.Namespace == "" {
+		c.Service.Namespace = c.Namespace
+	}
+	return c
+}
+
+func (c Config) registration() registration.Config {
+	return registration.Config{
+		URL: c.URL, Service: c.Service, Namespace: c.Namespace,
+		RulesFailurePolicy: c.RulesFailurePolicy, NoGMSA: c.NoGMSA,
+	}
+}
+
+// Validate says what is wrong with the configuration.
+func (c Config) Validate() error {
+	switch {
+	case c.REST == nil:
+		return errors.New("manager: no configuration of a client")
+	case c.Log == nil:
+		return errors.New("manager: no log")
+	case (c.Listen == "") == (c.Listener == nil):
+		return errors.New("manager: want either an address to listen on or a listener")
+	}
+	if c.ClientCA != nil && !x509.NewCertPool().AppendCertsFromPEM(c.ClientCA) {
+		return errors.New("manager: the client CA holds no certificate in PEM")
+	}
+	if err := c.withDefaults().registration().Validate(); err != nil {
+		return fmt.Errorf("manager: %w", err)
+	}
+	return nil
+}
