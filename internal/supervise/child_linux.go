@@ -77,18 +77,17 @@ func (s *Spawner) Child(c Command) func(ctx context.Context) error {
 		// Errors of the two signals mean that the process is gone, which Wait tells.
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
-		case <-ended:
+		case <-ended: //nolint:errcheck // it was told to end
 		case <-time.After(c.Stop):
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-			<-ended
+			<-ended //nolint:errcheck // it was killed
 		}
 		return ctx.Err()
 	}
 }
 
 func describe(program string, err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return fmt.Errorf("%s ended: %s", program, exit.ProcessState)
 	}
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) && !errors.Is(err, os.ErrProcessDone) {

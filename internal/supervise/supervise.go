@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -180,12 +181,12 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		cs = append(cs, r.Component)
 	}
 	waves, err := plan(cs) // checked when each was added
-	for w := len(waves) - 1; w >= 0; w-- {
-		for _, i := range waves[w] {
+	for _, wave := range slices.Backward(waves) {
+		for _, i := range wave {
 			s.set(all[i], Stopping, nil, false)
 			all[i].cancel()
 		}
-		for _, i := range waves[w] {
+		for _, i := range wave {
 			<-all[i].stopped
 		}
 	}

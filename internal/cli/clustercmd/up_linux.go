@@ -117,8 +117,7 @@ func environment(err error) error {
 	var hints []string
 	if multi, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range multi.Unwrap() {
-			var m *cluster.Missing
-			if errors.As(e, &m) {
+			if m, ok := errors.AsType[*cluster.Missing](e); ok {
 				hints = append(hints, m.What+": "+m.Hint)
 			}
 		}

@@ -167,11 +167,12 @@ func parse(data []byte) (*libcni.NetworkConfigList, error) {
 		}
 		return list, err
 	}
-	conf, err := libcni.ConfFromBytes(data)
+	// containerd reads such files (*.conf), and the Windows guides' own are of this form.
+	conf, err := libcni.ConfFromBytes(data) //nolint:staticcheck // see above
 	if err != nil {
 		return nil, err
 	}
-	return libcni.ConfListFromConf(conf)
+	return libcni.ConfListFromConf(conf) //nolint:staticcheck // see above
 }
 
 func (p Pod) runtime() *libcni.RuntimeConf {

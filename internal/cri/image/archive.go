@@ -54,7 +54,7 @@ func (s *Store) spool(ctx context.Context, r io.Reader) (_ *archive, err error) 
 	if err != nil {
 		return nil, err
 	}
-	defer plain.Close() //nolint:errcheck // releases the decoder's memory
+	defer plain.Close() // releases the decoder's memory
 	left := s.cfg.Limits.ArchiveBytes
 	tr := tar.NewReader(plain)
 	for n := 0; ; n++ {

@@ -43,7 +43,7 @@ func baseLayers(m *v1.Manifest, cfg *v1.ConfigFile, name string) (n int, kind Ba
 	history := layerHistory(cfg)
 	var size int64
 	for i, l := range m.Layers {
-		if !foreign(l) && !(i < len(history) && microsofts(history[i])) {
+		if !foreign(l) && (i >= len(history) || !microsofts(history[i])) {
 			break
 		}
 		n++

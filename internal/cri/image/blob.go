@@ -122,7 +122,7 @@ func (b blobs) read(digest string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // opened for reading
+	defer f.Close() // opened for reading
 	data, err := readAtMost(f, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read blob %s: %w", digest, err)

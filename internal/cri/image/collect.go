@@ -194,14 +194,6 @@ func (s *Store) collectBlobs(keep map[string]bool) error {
 	return s.dropBlobs(func(digest string, age time.Duration) bool { return !keep[digest] && age >= orphanAge })
 }
 
-// dropOrphans removes every blob that no image and no running pull needs, at
-// once: after the disk was full.
-func (s *Store) dropOrphans() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dropBlobs(func(digest string, _ time.Duration) bool { return !s.needs(digest) })
-}
-
 // needs says whether an image or a running operation refers to a blob.
 // Preconditions: mu is held.
 func (s *Store) needs(digest string) bool {

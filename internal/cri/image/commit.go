@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sync/errgroup"
@@ -233,7 +234,7 @@ func (a *assembly) baseDirs(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare base of %s: %w", build, err)
 	}
-	return dirs[:len(dirs):len(dirs)], nil
+	return slices.Clip(dirs), nil
 }
 
 // dropLayerBlobs removes the compressed layers, which are of no use once they

@@ -62,7 +62,7 @@ func (s *Store) addLayer(ctx context.Context, key, diffID, blob string, below []
 		return nil, fmt.Errorf("unpack layer: %w", err)
 	}
 	// After the rename below there is nothing left to remove.
-	defer os.RemoveAll(tmp) //nolint:errcheck // Open removes what is left
+	defer os.RemoveAll(tmp) // Open removes what is left
 
 	// A layer's own directory becomes the container's C:\ if it is the lowest.
 	if err := os.Chmod(tmp, dirPerm); err != nil {
@@ -117,7 +117,7 @@ func (s *Store) unpackAs(ctx context.Context, sh shape, dir, diffID, blob string
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // opened for reading
+	defer f.Close() // opened for reading
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -126,12 +126,12 @@ func (s *Store) unpackAs(ctx context.Context, sh shape, dir, diffID, blob string
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close() //nolint:errcheck // a directory handle
+	defer root.Close() // a directory handle
 	r, err := decompress(f)
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close() //nolint:errcheck // releases the decoder's memory
+	defer r.Close() // releases the decoder's memory
 
 	m := &meter{limits: s.cfg.Limits, compressed: st.Size()}
 	h := sha256.New()

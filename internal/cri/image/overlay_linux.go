@@ -27,7 +27,7 @@ func (u *unpacker) makeWhiteout(name string) error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close() //nolint:errcheck // opened for reading
+	defer dir.Close() // opened for reading
 	if err := unix.Mknodat(int(dir.Fd()), path.Base(name), unix.S_IFCHR, 0); err != nil {
 		return fmt.Errorf("make whiteout: %w", err)
 	}
@@ -40,7 +40,7 @@ func (u *unpacker) opaque(name string) error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close() //nolint:errcheck // opened for reading
+	defer dir.Close() // opened for reading
 	err = unix.Fsetxattr(int(dir.Fd()), opaqueTrusted, []byte("y"), 0)
 	if errors.Is(err, unix.EPERM) {
 		err = unix.Fsetxattr(int(dir.Fd()), opaqueUser, []byte("y"), 0)
@@ -58,7 +58,7 @@ func syncTree(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer d.Close() //nolint:errcheck // opened for reading
+	defer d.Close() // opened for reading
 	if err := unix.Syncfs(int(d.Fd())); err != nil {
 		return fmt.Errorf("sync %s: %w", dir, err)
 	}

@@ -142,7 +142,7 @@ func (r *registry) fetchOnce(ctx context.Context, d v1.Descriptor, t *tracker) e
 	if err != nil {
 		return err
 	}
-	defer body.Close() //nolint:errcheck // its content was verified or not
+	defer body.Close() // its content was verified or not
 	tr := &trackReader{r: &alarmReader{body, idle}, t: t}
 	if err := r.blobs.put(d.Digest.String(), d.Size, tr); err != nil {
 		tr.undo()
@@ -174,8 +174,7 @@ func passing(err error) bool {
 	if errors.Is(err, ErrInvalid) || isSpace(err) || isVerifyError(err) {
 		return false
 	}
-	var terr *transport.Error
-	if errors.As(err, &terr) {
+	if terr, ok := errors.AsType[*transport.Error](err); ok {
 		return terr.Temporary()
 	}
 	return true

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 )
 
 // spelling finds how a path is already spelled in the layers below and in the
@@ -83,12 +84,12 @@ func readNames(root, dir string) []string {
 	if err != nil {
 		return nil
 	}
-	defer r.Close() //nolint:errcheck // opened for reading
+	defer r.Close() // opened for reading
 	d, err := r.Open(dir)
 	if err != nil {
 		return nil
 	}
-	defer d.Close() //nolint:errcheck // opened for reading
+	defer d.Close() // opened for reading
 	names, err := d.Readdirnames(-1)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -99,8 +100,8 @@ func readNames(root, dir string) []string {
 // openBelow opens the topmost lower layer's regular file of that spelling, for
 // hard links into lower layers.
 func (s *spelling) openBelow(name string) (*os.File, error) {
-	for i := len(s.below) - 1; i >= 0; i-- {
-		f, err := openRegular(s.below[i], name)
+	for _, v := range slices.Backward(s.below) {
+		f, err := openRegular(v, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -114,7 +115,7 @@ func openRegular(dir, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close() //nolint:errcheck // opened for reading
+	defer r.Close() // opened for reading
 	st, err := r.Lstat(name)
 	if err != nil {
 		return nil, err

@@ -307,7 +307,7 @@ func (u *unpacker) hardLink(name string, hdr *tar.Header) error {
 	if err != nil {
 		return refuse(hdr.Name, "hard link to %q: %v", hdr.Linkname, err)
 	}
-	defer below.Close() //nolint:errcheck // opened for reading
+	defer below.Close() // opened for reading
 	info, err := below.Stat()
 	if err != nil {
 		return err

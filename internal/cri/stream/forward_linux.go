@@ -86,7 +86,7 @@ func Join(ctx context.Context, client io.ReadWriteCloser, pod net.Conn) error {
 	case err = <-toClient:
 		_ = client.Close() // ends the other copy
 		select {
-		case <-toPod:
+		case <-toPod: //nolint:errcheck // what counts is that it ended
 		case <-time.After(lingerWait):
 		}
 	}

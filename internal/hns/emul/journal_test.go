@@ -265,7 +265,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		for _, c := range r.Changes {
 			_ = tx.replay(c) // an error is fine, a panic is not
 		}
-		if _, err := tx.state.dump(); err != nil {
+		if _, err := tx.dump(); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -93,7 +93,9 @@ func TestG15StateSurvivesRestart(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	plane.DeleteNamespace(t.Context(), ns.String()) // as if the machine had lost it
+	if err := plane.DeleteNamespace(t.Context(), ns.String()); err != nil { // as if the machine had lost it
+		t.Fatal(err)
+	}
 	s = with("boot-1")
 	if got := text(t, s); got != before {
 		t.Errorf("after a restart:\n%s\nbefore:\n%s", got, before)

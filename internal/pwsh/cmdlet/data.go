@@ -84,11 +84,11 @@ func csvCmdlets() []*interp.Cmdlet {
 					}
 				}
 			}
-			text := ""
+			var text strings.Builder
 			for _, l := range out {
-				text += l + c.R.Newline()
+				text.WriteString(l + c.R.Newline())
 			}
-			return writeText(c, p, text, c.Str("Encoding", ""), c.Switch("Append"))
+			return writeText(c, p, text.String(), c.Str("Encoding", ""), c.Switch("Append"))
 		}},
 		{Name: "ConvertFrom-Csv", Params: "InputObject:any[]@0< Delimiter@1 Header[] UseCulture?~", Process: func(c *interp.Invocation) error {
 			if c.State == nil {

@@ -26,7 +26,7 @@ func lists() string {
 	fmt.Fprintf(&b, "%d cmdlets; a parameter that is not named, or is struck out, is refused; one in italics is accepted and\nchanges nothing.\n\n| cmdlet | aliases | parameters | differs |\n|---|---|---|---|\n", len(all))
 	for _, c := range all {
 		var params []string
-		for _, w := range strings.Fields(c.Params) {
+		for w := range strings.FieldsSeq(c.Params) {
 			name, _, _ := strings.Cut(w, "|")
 			if i := strings.IndexAny(name, "?:[@!<.*=~"); i >= 0 {
 				name = name[:i]

@@ -529,7 +529,7 @@ func copyFile(r *interp.Runner, from, to string, fi fs.FileInfo) error {
 	if err != nil {
 		return r.FileError(err, from)
 	}
-	defer in.Close() //nolint:errcheck // read only
+	defer in.Close() // read only
 	out, err := files.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fi.Mode().Perm()|0o200)
 	if err != nil {
 		return r.FileError(err, to)

@@ -38,7 +38,7 @@ func jsonCmdlets() []*interp.Cmdlet {
 			if depth < 0 || depth > 100 {
 				return badArgument("Depth", "Cannot validate argument on parameter 'Depth'. The argument is outside of the allowed range of 0 to 100.")
 			}
-			var v any = items[0]
+			var v = items[0]
 			if len(items) > 1 || c.Switch("AsArray") {
 				v = value.NewArray(items...)
 			}
@@ -102,7 +102,7 @@ func (w *jsonWriter) write(v any, level, indent int) error {
 		w.b.WriteString(strconv.FormatBool(x))
 		return nil
 	case interp.Switch:
-		w.b.WriteString(fmt.Sprintf(`{"IsPresent":%t}`, bool(x)))
+		fmt.Fprintf(&w.b, `{"IsPresent":%t}`, bool(x))
 		return nil
 	case string:
 		w.quote(x)

@@ -139,7 +139,7 @@ func getMember(c *interp.Invocation) error {
 		if !matches(c.Strs("Name"), r.name) {
 			continue
 		}
-		if kinds := c.Strs("MemberType"); len(kinds) > 0 && !matches(kinds, r.kind) && !(containsFold(kinds, "Properties") && strings.HasSuffix(r.kind, "Property")) {
+		if kinds := c.Strs("MemberType"); len(kinds) > 0 && !matches(kinds, r.kind) && (!containsFold(kinds, "Properties") || !strings.HasSuffix(r.kind, "Property")) {
 			continue
 		}
 		o := value.NewObject("Microsoft.PowerShell.Commands.MemberDefinition", "TypeName", typ, "Name", r.name, "MemberType", r.kind, "Definition", r.def)

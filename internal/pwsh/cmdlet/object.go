@@ -4,6 +4,8 @@
 package cmdlet
 
 import (
+	"strings"
+
 	"github.com/mullion-k8s/mullion/internal/pwsh/interp"
 	"github.com/mullion-k8s/mullion/internal/pwsh/value"
 )
@@ -117,11 +119,12 @@ var whereOps = []string{"EQ", "NE", "GT", "GE", "LT", "LE", "Like", "NotLike", "
 	"CEQ", "CNE", "CLike", "CMatch", "CGT", "CLT", "CGE", "CLE", "CNotLike", "CNotMatch"}
 
 func whereObject() *interp.Cmdlet {
-	spec := "FilterScript:any@0 Value:any@1 Property InputObject:any< Not?"
+	var spec strings.Builder
+	spec.WriteString("FilterScript:any@0 Value:any@1 Property InputObject:any< Not?")
 	for _, op := range whereOps {
-		spec += " " + op + "?"
+		spec.WriteString(" " + op + "?")
 	}
-	return &interp.Cmdlet{Name: "Where-Object", Aliases: []string{"?", "where"}, Params: spec, Process: func(c *interp.Invocation) error {
+	return &interp.Cmdlet{Name: "Where-Object", Aliases: []string{"?", "where"}, Params: spec.String(), Process: func(c *interp.Invocation) error {
 		if !c.HasItem && !c.Has("InputObject") {
 			return nil
 		}

@@ -78,11 +78,6 @@ func longHive(p string) string {
 	return long + `\` + rest
 }
 
-func noDrive(p string) error {
-	name, _, _ := strings.Cut(p, ":")
-	return interp.Failf("System.Management.Automation.DriveNotFoundException", "DriveNotFound", "ObjectNotFound", name, "Cannot find drive. A drive with the name '%s' does not exist.", name)
-}
-
 // providerGet reads an item of a drive that is not the file system.
 func providerGet(c *interp.Invocation, drive, name string) (any, error) {
 	missing := func() error {

@@ -182,17 +182,18 @@ func commandCmdlets() []*interp.Cmdlet {
 			if err != nil {
 				return err
 			}
-			text := "\nNAME\n    " + cmd.Name + "\n\nSYNTAX\n    " + cmd.Name
+			var text strings.Builder
+			text.WriteString("\nNAME\n    " + cmd.Name + "\n\nSYNTAX\n    " + cmd.Name)
 			if cmd.Cmdlet != nil {
 				for _, p := range c.R.ParamsOf(cmd.Cmdlet) {
-					text += " [-" + p.Name
+					text.WriteString(" [-" + p.Name)
 					if p.Kind != "switch" {
-						text += " <" + strings.TrimPrefix(p.Kind, "[]") + ">"
+						text.WriteString(" <" + strings.TrimPrefix(p.Kind, "[]") + ">")
 					}
-					text += "]"
+					text.WriteString("]")
 				}
 			}
-			return c.Write(text + "\n")
+			return c.Write(text.String() + "\n")
 		}},
 	}
 }

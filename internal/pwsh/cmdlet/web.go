@@ -103,7 +103,7 @@ func request(c *interp.Invocation) (*http.Response, []byte, error) {
 		}
 		return nil, nil, webError(c, dotnet.WebException(c.R, err, nil, ""))
 	}
-	defer resp.Body.Close() //nolint:errcheck // read only
+	defer resp.Body.Close() // read only
 	body, err := io.ReadAll(io.LimitReader(resp.Body, value.MaxItems))
 	if err != nil {
 		return nil, nil, webError(c, dotnet.WebException(c.R, err, nil, ""))

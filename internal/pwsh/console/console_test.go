@@ -52,7 +52,7 @@ func TestParseArgs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !reflect.DeepEqual(*got, x.want) && !(len(got.FileArgs) == 0 && len(x.want.FileArgs) == 0 && got.Command == x.want.Command && got.File == x.want.File) {
+			if !reflect.DeepEqual(*got, x.want) && (len(got.FileArgs) != 0 || len(x.want.FileArgs) != 0 || got.Command != x.want.Command || got.File != x.want.File) {
 				t.Errorf("got %+v, want %+v", *got, x.want)
 			}
 		})

@@ -60,11 +60,9 @@ func serve(t *testing.T, args ...string) (addr string, stop func() (out, errs st
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	code := 0
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
+	wg.Go(func() {
 		code = Main(ctx, `C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe`, args, h, false, false, t.TempDir())
-	}()
+	})
 	once := sync.OnceFunc(func() { cancel(); wg.Wait() })
 	t.Cleanup(once)
 	select {
@@ -86,7 +84,7 @@ func fetch(t *testing.T, method, url, body string) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // read only
+	defer resp.Body.Close() // read only
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)

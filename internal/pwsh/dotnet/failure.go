@@ -120,13 +120,13 @@ func errorClasses() []*interp.Class {
 func regexClasses() []*interp.Class {
 	options := func(v any) string {
 		s := lower(value.String(v))
-		opts := ""
+		var opts strings.Builder
 		for _, o := range []struct{ name, letter string }{{"ignorecase", "i"}, {"multiline", "m"}, {"singleline", "s"}, {"ignorepatternwhitespace", "x"}} {
 			if strings.Contains(s, o.name) {
-				opts += o.letter
+				opts.WriteString(o.letter)
 			}
 		}
-		return opts
+		return opts.String()
 	}
 	compile := func(c *interp.Call, i int) (*interp.Regex, error) {
 		opts := ""

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -227,9 +228,7 @@ func (l *listener) listening() bool {
 func (x *exchange) send() {
 	x.once.Do(func() {
 		h := x.rw.Header()
-		for k, v := range x.header {
-			h[k] = v
-		}
+		maps.Copy(h, x.header)
 		if x.contentType != "" {
 			h.Set("Content-Type", x.contentType)
 		} else {
@@ -396,9 +395,7 @@ func requestClass() *interp.Class {
 		}),
 		getErr("QueryString", func(c *interp.Call, x *exchange) (any, error) {
 			h := http.Header{}
-			for k, v := range x.req.URL.Query() {
-				h[k] = v
-			}
+			maps.Copy(h, x.req.URL.Query())
 			return instance(c.R, "System.Collections.Specialized.NameValueCollection", h, nil), nil
 		}),
 		getErr("InputStream", func(c *interp.Call, x *exchange) (any, error) {

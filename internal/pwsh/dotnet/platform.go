@@ -213,7 +213,7 @@ func environmentClasses() []*interp.Class {
 				parts := strings.Split(c.Str(0), "%")
 				var b strings.Builder
 				env := c.R.Handlers().Env
-				for i := 0; i < len(parts); i++ {
+				for i := range parts {
 					if i%2 == 1 && i+1 < len(parts) {
 						if v, ok := lookupEnv(env, parts[i]); ok && parts[i] != "" {
 							b.WriteString(v)

@@ -107,8 +107,7 @@ func ioError(err error) error {
 	if err == nil {
 		return nil
 	}
-	var ex *interp.Exception
-	if errors.As(err, &ex) {
+	if ex, ok := errors.AsType[*interp.Exception](err); ok {
 		return ex
 	}
 	return interp.Failf("System.IO.IOException", "IOException", "NotSpecified", nil, "%s", err.Error())

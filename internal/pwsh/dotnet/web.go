@@ -14,8 +14,10 @@ import (
 	"errors"
 	"hash"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/pwsh/interp"
@@ -82,14 +84,12 @@ func (w *webClient) do(c *interp.Call, verb string, body []byte) ([]byte, error)
 	if err != nil {
 		return nil, argError("Invalid URI: %s", c.Str(0))
 	}
-	for k, v := range w.header {
-		req.Header[k] = v
-	}
+	maps.Copy(req.Header, w.header)
 	resp, err := h.Do(req)
 	if err != nil {
 		return nil, WebException(c.R, err, nil, "")
 	}
-	defer resp.Body.Close() //nolint:errcheck // read only
+	defer resp.Body.Close() // read only
 	w.response = resp.Header
 	b, err := io.ReadAll(io.LimitReader(resp.Body, value.MaxItems))
 	if err != nil {
@@ -156,13 +156,13 @@ func httpStatus() *interp.Class {
 	k := &interp.Class{Name: "System.Net.HttpStatusCode", Base: "System.Enum"}
 	for code := 100; code < 600; code++ {
 		if t := http.StatusText(code); t != "" {
-			name := ""
+			var name strings.Builder
 			for _, r := range t {
 				if r != ' ' && r != '-' && r != '\'' {
-					name += string(r)
+					name.WriteString(string(r))
 				}
 			}
-			k.Enum = append(k.Enum, member(name, int64(code)))
+			k.Enum = append(k.Enum, member(name.String(), int64(code)))
 		}
 	}
 	return k

@@ -4,6 +4,7 @@
 package interp
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/pwsh/value"
@@ -72,10 +73,8 @@ func (c *Call) Int(i int) (int, error) { return value.ToInt(c.Arg(i)) }
 
 // Need reports a call with the wrong number of arguments.
 func (c *Call) Need(counts ...int) error {
-	for _, n := range counts {
-		if len(c.Args) == n {
-			return nil
-		}
+	if slices.Contains(counts, len(c.Args)) {
+		return nil
 	}
 	return Failf("System.Management.Automation.MethodException", "MethodCountCouldNotFindBest", "NotSpecified", nil,
 		"Cannot find an overload for \"%s\" and the argument count: \"%d\".", c.Name, len(c.Args))
@@ -124,8 +123,8 @@ func (e EnumValue) Text() string {
 	if e.Class.Flags {
 		var names []string
 		left := e.N
-		for i := len(e.Class.Enum) - 1; i >= 0; i-- {
-			if m := e.Class.Enum[i]; m.Value != 0 && left&m.Value == m.Value {
+		for _, v := range slices.Backward(e.Class.Enum) {
+			if m := v; m.Value != 0 && left&m.Value == m.Value {
 				names = append([]string{m.Name}, names...)
 				left &^= m.Value
 			}
@@ -145,7 +144,7 @@ func EnumOf(c *Class, v any) (EnumValue, error) {
 	if s, ok := v.(string); ok {
 		var sum int64
 		good := s != ""
-		for _, part := range strings.Split(s, ",") {
+		for part := range strings.SplitSeq(s, ",") {
 			found := false
 			for _, m := range c.Enum {
 				if strings.EqualFold(m.Name, strings.TrimSpace(part)) {

@@ -48,7 +48,7 @@ const paramFlags = "?:[@!<.*=~"
 // parseParams reads Cmdlet.Params.
 func parseParams(spec string) []Param {
 	var list []Param
-	for _, word := range strings.Fields(spec) {
+	for word := range strings.FieldsSeq(spec) {
 		p := Param{Kind: "string", Position: -1}
 		name := word
 		if i := strings.IndexAny(word, paramFlags); i >= 0 {
@@ -123,7 +123,6 @@ type Invocation struct {
 	params  []Param
 	at      syntax.Node
 	pipe    *pipeline
-	index   int
 	piped   bool
 	failed  bool
 	errVar  *value.List
@@ -489,14 +488,12 @@ func (s *cmdletStage) wrap(err error) error {
 	if err := s.c.R.ended(err); err != nil {
 		return err
 	}
-	var t *Thrown
-	if errors.As(err, &t) {
+	if _, ok := errors.AsType[*Thrown](err); ok {
 		return err
 	}
 	c := s.c
 	var rec *ErrorRecord
-	var re *recordError
-	if errors.As(err, &re) {
+	if re, ok := errors.AsType[*recordError](err); ok {
 		rec = re.rec
 	} else {
 		rec = c.record(err)

@@ -202,7 +202,6 @@ func (c *Command) Text() string { return c.Name }
 // Lookup resolves a name: alias, function, cmdlet, then a script or a program.
 // Source: about_Command_Precedence.
 func (r *Runner) Lookup(name string) (*Command, error) {
-	lower := strings.ToLower(name)
 	if len(name) == 0 {
 		return nil, r.fail("System.Management.Automation.CommandNotFoundException", "CommandNotFoundException", "ObjectNotFound", name, "The command name is empty.")
 	}
@@ -214,7 +213,7 @@ func (r *Runner) Lookup(name string) (*Command, error) {
 		}
 		cmd.Alias, cmd.Name = name, target
 	}
-	lower = strings.ToLower(cmd.Name)
+	lower := strings.ToLower(cmd.Name)
 	if i := strings.LastIndexByte(lower, '\\'); i > 0 && !strings.ContainsAny(lower[:i], `\/:.`) || i > 0 && strings.HasPrefix(lower, "microsoft.powershell.") {
 		if c, ok := r.cmdlets[lower[i+1:]]; ok { // Module\Cmdlet
 			cmd.Cmdlet, cmd.Name = c, c.Name

@@ -118,8 +118,8 @@ func (r *Runner) Convert(v any, t *syntax.TypeName) (any, error) {
 // ConvertTo converts to a type by its full name. Source: chapter 6 of the
 // language specification.
 func (r *Runner) ConvertTo(v any, full string) (any, error) {
-	if strings.HasSuffix(full, "[]") {
-		return r.toArray(v, strings.TrimSuffix(full, "[]"))
+	if before, ok := strings.CutSuffix(full, "[]"); ok {
+		return r.toArray(v, before)
 	}
 	switch full {
 	case "System.Object", "System.Management.Automation.PSObject":

@@ -143,8 +143,7 @@ func (r *Runner) thrown(err error, at syntax.Node) error {
 	if err := r.ended(err); err != nil {
 		return err
 	}
-	var t *Thrown
-	if errors.As(err, &t) {
+	if _, ok := errors.AsType[*Thrown](err); ok {
 		return err
 	}
 	return &Thrown{Record: r.record(err, at, "")}
@@ -153,8 +152,7 @@ func (r *Runner) thrown(err error, at syntax.Node) error {
 // ended makes an abort of an error that only says that the script's context
 // has ended; it is nil for other errors.
 func (r *Runner) ended(err error) error {
-	var a *abort
-	if errors.As(err, &a) {
+	if a, ok := errors.AsType[*abort](err); ok {
 		return a
 	}
 	if r.ctx != nil && r.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
@@ -165,8 +163,7 @@ func (r *Runner) ended(err error) error {
 
 // record makes an error record of an error.
 func (r *Runner) record(err error, at syntax.Node, activity string) *ErrorRecord {
-	var t *Thrown
-	if errors.As(err, &t) {
+	if t, ok := errors.AsType[*Thrown](err); ok {
 		return t.Record
 	}
 	ex := r.exception(err)
@@ -185,8 +182,7 @@ func (r *Runner) record(err error, at syntax.Node, activity string) *ErrorRecord
 
 // exception maps Go errors to .NET exceptions.
 func (r *Runner) exception(err error) *Exception {
-	var ex *Exception
-	if errors.As(err, &ex) {
+	if ex, ok := errors.AsType[*Exception](err); ok {
 		return ex
 	}
 	var ce *value.ConvertError

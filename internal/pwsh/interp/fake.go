@@ -141,7 +141,7 @@ func (f *FakeNetwork) Routes(context.Context) ([]Route, error) { return slices.C
 func (f *FakeNetwork) AddRoute(_ context.Context, r Route) error {
 	for _, x := range f.Table {
 		if x.Destination == r.Destination && x.NextHop == r.NextHop && x.Interface == r.Interface {
-			return errors.New("Instance MSFT_NetRoute already exists") //nolint:staticcheck // Windows' own text
+			return errors.New("Instance MSFT_NetRoute already exists")
 		}
 	}
 	f.Table = append(f.Table, r)

@@ -5,6 +5,7 @@ package interp
 
 import (
 	"errors"
+	"maps"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/pwsh/syntax"
@@ -86,8 +87,7 @@ func (r *Runner) NewClosure(b *ScriptBlock) *ScriptBlock {
 func (r *Runner) ParseBlock(text string) (*ScriptBlock, error) {
 	body, err := syntax.Parse(&syntax.Source{Text: text}, r.cfg.Edition)
 	if err != nil {
-		var pe *syntax.Error
-		if errors.As(err, &pe) {
+		if pe, ok := errors.AsType[*syntax.Error](err); ok {
 			return nil, &Thrown{Record: parseRecord(pe)}
 		}
 		return nil, err
@@ -229,9 +229,7 @@ func (s *functionStage) begin() error {
 		s.scope.script = s.f.Block.Body.Source != nil && s.f.Block.Body.Source.Name != "" && s.f.Name == s.f.Block.Body.Source.Name
 		if s.f.Block.closure != nil {
 			s.scope.vars = make(map[string]*Variable, len(s.f.Block.closure))
-			for k, v := range s.f.Block.closure {
-				s.scope.vars[k] = v
-			}
+			maps.Copy(s.scope.vars, s.f.Block.closure)
 		}
 	}
 	s.frame = &callFrame{name: s.f.Name, source: s.f.Block.Body.Source, block: s.f.Block}
@@ -317,7 +315,7 @@ func (s *functionStage) bind() error {
 			if err := r.validate(p, v); err != nil {
 				return err
 			}
-		case s.params[i].Mandatory && !(s.params[i].Pipeline && s.piped) && !(s.params[i].ByProp && s.piped):
+		case s.params[i].Mandatory && (!s.params[i].Pipeline || !s.piped) && (!s.params[i].ByProp || !s.piped):
 			return &Thrown{Record: r.record(r.fail("System.Management.Automation.ParameterBindingException", "MissingMandatoryParameter", "InvalidArgument", nil,
 				"Cannot process command because of one or more missing mandatory parameters: %s.", p.Name), s.at, s.f.Name)}
 		case p.Default != nil:
@@ -508,8 +506,7 @@ func (r *Runner) scriptStage(path string, dot bool, args []argument, out Sink, a
 	}
 	body, err := syntax.Parse(&syntax.Source{Name: path, Text: text}, r.cfg.Edition)
 	if err != nil {
-		var pe *syntax.Error
-		if errors.As(err, &pe) {
+		if pe, ok := errors.AsType[*syntax.Error](err); ok {
 			return nil, &Thrown{Record: parseRecord(pe), Script: true}
 		}
 		return nil, err
@@ -526,8 +523,7 @@ func (r *Runner) scriptStage(path string, dot bool, args []argument, out Sink, a
 type scriptStage struct{ *functionStage }
 
 func (s *scriptStage) exit(err error) error {
-	var e *exitError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*exitError](err); ok {
 		s.r.lastExit, s.r.exitSet = e.code, true
 		s.r.ok = e.code == 0
 		return nil

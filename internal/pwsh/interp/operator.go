@@ -4,6 +4,7 @@
 package interp
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/pwsh/value"
@@ -337,8 +338,8 @@ func (r *Runner) match(text, pattern string, sensitive bool) (bool, error) {
 		return false, nil
 	}
 	h := &value.Hash{}
-	for i := len(m.Groups) - 1; i >= 0; i-- {
-		g := m.Groups[i]
+	for _, g := range slices.Backward(m.Groups) {
+
 		if !g.Success {
 			continue
 		}

@@ -69,7 +69,7 @@ func drive(p string) string {
 // cleanSlash resolves . and .. of an absolute path with slashes.
 func cleanSlash(p string) string {
 	var parts []string
-	for _, s := range strings.Split(p, "/") {
+	for s := range strings.SplitSeq(p, "/") {
 		switch s {
 		case "", ".":
 		case "..":
@@ -179,8 +179,7 @@ func (r *Runner) FileError(err error, p string) error {
 		return &Exception{Type: "System.IO.IOException", Message: "An item with the specified name " + p + " already exists.", ID: "AlreadyExists", Category: "ResourceExists", Target: p, cause: err}
 	}
 	msg := err.Error()
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		msg = strings.TrimSuffix(pe.Err.Error(), ".")
 	}
 	return &Exception{Type: "System.IO.IOException", Message: "The process cannot access the file '" + p + "': " + msg + ".", ID: "IOError", Category: "WriteError", Target: p, cause: err}
@@ -199,7 +198,7 @@ func (r *Runner) ReadFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, r.FileError(err, p)
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close() // read only
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, r.FileError(err, p)

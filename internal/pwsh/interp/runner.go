@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/pwsh/syntax"
@@ -314,8 +315,8 @@ func (r *Runner) finish(err error) (Result, error) {
 
 // Close runs what was left for the session's end.
 func (r *Runner) Close() {
-	for i := len(r.events) - 1; i >= 0; i-- {
-		r.events[i]()
+	for _, v := range slices.Backward(r.events) {
+		v()
 	}
 	r.events = nil
 }

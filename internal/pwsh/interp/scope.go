@@ -27,8 +27,6 @@ type scope struct {
 	vars   map[string]*Variable
 	funcs  map[string]*Function
 	script bool // of a script file or the command line
-	input  any  // $_ of this level
-	hasIn  bool
 }
 
 func newScope(parent *scope) *scope { return &scope{parent: parent} }

@@ -71,8 +71,7 @@ func (r *Runner) runTrap(trap *syntax.TrapStmt, t *Thrown, out Sink) error {
 		r.scope.set("_", "_", t.Record)
 		return r.block(trap.Body, out)
 	})
-	var f *flow
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*flow](err); ok {
 		switch f.kind {
 		case syntax.Continue:
 			return nil

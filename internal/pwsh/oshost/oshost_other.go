@@ -78,7 +78,7 @@ func nameServers(file string) []netip.Addr {
 		return nil
 	}
 	var out []netip.Addr
-	for _, l := range strings.Split(string(b), "\n") {
+	for l := range strings.SplitSeq(string(b), "\n") {
 		if f := strings.Fields(l); len(f) > 1 && f[0] == "nameserver" {
 			if a, err := netip.ParseAddr(f[1]); err == nil {
 				out = append(out, a)
@@ -95,7 +95,7 @@ func (network) Routes(context.Context) ([]interp.Route, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close() // read only
 	index := map[string]int{}
 	list, err := os.ReadDir("/sys/class/net")
 	if err == nil {
@@ -155,7 +155,7 @@ func (system) Memory() (total, free int64) {
 	if err != nil {
 		return 0, 0
 	}
-	for _, l := range strings.Split(string(b), "\n") {
+	for l := range strings.SplitSeq(string(b), "\n") {
 		f := strings.Fields(l)
 		if len(f) < 2 {
 			continue

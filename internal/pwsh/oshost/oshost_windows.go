@@ -276,7 +276,7 @@ func (system) Processes(context.Context) ([]interp.ProcessInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
-	defer windows.CloseHandle(snap) //nolint:errcheck // nothing depends on it
+	defer windows.CloseHandle(snap) // nothing depends on it
 	var e windows.ProcessEntry32
 	e.Size = uint32(unsafe.Sizeof(e))
 	var out []interp.ProcessInfo
@@ -295,7 +295,7 @@ func details(p *interp.ProcessInfo) {
 	if err != nil {
 		return
 	}
-	defer windows.CloseHandle(h) //nolint:errcheck // nothing depends on it
+	defer windows.CloseHandle(h) // nothing depends on it
 	buf := make([]uint16, windows.MAX_LONG_PATH)
 	n := uint32(len(buf))
 	if windows.QueryFullProcessImageName(h, 0, &buf[0], &n) == nil {
@@ -325,7 +325,7 @@ func (system) Kill(_ context.Context, pid int) error {
 	if err != nil {
 		return err
 	}
-	defer windows.CloseHandle(h) //nolint:errcheck // nothing depends on it
+	defer windows.CloseHandle(h) // nothing depends on it
 	return windows.TerminateProcess(h, 1)
 }
 
@@ -337,7 +337,7 @@ func (system) Services(context.Context) ([]interp.ServiceInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer m.Disconnect() //nolint:errcheck // nothing depends on it
+	defer m.Disconnect() // nothing depends on it
 	names, err := m.ListServices()
 	if err != nil {
 		return nil, err
@@ -367,12 +367,12 @@ func (system) ControlService(ctx context.Context, name, verb string) error {
 	if err != nil {
 		return err
 	}
-	defer m.Disconnect() //nolint:errcheck // nothing depends on it
+	defer m.Disconnect() // nothing depends on it
 	s, err := m.OpenService(name)
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // nothing depends on it
+	defer s.Close() // nothing depends on it
 	if verb != "start" {
 		if _, err := s.Control(svc.Stop); err != nil && !(verb == "restart" && errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE)) {
 			return err

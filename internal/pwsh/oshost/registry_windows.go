@@ -54,7 +54,7 @@ func (winRegistry) Keys(path string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer k.Close() //nolint:errcheck // nothing depends on it
+	defer k.Close() // nothing depends on it
 	return k.ReadSubKeyNames(-1)
 }
 
@@ -63,7 +63,7 @@ func (winRegistry) Values(path string) ([]interp.RegValue, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer k.Close() //nolint:errcheck // nothing depends on it
+	defer k.Close() // nothing depends on it
 	names, err := k.ReadValueNames(-1)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (winRegistry) SetValue(path string, v interp.RegValue) error {
 	if err != nil {
 		return err
 	}
-	defer k.Close() //nolint:errcheck // nothing depends on it
+	defer k.Close() // nothing depends on it
 	switch x := v.Data.(type) {
 	case string:
 		if v.Kind == "ExpandString" {
@@ -160,6 +160,6 @@ func (winRegistry) DeleteValue(path, name string) error {
 	if err != nil {
 		return err
 	}
-	defer k.Close() //nolint:errcheck // nothing depends on it
+	defer k.Close() // nothing depends on it
 	return k.DeleteValue(name)
 }

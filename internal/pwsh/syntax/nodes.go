@@ -3,6 +3,8 @@
 
 package syntax
 
+import "strings"
+
 // Pos is a byte offset into the source, from 0.
 type Pos int32
 
@@ -107,22 +109,23 @@ type TypeName struct {
 
 // String spells the type as PowerShell does.
 func (t *TypeName) String() string {
-	s := t.Name
+	var s strings.Builder
+	s.WriteString(t.Name)
 	for i, a := range t.Args {
 		if i == 0 {
-			s += "["
+			s.WriteString("[")
 		} else {
-			s += ","
+			s.WriteString(",")
 		}
-		s += a.String()
+		s.WriteString(a.String())
 	}
 	if len(t.Args) > 0 {
-		s += "]"
+		s.WriteString("]")
 	}
 	for range t.Rank {
-		s += "[]"
+		s.WriteString("[]")
 	}
-	return s
+	return s.String()
 }
 
 // The statements.

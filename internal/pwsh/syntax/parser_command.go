@@ -152,7 +152,7 @@ func (p *parser) verbatim(c *Command, i int) {
 	}
 	p.pos = i + 3 + len(rest)
 	c.Args = append(c.Args, Arg{Span: span(i, i+3), Value: &String{Span: span(i, i+3), Value: "--%", Bare: true}})
-	for _, w := range strings.Fields(rest) {
+	for w := range strings.FieldsSeq(rest) {
 		c.Args = append(c.Args, Arg{Span: span(i, p.pos), Value: &String{Span: span(i, p.pos), Value: w}})
 	}
 }

@@ -55,11 +55,11 @@ func (p *parser) binary(level int) Expr {
 	for {
 		t := p.peek()
 		op, sensitive, isOp := t.text, false, false
-		switch {
-		case t.kind == tOp:
+		switch t.kind {
+		case tOp:
 			op, sensitive, _ = splitOp(t.text)
 			isOp = precedence(op) > 0
-		case t.kind == tPunct:
+		case tPunct:
 			switch t.text {
 			case "+", "-", "*", "/", "%", "..":
 				isOp = true

@@ -24,7 +24,7 @@ func walkValue(v reflect.Value, f func(Node) bool) {
 		if v.IsNil() || v.Type() == reflect.TypeFor[*Source]() {
 			return
 		}
-		if n, ok := v.Interface().(Node); ok && !f(n) {
+		if n, ok := reflect.TypeAssert[Node](v); ok && !f(n) {
 			return
 		}
 		walkValue(v.Elem(), f)
@@ -32,8 +32,8 @@ func walkValue(v reflect.Value, f func(Node) bool) {
 		if v.Type() == reflect.TypeFor[Span]() {
 			return
 		}
-		for i := range v.NumField() {
-			walkValue(v.Field(i), f)
+		for _, field := range v.Fields() {
+			walkValue(field, f)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {

@@ -223,12 +223,10 @@ func Of(err error) Code {
 	if err == nil {
 		return OK
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
-	var c Code
-	if errors.As(err, &c) {
+	if c, ok := errors.AsType[Code](err); ok {
 		return c
 	}
 	return Fail
@@ -236,8 +234,7 @@ func Of(err error) Code {
 
 // Text is Windows' text for err, without what only a log should show.
 func Text(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Message()
 	}
 	return message(Of(err))

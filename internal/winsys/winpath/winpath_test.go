@@ -187,7 +187,7 @@ func FuzzResolve(f *testing.F) {
 		// Nothing on the way may be a link: a mount would follow it.
 		rel, _ := filepath.Rel(root, got)
 		at := root
-		for _, e := range strings.Split(rel, "/") {
+		for e := range strings.SplitSeq(rel, "/") {
 			at = filepath.Join(at, e)
 			if info, err := os.Lstat(at); err == nil && info.Mode()&os.ModeSymlink != 0 {
 				t.Errorf("Resolve(%q) = %q, where %s is a link", p, got, at)

@@ -7,6 +7,7 @@ package scmtest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func Run(t *testing.T, m scm.Manager, s scm.Service) {
 		t.Errorf("put of the same: changed %v, %v", changed, err)
 	}
 	s.DisplayName += " (changed)"
-	s.Argv = append(s.Argv[:len(s.Argv):len(s.Argv)], `an "odd" argument`, "")
+	s.Argv = append(slices.Clip(s.Argv), `an "odd" argument`, "")
 	if changed, err := m.Put(s); err != nil || !changed {
 		t.Errorf("put of a change: changed %v, %v", changed, err)
 	}
