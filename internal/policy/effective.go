@@ -15,7 +15,7 @@ type Confidence int
 
 // The confidences, the weakest first.
 const (
-	Low     Confidence = iota // paths, names of programs
+	Low     Confidence = iota // paths, names of programs, what nodes have pulled, defaults
 	Medium                    // names of images
 	High                      // RuntimeClass, labels of builds, what a registry says
 	Certain                   // written down
@@ -25,6 +25,7 @@ const (
 type Signal struct {
 	OS         string
 	What       string // "spec.os.name is windows"
+	Short      string // "spec.os.name"
 	At         Value
 	Confidence Confidence
 	source     source
@@ -41,61 +42,114 @@ const (
 	fromBuildLabel
 	fromRegistry
 	fromImageName
-	fromContents
+	fromIsolation
+	fromPresence
+	fromProgram  // what only a Windows container starts or mounts
+	fromContents // what hints at one
+	fromDefault
 )
+
+// isolationAnnotation asked dockershim for Hyper-V isolation.
+const isolationAnnotation = "experimental.windows.kubernetes.io/isolation-type"
 
 // signals lists what says for which operating system the pod is, the most
 // trustworthy first.
 func signals(p *Pod) []Signal {
-	var out []Signal
-	add := func(src source, c Confidence, os string, at Value, format string, args ...any) {
-		if os = strings.ToLower(os); os == "windows" || os == "linux" {
-			out = append(out, Signal{os, fmt.Sprintf(format, args...), at, c, src})
-		}
-	}
+	var s signalList
 	if v := p.Spec.look([]string{"os", "name"}); v.Set() {
-		add(fromName, Certain, v.Str(), v, "spec.os.name is %s", v.Str())
+		s.add(fromName, Certain, v.Str(), v, "spec.os.name", "spec.os.name is %s", v.Str())
 	}
 	for _, at := range windowsOptions(p) {
-		add(fromOptions, Certain, "windows", at, "windowsOptions are set")
+		s.add(fromOptions, Certain, "windows", at, "windowsOptions", "windowsOptions are set")
 	}
 	for _, r := range required(p) {
+		short := r.how + " " + r.key + "=" + r.value
 		switch {
 		case osLabel(r.key):
-			add(fromSelector, Certain, r.value, r.at, "%s selects %s=%s", r.how, r.key, r.value)
-		case r.key == "node.kubernetes.io/windows-build", r.key == "kubernetes.azure.com/os-sku" && strings.HasPrefix(r.value, "Windows"):
-			add(fromBuildLabel, High, "windows", r.at, "%s selects %s=%s", r.how, r.key, r.value)
+			s.add(fromSelector, Certain, r.value, r.at, short, "%s selects %s=%s", r.how, r.key, r.value)
+		case r.key == buildLabel, r.key == "kubernetes.azure.com/os-sku" && strings.HasPrefix(r.value, "Windows"):
+			s.add(fromBuildLabel, High, "windows", r.at, short, "%s selects %s=%s", r.how, r.key, r.value)
 		case r.key == "kubernetes.azure.com/os", r.key == "cattle.io/os":
-			add(fromBuildLabel, High, r.value, r.at, "%s selects %s=%s", r.how, r.key, r.value)
+			s.add(fromBuildLabel, High, r.value, r.at, short, "%s selects %s=%s", r.how, r.key, r.value)
 		}
 	}
 	if name := p.Spec.look([]string{"runtimeClassName"}); name.Set() {
 		class, ok := p.Facts().RuntimeClasses[name.Str()]
+		short := "RuntimeClass " + name.Str()
 		switch {
 		case ok && class.NodeSelector["kubernetes.io/os"] != "":
-			add(fromRuntimeClass, High, class.NodeSelector["kubernetes.io/os"], name, "RuntimeClass %s selects kubernetes.io/os=%s", name.Str(), class.NodeSelector["kubernetes.io/os"])
+			s.add(fromRuntimeClass, High, class.NodeSelector["kubernetes.io/os"], name, short, "RuntimeClass %s selects kubernetes.io/os=%s", name.Str(), class.NodeSelector["kubernetes.io/os"])
 		case ok && strings.HasPrefix(class.Handler, "runhcs-wcow-"):
-			add(fromRuntimeClass, High, "windows", name, "RuntimeClass %s has the handler %s", name.Str(), class.Handler)
+			s.add(fromRuntimeClass, High, "windows", name, short, "RuntimeClass %s has the handler %s", name.Str(), class.Handler)
 		}
 	}
+	imageSignals(p, &s)
+	if len(s) == 0 {
+		contentSignals(p, &s)
+		if os, from := p.defaultOS(); os != "" {
+			s.add(fromDefault, Low, os, Value{}, from, "the default of %s is %s", from, os)
+		}
+	}
+	return s
+}
+
+// signalList takes signals for the operating systems that there are.
+type signalList []Signal
+
+func (s *signalList) add(src source, c Confidence, os string, at Value, short, format string, args ...any) {
+	if os = strings.ToLower(os); os == "windows" || os == "linux" {
+		*s = append(*s, Signal{OS: os, What: fmt.Sprintf(format, args...), Short: short, At: at, Confidence: c, source: src})
+	}
+}
+
+// imageSignals are what is known of the images: from the registry, by their
+// names, and by the nodes that have them.
+func imageSignals(p *Pod, s *signalList) {
 	for _, c := range p.Containers {
 		if os, ok := registryOS(p.Facts().Images[c.Image]); ok {
-			add(fromRegistry, High, os, c.Get("image"), "the image %s is for %s only", c.Image, os)
+			s.add(fromRegistry, High, os, c.Get("image"), "image "+c.Image, "the image %s is for %s only", c.Image, os)
 		}
 	}
 	for _, c := range p.Containers {
 		if windowsImage(c.Image) {
-			add(fromImageName, Medium, "windows", c.Get("image"), "the image %s is by its name one for Windows", c.Image)
+			s.add(fromImageName, Medium, "windows", c.Get("image"), "image "+c.Image, "the image %s is by its name one for Windows", c.Image)
 		}
 	}
-	if len(out) == 0 {
-		for _, c := range p.Containers {
-			if at := windowsContents(c); at.Set() {
-				add(fromContents, Low, "windows", at, "it uses %s", at.Path())
-			}
+	for _, meta := range []Value{p.Meta, p.Object.Get("metadata")} {
+		if a := meta.look([]string{"annotations", isolationAnnotation}); a.Str() != "" {
+			s.add(fromIsolation, Medium, "windows", a, "annotation isolation-type", "the annotation isolation-type is %s", a.Str())
+			break
 		}
 	}
-	return out
+	for _, c := range p.Containers {
+		// A registry that names both operating systems knows better than the nodes that happen to have the image.
+		if oses := p.Facts().PresentImages[c.Image]; len(oses) == 1 && len(p.Facts().Images[c.Image].Platforms) == 0 {
+			s.add(fromPresence, Low, oses[0], c.Get("image"), "image "+c.Image+" on nodes", "only %s nodes have the image %s", oses[0], c.Image)
+		}
+	}
+}
+
+// contentSignals are guesses from what the containers start and mount.
+func contentSignals(p *Pod, s *signalList) {
+	for _, c := range p.Containers {
+		if at := windowsProgram(c); at.Set() {
+			s.add(fromProgram, Low, "windows", at, at.Path().String(), "it uses %s", at.Path())
+		}
+	}
+	for _, c := range p.Containers {
+		if at := windowsContents(c); at.Set() && len(*s) == 0 {
+			s.add(fromContents, Low, "windows", at, at.Path().String(), "it uses %s", at.Path())
+		}
+	}
+}
+
+// defaultOS is the operating system of pods that say nothing, and who decided;
+// "" if nobody did.
+func (p *Pod) defaultOS() (os, from string) {
+	if os := p.Facts().Namespaces[p.Object.Namespace][DefaultOSLabel]; os != "" {
+		return os, "namespace " + p.Object.Namespace
+	}
+	return p.Facts().DefaultOS, "the cluster"
 }
 
 // signal returns the first signal from one of the sources.
@@ -127,6 +181,9 @@ func values(containers []Container) []Value {
 	}
 	return out
 }
+
+// buildLabel is the label that the kubelet of a Windows node sets.
+const buildLabel = "node.kubernetes.io/windows-build"
 
 func osLabel(key string) bool { return key == "kubernetes.io/os" || key == "beta.kubernetes.io/os" }
 
@@ -244,19 +301,33 @@ func windowsPath(s string) bool {
 	return len(s) >= 2 && s[1] == ':' && (s[0]|0x20) >= 'a' && (s[0]|0x20) <= 'z' && (len(s) == 2 || s[2] == '\\' || s[2] == '/') || strings.HasPrefix(s, `\\.\pipe\`)
 }
 
-// windowsContents finds what only a Windows container has: its shells as the
-// command, paths with a drive.
+// windowsProgram finds what only a Windows container has: its shells as the
+// command, mounts below a drive.
+func windowsProgram(c Container) Value {
+	command := c.look([]string{"command"}).Items()
+	if len(command) > 0 {
+		switch name := strings.ToLower(command[0].Str()); {
+		case windowsPath(name), name == "powershell.exe", name == "powershell", name == "cmd.exe", name == "pwsh.exe",
+			name == "cmd" && len(command) > 1 && strings.HasPrefix(command[1].Str(), "/"):
+			return command[0]
+		}
+	}
+	for _, m := range c.look([]string{"volumeMounts"}).Items() {
+		if at := m.Get("mountPath"); windowsPath(at.Str()) {
+			return at
+		}
+	}
+	return Value{}
+}
+
+// windowsContents finds what hints at a Windows container: its shells as the
+// first argument, arguments that are paths with a drive.
 func windowsContents(c Container) Value {
 	for _, list := range []string{"command", "args"} {
 		for i, a := range c.look([]string{list}).Items() {
 			if windowsPath(a.Str()) || i == 0 && windowsShell(a.Str()) {
 				return a
 			}
-		}
-	}
-	for _, m := range c.look([]string{"volumeMounts"}).Items() {
-		if at := m.Get("mountPath"); windowsPath(at.Str()) {
-			return at
 		}
 	}
 	return Value{}

@@ -167,6 +167,12 @@ func fixtures() []fixture {
 		{code: "WIN417", fail: `spec: {topologySpreadConstraints: [{nodeAffinityPolicy: Ignore}]}`, pass: `spec: {topologySpreadConstraints: [{nodeAffinityPolicy: Honor}]}`},
 		{code: "WIN419", fail: `spec: {os: null}`},
 		{code: "WIN420", fail: `spec: {nodeSelector: null}`},
+		{code: "WIN421", fail: `{}`, pass: `{spec: {os: {name: linux}, nodeSelector: null}, c: {image: nginx}}`, facts: Facts{Nodes: []Node{{Name: "l", OS: "linux"}}}},
+		{code: "WIN422", fail: `{spec: {os: null, nodeSelector: null}, c: {image: x, args: ['C:\run.cmd']}}`},
+		{code: "WIN423", fail: `spec: {runtimeClassName: h}`, pass: `spec: {runtimeClassName: p}`, facts: Facts{
+			Nodes:          []Node{{Name: "w", OS: "windows", Build: winver.Build{Number: 20348}, Handlers: []string{"runhcs-wcow-process"}}},
+			RuntimeClasses: map[string]RuntimeClass{"h": {Handler: "runhcs-wcow-hypervisor"}, "p": {Handler: "runhcs-wcow-process"}},
+		}},
 		{code: "WIN504", fail: option("gmsaCredentialSpecName: g, runAsUserName: ContainerUser"), pass: option(`gmsaCredentialSpecName: g, runAsUserName: 'NT AUTHORITY\NETWORK SERVICE'`)},
 		{code: "WIN506", fail: `obj: {apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, template: {spec: {hostname: h, securityContext: {windowsOptions: {gmsaCredentialSpecName: g}}, containers: [{name: c, image: x}]}}}}`},
 		{code: "WIN507", fail: `obj: {apiVersion: windows.k8s.io/v1, kind: GMSACredentialSpec, metadata: {name: g}, credspec: {}}`, pass: `obj: {apiVersion: windows.k8s.io/v1, kind: GMSACredentialSpec, metadata: {name: g}, credspec: {CmsPlugins: [ActiveDirectory], DomainJoinConfig: {DnsName: a.test, DnsTreeName: a.test, MachineAccountName: w, Sid: S-1-5-21-1-2-3}, ActiveDirectoryConfig: {GroupManagedServiceAccounts: [{Name: w, Scope: a.test}, {Name: w, Scope: A}]}}}`},

@@ -28,6 +28,9 @@ type Pod struct {
 	Declared    bool   // spec.os.name is windows: the API server validates
 	HostProcess bool   // at least one container is one
 	Signals     []Signal
+
+	candidateNodes  []Node // see candidates
+	candidatesKnown bool
 }
 
 // Container is one of a pod's containers of any sort.

@@ -89,8 +89,10 @@ type Facts struct {
 	Nodes          []Node
 	RuntimeClasses map[string]RuntimeClass // nil: not known; an empty map: there are none
 	SomeClasses    bool                    // RuntimeClasses may lack some
-	Images         map[string]Image        // by the reference as the pod has it
+	Images         map[string]Image        // what registries say, by the reference as the pod has it
+	PresentImages  map[string][]string     // the operating systems of the nodes that report an image, by the reference as the pod has it
 	Namespaces     map[string]map[string]string
+	DefaultOS      string // of pods that say nothing, in namespaces without the label DefaultOSLabel; "" if nobody decided
 	Platform       string // whose cluster: "eks", "openshift", …; "" if not known
 	Subresource    string // of the admission request: "resize"
 	NoPrivileged   bool   // kube-apiserver runs with --allow-privileged=false
@@ -104,7 +106,8 @@ type Node struct {
 	Containerd string   // "1.7.13"; "" if not known
 	Handlers   []string // runtime handlers of status.runtimeHandlers; nil if not known
 	Taints     []Taint
-	NoDSR      bool // kube-proxy runs without --enable-dsr, or HNS lacks it
+	Labels     map[string]string // nil if not known
+	NoDSR      bool              // kube-proxy runs without --enable-dsr, or HNS lacks it
 }
 
 // Taint is a taint of a node.
@@ -213,14 +216,17 @@ type Finding struct {
 
 // Evaluator applies the rules that hold under some facts.
 type Evaluator struct {
-	facts Facts
-	rules []Rule
+	facts     Facts
+	rules     []Rule
+	byCode    map[string]*Rule // every rule, also those that do not hold
+	linuxOnly []linuxField
 }
 
 // New picks the rules that hold under the facts.
 func New(facts Facts) *Evaluator {
-	e := &Evaluator{facts: facts}
+	e := &Evaluator{facts: facts, byCode: map[string]*Rule{}, linuxOnly: linuxFields()}
 	for _, r := range All() {
+		e.byCode[r.Code] = &r
 		if r.holds(facts.Kubernetes) {
 			e.rules = append(e.rules, r)
 		}
@@ -259,8 +265,10 @@ func (e *Evaluator) EvaluateWith(object map[string]any, facts Facts) []Finding {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
-	})
+	slices.SortStableFunc(out, byField)
 	return out
+}
+
+func byField(a, b Finding) int {
+	return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
 }

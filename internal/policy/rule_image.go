@@ -33,8 +33,8 @@ func imageRules() []Rule {
 			Code: "WIN222", Title: "an image without a platform for the nodes' builds", Severity: Error, Field: "containers[*].image", Compat: []string{"C22", "PL08"},
 			Why: "No entry of the image's index fits the build of any Windows node: ErrImagePull, \"no match for platform in manifest\".", Fix: "use a tag for the nodes' build", Sources: []string{srcMatcher},
 			pod: eachImage(func(p *Pod, c Container, i Image, r reporter) {
-				if i.Index && len(p.Facts().windows()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
-					r.at(c.Get("image"), "container %s: the image %s has %s; the nodes are %s", c.Name, c.Image, platformsText(i), nodesText(p))
+				if i.Index && len(p.judged()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
+					r.at(c.Get("image"), "container %s: the image %s has %s; the nodes are %s", c.Name, c.Image, platformsText(i), nodesText(p.judged()))
 				}
 			}),
 		},
@@ -42,8 +42,8 @@ func imageRules() []Rule {
 			Code: "WIN223", Title: "an image of another build", Severity: Error, Field: "containers[*].image", Compat: []string{"C23"},
 			Why: "A single image is pulled whatever its build, and fails at the start: \"The container operating system does not match the host operating system.\" (0xc0370101)", Fix: "use a tag for the nodes' build", Sources: []string{srcCompat, "github.com/microsoft/hcsshim osversion: CheckHostAndContainerCompat"},
 			pod: eachImage(func(p *Pod, c Container, i Image, r reporter) {
-				if !i.Index && len(p.Facts().windows()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
-					r.at(c.Get("image"), "container %s: the image %s is of %s; the nodes are %s", c.Name, c.Image, platformsText(i), nodesText(p))
+				if !i.Index && len(p.judged()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
+					r.at(c.Get("image"), "container %s: the image %s is of %s; the nodes are %s", c.Name, c.Image, platformsText(i), nodesText(p.judged()))
 				}
 			}),
 		},
@@ -155,7 +155,7 @@ func anyNodeRuns(p *Pod, i Image) bool {
 	if p.HostProcess || hyperV(p) {
 		return true
 	}
-	for _, n := range p.Facts().windows() {
+	for _, n := range p.judged() {
 		for _, pl := range i.Platforms {
 			if pl.OS == "windows" && winver.CompatibleOSVersion(n.Build, pl.OSVersion) {
 				return true
@@ -173,12 +173,10 @@ func platformsText(i Image) string {
 	return strings.Join(out, ", ")
 }
 
-func nodesText(p *Pod) string {
+func nodesText(nodes []Node) string {
 	var out []string
-	for _, n := range p.Facts().windows() {
-		if s := n.Build.String(); !slices.Contains(out, s) {
-			out = append(out, s)
-		}
+	for _, b := range buildsOf(nodes) {
+		out = append(out, b.String())
 	}
 	return strings.Join(out, ", ")
 }
@@ -220,7 +218,7 @@ func (p *Pod) builds() map[string]winver.Build {
 }
 
 func checkNodesBuild(p *Pod, r reporter) {
-	nodes := p.Facts().windows()
+	nodes := p.judged()
 	if !p.Windows() || len(nodes) == 0 || p.HostProcess || hyperV(p) {
 		return
 	}
@@ -234,7 +232,7 @@ func checkNodesBuild(p *Pod, r reporter) {
 		if strings.HasPrefix(c.Image, "mcr.microsoft.com/windows") {
 			severity = Error
 		}
-		r.as(severity, c.Get("image"), "container %s: %s is of %s, and no node can run it: they are %s", c.Name, c.Image, b, nodesText(p))
+		r.as(severity, c.Get("image"), "container %s: %s is of %s, and no node can run it: they are %s", c.Name, c.Image, b, nodesText(p.judged()))
 	}
 }
 
@@ -279,12 +277,12 @@ func checkSelectedBuild(p *Pod, r reporter) {
 		}
 	}
 	for _, q := range required(p) {
-		if q.key == "node.kubernetes.io/windows-build" {
+		if q.key == buildLabel {
 			check(q.at, q.value, q.how)
 		}
 	}
 	name := p.Spec.look([]string{"runtimeClassName"})
-	if v := p.Facts().RuntimeClasses[name.Str()].NodeSelector["node.kubernetes.io/windows-build"]; v != "" {
+	if v := p.Facts().RuntimeClasses[name.Str()].NodeSelector[buildLabel]; v != "" {
 		check(name, v, "RuntimeClass "+name.Str())
 	}
 }

@@ -149,17 +149,17 @@ func checkStopSignal(p *Pod, r reporter) {
 // checkConflicts compares the strongest signal of each sort with the
 // stronger ones of other sorts.
 func checkConflicts(p *Pod, r reporter) {
-	// Contents are a guess of last resort, never a contradiction; windowsOptions
-	// on a Linux pod have a rule of their own.
+	// Contents, defaults and what nodes have pulled are never a contradiction;
+	// windowsOptions on a Linux pod have a rule of their own.
 	for i, weak := range p.Signals {
-		if weak.source == fromContents || weak.source == fromOptions {
+		if weak.Confidence == Low || weak.source == fromOptions {
 			continue
 		}
 		for _, strong := range p.Signals[:i] {
 			if strong.OS == weak.OS {
 				continue
 			}
-			if weak.source == fromImageName {
+			if weak.Confidence == Medium {
 				r.as(Warning, weak.At, "%s, but %s", strong.What, weak.What)
 			} else {
 				r.at(weak.At, "%s, but %s", strong.What, weak.What)

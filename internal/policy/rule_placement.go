@@ -96,9 +96,9 @@ func placementRules() []Rule {
 			Why: "The pod selects a build of Windows that no node of the cluster has: it stays pending. Mostly the nodes were updated and the selector was not.", Fix: "select a build that the cluster has", Sources: []string{srcGuide},
 			pod: func(p *Pod, r reporter) {
 				for _, q := range required(p) {
-					if b, err := winver.Parse(q.value); q.key == "node.kubernetes.io/windows-build" && err == nil && len(p.Facts().windows()) > 0 &&
+					if b, err := winver.Parse(q.value); q.key == buildLabel && err == nil && len(p.Facts().windows()) > 0 &&
 						!slices.ContainsFunc(p.Facts().windows(), func(n Node) bool { return n.Build.Number == b.Number }) {
-						r.at(q.at, "%s selects %s; the nodes are %s", q.how, b, nodesText(p))
+						r.at(q.at, "%s selects %s; the nodes are %s", q.how, b, nodesText(p.Facts().windows()))
 					}
 				}
 			},
@@ -125,12 +125,12 @@ func placementRules() []Rule {
 			},
 		},
 		{
-			Code: "WIN419", Title: "a Windows pod without `os.name`", Severity: Info, Field: "os.name", Compat: []string{"3.2", "M03"}, Since: 25,
+			Code: "WIN419", Title: "a Windows pod without `os.name`", Severity: Warning, Field: "os.name", Compat: []string{"3.2", "M03"}, Since: 25,
 			Why: "Without spec.os.name the API server lets fields pass that a Windows node ignores in silence. Add it together with the removal of those fields: with it they are refused.", Fix: "add spec.os.name: windows", Sources: []string{"https://kubernetes.io/docs/concepts/workloads/pods/#pod-os"},
 			pod: func(p *Pod, r reporter) {
 				if p.Windows() && !p.Spec.look([]string{"os"}).Set() && p.confident() {
 					name := p.Spec.Get("os", "name")
-					r.at(name, "the pod is for Windows (%s) and does not say so", p.Signals[0].What).edit(Add, name.Path(), "windows")
+					r.as(Info, name, "the pod is for Windows (%s) and does not say so", p.Signals[0].What).edit(Add, name.Path(), "windows")
 				}
 			},
 		},
@@ -147,6 +147,36 @@ func placementRules() []Rule {
 				}
 				sel := p.Spec.Get("nodeSelector", "kubernetes.io/os")
 				addSelector(r.at(sel, "the pod is for Windows (%s) and does not select Windows nodes", p.Signals[0].What), p, "windows")
+			},
+		},
+		{
+			Code: "WIN421", Title: "no Windows node", Severity: Warning, Field: "nodeSelector[kubernetes.io/os]", Compat: []string{"3.2"},
+			Why: "The cluster has no Windows node: the pod stays pending until one joins, or until the cluster's autoscaler makes one.", Fix: "add a Windows node", Sources: []string{srcGuide},
+			pod: func(p *Pod, r reporter) {
+				if p.Windows() && p.confident() && len(p.Facts().Nodes) > 0 && len(p.Facts().windows()) == 0 {
+					r.at(p.Spec.Get("nodeSelector", "kubernetes.io/os"), "the pod is for Windows (%s), and the cluster has no Windows node", p.Signals[0].What)
+				}
+			},
+		},
+		{
+			Code: "WIN422", Title: "a pod that only looks like one for Windows", Severity: Warning, Field: "nodeSelector", Compat: []string{"3.1"},
+			Why: "Shells and paths of Windows among the arguments hint at Windows. Nothing that the scheduler, or placement, could go by says it.", Fix: "add nodeSelector kubernetes.io/os: windows (or linux)", Sources: []string{srcGuide},
+			pod: func(p *Pod, r reporter) {
+				if p.Windows() && p.Signals[0].source == fromContents && len(p.Signals) == 1 {
+					r.at(p.Spec.Get("nodeSelector"), "%s hints at Windows, and nothing else says for which operating system the pod is: it may land on any node", p.Signals[0].Short)
+				}
+			},
+		},
+		{
+			Code: "WIN423", Title: "a RuntimeClass whose handler no node has", Severity: Warning, Field: "runtimeClassName", Compat: []string{"C26"},
+			Why: "None of the Windows nodes that the pod may use reports the handler of its RuntimeClass: no sandbox can be made for it there. Handlers for Hyper-V isolation need hosts with nested virtualisation, and containerd's configuration.", Fix: "use another RuntimeClass, or configure the handler on the nodes", Sources: []string{srcHandlers},
+			pod: func(p *Pod, r reporter) {
+				name := p.Spec.look([]string{"runtimeClassName"})
+				class, ok := p.Facts().RuntimeClasses[name.Str()]
+				nodes := p.candidates()
+				if p.Windows() && ok && len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n Node) bool { return n.Handlers == nil || slices.Contains(n.Handlers, class.Handler) }) {
+					r.at(name, "RuntimeClass %s has the handler %s, which no Windows node has", name.Str(), class.Handler)
+				}
 			},
 		},
 	}
@@ -210,7 +240,7 @@ func checkTolerations(p *Pod, r reporter) {
 	if rc := p.Spec.look([]string{"runtimeClassName"}); rc.Set() && !p.Facts().classKnown(rc.Str()) {
 		return
 	}
-	if t, ok := allTainted(p, p.Facts().windows()); ok {
+	if t, ok := allTainted(p, p.candidates()); ok {
 		f := r.at(p.Spec.Get("tolerations"), "every Windows node carries a taint that the pod does not tolerate: %s", t)
 		f.Fix = fmt.Sprintf("add the toleration {key: %s, operator: Equal, value: %s, effect: %s}", t.Key, t.Value, t.Effect)
 	}

@@ -43,14 +43,18 @@ func runtimeClassRules() []Rule {
 			object: checkHandler,
 		},
 		{
-			Code: "WIN319", Title: "Hyper-V isolation by annotation", Severity: Error, Field: "metadata.annotations[experimental.windows.kubernetes.io/isolation-type]", Compat: []string{"D19"},
-			Why: "Nothing has read the annotation since dockershim: the pod runs with process isolation.", Fix: "use a RuntimeClass with the handler runhcs-wcow-hypervisor, or remove the annotation", Sources: []string{"https://kubernetes.io/docs/concepts/windows/intro/"},
+			Code: "WIN319", Title: "Hyper-V isolation by annotation", Severity: Warning, Field: "metadata.annotations[experimental.windows.kubernetes.io/isolation-type]", Compat: []string{"D19"},
+			Why: "Nothing in Kubernetes has read the annotation since dockershim: without a RuntimeClass the pod runs with process isolation. Placement adds one if the cluster has one with a Hyper-V handler that fits.", Fix: "use a RuntimeClass with the handler runhcs-wcow-hypervisor, or remove the annotation", Sources: []string{"https://kubernetes.io/docs/concepts/windows/intro/"},
 			pod: func(p *Pod, r reporter) {
-				for _, meta := range []Value{p.Meta, p.Object.Get("metadata")} {
-					if a := meta.look([]string{"annotations", "experimental.windows.kubernetes.io/isolation-type"}); a.Set() {
-						r.at(a, "the annotation isolation-type: %s is ignored", a.Str())
-						return
-					}
+				s, ok := p.signal(fromIsolation)
+				switch {
+				case !ok:
+				case hyperV(p):
+					r.as(Info, s.At, "the annotation isolation-type: %s is ignored; RuntimeClass %s isolates the pod", s.At.Str(), p.Spec.Get("runtimeClassName").Str())
+				case askedForHyperV(p):
+					r.at(s.At, "the annotation isolation-type: %s is ignored: the pod runs with process isolation", s.At.Str())
+				default:
+					r.as(Info, s.At, "the annotation isolation-type: %s is ignored; process isolation is what the pod gets anyway", s.At.Str())
 				}
 			},
 		},

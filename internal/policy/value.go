@@ -175,3 +175,13 @@ func (v Value) Len() int {
 	}
 	return 0
 }
+
+// index is the element of a list, there or not.
+func (v Value) index(i int) Value {
+	l, _ := v.v.([]any)
+	out := Value{nil, &place{v.at, "", i}}
+	if i < len(l) {
+		out.v = l[i]
+	}
+	return out
+}

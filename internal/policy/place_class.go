@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// isolate gives the pod a RuntimeClass that isolates with Hyper-V where it
+// asks for that by the old annotation, or where its image runs on no node
+// without. It returns the nodes of the class. See
+// docs/adr/0100-which-pods-get-a-runtimeclass.md.
+func (t *placer) isolate(nodes, fit []Node) ([]Node, bool) {
+	p := t.pod
+	asked := askedForHyperV(p)
+	if t.class != "" || p.HostProcess || !t.scheduled() || !asked && (len(fit) > 0 || len(nodes) == 0) {
+		return nil, false
+	}
+	best, chosen := "", []Node(nil)
+	for _, name := range slices.Sorted(maps.Keys(p.Facts().RuntimeClasses)) {
+		class := p.Facts().RuntimeClasses[name]
+		if !strings.Contains(class.Handler, "hypervisor") || class.NodeSelector["kubernetes.io/os"] == "linux" || t.contradicts(class) {
+			continue
+		}
+		served := slices.DeleteFunc(p.fitting(candidates(p, class), true), func(n Node) bool {
+			return n.Handlers != nil && !slices.Contains(n.Handlers, class.Handler)
+		})
+		if len(served) > len(chosen) {
+			best, chosen = name, served
+		}
+	}
+	if best == "" {
+		return nil, false
+	}
+	t.class = best
+	t.edit(Add, p.Spec.Get("runtimeClassName"), best)
+	why := "its image runs on no node without"
+	if asked {
+		why = "the annotation isolation-type asks for it"
+	}
+	t.report("WIN319", p.Spec.Get("runtimeClassName"), Info, "RuntimeClass %s gives the pod Hyper-V isolation: %s", best, why)
+	return chosen, true
+}
+
+// contradicts says whether the class selects other labels than the pod; the
+// API server refuses that.
+func (t *placer) contradicts(class RuntimeClass) bool {
+	for k, v := range class.NodeSelector {
+		if own := t.pod.Spec.look([]string{"nodeSelector", k}); own.Set() && own.Str() != v {
+			return true
+		}
+	}
+	return false
+}
+
+func askedForHyperV(p *Pod) bool {
+	s, ok := p.signal(fromIsolation)
+	return ok && strings.EqualFold(s.At.Str(), "hyperv")
+}

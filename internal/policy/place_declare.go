@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"slices"
+	"strings"
+)
+
+// linuxField is a field that the API server refuses on a pod with
+// spec.os.name: windows.
+type linuxField struct {
+	code      string
+	container bool
+	path      []string
+	when      trigger
+}
+
+// linuxFields are the rows of the table that forbid, and the fields of that
+// sort that have rules of their own.
+func linuxFields() []linuxField {
+	var out []linuxField
+	for _, f := range fields() {
+		if f.forbids() {
+			out = append(out, linuxField{f.code, f.level == onContainer, strings.Split(f.path, "."), f.when})
+		}
+	}
+	return append(out,
+		linuxField{"WIN014", false, []string{"securityContext", "supplementalGroupsPolicy"}, isSet},
+		linuxField{"WIN021", true, []string{"securityContext", "privileged"}, isSet},
+		linuxField{"WIN027", true, []string{"lifecycle", "stopSignal"}, func(v Value) bool { return v.Set() && v.Str() != "SIGTERM" && v.Str() != "SIGKILL" }},
+	)
+}
+
+// declare adds spec.os.name, so that the API server and the kubelet judge the
+// pod as one for Windows. Where that would have a pod refused that works, it is
+// left off. See docs/adr/0101-when-a-pod-declares-itself.md.
+func (t *placer) declare() {
+	p := t.pod
+	declared := p.Spec.look([]string{"os", "name"}).Set()
+	if !declared && (t.out.Confidence < Medium || p.Facts().Kubernetes != 0 && p.Facts().Kubernetes < exemptFrom) {
+		return
+	}
+	var drop, stay []Value
+	codes := map[string]string{}
+	for _, f := range t.judge.linuxOnly {
+		for _, v := range f.in(p) {
+			codes[v.Path().String()] = f.code
+			if t.mayDrop() && (idle(v) || declared && inert(v)) {
+				drop = append(drop, v)
+			} else {
+				stay = append(stay, v)
+			}
+		}
+	}
+	name := p.Spec.Get("os", "name")
+	if !declared {
+		if len(stay) > 0 {
+			t.report("WIN419", name, Warning, "spec.os.name is not added: the API server would then refuse %s", stay[0].Path())
+			return
+		}
+		if level, ok := t.restricted(); ok {
+			t.report("WIN419", name, Warning, "spec.os.name is not added: it would change what %s has to say of the pod", level)
+			return
+		}
+	}
+	for _, v := range drop {
+		t.edit(Remove, v, nil)
+		t.report(codes[v.Path().String()], v, Info, "%s is removed: it has no effect on Windows, and is refused with spec.os.name: windows", v.Path())
+	}
+	if !declared {
+		t.edit(Add, name, "windows")
+	}
+}
+
+// in lists where a pod has the field.
+func (f *linuxField) in(p *Pod) []Value {
+	if !f.container {
+		if v := p.Spec.look(f.path); v.Set() && f.when(v) {
+			return []Value{v}
+		}
+		return nil
+	}
+	var out []Value
+	for _, c := range p.Containers {
+		if v := c.look(f.path); v.Set() && f.when(v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// mayDrop says whether fields may be removed at all: not from a pod that
+// somebody wrote by hand, who would miss them and could not apply it again.
+// A template, and what a controller made from one, was seen by the API server
+// before; what stands there against its rules was injected since.
+func (t *placer) mayDrop() bool {
+	if !t.pod.Bare || t.pod.Meta.look([]string{"annotations", ReasonAnnotation}).Set() {
+		return true
+	}
+	return slices.ContainsFunc(t.pod.Meta.look([]string{"ownerReferences"}).Items(), func(o Value) bool { return o.Get("controller").True() })
+}
+
+// idle says whether a Linux-only field has the value that it has anyway, or
+// one that only takes rights away.
+func idle(v Value) bool {
+	switch v.at.key {
+	case "privileged", "allowPrivilegeEscalation", "readOnlyRootFilesystem", "shareProcessNamespace":
+		b, ok := v.v.(bool)
+		return ok && !b
+	case "hostUsers":
+		return v.True()
+	case "procMount":
+		return v.Str() == "Default"
+	case "seccompProfile", "appArmorProfile":
+		return v.Get("type").Str() == "RuntimeDefault"
+	case "capabilities":
+		return isMap(v) && v.Get("add").Len() == 0
+	case "seLinuxOptions":
+		return isMap(v) && v.Len() == 0
+	case "supplementalGroups":
+		return isList(v) && v.Len() == 0
+	case "supplementalGroupsPolicy":
+		return v.Str() == "Merge"
+	}
+	return false
+}
+
+// inert says whether a Linux-only field is one that policies inject into every
+// pod, at a value that no profile of Pod Security Admission forbids.
+func inert(v Value) bool {
+	switch v.at.key {
+	case "readOnlyRootFilesystem", "fsGroup", "fsGroupChangePolicy", "runAsGroup", "supplementalGroups", "seLinuxChangePolicy":
+		return true
+	case "runAsUser":
+		n, ok := v.Int()
+		return ok && n != 0
+	case "seLinuxOptions":
+		return v.Len() == 1 && v.Get("level").Set()
+	}
+	return false
+}
+
+// restricted says whether the namespace enforces the restricted profile in a
+// way that spec.os.name would change the verdict on the pod: the versions
+// before v1.25 demand what is then forbidden, the later ones let a Windows pod
+// off what they demand of others. An exemption is for the user to ask for.
+func (t *placer) restricted() (string, bool) {
+	labels := t.pod.Facts().Namespaces[t.pod.Object.Namespace]
+	if labels[enforceLevel] != "restricted" {
+		return "", false
+	}
+	text := "restricted of namespace " + t.pod.Object.Namespace
+	if v, err := ParseVersion(labels[enforceVersion]); err == nil && v < exemptFrom {
+		return text, true
+	}
+	return text, !hardened(t.pod)
+}
+
+// hardened says whether the pod meets by itself what the restricted profile
+// asks of pods for Linux only.
+func hardened(p *Pod) bool {
+	profile := func(v Value) bool {
+		return slices.Contains([]string{"RuntimeDefault", "Localhost"}, v.look([]string{"securityContext", "seccompProfile", "type"}).Str())
+	}
+	for _, c := range p.Containers {
+		ctx := c.Get("securityContext")
+		escalation, ok := ctx.Get("allowPrivilegeEscalation").v.(bool)
+		drop := ctx.Get("capabilities", "drop").Items()
+		if !ok || escalation || !slices.ContainsFunc(drop, func(v Value) bool { return v.Str() == "ALL" }) ||
+			!profile(c.Value) && !(profile(p.Spec) && !ctx.Get("seccompProfile").Set()) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+// candidates are the Windows nodes that the pod's own words leave: its
+// nodeName, nodeSelector, required affinity and RuntimeClass. What is not
+// known of a node does not exclude it.
+func (p *Pod) candidates() []Node {
+	if !p.candidatesKnown {
+		p.candidateNodes = candidates(p, p.Facts().RuntimeClasses[p.Spec.look([]string{"runtimeClassName"}).Str()])
+		p.candidatesKnown = true
+	}
+	return p.candidateNodes
+}
+
+// judged are the nodes that the images are compared with: the candidates. If
+// there are none because nobody has the build that the pod selects, it is all
+// Windows nodes; if for another reason (a pool without nodes), it is unknown.
+func (p *Pod) judged() []Node {
+	nodes := p.candidates()
+	if len(nodes) > 0 {
+		return nodes
+	}
+	class := p.Facts().RuntimeClasses[p.Spec.look([]string{"runtimeClassName"}).Str()]
+	if class.NodeSelector[buildLabel] != "" || slices.ContainsFunc(required(p), func(r requirement) bool { return r.key == buildLabel }) {
+		return p.Facts().windows()
+	}
+	return nil
+}
+
+// candidates is Pod.candidates with another RuntimeClass.
+func candidates(p *Pod, class RuntimeClass) []Node {
+	nodeName := p.Spec.look([]string{"nodeName"}).Str()
+	selector := p.Spec.look([]string{"nodeSelector"})
+	keys, terms := selector.Keys(), affinityTerms(p)
+	var out []Node
+	for i := range p.Facts().Nodes {
+		n := &p.Facts().Nodes[i]
+		if n.OS != "windows" || nodeName != "" && n.Name != nodeName {
+			continue
+		}
+		ok := len(terms) == 0 || slices.ContainsFunc(terms, n.matches)
+		for _, k := range keys {
+			ok = ok && n.mayHave(k, selector.Get(k).Str())
+		}
+		for k, want := range class.NodeSelector {
+			ok = ok && n.mayHave(k, want)
+		}
+		if ok {
+			out = append(out, *n)
+		}
+	}
+	return out
+}
+
+// label is a label of the node. What the kubelet or mullion sets is known of
+// every node, the others only where they were given.
+func (n *Node) label(key string) (value string, set, known bool) {
+	switch {
+	case osLabel(key):
+		return n.OS, true, true
+	case key == buildLabel && n.Build.Number != 0:
+		return n.Build.Label(), n.OS == "windows", true
+	}
+	value, set = n.Labels[key]
+	return value, set, set || n.Labels != nil
+}
+
+func (n *Node) mayHave(key, want string) bool {
+	value, set, known := n.label(key)
+	return !known || set && value == want
+}
+
+// matches says whether the node may fit a term of a required affinity.
+func (n *Node) matches(term Value) bool {
+	expressions, fields := term.Get("matchExpressions").Items(), term.Get("matchFields").Items()
+	if len(expressions)+len(fields) == 0 {
+		return false // the API: an empty term matches nothing
+	}
+	for _, e := range expressions {
+		if value, set, known := n.label(e.Get("key").Str()); known && !satisfies(e, value, set) {
+			return false
+		}
+	}
+	for _, f := range fields {
+		if f.Get("key").Str() == "metadata.name" && !satisfies(f, n.Name, true) {
+			return false
+		}
+	}
+	return true
+}
+
+// satisfies is the scheduler's rule for one expression; of an operator that is
+// not known here, that it may.
+func satisfies(e Value, value string, set bool) bool {
+	in := slices.ContainsFunc(e.Get("values").Items(), func(v Value) bool { return v.Str() == value })
+	switch e.Get("operator").Str() {
+	case "In":
+		return set && in
+	case "NotIn":
+		return !set || !in
+	case "Exists":
+		return set
+	case "DoesNotExist":
+		return !set
+	}
+	return true
+}
+
+// pinned is the one node that the pod's affinity names, as the DaemonSet
+// controller does it.
+func (p *Pod) pinned() (node string, ok bool) {
+	terms := affinityTerms(p)
+	for _, t := range terms {
+		name := ""
+		for _, f := range t.Get("matchFields").Items() {
+			if vals := f.Get("values").Items(); f.Get("key").Str() == "metadata.name" && f.Get("operator").Str() == "In" && len(vals) == 1 {
+				name = vals[0].Str()
+			}
+		}
+		if name == "" || node != "" && name != node {
+			return "", false
+		}
+		node = name
+	}
+	return node, node != ""
+}
+
+// runs says whether a node can run the image of a container. What is not
+// known does not exclude it.
+func (p *Pod) runs(c Container, n Node, hyperV bool) bool {
+	if p.HostProcess || n.Build.Number == 0 {
+		return true
+	}
+	if i := p.Facts().Images[c.Image]; hasOS(i, "windows") {
+		return slices.ContainsFunc(i.Platforms, func(pl Platform) bool {
+			if pl.OS != "windows" {
+				return false
+			}
+			if v, err := winver.ParseOSVersion(pl.OSVersion); hyperV && err == nil {
+				return v.Build <= n.Build.Number
+			}
+			return winver.CompatibleOSVersion(n.Build, pl.OSVersion)
+		})
+	}
+	if !c.HasBuild {
+		return true
+	}
+	return hyperV && c.Build.Number <= n.Build.Number || winver.Compatible(n.Build, c.Build)
+}
+
+// fitting are those of the nodes that can run all containers of the pod.
+func (p *Pod) fitting(nodes []Node, hyperV bool) []Node {
+	var out []Node
+	for _, n := range nodes {
+		if !slices.ContainsFunc(p.Containers, func(c Container) bool { return !p.runs(c, n, hyperV) }) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// buildsOf are the builds of the nodes, the oldest first.
+func buildsOf(nodes []Node) []winver.Build {
+	var out []winver.Build
+	for _, n := range nodes {
+		if !slices.ContainsFunc(out, func(b winver.Build) bool { return b.Number == n.Build.Number }) {
+			out = append(out, n.Build)
+		}
+	}
+	slices.SortFunc(out, func(a, b winver.Build) int { return a.Number - b.Number })
+	return out
+}
+
+// namesOS says whether a taint is there to keep pods of the other operating
+// system off. Vendors and users spell it os=windows, OS=Windows,
+// node.kubernetes.io/os=windows, kubernetes.azure.com/os=windows,
+// windows=true, sku=windows2022, cattle.io/os=linux.
+func (t Taint) namesOS(os string) bool {
+	key := strings.ToLower(t.Key[strings.LastIndexByte(t.Key, '/')+1:])
+	value := strings.ToLower(t.Value)
+	switch key {
+	case os:
+		return true
+	case "os", "sku", "os-sku", "os-type", "ostype", "operating-system", "operatingsystem", "platform":
+		return strings.HasPrefix(value, os)
+	}
+	return value == os
+}

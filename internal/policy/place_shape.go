@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+// shaped says whether the fields that placement reads and writes have the
+// types that the API gives them. Of what has not the API server says where;
+// nothing is written into it.
+func shaped(p *Pod) bool {
+	ok := isMap(p.Meta) && isStringMap(p.Meta.Get("annotations")) && isStringMap(p.Spec.Get("nodeSelector")) &&
+		isMaps(p.Spec.Get("tolerations")) && isMap(p.Spec.Get("securityContext")) && isMap(p.Spec.Get("os")) &&
+		isString(p.Spec.Get("os", "name")) && isString(p.Spec.Get("runtimeClassName")) && isString(p.Spec.Get("nodeName"))
+	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
+		ok = ok && isMaps(p.Spec.Get(list))
+	}
+	for _, c := range p.Containers {
+		ok = ok && isString(c.Get("image")) && isMap(c.Get("securityContext"))
+	}
+	return ok && shapedAffinity(p.Spec.Get("affinity"))
+}
+
+func shapedAffinity(v Value) bool {
+	const required = "requiredDuringSchedulingIgnoredDuringExecution"
+	if !isMap(v) || !isMap(v.Get("nodeAffinity")) || !isMap(v.Get("nodeAffinity", required)) || !isMaps(v.Get("nodeAffinity", required, "nodeSelectorTerms")) {
+		return false
+	}
+	for _, t := range v.Get("nodeAffinity", required, "nodeSelectorTerms").Items() {
+		for _, list := range []string{"matchExpressions", "matchFields"} {
+			if !isMaps(t.Get(list)) {
+				return false
+			}
+			for _, e := range t.Get(list).Items() {
+				if !isString(e.Get("key")) || !isString(e.Get("operator")) || !isList(e.Get("values")) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// What is not there has every type.
+
+func isMap(v Value) bool {
+	_, ok := v.v.(map[string]any)
+	return ok || v.v == nil
+}
+
+func isList(v Value) bool {
+	_, ok := v.v.([]any)
+	return ok || v.v == nil
+}
+
+func isString(v Value) bool {
+	_, ok := v.v.(string)
+	return ok || v.v == nil
+}
+
+func isStringMap(v Value) bool {
+	m, _ := v.v.(map[string]any)
+	for _, e := range m {
+		if _, ok := e.(string); !ok {
+			return false
+		}
+	}
+	return isMap(v)
+}
+
+func isMaps(v Value) bool {
+	for _, e := range v.Items() {
+		if e.v == nil || !isMap(e) {
+			return false
+		}
+	}
+	return isList(v)
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import "slices"
+
+// windows places a pod for Windows.
+func (t *placer) windows() {
+	p := t.pod
+	nodes := p.candidates()
+	fit := p.fitting(nodes, hyperV(p))
+	if chosen, ok := t.isolate(nodes, fit); ok {
+		nodes, fit = chosen, chosen
+	}
+	t.declare()
+	if t.scheduled() && t.classKnown() {
+		t.selectLabel("kubernetes.io/os", "windows")
+		t.selectArch()
+		t.selectBuild(nodes, fit)
+	}
+	if len(fit) == 0 {
+		fit = nodes // it cannot run, or only a tag says so: let it try
+	}
+	t.tolerate(fit, "windows")
+}
+
+// linux keeps a pod off Windows nodes.
+func (t *placer) linux() {
+	p := t.pod
+	windows := p.candidates()
+	if placed(p) || namesOS(p) || !t.classKnown() {
+		t.tolerate(t.linuxNodes(), "linux")
+		return
+	}
+	if _, pinned := p.pinned(); pinned || !t.scheduled() {
+		return
+	}
+	daemons := p.Object.Kind == "DaemonSet"
+	switch {
+	case len(windows) == 0, !daemons && t.keptOff(windows), daemons && t.forBoth():
+		return // no Windows node would take it, or it is meant for them too
+	}
+	t.selectLabel("kubernetes.io/os", "linux")
+	t.tolerate(t.linuxNodes(), "linux")
+}
+
+// scheduled says whether the scheduler has a say about the pod.
+func (t *placer) scheduled() bool { return !t.pod.Spec.look([]string{"nodeName"}).Set() }
+
+// classKnown says whether it is known what the pod's RuntimeClass selects. One
+// that is not known may well select what would be added.
+func (t *placer) classKnown() bool { return t.class == "" || t.pod.Facts().classKnown(t.class) }
+
+// namesOS says whether the pod's required affinity speaks of operating systems
+// at all: whoever wrote In [linux, windows] meant both.
+func namesOS(p *Pod) bool {
+	for _, term := range affinityTerms(p) {
+		for _, e := range term.Get("matchExpressions").Items() {
+			if osLabel(e.Get("key").Str()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// keptOff says whether a taint that names Windows keeps the pod off each node.
+// Other taints may be gone in a minute.
+func (t *placer) keptOff(nodes []Node) bool {
+	tolerations := t.pod.tolerations()
+	return !slices.ContainsFunc(nodes, func(n Node) bool {
+		return !slices.ContainsFunc(hardTaints(n), func(taint Taint) bool {
+			return taint.namesOS("windows") && !slices.ContainsFunc(tolerations, func(tol Toleration) bool { return tol.Tolerates(taint) })
+		})
+	})
+}
+
+// forBoth says whether all images are known to run on both operating systems:
+// then a DaemonSet without a selector is one for all nodes.
+func (t *placer) forBoth() bool {
+	return !slices.ContainsFunc(t.pod.Containers, func(c Container) bool {
+		i, present := t.pod.Facts().Images[c.Image], t.pod.Facts().PresentImages[c.Image]
+		return !(hasOS(i, "windows") && hasOS(i, "linux")) && !(slices.Contains(present, "windows") && slices.Contains(present, "linux"))
+	})
+}
+
+func (t *placer) linuxNodes() []Node {
+	return slices.DeleteFunc(slices.Clone(t.pod.Facts().Nodes), func(n Node) bool { return n.OS != "linux" })
+}
+
+// selects says whether the pod, or its RuntimeClass, selects a label already.
+func (t *placer) selects(key string) bool {
+	class := t.pod.Facts().RuntimeClasses[t.class].NodeSelector
+	return t.pod.Spec.look([]string{"nodeSelector", key}).Set() || class[key] != ""
+}
+
+// selectLabel adds a label to the nodeSelector.
+func (t *placer) selectLabel(key, value string) {
+	if t.selects(key) || t.selects("beta."+key) {
+		return
+	}
+	if name, ok := t.pod.pinned(); ok && !slices.ContainsFunc(t.pod.Facts().Nodes, func(n Node) bool { return n.Name == name && n.mayHave(key, value) }) {
+		return // never against the node that a DaemonSet chose
+	}
+	t.edit(Add, t.pod.Spec.Get("nodeSelector", key), value)
+}
+
+// selectArch adds the architecture that all Windows nodes have, unless an
+// image is known to be for another.
+func (t *placer) selectArch() {
+	for _, c := range t.pod.Containers {
+		i := t.pod.Facts().Images[c.Image]
+		if hasOS(i, "windows") && !slices.ContainsFunc(i.Platforms, func(p Platform) bool { return p.OS == "windows" && (p.Arch == "" || p.Arch == "amd64") }) {
+			return
+		}
+	}
+	t.selectLabel("kubernetes.io/arch", "amd64")
+}
+
+// selectBuild confines the pod to the builds that fit, if not all nodes have
+// one of them.
+func (t *placer) selectBuild(nodes, fit []Node) {
+	p := t.pod
+	if len(fit) == 0 || len(fit) == len(nodes) || t.selects(buildLabel) {
+		return
+	}
+	builds := buildsOf(fit)
+	if len(builds) == 1 && len(affinityOn(p, buildLabel)) == 0 {
+		t.out.Builds = builds
+		t.selectLabel(buildLabel, builds[0].Label())
+		return
+	}
+	var labels []any
+	for _, b := range builds {
+		labels = append(labels, b.Label())
+	}
+	expression := map[string]any{"key": buildLabel, "operator": "In", "values": labels}
+	at := p.Spec.Get("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+	if !at.Set() {
+		t.out.Builds = builds
+		t.edit(Add, at.Get("nodeSelectorTerms"), []any{map[string]any{"matchExpressions": []any{expression}}})
+		return
+	}
+	// Terms are alternatives: each must ask for the build. One without
+	// expressions selects no node, and would select some with one.
+	for _, term := range at.Get("nodeSelectorTerms").Items() {
+		list := term.Get("matchExpressions")
+		switch {
+		case list.Len()+term.Get("matchFields").Len() == 0, termHas(term, buildLabel):
+			continue
+		case list.Set():
+			t.edit(Add, list.index(list.Len()), expression)
+		default:
+			t.edit(Add, list, []any{expression})
+		}
+		t.out.Builds = builds
+	}
+}
+
+// affinityOn lists the terms that speak of a label.
+func affinityOn(p *Pod, key string) []Value {
+	return slices.DeleteFunc(affinityTerms(p), func(term Value) bool { return !termHas(term, key) })
+}
+
+func termHas(term Value, key string) bool {
+	return slices.ContainsFunc(term.Get("matchExpressions").Items(), func(e Value) bool { return e.Get("key").Str() == key })
+}
+
+// tolerate adds tolerations of the taints that name the operating system and
+// that each of the nodes carries. Each names its key, its value and its effect.
+func (t *placer) tolerate(nodes []Node, os string) {
+	if len(nodes) == 0 || !t.classKnown() {
+		return
+	}
+	have := t.pod.tolerations()
+	if t.class != "" {
+		have = append(have, t.pod.Facts().RuntimeClasses[t.class].Tolerations...)
+	}
+	var add []any
+	for _, taint := range hardTaints(nodes[0]) {
+		everywhere := !slices.ContainsFunc(nodes, func(n Node) bool { return !slices.Contains(n.Taints, taint) })
+		if !taint.namesOS(os) || !everywhere || !t.scheduled() && taint.Effect != "NoExecute" || slices.ContainsFunc(have, func(tol Toleration) bool { return tol.Tolerates(taint) }) {
+			continue
+		}
+		tol := Toleration{taint.Key, "Equal", taint.Value, taint.Effect}
+		have = append(have, tol)
+		add = append(add, tol.tree())
+	}
+	list := t.pod.Spec.Get("tolerations")
+	if !list.Set() && len(add) > 0 {
+		t.edit(Add, list, add)
+		return
+	}
+	for i, tol := range add {
+		t.edit(Add, list.index(list.Len()+i), tol)
+	}
+}
+
+// tree is the toleration as an object has it.
+func (t Toleration) tree() map[string]any {
+	m := map[string]any{}
+	for k, v := range map[string]string{"key": t.Key, "operator": t.Operator, "value": t.Value, "effect": t.Effect} {
+		if v != "" {
+			m[k] = v
+		}
+	}
+	return m
+}

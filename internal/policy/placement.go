@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+// Names that users see.
+const (
+	DefaultOSLabel   = "placement.mullion.dev/default-os" // label of a namespace: the OS of pods that say nothing
+	SkipAnnotation   = "placement.mullion.dev/skip"       // "true": the pod is left alone
+	ReasonAnnotation = "placement.mullion.dev/reason"     // why the pod was placed as it was
+)
+
+// Placement is what one pod, or one template of pods, needs to land on the
+// nodes that can run it.
+type Placement struct {
+	OS         string         // windows, linux; "" if the object is left alone
+	Why        string         // one line for people: the signal that decided, or why it is left alone
+	Confidence Confidence     // of OS; Low is a default or a guess
+	Builds     []winver.Build // the builds that the pod is confined to, the oldest first; nil if no term was needed
+	Edits      []Edit         // what the pod needs beyond what it has, in the order of application; empty if nothing
+	Note       Edit           // writes Why into ReasonAnnotation; without Op if that is there. Not among Edits
+	Findings   []Finding      // conflicts, refusals, and what was removed; in the order of their fields
+}
+
+// Place says for each pod or template of an object which operating system it
+// is for, and what it lacks to land there: selectors of operating system and
+// build, tolerations of the taints that the nodes carry, a RuntimeClass,
+// spec.os.name. It asks for no more than the pod needs, contradicts nothing
+// that the pod says, and an object with its edits applied needs none. It may
+// be called concurrently.
+//
+// The facts are taken as they are given here, not from New.
+func (e *Evaluator) Place(object map[string]any, facts Facts) []Placement {
+	var out []Placement
+	for _, o := range objects(Value{v: object}, facts, 0) {
+		for _, p := range o.Pods {
+			t := placer{judge: e, pod: p}
+			t.place()
+			slices.SortStableFunc(t.out.Findings, byField)
+			out = append(out, t.out)
+		}
+	}
+	return out
+}
+
+// placer collects the placement of one pod.
+type placer struct {
+	judge *Evaluator
+	pod   *Pod
+	out   Placement
+	class string // the name of the RuntimeClass that the pod has, or gets
+}
+
+func (t *placer) place() {
+	p := t.pod
+	if t.out.Why = leftAlone(p); t.out.Why != "" {
+		return
+	}
+	t.class = p.Spec.look([]string{"runtimeClassName"}).Str()
+	os, signal := t.decide()
+	if os == "" {
+		return
+	}
+	t.findings()
+	if slices.ContainsFunc(t.out.Findings, func(f Finding) bool { return f.Code == "WIN201" && f.Severity == Error }) {
+		t.out.Why = "it contradicts itself on its operating system"
+		return
+	}
+	if t.misplaced(os, signal) {
+		return
+	}
+	t.out.OS, t.out.Confidence = os, signal.Confidence
+	if os == "windows" {
+		t.windows()
+	} else {
+		t.linux()
+	}
+	t.explain(signal)
+}
+
+// leftAlone says why a pod is none of ours; "" if it is.
+func leftAlone(p *Pod) string {
+	switch {
+	case p.Meta.look([]string{"annotations", "kubernetes.io/config.mirror"}).Set():
+		return "it mirrors a static pod, which only its node may change"
+	case p.Meta.look([]string{"annotations", SkipAnnotation}).Str() == "true", p.Object.look([]string{"metadata", "annotations", SkipAnnotation}).Str() == "true":
+		return "the annotation " + SkipAnnotation + " says so"
+	case !shaped(p):
+		return "it is malformed: the API server says how"
+	}
+	return ""
+}
+
+// decide picks the operating system: that of the first signal, or the default.
+// What is a mere hint decides nothing, and neither does it leave the default.
+func (t *placer) decide() (string, Signal) {
+	signals := t.pod.Signals
+	if len(signals) == 0 {
+		return "linux", Signal{OS: "linux", Short: "nothing says otherwise", Confidence: Low, source: fromDefault}
+	}
+	first := signals[0]
+	if first.source != fromContents {
+		return first.OS, first
+	}
+	if last := signals[len(signals)-1]; last.OS == first.OS && last.source == fromDefault {
+		return last.OS, last
+	}
+	t.out.Why = "only " + first.Short + " hints at Windows"
+	t.report("WIN422", t.pod.Spec.Get("nodeSelector"), Warning, "%s hints at Windows, and nothing else says for which operating system the pod is: it may land on any node", first.Short)
+	return "", Signal{}
+}
+
+// misplaced says whether the pod has a node already, of the other operating
+// system. A selector would only change how it fails there.
+func (t *placer) misplaced(os string, s Signal) bool {
+	p := t.pod
+	name := p.Spec.look([]string{"nodeName"}).Str()
+	daemon, pinned := p.pinned()
+	if name == "" {
+		name = daemon
+	}
+	i := slices.IndexFunc(p.Facts().Nodes, func(n Node) bool { return n.Name == name })
+	if name == "" || i < 0 || p.Facts().Nodes[i].OS == os {
+		return false
+	}
+	t.out.Why = "its node " + name + " runs " + p.Facts().Nodes[i].OS
+	if pinned {
+		t.report("WIN401", p.Spec.Get("nodeSelector"), Warning, "the pod is for %s (%s), and its DaemonSet wants it on node %s, which runs %s: select the operating system in the DaemonSet", os, s.Short, name, p.Facts().Nodes[i].OS)
+	}
+	return true
+}
+
+// placing lists the rules whose findings are those of a placement too.
+func placing() []string {
+	return []string{"WIN201", "WIN203", "WIN222", "WIN223", "WIN224", "WIN225", "WIN411", "WIN412", "WIN421", "WIN423", "WIN701", "WIN702"}
+}
+
+// findings judges the pod as it is by the rules about placement.
+func (t *placer) findings() {
+	for _, code := range placing() {
+		if r := t.judge.byCode[code]; r.pod != nil {
+			r.pod(t.pod, reporter{rule: r, scope: t.pod.Object.at, out: &t.out.Findings})
+		}
+	}
+}
+
+// report adds a finding of a rule.
+func (t *placer) report(code string, at Value, s Severity, format string, args ...any) {
+	reporter{rule: t.judge.byCode[code], scope: t.pod.Object.at, out: &t.out.Findings}.as(s, at, format, args...)
+}
+
+func (t *placer) edit(op EditOp, at Value, value any) {
+	t.out.Edits = append(t.out.Edits, Edit{op, at.Path(), value})
+}
+
+// explain writes the line for people.
+func (t *placer) explain(s Signal) {
+	t.out.Why = t.out.OS + ": " + s.Short
+	if len(t.out.Builds) > 0 {
+		var labels []string
+		for _, b := range t.out.Builds {
+			labels = append(labels, b.Label())
+		}
+		t.out.Why += "; builds " + strings.Join(labels, ", ")
+	}
+	if at := t.pod.Meta.Get("annotations", ReasonAnnotation); !at.Set() {
+		t.out.Note = Edit{Add, at.Path(), t.out.Why}
+	}
+}
