@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package certificate
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"math/big"
+	"net"
+	"slices"
+	"time"
+)
+
+const (
+	day = 24 * time.Hour
+
+	// caLifetime and servingLifetime: short, because renewal is nobody's work.
+	caLifetime      = 365 * day
+	servingLifetime = 90 * day
+	// servingRenew is how long before its end a serving certificate is replaced: a
+	// manager may be down for that long.
+	servingRenew = 30 * day
+	// caRenew is the same for the authority: it must outlive what it signs.
+	caRenew = servingLifetime + servingRenew
+	// skew is how far back the validity of a new certificate begins: the clocks of
+	// API servers differ from the manager's.
+	skew = time.Hour
+	// Overlap is how long two authorities are trusted before and after the new one
+	// begins to sign. API servers see a changed bundle and managers a changed
+	// Secret by their watches, within seconds.
+	Overlap = time.Hour
+)
+
+// Advance says what the state should become, why (in words for the log; ""
+// if nothing changes), and when to ask again at the latest. names are the DNS
+// names and addresses of the serving certificate. It is pure but for the keys
+// that it makes.
+func Advance(s State, names []string, now time.Time) (next State, why string, at time.Time, err error) {
+	switch {
+	case s.ca.cert == nil:
+		next, err = begin(names, now)
+		why = "there are no certificates"
+	case !valid(s.ca.cert, now) || now.After(s.ca.cert.NotAfter.Add(-servingRenew)):
+		// Too late for an orderly change, or the clock was wrong when it was made.
+		next, err = begin(names, now)
+		why = "the authority is not valid any more, or not yet"
+	case s.next.cert != nil && !valid(s.next.cert, now):
+		next, why = State{serving: s.serving, ca: s.ca, old: s.old}, "the next authority is not valid yet"
+	case s.next.cert != nil && !now.Before(made(s.next.cert).Add(Overlap)):
+		next = State{ca: s.next, old: s.ca.cert}
+		next.serving, err = issue(next.ca, names, now)
+		why = "the next authority is known by now"
+	case !valid(s.serving.cert, now) || now.After(s.serving.cert.NotAfter.Add(-servingRenew)):
+		next = s
+		next.serving, err = issue(s.ca, names, now)
+		why = "the serving certificate ages"
+	case !covers(s.serving.cert, names):
+		next = s
+		// The names that it has stay: during a change of the address managers of both
+		// kinds run, and none may take the other's name away.
+		next.serving, err = issue(s.ca, append(hosts(s.serving.cert), names...), now)
+		why = "the address of the webhooks changed"
+	case s.old != nil && !now.Before(made(s.serving.cert).Add(Overlap)):
+		next, why = s, "nothing is served by the old authority any more"
+		next.old = nil
+	case s.next.cert == nil && now.After(s.ca.cert.NotAfter.Add(-caRenew)):
+		next = s
+		next.next, err = newAuthority(now)
+		why = "the authority ages"
+	default:
+		next = s
+	}
+	if err != nil {
+		return State{}, "", time.Time{}, err
+	}
+	return next, why, due(next, now), nil
+}
+
+// due is when something is to be done next.
+func due(s State, now time.Time) time.Time {
+	times := []time.Time{s.serving.cert.NotAfter.Add(-servingRenew)}
+	if s.next.cert != nil {
+		times = append(times, made(s.next.cert).Add(Overlap))
+	} else {
+		times = append(times, s.ca.cert.NotAfter.Add(-caRenew))
+	}
+	if s.old != nil {
+		times = append(times, made(s.serving.cert).Add(Overlap))
+	}
+	at := slices.MinFunc(times, time.Time.Compare)
+	if at.Before(now) {
+		return now
+	}
+	return at
+}
+
+func valid(c *x509.Certificate, now time.Time) bool {
+	return !now.Before(c.NotBefore) && now.Before(c.NotAfter)
+}
+
+// made is when a certificate of ours was made.
+func made(c *x509.Certificate) time.Time { return c.NotBefore.Add(skew) }
+
+func covers(c *x509.Certificate, names []string) bool {
+	return !slices.ContainsFunc(names, func(n string) bool { return c.VerifyHostname(n) != nil })
+}
+
+// hosts are the names and addresses of a certificate.
+func hosts(c *x509.Certificate) []string {
+	out := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		out = append(out, ip.String())
+	}
+	return out
+}
+
+func begin(names []string, now time.Time) (State, error) {
+	ca, err := newAuthority(now)
+	if err != nil {
+		return State{}, err
+	}
+	serving, err := issue(ca, names, now)
+	return State{ca: ca, serving: serving}, err
+}
+
+func newAuthority(now time.Time) (pair, error) {
+	return sign(&x509.Certificate{
+		Subject:   pkix.Name{CommonName: "mullion webhooks " + now.UTC().Format("2006-01-02T15:04:05Z")},
+		NotBefore: now.Add(-skew), NotAfter: now.Add(caLifetime),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, nil)
+}
+
+func issue(ca pair, names []string, now time.Time) (pair, error) {
+	names = slices.Clone(names)
+	t := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: "mullion-webhook"},
+		NotBefore: now.Add(-skew), NotAfter: now.Add(servingLifetime),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
+	}
+	slices.Sort(names)
+	for _, n := range slices.Compact(names) {
+		if ip := net.ParseIP(n); ip != nil {
+			t.IPAddresses = append(t.IPAddresses, ip)
+		} else {
+			t.DNSNames = append(t.DNSNames, n)
+		}
+	}
+	return sign(t, &ca)
+}
+
+// sign makes a key and a certificate for it; without a parent it signs itself.
+func sign(t *x509.Certificate, by *pair) (pair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return pair{}, fmt.Errorf("make key: %w", err)
+	}
+	// 127 random bits: positive, and no two are equal (RFC 5280, 4.1.2.2).
+	if t.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
+		return pair{}, fmt.Errorf("make serial number: %w", err)
+	}
+	parent := pair{t, key}
+	if by != nil {
+		parent = *by
+	}
+	der, err := x509.CreateCertificate(rand.Reader, t, parent.cert, key.Public(), parent.key)
+	if err != nil {
+		return pair{}, fmt.Errorf("sign certificate %s: %w", t.Subject.CommonName, err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return pair{}, fmt.Errorf("parse certificate %s: %w", t.Subject.CommonName, err)
+	}
+	return pair{cert, key}, nil
+}

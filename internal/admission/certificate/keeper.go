@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package certificate
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/mullion-k8s/mullion/internal/fault"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+)
+
+const (
+	// attempts: how often one round loses against another manager before it
+	// rests. Each loss means that the other one wrote.
+	attempts = 5
+	// retryMin and retryMax bound the wait after an error.
+	retryMin = 500 * time.Millisecond
+	retryMax = 30 * time.Second
+	// lookEvery is how long nothing is looked at: clocks are set, machines sleep.
+	lookEvery = time.Hour
+)
+
+// Config says where the certificates are kept and what for.
+type Config struct {
+	Client          kubernetes.Interface
+	Namespace, Name string   // of the Secret
+	Hosts           []string // DNS names and addresses of the serving certificate
+	// OnChange is called with every new bundle of authorities, before what it
+	// trusts is served. It must not block. Nil is fine.
+	OnChange func(bundle []byte)
+	Log      *slog.Logger
+}
+
+// Keeper keeps the certificates.
+type Keeper struct {
+	cfg   Config
+	state atomic.Pointer[State]
+}
+
+// New makes a keeper.
+func New(c Config) *Keeper { return &Keeper{cfg: c} }
+
+// Certificate is the serving certificate, for tls.Config.GetCertificate.
+func (k *Keeper) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if s := k.state.Load(); s != nil {
+		return s.TLS(), nil
+	}
+	return nil, errors.New("there is no certificate yet")
+}
+
+// Bundle is PEM: the authorities to trust. Nil before the first Ensure.
+func (k *Keeper) Bundle() []byte {
+	if s := k.state.Load(); s != nil {
+		return s.Bundle()
+	}
+	return nil
+}
+
+// Run keeps the certificates until the context is cancelled.
+func (k *Keeper) Run(ctx context.Context) error {
+	events := make(chan struct{}, 1)
+	factory := informers.NewSharedInformerFactoryWithOptions(k.cfg.Client, 0, informers.WithNamespace(k.cfg.Namespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", k.cfg.Name).String()
+		}))
+	poke := func() {
+		select {
+		case events <- struct{}{}:
+		default: // one is enough
+		}
+	}
+	informer := factory.Core().V1().Secrets().Informer()
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { poke() }, UpdateFunc: func(any, any) { poke() }, DeleteFunc: func(any) { poke() },
+	}); err != nil {
+		return fmt.Errorf("watch Secret %s: %w", k.cfg.Name, err)
+	}
+	factory.Start(ctx.Done())
+	defer factory.Shutdown()
+	retry := retryMin
+	for {
+		at, err := k.Ensure(ctx)
+		wait := min(time.Until(at), lookEvery)
+		if err != nil {
+			wait, retry = retry, min(2*retry, retryMax)
+			if ctx.Err() == nil {
+				k.cfg.Log.Warn("certificates of the webhooks: trying again", logkey.Error, err, logkey.Wait, wait)
+			}
+		} else {
+			retry = retryMin
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-events:
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Ensure does one round: it reads the Secret, writes what is to change, and
+// serves what it holds. It says when to look again.
+func (k *Keeper) Ensure(ctx context.Context) (time.Time, error) {
+	var err error
+	for range attempts {
+		var at time.Time
+		if at, err = k.round(ctx); err == nil {
+			return at, nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			break
+		}
+	}
+	return time.Time{}, err
+}
+
+func (k *Keeper) round(ctx context.Context) (time.Time, error) {
+	api := k.cfg.Client.CoreV1().Secrets(k.cfg.Namespace)
+	if err := fault.Point(ctx, "certificate.read"); err != nil {
+		return time.Time{}, err
+	}
+	secret, err := api.Get(ctx, k.cfg.Name, metav1.GetOptions{})
+	found := err == nil
+	if err != nil && !apierrors.IsNotFound(err) {
+		return time.Time{}, fmt.Errorf("read Secret %s/%s: %w", k.cfg.Namespace, k.cfg.Name, err)
+	}
+	var state State
+	switch mine := k.state.Load(); {
+	case found:
+		if state, err = Parse(secret.Data); err != nil {
+			k.cfg.Log.Warn("the Secret of the webhooks' certificates is damaged; it is written anew", logkey.Namespace, k.cfg.Namespace, logkey.Name, k.cfg.Name, logkey.Error, err)
+			if mine != nil {
+				state = *mine
+			}
+		}
+	case mine != nil:
+		// Somebody removed it; the API server still trusts what is served.
+		state = *mine
+	}
+	next, why, at, err := Advance(state, k.cfg.Hosts, time.Now())
+	if err != nil {
+		return time.Time{}, fmt.Errorf("make certificates: %w", err)
+	}
+	data, err := next.Data()
+	if err != nil {
+		return time.Time{}, err
+	}
+	if !found || why != "" || !holds(secret.Data, data) {
+		if err := k.write(ctx, secret, found, data); err != nil {
+			return time.Time{}, err
+		}
+		k.cfg.Log.Info("certificates of the webhooks written", logkey.Namespace, k.cfg.Namespace, logkey.Name, k.cfg.Name, logkey.Reason, why)
+	}
+	k.use(next)
+	return at, nil
+}
+
+// holds says whether the Secret has the data already. What else is in it does
+// not matter.
+func holds(have, want map[string][]byte) bool {
+	for key, v := range want {
+		if string(have[key]) != string(v) {
+			return false
+		}
+	}
+	return true
+}
+
+func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, found bool, data map[string][]byte) error {
+	if err := fault.Point(ctx, "certificate.write"); err != nil {
+		return err
+	}
+	api := k.cfg.Client.CoreV1().Secrets(k.cfg.Namespace)
+	var err error
+	if found {
+		secret = secret.DeepCopy()
+		secret.Data = data
+		_, err = api.Update(ctx, secret, metav1.UpdateOptions{})
+	} else {
+		_, err = api.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: k.cfg.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "mullion"}},
+			Type:       corev1.SecretTypeTLS, Data: data,
+		}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write Secret %s/%s: %w", k.cfg.Namespace, k.cfg.Name, err)
+	}
+	return nil
+}
+
+// use serves a state; who must trust it hears of it first.
+func (k *Keeper) use(s State) {
+	mine := k.state.Load()
+	if mine != nil && mine.Equal(s) {
+		return
+	}
+	if k.cfg.OnChange != nil && (mine == nil || string(mine.Bundle()) != string(s.Bundle())) {
+		k.cfg.OnChange(s.Bundle())
+	}
+	k.state.Store(&s)
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package certificate
+
+import (
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// The keys of the Secret. Its type is kubernetes.io/tls, which wants the first
+// two.
+const (
+	keyServingCert = "tls.crt"
+	keyServingKey  = "tls.key"
+	keyCACert      = "ca.crt"
+	keyCAKey       = "ca.key"
+	keyNextCert    = "next-ca.crt"
+	keyNextKey     = "next-ca.key"
+	keyOldCert     = "old-ca.crt"
+)
+
+// pair is a certificate with its key.
+type pair struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// State is what the Secret holds. The zero value is "nothing".
+type State struct {
+	serving pair
+	ca      pair              // signed serving
+	next    pair              // trusted already; zero if there is none
+	old     *x509.Certificate // trusted still; nil if there is none
+}
+
+// Bundle is PEM: the authorities that may have signed what a manager serves.
+func (s State) Bundle() []byte {
+	var out []byte
+	for _, c := range []*x509.Certificate{s.ca.cert, s.next.cert, s.old} {
+		if c != nil {
+			out = append(out, encodeCert(c)...)
+		}
+	}
+	return out
+}
+
+// TLS is the serving certificate.
+func (s State) TLS() *tls.Certificate {
+	if s.serving.cert == nil {
+		return nil
+	}
+	return &tls.Certificate{Certificate: [][]byte{s.serving.cert.Raw}, PrivateKey: s.serving.key, Leaf: s.serving.cert}
+}
+
+// Equal says whether both hold the same certificates.
+func (s State) Equal(o State) bool {
+	return same(s.serving.cert, o.serving.cert) && same(s.ca.cert, o.ca.cert) && same(s.next.cert, o.next.cert) && same(s.old, o.old)
+}
+
+func same(a, b *x509.Certificate) bool {
+	return a == nil && b == nil || a != nil && b != nil && a.Equal(b)
+}
+
+// Data is the Secret's.
+func (s State) Data() (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for _, p := range []struct {
+		cert, key string
+		pair      pair
+	}{{keyServingCert, keyServingKey, s.serving}, {keyCACert, keyCAKey, s.ca}, {keyNextCert, keyNextKey, s.next}} {
+		if p.pair.cert == nil {
+			continue
+		}
+		key, err := encodeKey(p.pair.key)
+		if err != nil {
+			return nil, err
+		}
+		out[p.cert], out[p.key] = encodeCert(p.pair.cert), key
+	}
+	if s.old != nil {
+		out[keyOldCert] = encodeCert(s.old)
+	}
+	return out, nil
+}
+
+// Parse reads a Secret's data. Nothing in it is an error too: the caller makes
+// new certificates then.
+func Parse(data map[string][]byte) (State, error) {
+	var s State
+	var err error
+	if s.serving, err = parsePair(data, keyServingCert, keyServingKey); err != nil {
+		return State{}, err
+	}
+	if s.ca, err = parsePair(data, keyCACert, keyCAKey); err != nil {
+		return State{}, err
+	}
+	if len(data[keyNextCert]) > 0 {
+		if s.next, err = parsePair(data, keyNextCert, keyNextKey); err != nil {
+			return State{}, err
+		}
+	}
+	if len(data[keyOldCert]) > 0 {
+		if s.old, err = parseCert(data[keyOldCert]); err != nil {
+			return State{}, fmt.Errorf("read %s: %w", keyOldCert, err)
+		}
+	}
+	if !s.ca.cert.IsCA || s.next.cert != nil && !s.next.cert.IsCA {
+		return State{}, fmt.Errorf("read %s: it is no certificate of an authority", keyCACert)
+	}
+	if err := s.serving.cert.CheckSignatureFrom(s.ca.cert); err != nil {
+		return State{}, fmt.Errorf("read %s: not signed by %s: %w", keyServingCert, keyCACert, err)
+	}
+	return s, nil
+}
+
+func parsePair(data map[string][]byte, certName, keyName string) (pair, error) {
+	cert, err := parseCert(data[certName])
+	if err != nil {
+		return pair{}, fmt.Errorf("read %s: %w", certName, err)
+	}
+	key, err := parseKey(data[keyName])
+	if err != nil {
+		return pair{}, fmt.Errorf("read %s: %w", keyName, err)
+	}
+	if public, ok := cert.PublicKey.(*ecdsa.PublicKey); !ok || !key.PublicKey.Equal(public) {
+		return pair{}, fmt.Errorf("read %s: the key is not that of %s", keyName, certName)
+	}
+	return pair{cert, key}, nil
+}
+
+func parseCert(data []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, errors.New("no certificate in it")
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("parse certificate: %w", err)
+	}
+	return cert, nil
+}
+
+func parseKey(data []byte) (*ecdsa.PrivateKey, error) {
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != "EC PRIVATE KEY" {
+		return nil, errors.New("no key in it")
+	}
+	key, err := x509.ParseECPrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("parse key: %w", err)
+	}
+	return key, nil
+}
+
+func encodeCert(cert *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("marshal key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package gmsa
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	group    = "windows.k8s.io"
+	resource = "gmsacredentialspecs"
+)
+
+// Why there are no contents.
+var (
+	ErrNotFound   = errors.New("no such GMSACredentialSpec")
+	ErrNoContents = errors.New("the GMSACredentialSpec has no credspec")
+)
+
+// Cluster is asked about credential specs.
+type Cluster interface {
+	// CredentialSpec is the credspec of a GMSACredentialSpec as JSON. The error is
+	// ErrNotFound or ErrNoContents, or what kept it from being read.
+	CredentialSpec(ctx context.Context, name string) (string, error)
+	// MayUse says whether a service account may use a credential spec in its
+	// namespace, and why (not), if there is a reason.
+	MayUse(ctx context.Context, namespace, serviceAccount, spec string) (allowed bool, reason string, err error)
+}
+
+// API is the Cluster that an API server knows. Nothing is cached: pods with a
+// GMSA are few, and a right that was taken away must count at once.
+type API struct {
+	Dynamic dynamic.Interface
+	Client  kubernetes.Interface
+}
+
+// CredentialSpec reads one.
+func (a API) CredentialSpec(ctx context.Context, name string) (string, error) {
+	o, err := a.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("%w: %s", ErrNotFound, name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read GMSACredentialSpec %s: %w", name, err)
+	}
+	contents, ok := o.Object["credspec"]
+	if !ok || contents == nil || contents == "" {
+		return "", fmt.Errorf("%w: %s", ErrNoContents, name)
+	}
+	text, err := json.Marshal(contents)
+	if err != nil {
+		return "", fmt.Errorf("encode GMSACredentialSpec %s: %w", name, err)
+	}
+	return string(text), nil
+}
+
+// MayUse asks the API server's authorizers. A RoleBinding in the namespace is
+// enough.
+func (a API) MayUse(ctx context.Context, namespace, serviceAccount, spec string) (bool, string, error) {
+	// The names that a service account's tokens have: k8s.io/apiserver
+	// pkg/authentication/serviceaccount, MakeUsername and MakeGroupNames.
+	review := &authorizationv1.LocalSubjectAccessReview{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace},
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:   "system:serviceaccount:" + namespace + ":" + serviceAccount,
+			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Verb: "use", Group: group, Version: "v1", Resource: resource, Name: spec,
+			},
+		},
+	}
+	out, err := a.Client.AuthorizationV1().LocalSubjectAccessReviews(namespace).Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, "", fmt.Errorf("ask whether the service account may use it: %w", err)
+	}
+	return out.Status.Allowed && !out.Status.Denied, out.Status.Reason, nil
+}

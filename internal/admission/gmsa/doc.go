@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package gmsa is the admission of pods that run as a group managed service
+// account: the contents of the credential spec are filled in for its name, and
+// the pod's service account must be allowed to `use` it.
+//
+// It behaves as the webhook of github.com/kubernetes-sigs/windows-gmsa does
+// (admission-webhook/webhook.go at 993de21; the messages are the same, because
+// runbooks quote them), but for these:
+//
+//   - init containers and ephemeral containers count too. Upstream looks at the
+//     pod and its containers only: contents preset on an init container pass
+//     unchecked there, and whoever may create pods can use any account.
+//   - a GMSA that an update takes away is a change too.
+//   - a name that cannot be one is left to the API server's validation, which
+//     says what is wrong with it.
+package gmsa

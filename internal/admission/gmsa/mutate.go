@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package gmsa
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/mullion-k8s/mullion/internal/admission"
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// Config says how pods with a GMSA are treated.
+type Config struct {
+	Cluster Cluster
+	// RandomHostname gives each pod with a GMSA a host name of its own, if it asks
+	// for none: domains confuse pods of one account and one name. Upstream's
+	// RANDOM_HOSTNAME.
+	RandomHostname bool
+}
+
+// Mutate makes the webhook that fills in the contents of credential specs.
+func Mutate(c Config) admission.Handler {
+	return func(ctx context.Context, r *admission.Request) (admission.Response, error) {
+		if r.Kind.Kind != "Pod" {
+			return refuse(http.StatusBadRequest, "expected a Pod object, got a %.64q", r.Kind.Kind), nil
+		}
+		added := r.Operation == admission.Update && r.SubResource == "ephemeralcontainers"
+		if r.Operation != admission.Create && !added {
+			return admission.Allow(), nil
+		}
+		var old map[string]spot
+		if added {
+			old = byID(r.OldObject)
+		}
+		read := reader{cluster: c.Cluster}
+		var edits []policy.Edit
+		var filled []string
+		uses := false
+		for _, s := range spots(r.Object) {
+			if _, there := old[s.id()]; there || added && s.list != "ephemeralContainers" {
+				continue
+			}
+			uses = uses || s.spec != nil
+			// Preset contents are validate's to compare.
+			if s.spec == nil || s.contents != nil || len(validation.IsDNS1123Subdomain(*s.spec)) > 0 {
+				continue
+			}
+			contents, refusal := read.contents(ctx, *s.spec)
+			if refusal != nil {
+				return *refusal, nil
+			}
+			edits = append(edits, policy.Edit{Op: policy.Add, Path: append(s.path, key(contentsField)), Value: contents})
+			filled = append(filled, fmt.Sprintf("%s of %s", *s.spec, s))
+		}
+		if c.RandomHostname && uses && !added && r.Object != nil {
+			if name, _ := object(r.Object, "spec")["hostname"].(string); name == "" {
+				edits = append(edits, policy.Edit{Op: policy.Add, Path: policy.Path{key("spec"), key("hostname")}, Value: hostname()})
+			}
+		}
+		patch, err := policy.Patch(r.Object, edits)
+		if err != nil {
+			return admission.Response{}, fmt.Errorf("fill in credential specs: %w", err)
+		}
+		resp := admission.Allow()
+		if resp.Patch = patch; len(filled) > 0 {
+			resp.Audit = map[string]string{"filled-in": strings.Join(filled, ", ")}
+		}
+		return resp, nil
+	}
+}
+
+// hostname is a random host name. NetBIOS names have at most 15 characters; it
+// begins with a letter, because Windows refuses names of digits alone.
+func hostname() string { return "w" + strings.ToLower(rand.Text())[:14] }
+
+// byID indexes the spots of a pod.
+func byID(pod map[string]any) map[string]spot {
+	out := map[string]spot{}
+	for _, s := range spots(pod) {
+		out[s.id()] = s
+	}
+	return out
+}
+
+// refuse is an answer with an HTTP code of upstream's.
+func refuse(code int, format string, args ...any) admission.Response {
+	reason := map[int]metav1.StatusReason{
+		http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,
+		http.StatusBadRequest: metav1.StatusReasonBadRequest, http.StatusInternalServerError: metav1.StatusReasonInternalError,
+	}[code]
+	return admission.Response{Refusal: metav1.Status{Code: int32(code), Reason: reason, Message: fmt.Sprintf(format, args...)}}
+}

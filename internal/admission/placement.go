@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package admission
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// Placement makes the webhook that writes into pods, and into the templates of
+// DaemonSets, what they need to land on nodes that can run them. What it wrote
+// and why stands in an annotation of the pod and in the audit log.
+func Placement(facts Facts, log *slog.Logger) Handler {
+	p := &placement{facts: asker{facts: facts, log: log}}
+	return p.handle
+}
+
+type placement struct {
+	facts  asker
+	judges judges
+}
+
+func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
+	if r.Operation != Create && r.Operation != Update || r.SubResource != "" || leaveAlone(r.Object) {
+		return Allow(), nil
+	}
+	if r.Kind.Kind != "Pod" && r.Kind.Kind != "DaemonSet" {
+		return Response{}, failf(http.StatusBadRequest, "placement is for pods and DaemonSets, not for %s", clip(r.Kind.Kind, 64))
+	}
+	known := p.facts.ask(ctx, r)
+	resp := Response{Allowed: true, Warnings: known.warnings}
+	var edits []policy.Edit
+	var why []string
+	for _, place := range p.judges.get(known.facts.Kubernetes).Place(r.Object, known.facts) {
+		if len(place.Edits) == 0 {
+			continue
+		}
+		edits = append(edits, place.Edits...)
+		if place.Note.Op != "" {
+			edits = append(edits, place.Note)
+		}
+		why = append(why, place.Why)
+	}
+	if len(edits) == 0 {
+		return resp, nil
+	}
+	patch, err := policy.Patch(r.Object, edits)
+	if err != nil {
+		return Response{}, fmt.Errorf("write the placement: %w", err)
+	}
+	resp.Patch = patch
+	resp.Audit = map[string]string{"placed": strings.Join(why, "; ")}
+	return resp, nil
+}
+
+// leaveAlone: the match conditions say the same; a webhook must not depend on
+// how it was registered.
+func leaveAlone(object map[string]any) bool {
+	meta, _ := object["metadata"].(map[string]any)
+	if meta["deletionTimestamp"] != nil {
+		return true
+	}
+	annotations, _ := meta["annotations"].(map[string]any)
+	return annotations["kubernetes.io/config.mirror"] != nil
+}
