@@ -105,10 +105,11 @@ const (
 	startDisabled = uint32(4)
 )
 
-// idleServices are services of Wine that only desktops and devices need.
+// idleServices are services of Wine that only desktops and devices need, and the
+// event log, which keeps nothing.
 func idleServices() []string {
 	return []string{
-		"BITS", "FontCache", "FontCache3.0.0.0", "HTTP", "LanmanServer", "MSIServer", "NDIS", "PlugPlay", "Schedule",
+		"BITS", "Eventlog", "FontCache", "FontCache3.0.0.0", "HTTP", "LanmanServer", "MSIServer", "NDIS", "PlugPlay", "Schedule",
 		"Spooler", "StiSvc", "TermService", "winebus", "winehid", "wineusb", "wuauserv",
 	}
 }
@@ -133,7 +134,7 @@ func hostChanges() []change {
 // service starts by itself, so that a container's first program does not wait
 // for any.
 func containerChanges() []change {
-	return append(tcpipChanges(), disableServices(append(idleServices(), "Eventlog", "Winmgmt"))...)
+	return append(tcpipChanges(), disableServices(append(idleServices(), "Winmgmt"))...)
 }
 
 func disableServices(names []string) []change {

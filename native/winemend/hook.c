@@ -19,7 +19,7 @@ static void write_jump(unsigned char *at, const void *to)
     at[11] = 0xe0;
 }
 
-static BOOL overwrite(void *at, const void *code, SIZE_T size)
+BOOL overwrite_code(void *at, const void *code, SIZE_T size)
 {
     void *page = at;
     SIZE_T len = size;
@@ -49,7 +49,7 @@ BOOL replace_function(const WCHAR *module, const char *name, void *replacement)
     void *at = find_function(module, name);
     if (!at) return FALSE;
     write_jump(jump, replacement);
-    return overwrite(at, jump, sizeof(jump));
+    return overwrite_code(at, jump, sizeof(jump));
 }
 
 // A system call of Wine 8 and 9 begins with these 16 bytes, of which eight are
@@ -94,7 +94,7 @@ static void *put_trampoline(unsigned char *at, unsigned size, void *replacement)
     const void *rest = at + size;
     memcpy(t + size + sizeof(jump_indirect), &rest, sizeof(rest));
     write_jump(jump, replacement);
-    return overwrite(at, jump, sizeof(jump)) ? t : NULL;
+    return overwrite_code(at, jump, sizeof(jump)) ? t : NULL;
 }
 
 void *hook_syscall(const char *name, void *replacement)

@@ -24,5 +24,6 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
     mend_version();
     mend_process();
     mend_services();
+    mend_stacks();
     return TRUE;
 }

@@ -32,6 +32,7 @@ void *hook_function(const WCHAR *module, const char *name, void *replacement);
 // replace_function makes a function begin with a jump. The old one is gone.
 BOOL replace_function(const WCHAR *module, const char *name, void *replacement);
 void *find_function(const WCHAR *module, const char *name);
+BOOL overwrite_code(void *at, const void *code, SIZE_T size);
 
 // path.c
 
@@ -82,7 +83,7 @@ NTSTATUS get_reparse(const char *path, void *out, ULONG len, ULONG *wrote);
 NTSTATUS set_reparse(HANDLE handle, const void *in, ULONG len);
 BOOLEAN WINAPI mend_CreateSymbolicLinkW(const WCHAR *link, const WCHAR *target, DWORD flags);
 
-// directory.c, delete.c, attributes.c, message.c, version.c, process.c, services.c
+// directory.c, delete.c, attributes.c, message.c, version.c, process.c, services.c, stack.c
 BOOL mend_directories(void);
 void forget_directory(HANDLE handle);
 BOOL mend_deletion(void);
@@ -93,6 +94,7 @@ BOOL mend_messages(void);
 BOOL mend_version(void);
 BOOL mend_process(void);
 BOOL mend_services(void);
+BOOL mend_stacks(void);
 
 // The functions behind the hooks.
 extern NTSTATUS(NTAPI *real_NtSetInformationFile)(HANDLE, IO_STATUS_BLOCK *, void *, ULONG, FILE_INFORMATION_CLASS);

@@ -38,6 +38,7 @@ func Run(ctx context.Context, log string, argv []string) (code int, err error) {
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = noConsole()
 	// A grandchild that keeps the pipe must not keep us.
 	cmd.WaitDelay = 2 * time.Second
 	fmt.Fprintf(out, "--- %s starting %q\n", time.Now().UTC().Format(time.RFC3339), argv)

@@ -24,6 +24,7 @@ func main() {
 		"wait":      waitForShutdown,
 		"sleep":     sleep,
 		"services":  services,
+		"stacks":    stacks,
 		"service":   service,
 		"escape":    escape,
 	}
