@@ -180,11 +180,11 @@ func buildsOf(nodes []Node) []winver.Build {
 	return out
 }
 
-// namesOS says whether a taint is there to keep pods of the other operating
+// NamesOS says whether a taint is there to keep pods of the other operating
 // system off. Vendors and users spell it os=windows, OS=Windows,
 // node.kubernetes.io/os=windows, kubernetes.azure.com/os=windows,
 // windows=true, sku=windows2022, cattle.io/os=linux.
-func (t Taint) namesOS(os string) bool {
+func (t Taint) NamesOS(os string) bool {
 	key := strings.ToLower(t.Key[strings.LastIndexByte(t.Key, '/')+1:])
 	value := strings.ToLower(t.Value)
 	switch key {

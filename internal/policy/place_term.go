@@ -33,7 +33,7 @@ func (t *placer) linux() {
 		t.tolerate(t.linuxNodes(), "linux")
 		return
 	}
-	if _, pinned := p.pinned(); pinned || !t.scheduled() {
+	if _, fixed := t.fixed(); fixed {
 		return
 	}
 	daemons := p.Object.Kind == "DaemonSet"
@@ -71,7 +71,7 @@ func (t *placer) keptOff(nodes []Node) bool {
 	tolerations := t.pod.tolerations()
 	return !slices.ContainsFunc(nodes, func(n Node) bool {
 		return !slices.ContainsFunc(hardTaints(n), func(taint Taint) bool {
-			return taint.namesOS("windows") && !slices.ContainsFunc(tolerations, func(tol Toleration) bool { return tol.Tolerates(taint) })
+			return taint.NamesOS("windows") && !slices.ContainsFunc(tolerations, func(tol Toleration) bool { return tol.Tolerates(taint) })
 		})
 	})
 }
@@ -180,7 +180,7 @@ func (t *placer) tolerate(nodes []Node, os string) {
 	var add []any
 	for _, taint := range hardTaints(nodes[0]) {
 		everywhere := !slices.ContainsFunc(nodes, func(n Node) bool { return !slices.Contains(n.Taints, taint) })
-		if !taint.namesOS(os) || !everywhere || !t.scheduled() && taint.Effect != "NoExecute" || slices.ContainsFunc(have, func(tol Toleration) bool { return tol.Tolerates(taint) }) {
+		if !taint.NamesOS(os) || !everywhere || !t.scheduled() && taint.Effect != "NoExecute" || slices.ContainsFunc(have, func(tol Toleration) bool { return tol.Tolerates(taint) }) {
 			continue
 		}
 		tol := Toleration{taint.Key, "Equal", taint.Value, taint.Effect}
