@@ -106,7 +106,7 @@ test: build suites ## Run everything: unit, privileged, end to end
 test-fast: ## Run the unit tests that need neither root nor a build
 	@go test $(FAST)
 
-# What `make bench` compares with: kwokctl's binary runtime around the same Kubernetes.
+# What `make bench` compares with: kwokctl's binary runtime around the same Kubernetes; kubeconform with the same manifests.
 bin/peers/kwok bin/peers/kwokctl bin/peers/etcd &: test/bench/peers/go.mod test/bench/peers/go.sum
 	@printf '  %-6s %s\n' GO "bin/peers/{kwok,kwokctl,etcd}"
 	@mkdir -p bin/peers
@@ -114,13 +114,19 @@ bin/peers/kwok bin/peers/kwokctl bin/peers/etcd &: test/bench/peers/go.mod test/
 	@cd test/bench/peers && go build -ldflags "-s -w" -o ../../../bin/peers/etcd go.etcd.io/etcd/server/v3
 	@touch bin/peers/kwok bin/peers/kwokctl bin/peers/etcd
 
+bin/peers/kubeconform: test/bench/peers/go.mod test/bench/peers/go.sum
+	$(call say,GO)
+	@mkdir -p bin/peers
+	@cd test/bench/peers && go build -o ../../../$@ github.com/yannh/kubeconform/cmd/kubeconform
+	@touch $@
+
 PEERS := kube-apiserver kube-controller-manager kube-scheduler
 $(addprefix bin/peers/,$(PEERS)): bin/peers/%: go.mod go.sum
 	$(call say,GO)
 	@go build -ldflags "$(KUBE_LDFLAGS)" -o $@ k8s.io/kubernetes/cmd/$*
 
 .PHONY: peers
-peers: bin/peers/kwok bin/peers/kwokctl bin/peers/etcd $(addprefix bin/peers/,$(PEERS)) ## Build what `make bench` compares with
+peers: bin/peers/kwok bin/peers/kwokctl bin/peers/etcd bin/peers/kubeconform $(addprefix bin/peers/,$(PEERS)) ## Build what `make bench` compares with
 
 .PHONY: bench
 bench: build peers ## Run the benchmarks; ratios against peers in the same run

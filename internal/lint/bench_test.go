@@ -6,82 +6,18 @@ package lint
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/mullion-k8s/mullion/internal/lint/linttest"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// corpus writes n resources as a chart renders them: three in a group, a
-// hardened Linux Deployment, a Service, and a Deployment for Windows.
-func corpus(n int) []byte {
-	var b bytes.Buffer
-	for i := range n {
-		switch i % 3 {
-		case 0:
-			fmt.Fprintf(&b, deploymentText, i, "linux", "registry.example/app:1.2.3", "\n      securityContext: {runAsUser: 1000, fsGroup: 1000, seccompProfile: {type: RuntimeDefault}}", "\n        securityContext: {readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}, allowPrivilegeEscalation: false}")
-		case 1:
-			fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Service\nmetadata:\n  name: app-%d\n  labels: {app: app-%[1]d}\nspec:\n  selector: {app: app-%[1]d}\n  ports:\n  - name: http\n    port: 80\n    targetPort: 8080\n", i)
-		case 2:
-			fmt.Fprintf(&b, deploymentText, i, "windows", "mcr.microsoft.com/windows/servercore:ltsc2022", "\n      os: {name: windows}", "\n        securityContext: {windowsOptions: {runAsUserName: ContainerUser}}")
-		}
-	}
-	return b.Bytes()
-}
-
-const deploymentText = `---
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: app-%d
-  labels:
-    app.kubernetes.io/name: app
-    app.kubernetes.io/managed-by: Helm
-spec:
-  replicas: 2
-  selector:
-    matchLabels:
-      app: app-%[1]d
-  template:
-    metadata:
-      labels:
-        app: app-%[1]d
-    spec:
-      nodeSelector:
-        kubernetes.io/os: %[2]s%[4]s
-      containers:
-      - name: app
-        image: %[3]s
-        ports:
-        - name: http
-          containerPort: 8080
-        env:
-        - name: LOG_LEVEL
-          value: info
-        - name: DATABASE
-          valueFrom: {secretKeyRef: {name: db, key: url}}
-        resources:
-          limits: {cpu: 500m, memory: 256Mi}
-          requests: {cpu: 100m, memory: 256Mi}
-        readinessProbe:
-          httpGet: {path: /ready, port: http}
-          periodSeconds: 5
-        volumeMounts:
-        - name: config
-          mountPath: /etc/app%[5]s
-      volumes:
-      - name: config
-        configMap:
-          name: app-%[1]d
-`
-
 func BenchmarkLint(b *testing.B) {
 	const n = 9000
-	text := corpus(n)
+	text := linttest.Corpus(n)
 	in := Input{Name: "corpus.yaml", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
@@ -95,7 +31,7 @@ func BenchmarkLint(b *testing.B) {
 }
 
 func BenchmarkEvaluate(b *testing.B) {
-	d := document{name: "x", line: 1, text: corpus(1)}
+	d := document{name: "x", line: 1, text: linttest.Corpus(1)}
 	object, _ := convert(parse(&d)[0].node)
 	judge := policy.New(policy.Facts{})
 	b.ReportAllocs()
@@ -107,7 +43,7 @@ func BenchmarkEvaluate(b *testing.B) {
 // BenchmarkSingleFile is what one small file costs without the start of the
 // program.
 func BenchmarkSingleFile(b *testing.B) {
-	text := corpus(1)
+	text := linttest.Corpus(1)
 	in := Input{Name: "one.yaml", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -145,7 +81,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	doc := string(corpus(1))
+	doc := string(linttest.Corpus(1))
 	doc = strings.Replace(doc, "kubernetes.io/os: linux", "kubernetes.io/os: windows", 1)
 	var early, late uint64
 	results := 0
@@ -174,16 +110,4 @@ func TestMemoryIsFlat(t *testing.T) {
 		t.Errorf("heap grew from %d to %d bytes over %d results", early, late, results)
 	}
 	t.Logf("%d results; heap %d KiB early, %d KiB late", results, early>>10, late>>10)
-}
-
-// TestWriteCorpus writes the corpus for other programs, where
-// MULLION_CORPUS names a file.
-func TestWriteCorpus(t *testing.T) {
-	name := os.Getenv("MULLION_CORPUS")
-	if name == "" {
-		t.Skip("MULLION_CORPUS is not set")
-	}
-	if err := os.WriteFile(name, corpus(9000), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }

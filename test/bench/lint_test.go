@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/lint/linttest"
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+// BenchmarkLint lets mullion lint, with all rules on, and kubeconform read the
+// same corpus in turn. kubeconform's schemas are made of the Kubernetes version
+// that we link, complete and without references, as its published ones are.
+func BenchmarkLint(b *testing.B) {
+	testenv.Need(b, testenv.Built)
+	kubeconform := testenv.Bin("peers", "kubeconform")
+	if _, err := os.Stat(kubeconform); err != nil {
+		b.Skip("run `make peers` first")
+	}
+	const resources, rounds = 9000, 5 // about 8 MB; pairs, the median of their ratios is reported
+	corpus, schemas := write(b, resources), schemas(b)
+	mullion := []string{testenv.Bin("mullion"), "lint", "--severity", "info", corpus}
+	peer := []string{kubeconform, "-schema-location", filepath.Join(schemas, "{{.ResourceKind}}{{.KindSuffix}}.json"), "-n", strconv.Itoa(2), "-summary", corpus}
+	var ours, theirs, ratios, cpu []float64
+	for b.Loop() {
+		for range rounds {
+			k, m := measure(b, peer), measure(b, mullion)
+			ours, theirs = append(ours, resources/m.wall.Seconds()), append(theirs, resources/k.wall.Seconds())
+			ratios, cpu = append(ratios, k.wall.Seconds()/m.wall.Seconds()), append(cpu, k.cpu.Seconds()/m.cpu.Seconds())
+		}
+	}
+	b.ReportMetric(median(ours), "resources/s")
+	b.ReportMetric(median(theirs), "resources/s-kubeconform")
+	b.ReportMetric(median(ratios), "x-kubeconform")
+	b.ReportMetric(median(cpu), "x-kubeconform/cpu")
+	b.ReportMetric(0, "ns/op") // the sum of both
+}
+
+// BenchmarkLintOneFile is what a user waits for: one file with two objects,
+// from exec to exit.
+func BenchmarkLintOneFile(b *testing.B) {
+	testenv.Need(b, testenv.Built)
+	file := write(b, 2)
+	const runs = 40
+	var took []float64
+	for b.Loop() {
+		for range runs {
+			took = append(took, measure(b, []string{testenv.Bin("mullion"), "lint", file}).wall.Seconds()*1000)
+		}
+	}
+	b.ReportMetric(median(took), "ms/file")
+	b.ReportMetric(took[len(took)*95/100], "ms/file-p95") // median has sorted them
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkLintMemory compares the peak of 5,000 with that of 50,000 documents.
+func BenchmarkLintMemory(b *testing.B) {
+	testenv.Need(b, testenv.Built)
+	peak := func(n int) float64 {
+		return float64(measure(b, []string{testenv.Bin("mullion"), "lint", "--severity", "info", write(b, n)}).peak) / (1 << 20)
+	}
+	var few, many float64
+	for b.Loop() {
+		few, many = peak(5_000), peak(50_000)
+	}
+	b.ReportMetric(few, "MiB/5000")
+	b.ReportMetric(many, "MiB/50000")
+	b.ReportMetric(0, "ns/op")
+}
+
+// write writes a corpus of n resources.
+func write(b *testing.B, n int) string {
+	b.Helper()
+	name := filepath.Join(b.TempDir(), "corpus.yaml")
+	if err := os.WriteFile(name, linttest.Corpus(n), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	return name
+}
+
+// usage is what a run of a program took.
+type usage struct {
+	wall, cpu time.Duration
+	peak      int64 // bytes resident
+}
+
+// measure runs a program. Findings (exit code 1) are no error.
+func measure(b *testing.B, argv []string) usage {
+	b.Helper()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	begin := time.Now()
+	out, err := cmd.CombinedOutput()
+	wall := time.Since(begin)
+	if err != nil && cmd.ProcessState.ExitCode() != 1 {
+		b.Fatalf("%s: %v: %.500s", strings.Join(argv, " "), err, out)
+	}
+	if strings.Contains(string(out), "could not find schema") {
+		b.Fatalf("%s: %.500s", strings.Join(argv, " "), out)
+	}
+	state := cmd.ProcessState
+	return usage{wall: wall, cpu: state.UserTime() + state.SystemTime(), peak: state.SysUsage().(*syscall.Rusage).Maxrss << 10}
+}
+
+// schemas writes the JSON schemas of the kinds of the corpus, out of the
+// OpenAPI document that is part of Kubernetes' module.
+func schemas(b *testing.B) string {
+	b.Helper()
+	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
+	if err != nil {
+		b.Fatalf("find Kubernetes' module: %v", err)
+	}
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(module)), "api", "openapi-spec", "swagger.json"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var api struct{ Definitions map[string]any }
+	if err := json.Unmarshal(text, &api); err != nil {
+		b.Fatal(err)
+	}
+	dir := b.TempDir()
+	for name, definition := range map[string]string{"deployment-apps-v1": "io.k8s.api.apps.v1.Deployment", "service-v1": "io.k8s.api.core.v1.Service"} {
+		schema, err := json.Marshal(inline(api.Definitions, api.Definitions[definition], nil))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+".json"), schema, 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// inline replaces references by what they stand for.
+func inline(definitions map[string]any, at any, open []string) any {
+	switch v := at.(type) {
+	case map[string]any:
+		if ref, ok := v["$ref"].(string); ok {
+			name := strings.TrimPrefix(ref, "#/definitions/")
+			for _, o := range open {
+				if o == name { // a type that holds itself
+					return map[string]any{}
+				}
+			}
+			return inline(definitions, definitions[name], append(open, name))
+		}
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = inline(definitions, e, open)
+		}
+		if out["format"] == "int-or-string" || strings.HasPrefix(fmt.Sprint(out["description"]), "Quantity is a fixed-point") {
+			return map[string]any{"oneOf": []any{map[string]any{"type": "string"}, map[string]any{"type": "number"}}}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = inline(definitions, e, open)
+		}
+		return out
+	}
+	return at
+}
