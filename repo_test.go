@@ -199,7 +199,7 @@ func TestFileNames(t *testing.T) {
 		if strings.Contains(base, "_test_") {
 			t.Errorf("%s: the suffix order is _windows_test.go", name)
 		}
-		for _, dir := range strings.Split(path.Dir(name), "/") {
+		for dir := range strings.SplitSeq(path.Dir(name), "/") {
 			if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "misc", "types", "base", "core", "pkg"}, dir) {
 				t.Errorf("%s: package %q says nothing", name, dir)
 			}

@@ -65,8 +65,7 @@ func Silent(code Code) error { return &Failure{Code: code} }
 func ExitStatus(status int) error { return &Failure{Code: Code(status)} }
 
 func codeOf(err error) Code {
-	var f *Failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*Failure](err); ok {
 		return f.Code
 	}
 	return Unhealthy

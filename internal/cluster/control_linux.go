@@ -111,7 +111,7 @@ func Start(l Layout, bin Binaries) (started bool, err error) {
 			return true, err
 		}
 		select {
-		case <-ended:
+		case <-ended: //nolint:errcheck // the log says why
 			return true, fmt.Errorf("start supervisor: it ended at once: %s", lastLine(l.Log("supervisor")))
 		case <-deadline:
 			return true, fmt.Errorf("start supervisor: no sign of life after %s", startLimit)

@@ -76,7 +76,7 @@ func TestGuideManifests(t *testing.T) {
 						good++
 					}
 				}
-				if good < len(states) && !(tc.some && good > 0) {
+				if good < len(states) && (!tc.some || good <= 0) {
 					return fmt.Errorf("pods are %q, want %q", out, want)
 				}
 				return nil

@@ -74,7 +74,7 @@ func TestIsolation(t *testing.T) {
 	if !strings.Contains(out, "done: all tried") {
 		t.Fatalf("the program did not come to its end: %s", out)
 	}
-	for _, l := range strings.Split(out, "\n") {
+	for l := range strings.SplitSeq(out, "\n") {
 		if strings.HasPrefix(l, "ESCAPED") {
 			t.Error(l)
 		}
@@ -88,14 +88,14 @@ func TestIsolation(t *testing.T) {
 	}
 	// Nothing of the machine by name in what it can list.
 	for _, forbidden := range []string{"kubelet", "etcd", "winhost", "mullion-kube", "conmon", "containerd", c.dir, filepath.Dir(machineFile)} {
-		for _, l := range strings.Split(out, "\n") {
+		for l := range strings.SplitSeq(out, "\n") {
 			// Sources of mounts have their paths; its own arguments, too.
 			if strings.Contains(l, forbidden) && !strings.HasPrefix(l, "/proc/self/mountinfo") && !strings.Contains(l, " escape file=") {
 				t.Errorf("the container sees %s", l)
 			}
 		}
 	}
-	for _, l := range strings.Split(out, "\n") {
+	for l := range strings.SplitSeq(out, "\n") {
 		if d, ok := strings.CutPrefix(l, "drive: "); ok && d != "C" {
 			t.Errorf("drive %s exists", d)
 		}
@@ -145,7 +145,7 @@ func readJSON(t *testing.T, file string, v any) {
 
 func lines(out, prefix string) string {
 	var got []string
-	for _, l := range strings.Split(out, "\n") {
+	for l := range strings.SplitSeq(out, "\n") {
 		if strings.HasPrefix(l, prefix) {
 			got = append(got, l)
 		}

@@ -103,8 +103,8 @@ func TestNetwork(t *testing.T) {
 	})
 	t.Run("node port of every host", func(t *testing.T) {
 		port := c.kubectl(t, "get", "service", "-n", ns, "web", "-o", "jsonpath={.spec.ports[0].nodePort}")
-		hosts := strings.Fields(c.kubectl(t, "get", "nodes", "-o", `jsonpath={.items[*].status.addresses[?(@.type=="InternalIP")].address}`))
-		for _, h := range hosts {
+		hosts := strings.FieldsSeq(c.kubectl(t, "get", "nodes", "-o", `jsonpath={.items[*].status.addresses[?(@.type=="InternalIP")].address}`))
+		for h := range hosts {
 			if _, err := get("http://" + h + ":" + port); err != nil {
 				t.Errorf("%s: %v", h, err)
 			}

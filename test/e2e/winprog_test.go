@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -123,10 +124,6 @@ func (c *shared) load(t *testing.T, tar []byte) (string, error) {
 	return c.try(t.Context(), string(tar), "load", "-", "--name", name, "--data-dir", c.dir, "--nodes", "win-1,win-2")
 }
 
-// on2019 is the part of a pod's spec that puts it onto a host of the guide's build.
-const on2019 = `os: {name: windows}
-  nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.17763}`
-
 // onNode puts a pod onto the first host.
 const onNode = `os: {name: windows}
   nodeName: win-1`
@@ -168,10 +165,8 @@ func (c *shared) until(t *testing.T, ns, pod, path string, want ...string) {
 		if err != nil {
 			return err
 		}
-		for _, w := range want {
-			if got == w {
-				return nil
-			}
+		if slices.Contains(want, got) {
+			return nil
 		}
 		return fmt.Errorf("%s of %s is %q, want %q", path, pod, got, want)
 	})
