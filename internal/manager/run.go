@@ -3,7 +3,49 @@
 
 package manager
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/mullion-k8s/mullion/internal/admission"
+	"github.com/mullion-k8s/mullion/internal/admission/certificate"
+	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
+	"github.com/mullion-k8s/mullion/internal/admission/registration"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/supervise"
+)
+
+// The components of a manager, as they stand in its log.
+const (
+	componentPrepare      = "prepare"
+	componentFacts        = "facts"
+	componentCertificates = "certificates"
+	componentWebhooks     = "webhooks"
+	componentRegistration = "registration"
+	componentControllers  = "controllers"
+	componentHealth       = "health"
+)
+
+const (
+	// requestsPerSecond and burst: what the manager may ask of the API server. A
+	// pod with a GMSA costs two requests; controllers write on changes of nodes
+	// only.
+	requestsPerSecond = 50
+	burst             = 100
+	// userAgent is how audit logs name the manager.
+	userAgent = "mullion-manager"
+)
 
 // Run is the life of a manager: it returns nil when the context is cancelled
 // and everything has stopped.
@@ -16,22 +58,200 @@ func Run(ctx context.Context, c Config) error {
 }
 
 // Manager is one manager.
-type Manager struct{ cfg Config }
+type Manager struct {
+	cfg      Config
+	client   kubernetes.Interface
+	dynamic  dynamic.Interface
+	facts    source
+	keeper   *certificate.Keeper
+	register *registration.Keeper
+	handler  http.Handler
 
-// New checks the configuration and makes a manager. It does nothing yet.
+	mu     sync.Mutex
+	status []supervise.Status // guarded by mu
+}
+
+// New checks the configuration and makes a manager. It asks nobody yet.
 func New(c Config) (*Manager, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &Manager{cfg: c.withDefaults()}, nil
+	c = c.withDefaults()
+	typed, err := kubernetes.NewForConfig(clientConfig(c.REST, "application/vnd.kubernetes.protobuf"))
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	trees, err := dynamic.NewForConfig(clientConfig(c.REST, ""))
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return assemble(c, typed, trees)
 }
 
-// Run runs the manager until the context is cancelled.
+// clientConfig is a copy of the configuration with the manager's own limits.
+func clientConfig(c *rest.Config, contentType string) *rest.Config {
+	out := rest.CopyConfig(c)
+	out.QPS, out.Burst, out.UserAgent = requestsPerSecond, burst, userAgent
+	if contentType != "" {
+		out.ContentType, out.AcceptContentTypes = contentType, contentType+",application/json"
+	}
+	return out
+}
+
+// assemble puts the parts together; no part runs yet.
+func assemble(c Config, client kubernetes.Interface, trees dynamic.Interface) (*Manager, error) {
+	m := &Manager{cfg: c, client: client, dynamic: trees}
+	host, err := c.host()
+	if err != nil {
+		return nil, err
+	}
+	if m.facts, err = newSource(c, client); err != nil {
+		return nil, err
+	}
+	m.register = registration.NewKeeper(registration.KeeperConfig{
+		Client: client, Config: c.registration(), OwnerClusterRole: c.OwnerClusterRole, Answers: m.answers,
+		Log: c.Log.With(logkey.Component, componentRegistration),
+	})
+	m.keeper = certificate.New(certificate.Config{
+		Client: client, Namespace: c.Namespace, Name: SecretName, Hosts: []string{host}, OnChange: m.register.Trust,
+		Log: c.Log.With(logkey.Component, componentCertificates),
+	})
+	m.handler = admission.NewServer(m.handlers(), c.Log.With(logkey.Component, componentWebhooks))
+	return m, nil
+}
+
+func (m *Manager) handlers() map[string]admission.Handler {
+	log := m.cfg.Log.With(logkey.Component, componentWebhooks)
+	out := map[string]admission.Handler{
+		registration.PlacementPath: admission.Placement(m.facts, log),
+		registration.RulesPath:     admission.Rules(m.facts, log),
+	}
+	if !m.cfg.NoGMSA {
+		g := gmsa.Config{Cluster: gmsa.API{Dynamic: m.dynamic, Client: m.client}, RandomHostname: m.cfg.RandomHostname}
+		out[registration.MutateGMSAPath], out[registration.ValidateGMSAPath] = gmsa.Mutate(g), gmsa.Validate(g)
+	}
+	return out
+}
+
+// Run runs the manager until the context is cancelled. Parts that end are
+// started again; what cannot be mended by trying again, such as a port that
+// another program has, is returned.
+// Preconditions: once per Manager.
 func (m *Manager) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
+	webhooks, err := m.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer webhooks.Close()
+	components := m.components(webhooks)
+	if m.cfg.Health != "" {
+		health, err := new(net.ListenConfig).Listen(ctx, "tcp", m.cfg.Health)
+		if err != nil {
+			return fmt.Errorf("listen for health checks: %w", err)
+		}
+		defer health.Close()
+		components = append(components, supervise.Component{Name: componentHealth, Run: func(ctx context.Context) error { return m.serveHealth(ctx, health) }})
+	}
+	sup, err := supervise.New(supervise.Config{Components: components, Log: m.cfg.Log, OnChange: func(s []supervise.Status) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.status = slices.Clone(s)
+	}})
+	if err != nil {
+		return err
+	}
+	return sup.Run(ctx)
+}
+
+// components describes what runs and in which order; see the package comment.
+func (m *Manager) components(webhooks net.Listener) []supervise.Component {
+	return []supervise.Component{
+		{Name: componentPrepare, Once: true, Run: m.prepare},
+		{Name: componentFacts, Run: m.facts.Run, Ready: func(context.Context) error {
+			if !m.facts.Synced() {
+				return errors.New("nodes and RuntimeClasses are not known yet")
+			}
+			return nil
+		}},
+		{Name: componentCertificates, Needs: []string{componentPrepare}, Run: m.keeper.Run, Ready: func(context.Context) error {
+			if m.keeper.Bundle() == nil {
+				return errors.New("there is no certificate yet")
+			}
+			return nil
+		}},
+		{Name: componentWebhooks, Needs: []string{componentCertificates}, Run: func(ctx context.Context) error { return m.serve(ctx, webhooks) },
+			Ready: func(ctx context.Context) error { return m.dial(ctx, webhooks.Addr().String(), m.keeper.Bundle()) }},
+		{Name: componentRegistration, Needs: []string{componentWebhooks, componentFacts}, Run: m.register.Run,
+			Ready: func(context.Context) error { return m.register.Registered() }},
+		{Name: componentControllers, Needs: []string{componentPrepare, componentFacts}, Run: m.lead},
+	}
 }
 
 // Ready says whether the webhooks are registered and answer; the error says
 // what is missing.
-func (m *Manager) Ready(ctx context.Context) error { return nil }
+func (m *Manager) Ready(context.Context) error {
+	return m.is(componentFacts, componentWebhooks, componentRegistration)
+}
+
+// serving says whether questions can be answered; a manager that is not
+// registered yet can, and must be found by its Service before it is.
+func (m *Manager) serving() error { return m.is(componentFacts, componentWebhooks) }
+
+// is says whether the components are ready.
+func (m *Manager) is(names ...string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range names {
+		i := slices.IndexFunc(m.status, func(s supervise.Status) bool { return s.Name == name })
+		if i < 0 {
+			return errors.New("the manager does not run")
+		}
+		if s := m.status[i]; s.State != supervise.Ready {
+			if s.Message != "" {
+				return fmt.Errorf("%s: %s: %s", name, s.State, s.Message)
+			}
+			return fmt.Errorf("%s: %s", name, s.State)
+		}
+	}
+	return nil
+}
+
+// host is what the serving certificate is for.
+func (c Config) host() (string, error) {
+	if c.URL == "" {
+		return c.Service.Host(), nil
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return "", fmt.Errorf("address of the webhooks: %w", err)
+	}
+	return u.Hostname(), nil
+}
+
+// address is where the API server connects to.
+func (c Config) address() string {
+	if c.URL == "" {
+		port := c.Service.Port
+		if port == 0 {
+			port = 443
+		}
+		return net.JoinHostPort(c.Service.Host(), fmt.Sprint(port))
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return "" // Validate has refused it
+	}
+	if u.Port() == "" {
+		return net.JoinHostPort(u.Hostname(), "443")
+	}
+	return u.Host
+}
+
+// answers connects as the API server will.
+func (m *Manager) answers(ctx context.Context, bundle []byte) error {
+	return m.dial(ctx, m.cfg.address(), bundle)
+}
+
+// shutdown is how long requests that are in work may take after a stop; the
+// API server waits no longer for placement.
+const shutdown = 2 * time.Second

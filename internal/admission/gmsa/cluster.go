@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,4 +86,12 @@ func (a API) MayUse(ctx context.Context, namespace, serviceAccount, spec string)
 		return false, "", fmt.Errorf("ask whether the service account may use it: %w", err)
 	}
 	return out.Status.Allowed && !out.Status.Denied, out.Status.Reason, nil
+}
+
+// Rules are the rights that the API needs in the whole cluster.
+func Rules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get"}},
+		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"localsubjectaccessreviews"}, Verbs: []string{"create"}},
+	}
 }

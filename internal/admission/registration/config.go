@@ -15,12 +15,12 @@ import (
 // Name is the name of both configurations.
 const Name = "mullion"
 
-// The names of the webhooks: kubectl prints them with every refusal.
+// The names of the webhooks: kubectl prints them with every refusal. GMSA has
+// one in each configuration.
 const (
-	Placement    = "placement.mullion.dev"
-	Rules        = "rules.mullion.dev"
-	MutateGMSA   = "gmsa.mullion.dev"
-	ValidateGMSA = "gmsa.mullion.dev" // the other configuration's; names are unique in each
+	PlacementWebhook = "placement.mullion.dev"
+	RulesWebhook     = "rules.mullion.dev"
+	GMSAWebhook      = "gmsa.mullion.dev"
 )
 
 // The paths that the webhooks are asked at.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -190,4 +191,24 @@ func (k *Keeper) Apply(ctx context.Context) error {
 		return fmt.Errorf("apply MutatingWebhookConfiguration %s: %w", Name, err)
 	}
 	return nil
+}
+
+// Rules are the rights that the keeper needs in the whole cluster: over its own
+// two objects, and to see its owner, if it has one.
+func Rules(ownerClusterRole string) []rbacv1.PolicyRule {
+	out := []rbacv1.PolicyRule{{
+		APIGroups:     []string{"admissionregistration.k8s.io"},
+		Resources:     []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
+		ResourceNames: []string{Name},
+		// A server-side apply of what is not there yet is a create with a name; list
+		// and watch ask for the one name.
+		Verbs: []string{"create", "list", "patch", "watch"},
+	}}
+	if ownerClusterRole != "" {
+		out = append(out, rbacv1.PolicyRule{
+			APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"clusterroles"},
+			ResourceNames: []string{ownerClusterRole}, Verbs: []string{"get"},
+		})
+	}
+	return out
 }

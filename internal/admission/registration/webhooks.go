@@ -23,7 +23,7 @@ const (
 func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration {
 	again := admissionregistrationv1.IfNeededReinvocationPolicy
 	hooks := []admissionregistrationv1.MutatingWebhook{{
-		Name: Placement, ClientConfig: c.client(PlacementPath),
+		Name: PlacementWebhook, ClientConfig: c.client(PlacementPath),
 		Rules: []admissionregistrationv1.RuleWithOperations{
 			rule("", []string{"pods"}, admissionregistrationv1.Create),
 			// Their controller gives each pod its node before any webhook sees it.
@@ -36,7 +36,7 @@ func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration
 	}}
 	if !c.NoGMSA {
 		hooks = append(hooks, admissionregistrationv1.MutatingWebhook{
-			Name: MutateGMSA, ClientConfig: c.client(MutateGMSAPath),
+			Name: GMSAWebhook, ClientConfig: c.client(MutateGMSAPath),
 			Rules: []admissionregistrationv1.RuleWithOperations{
 				rule("", []string{"pods"}, admissionregistrationv1.Create),
 				rule("", []string{"pods/ephemeralcontainers"}, admissionregistrationv1.Update),
@@ -65,7 +65,7 @@ func (c Config) Validating() *admissionregistrationv1.ValidatingWebhookConfigura
 	}
 	both := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	hooks := []admissionregistrationv1.ValidatingWebhook{{
-		Name: Rules, ClientConfig: c.client(RulesPath),
+		Name: RulesWebhook, ClientConfig: c.client(RulesPath),
 		Rules: []admissionregistrationv1.RuleWithOperations{
 			rule("", []string{"pods", "podtemplates", "replicationcontrollers", "services"}, both...),
 			rule("", []string{"pods/ephemeralcontainers", "pods/resize"}, admissionregistrationv1.Update),
@@ -77,7 +77,7 @@ func (c Config) Validating() *admissionregistrationv1.ValidatingWebhookConfigura
 	}}
 	if !c.NoGMSA {
 		hooks = append(hooks, admissionregistrationv1.ValidatingWebhook{
-			Name: ValidateGMSA, ClientConfig: c.client(ValidateGMSAPath),
+			Name: GMSAWebhook, ClientConfig: c.client(ValidateGMSAPath),
 			Rules: []admissionregistrationv1.RuleWithOperations{
 				rule("", []string{"pods"}, both...),
 				rule("", []string{"pods/ephemeralcontainers"}, admissionregistrationv1.Update),

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package manager
+
+import (
+	"context"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/mullion-k8s/mullion/internal/admission"
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// source is where facts come from.
+type source interface {
+	admission.Facts
+	// Run keeps the facts until the context is cancelled.
+	Run(ctx context.Context) error
+	// Synced says whether what exists is known.
+	Synced() bool
+}
+
+func newSource(c Config, client kubernetes.Interface) (source, error) {
+	if c.Facts != nil {
+		return given{c.Facts}, nil
+	}
+	return given{none{}}, nil
+}
+
+// given are facts that somebody else keeps.
+type given struct{ facts admission.Facts }
+
+func (g given) Facts(ctx context.Context, namespace string, object map[string]any) (policy.Facts, []string) {
+	return g.facts.Facts(ctx, namespace, object)
+}
+
+func (given) Synced() bool { return true }
+
+func (given) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+type none struct{}
+
+func (none) Facts(context.Context, string, map[string]any) (policy.Facts, []string) {
+	return policy.Facts{}, nil
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package manager
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/mullion-k8s/mullion/internal/controller/podreason"
+	"github.com/mullion-k8s/mullion/internal/controller/runtimeclass"
+	"github.com/mullion-k8s/mullion/internal/controller/windowsnode"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+)
+
+// The times of the election are those of Kubernetes' own components
+// (k8s.io/component-base config/v1alpha1, RecommendedDefaultLeaderElectionConfiguration).
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// lead runs the controllers, once this manager is the one that may.
+func (m *Manager) lead(ctx context.Context) error {
+	if !m.cfg.LeaderElection {
+		return m.control(ctx)
+	}
+	identity := m.cfg.Identity
+	if identity == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("find a name for the election: %w", err)
+		}
+		identity = host + "_" + strings.ToLower(rand.Text()[:8])
+	}
+	log := m.cfg.Log.With(logkey.Component, componentControllers)
+	ended := make(chan error, 1)
+	var began atomic.Bool
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: m.cfg.Namespace, Name: LeaseName}, Client: m.client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		},
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true, Name: LeaseName,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) {
+				began.Store(true)
+				log.Info("leading: the controllers run here", logkey.Name, identity)
+				ended <- m.control(leading)
+				cancel() // one that ended by itself gives the lease back
+			},
+			OnStoppedLeading: func() {}, // Run returns then
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("stand for election: %w", err)
+	}
+	elector.Run(ctx)
+	if began.Load() {
+		if err := <-ended; err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errors.New("the lease was lost")
+}
+
+// control runs the controllers until one ends.
+func (m *Manager) control(ctx context.Context) error {
+	log := m.cfg.Log.With(logkey.Component, componentControllers)
+	group, ctx := errgroup.WithContext(ctx)
+	factory := informers.NewSharedInformerFactory(m.client, 0)
+	group.Go(func() error {
+		return runtimeclass.New(m.client, runtimeclass.Config{Log: log, Informers: factory}).Run(ctx)
+	})
+	group.Go(func() error {
+		return windowsnode.New(m.client, windowsnode.Config{Log: log, Taint: m.cfg.WindowsTaint, Informers: factory}).Run(ctx)
+	})
+	group.Go(func() error {
+		return podreason.New(m.client, podreason.Config{Log: log, Facts: m.facts, Informers: factory}).Run(ctx)
+	})
+	err := group.Wait()
+	factory.Shutdown()
+	return err
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package manager
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/mullion-k8s/mullion/internal/admission/certificate"
+	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
+	"github.com/mullion-k8s/mullion/internal/admission/registration"
+	"github.com/mullion-k8s/mullion/internal/controller/podreason"
+	"github.com/mullion-k8s/mullion/internal/controller/runtimeclass"
+	"github.com/mullion-k8s/mullion/internal/controller/windowsnode"
+)
+
+// ClusterRules are the rights that a manager needs in the whole cluster.
+func (c Config) ClusterRules() []rbacv1.PolicyRule {
+	out := slices.Concat(registration.Rules(c.OwnerClusterRole), runtimeclass.Rules(), windowsnode.Rules(), podreason.Rules())
+	if !c.NoGMSA {
+		out = append(out, gmsa.Rules()...)
+	}
+	return out
+}
+
+// NamespaceRules are the rights that it needs in its own namespace.
+func (c Config) NamespaceRules() []rbacv1.PolicyRule {
+	out := certificate.Rules(SecretName)
+	if c.LeaderElection {
+		out = append(out,
+			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{LeaseName}, Verbs: []string{"get", "update"}},
+			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}})
+	}
+	return out
+}

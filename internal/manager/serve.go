@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/logkey"
+)
+
+const (
+	// dialLimit bounds the question whether the webhooks answer.
+	dialLimit = 2 * time.Second
+	// headerLimit, bodyLimit, idleLimit: nobody may hold a connection for nothing.
+	// The API server sends a review in one go and keeps its connections.
+	headerLimit = 5 * time.Second
+	bodyLimit   = 15 * time.Second
+	idleLimit   = 2 * time.Minute
+	// maxHeader, in bytes: a review has a few hundred.
+	maxHeader = 16 << 10
+	// drain is how long a manager behind a Service goes on answering after it was
+	// asked to stop: it takes a moment until nobody sends it anything.
+	drain = 3 * time.Second
+)
+
+func (m *Manager) listen(ctx context.Context) (net.Listener, error) {
+	if m.cfg.Listener != nil {
+		return m.cfg.Listener, nil
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", m.cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen for reviews: %w", err)
+	}
+	return l, nil
+}
+
+// tlsConfig: API servers speak TLS 1.3 since Kubernetes 1.19 was built with
+// Go 1.15.
+func (m *Manager) tlsConfig() *tls.Config {
+	c := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: m.keeper.Certificate}
+	if m.cfg.ClientCA != nil {
+		c.ClientCAs = x509.NewCertPool()
+		c.ClientCAs.AppendCertsFromPEM(m.cfg.ClientCA) // Validate has read it
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return c
+}
+
+// serve answers reviews until the context is cancelled, and then those that are
+// in work.
+func (m *Manager) serve(ctx context.Context, l net.Listener) error {
+	log := m.cfg.Log.With(logkey.Component, componentWebhooks)
+	server := &http.Server{
+		Handler: m.handler, TLSConfig: m.tlsConfig(), ReadHeaderTimeout: headerLimit, ReadTimeout: bodyLimit, WriteTimeout: bodyLimit,
+		IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
+		// Failed handshakes of others; our own question is one, where clients must
+		// show a certificate.
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	return serveUntil(ctx, server, func() error { return server.ServeTLS(keptOpen{l}, "", "") }, m.cfg.URL == "")
+}
+
+// keptOpen is a listener that outlives one server: a restarted one listens at
+// the same place.
+type keptOpen struct{ net.Listener }
+
+func (keptOpen) Close() error { return nil }
+
+// serveUntil runs a server until the context is cancelled.
+func serveUntil(ctx context.Context, server *http.Server, serve func() error, behindService bool) error {
+	ended := make(chan error, 1)
+	go func() { ended <- serve() }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	if behindService {
+		time.Sleep(drain) // bounded; what comes is still answered
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		_ = server.Close() // those that still hang
+	}
+	return nil
+}
+
+// dial says whether a webhook with the right certificate answers at an address.
+// Whether it takes a client's certificate is not asked: only the API server has
+// one.
+func (m *Manager) dial(ctx context.Context, address string, bundle []byte) error {
+	host, err := m.cfg.host()
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(bundle) {
+		return errors.New("there is no certificate yet")
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	d := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: host}}
+	c, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", address, err)
+	}
+	return c.Close()
+}
+
+// serveHealth answers kubelets, which have no certificate for the webhooks.
+func (m *Manager) serveHealth(ctx context.Context, l net.Listener) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := m.serving(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: headerLimit, ReadTimeout: headerLimit, WriteTimeout: headerLimit, MaxHeaderBytes: maxHeader}
+	return serveUntil(ctx, server, func() error { return server.Serve(keptOpen{l}) }, false)
+}
