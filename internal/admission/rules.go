@@ -75,24 +75,10 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 	return resp, nil
 }
 
-// judge is all that policy has to say: the rules, and whether a node can run
-// it.
+// judge is all that policy has to say of an object that placement has seen, or
+// whose pods it will.
 func (h *rules) judge(object map[string]any, facts policy.Facts) []policy.Finding {
-	e := h.judges.get(facts.Kubernetes)
-	out := e.EvaluateWith(object, facts)
-	seen := map[string]bool{}
-	for _, f := range out {
-		seen[f.Code+f.Field] = true
-	}
-	for _, place := range e.Place(object, facts) {
-		for _, f := range place.Findings {
-			if !seen[f.Code+f.Field] {
-				seen[f.Code+f.Field] = true
-				out = append(out, f)
-			}
-		}
-	}
-	return out
+	return h.judges.get(facts.Kubernetes).Judge(object, facts)
 }
 
 // key tells findings apart whatever their places in lists are: a container may

@@ -87,7 +87,7 @@ func signals(p *Pod) []Signal {
 	if len(s) == 0 {
 		contentSignals(p, &s)
 		if os, from := p.defaultOS(); os != "" {
-			s.add(fromDefault, Low, os, Value{}, from, "the default of %s is %s", from, os)
+			s.add(fromDefault, Low, os, Value{}, "default of "+from, "the default of %s is %s", from, os)
 		}
 	}
 	return s
@@ -293,7 +293,18 @@ func imageBuild(ref string) (winver.Build, bool) {
 	if !windowsImage(ref) {
 		return winver.Build{}, false
 	}
-	return winver.FromTag(ref)
+	if b, ok := winver.FromTag(ref); ok {
+		return b, true
+	}
+	// Microsoft left the Docker Hub when latest was still Windows Server 2016,
+	// and has not moved it since.
+	name := strings.TrimPrefix(strings.TrimPrefix(ref, "index."), "docker.io/")
+	for _, repo := range []string{"microsoft/windowsservercore", "microsoft/nanoserver", "microsoft/iis"} {
+		if tag, ok := strings.CutPrefix(name, repo); ok && (tag == "" || tag == ":latest" || tag == ":windowsservercore") {
+			return winver.Find(14393)
+		}
+	}
+	return winver.Build{}, false
 }
 
 // windowsPath matches C:\x, C:/x and \\.\pipe\x.

@@ -40,19 +40,32 @@ func (o PatchOp) MarshalJSON() ([]byte, error) {
 // Errors: the object has something on the way that is neither a map nor a
 // list, or an index that is out of range.
 func Patch(object map[string]any, edits []Edit) ([]PatchOp, error) {
+	ops, _, err := patchAll(object, edits)
+	return ops, err
+}
+
+// Apply is the object with the edits made, as Patch means them. The object
+// stays as it is; the result shares what was not edited with it.
+func Apply(object map[string]any, edits []Edit) (map[string]any, error) {
+	_, after, err := patchAll(object, edits)
+	return after, err
+}
+
+func patchAll(object map[string]any, edits []Edit) ([]PatchOp, map[string]any, error) {
 	var ops []PatchOp
 	root := any(object)
 	for _, e := range edits {
 		op, next, err := patch(root, e)
 		if err != nil {
-			return nil, fmt.Errorf("patch %s: %w", e.Path, err)
+			return nil, nil, fmt.Errorf("patch %s: %w", e.Path, err)
 		}
 		if op.Op != "" {
 			ops = append(ops, op)
 		}
 		root = next
 	}
-	return ops, nil
+	after, _ := root.(map[string]any)
+	return ops, after, nil
 }
 
 // patch makes the operation of one edit, and the object after it.
@@ -71,9 +84,12 @@ func patch(root any, e Edit) (PatchOp, any, error) {
 		return op, root, fmt.Errorf("there is nothing to replace")
 	case missing < len(e.Path)-1: // the first missing map takes all below it
 		op.Path = e.Path[:missing+1].Pointer()
+		if e.Path[missing].Index >= 0 {
+			return op, root, fmt.Errorf("there is no %s", e.Path[:missing+1])
+		}
 		for i := len(e.Path) - 1; i > missing; i-- {
 			if e.Path[i].Index >= 0 {
-				return op, root, fmt.Errorf("there is no list")
+				return op, root, fmt.Errorf("there is no list %s", e.Path[:i])
 			}
 			op.Value = map[string]any{e.Path[i].Key: op.Value}
 		}

@@ -16,40 +16,51 @@ import (
 func (t *placer) isolate(nodes, fit []Node) ([]Node, bool) {
 	p := t.pod
 	asked := askedForHyperV(p)
-	if t.class != "" || p.HostProcess || !t.scheduled() || !asked && (len(fit) > 0 || len(nodes) == 0) {
+	if !asked && (len(fit) > 0 || len(nodes) == 0) {
 		return nil, false
 	}
-	best, chosen := "", []Node(nil)
+	class, chosen := p.hyperVClass()
+	if class == "" {
+		return nil, false
+	}
+	t.class = class
+	t.edit(Add, p.Spec.Get("runtimeClassName"), class)
+	why := "its image runs on no node without"
+	if asked {
+		why = "the annotation isolation-type asks for it"
+	}
+	t.report("WIN319", p.Spec.Get("runtimeClassName"), Info, "RuntimeClass %s gives the pod Hyper-V isolation: %s", class, why)
+	return chosen, true
+}
+
+// hyperVClass is the RuntimeClass that would isolate the pod with Hyper-V, and
+// the nodes that it could then use: of those that contradict nothing the one
+// with most nodes, then the first by name. There is none for a pod that has a
+// class, or a node, already.
+func (p *Pod) hyperVClass() (best string, nodes []Node) {
+	if p.HostProcess || p.Spec.look([]string{"runtimeClassName"}).Set() || p.Spec.look([]string{"nodeName"}).Set() {
+		return "", nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.Facts().RuntimeClasses)) {
 		class := p.Facts().RuntimeClasses[name]
-		if !strings.Contains(class.Handler, "hypervisor") || class.NodeSelector["kubernetes.io/os"] == "linux" || t.contradicts(class) {
+		if !strings.Contains(class.Handler, "hypervisor") || class.NodeSelector["kubernetes.io/os"] == "linux" || p.contradicts(class) {
 			continue
 		}
 		served := slices.DeleteFunc(p.fitting(candidates(p, class), true), func(n Node) bool {
 			return n.Handlers != nil && !slices.Contains(n.Handlers, class.Handler)
 		})
-		if len(served) > len(chosen) {
-			best, chosen = name, served
+		if len(served) > len(nodes) {
+			best, nodes = name, served
 		}
 	}
-	if best == "" {
-		return nil, false
-	}
-	t.class = best
-	t.edit(Add, p.Spec.Get("runtimeClassName"), best)
-	why := "its image runs on no node without"
-	if asked {
-		why = "the annotation isolation-type asks for it"
-	}
-	t.report("WIN319", p.Spec.Get("runtimeClassName"), Info, "RuntimeClass %s gives the pod Hyper-V isolation: %s", best, why)
-	return chosen, true
+	return best, nodes
 }
 
 // contradicts says whether the class selects other labels than the pod; the
 // API server refuses that.
-func (t *placer) contradicts(class RuntimeClass) bool {
+func (p *Pod) contradicts(class RuntimeClass) bool {
 	for k, v := range class.NodeSelector {
-		if own := t.pod.Spec.look([]string{"nodeSelector", k}); own.Set() && own.Str() != v {
+		if own := p.Spec.look([]string{"nodeSelector", k}); own.Set() && own.Str() != v {
 			return true
 		}
 	}

@@ -39,7 +39,7 @@ func linuxFields() []linuxField {
 func (t *placer) declare() {
 	p := t.pod
 	declared := p.Spec.look([]string{"os", "name"}).Set()
-	if !declared && (t.out.Confidence < Medium || p.Facts().Kubernetes != 0 && p.Facts().Kubernetes < exemptFrom) {
+	if !declared && (t.out.Confidence == Low && !t.confined() || p.Facts().Kubernetes != 0 && p.Facts().Kubernetes < exemptFrom) {
 		return
 	}
 	var drop, stay []Value
@@ -72,6 +72,13 @@ func (t *placer) declare() {
 	if !declared {
 		t.edit(Add, name, "windows")
 	}
+}
+
+// confined says whether the pod is or will be kept to Windows nodes. A guess
+// that is not must not be written down: it would fail on a Linux node.
+func (t *placer) confined() bool {
+	name, fixed := t.fixed()
+	return t.classKnown() && (!fixed || slices.ContainsFunc(t.pod.Facts().Nodes, func(n Node) bool { return n.Name == name && n.OS == "windows" }))
 }
 
 // in lists where a pod has the field.

@@ -29,11 +29,16 @@ func (p *Pod) judged() []Node {
 	if len(nodes) > 0 {
 		return nodes
 	}
-	class := p.Facts().RuntimeClasses[p.Spec.look([]string{"runtimeClassName"}).Str()]
-	if class.NodeSelector[buildLabel] != "" || slices.ContainsFunc(required(p), func(r requirement) bool { return r.key == buildLabel }) {
+	if p.selectsBuild() {
 		return p.Facts().windows()
 	}
 	return nil
+}
+
+// selectsBuild says whether the pod or its RuntimeClass selects one build.
+func (p *Pod) selectsBuild() bool {
+	class := p.Facts().RuntimeClasses[p.Spec.look([]string{"runtimeClassName"}).Str()]
+	return class.NodeSelector[buildLabel] != "" || slices.ContainsFunc(required(p), func(r requirement) bool { return r.key == buildLabel })
 }
 
 // candidates is Pod.candidates with another RuntimeClass.

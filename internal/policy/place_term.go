@@ -23,6 +23,7 @@ func (t *placer) windows() {
 		fit = nodes // it cannot run, or only a tag says so: let it try
 	}
 	t.tolerate(fit, "windows")
+	t.warnOfTaints(fit)
 }
 
 // linux keeps a pod off Windows nodes.
@@ -38,8 +39,11 @@ func (t *placer) linux() {
 	}
 	daemons := p.Object.Kind == "DaemonSet"
 	switch {
-	case len(windows) == 0, !daemons && t.keptOff(windows), daemons && t.forBoth():
-		return // no Windows node would take it, or it is meant for them too
+	case len(windows) == 0, !daemons && t.keptOff(windows):
+		return // no Windows node would take it
+	case daemons && t.forBoth():
+		t.out.OS, t.out.Why = "", "its images run on both operating systems: a DaemonSet for all nodes"
+		return
 	}
 	t.selectLabel("kubernetes.io/os", "linux")
 	t.tolerate(t.linuxNodes(), "linux")
@@ -70,8 +74,8 @@ func namesOS(p *Pod) bool {
 func (t *placer) keptOff(nodes []Node) bool {
 	tolerations := t.pod.tolerations()
 	return !slices.ContainsFunc(nodes, func(n Node) bool {
-		return !slices.ContainsFunc(hardTaints(n), func(taint Taint) bool {
-			return taint.NamesOS("windows") && !slices.ContainsFunc(tolerations, func(tol Toleration) bool { return tol.Tolerates(taint) })
+		return !slices.ContainsFunc(n.Taints, func(taint Taint) bool {
+			return taint.hard() && taint.NamesOS("windows") && !slices.ContainsFunc(tolerations, func(tol Toleration) bool { return tol.Tolerates(taint) })
 		})
 	})
 }
@@ -177,8 +181,9 @@ func (t *placer) tolerate(nodes []Node, os string) {
 	if t.class != "" {
 		have = append(have, t.pod.Facts().RuntimeClasses[t.class].Tolerations...)
 	}
+	defer func() { t.tolerations = have }()
 	var add []any
-	for _, taint := range hardTaints(nodes[0]) {
+	for _, taint := range nodes[0].Taints {
 		everywhere := !slices.ContainsFunc(nodes, func(n Node) bool { return !slices.Contains(n.Taints, taint) })
 		if !taint.NamesOS(os) || !everywhere || !t.scheduled() && taint.Effect != "NoExecute" || slices.ContainsFunc(have, func(tol Toleration) bool { return tol.Tolerates(taint) }) {
 			continue
@@ -194,6 +199,17 @@ func (t *placer) tolerate(nodes []Node, os string) {
 	}
 	for i, tol := range add {
 		t.edit(Add, list.index(list.Len()+i), tol)
+	}
+}
+
+// warnOfTaints says which taint still keeps the pod off all its nodes: one that
+// is not about the operating system is not ours to tolerate.
+func (t *placer) warnOfTaints(nodes []Node) {
+	if !t.scheduled() || !t.classKnown() {
+		return
+	}
+	if taint, ok := allTainted(nodes, t.tolerations); ok {
+		t.report("WIN404", t.pod.Spec.Get("tolerations"), Warning, "every Windows node that can run the pod carries a taint that it does not tolerate: %s", taint)
 	}
 }
 

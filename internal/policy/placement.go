@@ -50,12 +50,49 @@ func (e *Evaluator) Place(object map[string]any, facts Facts) []Placement {
 	return out
 }
 
+// Judge is all there is to say of an object that has passed placement, or
+// whose pods will: the findings of placement, and those of the rules about the
+// object as it is with what placement adds. They are in the order of their
+// fields. It may be called concurrently.
+func (e *Evaluator) Judge(object map[string]any, facts Facts) []Finding {
+	type where struct{ code, field string }
+	var edits []Edit
+	var out []Finding
+	seen := map[where]bool{}
+	add := func(f Finding) {
+		if at := (where{f.Code, f.Field}); !seen[at] {
+			seen[at] = true
+			out = append(out, f)
+		}
+	}
+	placements := e.Place(object, facts)
+	for _, p := range placements {
+		edits = append(edits, p.Edits...)
+	}
+	placed, err := Apply(object, edits)
+	if err != nil {
+		placed = object
+	}
+	for _, f := range e.EvaluateWith(placed, facts) {
+		add(f)
+	}
+	for _, p := range placements {
+		for _, f := range p.Findings {
+			add(f)
+		}
+	}
+	slices.SortStableFunc(out, byField)
+	return out
+}
+
 // placer collects the placement of one pod.
 type placer struct {
 	judge *Evaluator
 	pod   *Pod
 	out   Placement
 	class string // the name of the RuntimeClass that the pod has, or gets
+
+	tolerations []Toleration // that the pod has, or gets
 }
 
 func (t *placer) place() {
@@ -82,7 +119,9 @@ func (t *placer) place() {
 	} else {
 		t.linux()
 	}
-	t.explain(signal)
+	if t.out.OS != "" {
+		t.explain(signal)
+	}
 }
 
 // leftAlone says why a pod is none of ours; "" if it is.
@@ -121,20 +160,25 @@ func (t *placer) decide() (string, Signal) {
 // system. A selector would only change how it fails there.
 func (t *placer) misplaced(os string, s Signal) bool {
 	p := t.pod
-	name := p.Spec.look([]string{"nodeName"}).Str()
-	daemon, pinned := p.pinned()
-	if name == "" {
-		name = daemon
-	}
+	name, fixed := t.fixed()
 	i := slices.IndexFunc(p.Facts().Nodes, func(n Node) bool { return n.Name == name })
-	if name == "" || i < 0 || p.Facts().Nodes[i].OS == os {
+	if !fixed || i < 0 || p.Facts().Nodes[i].OS == os {
 		return false
 	}
 	t.out.Why = "its node " + name + " runs " + p.Facts().Nodes[i].OS
-	if pinned {
+	if t.scheduled() {
 		t.report("WIN401", p.Spec.Get("nodeSelector"), Warning, "the pod is for %s (%s), and its DaemonSet wants it on node %s, which runs %s: select the operating system in the DaemonSet", os, s.Short, name, p.Facts().Nodes[i].OS)
 	}
 	return true
+}
+
+// fixed is the node that the pod has already: its nodeName, or what the
+// DaemonSet controller chose.
+func (t *placer) fixed() (node string, ok bool) {
+	if !t.scheduled() {
+		return t.pod.Spec.look([]string{"nodeName"}).Str(), true
+	}
+	return t.pod.pinned()
 }
 
 // placing lists the rules whose findings are those of a placement too.

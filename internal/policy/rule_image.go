@@ -34,7 +34,7 @@ func imageRules() []Rule {
 			Why: "No entry of the image's index fits the build of any Windows node: ErrImagePull, \"no match for platform in manifest\".", Fix: "use a tag for the nodes' build", Sources: []string{srcMatcher},
 			pod: eachImage(func(p *Pod, c Container, i Image, r reporter) {
 				if i.Index && len(p.judged()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
-					r.at(c.Get("image"), "container %s: the image %s has %s; the nodes are %s", c.Name, c.Image, platformsText(i), nodesText(p.judged()))
+					r.unlessIsolated(p, Error, c, "container %s: the image %s has %s; the nodes are %s", c.Name, c.Image, platformsText(i), nodesText(p.judged()))
 				}
 			}),
 		},
@@ -43,7 +43,7 @@ func imageRules() []Rule {
 			Why: "A single image is pulled whatever its build, and fails at the start: \"The container operating system does not match the host operating system.\" (0xc0370101)", Fix: "use a tag for the nodes' build", Sources: []string{srcCompat, "github.com/microsoft/hcsshim osversion: CheckHostAndContainerCompat"},
 			pod: eachImage(func(p *Pod, c Container, i Image, r reporter) {
 				if !i.Index && len(p.judged()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
-					r.at(c.Get("image"), "container %s: the image %s is of %s; the nodes are %s", c.Name, c.Image, platformsText(i), nodesText(p.judged()))
+					r.unlessIsolated(p, Error, c, "container %s: the image %s is of %s; the nodes are %s", c.Name, c.Image, platformsText(i), nodesText(p.judged()))
 				}
 			}),
 		},
@@ -217,8 +217,20 @@ func (p *Pod) builds() map[string]winver.Build {
 	return out
 }
 
+// unlessIsolated reports an image that no node runs; only as a warning if
+// placement finds a RuntimeClass for it that isolates with Hyper-V.
+func (r reporter) unlessIsolated(p *Pod, s Severity, c Container, format string, args ...any) {
+	if class, _ := p.hyperVClass(); class != "" {
+		s, format, args = Warning, format+"; only RuntimeClass %s, with Hyper-V isolation, can run it", append(args, class)
+	}
+	r.as(s, c.Get("image"), format, args...)
+}
+
 func checkNodesBuild(p *Pod, r reporter) {
 	nodes := p.judged()
+	if p.selectsBuild() { // whether that build fits is a rule of its own
+		nodes = p.Facts().windows()
+	}
 	if !p.Windows() || len(nodes) == 0 || p.HostProcess || hyperV(p) {
 		return
 	}
@@ -232,13 +244,24 @@ func checkNodesBuild(p *Pod, r reporter) {
 		if strings.HasPrefix(c.Image, "mcr.microsoft.com/windows") {
 			severity = Error
 		}
-		r.as(severity, c.Get("image"), "container %s: %s is of %s, and no node can run it: they are %s", c.Name, c.Image, b, nodesText(p.judged()))
+		r.unlessIsolated(p, severity, c, "container %s: %s is of %s, and no node can run it: they are %s", c.Name, c.Image, b, nodesText(nodes))
 	}
 }
 
 func checkBuildMix(p *Pod, r reporter) {
+	if !p.Windows() || p.HostProcess || hyperV(p) {
+		return
+	}
+	nodes := p.judged()
+	alone := !slices.ContainsFunc(p.Containers, func(c Container) bool {
+		return !slices.ContainsFunc(nodes, func(n Node) bool { return p.runs(c, n, false) })
+	})
+	if len(nodes) > 0 && alone && len(p.fitting(nodes, false)) == 0 {
+		r.at(p.Spec.Get("containers"), "each of the images runs on some node, and no node runs all of them: %s; the nodes are %s", imagesText(p), nodesText(nodes))
+		return
+	}
 	builds := p.builds()
-	if !p.Windows() || len(builds) < 2 || p.HostProcess || hyperV(p) {
+	if len(builds) < 2 {
 		return
 	}
 	for _, host := range winver.All() {
@@ -250,13 +273,21 @@ func checkBuildMix(p *Pod, r reporter) {
 			return
 		}
 	}
+	r.at(p.Spec.Get("containers"), "no host can run all of them: %s", imagesText(p))
+}
+
+// imagesText is what is known of the builds of a pod's images.
+func imagesText(p *Pod) string {
 	var text []string
+	builds := p.builds()
 	for _, c := range p.Containers {
-		if b, ok := builds[c.Name]; ok {
+		if i, ok := p.Facts().Images[c.Image]; ok && hasOS(i, "windows") {
+			text = append(text, c.Name+" "+platformsText(i))
+		} else if b, ok := builds[c.Name]; ok {
 			text = append(text, c.Name+" "+b.String())
 		}
 	}
-	r.at(p.Spec.Get("containers"), "no host can run all of them: %s", strings.Join(text, ", "))
+	return strings.Join(text, ", ")
 }
 
 func checkSelectedBuild(p *Pod, r reporter) {

@@ -209,24 +209,28 @@ func (p *Pod) tolerations() []Toleration {
 	return append(out, p.Facts().RuntimeClasses[p.Spec.look([]string{"runtimeClassName"}).Str()].Tolerations...)
 }
 
-// hardTaints are the taints that keep pods off.
-func hardTaints(n Node) []Taint {
-	return slices.DeleteFunc(slices.Clone(n.Taints), func(t Taint) bool { return t.Effect == "PreferNoSchedule" })
+// hard says whether the taint keeps pods off.
+func (t Taint) hard() bool { return t.Effect != "PreferNoSchedule" }
+
+// passing says whether the taint is one of a condition of the node, which comes
+// and goes: not-ready, unschedulable, uninitialized and the like.
+func (t Taint) passing() bool {
+	prefix, name, _ := strings.Cut(t.Key, "/")
+	return prefix == "node.kubernetes.io" && name != "os" || prefix == "node.cloudprovider.kubernetes.io" || t.Key == "ToBeDeletedByClusterAutoscaler"
 }
 
-// allTainted returns a taint that keeps the pod off each of the nodes; ok is
-// false if there is a node without one.
-func allTainted(p *Pod, nodes []Node) (first Taint, ok bool) {
-	tols := p.tolerations()
+// allTainted returns a taint that keeps a pod with the tolerations off each of
+// the nodes for good; ok is false if there is a node without one.
+func allTainted(nodes []Node, tolerations []Toleration) (first Taint, ok bool) {
 	for _, n := range nodes {
-		i := slices.IndexFunc(hardTaints(n), func(t Taint) bool {
-			return !slices.ContainsFunc(tols, func(tol Toleration) bool { return tol.Tolerates(t) })
+		i := slices.IndexFunc(n.Taints, func(t Taint) bool {
+			return t.hard() && !t.passing() && !slices.ContainsFunc(tolerations, func(tol Toleration) bool { return tol.Tolerates(t) })
 		})
 		if i < 0 {
 			return Taint{}, false
 		}
 		if first == (Taint{}) {
-			first = hardTaints(n)[i]
+			first = n.Taints[i]
 		}
 	}
 	return first, len(nodes) > 0
@@ -240,8 +244,12 @@ func checkTolerations(p *Pod, r reporter) {
 	if rc := p.Spec.look([]string{"runtimeClassName"}); rc.Set() && !p.Facts().classKnown(rc.Str()) {
 		return
 	}
-	if t, ok := allTainted(p, p.candidates()); ok {
-		f := r.at(p.Spec.Get("tolerations"), "every Windows node carries a taint that the pod does not tolerate: %s", t)
+	if t, ok := allTainted(p.candidates(), p.tolerations()); ok {
+		severity := Warning // a taint of somebody's own may be one that is taken off once the node is set up
+		if t.NamesOS("windows") {
+			severity = Error
+		}
+		f := r.as(severity, p.Spec.Get("tolerations"), "every Windows node carries a taint that the pod does not tolerate: %s", t)
 		f.Fix = fmt.Sprintf("add the toleration {key: %s, operator: Equal, value: %s, effect: %s}", t.Key, t.Value, t.Effect)
 	}
 }
@@ -254,7 +262,7 @@ func checkTolerationCase(p *Pod, r reporter) {
 		}
 		taints := []Taint{}
 		for _, n := range p.Facts().windows() {
-			taints = append(taints, hardTaints(n)...)
+			taints = append(taints, slices.DeleteFunc(slices.Clone(n.Taints), func(t Taint) bool { return !t.hard() })...)
 		}
 		if len(taints) == 0 && tol.Value != "windows" {
 			r.as(Info, v.Get("value"), "tolerations are compared letter by letter: %s=%s does not tolerate os=windows", tol.Key, tol.Value)
@@ -273,7 +281,7 @@ func checkAnywhere(p *Pod, r reporter) {
 	if p.Windows() || placed(p) || len(nodes) == 0 || p.Object.Kind == "DaemonSet" || p.Spec.look([]string{"nodeName"}).Set() {
 		return
 	}
-	if _, kept := allTainted(p, nodes); kept {
+	if _, kept := allTainted(nodes, p.tolerations()); kept {
 		return
 	}
 	f := r.at(p.Spec.Get("nodeSelector"), "the pod may land on a Windows node: it selects no operating system")

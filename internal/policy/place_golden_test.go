@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"sigs.k8s.io/yaml"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+// factsFile is facts.yaml of a golden archive.
+type factsFile struct {
+	Kubernetes Version
+	Platform   string
+	DefaultOS  string
+	Nodes      []struct {
+		Name, OS, Build string // OS is linux without a build
+		Taints          []string
+		Labels          map[string]string
+		Handlers        []string
+	}
+	Classes    map[string]RuntimeClass
+	Images     map[string][]string // "windows/amd64/10.0.17763.1"; several make an index
+	Present    map[string][]string
+	Namespaces map[string]map[string]string
+}
+
+func readFacts(t testing.TB, text []byte) Facts {
+	t.Helper()
+	var in factsFile
+	if err := yaml.UnmarshalStrict(text, &in); err != nil {
+		t.Fatalf("read facts: %v", err)
+	}
+	f := Facts{Kubernetes: in.Kubernetes, Platform: in.Platform, DefaultOS: in.DefaultOS, RuntimeClasses: in.Classes, PresentImages: in.Present, Namespaces: in.Namespaces}
+	for _, n := range in.Nodes {
+		node := Node{Name: n.Name, OS: "linux", Labels: n.Labels, Handlers: n.Handlers}
+		if n.Build != "" {
+			b, err := winver.Parse(n.Build)
+			if err != nil {
+				t.Fatal(err)
+			}
+			node.OS, node.Build = "windows", b
+		}
+		for _, s := range n.Taints {
+			taint, err := ParseTaint(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			node.Taints = append(node.Taints, taint)
+		}
+		f.Nodes = append(f.Nodes, node)
+	}
+	for ref, platforms := range in.Images {
+		i := Image{Index: len(platforms) > 1}
+		for _, s := range platforms {
+			part := append(strings.Split(s, "/"), "", "")
+			i.Platforms = append(i.Platforms, Platform{part[0], part[1], part[2]})
+		}
+		if f.Images == nil {
+			f.Images = map[string]Image{}
+		}
+		f.Images[ref] = i
+	}
+	return f
+}
+
+// documents are the objects of a YAML file that have a pod.
+func documents(t testing.TB, text []byte) []map[string]any {
+	t.Helper()
+	var out []map[string]any
+	for _, d := range bytes.Split(text, []byte("\n---\n")) {
+		if o := decode(t, string(d)); len(o) > 0 {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// TestPlaceGolden places the objects of every archive under testdata/place and
+// writes down the patch and the findings. The object after the patch is placed
+// again: that must change nothing.
+func TestPlaceGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/place/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no golden files", err)
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			ar, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var facts Facts
+			var objects []map[string]any
+			ar.Files = slices.DeleteFunc(ar.Files, func(f txtar.File) bool {
+				switch f.Name {
+				case "facts.yaml":
+					facts = readFacts(t, f.Data)
+				case "objects.yaml":
+					objects = documents(t, f.Data)
+				default:
+					return true
+				}
+				return false
+			})
+			judge := New(facts)
+			var out bytes.Buffer
+			for _, o := range objects {
+				show(t, &out, judge, o, facts)
+			}
+			ar.Files = append(ar.Files, txtar.File{Name: "placement", Data: out.Bytes()})
+			testenv.Golden(t, "place/"+filepath.Base(name), txtar.Format(ar))
+		})
+	}
+}
+
+func show(t *testing.T, out *bytes.Buffer, judge *Evaluator, object map[string]any, facts Facts) {
+	var edits []Edit
+	for _, p := range judge.Place(object, facts) {
+		meta, _ := object["metadata"].(map[string]any)
+		os := p.OS
+		if os == "" {
+			os = "left alone"
+		}
+		fmt.Fprintf(out, "%v %v: %s\n  why: %s\n", object["kind"], meta["name"], os, p.Why)
+		for _, b := range p.Builds {
+			fmt.Fprintf(out, "  build: %s\n", b)
+		}
+		ops, err := Patch(object, p.Edits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range ops {
+			line, err := json.Marshal(op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(out, "  %s\n", line)
+		}
+		for _, f := range p.Findings {
+			fmt.Fprintf(out, "  %s %s %s: %s\n", f.Severity, f.Code, f.Field, f.Message)
+		}
+		edits = append(edits, p.Edits...)
+	}
+	ops, err := Patch(object, edits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range judge.Place(apply(t, object, ops), facts) {
+		if len(again.Edits) > 0 {
+			t.Errorf("placing it again changes it again: %+v", again.Edits)
+		}
+	}
+}
+
+// apply is the object after a JSON patch, by a library that is not ours.
+func apply(t testing.TB, object map[string]any, ops []PatchOp) map[string]any {
+	t.Helper()
+	doc, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := json.Marshal(ops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ops) == 0 {
+		patch = []byte("[]")
+	}
+	decoded, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		t.Fatalf("decode the patch %s: %v", patch, err)
+	}
+	after, err := decoded.Apply(doc)
+	if err != nil {
+		t.Fatalf("apply %s to %s: %v", patch, doc, err)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(after, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

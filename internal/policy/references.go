@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import "slices"
+
+// References is what one pod, or one template of pods, names of the cluster
+// and of registries.
+type References struct {
+	Images         []string // of all containers, as the pod has them, each once
+	PullSecrets    []string // names of Secrets in its namespace
+	ServiceAccount string   // "" for the default
+	RuntimeClass   string   // "" for none
+}
+
+// Refer lists what the pods and templates of an object name, in their order:
+// it says which facts are worth collecting for Evaluate and Place.
+func Refer(object map[string]any) []References {
+	var out []References
+	for _, p := range pods(object, Facts{}) {
+		r := References{
+			ServiceAccount: p.Spec.look([]string{"serviceAccountName"}).Str(),
+			RuntimeClass:   p.Spec.look([]string{"runtimeClassName"}).Str(),
+		}
+		if r.ServiceAccount == "" {
+			r.ServiceAccount = p.Spec.look([]string{"serviceAccount"}).Str() // its deprecated name
+		}
+		for _, c := range p.Containers {
+			if c.Image != "" && !slices.Contains(r.Images, c.Image) {
+				r.Images = append(r.Images, c.Image)
+			}
+		}
+		for _, s := range p.Spec.look([]string{"imagePullSecrets"}).Items() {
+			if name := s.Get("name").Str(); name != "" {
+				r.PullSecrets = append(r.PullSecrets, name)
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Unclear lists, for each pod of Refer, the images that a registry should be
+// asked about: those whose operating system or build neither the pod nor their
+// names tell. In a cluster without Windows nodes there are none, because the
+// answer would change nothing.
+func Unclear(object map[string]any, facts Facts) [][]string {
+	var out [][]string
+	windows := len(facts.windows()) > 0
+	for _, p := range pods(object, facts) {
+		var images []string
+		if windows {
+			images = p.unclear()
+		}
+		out = append(out, images)
+	}
+	return out
+}
+
+func pods(object map[string]any, facts Facts) []*Pod {
+	var out []*Pod
+	for _, o := range objects(Value{v: object}, facts, 0) {
+		out = append(out, o.Pods...)
+	}
+	return out
+}
+
+func (p *Pod) unclear() []string {
+	os := ""
+	if len(p.Signals) > 0 && p.Signals[0].Confidence > Low {
+		os = p.Signals[0].OS
+	}
+	selected := slices.ContainsFunc(required(p), func(r requirement) bool { return r.key == buildLabel }) ||
+		p.Facts().RuntimeClasses[p.Spec.look([]string{"runtimeClassName"}).Str()].NodeSelector[buildLabel] != ""
+	if os == "linux" || os == "windows" && (p.HostProcess || selected) || p.Spec.look([]string{"nodeName"}).Set() || leftAlone(p) != "" {
+		return nil
+	}
+	var out []string
+	for _, c := range p.Containers {
+		_, known := p.Facts().Images[c.Image]
+		if c.Image == "" || known || c.HasBuild || slices.Contains(out, c.Image) || os == "" && p.onlyLinuxHas(c) {
+			continue
+		}
+		out = append(out, c.Image)
+	}
+	return out
+}
+
+// onlyLinuxHas says whether the image runs on Linux for sure, and nothing hints
+// at Windows. It may be for Windows too; that matters to DaemonSets, and where
+// Windows is the default.
+func (p *Pod) onlyLinuxHas(c Container) bool {
+	present := p.Facts().PresentImages[c.Image]
+	if os, _ := p.defaultOS(); os == "windows" || p.Object.Kind == "DaemonSet" || len(present) != 1 || present[0] != "linux" {
+		return false
+	}
+	return !slices.ContainsFunc(p.Signals, func(s Signal) bool { return s.OS == "windows" })
+}
