@@ -6,6 +6,7 @@ package main
 import (
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cli/clustercmd"
+	"github.com/mullion-k8s/mullion/internal/cli/installcmd"
 	"github.com/mullion-k8s/mullion/internal/cli/lintcmd"
 	"github.com/mullion-k8s/mullion/internal/cli/managercmd"
 	"github.com/mullion-k8s/mullion/internal/cli/versioncmd"
@@ -23,6 +24,8 @@ func commands() []cli.Command {
 		{Group: cli.Cluster, New: clustercmd.Load},
 		{Group: cli.Cluster, New: clustercmd.Kubectl},
 		{Group: cli.Cluster, New: clustercmd.Server},
+		{Group: cli.Cluster, New: installcmd.New},
+		{Group: cli.Cluster, New: installcmd.NewUninstall},
 		{Group: cli.Cluster, New: managercmd.New},
 		{Group: cli.Manifest, New: lintcmd.New},
 		{Group: cli.Cluster, New: versioncmd.New},

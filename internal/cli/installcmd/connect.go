@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package installcmd
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/install"
+)
+
+// connect finds the cluster as kubectl does. Nothing is asked yet.
+func (t *target) connect() (*install.Cluster, string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = t.kubeconfig
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: t.context}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, "", cli.Environmentf("name a file by --kubeconfig or $KUBECONFIG", "find the cluster: there is no kubeconfig")
+	}
+	if err != nil {
+		return nil, "", cli.Usagef("find the cluster: %w", err)
+	}
+	cfg.UserAgent = "mullion-install"
+	c, err := install.Connect(cfg)
+	if err != nil {
+		return nil, "", fmt.Errorf("find the cluster: %w", err)
+	}
+	return c, cfg.Host, nil
+}
+
+// forbidden says whether the API server refused for want of rights.
+func forbidden(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && apierrors.IsForbidden(err)
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mullion-k8s/mullion/internal/admission/registration"
+)
+
+// Options of Apply.
+type Options struct {
+	// Force takes over fields that others have set.
+	Force bool
+	// Say is told of each object when it is done; nil for nobody.
+	Say func(Step)
+	// Waiting is told what is waited for; nil for nobody.
+	Waiting func(string)
+}
+
+func (o Options) say(s Step) {
+	if o.Say != nil {
+		o.Say(s)
+	}
+}
+
+func (o Options) waiting(format string, args ...any) {
+	if o.Waiting != nil {
+		o.Waiting(fmt.Sprintf(format, args...))
+	}
+}
+
+// Apply makes the objects of a configuration, or changes those that differ. It
+// first asks the API server about all of them, so that what it would refuse is
+// known before anything is changed. Interrupted, it may be called again.
+//
+// Errors: ErrUnreachable, *TooOldError, *ElsewhereError, *BuiltInError,
+// *HelmError, ConflictError, and those of the API server.
+func Apply(ctx context.Context, c *Cluster, cfg Config, opts Options) error {
+	objects, err := Objects(cfg)
+	if err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	if err := c.alone(ctx, cfg.withDefaults().Namespace); err != nil {
+		return err
+	}
+	if err := c.settled(ctx, objects, opts); err != nil {
+		return err
+	}
+	steps, err := c.plan(ctx, objects, opts.Force)
+	if err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if s.Action == Created || s.Action == Changed {
+			_, err := c.at(s.kind, s.namespace).Apply(ctx, s.object.GetName(), s.object, metav1.ApplyOptions{FieldManager: FieldManager, Force: opts.Force})
+			if err != nil {
+				return fmt.Errorf("apply %s: %w", s.Object, err)
+			}
+		}
+		opts.say(s)
+	}
+	return c.prune(ctx, objects, opts)
+}
+
+// plan compares all objects with the cluster. All conflicts are reported at
+// once.
+func (c *Cluster) plan(ctx context.Context, objects []*unstructured.Unstructured, force bool) ([]Step, error) {
+	var steps []Step
+	var clash ConflictError
+	for _, o := range objects {
+		s, err := c.compare(ctx, o, force)
+		if found := conflicts(o, err); found != nil {
+			clash = append(clash, found...)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("apply %s: %w", Describe(o), err)
+		}
+		steps = append(steps, s)
+	}
+	if clash != nil {
+		return nil, clash
+	}
+	return steps, nil
+}
+
+// ElsewhereError refuses a second installation.
+type ElsewhereError struct{ Namespace string }
+
+func (e *ElsewhereError) Error() string {
+	return fmt.Sprintf("mullion is installed in namespace %s", e.Namespace)
+}
+
+// BuiltInError refuses a cluster whose control plane has a manager.
+type BuiltInError struct{ URL string }
+
+func (e *BuiltInError) Error() string {
+	return fmt.Sprintf("the cluster's control plane has its own manager, at %s", e.URL)
+}
+
+// alone makes sure that nobody else does the same in the cluster.
+func (c *Cluster) alone(ctx context.Context, namespace string) error {
+	found, err := c.list(ctx, deployments, "", nameLabel+"="+appName+","+componentLabel+"="+component)
+	if err != nil {
+		return err
+	}
+	for _, d := range found {
+		if d.GetNamespace() != namespace && d.GetDeletionTimestamp() == nil {
+			return &ElsewhereError{d.GetNamespace()}
+		}
+	}
+	return c.notBuiltIn(ctx)
+}
+
+// notBuiltIn: webhooks that are found by a URL are those of a control plane of
+// mullion's own; an installation has a Service.
+func (c *Cluster) notBuiltIn(ctx context.Context) error {
+	hook, err := c.get(ctx, mutatingWebhooks, "", registration.Name)
+	if err != nil || hook == nil {
+		return err
+	}
+	hooks, _, err := unstructured.NestedSlice(hook.Object, "webhooks")
+	if err != nil {
+		return fmt.Errorf("read %s: %w", Describe(hook), err)
+	}
+	for _, h := range hooks {
+		m, ok := h.(map[string]any)
+		if !ok {
+			continue
+		}
+		if url, found, err := unstructured.NestedString(m, "clientConfig", "url"); err == nil && found {
+			return &BuiltInError{url}
+		}
+	}
+	return nil
+}
+
+// settled waits until what is on its way out is gone: an uninstallation may
+// just have been interrupted, and nothing can be made in a namespace that goes.
+func (c *Cluster) settled(ctx context.Context, objects []*unstructured.Unstructured, opts Options) error {
+	for _, o := range objects {
+		k, err := kindOf(o)
+		if err != nil {
+			return err
+		}
+		var last *unstructured.Unstructured
+		err = until(ctx, func() string { return goes(o, last) }, func(ctx context.Context) (bool, error) {
+			live, err := c.get(ctx, k, o.GetNamespace(), o.GetName())
+			if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
+				return true, err
+			}
+			last = live
+			opts.waiting("%s", goes(o, last))
+			return false, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goes says what keeps an object that is being deleted.
+func goes(o, live *unstructured.Unstructured) string {
+	text := "the removal of " + Describe(o)
+	if live == nil {
+		return text
+	}
+	list, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
+	if err != nil {
+		return text
+	}
+	for _, x := range list {
+		m, ok := x.(map[string]any)
+		if ok && m["status"] == "True" && slices.Contains([]string{"NamespaceContentRemaining", "NamespaceFinalizersRemaining", "NamespaceDeletionDiscoveryFailure", "NamespaceDeletionContentFailure"}, fmt.Sprint(m["type"])) {
+			text += fmt.Sprintf(" (%s)", m["message"])
+		}
+	}
+	return text
+}
+
+// prune removes what an earlier version or another configuration made and this
+// one does not. A definition stays: objects of users may hang on it.
+func (c *Cluster) prune(ctx context.Context, objects []*unstructured.Unstructured, opts Options) error {
+	wanted := func(o *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(objects, func(w *unstructured.Unstructured) bool {
+			return w.GetKind() == o.GetKind() && w.GetName() == o.GetName() && w.GetNamespace() == o.GetNamespace()
+		})
+	}
+	var errs []error
+	for _, k := range applied() {
+		if k == namespaces || k == definitions {
+			continue
+		}
+		found, err := c.list(ctx, k, "", Selector)
+		if err != nil {
+			return err
+		}
+		for _, o := range found {
+			if wanted(&o) {
+				continue
+			}
+			s := Step{Object: Describe(&o), Action: Removed, kind: k, object: &o, namespace: o.GetNamespace()}
+			if err := c.delete(ctx, s); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			opts.say(s)
+		}
+	}
+	return errors.Join(errs...)
+}

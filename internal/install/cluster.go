@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// FieldManager is the name under which fields are applied.
+const FieldManager = "mullion"
+
+// oldest is the first version whose webhooks have matchConditions for good
+// (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-matchconditions).
+// An older API server may drop them, and would hold up every pod of the cluster
+// for what only concerns those with a GMSA.
+var oldest = version.MajorMinor(1, 30)
+
+// Times.
+const (
+	// requestLimit bounds one question to the API server: one that answers at all
+	// takes milliseconds, and a webhook of somebody else may hold a change up for
+	// 30 s.
+	requestLimit = 40 * time.Second
+	lookEvery    = 250 * time.Millisecond
+)
+
+// Cluster is the cluster that is installed onto.
+type Cluster struct {
+	dynamic   dynamic.Interface
+	discovery discovery.DiscoveryInterface
+}
+
+// Connect makes a Cluster. Nothing is asked yet.
+func Connect(cfg *rest.Config) (*Cluster, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1 // a few dozen requests, one after the other
+	if cfg.Timeout == 0 {
+		cfg.Timeout = requestLimit
+	}
+	dyn, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of %s: %w", cfg.Host, err)
+	}
+	disc, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of %s: %w", cfg.Host, err)
+	}
+	return &Cluster{dyn, disc}, nil
+}
+
+// ErrUnreachable is wrapped by what Apply and Remove return when the cluster
+// does not answer their first question.
+var ErrUnreachable = errors.New("the cluster does not answer")
+
+// TooOldError refuses a cluster.
+type TooOldError struct{ Version string }
+
+func (e *TooOldError) Error() string {
+	return fmt.Sprintf("the cluster runs Kubernetes %s; mullion needs %s or newer, whose webhooks choose their objects by matchConditions", e.Version, oldest)
+}
+
+// check asks for the version.
+func (c *Cluster) check() error {
+	info, err := c.discovery.ServerVersion()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	v, err := version.ParseGeneric(info.GitVersion)
+	if err != nil {
+		return fmt.Errorf("read the cluster's version %q: %w", info.GitVersion, err)
+	}
+	if v.LessThan(oldest) {
+		return &TooOldError{info.GitVersion}
+	}
+	return nil
+}
+
+// kind is how objects of a kind are asked for.
+type kind struct {
+	name       string
+	gvr        schema.GroupVersionResource
+	namespaced bool
+}
+
+func group(g, v, resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: g, Version: v, Resource: resource}
+}
+
+// The kinds that an installation consists of.
+var (
+	namespaces         = kind{"Namespace", group("", "v1", "namespaces"), false}
+	resourceQuotas     = kind{"ResourceQuota", group("", "v1", "resourcequotas"), true}
+	serviceAccounts    = kind{"ServiceAccount", group("", "v1", "serviceaccounts"), true}
+	services           = kind{"Service", group("", "v1", "services"), true}
+	secrets            = kind{"Secret", group("", "v1", "secrets"), true}
+	configMaps         = kind{"ConfigMap", group("", "v1", "configmaps"), true}
+	pods               = kind{"Pod", group("", "v1", "pods"), true}
+	nodes              = kind{"Node", group("", "v1", "nodes"), false}
+	leases             = kind{"Lease", group("coordination.k8s.io", "v1", "leases"), true}
+	deployments        = kind{"Deployment", group("apps", "v1", "deployments"), true}
+	replicaSets        = kind{"ReplicaSet", group("apps", "v1", "replicasets"), true}
+	disruptionBudgets  = kind{"PodDisruptionBudget", group("policy", "v1", "poddisruptionbudgets"), true}
+	clusterRoles       = kind{"ClusterRole", group("rbac.authorization.k8s.io", "v1", "clusterroles"), false}
+	clusterBindings    = kind{"ClusterRoleBinding", group("rbac.authorization.k8s.io", "v1", "clusterrolebindings"), false}
+	roles              = kind{"Role", group("rbac.authorization.k8s.io", "v1", "roles"), true}
+	roleBindings       = kind{"RoleBinding", group("rbac.authorization.k8s.io", "v1", "rolebindings"), true}
+	definitions        = kind{"CustomResourceDefinition", group("apiextensions.k8s.io", "v1", "customresourcedefinitions"), false}
+	mutatingWebhooks   = kind{"MutatingWebhookConfiguration", group("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"), false}
+	validatingWebhooks = kind{"ValidatingWebhookConfiguration", group("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"), false}
+	runtimeClasses     = kind{"RuntimeClass", group("node.k8s.io", "v1", "runtimeclasses"), false}
+	credentialSpecObjs = kind{"GMSACredentialSpec", group("windows.k8s.io", "v1", "gmsacredentialspecs"), false}
+)
+
+// applied lists the kinds that Objects is made of.
+func applied() []kind {
+	return []kind{namespaces, definitions, resourceQuotas, serviceAccounts, clusterRoles, clusterBindings, roles, roleBindings, services, disruptionBudgets, deployments}
+}
+
+func kindOf(o *unstructured.Unstructured) (kind, error) {
+	for _, k := range applied() {
+		if k.name == o.GetKind() {
+			return k, nil
+		}
+	}
+	return kind{}, fmt.Errorf("%s: unknown kind", Describe(o))
+}
+
+// at is the client of a kind; namespace is not looked at where there is none.
+func (c *Cluster) at(k kind, namespace string) dynamic.ResourceInterface {
+	if k.namespaced {
+		return c.dynamic.Resource(k.gvr).Namespace(namespace)
+	}
+	return c.dynamic.Resource(k.gvr)
+}
+
+// get returns nil if there is no such object, or no such kind.
+func (c *Cluster) get(ctx context.Context, k kind, namespace, name string) (*unstructured.Unstructured, error) {
+	o, err := c.at(k, namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s %s: %w", k.name, name, err)
+	}
+	return o, nil
+}
+
+// pageSize is how many objects are asked for at once; kubectl's own number.
+const pageSize = 500
+
+// list returns the objects of a kind that a selector finds, in all namespaces if
+// namespace is ""; none if there is no such kind.
+func (c *Cluster) list(ctx context.Context, k kind, namespace, selector string) ([]unstructured.Unstructured, error) {
+	var out []unstructured.Unstructured
+	opts := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
+	for {
+		page, err := c.at(k, namespace).List(ctx, opts)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", k.gvr.Resource, err)
+		}
+		out = append(out, page.Items...)
+		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+			return out, nil
+		}
+	}
+}
+
+// until asks until done says so, an error comes, or the context ends; the error
+// then says what was waited for.
+func until(ctx context.Context, what func() string, done func(context.Context) (bool, error)) error {
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	for {
+		ok, err := done(ctx)
+		if ctx.Err() != nil {
+			return fmt.Errorf("wait for %s: %w", what(), context.Cause(ctx))
+		}
+		if err != nil || ok {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w", what(), context.Cause(ctx))
+		case <-t.C:
+		}
+	}
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package install
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/mullion-k8s/mullion/internal/manager"
+)
+
+// The ports of the pods, by name and by number; the numbers are the defaults of
+// mullion manager's --listen and --health.
+const (
+	webhookPort       = "webhook"
+	healthPort        = "health"
+	webhookPortNumber = 9443
+	healthPortNumber  = 8081
+)
+
+// priorityClass: pods of a cluster that is full are placed by the manager, so
+// that it must not be what is put out to make room
+// (docs/adr/0127-priority-of-the-manager.md).
+const priorityClass = "system-cluster-critical"
+
+// user is the unprivileged user of the image, the "nonroot" of distroless
+// images. It owns nothing.
+const user = 65532
+
+// What a manager may use. An idle one has about 40 MB; its caches grow with the
+// nodes and pods of the cluster, about 4 kB each. Processor time is not limited:
+// throttling would be felt by every pod that is created.
+var (
+	memoryRequest    = resource.MustParse("64Mi")
+	memoryLimit      = resource.MustParse("512Mi")
+	processorRequest = resource.MustParse("50m")
+	// quotaPods is above the largest number of replicas, during a roll-out too.
+	quotaPods = resource.MustParse("100")
+)
+
+// goMemoryLimit is nine tenths of memoryLimit: the collector works harder before
+// the kernel kills.
+const goMemoryLimit = "460MiB"
+
+func (c Config) deployment() *appsv1.Deployment {
+	zero, one := intstr.FromInt32(0), intstr.FromInt32(1)
+	return &appsv1.Deployment{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: c.meta(Name),
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &c.Replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: selected()},
+			// The old one answers until the new one does.
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &zero, MaxSurge: &one}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels()}, Spec: c.pod()},
+		},
+	}
+}
+
+func (c Config) pod() corev1.PodSpec {
+	yes, id := true, int64(user)
+	p := corev1.PodSpec{
+		ServiceAccountName:           Name,
+		AutomountServiceAccountToken: &yes,
+		PriorityClassName:            priorityClass,
+		OS:                           &corev1.PodOS{Name: corev1.Linux},
+		NodeSelector:                 map[string]string{corev1.LabelOSStable: "linux"},
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: &yes, RunAsUser: &id, RunAsGroup: &id,
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{spread(corev1.LabelHostname), spread(corev1.LabelTopologyZone)},
+		Containers:                []corev1.Container{c.container()},
+	}
+	for _, s := range c.ImagePullSecrets {
+		p.ImagePullSecrets = append(p.ImagePullSecrets, corev1.LocalObjectReference{Name: s})
+	}
+	return p
+}
+
+// spread keeps the managers apart where that is possible; a cluster of one node
+// has them all. Pods of another template do not count, or the new ones of a
+// roll-out would avoid the nodes of the old ones.
+func spread(by string) corev1.TopologySpreadConstraint {
+	return corev1.TopologySpreadConstraint{
+		MaxSkew: 1, TopologyKey: by, WhenUnsatisfiable: corev1.ScheduleAnyway,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: selected()}, MatchLabelKeys: []string{"pod-template-hash"},
+	}
+}
+
+func (c Config) container() corev1.Container {
+	yes, no := true, false
+	return corev1.Container{
+		Name: "manager", Image: c.Image, ImagePullPolicy: corev1.PullIfNotPresent, Args: c.arguments(),
+		Env: []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: goMemoryLimit}},
+		Ports: []corev1.ContainerPort{
+			{Name: webhookPort, ContainerPort: webhookPortNumber, Protocol: corev1.ProtocolTCP},
+			{Name: healthPort, ContainerPort: healthPortNumber, Protocol: corev1.ProtocolTCP},
+		},
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: processorRequest, corev1.ResourceMemory: memoryRequest},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: memoryLimit},
+		},
+		LivenessProbe:  probe("/livez", 10),
+		ReadinessProbe: probe("/readyz", 2),
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+}
+
+// probe asks every so many seconds. Three answers in a row must be missing,
+// Kubernetes' default, before something is done about it.
+func probe(path string, seconds int32) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(healthPort), Scheme: corev1.URISchemeHTTP}},
+		PeriodSeconds: seconds, TimeoutSeconds: 2, FailureThreshold: 3,
+	}
+}
+
+// arguments are those of mullion manager. What is its default is not said.
+func (c Config) arguments() []string {
+	args := []string{"manager", "--namespace=" + c.Namespace, "--service=" + manager.ServiceName, "--owner-cluster-role=" + Name,
+		"--rules-failure-policy=" + c.RulesFailurePolicy}
+	if c.WindowsTaint != "" {
+		args = append(args, "--windows-taint="+c.WindowsTaint)
+	}
+	if c.NoGMSA {
+		args = append(args, "--no-gmsa")
+	}
+	if c.GMSARandomHostname {
+		args = append(args, "--gmsa-random-hostname")
+	}
+	return args
+}

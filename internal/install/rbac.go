@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package install
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/mullion-k8s/mullion/internal/manager"
+)
+
+// rbac is who the manager is and what it may. Rights on objects that it makes
+// are by name; create cannot be, because RBAC does not see the name.
+func (c Config) rbac() []runtime.Object {
+	return []runtime.Object{
+		&rbacv1.ClusterRole{
+			TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: clusterMeta(Name),
+			Rules: merge(c.clusterRules()),
+		},
+		&rbacv1.ClusterRoleBinding{
+			TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"}, ObjectMeta: clusterMeta(Name),
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Name}, Subjects: c.subjects(),
+		},
+		&rbacv1.Role{
+			TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"}, ObjectMeta: c.meta(Name),
+			Rules: merge(c.manager().NamespaceRules()),
+		},
+		&rbacv1.RoleBinding{
+			TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"}, ObjectMeta: c.meta(Name),
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: Name}, Subjects: c.subjects(),
+		},
+	}
+}
+
+func (c Config) subjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: c.Namespace, Name: Name}}
+}
+
+// manager is the manager's configuration as far as its rights depend on it.
+func (c Config) manager() manager.Config {
+	return manager.Config{NoGMSA: c.NoGMSA, OwnerClusterRole: Name, LeaderElection: true}
+}
+
+// clusterRules are the rights in the whole cluster.
+func (c Config) clusterRules() []rbacv1.PolicyRule {
+	rules := c.manager().ClusterRules()
+	if c.ReadPullSecrets {
+		rules = append(rules, rule("", "secrets", "get"))
+	}
+	return rules
+}
+
+// loadedImages is the ConfigMap in which mullion load writes down the images
+// that no registry has.
+const loadedImages = "loaded-images"
+
+func rule(group, resources, verbs string, names ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: strings.Fields(resources), ResourceNames: names, Verbs: strings.Fields(verbs)}
+}
+
+// merge says the same in fewer rules: verbs of one resource and the same names
+// together, then resources of one group with the same verbs. The order of the
+// given rules does not matter.
+func merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	type key struct{ group, resource, names string }
+	verbs := map[key][]string{}
+	for _, r := range rules {
+		for _, g := range r.APIGroups {
+			for _, res := range r.Resources {
+				k := key{g, res, strings.Join(slices.Sorted(slices.Values(r.ResourceNames)), " ")}
+				verbs[k] = append(verbs[k], r.Verbs...)
+			}
+		}
+	}
+	// What holds for all names need not be said for some.
+	for k, v := range verbs {
+		if all, ok := verbs[key{k.group, k.resource, ""}]; ok && k.names != "" {
+			verbs[k] = slices.DeleteFunc(slices.Clone(v), func(x string) bool { return slices.Contains(all, x) })
+		}
+	}
+	type same struct{ group, names, verbs string }
+	resources := map[same][]string{}
+	for k, v := range verbs {
+		slices.Sort(v)
+		if v = slices.Compact(v); len(v) > 0 {
+			s := same{k.group, k.names, strings.Join(v, " ")}
+			resources[s] = append(resources[s], k.resource)
+		}
+	}
+	var out []rbacv1.PolicyRule
+	for s, res := range resources {
+		slices.Sort(res)
+		out = append(out, rule(s.group, strings.Join(res, " "), s.verbs, strings.Fields(s.names)...))
+	}
+	slices.SortFunc(out, func(a, b rbacv1.PolicyRule) int {
+		return cmp.Or(cmp.Compare(a.APIGroups[0], b.APIGroups[0]), slices.Compare(a.Resources, b.Resources), slices.Compare(a.ResourceNames, b.ResourceNames), slices.Compare(a.Verbs, b.Verbs))
+	})
+	return out
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mullion-k8s/mullion/internal/admission/registration"
+	"github.com/mullion-k8s/mullion/internal/controller/windowsnode"
+	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// podsLimit is how long the manager's pods are waited for: their grace period,
+// 30 s, and as long again for a slow kubelet. Then the rest is removed anyway;
+// they have no rights any more.
+const podsLimit = time.Minute
+
+// RemoveOptions of Remove.
+type RemoveOptions struct {
+	// Namespace is looked at beside those in which something is found; "" means
+	// mullion-system.
+	Namespace string
+	// Purge also removes what is in use: RuntimeClasses that workloads name,
+	// GMSACredentialSpecs, what others keep in the namespace.
+	Purge bool
+	// DryRun only says what would be done.
+	DryRun bool
+	// Say and Waiting are as in Options.
+	Say     func(Step)
+	Waiting func(string)
+}
+
+// Remove removes an installation, in whatever state it is. What it leaves is
+// said, with the reason. The order:
+//
+//  1. webhook configurations, so that nothing of the cluster waits for webhooks
+//     whose manager goes
+//  2. the manager's rights, so that it cannot put anything back
+//  3. the manager; then what it may have put back in between
+//  4. what it made in the cluster: RuntimeClasses, taints on nodes
+//  5. everything else, the namespace at last
+//
+// Errors: ErrUnreachable, *HelmError, *BuiltInError, and those of the API
+// server; the first error ends it, and it may be called again.
+func Remove(ctx context.Context, c *Cluster, opts RemoveOptions) error {
+	if opts.Namespace == "" {
+		opts.Namespace = DefaultNamespace
+	}
+	if _, err := c.discovery.ServerVersion(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	if err := c.notBuiltIn(ctx); err != nil {
+		return err
+	}
+	r := &removal{c: c, opts: opts, seen: map[string]bool{}}
+	if err := r.find(ctx); err != nil {
+		return err
+	}
+	for _, do := range []func(context.Context) error{
+		r.webhooks, r.rights, r.manager, r.webhooks,
+		r.runtimeClasses, r.taints, r.rest, r.definition, r.namespace,
+	} {
+		if err := do(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removal is one call of Remove.
+type removal struct {
+	c          *Cluster
+	opts       RemoveOptions
+	namespaces []string // in which something of ours is or may be
+	found      []Step   // what carries the labels of an installation
+	seen       map[string]bool
+}
+
+// find looks for everything that carries the labels.
+func (r *removal) find(ctx context.Context) error {
+	r.namespaces = []string{r.opts.Namespace}
+	for _, k := range applied() {
+		// Whoever is in charge of an object has changed the label that says so.
+		list, err := r.c.list(ctx, k, "", nameLabel+"="+appName+","+componentLabel+"="+component)
+		if err != nil {
+			return err
+		}
+		for _, o := range list {
+			if release := helmRelease(&o); release != "" {
+				return &HelmError{Describe(&o), release}
+			}
+			ns := o.GetNamespace()
+			if k == namespaces {
+				ns = o.GetName()
+			}
+			if ns != "" && !slices.Contains(r.namespaces, ns) {
+				r.namespaces = append(r.namespaces, ns)
+			}
+			if ours(&o) {
+				r.found = append(r.found, step(k, &o))
+			}
+		}
+	}
+	return nil
+}
+
+func step(k kind, o *unstructured.Unstructured) Step {
+	o = o.DeepCopy()
+	o.SetKind(k.name) // items of a list need not have one
+	return Step{Object: Describe(o), Action: Removed, kind: k, object: o, namespace: o.GetNamespace()}
+}
+
+func (r *removal) say(s Step) {
+	if r.opts.Say != nil && !r.seen[s.String()] {
+		r.seen[s.String()] = true
+		r.opts.Say(s)
+	}
+}
+
+func (r *removal) waiting(format string, args ...any) {
+	if r.opts.Waiting != nil {
+		r.opts.Waiting(fmt.Sprintf(format, args...))
+	}
+}
+
+func (r *removal) remove(ctx context.Context, s Step) error {
+	if !r.opts.DryRun {
+		if err := r.c.delete(ctx, s); err != nil {
+			return err
+		}
+	}
+	r.say(s)
+	return nil
+}
+
+// delete removes the very object that was looked at. That it is gone is good.
+func (c *Cluster) delete(ctx context.Context, s Step) error {
+	uid := s.object.GetUID()
+	behind := metav1.DeletePropagationBackground
+	err := c.at(s.kind, s.namespace).Delete(ctx, s.object.GetName(), metav1.DeleteOptions{PropagationPolicy: &behind, Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("remove %s: %w", s.Object, err)
+	}
+	return nil
+}
+
+// removeNamed removes an object that the manager made, if it is there.
+func (r *removal) removeNamed(ctx context.Context, k kind, namespace, name string) error {
+	o, err := r.c.get(ctx, k, namespace, name)
+	if err != nil || o == nil {
+		return err
+	}
+	return r.remove(ctx, step(k, o))
+}
+
+func (r *removal) webhooks(ctx context.Context) error {
+	for _, k := range []kind{mutatingWebhooks, validatingWebhooks} {
+		if err := r.removeNamed(ctx, k, "", registration.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *removal) ofKinds(ctx context.Context, kinds ...kind) error {
+	for _, s := range r.found {
+		if slices.Contains(kinds, s.kind) {
+			if err := r.remove(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *removal) rights(ctx context.Context) error {
+	return r.ofKinds(ctx, clusterBindings, roleBindings)
+}
+
+// manager removes the Deployment and waits until its pods have ended.
+func (r *removal) manager(ctx context.Context) error {
+	if err := r.ofKinds(ctx, deployments); err != nil || r.opts.DryRun {
+		return err
+	}
+	bounded, stop := context.WithTimeout(ctx, podsLimit)
+	defer stop()
+	var left []string
+	err := until(bounded, func() string { return "the manager's pods" }, func(ctx context.Context) (bool, error) {
+		left = nil
+		for _, ns := range r.namespaces {
+			list, err := r.c.list(ctx, pods, ns, nameLabel+"="+appName+","+componentLabel+"="+component)
+			if err != nil {
+				return false, err
+			}
+			for _, p := range list {
+				left = append(left, p.GetNamespace()+"/"+p.GetName())
+			}
+		}
+		if len(left) > 0 {
+			r.waiting("the manager's pods to end: %s", strings.Join(left, ", "))
+		}
+		return len(left) == 0, nil
+	})
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	for _, p := range left {
+		r.say(Step{Object: "Pod " + p, Action: Kept, Why: fmt.Sprintf("it has not ended within %s; its kubelet may be gone", podsLimit)})
+	}
+	return nil
+}
+
+// taints takes the taints of the policy away again. Labels stay: they say what
+// the kubelet says of itself.
+func (r *removal) taints(ctx context.Context) error {
+	list, err := r.c.list(ctx, nodes, "", "")
+	if err != nil {
+		return err
+	}
+	for _, o := range list {
+		taint, has := o.GetAnnotations()[windowsnode.TaintAnnotation]
+		if !has {
+			continue
+		}
+		var n corev1.Node
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &n); err != nil {
+			return fmt.Errorf("read node %s: %w", o.GetName(), err)
+		}
+		data, _, err := windowsnode.Patch(&n, policy.Taint{})
+		if err != nil {
+			return err
+		}
+		if data == nil {
+			continue // the record of a node that is no Windows node
+		}
+		if !r.opts.DryRun {
+			_, err = r.c.at(nodes, "").Patch(ctx, n.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: FieldManager})
+			if apierrors.IsConflict(err) {
+				return fmt.Errorf("remove the taint of node %s: it was changed meanwhile; try again: %w", n.Name, err)
+			}
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("remove the taint of node %s: %w", n.Name, err)
+			}
+		}
+		r.say(Step{Object: fmt.Sprintf("taint %s of Node %s", taint, n.Name), Action: Removed})
+	}
+	return nil
+}
+
+// rest removes what is left in namespaces and in the cluster, but for
+// definitions and namespaces themselves.
+func (r *removal) rest(ctx context.Context) error {
+	err := r.ofKinds(ctx, disruptionBudgets, services, roles, clusterRoles, serviceAccounts, resourceQuotas)
+	if err != nil {
+		return err
+	}
+	for _, ns := range r.namespaces {
+		for _, o := range []struct {
+			kind kind
+			name string
+		}{{secrets, manager.SecretName}, {leases, manager.LeaseName}, {configMaps, loadedImages}} {
+			if err := r.removeNamed(ctx, o.kind, ns, o.name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// definition removes the definition of GMSACredentialSpecs if an installation
+// made it and nobody has any.
+func (r *removal) definition(ctx context.Context) error {
+	crd, err := r.c.get(ctx, definitions, "", credentialSpecsName)
+	if err != nil || crd == nil {
+		return err
+	}
+	s := step(definitions, crd)
+	if !ours(crd) {
+		return nil // never had anything to do with us
+	}
+	specs, err := r.c.list(ctx, credentialSpecObjs, "", "")
+	if err != nil {
+		return err
+	}
+	if len(specs) > 0 && !r.opts.Purge {
+		s.Action, s.Why = Kept, fmt.Sprintf("there are %d GMSACredentialSpecs, which would go with it; --purge removes them", len(specs))
+		r.say(s)
+		return nil
+	}
+	return r.remove(ctx, s)
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// workload says where objects of a kind have the pods that they make.
+type workload struct {
+	kind kind
+	path []string
+}
+
+// workloads lists the kinds whose pods would be refused if a RuntimeClass that
+// they name were gone. ReplicaSets are those of Deployments or rare.
+func workloads() []workload {
+	template := []string{"spec", "template", "spec"}
+	return []workload{
+		{pods, []string{"spec"}},
+		{deployments, template},
+		{kind{"StatefulSet", group("apps", "v1", "statefulsets"), true}, template},
+		{kind{"DaemonSet", group("apps", "v1", "daemonsets"), true}, template},
+		{kind{"Job", group("batch", "v1", "jobs"), true}, template},
+		{kind{"CronJob", group("batch", "v1", "cronjobs"), true}, []string{"spec", "jobTemplate", "spec", "template", "spec"}},
+	}
+}
+
+// runtimeClasses removes those that the manager made and no workload names.
+func (r *removal) runtimeClasses(ctx context.Context) error {
+	list, err := r.c.list(ctx, runtimeClasses, "", managedByLabel+"="+appName)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	used := map[string][]string{}
+	if !r.opts.Purge {
+		if used, err = r.users(ctx); err != nil {
+			return err
+		}
+	}
+	for _, o := range list {
+		s := step(runtimeClasses, &o)
+		if by := used[o.GetName()]; len(by) > 0 {
+			s.Action, s.Why = Kept, fmt.Sprintf("it is named by %s; --purge removes it", few(by))
+			r.say(s)
+			continue
+		}
+		if err := r.remove(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// users lists by RuntimeClass what names it.
+func (r *removal) users(ctx context.Context) (map[string][]string, error) {
+	out := map[string][]string{}
+	for _, w := range workloads() {
+		list, err := r.c.list(ctx, w.kind, "", "")
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range list {
+			// What made a pod says what the next one is like.
+			if len(o.GetOwnerReferences()) > 0 && w.kind != deployments {
+				continue
+			}
+			class, _, err := unstructured.NestedString(o.Object, append(slices.Clone(w.path), "runtimeClassName")...)
+			if err == nil && class != "" {
+				out[class] = append(out[class], w.kind.name+" "+o.GetNamespace()+"/"+o.GetName())
+			}
+		}
+	}
+	return out, nil
+}
