@@ -159,7 +159,7 @@ func (c *Controller) handle(ctx context.Context, name string) error {
 	}
 	desired := Desired(nodes)[0]
 	if current != nil && !ours(current) {
-		c.say(current, reasonForeign, fmt.Sprintf("RuntimeClass %s has no label %s: %s and is left as it is; delete it to get one that follows the nodes", name, controller.ManagedBy, controller.Name))
+		c.say(current, corev1.EventTypeNormal, reasonForeign, fmt.Sprintf("RuntimeClass %s has no label %s: %s and is left as it is; delete it to get one that follows the nodes", name, controller.ManagedBy, controller.Name))
 		return nil
 	}
 	if without := lacking(nodes); len(without) > 0 {
@@ -167,7 +167,7 @@ func (c *Controller) handle(ctx context.Context, name string) error {
 		if current != nil {
 			about = current
 		}
-		c.say(about, reasonHandler, fmt.Sprintf("the containerd of %s has no runtime handler %s; configure it there", strings.Join(without, ", "), Handler))
+		c.say(about, corev1.EventTypeWarning, reasonHandler, fmt.Sprintf("the containerd of %s has no runtime handler %s; configure it there", strings.Join(without, ", "), Handler))
 		if current == nil {
 			return nil // a pod with the class could fail on such a node
 		}
@@ -208,12 +208,12 @@ func (c *Controller) write(ctx context.Context, current, desired *nodev1.Runtime
 }
 
 // say tells users something about a class, once.
-func (c *Controller) say(class *nodev1.RuntimeClass, reason, message string) {
+func (c *Controller) say(class *nodev1.RuntimeClass, kind, reason, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if what := string(class.UID) + reason + message; c.said[class.Name] != what {
 		c.said[class.Name] = what
-		c.cfg.Events.Event(class, corev1.EventTypeWarning, reason, message)
-		c.cfg.Log.Warn("RuntimeClass is not kept", logkey.Name, class.Name, logkey.Reason, message)
+		c.cfg.Events.Event(class, kind, reason, message)
+		c.cfg.Log.Info("RuntimeClass is not kept", logkey.Name, class.Name, logkey.Reason, message)
 	}
 }

@@ -204,7 +204,7 @@ func TestLeavesOthersAlone(t *testing.T) {
 		if w := l.writes(); w != "" {
 			t.Errorf("writes: %s", w)
 		}
-		if e := l.event(); !strings.HasPrefix(e, "Warning NotManaged RuntimeClass windows-2019 has no label") {
+		if e := l.event(); !strings.HasPrefix(e, "Normal NotManaged RuntimeClass windows-2019 has no label") {
 			t.Errorf("event %q", e)
 		}
 		if e := l.event(); e != "" {

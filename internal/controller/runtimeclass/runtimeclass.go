@@ -60,7 +60,7 @@ func Rules() []rbacv1.PolicyRule {
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}},
 		// Creation cannot be restricted by name (RBAC does not see it).
 		{APIGroups: []string{"node.k8s.io"}, Resources: []string{"runtimeclasses"}, Verbs: []string{"create", "list", "watch"}},
-		{APIGroups: []string{"node.k8s.io"}, Resources: []string{"runtimeclasses"}, ResourceNames: Names(), Verbs: []string{"delete", "patch"}},
+		{APIGroups: []string{"node.k8s.io"}, Resources: []string{"runtimeclasses"}, ResourceNames: Names(), Verbs: []string{"delete", "get", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package runtimeclass
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/mullion-k8s/mullion/internal/admission"
+	"github.com/mullion-k8s/mullion/internal/controller"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// Claim makes the webhook that lets users have a RuntimeClass of a name that
+// ours took before them: the guide's windows-2019 is one
+// (docs/adr/0122-claiming-runtimeclasses.md). It is asked about the creation and
+// the update of RuntimeClasses, and fails open.
+//
+// A creation takes ours away, so that it finds the name free. An update that
+// wants another handler, which cannot be changed, keeps the handler of ours and
+// makes the rest the user's.
+//
+// Only the API server may be able to ask: who asks can have a class of ours
+// deleted. Where that is not ensured client is nil, and creations are refused by
+// the API server as those of any name that is taken.
+func Claim(client kubernetes.Interface, log *slog.Logger) admission.Handler {
+	return func(ctx context.Context, r *admission.Request) (admission.Response, error) {
+		if r.Kind.Kind != "RuntimeClass" || r.SubResource != "" {
+			return admission.Allow(), nil
+		}
+		switch r.Operation {
+		case admission.Update:
+			return keepHandler(r)
+		case admission.Create:
+			if name, _ := field(r.Object, "metadata", "name").(string); client != nil && !r.DryRun && !labelled(r.Object) && slices.Contains(Names(), name) {
+				return giveWay(ctx, client, log, name)
+			}
+		}
+		return admission.Allow(), nil
+	}
+}
+
+// field goes down a tree; nil if there is no such field.
+func field(tree map[string]any, path ...string) any {
+	var at any = tree
+	for _, p := range path {
+		m, _ := at.(map[string]any)
+		at = m[p]
+	}
+	return at
+}
+
+func labelled(class map[string]any) bool {
+	return field(class, "metadata", "labels", controller.ManagedBy) == controller.Name
+}
+
+// keepHandler lets an update pass that would fail because of the handler.
+func keepHandler(r *admission.Request) (admission.Response, error) {
+	have, want := field(r.OldObject, "handler"), field(r.Object, "handler")
+	if !labelled(r.OldObject) || have == want || have != Handler {
+		return admission.Allow(), nil
+	}
+	edits := []policy.Edit{
+		{Op: policy.Replace, Path: policy.Path{{Key: "handler", Index: -1}}, Value: have},
+		{Op: policy.Remove, Path: policy.Path{{Key: "metadata", Index: -1}, {Key: "labels", Index: -1}, {Key: controller.ManagedBy, Index: -1}}},
+	}
+	patch, err := policy.Patch(r.Object, edits)
+	if err != nil {
+		return admission.Response{}, fmt.Errorf("keep the handler: %w", err)
+	}
+	return admission.Response{Allowed: true, Patch: patch, Warnings: []string{
+		fmt.Sprintf("the handler of RuntimeClass %s stays %s, which every Windows node has: a handler cannot be changed, and %s had made the class; it is yours now", r.Name, Handler, controller.Name),
+	}}, nil
+}
+
+// giveWay takes our class of a name away. Its controller leaves the name free
+// for a while.
+func giveWay(ctx context.Context, client kubernetes.Interface, log *slog.Logger, name string) (admission.Response, error) {
+	api := client.NodeV1().RuntimeClasses()
+	c, err := api.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && !ours(c) {
+		return admission.Allow(), nil
+	}
+	if err != nil {
+		return admission.Response{}, fmt.Errorf("read RuntimeClass %s: %w", name, err)
+	}
+	only := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &c.UID, ResourceVersion: &c.ResourceVersion}}
+	if err := api.Delete(ctx, name, only); err != nil && !apierrors.IsNotFound(err) {
+		return admission.Response{}, fmt.Errorf("delete RuntimeClass %s: %w", name, err)
+	}
+	log.Info("a RuntimeClass gave way to somebody's of the same name", logkey.Name, name)
+	return admission.Response{Allowed: true, Warnings: []string{
+		fmt.Sprintf("this replaces the RuntimeClass %s that %s had made; it no longer follows the taints of the nodes", name, controller.Name),
+	}}, nil
+}
