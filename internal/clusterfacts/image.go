@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package clusterfacts
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/distribution/reference"
+
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// normalise spells a reference as container runtimes do:
+// "docker.io/library/nginx:latest" for "nginx"; of a tag and a digest only the
+// digest stays.
+func normalise(ref string) (string, error) {
+	named, err := reference.ParseDockerRef(ref)
+	if err != nil {
+		return "", fmt.Errorf("parse image reference %q: %w", clip(ref, 256), err)
+	}
+	return named.String(), nil
+}
+
+// spellings are the ways in which people write a normalised reference.
+func spellings(ref string) []string {
+	out := []string{ref}
+	if short, ok := strings.CutPrefix(ref, "docker.io/library/"); ok {
+		out = append(out, "library/"+short, short)
+	} else if short, ok := strings.CutPrefix(ref, "docker.io/"); ok {
+		out = append(out, short)
+	}
+	for _, s := range out {
+		if short, ok := strings.CutSuffix(s, ":latest"); ok {
+			out = append(out, short)
+		}
+	}
+	return out
+}
+
+// platform takes what somebody else wrote about an image, unless it cannot be
+// true: it is shown to people, and kept.
+func platform(os, arch, version string) (policy.Platform, bool) {
+	ok := plain(os, 32) && os != "" && plain(arch, 32) && plain(version, 64)
+	return policy.Platform{OS: os, Arch: arch, OSVersion: version}, ok
+}
+
+// plain says whether a text is short and has only what names of platforms have.
+func plain(s string, limit int) bool {
+	for i := range len(s) {
+		c := s[i] | 0x20
+		if !('a' <= c && c <= 'z' || '0' <= s[i] && s[i] <= '9' || strings.IndexByte("._-+~", s[i]) >= 0) {
+			return false
+		}
+	}
+	return len(s) <= limit
+}
+
+// clip shortens a foreign text to a number of bytes, for people.
+func clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "…"
+}
