@@ -136,8 +136,12 @@ func controllerManager(c config.Config) []string {
 		nodeMask(c),
 		"--service-cluster-ip-range=" + c.ServiceCIDR.String(),
 		"--configure-cloud-routes=false",
-		// These two are off by default; bootstrap tokens need them.
-		"--controllers=*,bootstrap-signer-controller,token-cleaner-controller",
+		// The first two are off by default; bootstrap tokens need them. The third
+		// writes an annotation for kubelets that keep Secrets for a time; ours watch.
+		// It writes while the node IPAM controller gives a new node its range, and
+		// makes that one try again with what it has not yet seen: a second range, a
+		// refusal by the API server and an event CIDRAssignmentFailed.
+		"--controllers=*,bootstrap-signer-controller,token-cleaner-controller,-ttl-controller",
 		// The defaults (20 and 30) stretch the first start by seconds, because each
 		// of some 40 controllers asks for a token of its own.
 		"--kube-api-qps=100",
