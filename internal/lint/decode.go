@@ -339,10 +339,11 @@ func (c *converter) mapping(n *yaml.Node, depth int) any {
 			c.problems = append(c.problems, &problem{max(k.Line, 1), max(k.Column, 1), "WIN901", "a key must be a string", "quote what stands in braces (templates must be rendered first)"})
 			continue
 		}
-		if _, twice := out[k.Value]; twice {
-			c.problems = append(c.problems, &problem{max(k.Line, 1), max(k.Column, 1), "WIN902", fmt.Sprintf("the key %q is given twice", k.Value), "remove one of them; the last one counts, or the file is refused"})
+		name := keyName(k)
+		if _, twice := out[name]; twice {
+			c.problems = append(c.problems, &problem{max(k.Line, 1), max(k.Column, 1), "WIN902", fmt.Sprintf("the key %q is given twice", name), "remove one of them; the last one counts, or the file is refused"})
 		}
-		out[k.Value] = c.value(v, depth+1)
+		out[name] = c.value(v, depth+1)
 	}
 	for _, m := range merges {
 		c.merge(out, m, depth)
@@ -379,6 +380,22 @@ func (c *converter) merge(out map[string]any, m *yaml.Node, depth int) {
 	}
 }
 
+// keyName is a key as kubectl reads it: on, y and their like are "true".
+func keyName(n *yaml.Node) string {
+	if n.Tag == "!!str" && (n.Style != 0 || len(n.Value) > 3) {
+		return n.Value
+	}
+	switch v := scalar(n).(type) {
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return n.Value
+}
+
 func scalar(n *yaml.Node) any {
 	switch n.Tag {
 	case "!!null":
@@ -399,10 +416,10 @@ func scalar(n *yaml.Node) any {
 		}
 	case "!!str":
 		if n.Style == 0 && len(n.Value) <= 3 { // plain
-			switch strings.ToLower(n.Value) {
-			case "y", "yes", "on":
+			switch n.Value {
+			case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":
 				return true
-			case "n", "no", "off":
+			case "n", "N", "no", "No", "NO", "off", "Off", "OFF":
 				return false
 			}
 		}

@@ -5,15 +5,11 @@ package lint
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -27,10 +23,12 @@ type Fixed struct {
 	Left    int // edits that could not be written without touching more than their field
 }
 
-// Fix applies the edits of all findings to a file. It changes the lines of the
-// edited fields only; comments, order and style stay. After every edit the
-// text is read again: unless exactly the one field has changed the edit is
-// left out. Applying it twice changes nothing more.
+// Fix writes the edits of all findings into a file, and then what admission
+// would add to place its pods: selectors of operating system and, where the
+// nodes are known, of builds, tolerations of their taints, spec.os.name. It
+// changes the lines of the edited fields only; comments, order and style stay.
+// After every edit the text is read again: unless exactly the one field has
+// changed the edit is left out. Applying it twice changes nothing more.
 func Fix(name string, text []byte, facts policy.Facts) (Fixed, error) {
 	judge := policy.New(facts)
 	var docs []document
@@ -55,62 +53,111 @@ func Fix(name string, text []byte, facts policy.Facts) (Fixed, error) {
 	return out, nil
 }
 
+// maxRounds: what an edit makes possible the next round does (a field goes, and
+// the pod can declare itself). The second finds nothing more as a rule.
+const maxRounds = 4
+
 func fixDocument(judge *policy.Evaluator, d document, facts policy.Facts) (text []byte, applied, left int) {
-	text = d.text
-	roots := parse(&d)
+	m := mender{judge: judge, facts: facts, doc: d}
+	if !m.read(d.text) {
+		return d.text, 0, m.unread()
+	}
+	for range maxRounds {
+		n, l := m.apply(m.edits())
+		placed, unplaced := m.apply(m.placement())
+		applied, left = applied+n+placed, l+unplaced
+		if n+placed == 0 {
+			break
+		}
+	}
+	return m.doc.text, applied, left
+}
+
+// mender is a document that is being mended: its text, and what that says.
+type mender struct {
+	judge *policy.Evaluator
+	facts policy.Facts
+	doc   document
+	root  *yaml.Node
+	tree  map[string]any
+}
+
+// read takes a text if it is one object without problems.
+func (m *mender) read(text []byte) bool {
+	roots := parse(&document{name: m.doc.name, text: text})
 	if len(roots) != 1 || roots[0].problem != nil {
-		return text, 0, 0
+		return false
 	}
-	root := roots[0].node
-	tree, problems := convert(root)
+	tree, problems := convert(roots[0].node)
 	object, ok := tree.(map[string]any)
-	if !ok || len(problems) > 0 {
-		return text, 0, 0
+	if ok = ok && len(problems) == 0; ok {
+		m.doc.text, m.root, m.tree = text, roots[0].node, object
 	}
-	todo := edits(&d, root, object, judge.EvaluateWith(object, facts))
-	if len(todo)*len(text) > maxFixWorkBytes {
-		return text, 0, len(todo)
+	return ok
+}
+
+// unread counts what is left where several JSON values make one document.
+func (m *mender) unread() (left int) {
+	for _, p := range parse(&m.doc) {
+		if p.problem != nil {
+			return 0
+		}
+		if tree, problems := convert(p.node); len(problems) == 0 {
+			m.root = p.node
+			if m.tree, _ = tree.(map[string]any); m.tree != nil {
+				left += len(m.edits()) + len(m.placement())
+			}
+		}
+	}
+	return left
+}
+
+// apply writes edits that change something. Those that cannot be written
+// without touching more than their field are left.
+func (m *mender) apply(todo []policy.Edit) (applied, left int) {
+	if len(todo)*len(m.doc.text) > maxFixWorkBytes {
+		return 0, len(todo)
 	}
 	for _, e := range todo {
-		want, changed := applyTree(clone(tree), e)
+		want, changed := applyTree(clone(m.tree), e)
 		if !changed {
 			continue
 		}
-		next, ok := applyText(text, root, e)
-		if ok {
-			again := parse(&document{name: d.name, text: next})
-			if ok = len(again) == 1 && again[0].problem == nil; ok {
-				got, problems := convert(again[0].node)
-				if ok = len(problems) == 0 && reflect.DeepEqual(got, want); ok {
-					text, root, tree = next, again[0].node, got
-				}
-			}
-		}
-		if ok {
+		next, ok := applyText(m.doc.text, m.root, e)
+		again := *m
+		if ok && again.read(next) && reflect.DeepEqual(any(again.tree), want) {
+			*m = again
 			applied++
 		} else {
 			left++
 		}
 	}
-	return text, applied, left
+	return applied, left
+}
+
+// results are the findings of the document as it is now, with suppressions.
+func (m *mender) results() []Result {
+	var out []Result
+	for _, f := range m.judge.EvaluateWith(m.tree, m.facts) {
+		out = append(out, Result{Finding: f})
+	}
+	return suppress(&m.doc, m.root, m.tree, out)
 }
 
 // edits collects the edits of the findings that are not suppressed: what is
-// removed first. A pod declares itself (os.name) only if no field stays that
-// the API server would then refuse.
-func edits(d *document, root *yaml.Node, object map[string]any, findings []policy.Finding) []policy.Edit {
-	var results []Result
-	for _, f := range findings {
-		results = append(results, Result{Finding: f})
-	}
-	results = suppress(d, root, object, results)
+// removed first. Whether a pod may declare itself (WIN419) is for placement to
+// say.
+func (m *mender) edits() []policy.Edit {
 	var out []policy.Edit
 	seen := map[string]bool{}
-	for _, r := range results {
-		if r.Suppressed != "" || r.Code == "WIN419" && blocked(r, results) {
+	for _, r := range m.results() {
+		if r.Suppressed != "" || r.Code == "WIN419" {
 			continue
 		}
 		for _, e := range r.Edits {
+			if e.Op == policy.Add && skipped(m.tree, e.Path) {
+				continue
+			}
 			if key := string(e.Op) + e.Path.Pointer(); !seen[key] {
 				seen[key] = true
 				out = append(out, e)
@@ -122,12 +169,48 @@ func edits(d *document, root *yaml.Node, object map[string]any, findings []polic
 	return out
 }
 
-// blocked says whether a Linux-only field of the pod stays.
-func blocked(r Result, all []Result) bool {
-	spec := strings.TrimSuffix(r.Field, "os.name")
-	return slices.ContainsFunc(all, func(o Result) bool {
-		return strings.HasPrefix(o.Code, "WIN0") && strings.HasPrefix(o.Field, spec) && (len(o.Edits) == 0 || o.Suppressed != "")
-	})
+// skipped says whether an object on the way to a field asks to be placed by
+// nobody.
+func skipped(tree map[string]any, path policy.Path) bool {
+	var at any = tree
+	for _, s := range path {
+		if m, ok := at.(map[string]any); ok {
+			meta, _ := m["metadata"].(map[string]any)
+			notes, _ := meta["annotations"].(map[string]any)
+			if notes[policy.SkipAnnotation] == "true" {
+				return true
+			}
+			at = m[s.Key]
+		} else if l, ok := at.([]any); ok && s.Index >= 0 && s.Index < len(l) {
+			at = l[s.Index]
+		}
+	}
+	return false
+}
+
+// placement is what the pods of the document lack to land on the right nodes,
+// except for what a suppression speaks against. A pod of which a field stays
+// that the API server would then refuse does not declare itself.
+func (m *mender) placement() []policy.Edit {
+	var kept []Result
+	for _, r := range m.results() {
+		if r.Suppressed != "" {
+			kept = append(kept, r)
+		}
+	}
+	var out []policy.Edit
+	for _, p := range m.judge.Place(m.tree, m.facts) {
+		stays := false
+		for _, e := range p.Edits {
+			at := e.Path.String()
+			suppressed := slices.ContainsFunc(kept, func(r Result) bool { return at == r.Field || strings.HasPrefix(at, r.Field+"[") })
+			stays = stays || suppressed && e.Op == policy.Remove
+			if !suppressed && !(stays && strings.HasSuffix(at, "spec.os.name")) {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
 }
 
 func clone(v any) any {
@@ -158,7 +241,10 @@ func applyTree(tree any, e policy.Edit) (any, bool) {
 	rest := policy.Edit{Op: e.Op, Path: e.Path[1:], Value: e.Value}
 	if step.Index >= 0 {
 		l, ok := tree.([]any)
-		if !ok || step.Index >= len(l) {
+		if ok && step.Index == len(l) && e.Op == policy.Add && len(rest.Path) == 0 {
+			return append(l, clone(e.Value)), true
+		}
+		if !ok || step.Index >= len(l) || len(rest.Path) == 0 {
 			return tree, false
 		}
 		sub, changed := applyTree(l[step.Index], rest)
@@ -189,292 +275,8 @@ func applyTree(tree any, e policy.Edit) (any, bool) {
 	case e.Op == policy.Replace && !there, reflect.DeepEqual(old, e.Value):
 		return m, false
 	}
-	m[step.Key] = e.Value
+	m[step.Key] = clone(e.Value)
 	return m, true
-}
-
-// applyText applies an edit to the text of a document. Whether it did right is
-// for the caller to check.
-func applyText(text []byte, root *yaml.Node, e policy.Edit) ([]byte, bool) {
-	t := editor{text: text, lines: lineStarts(text)}
-	switch e.Op {
-	case policy.Remove:
-		return t.remove(root, e.Path)
-	case policy.Replace:
-		return t.replace(root, e.Path, e.Value)
-	}
-	return t.add(root, e.Path, e.Value)
-}
-
-func lineStarts(text []byte) []int {
-	out := []int{0}
-	for i, b := range text {
-		if b == '\n' {
-			out = append(out, i+1)
-		}
-	}
-	return out
-}
-
-type editor struct {
-	text  []byte
-	lines []int // offsets of the lines
-}
-
-// offset of a node: the parser counts lines and characters from 1.
-func (t editor) offset(n *yaml.Node) int {
-	if n.Line < 1 || n.Line > len(t.lines) {
-		return len(t.text)
-	}
-	at := t.lines[n.Line-1]
-	for i := 1; i < n.Column && at < len(t.text); i++ {
-		_, size := utf8.DecodeRune(t.text[at:])
-		at += size
-	}
-	return at
-}
-
-func (t editor) splice(from, to int, with string) ([]byte, bool) {
-	if from < 0 || to < from || to > len(t.text) {
-		return nil, false
-	}
-	return slices.Concat(t.text[:from], []byte(with), t.text[to:]), true
-}
-
-func (t editor) line(n int) string {
-	if n < 1 || n > len(t.lines) {
-		return ""
-	}
-	end := len(t.text)
-	if n < len(t.lines) {
-		end = t.lines[n]
-	}
-	return strings.TrimRight(string(t.text[t.lines[n-1]:end]), "\r\n")
-}
-
-// entry finds a mapping and the index of a key in it.
-func entry(root *yaml.Node, path policy.Path) (*yaml.Node, int) {
-	n := root
-	for i, s := range path {
-		if n.Kind == yaml.SequenceNode && s.Index >= 0 && s.Index < len(n.Content) {
-			n = n.Content[s.Index]
-			continue
-		}
-		if n.Kind != yaml.MappingNode || s.Index >= 0 {
-			return nil, 0
-		}
-		at := -1
-		for j := 0; j+1 < len(n.Content); j += 2 {
-			if n.Content[j].Value == s.Key {
-				at = j
-			}
-		}
-		if at < 0 {
-			return nil, 0
-		}
-		if i == len(path)-1 {
-			return n, at
-		}
-		n = n.Content[at+1]
-	}
-	return nil, 0
-}
-
-func (t editor) remove(root *yaml.Node, path policy.Path) ([]byte, bool) {
-	m, i := entry(root, path)
-	if m == nil {
-		return nil, false
-	}
-	for len(m.Content) == 2 && len(path) > 1 && path[len(path)-2].Index < 0 { // an empty map goes too
-		path = path[:len(path)-1]
-		if m, i = entry(root, path); m == nil {
-			return nil, false
-		}
-	}
-	key, value := m.Content[i], m.Content[i+1]
-	from := t.offset(key)
-	if m.Style&yaml.FlowStyle != 0 {
-		if i+2 < len(m.Content) {
-			return t.splice(from, t.offset(m.Content[i+2]), "")
-		}
-		to := t.flowEnd(t.offset(value))
-		for from > 0 && strings.IndexByte(" \t\r\n", t.text[from-1]) >= 0 {
-			from--
-		}
-		if i > 0 && from > 0 && t.text[from-1] == ',' {
-			from--
-		}
-		return t.splice(from, to, "")
-	}
-	if strings.TrimSpace(string(t.text[t.lines[key.Line-1]:from])) != "" { // behind the dash of a list
-		if i+2 >= len(m.Content) {
-			return nil, false
-		}
-		return t.splice(from, t.offset(m.Content[i+2]), "")
-	}
-	last := key.Line
-	for n := key.Line + 1; n <= len(t.lines); n++ {
-		l := t.line(n)
-		s := strings.TrimSpace(l)
-		switch in := indent(l); {
-		case s == "" && value.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0:
-			continue
-		case s == "":
-		case in > key.Column-1, in == key.Column-1 && value.Kind == yaml.SequenceNode && (s == "-" || strings.HasPrefix(s, "- ")):
-			last = n
-			continue
-		default:
-			n = len(t.lines)
-		}
-	}
-	to := len(t.text)
-	if last < len(t.lines) {
-		to = t.lines[last]
-	}
-	return t.splice(t.lines[key.Line-1], to, "")
-}
-
-// flowEnd is the end of a value in flow style.
-func (t editor) flowEnd(from int) int {
-	depth, quote, end := 0, byte(0), from
-	for i := from; i < len(t.text); i++ {
-		switch b := t.text[i]; {
-		case quote != 0:
-			if b == '\\' && quote == '"' {
-				i++
-			} else if b == quote {
-				quote = 0
-			}
-		case b == '"', b == '\'':
-			quote = b
-		case b == '{', b == '[':
-			depth++
-		case b == '}', b == ']':
-			if depth == 0 {
-				return end
-			}
-			depth--
-		case b == ',' && depth == 0:
-			return end
-		case strings.IndexByte(" \t\r\n", b) >= 0:
-			continue
-		}
-		end = i + 1
-	}
-	return end
-}
-
-func (t editor) replace(root *yaml.Node, path policy.Path, value any) ([]byte, bool) {
-	m, i := entry(root, path)
-	if m == nil || m.Content[i+1].Kind != yaml.ScalarNode || m.Content[i+1].Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
-		return nil, false
-	}
-	v := m.Content[i+1]
-	from := t.offset(v)
-	to := from + len(v.Value)
-	if v.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
-		quote := t.text[from]
-		for to = from + 1; to < len(t.text) && t.text[to] != quote; to++ {
-			if t.text[to] == '\\' && quote == '"' {
-				to++
-			}
-		}
-		to++
-	}
-	return t.splice(from, to, t.spell(value, t.json(m)))
-}
-
-// json says whether a mapping is written as JSON.
-func (t editor) json(m *yaml.Node) bool {
-	return m.Style&yaml.FlowStyle != 0 && len(m.Content) > 0 && m.Content[0].Style&yaml.DoubleQuotedStyle != 0
-}
-
-var fixPatterns = struct{ plain *regexp.Regexp }{regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]+$`)}
-
-func (t editor) spell(v any, asJSON bool) string {
-	s, ok := v.(string)
-	switch {
-	case !ok || asJSON:
-		b, err := json.Marshal(v)
-		if err != nil {
-			return "null"
-		}
-		return string(b)
-	case fixPatterns.plain.MatchString(s):
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
-}
-
-func (t editor) add(root *yaml.Node, path policy.Path, value any) ([]byte, bool) {
-	m, rest := root, path
-	for len(rest) > 0 {
-		_, v := child(m, rest[0], maxDepth) // without merge keys and aliases
-		if v == nil || v.Kind == yaml.AliasNode {
-			break
-		}
-		m, rest = v, rest[1:]
-	}
-	if m.Kind != yaml.MappingNode || len(rest) == 0 || slices.ContainsFunc(rest, func(s policy.Step) bool { return s.Index >= 0 }) {
-		return t.replaceIfEqual(root, path, rest, value)
-	}
-	if m.Style&yaml.FlowStyle != 0 {
-		asJSON := t.json(m)
-		text := t.spell(value, asJSON)
-		for i := len(rest) - 1; i >= 0; i-- {
-			key := rest[i].Key
-			if asJSON {
-				key = strconv.Quote(key)
-			}
-			if text = key + ": " + text; i > 0 {
-				text = "{" + text + "}"
-			}
-		}
-		if len(m.Content) > 0 {
-			text += ", "
-		}
-		at := t.offset(m) + 1
-		if at > len(t.text) || t.text[at-1] != '{' {
-			return nil, false
-		}
-		if len(m.Content) > 0 { // in front of the first key, on its line
-			at = t.offset(m.Content[0])
-		}
-		return t.splice(at, at, text)
-	}
-	if len(m.Content) == 0 {
-		return nil, false
-	}
-	first := m.Content[0]
-	line := first.Line
-	prefix := string(t.text[t.lines[line-1]:t.offset(first)])
-	if strings.TrimSpace(prefix) != "" {
-		return nil, false
-	}
-	for line > 1 && strings.HasPrefix(t.line(line-1), prefix+"#") { // comments stay with their key
-		line--
-	}
-	end := "\n"
-	if i := bytes.IndexByte(t.text, '\n'); i > 0 && t.text[i-1] == '\r' {
-		end = "\r\n"
-	}
-	var b strings.Builder
-	for i, s := range rest {
-		fmt.Fprintf(&b, "%s%s%s:", prefix, strings.Repeat("  ", i), s.Key)
-		if i == len(rest)-1 {
-			b.WriteString(" " + t.spell(value, false))
-		}
-		b.WriteString(end)
-	}
-	return t.splice(t.lines[line-1], t.lines[line-1], b.String())
-}
-
-// replaceIfEqual handles an Add of what is there: then it is a Replace.
-func (t editor) replaceIfEqual(root *yaml.Node, path, rest policy.Path, value any) ([]byte, bool) {
-	if len(rest) > 0 {
-		return nil, false
-	}
-	return t.replace(root, path, value)
 }
 
 // FixAll is Fix for a stream.

@@ -6,6 +6,7 @@ package lint
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/testenv"
@@ -121,10 +123,43 @@ func mend(t testing.TB, name string, data []byte, facts policy.Facts) Fixed {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if once.Left == 0 && !bytes.Contains(data, []byte("mullion:ignore")) {
+		placed(t, name, once.Text, facts)
+	}
 	if !bytes.Equal(once.Text, twice.Text) {
 		t.Errorf("mending %s twice differs from once:\n%s\n--- twice\n%s", name, once.Text, twice.Text)
 	}
 	return once
+}
+
+// placed checks that placement has nothing to add to a mended text.
+func placed(t testing.TB, name string, text []byte, facts policy.Facts) {
+	t.Helper()
+	judge := policy.New(facts)
+	err := split(name, bytes.NewReader(text), func(d document) error {
+		if d.problem != nil {
+			return nil
+		}
+		for _, p := range parse(&d) {
+			if p.problem != nil {
+				continue
+			}
+			tree, problems := convert(p.node)
+			object, ok := tree.(map[string]any)
+			if !ok || len(problems) > 0 {
+				continue
+			}
+			for _, p := range judge.Place(object, facts) {
+				if len(p.Edits) > 0 {
+					t.Errorf("placement would still write %v into the mended %s:\n%s", p.Edits, name, text)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func TestReference(t *testing.T) {
@@ -276,6 +311,42 @@ func FuzzLint(f *testing.F) {
 			t.Fatal(err)
 		}
 		mend(t, "x", data, policy.Facts{})
+		mend(t, "x", data, factsOf(t, "builds: 2019 2022 2025\ntaints: os=windows:NoSchedule\n"))
+	})
+}
+
+// FuzzYAML: what the reader of kubectl (sigs.k8s.io/yaml) takes is read the
+// same way.
+func FuzzYAML(f *testing.F) {
+	for _, s := range []string{
+		"a: yes\nb: 'yes'\nc: 0x1F\nd: 017\ne: 0o17\nf: 1_000\ng: .5\nh: 1e3\ni: ~\nj: null\nk:\n",
+		"a: &x {b: 1, c: [1, 2]}\nd: {<<: *x, b: 2}\ne: *x\n", "- a\n- {b: c}\n", "a: |\n  text\n  more\nb: >-\n  folded\n  text\n",
+		"a: 2026-01-01\nb: 12:30:45\nc: !!str 1\nd: !!int \"3\"\ne: \"\\u00e9\"\n", "1: a\ntrue: b\n2.5: c\n", "a: 'it''s'\n\"b\": \"x\\ny\"\n", "{a: b, c: [d, e]}", "on: on\noff: OFF\ny: N\n", "oFf", "00: oFF", "oN",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		node, err := parseYAML(data)
+		// Explicit tags are in no manifest, and resolved in different ways.
+		if err != nil || node == nil || len(data) > 1<<14 || bytes.ContainsAny(data, "!") {
+			return
+		}
+		ours, problems := convert(node)
+		var theirs any
+		if len(problems) > 0 || sigsyaml.Unmarshal(data, &theirs) != nil {
+			return
+		}
+		text, err := json.Marshal(ours)
+		if err != nil {
+			return
+		}
+		var back any
+		if err := json.Unmarshal(text, &back); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(back, theirs) {
+			t.Errorf("read as %v, kubectl reads %v", back, theirs)
+		}
 	})
 }
 
