@@ -22,6 +22,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/admission/certificate"
 	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
 	"github.com/mullion-k8s/mullion/internal/admission/registration"
+	"github.com/mullion-k8s/mullion/internal/controller/runtimeclass"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
@@ -120,11 +121,21 @@ func assemble(c Config, client kubernetes.Interface, trees dynamic.Interface) (*
 	return m, nil
 }
 
+// classesClient may take RuntimeClasses away, which only the API server may be
+// able to ask for.
+func (m *Manager) classesClient() kubernetes.Interface {
+	if m.cfg.ClientCA == nil {
+		return nil
+	}
+	return m.client
+}
+
 func (m *Manager) handlers() map[string]admission.Handler {
 	log := m.cfg.Log.With(logkey.Component, componentWebhooks)
 	out := map[string]admission.Handler{
 		registration.PlacementPath: admission.Placement(m.facts, log),
 		registration.RulesPath:     admission.Rules(m.facts, log),
+		registration.ClassesPath:   runtimeclass.Claim(m.classesClient(), log),
 	}
 	if !m.cfg.NoGMSA {
 		g := gmsa.Config{Cluster: gmsa.API{Dynamic: m.dynamic, Client: m.client}, RandomHostname: m.cfg.RandomHostname}

@@ -21,12 +21,14 @@ const (
 	PlacementWebhook = "placement.mullion.dev"
 	RulesWebhook     = "rules.mullion.dev"
 	GMSAWebhook      = "gmsa.mullion.dev"
+	ClassesWebhook   = "runtimeclasses.mullion.dev"
 )
 
 // The paths that the webhooks are asked at.
 const (
 	PlacementPath    = "/placement"
 	RulesPath        = "/rules"
+	ClassesPath      = "/runtimeclasses"
 	MutateGMSAPath   = "/gmsa/mutate"
 	ValidateGMSAPath = "/gmsa/validate"
 )

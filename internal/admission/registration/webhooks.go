@@ -33,6 +33,11 @@ func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration
 		FailurePolicy: ptr(admissionregistrationv1.Ignore), TimeoutSeconds: ptr(timeoutSeconds),
 		// Sidecars and Linux-only defaults of other webhooks may come later.
 		ReinvocationPolicy: &again,
+	}, {
+		Name: ClassesWebhook, ClientConfig: c.client(ClassesPath), Rules: []admissionregistrationv1.RuleWithOperations{classes()},
+		MatchConditions: classesConditions(), FailurePolicy: ptr(admissionregistrationv1.Ignore), TimeoutSeconds: ptr(timeoutSeconds),
+		// It may take a class of ours away, so that a user's finds the name free.
+		SideEffects: ptr(admissionregistrationv1.SideEffectClassNoneOnDryRun),
 	}}
 	if !c.NoGMSA {
 		hooks = append(hooks, admissionregistrationv1.MutatingWebhook{
@@ -48,7 +53,9 @@ func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration
 	}
 	for i := range hooks {
 		hooks[i].AdmissionReviewVersions = []string{"v1"}
-		hooks[i].SideEffects = ptr(admissionregistrationv1.SideEffectClassNone)
+		if hooks[i].SideEffects == nil {
+			hooks[i].SideEffects = ptr(admissionregistrationv1.SideEffectClassNone)
+		}
 		hooks[i].MatchPolicy = ptr(admissionregistrationv1.Equivalent)
 	}
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
@@ -127,6 +134,24 @@ func rule(group string, resources []string, ops ...admissionregistrationv1.Opera
 	return admissionregistrationv1.RuleWithOperations{Operations: ops, Rule: admissionregistrationv1.Rule{
 		APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: resources, Scope: ptr(admissionregistrationv1.NamespacedScope),
 	}}
+}
+
+// classes: RuntimeClasses have no namespace.
+func classes() admissionregistrationv1.RuleWithOperations {
+	r := rule("node.k8s.io", []string{"runtimeclasses"}, admissionregistrationv1.Create, admissionregistrationv1.Update)
+	r.Scope = ptr(admissionregistrationv1.ClusterScope)
+	return r
+}
+
+// classesConditions let users' RuntimeClasses through that want a name of ours.
+func classesConditions() []admissionregistrationv1.MatchCondition {
+	return []admissionregistrationv1.MatchCondition{
+		{Name: "name-of-a-build", Expression: `object.metadata.?name.orValue('').startsWith('windows-')`},
+		{
+			Name:       "not-ours",
+			Expression: `request.operation == 'CREATE' ? object.metadata.?labels[?'app.kubernetes.io/managed-by'].orValue('') != 'mullion' : object.handler != oldObject.handler`,
+		},
+	}
 }
 
 // notMirror: a mirror pod only shows what a kubelet runs from a file, whatever
