@@ -59,12 +59,13 @@ type Config struct {
 	Jobs     int             // documents judged at a time; 0: one per processor
 }
 
-// Result is one finding at one place.
+// Result is one finding at one place. That of an object in a cluster has no
+// file and no line.
 type Result struct {
 	policy.Finding
-	File       string `json:"file"`
-	Line       int    `json:"line"`
-	Column     int    `json:"column"`
+	File       string `json:"file,omitempty"`
+	Line       int    `json:"line,omitempty"`
+	Column     int    `json:"column,omitempty"`
 	Width      int    `json:"-"` // of what stands there
 	Excerpt    string `json:"-"` // the line
 	Object     string `json:"object,omitempty"`
@@ -164,6 +165,32 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 		return nil
 	})
 	err = g.Wait()
+	return sum, err
+}
+
+// Objects judges objects that are in no file, in the order in which source
+// yields them, and calls emit with every result. Only annotations suppress
+// there.
+func Objects(cfg Config, source func(yield func(map[string]any) error) error, emit func(Result) error) (Summary, error) {
+	var sum Summary
+	judge := policy.New(cfg.Facts)
+	err := source(func(object map[string]any) error {
+		sum.Objects++
+		var found []Result
+		for _, f := range judge.Evaluate(object) {
+			found = append(found, Result{Finding: f, Object: objectName(object, f.Scope)})
+		}
+		for _, r := range suppressByAnnotation(object, found) {
+			if r.Severity < cfg.Severity {
+				continue
+			}
+			sum.count(r)
+			if err := emit(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	return sum, err
 }
 

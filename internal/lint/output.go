@@ -46,7 +46,11 @@ func (p *textPrinter) Print(r Result) error {
 	if r.Object != "" {
 		object = " (" + r.Object + ")"
 	}
-	fmt.Fprintf(p.w, "%s:%d:%d: %s %s: %s%s\n", r.File, r.Line, r.Column, r.Severity, r.Code, r.Message, object)
+	if r.File == "" {
+		fmt.Fprintf(p.w, "%s: %s: %s %s: %s\n", r.Object, r.Field, r.Severity, r.Code, r.Message)
+	} else {
+		fmt.Fprintf(p.w, "%s:%d:%d: %s %s: %s%s\n", r.File, r.Line, r.Column, r.Severity, r.Code, r.Message, object)
+	}
 	if r.Excerpt != "" {
 		fmt.Fprintf(p.w, "  %s\n  %s\n", printable(r.Excerpt), caret(r.Excerpt, r.Column, r.Width))
 	}
@@ -149,10 +153,7 @@ func (p *sarifPrinter) Print(r Result) error {
 	type object = map[string]any
 	result := object{
 		"ruleId": r.Code, "level": sarifLevel(r.Severity), "message": object{"text": r.Message + ". Fix: " + r.Fix},
-		"locations": []any{object{"physicalLocation": object{
-			"artifactLocation": object{"uri": filepath.ToSlash(r.File)},
-			"region":           object{"startLine": r.Line, "startColumn": max(r.Column, 1)},
-		}}},
+		"locations": []any{sarifLocation(r)},
 	}
 	if r.Suppressed != "" {
 		result["suppressions"] = []any{object{"kind": "inSource", "justification": r.Suppressed}}
@@ -163,6 +164,19 @@ func (p *sarifPrinter) Print(r Result) error {
 	}
 	_, err = fmt.Fprintf(p.w, "%s%s\n", comma, b)
 	return err
+}
+
+// sarifLocation is a place in a file; of an object in a cluster its name and
+// the field.
+func sarifLocation(r Result) map[string]any {
+	type object = map[string]any
+	if r.File == "" {
+		return object{"logicalLocations": []any{object{"fullyQualifiedName": r.Object + ": " + r.Field, "kind": "resource"}}}
+	}
+	return object{"physicalLocation": object{
+		"artifactLocation": object{"uri": filepath.ToSlash(r.File)},
+		"region":           object{"startLine": r.Line, "startColumn": max(r.Column, 1)},
+	}}
 }
 
 func (p *sarifPrinter) Close(Summary) error {

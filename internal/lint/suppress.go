@@ -29,10 +29,15 @@ func suppress(d *document, root *yaml.Node, object map[string]any, found []Resul
 		found = suppressByComment(d, root, found)
 	}
 	if bytes.Contains(d.text, []byte(annotationPrefix)) {
-		for i, r := range found {
-			if reason, ok := annotations(object, r.Scope)[annotationPrefix+r.Code].(string); ok && r.Suppressed == "" {
-				found[i].Suppressed = strings.TrimSpace(reason)
-			}
+		found = suppressByAnnotation(object, found)
+	}
+	return found
+}
+
+func suppressByAnnotation(object map[string]any, found []Result) []Result {
+	for i, r := range found {
+		if reason, ok := annotations(object, r.Scope)[annotationPrefix+r.Code].(string); ok && r.Suppressed == "" {
+			found[i].Suppressed = strings.TrimSpace(reason)
 		}
 	}
 	return found

@@ -32,6 +32,8 @@ type flags struct {
 	kubernetes, output, severity, failOn, platform string
 	builds, taints                                 []string
 	fix                                            bool
+	cluster                                        bool
+	kubeconfig, context, namespace                 string
 }
 
 // New makes the command.
@@ -42,7 +44,19 @@ func New(s cli.Streams) *cobra.Command {
 		Short: "Say what in manifests Windows nodes refuse, ignore or do differently",
 		Long: `lint reads manifests (YAML or JSON, files, folders or standard input) and
 says what Windows nodes refuse, ignore in silence or do differently, with the
-reason and the fix. Nothing is asked of a cluster.
+reason and the fix.
+
+It knows more if it knows the nodes: --builds and --node-taints name them, and
+--cluster asks the API server for its nodes, RuntimeClasses and namespaces.
+--cluster without files judges the objects that the cluster holds. It reads, and
+changes nothing; no registry is asked.
+
+--fix writes into the files what admission would write into their pods, and
+takes out what Windows ignores: fields for Linux only go, selectors of the
+operating system and spec.os.name come; with the nodes known also a selector of
+the builds that can run the image, and tolerations of the nodes' taints. Lines
+and comments around stay as they are. Templates of Deployments and the like are
+mended too. Calling it again changes nothing more.
 
 A comment suppresses rules for a field and what is below it; an annotation for
 an object. Both want a reason:
@@ -54,11 +68,13 @@ The exit code is 0 without findings, 1 with, 2 if the command line is wrong.`,
 		Example: `  mullion lint deploy/
   helm template chart/ | mullion lint -
   mullion lint --builds 2022,2025 --node-taints os=windows:NoSchedule deploy/
-  mullion lint --fix deploy/iis.yaml
+  mullion lint --cluster deploy/
+  mullion lint --cluster --context staging -n shop
+  mullion lint --fix --builds 2019,2022,2025 deploy/iis.yaml
   mullion lint explain WIN019`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cli.Usagef("nothing to lint: name files or folders, or - for standard input")
+			if err := f.check(args); err != nil {
+				return err
 			}
 			return run(cmd.Context(), s, f, args)
 		},
@@ -67,11 +83,15 @@ The exit code is 0 without findings, 1 with, 2 if the command line is wrong.`,
 	fl.StringVar(&f.kubernetes, "kubernetes-version", "", "`version` of the cluster, such as 1.34; without it the rules of the newest hold")
 	fl.StringSliceVar(&f.builds, "builds", nil, "`builds` of the Windows nodes, such as 2022,2025 or 10.0.20348")
 	fl.StringSliceVar(&f.taints, "node-taints", nil, "`taints` of all Windows nodes, such as os=windows:NoSchedule")
+	fl.BoolVar(&f.cluster, "cluster", false, "ask a cluster what its nodes are; without files, judge the objects that it holds")
+	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the address of the cluster and credentials; without it $KUBECONFIG or ~/.kube/config")
+	fl.StringVar(&f.context, "context", "", "`name` of the context in it; without it the current one")
+	fl.StringVarP(&f.namespace, "namespace", "n", "", "judge the cluster's objects of one `namespace` only")
 	fl.StringVar(&f.platform, "platform", "", "whose cluster it is, where that matters: `eks`")
 	fl.StringVarP(&f.output, "output", "o", "text", "`format`: text, json (an object per line) or sarif")
 	fl.StringVar(&f.severity, "severity", "warning", "the least that is printed: `error`, warning or info")
 	fl.StringVar(&f.failOn, "fail-on", "warning", "the least that makes the exit code 1: `error`, warning or info")
-	fl.BoolVar(&f.fix, "fix", false, "write what can be mended safely into the files, comments kept; with - to standard output")
+	fl.BoolVar(&f.fix, "fix", false, "write what can be mended safely, and what placement would write, into the files; with - to standard output")
 	cmd.AddCommand(explain(s))
 	return cmd
 }
@@ -98,6 +118,23 @@ func explain(s cli.Streams) *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// check refuses flags that say nothing together.
+func (f flags) check(args []string) error {
+	switch {
+	case len(args) == 0 && !f.cluster:
+		return cli.Usagef("nothing to lint: name files or folders, - for standard input, or --cluster for the objects of a cluster")
+	case len(args) == 0 && f.fix:
+		return cli.Usagef("--fix mends files: name them")
+	case f.cluster && (len(f.builds) > 0 || len(f.taints) > 0 || f.kubernetes != ""):
+		return cli.Usagef("--cluster tells what --builds, --node-taints and --kubernetes-version would")
+	case !f.cluster && (f.kubeconfig != "" || f.context != ""):
+		return cli.Usagef("--kubeconfig and --context need --cluster")
+	case f.namespace != "" && (!f.cluster || len(args) > 0):
+		return cli.Usagef("--namespace is for --cluster without files")
+	}
+	return nil
 }
 
 // facts turns the flags into what is known of the cluster.
@@ -143,6 +180,15 @@ func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
+	var cluster *connection
+	if f.cluster {
+		if cluster, err = connect(f); err != nil {
+			return err
+		}
+		if facts, err = cluster.facts(ctx, s, facts); err != nil {
+			return err
+		}
+	}
 	severity, err := policy.ParseSeverity(f.severity)
 	if err != nil {
 		return cli.Usagef("%w", err)
@@ -170,22 +216,51 @@ func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 			return err
 		}
 	}
-	// What is alive at a time is a megabyte or two: the collector would run all
-	// the time.
-	debug.SetGCPercent(gcPercent)
-	debug.SetMemoryLimit(softMemoryBytes)
-	sum, err := lint.Run(ctx, lint.Config{Inputs: inputs, Facts: facts, Severity: severity}, printer.Print)
+	cfg := lint.Config{Inputs: inputs, Facts: facts, Severity: severity}
+	var sum lint.Summary
+	if len(args) == 0 {
+		sum, err = cluster.lint(ctx, s, cfg, f.namespace, printer.Print)
+	} else {
+		// What is alive at a time is a megabyte or two: the collector would run all
+		// the time.
+		debug.SetGCPercent(gcPercent)
+		debug.SetMemoryLimit(softMemoryBytes)
+		sum, err = lint.Run(ctx, cfg, printer.Print)
+	}
 	if err = errors.Join(err, printer.Close(sum)); err != nil {
 		return err
 	}
-	if f.output == "text" {
-		fmt.Fprintf(s.Err, "mullion: %d objects in %d files: %d errors, %d warnings, %d suppressed\n", sum.Objects, sum.Files, sum.Errors, sum.Warnings, sum.Suppressed)
+	return conclude(s, f.output, failOn, sum)
+}
+
+// conclude prints the counts and makes the exit code.
+func conclude(s cli.Streams, output string, failOn policy.Severity, sum lint.Summary) error {
+	if output == "text" {
+		where := fmt.Sprintf("%s in %s", count(sum.Objects, "object"), count(sum.Files, "file"))
+		if sum.Files == 0 {
+			where = count(sum.Objects, "object") + " of the cluster"
+		}
+		fmt.Fprintf(s.Err, "mullion: %s: %s, %s, %d suppressed\n", where, count(sum.Errors, "error"), count(sum.Warnings, "warning"), sum.Suppressed)
 	}
 	counts := map[policy.Severity]int{policy.Error: sum.Errors, policy.Warning: sum.Errors + sum.Warnings, policy.Info: sum.Errors + sum.Warnings + sum.Infos}
 	if counts[failOn] > 0 {
 		return cli.Silent(cli.Unhealthy)
 	}
 	return nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func isAre(n int, what string) string {
+	if n == 1 {
+		return count(n, what) + " is"
+	}
+	return count(n, what) + " are"
 }
 
 // inputs resolves the arguments: folders are searched for manifests.
@@ -251,7 +326,7 @@ func fixFiles(s cli.Streams, inputs []lint.Input, facts policy.Facts) error {
 			return err
 		}
 		if fixed.Left > 0 {
-			fmt.Fprintf(s.Err, "mullion: %s: %d changes are left to you\n", in.Name, fixed.Left)
+			fmt.Fprintf(s.Err, "mullion: %s: %s left to you\n", in.Name, isAre(fixed.Left, "change"))
 		}
 		if fixed.Applied == 0 {
 			continue
@@ -259,7 +334,7 @@ func fixFiles(s cli.Streams, inputs []lint.Input, facts policy.Facts) error {
 		if err := atomicfile.Write(in.Name, fixed.Text, info.Mode().Perm()); err != nil {
 			return fmt.Errorf("write %s: %w", in.Name, err)
 		}
-		fmt.Fprintf(s.Err, "mullion: %s: %d changes\n", in.Name, fixed.Applied)
+		fmt.Fprintf(s.Err, "mullion: %s: %s\n", in.Name, count(fixed.Applied, "change"))
 	}
 	return nil
 }

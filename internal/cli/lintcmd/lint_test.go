@@ -58,7 +58,7 @@ func TestExitCodes(t *testing.T) {
 		code  int
 		text  string // in the output or in the errors
 	}{
-		{"good", good, []string{"-"}, 0, "1 objects"},
+		{"good", good, []string{"-"}, 0, "1 object in 1 file: 0 errors"},
 		{"findings", privileged, []string{"-"}, 1, "WIN021"},
 		{"no YAML", "a:\n\tb: c\n", []string{"-"}, 1, "WIN901"},
 		{"only warnings fail not", strings.Replace(privileged, "os: {name: windows}", "hostname: h", 1), []string{"--fail-on", "error", "-"}, 0, "WIN021"},
@@ -72,6 +72,11 @@ func TestExitCodes(t *testing.T) {
 		{"severity", "", []string{"--severity", "fatal", "-"}, 2, "fatal"},
 		{"taints count", good, []string{"--builds", "2022", "--node-taints", "os=windows:NoSchedule", "-"}, 1, "WIN404"},
 		{"builds count", good, []string{"--builds", "2019", "-"}, 1, "WIN412"},
+		{"cluster and builds", "", []string{"--cluster", "--builds", "2022"}, 2, "--cluster tells"},
+		{"fix of a cluster", "", []string{"--cluster", "--fix"}, 2, "--fix mends files"},
+		{"context of no cluster", "", []string{"--context", "c", "-"}, 2, "need --cluster"},
+		{"namespace of files", "", []string{"-n", "shop", "-"}, 2, "--namespace"},
+		{"no kubeconfig", "", []string{"--cluster", "--kubeconfig", "/nonexistent"}, 2, "/nonexistent"},
 		{"explain", "", []string{"explain", "win019"}, 0, "POSIX"},
 		{"explain nothing", "", []string{"explain", "WIN999"}, 2, "WIN999"},
 	} {
@@ -127,14 +132,15 @@ func TestFolderAndFix(t *testing.T) {
 	if code != 1 || strings.Count(out, "WIN021") != 1 || !strings.Contains(errs, "helm template") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
-	if code, out, errs := call(t, "", "--fix", dir); code != 0 || !strings.Contains(errs, "1 changes") {
+	if code, out, errs := call(t, "", "--fix", dir); code != 0 || !strings.Contains(errs, "2 changes") {
 		t.Errorf("exit code %d after mending\n%s%s", code, out, errs)
 	}
 	got, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := strings.Replace(privileged, "    securityContext: {privileged: false}\n", "", 1); string(got) != want {
+	want := strings.Replace(privileged, "    securityContext: {privileged: false}\n", "", 1)
+	if want = strings.Replace(want, "{kubernetes.io/os", "{kubernetes.io/arch: amd64, kubernetes.io/os", 1); string(got) != want {
 		t.Errorf("mended file:\n%s", got)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {

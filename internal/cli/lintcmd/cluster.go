@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package lintcmd
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/clusterfacts"
+	"github.com/mullion-k8s/mullion/internal/lint"
+	"github.com/mullion-k8s/mullion/internal/lint/live"
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// connection is to the cluster of --cluster.
+type connection struct {
+	host  string
+	typed kubernetes.Interface
+	trees dynamic.Interface
+}
+
+// Requests a second, and in a burst: lint reads some twenty pages, and
+// client-go's default of 5 would make it wait.
+const requestsPerSecond, burst = 50, 100
+
+// connect finds the cluster as kubectl does. Nothing is asked yet.
+func connect(f flags) (*connection, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, cli.Environmentf("name a file by --kubeconfig or $KUBECONFIG", "find the cluster: there is no kubeconfig")
+	}
+	if err != nil {
+		return nil, cli.Usagef("find the cluster: %w", err)
+	}
+	return dial(cfg)
+}
+
+func dial(cfg *rest.Config) (*connection, error) {
+	cfg.UserAgent, cfg.QPS, cfg.Burst = "mullion-lint", requestsPerSecond, burst
+	typed, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	trees, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	return &connection{host: cfg.Host, typed: typed, trees: trees}, nil
+}
+
+// facts asks the cluster. What may not be read is said, and stays unknown.
+func (c *connection) facts(ctx context.Context, s cli.Streams, flags policy.Facts) (policy.Facts, error) {
+	facts, notes, err := clusterfacts.Read(ctx, c.typed)
+	if err != nil {
+		return facts, fmt.Errorf("ask the cluster at %s: %w", c.host, err)
+	}
+	for _, n := range notes {
+		fmt.Fprintf(s.Err, "mullion: %s\n", n)
+	}
+	if flags.Platform != "" {
+		facts.Platform = flags.Platform
+	}
+	return facts, nil
+}
+
+// lint judges what the cluster holds.
+func (c *connection) lint(ctx context.Context, s cli.Streams, cfg lint.Config, namespace string, emit func(lint.Result) error) (lint.Summary, error) {
+	return lint.Objects(cfg, func(yield func(map[string]any) error) error {
+		notes, err := live.Objects(ctx, c.trees, namespace, yield)
+		for _, n := range notes {
+			fmt.Fprintf(s.Err, "mullion: %s\n", n)
+		}
+		return err
+	}, emit)
+}
