@@ -106,6 +106,10 @@ func TestProgramsUnderWine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	account, err := runtime.AccountLayer(t.Context(), wine.Accounts()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := prepare(t, cache, standin.Programs{Winbox: testenv.Bin("windows", "winbox.exe"), PowerShell: testenv.Bin("windows", "powershell.exe")})
 	s := openStore(t, cache, c, host)
 	in := func(name string) *box {
@@ -113,7 +117,7 @@ func TestProgramsUnderWine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return newBox(t, append(slices.Clone(base), img.Layers...))
+		return newBox(t, append(append(slices.Clone(base), img.Layers...), account))
 	}
 	core := in("mcr.microsoft.com/windows/servercore:ltsc2019")
 	nano := in("mcr.microsoft.com/windows/nanoserver:1809")

@@ -31,6 +31,7 @@ const (
 	Runc    Capability = "runc"    // runc and conmon
 	MinGW   Capability = "mingw"   // the C compiler for Windows targets
 	Built   Capability = "built"   // `make build` has filled bin/
+	Peers   Capability = "peers"   // `make peers` has filled bin/peers: upstream's own programs
 	Windows Capability = "windows" // a real Windows
 )
 
@@ -81,6 +82,12 @@ func missing(c Capability) string {
 		if _, err := os.Stat(Bin("mullion")); err != nil {
 			return "run `make build` first"
 		}
+	case Peers:
+		for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager"} {
+			if _, err := os.Stat(Bin("peers", name)); err != nil {
+				return "run `make peers` first"
+			}
+		}
 	case Windows:
 		if runtime.GOOS != "windows" {
 			return "runs on " + runtime.GOOS
@@ -108,8 +115,14 @@ func Repo(elem ...string) string {
 	panic("testenv: the working directory is outside of the repository")
 }
 
-// Bin is the path of a file that `make build` makes.
-func Bin(elem ...string) string { return Repo(append([]string{"bin"}, elem...)...) }
+// Bin is the path of a file that `make build` makes, or of one in the directory
+// that MULLION_TEST_BIN names: a build that is to be tried out.
+func Bin(elem ...string) string {
+	if dir := os.Getenv("MULLION_TEST_BIN"); dir != "" {
+		return filepath.Join(append([]string{dir}, elem...)...)
+	}
+	return Repo(append([]string{"bin"}, elem...)...)
+}
 
 // updating is the -update flag of the go command's golden-file convention. It
 // is registered here once, because two packages registering it would clash.

@@ -10,18 +10,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
-)
-
-// ContainerUID and ContainerGID own a container's files and run its processes.
-// They are no account of the machine: above the range for system accounts and
-// for people (1000-60000) and below nobody (65534), from the range that
-// Debian's policy (9.2.2) leaves to local use by arrangement.
-const (
-	ContainerUID = 64000
-	ContainerGID = 64000
 )
 
 // ContainerRoot returns the directory of the read-only tree that holds the
@@ -39,6 +31,29 @@ func (r *Runtime) ContainerRoot(ctx context.Context, build winver.Build) (string
 	})
 	if err != nil {
 		return "", fmt.Errorf("build container root %s: %w", build.Label(), err)
+	}
+	for _, a := range Accounts() {
+		if _, err := r.AccountLayer(ctx, a); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// AccountLayer returns the overlayfs layer that goes on top of an image's own:
+// the account's profile, its registry, and the prefix as its property, without
+// which Wine does not start. It is built on first use.
+func (r *Runtime) AccountLayer(ctx context.Context, a Account) (string, error) {
+	dir := filepath.Join(r.cacheDir, fmt.Sprintf("account-%d-%s", a.GID, r.hash))
+	err := once(ctx, dir, func(tmp string) error {
+		base, err := r.base(ctx)
+		if err != nil {
+			return err
+		}
+		return makeAccount(base, tmp, a)
+	})
+	if err != nil {
+		return "", fmt.Errorf("build profile of %s: %w", a.Name, err)
 	}
 	return dir, nil
 }
@@ -61,8 +76,7 @@ func (r *Runtime) makeRoot(base, dir string, changes []change) error {
 	prefix := filepath.Join(dir, ".wine")
 	for _, d := range []string{
 		filepath.Join(prefix, "dosdevices"), filepath.Join(dir, "etc"),
-		// Where Wine's server has its socket (Debian's patch); without it, in /tmp.
-		filepath.Join(dir, "run", "user", fmt.Sprint(ContainerUID)),
+		filepath.Join(dir, "run", "user"),
 		// Places for mounts.
 		filepath.Join(dir, "proc"), filepath.Join(dir, "sys"), filepath.Join(dir, "dev"), filepath.Join(dir, "run", "mullion"),
 	} {
@@ -81,15 +95,105 @@ func (r *Runtime) makeRoot(base, dir string, changes []change) error {
 			return err
 		}
 	}
-	return r.own(dir)
+	if err := r.own(dir); err != nil {
+		return err
+	}
+	return openTree(dir)
+}
+
+// openTree gives the directories that ordinary users may write to on Windows
+// the permissions that come nearest: everybody makes files and directories in
+// them, and only their owner changes or removes them. Profiles are closed.
+func openTree(dir string) error {
+	// The registry of who may what on Windows: icacls of the directories of
+	// mcr.microsoft.com/windows/servercore, as inherited from drive C's root.
+	for _, d := range []string{"ProgramData", "windows/temp", "users/Public", "windows/tasks"} {
+		err := filepath.WalkDir(filepath.Join(dir, d), func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !e.IsDir() {
+				return err
+			}
+			return os.Chmod(path, 0o777|fs.ModeSticky)
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return os.Chmod(filepath.Join(dir, "users", containerUser), 0o700)
+}
+
+// onDisk is a Windows path as the container root spells it.
+func onDisk(dir, path string) string {
+	path = strings.ReplaceAll(strings.TrimPrefix(path, `C:\`), `\`, "/")
+	for _, d := range []string{"Users", "Windows"} {
+		if rest, ok := strings.CutPrefix(path, d+"/"); ok {
+			path = strings.ToLower(d) + "/" + rest
+		}
+	}
+	return filepath.Join(dir, path)
+}
+
+// makeAccount fills an AccountLayer.
+func makeAccount(base, dir string, a Account) error {
+	uid, gid := int(a.UID), int(a.GID)
+	profile := onDisk(dir, a.Profile)
+	if err := shareTree(filepath.Join(base, "drive_c", "users", hostUser), profile, ""); err != nil {
+		return err
+	}
+	prefix := filepath.Join(dir, ".wine")
+	owned := []string{
+		prefix,
+		// Where Wine's server has its socket (Debian's patch); without it, in /tmp.
+		filepath.Join(dir, "run", "user", fmt.Sprint(uid)),
+		filepath.Join(profile, "AppData", "Local", "Temp"),
+	}
+	for _, d := range owned {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return err
+		}
+	}
+	h, err := readHive(filepath.Join(base, "user.reg"))
+	if err != nil {
+		return err
+	}
+	h.apply([]change{
+		{key: "Environment", values: []value{{"TEMP", a.Temp}, {"TMP", a.Temp}}},
+		{key: "Volatile Environment", remove: true}, // made at each start
+	})
+	if err := os.WriteFile(filepath.Join(prefix, "user.reg"), moveProfile(h.bytes(), a.Profile), 0o644); err != nil {
+		return err
+	}
+	for _, tree := range []string{prefix, profile, owned[1]} {
+		err := filepath.WalkDir(tree, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			return os.Lchown(path, uid, gid)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	// What lies between stays the administrators'.
+	for d := filepath.Dir(profile); d != dir; d = filepath.Dir(d) {
+		if err := os.Lchown(d, ContainerUID, ContainerGID); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(profile, 0o700)
 }
 
 // containerEtc are the files that the C library behind Wine reads. The CRI
 // server mounts resolv.conf and hosts.
 func containerEtc() map[string]string {
+	var passwd, group string
+	for _, a := range Accounts() {
+		name := strings.ReplaceAll(a.Name, " ", "")
+		passwd += fmt.Sprintf("%s:x:%d:%d::/nonexistent:/\n", name, a.UID, a.GID)
+		group += fmt.Sprintf("%s:x:%d:\n", name, a.GID)
+	}
 	return map[string]string{
-		"passwd":        fmt.Sprintf("%s:x:%d:%d::/nonexistent:/\n", containerUser, ContainerUID, ContainerGID),
-		"group":         fmt.Sprintf("%s:x:%d:\n", containerUser, ContainerGID),
+		"passwd":        passwd,
+		"group":         group,
 		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 		"resolv.conf":   "",
 		"hosts":         "127.0.0.1 localhost\n::1 localhost\n",

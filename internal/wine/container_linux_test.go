@@ -62,6 +62,10 @@ func newContainer(t testing.TB, build string) *container {
 	if err != nil {
 		t.Fatal(err)
 	}
+	account, err := rt.AccountLayer(t.Context(), wine.Accounts()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := &container{t: t, bundle: t.TempDir()}
 	c.id = "mln-wine-" + filepath.Base(filepath.Dir(c.bundle)) + "-" + filepath.Base(c.bundle)
 	for _, d := range []string{"upper", "work", "rootfs", "status"} {
@@ -75,7 +79,7 @@ func newContainer(t testing.TB, build string) *container {
 	for name, src := range map[string]string{"probe.exe": probe(t), "raw.exe": rawProgram(t)} {
 		copyTo(t, src, c.path("upper", name))
 	}
-	options := fmt.Sprintf("lowerdir=%s:%s,upperdir=%s,workdir=%s", layers[1], layers[0], c.path("upper"), c.path("work"))
+	options := fmt.Sprintf("lowerdir=%s:%s:%s,upperdir=%s,workdir=%s", account, layers[1], layers[0], c.path("upper"), c.path("work"))
 	if err := unix.Mount("overlay", c.path("rootfs"), "overlay", 0, options); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ package wine
 import (
 	"slices"
 	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/wine/launch"
 )
 
 // Paths inside of a container.
@@ -34,13 +36,17 @@ type Process struct {
 	// Status is the name of the file in StatusDir that gets the Status of the
 	// process; empty for none.
 	Status string
+	// Account is who runs the process; the zero value is ContainerAdministrator.
+	Account Account
+	// Computer is the container's name.
+	Computer string
 	// Exec is set for a process that joins a running container. Without it the
 	// process is the container's main one, and init runs as PID 1.
 	Exec bool
 }
 
 // ContainerProcess returns the argv, environment and working directory of the
-// OCI process that runs p. The user is ContainerUID and ContainerGID.
+// OCI process that runs p. Its user and group are the account's.
 func ContainerProcess(p Process) (argv, env []string, cwd string) {
 	argv = []string{InitPath}
 	if p.Exec {
@@ -57,40 +63,45 @@ func ContainerProcess(p Process) (argv, env []string, cwd string) {
 	}
 	argv = append(argv, "--")
 	argv = append(argv, p.Args...)
-	return argv, containerEnv(p.Env), "/"
+	account := p.Account
+	if account.Name == "" {
+		account = Accounts()[0]
+	}
+	return argv, containerEnv(account, p.Computer, p.Env), "/"
 }
 
-// ownVariables are what Wine itself needs to know in a container.
-func ownVariables() []string {
+// ownVariables are what Wine itself needs to know in a container. USER is what
+// Wine takes for the account's name.
+func ownVariables(user string) []string {
 	return []string{
 		"WINEPREFIX=/.wine",
 		"WINELOADER=/" + loaderPath,
 		"WINESERVER=/usr/lib/wine/wineserver",
 		"WINEDEBUG=-all",
-		"USER=" + containerUser,
+		"USER=" + user,
 		"LC_ALL=C.UTF-8",
 	}
 }
 
-// foreign are variables that Wine keeps from a Windows program because they
-// mean something else on Unix; it takes them from WINE<name> instead
-// (dlls/ntdll/unix/env.c, is_special_env_var).
-func foreign() []string { return []string{"PATH", "TEMP", "TMP", "HOME"} }
-
-func containerEnv(env []string) []string {
-	out := ownVariables()
-	for _, e := range env {
-		name, value, ok := strings.Cut(e, "=")
+// containerEnv puts what the program is to see behind launch.EnvPrefix: Wine
+// would let the registry override it (dlls/ntdll/unix/env.c,
+// add_registry_environment), and keep some of it from the program. winemend.dll
+// takes the prefix off. Of two equal names the last counts.
+func containerEnv(a Account, computer string, env []string) []string {
+	out := ownVariables(a.Name)
+	for _, e := range append(a.Environment(computer), env...) {
+		name, _, ok := strings.Cut(e, "=")
 		upper := strings.ToUpper(name)
 		// A program cannot set what steers Wine: WINEPREFIX or LD_PRELOAD in a
 		// manifest would be for another program than the one the author meant.
 		if !ok || name == "" || strings.HasPrefix(upper, "WINE") || strings.HasPrefix(upper, "LD_") || upper == "LC_ALL" {
 			continue
 		}
-		if slices.Contains(foreign(), upper) {
-			name = "WINE" + upper
-		}
-		out = append(out, name+"="+value)
+		e = launch.EnvPrefix + e
+		out = slices.DeleteFunc(out, func(have string) bool {
+			return len(have) > len(launch.EnvPrefix)+len(name) && strings.EqualFold(have[:len(launch.EnvPrefix)+len(name)+1], e[:len(launch.EnvPrefix)+len(name)+1])
+		})
+		out = append(out, e)
 	}
 	return out
 }

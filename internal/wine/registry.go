@@ -170,3 +170,9 @@ func renameUser(data []byte, from, to string) []byte {
 		`"`+from+`"`, `"`+to+`"`,
 	).Replace(string(data)))
 }
+
+// moveProfile gives the account of a prefix another profile in a hive's text.
+func moveProfile(data []byte, profile string) []byte {
+	escape := func(path string) string { return strings.ReplaceAll(path, `\`, `\\`) }
+	return []byte(strings.ReplaceAll(string(data), escape(`C:\users\`+hostUser), escape(profile)))
+}

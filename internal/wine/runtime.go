@@ -21,7 +21,7 @@ import (
 
 // layoutVersion is part of every hash. Raise it when the code that builds a
 // runtime, a prefix or a container root changes what they contain.
-const layoutVersion = 2
+const layoutVersion = 3
 
 // Runtime is a private copy of the machine's Wine with our DLLs in it.
 type Runtime struct {

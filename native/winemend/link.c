@@ -227,6 +227,7 @@ static NTSTATUS NTAPI mend_NtCreateFile(HANDLE *handle, ACCESS_MASK access, OBJE
     if ((disposition == FILE_OPEN || disposition == FILE_OPEN_IF) &&
         open_link(handle, access, attr, io, options, &status))
         return status;
+    if (identity_closes(attr, disposition, options)) return STATUS_ACCESS_DENIED;
     return real_NtCreateFile(handle, access, attr, io, size, attributes, sharing, disposition, options, ea, ea_len);
 }
 

@@ -20,6 +20,7 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
         mend_links();
         mend_link_creation();
     }
+    mend_identity();
     mend_messages();
     mend_version();
     mend_process();

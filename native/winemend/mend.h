@@ -96,6 +96,19 @@ BOOL mend_process(void);
 BOOL mend_services(void);
 BOOL mend_stacks(void);
 
+// identity.c
+
+// identity_limited: the process's account is no administrator.
+BOOL identity_limited(void);
+// identity_closes: the account may not make this file, though Unix permissions
+// would let it.
+BOOL identity_closes(const OBJECT_ATTRIBUTES *attr, ULONG disposition, ULONG options);
+BOOL mend_identity(void);
+
+// environment.c
+
+void set_environment(void);
+
 // The functions behind the hooks.
 extern NTSTATUS(NTAPI *real_NtSetInformationFile)(HANDLE, IO_STATUS_BLOCK *, void *, ULONG, FILE_INFORMATION_CLASS);
 extern NTSTATUS(NTAPI *real_NtOpenFile)(HANDLE *, ACCESS_MASK, OBJECT_ATTRIBUTES *, IO_STATUS_BLOCK *, ULONG, ULONG);
@@ -125,5 +138,15 @@ NTSYSAPI NTSTATUS NTAPI NtAllocateVirtualMemory(HANDLE, void **, ULONG_PTR, SIZE
 NTSYSAPI NTSTATUS NTAPI NtProtectVirtualMemory(HANDLE, void **, SIZE_T *, ULONG, ULONG *);
 NTSYSAPI NTSTATUS NTAPI LdrGetDllHandle(const WCHAR *, ULONG, const UNICODE_STRING *, HMODULE *);
 NTSYSAPI NTSTATUS NTAPI LdrGetProcedureAddress(HMODULE, const ANSI_STRING *, ULONG, void **);
+
+// LDR_DLL_NOTIFICATION_DATA, winternl documentation of LdrDllNotification.
+struct dll_notification {
+    ULONG flags;
+    const UNICODE_STRING *full_name, *base_name;
+    void *base;
+    ULONG size;
+};
+NTSYSAPI NTSTATUS NTAPI LdrRegisterDllNotification(ULONG, void(CALLBACK *)(ULONG, const struct dll_notification *, void *),
+                                                   void *, void **);
 
 #endif

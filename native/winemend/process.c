@@ -100,6 +100,7 @@ static void set_command_line(void)
 BOOL mend_process(void)
 {
     set_command_line();
+    set_environment();
     real_NtTerminateProcess = hook_syscall("NtTerminateProcess", (void *)mend_NtTerminateProcess);
     BOOL ctrl = replace_function(L"ntdll.dll", "__wine_ctrl_routine", (void *)mend_ctrl_routine);
     return real_NtTerminateProcess && ctrl;

@@ -59,18 +59,8 @@ static BOOL WINAPI mend_ChangeServiceConfig2W(void *service, DWORD level, void *
     return level >= CONFIG_FAILURE_ACTIONS && level <= CONFIG_PRESHUTDOWN && is_unknown_level();
 }
 
-// LDR_DLL_NOTIFICATION_DATA, winternl documentation of LdrDllNotification.
-struct notification {
-    ULONG flags;
-    const UNICODE_STRING *full_name, *base_name;
-    void *base;
-    ULONG size;
-};
-NTSYSAPI NTSTATUS NTAPI LdrRegisterDllNotification(ULONG, void(CALLBACK *)(ULONG, const struct notification *, void *),
-                                                   void *, void **);
-
 // loaded sees each DLL before its DllMain runs.
-static void CALLBACK loaded(ULONG reason, const struct notification *data, void *context)
+static void CALLBACK loaded(ULONG reason, const struct dll_notification *data, void *context)
 {
     (void)context;
     static const UNICODE_STRING sechost = {22, 24, L"sechost.dll"};

@@ -57,6 +57,7 @@ type dirTime struct {
 // never survive.
 const (
 	dirPerm      = 0o755
+	openDirPerm  = 0o777 | fs.ModeSticky // a directory where everybody may add files
 	filePerm     = 0o755
 	readOnlyPerm = 0o555
 )
@@ -219,7 +220,23 @@ func (u *unpacker) dir(name string, at time.Time) error {
 		return err
 	}
 	u.made[name] = true
-	return u.own(name)
+	if err := u.own(name); err != nil || isClosed(name) {
+		return err
+	}
+	return u.root.Chmod(name, openDirPerm)
+}
+
+// isClosed tells directories that ordinary users cannot write to: those of
+// Windows, and the profiles. Every other directory inherits from drive C's root
+// that authenticated users make files and directories in it, and that what they
+// made is theirs.
+func isClosed(name string) bool {
+	top, _, _ := strings.Cut(name, "/")
+	switch strings.ToLower(top) {
+	case "windows", "program files", "program files (x86)", "users":
+		return true
+	}
+	return false
 }
 
 // clear removes what the archive itself put at a name before. A directory with

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/undo"
+	"github.com/mullion-k8s/mullion/internal/wine"
 	"github.com/mullion-k8s/mullion/internal/winsys/winpath"
 )
 
@@ -106,7 +108,7 @@ func (s *Server) makeContainer(ctx context.Context, c *store.Container, sb store
 	if err != nil {
 		return fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
 	}
-	if err := s.mountRoot(ctx, c.ID, img); err != nil {
+	if err := s.mountRoot(ctx, c.ID, img, accountOf(*c, s.hostname(sb.Config))); err != nil {
 		return err
 	}
 	if err := s.point(ctx, "container.create.after-rootfs"); err != nil {
@@ -117,7 +119,7 @@ func (s *Server) makeContainer(ctx context.Context, c *store.Container, sb store
 		return fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
 	}
 	spec := oci.Config{
-		ID: c.ID, Hostname: s.hostname(sb), Rootfs: s.dir(c.ID, rootDir), Process: process,
+		ID: c.ID, Hostname: s.hostname(sb.Config), Rootfs: s.dir(c.ID, rootDir), Process: process,
 		NetNS: s.networkPath(sb), Cgroup: s.cgroups.path(sb.ID, c.ID), Mounts: mounts,
 		Resources: s.resources(c.Config.GetWindows().GetResources()),
 		Annotations: map[string]string{
@@ -180,14 +182,10 @@ func (s *Server) checkContainerConfig(c *runtime.ContainerConfig, sb store.Sandb
 	return nil
 }
 
-func (s *Server) hostname(sb store.Sandbox) string {
-	if h := sb.Config.GetHostname(); h != "" {
-		return h
-	}
-	if s.cfg.Hostname != "" {
-		return s.cfg.Hostname
-	}
-	return sb.ID[:12]
+// hostname is the computer's name that a pod sees; without one of its own, the
+// host's.
+func (s *Server) hostname(sb *runtime.PodSandboxConfig) string {
+	return cmp.Or(sb.GetHostname(), s.cfg.Hostname, "localhost")
 }
 
 // logPath is where the log goes, as a path of this system; empty for none.
@@ -222,12 +220,20 @@ func (s *Server) resources(r *runtime.WindowsContainerResources) oci.Resources {
 }
 
 // layers are the overlayfs layers of a container, lowest first.
-func (s *Server) layers(ctx context.Context, img *image.Image) ([]string, error) {
+func (s *Server) layers(ctx context.Context, img *image.Image, a wine.Account) ([]string, error) {
 	below, err := s.cfg.Engine.Layers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("prepare Windows layers: %w", err)
 	}
-	return append(append([]string{}, below...), img.Layers...), nil
+	above, err := s.cfg.Engine.AccountLayer(ctx, a)
+	if err != nil {
+		return nil, fmt.Errorf("prepare Windows layers: %w", err)
+	}
+	list := append(append([]string{}, below...), img.Layers...)
+	if above != "" {
+		list = append(list, above)
+	}
+	return list, nil
 }
 
 // slash is path.Join for paths in a container.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
+	"github.com/mullion-k8s/mullion/internal/wine"
 	"github.com/mullion-k8s/mullion/internal/winsys/winpath"
 )
 
@@ -33,7 +34,7 @@ func (s *Server) mounts(c *store.Container, sb store.Sandbox) ([]oci.Mount, erro
 	}
 	defer func() { _ = root.Close() }() // opened for look-ups
 	status := s.dir(c.ID, statusDir)
-	if err := s.makeOwned(status); err != nil {
+	if err := s.makeStatusDir(status, accountOf(*c, s.hostname(sb.Config))); err != nil {
 		return nil, err
 	}
 	out := []oci.Mount{
@@ -208,6 +209,17 @@ func (s *Server) makeDirs(root *os.Root, dir string) error {
 		}
 	}
 	return nil
+}
+
+// makeStatusDir makes the directory that the container's init writes to.
+func (s *Server) makeStatusDir(dir string, a wine.Account) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if uid, _ := s.cfg.Engine.Owner(); uid < 0 {
+		return nil
+	}
+	return os.Chown(dir, int(a.UID), int(a.GID))
 }
 
 func (s *Server) makeOwned(dir string) error {

@@ -27,15 +27,15 @@ func (s *Server) mainProcess(c *store.Container, sb *runtime.PodSandboxConfig, i
 	if err != nil {
 		return oci.Process{}, err
 	}
-	user := userName(c.Config, sb, img)
-	if err := checkUser(user); err != nil {
-		return oci.Process{}, err
-	}
-	c.Env = userEnv(user, environment(img.Env, c.Config.GetEnvs()))
+	c.User = userName(c.Config, sb, img)
+	c.Env = environment(img.Env, c.Config.GetEnvs())
 	if c.Dir = c.Config.GetWorkingDir(); c.Dir == "" {
 		c.Dir = img.WorkingDir
 	}
-	p := s.cfg.Engine.Process(wine.Process{Args: args, CommandLine: commandLine, Env: c.Env, Dir: c.Dir, Status: mainStatus})
+	p := s.cfg.Engine.Process(wine.Process{
+		Args: args, CommandLine: commandLine, Env: c.Env, Dir: c.Dir, Status: mainStatus,
+		Account: accountOf(*c, s.hostname(sb)), Computer: s.hostname(sb),
+	})
 	p.Terminal, p.OpenFiles = c.Config.GetTty(), s.files
 	return p, nil
 }
@@ -127,12 +127,6 @@ func environment(image []string, pod []*runtime.KeyValue) []string {
 	return out
 }
 
-// The accounts that every Windows container image has.
-const (
-	administrator = "ContainerAdministrator"
-	ordinaryUser  = "ContainerUser"
-)
-
 // userName is who a container is said to run as: the pod's wish, the image's,
 // or the default of Windows Server Core.
 func userName(c *runtime.ContainerConfig, sb *runtime.PodSandboxConfig, img v1.Config) string {
@@ -143,31 +137,29 @@ func userName(c *runtime.ContainerConfig, sb *runtime.PodSandboxConfig, img v1.C
 			return u
 		}
 	}
-	return administrator
+	return defaultAccount().Name
 }
 
-// checkUser refuses accounts that no image has. The emulator has one identity
-// in a container; names other than these would need an account database.
-// The text is Windows' for ERROR_LOGON_FAILURE, which pods' events show.
-func checkUser(user string) error {
-	known := []string{
-		administrator, ordinaryUser, "Administrator", `NT AUTHORITY\SYSTEM`, `NT AUTHORITY\LOCAL SERVICE`, `NT AUTHORITY\LocalService`,
-		`NT AUTHORITY\NETWORK SERVICE`, `NT AUTHORITY\NetworkService`, "SYSTEM", `User Manager\ContainerAdministrator`, `User Manager\ContainerUser`,
+func defaultAccount() wine.Account { return wine.Accounts()[0] }
+
+// accountOf is the account that a container runs as. The name of one that does
+// not exist is only found out by the start, as on Windows (checkUser).
+func accountOf(c store.Container, computer string) wine.Account {
+	if a, ok := wine.FindAccount(c.User, computer); ok {
+		return a
 	}
-	if slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, user) }) {
-		return nil
-	}
-	return fmt.Errorf("user %q: the user name or password is incorrect", user)
+	return defaultAccount()
 }
 
-// userEnv tells the program its name. The registry of the container has
-// ContainerAdministrator's.
-func userEnv(user string, env []string) []string {
-	if i := strings.LastIndexByte(user, '\\'); i >= 0 {
-		user = user[i+1:]
+// errLogon is Windows' text for ERROR_LOGON_FAILURE (0x8007052e), which is what
+// the Host Compute Service says of an account that the image does not have.
+var errLogon = errors.New("The user name or password is incorrect.") //nolint:staticcheck // Windows' own words
+
+// checkUser refuses accounts that no image has. hcsshim reports it when the
+// process is made (internal/hcs, hcs::System::CreateProcess).
+func checkUser(id, user, computer string) error {
+	if _, ok := wine.FindAccount(user, computer); !ok && user != "" {
+		return fmt.Errorf("hcs::System::CreateProcess %s: %w: unknown", id, errLogon)
 	}
-	if strings.EqualFold(user, administrator) || slices.ContainsFunc(env, func(e string) bool { return len(e) > 8 && strings.EqualFold(e[:9], "USERNAME=") }) {
-		return env
-	}
-	return append(env, "USERNAME="+user)
+	return nil
 }

@@ -74,8 +74,8 @@ func TestUsers(t *testing.T) {
 			t.Errorf("%+v: %s", tt, got)
 		}
 	}
-	for user, ok := range map[string]bool{"containeruser": true, `NT AUTHORITY\SYSTEM`: true, `nt authority\networkservice`: true, "FooLish": false, `DOMAIN\x`: false} {
-		if err := checkUser(user); (err == nil) != ok {
+	for user, ok := range map[string]bool{"containeruser": true, `NT AUTHORITY\SYSTEM`: true, `nt authority\networkservice`: true, `web\Administrator`: true, `other\Administrator`: false, "FooLish": false, `DOMAIN\x`: false} {
+		if err := checkUser("id", user, "web"); (err == nil) != ok {
 			t.Errorf("%s: %v", user, err)
 		}
 	}

@@ -51,7 +51,7 @@ func (s *Server) StartContainer(ctx context.Context, req *runtime.StartContainer
 	if !sb.Ready() {
 		return nil, fmt.Errorf("sandbox container %q is not running", sb.ID)
 	}
-	if err := s.startContainer(ctx, &c); err != nil {
+	if err := s.startContainer(ctx, &c, s.hostname(sb.Config)); err != nil {
 		return nil, s.startFailed(ctx, c, err)
 	}
 	s.log.InfoContext(ctx, "container started", logkey.ContainerID, c.ID, logkey.SandboxID, c.SandboxID, logkey.PID, c.PID)
@@ -62,11 +62,14 @@ func (s *Server) StartContainer(ctx context.Context, req *runtime.StartContainer
 // startContainer makes the container under runc and conmon, and lets it go.
 // Preconditions: the container's lock is held, which also keeps the news of its
 // end waiting until its beginning is recorded.
-func (s *Server) startContainer(ctx context.Context, c *store.Container) error {
+func (s *Server) startContainer(ctx context.Context, c *store.Container, computer string) error {
 	// The image was pulled by digest or is no index: nobody looked at its
 	// build so far. The words are the Host Compute Service's for 0xc0370101.
 	if !winver.CompatibleOSVersion(s.cfg.Build, c.OSVersion) {
 		return fmt.Errorf("failed to create containerd task: failed to create shim task: hcs::CreateComputeSystem %s: The container operating system does not match the host operating system.: unknown", c.ID)
+	}
+	if err := checkUser(c.ID, c.User, computer); err != nil {
+		return fmt.Errorf("failed to start containerd task %q: %w", c.ID, err)
 	}
 	if err := s.point(ctx, "container.start.before-create"); err != nil {
 		return err

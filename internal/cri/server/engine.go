@@ -28,11 +28,14 @@ import (
 type Engine interface {
 	// Layers are the overlayfs layers below every image's own, lowest first.
 	Layers(ctx context.Context) ([]string, error)
+	// AccountLayer is the layer on top of an image's own for a container that
+	// runs as the account; empty for none.
+	AccountLayer(ctx context.Context, a wine.Account) (string, error)
 	// Process describes a program; p.Status names the file, in the directory
 	// that the container sees as StatusDir, that will say how it ended.
 	Process(p wine.Process) oci.Process
 	StatusDir() string
-	// Owner is the user that everything in a container belongs to.
+	// Owner is the user that an image's files belong to; -1 leaves them alone.
 	Owner() (uid, gid int)
 	// Started waits until the program of a container runs, given the PID of its
 	// init and the file of its status. The error is Windows' own if it does not.
@@ -52,9 +55,13 @@ func (e wineEngine) Layers(ctx context.Context) ([]string, error) {
 	return e.runtime.ContainerLayers(ctx, e.build)
 }
 
+func (e wineEngine) AccountLayer(ctx context.Context, a wine.Account) (string, error) {
+	return e.runtime.AccountLayer(ctx, a)
+}
+
 func (wineEngine) Process(p wine.Process) oci.Process {
 	argv, env, cwd := wine.ContainerProcess(p)
-	return oci.Process{Args: argv, Env: env, Cwd: cwd, UID: wine.ContainerUID, GID: wine.ContainerGID}
+	return oci.Process{Args: argv, Env: env, Cwd: cwd, UID: p.Account.UID, GID: p.Account.GID}
 }
 
 func (wineEngine) StatusDir() string { return wine.StatusDir }

@@ -81,7 +81,13 @@ func (s *Server) exec(ctx context.Context, id string, e execution) (int32, error
 // execProcess describes the command like the container's own program.
 func (s *Server) execProcess(c store.Container, e execution) (p oci.Process, status string) {
 	status = "exec-" + newID()[:16]
-	p = s.cfg.Engine.Process(wine.Process{Args: e.args, Dir: c.Dir, Env: c.Env, Status: status, Exec: true})
+	var computer string
+	if sb, err := s.sandbox(c.SandboxID); err == nil { // there as long as its containers
+		computer = s.hostname(sb.Config)
+	}
+	p = s.cfg.Engine.Process(wine.Process{
+		Args: e.args, Dir: c.Dir, Env: c.Env, Status: status, Exec: true, Account: accountOf(c, computer), Computer: computer,
+	})
 	p.Terminal, p.OpenFiles = e.terminal, s.files
 	return p, status
 }

@@ -267,8 +267,9 @@ func (e linuxEngine) Layers(context.Context) ([]string, error) { return []string
 func (e linuxEngine) Process(p wine.Process) oci.Process {
 	return oci.Process{Args: p.Args, Env: append(slices.Clone(p.Env), "TEST_STATUS="+p.Status), Cwd: "/", UID: 64000, GID: 64000}
 }
-func (linuxEngine) StatusDir() string     { return "/run/mullion" }
-func (linuxEngine) Owner() (uid, gid int) { return 64000, 64000 }
+func (linuxEngine) AccountLayer(context.Context, wine.Account) (string, error) { return "", nil }
+func (linuxEngine) StatusDir() string                                          { return "/run/mullion" }
+func (linuxEngine) Owner() (uid, gid int)                                      { return 64000, 64000 }
 func (linuxEngine) Started(_ context.Context, _ int, status string) error {
 	if s, err := readStatus(status); err == nil && s.Error != "" {
 		return errors.New(s.Error)

@@ -198,9 +198,6 @@ func TestRefusals(t *testing.T) {
 			c.Mounts = []*runtime.Mount{{ContainerPath: `C:\x`, Image: &runtime.ImageSpec{Image: "x"}}}
 		}, codes.InvalidArgument, "image volumes"},
 		"no image": {func(c *runtime.ContainerConfig) { c.Image.Image = "example.test/none:1" }, codes.NotFound, "none"},
-		"user": {func(c *runtime.ContainerConfig) {
-			c.Windows.SecurityContext = &runtime.WindowsContainerSecurityContext{RunAsUsername: "FooLish"}
-		}, codes.Unknown, "the user name or password is incorrect"},
 		"gmsa": {func(c *runtime.ContainerConfig) {
 			c.Windows.SecurityContext = &runtime.WindowsContainerSecurityContext{CredentialSpec: "{}"}
 		}, codes.InvalidArgument, "group managed service accounts"},
@@ -310,7 +307,7 @@ func TestEnvironment(t *testing.T) {
 	c.Windows.SecurityContext = &runtime.WindowsContainerSecurityContext{RunAsUsername: "ContainerUser"}
 	l.wait(l.run(sb, c))
 	log := l.logText(config, "c")
-	for _, want := range []string{"F a=pod\n", "F B=image\n", "F C==x=\n", "F USERNAME=ContainerUser\n"} {
+	for _, want := range []string{"F a=pod\n", "F B=image\n", "F C==x=\n"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %q in\n%s", want, log)
 		}

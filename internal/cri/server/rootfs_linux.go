@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mullion-k8s/mullion/internal/cri/image"
+	"github.com/mullion-k8s/mullion/internal/wine"
 )
 
 // openBeneath opens what lies at a path without links below a directory, for
@@ -64,8 +65,8 @@ const maxMountOptions = 4095
 
 // mountRoot stacks a container's layers. The writable layer is the container's
 // own; the others are shared and stay as they are.
-func (s *Server) mountRoot(ctx context.Context, id string, img *image.Image) error {
-	layers, err := s.layers(ctx, img)
+func (s *Server) mountRoot(ctx context.Context, id string, img *image.Image, a wine.Account) error {
+	layers, err := s.layers(ctx, img, a)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,9 @@ func (s *Server) mountRoot(ctx context.Context, id string, img *image.Image) err
 	if err := s.makeOwned(s.dir(id, upperDir)); err != nil {
 		return fmt.Errorf("make root of the container: %w", err)
 	}
-	if err := os.Chmod(s.dir(id, upperDir), 0o755); err != nil {
+	// C:\ itself: on Windows everybody makes directories there (winemend.dll
+	// refuses files), and removes or renames what is his own.
+	if err := os.Chmod(s.dir(id, upperDir), 0o777|os.ModeSticky); err != nil {
 		return fmt.Errorf("make root of the container: %w", err)
 	}
 	options, err := overlayOptions(layers, s.dir(id, upperDir), s.dir(id, workDir))

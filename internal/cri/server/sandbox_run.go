@@ -78,7 +78,12 @@ func (s *Server) makeSandbox(ctx context.Context, sb *store.Sandbox) error {
 		return err
 	}
 	if sb.HostProcess {
-		return nil
+		return nil // has no pause process, so that nobody asks for its user (hcsshim's wcowPodSandboxTask)
+	}
+	if user := sb.Config.GetWindows().GetSecurityContext().GetRunAsUsername(); user != "" {
+		if err := checkUser(sb.ID, user, s.hostname(sb.Config)); err != nil {
+			return fmt.Errorf("failed to start sandbox container task %q: %w", sb.ID, err)
+		}
 	}
 	var err error
 	// A namespace that no record names is found by recover.

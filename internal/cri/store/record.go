@@ -62,6 +62,9 @@ type Container struct {
 	// the same, whatever becomes of the image.
 	Env []string `json:"env,omitempty"`
 	Dir string   `json:"dir,omitempty"`
+	// User is the account that was asked for, by the pod or the image. Records of
+	// older versions have none.
+	User string `json:"user,omitempty"`
 	// OSVersion is the image's; the host's build must fit it.
 	OSVersion string `json:"osVersion,omitempty"`
 

@@ -160,7 +160,14 @@ func environmentClasses() []*interp.Class {
 		{Name: "System.Environment", Statics: []interp.Property{
 			sys("MachineName", func(s interp.System, _ *interp.Call) any { return strings.ToUpper(s.Hostname()) }),
 			sys("UserName", func(s interp.System, _ *interp.Call) any { return s.UserName() }),
-			sys("UserDomainName", func(s interp.System, _ *interp.Call) any { return strings.ToUpper(s.Hostname()) }),
+			sys("UserDomainName", func(s interp.System, _ *interp.Call) any {
+				if id, err := s.Identity(); err == nil {
+					if domain, _, ok := strings.Cut(id.Name, `\`); ok {
+						return domain
+					}
+				}
+				return strings.ToUpper(s.Hostname())
+			}),
 			sys("ProcessorCount", func(s interp.System, _ *interp.Call) any { return i32(s.ProcessorCount()) }),
 			sys("ProcessId", func(s interp.System, _ *interp.Call) any { return i32(s.PID()) }),
 			sys("TickCount", func(s interp.System, c *interp.Call) any {

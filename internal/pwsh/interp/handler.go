@@ -141,11 +141,25 @@ type ServiceInfo struct {
 	StartType         string // Automatic, Manual, Disabled
 }
 
+// Identity is an account with its groups.
+type Identity struct {
+	Name   string // "User Manager\ContainerUser"
+	SID    string
+	Groups []IdentityGroup
+}
+
+// IdentityGroup is a group; its name is empty if nobody knows it.
+type IdentityGroup struct{ SID, Name string }
+
 // System is the rest of the machine.
 type System interface {
 	PID() int
 	Hostname() string
 	UserName() string
+	// Identity is who the process runs as.
+	Identity() (Identity, error)
+	// ConsoleSize is that of the window, in characters; false if there is none.
+	ConsoleSize() (width, height int, ok bool)
 	HomeDir() string
 	OSVersion() string // 10.0.17763.0
 	Processes(ctx context.Context) ([]ProcessInfo, error)

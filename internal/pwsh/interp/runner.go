@@ -525,7 +525,20 @@ func (r *Runner) osVersion() string {
 	return "10.0.17763.0"
 }
 
+// host is $Host. Its window's size is looked up at each use, because the user may
+// have changed it.
 func (r *Runner) host() any {
-	v := r.version()
-	return value.NewObject("System.Management.Automation.Internal.Host.InternalHost", "Name", "ConsoleHost", "Version", v, "UI", value.NewObject("System.Management.Automation.Internal.Host.InternalHostUserInterface", "RawUI", value.NewObject("System.Management.Automation.Internal.Host.InternalHostRawUserInterface", "WindowTitle", "Windows PowerShell")), "CurrentCulture", "en-US", "CurrentUICulture", "en-US")
+	const ui = "System.Management.Automation.Internal.Host.InternalHost"
+	raw := value.NewObject(ui+"RawUserInterface", "WindowTitle", "Windows PowerShell")
+	if r.h.System != nil {
+		if width, height, ok := r.h.System.ConsoleSize(); ok {
+			size := value.NewObject("System.Management.Automation.Host.Size", "Width", int32(width), "Height", int32(height))
+			size.Str = fmt.Sprintf("%d,%d", width, height)
+			raw.Set("WindowSize", size)
+			raw.Set("BufferSize", size)
+			raw.Set("MaxWindowSize", size)
+		}
+	}
+	return value.NewObject(ui, "Name", "ConsoleHost", "Version", r.version(), "UI",
+		value.NewObject(ui+"UserInterface", "RawUI", raw), "CurrentCulture", "en-US", "CurrentUICulture", "en-US")
 }

@@ -143,6 +143,9 @@ func (system) OSVersion() string                                      { return "
 func (system) Services(context.Context) ([]interp.ServiceInfo, error) { return nil, errNotWindows }
 func (system) ControlService(context.Context, string, string) error   { return errNotWindows }
 
+func (system) Identity() (interp.Identity, error)        { return interp.Identity{}, errNotWindows }
+func (system) ConsoleSize() (width, height int, ok bool) { return 0, 0, false }
+
 func (system) UserName() string {
 	if u := os.Getenv("USER"); u != "" {
 		return u

@@ -254,7 +254,48 @@ func (system) OSVersion() string {
 	return fmt.Sprintf("%d.%d.%d.0", v.MajorVersion, v.MinorVersion, v.BuildNumber)
 }
 
-func (system) UserName() string { return os.Getenv("USERNAME") }
+// UserName is what GetUserName says, as in .NET; USERNAME is another thing.
+func (s system) UserName() string {
+	id, err := s.Identity()
+	if err != nil {
+		return os.Getenv("USERNAME")
+	}
+	return id.Name[strings.LastIndexByte(id.Name, '\\')+1:]
+}
+
+// Identity reads the process's token.
+func (system) Identity() (interp.Identity, error) {
+	token := windows.GetCurrentProcessToken()
+	user, err := token.GetTokenUser()
+	if err != nil {
+		return interp.Identity{}, fmt.Errorf("read token: %w", err)
+	}
+	name := func(sid *windows.SID) string {
+		account, domain, _, err := sid.LookupAccount("")
+		if err != nil || domain == "" {
+			return account
+		}
+		return domain + `\` + account
+	}
+	id := interp.Identity{Name: name(user.User.Sid), SID: user.User.Sid.String()}
+	groups, err := token.GetTokenGroups()
+	if err != nil {
+		return id, fmt.Errorf("read token: %w", err)
+	}
+	for _, g := range groups.AllGroups() {
+		id.Groups = append(id.Groups, interp.IdentityGroup{SID: g.Sid.String(), Name: name(g.Sid)})
+	}
+	return id, nil
+}
+
+// ConsoleSize asks the console behind standard output.
+func (system) ConsoleSize() (width, height int, ok bool) {
+	var info windows.ConsoleScreenBufferInfo
+	if err := windows.GetConsoleScreenBufferInfo(windows.Handle(os.Stdout.Fd()), &info); err != nil {
+		return 0, 0, false
+	}
+	return int(info.Window.Right-info.Window.Left) + 1, int(info.Window.Bottom-info.Window.Top) + 1, true
+}
 
 func (system) Memory() (total, free int64) {
 	var m struct {

@@ -22,7 +22,7 @@ var errNotWindows = errors.New("works on Windows only")
 func NewSystem() System { return system{} }
 
 func (system) Hostname() (string, error)     { return os.Hostname() }
-func (system) User() string                  { return os.Getenv("USER") }
+func (system) Identity() (Identity, error)   { return Identity{}, errNotWindows }
 func (system) Network() (Network, error)     { return Network{}, errNotWindows }
 func (system) OS() (OSInfo, error)           { return OSInfo{}, errNotWindows }
 func (system) Processes() ([]Process, error) { return nil, errNotWindows }

@@ -26,21 +26,6 @@ func NewSystem() System { return system{} }
 // Hostname is the DNS name in its own spelling; %COMPUTERNAME% is in capitals.
 func (system) Hostname() (string, error) { return os.Hostname() }
 
-// User asks %USERNAME% first: in a stand-in's container the runtime sets it to
-// the account that the pod asks for, which no account of Wine's stands for.
-func (system) User() string {
-	if u := os.Getenv("USERNAME"); u != "" {
-		return u
-	}
-	size := uint32(windows.MAX_PATH)
-	buf := make([]uint16, size)
-	if err := windows.GetUserNameEx(windows.NameSamCompatible, &buf[0], &size); err != nil {
-		return "ContainerAdministrator"
-	}
-	name := windows.UTF16ToString(buf)
-	return name[strings.LastIndexByte(name, '\\')+1:]
-}
-
 // OS reads what the registry says about the product.
 func (system) OS() (OSInfo, error) {
 	k, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Windows NT\CurrentVersion`, registry.QUERY_VALUE)

@@ -49,8 +49,8 @@ func crlf(s string) string {
 type System interface {
 	// Hostname is the computer's name.
 	Hostname() (string, error)
-	// User is the account that the process runs as, without a domain.
-	User() string
+	// Identity is the account that the process runs as.
+	Identity() (Identity, error)
 	// Network describes the adapters and the name resolution.
 	Network() (Network, error)
 	// OS is the product and version.

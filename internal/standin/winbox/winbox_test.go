@@ -19,6 +19,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // fakeSystem is a Windows of known properties.
@@ -26,13 +28,22 @@ type fakeSystem struct {
 	network   Network
 	processes []Process
 	echo      map[netip.Addr]error
-	user      string
 }
 
 func (f fakeSystem) Hostname() (string, error)     { return "win-pod", nil }
-func (f fakeSystem) User() string                  { return f.user }
 func (f fakeSystem) Network() (Network, error)     { return f.network, nil }
 func (f fakeSystem) Processes() ([]Process, error) { return f.processes, nil }
+
+func (f fakeSystem) Identity() (Identity, error) {
+	return Identity{
+		Name: `User Manager\ContainerUser`, SID: "S-1-5-93-2-2",
+		Groups: []Group{
+			{"Everyone", "Well-known group", "S-1-1-0", 7}, {`BUILTIN\Users`, "Alias", "S-1-5-32-545", 7},
+			{`Mandatory Label\Medium Mandatory Level`, "Label", "S-1-16-8192", 0x60},
+		},
+		Privileges: []Privilege{{"SeChangeNotifyPrivilege", "Bypass traverse checking", true}},
+	}, nil
+}
 
 func (f fakeSystem) OS() (OSInfo, error) {
 	return OSInfo{Product: "Microsoft Windows Server 2019 Datacenter", Version: "10.0.17763", Memory: 2 << 30, CPUs: 2}, nil
@@ -44,7 +55,6 @@ func (f fakeSystem) Echo(_ context.Context, to netip.Addr, _, _ int, _ time.Dura
 
 func newFake() fakeSystem {
 	return fakeSystem{
-		user: "ContainerAdministrator",
 		network: Network{
 			Host: "win-pod", SearchList: []string{"google.com", "cluster.local"},
 			Adapters: []Adapter{{
@@ -97,7 +107,12 @@ func TestTools(t *testing.T) {
 		want  string
 		code  int
 	}{
-		{"whoami", []string{"whoami"}, "", "user manager\\containeradministrator\n", 0},
+		{"whoami", []string{"whoami"}, "", "user manager\\containeruser\n", 0},
+		{"whoami/fo", []string{"whoami", "/user", "/fo", "csv", "/nh"}, "", "\"user manager\\containeruser\",\"S-1-5-93-2-2\"\n", 0},
+		{"whoami/list", []string{"whoami", "/priv", "/fo", "list"}, "", "\nPRIVILEGES INFORMATION\n----------------------\n\nPrivilege Name: SeChangeNotifyPrivilege\nDescription:    Bypass traverse checking\nState:          Enabled\n\n", 0},
+		{"whoami/upn", []string{"whoami", "/upn"}, "", "", 1},
+		{"whoami/bad", []string{"whoami", "/x"}, "", "", 1},
+		{"whoami/nothing", []string{"whoami", "/nh"}, "", "", 1},
 		{"find", []string{"find", `"line"`}, "a line\nno\n", "a line\n", 0},
 		{"find ignores case", []string{"find", "/i", "LINE", file}, "", "\n---------- " + strings.ToUpper(file) + "\nfirst line\nSecond Line\n", 0},
 		{"find counts", []string{"find", "/c", "l"}, "l\nx\nl\n", "2\n", 0},
@@ -353,4 +368,12 @@ func TestServiceMonitor(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Errorf("log files %v, %v", files, err)
 	}
+}
+
+func TestWhoamiTables(t *testing.T) {
+	out, _, code := run(t, "", "whoami", "/all")
+	if code != 0 {
+		t.Fatal(code)
+	}
+	testenv.Golden(t, "whoami-all.txt", []byte(out))
 }

@@ -19,17 +19,21 @@ const (
 	defaultExt  = ".COM;.EXE;.BAT;.CMD"
 )
 
-// searchPath: WINEPATH is how a container's environment spells Path, because
-// PATH is Unix' own (see wine.ContainerProcess).
+// EnvPrefix stands before the name of each variable that is meant for the
+// Windows program, in the environment of init (see wine.ContainerProcess).
+const EnvPrefix = "MULLION_ENV_"
+
+// searchPath is where a program is looked for. The system's directories are
+// searched whatever Path says, as CreateProcess does.
 func searchPath(env []string) []string {
-	return append(split(lookup(env, "WINEPATH")), split(defaultPath)...)
+	return append(split(lookup(env, EnvPrefix+"PATH")), split(defaultPath)...)
 }
 
 // searchExt keeps the extensions that can be started at all. PATHEXT may name
 // script types that would need an interpreter.
 func searchExt(env []string) []string {
 	startable := split(strings.ToLower(defaultExt))
-	ext := slices.DeleteFunc(split(strings.ToLower(lookup(env, "PATHEXT"))), func(e string) bool {
+	ext := slices.DeleteFunc(split(strings.ToLower(lookup(env, EnvPrefix+"PATHEXT"))), func(e string) bool {
 		return !slices.Contains(startable, e)
 	})
 	if len(ext) == 0 {
