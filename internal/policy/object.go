@@ -29,7 +29,7 @@ type Pod struct {
 	HostProcess bool   // at least one container is one
 	Signals     []Signal
 
-	candidateNodes  []Node // see candidates
+	candidateNodes  []*Node // see candidates
 	candidatesKnown bool
 }
 
@@ -48,7 +48,7 @@ type Container struct {
 func (p *Pod) Windows() bool { return p.OS == "windows" }
 
 // Facts is what is known beside the object.
-func (p *Pod) Facts() Facts { return p.Object.Facts }
+func (p *Pod) Facts() *Facts { return &p.Object.Facts }
 
 // templates says where workloads keep the template of their pods.
 var templates = map[string][]string{

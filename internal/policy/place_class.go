@@ -11,17 +11,17 @@ import (
 
 // isolate gives the pod a RuntimeClass that isolates with Hyper-V where it
 // asks for that by the old annotation, or where its image runs on no node
-// without. It returns the nodes of the class. See
-// docs/adr/0100-which-pods-get-a-runtimeclass.md.
-func (t *placer) isolate(nodes, fit []Node) ([]Node, bool) {
+// without. It returns the nodes that the class then leaves, and those of them
+// that can run it. See docs/adr/0100-which-pods-get-a-runtimeclass.md.
+func (t *placer) isolate(nodes, fit []*Node) (left, can []*Node) {
 	p := t.pod
 	asked := askedForHyperV(p)
 	if !asked && (len(fit) > 0 || len(nodes) == 0) {
-		return nil, false
+		return nodes, fit
 	}
-	class, chosen := p.hyperVClass()
+	class, can := p.hyperVClass()
 	if class == "" {
-		return nil, false
+		return nodes, fit
 	}
 	t.class = class
 	t.edit(Add, p.Spec.Get("runtimeClassName"), class)
@@ -30,14 +30,14 @@ func (t *placer) isolate(nodes, fit []Node) ([]Node, bool) {
 		why = "the annotation isolation-type asks for it"
 	}
 	t.report("WIN319", p.Spec.Get("runtimeClassName"), Info, "RuntimeClass %s gives the pod Hyper-V isolation: %s", class, why)
-	return chosen, true
+	return candidates(p, p.Facts().RuntimeClasses[class]), can
 }
 
 // hyperVClass is the RuntimeClass that would isolate the pod with Hyper-V, and
 // the nodes that it could then use: of those that contradict nothing the one
 // with most nodes, then the first by name. There is none for a pod that has a
 // class, or a node, already.
-func (p *Pod) hyperVClass() (best string, nodes []Node) {
+func (p *Pod) hyperVClass() (best string, nodes []*Node) {
 	if p.HostProcess || p.Spec.look([]string{"runtimeClassName"}).Set() || p.Spec.look([]string{"nodeName"}).Set() {
 		return "", nil
 	}
@@ -46,7 +46,7 @@ func (p *Pod) hyperVClass() (best string, nodes []Node) {
 		if !strings.Contains(class.Handler, "hypervisor") || class.NodeSelector["kubernetes.io/os"] == "linux" || p.contradicts(class) {
 			continue
 		}
-		served := slices.DeleteFunc(p.fitting(candidates(p, class), true), func(n Node) bool {
+		served := slices.DeleteFunc(p.fitting(candidates(p, class), true), func(n *Node) bool {
 			return n.Handlers != nil && !slices.Contains(n.Handlers, class.Handler)
 		})
 		if len(served) > len(nodes) {

@@ -60,10 +60,13 @@ func (t *placer) declare() {
 			t.report("WIN419", name, Warning, "spec.os.name is not added: the API server would then refuse %s", stay[0].Path())
 			return
 		}
-		if level, ok := t.restricted(); ok {
-			t.report("WIN419", name, Warning, "spec.os.name is not added: it would change what %s has to say of the pod", level)
+		if enforced, demanded := t.restricted(); demanded || enforced && !hardened(p) {
+			t.report("WIN419", name, Warning, "spec.os.name is not added: it would change what the restricted profile of namespace %s has to say of the pod", p.Object.Namespace)
 			return
 		}
+	}
+	if _, demanded := t.restricted(); demanded {
+		drop = nil // they are refused with them and without
 	}
 	for _, v := range drop {
 		t.edit(Remove, v, nil)
@@ -78,7 +81,8 @@ func (t *placer) declare() {
 // that is not must not be written down: it would fail on a Linux node.
 func (t *placer) confined() bool {
 	name, fixed := t.fixed()
-	return t.classKnown() && (!fixed || slices.ContainsFunc(t.pod.Facts().Nodes, func(n Node) bool { return n.Name == name && n.OS == "windows" }))
+	n := t.pod.Facts().node(name)
+	return t.classKnown() && (!fixed || n != nil && n.OS == "windows")
 }
 
 // in lists where a pod has the field.
@@ -149,20 +153,15 @@ func inert(v Value) bool {
 	return false
 }
 
-// restricted says whether the namespace enforces the restricted profile in a
-// way that spec.os.name would change the verdict on the pod: the versions
-// before v1.25 demand what is then forbidden, the later ones let a Windows pod
-// off what they demand of others. An exemption is for the user to ask for.
-func (t *placer) restricted() (string, bool) {
+// restricted says whether the namespace enforces the restricted profile, and
+// whether in a version that demands Linux-only fields of Windows pods too. The
+// versions from v1.25 let a pod that declares itself off them. That is an
+// exemption, which is for the user to ask for, unless the pod needs none.
+func (t *placer) restricted() (enforced, demanded bool) {
 	labels := t.pod.Facts().Namespaces[t.pod.Object.Namespace]
-	if labels[enforceLevel] != "restricted" {
-		return "", false
-	}
-	text := "restricted of namespace " + t.pod.Object.Namespace
-	if v, err := ParseVersion(labels[enforceVersion]); err == nil && v < exemptFrom {
-		return text, true
-	}
-	return text, !hardened(t.pod)
+	v, err := ParseVersion(labels[enforceVersion])
+	enforced = labels[enforceLevel] == "restricted"
+	return enforced, enforced && err == nil && v < exemptFrom
 }
 
 // hardened says whether the pod meets by itself what the restricted profile

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 // candidates are the Windows nodes that the pod's own words leave: its
 // nodeName, nodeSelector, required affinity and RuntimeClass. What is not
 // known of a node does not exclude it.
-func (p *Pod) candidates() []Node {
+func (p *Pod) candidates() []*Node {
 	if !p.candidatesKnown {
 		p.candidateNodes = candidates(p, p.Facts().RuntimeClasses[p.Spec.look([]string{"runtimeClassName"}).Str()])
 		p.candidatesKnown = true
@@ -24,7 +25,7 @@ func (p *Pod) candidates() []Node {
 // judged are the nodes that the images are compared with: the candidates. If
 // there are none because nobody has the build that the pod selects, it is all
 // Windows nodes; if for another reason (a pool without nodes), it is unknown.
-func (p *Pod) judged() []Node {
+func (p *Pod) judged() []*Node {
 	nodes := p.candidates()
 	if len(nodes) > 0 {
 		return nodes
@@ -42,28 +43,61 @@ func (p *Pod) selectsBuild() bool {
 }
 
 // candidates is Pod.candidates with another RuntimeClass.
-func candidates(p *Pod, class RuntimeClass) []Node {
+func candidates(p *Pod, class RuntimeClass) []*Node {
 	nodeName := p.Spec.look([]string{"nodeName"}).Str()
-	selector := p.Spec.look([]string{"nodeSelector"})
-	keys, terms := selector.Keys(), affinityTerms(p)
-	var out []Node
+	labels := maps.Clone(class.NodeSelector)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	own, _ := p.Spec.look([]string{"nodeSelector"}).v.(map[string]any)
+	for k, v := range own {
+		labels[k], _ = v.(string)
+	}
+	var terms []nodeTerm
+	for _, t := range affinityTerms(p) {
+		terms = append(terms, readTerm(t))
+	}
+	var out []*Node
 	for i := range p.Facts().Nodes {
 		n := &p.Facts().Nodes[i]
 		if n.OS != "windows" || nodeName != "" && n.Name != nodeName {
 			continue
 		}
-		ok := len(terms) == 0 || slices.ContainsFunc(terms, n.matches)
-		for _, k := range keys {
-			ok = ok && n.mayHave(k, selector.Get(k).Str())
+		ok := len(terms) == 0
+		for i := range terms {
+			ok = ok || n.matches(&terms[i])
 		}
-		for k, want := range class.NodeSelector {
+		for k, want := range labels {
 			ok = ok && n.mayHave(k, want)
 		}
 		if ok {
-			out = append(out, *n)
+			out = append(out, n)
 		}
 	}
 	return out
+}
+
+// nodeTerm is one of the alternatives of a required affinity.
+type nodeTerm struct{ labels, fields []nodeExpression }
+
+type nodeExpression struct {
+	key, operator string
+	values        []string
+}
+
+func readTerm(v Value) nodeTerm {
+	read := func(list Value) []nodeExpression {
+		var out []nodeExpression
+		for _, e := range list.Items() {
+			x := nodeExpression{key: e.Get("key").Str(), operator: e.Get("operator").Str()}
+			for _, value := range e.Get("values").Items() {
+				x.values = append(x.values, value.Str())
+			}
+			out = append(out, x)
+		}
+		return out
+	}
+	return nodeTerm{read(v.Get("matchExpressions")), read(v.Get("matchFields"))}
 }
 
 // label is a label of the node. What the kubelet or mullion sets is known of
@@ -85,33 +119,31 @@ func (n *Node) mayHave(key, want string) bool {
 }
 
 // matches says whether the node may fit a term of a required affinity.
-func (n *Node) matches(term Value) bool {
-	expressions, fields := term.Get("matchExpressions").Items(), term.Get("matchFields").Items()
-	if len(expressions)+len(fields) == 0 {
+func (n *Node) matches(t *nodeTerm) bool {
+	if len(t.labels)+len(t.fields) == 0 {
 		return false // the API: an empty term matches nothing
 	}
-	for _, e := range expressions {
-		if value, set, known := n.label(e.Get("key").Str()); known && !satisfies(e, value, set) {
+	for i := range t.labels {
+		if value, set, known := n.label(t.labels[i].key); known && !t.labels[i].satisfied(value, set) {
 			return false
 		}
 	}
-	for _, f := range fields {
-		if f.Get("key").Str() == "metadata.name" && !satisfies(f, n.Name, true) {
+	for i := range t.fields {
+		if t.fields[i].key == "metadata.name" && !t.fields[i].satisfied(n.Name, true) {
 			return false
 		}
 	}
 	return true
 }
 
-// satisfies is the scheduler's rule for one expression; of an operator that is
-// not known here, that it may.
-func satisfies(e Value, value string, set bool) bool {
-	in := slices.ContainsFunc(e.Get("values").Items(), func(v Value) bool { return v.Str() == value })
-	switch e.Get("operator").Str() {
+// satisfied is the scheduler's rule; of an operator that is not known here,
+// that it may be.
+func (e *nodeExpression) satisfied(value string, set bool) bool {
+	switch e.operator {
 	case "In":
-		return set && in
+		return set && slices.Contains(e.values, value)
 	case "NotIn":
-		return !set || !in
+		return !set || !slices.Contains(e.values, value)
 	case "Exists":
 		return set
 	case "DoesNotExist":
@@ -141,7 +173,7 @@ func (p *Pod) pinned() (node string, ok bool) {
 
 // runs says whether a node can run the image of a container. What is not
 // known does not exclude it.
-func (p *Pod) runs(c Container, n Node, hyperV bool) bool {
+func (p *Pod) runs(c *Container, n *Node, hyperV bool) bool {
 	if p.HostProcess || n.Build.Number == 0 {
 		return true
 	}
@@ -163,10 +195,19 @@ func (p *Pod) runs(c Container, n Node, hyperV bool) bool {
 }
 
 // fitting are those of the nodes that can run all containers of the pod.
-func (p *Pod) fitting(nodes []Node, hyperV bool) []Node {
-	var out []Node
+func (p *Pod) fitting(nodes []*Node, hyperV bool) []*Node {
+	var out []*Node
+	known := map[int]bool{} // by build: nothing else of a node matters here
 	for _, n := range nodes {
-		if !slices.ContainsFunc(p.Containers, func(c Container) bool { return !p.runs(c, n, hyperV) }) {
+		fits, ok := known[n.Build.Number]
+		if !ok {
+			fits = true
+			for i := range p.Containers {
+				fits = fits && p.runs(&p.Containers[i], n, hyperV)
+			}
+			known[n.Build.Number] = fits
+		}
+		if fits {
 			out = append(out, n)
 		}
 	}
@@ -174,10 +215,12 @@ func (p *Pod) fitting(nodes []Node, hyperV bool) []Node {
 }
 
 // buildsOf are the builds of the nodes, the oldest first.
-func buildsOf(nodes []Node) []winver.Build {
+func buildsOf(nodes []*Node) []winver.Build {
 	var out []winver.Build
+	seen := map[int]bool{}
 	for _, n := range nodes {
-		if !slices.ContainsFunc(out, func(b winver.Build) bool { return b.Number == n.Build.Number }) {
+		if !seen[n.Build.Number] {
+			seen[n.Build.Number] = true
 			out = append(out, n.Build)
 		}
 	}

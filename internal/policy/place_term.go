@@ -10,9 +10,7 @@ func (t *placer) windows() {
 	p := t.pod
 	nodes := p.candidates()
 	fit := p.fitting(nodes, hyperV(p))
-	if chosen, ok := t.isolate(nodes, fit); ok {
-		nodes, fit = chosen, chosen
-	}
+	nodes, fit = t.isolate(nodes, fit)
 	t.declare()
 	if t.scheduled() && t.classKnown() {
 		t.selectLabel("kubernetes.io/os", "windows")
@@ -31,7 +29,7 @@ func (t *placer) linux() {
 	p := t.pod
 	windows := p.candidates()
 	if placed(p) || namesOS(p) || !t.classKnown() {
-		t.tolerate(t.linuxNodes(), "linux")
+		t.tolerate(p.Facts().running("linux"), "linux")
 		return
 	}
 	if _, fixed := t.fixed(); fixed {
@@ -46,7 +44,7 @@ func (t *placer) linux() {
 		return
 	}
 	t.selectLabel("kubernetes.io/os", "linux")
-	t.tolerate(t.linuxNodes(), "linux")
+	t.tolerate(p.Facts().running("linux"), "linux")
 }
 
 // scheduled says whether the scheduler has a say about the pod.
@@ -71,9 +69,9 @@ func namesOS(p *Pod) bool {
 
 // keptOff says whether a taint that names Windows keeps the pod off each node.
 // Other taints may be gone in a minute.
-func (t *placer) keptOff(nodes []Node) bool {
+func (t *placer) keptOff(nodes []*Node) bool {
 	tolerations := t.pod.tolerations()
-	return !slices.ContainsFunc(nodes, func(n Node) bool {
+	return !slices.ContainsFunc(nodes, func(n *Node) bool {
 		return !slices.ContainsFunc(n.Taints, func(taint Taint) bool {
 			return taint.hard() && taint.NamesOS("windows") && !slices.ContainsFunc(tolerations, func(tol Toleration) bool { return tol.Tolerates(taint) })
 		})
@@ -89,10 +87,6 @@ func (t *placer) forBoth() bool {
 	})
 }
 
-func (t *placer) linuxNodes() []Node {
-	return slices.DeleteFunc(slices.Clone(t.pod.Facts().Nodes), func(n Node) bool { return n.OS != "linux" })
-}
-
 // selects says whether the pod, or its RuntimeClass, selects a label already.
 func (t *placer) selects(key string) bool {
 	class := t.pod.Facts().RuntimeClasses[t.class].NodeSelector
@@ -104,8 +98,10 @@ func (t *placer) selectLabel(key, value string) {
 	if t.selects(key) || t.selects("beta."+key) {
 		return
 	}
-	if name, ok := t.pod.pinned(); ok && !slices.ContainsFunc(t.pod.Facts().Nodes, func(n Node) bool { return n.Name == name && n.mayHave(key, value) }) {
-		return // never against the node that a DaemonSet chose
+	if name, ok := t.pod.pinned(); ok {
+		if n := t.pod.Facts().node(name); n == nil || !n.mayHave(key, value) {
+			return // never against the node that a DaemonSet chose
+		}
 	}
 	t.edit(Add, t.pod.Spec.Get("nodeSelector", key), value)
 }
@@ -124,7 +120,7 @@ func (t *placer) selectArch() {
 
 // selectBuild confines the pod to the builds that fit, if not all nodes have
 // one of them.
-func (t *placer) selectBuild(nodes, fit []Node) {
+func (t *placer) selectBuild(nodes, fit []*Node) {
 	p := t.pod
 	if len(fit) == 0 || len(fit) == len(nodes) || t.selects(buildLabel) {
 		return
@@ -173,7 +169,7 @@ func termHas(term Value, key string) bool {
 
 // tolerate adds tolerations of the taints that name the operating system and
 // that each of the nodes carries. Each names its key, its value and its effect.
-func (t *placer) tolerate(nodes []Node, os string) {
+func (t *placer) tolerate(nodes []*Node, os string) {
 	if len(nodes) == 0 || !t.classKnown() {
 		return
 	}
@@ -184,7 +180,7 @@ func (t *placer) tolerate(nodes []Node, os string) {
 	defer func() { t.tolerations = have }()
 	var add []any
 	for _, taint := range nodes[0].Taints {
-		everywhere := !slices.ContainsFunc(nodes, func(n Node) bool { return !slices.Contains(n.Taints, taint) })
+		everywhere := !slices.ContainsFunc(nodes, func(n *Node) bool { return !slices.Contains(n.Taints, taint) })
 		if !taint.NamesOS(os) || !everywhere || !t.scheduled() && taint.Effect != "NoExecute" || slices.ContainsFunc(have, func(tol Toleration) bool { return tol.Tolerates(taint) }) {
 			continue
 		}
@@ -204,7 +200,7 @@ func (t *placer) tolerate(nodes []Node, os string) {
 
 // warnOfTaints says which taint still keeps the pod off all its nodes: one that
 // is not about the operating system is not ours to tolerate.
-func (t *placer) warnOfTaints(nodes []Node) {
+func (t *placer) warnOfTaints(nodes []*Node) {
 	if !t.scheduled() || !t.classKnown() {
 		return
 	}

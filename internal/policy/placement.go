@@ -161,13 +161,13 @@ func (t *placer) decide() (string, Signal) {
 func (t *placer) misplaced(os string, s Signal) bool {
 	p := t.pod
 	name, fixed := t.fixed()
-	i := slices.IndexFunc(p.Facts().Nodes, func(n Node) bool { return n.Name == name })
-	if !fixed || i < 0 || p.Facts().Nodes[i].OS == os {
+	n := p.Facts().node(name)
+	if !fixed || n == nil || n.OS == os {
 		return false
 	}
-	t.out.Why = "its node " + name + " runs " + p.Facts().Nodes[i].OS
+	t.out.Why = "its node " + name + " runs " + n.OS
 	if t.scheduled() {
-		t.report("WIN401", p.Spec.Get("nodeSelector"), Warning, "the pod is for %s (%s), and its DaemonSet wants it on node %s, which runs %s: select the operating system in the DaemonSet", os, s.Short, name, p.Facts().Nodes[i].OS)
+		t.report("WIN401", p.Spec.Get("nodeSelector"), Warning, "the pod is for %s (%s), and its DaemonSet wants it on node %s, which runs %s: select the operating system in the DaemonSet", os, s.Short, name, n.OS)
 	}
 	return true
 }

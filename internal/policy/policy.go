@@ -158,17 +158,29 @@ type Platform struct{ OS, Arch, OSVersion string }
 
 // classKnown says whether it is known what a RuntimeClass is, or that there is
 // none of the name.
-func (f Facts) classKnown(name string) bool {
+func (f *Facts) classKnown(name string) bool {
 	_, ok := f.RuntimeClasses[name]
 	return ok || f.RuntimeClasses != nil && !f.SomeClasses
 }
 
 // windows are the nodes that run Windows.
-func (f Facts) windows() []Node {
-	var out []Node
-	for _, n := range f.Nodes {
-		if n.OS == "windows" {
-			out = append(out, n)
+func (f *Facts) windows() []*Node { return f.running("windows") }
+
+// node is the node with a name; nil if it is not known.
+func (f *Facts) node(name string) *Node {
+	for i := range f.Nodes {
+		if f.Nodes[i].Name == name {
+			return &f.Nodes[i]
+		}
+	}
+	return nil
+}
+
+func (f *Facts) running(os string) []*Node {
+	var out []*Node
+	for i := range f.Nodes {
+		if f.Nodes[i].OS == os {
+			out = append(out, &f.Nodes[i])
 		}
 	}
 	return out

@@ -173,7 +173,7 @@ func platformsText(i Image) string {
 	return strings.Join(out, ", ")
 }
 
-func nodesText(nodes []Node) string {
+func nodesText(nodes []*Node) string {
 	var out []string
 	for _, b := range buildsOf(nodes) {
 		out = append(out, b.String())
@@ -237,7 +237,7 @@ func checkNodesBuild(p *Pod, r reporter) {
 	builds := p.builds()
 	for _, c := range p.Containers {
 		b, ok := builds[c.Name]
-		if !ok || slices.ContainsFunc(nodes, func(n Node) bool { return winver.Compatible(n.Build, b) }) {
+		if !ok || slices.ContainsFunc(nodes, func(n *Node) bool { return winver.Compatible(n.Build, b) }) {
 			continue
 		}
 		severity := Warning // a tag is only a name
@@ -253,10 +253,11 @@ func checkBuildMix(p *Pod, r reporter) {
 		return
 	}
 	nodes := p.judged()
-	alone := !slices.ContainsFunc(p.Containers, func(c Container) bool {
-		return !slices.ContainsFunc(nodes, func(n Node) bool { return p.runs(c, n, false) })
-	})
-	if len(nodes) > 0 && alone && len(p.fitting(nodes, false)) == 0 {
+	alone := len(nodes) > 0 && len(p.fitting(nodes, false)) == 0
+	for i := range p.Containers {
+		alone = alone && slices.ContainsFunc(nodes, func(n *Node) bool { return p.runs(&p.Containers[i], n, false) })
+	}
+	if alone {
 		r.at(p.Spec.Get("containers"), "each of the images runs on some node, and no node runs all of them: %s; the nodes are %s", imagesText(p), nodesText(nodes))
 		return
 	}

@@ -97,7 +97,7 @@ func placementRules() []Rule {
 			pod: func(p *Pod, r reporter) {
 				for _, q := range required(p) {
 					if b, err := winver.Parse(q.value); q.key == buildLabel && err == nil && len(p.Facts().windows()) > 0 &&
-						!slices.ContainsFunc(p.Facts().windows(), func(n Node) bool { return n.Build.Number == b.Number }) {
+						!slices.ContainsFunc(p.Facts().windows(), func(n *Node) bool { return n.Build.Number == b.Number }) {
 						r.at(q.at, "%s selects %s; the nodes are %s", q.how, b, nodesText(p.Facts().windows()))
 					}
 				}
@@ -174,7 +174,7 @@ func placementRules() []Rule {
 				name := p.Spec.look([]string{"runtimeClassName"})
 				class, ok := p.Facts().RuntimeClasses[name.Str()]
 				nodes := p.candidates()
-				if p.Windows() && ok && len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n Node) bool { return n.Handlers == nil || slices.Contains(n.Handlers, class.Handler) }) {
+				if p.Windows() && ok && len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n *Node) bool { return n.Handlers == nil || slices.Contains(n.Handlers, class.Handler) }) {
 					r.at(name, "RuntimeClass %s has the handler %s, which no Windows node has", name.Str(), class.Handler)
 				}
 			},
@@ -221,7 +221,7 @@ func (t Taint) passing() bool {
 
 // allTainted returns a taint that keeps a pod with the tolerations off each of
 // the nodes for good; ok is false if there is a node without one.
-func allTainted(nodes []Node, tolerations []Toleration) (first Taint, ok bool) {
+func allTainted(nodes []*Node, tolerations []Toleration) (first Taint, ok bool) {
 	for _, n := range nodes {
 		i := slices.IndexFunc(n.Taints, func(t Taint) bool {
 			return t.hard() && !t.passing() && !slices.ContainsFunc(tolerations, func(tol Toleration) bool { return tol.Tolerates(t) })
@@ -260,9 +260,13 @@ func checkTolerationCase(p *Pod, r reporter) {
 		if tol.Operator == "Exists" || !strings.EqualFold(tol.Value, "windows") {
 			continue
 		}
-		taints := []Taint{}
+		var taints []Taint
 		for _, n := range p.Facts().windows() {
-			taints = append(taints, slices.DeleteFunc(slices.Clone(n.Taints), func(t Taint) bool { return !t.hard() })...)
+			for _, t := range n.Taints {
+				if t.hard() && !slices.Contains(taints, t) {
+					taints = append(taints, t)
+				}
+			}
 		}
 		if len(taints) == 0 && tol.Value != "windows" {
 			r.as(Info, v.Get("value"), "tolerations are compared letter by letter: %s=%s does not tolerate os=windows", tol.Key, tol.Value)

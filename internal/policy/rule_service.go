@@ -54,14 +54,14 @@ func serviceRules() []Rule {
 				case !v.Set():
 				case v.Str() != "true" && v.Str() != "false":
 					r.at(v, "preserve-destination: %s counts as false", v.Str())
-				case v.Str() == "true" && slices.ContainsFunc(o.Facts.windows(), func(n Node) bool { return n.NoDSR }):
+				case v.Str() == "true" && slices.ContainsFunc(o.Facts.windows(), func(n *Node) bool { return n.NoDSR }):
 					r.at(v, "preserve-destination has no effect on nodes without DSR")
 				}
 			}),
 		service("WIN605", "externalTrafficPolicy Local without DSR", Warning, "spec.externalTrafficPolicy", "N05",
 			"Without direct server return kube-proxy on Windows treats Local as Cluster, in silence: the client's address is lost.", "run kube-proxy with --enable-dsr=true", 0, 0, srcWinkernel,
 			func(o *Object, r reporter) {
-				if v := o.Get("spec", "externalTrafficPolicy"); v.Str() == "Local" && slices.ContainsFunc(o.Facts.windows(), func(n Node) bool { return n.NoDSR }) {
+				if v := o.Get("spec", "externalTrafficPolicy"); v.Str() == "Local" && slices.ContainsFunc(o.Facts.windows(), func(n *Node) bool { return n.NoDSR }) {
 					r.at(v, "externalTrafficPolicy Local counts as Cluster on nodes without DSR")
 				}
 			}),

@@ -43,14 +43,13 @@ func (p Path) String() string {
 
 // Pointer writes the path as a JSON pointer (RFC 6901), as JSON patches use it.
 func (p Path) Pointer() string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	var b strings.Builder
 	for _, s := range p {
 		b.WriteByte('/')
 		if s.Index >= 0 {
 			b.WriteString(strconv.Itoa(s.Index))
 		} else {
-			b.WriteString(escape.Replace(s.Key))
+			b.WriteString(strings.ReplaceAll(strings.ReplaceAll(s.Key, "~", "~0"), "/", "~1"))
 		}
 	}
 	return b.String()
