@@ -214,12 +214,12 @@ func (p *Pod) fitting(nodes []*Node, hyperV bool) []*Node {
 	return out
 }
 
-// buildsOf are the builds of the nodes, the oldest first.
+// buildsOf are the known builds of the nodes, the oldest first.
 func buildsOf(nodes []*Node) []winver.Build {
 	var out []winver.Build
 	seen := map[int]bool{}
 	for _, n := range nodes {
-		if !seen[n.Build.Number] {
+		if n.Build.Number != 0 && !seen[n.Build.Number] {
 			seen[n.Build.Number] = true
 			out = append(out, n.Build)
 		}

@@ -7,7 +7,7 @@ package policy
 // types that the API gives them. Of what has not the API server says where;
 // nothing is written into it.
 func shaped(p *Pod) bool {
-	ok := isMap(p.Meta) && isStringMap(p.Meta.Get("annotations")) && isStringMap(p.Spec.Get("nodeSelector")) &&
+	ok := isMap(p.Spec) && isMap(p.Meta) && isStringMap(p.Meta.Get("annotations")) && isStringMap(p.Spec.Get("nodeSelector")) &&
 		isMaps(p.Spec.Get("tolerations")) && isMap(p.Spec.Get("securityContext")) && isMap(p.Spec.Get("os")) &&
 		isString(p.Spec.Get("os", "name")) && isString(p.Spec.Get("runtimeClassName")) && isString(p.Spec.Get("nodeName"))
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {

@@ -126,6 +126,9 @@ func (t *placer) selectBuild(nodes, fit []*Node) {
 		return
 	}
 	builds := buildsOf(fit)
+	if len(builds) == 0 {
+		return
+	}
 	if len(builds) == 1 && len(affinityOn(p, buildLabel)) == 0 {
 		t.out.Builds = builds
 		t.selectLabel(buildLabel, builds[0].Label())

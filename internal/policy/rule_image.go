@@ -207,7 +207,7 @@ func hyperV(p *Pod) bool {
 func (p *Pod) builds() map[string]winver.Build {
 	out := map[string]winver.Build{}
 	for _, c := range p.Containers {
-		if _, known := p.Facts().Images[c.Image]; known {
+		if len(p.Facts().Images[c.Image].Platforms) > 0 {
 			continue // the registry's word counts, in rules of its own
 		}
 		if c.HasBuild {
