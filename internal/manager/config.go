@@ -15,6 +15,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/admission"
 	"github.com/mullion-k8s/mullion/internal/admission/registration"
+	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
@@ -72,6 +73,11 @@ type Config struct {
 	// and a random part.
 	Identity string
 
+	// DefaultOS is what pods are for that say nothing, in namespaces that do not
+	// say it either: "linux" (the default) or "windows".
+	DefaultOS string
+	// Registry says how registries are asked what images are for.
+	Registry clusterfacts.Registry
 	// Facts replaces the facts that are read from the cluster; nil means those.
 	Facts admission.Facts
 	Log   *slog.Logger
@@ -101,6 +107,8 @@ func (c Config) Validate() error {
 		return errors.New("manager: no configuration of a client")
 	case c.Log == nil:
 		return errors.New("manager: no log")
+	case c.DefaultOS != "" && c.DefaultOS != "linux" && c.DefaultOS != "windows":
+		return fmt.Errorf("manager: default operating system %q: want linux or windows", c.DefaultOS)
 	case (c.Listen == "") == (c.Listener == nil):
 		return errors.New("manager: want either an address to listen on or a listener")
 	}

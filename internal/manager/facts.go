@@ -9,6 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/mullion-k8s/mullion/internal/admission"
+	"github.com/mullion-k8s/mullion/internal/clusterfacts"
+	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
@@ -21,11 +23,13 @@ type source interface {
 	Synced() bool
 }
 
-func newSource(c Config, client kubernetes.Interface) (source, error) {
+func newSource(c Config, client kubernetes.Interface) source {
 	if c.Facts != nil {
-		return given{c.Facts}, nil
+		return given{c.Facts}
 	}
-	return given{none{}}, nil
+	return clusterfacts.New(client, clusterfacts.Config{
+		Log: c.Log.With(logkey.Component, componentFacts), Namespace: c.Namespace, DefaultOS: c.DefaultOS, Registry: c.Registry,
+	})
 }
 
 // given are facts that somebody else keeps.
@@ -40,10 +44,4 @@ func (given) Synced() bool { return true }
 func (given) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
-}
-
-type none struct{}
-
-func (none) Facts(context.Context, string, map[string]any) (policy.Facts, []string) {
-	return policy.Facts{}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/admission/certificate"
 	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
 	"github.com/mullion-k8s/mullion/internal/admission/registration"
+	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/controller/podreason"
 	"github.com/mullion-k8s/mullion/internal/controller/runtimeclass"
 	"github.com/mullion-k8s/mullion/internal/controller/windowsnode"
@@ -18,7 +19,7 @@ import (
 
 // ClusterRules are the rights that a manager needs in the whole cluster.
 func (c Config) ClusterRules() []rbacv1.PolicyRule {
-	out := slices.Concat(registration.Rules(c.OwnerClusterRole), runtimeclass.Rules(), windowsnode.Rules(), podreason.Rules())
+	out := slices.Concat(registration.Rules(c.OwnerClusterRole), clusterfacts.Rules(), runtimeclass.Rules(), windowsnode.Rules(), podreason.Rules())
 	if !c.NoGMSA {
 		out = append(out, gmsa.Rules()...)
 	}
@@ -27,7 +28,7 @@ func (c Config) ClusterRules() []rbacv1.PolicyRule {
 
 // NamespaceRules are the rights that it needs in its own namespace.
 func (c Config) NamespaceRules() []rbacv1.PolicyRule {
-	out := certificate.Rules(SecretName)
+	out := slices.Concat(certificate.Rules(SecretName), clusterfacts.NamespaceRules())
 	if c.LeaderElection {
 		out = append(out,
 			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{LeaseName}, Verbs: []string{"get", "update"}},

@@ -106,9 +106,7 @@ func assemble(c Config, client kubernetes.Interface, trees dynamic.Interface) (*
 	if err != nil {
 		return nil, err
 	}
-	if m.facts, err = newSource(c, client); err != nil {
-		return nil, err
-	}
+	m.facts = newSource(c, client)
 	m.register = registration.NewKeeper(registration.KeeperConfig{
 		Client: client, Config: c.registration(), OwnerClusterRole: c.OwnerClusterRole, Answers: m.answers,
 		Log: c.Log.With(logkey.Component, componentRegistration),
@@ -154,14 +152,15 @@ func (m *Manager) Run(ctx context.Context) error {
 		return err
 	}
 	defer webhooks.Close()
-	components := m.components(webhooks)
+	components := m.components(&door{first: webhooks})
 	if m.cfg.Health != "" {
 		health, err := new(net.ListenConfig).Listen(ctx, "tcp", m.cfg.Health)
 		if err != nil {
 			return fmt.Errorf("listen for health checks: %w", err)
 		}
 		defer health.Close()
-		components = append(components, supervise.Component{Name: componentHealth, Run: func(ctx context.Context) error { return m.serveHealth(ctx, health) }})
+		at := &door{first: health}
+		components = append(components, supervise.Component{Name: componentHealth, Run: func(ctx context.Context) error { return m.serveHealth(ctx, at) }})
 	}
 	sup, err := supervise.New(supervise.Config{Components: components, Log: m.cfg.Log, OnChange: func(s []supervise.Status) {
 		m.mu.Lock()
@@ -175,7 +174,7 @@ func (m *Manager) Run(ctx context.Context) error {
 }
 
 // components describes what runs and in which order; see the package comment.
-func (m *Manager) components(webhooks net.Listener) []supervise.Component {
+func (m *Manager) components(webhooks *door) []supervise.Component {
 	return []supervise.Component{
 		{Name: componentPrepare, Once: true, Run: m.prepare},
 		{Name: componentFacts, Run: m.facts.Run, Ready: func(context.Context) error {
@@ -191,7 +190,7 @@ func (m *Manager) components(webhooks net.Listener) []supervise.Component {
 			return nil
 		}},
 		{Name: componentWebhooks, Needs: []string{componentCertificates}, Run: func(ctx context.Context) error { return m.serve(ctx, webhooks) },
-			Ready: func(ctx context.Context) error { return m.dial(ctx, webhooks.Addr().String(), m.keeper.Bundle()) }},
+			Ready: func(ctx context.Context) error { return m.dial(ctx, webhooks.first.Addr().String(), m.keeper.Bundle()) }},
 		{Name: componentRegistration, Needs: []string{componentWebhooks, componentFacts}, Run: m.register.Run,
 			Ready: func(context.Context) error { return m.register.Registered() }},
 		{Name: componentControllers, Needs: []string{componentPrepare, componentFacts}, Run: m.lead},

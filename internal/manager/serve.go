@@ -57,7 +57,11 @@ func (m *Manager) tlsConfig() *tls.Config {
 
 // serve answers reviews until the context is cancelled, and then those that are
 // in work.
-func (m *Manager) serve(ctx context.Context, l net.Listener) error {
+func (m *Manager) serve(ctx context.Context, d *door) error {
+	l, err := d.listener(ctx)
+	if err != nil {
+		return err
+	}
 	log := m.cfg.Log.With(logkey.Component, componentWebhooks)
 	server := &http.Server{
 		Handler: m.handler, TLSConfig: m.tlsConfig(), ReadHeaderTimeout: headerLimit, ReadTimeout: bodyLimit, WriteTimeout: bodyLimit,
@@ -66,14 +70,27 @@ func (m *Manager) serve(ctx context.Context, l net.Listener) error {
 		// show a certificate.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	return serveUntil(ctx, server, func() error { return server.ServeTLS(keptOpen{l}, "", "") }, m.cfg.URL == "")
+	return serveUntil(ctx, server, func() error { return server.ServeTLS(l, "", "") }, m.cfg.URL == "")
 }
 
-// keptOpen is a listener that outlives one server: a restarted one listens at
-// the same place.
-type keptOpen struct{ net.Listener }
+// door is where a server listens. A server closes its listener when it ends;
+// one that is started again opens another at the same address.
+type door struct {
+	first net.Listener
+	used  bool
+}
 
-func (keptOpen) Close() error { return nil }
+func (d *door) listener(ctx context.Context) (net.Listener, error) {
+	if !d.used {
+		d.used = true
+		return d.first, nil
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", d.first.Addr().String())
+	if err != nil {
+		return nil, fmt.Errorf("listen again: %w", err)
+	}
+	return l, nil
+}
 
 // serveUntil runs a server until the context is cancelled.
 func serveUntil(ctx context.Context, server *http.Server, serve func() error, behindService bool) error {
@@ -118,7 +135,11 @@ func (m *Manager) dial(ctx context.Context, address string, bundle []byte) error
 }
 
 // serveHealth answers kubelets, which have no certificate for the webhooks.
-func (m *Manager) serveHealth(ctx context.Context, l net.Listener) error {
+func (m *Manager) serveHealth(ctx context.Context, d *door) error {
+	l, err := d.listener(ctx)
+	if err != nil {
+		return err
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -129,5 +150,5 @@ func (m *Manager) serveHealth(ctx context.Context, l net.Listener) error {
 		fmt.Fprintln(w, "ok")
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: headerLimit, ReadTimeout: headerLimit, WriteTimeout: headerLimit, MaxHeaderBytes: maxHeader}
-	return serveUntil(ctx, server, func() error { return server.Serve(keptOpen{l}) }, false)
+	return serveUntil(ctx, server, func() error { return server.Serve(l) }, false)
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/admission/registration"
 	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/manager"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
@@ -27,7 +28,8 @@ import (
 // flags are the command's.
 type flags struct {
 	kubeconfig, namespace, listen, service, url, clientCA, health string
-	taint, rulesPolicy, owner, log                                string
+	taint, rulesPolicy, owner, log, defaultOS, registryCerts      string
+	insecure                                                      []string
 	leaderElect, noGMSA, randomHostname                           bool
 }
 
@@ -72,6 +74,9 @@ answer, one runs the controllers.`,
 	fl.StringVar(&f.rulesPolicy, "rules-failure-policy", "Ignore", "what becomes of objects when the rules cannot be asked: `Ignore` or Fail")
 	fl.BoolVar(&f.noGMSA, "no-gmsa", false, "leave GMSA to another webhook")
 	fl.BoolVar(&f.randomHostname, "gmsa-random-hostname", false, "give each pod with a GMSA a host name of its own")
+	fl.StringVar(&f.defaultOS, "default-os", "linux", "`system` of pods that say nothing: linux or windows")
+	fl.StringVar(&f.registryCerts, "registry-certs", "", "`folder` with certificates of registries, as containerd's certs.d")
+	fl.StringSliceVar(&f.insecure, "insecure-registry", nil, "`registries` that may be asked over plain HTTP")
 	fl.StringVar(&f.owner, "owner-cluster-role", "", "`name` of the ClusterRole with which the webhook configurations are removed")
 	fl.StringVar(&f.log, "log-level", "info", "the least that is logged: `debug`, info, warn or error")
 	return cmd
@@ -87,8 +92,10 @@ func (f flags) config(s cli.Streams) (manager.Config, error) {
 		Listen: f.listen, URL: f.url, Namespace: f.namespace, Health: f.health,
 		RulesFailurePolicy: admissionregistrationv1.FailurePolicyType(f.rulesPolicy),
 		NoGMSA:             f.noGMSA, RandomHostname: f.randomHostname, OwnerClusterRole: f.owner,
-		LeaderElection: f.leaderElect,
-		Log:            slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: level})),
+		LeaderElection: f.leaderElect, DefaultOS: f.defaultOS,
+		// Loopback addresses in images' names are the nodes'.
+		Registry: clusterfacts.Registry{CertsDir: f.registryCerts, Insecure: f.insecure, NoLoopback: true},
+		Log:      slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: level})),
 	}
 	if f.url == "" {
 		c.Service = registration.Service{Namespace: f.namespace, Name: f.service}
