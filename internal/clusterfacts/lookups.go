@@ -4,38 +4,295 @@
 package clusterfacts
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
+	"time"
 
+	"github.com/distribution/reference"
+	"github.com/google/go-containerregistry/pkg/authn"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/lru"
 
+	"github.com/mullion-k8s/mullion/internal/imageregistry"
+	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// maxPods bounds the pods of one object that questions are asked for.
-const maxPods = 16
+const (
+	// budget is how long one answer waits by default. The webhooks have 2 s, of
+	// which admission gives some 1.4 s to facts.
+	budget = time.Second
+	// margin is left of the caller's time for the way back.
+	margin = 50 * time.Millisecond
+	// lookupLimit ends a lookup that goes on in the background.
+	lookupLimit = 10 * time.Second
 
-// Registry says how registries are asked.
-type Registry struct {
-	// Off: they are not.
-	Off bool
-	// CertsDir has certificate authorities and client certificates of registries,
-	// as containerd's certs.d: ca.crt for all of them; HOST/ca.crt,
-	// HOST/client.cert and HOST/client.key for one. "" means the system's.
-	CertsDir string
-	// Insecure lists registries (host or host:port) that may be asked over plain
-	// HTTP. Registries on a loopback address always may.
-	Insecure []string
+	// maxPods and maxImages bound what one object may ask for. A pod has a handful of images.
+	maxPods   = 16
+	maxImages = 32
+	// maxRunning and maxPerNamespace bound the lookups at any time: 64 of them hold
+	// at most 128 MB of answers, and no namespace takes all of them.
+	maxRunning      = 64
+	maxPerNamespace = 16
+
+	// maxKept bounds the answers that are kept; one has some 100 bytes, at most 20 kB
+	// (256 platforms).
+	maxKept = 4096
+	// maxDown bounds the registries that are known not to answer.
+	maxDown = 256
+
+	// How long an answer is kept. A tag may be moved at any time; a digest stays
+	// what it is, and only its removal would be missed. What only some may read is
+	// kept so long as credentials that were revoked may go on to work.
+	tagAge     = 5 * time.Minute
+	digestAge  = 24 * time.Hour
+	privateAge = 5 * time.Minute
+	problemAge = 30 * time.Second
+)
+
+// question is one image, for those who may ask for it: what was read with
+// credentials is only for the same puller. The zero puller is everybody.
+type question struct {
+	ref string // normalised
+	as  puller
 }
 
-type lookups struct{}
+// result is what came of a question.
+type result struct {
+	image   policy.Image
+	problem string // for people; "" if the image is known
+	until   time.Time
+}
+
+// flight is a lookup that is under way.
+type flight struct {
+	began  time.Time
+	cancel context.CancelFunc
+	done   chan struct{}
+	got    result // set before done is closed
+}
+
+// lookups asks registries, each question once at a time, and remembers.
+type lookups struct {
+	client kubernetes.Interface
+	cfg    Registry
+	log    *slog.Logger
+	reader *reader
+
+	pending sync.WaitGroup
+	mu      sync.Mutex
+	closed  bool                 // guarded by mu
+	flights map[question]*flight // guarded by mu
+	running map[string]int       // guarded by mu; flights by namespace
+	kept    *lru.Cache           // of result by question
+	down    *lru.Cache           // of result by host: registries that do not answer
+}
 
 func newLookups(client kubernetes.Interface, cfg Registry, log *slog.Logger) *lookups {
-	return &lookups{}
+	cfg.Budget = cmp.Or(cfg.Budget, budget)
+	return &lookups{
+		client: client, cfg: cfg, log: log, reader: newReader(cfg),
+		flights: map[question]*flight{}, running: map[string]int{}, kept: lru.New(maxKept), down: lru.New(maxDown),
+	}
 }
 
+// close ends all lookups and waits for them.
+func (l *lookups) close() {
+	l.mu.Lock()
+	l.closed = true
+	for _, fl := range l.flights {
+		fl.cancel()
+	}
+	l.mu.Unlock()
+	l.pending.Wait()
+	l.reader.close()
+}
+
+// add asks for the unclear images, which stand in the order of refs, and adds
+// the answers to the facts. It returns what could not be found out.
 func (l *lookups) add(ctx context.Context, namespace string, f *policy.Facts, refs []policy.References, unclear [][]string) []string {
-	return nil
+	w := waiting{asked: map[string]bool{}}
+	for i, images := range unclear[:min(len(unclear), maxPods)] {
+		as := newPuller(namespace, refs[i].ServiceAccount, refs[i].PullSecrets)
+		for _, image := range images {
+			if !w.asked[image] && len(w.asked) < maxImages {
+				w.asked[image] = true
+				l.ask(ctx, image, as, f, &w)
+			}
+		}
+	}
+	if len(w.flights) == 0 {
+		return w.warnings
+	}
+	limit := l.cfg.Budget
+	if at, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(at)-margin)
+	}
+	timer := time.NewTimer(max(limit, 0))
+	defer timer.Stop()
+	over := false
+	for _, p := range w.flights {
+		if !over {
+			select {
+			case <-p.flight.done:
+			case <-timer.C:
+				over = true
+			case <-ctx.Done():
+				over = true
+			}
+		}
+		select {
+		case <-p.flight.done:
+			w.take(f, p.image, p.ref, p.flight.got)
+		default:
+			w.warn(p.image, p.ref, "has not answered yet")
+		}
+	}
+	return w.warnings
 }
 
-func (l *lookups) close() {}
+// waiting is the state of one answer.
+type waiting struct {
+	asked    map[string]bool
+	flights  []pending
+	warnings []string
+}
+
+type pending struct {
+	image  string // as the pod has it
+	ref    reference.Named
+	flight *flight
+}
+
+func (w *waiting) take(f *policy.Facts, image string, ref reference.Named, r result) {
+	if r.problem != "" {
+		w.warn(image, ref, r.problem)
+		return
+	}
+	set(&f.Images, image, r.image)
+}
+
+func (w *waiting) warn(image string, ref reference.Named, problem string) {
+	w.warnings = append(w.warnings, fmt.Sprintf("image %s: the registry %s %s: which operating system and build it is for was not compared with the nodes", clip(image, 256), clip(reference.Domain(ref), 128), problem))
+}
+
+// ask answers from what is kept, or starts or joins a lookup.
+func (l *lookups) ask(ctx context.Context, image string, as puller, f *policy.Facts, w *waiting) {
+	ref, err := reference.ParseDockerRef(image)
+	if err != nil {
+		return // the API server or the kubelet says what is wrong
+	}
+	domain := reference.Domain(ref)
+	if l.cfg.NoLoopback && imageregistry.Loopback(hostname(domain)) {
+		return
+	}
+	q := question{ref.String(), as}
+	if r, ok := l.recall(q); ok {
+		w.take(f, image, ref, r)
+		return
+	}
+	if r, ok := fresh(l.down, domain); ok {
+		w.warn(image, ref, r.problem)
+		return
+	}
+	fl, problem := l.fly(ctx, q, ref)
+	switch {
+	case fl == nil:
+		w.warn(image, ref, problem)
+	case time.Since(fl.began) > l.cfg.Budget:
+		w.warn(image, ref, "has not answered yet") // somebody has waited for it in vain
+	default:
+		w.flights = append(w.flights, pending{image, ref, fl})
+	}
+}
+
+// recall is what is kept for everybody, or for this puller.
+func (l *lookups) recall(q question) (result, bool) {
+	if r, ok := fresh(l.kept, question{ref: q.ref}); ok {
+		return r, true
+	}
+	return fresh(l.kept, q)
+}
+
+func fresh(c *lru.Cache, key any) (result, bool) {
+	v, ok := c.Get(key)
+	if !ok || time.Now().After(v.(result).until) {
+		return result{}, false
+	}
+	return v.(result), true
+}
+
+// fly starts a lookup, or joins the one that is under way. It outlives the
+// caller's context.
+func (l *lookups) fly(ctx context.Context, q question, ref reference.Named) (fl *flight, problem string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if fl := l.flights[q]; fl != nil {
+		return fl, ""
+	}
+	if l.closed || len(l.flights) >= maxRunning || l.running[q.as.namespace] >= maxPerNamespace {
+		return nil, "was not asked, because too many questions are open"
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupLimit)
+	fl = &flight{began: time.Now(), cancel: cancel, done: make(chan struct{})}
+	l.flights[q] = fl
+	l.running[q.as.namespace]++
+	l.pending.Go(func() {
+		defer cancel()
+		fl.got = l.lookUp(ctx, q, ref)
+		l.mu.Lock()
+		delete(l.flights, q)
+		if l.running[q.as.namespace]--; l.running[q.as.namespace] == 0 {
+			delete(l.running, q.as.namespace)
+		}
+		l.mu.Unlock()
+		close(fl.done)
+	})
+	return fl, ""
+}
+
+// lookUp asks the registry and keeps the answer.
+func (l *lookups) lookUp(ctx context.Context, q question, ref reference.Named) result {
+	credentials := q.as.keyring(ctx, l.client).find(ref.Name())
+	image, err := l.safeRead(ctx, ref, credentials)
+	if err != nil {
+		p := explain(err)
+		r := result{problem: p.text, until: time.Now().Add(problemAge)}
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return r // nobody will ask again
+		}
+		if p.unreachable {
+			l.down.Add(reference.Domain(ref), r)
+		}
+		l.kept.Add(q, r)
+		l.log.Info("an image is not known", logkey.Image, q.ref, logkey.Namespace, q.as.namespace, logkey.Error, clip(err.Error(), 500))
+		return r
+	}
+	r := result{image: image, until: time.Now().Add(tagAge)}
+	if len(credentials) > 0 {
+		r.until = time.Now().Add(privateAge)
+		l.kept.Add(q, r)
+		return r
+	}
+	if _, ok := ref.(reference.Digested); ok {
+		r.until = time.Now().Add(digestAge)
+	}
+	l.kept.Add(question{ref: q.ref}, r)
+	return r
+}
+
+var errDefect = errors.New("a defect of the reader")
+
+// safeRead: whatever a registry sends, other lookups go on.
+func (l *lookups) safeRead(ctx context.Context, ref reference.Named, credentials []authn.AuthConfig) (image policy.Image, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("read image %s: %w: %v", ref, errDefect, p)
+		}
+	}()
+	return l.reader.read(ctx, ref, credentials)
+}

@@ -5,20 +5,12 @@ package image
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +19,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/mullion-k8s/mullion/internal/imageregistry"
 )
 
 // Auth is what CRI's AuthConfig carries.
@@ -42,10 +36,6 @@ type Auth struct {
 var ErrDenied = errors.New("access denied by the registry")
 
 const (
-	// dialTimeout and tlsTimeout are those of containerd's default transport
-	// (core/remotes/docker/config/hosts.go).
-	dialTimeout = 30 * time.Second
-	tlsTimeout  = 10 * time.Second
 	// idleTimeout ends an attempt that delivers no byte: a registry that holds a
 	// connection open must not hold a pod for ever. containerd's
 	// image_pull_progress_timeout is 5 minutes for all attempts together.
@@ -208,7 +198,7 @@ func (a *Auth) authenticator(host string) (authn.Authenticator, error) {
 	if a == nil || *a == (Auth{}) {
 		return authn.Anonymous, nil
 	}
-	if a.ServerAddress != "" && hostOf(a.ServerAddress) != hostOf(host) {
+	if a.ServerAddress != "" && imageregistry.Host(a.ServerAddress) != imageregistry.Host(host) {
 		return authn.Anonymous, nil
 	}
 	c := authn.AuthConfig{Username: a.Username, Password: a.Password, IdentityToken: a.IdentityToken, RegistryToken: a.RegistryToken}
@@ -227,97 +217,10 @@ func (a *Auth) authenticator(host string) (authn.Authenticator, error) {
 	return authn.FromConfig(c), nil
 }
 
-// hostOf is the host of a server address, which may be a URL; Docker Hub has
-// several.
-func hostOf(address string) string {
-	if !strings.Contains(address, "://") {
-		address = "https://" + address
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return address
-	}
-	switch u.Host {
-	case "index.docker.io", "registry-1.docker.io":
-		return "docker.io"
-	}
-	return u.Host
-}
-
 // transport makes the HTTP client of one registry.
 func (s *Store) transport(host string) (http.RoundTripper, error) {
-	tlsConfig, err := s.tlsConfig(host)
-	if err != nil {
-		return nil, err
-	}
-	dial := s.cfg.Dial
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
-	}
-	return &guard{insecure: s.cfg.Insecure, next: &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           dial,
-		TLSClientConfig:       tlsConfig,
-		TLSHandshakeTimeout:   tlsTimeout,
-		ResponseHeaderTimeout: idleTimeout,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConnsPerHost:   parallelFetches + 1,
-		IdleConnTimeout:       dialTimeout,
-	}}, nil
-}
-
-// tlsConfig reads the registry's directory in CertsDir.
-func (s *Store) tlsConfig(host string) (*tls.Config, error) {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
-	if s.cfg.CertsDir == "" {
-		return cfg, nil
-	}
-	for _, dir := range []string{s.cfg.CertsDir, filepath.Join(s.cfg.CertsDir, filepath.Base(host))} {
-		pem, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read certificate authority: %w", err)
-		}
-		if cfg.RootCAs == nil {
-			// Beside the system's, not instead of them.
-			if cfg.RootCAs, err = x509.SystemCertPool(); err != nil {
-				cfg.RootCAs = x509.NewCertPool()
-			}
-		}
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read certificate authority: %s has no certificate", filepath.Join(dir, "ca.crt"))
-		}
-	}
-	dir := filepath.Join(s.cfg.CertsDir, filepath.Base(host))
-	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "client.cert"), filepath.Join(dir, "client.key"))
-	if err == nil {
-		cfg.Certificates = []tls.Certificate{pair}
-	} else if !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("read client certificate: %w", err)
-	}
-	return cfg, nil
-}
-
-// guard refuses plain HTTP to any host that is not on a loopback address or
-// named insecure. The library would allow it for private addresses too.
-type guard struct {
-	insecure []string
-	next     http.RoundTripper
-}
-
-func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Scheme != "https" && !loopback(req.URL.Hostname()) && !slices.Contains(g.insecure, req.URL.Host) {
-		return nil, fmt.Errorf("refuse plain HTTP to registry %s", req.URL.Host)
-	}
-	return g.next.RoundTrip(req)
-}
-
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.IsLoopback()
+	return imageregistry.Transport(host, imageregistry.Config{
+		CertsDir: s.cfg.CertsDir, Insecure: s.cfg.Insecure, Dial: s.cfg.Dial,
+		HeaderTimeout: idleTimeout, IdlePerHost: parallelFetches + 1,
+	})
 }
