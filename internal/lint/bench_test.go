@@ -75,7 +75,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func (e *endless) Close() error { return nil }
 
-// TestMemoryIsFlat reads 50,000 documents with findings from a stream: what
+// TestMemoryIsFlat reads 30,000 documents with findings from a stream: what
 // stays in memory must not grow with them.
 func TestMemoryIsFlat(t *testing.T) {
 	if testing.Short() {
@@ -91,7 +91,7 @@ func TestMemoryIsFlat(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	const n = 50_000
+	const n = 30_000 // BenchmarkLintMemory in test/bench reads more
 	in := Input{Name: "-", Once: true, Open: func() (io.ReadCloser, error) { return &endless{doc: doc, n: n}, nil }}
 	sum, err := Run(context.Background(), Config{Inputs: []Input{in}}, func(r Result) error {
 		switch results++; results {

@@ -163,6 +163,8 @@ func fixtures() []fixture {
 		{code: "WIN411", fail: `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}}`, pass: `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.20348}}`, facts: cluster(20348)},
 		{code: "WIN412", fail: `c: {image: 'mcr.microsoft.com/windows/servercore:ltsc2019'}`, facts: cluster(20348, 26100)},
 		{code: "WIN413", fail: `c: {image: 'mcr.microsoft.com/windows/nanoserver:1903'}`, pass: `c: {image: 'mcr.microsoft.com/windows/nanoserver:1809'}`},
+		{code: "WIN414", fail: `{}`, pass: `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.20348}}`, facts: cluster(17763, 20348, 26100)},
+		{code: "WIN414", fail: `c: {image: 'mcr.microsoft.com/windows/servercore:ltsc2019'}`, pass: `c: {image: x}`, facts: cluster(17763, 20348)},
 		{code: "WIN416", fail: `spec: {nodeSelector: null}`, facts: Facts{Platform: "eks"}},
 		{code: "WIN417", fail: `spec: {topologySpreadConstraints: [{nodeAffinityPolicy: Ignore}]}`, pass: `spec: {topologySpreadConstraints: [{nodeAffinityPolicy: Honor}]}`},
 		{code: "WIN419", fail: `spec: {os: null}`},

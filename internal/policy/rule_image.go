@@ -63,10 +63,7 @@ func imageRules() []Rule {
 			Why: "Microsoft's images have left the Docker Hub: microsoft/iis, microsoft/nanoserver and the like are gone or years old.", Fix: "use mcr.microsoft.com/windows/…", Sources: []string{"https://azure.microsoft.com/blog/microsoft-syndicates-container-catalog/"},
 			pod: func(p *Pod, r reporter) {
 				for _, c := range p.Containers {
-					name := strings.TrimPrefix(strings.TrimPrefix(c.Image, "docker.io/"), "index.docker.io/")
-					if strings.HasPrefix(name, "microsoft/") {
-						r.at(c.Get("image"), "container %s: %s is one of Microsoft's retired repositories on the Docker Hub", c.Name, c.Image)
-					}
+					checkRetired(c, r)
 				}
 			},
 		},
@@ -80,8 +77,9 @@ func imageRules() []Rule {
 			Why: "Windows Server 2016 and the semi-annual releases get no updates any more (2016: until January 2027), and no supported Kubernetes runs on them.", Fix: "use ltsc2022 or ltsc2025", Sources: []string{srcLife},
 			pod: func(p *Pod, r reporter) {
 				for _, c := range p.Containers {
-					if b := c.Build; c.HasBuild && b.Number != 17763 && b.Number < 20348 {
-						r.at(c.Get("image"), "container %s: %s is of %s, whose support ends or ended on %s", c.Name, c.Image, b, b.EndOfLife())
+					// Of a retired repository the next thing to do is to leave it.
+					if b := c.Build; c.HasBuild && b.Number != 17763 && b.Number < 20348 && !retired(c.Image) {
+						r.at(c.Get("image"), "container %s: %s is of %s, which gets no updates after %s", c.Name, c.Image, b, b.EndOfLife())
 					}
 				}
 			},
@@ -122,6 +120,32 @@ func imageRules() []Rule {
 			},
 		},
 	}
+}
+
+// checkRetired names the repository to which Microsoft has moved.
+func checkRetired(c Container, r reporter) {
+	if !retired(c.Image) {
+		return
+	}
+	text := fmt.Sprintf("container %s: %s is in one of Microsoft's retired repositories on the Docker Hub", c.Name, c.Image)
+	if c.HasBuild {
+		text += ", of " + c.Build.String()
+	}
+	f := r.at(c.Get("image"), "%s", text)
+	name, _, _ := strings.Cut(c.Image[strings.Index(c.Image, "microsoft/")+len("microsoft/"):], ":")
+	moved := map[string]string{
+		"iis": "windows/servercore/iis:windowsservercore-ltsc2022", "windowsservercore": "windows/servercore:ltsc2022", "nanoserver": "windows/nanoserver:ltsc2022",
+		"aspnet": "dotnet/framework/aspnet:4.8-windowsservercore-ltsc2022", "dotnet-framework": "dotnet/framework/runtime:4.8-windowsservercore-ltsc2022",
+	}
+	if to := moved[name]; to != "" {
+		f.Fix = "use mcr.microsoft.com/" + to + ", or the tag of your nodes' build"
+	}
+}
+
+// retired says whether an image is in one of the repositories that Microsoft
+// has left.
+func retired(image string) bool {
+	return strings.HasPrefix(strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "index.docker.io/"), "microsoft/")
 }
 
 // older compares a version like "1.7.13" or "1.7.0-rc.1" with three numbers.
@@ -182,7 +206,7 @@ func nodesText(nodes []*Node) string {
 }
 
 func checkTag(c Container, r reporter) {
-	if strings.Contains(c.Image, "@sha256:") || c.Image == "" {
+	if strings.Contains(c.Image, "@sha256:") || c.Image == "" || retired(c.Image) {
 		return
 	}
 	repo, tag, _ := strings.Cut(c.Image[strings.LastIndexByte(c.Image, '/')+1:], ":")

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// buildRules are about pods that some of the Windows nodes can run.
+func buildRules() []Rule {
+	return []Rule{
+		{
+			Code: "WIN414", Title: "a pod that may land on a node of another build", Severity: Warning, Field: "containers[*].image", Compat: []string{"3.2", "M04"},
+			Why: "Some of the Windows nodes that the pod may use cannot run its images, and the scheduler does not compare builds: on those nodes it fails at the pull or at the start. (mullion's admission adds the selector.)", Fix: "select the build: node.kubernetes.io/windows-build", Sources: []string{srcCompat, srcGuide},
+			pod: checkMixedNodes,
+		},
+	}
+}
+
+func checkMixedNodes(p *Pod, r reporter) {
+	if !p.Windows() || p.HostProcess || p.Spec.look([]string{"nodeName"}).Set() {
+		return
+	}
+	if rc := p.Spec.look([]string{"runtimeClassName"}); rc.Set() && !p.Facts().classKnown(rc.Str()) {
+		return
+	}
+	nodes := p.candidates()
+	fit := p.fitting(nodes, hyperV(p))
+	if len(fit) == 0 || len(fit) == len(nodes) { // none of them: another rule's
+		return
+	}
+	unfit := slices.DeleteFunc(slices.Clone(nodes), func(n *Node) bool { return slices.Contains(fit, n) })
+	for i := range p.Containers {
+		c := &p.Containers[i]
+		if !slices.ContainsFunc(unfit, func(n *Node) bool { return !p.runs(c, n, hyperV(p)) }) {
+			continue
+		}
+		var labels []string
+		for _, b := range buildsOf(fit) {
+			labels = append(labels, b.Label())
+		}
+		f := r.at(c.Get("image"), "container %s: the pod may land on nodes that cannot run %s: %s", c.Name, c.Image, nodesText(unfit))
+		f.Fix = "add nodeSelector node.kubernetes.io/windows-build: " + labels[0]
+		if len(labels) > 1 {
+			f.Fix = fmt.Sprintf("require by nodeAffinity node.kubernetes.io/windows-build In [%s]", strings.Join(labels, ", "))
+		}
+		return
+	}
+}
