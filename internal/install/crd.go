@@ -11,9 +11,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
 )
 
-// credentialSpecsName is the name of the definition of GMSACredentialSpecs.
-const credentialSpecsName = "gmsacredentialspecs.windows.k8s.io"
-
 // credentialSpecs defines GMSACredentialSpecs.
 func credentialSpecs() (*unstructured.Unstructured, error) {
 	m, err := gmsa.CRD()

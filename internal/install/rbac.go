@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
 	"github.com/mullion-k8s/mullion/internal/manager"
 )
 
@@ -21,7 +22,7 @@ func (c Config) rbac() []runtime.Object {
 	return []runtime.Object{
 		&rbacv1.ClusterRole{
 			TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: clusterMeta(Name),
-			Rules: merge(c.clusterRules()),
+			Rules: c.clusterRules(),
 		},
 		&rbacv1.ClusterRoleBinding{
 			TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"}, ObjectMeta: clusterMeta(Name),
@@ -29,7 +30,7 @@ func (c Config) rbac() []runtime.Object {
 		},
 		&rbacv1.Role{
 			TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"}, ObjectMeta: c.meta(Name),
-			Rules: merge(c.manager().NamespaceRules()),
+			Rules: allRights().Namespace,
 		},
 		&rbacv1.RoleBinding{
 			TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"}, ObjectMeta: c.meta(Name),
@@ -47,11 +48,34 @@ func (c Config) manager() manager.Config {
 	return manager.Config{NoGMSA: c.NoGMSA, OwnerClusterRole: Name, LeaderElection: true}
 }
 
+// rights are those of all configurations, in parts. The chart has them as a
+// file; its names are those in JSON.
+type rights struct {
+	Cluster         []rbacv1.PolicyRule `json:"cluster"`
+	GMSA            []rbacv1.PolicyRule `json:"gmsa"`            // unless NoGMSA
+	ReadPullSecrets []rbacv1.PolicyRule `json:"readPullSecrets"` // if ReadPullSecrets
+	Namespace       []rbacv1.PolicyRule `json:"namespace"`       // in the manager's own
+}
+
+func allRights() rights {
+	m := Config{NoGMSA: true}.manager()
+	// What reads credentials of registries says so among its rights; whether it may
+	// is for the user to decide.
+	cluster := slices.DeleteFunc(merge(m.ClusterRules()), func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "secrets") })
+	return rights{
+		Cluster: cluster, GMSA: merge(gmsa.Rules()), ReadPullSecrets: []rbacv1.PolicyRule{rule("", "secrets", "get")}, Namespace: merge(m.NamespaceRules()),
+	}
+}
+
 // clusterRules are the rights in the whole cluster.
 func (c Config) clusterRules() []rbacv1.PolicyRule {
-	rules := c.manager().ClusterRules()
+	all := allRights()
+	rules := all.Cluster
+	if !c.NoGMSA {
+		rules = append(rules, all.GMSA...)
+	}
 	if c.ReadPullSecrets {
-		rules = append(rules, rule("", "secrets", "get"))
+		rules = append(rules, all.ReadPullSecrets...)
 	}
 	return rules
 }
@@ -84,12 +108,15 @@ func merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 			verbs[k] = slices.DeleteFunc(slices.Clone(v), func(x string) bool { return slices.Contains(all, x) })
 		}
 	}
-	type same struct{ group, names, verbs string }
+	type same struct {
+		group, names, verbs string
+		secrets             bool // a reader of the rules must not overlook these
+	}
 	resources := map[same][]string{}
 	for k, v := range verbs {
 		slices.Sort(v)
 		if v = slices.Compact(v); len(v) > 0 {
-			s := same{k.group, k.names, strings.Join(v, " ")}
+			s := same{k.group, k.names, strings.Join(v, " "), k.resource == "secrets"}
 			resources[s] = append(resources[s], k.resource)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
 	"github.com/mullion-k8s/mullion/internal/admission/registration"
 	"github.com/mullion-k8s/mullion/internal/controller/windowsnode"
 	"github.com/mullion-k8s/mullion/internal/manager"
@@ -284,7 +285,7 @@ func (r *removal) rest(ctx context.Context) error {
 // definition removes the definition of GMSACredentialSpecs if an installation
 // made it and nobody has any.
 func (r *removal) definition(ctx context.Context) error {
-	crd, err := r.c.get(ctx, definitions, "", credentialSpecsName)
+	crd, err := r.c.get(ctx, definitions, "", gmsa.CRDName)
 	if err != nil || crd == nil {
 		return err
 	}

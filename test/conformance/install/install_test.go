@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package install_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mullion-k8s/mullion/internal/controller/windowsnode"
+	"github.com/mullion-k8s/mullion/internal/install"
+)
+
+// image is never pulled: the test runs what is in it.
+const image = "mullion/mullion:test"
+
+// node is one that has a kubelet, as far as the API knows.
+func node(name, os, kernel string) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: os, corev1.LabelArchStable: "amd64", corev1.LabelHostname: name}}}
+	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.KernelVersion = os, kernel
+	n.Status.NodeInfo.ContainerRuntimeVersion = "containerd://2.1.4"
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	return n
+}
+
+// pod says nothing about Windows but its image.
+func pod(name, image string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}}}}
+}
+
+const (
+	windowsImage = "mcr.microsoft.com/windows/servercore:ltsc2022"
+	linuxImage   = "127.0.0.1:1/nginx:1.29" // no registry answers there
+)
+
+func (c *cluster) create(p *corev1.Pod) (*corev1.Pod, error) {
+	return c.client.CoreV1().Pods(p.Namespace).Create(c.t.Context(), p, metav1.CreateOptions{})
+}
+
+// prepare makes nodes and a namespace of users.
+func (c *cluster) prepare() {
+	c.t.Helper()
+	ctx := c.t.Context()
+	for _, n := range []*corev1.Node{
+		node(linuxNode, "linux", "6.1.0"), node("win-2019", "windows", "10.0.17763.6532"), node("win-2022", "windows", "10.0.20348.2700"),
+	} {
+		status := n.Status
+		made, err := c.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		made.Status = status
+		if _, err := c.client.CoreV1().Nodes().UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	if _, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	// Objects that the controller manager makes by itself are there.
+	c.eventually("the namespaces' own objects", func() error {
+		for _, ns := range []string{"default", "apps", "kube-system"} {
+			if _, err := c.client.CoreV1().ServiceAccounts(ns).Get(ctx, "default", metav1.GetOptions{}); err != nil {
+				return err
+			}
+			if _, err := c.client.CoreV1().ConfigMaps(ns).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// TestInstall is the life of an installation. Its parts stand in the order of
+// time.
+func TestInstall(t *testing.T) {
+	c := newCluster(t)
+	c.prepare()
+	c.kubelet()
+	before := c.snapshot()
+
+	c.must("install", "--image", image, "--replicas", "1", "--wait=false")
+	c.dns()
+	m := c.manager()
+	part := func(name string, f func(*cluster)) {
+		t.Helper()
+		if !t.Run(name, func(t *testing.T) {
+			inner := *c
+			inner.t = t
+			f(&inner)
+		}) {
+			t.Logf("the manager after %s:\n%s", name, m.log)
+		}
+	}
+	part("again", func(c *cluster) {
+		c.must("install", "--image", image, "--replicas", "1") // waits for the registration
+		was := c.versions()
+		if errs := c.must("install", "--image", image, "--replicas", "1"); strings.Contains(errs, "created") || strings.Contains(errs, "changed\n") && strings.Count(errs, "changed\n") != strings.Count(errs, "unchanged\n") {
+			c.t.Error(errs)
+		}
+		if is := c.versions(); !maps.Equal(was, is) {
+			c.t.Errorf("something was written\n%v\n%v", was, is)
+		}
+	})
+	part("placement", (*cluster).placement)
+	part("nodes", (*cluster).nodes)
+	part("upgrade", func(c *cluster) {
+		errs := c.must("install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule", "--rules-failure-policy", "Fail", "--wait=false")
+		if n := strings.Count(errs, " changed\n"); n != 1 {
+			c.t.Errorf("%d objects changed, want the Deployment alone\n%s", n, errs)
+		}
+		old := m
+		old.end(syscall.SIGTERM)
+		if text := lacks(old); text != "" {
+			c.t.Errorf("the manager lacked rights:\n%s", text)
+		}
+		next := *c
+		next.t = t // it lives longer than this part
+		m = next.manager()
+		c.must("install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule", "--rules-failure-policy", "Fail")
+		c.eventually("the taint", func() error {
+			n, err := c.client.CoreV1().Nodes().Get(c.t.Context(), "win-2022", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if len(n.Spec.Taints) != 1 || n.Annotations[windowsnode.TaintAnnotation] != "os=windows:NoSchedule" {
+				return fmt.Errorf("%+v %v", n.Spec.Taints, n.Annotations)
+			}
+			return nil
+		})
+		c.eventually("tolerations that follow", func() error {
+			p, err := c.create(pod("tolerates", windowsImage))
+			if err != nil {
+				return err
+			}
+			defer c.remove(p)
+			for _, tol := range p.Spec.Tolerations {
+				if tol.Key == "os" && tol.Value == "windows" {
+					return nil
+				}
+			}
+			return fmt.Errorf("%+v", p.Spec.Tolerations)
+		})
+	})
+	part("conflict", (*cluster).conflict)
+	part("killed", func(c *cluster) {
+		if text := lacks(m); text != "" {
+			c.t.Errorf("the manager lacked rights:\n%s", text)
+		}
+		m.end(syscall.SIGKILL)
+		c.down()
+	})
+	part("uninstall", func(c *cluster) {
+		errs := c.must("uninstall", "--dry-run")
+		if !strings.Contains(errs, "Namespace mullion-system removed") || len(c.versions()) == 0 {
+			c.t.Errorf("the dry run\n%s", errs)
+		}
+		errs = c.must("uninstall")
+		if d := difference(before, c.snapshot()); d != "" {
+			c.t.Errorf("left behind:\n%s\n%s", d, errs)
+		}
+		if errs := c.must("uninstall"); !strings.Contains(errs, "nothing of mullion is there") {
+			c.t.Error(errs)
+		}
+	})
+	part("interrupted", func(c *cluster) { c.interrupted(before) })
+	part("others", func(c *cluster) { c.others(before) })
+}
+
+func (c *cluster) remove(p *corev1.Pod) {
+	c.t.Helper()
+	none := int64(0)
+	if err := c.client.CoreV1().Pods(p.Namespace).Delete(c.t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
+		c.t.Error(err)
+	}
+}
+
+// placement: the webhooks answer.
+func (c *cluster) placement() {
+	c.eventually("a Windows pod that is placed", func() error {
+		p, err := c.create(pod("windows", windowsImage))
+		if err != nil {
+			return err
+		}
+		defer c.remove(p)
+		if p.Spec.OS == nil || p.Spec.OS.Name != corev1.Windows || p.Annotations["placement.mullion.dev/reason"] == "" {
+			return fmt.Errorf("os %+v, node selector %v, annotations %v", p.Spec.OS, p.Spec.NodeSelector, p.Annotations)
+		}
+		return nil
+	})
+	p, err := c.create(pod("linux", linuxImage))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if p.Spec.NodeSelector[corev1.LabelOSStable] != "linux" {
+		c.t.Errorf("the Linux pod is not kept off Windows nodes: node selector %v, annotations %v", p.Spec.NodeSelector, p.Annotations)
+	}
+	c.remove(p)
+
+	impossible := pod("impossible", windowsImage)
+	yes := true
+	impossible.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: &yes}
+	_, err = c.create(impossible)
+	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !strings.Contains(fmt.Sprint(err), "privileged") {
+		c.t.Errorf("the impossible pod: %v", err)
+	}
+	nowhere := pod("nowhere", "mcr.microsoft.com/windows/nanoserver:ltsc2025")
+	if p, err := c.create(nowhere); err == nil {
+		c.t.Errorf("no node can run it, and it was admitted: %+v", p.Annotations)
+		c.remove(p)
+	} else if !strings.Contains(err.Error(), "26100") || !strings.Contains(err.Error(), "20348") {
+		c.t.Errorf("no node can run it: %v", err)
+	}
+}
+
+// nodes: the controllers work.
+func (c *cluster) nodes() {
+	for name, build := range map[string]string{"windows-2019": "10.0.17763", "windows-2022": "10.0.20348"} {
+		c.eventually("RuntimeClass "+name, func() error {
+			rc, err := c.client.NodeV1().RuntimeClasses().Get(c.t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if got := rc.Scheduling.NodeSelector[corev1.LabelWindowsBuild]; got != build {
+				return fmt.Errorf("build %q", got)
+			}
+			return nil
+		})
+	}
+}
+
+// conflict: what others have set is named, and taken over only if asked.
+func (c *cluster) conflict() {
+	ctx := c.t.Context()
+	deployments := c.client.AppsV1().Deployments(install.DefaultNamespace)
+	d, err := deployments.Get(ctx, install.Name, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	three := int32(0)
+	d.Spec.Replicas = &three
+	if _, err := deployments.Update(ctx, d, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
+		c.t.Fatal(err)
+	}
+	args := []string{"install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule", "--rules-failure-policy", "Fail", "--wait=false"}
+	code, errs := c.mullion(ctx, args...)
+	if code != 1 || !strings.Contains(errs, ".spec.replicas is set by \"kubectl-edit\"") || !strings.Contains(errs, "--force-conflicts") {
+		c.t.Errorf("exit code %d\n%s", code, errs)
+	}
+	c.must(append(args, "--force-conflicts")...)
+}
+
+// down: what holds when no manager answers. The failure policy is Fail.
+func (c *cluster) down() {
+	_, err := c.create(pod("refused", linuxImage))
+	if err == nil || !strings.Contains(err.Error(), "rules.mullion.dev") {
+		c.t.Errorf("failure policy Fail: %v", err)
+	}
+	// Whoever opted out, the cluster's own pods and the manager's are not held up.
+	ns, err := c.client.CoreV1().Namespaces().Get(c.t.Context(), "apps", metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ns.Labels["admission.mullion.dev/disabled"] = "true"
+	if ns, err = c.client.CoreV1().Namespaces().Update(c.t.Context(), ns, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	c.eventually("a pod of a namespace that opted out", func() error {
+		p, err := c.create(pod("opted-out", linuxImage))
+		if err == nil {
+			c.remove(p)
+		}
+		return err
+	})
+	delete(ns.Labels, "admission.mullion.dev/disabled")
+	if _, err = c.client.CoreV1().Namespaces().Update(c.t.Context(), ns, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	system := pod("system", linuxImage)
+	system.Namespace = "kube-system"
+	p, err := c.create(system)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.remove(p)
+
+	// With Ignore, the default, pods are admitted as they are.
+	hook, err := c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(c.t.Context(), "mullion", metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for i := range hook.Webhooks {
+		if hook.Webhooks[i].Name == "rules.mullion.dev" {
+			ignore := *c.mutatingPolicy()
+			hook.Webhooks[i].FailurePolicy = &ignore
+		}
+	}
+	if _, err := c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Update(c.t.Context(), hook, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	c.eventually("a pod that is admitted although no manager runs", func() error {
+		p, err := c.create(pod("admitted", windowsImage))
+		if err == nil {
+			c.remove(p)
+		}
+		return err
+	})
+}
+
+// interrupted walks both commands: each is ended after every one of its steps,
+// and called again.
+func (c *cluster) interrupted(before map[string]string) {
+	cfg := install.Config{Image: image, Replicas: 1}
+	target := c.target()
+	walk := func(name string, do func(ctx context.Context, say func(install.Step)) error) {
+		for n := 1; ; n++ {
+			ctx, cancel := context.WithCancel(c.t.Context())
+			steps := 0
+			err := do(ctx, func(s install.Step) {
+				if s.Action == install.Created || s.Action == install.Removed {
+					steps++
+				}
+				if steps == 1 {
+					cancel()
+				}
+			})
+			ended := ctx.Err() != nil
+			cancel()
+			if !ended && err != nil {
+				c.t.Fatalf("%s, call %d: %v", name, n, err)
+			}
+			if !ended {
+				c.t.Logf("%s was interrupted %d times", name, n-1)
+				return
+			}
+		}
+	}
+	walk("install", func(ctx context.Context, say func(install.Step)) error {
+		return install.Apply(ctx, target, cfg, install.Options{Say: say})
+	})
+	walk("uninstall", func(ctx context.Context, say func(install.Step)) error {
+		return install.Remove(ctx, target, install.RemoveOptions{Say: say})
+	})
+	if d := difference(before, c.snapshot()); d != "" {
+		c.t.Errorf("left behind:\n%s", d)
+	}
+}
