@@ -133,6 +133,7 @@ func fixtures() []fixture {
 		{code: "WIN310", fail: `c: {resources: {requests: {memory: 50Mi}}}`},
 		{code: "WIN312", fail: `c: {resources: null}`},
 		{code: "WIN313", fail: `spec: {terminationGracePeriodSeconds: 60}`, pass: `spec: {terminationGracePeriodSeconds: 5}`},
+		{code: "WIN313", fail: `spec: {terminationGracePeriodSeconds: 31}`, pass: `spec: {terminationGracePeriodSeconds: 30}`},
 		{code: "WIN314", fail: mount("subPath: a/b.conf"), pass: mount("subPath: a/b")},
 		{code: "WIN317", fail: hpc(`, hostAliases: [{ip: 10.0.0.1, hostnames: [a]}]`), pass: `spec: {hostAliases: [{ip: 10.0.0.1, hostnames: [a]}]}`},
 		{code: "WIN318", fail: option("gmsaCredentialSpecName: g")},

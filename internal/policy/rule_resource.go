@@ -11,6 +11,10 @@ const srcResources = "https://kubernetes.io/docs/concepts/configuration/windows-
 // default: WaitToKillServiceTimeout, 5000 ms. github.com/microsoft/Windows-Containers issue 164.
 const graceCutSeconds = 5
 
+// graceDefaultSeconds is what the API server writes into every pod that says
+// nothing. k8s.io/api/core/v1, DefaultTerminationGracePeriodSeconds.
+const graceDefaultSeconds = 30
+
 // resourceRules are about resources and the end of a container.
 func resourceRules() []Rule {
 	return []Rule{
@@ -41,7 +45,7 @@ func resourceRules() []Rule {
 			pod: func(p *Pod, r reporter) {
 				v := p.Spec.look([]string{"terminationGracePeriodSeconds"})
 				n, ok := v.Int()
-				if !ok || n <= graceCutSeconds || !p.Windows() {
+				if !ok || n <= graceCutSeconds || n == graceDefaultSeconds || !p.Windows() {
 					return
 				}
 				for _, c := range p.Containers {
