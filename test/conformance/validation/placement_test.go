@@ -4,101 +4,136 @@
 package validation
 
 import (
+	"bytes"
 	"encoding/json"
-	"slices"
-	"strings"
+	"fmt"
+	"path/filepath"
 	"testing"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/testenv"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// place applies what placement writes, as the API server applies the patch.
-func place(t *testing.T, object map[string]any, facts policy.Facts) (map[string]any, []policy.Placement) {
+// mixed is a cluster with a Linux node and tainted Windows nodes of the builds
+// that a manifest may meet.
+func mixed(t *testing.T) policy.Facts {
 	t.Helper()
-	facts.Kubernetes = version
-	placements := policy.New(facts).Place(object, facts)
-	for _, p := range placements {
-		ops, err := policy.Patch(object, p.Edits)
+	f := policy.Facts{Kubernetes: version, Nodes: []policy.Node{{Name: "l1", OS: "linux"}}}
+	for _, name := range []string{"2019", "2022", "2025"} {
+		b, err := winver.Parse(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(ops) == 0 {
-			continue
-		}
-		text, err := json.Marshal(ops)
-		if err != nil {
-			t.Fatal(err)
-		}
-		patch, err := jsonpatch.DecodePatch(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		before, err := json.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		after, err := patch.Apply(before)
-		if err != nil {
-			t.Fatalf("apply %s: %v", text, err)
-		}
-		object = nil
-		if err := json.Unmarshal(after, &object); err != nil {
-			t.Fatal(err)
-		}
+		f.Nodes = append(f.Nodes, policy.Node{Name: "w" + name, OS: "windows", Build: b, Taints: []policy.Taint{{Key: "os", Value: "windows", Effect: "NoSchedule"}}})
 	}
-	return object, placements
+	return f
 }
 
-// texts are the errors as text, in order.
-func texts(list field.ErrorList) []string {
-	var out []string
-	for _, e := range list {
-		out = append(out, e.Error())
+// placed is the object after placement.
+func placed(t *testing.T, judge *policy.Evaluator, object map[string]any, facts policy.Facts) map[string]any {
+	t.Helper()
+	var edits []policy.Edit
+	for _, p := range judge.Place(object, facts) {
+		edits = append(edits, p.Edits...)
 	}
-	slices.Sort(out)
-	return out
+	after, err := policy.Apply(object, edits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return after
 }
 
-// TestPlacedIsValid: what placement writes never makes the API server refuse a
-// pod, or a template, that it takes without; whatever field the pod has. Where
-// a field stays that is refused on Windows, the pod does not declare itself.
-func TestPlacedIsValid(t *testing.T) {
-	facts := nodes(17763, 20348, 26100)
-	for i := range facts.Nodes {
-		facts.Nodes[i].Taints = []policy.Taint{{Key: "os", Value: "windows", Effect: "NoSchedule"}}
+// TestPlacementKeepsObjectsValid places the objects of policy's own golden
+// files: what the API server takes before, it takes after.
+func TestPlacementKeepsObjectsValid(t *testing.T) {
+	files, err := filepath.Glob(testenv.Repo("internal", "policy", "testdata", "place", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no golden files", err)
 	}
-	base := withOS(tweak(t, "spec: {nodeSelector: null}"), "")
-	placed, kept := 0, 0
-	check := func(name string, object map[string]any) {
-		t.Helper()
-		before := texts(upstream(object))
-		after, placements := place(t, object, facts)
-		for _, e := range texts(upstream(after)) {
-			if len(before) == 0 {
-				t.Errorf("%s: placement makes upstream say %s\nplacements %+v", name, e, placements)
+	facts := mixed(t)
+	judge := policy.New(facts)
+	valid := 0
+	for _, name := range files {
+		ar, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range ar.Files {
+			if f.Name != "objects.yaml" {
+				continue
+			}
+			for _, text := range bytes.Split(f.Data, []byte("\n---\n")) {
+				object := decode(t, string(text))
+				if object["kind"] == nil || object["kind"] == "List" || len(upstream(object)) > 0 {
+					continue
+				}
+				valid++
+				if errs := upstream(placed(t, judge, object, facts)); len(errs) > 0 {
+					t.Errorf("%s: refused once it is placed: %v\n%s", filepath.Base(name), errs, text)
+				}
 			}
 		}
-		if len(placements) > 0 && len(placements[0].Edits) > 0 {
-			placed++
+	}
+	t.Logf("%d objects, valid before and after", valid)
+}
+
+// injected are fields that policies and service meshes write into every pod.
+func injected() (pod, container []string) {
+	return []string{
+			`{}`, `{hostPID: true}`, `{hostUsers: true}`, `{hostUsers: false, securityContext: {runAsUser: 1}}`, `{shareProcessNamespace: false}`,
+			`{securityContext: {fsGroup: 1, fsGroupChangePolicy: OnRootMismatch}}`, `{securityContext: {runAsUser: 0}}`, `{securityContext: {runAsUser: 1000, runAsGroup: 1000, supplementalGroups: [1], seLinuxOptions: {level: "s0:c1"}}}`,
+			`{securityContext: {seccompProfile: {type: RuntimeDefault}, supplementalGroups: []}}`, `{securityContext: {sysctls: [{name: net.core.somaxconn, value: "1"}]}}`, `{securityContext: {appArmorProfile: {type: Unconfined}}}`,
+			`{securityContext: {supplementalGroupsPolicy: Strict, seLinuxChangePolicy: MountOption}}`, `{resources: {limits: {memory: 1Gi}}}`,
+		}, []string{
+			`{}`, `{privileged: false}`, `{privileged: true}`, `{allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}, readOnlyRootFilesystem: true, runAsNonRoot: true}`,
+			`{capabilities: {add: [NET_ADMIN]}}`, `{procMount: Default, seLinuxOptions: {}}`, `{runAsUser: 1000, runAsGroup: 1000}`, `{appArmorProfile: {type: RuntimeDefault}}`, `{readOnlyRootFilesystem: false}`,
 		}
-		if text, err := json.Marshal(after); err != nil || !strings.Contains(string(text), `"os":{"name":"windows"}`) {
-			kept++
+}
+
+// TestPlacementWithInjectedFields: whatever was injected into a Windows pod,
+// placement makes none that works one that the API server refuses; and a pod
+// that a controller made, which was refused for what it does not need on
+// Windows, is not any more.
+func TestPlacementWithInjectedFields(t *testing.T) {
+	facts := mixed(t)
+	judge := policy.New(facts)
+	pods, containers := injected()
+	count, mended, declared := 0, 0, 0
+	for _, os := range []string{`{}`, `{os: {name: windows}}`} {
+		for _, meta := range []string{`{}`, `{ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: u, controller: true}]}`} {
+			for _, p := range pods {
+				for _, c := range containers {
+					object := decode(t, fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: ns}
+spec: {containers: [{name: c, image: "mcr.microsoft.com/windows/nanoserver:ltsc2022", securityContext: %s}]}`, c))
+					spec := object["spec"].(map[string]any)
+					merge(object["metadata"].(map[string]any), decode(t, meta))
+					merge(spec, decode(t, p))
+					merge(spec, decode(t, os))
+					before, after := upstream(object), placed(t, judge, object, facts)
+					errs := upstream(after)
+					count++
+					switch {
+					case len(before) == 0 && len(errs) > 0:
+						text, _ := json.Marshal(object)
+						t.Errorf("refused once it is placed: %v\n%s", errs, text)
+					case len(before) > 0 && len(errs) == 0:
+						mended++
+						if meta == `{}` || os == `{}` {
+							t.Errorf("a pod that somebody wrote lost fields: %v", before)
+						}
+					}
+					if os == `{}` && after["spec"].(map[string]any)["os"] != nil {
+						declared++
+					}
+				}
+			}
 		}
 	}
-	for _, m := range mutations() {
-		check(m.String(), apply(base, m))
-	}
-	for _, f := range refused() {
-		pod := tweak(t, f.object)
-		if f.unset == policy.None {
-			continue
-		}
-		for path, w := range workloads(withOS(pod, "")) {
-			check(f.id+" "+path, w)
-		}
-	}
-	t.Logf("%d objects placed; %d do not declare themselves, since a field stays that would be refused", placed, kept)
+	t.Logf("%d pods; %d got spec.os.name, %d are not refused any more", count, declared, mended)
 }
