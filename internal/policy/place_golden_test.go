@@ -26,7 +26,7 @@ type factsFile struct {
 	Platform   string
 	DefaultOS  string
 	Nodes      []struct {
-		Name, OS, Build string // OS is linux without a build
+		Name, Build, Containerd string // without a build it runs Linux
 		Taints          []string
 		Labels          map[string]string
 		Handlers        []string
@@ -45,7 +45,7 @@ func readFacts(t testing.TB, text []byte) Facts {
 	}
 	f := Facts{Kubernetes: in.Kubernetes, Platform: in.Platform, DefaultOS: in.DefaultOS, RuntimeClasses: in.Classes, PresentImages: in.Present, Namespaces: in.Namespaces}
 	for _, n := range in.Nodes {
-		node := Node{Name: n.Name, OS: "linux", Labels: n.Labels, Handlers: n.Handlers}
+		node := Node{Name: n.Name, OS: "linux", Labels: n.Labels, Handlers: n.Handlers, Containerd: n.Containerd}
 		if n.Build != "" {
 			b, err := winver.Parse(n.Build)
 			if err != nil {
@@ -119,6 +119,11 @@ func TestPlaceGolden(t *testing.T) {
 			var out bytes.Buffer
 			for _, o := range objects {
 				show(t, &out, judge, o, facts)
+				for _, f := range judge.Judge(o, facts) {
+					if f.Severity == Error && strings.Contains(name, "seed-") {
+						t.Errorf("a manifest of the guides is refused: %s: %s", f.Code, f.Message)
+					}
+				}
 			}
 			ar.Files = append(ar.Files, txtar.File{Name: "placement", Data: out.Bytes()})
 			testenv.Golden(t, "place/"+filepath.Base(name), txtar.Format(ar))

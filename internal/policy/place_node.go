@@ -177,7 +177,11 @@ func (p *Pod) runs(c *Container, n *Node, hyperV bool) bool {
 	if p.HostProcess || n.Build.Number == 0 {
 		return true
 	}
-	if i := p.Facts().Images[c.Image]; hasOS(i, "windows") {
+	i := p.Facts().Images[c.Image]
+	if missesABI(n, c, i) {
+		return false
+	}
+	if hasOS(i, "windows") {
 		return slices.ContainsFunc(i.Platforms, func(pl Platform) bool {
 			if pl.OS != "windows" {
 				return false
@@ -194,18 +198,39 @@ func (p *Pod) runs(c *Container, n *Node, hyperV bool) bool {
 	return hyperV && c.Build.Number <= n.Build.Number || winver.Compatible(n.Build, c.Build)
 }
 
+// missesABI says whether the node's containerd does not know that Windows
+// Server 2025 runs images of 2022: before 1.7.6 it finds no such platform in an
+// index (WIN703). A tag that names its build is taken for an index, as
+// Microsoft's are.
+func missesABI(n *Node, c *Container, i Image) bool {
+	if n.Build.Number != 26100 || n.Containerd == "" || !older(n.Containerd, 1, 7, 6) {
+		return false
+	}
+	if len(i.Platforms) == 0 {
+		return c.HasBuild && c.Build.Number == 20348
+	}
+	return i.Index && !slices.ContainsFunc(i.Platforms, func(pl Platform) bool {
+		return pl.OS == "windows" && (pl.OSVersion == "" || strings.HasPrefix(pl.OSVersion, n.Build.Label()))
+	})
+}
+
 // fitting are those of the nodes that can run all containers of the pod.
 func (p *Pod) fitting(nodes []*Node, hyperV bool) []*Node {
 	var out []*Node
-	known := map[int]bool{} // by build: nothing else of a node matters here
+	type sort struct { // nothing else of a node matters here
+		build      int
+		containerd string
+	}
+	known := map[sort]bool{}
 	for _, n := range nodes {
-		fits, ok := known[n.Build.Number]
+		s := sort{n.Build.Number, n.Containerd}
+		fits, ok := known[s]
 		if !ok {
 			fits = true
 			for i := range p.Containers {
 				fits = fits && p.runs(&p.Containers[i], n, hyperV)
 			}
-			known[n.Build.Number] = fits
+			known[s] = fits
 		}
 		if fits {
 			out = append(out, n)

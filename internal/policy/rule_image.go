@@ -258,6 +258,10 @@ func checkNodesBuild(p *Pod, r reporter) {
 	if !p.Windows() || len(nodes) == 0 || p.HostProcess || hyperV(p) {
 		return
 	}
+	none := "no node"
+	if len(nodes) < len(p.Facts().windows()) {
+		none = "no node that the pod may use"
+	}
 	builds := p.builds()
 	for _, c := range p.Containers {
 		b, ok := builds[c.Name]
@@ -268,7 +272,7 @@ func checkNodesBuild(p *Pod, r reporter) {
 		if strings.HasPrefix(c.Image, "mcr.microsoft.com/windows") {
 			severity = Error
 		}
-		r.unlessIsolated(p, severity, c, "container %s: %s is of %s, and no node can run it: they are %s", c.Name, c.Image, b, nodesText(nodes))
+		r.unlessIsolated(p, severity, c, "container %s: %s is of %s, and %s can run it: they are %s", c.Name, c.Image, b, none, nodesText(nodes))
 	}
 }
 
