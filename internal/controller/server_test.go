@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package controller_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/mullion-k8s/mullion/internal/controller/podreason"
+	"github.com/mullion-k8s/mullion/internal/controller/runtimeclass"
+	"github.com/mullion-k8s/mullion/internal/controller/windowsnode"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/testenv"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+// startLimit is far above any start on a machine that does other work, too.
+const startLimit = 2 * time.Minute
+
+// cluster is a control plane of upstream's components on a loopback port,
+// without nodes and without admission of ours.
+type cluster struct {
+	t      *testing.T
+	cfg    config.Config
+	rest   *rest.Config
+	client kubernetes.Interface // an administrator's
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	testenv.Need(t, testenv.Built)
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // client-go reports each connection that the end cuts
+	dir, err := os.MkdirTemp("", "mullion-ct-")       // not t.TempDir: it would make the socket's path too long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	c := &cluster{t: t, cfg: config.Config{
+		APIVersion: config.Version, Name: "test", DataDir: filepath.Join(dir, "d"),
+		Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Port: freePort(t),
+		NodeCIDR: netip.MustParsePrefix("10.89.33.0/24"), PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
+	}.Default()}
+	data, err := c.cfg.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "server.json")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	cmd := exec.Command(testenv.Bin("mullion-kube"), "server", "--config", file)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		select {
+		case <-done:
+		case <-time.After(startLimit):
+			t.Error("the server did not stop")
+			_ = cmd.Process.Kill()
+		}
+		if lines := strings.Split(log.String(), "\n"); t.Failed() {
+			t.Logf("log:\n%s", strings.Join(lines[max(0, len(lines)-40):], "\n"))
+		}
+	})
+	c.eventually("the server is ready", func() error {
+		if st, err := config.ReadStatus(c.cfg.StatusFile()); err != nil || st.PID != cmd.Process.Pid || !st.Ready {
+			return fmt.Errorf("status %+v, %w", st, err)
+		}
+		return nil
+	})
+	if c.rest, err = clientcmd.BuildConfigFromFlags("", c.cfg.AdminKubeconfig()); err != nil {
+		t.Fatal(err)
+	}
+	c.rest.QPS = -1
+	if c.client, err = kubernetes.NewForConfig(c.rest); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return uint16(l.Addr().(*net.TCPAddr).Port)
+}
+
+// eventually asks until there is no error.
+func (c *cluster) eventually(what string, ask func() error) {
+	c.t.Helper()
+	deadline := time.Now().Add(startLimit)
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// user is a client that may do what the rules say, and nothing else.
+func (c *cluster) user(name string, rules []rbacv1.PolicyRule) kubernetes.Interface {
+	c.t.Helper()
+	meta := metav1.ObjectMeta{Name: name}
+	if _, err := c.client.RbacV1().ClusterRoles().Create(c.t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}}
+	if _, err := c.client.RbacV1().ClusterRoleBindings().Create(c.t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	cfg := rest.CopyConfig(c.rest)
+	cfg.Impersonate.UserName = name
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return client
+}
+
+// Facts asks the API server each time; there are few nodes here.
+func (c *cluster) Facts(ctx context.Context, _ string, _ map[string]any) (policy.Facts, []string) {
+	facts := policy.Facts{Kubernetes: 36, RuntimeClasses: map[string]policy.RuntimeClass{}}
+	nodes, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return policy.Facts{}, nil
+	}
+	for _, n := range nodes.Items {
+		node := policy.Node{Name: n.Name, OS: n.Labels[corev1.LabelOSStable]}
+		if b, err := winver.Parse(n.Labels[corev1.LabelWindowsBuild]); err == nil {
+			node.Build = b
+		}
+		for _, t := range n.Spec.Taints {
+			node.Taints = append(node.Taints, policy.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+		}
+		facts.Nodes = append(facts.Nodes, node)
+	}
+	return facts, nil
+}
+
+// start runs the three controllers, each with its own rights alone, until the
+// test ends.
+func (c *cluster) start(log *bytes.Buffer) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	logger := slog.New(slog.NewTextHandler(&lockedWriter{w: log, lock: make(chan struct{}, 1)}, nil))
+	type runner interface{ Run(context.Context) error }
+	all := []runner{
+		runtimeclass.New(c.user("runtimeclass", runtimeclass.Rules()), runtimeclass.Config{Log: logger}),
+		windowsnode.New(c.user("windowsnode", windowsnode.Rules()), windowsnode.Config{Log: logger, Taint: policy.Taint{Key: "os", Value: "windows", Effect: "NoSchedule"}}),
+		podreason.New(c.user("podreason", podreason.Rules()), podreason.Config{Log: logger, Facts: c}),
+	}
+	ended := make(chan error, len(all))
+	for _, r := range all {
+		go func() { ended <- r.Run(ctx) }()
+	}
+	c.t.Cleanup(func() {
+		cancel()
+		for range all {
+			if err := <-ended; err != nil {
+				c.t.Error(err)
+			}
+		}
+		if c.t.Failed() {
+			c.t.Logf("controllers:\n%s", log.String())
+		}
+	})
+}
+
+// lockedWriter takes the log of several controllers.
+type lockedWriter struct {
+	w    *bytes.Buffer
+	lock chan struct{}
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.lock <- struct{}{}
+	defer func() { <-l.lock }()
+	return l.w.Write(p)
+}
+
+// join makes a node as a kubelet does that knows nothing of the build's label.
+func (c *cluster) join(name, os, kernel string) {
+	c.t.Helper()
+	ctx := c.t.Context()
+	n, err := c.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: os, corev1.LabelHostname: name}}}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.eventually("status of "+name, func() error {
+		n.Status.NodeInfo = corev1.NodeSystemInfo{OperatingSystem: os, KernelVersion: kernel, Architecture: "amd64"}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
+		if _, err := c.client.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{}); err != nil {
+			n, _ = c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+			return err
+		}
+		return nil
+	})
+}
+
+// class waits until a RuntimeClass is as wanted: the keys of its tolerations.
+func (c *cluster) class(name string, tolerates ...string) {
+	c.t.Helper()
+	c.eventually("RuntimeClass "+name, func() error {
+		rc, err := c.client.NodeV1().RuntimeClasses().Get(c.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		var got []string
+		for _, t := range rc.Scheduling.Tolerations {
+			got = append(got, t.Key)
+		}
+		if rc.Handler != runtimeclass.Handler || !slices.Equal(got, tolerates) {
+			return fmt.Errorf("handler %s, tolerations %q", rc.Handler, got)
+		}
+		return nil
+	})
+}
+
+// condition waits until a pod was told something.
+func (c *cluster) condition(pod, want string) {
+	c.t.Helper()
+	c.eventually("condition of "+pod, func() error {
+		p, err := c.client.CoreV1().Pods("default").Get(c.t.Context(), pod, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, cond := range p.Status.Conditions {
+			if got := string(cond.Status) + " " + cond.Reason; cond.Type == podreason.Condition && got == want {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions %+v, want %s", p.Status.Conditions, want)
+	})
+}
+
+func (c *cluster) pod(name, image string, tolerates bool) {
+	c.t.Helper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+		OS: &corev1.PodOS{Name: corev1.Windows}, NodeSelector: map[string]string{corev1.LabelOSStable: "windows"},
+		Containers: []corev1.Container{{Name: "web", Image: image}},
+	}}
+	if tolerates {
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "os", Value: "windows", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	// The namespace's service account is made a moment after the namespace.
+	c.eventually("create pod "+name, func() error {
+		_, err := c.client.CoreV1().Pods("default").Create(c.t.Context(), p, metav1.CreateOptions{})
+		return err
+	})
+}
+
+// TestServer lets all controllers work on a real API server, with a real
+// scheduler beside them.
+func TestServer(t *testing.T) {
+	c := newCluster(t)
+	ctx := t.Context()
+	stale := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "windows-2022", Labels: map[string]string{"app.kubernetes.io/managed-by": "mullion"}}, Handler: "old"}
+	foreign := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "windows-2025"}, Handler: "example-container-runtime-handler"}
+	for _, rc := range []*nodev1.RuntimeClass{stale, foreign} {
+		if _, err := c.client.NodeV1().RuntimeClasses().Create(ctx, rc, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var log bytes.Buffer
+	c.start(&log)
+	c.join("lin", "linux", "6.1.0")
+	c.pod("none", "mcr.microsoft.com/windows/servercore:ltsc2019", true)
+	c.condition("none", "False "+podreason.NoWindowsNode)
+
+	c.join("a", "windows", "10.0.17763.7919")
+	c.join("b", "windows", "10.0.20348.4294")
+	c.join("d", "windows", "10.0.26100.6899")
+	c.class("windows-2019", "os")
+	c.class("windows-2022", "os") // whose handler was another
+	c.eventually("event about the foreign class", func() error {
+		events, err := c.client.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=windows-2025,reason=NotManaged"})
+		if err == nil && len(events.Items) != 1 {
+			err = fmt.Errorf("%d events", len(events.Items))
+		}
+		return err
+	})
+	if rc, err := c.client.NodeV1().RuntimeClasses().Get(ctx, "windows-2025", metav1.GetOptions{}); err != nil || rc.Scheduling != nil || rc.Handler != foreign.Handler {
+		t.Errorf("foreign class: %+v, %v", rc, err)
+	}
+	c.condition("none", "True Fits")
+
+	c.pod("mismatch", "mcr.microsoft.com/windows/servercore:ltsc2016", true)
+	c.pod("taint", "mcr.microsoft.com/windows/servercore:ltsc2019", false)
+	c.condition("mismatch", "False "+podreason.BuildMismatch)
+	c.condition("taint", "False "+podreason.TaintTolerate)
+	c.eventually("kubectl describe", func() error {
+		out, err := exec.CommandContext(ctx, testenv.Bin("mullion-kube"), "kubectl", "--kubeconfig", c.cfg.AdminKubeconfig(), "describe", "pod", "mismatch").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		for _, want := range []string{"placement.mullion.dev/Fits", "WindowsBuildMismatch", "is of Windows Server 2016 10.0.14393, and no node can run it: they are Windows Server 2019 10.0.17763, Windows Server 2022 10.0.20348", "use an image for the nodes' build, or add nodes"} {
+			if !bytes.Contains(out, []byte(want)) {
+				return fmt.Errorf("no %q in:\n%s", want, out)
+			}
+		}
+		return nil
+	})
+
+	c.join("e", "windows", "10.0.14393.8519")
+	c.condition("mismatch", "True Fits")
+	c.class("windows-2016", "os")
+	// An administrator takes the taint away: it comes back; a last node goes: its class stays.
+	c.eventually("removal of a taint", func() error {
+		n, err := c.client.CoreV1().Nodes().Get(ctx, "e", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		n.Spec.Taints = nil
+		_, err = c.client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
+		return err
+	})
+	c.eventually("the taint is back", func() error {
+		n, err := c.client.CoreV1().Nodes().Get(ctx, "e", metav1.GetOptions{})
+		if err == nil && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "os" }) {
+			err = errors.New("no taint")
+		}
+		return err
+	})
+	if err := c.client.CoreV1().Nodes().Delete(ctx, "e", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.pod("late", "mcr.microsoft.com/windows/servercore:ltsc2016", true)
+	c.condition("late", "False "+podreason.BuildMismatch)
+	c.class("windows-2016", "os")
+}
