@@ -89,7 +89,7 @@ type keyring []credential
 // credential is one entry of a Secret. It has no String method and is never
 // logged.
 type credential struct {
-	location string // host, port and path: "registry.example.com:5000/team"; the host may have * and ?
+	location string // host, port and path: "registry.example.com:5000/team"; the host may have *
 	auth     authn.AuthConfig
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/distribution/reference"
+	"k8s.io/utils/lru"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
@@ -21,6 +22,39 @@ func normalise(ref string) (string, error) {
 		return "", fmt.Errorf("parse image reference %q: %w", clip(ref, 256), err)
 	}
 	return named.String(), nil
+}
+
+// references remembers what references mean: reading one costs some ten
+// microseconds, and the same few come again and again.
+type references struct{ read *lru.Cache } // of parsed by the reference as somebody wrote it
+
+const (
+	// maxReferences and maxReference bound what is remembered: at most some MB.
+	maxReferences = 4096
+	maxReference  = 400
+)
+
+type parsed struct {
+	text  string // normalised
+	named reference.Named
+}
+
+func newReferences() references { return references{lru.New(maxReferences)} }
+
+// parse reads a reference of a pod; ok is false if it is none.
+func (r references) parse(ref string) (p parsed, ok bool) {
+	if v, ok := r.read.Get(ref); ok {
+		return v.(parsed), true
+	}
+	named, err := reference.ParseDockerRef(ref)
+	if err != nil {
+		return parsed{}, false
+	}
+	p = parsed{named.String(), named}
+	if len(ref) <= maxReference {
+		r.read.Add(ref, p)
+	}
+	return p, true
 }
 
 // spellings are the ways in which people write a normalised reference.

@@ -80,6 +80,7 @@ type flight struct {
 type lookups struct {
 	client kubernetes.Interface
 	cfg    Registry
+	refs   references
 	log    *slog.Logger
 	reader *reader
 
@@ -92,10 +93,10 @@ type lookups struct {
 	down    *lru.Cache           // of result by host: registries that do not answer
 }
 
-func newLookups(client kubernetes.Interface, cfg Registry, log *slog.Logger) *lookups {
+func newLookups(client kubernetes.Interface, cfg Registry, refs references, log *slog.Logger) *lookups {
 	cfg.Budget = cmp.Or(cfg.Budget, budget)
 	return &lookups{
-		client: client, cfg: cfg, log: log, reader: newReader(cfg),
+		client: client, cfg: cfg, refs: refs, log: log, reader: newReader(cfg),
 		flights: map[question]*flight{}, running: map[string]int{}, kept: lru.New(maxKept), down: lru.New(maxDown),
 	}
 }
@@ -182,15 +183,15 @@ func (w *waiting) warn(image string, ref reference.Named, problem string) {
 
 // ask answers from what is kept, or starts or joins a lookup.
 func (l *lookups) ask(ctx context.Context, image string, as puller, f *policy.Facts, w *waiting) {
-	ref, err := reference.ParseDockerRef(image)
-	if err != nil {
+	p, ok := l.refs.parse(image)
+	if !ok {
 		return // the API server or the kubelet says what is wrong
 	}
-	domain := reference.Domain(ref)
+	ref, domain := p.named, reference.Domain(p.named)
 	if l.cfg.NoLoopback && imageregistry.Loopback(hostname(domain)) {
 		return
 	}
-	q := question{ref.String(), as}
+	q := question{p.text, as}
 	if r, ok := l.recall(q); ok {
 		w.take(f, image, ref, r)
 		return

@@ -62,6 +62,7 @@ type Source struct {
 	// What is watched.
 	nodeKind, classKind, spaceKind, loadedKind kind
 
+	refs   references
 	images *lookups // nil: registries are not asked
 }
 
@@ -69,9 +70,9 @@ type Source struct {
 // Rules and NamespaceRules.
 func New(client kubernetes.Interface, cfg Config) *Source {
 	cfg.Namespace = cmp.Or(cfg.Namespace, DefaultNamespace)
-	s := &Source{client: client, cfg: cfg, nodes: newNodes(), classes: newClasses(), spaces: newSpaces()}
+	s := &Source{client: client, cfg: cfg, nodes: newNodes(), classes: newClasses(), spaces: newSpaces(), refs: newReferences()}
 	if !cfg.Registry.Off {
-		s.images = newLookups(client, cfg.Registry, cfg.Log)
+		s.images = newLookups(client, cfg.Registry, s.refs, cfg.Log)
 	}
 	return s
 }
@@ -179,14 +180,14 @@ func (s *Source) imagesOf(f *policy.Facts, refs []policy.References) {
 	}
 	for _, r := range refs {
 		for _, image := range r.Images {
-			ref, err := normalise(image)
-			if err != nil {
+			ref, ok := s.refs.parse(image)
+			if !ok {
 				continue // the API server or the kubelet says what is wrong
 			}
-			if i, ok := loaded[ref]; ok {
+			if i, ok := loaded[ref.text]; ok {
 				set(&f.Images, image, i)
 			}
-			if oses := s.nodes.where(ref); len(oses) > 0 {
+			if oses := s.nodes.where(ref.text); len(oses) > 0 {
 				set(&f.PresentImages, image, oses)
 			}
 		}

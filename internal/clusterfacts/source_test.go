@@ -22,12 +22,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/mullion-k8s/mullion/internal/admission"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
-
-var _ admission.Facts = (*Source)(nil)
 
 // newClient is an API server of version 1.36 with some objects.
 func newClient(objects ...runtime.Object) *fake.Clientset {
@@ -36,10 +33,12 @@ func newClient(objects ...runtime.Object) *fake.Clientset {
 	return client
 }
 
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
 // start runs a Source until the test ends, and waits until it knows everything.
 func start(t testing.TB, client *fake.Clientset, cfg Config) *Source {
 	t.Helper()
-	cfg.Log = slog.New(slog.DiscardHandler)
+	cfg.Log = discard()
 	s := New(client, cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

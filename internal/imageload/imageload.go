@@ -25,22 +25,29 @@ const path = "/v1/images"
 // maxAnswer bounds what Send reads back, in bytes: names of images.
 const maxAnswer = 1 << 20
 
-// Loader stores the images of an OCI or Docker archive and returns their
-// names.
-type Loader func(ctx context.Context, archive io.Reader) ([]string, error)
+// Image is an image that a host has taken in.
+type Image struct {
+	Names     []string `json:"names"` // as container runtimes spell them; its digest if it has none
+	OS        string   `json:"os"`
+	Arch      string   `json:"arch,omitempty"`
+	OSVersion string   `json:"osVersion,omitempty"` // "10.0.17763.6893"
+}
+
+// Loader stores the images of an OCI or Docker archive and returns them.
+type Loader func(ctx context.Context, archive io.Reader) ([]Image, error)
 
 // answer is the body of the response, of either outcome.
 type answer struct {
-	Images []string `json:"images,omitempty"`
-	Error  string   `json:"error,omitempty"`
+	Images []Image `json:"images,omitempty"`
+	Error  string  `json:"error,omitempty"`
 }
 
 // Serve answers requests on l until the context is cancelled.
 func Serve(ctx context.Context, l net.Listener, load Loader) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
-		names, err := load(r.Context(), r.Body)
-		code, a := http.StatusOK, answer{Images: names}
+		images, err := load(r.Context(), r.Body)
+		code, a := http.StatusOK, answer{Images: images}
 		if err != nil {
 			code, a = http.StatusUnprocessableEntity, answer{Error: err.Error()}
 		}
@@ -59,9 +66,9 @@ func Serve(ctx context.Context, l net.Listener, load Loader) error {
 	return nil
 }
 
-// Send gives an archive to the host behind the socket and returns the names of
-// the images in it.
-func Send(ctx context.Context, socket string, archive io.Reader) ([]string, error) {
+// Send gives an archive to the host behind the socket and returns the images in
+// it that are for this host.
+func Send(ctx context.Context, socket string, archive io.Reader) ([]Image, error) {
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}

@@ -9,7 +9,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -25,15 +25,15 @@ func TestSend(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error)
 	go func() {
-		served <- imageload.Serve(ctx, l, func(_ context.Context, r io.Reader) ([]string, error) {
+		served <- imageload.Serve(ctx, l, func(_ context.Context, r io.Reader) ([]imageload.Image, error) {
 			b, err := io.ReadAll(r)
 			if string(b) == "bad" {
 				return nil, errors.New("read archive: not a tar file")
 			}
-			return []string{string(b) + ":latest"}, err
+			return []imageload.Image{{Names: []string{string(b) + ":latest"}, OS: "windows", OSVersion: "10.0.17763.1"}}, err
 		})
 	}()
-	if got, err := imageload.Send(ctx, socket, strings.NewReader("app")); err != nil || !slices.Equal(got, []string{"app:latest"}) {
+	if got, err := imageload.Send(ctx, socket, strings.NewReader("app")); err != nil || !reflect.DeepEqual(got, []imageload.Image{{Names: []string{"app:latest"}, OS: "windows", OSVersion: "10.0.17763.1"}}) {
 		t.Errorf("good: %v, %v", got, err)
 	}
 	if _, err := imageload.Send(ctx, socket, strings.NewReader("bad")); err == nil || !strings.Contains(err.Error(), "not a tar file") {

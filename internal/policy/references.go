@@ -47,7 +47,7 @@ func Refer(object map[string]any) []References {
 // answer would change nothing.
 func Unclear(object map[string]any, facts Facts) [][]string {
 	var out [][]string
-	windows := len(facts.windows()) > 0
+	windows := slices.ContainsFunc(facts.Nodes, func(n Node) bool { return n.OS == "windows" })
 	for _, p := range pods(object, facts) {
 		var images []string
 		if windows {

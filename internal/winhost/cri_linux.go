@@ -91,7 +91,7 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.Serve(ctx, l) })
 	g.Go(func() error {
-		return imageload.Serve(ctx, loading, func(ctx context.Context, archive io.Reader) ([]string, error) {
+		return imageload.Serve(ctx, loading, func(ctx context.Context, archive io.Reader) ([]imageload.Image, error) {
 			return load(ctx, images, archive)
 		})
 	})
@@ -99,19 +99,20 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 }
 
 // load is what `mullion load` does on a host.
-func load(ctx context.Context, images *image.Store, archive io.Reader) ([]string, error) {
+func load(ctx context.Context, images *image.Store, archive io.Reader) ([]imageload.Image, error) {
 	loaded, err := images.Load(ctx, archive)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	var out []imageload.Image
 	for _, img := range loaded {
-		if len(img.RepoTags) == 0 {
-			names = append(names, img.ID)
+		names := img.RepoTags
+		if len(names) == 0 {
+			names = []string{img.ID}
 		}
-		names = append(names, img.RepoTags...)
+		out = append(out, imageload.Image{Names: names, OS: img.OS, Arch: img.Arch, OSVersion: img.OSVersion})
 	}
-	return names, nil
+	return out, nil
 }
 
 // listenUnix makes a socket for root in place of one that an earlier life left.

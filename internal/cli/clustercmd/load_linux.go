@@ -15,6 +15,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cluster"
+	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/imageload"
 )
 
@@ -57,20 +58,51 @@ func runLoad(ctx context.Context, s cli.Streams, l cluster.Layout, file string, 
 	p := cli.NewProgress(s.Err)
 	defer p.Close()
 	var errs []error
+	var loaded []imageload.Image
 	for _, n := range nodes {
 		line := p.Start("%s: loading %s", n, file)
-		names, err := loadOnto(ctx, l, n, path)
+		images, err := loadOnto(ctx, l, n, path)
 		if err != nil {
 			line.Fail("%s: %v", n, err)
 			errs = append(errs, fmt.Errorf("%s: %w", n, err))
 			continue
 		}
+		var names []string
+		for _, i := range images {
+			names = append(names, i.Names...)
+		}
 		line.Done("%s: %s", n, strings.Join(names, ", "))
+		loaded = append(loaded, images...)
+	}
+	if err := record(ctx, l, loaded); err != nil {
+		// The images are there: pods that select a Windows host find them.
+		p.Start("the cluster knows of them").Fail("pods with these images need a nodeSelector: %v", err)
 	}
 	return errors.Join(errs...)
 }
 
-func loadOnto(ctx context.Context, l cluster.Layout, node, path string) ([]string, error) {
+// record tells placement of the images, whose names may say nothing.
+func record(ctx context.Context, l cluster.Layout, images []imageload.Image) error {
+	var all []clusterfacts.Loaded
+	for _, i := range images {
+		for _, name := range i.Names {
+			// An image without a name is only its digest, and no pod can name it.
+			if !strings.HasPrefix(name, "sha256:") {
+				all = append(all, clusterfacts.Loaded{Reference: name, OS: i.OS, Arch: i.Arch, OSVersion: i.OSVersion})
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	client, err := cluster.Client(l)
+	if err != nil {
+		return err
+	}
+	return clusterfacts.RecordLoaded(ctx, client, "", all)
+}
+
+func loadOnto(ctx context.Context, l cluster.Layout, node, path string) ([]imageload.Image, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
