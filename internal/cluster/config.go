@@ -206,8 +206,9 @@ func (c Config) mergeHosts(windows []string) (Config, error) {
 }
 
 // Create makes the Config of a new cluster: its index is the smallest that no
-// other cluster of the data directory uses.
-func Create(l Layout, asked Choice) (Config, error) {
+// other cluster of the data directory uses and that is not taken by one of
+// another.
+func Create(l Layout, asked Choice, taken func(index int) bool) (Config, error) {
 	names, err := Names(l.DataDir)
 	if err != nil {
 		return Config{}, err
@@ -225,7 +226,7 @@ func Create(l Layout, asked Choice) (Config, error) {
 		APIVersion: apiVersion, Name: l.Name, Windows: asked.Windows,
 		WindowsTaint: asked.WindowsTaint, NoAdmission: asked.NoAdmission, Datastore: asked.Datastore,
 	}
-	for used[c.Index] {
+	for used[c.Index] || c.Index <= maxIndex && taken(c.Index) {
 		c.Index++
 	}
 	if err := c.Validate(); err != nil {

@@ -41,8 +41,23 @@ func Clean(ctx context.Context, l Layout) error {
 	case errors.Is(err, ErrNotFound):
 		return nil
 	case err != nil:
-		return winhost.Clear(ctx, l.Name)
-	default:
-		return errors.Join(winhost.Clear(ctx, c.Name), removeFabric(ctx, l, c))
+		return unlessInUse(Config{Name: l.Name}.nameClaim(), func() error { return winhost.Clear(ctx, l.Name) })
 	}
+	return errors.Join(
+		unlessInUse(c.nameClaim(), func() error { return winhost.Clear(ctx, c.Name) }),
+		unlessInUse(c.networkClaim(), func() error { return removeFabric(ctx, l, c) }))
+}
+
+// unlessInUse removes what has the name, unless it is another data directory's
+// running cluster that has it.
+func unlessInUse(name claim, remove func() error) error {
+	release, err := name.take()
+	if _, inUse := errors.AsType[*InUseError](err); inUse {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	return remove()
 }

@@ -54,6 +54,11 @@ func Run(ctx context.Context, l Layout, bin Binaries, log *slog.Logger) (err err
 	if err != nil {
 		return err
 	}
+	unclaim, err := takeAll(first.Config.nameClaim(), first.Config.networkClaim())
+	if err != nil {
+		return err
+	}
+	defer unclaim()
 	for _, dir := range first.Directories {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("make directory: %w", err)
