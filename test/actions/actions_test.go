@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package actions
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+// action is what GitHub reads of an action.yml.
+type action struct {
+	Name, Description string
+	Inputs            map[string]struct{ Description, Default string }
+	Outputs           map[string]struct{ Value string }
+	Runs              struct {
+		Using string
+		Steps []step
+	}
+}
+
+type step struct {
+	ID, Name, Uses, Run, Shell, If string
+	With                           map[string]any
+	Env                            map[string]string
+}
+
+// all returns the actions of the repository by their directories.
+func all() []string { return []string{".", "actions/up"} }
+
+func read(t *testing.T, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(testenv.Repo(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// TestActions checks what GitHub would only find when it runs the action:
+// shells, scripts, inputs, outputs of steps, targets of make.
+func TestActions(t *testing.T) {
+	makefile, err := os.ReadFile(testenv.Repo("Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := regexp.MustCompile(`make -C "\$DIR" ([a-z]+)`)
+	input, output := regexp.MustCompile(`inputs\.([a-z]+)`), regexp.MustCompile(`steps\.([a-z]+)\.outputs`)
+	for _, dir := range all() {
+		t.Run(dir, func(t *testing.T) {
+			var a action
+			read(t, filepath.Join(dir, "action.yml"), &a)
+			if a.Runs.Using != "composite" || a.Name == "" || a.Description == "" || len(a.Runs.Steps) == 0 {
+				t.Fatalf("no composite action: %+v", a)
+			}
+			ids := map[string]bool{}
+			for _, s := range a.Runs.Steps {
+				if (s.Uses == "") == (s.Run == "") || s.Run != "" && s.Shell != "bash" {
+					t.Errorf("step %q wants either uses, or run with a shell", s.Name)
+				}
+				if strings.Contains(s.Run, "${{") {
+					t.Errorf("step %q: what an input holds must not become code", s.Name)
+				}
+				check := exec.Command("bash", "-n")
+				check.Stdin = strings.NewReader(s.Run)
+				if out, err := check.CombinedOutput(); err != nil {
+					t.Errorf("step %q: %v: %s", s.Name, err, out)
+				}
+				for _, m := range target.FindAllStringSubmatch(s.Run, -1) {
+					if !regexp.MustCompile(`(?m)^` + m[1] + `:`).Match(makefile) {
+						t.Errorf("step %q makes %s, which the Makefile does not know", s.Name, m[1])
+					}
+				}
+				text, err := json.Marshal(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range input.FindAllStringSubmatch(string(text), -1) {
+					if _, ok := a.Inputs[m[1]]; !ok {
+						t.Errorf("step %q reads the input %s, which there is not", s.Name, m[1])
+					}
+				}
+				for _, m := range output.FindAllStringSubmatch(string(text), -1) {
+					if !ids[m[1]] {
+						t.Errorf("step %q reads outputs of %s, which is no step before it", s.Name, m[1])
+					}
+				}
+				ids[s.ID] = true
+			}
+		})
+	}
+}
+
+// TestFlags: the flags of mullion in the actions and the examples are those of
+// the commands.
+func TestFlags(t *testing.T) {
+	reference, err := os.ReadFile(testenv.Repo("docs", "reference", "cli.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := func(command string) string {
+		_, after, ok := strings.Cut(string(reference), "\n## mullion "+command+" ")
+		if !ok {
+			t.Fatalf("docs/reference/cli.md has no mullion %s", command)
+		}
+		text, _, _ := strings.Cut(after, "\n## ")
+		return text
+	}
+	flag := regexp.MustCompile(`--[a-z-]+`)
+	for command, files := range map[string][]string{"lint": {"action.yml"}, "up": {"actions/up/action.yml"}} {
+		flags := section(command)
+		for _, file := range files {
+			var a action
+			read(t, file, &a)
+			text := a.Inputs["args"].Description
+			for _, s := range a.Runs.Steps {
+				for line := range strings.Lines(s.Run) {
+					if strings.Contains(line, "args+=") || strings.Contains(line, "mullion-lint\" lint") {
+						text += line
+					}
+				}
+			}
+			for _, f := range flag.FindAllString(text, -1) {
+				if !strings.Contains(flags, f+" ") {
+					t.Errorf("%s: mullion %s has no %s", file, command, f)
+				}
+			}
+		}
+	}
+}
+
+// TestExampleWorkflow: the workflow that users copy names actions and inputs
+// that there are.
+func TestExampleWorkflow(t *testing.T) {
+	var w struct {
+		Jobs map[string]struct {
+			RunsOn string `json:"runs-on"`
+			Steps  []step
+		}
+	}
+	read(t, "examples/lint-workflow/windows.yaml", &w)
+	used := map[string]bool{}
+	for name, job := range w.Jobs {
+		for _, s := range job.Steps {
+			dir, ok := strings.CutPrefix(s.Uses, "mullion-k8s/mullion")
+			if !ok {
+				continue
+			}
+			dir, _, _ = strings.Cut(strings.TrimPrefix(dir, "/"), "@")
+			if dir == "" {
+				dir = "."
+			}
+			used[dir] = true
+			var a action
+			read(t, filepath.Join(dir, "action.yml"), &a)
+			for k := range s.With {
+				if _, ok := a.Inputs[k]; !ok {
+					t.Errorf("job %s gives %s the input %s, which it does not have", name, s.Uses, k)
+				}
+			}
+		}
+	}
+	if got := slices.Sorted(maps.Keys(used)); !slices.Equal(got, all()) {
+		t.Errorf("the example uses %q of %q", got, all())
+	}
+}
+
+// TestLintStep runs the script of the lint action as a runner would.
+func TestLintStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds mullion")
+	}
+	var a action
+	read(t, "action.yml", &a)
+	i := slices.IndexFunc(a.Runs.Steps, func(s step) bool { return s.Name == "mullion lint" })
+	dir := t.TempDir()
+	file := filepath.Join(dir, "pod.yaml")
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {os: {name: windows}, nodeSelector: {kubernetes.io/os: windows}, hostPID: true, containers: [{name: c, image: 'mcr.microsoft.com/windows/nanoserver:ltsc2019', resources: {limits: {memory: 1Gi}}}]}\n"
+	if err := os.WriteFile(file, []byte(pod), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(sarif string) string {
+		cmd := exec.Command("bash", "-c", a.Runs.Steps[i].Run)
+		cmd.Env = append(os.Environ(), "RUNNER_TEMP="+dir, "DIR="+testenv.Repo(), "PATHS="+file, "ARGS=--builds 2022,2025", "SARIF="+sarif)
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != 1 {
+			t.Errorf("exit code %d, want 1: %v\n%s", cmd.ProcessState.ExitCode(), err, out)
+		}
+		return string(out)
+	}
+	if out := run(""); !strings.Contains(out, "WIN004") || !strings.Contains(out, "WIN412") {
+		t.Errorf("the log has not both findings:\n%s", out)
+	}
+	sarif := filepath.Join(dir, "windows.sarif")
+	run(sarif)
+	text, err := os.ReadFile(sarif)
+	if err != nil || !json.Valid(text) || !strings.Contains(string(text), "WIN412") {
+		t.Errorf("SARIF: %v\n%.400s", err, text)
+	}
+}
