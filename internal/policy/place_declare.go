@@ -102,15 +102,16 @@ func (f *linuxField) in(p *Pod) []Value {
 	return out
 }
 
-// mayDrop says whether fields may be removed at all: not from a pod that
-// somebody wrote by hand, who would miss them and could not apply it again.
-// A template, and what a controller made from one, was seen by the API server
-// before; what stands there against its rules was injected since.
+// mayDrop says whether fields may be removed at all: not from what somebody
+// wrote, a pod or a template, who would miss them and could not apply it again.
+// What a controller made comes from a template that the API server has seen:
+// what stands there against its rules was injected since.
 func (t *placer) mayDrop() bool {
-	if !t.pod.Bare || t.pod.Meta.look([]string{"annotations", ReasonAnnotation}).Set() {
-		return true
+	if !t.pod.Bare {
+		return false
 	}
-	return slices.ContainsFunc(t.pod.Meta.look([]string{"ownerReferences"}).Items(), func(o Value) bool { return o.Get("controller").True() })
+	return t.pod.Meta.look([]string{"annotations", ReasonAnnotation}).Set() ||
+		slices.ContainsFunc(t.pod.Meta.look([]string{"ownerReferences"}).Items(), func(o Value) bool { return o.Get("controller").True() })
 }
 
 // idle says whether a Linux-only field has the value that it has anyway, or

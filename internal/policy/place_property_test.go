@@ -366,3 +366,31 @@ func class(pod *corev1.Pod) string {
 	}
 	return *pod.Spec.RuntimeClassName
 }
+
+// TestPlaceTemplates places the same pods as templates: what somebody wrote is
+// only added to.
+func TestPlaceTemplates(t *testing.T) {
+	judge := New(Facts{})
+	for seed := range 500 {
+		d := dice{rand.New(rand.NewPCG(uint64(seed), 2))}
+		pod, facts := d.pod(t), d.facts()
+		object := map[string]any{
+			"apiVersion": "apps/v1", "kind": d.pick("DaemonSet", "Deployment", "Job"), "metadata": map[string]any{"name": "x", "namespace": "ns"},
+			"spec": map[string]any{"template": map[string]any{"metadata": pod["metadata"], "spec": pod["spec"]}},
+		}
+		_, placements := checkPlacement(t, judge, object, facts)
+		for _, p := range placements {
+			if slices.ContainsFunc(p.Edits, func(e Edit) bool { return e.Op != Add }) {
+				t.Errorf("seed %d: a template loses fields: %+v", seed, p.Edits)
+			}
+		}
+		for _, f := range judge.Judge(object, facts) {
+			if judge.byCode[f.Code] == nil || f.Message == "" {
+				t.Errorf("seed %d: finding without a rule or a text: %+v", seed, f)
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
