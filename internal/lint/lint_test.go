@@ -112,6 +112,28 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestRealManifests: every shape of manifests that public repositories show,
+// R01 to R15 of the collection of facts, has a golden file.
+func TestRealManifests(t *testing.T) {
+	files, err := filepath.Glob("testdata/real-*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := ""
+	for _, name := range files {
+		ar, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += string(ar.Comment)
+	}
+	for i := 1; i <= 15; i++ {
+		if id := fmt.Sprintf("R%02d", i); !strings.Contains(all, id) {
+			t.Errorf("no golden file of %s", id)
+		}
+	}
+}
+
 // mend applies Fix, twice: the second time must change nothing.
 func mend(t testing.TB, name string, data []byte, facts policy.Facts) Fixed {
 	t.Helper()
