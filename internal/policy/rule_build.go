@@ -29,7 +29,10 @@ func checkMixedNodes(p *Pod, r reporter) {
 	}
 	nodes := p.candidates()
 	fit := p.fitting(nodes, hyperV(p))
-	if len(fit) == 0 || len(fit) == len(nodes) { // none of them: another rule's
+	// None of them: another rule's. Only nodes whose build is not known: nothing
+	// that one could select.
+	builds := buildsOf(fit)
+	if len(fit) == len(nodes) || len(builds) == 0 {
 		return
 	}
 	unfit := slices.DeleteFunc(slices.Clone(nodes), func(n *Node) bool { return slices.Contains(fit, n) })
@@ -39,7 +42,7 @@ func checkMixedNodes(p *Pod, r reporter) {
 			continue
 		}
 		var labels []string
-		for _, b := range buildsOf(fit) {
+		for _, b := range builds {
 			labels = append(labels, b.Label())
 		}
 		f := r.at(c.Get("image"), "container %s: the pod may land on nodes that cannot run %s: %s", c.Name, c.Image, nodesText(unfit))

@@ -181,7 +181,7 @@ func anyNodeRuns(p *Pod, i Image) bool {
 	}
 	for _, n := range p.judged() {
 		for _, pl := range i.Platforms {
-			if pl.OS == "windows" && winver.CompatibleOSVersion(n.Build, pl.OSVersion) {
+			if pl.OS == "windows" && (n.Build.Number == 0 || winver.CompatibleOSVersion(n.Build, pl.OSVersion)) {
 				return true
 			}
 		}
@@ -265,7 +265,7 @@ func checkNodesBuild(p *Pod, r reporter) {
 	builds := p.builds()
 	for _, c := range p.Containers {
 		b, ok := builds[c.Name]
-		if !ok || slices.ContainsFunc(nodes, func(n *Node) bool { return winver.Compatible(n.Build, b) }) {
+		if !ok || slices.ContainsFunc(nodes, func(n *Node) bool { return n.Build.Number == 0 || winver.Compatible(n.Build, b) }) {
 			continue
 		}
 		severity := Warning // a tag is only a name
