@@ -11,7 +11,9 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -84,7 +86,7 @@ func next(ctx context.Context, log *slog.Logger, queue Queue, handle func(contex
 		return false
 	}
 	defer queue.Done(key)
-	err := handle(ctx, key)
+	err := guard(ctx, handle, key)
 	if err == nil || ctx.Err() != nil {
 		queue.Forget(key)
 		return true
@@ -96,6 +98,17 @@ func next(ctx context.Context, log *slog.Logger, queue Queue, handle func(contex
 	log.Log(ctx, level, "will look again", logkey.Name, key, logkey.Error, err)
 	queue.AddRateLimited(key)
 	return true
+}
+
+// guard turns a panic into an error: one object that nobody thought of must not
+// end the process, which may be the control plane.
+func guard(ctx context.Context, handle func(context.Context, string) error, key string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return handle(ctx, key)
 }
 
 // Informers returns the factory to use: the given one, which others may share,
