@@ -2,12 +2,14 @@
 // Copyright The mullion Authors.
 
 // Command mullion-init is PID 1 of an emulated Windows container, and the
-// parent of what exec starts in one. The CRI server passes its arguments
+// parent of what exec starts in one. It also takes the rights that the programs
+// of an emulated host must not have. The CRI server passes its arguments
 // (internal/wine, ContainerProcess); nobody types them.
 package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
 
 	"github.com/mullion-k8s/mullion/internal/wine/launch"
@@ -15,11 +17,20 @@ import (
 
 func main() {
 	c := launch.Config{Root: "/", Loader: "/usr/lib/wine/wine64", StatusDir: "/run/mullion"}
+	flag.StringVar(&c.Root, "root", c.Root, "directory that is drive C:")
+	flag.StringVar(&c.Loader, "loader", c.Loader, "Wine's loader")
+	flag.BoolVar(&c.Host, "host", false, "the program runs on the host itself")
+	confine := flag.Bool("confine", false, "execute the arguments as a program of an emulated host")
 	flag.BoolVar(&c.Exec, "exec", false, "join a running container")
 	flag.StringVar(&c.Dir, "dir", "", "working directory, a Windows path")
 	flag.StringVar(&c.StatusName, "status", "", "name of the status file")
 	flag.StringVar(&c.CommandLine, "command-line", "", "Windows command line to use as it is")
 	flag.Parse()
 	c.Args = flag.Args()
+	if *confine {
+		err := launch.Confine(c.Args, os.Environ())
+		fmt.Fprintln(os.Stderr, "mullion-init:", err)
+		os.Exit(126) // as shells say of what cannot be executed
+	}
 	os.Exit(launch.Run(c, os.Environ(), os.Stderr))
 }

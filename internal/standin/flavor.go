@@ -127,7 +127,9 @@ func flavorNamed(name string) (flavor, bool) {
 	return flavors()[i], true
 }
 
-// serverCoreTools are the programs of System32 that winbox provides.
+// Tools are the programs of System32 that winbox provides, without ".exe".
+func Tools() []string { return serverCoreTools() }
+
 func serverCoreTools() []string {
 	return []string{
 		"curl", "find", "findstr", "hostname", "ipconfig", "net", "net1", "nltest", "nslookup",

@@ -47,7 +47,21 @@ const (
 	localServiceID   = 64019
 	networkServiceID = 64020
 	administratorGID = 64050
+	// Ephemeral users of host process containers, members of Users alone or of
+	// Administrators.
+	localUserGID          = 64060
+	localAdministratorGID = 64061
 )
+
+// LocalUser is an account that the container runtime makes for one host process
+// container, as a member of a local group.
+func LocalUser(name string, administrator bool) Account {
+	a := Account{Name: name, UID: ContainerUID, GID: localUserGID, Profile: `C:\Users\` + name, Temp: `C:\Windows\TEMP`}
+	if administrator {
+		a.GID = localAdministratorGID
+	}
+	return a
+}
 
 // Accounts lists the accounts that every container has. Names, authorities and
 // identifiers: learn.microsoft.com/virtualization/windowscontainers/manage-containers/container-security

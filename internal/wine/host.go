@@ -5,6 +5,7 @@ package wine
 
 import (
 	"path/filepath"
+	"strings"
 )
 
 // Host says where an emulated host has its Wine and its prefix, both as its
@@ -34,3 +35,31 @@ func (h Host) Env() []string {
 func (h Host) Argv(exe string, args ...string) []string {
 	return append([]string{filepath.Join(h.Runtime, loaderPath), exe}, args...)
 }
+
+// Process returns the argv, environment and working directory of the Linux
+// process that runs p as a host process container. Its user is root, because
+// Wine serves nobody else than the prefix's owner; its group is the account's.
+func (h Host) Process(p Process) (argv, env []string, cwd string) {
+	argv = append([]string{filepath.Join(h.Runtime, InitPath), "-host", "-root", filepath.Join(h.Prefix, "drive_c"), "-loader", filepath.Join(h.Runtime, loaderPath)},
+		p.flags()...)
+	own := h.Env()
+	for i, e := range own {
+		if strings.HasPrefix(e, "USER=") {
+			own[i] = "USER=" + p.Account.Name
+		}
+	}
+	if p.Account.GID == localUserGID || p.Account.GID == localAdministratorGID {
+		own = append(own, "MULLION_USER="+p.Account.Name) // for winemend.dll
+	}
+	return append(append(argv, "--"), p.Args...), programEnv(own, p.Account.Environment(p.Computer), p.Env), "/"
+}
+
+// Confined returns the command line that runs argv with no more rights than the
+// programs of an emulated host may have; see launch.Confine.
+func (h Host) Confined(argv []string) []string {
+	return append([]string{filepath.Join(h.Runtime, InitPath), "-confine", "--"}, argv...)
+}
+
+// Module is the place of a DLL or program of Wine's own. A program that lies
+// there wins over one of the same name in System32.
+func (h Host) Module(name string) string { return filepath.Join(h.Runtime, pePath, name) }

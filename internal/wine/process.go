@@ -48,26 +48,31 @@ type Process struct {
 // ContainerProcess returns the argv, environment and working directory of the
 // OCI process that runs p. Its user and group are the account's.
 func ContainerProcess(p Process) (argv, env []string, cwd string) {
-	argv = []string{InitPath}
-	if p.Exec {
-		argv = append(argv, "-exec")
-	}
-	if p.Dir != "" {
-		argv = append(argv, "-dir", p.Dir)
-	}
-	if p.Status != "" {
-		argv = append(argv, "-status", p.Status)
-	}
-	if p.CommandLine != "" {
-		argv = append(argv, "-command-line", p.CommandLine)
-	}
-	argv = append(argv, "--")
+	argv = append(append([]string{InitPath}, p.flags()...), "--")
 	argv = append(argv, p.Args...)
 	account := p.Account
 	if account.Name == "" {
 		account = Accounts()[0]
 	}
-	return argv, containerEnv(account, p.Computer, p.Env), "/"
+	return argv, programEnv(ownVariables(account.Name), account.Environment(p.Computer), p.Env), "/"
+}
+
+// flags are init's, as far as containers of both kinds have them.
+func (p Process) flags() []string {
+	var flags []string
+	if p.Exec {
+		flags = append(flags, "-exec")
+	}
+	if p.Dir != "" {
+		flags = append(flags, "-dir", p.Dir)
+	}
+	if p.Status != "" {
+		flags = append(flags, "-status", p.Status)
+	}
+	if p.CommandLine != "" {
+		flags = append(flags, "-command-line", p.CommandLine)
+	}
+	return flags
 }
 
 // ownVariables are what Wine itself needs to know in a container. USER is what
@@ -83,13 +88,13 @@ func ownVariables(user string) []string {
 	}
 }
 
-// containerEnv puts what the program is to see behind launch.EnvPrefix: Wine
+// programEnv puts what the program is to see behind launch.EnvPrefix: Wine
 // would let the registry override it (dlls/ntdll/unix/env.c,
 // add_registry_environment), and keep some of it from the program. winemend.dll
 // takes the prefix off. Of two equal names the last counts.
-func containerEnv(a Account, computer string, env []string) []string {
-	out := ownVariables(a.Name)
-	for _, e := range append(a.Environment(computer), env...) {
+func programEnv(own, account, env []string) []string {
+	out := own
+	for _, e := range append(account, env...) {
 		name, _, ok := strings.Cut(e, "=")
 		upper := strings.ToUpper(name)
 		// A program cannot set what steers Wine: WINEPREFIX or LD_PRELOAD in a

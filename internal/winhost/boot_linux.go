@@ -18,6 +18,8 @@ const (
 	netnsDir   = "/run/netns"   // HCN namespaces
 	machineDir = "/run/machine" // the machine's resolv.conf and hosts, for pulling images
 	podsCgroup = "/pods"        // parent of all containers' cgroups
+	viewsDir   = "/hpc"         // views of host process containers; shared with wineserver's mount namespace
+	socketsDir = "/run/user"    // of wineserver
 )
 
 // Addresses of the host's own servers, on its loopback. The clients are

@@ -76,6 +76,7 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 		StateDir: filepath.Join(nodeDir, "cri", "state"), RunDir: "/run/cri",
 		Images: images, Namespaces: service, Plugins: hostRunner{wineHost(b)}, Engine: server.NewEngine(rt, build),
 		Drive: onDisk(`C:\`), Cgroup: podsCgroup, Build: build, Handlers: handlers(), Version: version.String(), Hostname: b.Config.Name, Log: log,
+		HostProcesses: &server.HostProcesses{Wine: wineHost(b), Views: viewsDir, Sockets: socketsDir, Shared: []string{"/usr", "/etc"}},
 	})
 	if err != nil {
 		return err
@@ -141,7 +142,7 @@ const pluginGrace = time.Second
 
 // RunPlugin implements cni.Runner.
 func (r hostRunner) RunPlugin(ctx context.Context, exe string, env []string, stdin []byte) (stdout, stderr []byte, err error) {
-	argv := r.host.Argv(exe)
+	argv := r.host.Confined(r.host.Argv(exe))
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(r.host.Env(), env...)
 	cmd.Dir = onDisk(`C:\`)

@@ -93,7 +93,7 @@ func runInit(ctx context.Context, reports io.Writer) error {
 	if err := pivot(root); err != nil {
 		return err
 	}
-	if err := errors.Join(settle(b.Cgroups, os.Getpid()), etc(b.Config), machine.write(), lay(b)); err != nil {
+	if err := errors.Join(shareViews(), settle(b.Cgroups, os.Getpid()), etc(b.Config), machine.write(), lay(b)); err != nil {
 		return err
 	}
 	if err := unix.Sethostname([]byte(b.Config.Name)); err != nil {
@@ -162,7 +162,7 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *reaper) ([]supe
 			// program's end may end it.
 			Name: "wine",
 			Run: withoutClients(reap.watch(spawner, supervise.Command{
-				Argv: []string{wineserver(host), "-f", "-p"},
+				Argv: host.Confined([]string{wineserver(host), "-f", "-p"}),
 				Env:  host.Env(), Dir: "/", Stop: stopWine, Log: logs["wine"],
 			}), filepath.Join(host.Runtime, "usr/lib/wine")),
 			Ready: wineReady,
@@ -170,7 +170,7 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *reaper) ([]supe
 		{
 			Name: "agent", Needs: []string{"serve", "wine"},
 			Run: after(wineReady, reap.watch(spawner, supervise.Command{
-				Argv: host.Argv(agent.ProgramDir+`\mullion.exe`, "agent", "run"),
+				Argv: host.Confined(host.Argv(agent.ProgramDir+`\mullion.exe`, "agent", "run")),
 				Env:  append(host.Env(), "PATH=/usr/bin"),
 				Dir:  onDisk(agent.ProgramDir), Stop: stopAgent, Log: logs["agent"],
 			})),

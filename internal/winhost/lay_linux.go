@@ -67,7 +67,7 @@ func pinOf(ca []byte) (string, error) {
 // lay puts the programs and the agent's files onto the host's C:.
 // Preconditions: the prefix is mounted, and nothing runs in it.
 func lay(b boot) error {
-	if err := installPrograms(); err != nil {
+	if err := errors.Join(installPrograms(), installTools(wineHost(b))); err != nil {
 		return err
 	}
 	state := onDisk(agent.StateDir)
@@ -167,7 +167,8 @@ func etc(c Config) error {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
 	}
-	for _, d := range []string{netnsDir, machineDir, "/root", filepath.Join(nodeDir, "logs")} {
+	// Wine puts its socket below /run/user/UID if that exists.
+	for _, d := range []string{netnsDir, machineDir, "/root", filepath.Join(nodeDir, "logs"), socketsDir, filepath.Join(socketsDir, "0")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return fmt.Errorf("make %s: %w", d, err)
 		}

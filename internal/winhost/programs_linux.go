@@ -5,11 +5,14 @@ package winhost
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
+	"github.com/mullion-k8s/mullion/internal/standin"
+	"github.com/mullion-k8s/mullion/internal/wine"
 )
 
 // programs are the Windows executables of a host: the file in Config.Bin and
@@ -23,6 +26,38 @@ func programs() []struct{ file, path string } {
 		{"win-bridge.exe", cni + `\win-bridge.exe`},
 		{"host-local.exe", cni + `\host-local.exe`},
 	}
+}
+
+// tools are the programs of Windows itself that Wine lacks or has as a stub,
+// the same ones as in the stand-in images: administrators and host process
+// containers call them.
+func tools() []struct{ file, name, dir string } {
+	list := []struct{ file, name, dir string }{{"powershell.exe", "powershell.exe", `C:\windows\system32\WindowsPowerShell\v1.0`}}
+	for _, name := range standin.Tools() {
+		list = append(list, struct{ file, name, dir string }{"winbox.exe", name + ".exe", `C:\windows\system32`})
+	}
+	return list
+}
+
+// installTools binds them over Wine's own.
+func installTools(h wine.Host) error {
+	for _, t := range tools() {
+		source := filepath.Join(binDir, "windows", t.file)
+		targets := []string{onDisk(t.dir + `\` + t.name)}
+		if _, err := os.Stat(h.Module(t.name)); err == nil {
+			targets = append(targets, h.Module(t.name))
+		}
+		for _, target := range targets {
+			err := makeTarget(target, false)
+			if err == nil {
+				err = unix.Mount(source, target, "", unix.MS_BIND, "")
+			}
+			if err != nil {
+				return fmt.Errorf("install %s: %w", t.name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // installPrograms binds the programs to their places, so that they cost no disk

@@ -62,6 +62,7 @@ func describeRoot(b boot) []mount {
 		mount{Source: "mqueue", Target: "/dev/mqueue", Type: "mqueue", Flags: inert, Optional: true},
 		mount{Source: "tmpfs", Target: "/tmp", Type: "tmpfs", Flags: quiet, Data: "mode=1777"},
 		mount{Source: "tmpfs", Target: "/run", Type: "tmpfs", Flags: quiet, Data: "mode=755"},
+		mount{Source: "tmpfs", Target: viewsDir, Type: "tmpfs", Flags: quiet, Data: "mode=700,size=1m"},
 		// Where administrators of Docker hosts put the CAs of their registries.
 		mount{Source: "/etc/docker/certs.d", Target: certsDir, ReadOnly: true, Optional: true},
 		mount{Source: c.Cache, Target: cacheDir, ReadOnly: true},
@@ -203,4 +204,13 @@ func pivot(dir string) error {
 		return fmt.Errorf("let go of the old root: %w", err)
 	}
 	return unix.Chdir("/")
+}
+
+// shareViews lets what is mounted for host process containers later appear in
+// the mount namespaces of the host's Windows programs.
+func shareViews() error {
+	if err := unix.Mount("", viewsDir, "", unix.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("share %s: %w", viewsDir, err)
+	}
+	return nil
 }

@@ -91,6 +91,14 @@ static const struct account accounts[] = {
 // Wine's only user, whose SID is in the descriptors of all files.
 static const struct sid wine_user = NT_SID(5, 21, 0, 0, 0, 1000);
 
+// A user that the container runtime made for one host process container, as a
+// member of a group of the host.
+static WCHAR local_name[32] = L"user", local_profile[48] = L"C:\\Users\\user";
+static const struct account local_accounts[] = {
+    {64060, {NT_SID(5, 21, 0, 0, 0, 1001), USE_USER, NULL, local_name}, LOGGED_ON, HIGH, PRIVILEGES_USER, local_profile},
+    {64061, {NT_SID(5, 21, 0, 0, 0, 1001), USE_USER, NULL, local_name}, LOGGED_ON | ADMINISTRATORS, HIGH, 0, local_profile},
+};
+
 static const struct account *self;
 
 BOOL identity_limited(void) { return self && !(self->groups & ADMINISTRATORS); }
@@ -318,7 +326,7 @@ static BOOL(WINAPI *real_LookupAccountNameW)(const WCHAR *, const WCHAR *, void 
 
 static const struct named_sid *by_sid(const void *sid)
 {
-    if (is_sid(sid, &wine_user)) return &self->user;
+    if (is_sid(sid, &wine_user) || is_sid(sid, &self->user.sid)) return &self->user;
     for (ULONG i = 0; i < ARRAYSIZE(accounts); i++)
         if (is_sid(sid, &accounts[i].user.sid)) return &accounts[i].user;
     for (ULONG i = 0; i < ARRAYSIZE(groups); i++)
@@ -360,8 +368,8 @@ static BOOL equal(const WCHAR *a, const WCHAR *b)
 static const struct named_sid *by_name(const WCHAR *name)
 {
     WCHAR full[COMPUTER_SIZE + 64];
-    for (ULONG i = 0; i < ARRAYSIZE(accounts); i++) {
-        const struct named_sid *s = &accounts[i].user;
+    for (ULONG i = 0; i <= ARRAYSIZE(accounts); i++) {
+        const struct named_sid *s = i < ARRAYSIZE(accounts) ? &accounts[i].user : &self->user;
         join(full, s);
         if (equal(name, s->name) || equal(name, full)) return s;
     }
@@ -405,12 +413,33 @@ static void CALLBACK loaded(ULONG reason, const struct dll_notification *data, v
     }
 }
 
+// read_local_name takes the name from the environment: no more than a name is
+// at stake.
+static void read_local_name(void)
+{
+    static const WCHAR variable[] = L"MULLION_USER=";
+    const SIZE_T head = ARRAYSIZE(variable) - 1;
+    RTL_USER_PROCESS_PARAMETERS *params = NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters;
+    const WCHAR *entry = *(WCHAR **)((char *)params + 0x80); // Environment
+    while (entry && *entry) {
+        SIZE_T n = length(entry), m = n - head;
+        if (n > head && m < ARRAYSIZE(local_name) && !memcmp(entry, variable, head * sizeof(WCHAR))) {
+            memcpy(local_name, entry + head, (m + 1) * sizeof(WCHAR));
+            memcpy(local_profile + 9, entry + head, (m + 1) * sizeof(WCHAR));
+        }
+        entry += n + 1;
+    }
+}
+
 BOOL mend_identity(void)
 {
     void *cookie;
     unsigned gid = (unsigned)linux_call(LINUX_getgid_, 0, 0, 0, 0, 0);
     for (ULONG i = 0; i < ARRAYSIZE(accounts); i++)
         if (accounts[i].gid == gid) self = &accounts[i];
+    for (ULONG i = 0; i < ARRAYSIZE(local_accounts); i++)
+        if (local_accounts[i].gid == gid) self = &local_accounts[i];
+    if (self >= local_accounts && self < local_accounts + ARRAYSIZE(local_accounts)) read_local_name();
     if (!self) return TRUE; // a program of the host: Wine's user
     if (!replace_function(L"ntdll.dll", "RtlFormatCurrentUserKeyPath", (void *)mend_RtlFormatCurrentUserKeyPath)) return FALSE;
     real_NtQueryInformationToken = hook_syscall("NtQueryInformationToken", (void *)mend_NtQueryInformationToken);

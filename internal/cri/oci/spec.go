@@ -17,6 +17,8 @@ type Process struct {
 	Cwd      string // Unix path in the container
 	UID, GID uint32
 	Terminal bool
+	// Host marks a program of the emulated host itself.
+	Host bool
 	// OpenFiles is RLIMIT_NOFILE; zero is DefaultOpenFiles. A runtime without
 	// CAP_SYS_RESOURCE cannot give more than it has.
 	OpenFiles uint64
@@ -36,12 +38,14 @@ type Config struct {
 	Rootfs   string // mounted root directory
 	Process  Process
 	// NetNS is the file of the pod's network namespace; empty shares the
-	// host's, as host process containers do.
-	NetNS     string
-	Cgroup    string // path below the root of every cgroup hierarchy
-	Mounts    []Mount
-	Tmpfs     []Tmpfs
-	Resources Resources
+	// host's.
+	NetNS string
+	// HostProcess shares all namespaces of the emulated host but its mounts.
+	HostProcess bool
+	Cgroup      string // path below the root of every cgroup hierarchy
+	Mounts      []Mount
+	Tmpfs       []Tmpfs
+	Resources   Resources
 	// Annotations are for people who look at the container with runc.
 	Annotations map[string]string
 }
@@ -68,6 +72,9 @@ const oomScore = 500
 // Spec describes the container for runc.
 func Spec(c Config) *specs.Spec {
 	adj := oomScore
+	if c.HostProcess {
+		c.Hostname = "" // there is no UTS namespace to set it in
+	}
 	return &specs.Spec{
 		Version:     specVersion,
 		Hostname:    c.Hostname,
@@ -77,7 +84,7 @@ func Spec(c Config) *specs.Spec {
 		Annotations: c.Annotations,
 		Linux: &specs.Linux{
 			CgroupsPath: c.Cgroup,
-			Namespaces:  namespaces(c.NetNS),
+			Namespaces:  namespaces(c),
 			Resources:   c.Resources.linux(),
 			Seccomp:     seccomp(),
 			MaskedPaths: []string{
@@ -107,7 +114,7 @@ func process(p Process, adj *int) *specs.Process {
 		Args:            p.Args,
 		Env:             p.Env,
 		Cwd:             p.Cwd,
-		Capabilities:    &specs.LinuxCapabilities{},
+		Capabilities:    capabilities(p.Host),
 		NoNewPrivileges: true,
 		OOMScoreAdj:     adj,
 		Rlimits: []specs.POSIXRlimit{
@@ -117,13 +124,33 @@ func process(p Process, adj *int) *specs.Process {
 	}
 }
 
-func namespaces(netns string) []specs.LinuxNamespace {
+// HostCapabilities are what the programs of an emulated host may do beyond its
+// user: use the files of all users, as administrators of Windows do, and low
+// ports. None of them leads out of what is mounted. Programs of the host and
+// host process containers must have the same: wineserver reads the memory of
+// both, which ptrace(2) allows among equals only.
+func HostCapabilities() []string {
+	return []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_NET_BIND_SERVICE"}
+}
+
+func capabilities(host bool) *specs.LinuxCapabilities {
+	if !host {
+		return &specs.LinuxCapabilities{}
+	}
+	list := HostCapabilities()
+	return &specs.LinuxCapabilities{Bounding: list, Effective: list, Permitted: list}
+}
+
+func namespaces(c Config) []specs.LinuxNamespace {
+	if c.HostProcess {
+		return []specs.LinuxNamespace{{Type: specs.MountNamespace}}
+	}
 	ns := []specs.LinuxNamespace{
 		{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}, {Type: specs.IPCNamespace},
 		{Type: specs.UTSNamespace}, {Type: specs.CgroupNamespace},
 	}
-	if netns != "" {
-		ns = append(ns, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: netns})
+	if c.NetNS != "" {
+		ns = append(ns, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: c.NetNS})
 	}
 	return ns
 }

@@ -29,6 +29,7 @@ func web() Config {
 func TestSpecGolden(t *testing.T) {
 	hostProcess := web()
 	hostProcess.NetNS, hostProcess.Process.Terminal, hostProcess.Resources = "", true, Resources{NodeCPUs: 4}
+	hostProcess.HostProcess, hostProcess.Process.Host, hostProcess.Process.UID, hostProcess.Process.GID = true, true, 0, 64018
 	for name, c := range map[string]Config{"container.json": web(), "host-process.json": hostProcess} {
 		got, err := json.MarshalIndent(Spec(c), "", "  ")
 		if err != nil {

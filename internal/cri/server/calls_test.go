@@ -8,7 +8,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -121,26 +120,6 @@ func TestExecTimeout(t *testing.T) {
 	must(t, err)
 	if _, err := l.Runtime.ExecSync(t.Context(), &runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"/guest"}}); err == nil || !strings.Contains(err.Error(), "container is in CONTAINER_EXITED state") {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestHostProcessSharesTheNetwork(t *testing.T) {
-	l := newLab(t)
-	config := sandboxConfig("p")
-	config.Windows.SecurityContext.HostProcess = true
-	sb := l.runSandbox(config)
-	if len(l.namespaces.Namespaces()) != 0 || len(l.plugins.Commands()) != 0 {
-		t.Error("a host process sandbox has a network of its own")
-	}
-	c := containerConfig("c", "sleep")
-	c.Windows.SecurityContext = &runtime.WindowsContainerSecurityContext{HostProcess: true, RunAsUsername: `NT AUTHORITY\SYSTEM`}
-	id := l.run(sb, c)
-	rec, err := l.store.Containers.Get(id)
-	must(t, err)
-	own, err := os.Readlink("/proc/self/ns/net")
-	must(t, err)
-	if got, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(rec.PID), "ns/net")); err != nil || got != own {
-		t.Errorf("namespace %s, %v, want %s", got, err, own)
 	}
 }
 

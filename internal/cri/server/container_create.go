@@ -104,30 +104,48 @@ func (s *Server) makeContainer(ctx context.Context, c *store.Container, sb store
 	if c.LogPath, err = s.logPath(sb.Config, c.Config); err != nil {
 		return err
 	}
+	spec, err := s.describe(ctx, c, sb, img)
+	if err != nil {
+		return err
+	}
+	spec.Annotations = map[string]string{
+		"io.kubernetes.cri.container-name": c.Config.GetMetadata().GetName(), "io.kubernetes.cri.sandbox-id": sb.ID,
+		"io.kubernetes.cri.sandbox-name": sb.Config.GetMetadata().GetName(), "io.kubernetes.cri.sandbox-namespace": sb.Config.GetMetadata().GetNamespace(),
+	}
+	return s.writeSpec(c.ID, spec)
+}
+
+// describe makes the container's root directory and says what runs in it.
+func (s *Server) describe(ctx context.Context, c *store.Container, sb store.Sandbox, img *image.Image) (oci.Config, error) {
+	if sb.HostProcess {
+		process, err := s.hostProcess(c, sb.Config, img.Config)
+		if err != nil {
+			return oci.Config{}, fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
+		}
+		if err := s.makeHostRoot(ctx, c, img); err != nil {
+			return oci.Config{}, fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
+		}
+		return s.hostSpec(c, process), nil
+	}
 	process, err := s.mainProcess(c, sb.Config, img.Config)
 	if err != nil {
-		return fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
+		return oci.Config{}, fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
 	}
 	if err := s.mountRoot(ctx, c.ID, img, accountOf(*c, s.hostname(sb.Config))); err != nil {
-		return err
+		return oci.Config{}, err
 	}
 	if err := s.point(ctx, "container.create.after-rootfs"); err != nil {
-		return err
+		return oci.Config{}, err
 	}
 	mounts, err := s.mounts(c, sb)
 	if err != nil {
-		return fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
+		return oci.Config{}, fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
 	}
-	spec := oci.Config{
+	return oci.Config{
 		ID: c.ID, Hostname: s.hostname(sb.Config), Rootfs: s.dir(c.ID, rootDir), Process: process,
 		NetNS: s.networkPath(sb), Cgroup: s.cgroups.path(sb.ID, c.ID), Mounts: mounts,
 		Resources: s.resources(c.Config.GetWindows().GetResources()),
-		Annotations: map[string]string{
-			"io.kubernetes.cri.container-name": c.Config.GetMetadata().GetName(), "io.kubernetes.cri.sandbox-id": sb.ID,
-			"io.kubernetes.cri.sandbox-name": sb.Config.GetMetadata().GetName(), "io.kubernetes.cri.sandbox-namespace": sb.Config.GetMetadata().GetNamespace(),
-		},
-	}
-	return s.writeSpec(c.ID, spec)
+	}, nil
 }
 
 func (s *Server) writeSpec(id string, spec oci.Config) error {

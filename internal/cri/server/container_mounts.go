@@ -92,36 +92,46 @@ func (s *Server) mount(root *os.Root, m *runtime.Mount, place string) (oci.Mount
 	return oci.Mount{Source: place, Destination: slash(rel), ReadOnly: m.GetReadonly()}, nil
 }
 
-// pin finds a file or directory of the emulated host, makes a directory where
-// there is nothing, as containerd does, and mounts it at a place.
-func (s *Server) pin(p, place string, writable bool) error {
+// openSource finds a file or directory of the emulated host, and makes a
+// directory where there is nothing, as containerd does.
+func (s *Server) openSource(p string) (*os.File, fs.FileInfo, error) {
 	host, err := os.OpenRoot(s.cfg.Drive)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	defer func() { _ = host.Close() }() // opened for look-ups
 	rel, err := winpath.ResolveIn(host, p)
 	if err != nil {
-		return invalid{fmt.Errorf("failed to stat %q: %w", p, err)}
+		return nil, nil, invalid{fmt.Errorf("failed to stat %q: %w", p, err)}
 	}
 	f, err := openBeneath(s.cfg.Drive, rel)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := host.MkdirAll(rel, 0o755); err != nil {
-			return fmt.Errorf("failed to mkdir %q: %w", p, err)
+			return nil, nil, fmt.Errorf("failed to mkdir %q: %w", p, err)
 		}
 		f, err = openBeneath(s.cfg.Drive, rel)
 	}
 	if err != nil {
-		return fmt.Errorf("failed to stat %q: %w", p, err)
+		return nil, nil, fmt.Errorf("failed to stat %q: %w", p, err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		err = invalid{fmt.Errorf("mount %q: only files and directories can be mounted", p)}
+	}
+	if err != nil {
+		_ = f.Close() // only a handle
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// pin mounts a file or directory of the emulated host at a place.
+func (s *Server) pin(p, place string, writable bool) error {
+	f, info, err := s.openSource(p)
+	if err != nil {
+		return err
 	}
 	defer func() { _ = f.Close() }() // only a handle
-	info, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("failed to stat %q: %w", p, err)
-	}
-	if !info.IsDir() && !info.Mode().IsRegular() {
-		return invalid{fmt.Errorf("mount %q: only files and directories can be mounted", p)}
-	}
 	if writable && !isClosed(p) {
 		if err := letWrite(f, info); err != nil {
 			return fmt.Errorf("mount %q: %w", p, err)

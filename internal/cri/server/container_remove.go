@@ -75,7 +75,7 @@ func (s *Server) clear(ctx context.Context, id string) error {
 	if err := s.point(ctx, "container.remove.after-runtime"); err != nil {
 		return err
 	}
-	if err := unmountBelow(s.dir(id)); err != nil {
+	if err := errors.Join(s.dropView(id), unmountBelow(s.dir(id))); err != nil {
 		return err
 	}
 	if err := s.point(ctx, "container.remove.after-unmount"); err != nil {

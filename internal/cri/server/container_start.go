@@ -51,7 +51,7 @@ func (s *Server) StartContainer(ctx context.Context, req *runtime.StartContainer
 	if !sb.Ready() {
 		return nil, fmt.Errorf("sandbox container %q is not running", sb.ID)
 	}
-	if err := s.startContainer(ctx, &c, s.hostname(sb.Config)); err != nil {
+	if err := s.startContainer(ctx, &c, sb); err != nil {
 		return nil, s.startFailed(ctx, c, err)
 	}
 	s.log.InfoContext(ctx, "container started", logkey.ContainerID, c.ID, logkey.SandboxID, c.SandboxID, logkey.PID, c.PID)
@@ -62,13 +62,13 @@ func (s *Server) StartContainer(ctx context.Context, req *runtime.StartContainer
 // startContainer makes the container under runc and conmon, and lets it go.
 // Preconditions: the container's lock is held, which also keeps the news of its
 // end waiting until its beginning is recorded.
-func (s *Server) startContainer(ctx context.Context, c *store.Container, computer string) error {
+func (s *Server) startContainer(ctx context.Context, c *store.Container, sb store.Sandbox) error {
 	// The image was pulled by digest or is no index: nobody looked at its
 	// build so far. The words are the Host Compute Service's for 0xc0370101.
-	if !winver.CompatibleOSVersion(s.cfg.Build, c.OSVersion) {
+	if !sb.HostProcess && !winver.CompatibleOSVersion(s.cfg.Build, c.OSVersion) {
 		return fmt.Errorf("failed to create containerd task: failed to create shim task: hcs::CreateComputeSystem %s: The container operating system does not match the host operating system.: unknown", c.ID)
 	}
-	if err := checkUser(c.ID, c.User, computer); err != nil {
+	if err := s.logOn(*c, sb); err != nil {
 		return fmt.Errorf("failed to start containerd task %q: %w", c.ID, err)
 	}
 	if err := s.point(ctx, "container.start.before-create"); err != nil {
@@ -95,6 +95,17 @@ func (s *Server) startContainer(ctx context.Context, c *store.Container, compute
 		return fmt.Errorf("failed to start containerd task %q: hcs::System::CreateProcess %s: %w: unknown", c.ID, c.ID, err)
 	}
 	return s.store.Containers.Put(*c)
+}
+
+// logOn says whether the container's account exists.
+func (s *Server) logOn(c store.Container, sb store.Sandbox) error {
+	if !sb.HostProcess {
+		return checkUser(c.ID, c.User, s.hostname(sb.Config))
+	}
+	if _, err := hostAccount(c.User, c.ID, s.hostGroups()); err != nil {
+		return fmt.Errorf("%w: unknown", err)
+	}
+	return nil
 }
 
 // startFailed takes back what there is of the container's processes and

@@ -81,10 +81,11 @@ func (s *Server) exec(ctx context.Context, id string, e execution) (int32, error
 // execProcess describes the command like the container's own program.
 func (s *Server) execProcess(c store.Container, e execution) (p oci.Process, status string) {
 	status = "exec-" + newID()[:16]
-	var computer string
-	if sb, err := s.sandbox(c.SandboxID); err == nil { // there as long as its containers
-		computer = s.hostname(sb.Config)
+	sb, err := s.sandbox(c.SandboxID) // there as long as its containers
+	if err == nil && sb.HostProcess {
+		return s.hostProgram(c, wine.Process{Args: e.args, Status: status, Exec: true}, e.terminal), status
 	}
+	computer := s.hostname(sb.Config)
 	p = s.cfg.Engine.Process(wine.Process{
 		Args: e.args, Dir: c.Dir, Env: c.Env, Status: status, Exec: true, Account: accountOf(c, computer), Computer: computer,
 	})

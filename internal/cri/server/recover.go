@@ -65,7 +65,7 @@ func (s *Server) recoverContainer(ctx context.Context, c store.Container, st run
 	defer unlock()
 	switch {
 	case c.Finished != 0:
-		return errors.Join(s.runtime.Delete(ctx, c.ID), unmountBelow(s.dir(c.ID)))
+		return errors.Join(s.runtime.Delete(ctx, c.ID), s.dropView(c.ID), unmountBelow(s.dir(c.ID)))
 	case c.Started != 0:
 		return s.recheck(ctx, c, st)
 	case st.Status == "running":
@@ -173,6 +173,11 @@ func (s *Server) removeMounts(ctx context.Context, known func(string) bool) {
 	all := filepath.Dir(s.store.Containers.Dir("x"))
 	mounts, err := mountsBelow(all)
 	s.note(ctx, "mounts cannot be listed", logkey.Path, all, err)
+	for _, id := range s.views() {
+		if !known(id) {
+			s.note(ctx, "orphan view of the host cannot be removed", logkey.ContainerID, id, s.dropView(id))
+		}
+	}
 	for _, m := range mounts {
 		rel, err := filepath.Rel(all, m)
 		if id, _, _ := strings.Cut(rel, "/"); err == nil && !known(id) {

@@ -70,6 +70,10 @@ func (s *Server) mountRoot(ctx context.Context, id string, img *image.Image, a w
 	if err != nil {
 		return err
 	}
+	return s.mountLayers(ctx, id, layers)
+}
+
+func (s *Server) mountLayers(ctx context.Context, id string, layers []string) error {
 	for _, d := range []string{rootDir, workDir} {
 		if err := os.MkdirAll(s.dir(id, d), 0o755); err != nil {
 			return fmt.Errorf("make root of the container: %w", err)

@@ -34,6 +34,9 @@ func (s *Server) RunPodSandbox(ctx context.Context, req *runtime.RunPodSandboxRe
 	if err := s.checkHandler(req.GetRuntimeHandler()); err != nil {
 		return nil, err
 	}
+	if config.GetWindows().GetSecurityContext().GetHostProcess() && s.cfg.HostProcesses == nil {
+		return nil, errors.New("host process containers are not configured")
+	}
 	sb := store.Sandbox{
 		ID: newID(), Name: sandboxName(config.GetMetadata()), Handler: req.GetRuntimeHandler(), Config: config, Created: now(),
 		HostProcess: config.GetWindows().GetSecurityContext().GetHostProcess(),

@@ -83,8 +83,10 @@ type Config struct {
 	Handlers []string
 	// Version is mullion's.
 	Version string
-	// Hostname is that of host process containers.
+	// Hostname is that of the host, and of host process containers.
 	Hostname string
+	// HostProcesses is how host process containers run; nil refuses them.
+	HostProcesses *HostProcesses
 
 	Runc, Conmon string // executables; looked up in PATH if empty
 	Log          *slog.Logger

@@ -33,6 +33,9 @@ type Config struct {
 	StatusDir   string   // see Status
 	StatusName  string
 	Exec        bool // joins a running container
+	// Host: the program runs on the emulated host itself. It is not alone in its
+	// PID namespace, and what belongs to its container is told by the cgroup.
+	Host bool
 }
 
 // Status is the content of a status file, written when the program has ended
@@ -108,6 +111,9 @@ func makePlan(c Config, env []string) (plan, error) {
 	p := plan{path: c.Loader, dir: c.Root, env: env}
 	if c.Dir != "" {
 		dir, err := resolve(c.Root, c.Dir)
+		if errors.Is(err, errNotFound) && c.Host {
+			dir, err = makeDir(c.Root, c.Dir)
+		}
 		if err != nil {
 			return p, fmt.Errorf("working directory %s: %w", c.Dir, err)
 		}
@@ -123,6 +129,9 @@ func makePlan(c Config, env []string) (plan, error) {
 		return p, errors.New("no program given")
 	}
 	file, err := findProgram(c.Root, p.dir, program, searchPath(env), searchExt(env))
+	if err != nil && c.Host && !c.Exec {
+		return c.shellPlan(p), nil
+	}
 	if err != nil {
 		return p, fmt.Errorf("%s: %w", program, err)
 	}
@@ -141,6 +150,44 @@ func makePlan(c Config, env []string) (plan, error) {
 		p.argv = p.argv[:2]
 	}
 	return p, nil
+}
+
+// makeDir makes a working directory that does not exist, as hcsshim does for host
+// process containers.
+func makeDir(root, name string) (string, error) {
+	_, rest, ok := strings.Cut(name, ":")
+	if !ok {
+		rest = name
+	}
+	at := filepath.Clean(root)
+	for part := range strings.SplitSeq(strings.ReplaceAll(rest, `\`, "/"), "/") {
+		if part == "" || part == "." || part == ".." {
+			continue
+		}
+		next, err := child(at, part)
+		if err != nil {
+			next = filepath.Join(at, part)
+			err = os.Mkdir(next, 0o755)
+		}
+		if err != nil {
+			return "", err
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// shellPlan hands the command to cmd.exe, as hcsshim does with each command of a
+// host process container (internal/jobcontainers/jobcontainer.go, CreateProcess):
+// it may be one of the shell's own. cmd.exe says if there is no such program.
+func (c Config) shellPlan(p plan) plan {
+	p.argv = []string{c.Loader, `C:\windows\system32\cmd.exe`, "/c"}
+	if c.CommandLine != "" {
+		p.env = append(p.env, commandLineVariable+"=cmd /c "+c.CommandLine)
+		return p
+	}
+	p.argv = append(p.argv, c.Args...)
+	return p
 }
 
 // commandLineVariable is read, and removed from the environment, by

@@ -11,9 +11,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // stopMarker in the status directory tells winemend.dll that a SIGINT stands
@@ -31,6 +35,12 @@ func Run(c Config, env []string, stderr io.Writer) int {
 	if err != nil {
 		return refuse(c, err, stderr)
 	}
+	if c.Host {
+		// Orphans of the container come to this process, not to the host's.
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return refuse(c, err, stderr)
+		}
+	}
 	signals := make(chan os.Signal, 16) // a burst of SIGCHLD collapses into fewer
 	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	pid, err := syscall.ForkExec(p.path, p.argv, &syscall.ProcAttr{Env: p.env, Files: []uintptr{0, 1, 2}})
@@ -38,6 +48,9 @@ func Run(c Config, env []string, stderr io.Writer) int {
 		return refuse(c, err, stderr)
 	}
 	code := wait(c, pid, signals)
+	if c.Host && !c.Exec {
+		endOthers(c)
+	}
 	if err := (Status{ExitCode: code}).write(c.StatusDir, c.StatusName); err != nil {
 		fmt.Fprintln(stderr, "mullion-init:", err)
 	}
@@ -120,13 +133,50 @@ func stop(c Config, pid int, s os.Signal) {
 		// Without the marker the programs see Ctrl+C: still a request to end.
 		_ = os.WriteFile(filepath.Join(c.StatusDir, stopMarker), nil, 0o644)
 	}
-	for _, p := range programs() {
+	for _, p := range programs(c) {
 		_ = syscall.Kill(p, syscall.SIGINT) // likewise
 	}
 }
 
 // programs lists the container's Windows processes except Wine's own services.
-func programs() []int { return processes(isProgram) }
+func programs(c Config) []int {
+	if !c.Host {
+		return processes(isProgram)
+	}
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(processes(isProgram), func(pid int) bool {
+		other, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
+		return err != nil || !bytes.Equal(own, other)
+	})
+}
+
+// othersGrace is what hcsshim gives the other processes of a host process
+// container when its first has ended (jobcontainer.go, waitBackground).
+const othersGrace = 5 * time.Second
+
+// endOthers asks what is left of the container to end, and waits. What does not
+// is killed by the runtime, together with the container.
+func endOthers(c Config) {
+	left := programs(c)
+	if len(left) == 0 {
+		return
+	}
+	_ = os.WriteFile(filepath.Join(c.StatusDir, stopMarker), nil, 0o644)
+	for _, p := range left {
+		_ = syscall.Kill(p, syscall.SIGINT) // gone already: what is wanted
+	}
+	for end := time.Now().Add(othersGrace); time.Now().Before(end) && len(programs(c)) > 0; {
+		time.Sleep(20 * time.Millisecond)
+		for {
+			if got, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != nil || got <= 0 {
+				break
+			}
+		}
+	}
+}
 
 // serverLives tells whether the container has a wineserver. It leaves its
 // parent when it starts, so that it is process 1 who learns of its end.
