@@ -57,6 +57,10 @@ func (c *cluster) prepare() {
 		if err != nil {
 			c.t.Fatal(err)
 		}
+		made.Spec.Taints = nil // not-ready, which the API server adds
+		if made, err = c.client.CoreV1().Nodes().Update(ctx, made, metav1.UpdateOptions{}); err != nil {
+			c.t.Fatal(err)
+		}
 		made.Status = status
 		if _, err := c.client.CoreV1().Nodes().UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
 			c.t.Fatal(err)
@@ -131,7 +135,7 @@ func TestInstall(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if len(n.Spec.Taints) != 1 || n.Annotations[windowsnode.TaintAnnotation] != "os=windows:NoSchedule" {
+			if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != "os" || n.Annotations[windowsnode.TaintAnnotation] != "os=windows:NoSchedule" {
 				return fmt.Errorf("%+v %v", n.Spec.Taints, n.Annotations)
 			}
 			return nil

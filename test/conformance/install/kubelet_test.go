@@ -216,7 +216,7 @@ func forward(l net.Listener, to string) {
 func lacks(p *program) string {
 	var out []string
 	for line := range strings.Lines(p.log.String()) {
-		if strings.Contains(strings.ToLower(line), "forbidden") {
+		if strings.Contains(line, "cannot") && strings.Contains(line, "resource") { // "User … cannot list resource …"
 			out = append(out, line)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,6 +51,10 @@ func seen(o *unstructured.Unstructured) string {
 	delete(o.Object, "status")
 	for _, f := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", f)
+	}
+	if o.GetKind() == "Node" {
+		// It is filled in, and stays: it says what the kubelet says of itself.
+		unstructured.RemoveNestedField(o.Object, "metadata", "labels", corev1.LabelWindowsBuild)
 	}
 	data, err := json.Marshal(o.Object)
 	if err != nil {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"debug/elf"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// epoch is the time of everything in the image. Zero would do for machines;
+// some tools print it as a date without a year.
+func epoch() time.Time { return time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) }
+
+// user is the unprivileged user; internal/install runs the image as it.
+const user = "65532:65532"
+
+// part is the image of one platform.
+type part struct {
+	platform v1.Platform
+	image    v1.Image
+}
+
+// newPart makes the image of one platform.
+func newPart(os, arch, program string) (part, error) {
+	p := v1.Platform{OS: os, Architecture: arch}
+	layer, err := newLayer(program, arch)
+	if err != nil {
+		return part{}, err
+	}
+	img, err := mutate.Append(mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1), mutate.Addendum{
+		Layer: layer, MediaType: types.OCILayer, History: v1.History{Created: v1.Time{Time: epoch()}, CreatedBy: "make image"},
+	})
+	if err != nil {
+		return part{}, fmt.Errorf("make image of %s: %w", p, err)
+	}
+	cfg, err := img.ConfigFile()
+	if err != nil {
+		return part{}, fmt.Errorf("make image of %s: %w", p, err)
+	}
+	cfg = cfg.DeepCopy()
+	cfg.OS, cfg.Architecture, cfg.Created = os, arch, v1.Time{Time: epoch()}
+	cfg.Config = v1.Config{
+		User: user, Entrypoint: []string{"/mullion"}, WorkingDir: "/", Env: []string{"PATH=/"},
+		Labels: map[string]string{
+			"org.opencontainers.image.title":    "mullion",
+			"org.opencontainers.image.source":   "https://github.com/mullion-k8s/mullion",
+			"org.opencontainers.image.licenses": "Apache-2.0",
+		},
+	}
+	if img, err = mutate.ConfigFile(img, cfg); err != nil {
+		return part{}, fmt.Errorf("make image of %s: %w", p, err)
+	}
+	return part{p, img}, nil
+}
+
+// machines are what ELF calls the architectures.
+func machines() map[string]elf.Machine {
+	return map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+}
+
+// newLayer holds the program as /mullion, and /tmp for what Go's standard
+// library may write where the root is not read-only.
+func newLayer(program, arch string) (v1.Layer, error) {
+	data, err := os.ReadFile(program)
+	if err != nil {
+		return nil, err
+	}
+	f, err := elf.NewFile(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", program, err)
+	}
+	if want, ok := machines()[arch]; !ok || f.Machine != want {
+		return nil, fmt.Errorf("%s is a program for %s, not for %s", program, f.Machine, arch)
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return nil, fmt.Errorf("%s needs a dynamic linker, and the image has none: build it with CGO_ENABLED=0", program)
+		}
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range []*tar.Header{
+		{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777},
+		{Typeflag: tar.TypeReg, Name: "mullion", Mode: 0o755, Size: int64(len(data))},
+	} {
+		h.ModTime, h.Format = epoch(), tar.FormatUSTAR
+		if err := w.WriteHeader(h); err != nil {
+			return nil, fmt.Errorf("write layer: %w", err)
+		}
+		if h.Typeflag == tar.TypeReg {
+			if _, err := w.Write(data); err != nil {
+				return nil, fmt.Errorf("write layer: %w", err)
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("write layer: %w", err)
+	}
+	content := b.Bytes()
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
+		tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithMediaType(types.OCILayer))
+}

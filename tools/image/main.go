@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Command image makes the image of mullion's manager: an archive with one layer
+// that holds one static program. The same programs give the same archive, byte
+// by byte: times are fixed and nothing of the machine is read.
+//
+//	image -o FILE -t REFERENCE OS/ARCH=PROGRAM...
+//
+// The archive is an OCI image layout (containerd, podman, skopeo, crane read
+// it), with the manifest.json beside it that docker load wants.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+)
+
+func main() {
+	out := flag.String("o", "", "the archive")
+	tag := flag.String("t", "", "reference, such as mullion/mullion:v0.1.0")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: image -o FILE -t REFERENCE OS/ARCH=PROGRAM...")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if *out == "" || *tag == "" || flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	digest, err := build(*out, *tag, flag.Args())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "image: error:", err)
+		os.Exit(1)
+	}
+	fmt.Printf("%s\n%s\n", *tag, digest)
+}
+
+// build writes the archive and returns the digest of what the reference names.
+func build(out, tag string, programs []string) (digest string, err error) {
+	var parts []part
+	for _, p := range programs {
+		platform, file, ok := strings.Cut(p, "=")
+		os, arch, isPlatform := strings.Cut(platform, "/")
+		if !ok || !isPlatform || file == "" {
+			return "", fmt.Errorf("%q: want OS/ARCH=PROGRAM", p)
+		}
+		made, err := newPart(os, arch, file)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, made)
+	}
+	return write(out, tag, parts)
+}
