@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+// single is a cluster of one test's own, beside the package's.
+type single struct {
+	t       *testing.T
+	name    string
+	dataDir string
+}
+
+// newSingle pins the cluster's addresses, because clusters of other data
+// directories do not know of each other. Whatever the test leaves is removed.
+func newSingle(t *testing.T, name, dataDir string, index int, windows string) single {
+	t.Helper()
+	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
+	s := single{t, name, dataDir}
+	dir := filepath.Join(dataDir, "clusters", name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	doc := fmt.Sprintf(`{"apiVersion":"mullion/v1alpha1","name":%q,"index":%d,"windows":["%s"]}`, name, index, strings.ReplaceAll(windows, ",", `","`))
+	if err := os.WriteFile(filepath.Join(dir, "cluster.json"), []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if out, err := s.command(context.Background(), "down", "--purge").CombinedOutput(); err != nil {
+			t.Errorf("down --purge: %v: %s", err, out)
+		}
+	})
+	return s
+}
+
+func (s single) command(ctx context.Context, args ...string) *exec.Cmd {
+	// kubectl's own flags follow ours.
+	argv := append([]string{args[0], "--name", s.name, "--data-dir", s.dataDir}, args[1:]...)
+	return exec.CommandContext(ctx, testenv.Bin("mullion"), argv...)
+}
+
+// mullion runs a command that must succeed.
+func (s single) mullion(args ...string) string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 4*time.Minute)
+	defer cancel()
+	out, err := s.command(ctx, args...).CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("mullion %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// mark is what the cluster's processes and mounts have in common.
+func (s single) mark() string { return filepath.Join("clusters", s.name) }
