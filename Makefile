@@ -92,6 +92,23 @@ bin/windows/%.exe: $(SOURCES)
 native: ## Build the Windows DLLs that the emulated hosts need
 	@$(MAKE) -C native
 
+# The image of `mullion install`, for the nodes of any cluster. The first time
+# for a platform compiles everything for it.
+IMAGE := mullion/mullion:$(VERSION)
+IMAGE_ARCHITECTURES := amd64 arm64
+
+bin/image/mullion-%: $(SOURCES)
+	$(call say,GO)
+	@mkdir -p bin/image
+	@GOOS=linux GOARCH=$* go build -ldflags "$(LDFLAGS)" -o $@ ./cmd/mullion
+
+bin/image/mullion.tar: $(addprefix bin/image/mullion-,$(IMAGE_ARCHITECTURES)) $(wildcard tools/image/*.go)
+	$(call say,IMAGE)
+	@go run ./tools/image -o $@ -t $(IMAGE) $(foreach a,$(IMAGE_ARCHITECTURES),linux/$a=bin/image/mullion-$a)
+
+.PHONY: image
+image: bin/image/mullion.tar ## Make the image of `mullion install` as an archive, bin/image/mullion.tar
+
 .PHONY: suites
 suites: bin/windows/critest.exe bin/windows/hcn.test.exe ## Build the conformance suites of other projects
 
@@ -99,7 +116,7 @@ suites: bin/windows/critest.exe bin/windows/hcn.test.exe ## Build the conformanc
 FAST = $(shell go list ./... | grep -v -e internal/controlplane -e cmd/mullion-kube -e /test/)
 
 .PHONY: test
-test: build suites ## Run everything: unit, privileged, end to end
+test: build suites $(addprefix bin/peers/,etcd kube-apiserver kube-controller-manager) ## Run everything: unit, privileged, end to end
 	@hack/test all
 
 .PHONY: test-fast

@@ -8,9 +8,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"debug/elf"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -18,6 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
 // epoch is the time of everything in the image. Zero would do for machines;
@@ -71,8 +74,9 @@ func machines() map[string]elf.Machine {
 	return map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 }
 
-// newLayer holds the program as /mullion, and /tmp for what Go's standard
-// library may write where the root is not read-only.
+// newLayer holds the program as /mullion, the authorities that registries are
+// known by, and /tmp for what Go's standard library may write where the root is
+// not read-only.
 func newLayer(program, arch string) (v1.Layer, error) {
 	data, err := os.ReadFile(program)
 	if err != nil {
@@ -92,18 +96,25 @@ func newLayer(program, arch string) (v1.Layer, error) {
 	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	for _, h := range []*tar.Header{
-		{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777},
-		{Typeflag: tar.TypeReg, Name: "mullion", Mode: 0o755, Size: int64(len(data))},
+	for _, f := range []struct {
+		name    string // a directory if it ends in a slash
+		mode    int64
+		content []byte
+	}{
+		{"etc/", 0o755, nil}, {"etc/ssl/", 0o755, nil}, {"etc/ssl/certs/", 0o755, nil},
+		{"etc/ssl/certs/ca-certificates.crt", 0o644, authorities()}, // where crypto/x509 looks first
+		{"tmp/", 0o1777, nil},
+		{"mullion", 0o755, data},
 	} {
-		h.ModTime, h.Format = epoch(), tar.FormatUSTAR
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: epoch(), Format: tar.FormatUSTAR}
+		if strings.HasSuffix(f.name, "/") {
+			h.Typeflag = tar.TypeDir
+		}
 		if err := w.WriteHeader(h); err != nil {
 			return nil, fmt.Errorf("write layer: %w", err)
 		}
-		if h.Typeflag == tar.TypeReg {
-			if _, err := w.Write(data); err != nil {
-				return nil, fmt.Errorf("write layer: %w", err)
-			}
+		if _, err := w.Write(f.content); err != nil {
+			return nil, fmt.Errorf("write layer: %w", err)
 		}
 	}
 	if err := w.Close(); err != nil {
@@ -112,4 +123,18 @@ func newLayer(program, arch string) (v1.Layer, error) {
 	content := b.Bytes()
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
 		tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithMediaType(types.OCILayer))
+}
+
+// authorities is PEM: Mozilla's authorities for web servers, in the version that
+// go.mod pins. Those that only count with a condition, which a file cannot
+// express, are left out.
+func authorities() []byte {
+	var b bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			// A Buffer does not fail.
+			_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})
+		}
+	}
+	return b.Bytes()
 }

@@ -6,8 +6,10 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/x509"
 	"debug/elf"
 	"encoding/binary"
+	"encoding/pem"
 	"errors"
 	"io"
 	"os"
@@ -183,8 +185,25 @@ func check(t *testing.T, img v1.Image) {
 		}
 		names = append(names, h.Name)
 	}
-	if strings.Join(names, " ") != "tmp/ mullion" {
+	if strings.Join(names, " ") != "etc/ etc/ssl/ etc/ssl/certs/ etc/ssl/certs/ca-certificates.crt tmp/ mullion" {
 		t.Error(names)
+	}
+}
+
+func TestAuthorities(t *testing.T) {
+	rest, n := authorities(), 0
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			t.Error(err)
+		}
+		n++
+	}
+	if n < 100 || len(rest) > 0 {
+		t.Errorf("%d authorities, %d bytes behind them", n, len(rest))
 	}
 }
 
