@@ -76,12 +76,16 @@ func Describe(l Layout, c Config, bin Binaries) (Plan, error) {
 
 func describeServer(l Layout, c Config) config.Config {
 	n := c.Network()
+	admission := n.AdmissionPort()
+	if c.NoAdmission {
+		admission = 0
+	}
 	return config.Config{
 		APIVersion: config.Version, Name: c.Name, DataDir: l.Dir(),
 		Addresses: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), n.Machine()}, Port: n.Port(),
 		NodeCIDR: n.Nodes(), PodCIDR: n.Pods(), ServiceCIDR: n.Services(),
 		DNSAddress: netip.AddrPortFrom(n.Machine(), 53), DNSServiceIP: n.DNS(),
-		WindowsTaint: c.WindowsTaint,
+		AdmissionPort: admission, WindowsTaint: c.WindowsTaint,
 		Datastore: config.Datastore(c.Datastore),
 	}.Default()
 }

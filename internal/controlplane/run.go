@@ -135,7 +135,7 @@ func (s *server) run(ctx context.Context) error {
 	if err := s.prepare(); err != nil {
 		return err
 	}
-	components, err := s.components()
+	components, err := s.components(ctx)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (s *server) certificates() *certificates {
 }
 
 // components turns the plan's data into what supervise runs.
-func (s *server) components() ([]supervise.Component, error) {
+func (s *server) components(ctx context.Context) ([]supervise.Component, error) {
 	c := s.plan.Config
 	caPEM, err := os.ReadFile(c.ClusterCA())
 	if err != nil {
@@ -245,6 +245,14 @@ func (s *server) components() ([]supervise.Component, error) {
 	bodies[plan.Controllers] = supervise.Component{Run: s.approver}
 	bodies[plan.Certificates] = supervise.Component{Run: s.certificates().run}
 	resolver := &coreDNS{corefile: s.plan.Corefile, address: c.DNSAddress, name: plan.ReadyName(c), log: s.log}
+	if c.AdmissionPort != 0 {
+		listener, err := listenForAdmission(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		win := &windows{server: s, listener: listener}
+		bodies[plan.Manager] = supervise.Component{Run: win.run, Ready: win.isReady}
+	}
 	bodies[plan.CoreDNS] = supervise.Component{Run: resolver.run, Ready: resolver.isReady}
 
 	var out []supervise.Component

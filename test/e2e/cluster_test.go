@@ -26,8 +26,9 @@ import (
 const name = "e2e-test"
 
 // windows are its hosts: two of the guide's build, so that packets cross
-// nodes, and one of each other build that a manifest of the guides demands.
-const windows = "2019,2019,2016,1709,1803"
+// nodes, and one of each other build that a manifest of the guides demands; those
+// of 2022 and 2025 for placement.
+const windows = "2019,2019,2016,1709,1803,2022,2025"
 
 // shared is the package's cluster; see up.
 type shared struct {

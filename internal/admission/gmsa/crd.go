@@ -13,6 +13,9 @@ import (
 //go:embed gmsacredentialspecs.yaml
 var definition []byte
 
+// CRDName is the name of the definition.
+const CRDName = "gmsacredentialspecs.windows.k8s.io"
+
 // CRD is the CustomResourceDefinition of GMSACredentialSpec as a tree that the
 // caller may change.
 func CRD() (map[string]any, error) {

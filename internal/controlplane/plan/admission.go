@@ -21,6 +21,9 @@ func AdmissionAddress(c config.Config) netip.AddrPort {
 	return netip.AddrPortFrom(c.Loopback(), c.AdmissionPort)
 }
 
+// AdmissionClientCA is the authority of whoever may ask the webhooks.
+func AdmissionClientCA(c config.Config) string { return store(c).Cert(pki.AdmissionClientCA) }
+
 // admission tells the API server to show a certificate to webhooks
 // (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#authenticate-apiservers).
 func admission(c config.Config) object {

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// semiAnnual is an image of a build that the cluster has no host of.
+const semiAnnual = "mcr.microsoft.com/windows/servercore:20H2"
+
+// linuxDaemonSet is one as charts of monitoring agents have it: it tolerates
+// every taint and selects nothing.
+const linuxDaemonSet = `apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec:
+      tolerations: [{operator: Exists}]
+      containers: [{name: agent, image: "busybox:1.37"}]
+`
+
+// buildsOf maps each node to its build.
+func (c *shared) buildsOf(t *testing.T) map[string]string {
+	t.Helper()
+	builds := map[string]string{}
+	out := c.kubectl(t, "get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.node\.kubernetes\.io/windows-build}{"\n"}{end}`)
+	for line := range strings.Lines(out) {
+		name, build, _ := strings.Cut(strings.TrimSpace(line), " ")
+		builds[name] = build
+	}
+	return builds
+}
+
+// onBuilds waits until a pod runs, and returns an error for as long as no pod
+// of the selector runs on a node of one of the builds. A pod on another node
+// fails the test at once.
+func (c *shared) onBuilds(t *testing.T, ns, pods string, builds ...string) {
+	t.Helper()
+	nodes := c.buildsOf(t)
+	args := []string{"get", "pods", "-n", ns, pods, "-o", `jsonpath={.metadata.name} {.status.phase} {.spec.nodeName};`}
+	if strings.HasPrefix(pods, "-l") {
+		args[len(args)-1] = `jsonpath={range .items[*]}{.metadata.name} {.status.phase} {.spec.nodeName};{end}`
+	}
+	eventually(t, 2*time.Minute, pods, func() error {
+		out, err := c.kubectlErr(t.Context(), args...)
+		if err != nil {
+			return err
+		}
+		running := 0
+		for pod := range strings.SplitSeq(strings.TrimSuffix(out, ";"), ";") {
+			f := strings.Fields(pod)
+			if len(f) == 3 && !slices.Contains(builds, nodes[f[2]]) {
+				t.Fatalf("pod %s landed on %s of build %s, want one of %v", f[0], f[2], nodes[f[2]], builds)
+			}
+			if len(f) == 3 && f[1] == "Running" {
+				running++
+			}
+		}
+		if running == 0 {
+			return errors.New("no pod runs: " + out)
+		}
+		return nil
+	})
+}
+
+// TestPlacementOfSeeds applies the guides' manifests that name no operating
+// system as they stand, in a cluster with hosts of six builds: each pod must
+// land where its image can run.
+func TestPlacementOfSeeds(t *testing.T) {
+	c := up(t)
+	for _, tc := range []struct{ file, pods string }{
+		{"deploy-resource.yaml", "-lapp.kubernetes.io/name=iis"},
+		{"deploy-hyperv.yaml", "-lapp=iis"},
+		{"secret-pod.yaml", "secret-envars-test-pod"},
+	} {
+		t.Run(strings.TrimSuffix(tc.file, ".yaml"), func(t *testing.T) {
+			ns := c.namespace(t)
+			c.kubectl(t, "apply", "-n", ns, "-f", guide(tc.file))
+			c.onBuilds(t, ns, tc.pods, "10.0.14393")
+		})
+	}
+}
+
+// TestPlacementByImage names nothing but images.
+func TestPlacementByImage(t *testing.T) {
+	c := up(t)
+	ns := c.namespace(t)
+	for name, image := range map[string]string{
+		"a2019": "mcr.microsoft.com/windows/servercore:ltsc2019",
+		"a2022": "mcr.microsoft.com/windows/servercore:ltsc2022",
+		"n1809": "mcr.microsoft.com/windows/nanoserver:1809",
+	} {
+		c.kubectl(t, "run", "-n", ns, name, "--image", image, "--image-pull-policy=IfNotPresent", "--command", "--", "cmd", "/c", "ping -t localhost")
+	}
+	c.onBuilds(t, ns, "a2019", "10.0.17763")
+	c.onBuilds(t, ns, "n1809", "10.0.17763")
+	// A host of 2025 runs images of 2022, too.
+	c.onBuilds(t, ns, "a2022", "10.0.20348", "10.0.26100")
+	if os := c.kubectl(t, "get", "pod", "-n", ns, "a2019", "-o", "jsonpath={.spec.os.name}"); os != "windows" {
+		t.Errorf("spec.os.name is %q, want windows", os)
+	}
+}
+
+// TestLinuxStaysOff is the complaint heard most: pods of ordinary charts land
+// on Windows nodes, and hang there.
+func TestLinuxStaysOff(t *testing.T) {
+	c := up(t)
+	ns := c.namespace(t)
+	c.kubectl(t, "create", "deployment", "-n", ns, "web", "--image=nginx:1.29", "--replicas=2")
+	c.apply(t, ns, linuxDaemonSet)
+	eventually(t, time.Minute, "the scheduler to look at the pods", func() error {
+		out, err := c.kubectlErr(t.Context(), "get", "pods", "-n", ns, "-lapp=web", "-o",
+			`jsonpath={range .items[*]}{.spec.nodeSelector.kubernetes\.io/os}/{.spec.nodeName}/{.status.conditions[?(@.type=="PodScheduled")].reason};{end}`)
+		if err != nil {
+			return err
+		}
+		if out != "linux//Unschedulable;linux//Unschedulable;" {
+			return fmt.Errorf("the pods are %q", out)
+		}
+		return nil
+	})
+	eventually(t, time.Minute, "the DaemonSet controller", func() error {
+		out, err := c.kubectlErr(t.Context(), "get", "daemonset", "-n", ns, "agent", "-o", "jsonpath={.status.observedGeneration} {.status.desiredNumberScheduled}")
+		if err == nil && out != "1 0" {
+			err = fmt.Errorf("observed generation and wanted pods are %q, want \"1 0\"", out)
+		}
+		return err
+	})
+}
+
+// TestRefusal applies what cannot work; the message must say what, why and
+// what to do.
+func TestRefusal(t *testing.T) {
+	c := up(t)
+	ns := c.namespace(t)
+	for _, tc := range []struct {
+		name, pod string
+		want      []string
+	}{
+		{"host network", `nodeSelector: {kubernetes.io/os: windows}
+  hostNetwork: true
+  containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2019"}]`, []string{"hostNetwork", "WIN"}},
+		{"no host of the build", `containers: [{name: main, image: "` + semiAnnual + `"}]`, []string{"10.0.19042", "10.0.17763", "10.0.20348"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			manifest := "apiVersion: v1\nkind: Pod\nmetadata: {name: refused}\nspec:\n  " + tc.pod + "\n"
+			out, err := c.try(t.Context(), manifest, "kubectl", "--name", name, "--data-dir", c.dir, "apply", "-n", ns, "-f", "-")
+			if err == nil {
+				t.Fatalf("it was admitted: %s", out)
+			}
+			t.Logf("%s", out)
+			for _, w := range tc.want {
+				if !strings.Contains(out, w) {
+					t.Errorf("the refusal does not name %q: %s", w, out)
+				}
+			}
+		})
+	}
+}
+
+// TestMismatchIsSaid has a pod that passed admission and that no node can run:
+// describe must say so in words.
+func TestMismatchIsSaid(t *testing.T) {
+	c := up(t)
+	ns := c.namespace(t)
+	c.kubectl(t, "label", "namespace", ns, "admission.mullion.dev/disabled=true")
+	c.apply(t, ns, `apiVersion: v1
+kind: Pod
+metadata: {name: mismatch}
+spec:
+  os: {name: windows}
+  nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.19042}
+  containers: [{name: main, image: "`+semiAnnual+`"}]
+`)
+	eventually(t, time.Minute, "the event", func() error {
+		out, err := c.kubectlErr(t.Context(), "describe", "pod", "-n", ns, "mismatch")
+		if err != nil {
+			return err
+		}
+		for _, w := range []string{"WindowsBuildMismatch", "10.0.19042", "10.0.17763"} {
+			if !strings.Contains(out, w) {
+				return fmt.Errorf("describe does not say %q: %s", w, out)
+			}
+		}
+		return nil
+	})
+}
+
+// TestRuntimeClassesFollowNodes looks for one per build.
+func TestRuntimeClassesFollowNodes(t *testing.T) {
+	c := up(t)
+	eventually(t, time.Minute, "the RuntimeClasses", func() error {
+		out, err := c.kubectlErr(t.Context(), "get", "runtimeclasses", "-o", "name")
+		if err != nil {
+			return err
+		}
+		for _, w := range []string{"windows-2016", "windows-1709", "windows-1803", "windows-2019", "windows-2022", "windows-2025"} {
+			if !strings.Contains(out, "/"+w) {
+				return fmt.Errorf("there is no %s: %s", w, out)
+			}
+		}
+		return nil
+	})
+	ns := c.namespace(t)
+	c.apply(t, ns, `apiVersion: v1
+kind: Pod
+metadata: {name: by-class}
+spec:
+  runtimeClassName: windows-2022
+  containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2022", command: [cmd, /c, ping -t localhost]}]
+`)
+	c.onBuilds(t, ns, "by-class", "10.0.20348")
+}
+
+// TestLoadedImageIsRecognised has an image whose name says nothing.
+func TestLoadedImageIsRecognised(t *testing.T) {
+	c := up(t)
+	ns := c.namespace(t)
+	c.withWinprog(t)
+	c.pod(t, ns, "loaded", `containers:
+  - {name: main, image: "`+winprogImage+`", imagePullPolicy: Never, args: [wait]}`)
+	c.onBuilds(t, ns, "loaded", "10.0.17763")
+}
