@@ -41,8 +41,7 @@ import (
 // startLimit is far above any start on a machine that does other work, too.
 const startLimit = 2 * time.Minute
 
-// cluster is a control plane of upstream's components on a loopback port,
-// without nodes and without admission of ours.
+// cluster is a control plane on a loopback port, without nodes.
 type cluster struct {
 	t      *testing.T
 	cfg    config.Config
@@ -50,7 +49,9 @@ type cluster struct {
 	client kubernetes.Interface // an administrator's
 }
 
-func newCluster(t *testing.T) *cluster {
+// newCluster starts one: upstream's components alone, or with our manager in the
+// same process.
+func newCluster(t *testing.T, managed bool) *cluster {
 	t.Helper()
 	testenv.Need(t, testenv.Built)
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // client-go reports each connection that the end cuts
@@ -68,6 +69,9 @@ func newCluster(t *testing.T) *cluster {
 		Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Port: freePort(t),
 		NodeCIDR: netip.MustParsePrefix("10.89.33.0/24"), PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
 	}.Default()}
+	if managed {
+		c.cfg.AdmissionPort = freePort(t)
+	}
 	data, err := c.cfg.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +91,10 @@ func newCluster(t *testing.T) *cluster {
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 		select {
-		case <-done:
+		case err := <-done:
+			if err != nil {
+				t.Errorf("the server ended: %v", err)
+			}
 		case <-time.After(startLimit):
 			t.Error("the server did not stop")
 			_ = cmd.Process.Kill()
@@ -294,7 +301,7 @@ func (c *cluster) pod(name, image string, tolerates bool) {
 // TestServer lets all controllers work on a real API server, with a real
 // scheduler beside them.
 func TestServer(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, false)
 	ctx := t.Context()
 	stale := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "windows-2022", Labels: map[string]string{"app.kubernetes.io/managed-by": "mullion"}}, Handler: "old"}
 	foreign := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "windows-2025"}, Handler: "example-container-runtime-handler"}

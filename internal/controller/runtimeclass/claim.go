@@ -62,15 +62,21 @@ func labelled(class map[string]any) bool {
 	return field(class, "metadata", "labels", controller.ManagedBy) == controller.Name
 }
 
+// WantedAnnotation of a RuntimeClass that was ours holds the handler that its
+// owner wants and cannot have, so that the same update passes again.
+const WantedAnnotation = "mullion.dev/wanted-handler"
+
 // keepHandler lets an update pass that would fail because of the handler.
 func keepHandler(r *admission.Request) (admission.Response, error) {
 	have, want := field(r.OldObject, "handler"), field(r.Object, "handler")
-	if !labelled(r.OldObject) || have == want || have != Handler {
+	again := want == field(r.OldObject, "metadata", "annotations", WantedAnnotation)
+	if have == want || have != Handler || !labelled(r.OldObject) && !again {
 		return admission.Allow(), nil
 	}
 	edits := []policy.Edit{
-		{Op: policy.Replace, Path: policy.Path{{Key: "handler", Index: -1}}, Value: have},
-		{Op: policy.Remove, Path: policy.Path{{Key: "metadata", Index: -1}, {Key: "labels", Index: -1}, {Key: controller.ManagedBy, Index: -1}}},
+		{Op: policy.Replace, Path: path("handler"), Value: have},
+		{Op: policy.Remove, Path: path("metadata", "labels", controller.ManagedBy)},
+		{Op: policy.Add, Path: path("metadata", "annotations", WantedAnnotation), Value: want},
 	}
 	patch, err := policy.Patch(r.Object, edits)
 	if err != nil {
@@ -79,6 +85,14 @@ func keepHandler(r *admission.Request) (admission.Response, error) {
 	return admission.Response{Allowed: true, Patch: patch, Warnings: []string{
 		fmt.Sprintf("the handler of RuntimeClass %s stays %s, which every Windows node has: a handler cannot be changed, and %s had made the class; it is yours now", r.Name, Handler, controller.Name),
 	}}, nil
+}
+
+func path(keys ...string) policy.Path {
+	var out policy.Path
+	for _, k := range keys {
+		out = append(out, policy.Step{Key: k, Index: -1})
+	}
+	return out
 }
 
 // giveWay takes our class of a name away. Its controller leaves the name free

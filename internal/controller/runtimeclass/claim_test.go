@@ -107,11 +107,22 @@ func TestClaimByUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `[{"op":"replace","path":"/handler","value":"runhcs-wcow-process"},{"op":"remove","path":"/metadata/labels/app.kubernetes.io~1managed-by"}]`; string(patch) != want {
+	if want := `[{"op":"replace","path":"/handler","value":"runhcs-wcow-process"},{"op":"remove","path":"/metadata/labels/app.kubernetes.io~1managed-by"},` +
+		`{"op":"add","path":"/metadata/annotations","value":{"mullion.dev/wanted-handler":"example-container-runtime-handler"}}]`; string(patch) != want {
 		t.Errorf("patch %s", patch)
 	}
 	if len(resp.Warnings) != 1 || !strings.Contains(resp.Warnings[0], "it is yours now") {
 		t.Errorf("warnings %q", resp.Warnings)
+	}
+	// The same once more: the class is the user's, and has the annotation.
+	theirs := guide(t)
+	theirs["handler"] = Handler
+	theirs["metadata"].(map[string]any)["annotations"] = map[string]any{WantedAnnotation: "example-container-runtime-handler"}
+	second := guide(t)
+	second["metadata"] = theirs["metadata"]
+	resp, err = Claim(nil, slog.New(slog.DiscardHandler))(t.Context(), request(admission.Update, second, theirs))
+	if err != nil || len(resp.Warnings) != 1 || len(resp.Patch) == 0 || resp.Patch[0].Value != Handler {
+		t.Errorf("the second time: %+v, %v", resp, err)
 	}
 	foreign := guide(t)
 	for name, r := range map[string]*admission.Request{
