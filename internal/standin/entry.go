@@ -67,6 +67,8 @@ func catalogue() []entry {
 		{repo: mcr + "powershell", flavor: "powershell", fromTag: true, since: 17134, prefix: "nanoserver-", preload: []string{"lts-nanoserver-{all}"}},
 		{repo: mcr + "powershell", flavor: "servercore", fromTag: true, prefix: "windowsservercore-"},
 
+		{repo: mcr + "oss/kubernetes/windows-host-process-containers-base-image", flavor: "hostprocess", anyBuild: []string{"*"}, preload: []string{"v1.0.0"}},
+
 		{repo: "docker.io/library/redis", flavor: "redis", builds: map[string]int{"3.0-nanoserver": 14393}, preload: []string{"3.0-nanoserver"}},
 	}
 	for _, repo := range []string{"registry.k8s.io/pause", "k8s.gcr.io/pause", mcr + "oss/kubernetes/pause", mcr + "oss/v2/kubernetes/pause"} {

@@ -86,6 +86,15 @@ func flavors() []flavor {
 			config: v1.Config{Entrypoint: []string{"/pause.exe"}, User: "ContainerUser"},
 		},
 		{
+			// Holds nothing: its programs are the host's. The original is a scratch
+			// image too (github.com/microsoft/windows-host-process-containers-base-image).
+			name: "hostprocess", stack: []string{"hostprocess"},
+			files: func(Programs) map[string]file {
+				return map[string]file{"License.txt": {text: embedded("License.txt")}}
+			},
+			config: v1.Config{},
+		},
+		{
 			// The e2e images of Kubernetes have a PowerShell beside their program.
 			name: "e2e", stack: []string{"servercore"},
 			files:  func(Programs) map[string]file { return nil },

@@ -58,7 +58,16 @@ func sandboxStatus(sb store.Sandbox) *runtime.PodSandboxStatus {
 	return &runtime.PodSandboxStatus{
 		Id: sb.ID, Metadata: sb.Config.GetMetadata(), State: sb.State(), CreatedAt: sb.Created, Network: network,
 		Labels: sb.Config.GetLabels(), Annotations: sb.Config.GetAnnotations(), RuntimeHandler: sb.Handler,
-		// containerd fills this on every operating system.
-		Linux: &runtime.LinuxPodSandboxStatus{Namespaces: &runtime.Namespace{Options: &runtime.NamespaceOption{}}},
+		// containerd fills this on every operating system, from what the kubelet
+		// said (toCRISandboxStatus); the kubelet makes a new sandbox if the network is
+		// another than the pod's.
+		Linux: &runtime.LinuxPodSandboxStatus{Namespaces: &runtime.Namespace{Options: namespaceOptions(sb.Config)}},
 	}
+}
+
+func namespaceOptions(c *runtime.PodSandboxConfig) *runtime.NamespaceOption {
+	if o := c.GetLinux().GetSecurityContext().GetNamespaceOptions(); o != nil {
+		return o
+	}
+	return &runtime.NamespaceOption{}
 }
