@@ -11,6 +11,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -28,10 +29,9 @@ type problem struct {
 }
 
 func (p *problem) result(d *document) Result {
-	return Result{
-		Finding: policy.Finding{Code: p.code, Severity: policy.Error, Message: p.text, Fix: p.fix},
-		File:    d.name, Line: p.line + d.line - 1, Column: p.column, Width: 1, Excerpt: d.lineText(p.line),
-	}
+	r := Result{Finding: policy.Finding{Code: p.code, Severity: policy.Error, Message: p.text, Fix: p.fix}, File: d.name, Line: p.line + d.line - 1, Column: p.column, width: 1}
+	r.excerpt, r.caret = d.excerpt(p.line, p.column)
+	return r
 }
 
 // parsed is a value of a document, or why there is none.
@@ -85,8 +85,16 @@ func parseYAML(text []byte) (node *yaml.Node, err error) {
 			err = fmt.Errorf("yaml: line 1: the parser gave up: %v", r)
 		}
 	}()
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	var doc, more yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if err := dec.Decode(&more); err == nil {
+		return nil, fmt.Errorf("yaml: line %d: a second document without a line of --- before it", max(more.Line, 1))
+	} else if !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	if len(doc.Content) == 0 {
@@ -106,7 +114,7 @@ func syntax(d *document, err error) *problem {
 		p.line, _ = strconv.Atoi(m[1]) // digits
 		p.text = "this is not YAML: " + strings.Replace(text, m[0], "", 1)
 	}
-	lines := strings.Split(string(d.text), "\n")
+	lines := d.lines()
 	p.line = max(1, min(p.line, len(lines)))
 	if n := dedent(lines); n > 0 && (strings.Contains(text, "did not find expected") || strings.Contains(text, "mapping values")) {
 		want := outer(lines, n)
@@ -118,6 +126,10 @@ func syntax(d *document, err error) *problem {
 		p.column = i + 1
 		p.fix = "indent with spaces: YAML has no tabs"
 		return p
+	} else if i := slices.IndexFunc(lines[:p.line], func(l string) bool { return strings.Contains(l, "{{") }); i >= 0 {
+		p.line = i + 1
+		p.text = "this is a template, not YAML: " + strings.TrimPrefix(p.text, "this is not YAML: ")
+		p.fix = "render it first: helm template CHART | mullion lint -"
 	} else if strings.Contains(text, "unknown escape") {
 		p.fix = "double the backslash, or use single quotes"
 	}
@@ -208,10 +220,11 @@ type jsonParser struct {
 }
 
 func (p *jsonParser) seek(to int64) {
-	for ; p.at < to; p.at++ {
-		if p.text[p.at] == '\n' {
+	for p.at < to {
+		n := lineBreak(p.text[p.at:])
+		if p.at += int64(max(n, 1)); n > 0 {
 			p.line++
-			p.bol = p.at + 1
+			p.bol = p.at
 		}
 	}
 }

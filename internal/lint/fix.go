@@ -80,6 +80,7 @@ type mender struct {
 	doc   document
 	root  *yaml.Node
 	tree  map[string]any
+	work  int // bytes read so far
 }
 
 // read takes a text if it is one object without problems.
@@ -91,7 +92,7 @@ func (m *mender) read(text []byte) bool {
 	tree, problems := convert(roots[0].node)
 	object, ok := tree.(map[string]any)
 	if ok = ok && len(problems) == 0; ok {
-		m.doc.text, m.root, m.tree = text, roots[0].node, object
+		m.doc.text, m.doc.lineStarts, m.root, m.tree = text, nil, roots[0].node, object
 	}
 	return ok
 }
@@ -113,24 +114,70 @@ func (m *mender) unread() (left int) {
 }
 
 // apply writes edits that change something. Those that cannot be written
-// without touching more than their field are left.
+// without touching more than their field are left. What is written at once is
+// one edit of each item of a List: each time the document is read again.
 func (m *mender) apply(todo []policy.Edit) (applied, left int) {
-	if len(todo)*len(m.doc.text) > maxFixWorkBytes {
-		return 0, len(todo)
+	for len(todo) > 0 {
+		var batch, rest []policy.Edit
+		seen := map[int]bool{}
+		for _, e := range todo {
+			if i := item(e.Path); seen[i] {
+				rest = append(rest, e)
+			} else {
+				seen[i] = true
+				batch = append(batch, e)
+			}
+		}
+		n, l := m.applyBatch(batch)
+		applied, left, todo = applied+n, left+l, rest
 	}
-	for _, e := range todo {
-		want, changed := applyTree(clone(m.tree), e)
-		if !changed {
+	return applied, left
+}
+
+// item is the index of the List's item that a path leads into; -1 for none.
+func item(p policy.Path) int {
+	if len(p) > 1 && p[0].Key == "items" {
+		return p[1].Index
+	}
+	return -1
+}
+
+// applyBatch writes edits together, or one by one if that goes wrong.
+func (m *mender) applyBatch(batch []policy.Edit) (applied, left int) {
+	if m.work += len(m.doc.text); m.work > maxFixWorkBytes {
+		return 0, len(batch)
+	}
+	t := editor{text: m.doc.text, lines: m.doc.starts()}
+	want := clone(m.tree)
+	var changes []change
+	var effective []policy.Edit
+	ok := true
+	for _, e := range batch {
+		next, changed := applyTree(want, e)
+		if want = next; !changed {
 			continue
 		}
-		next, ok := applyText(m.doc.text, m.root, e)
+		c, can := t.applyText(m.root, e)
+		ok = ok && can
+		changes, effective = append(changes, c), append(effective, e)
+	}
+	if len(effective) == 0 {
+		return 0, 0
+	}
+	if ok {
 		again := *m
-		if ok && again.read(next) && reflect.DeepEqual(any(again.tree), want) {
+		text, written := write(m.doc.text, changes)
+		if written && again.read(text) && reflect.DeepEqual(any(again.tree), want) {
 			*m = again
-			applied++
-		} else {
-			left++
+			return len(effective), 0
 		}
+	}
+	if len(effective) == 1 {
+		return 0, 1
+	}
+	for _, e := range effective {
+		n, l := m.applyBatch([]policy.Edit{e})
+		applied, left = applied+n, left+l
 	}
 	return applied, left
 }
@@ -294,7 +341,7 @@ func FixAll(name string, r io.Reader, facts policy.Facts) (Fixed, error) {
 const (
 	// maxFixBytes: files are mended in memory.
 	maxFixBytes = 64 << 20
-	// maxFixWorkBytes: every edit reads its document again; this is what that
-	// may add up to in one document. About three seconds' work.
+	// maxFixWorkBytes: what a document may be read again for the sake of its
+	// edits. About three seconds' work; a List of 500 pods needs a third of it.
 	maxFixWorkBytes = 16 << 20
 )

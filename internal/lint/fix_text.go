@@ -14,10 +14,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// applyText applies an edit to the text of a document. Whether it did right is
-// for the caller to check.
-func applyText(text []byte, root *yaml.Node, e policy.Edit) ([]byte, bool) {
-	t := editor{text: text, lines: lineStarts(text)}
+// applyText says how an edit changes the text of a document. Whether that is
+// right is for the caller to check.
+func (t editor) applyText(root *yaml.Node, e policy.Edit) (change, bool) {
 	switch e.Op {
 	case policy.Remove:
 		return t.remove(root, e.Path)
@@ -25,16 +24,6 @@ func applyText(text []byte, root *yaml.Node, e policy.Edit) ([]byte, bool) {
 		return t.replace(root, e.Path, e.Value)
 	}
 	return t.add(root, e.Path, e.Value)
-}
-
-func lineStarts(text []byte) []int {
-	out := []int{0}
-	for i, b := range text {
-		if b == '\n' {
-			out = append(out, i+1)
-		}
-	}
-	return out
 }
 
 type editor struct {
@@ -55,11 +44,29 @@ func (t editor) offset(n *yaml.Node) int {
 	return at
 }
 
-func (t editor) splice(from, to int, with string) ([]byte, bool) {
-	if from < 0 || to < from || to > len(t.text) {
-		return nil, false
+// change replaces a part of a text.
+type change struct {
+	from, to int
+	with     string
+}
+
+func (t editor) splice(from, to int, with string) (change, bool) {
+	return change{from, to, with}, from >= 0 && to >= from && to <= len(t.text)
+}
+
+// write applies changes that do not overlap.
+func write(text []byte, changes []change) ([]byte, bool) {
+	slices.SortStableFunc(changes, func(a, b change) int { return a.from - b.from })
+	var out []byte
+	at := 0
+	for _, c := range changes {
+		if c.from < at {
+			return nil, false
+		}
+		out = append(append(out, text[at:c.from]...), c.with...)
+		at = c.to
 	}
-	return slices.Concat(t.text[:from], []byte(with), t.text[to:]), true
+	return append(out, text[at:]...), true
 }
 
 func (t editor) line(n int) string {
@@ -70,7 +77,7 @@ func (t editor) line(n int) string {
 	if n < len(t.lines) {
 		end = t.lines[n]
 	}
-	return strings.TrimRight(string(t.text[t.lines[n-1]:end]), "\r\n")
+	return strings.TrimRight(string(t.text[t.lines[n-1]:end]), "\r\n\u0085\u2028\u2029")
 }
 
 // entry finds a mapping and the index of a key in it.
@@ -101,15 +108,15 @@ func entry(root *yaml.Node, path policy.Path) (*yaml.Node, int) {
 	return nil, 0
 }
 
-func (t editor) remove(root *yaml.Node, path policy.Path) ([]byte, bool) {
+func (t editor) remove(root *yaml.Node, path policy.Path) (change, bool) {
 	m, i := entry(root, path)
 	if m == nil {
-		return nil, false
+		return change{}, false
 	}
 	for len(m.Content) == 2 && len(path) > 1 && path[len(path)-2].Index < 0 { // an empty map goes too
 		path = path[:len(path)-1]
 		if m, i = entry(root, path); m == nil {
-			return nil, false
+			return change{}, false
 		}
 	}
 	key, value := m.Content[i], m.Content[i+1]
@@ -129,7 +136,7 @@ func (t editor) remove(root *yaml.Node, path policy.Path) ([]byte, bool) {
 	}
 	if strings.TrimSpace(string(t.text[t.lines[key.Line-1]:from])) != "" { // behind the dash of a list
 		if i+2 >= len(m.Content) {
-			return nil, false
+			return change{}, false
 		}
 		return t.splice(from, t.offset(m.Content[i+2]), "")
 	}
@@ -185,10 +192,10 @@ func (t editor) flowEnd(from int) int {
 	return end
 }
 
-func (t editor) replace(root *yaml.Node, path policy.Path, value any) ([]byte, bool) {
+func (t editor) replace(root *yaml.Node, path policy.Path, value any) (change, bool) {
 	m, i := entry(root, path)
 	if m == nil || m.Content[i+1].Kind != yaml.ScalarNode || m.Content[i+1].Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
-		return nil, false
+		return change{}, false
 	}
 	v, asJSON := m.Content[i+1], t.json(m)
 	from := t.offset(v)
@@ -206,7 +213,7 @@ func (t editor) replace(root *yaml.Node, path policy.Path, value any) ([]byte, b
 		key := m.Content[i]
 		colon := bytes.IndexByte(t.text[t.offset(key)+len(key.Value):], ':')
 		if colon < 0 {
-			return nil, false
+			return change{}, false
 		}
 		at := t.offset(key) + len(key.Value) + colon + 1
 		return t.splice(at, at, " "+flow(value, asJSON))
@@ -219,7 +226,7 @@ func (t editor) json(m *yaml.Node) bool {
 	return m.Style&yaml.FlowStyle != 0 && len(m.Content) > 0 && m.Content[0].Style&yaml.DoubleQuotedStyle != 0
 }
 
-func (t editor) add(root *yaml.Node, path policy.Path, value any) ([]byte, bool) {
+func (t editor) add(root *yaml.Node, path policy.Path, value any) (change, bool) {
 	m, rest, holder := root, path, root
 	for len(rest) > 0 {
 		_, v := child(m, rest[0], maxDepth) // without merge keys and aliases
@@ -235,11 +242,11 @@ func (t editor) add(root *yaml.Node, path policy.Path, value any) ([]byte, bool)
 	case m.Kind == yaml.SequenceNode && len(rest) == 1 && rest[0].Index == len(m.Content):
 		return t.appendItem(m, value, t.json(holder))
 	case slices.ContainsFunc(rest, func(s policy.Step) bool { return s.Index >= 0 }):
-		return nil, false
+		return change{}, false
 	case m.Kind == yaml.ScalarNode && (len(rest) == 0 || m.Tag == "!!null"):
 		return t.replace(root, path[:len(path)-len(rest)], nest(rest, value))
 	case m.Kind != yaml.MappingNode || len(rest) == 0:
-		return nil, false
+		return change{}, false
 	case m.Style&yaml.FlowStyle != 0:
 		return t.addFlow(m, rest, value, t.json(m) || len(m.Content) == 0 && t.json(holder))
 	}
@@ -256,11 +263,11 @@ func nest(path policy.Path, value any) any {
 
 // addFlow adds a key in front of the first of a mapping in flow style, on its
 // line; on a line of its own if the first has one.
-func (t editor) addFlow(m *yaml.Node, rest policy.Path, value any, asJSON bool) ([]byte, bool) {
+func (t editor) addFlow(m *yaml.Node, rest policy.Path, value any, asJSON bool) (change, bool) {
 	text := flowEntry(rest[0].Key, nest(rest[1:], value), asJSON)
 	at := t.offset(m) + 1
 	if at > len(t.text) || t.text[at-1] != '{' {
-		return nil, false
+		return change{}, false
 	}
 	if len(m.Content) > 0 {
 		at = t.offset(m.Content[0])
@@ -275,7 +282,7 @@ func (t editor) addFlow(m *yaml.Node, rest policy.Path, value any, asJSON bool) 
 
 // addBlock adds lines in front of the first key of a block mapping that begins
 // its line (that of a list's item stands behind the dash).
-func (t editor) addBlock(m *yaml.Node, rest policy.Path, value any) ([]byte, bool) {
+func (t editor) addBlock(m *yaml.Node, rest policy.Path, value any) (change, bool) {
 	for i := 0; i < len(m.Content); i += 2 {
 		line := m.Content[i].Line
 		prefix := string(t.text[t.lines[line-1]:t.offset(m.Content[i])])
@@ -288,11 +295,11 @@ func (t editor) addBlock(m *yaml.Node, rest policy.Path, value any) ([]byte, boo
 		lines := blockEntry(prefix, rest[0].Key, nest(rest[1:], value))
 		return t.splice(t.lines[line-1], t.lines[line-1], strings.Join(lines, t.newline())+t.newline())
 	}
-	return nil, false
+	return change{}, false
 }
 
 // appendItem adds an element behind the last one of a list.
-func (t editor) appendItem(list *yaml.Node, value any, asJSON bool) ([]byte, bool) {
+func (t editor) appendItem(list *yaml.Node, value any, asJSON bool) (change, bool) {
 	if list.Style&yaml.FlowStyle != 0 {
 		if len(list.Content) == 0 {
 			at := t.offset(list) + 1
@@ -302,12 +309,12 @@ func (t editor) appendItem(list *yaml.Node, value any, asJSON bool) ([]byte, boo
 		return t.splice(at, at, ", "+flow(value, asJSON))
 	}
 	if len(list.Content) == 0 || list.Line < 1 {
-		return nil, false
+		return change{}, false
 	}
 	dash := t.offset(list)
 	prefix := string(t.text[t.lines[list.Line-1]:dash])
 	if dash >= len(t.text) || t.text[dash] != '-' || strings.TrimSpace(prefix) != "" {
-		return nil, false
+		return change{}, false
 	}
 	last := list.Content[len(list.Content)-1].Line
 	for n := last + 1; n <= len(t.lines); n++ {
@@ -325,9 +332,11 @@ func (t editor) appendItem(list *yaml.Node, value any, asJSON bool) ([]byte, boo
 	return t.splice(len(t.text), len(t.text), t.newline()+text)
 }
 
-// newline is how the lines of the text end.
+// newline is how the lines of the text end: as the first does.
 func (t editor) newline() string {
-	if i := bytes.IndexByte(t.text, '\n'); i > 0 && t.text[i-1] == '\r' {
+	if len(t.lines) > 1 && t.text[t.lines[1]-1] == '\r' {
+		return "\r"
+	} else if len(t.lines) > 1 && t.lines[1] > 1 && t.text[t.lines[1]-2] == '\r' {
 		return "\r\n"
 	}
 	return "\n"

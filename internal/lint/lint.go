@@ -66,10 +66,11 @@ type Result struct {
 	File       string `json:"file,omitempty"`
 	Line       int    `json:"line,omitempty"`
 	Column     int    `json:"column,omitempty"`
-	Width      int    `json:"-"` // of what stands there
-	Excerpt    string `json:"-"` // the line
 	Object     string `json:"object,omitempty"`
 	Suppressed string `json:"suppressed,omitempty"` // the reason
+
+	excerpt      string // the line
+	caret, width int    // column in it, and how much stands there
 }
 
 // Summary counts.
@@ -269,8 +270,8 @@ func check(judge *policy.Evaluator, d document, facts policy.Facts) ([]Result, i
 		for _, f := range judge.EvaluateWith(object, facts) {
 			r := Result{Finding: f, File: d.name, Object: objectName(object, f.Scope)}
 			at := locate(root.node, f.Path)
-			r.Line, r.Column, r.Width = at.Line+d.line-1, at.Column, len(at.Value)
-			r.Excerpt = d.lineText(at.Line)
+			r.Line, r.Column, r.width = at.Line+d.line-1, at.Column, len(at.Value)
+			r.excerpt, r.caret = d.excerpt(at.Line, at.Column)
 			found = append(found, r)
 		}
 		out = append(out, suppress(&d, root.node, object, found)...)

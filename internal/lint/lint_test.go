@@ -224,6 +224,10 @@ func TestHostile(t *testing.T) {
 		{"duplicate key", "a: 1\na: 2\n", "WIN902"},
 		{"huge number", "a: 1" + strings.Repeat("0", 400) + "\nb: .nan\nc: -.inf\n", ""},
 		{"key that is a map", "{a: b}: c\n", "WIN901"},
+		{"CR", strings.ReplaceAll(pod, "\n", "\r"), "WIN312"},
+		{"NEL and LS", strings.ReplaceAll(strings.ReplaceAll(pod, "kind", "\u0085kind"), "spec", "\u2028spec"), "WIN312"},
+		{"a second document behind ...", "a: b\n...\n" + pod, "WIN901"},
+		{"a template", "{{- if .Values.x }}\n" + pod, "WIN901"},
 		{"scalar", "hello\n", "WIN908"},
 		{"empty", "", ""},
 		{"separators", "---\n---\n# x\n---\n", ""},
@@ -302,6 +306,20 @@ func TestFacts(t *testing.T) {
 	}
 }
 
+// TestFixList mends a List of many pods: it must not be read again for each of
+// them.
+func TestFixList(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("apiVersion: v1\nkind: List\nitems:\n")
+	const n = 500
+	for i := range n {
+		fmt.Fprintf(&b, "- apiVersion: v1\n  kind: Pod\n  metadata: {name: p%d}\n  spec:\n    containers:\n    - name: c\n      image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n      securityContext: {privileged: false}\n", i)
+	}
+	if got := mend(t, "list.yaml", []byte(b.String()), policy.Facts{}); got.Applied < 3*n || got.Left > 0 {
+		t.Errorf("%d changes, %d left", got.Applied, got.Left)
+	}
+}
+
 // FuzzLint: whatever comes in, lint and Fix end, never panic, and mending
 // twice changes nothing more.
 func FuzzLint(f *testing.F) {
@@ -319,6 +337,11 @@ func FuzzLint(f *testing.F) {
 		}
 	}
 	f.Add([]byte("a: &a [*a]\nb:\n  <<: *a\n"))
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: # mullion:ignore WIN420 why\n  tolerations: # ü\n  - {key: a, operator: Exists}\n  # mullion:ignore WIN312\n  containers:\n  - name: c\n    image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n    securityContext: {privileged: false}\n"
+	for _, end := range []string{"\n", "\r\n", "\r", "\u0085", "\u2028"} {
+		f.Add([]byte(strings.ReplaceAll(pod, "\n", end)))
+	}
+	f.Add([]byte("\xef\xbb\xbf" + pod))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 1<<16 {
 			return

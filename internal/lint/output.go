@@ -51,8 +51,8 @@ func (p *textPrinter) Print(r Result) error {
 	} else {
 		fmt.Fprintf(p.w, "%s:%d:%d: %s %s: %s%s\n", r.File, r.Line, r.Column, r.Severity, r.Code, r.Message, object)
 	}
-	if r.Excerpt != "" {
-		fmt.Fprintf(p.w, "  %s\n  %s\n", printable(r.Excerpt), caret(r.Excerpt, r.Column, r.Width))
+	if r.excerpt != "" {
+		fmt.Fprintf(p.w, "  %s\n  %s\n", printable(r.excerpt), caret(r.excerpt, r.caret, r.width))
 	}
 	_, err := fmt.Fprintf(p.w, "  fix: %s\n", r.Fix)
 	return err

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 )
 
 // document is one YAML document, or a run of JSON values, as it stands in a
@@ -19,27 +20,94 @@ type document struct {
 	offset  int64  // of its first byte in the input
 	text    []byte
 	problem *problem // why it cannot be judged
+
+	lineStarts []int // see starts
 }
 
-// lineText is a line of the document, from 1, without its end; what is longer
-// than a terminal's width is cut.
-func (d *document) lineText(n int) string {
-	rest := d.text
-	for ; n > 1; n-- {
-		i := bytes.IndexByte(rest, '\n')
-		if i < 0 {
-			return ""
+// starts are the offsets of the document's lines.
+func (d *document) starts() []int {
+	if d.lineStarts == nil {
+		d.lineStarts = lineStarts(d.text)
+	}
+	return d.lineStarts
+}
+
+// lines are the document's lines without their ends.
+func (d *document) lines() []string {
+	out := make([]string, len(d.starts()))
+	for i := range out {
+		out[i] = string(d.lineBytes(i + 1))
+	}
+	return out
+}
+
+// lineBytes is a line of the document, from 1, without its end.
+func (d *document) lineBytes(n int) []byte {
+	starts := d.starts()
+	if n < 1 || n > len(starts) {
+		return nil
+	}
+	line := d.text[starts[n-1]:]
+	if n < len(starts) {
+		line = line[:starts[n]-starts[n-1]]
+	}
+	for len(line) > 0 {
+		_, size := utf8.DecodeLastRune(line)
+		if lineBreak(line[len(line)-size:]) == 0 {
+			break
 		}
-		rest = rest[i+1:]
+		line = line[:len(line)-size]
 	}
-	if i := bytes.IndexByte(rest, '\n'); i >= 0 {
-		rest = rest[:i]
+	return line
+}
+
+// excerpt is a line of the document to print, and where in it a column is: of
+// a line that is longer than a terminal is wide, the part around the column.
+func (d *document) excerpt(n, column int) (text string, at int) {
+	const most, before = 200, 60 // characters
+	line := []rune(string(bytes.ToValidUTF8(d.lineBytes(n), []byte("\uFFFD"))))
+	at = max(1, min(column, len(line)+1))
+	from := 0
+	if len(line) > most && at > most-before {
+		from = at - 1 - before
+		line, at = append([]rune("…"), line[from:]...), before+2
 	}
-	const maxExcerpt = 200
-	if rest = bytes.TrimRight(rest, "\r"); len(rest) > maxExcerpt {
-		rest = rest[:maxExcerpt]
+	if len(line) > most {
+		line = append(line[:most:most], '…')
 	}
-	return string(bytes.ToValidUTF8(rest, []byte("\uFFFD")))
+	return string(line), at
+}
+
+// lineStarts are the offsets of the lines of a text, as the YAML parser counts
+// them.
+func lineStarts(text []byte) []int {
+	out := []int{0}
+	for i := 0; i < len(text); {
+		n := lineBreak(text[i:])
+		if i += max(n, 1); n > 0 {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// lineBreak is the length of the line's end with which a text begins, 0 if it
+// begins with none. YAML 1.1 has five ends of lines, and CR LF.
+func lineBreak(b []byte) int {
+	switch {
+	case b[0] == '\n':
+		return 1
+	case b[0] == '\r':
+		if len(b) > 1 && b[1] == '\n' {
+			return 2
+		}
+		return 1
+	case b[0] == 0xC2 && len(b) > 1 && b[1] == 0x85: // NEL
+		return 2
+	case b[0] == 0xE2 && len(b) > 2 && b[1] == 0x80 && (b[2] == 0xA8 || b[2] == 0xA9): // LS, PS
+		return 3
+	}
+	return 0
 }
 
 // split calls f with every document of a stream. YAML separates documents by a

@@ -61,7 +61,7 @@ func annotations(object map[string]any, scope policy.Path) map[string]any {
 // suppressByComment looks at the line of the field, at those of the fields
 // above it in the tree, and at the comments right above each of them.
 func suppressByComment(d *document, root *yaml.Node, found []Result) []Result {
-	lines := strings.Split(string(d.text), "\n")
+	lines := d.lines()
 	comment := func(n int) (codes []string, reason string) {
 		if m := suppressPatterns.comment.FindStringSubmatch(lines[n-1]); m != nil {
 			return strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }), strings.TrimSpace(m[2])

@@ -56,7 +56,8 @@ takes out what Windows ignores: fields for Linux only go, selectors of the
 operating system and spec.os.name come; with the nodes known also a selector of
 the builds that can run the image, and tolerations of the nodes' taints. Lines
 and comments around stay as they are. Templates of Deployments and the like are
-mended too. Calling it again changes nothing more.
+mended too. Calling it again changes nothing more. Findings that are left are
+printed; with - they go to standard error, and the exit code is about them.
 
 A comment suppresses rules for a field and what is below it; an annotation for
 an object. Both want a reason:
@@ -210,7 +211,7 @@ func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 			if len(args) > 1 {
 				return cli.Usagef("--fix mends standard input or files, not both")
 			}
-			return fixStream(s, facts)
+			return fixStream(ctx, s, facts, severity, failOn)
 		}
 		if err := fixFiles(s, inputs, facts); err != nil {
 			return err
@@ -302,13 +303,26 @@ func inputs(s cli.Streams, args []string) ([]lint.Input, error) {
 	return out, nil
 }
 
-func fixStream(s cli.Streams, facts policy.Facts) error {
+// fixStream writes standard input, mended, to standard output; what is left to
+// say of it goes to standard error.
+func fixStream(ctx context.Context, s cli.Streams, facts policy.Facts, severity, failOn policy.Severity) error {
 	fixed, err := lint.FixAll("<stdin>", s.In, facts)
 	if err != nil {
 		return err
 	}
-	_, err = s.Out.Write(fixed.Text)
-	return err
+	if _, err := s.Out.Write(fixed.Text); err != nil {
+		return err
+	}
+	printer, err := lint.NewPrinter("text", s.Err, version.String())
+	if err != nil {
+		return err
+	}
+	in := lint.Input{Name: "<stdin>", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(fixed.Text)), nil }}
+	sum, err := lint.Run(ctx, lint.Config{Inputs: []lint.Input{in}, Facts: facts, Severity: severity}, printer.Print)
+	if err = errors.Join(err, printer.Close(sum)); err != nil {
+		return err
+	}
+	return conclude(s, "text", failOn, sum)
 }
 
 func fixFiles(s cli.Streams, inputs []lint.Input, facts policy.Facts) error {
