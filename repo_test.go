@@ -61,7 +61,7 @@ var layers = map[string]int{
 	// assemblies
 	"internal/winhost": 3, "internal/cluster": 3,
 	// entry
-	"internal/cli": 4, "cmd": 5, "test": 5,
+	"internal/cli": 4, "cmd": 5, "test": 5, "tools": 5,
 }
 
 func layer(pkg string) (int, bool) {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -177,6 +178,7 @@ func TestInstall(t *testing.T) {
 	})
 	part("interrupted", func(c *cluster) { c.interrupted(before) })
 	part("others", func(c *cluster) { c.others(before) })
+	part("by hand", (*cluster).byHand)
 }
 
 func (c *cluster) remove(p *corev1.Pod) {
@@ -297,19 +299,7 @@ func (c *cluster) down() {
 	c.remove(p)
 
 	// With Ignore, the default, pods are admitted as they are.
-	hook, err := c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(c.t.Context(), "mullion", metav1.GetOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	for i := range hook.Webhooks {
-		if hook.Webhooks[i].Name == "rules.mullion.dev" {
-			ignore := *c.mutatingPolicy()
-			hook.Webhooks[i].FailurePolicy = &ignore
-		}
-	}
-	if _, err := c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Update(c.t.Context(), hook, metav1.UpdateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	c.rulesPolicy(admissionregistrationv1.Ignore)
 	c.eventually("a pod that is admitted although no manager runs", func() error {
 		p, err := c.create(pod("admitted", windowsImage))
 		if err == nil {
@@ -317,6 +307,25 @@ func (c *cluster) down() {
 		}
 		return err
 	})
+	c.rulesPolicy(admissionregistrationv1.Fail) // what comes next works in any case
+}
+
+// rulesPolicy changes the failure policy of a webhook that nobody looks after.
+func (c *cluster) rulesPolicy(p admissionregistrationv1.FailurePolicyType) {
+	c.t.Helper()
+	api := c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	hook, err := api.Get(c.t.Context(), "mullion", metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for i := range hook.Webhooks {
+		if hook.Webhooks[i].Name == "rules.mullion.dev" {
+			hook.Webhooks[i].FailurePolicy = &p
+		}
+	}
+	if _, err := api.Update(c.t.Context(), hook, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // interrupted walks both commands: each is ended after every one of its steps,
@@ -345,6 +354,13 @@ func (c *cluster) interrupted(before map[string]string) {
 				c.t.Logf("%s was interrupted %d times", name, n-1)
 				return
 			}
+		}
+	}
+	ctx, cancel := context.WithCancel(c.t.Context())
+	cancel()
+	for _, command := range []string{"install", "uninstall"} {
+		if code, errs := c.mullion(ctx, command); code != 130 || !strings.Contains(errs, "interrupted") {
+			c.t.Errorf("%s after Ctrl-C: exit code %d\n%s", command, code, errs)
 		}
 	}
 	walk("install", func(ctx context.Context, say func(install.Step)) error {

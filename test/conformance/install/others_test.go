@@ -4,10 +4,11 @@
 package install_test
 
 import (
+	"fmt"
 	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,11 +28,6 @@ func (c *cluster) target() *install.Cluster {
 		c.t.Fatal(err)
 	}
 	return out
-}
-
-func (c *cluster) mutatingPolicy() *admissionregistrationv1.FailurePolicyType {
-	ignore := admissionregistrationv1.Ignore
-	return &ignore
 }
 
 // others: what users have put beside an installation is kept, until it is
@@ -58,7 +54,7 @@ func (c *cluster) others(before map[string]string) {
 	}
 	c.must(args...) // onto what was left
 
-	code, errs := c.mullion(ctx, "uninstall", "--purge", "--timeout", "8s")
+	code, errs := c.mullion(ctx, "uninstall", "--purge", "--timeout", "5s")
 	if code != 1 || !strings.Contains(errs, "example.com/hold") || !strings.Contains(errs, "call it again") {
 		c.t.Errorf("a namespace that is held: exit code %d\n%s", code, errs)
 	}
@@ -78,4 +74,26 @@ func (c *cluster) others(before map[string]string) {
 	if d := difference(before, c.snapshot()); d != "" {
 		c.t.Errorf("left behind:\n%s", d)
 	}
+}
+
+// byHand: whoever deletes the objects by themselves, as helm uninstall does, is
+// rid of the webhooks, too: the ClusterRole owns them.
+func (c *cluster) byHand() {
+	ctx := c.t.Context()
+	c.must("install", "--image", image, "--replicas", "1", "--wait=false")
+	c.dns()
+	c.manager()
+	c.must("install", "--image", image, "--replicas", "1")
+	if err := c.client.RbacV1().ClusterRoles().Delete(ctx, install.Name, metav1.DeleteOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	c.eventually("the removal of the webhooks", func() error {
+		for _, of := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
+			_, err := c.dynamic.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: of}).Get(ctx, "mullion", metav1.GetOptions{})
+			if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("%s: %v", of, err)
+			}
+		}
+		return nil
+	})
 }
