@@ -38,7 +38,11 @@ func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
 	var edits []policy.Edit
 	var why []string
 	for _, place := range p.judges.get(known.facts.Kubernetes).Place(r.Object, known.facts) {
-		if len(place.Edits) == 0 {
+		resp.Warnings = append(resp.Warnings, removed(place)...)
+		// A pod for Windows carries the note even if it had all it needs: when
+		// another webhook adds what Windows refuses, policy sees by it that no person
+		// wrote that.
+		if len(place.Edits) == 0 && place.OS != "windows" {
 			continue
 		}
 		edits = append(edits, place.Edits...)
@@ -57,6 +61,24 @@ func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
 	resp.Patch = patch
 	resp.Audit = map[string]string{"placed": strings.Join(why, "; ")}
 	return resp, nil
+}
+
+// removed tells what was taken away; the rules, which judge afterwards, cannot.
+func removed(place policy.Placement) []string {
+	gone := map[string]bool{}
+	for _, e := range place.Edits {
+		if e.Op == policy.Remove {
+			gone[e.Path.String()] = true
+		}
+	}
+	var out []string
+	for _, f := range place.Findings {
+		if gone[f.Field] {
+			f.Fix = "" // it is done
+			out = append(out, line(f))
+		}
+	}
+	return out
 }
 
 // leaveAlone: the match conditions say the same; a webhook must not depend on

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,15 +27,17 @@ const suppressAnnotation = "ignore.lint.mullion.dev/"
 // too is a warning, or nobody could mend such an object step by step, and
 // controllers could not update it. An annotation
 // ignore.lint.mullion.dev/WIN019: REASON turns the refusal by a rule into a
-// warning, and its warning into nothing.
-func Rules(facts Facts, log *slog.Logger) Handler {
-	h := &rules{facts: asker{facts: facts, log: log}, index: regexp.MustCompile(`\[[0-9]+\]`)}
+// warning, and its warning into nothing. Findings with a code of moot do not
+// hold in this cluster.
+func Rules(facts Facts, moot []string, log *slog.Logger) Handler {
+	h := &rules{facts: asker{facts: facts, log: log}, moot: moot, index: regexp.MustCompile(`\[[0-9]+\]`)}
 	return h.handle
 }
 
 type rules struct {
 	facts  asker
 	judges judges
+	moot   []string
 	index  *regexp.Regexp // of a list, in a field's path
 }
 
@@ -78,7 +81,8 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 // judge is all that policy has to say of an object that placement has seen, or
 // whose pods it will.
 func (h *rules) judge(object map[string]any, facts policy.Facts) []policy.Finding {
-	return h.judges.get(facts.Kubernetes).Judge(object, facts)
+	out := h.judges.get(facts.Kubernetes).Judge(object, facts)
+	return slices.DeleteFunc(out, func(f policy.Finding) bool { return slices.Contains(h.moot, f.Code) })
 }
 
 // key tells findings apart whatever their places in lists are: a container may

@@ -130,9 +130,13 @@ func (m *Manager) classesClient() kubernetes.Interface {
 
 func (m *Manager) handlers() map[string]admission.Handler {
 	log := m.cfg.Log.With(logkey.Component, componentWebhooks)
+	var moot []string
+	if !m.cfg.NoGMSA {
+		moot = gmsa.Moot()
+	}
 	out := map[string]admission.Handler{
 		registration.PlacementPath: admission.Placement(m.facts, log),
-		registration.RulesPath:     admission.Rules(m.facts, log),
+		registration.RulesPath:     admission.Rules(m.facts, moot, log),
 		registration.ClassesPath:   runtimeclass.Claim(m.classesClient(), log),
 	}
 	if !m.cfg.NoGMSA {

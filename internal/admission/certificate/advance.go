@@ -45,7 +45,7 @@ func Advance(s State, names []string, now time.Time) (next State, why string, at
 	case s.ca.cert == nil:
 		next, err = begin(names, now)
 		why = "there are no certificates"
-	case !valid(s.ca.cert, now) || now.After(s.ca.cert.NotAfter.Add(-servingRenew)):
+	case !valid(s.ca.cert, now) || !now.Before(s.ca.cert.NotAfter.Add(-servingRenew)):
 		// Too late for an orderly change, or the clock was wrong when it was made.
 		next, err = begin(names, now)
 		why = "the authority is not valid any more, or not yet"
@@ -55,7 +55,7 @@ func Advance(s State, names []string, now time.Time) (next State, why string, at
 		next = State{ca: s.next, old: s.ca.cert}
 		next.serving, err = issue(next.ca, names, now)
 		why = "the next authority is known by now"
-	case !valid(s.serving.cert, now) || now.After(s.serving.cert.NotAfter.Add(-servingRenew)):
+	case !valid(s.serving.cert, now) || !now.Before(s.serving.cert.NotAfter.Add(-servingRenew)):
 		next = s
 		next.serving, err = issue(s.ca, names, now)
 		why = "the serving certificate ages"
@@ -68,7 +68,7 @@ func Advance(s State, names []string, now time.Time) (next State, why string, at
 	case s.old != nil && !now.Before(made(s.serving.cert).Add(Overlap)):
 		next, why = s, "nothing is served by the old authority any more"
 		next.old = nil
-	case s.next.cert == nil && now.After(s.ca.cert.NotAfter.Add(-caRenew)):
+	case s.next.cert == nil && !now.Before(s.ca.cert.NotAfter.Add(-caRenew)):
 		next = s
 		next.next, err = newAuthority(now)
 		why = "the authority ages"

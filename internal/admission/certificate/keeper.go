@@ -33,7 +33,7 @@ const (
 	retryMin = 500 * time.Millisecond
 	retryMax = 30 * time.Second
 	// lookEvery is how long nothing is looked at: clocks are set, machines sleep.
-	lookEvery = time.Hour
+	lookEvery = 6 * time.Hour
 )
 
 // Config says where the certificates are kept and what for.

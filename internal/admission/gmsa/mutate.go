@@ -26,6 +26,11 @@ type Config struct {
 	RandomHostname bool
 }
 
+// Moot lists the rules of package policy that do not hold where these webhooks
+// run: that a name needs a webhook, and that upstream's overlooks init and
+// ephemeral containers.
+func Moot() []string { return []string{"WIN318", "WIN510"} }
+
 // Mutate makes the webhook that fills in the contents of credential specs.
 func Mutate(c Config) admission.Handler {
 	return func(ctx context.Context, r *admission.Request) (admission.Response, error) {

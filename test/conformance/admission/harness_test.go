@@ -108,8 +108,13 @@ func startCluster(t testing.TB) *cluster {
 			<-done
 		}
 		if t.Failed() {
-			lines := strings.Split(c.log.String(), "\n")
-			t.Logf("log of the control plane:\n%s", strings.Join(lines[max(0, len(lines)-40):], "\n"))
+			var lines []string
+			for line := range strings.Lines(c.log.String()) {
+				if !strings.Contains(line, "level=INFO") && !strings.Contains(line, "level=DEBUG") {
+					lines = append(lines, line)
+				}
+			}
+			t.Logf("log of control plane and manager:\n%s", strings.Join(lines[max(0, len(lines)-40):], ""))
 		}
 	})
 	eventually(t, "the control plane is ready", func() bool {
@@ -169,29 +174,38 @@ func (c *cluster) client() *kubernetes.Clientset {
 // kubectl runs it as the administrator and returns what both streams say.
 func (c *cluster) kubectl(stdin string, args ...string) (string, int) {
 	c.t.Helper()
+	stdout, stderr, code := c.run(stdin, args...)
+	return stderr + stdout, code
+}
+
+func (c *cluster) run(stdin string, args ...string) (stdout, stderr string, code int) {
+	c.t.Helper()
 	cmd := exec.Command(testenv.Bin("mullion-kube"), append([]string{"kubectl"}, args...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.cfg.AdminKubeconfig(), "HOME="+filepath.Dir(c.cfg.DataDir))
 	cmd.Stdin = strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
 	if cmd.ProcessState == nil {
 		c.t.Fatal(err)
 	}
-	return string(out), cmd.ProcessState.ExitCode()
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// must is kubectl that works, with its output as JSON in out unless nil.
+// must is kubectl that works; its output is read as JSON into out unless that is
+// nil.
 func (c *cluster) must(stdin string, out any, args ...string) string {
 	c.t.Helper()
-	text, code := c.kubectl(stdin, args...)
+	stdout, stderr, code := c.run(stdin, args...)
 	if code != 0 {
-		c.t.Fatalf("kubectl %s: exit code %d\n%s", strings.Join(args, " "), code, text)
+		c.t.Fatalf("kubectl %s: exit code %d\n%s", strings.Join(args, " "), code, stderr)
 	}
 	if out != nil {
-		if err := json.Unmarshal([]byte(text), out); err != nil {
-			c.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, text)
+		if err := json.Unmarshal([]byte(stdout), out); err != nil {
+			c.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, stdout)
 		}
 	}
-	return text
+	return stdout
 }
 
 // startManager runs a manager in this process until the test ends, or stop is

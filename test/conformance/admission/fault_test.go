@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package admission_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mullion-k8s/mullion/internal/admission/registration"
+	"github.com/mullion-k8s/mullion/internal/clusterfacts"
+	"github.com/mullion-k8s/mullion/internal/manager"
+)
+
+// offline keeps the tests off the internet.
+func offline(c *manager.Config) { c.Registry = clusterfacts.Registry{Off: true} }
+
+// injector is a mutating webhook of somebody else: it adds what Linux sidecar
+// injectors add to every pod. Its configuration comes after ours.
+func injector(t *testing.T, c *cluster) {
+	t.Helper()
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = json.Unmarshal(body, &review)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		kind := admissionv1.PatchTypeJSONPatch
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, PatchType: &kind,
+			Patch: []byte(`[{"op":"add","path":"/spec/securityContext/fsGroup","value":1000},{"op":"add","path":"/metadata/labels","value":{"injected":"yes"}}]`)}
+		review.Request = nil
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(review); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	url, none, scope, timeout := srv.URL, admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.NamespacedScope, int32(5)
+	api := c.client().AdmissionregistrationV1().MutatingWebhookConfigurations()
+	_, err := api.Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "zz-injector"},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: "injector.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: &none, TimeoutSeconds: &timeout,
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})},
+			Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{"CREATE"},
+				Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}, Scope: &scope}}},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := api.Delete(context.Background(), "zz-injector", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// another: what a webhook after ours adds is looked at again.
+func another(t *testing.T, c *cluster) {
+	injector(t, c)
+	eventually(t, "the other webhook is asked", func() bool {
+		var got corev1.Pod
+		c.must(pod("probe", linux), &got, "create", "-f", "-", "--dry-run=server", "-o", "json")
+		return got.Labels["injected"] == "yes"
+	})
+	for _, os := range []string{"", "  os: {name: windows}\n"} {
+		var got corev1.Pod
+		out, code := c.kubectl(pod("injected", ltsc2019, os), "create", "-f", "-", "--dry-run=server", "-o", "json")
+		if code != 0 {
+			t.Errorf("refused: %s", out)
+			continue
+		}
+		if err := json.Unmarshal([]byte(out[strings.Index(out, "{"):]), &got); err != nil {
+			t.Fatal(err, out)
+		}
+		if got.Spec.OS == nil || got.Spec.SecurityContext.FSGroup != nil {
+			t.Errorf("os %v, fsGroup %v\n%s", got.Spec.OS, got.Spec.SecurityContext.FSGroup, out)
+		}
+		if !strings.Contains(out, "fsGroup is removed") {
+			t.Errorf("nobody is told:\n%s", out)
+		}
+	}
+}
+
+// kept: what somebody does to the registration or the Secret is put right.
+func kept(t *testing.T, c *cluster) {
+	hooks := c.client().AdmissionregistrationV1().MutatingWebhookConfigurations()
+	before, err := hooks.Get(t.Context(), registration.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle := string(before.Webhooks[0].ClientConfig.CABundle)
+	same := func() bool {
+		got, err := hooks.Get(t.Context(), registration.Name, metav1.GetOptions{})
+		return err == nil && len(got.Webhooks) == len(before.Webhooks) && string(got.Webhooks[0].ClientConfig.CABundle) == bundle &&
+			*got.Webhooks[0].FailurePolicy == admissionregistrationv1.Ignore
+	}
+	patch := `[{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":"` + base64.StdEncoding.EncodeToString(otherCA(t)) + `"},{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`
+	if _, err := hooks.Patch(t.Context(), registration.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "an edit is undone", same)
+	if err := hooks.Delete(t.Context(), registration.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a removal is undone", same)
+
+	secrets := c.client().CoreV1().Secrets(manager.DefaultNamespace)
+	secret, err := secrets.Get(t.Context(), manager.SecretName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := func() bool {
+		got, err := secrets.Get(t.Context(), manager.SecretName, metav1.GetOptions{})
+		return err == nil && string(got.Data["ca.crt"]) == string(secret.Data["ca.crt"]) && string(got.Data["tls.key"]) == string(secret.Data["tls.key"])
+	}
+	if err := secrets.Delete(t.Context(), manager.SecretName, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Secret is put back", back)
+	damaged, err := secrets.Get(t.Context(), manager.SecretName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged.Data["tls.crt"] = []byte("x")
+	if _, err := secrets.Update(t.Context(), damaged, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the damaged Secret is written anew", back)
+	eventually(t, "pods are placed after all that", func() bool {
+		var got corev1.Pod
+		c.must(pod("probe", linux), &got, "create", "-f", "-", "--dry-run=server", "-o", "json")
+		return got.Spec.NodeSelector["kubernetes.io/os"] == "linux"
+	})
+}
+
+// otherCA is a certificate that has signed nothing of ours.
+func otherCA(t *testing.T) []byte {
+	t.Helper()
+	cert, err := x509.ParseCertificate(otherCertificate(t).Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
+}
+
+func otherCertificate(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// TestWebhooksDown: pods are made without the webhooks, but none that uses a
+// GMSA; and the next manager takes over.
+func TestWebhooksDown(t *testing.T) {
+	c := startCluster(t)
+	c.addNodes()
+	var address string
+	m, stop := c.startManager(func(cfg *manager.Config) {
+		offline(cfg)
+		address = cfg.Listener.Addr().String()
+	})
+	c.ready(m)
+	c.must(credentialSpec, nil, "create", "-f", "-")
+	c.must(mayUse, nil, "create", "-f", "-")
+	stop()
+	without := func(t *testing.T, why string) {
+		t.Helper()
+		var got corev1.Pod
+		out, code := c.kubectl(pod("alone", ltsc2019), "create", "-f", "-", "--dry-run=server", "-o", "json")
+		if code != 0 || json.Unmarshal([]byte(out), &got) != nil || got.Spec.NodeSelector != nil {
+			t.Errorf("%s: %d\n%s", why, code, out)
+		}
+		if out, code := c.kubectl(pod("alone", ltsc2019, "  securityContext: {windowsOptions: {gmsaCredentialSpecName: web}}\n"), "create", "-f", "-", "--dry-run=server"); code == 0 || !strings.Contains(out, `failed calling webhook "gmsa.mullion.dev"`) {
+			t.Errorf("%s: a pod with a GMSA: %d\n%s", why, code, out)
+		}
+	}
+	without(t, "nobody listens")
+
+	for _, tc := range []struct {
+		name    string
+		cert    func() tls.Certificate
+		handler http.HandlerFunc
+	}{
+		{"wrong certificate", func() tls.Certificate { return otherCertificate(t) }, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }},
+	} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv := httptest.NewUnstartedServer(tc.handler)
+		srv.Listener.Close()
+		srv.Listener, srv.TLS = l, &tls.Config{Certificates: []tls.Certificate{tc.cert()}}
+		srv.StartTLS()
+		without(t, tc.name)
+		srv.Close()
+	}
+
+	m, _ = c.startManager(offline) // at another address
+	c.ready(m)
+	c.must(pod("again", ltsc2019, "  securityContext: {windowsOptions: {gmsaCredentialSpecName: web}}\n"), nil, "create", "-f", "-", "--dry-run=server")
+}
