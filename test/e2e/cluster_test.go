@@ -35,6 +35,10 @@ type shared struct {
 	once sync.Once
 	dir  string
 	err  error
+	// kept is set for a cluster that was there before: MULLION_E2E_DIR names the
+	// data directory of one that is called as the tests expect, for trying out a
+	// test on it. It may have fewer hosts than the tests need.
+	kept bool
 }
 
 // suite is set by TestMain, which is the only writer.
@@ -42,7 +46,7 @@ var suite = &shared{}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if suite.dir != "" {
+	if suite.dir != "" && !suite.kept {
 		if err := suite.down(); err != nil {
 			fmt.Fprintln(os.Stderr, "e2e: stop the cluster:", err)
 			code = max(code, 1)
@@ -56,6 +60,10 @@ func up(t *testing.T) *shared {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
 	suite.once.Do(func() {
+		if suite.dir = os.Getenv("MULLION_E2E_DIR"); suite.dir != "" {
+			suite.kept = true
+			return
+		}
 		suite.dir, suite.err = os.MkdirTemp("", "mullion-e2e-")
 		if suite.err != nil {
 			return

@@ -121,7 +121,11 @@ func (c *shared) withWinprog(t *testing.T) {
 // load hands an archive to `mullion load -` for the hosts of the guide's build.
 func (c *shared) load(t *testing.T, tar []byte) (string, error) {
 	t.Helper()
-	return c.try(t.Context(), string(tar), "load", "-", "--name", name, "--data-dir", c.dir, "--nodes", "win-1,win-2")
+	nodes := "win-1,win-2"
+	if c.kept {
+		nodes = "win-1"
+	}
+	return c.try(t.Context(), string(tar), "load", "-", "--name", name, "--data-dir", c.dir, "--nodes", nodes)
 }
 
 // onNode puts a pod onto the first host.

@@ -26,7 +26,7 @@ func main() {
 		os.Exit(2)
 	}
 	modes := map[string]func(args []string){
-		"escape": escape, "int80": func([]string) { int80() },
+		"escape": escape, "host-escape": hostEscape, "int80": func([]string) { int80() },
 		"fork": func([]string) { fork() }, "memory": func([]string) { memory() }, "disk": func(a []string) { disk(a[0]) },
 		"flood": func(a []string) { flood(a[0]) }, "spin": func([]string) { spin() },
 		"wait": func([]string) { wait() }, "show": func([]string) { show() }, "serve": func(a []string) { serve(a[0]) },
