@@ -94,9 +94,11 @@ func (d *dialer) check(address string) error {
 }
 
 // metadata are addresses of clouds' metadata services that are not link-local:
-// AWS (IPv6), Alibaba Cloud, Oracle Cloud.
+// AWS (IPv6), Alibaba Cloud, Oracle Cloud, Azure.
 func metadata() []netip.Addr {
-	return []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("192.0.0.192")}
+	return []netip.Addr{
+		netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("192.0.0.192"), netip.MustParseAddr("168.63.129.16"),
+	}
 }
 
 // bounded makes sure that no answer is long.

@@ -5,6 +5,7 @@ package clusterfacts
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -90,7 +91,7 @@ func TestDecodeSecret(t *testing.T) {
 		"too many":      {configJSON(`{"auths":{` + many() + `}}`), errBadCredentials},
 	} {
 		ring, err := decodeSecret(c.secret)
-		if err != c.want || c.want == nil && len(ring) != 1 {
+		if !errors.Is(err, c.want) || c.want == nil && len(ring) != 1 {
 			t.Errorf("%s: %d credentials, error %v", name, len(ring), err)
 		}
 		if err != nil && strings.Contains(err.Error(), "hunter2") {

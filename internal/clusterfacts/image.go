@@ -82,13 +82,11 @@ func platform(os, arch, version string) (policy.Platform, bool) {
 
 // plain says whether a text is short and has only what names of platforms have.
 func plain(s string, limit int) bool {
-	for i := range len(s) {
-		c := s[i] | 0x20
-		if !('a' <= c && c <= 'z' || '0' <= s[i] && s[i] <= '9' || strings.IndexByte("._-+~", s[i]) >= 0) {
-			return false
-		}
+	odd := func(r rune) bool {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		return !letter && (r < '0' || r > '9') && !strings.ContainsRune("._-+~", r)
 	}
-	return len(s) <= limit
+	return len(s) <= limit && !strings.ContainsFunc(s, odd)
 }
 
 // clip shortens a foreign text to a number of bytes, for people.

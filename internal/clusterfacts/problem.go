@@ -37,7 +37,6 @@ var errRefused = errors.New("refused")
 
 // explain finds the words for an error.
 func explain(err error) problem {
-	var answer *transport.Error
 	var sent *invalid
 	switch {
 	case errors.As(err, &sent):
@@ -50,7 +49,7 @@ func explain(err error) problem {
 	if text := explainCertificate(err); text != "" {
 		return problem{text: text, unreachable: true}
 	}
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*transport.Error](err); ok {
 		return explainStatus(answer.StatusCode)
 	}
 	return problem{text: explainConnection(err), unreachable: true}

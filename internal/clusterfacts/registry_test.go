@@ -463,7 +463,11 @@ func TestPlainHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tr.RoundTrip(req); err == nil || !strings.Contains(err.Error(), "refuse plain HTTP") {
+	resp, err := tr.RoundTrip(req)
+	if err == nil {
+		defer resp.Body.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "refuse plain HTTP") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -539,9 +543,6 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`[`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if entries, err := decodeIndex(raw); err == nil {
-			if !json.Valid(raw) && json.Valid(bytes.TrimSpace(raw)) {
-				t.Error("not JSON")
-			}
 			platforms, _, err := indexPlatforms(entries)
 			for _, p := range platforms {
 				checkPlatform(t, p)

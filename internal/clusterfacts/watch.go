@@ -76,7 +76,9 @@ func (s *Source) watch(shared, own informers.SharedInformerFactory) error {
 		k := w.kind
 		// Refused only once the informer runs: then it is another's, who logs.
 		_ = w.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
-			k.denied.Store(apierrors.IsForbidden(err))
+			if apierrors.IsForbidden(err) {
+				k.denied.Store(true)
+			}
 			if ctx.Err() == nil {
 				s.cfg.Log.Warn("what the cluster has is not known, or not up to date", "kind", w.name, logkey.Error, err)
 			}
