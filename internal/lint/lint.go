@@ -56,6 +56,7 @@ type Config struct {
 	Inputs   []Input
 	Facts    policy.Facts
 	Severity policy.Severity // the least that is reported; None: everything
+	Placed   bool            // the cluster has mullion's admission: pods are judged as it will place them
 	Jobs     int             // documents judged at a time; 0: one per processor
 }
 
@@ -105,10 +106,14 @@ type job struct {
 	done    chan struct{}
 }
 
-func (j *job) run(judge *policy.Evaluator) {
+func (j *job) run(judge *policy.Evaluator, placed bool) {
 	defer close(j.done)
+	evaluate := judge.EvaluateWith
+	if placed {
+		evaluate = judge.Judge
+	}
 	for _, d := range j.docs {
-		results, objects := check(judge, d, *j.facts)
+		results, objects := check(evaluate, d, *j.facts)
 		j.results = append(j.results, results...)
 		j.objects += objects
 	}
@@ -139,7 +144,7 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 	for range cfg.Jobs {
 		g.Go(func() error {
 			for j := range work {
-				j.run(judge)
+				j.run(judge, cfg.Placed)
 			}
 			return nil
 		})
@@ -175,10 +180,14 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 func Objects(cfg Config, source func(yield func(map[string]any) error) error, emit func(Result) error) (Summary, error) {
 	var sum Summary
 	judge := policy.New(cfg.Facts)
+	evaluate := judge.EvaluateWith
+	if cfg.Placed {
+		evaluate = judge.Judge
+	}
 	err := source(func(object map[string]any) error {
 		sum.Objects++
 		var found []Result
-		for _, f := range judge.Evaluate(object) {
+		for _, f := range evaluate(object, cfg.Facts) {
 			found = append(found, Result{Finding: f, Object: objectName(object, f.Scope)})
 		}
 		for _, r := range suppressByAnnotation(object, found) {
@@ -243,7 +252,7 @@ func documents(in Input, f func(document) error) (err error) {
 }
 
 // check judges one document.
-func check(judge *policy.Evaluator, d document, facts policy.Facts) ([]Result, int) {
+func check(evaluate func(map[string]any, policy.Facts) []policy.Finding, d document, facts policy.Facts) ([]Result, int) {
 	if d.problem != nil {
 		return []Result{d.problem.result(&d)}, 0
 	}
@@ -267,7 +276,7 @@ func check(judge *policy.Evaluator, d document, facts policy.Facts) ([]Result, i
 		}
 		objects++
 		found := make([]Result, 0, 8)
-		for _, f := range judge.EvaluateWith(object, facts) {
+		for _, f := range evaluate(object, facts) {
 			r := Result{Finding: f, File: d.name, Object: objectName(object, f.Scope)}
 			at := locate(root.node, f.Path)
 			r.Line, r.Column, r.width = at.Line+d.line-1, at.Column, len(at.Value)

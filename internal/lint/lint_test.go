@@ -162,10 +162,11 @@ func placed(t testing.TB, name string, text []byte, facts policy.Facts) {
 		if d.problem != nil {
 			return nil
 		}
-		for _, p := range parse(&d) {
-			if p.problem != nil {
-				continue
-			}
+		values := parse(&d)
+		if slices.ContainsFunc(values, func(p parsed) bool { return p.problem != nil }) {
+			return nil
+		}
+		for _, p := range values {
 			tree, problems := convert(p.node)
 			object, ok := tree.(map[string]any)
 			if !ok || len(problems) > 0 {

@@ -6,12 +6,16 @@ package lintcmd
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/mullion-k8s/mullion/internal/admission/registration"
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/lint"
@@ -70,6 +74,21 @@ func (c *connection) facts(ctx context.Context, s cli.Streams, flags policy.Fact
 		facts.Platform = flags.Platform
 	}
 	return facts, nil
+}
+
+// places says whether the cluster has mullion's placement. Who may not ask
+// hears what a cluster without it would do.
+func (c *connection) places(ctx context.Context) bool {
+	list, err := c.typed.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false
+	}
+	for _, conf := range list.Items {
+		if slices.ContainsFunc(conf.Webhooks, func(w admissionv1.MutatingWebhook) bool { return w.Name == registration.PlacementWebhook }) {
+			return true
+		}
+	}
+	return false
 }
 
 // lint judges what the cluster holds.

@@ -76,6 +76,24 @@ func TestClusterObjects(t *testing.T) {
 	}
 }
 
+// TestClusterPlaces: where mullion's admission is installed it adds what pods
+// lack, and lint need not ask for it.
+func TestClusterPlaces(t *testing.T) {
+	have := answers()
+	have["/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"] = `{"kind": "MutatingWebhookConfigurationList", "apiVersion": "admissionregistration.k8s.io/v1", "items": [
+		{"metadata": {"name": "mullion"}, "webhooks": [{"name": "placement.mullion.dev"}]}]}`
+	file := write(t, t.TempDir(), "pod.yaml", strings.Replace(privileged, "    securityContext: {privileged: false}\n", "", 1))
+	if code, out, errs := call(t, "", "--cluster", "--kubeconfig", apiServer(t, have), file); code != 0 || out != "" {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := call(t, "", "--placed", "--builds", "2022", "--node-taints", "os=windows:NoSchedule", file); code != 0 || out != "" {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	if code, out, _ := call(t, "", "--cluster", "--kubeconfig", apiServer(t, have)); code != 1 || !strings.Contains(out, "WIN412") {
+		t.Errorf("what placement cannot mend is not said: exit code %d\n%s", code, out)
+	}
+}
+
 func TestClusterIsDown(t *testing.T) {
 	config := write(t, t.TempDir(), "kubeconfig", `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}], contexts: [{name: c, context: {cluster: c}}]}`)
 	code, out, errs := call(t, "", "--cluster", "--kubeconfig", config)

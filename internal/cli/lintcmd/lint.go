@@ -32,7 +32,7 @@ type flags struct {
 	kubernetes, output, severity, failOn, platform string
 	builds, taints                                 []string
 	fix                                            bool
-	cluster                                        bool
+	cluster, placed                                bool
 	kubeconfig, context, namespace                 string
 }
 
@@ -50,6 +50,10 @@ It knows more if it knows the nodes: --builds and --node-taints name them, and
 --cluster asks the API server for its nodes, RuntimeClasses and namespaces.
 --cluster without files judges the objects that the cluster holds. It reads, and
 changes nothing; no registry is asked.
+
+Where mullion's admission is installed, pods get selectors and tolerations
+anyway; with --placed, or if --cluster finds it there, lint says only what is
+left.
 
 --fix writes into the files what admission would write into their pods, and
 takes out what Windows ignores: fields for Linux only go, selectors of the
@@ -88,6 +92,7 @@ The exit code is 0 without findings, 1 with, 2 if the command line is wrong.`,
 	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the address of the cluster and credentials; without it $KUBECONFIG or ~/.kube/config")
 	fl.StringVar(&f.context, "context", "", "`name` of the context in it; without it the current one")
 	fl.StringVarP(&f.namespace, "namespace", "n", "", "judge the cluster's objects of one `namespace` only")
+	fl.BoolVar(&f.placed, "placed", false, "the cluster has mullion's admission: judge pods as it will place them (--cluster finds out)")
 	fl.StringVar(&f.platform, "platform", "", "whose cluster it is, where that matters: `eks`")
 	fl.StringVarP(&f.output, "output", "o", "text", "`format`: text, json (an object per line) or sarif")
 	fl.StringVar(&f.severity, "severity", "warning", "the least that is printed: `error`, warning or info")
@@ -189,6 +194,7 @@ func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 		if facts, err = cluster.facts(ctx, s, facts); err != nil {
 			return err
 		}
+		f.placed = f.placed || cluster.places(ctx)
 	}
 	severity, err := policy.ParseSeverity(f.severity)
 	if err != nil {
@@ -217,7 +223,7 @@ func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 			return err
 		}
 	}
-	cfg := lint.Config{Inputs: inputs, Facts: facts, Severity: severity}
+	cfg := lint.Config{Inputs: inputs, Facts: facts, Severity: severity, Placed: f.placed}
 	var sum lint.Summary
 	if len(args) == 0 {
 		sum, err = cluster.lint(ctx, s, cfg, f.namespace, printer.Print)
