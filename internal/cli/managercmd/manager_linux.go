@@ -30,7 +30,7 @@ type flags struct {
 	kubeconfig, namespace, listen, service, url, clientCA, health string
 	taint, rulesPolicy, owner, log, defaultOS, registryCerts      string
 	insecure                                                      []string
-	leaderElect, noGMSA, randomHostname                           bool
+	leaderElect, noGMSA, noRegistries, randomHostname             bool
 }
 
 // New makes the command.
@@ -77,6 +77,7 @@ answer, one runs the controllers.`,
 	fl.StringVar(&f.defaultOS, "default-os", "linux", "`system` of pods that say nothing: linux or windows")
 	fl.StringVar(&f.registryCerts, "registry-certs", "", "`folder` with certificates of registries, as containerd's certs.d")
 	fl.StringSliceVar(&f.insecure, "insecure-registry", nil, "`registries` that may be asked over plain HTTP")
+	fl.BoolVar(&f.noRegistries, "no-registries", false, "do not ask registries what images are for")
 	fl.StringVar(&f.owner, "owner-cluster-role", "", "`name` of the ClusterRole with which the webhook configurations are removed")
 	fl.StringVar(&f.log, "log-level", "info", "the least that is logged: `debug`, info, warn or error")
 	return cmd
@@ -94,7 +95,7 @@ func (f flags) config(s cli.Streams) (manager.Config, error) {
 		NoGMSA:             f.noGMSA, RandomHostname: f.randomHostname, OwnerClusterRole: f.owner,
 		LeaderElection: f.leaderElect, DefaultOS: f.defaultOS,
 		// Loopback addresses in images' names are the nodes'.
-		Registry: clusterfacts.Registry{CertsDir: f.registryCerts, Insecure: f.insecure, NoLoopback: true},
+		Registry: clusterfacts.Registry{Off: f.noRegistries, CertsDir: f.registryCerts, Insecure: f.insecure, NoLoopback: true},
 		Log:      slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: level})),
 	}
 	if f.url == "" {
