@@ -43,18 +43,7 @@ func TestRestart(t *testing.T) {
 	s := newSingle(t, "restarted", c.dir, 21, "2019")
 	before := look(t, s.mark())
 	s.mullion("up")
-	manifest := filepath.Join(t.TempDir(), "pod.yaml")
-	if err := os.WriteFile(manifest, []byte(restartYAML), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	// The account is made a moment after its namespace.
-	eventually(t, 20*time.Second, "apply", func() error {
-		out, err := s.command(t.Context(), "kubectl", "apply", "-f", manifest).CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("%w: %s", err, out)
-		}
-		return err
-	})
+	s.applyPod(restartYAML)
 	restarts := 0
 	back := func() {
 		t.Helper()

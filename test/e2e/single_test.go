@@ -38,6 +38,10 @@ func newSingle(t *testing.T, name, dataDir string, index int, windows string) si
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if t.Failed() {
+			out, _ := s.command(context.Background(), "kubectl", "get", "pods,events", "-A").CombinedOutput() // as far as it can be had
+			t.Logf("%s", out)
+		}
 		if out, err := s.command(context.Background(), "down", "--purge").CombinedOutput(); err != nil {
 			t.Errorf("down --purge: %v: %s", err, out)
 		}
