@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
+//go:build amd64
+
 package main
 
 import (

@@ -12,8 +12,8 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
+	"github.com/distribution/reference"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -25,6 +25,10 @@ import (
 // write writes the archive. The reference names the index of all platforms; for
 // docker load it names the first one.
 func write(out, tag string, parts []part) (digest string, err error) {
+	full, short, err := names(tag)
+	if err != nil {
+		return "", err
+	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	files := map[string][]byte{"oci-layout": []byte(`{"imageLayoutVersion":"1.0.0"}`)}
 	for i, p := range parts {
@@ -50,12 +54,10 @@ func write(out, tag string, parts []part) (digest string, err error) {
 		return "", fmt.Errorf("write index: %w", err)
 	}
 	files[blob(named)] = raw
-	_, short, _ := strings.Cut(tag[strings.LastIndexByte(tag, '/')+1:], ":")
 	top := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{{
 		MediaType: types.OCIImageIndex, Size: int64(len(raw)), Digest: named,
-		// The first is containerd's, the second the specification's; without a
-		// registry's host containerd would have no name for it.
-		Annotations: map[string]string{"io.containerd.image.name": tag, "org.opencontainers.image.ref.name": short},
+		// containerd's name of it, and the specification's.
+		Annotations: map[string]string{"io.containerd.image.name": full, "org.opencontainers.image.ref.name": short},
 	}}}
 	if files["index.json"], err = json.Marshal(top); err != nil {
 		return "", fmt.Errorf("write index.json: %w", err)
@@ -65,6 +67,20 @@ func write(out, tag string, parts []part) (digest string, err error) {
 		return "", err
 	}
 	return named.String(), atomicfile.Write(out, data, 0o644)
+}
+
+// names are the full name of a reference, with the registry's host that it has
+// without saying so, and its tag. Kubelets ask their runtime for the full one.
+func names(tag string) (full, short string, err error) {
+	ref, err := reference.ParseNormalizedNamed(tag)
+	if err != nil {
+		return "", "", fmt.Errorf("reference %q: %w", tag, err)
+	}
+	tagged, ok := ref.(reference.NamedTagged)
+	if !ok {
+		return "", "", fmt.Errorf("reference %q: want a tag", tag)
+	}
+	return ref.String(), tagged.Tag(), nil
 }
 
 // dockerImage is an entry of manifest.json, as docker save writes it since 25.

@@ -116,7 +116,7 @@ func TestLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Manifests) != 1 || m.Manifests[0].Digest.String() != digest || m.Manifests[0].Annotations["io.containerd.image.name"] != "mullion/mullion:v1.2.3" {
+	if len(m.Manifests) != 1 || m.Manifests[0].Digest.String() != digest || !strings.HasSuffix(m.Manifests[0].Annotations["io.containerd.image.name"], "/mullion/mullion:v1.2.3") || m.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "v1.2.3" {
 		t.Errorf("%+v", m.Manifests)
 	}
 	inner, err := index.ImageIndex(m.Manifests[0].Digest)

@@ -18,7 +18,7 @@ import (
 )
 
 // timeout is how long install and uninstall take at most if nothing else is
-// said: the pull of an image of 55 MB over a slow line, and then some.
+// said: the pull of an image of 15 MB over a slow line, and then some.
 const timeout = 3 * time.Minute
 
 // target is the cluster that is meant.

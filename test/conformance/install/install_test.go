@@ -46,6 +46,32 @@ func (c *cluster) create(p *corev1.Pod) (*corev1.Pod, error) {
 	return c.client.CoreV1().Pods(p.Namespace).Create(c.t.Context(), p, metav1.CreateOptions{})
 }
 
+// node makes one.
+func (c *cluster) node(n *corev1.Node) {
+	c.t.Helper()
+	api, status := c.client.CoreV1().Nodes(), n.Status
+	made, err := api.Create(c.t.Context(), n, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.eventually("node "+n.Name, func() error {
+		made.Spec.Taints = nil // not-ready, which the API server adds
+		if made, err = api.Update(c.t.Context(), made, metav1.UpdateOptions{}); err == nil {
+			made.Status = status
+			made, err = api.UpdateStatus(c.t.Context(), made, metav1.UpdateOptions{})
+		}
+		if err == nil {
+			return nil
+		}
+		// Controllers write, too.
+		var again error
+		if made, again = api.Get(c.t.Context(), n.Name, metav1.GetOptions{}); again != nil {
+			c.t.Fatal(again)
+		}
+		return err
+	})
+}
+
 // prepare makes nodes and a namespace of users.
 func (c *cluster) prepare() {
 	c.t.Helper()
@@ -53,19 +79,7 @@ func (c *cluster) prepare() {
 	for _, n := range []*corev1.Node{
 		node(linuxNode, "linux", "6.1.0"), node("win-2019", "windows", "10.0.17763.6532"), node("win-2022", "windows", "10.0.20348.2700"),
 	} {
-		status := n.Status
-		made, err := c.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		made.Spec.Taints = nil // not-ready, which the API server adds
-		if made, err = c.client.CoreV1().Nodes().Update(ctx, made, metav1.UpdateOptions{}); err != nil {
-			c.t.Fatal(err)
-		}
-		made.Status = status
-		if _, err := c.client.CoreV1().Nodes().UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
-			c.t.Fatal(err)
-		}
+		c.node(n)
 	}
 	if _, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
@@ -117,6 +131,8 @@ func TestInstall(t *testing.T) {
 	})
 	part("placement", (*cluster).placement)
 	part("nodes", (*cluster).nodes)
+	part("reason", (*cluster).reason)
+	part("gmsa", (*cluster).gmsa)
 	part("upgrade", func(c *cluster) {
 		errs := c.must("install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule", "--rules-failure-policy", "Fail", "--wait=false")
 		if n := strings.Count(errs, " changed\n"); n != 1 {

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+//go:build linux && !amd64
+
+package main
+
+import (
+	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/cli/installcmd"
+	"github.com/mullion-k8s/mullion/internal/cli/lintcmd"
+	"github.com/mullion-k8s/mullion/internal/cli/managercmd"
+	"github.com/mullion-k8s/mullion/internal/cli/versioncmd"
+)
+
+// commands is what mullion can do on Linux where Windows cannot be emulated: its
+// programs are for amd64. The manager runs on nodes of any kind.
+func commands() []cli.Command {
+	return []cli.Command{
+		{Group: cli.Cluster, New: installcmd.New},
+		{Group: cli.Cluster, New: installcmd.NewUninstall},
+		{Group: cli.Cluster, New: managercmd.New},
+		{Group: cli.Manifest, New: lintcmd.New},
+		{Group: cli.Cluster, New: versioncmd.New},
+	}
+}
