@@ -147,6 +147,7 @@ func fixtures() []fixture {
 		{code: "WIN327", fail: volume("hostPath: {path: /var/run/docker.sock}"), pass: volume(`hostPath: {path: 'C:\x'}`)},
 		{code: "WIN334", fail: `c: {livenessProbe: {exec: {command: [powershell.exe, -Command, x]}}}`},
 		{code: "WIN336", fail: `c: {image: mcr.microsoft.com/windows/servercore}`},
+		{code: "WIN336", fail: `c: {image: x}`, pass: `{spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true, runAsUserName: 'NT AUTHORITY\Local service'}}}, c: {image: 'x:latest'}}`},
 		{code: "WIN337", fail: `c: {image: 'microsoft/iis:windowsservercore-ltsc2019'}`},
 		{code: "WIN339", fail: `{}`, pass: `meta: {annotations: {sidecar.istio.io/inject: "false"}}`, facts: namespace(map[string]string{"istio-injection": "enabled"})},
 		{code: "WIN340", fail: `spec: {nodeSelector: {kubernetes.io/arch: arm64}}`, pass: `spec: {nodeSelector: {kubernetes.io/arch: amd64}}`},

@@ -53,7 +53,7 @@ func imageRules() []Rule {
 			pod: func(p *Pod, r reporter) {
 				if p.Windows() {
 					for _, c := range p.Containers {
-						checkTag(c, r)
+						checkTag(p, c, r)
 					}
 				}
 			},
@@ -205,7 +205,7 @@ func nodesText(nodes []*Node) string {
 	return strings.Join(out, ", ")
 }
 
-func checkTag(c Container, r reporter) {
+func checkTag(p *Pod, c Container, r reporter) {
 	if strings.Contains(c.Image, "@sha256:") || c.Image == "" || retired(c.Image) {
 		return
 	}
@@ -215,6 +215,10 @@ func checkTag(c Container, r reporter) {
 	}
 	if strings.HasPrefix(c.Image, "mcr.microsoft.com/windows") {
 		r.at(c.Get("image"), "container %s: %s has no tag latest", c.Name, c.Image)
+		return
+	}
+	// Every host runs HostProcess containers; and of some images a registry has told.
+	if p.HostProcess || len(p.Facts().Images[c.Image].Platforms) > 0 {
 		return
 	}
 	r.as(Warning, c.Get("image"), "container %s: which hosts can run %s is not known without a tag that names the build", c.Name, repo)
