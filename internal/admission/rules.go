@@ -46,10 +46,12 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 		return Allow(), nil
 	}
 	known := h.facts.ask(ctx, r)
-	known.facts.Subresource = r.SubResource
-	found := h.judge(r.Object, known.facts)
+	asked := known.facts
+	asked.Subresource = r.SubResource
+	found := h.judge(r.Object, asked)
 	before := map[string]int{}
 	if r.Operation == Update && len(found) > 0 {
+		// The old object is judged as it stands: the subresource is what is new.
 		for _, f := range h.judge(r.OldObject, known.facts) {
 			before[h.key(f)]++
 		}

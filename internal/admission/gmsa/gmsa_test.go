@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package gmsa
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/mullion-k8s/mullion/internal/admission"
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// fakeCluster knows the credential specs web and db; default may use web.
+type fakeCluster struct {
+	down  bool
+	asked []string
+}
+
+func (f *fakeCluster) CredentialSpec(_ context.Context, name string) (string, error) {
+	f.asked = append(f.asked, "read "+name)
+	switch {
+	case f.down:
+		return "", errors.New("the API server is down")
+	case name == "empty":
+		return "", fmt.Errorf("%w: empty", ErrNoContents)
+	case name == "web" || name == "db":
+		return `{"CmsPlugins":["ActiveDirectory"],"Name":"` + name + `"}`, nil
+	}
+	return "", fmt.Errorf("%w: %s", ErrNotFound, name)
+}
+
+func (f *fakeCluster) MayUse(_ context.Context, namespace, account, spec string) (bool, string, error) {
+	f.asked = append(f.asked, fmt.Sprintf("may %s/%s use %s", namespace, account, spec))
+	if f.down {
+		return false, "", errors.New("the API server is down")
+	}
+	return namespace == "ns" && account == "default" && spec != "db", "", nil
+}
+
+func tree(t testing.TB, text string) map[string]any {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	var out map[string]any
+	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func request(t testing.TB, object, old, sub string) *admission.Request {
+	t.Helper()
+	r := &admission.Request{UID: "u", Namespace: "ns", Operation: admission.Create, SubResource: sub, Object: tree(t, object), OldObject: tree(t, old)}
+	r.Kind.Kind = "Pod"
+	if old != "" {
+		r.Operation = admission.Update
+	}
+	return r
+}
+
+const (
+	onPod       = `{metadata: {name: p}, spec: {serviceAccountName: default, securityContext: {windowsOptions: {%s}}, containers: [{name: c}]}}`
+	onContainer = `{metadata: {generateName: p-}, spec: {containers: [{name: a}, {name: c, securityContext: {windowsOptions: {%s}}}]}}`
+	onInit      = `{metadata: {name: p}, spec: {initContainers: [{name: i, securityContext: {windowsOptions: {%s}}}], containers: [{name: c}]}}`
+	onEphemeral = `{metadata: {name: p}, spec: {ephemeralContainers: [{name: e, securityContext: {windowsOptions: {%s}}}], containers: [{name: c}]}}`
+	none        = `{metadata: {name: p}, spec: {containers: [{name: c}]}}`
+)
+
+func TestMutate(t *testing.T) {
+	const contents = `"value":"{\"CmsPlugins\":[\"ActiveDirectory\"],\"Name\":\"web\"}"`
+	for _, tc := range []struct {
+		name, object, old, sub string
+		random                 bool
+		patch                  string // what is in it, if anything
+		code                   int32
+		message                string
+	}{
+		{name: "nothing", object: none},
+		{name: "pod", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), patch: `[{"op":"add","path":"/spec/securityContext/windowsOptions/gmsaCredentialSpec",` + contents + `}]`},
+		{name: "container", object: fmt.Sprintf(onContainer, "gmsaCredentialSpecName: web"), patch: `/spec/containers/1/securityContext/windowsOptions/gmsaCredentialSpec`},
+		{name: "init container", object: fmt.Sprintf(onInit, "gmsaCredentialSpecName: web"), patch: `/spec/initContainers/0/securityContext/windowsOptions/gmsaCredentialSpec`},
+		{name: "null contents", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web, gmsaCredentialSpec: null"), patch: contents},
+		{name: "preset contents", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web, gmsaCredentialSpec: '{}'")},
+		{name: "contents without a name", object: fmt.Sprintf(onPod, "gmsaCredentialSpec: '{}'")},
+		{name: "not there", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: nowhere"), code: 404, message: "cred spec nowhere does not exist"},
+		{name: "no contents", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: empty"), code: 417, message: "cred spec empty does not have a credspec key"},
+		{name: "a name that is none", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: gmsa-WebApp1")},
+		{name: "update", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), old: none},
+		{name: "ephemeral container", object: fmt.Sprintf(onEphemeral, "gmsaCredentialSpecName: web"), old: none, sub: "ephemeralcontainers", patch: `/spec/ephemeralContainers/0/securityContext/windowsOptions/gmsaCredentialSpec`},
+		{name: "ephemeral container that was there", object: fmt.Sprintf(onEphemeral, "gmsaCredentialSpecName: web"), old: fmt.Sprintf(onEphemeral, "gmsaCredentialSpecName: web"), sub: "ephemeralcontainers"},
+		{name: "random host name", object: fmt.Sprintf(onInit, "gmsaCredentialSpecName: web"), random: true, patch: `"path":"/spec/hostname","value":"w`},
+		{name: "no GMSA, no host name", object: none, random: true},
+		{name: "a host name of its own", object: `{spec: {hostname: h, securityContext: {windowsOptions: {gmsaCredentialSpecName: web, gmsaCredentialSpec: x}}}}`, random: true},
+		{name: "hostile", object: `{spec: {securityContext: [], containers: [null, 1, {securityContext: {windowsOptions: {gmsaCredentialSpecName: 1}}}], initContainers: {}}}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			resp, err := Mutate(Config{Cluster: &fakeCluster{}, RandomHostname: tc.random})(t.Context(), request(t, tc.object, tc.old, tc.sub))
+			if err != nil {
+				t.Fatal(err)
+			}
+			patch, err := json.Marshal(resp.Patch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.Allowed != (tc.code == 0) || resp.Refusal.Code != tc.code || resp.Refusal.Message != tc.message {
+				t.Errorf("%+v", resp)
+			}
+			if (len(resp.Patch) > 0) != (tc.patch != "") || !strings.Contains(string(patch), tc.patch) {
+				t.Errorf("patch %s; want %s", patch, tc.patch)
+			}
+		})
+	}
+}
+
+func TestValidate(t *testing.T) {
+	const web = `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"Name": "web", "CmsPlugins": ["ActiveDirectory"]}'`
+	changed := func(what, on string) string {
+		return "cannot update an existing pod's GMSA settings (GMSA " + what + " modified on " + on + ")"
+	}
+	for _, tc := range []struct {
+		name, object, old, sub string
+		code                   int32
+		message                string
+	}{
+		{name: "nothing", object: none},
+		{name: "allowed, the same contents", object: fmt.Sprintf(onPod, web)},
+		{name: "allowed, no contents", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web")},
+		{name: "not allowed", object: fmt.Sprintf(onContainer, "gmsaCredentialSpecName: db"), code: 403, message: "service account \"default\" is not authorized to `use` GMSA cred spec \"db\""},
+		{name: "not allowed, another account", object: `{metadata: {name: p}, spec: {serviceAccountName: other, initContainers: [{name: i, securityContext: {windowsOptions: {gmsaCredentialSpecName: web}}}]}}`,
+			code: 403, message: "service account \"other\" is not authorized to `use` GMSA cred spec \"web\""},
+		{name: "init container", object: fmt.Sprintf(onInit, "gmsaCredentialSpecName: db"), code: 403, message: "service account \"default\" is not authorized to `use` GMSA cred spec \"db\""},
+		{name: "other contents", object: fmt.Sprintf(onPod, `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"hunter2": 1}'`), code: 422, message: `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "web"`},
+		{name: "contents of an init container", object: fmt.Sprintf(onInit, `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"hunter2": 1}'`), code: 422, message: `the GMSA cred spec contents for container "i" does not match the contents of GMSA resource "web"`},
+		{name: "contents that are not JSON", object: fmt.Sprintf(onPod, `gmsaCredentialSpecName: web, gmsaCredentialSpec: hunter2`), code: 422, message: `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "web": they are not JSON`},
+		{name: "no name", object: fmt.Sprintf(onContainer, "gmsaCredentialSpec: '{}'"), code: 422, message: `container "c" has a GMSA cred spec set, but does not define the name of the corresponding resource`},
+		{name: "update, the same", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: db"), old: fmt.Sprintf(onPod, "gmsaCredentialSpecName: db")},
+		{name: "update, name", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: db"), old: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), code: 403, message: changed("name", `pod "p"`)},
+		{name: "update, both", object: fmt.Sprintf(onPod, web), old: none, code: 403, message: changed("name and contents", `pod "p"`)},
+		{name: "update, taken away", object: none, old: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), code: 403, message: changed("name", `pod "p"`)},
+		{name: "update, init container", object: fmt.Sprintf(onInit, "gmsaCredentialSpec: x"), old: fmt.Sprintf(onInit, ""), code: 403, message: changed("contents", `container "i"`)},
+		{name: "ephemeral, allowed", object: fmt.Sprintf(onEphemeral, web), old: none, sub: "ephemeralcontainers"},
+		{name: "ephemeral, not allowed", object: fmt.Sprintf(onEphemeral, "gmsaCredentialSpecName: db"), old: none, sub: "ephemeralcontainers", code: 403, message: "service account \"default\" is not authorized to `use` GMSA cred spec \"db\""},
+		{name: "ephemeral, changed", object: fmt.Sprintf(onEphemeral, web), old: fmt.Sprintf(onEphemeral, ""), sub: "ephemeralcontainers", code: 403, message: changed("name and contents", `container "e"`)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			resp, err := Validate(Config{Cluster: &fakeCluster{}})(t.Context(), request(t, tc.object, tc.old, tc.sub))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.Allowed != (tc.code == 0) || resp.Refusal.Code != tc.code || resp.Refusal.Message != tc.message {
+				t.Errorf("%+v; want %d %s", resp, tc.code, tc.message)
+			}
+			if strings.Contains(resp.Refusal.Message, "hunter2") {
+				t.Error("the contents are said")
+			}
+		})
+	}
+}
+
+// TestDown: when the API server cannot be asked nobody gets an account.
+func TestDown(t *testing.T) {
+	r := request(t, fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), "", "")
+	c := Config{Cluster: &fakeCluster{down: true}}
+	resp, err := Mutate(c)(t.Context(), r)
+	if err != nil || resp.Allowed || resp.Refusal.Code != 500 || !strings.HasPrefix(resp.Refusal.Message, "unable to retrieve the contents of cred spec web") {
+		t.Errorf("mutate: %v %+v", err, resp)
+	}
+	resp, err = Validate(c)(t.Context(), r)
+	if err != nil || resp.Allowed || resp.Refusal.Code != 403 || !strings.Contains(resp.Refusal.Message, `reason: "error when checking authz access: the API server is down"`) {
+		t.Errorf("validate: %v %+v", err, resp)
+	}
+}
+
+// TestAsksOnce: ten containers with one account cost one question.
+func TestAsksOnce(t *testing.T) {
+	var containers []any
+	for i := range 10 {
+		containers = append(containers, map[string]any{"name": fmt.Sprint("c", i), "securityContext": map[string]any{"windowsOptions": map[string]any{"gmsaCredentialSpecName": "web"}}})
+	}
+	r := request(t, none, "", "")
+	r.Object["spec"] = map[string]any{"containers": containers}
+	f := &fakeCluster{}
+	for _, h := range []admission.Handler{Mutate(Config{Cluster: f}), Validate(Config{Cluster: f})} {
+		if resp, err := h(t.Context(), r); err != nil || !resp.Allowed {
+			t.Fatal(err, resp)
+		}
+	}
+	if len(f.asked) != 2 {
+		t.Errorf("asked %v", f.asked)
+	}
+}
+
+// TestMutatedValidates: what the one webhook fills in the other one takes, and
+// Mutate is idempotent.
+func TestMutatedValidates(t *testing.T) {
+	for _, object := range []string{onPod, onContainer, onInit} {
+		r := request(t, fmt.Sprintf(object, "gmsaCredentialSpecName: web"), "", "")
+		c := Config{Cluster: &fakeCluster{}, RandomHostname: true}
+		resp, err := Mutate(c)(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range resp.Patch {
+			apply(t, r.Object, op)
+		}
+		if again, err := Mutate(c)(t.Context(), r); err != nil || len(again.Patch) > 0 {
+			t.Errorf("again: %v %v", err, again.Patch)
+		}
+		if resp, err := Validate(c)(t.Context(), r); err != nil || !resp.Allowed {
+			t.Errorf("%v %+v", err, resp)
+		}
+	}
+}
+
+// apply does an add of a field.
+func apply(t *testing.T, object map[string]any, op policy.PatchOp) {
+	t.Helper()
+	steps := strings.Split(op.Path, "/")[1:]
+	var at any = object
+	for _, s := range steps[:len(steps)-1] {
+		switch v := at.(type) {
+		case map[string]any:
+			at = v[s]
+		case []any:
+			var i int
+			if _, err := fmt.Sscan(s, &i); err != nil {
+				t.Fatal(err)
+			}
+			at = v[i]
+		}
+	}
+	at.(map[string]any)[steps[len(steps)-1]] = op.Value
+}
+
+func TestWrongKindAndOperation(t *testing.T) {
+	r := request(t, none, "", "")
+	r.Kind.Kind = "Service"
+	for _, h := range []admission.Handler{Mutate(Config{}), Validate(Config{})} {
+		if resp, err := h(t.Context(), r); err != nil || resp.Allowed || resp.Refusal.Code != 400 {
+			t.Errorf("%v %+v", err, resp)
+		}
+	}
+	r.Kind.Kind, r.Operation = "Pod", "CONNECT"
+	if resp, err := Validate(Config{})(t.Context(), r); err != nil || resp.Allowed || resp.Refusal.Code != 400 {
+		t.Errorf("%v %+v", err, resp)
+	}
+}
+
+func TestCRD(t *testing.T) {
+	crd, err := CRD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := object(crd, "spec")["versions"].([]any)
+	if object(crd, "metadata")["name"] != CRDName || object(crd, "spec")["scope"] != "Cluster" || len(versions) != 2 {
+		t.Errorf("%v", crd)
+	}
+	for i, want := range []struct {
+		name    string
+		storage bool
+	}{{"v1alpha1", false}, {"v1", true}} {
+		v := versions[i].(map[string]any)
+		properties := object(object(object(v, "schema"), "openAPIV3Schema"), "properties")
+		if v["name"] != want.name || v["storage"] != want.storage || v["served"] != true || properties["credspec"] == nil {
+			t.Errorf("%s: %v", want.name, v)
+		}
+	}
+}
+
+// FuzzSpots: no tree makes the webhooks panic, and what they write applies.
+func FuzzSpots(f *testing.F) {
+	for _, s := range []string{onPod, onContainer, onInit, onEphemeral} {
+		f.Add(fmt.Sprintf(s, "gmsaCredentialSpecName: web"), fmt.Sprintf(s, "gmsaCredentialSpec: x"))
+	}
+	f.Add(`{spec: {containers: [null, 1, {name: 2, securityContext: {windowsOptions: []}}]}}`, `{spec: 1}`)
+	f.Fuzz(func(t *testing.T, object, old string) {
+		var o, was map[string]any
+		if yaml.Unmarshal([]byte(object), &o) != nil || yaml.Unmarshal([]byte(old), &was) != nil || o == nil || was == nil {
+			return
+		}
+		for _, op := range []string{admission.Create, admission.Update} {
+			r := &admission.Request{UID: "u", Namespace: "ns", Operation: op, SubResource: "ephemeralcontainers", Object: o, OldObject: was}
+			r.Kind.Kind = "Pod"
+			for _, h := range []admission.Handler{Mutate(Config{Cluster: &fakeCluster{}, RandomHostname: true}), Validate(Config{Cluster: &fakeCluster{}})} {
+				if resp, err := h(t.Context(), r); err == nil && !resp.Allowed && resp.Refusal.Message == "" {
+					t.Error("refused without a reason")
+				}
+			}
+		}
+	})
+}
