@@ -347,6 +347,7 @@ func TestServer(t *testing.T) {
 				return fmt.Errorf("no %q in:\n%s", want, out)
 			}
 		}
+		t.Logf("%s", out[bytes.Index(out, []byte("Events:")):])
 		return nil
 	})
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"slices"
 	"strings"
@@ -21,11 +22,11 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/mullion-k8s/mullion/internal/controller"
@@ -47,10 +48,11 @@ const (
 	// repeat is how old an event may become: the API server forgets them after an
 	// hour (kube-apiserver --event-ttl), and then kubectl describe is silent.
 	repeat = 45 * time.Minute
-	// Writes per second to the API server, and how many may come at once. 10,000
-	// pods that all cannot run are told within a few minutes; the scheduler alone
-	// may make 50 (KubeSchedulerConfiguration, clientConnection.qps).
-	writes, burst = 40, 80
+	// Pods told per second, and how many may be at once; each takes two writes to
+	// the API server. 10,000 that all cannot run are told within eight minutes; the
+	// scheduler may make 50 writes a second (KubeSchedulerConfiguration,
+	// clientConnection.qps).
+	tells, burst = 20, 40
 	// workers judge at the same time: some may wait for a registry.
 	workers = 4
 	// everything is the key that stands for all pods that wait.
@@ -75,8 +77,6 @@ type Config struct {
 	// the controller watch by itself. Pods it always watches by itself: it keeps
 	// only those that wait.
 	Informers informers.SharedInformerFactory
-	// Events takes what users should see; nil writes events of the API.
-	Events record.EventRecorder
 }
 
 // Controller judges the pods of a cluster that wait.
@@ -100,17 +100,12 @@ type Controller struct {
 func New(client kubernetes.Interface, cfg Config) *Controller {
 	return &Controller{
 		client: client, cfg: cfg, now: time.Now, evaluators: map[policy.Version]*policy.Evaluator{},
-		judged: flowcontrol.NewTokenBucketRateLimiter(judgements, judgedAtOnce), told: flowcontrol.NewTokenBucketRateLimiter(writes, burst),
+		judged: flowcontrol.NewTokenBucketRateLimiter(judgements, judgedAtOnce), told: flowcontrol.NewTokenBucketRateLimiter(tells, burst),
 	}
 }
 
 // Run works until the context is cancelled, and then returns nil.
 func (c *Controller) Run(ctx context.Context) error {
-	if c.cfg.Events == nil {
-		events, stop := controller.Events(c.client)
-		defer stop()
-		c.cfg.Events = events
-	}
 	c.queue = controller.NewQueue()
 	alive := fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed").String()
 	own := informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithTransform(strip),
@@ -299,6 +294,13 @@ func (c *Controller) tell(ctx context.Context, pod *corev1.Pod, v Verdict) error
 	if err := c.told.Wait(ctx); err != nil {
 		return nil // the context ends
 	}
+	// The event first: what fails after it is done again, and then makes the same
+	// event.
+	if event {
+		if err := c.say(ctx, pod, v); err != nil {
+			return err
+		}
+	}
 	_, err = c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: controller.Name}, "status")
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone; or another pod of the name, which is seen as such
@@ -306,11 +308,38 @@ func (c *Controller) tell(ctx context.Context, pod *corev1.Pod, v Verdict) error
 	case err != nil:
 		return fmt.Errorf("write condition of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	if event {
-		c.cfg.Events.Event(pod, corev1.EventTypeWarning, v.Reason, v.Message)
-	}
 	c.cfg.Log.Debug("told a pod whether it fits", logkey.Namespace, pod.Namespace, logkey.Pod, pod.Name, logkey.Reason, v.Reason)
 	return nil
+}
+
+// say applies the event of a verdict. A recorder would drop events when there
+// are many; this one waits, and says the same thing of the same pod in one
+// event.
+func (c *Controller) say(ctx context.Context, pod *corev1.Pod, v Verdict) error {
+	_, err := c.client.CoreV1().Events(pod.Namespace).Apply(ctx, Event(pod, v, c.now()), metav1.ApplyOptions{FieldManager: controller.Name, Force: true})
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write event of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+// Event is the Warning event of a verdict: one for each pod and reason, which a
+// later one of the same reason replaces.
+func Event(pod *corev1.Pod, v Verdict, now time.Time) *applycorev1.EventApplyConfiguration {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s %s", pod.UID, v.Reason)
+	at := metav1.NewTime(now.UTC().Truncate(time.Second))
+	// A name has at most 253 bytes (a DNS subdomain), as that of the pod may have.
+	name := fmt.Sprintf("%s.%016x", strings.TrimRight(pod.Name[:min(len(pod.Name), 200)], ".-"), h.Sum64())
+	return applycorev1.Event(name, pod.Namespace).
+		WithInvolvedObject(applycorev1.ObjectReference().WithAPIVersion("v1").WithKind("Pod").WithNamespace(pod.Namespace).WithName(pod.Name).
+			WithUID(pod.UID).WithResourceVersion(pod.ResourceVersion)).
+		WithType(corev1.EventTypeWarning).WithReason(v.Reason).WithMessage(v.Message).
+		WithSource(applycorev1.EventSource().WithComponent(controller.Name)).WithReportingController(controller.Name).
+		WithFirstTimestamp(at).WithLastTimestamp(at).WithCount(1)
 }
 
 // condition is a PodCondition of which nothing is left out: a field that a

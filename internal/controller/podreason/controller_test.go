@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
@@ -60,7 +59,6 @@ func (k *known) count() int {
 type lab struct {
 	t      *testing.T
 	client *fake.Clientset
-	events *record.FakeRecorder
 	known  *known
 	slow   bool // whether pods are told slowly
 }
@@ -70,11 +68,11 @@ const slowWrites = 10 // per second
 func run(t *testing.T, objects []runtime.Object, prepare, f func(*lab)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &lab{t: t, client: fake.NewClientset(objects...), events: record.NewFakeRecorder(50_000), known: &known{facts: policy.Facts{Kubernetes: 36}}}
+		l := &lab{t: t, client: fake.NewClientset(objects...), known: &known{facts: policy.Facts{Kubernetes: 36}}}
 		prepare(l)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		c := New(l.client, Config{Log: slog.New(slog.DiscardHandler), Facts: l.known, Events: l.events})
+		c := New(l.client, Config{Log: slog.New(slog.DiscardHandler), Facts: l.known})
 		if l.slow {
 			c.told = flowcontrol.NewTokenBucketRateLimiter(slowWrites, slowWrites)
 		}
@@ -106,24 +104,28 @@ func (l *lab) condition(name string) string {
 	return ""
 }
 
-// said are the events since the last call.
+// said are the events that are there, and takes them away.
 func (l *lab) said() []string {
+	l.t.Helper()
+	events, err := l.client.CoreV1().Events("default").List(l.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
 	var out []string
-	for {
-		select {
-		case e := <-l.events.Events:
-			out = append(out, e)
-		default:
-			return out
+	for _, e := range events.Items {
+		out = append(out, e.Type+" "+e.Reason+" "+e.Message)
+		if err := l.client.CoreV1().Events("default").Delete(l.t.Context(), e.Name, metav1.DeleteOptions{}); err != nil {
+			l.t.Fatal(err)
 		}
 	}
+	return out
 }
 
 // patches counts the patches of pods since the last call.
 func (l *lab) patches() int {
 	n := 0
 	for _, a := range l.client.Actions() {
-		if a.GetVerb() == "patch" {
+		if a.Matches("patch", "pods/status") {
 			n++
 		}
 	}
@@ -281,7 +283,11 @@ func TestWritesFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run(t, []runtime.Object{called(waiting(ltsc2016), "p")}, func(l *lab) {
 				l.known.set(win("a", "2019"))
-				left := 3
+				left, events := 3, 2
+				l.client.PrependReactor("patch", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+					events--
+					return events >= 0, nil, apierrors.NewServiceUnavailable("no")
+				})
 				l.client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 					left--
 					return left >= 0, nil, tt.err
@@ -290,7 +296,7 @@ func TestWritesFail(t *testing.T) {
 				if got := l.condition("p"); got != tt.want {
 					t.Errorf("condition %q, want %q", got, tt.want)
 				}
-				if events := len(l.said()); (events == 1) != (tt.want != "") {
+				if events := len(l.said()); events != 1 { // before it is known that the pod is gone
 					t.Errorf("%d events", events)
 				}
 			})
