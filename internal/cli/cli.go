@@ -125,6 +125,7 @@ Windows hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.`,
 	}
 	for _, c := range commands {
 		cmd := c.New(s)
+		usageOfArgs(cmd)
 		if c.Group == Internal {
 			cmd.Hidden = true
 		} else {
@@ -133,4 +134,20 @@ Windows hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.`,
 		root.AddCommand(cmd)
 	}
 	return root
+}
+
+// usageOfArgs makes wrong arguments errors of the command line, as wrong flags
+// are.
+func usageOfArgs(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return Usagef("%w", err)
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		usageOfArgs(sub)
+	}
 }
