@@ -95,8 +95,14 @@ func placementRules() []Rule {
 			Code: "WIN411", Title: "a build that no node has", Severity: Error, Field: "nodeSelector[node.kubernetes.io/windows-build]", Compat: []string{"PL11"},
 			Why: "The pod selects a build of Windows that no node of the cluster has: it stays pending. Mostly the nodes were updated and the selector was not.", Fix: "select a build that the cluster has", Sources: []string{srcGuide},
 			pod: func(p *Pod, r reporter) {
+				if len(p.Facts().windows()) == 0 {
+					return
+				}
 				for _, q := range required(p) {
-					if b, err := winver.Parse(q.value); q.key == buildLabel && err == nil && len(p.Facts().windows()) > 0 &&
+					if q.key != buildLabel {
+						continue
+					}
+					if b, err := winver.Parse(q.value); err == nil &&
 						!slices.ContainsFunc(p.Facts().windows(), func(n *Node) bool { return n.Build.Number == b.Number }) {
 						r.at(q.at, "%s selects %s; the nodes are %s", q.how, b, nodesText(p.Facts().windows()))
 					}
