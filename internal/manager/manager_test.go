@@ -67,7 +67,7 @@ func clientCA(t *testing.T) ([]byte, tls.Certificate) {
 }
 
 // start runs a manager against an API server that is only in memory.
-func start(t *testing.T, client *fake.Clientset, edit func(*Config)) (*Manager, func()) {
+func start(t testing.TB, client *fake.Clientset, edit func(*Config)) (*Manager, func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -120,7 +120,7 @@ func start(t *testing.T, client *fake.Clientset, edit func(*Config)) (*Manager, 
 }
 
 // bundle is what the API server would trust.
-func bundle(t *testing.T, client *fake.Clientset) *x509.CertPool {
+func bundle(t testing.TB, client *fake.Clientset) *x509.CertPool {
 	t.Helper()
 	hooks, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), registration.Name, metav1.GetOptions{})
 	if err != nil {
