@@ -52,7 +52,7 @@ func (c *Cluster) rollout(ctx context.Context, cfg Config) (missing string, err 
 		return "", err
 	}
 	if o == nil {
-		return "", fmt.Errorf("Deployment %s/%s is gone", cfg.Namespace, Name)
+		return "", fmt.Errorf("find Deployment %s/%s: it is gone", cfg.Namespace, Name)
 	}
 	var d appsv1.Deployment
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &d); err != nil {

@@ -82,7 +82,7 @@ for a registry of yours or for your nodes.`,
 			return explain(f.run(ctx, s))
 		},
 	}
-	f.target.flags(cmd)
+	f.flags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.cfg.Image, "image", "", "`reference` of the manager's image; without it mullion/mullion and the version of this program")
 	fl.StringSliceVar(&f.cfg.ImagePullSecrets, "image-pull-secret", nil, "`name` of a Secret in the namespace with which the image is pulled")

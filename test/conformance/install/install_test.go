@@ -84,7 +84,19 @@ func (c *cluster) prepare() {
 	if _, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
-	// Objects that the controller manager makes by itself are there.
+	// What the controller manager makes by itself is there.
+	c.eventually("the nodes' own annotations", func() error {
+		list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, n := range list.Items {
+			if _, has := n.Annotations[corev1.ObjectTTLAnnotationKey]; !has {
+				return fmt.Errorf("%s: %v", n.Name, n.Annotations)
+			}
+		}
+		return nil
+	})
 	c.eventually("the namespaces' own objects", func() error {
 		for _, ns := range []string{"default", "apps", "kube-system"} {
 			if _, err := c.client.CoreV1().ServiceAccounts(ns).Get(ctx, "default", metav1.GetOptions{}); err != nil {

@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -68,7 +67,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		// client-go reports each connection that a kill cuts.
-		klog.SetSlogLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
+		klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 		os.Exit(m.Run())
 	case os.Geteuid() != 0:
 		os.Exit(m.Run()) // the tests say what they lack
@@ -85,8 +84,7 @@ func isolated() int {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode()
 	}
 	if err != nil {

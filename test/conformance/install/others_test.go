@@ -4,6 +4,8 @@
 package install_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -54,20 +56,27 @@ func (c *cluster) others(before map[string]string) {
 	}
 	c.must(args...) // onto what was left
 
-	code, errs := c.mullion(ctx, "uninstall", "--purge", "--timeout", "5s")
-	if code != 1 || !strings.Contains(errs, "example.com/hold") || !strings.Contains(errs, "call it again") {
-		c.t.Errorf("a namespace that is held: exit code %d\n%s", code, errs)
+	// Ctrl-C, once it says what holds the namespace.
+	held, cancel := context.WithTimeout(ctx, limit)
+	err := install.Remove(held, c.target(), install.RemoveOptions{Purge: true, Waiting: func(what string) {
+		if strings.Contains(what, "example.com/hold") {
+			cancel()
+		}
+	}})
+	cancel()
+	if !errors.Is(err, context.Canceled) {
+		c.t.Errorf("a namespace that is held: %v", err)
 	}
-	code, errs = c.mullion(ctx, append(args, "--timeout", "2s")...)
-	if code != 1 || !strings.Contains(errs, "example.com/hold") {
+	code, errs := c.mullion(ctx, append(args, "--timeout", "2s")...)
+	if code != 1 || !strings.Contains(errs, "example.com/hold") || !strings.Contains(errs, "call it again") {
 		c.t.Errorf("install into a namespace that goes: exit code %d\n%s", code, errs)
 	}
-	held, err := maps.Get(ctx, "of-a-user", metav1.GetOptions{})
+	user, err := maps.Get(ctx, "of-a-user", metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	held.Finalizers = nil
-	if _, err := maps.Update(ctx, held, metav1.UpdateOptions{}); err != nil {
+	user.Finalizers = nil
+	if _, err := maps.Update(ctx, user, metav1.UpdateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 	c.must("uninstall", "--purge")
@@ -90,8 +99,11 @@ func (c *cluster) byHand() {
 	c.eventually("the removal of the webhooks", func() error {
 		for _, of := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
 			_, err := c.dynamic.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: of}).Get(ctx, "mullion", metav1.GetOptions{})
+			if err == nil {
+				return fmt.Errorf("%s: it is still there", of)
+			}
 			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("%s: %v", of, err)
+				return fmt.Errorf("%s: %w", of, err)
 			}
 		}
 		return nil
