@@ -17,6 +17,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"github.com/mullion-k8s/mullion/internal/admission/registration"
 	"github.com/mullion-k8s/mullion/internal/cli"
@@ -58,6 +59,7 @@ answer, one runs the controllers.`,
 			if err != nil {
 				return err
 			}
+			klog.SetSlogLogger(c.Log) // what client-go has to say
 			return manager.Run(cmd.Context(), c)
 		},
 	}
