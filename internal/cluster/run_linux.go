@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -19,11 +20,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/join"
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 	"github.com/mullion-k8s/mullion/internal/winhost"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
 // stopProgram is how long a program may take to end after SIGTERM. The control
@@ -202,6 +206,9 @@ func (r *run) node(p Plan, i int) supervise.Component {
 			}
 			g, ctx := errgroup.WithContext(ctx)
 			g.Go(func() error { return r.admit(ctx, host, token) })
+			if !p.Config.NoAdmission {
+				g.Go(func() error { return r.recordStandIns(ctx, p) })
+			}
 			g.Go(func() error { return r.child(ctx, prog, &pid) })
 			return g.Wait()
 		},
@@ -234,6 +241,41 @@ func (r *run) admit(ctx context.Context, host winhost.Config, token join.Token) 
 		}
 		return join.Register(ctx, client, token, join.Options{TTL: tokenLife, Node: host.Name})
 	})
+}
+
+// recordStandIns tells placement of the stand-in images whose names do not say
+// for which build they are: no registry can be asked about them. It tells of all
+// hosts at once, because images of one name differ from build to build.
+func (r *run) recordStandIns(ctx context.Context, p Plan) error {
+	images, err := standInRecords(p.Config)
+	if err != nil {
+		return err
+	}
+	return wait(ctx, func() error {
+		client, err := r.client()
+		if err != nil {
+			return err
+		}
+		return clusterfacts.RecordLoaded(ctx, client, "", images)
+	})
+}
+
+// standInRecords are what recordStandIns tells.
+func standInRecords(c Config) ([]clusterfacts.Loaded, error) {
+	builds, err := c.Builds()
+	if err != nil {
+		return nil, err
+	}
+	var images []clusterfacts.Loaded
+	for _, host := range builds {
+		for _, n := range standin.Names(host) {
+			l := clusterfacts.Loaded{Reference: n.Reference, OS: "windows", Arch: "amd64", OSVersion: n.Build.OSVersion()}
+			if _, told := winver.FromTag(n.Reference); !told && !slices.Contains(images, l) {
+				images = append(images, l)
+			}
+		}
+	}
+	return images, nil
 }
 
 // wait asks until f returns nil or the context ends.

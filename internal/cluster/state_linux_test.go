@@ -62,3 +62,23 @@ func TestLockTellsItsHolder(t *testing.T) {
 		t.Errorf("after kill -9: %d, %v; want a free lock", pid, err)
 	}
 }
+
+// TestStandInRecords: an image that every host has in a build of its own is
+// recorded with all of them, one whose tag names its build not at all.
+func TestStandInRecords(t *testing.T) {
+	images, err := standInRecords(Config{Windows: []string{"2019", "2019", "2016", "2022"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, l := range images {
+		got[l.Reference]++
+	}
+	for ref, want := range map[string]int{
+		"docker.io/library/redis:3.0-nanoserver": 1, "registry.k8s.io/pause:3.10.2": 3, "mcr.microsoft.com/windows/servercore:ltsc2019": 0,
+	} {
+		if got[ref] != want {
+			t.Errorf("%s is recorded %d times, want %d", ref, got[ref], want)
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
+	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
@@ -24,6 +25,10 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
+
+// registryCerts has the authorities of registries: the directory that the
+// emulated hosts pull with, too (package winhost).
+const registryCerts = "/etc/docker/certs.d"
 
 // windows runs the admission webhooks, and the controllers of Windows nodes,
 // with an identity of their own.
@@ -84,7 +89,7 @@ func (w *windows) config() (manager.Config, error) {
 	}
 	cfg := manager.Config{
 		REST: rest, Listener: w.listener, URL: "https://" + plan.AdmissionAddress(c).String(), ClientCA: clientCA,
-		Namespace: manager.DefaultNamespace, Log: w.server.log.With(logkey.Component, plan.Manager),
+		Namespace: manager.DefaultNamespace, Registry: clusterfacts.Registry{CertsDir: registryCerts}, Log: w.server.log.With(logkey.Component, plan.Manager),
 	}
 	if c.WindowsTaint != "" {
 		if cfg.WindowsTaint, err = policy.ParseTaint(c.WindowsTaint); err != nil {
@@ -117,7 +122,9 @@ func managerObjects(c manager.Config) ([]plan.Object, error) {
 	meta := func(namespace string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "mullion"}}
 	}
-	kind := func(k string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: k} }
+	kind := func(k string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: k}
+	}
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: pki.ManagerUser}}
 	var out []plan.Object
 	for _, x := range []struct {

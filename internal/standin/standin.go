@@ -207,13 +207,13 @@ func Install(ctx context.Context, store *image.Store, c *Catalogue, host winver.
 	names := map[string][]image.Reference{} // by the image's config
 	found := map[string]image.StandIn{}
 	for _, name := range Names(host) {
-		ref, err := image.ParseReference(name)
+		ref, err := image.ParseReference(name.Reference)
 		if err != nil {
 			return nil, fmt.Errorf("install stand-in images: %w", err)
 		}
 		in, ok := c.Resolve(ref, host)
 		if !ok {
-			return nil, fmt.Errorf("install stand-in images: no stand-in for %s", name)
+			return nil, fmt.Errorf("install stand-in images: no stand-in for %s", name.Reference)
 		}
 		key := string(in.Config)
 		found[key], names[key] = in, append(names[key], ref)
@@ -241,15 +241,21 @@ func (c *Catalogue) owns(img *image.Image) bool {
 	return slices.ContainsFunc(img.Layers, func(l string) bool { return filepath.Base(filepath.Dir(l)) == c.name })
 }
 
+// Name is a reference that Install records on a host.
+type Name struct {
+	Reference string
+	Build     winver.Build // of the image
+}
+
 // Names lists the references that Install records on a host.
-func Names(host winver.Build) []string {
-	var out []string
+func Names(host winver.Build) []Name {
+	var out []Name
 	for _, e := range catalogue() {
 		for _, tag := range e.preload {
 			for _, t := range e.tags(tag, host) {
 				ref := image.Reference{Name: e.repo, Tag: t}
 				if b, ok := e.build(ref, host); ok && winver.Compatible(host, b) {
-					out = append(out, ref.String())
+					out = append(out, Name{ref.String(), b})
 				}
 			}
 		}

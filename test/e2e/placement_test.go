@@ -41,36 +41,39 @@ func (c *shared) buildsOf(t *testing.T) map[string]string {
 	return builds
 }
 
-// onBuilds waits until a pod runs, and returns an error for as long as no pod
-// of the selector runs on a node of one of the builds. A pod on another node
-// fails the test at once.
+// onBuilds waits until a pod of the selector runs. A pod on a node of another
+// build than those fails the test at once.
 func (c *shared) onBuilds(t *testing.T, ns, pods string, builds ...string) {
 	t.Helper()
-	nodes := c.buildsOf(t)
-	args := []string{"get", "pods", "-n", ns, pods, "-o", `jsonpath={.metadata.name} {.status.phase} {.spec.nodeName};`}
-	if strings.HasPrefix(pods, "-l") {
-		args[len(args)-1] = `jsonpath={range .items[*]}{.metadata.name} {.status.phase} {.spec.nodeName};{end}`
-	}
 	eventually(t, 2*time.Minute, pods, func() error {
-		out, err := c.kubectlErr(t.Context(), args...)
-		if err != nil {
-			return err
-		}
-		running := 0
-		for pod := range strings.SplitSeq(strings.TrimSuffix(out, ";"), ";") {
-			f := strings.Fields(pod)
-			if len(f) == 3 && !slices.Contains(builds, nodes[f[2]]) {
-				t.Fatalf("pod %s landed on %s of build %s, want one of %v", f[0], f[2], nodes[f[2]], builds)
-			}
-			if len(f) == 3 && f[1] == "Running" {
-				running++
-			}
-		}
-		if running == 0 {
-			return errors.New("no pod runs: " + out)
+		if !slices.Contains(c.landed(t, ns, pods, builds...), "Running") {
+			return errors.New("no pod runs")
 		}
 		return nil
 	})
+}
+
+// landed returns the phases of the pods that have a node, which must be of one
+// of the builds.
+func (c *shared) landed(t *testing.T, ns, pods string, builds ...string) []string {
+	t.Helper()
+	path := `{.metadata.name} {.status.phase} {.spec.nodeName};`
+	if strings.HasPrefix(pods, "-l") {
+		path = `{range .items[*]}` + path + `{end}`
+	}
+	nodes := c.buildsOf(t)
+	var phases []string
+	for pod := range strings.SplitSeq(c.kubectl(t, "get", "pods", "-n", ns, pods, "-o", "jsonpath="+path), ";") {
+		f := strings.Fields(pod)
+		if len(f) < 3 {
+			continue // not scheduled yet
+		}
+		if !slices.Contains(builds, nodes[f[2]]) {
+			t.Fatalf("pod %s landed on %s of build %s, want one of %v", f[0], f[2], nodes[f[2]], builds)
+		}
+		phases = append(phases, f[1])
+	}
+	return phases
 }
 
 // TestPlacementOfSeeds applies the guides' manifests that name no operating
