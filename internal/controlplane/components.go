@@ -61,6 +61,8 @@ type apiServer struct {
 	argv   []string
 	listen func(ctx context.Context) (net.Listener, error)
 	log    *slog.Logger
+	// configured is what configure returned; see begin.
+	configured func() (*apiserver.Config, error)
 
 	mu sync.Mutex
 	// loopback is a client of the server itself with all rights; its token lives
@@ -68,32 +70,55 @@ type apiServer struct {
 	loopback *rest.Config
 }
 
-func (a *apiServer) run(ctx context.Context) error {
+// begin starts to configure the server, which takes a quarter of a second and
+// does not need the datastore: most of it goes into RSA keys for the loopback
+// client.
+func (a *apiServer) begin(ctx context.Context) {
+	a.configured = sync.OnceValues(func() (c *apiserver.Config, err error) {
+		err = guard(ctx, func(ctx context.Context) (err error) {
+			c, err = a.configure(ctx)
+			return err
+		})
+		return c, err
+	})
+	go func() { _, _ = a.configured() }() // run asks again
+}
+
+// configure is the first half of upstream's app.Run; run is the other. They are
+// repeated here to get at the loopback client.
+func (a *apiServer) configure(ctx context.Context) (*apiserver.Config, error) {
 	opts := apiserveroptions.NewServerRunOptions()
 	if err := parse(opts.Flags(), a.argv); err != nil {
-		return err
+		return nil, err
 	}
 	if err := opts.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
-		return fmt.Errorf("set feature gates: %w", err)
+		return nil, fmt.Errorf("set feature gates: %w", err)
 	}
 	listener, err := a.listen(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer listener.Close()
 	opts.SecureServing.Listener = listener
 	completed, err := opts.Complete(ctx)
 	if err != nil {
-		return fmt.Errorf("complete options: %w", err)
+		return nil, fmt.Errorf("complete options: %w", err)
 	}
 	if errs := completed.Validate(); len(errs) > 0 {
-		return fmt.Errorf("validate options: %w", utilerrors.NewAggregate(errs))
+		return nil, fmt.Errorf("validate options: %w", utilerrors.NewAggregate(errs))
 	}
-	// What follows is app.Run; it is repeated here to get at the loopback client.
 	config, err := apiserver.NewConfig(completed)
 	if err != nil {
-		return fmt.Errorf("configure: %w", err)
+		return nil, fmt.Errorf("configure: %w", err)
 	}
+	return config, nil
+}
+
+func (a *apiServer) run(ctx context.Context) error {
+	config, err := a.configured()
+	if err != nil {
+		return err
+	}
+	defer config.Options.SecureServing.Listener.Close()
 	chain, err := config.Complete()
 	if err != nil {
 		return fmt.Errorf("configure: %w", err)
@@ -103,6 +128,9 @@ func (a *apiServer) run(ctx context.Context) error {
 		return fmt.Errorf("create server: %w", err)
 	}
 	server.GenericAPIServer.ShutdownTimeout = drain
+	if err := server.GenericAPIServer.AddPostStartHook("mullion-first-roles", firstRoles); err != nil {
+		return fmt.Errorf("create server: %w", err)
+	}
 	prepared, err := server.PrepareRun()
 	if err != nil {
 		return fmt.Errorf("prepare server: %w", err)

@@ -31,7 +31,7 @@ const (
 	// etcdTick and etcdElection, in milliseconds: how long the only member waits
 	// before it elects itself is up to twice the second (raft's random factor).
 	// The default of 1000 would be a fifth of the whole start.
-	etcdTick, etcdElection = 20, 200
+	etcdTick, etcdElection = 10, 100
 	// etcdQuotaBytes is etcd's recommended default of 2 GiB
 	// (https://etcd.io/docs/v3.6/dev-guide/limit/): far above any cluster of one
 	// machine, and a bound on what a runaway client fills the disk with.
@@ -155,14 +155,16 @@ func (e *etcd) prepare() error {
 	return nil
 }
 
-// isReady is a supervise.Component's Ready.
-func (e *etcd) isReady(context.Context) error {
+// isReady is a supervise.Component's Ready. It waits for a moment, because
+// everything else waits for etcd and asking again takes longer.
+func (e *etcd) isReady(ctx context.Context) error {
 	select {
 	case <-e.ready:
 		return nil
-	default:
-		return errors.New("etcd has not elected itself yet")
+	case <-ctx.Done():
+	case <-time.After(time.Second):
 	}
+	return errors.New("etcd has not elected itself yet")
 }
 
 func syncDir(dir string) error {

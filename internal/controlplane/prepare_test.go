@@ -123,7 +123,7 @@ func TestPlanIsComplete(t *testing.T) {
 	if err := s.prepare(); err != nil {
 		t.Fatal(err)
 	}
-	cs, err := s.components()
+	cs, err := s.components(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

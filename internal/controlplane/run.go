@@ -142,6 +142,7 @@ func (s *server) run(ctx context.Context) error {
 	// Starting makes garbage faster than it uses memory; collecting it seldom
 	// makes the start a good deal quicker. See settle.
 	debug.SetGCPercent(startGCPercent)
+	s.api.begin(withLog(ctx, s.log, plan.APIServer))
 	status := newStatus(c.StatusFile(), s.started, s.log)
 	done := make(chan struct{})
 	var settled sync.WaitGroup
