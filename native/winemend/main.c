@@ -25,6 +25,7 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
     mend_version();
     mend_process();
     mend_services();
+    mend_console();
     mend_stacks();
     return TRUE;
 }

@@ -109,6 +109,10 @@ BOOL mend_identity(void);
 
 void set_environment(void);
 
+// console.c
+
+BOOL mend_console(void);
+
 // The functions behind the hooks.
 extern NTSTATUS(NTAPI *real_NtSetInformationFile)(HANDLE, IO_STATUS_BLOCK *, void *, ULONG, FILE_INFORMATION_CLASS);
 extern NTSTATUS(NTAPI *real_NtOpenFile)(HANDLE *, ACCESS_MASK, OBJECT_ATTRIBUTES *, IO_STATUS_BLOCK *, ULONG, ULONG);

@@ -131,7 +131,9 @@ func TestHostProcessIsolation(t *testing.T) {
 	run := func(command ...string) (string, error) {
 		return c.kubectlErr(t.Context(), append([]string{"exec", "-n", ns, "hostile", "-c", "stays", "--"}, command...)...)
 	}
-	defer func() { _, _ = run("cmd", "/c", `sc stop hostile & sc delete hostile & del C:\hostile.exe C:\hostile.txt`) }() // the host is the test's
+	defer func() {
+		_, _ = run("cmd", "/c", `sc stop hostile & sc delete hostile & del C:\hostile.exe C:\hostile.txt`)
+	}() // the host is the test's
 	if out, err := run("cmd", "/c", `copy C:\hpc\app\winprog.exe C:\hostile.exe`); err != nil {
 		t.Fatalf("copy: %v: %s", err, out)
 	}

@@ -182,8 +182,6 @@ func (s *Server) checkContainerConfig(c *runtime.ContainerConfig, sb store.Sandb
 		return invalid{errors.New("container config must include metadata with a name")}
 	case c.GetImage().GetImage() == "":
 		return invalid{errors.New("container config must include an image")}
-	case security.GetCredentialSpec() != "":
-		return invalid{errors.New("group managed service accounts are not emulated: credential_spec must be empty")}
 	case security.GetHostProcess() != sb.HostProcess:
 		// containerd's words for the same (internal/cri/server/container_create.go).
 		if sb.HostProcess {

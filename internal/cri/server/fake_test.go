@@ -265,7 +265,7 @@ type linuxEngine struct{ base string }
 
 func (e linuxEngine) Layers(context.Context) ([]string, error) { return []string{e.base}, nil }
 func (e linuxEngine) Process(p wine.Process) oci.Process {
-	return oci.Process{Args: p.Args, Env: append(slices.Clone(p.Env), "TEST_STATUS="+p.Status), Cwd: "/", UID: 64000, GID: 64000}
+	return oci.Process{Args: p.Args, Env: append(slices.Clone(p.Env), "TEST_STATUS="+p.Status), Cwd: "/", UID: p.Account.UID, GID: p.Account.GID}
 }
 func (linuxEngine) AccountLayer(context.Context, wine.Account) (string, error) { return "", nil }
 func (linuxEngine) StatusDir() string                                          { return "/run/mullion" }

@@ -198,9 +198,6 @@ func TestRefusals(t *testing.T) {
 			c.Mounts = []*runtime.Mount{{ContainerPath: `C:\x`, Image: &runtime.ImageSpec{Image: "x"}}}
 		}, codes.InvalidArgument, "image volumes"},
 		"no image": {func(c *runtime.ContainerConfig) { c.Image.Image = "example.test/none:1" }, codes.NotFound, "none"},
-		"gmsa": {func(c *runtime.ContainerConfig) {
-			c.Windows.SecurityContext = &runtime.WindowsContainerSecurityContext{CredentialSpec: "{}"}
-		}, codes.InvalidArgument, "group managed service accounts"},
 		"host process": {func(c *runtime.ContainerConfig) {
 			c.Windows.SecurityContext = &runtime.WindowsContainerSecurityContext{HostProcess: true}
 		}, codes.InvalidArgument, "HostProcess"},

@@ -123,8 +123,6 @@ func checkSandboxConfig(c *runtime.PodSandboxConfig) error {
 		return invalid{errors.New("sandbox config must include metadata")}
 	case m.GetName() == "" || m.GetNamespace() == "" || m.GetUid() == "":
 		return invalid{errors.New("sandbox metadata must include name, namespace and uid")}
-	case c.GetWindows().GetSecurityContext().GetCredentialSpec() != "":
-		return invalid{errors.New("group managed service accounts are not emulated: credential_spec must be empty")}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -128,6 +129,31 @@ func TestAttachWindowsShell(t *testing.T) {
 	_ = feed.Close()
 	must(t, <-done)
 	l.wait(id) // StdinOnce: the shell has read the end of its input
+}
+
+// TestTerminalSize: a program sees the size of a client's window, and each
+// change of it.
+func TestTerminalSize(t *testing.T) {
+	l := newWineLab(t)
+	sb := l.runSandbox(sandboxConfig("web"))
+	id := l.run(sb, windowsContainer("c", "ping", "-t", "127.0.0.1"))
+	resize, out := make(chan runc.Size), &lockedBuffer{}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = l.exec(ctx, id, execution{
+			args:     []string{"powershell", "-Command", `while ($true) { $s = $Host.UI.RawUI.WindowSize; Write-Output "<$($s.Width)x$($s.Height)>"; Start-Sleep -Milliseconds 100 }`},
+			terminal: true, stdout: out, resize: resize,
+		})
+	}()
+	for _, size := range []runc.Size{{Width: 100, Height: 30}, {Width: 132, Height: 50}, {Width: 60, Height: 20}, {Width: 61, Height: 20}} {
+		resize <- size
+		want := fmt.Sprintf("<%dx%d>", size.Width, size.Height)
+		l.eventually("size "+want, func() bool { return strings.Contains(out.String(), want) })
+	}
+	cancel()
+	<-done
 }
 
 type lockedBuffer struct {

@@ -36,8 +36,13 @@ func fileItem(r *interp.Runner, full string, fi fs.FileInfo) *value.Object {
 	} else {
 		o = value.NewObject("System.IO.FileInfo", append(common, "Length", fi.Size(), "DirectoryName", dir, "Directory", dir, "IsReadOnly", fi.Mode()&0o200 == 0, "BaseName", strings.TrimSuffix(name, path.Ext(name)))...)
 	}
-	if fi.Mode()&fs.ModeSymlink != 0 {
-		o.Set("LinkType", "SymbolicLink")
+	if f := r.Handlers().Files; f != nil {
+		if link, err := f.Lstat(full); err == nil && link.Mode()&fs.ModeSymlink != 0 {
+			o.Set("LinkType", "SymbolicLink")
+			if target, err := f.Readlink(full); err == nil {
+				o.Set("Target", target)
+			}
+		}
 	}
 	o.Str = full
 	if r.Edition() == 0 && !fi.IsDir() {

@@ -23,6 +23,7 @@ func (noFiles) Remove(string) error                                    { return 
 func (noFiles) RemoveAll(string) error                                 { return fs.ErrNotExist }
 func (noFiles) Rename(string, string) error                            { return fs.ErrNotExist }
 func (noFiles) Symlink(string, string) error                           { return fs.ErrPermission }
+func (noFiles) Readlink(string) (string, error)                        { return "", fs.ErrNotExist }
 func (noFiles) Chtimes(string, time.Time, time.Time) error             { return fs.ErrNotExist }
 func (noFiles) TempDir() string                                        { return "/" }
 func (noFiles) Drives() []string                                       { return nil }

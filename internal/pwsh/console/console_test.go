@@ -80,6 +80,8 @@ func TestExitCodes(t *testing.T) {
 		{name: "exit in a function", args: []string{"-c", "function f { exit 4 }; f; 'never'"}, code: 4},
 		{name: "exit in try", args: []string{"-c", "try { exit 5 } finally { 'f' }"}, code: 5, out: "f\n"},
 		{name: "throw", args: []string{"-c", "throw 'x'"}, code: 1},
+		// As the kubelet asks before it mounts a subPath.
+		{name: "link", args: []string{"/c", "New-Item -ItemType File real > $null; New-Item -ItemType SymbolicLink -Path way -Value real > $null; $ErrorActionPreference = 'Stop'; (Get-Item -Force -LiteralPath way).LinkType; Split-Path -Leaf (Get-Item -Force -LiteralPath way).Target; (Get-Item -Force -LiteralPath real).LinkType"}, out: "SymbolicLink\nreal\n"},
 		{name: "failed last command", args: []string{"-c", "Get-Item nope -ErrorAction SilentlyContinue"}, code: 1},
 		{name: "failed command before", args: []string{"-c", "Get-Item nope -ErrorAction SilentlyContinue; 'x'"}, out: "x\n"},
 		{name: "native code becomes 1", args: []string{"-c", "sh -c 'exit 9'"}, code: 1},

@@ -66,6 +66,7 @@ type FileSystem interface {
 	RemoveAll(name string) error
 	Rename(from, to string) error
 	Symlink(target, name string) error
+	Readlink(name string) (string, error)
 	Chtimes(name string, access, modify time.Time) error
 	TempDir() string
 	// Drives lists the roots: "/" or "C:\".

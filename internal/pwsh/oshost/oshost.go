@@ -104,6 +104,7 @@ func (files) MkdirAll(name string, perm fs.FileMode) error { return os.MkdirAll(
 func (files) Remove(name string) error                     { return os.Remove(name) }
 func (files) Rename(from, to string) error                 { return os.Rename(from, to) }
 func (files) Symlink(target, name string) error            { return os.Symlink(target, name) }
+func (files) Readlink(name string) (string, error)         { return os.Readlink(name) }
 func (files) Chtimes(name string, a, m time.Time) error    { return os.Chtimes(name, a, m) }
 func (files) TempDir() string                              { return os.TempDir() }
 func (files) Drives() []string                             { return drives() }

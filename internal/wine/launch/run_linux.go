@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +41,11 @@ func Run(c Config, env []string, stderr io.Writer) int {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return refuse(c, err, stderr)
 		}
+	}
+	// The filter is of this thread, which starts the program.
+	runtime.LockOSThread()
+	if err := closeDoor(); err != nil {
+		return refuse(c, err, stderr)
 	}
 	signals := make(chan os.Signal, 16) // a burst of SIGCHLD collapses into fewer
 	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
@@ -99,6 +105,10 @@ func wait(c Config, pid int, signals <-chan os.Signal) uint32 {
 	return exitNoStart // not reached: the channel stays open
 }
 
+// accessViolation is STATUS_ACCESS_VIOLATION, as which Windows ends a program for
+// an interrupt that it has no gate for (int 80h raises a protection fault).
+const accessViolation = 0xC0000005
+
 // exitCode is the program's code in full. winemend.dll leaves it in a file if
 // it does not fit into a Unix status.
 func exitCode(dir string, pid int, status syscall.WaitStatus) uint32 {
@@ -115,6 +125,9 @@ func exitCode(dir string, pid int, status syscall.WaitStatus) uint32 {
 		// looks the same; the CRI server tells it by the cgroup's events.
 		if status.Signal() == syscall.SIGKILL {
 			return 1
+		}
+		if status.Signal() == syscall.SIGSYS {
+			return accessViolation // closeDoor
 		}
 		return 128 + uint32(status.Signal())
 	}
