@@ -102,7 +102,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("%d Windows hosts: at most %d fit into the network", len(c.Windows), maxNodes)
 	}
 	if c.WindowsTaint != "" {
-		if _, err := policy.ParseTaint(c.WindowsTaint); err != nil {
+		if _, err := policy.ParseWindowsTaint(c.WindowsTaint); err != nil {
 			return err
 		}
 	}

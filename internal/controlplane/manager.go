@@ -92,7 +92,7 @@ func (w *windows) config() (manager.Config, error) {
 		Namespace: manager.DefaultNamespace, Registry: clusterfacts.Registry{CertsDir: registryCerts}, Log: w.server.log.With(logkey.Component, plan.Manager),
 	}
 	if c.WindowsTaint != "" {
-		if cfg.WindowsTaint, err = policy.ParseTaint(c.WindowsTaint); err != nil {
+		if cfg.WindowsTaint, err = policy.ParseWindowsTaint(c.WindowsTaint); err != nil {
 			return cfg, err
 		}
 	}

@@ -87,7 +87,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("replicas %d: want 1 to %d", c.Replicas, maxReplicas))
 	}
 	if c.WindowsTaint != "" {
-		if _, err := policy.ParseTaint(c.WindowsTaint); err != nil {
+		if _, err := policy.ParseWindowsTaint(c.WindowsTaint); err != nil {
 			errs = append(errs, err)
 		}
 	}

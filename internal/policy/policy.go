@@ -123,6 +123,17 @@ func ParseTaint(s string) (Taint, error) {
 	return Taint{key, value, effect}, nil
 }
 
+// ParseWindowsTaint reads a taint that is to be put onto Windows nodes. It must
+// name them, because placement tolerates no other: a taint of a team keeps pods
+// off for reasons that placement does not know.
+func ParseWindowsTaint(s string) (Taint, error) {
+	t, err := ParseTaint(s)
+	if err == nil && !t.NamesOS("windows") {
+		err = fmt.Errorf("taint %q does not name Windows, so pods for Windows would not be made to tolerate it: use for example os=windows:NoSchedule", s)
+	}
+	return t, err
+}
+
 func (t Taint) String() string { return t.Key + "=" + t.Value + ":" + t.Effect }
 
 // RuntimeClass is what matters of one.

@@ -35,6 +35,7 @@ func TestBadInput(t *testing.T) {
 		{"unknown build", []string{"up", "--windows", "2019,xp"}, 2, []string{`"xp"`, "2022"}},
 		{"unknown build, dry run", []string{"up", "--dry-run", "--windows", "xp"}, 2, []string{`"xp"`}},
 		{"bad name", []string{"up", "--name", "../x"}, 2, []string{"cluster name", "hint"}},
+		{"taint of no system", []string{"up", "--windows-taint", "pool=x:NoSchedule"}, 2, []string{"does not name Windows", "os=windows:NoSchedule"}},
 		{"unknown flag", []string{"up", "--window", "2019"}, 2, []string{"--window", "hint: see 'mullion up --help'"}},
 		{"unknown command", []string{"upp"}, 2, []string{`"upp"`, `did you mean "up"`}},
 		{"cut-off cluster.json", []string{"up", "--name", "broken"}, 1, []string{"cluster.json", "unexpected EOF"}},

@@ -69,7 +69,7 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 		}
 	}
 	if f.WindowsTaint != "" {
-		if _, err := policy.ParseTaint(f.WindowsTaint); err != nil {
+		if _, err := policy.ParseWindowsTaint(f.WindowsTaint); err != nil {
 			return cli.Usagef("--windows-taint: %w", err)
 		}
 	}

@@ -104,7 +104,7 @@ func (f flags) config(s cli.Streams) (manager.Config, error) {
 		c.Service = registration.Service{Namespace: f.namespace, Name: f.service}
 	}
 	if f.taint != "" {
-		t, err := policy.ParseTaint(f.taint)
+		t, err := policy.ParseWindowsTaint(f.taint)
 		if err != nil {
 			return c, cli.Usagef("--windows-taint: %w", err)
 		}
