@@ -9,6 +9,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
 // How long the API server waits, in seconds. Pods wait as long when a webhook
@@ -197,6 +199,14 @@ func rulesConditions() []admissionregistrationv1.MatchCondition {
 			Expression: `request.kind.kind == 'Pod' || !has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller && o.kind in ['Deployment', 'CronJob'])`,
 		},
 		{
+			// Placement has found nothing about Windows in it and put it on Linux nodes:
+			// no rule looks at it. This is the one question that every ordinary pod of
+			// the cluster would wait for in vain.
+			Name: "not-placed-on-linux",
+			Expression: fmt.Sprintf(`request.kind.kind != 'Pod' || !object.metadata.?annotations[?'%s'].orValue('').startsWith('linux:') || object.spec.?nodeSelector[?'kubernetes.io/os'].orValue('') != 'linux'`,
+				policy.ReasonAnnotation),
+		},
+		{
 			Name:       "spec-is-new",
 			Expression: `request.operation == 'CREATE' || object.?spec != oldObject.?spec || object.?template != oldObject.?template`,
 		},
@@ -205,19 +215,22 @@ func rulesConditions() []admissionregistrationv1.MatchCondition {
 
 // gmsaConditions let pods through that have a GMSA anywhere.
 func gmsaConditions() []admissionregistrationv1.MatchCondition {
+	// has() and not optionals: for a pod without Windows options, which nearly all
+	// are, each term ends at its second step.
 	set := func(of string) string {
-		w := of + `.?securityContext.?windowsOptions`
-		return fmt.Sprintf(`%[1]s.?gmsaCredentialSpecName.hasValue() || %[1]s.?gmsaCredentialSpec.hasValue()`, w)
+		w := of + `.securityContext.windowsOptions`
+		return fmt.Sprintf(`has(%[1]s.securityContext) && has(%[2]s) && (has(%[2]s.gmsaCredentialSpecName) || has(%[2]s.gmsaCredentialSpec))`, of, w)
 	}
 	anywhere := func(object string) string {
 		terms := []string{set(object + ".spec")}
 		for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
-			terms = append(terms, fmt.Sprintf(`%s.spec.?%s.orValue([]).exists(c, %s)`, object, list, set("c")))
+			terms = append(terms, fmt.Sprintf(`has(%[1]s.spec.%[2]s) && %[1]s.spec.%[2]s.exists(c, %[3]s)`, object, list, set("c")))
 		}
 		return strings.Join(terms, " || ")
 	}
+	// Mirror pods are not let off here: whoever may make pods may write that
+	// annotation.
 	return []admissionregistrationv1.MatchCondition{
-		notMirror(),
 		{Name: "uses-a-gmsa", Expression: anywhere("object") + ` || (oldObject != null && (` + anywhere("oldObject") + `))`},
 	}
 }
