@@ -83,6 +83,7 @@ const (
 	workDir   = "work"   // overlayfs' own
 	statusDir = "status" // the engine's
 	mountsDir = "mounts" // what of the host is mounted, pinned
+	logDir    = "log"    // the directory of the log, pinned
 )
 
 func (s *Server) dir(id string, elem ...string) string {
@@ -103,6 +104,9 @@ func (s *Server) makeContainer(ctx context.Context, c *store.Container, sb store
 	}
 	if c.LogPath, err = s.logPath(sb.Config, c.Config); err != nil {
 		return err
+	}
+	if err := s.pinLog(*c); err != nil {
+		return fmt.Errorf("log of the container: %w", err)
 	}
 	spec, err := s.describe(ctx, c, sb, img)
 	if err != nil {

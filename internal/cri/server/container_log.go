@@ -20,7 +20,7 @@ func (s *Server) ReopenContainerLog(ctx context.Context, req *runtime.ReopenCont
 	if c.LogPath == "" {
 		return &runtime.ReopenContainerLogResponse{}, nil
 	}
-	if err := s.runtime.ReopenLog(ctx, s.dir(c.ID, bundleDir), c.LogPath); err != nil {
+	if err := s.runtime.ReopenLog(ctx, s.dir(c.ID, bundleDir), s.logFile(c)); err != nil {
 		return nil, fmt.Errorf("container %q: %w", c.ID, err)
 	}
 	return &runtime.ReopenContainerLogResponse{}, nil

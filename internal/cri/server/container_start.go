@@ -78,7 +78,7 @@ func (s *Server) startContainer(ctx context.Context, c *store.Container, sb stor
 		return err
 	}
 	pid, err := s.runtime.Create(ctx, runc.Create{
-		ID: c.ID, Name: c.Config.GetMetadata().GetName(), Bundle: s.dir(c.ID, bundleDir), LogPath: c.LogPath,
+		ID: c.ID, Name: c.Config.GetMetadata().GetName(), Bundle: s.dir(c.ID, bundleDir), LogPath: s.logFile(*c),
 		Stdin: c.Config.GetStdin(), StdinOnce: c.Config.GetStdinOnce(), Terminal: c.Config.GetTty(),
 	})
 	if err != nil {
