@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -57,6 +58,7 @@ func largePod(image string) []byte {
 // BenchmarkWebhook asks both webhooks over TLS from 8 callers at once, each over
 // the one HTTP/2 connection that they share, as an API server does.
 func BenchmarkWebhook(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(GCPercent)) // as `mullion manager`
 	client := fake.NewClientset()
 	m, _ := start(b, client, nil)
 	config := &tls.Config{RootCAs: bundle(b, client)}

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -59,6 +60,7 @@ answer, one runs the controllers.`,
 			if err != nil {
 				return err
 			}
+			debug.SetGCPercent(manager.GCPercent)
 			klog.SetSlogLogger(c.Log) // what client-go has to say
 			return manager.Run(cmd.Context(), c)
 		},
