@@ -252,7 +252,7 @@ func (m *mender) placement() []policy.Edit {
 			at := e.Path.String()
 			suppressed := slices.ContainsFunc(kept, func(r Result) bool { return at == r.Field || strings.HasPrefix(at, r.Field+"[") })
 			stays = stays || suppressed && e.Op == policy.Remove
-			if !suppressed && !(stays && strings.HasSuffix(at, "spec.os.name")) {
+			if !suppressed && (!stays || !strings.HasSuffix(at, "spec.os.name")) {
 				out = append(out, e)
 			}
 		}

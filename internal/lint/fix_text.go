@@ -255,8 +255,8 @@ func (t editor) add(root *yaml.Node, path policy.Path, value any) (change, bool)
 
 // nest wraps a value into the maps of a path.
 func nest(path policy.Path, value any) any {
-	for i := len(path) - 1; i >= 0; i-- {
-		value = map[string]any{path[i].Key: value}
+	for _, p := range slices.Backward(path) {
+		value = map[string]any{p.Key: value}
 	}
 	return value
 }

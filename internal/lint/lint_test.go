@@ -6,6 +6,7 @@ package lint
 import (
 	"bytes"
 	"context"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -52,7 +53,7 @@ func factsOf(t testing.TB, comment string) policy.Facts {
 	}
 	for line := range strings.Lines(comment) {
 		if rest, ok := strings.CutPrefix(line, "builds: "); ok {
-			for _, s := range strings.Fields(rest) {
+			for s := range strings.FieldsSeq(rest) {
 				b, err := winver.Parse(s)
 				if err != nil {
 					t.Fatal(err)
@@ -274,7 +275,7 @@ func TestOrder(t *testing.T) {
 func TestEmitErrorStops(t *testing.T) {
 	stop := fmt.Errorf("disk full")
 	_, err := Run(context.Background(), Config{Inputs: []Input{text("s.yaml", strings.Repeat("---\na: 1\na: 2\n", 500))}}, func(Result) error { return stop })
-	if err != stop {
+	if !errors.Is(err, stop) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
@@ -155,10 +156,8 @@ func (p *Pod) defaultOS() (os, from string) {
 // signal returns the first signal from one of the sources.
 func (p *Pod) signal(sources ...source) (Signal, bool) {
 	for _, s := range p.Signals {
-		for _, want := range sources {
-			if s.source == want {
-				return s, true
-			}
+		if slices.Contains(sources, s.source) {
+			return s, true
 		}
 	}
 	return Signal{}, false

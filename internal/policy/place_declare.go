@@ -176,7 +176,7 @@ func hardened(p *Pod) bool {
 		escalation, ok := ctx.Get("allowPrivilegeEscalation").v.(bool)
 		drop := ctx.Get("capabilities", "drop").Items()
 		if !ok || escalation || !slices.ContainsFunc(drop, func(v Value) bool { return v.Str() == "ALL" }) ||
-			!profile(c.Value) && !(profile(p.Spec) && !ctx.Get("seccompProfile").Set()) {
+			!profile(c.Value) && (!profile(p.Spec) || ctx.Get("seccompProfile").Set()) {
 			return false
 		}
 	}

@@ -27,9 +27,9 @@ type factsFile struct {
 	DefaultOS  string
 	Nodes      []struct {
 		Name, Build, Containerd string // without a build it runs Linux
-		Taints          []string
-		Labels          map[string]string
-		Handlers        []string
+		Taints                  []string
+		Labels                  map[string]string
+		Handlers                []string
 	}
 	Classes    map[string]RuntimeClass
 	Images     map[string][]string // "windows/amd64/10.0.17763.1"; several make an index
@@ -80,7 +80,7 @@ func readFacts(t testing.TB, text []byte) Facts {
 func documents(t testing.TB, text []byte) []map[string]any {
 	t.Helper()
 	var out []map[string]any
-	for _, d := range bytes.Split(text, []byte("\n---\n")) {
+	for d := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		if o := decode(t, string(d)); len(o) > 0 {
 			out = append(out, o)
 		}

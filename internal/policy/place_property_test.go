@@ -6,6 +6,7 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"regexp"
@@ -236,9 +237,7 @@ func (d dice) facts() Facts {
 // upstream are the nodes as the scheduler's library wants them.
 func upstream(n Node) *corev1.Node {
 	labels := map[string]string{"kubernetes.io/os": n.OS, "beta.kubernetes.io/os": n.OS}
-	for k, v := range n.Labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, n.Labels)
 	if n.OS == "windows" {
 		labels[buildLabel] = n.Build.Label()
 	}

@@ -83,7 +83,7 @@ func (t *placer) keptOff(nodes []*Node) bool {
 func (t *placer) forBoth() bool {
 	return !slices.ContainsFunc(t.pod.Containers, func(c Container) bool {
 		i, present := t.pod.Facts().Images[c.Image], t.pod.Facts().PresentImages[c.Image]
-		return !(hasOS(i, "windows") && hasOS(i, "linux")) && !(slices.Contains(present, "windows") && slices.Contains(present, "linux"))
+		return (!hasOS(i, "windows") || !hasOS(i, "linux")) && (!slices.Contains(present, "windows") || !slices.Contains(present, "linux"))
 	})
 }
 

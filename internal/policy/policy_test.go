@@ -147,7 +147,7 @@ func put(at map[string]any, path string, v any) {
 func TestFieldTable(t *testing.T) {
 	for _, f := range fields() {
 		t.Run(f.code, func(t *testing.T) {
-			for _, path := range strings.Split(f.path, "|") {
+			for path := range strings.SplitSeq(f.path, "|") {
 				pod := decode(t, minimal)
 				spec := pod["spec"].(map[string]any)
 				place := map[string]any{"name": "x", "mountPath": `C:\x`, "containerPort": 80}

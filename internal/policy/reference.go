@@ -44,7 +44,7 @@ func (r *Rule) Text() string {
 }
 
 func sentence(s string) string {
-	if s == "" || !('a' <= s[0] && s[0] <= 'z') || strings.HasPrefix(s, "gitRepo") || strings.HasPrefix(s, "containerd") || strings.HasPrefix(s, "kube") || strings.HasPrefix(s, "hcsshim") || strings.HasPrefix(s, "spec.") {
+	if s == "" || ('a' > s[0] || s[0] > 'z') || strings.HasPrefix(s, "gitRepo") || strings.HasPrefix(s, "containerd") || strings.HasPrefix(s, "kube") || strings.HasPrefix(s, "hcsshim") || strings.HasPrefix(s, "spec.") {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -68,9 +69,7 @@ func TestUnclear(t *testing.T) {
 			containers = append(containers, m{"image": i})
 		}
 		spec := m{"containers": containers}
-		for k, v := range c.spec {
-			spec[k] = v
-		}
+		maps.Copy(spec, c.spec)
 		object := m{"apiVersion": "v1", "kind": "Pod", "metadata": c.meta, "spec": spec}
 		if c.kind == "DaemonSet" {
 			object = m{"apiVersion": "apps/v1", "kind": c.kind, "spec": m{"template": m{"spec": spec}}}

@@ -55,11 +55,12 @@ func containerRules() []Rule {
 			Why: "Every probe starts a process of PowerShell, which takes long and much memory; under load probes time out.", Fix: "use httpGet or tcpSocket, or raise timeoutSeconds", Sources: []string{"https://kubernetes.io/docs/concepts/windows/intro/"},
 			pod: eachContainer(func(p *Pod, c Container, r reporter) {
 				for _, probe := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
-					for _, a := range c.look([]string{probe, "exec", "command"}).Items() {
-						if s := strings.ToLower(a.Str()); strings.HasPrefix(s, "powershell") || strings.HasPrefix(s, "pwsh") {
-							r.at(a, "container %s: the %s starts PowerShell each time", c.Name, probe)
-						}
-						break
+					argv := c.look([]string{probe, "exec", "command"}).Items()
+					if len(argv) == 0 {
+						continue
+					}
+					if s := strings.ToLower(argv[0].Str()); strings.HasPrefix(s, "powershell") || strings.HasPrefix(s, "pwsh") {
+						r.at(argv[0], "container %s: the %s starts PowerShell each time", c.Name, probe)
 					}
 				}
 			}),

@@ -215,7 +215,7 @@ func checkItemPaths(p *Pod, r reporter) {
 
 // reservedName says whether an element of the path is not a valid file name.
 func reservedName(name string) bool {
-	for _, e := range strings.Split(name, "/") {
+	for e := range strings.SplitSeq(name, "/") {
 		stem, _, _ := strings.Cut(strings.ToUpper(path.Base(e)), ".")
 		if slices.Contains([]string{"CON", "PRN", "AUX", "NUL"}, stem) || strings.ContainsAny(e, `<>:"|?*\`) ||
 			len(stem) == 4 && (stem[:3] == "COM" || stem[:3] == "LPT") && stem[3] >= '1' && stem[3] <= '9' {

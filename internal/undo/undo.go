@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -44,9 +45,9 @@ func (s *Stack) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	var errs []error
-	for i := len(s.steps) - 1; i >= 0; i-- {
-		if err := s.steps[i].do(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("undo %s: %w", s.steps[i].name, err))
+	for _, v := range slices.Backward(s.steps) {
+		if err := v.do(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("undo %s: %w", v.name, err))
 		}
 	}
 	s.steps = nil

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -147,10 +148,8 @@ func inline(definitions map[string]any, at any, open []string) any {
 	case map[string]any:
 		if ref, ok := v["$ref"].(string); ok {
 			name := strings.TrimPrefix(ref, "#/definitions/")
-			for _, o := range open {
-				if o == name { // a type that holds itself
-					return map[string]any{}
-				}
+			if slices.Contains(open, name) { // a type that holds itself
+				return map[string]any{}
 			}
 			return inline(definitions, definitions[name], append(open, name))
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,12 +31,10 @@ func apiServer(t *testing.T, have map[string]string, forbidden ...string) string
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		for _, f := range forbidden {
-			if r.URL.Path == f {
-				w.WriteHeader(http.StatusForbidden)
-				fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "you may not"}`)
-				return
-			}
+		if slices.Contains(forbidden, r.URL.Path) {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "you may not"}`)
+			return
 		}
 		body, ok := have[r.URL.Path]
 		if !ok {
