@@ -168,7 +168,7 @@ func (k *Keeper) Apply(ctx context.Context) error {
 		}
 		c.Owner = &metav1.OwnerReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: role.Name, UID: role.UID}
 	}
-	options := metav1.PatchOptions{FieldManager: FieldManager, Force: ptr(true)}
+	options := metav1.PatchOptions{FieldManager: FieldManager, Force: new(true)}
 	// Validating first: what is mutated is always judged afterwards.
 	if err := fault.Point(ctx, "registration.validating"); err != nil {
 		return err

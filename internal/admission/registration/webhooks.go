@@ -32,14 +32,14 @@ func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration
 			rule("apps", []string{"daemonsets"}, admissionregistrationv1.Create, admissionregistrationv1.Update),
 		},
 		NamespaceSelector: c.namespaces(), MatchConditions: placementConditions(),
-		FailurePolicy: ptr(admissionregistrationv1.Ignore), TimeoutSeconds: ptr(timeoutSeconds),
+		FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(timeoutSeconds),
 		// Sidecars and Linux-only defaults of other webhooks may come later.
 		ReinvocationPolicy: &again,
 	}, {
 		Name: ClassesWebhook, ClientConfig: c.client(ClassesPath), Rules: []admissionregistrationv1.RuleWithOperations{classes()},
-		MatchConditions: classesConditions(), FailurePolicy: ptr(admissionregistrationv1.Ignore), TimeoutSeconds: ptr(timeoutSeconds),
+		MatchConditions: classesConditions(), FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(timeoutSeconds),
 		// It may take a class of ours away, so that a user's finds the name free.
-		SideEffects: ptr(admissionregistrationv1.SideEffectClassNoneOnDryRun),
+		SideEffects: new(admissionregistrationv1.SideEffectClassNoneOnDryRun),
 	}}
 	if !c.NoGMSA {
 		hooks = append(hooks, admissionregistrationv1.MutatingWebhook{
@@ -49,16 +49,16 @@ func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration
 				rule("", []string{"pods/ephemeralcontainers"}, admissionregistrationv1.Update),
 			},
 			NamespaceSelector: c.gmsaNamespaces(), MatchConditions: gmsaConditions(),
-			FailurePolicy: ptr(admissionregistrationv1.Fail), TimeoutSeconds: ptr(gmsaTimeoutSeconds),
+			FailurePolicy: new(admissionregistrationv1.Fail), TimeoutSeconds: new(gmsaTimeoutSeconds),
 			ReinvocationPolicy: &again,
 		})
 	}
 	for i := range hooks {
 		hooks[i].AdmissionReviewVersions = []string{"v1"}
 		if hooks[i].SideEffects == nil {
-			hooks[i].SideEffects = ptr(admissionregistrationv1.SideEffectClassNone)
+			hooks[i].SideEffects = new(admissionregistrationv1.SideEffectClassNone)
 		}
-		hooks[i].MatchPolicy = ptr(admissionregistrationv1.Equivalent)
+		hooks[i].MatchPolicy = new(admissionregistrationv1.Equivalent)
 	}
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
@@ -82,7 +82,7 @@ func (c Config) Validating() *admissionregistrationv1.ValidatingWebhookConfigura
 			rule("batch", []string{"cronjobs", "jobs"}, both...),
 		},
 		NamespaceSelector: c.namespaces(), MatchConditions: rulesConditions(),
-		FailurePolicy: &policy, TimeoutSeconds: ptr(timeoutSeconds),
+		FailurePolicy: &policy, TimeoutSeconds: new(timeoutSeconds),
 	}}
 	if !c.NoGMSA {
 		hooks = append(hooks, admissionregistrationv1.ValidatingWebhook{
@@ -92,13 +92,13 @@ func (c Config) Validating() *admissionregistrationv1.ValidatingWebhookConfigura
 				rule("", []string{"pods/ephemeralcontainers"}, admissionregistrationv1.Update),
 			},
 			NamespaceSelector: c.gmsaNamespaces(), MatchConditions: gmsaConditions(),
-			FailurePolicy: ptr(admissionregistrationv1.Fail), TimeoutSeconds: ptr(gmsaTimeoutSeconds),
+			FailurePolicy: new(admissionregistrationv1.Fail), TimeoutSeconds: new(gmsaTimeoutSeconds),
 		})
 	}
 	for i := range hooks {
 		hooks[i].AdmissionReviewVersions = []string{"v1"}
-		hooks[i].SideEffects = ptr(admissionregistrationv1.SideEffectClassNone)
-		hooks[i].MatchPolicy = ptr(admissionregistrationv1.Equivalent)
+		hooks[i].SideEffects = new(admissionregistrationv1.SideEffectClassNone)
+		hooks[i].MatchPolicy = new(admissionregistrationv1.Equivalent)
 	}
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
@@ -134,14 +134,14 @@ func (c Config) gmsaNamespaces() *metav1.LabelSelector {
 
 func rule(group string, resources []string, ops ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{Operations: ops, Rule: admissionregistrationv1.Rule{
-		APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: resources, Scope: ptr(admissionregistrationv1.NamespacedScope),
+		APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: resources, Scope: new(admissionregistrationv1.NamespacedScope),
 	}}
 }
 
 // classes: RuntimeClasses have no namespace.
 func classes() admissionregistrationv1.RuleWithOperations {
 	r := rule("node.k8s.io", []string{"runtimeclasses"}, admissionregistrationv1.Create, admissionregistrationv1.Update)
-	r.Scope = ptr(admissionregistrationv1.ClusterScope)
+	r.Scope = new(admissionregistrationv1.ClusterScope)
 	return r
 }
 
@@ -234,5 +234,3 @@ func gmsaConditions() []admissionregistrationv1.MatchCondition {
 		{Name: "uses-a-gmsa", Expression: anywhere("object") + ` || (oldObject != null && (` + anywhere("oldObject") + `))`},
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
