@@ -167,7 +167,7 @@ func (a *Agent) connect(ctx context.Context, ca []byte, proxy Program) error {
 	}
 	did, err := ensureNetwork(a.HNS, a.Config, a.podCIDR)
 	if did != "" {
-		a.Log.Info("pod network "+did, logkey.Network, a.Config.Network.Name, logkey.Address, a.podCIDR)
+		a.Log.Info("pod network is as wanted", logkey.Reason, did, logkey.Network, a.Config.Network.Name, logkey.Address, a.podCIDR)
 	}
 	if err == nil {
 		err = a.writeCNI()

@@ -60,6 +60,6 @@ func syncAll(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer d.Close() //nolint:errcheck // opened for reading
+	defer d.Close() // opened for reading
 	return unix.Syncfs(int(d.Fd()))
 }

@@ -104,7 +104,7 @@ func (g cgroup) Create(l Limits) error {
 
 func (g cgroup) create(h hierarchy, l Limits) error {
 	parent := filepath.Join(g.root, h.Dir)
-	for _, step := range strings.Split(g.path, "/") {
+	for step := range strings.SplitSeq(g.path, "/") {
 		if h.v2() {
 			if err := enable(parent); err != nil {
 				return err
@@ -146,7 +146,7 @@ func enable(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range strings.Fields(string(have)) {
+	for c := range strings.FieldsSeq(string(have)) {
 		if !slices.Contains(controllers(), c) {
 			continue
 		}
@@ -240,7 +240,7 @@ func (g cgroup) kill() {
 			if err != nil {
 				return nil
 			}
-			for _, f := range strings.Fields(string(procs)) {
+			for f := range strings.FieldsSeq(string(procs)) {
 				if pid, err := strconv.Atoi(f); err == nil && pid > 1 {
 					_ = unix.Kill(pid, unix.SIGKILL)
 				}

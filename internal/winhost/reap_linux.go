@@ -101,7 +101,7 @@ func zombies() []int {
 		if err != nil {
 			continue // the thread has ended
 		}
-		for _, f := range bytes.Fields(content) {
+		for f := range bytes.FieldsSeq(content) {
 			pid, err := strconv.Atoi(string(f))
 			if err == nil && isZombie(pid) {
 				dead = append(dead, pid)

@@ -6,6 +6,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
@@ -71,9 +72,7 @@ func Objects(c config.Config, caPEM []byte) ([]Object, error) {
 func labels(more any) object {
 	l := object{"app.kubernetes.io/managed-by": "mullion"}
 	if m, ok := more.(object); ok {
-		for k, v := range m {
-			l[k] = v
-		}
+		maps.Copy(l, m)
 	}
 	return l
 }

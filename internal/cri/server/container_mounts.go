@@ -203,7 +203,7 @@ func (s *Server) makePlace(root *os.Root, m oci.Mount) error {
 func (s *Server) makeDirs(root *os.Root, dir string) error {
 	uid, gid := s.cfg.Engine.Owner()
 	at := ""
-	for _, e := range strings.Split(dir, "/") {
+	for e := range strings.SplitSeq(dir, "/") {
 		at = path.Join(at, e)
 		err := root.Mkdir(at, 0o755)
 		if errors.Is(err, fs.ErrExist) || at == "." {

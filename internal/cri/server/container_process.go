@@ -61,14 +61,15 @@ func command(c *runtime.ContainerConfig, img v1.Config) (args []string, commandL
 	if len(args) == 0 {
 		return nil, "", invalid{errors.New("no command specified")}
 	}
-	if !img.ArgsEscaped || !ofImage { //nolint:staticcheck // deprecated in OCI, used by every image of docker build
+	if !img.ArgsEscaped || !ofImage { // deprecated in OCI, used by every image of docker build
 		return args, "", nil
 	}
-	line := args[0]
+	var line strings.Builder
+	line.WriteString(args[0])
 	for _, a := range args[1:] {
-		line += " " + escapeArg(a)
+		line.WriteString(" " + escapeArg(a))
 	}
-	return args, line, nil
+	return args, line.String(), nil
 }
 
 // escapeArg quotes an argument as CommandLineToArgvW splits it; the rules are

@@ -40,7 +40,7 @@ func TestCommand(t *testing.T) {
 		{name: "escaped cmd replaced by args", cmd: []string{`a b`}, escaped: true, podArgs: []string{"x y"}, args: []string{"x y"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			img := v1.Config{Entrypoint: tt.entrypoint, Cmd: tt.cmd, ArgsEscaped: tt.escaped} //nolint:staticcheck // what old images have
+			img := v1.Config{Entrypoint: tt.entrypoint, Cmd: tt.cmd, ArgsEscaped: tt.escaped} // what old images have
 			args, line, err := command(&runtime.ContainerConfig{Command: tt.podCommand, Args: tt.podArgs}, img)
 			if (err != nil) != tt.fails || !slices.Equal(args, tt.args) || line != tt.line {
 				t.Errorf("%q, %q, %v", args, line, err)

@@ -149,7 +149,7 @@ func TestRestart(t *testing.T) {
 
 	// Meanwhile: one ends, one loses its conmon, and the record of one is as a
 	// kill between `runc start` and the record leaves it.
-	must(t, l.Server.runtime.Kill(ctx, ends, unix.SIGTERM))
+	must(t, l.runtime.Kill(ctx, ends, unix.SIGTERM))
 	must(t, unix.Kill(runc.ConmonPID(l.dir(vanishes, bundleDir)), unix.SIGKILL))
 	c, err := l.store.Containers.Get(started)
 	must(t, err)
@@ -209,7 +209,7 @@ func TestReboot(t *testing.T) {
 	sb := l.runSandbox(sandboxConfig("p"))
 	id := l.run(sb, containerConfig("c", "sleep"))
 	l.stop()
-	st, err := l.Server.runtime.States(t.Context())
+	st, err := l.runtime.States(t.Context())
 	must(t, err)
 	must(t, unix.Kill(runc.ConmonPID(l.dir(id, bundleDir)), unix.SIGKILL))
 	must(t, unix.Kill(st[id].PID, unix.SIGKILL))

@@ -50,7 +50,7 @@ func (s *Server) recover(ctx context.Context, complete bool) error {
 
 func (s *Server) note(ctx context.Context, what, key, id string, err error) {
 	if err != nil {
-		s.log.ErrorContext(ctx, what, key, id, logkey.Error, err)
+		s.log.ErrorContext(ctx, what, key, id, logkey.Error, err) //nolint:sloglint // the callers' texts are constants
 	}
 }
 

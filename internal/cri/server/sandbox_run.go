@@ -179,13 +179,14 @@ func resolver(c *runtime.DNSConfig) string {
 }
 
 func hosts(hostname string, ips []string) string {
-	out := "127.0.0.1 localhost\n::1 localhost\n"
+	var out strings.Builder
+	out.WriteString("127.0.0.1 localhost\n::1 localhost\n")
 	if hostname != "" {
 		for _, ip := range ips {
-			out += ip + " " + hostname + "\n"
+			out.WriteString(ip + " " + hostname + "\n")
 		}
 	}
-	return out
+	return out.String()
 }
 
 // newID is 64 hexadecimal digits, as containerd's.

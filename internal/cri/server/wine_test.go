@@ -119,7 +119,7 @@ func TestAttachWindowsShell(t *testing.T) {
 	out := &lockedBuffer{}
 	done := make(chan error, 1)
 	go func() {
-		done <- l.Server.runtime.Attach(t.Context(), runc.Attach{Bundle: l.dir(id, bundleDir), Stdin: in, Stdout: out, Stderr: out})
+		done <- l.runtime.Attach(t.Context(), runc.Attach{Bundle: l.dir(id, bundleDir), Stdin: in, Stdout: out, Stderr: out})
 	}()
 	if _, err := feed.Write([]byte("echo hello\r\n")); err != nil {
 		t.Fatal(err)

@@ -104,7 +104,7 @@ func (o *curlOptions) transfer(ctx context.Context, env *Env, target string) (in
 		return curlMalformed, errors.New("URL using bad/illegal format or missing URL")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return curlUnsupported, fmt.Errorf("Protocol %q not supported", u.Scheme) //nolint:staticcheck // curl's text
+		return curlUnsupported, fmt.Errorf("Protocol %q not supported", u.Scheme) // curl's text
 	}
 	if o.get && o.hasData {
 		u.RawQuery = strings.TrimPrefix(u.RawQuery+"&"+string(o.data), "&")
@@ -127,13 +127,13 @@ func (o *curlOptions) transfer(ctx context.Context, env *Env, target string) (in
 	if err != nil {
 		return curlFailure(err, u, began)
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read or is not wanted
+	defer resp.Body.Close() // it was read or is not wanted
 	if o.verbose {
 		env.errorf("> %s %s HTTP/1.1\n< %s %s\n", req.Method, u.RequestURI(), resp.Proto, resp.Status)
 	}
 	if o.fail && resp.StatusCode >= 400 {
 		o.report(env, resp, 0, time.Since(began))
-		return curlHTTPError, fmt.Errorf("The requested URL returned error: %d", resp.StatusCode) //nolint:staticcheck // curl's text
+		return curlHTTPError, fmt.Errorf("The requested URL returned error: %d", resp.StatusCode) // curl's text
 	}
 	n, code, err := o.save(env, resp, u)
 	o.report(env, resp, n, time.Since(began))
@@ -147,7 +147,7 @@ func (o *curlOptions) save(env *Env, resp *http.Response, u *url.URL) (int64, in
 	if o.remoteName {
 		name = path.Base(u.Path)
 		if name == "/" || name == "." {
-			return 0, curlWriteError, errors.New("Remote file name has no length") //nolint:staticcheck // curl's text
+			return 0, curlWriteError, errors.New("Remote file name has no length") // curl's text
 		}
 	}
 	if strings.EqualFold(name, "NUL") {
@@ -155,9 +155,9 @@ func (o *curlOptions) save(env *Env, resp *http.Response, u *url.URL) (int64, in
 	} else if name != "" && name != "-" {
 		f, err := os.Create(name)
 		if err != nil {
-			return 0, curlWriteError, fmt.Errorf("Failure writing output to destination: %w", err) //nolint:staticcheck // curl's text
+			return 0, curlWriteError, fmt.Errorf("Failure writing output to destination: %w", err) // curl's text
 		}
-		defer f.Close() //nolint:errcheck // a write error shows in the copy
+		defer f.Close() // a write error shows in the copy
 		w = f
 	}
 	if o.include || o.head {
@@ -167,9 +167,9 @@ func (o *curlOptions) save(env *Env, resp *http.Response, u *url.URL) (int64, in
 	if err != nil {
 		var timeout net.Error
 		if errors.As(err, &timeout) && timeout.Timeout() {
-			return n, curlTimeout, errors.New("Operation timed out") //nolint:staticcheck // curl's text
+			return n, curlTimeout, errors.New("Operation timed out") // curl's text
 		}
-		return n, curlReceive, fmt.Errorf("Recv failure: %w", err) //nolint:staticcheck // curl's text
+		return n, curlReceive, fmt.Errorf("Recv failure: %w", err) // curl's text
 	}
 	return n, 0, nil
 }
@@ -231,7 +231,7 @@ func (o *curlOptions) client() (*http.Client, error) {
 	}, nil
 }
 
-var errTooManyJumps = fmt.Errorf("Maximum (%d) redirects followed", curlRedirects) //nolint:staticcheck // curl's text
+var errTooManyJumps = fmt.Errorf("Maximum (%d) redirects followed", curlRedirects) // curl's text
 
 func (o *curlOptions) request(ctx context.Context, env *Env, u *url.URL) (*http.Request, error) {
 	method, body := http.MethodGet, []byte(nil)
@@ -311,17 +311,17 @@ func curlFailure(err error, u *url.URL, began time.Time) (int, error) {
 	case errors.Is(err, errTooManyJumps):
 		return curlTooManyJumps, errTooManyJumps
 	case errors.As(err, &dns):
-		return curlNoHost, fmt.Errorf("Could not resolve host: %s", u.Hostname()) //nolint:staticcheck // curl's text
+		return curlNoHost, fmt.Errorf("Could not resolve host: %s", u.Hostname()) // curl's text
 	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid):
 		return curlBadPeer, errors.New("SSL certificate problem: unable to get local issuer certificate")
 	case errors.As(err, &record):
 		return curlTLS, errors.New("schannel: failed to receive handshake, SSL/TLS connection failed")
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return curlTimeout, fmt.Errorf("Operation timed out after %d milliseconds with 0 bytes received", took) //nolint:staticcheck // curl's text
+		return curlTimeout, fmt.Errorf("Operation timed out after %d milliseconds with 0 bytes received", took) // curl's text
 	case errors.As(err, &op) && op.Op == "dial":
-		return curlNoConnect, fmt.Errorf("Failed to connect to %s port %s after %d ms: Could not connect to server", u.Hostname(), port, took) //nolint:staticcheck // curl's text
+		return curlNoConnect, fmt.Errorf("Failed to connect to %s port %s after %d ms: Could not connect to server", u.Hostname(), port, took) // curl's text
 	case errors.Is(err, io.EOF):
-		return curlEmptyReply, errors.New("Empty reply from server") //nolint:staticcheck // curl's text
+		return curlEmptyReply, errors.New("Empty reply from server") // curl's text
 	}
 	return curlReceive, err
 }

@@ -96,7 +96,7 @@ func parseFindstr(args []string) (findstrOptions, error) {
 		if rest, ok := cutFold(a[1:], "g:"); ok {
 			data, err := os.ReadFile(rest)
 			if err != nil {
-				return o, fmt.Errorf("Cannot open %s", rest) //nolint:staticcheck // Windows' text
+				return o, fmt.Errorf("Cannot open %s", rest) // Windows' text
 			}
 			o.patterns, given = append(o.patterns, strings.Fields(string(data))...), true
 			continue
@@ -114,7 +114,7 @@ func parseFindstr(args []string) (findstrOptions, error) {
 		}
 	}
 	if !given {
-		return o, fmt.Errorf("Bad command line") //nolint:staticcheck // Windows' text
+		return o, fmt.Errorf("Bad command line") // Windows' text
 	}
 	return o, nil
 }

@@ -72,7 +72,7 @@ func serveSite(ctx context.Context, listen, root, logs string, ready func(net.Ad
 	if err != nil {
 		return fmt.Errorf("open site: %w", err)
 	}
-	defer dir.Close() //nolint:errcheck // a directory handle
+	defer dir.Close() // a directory handle
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)

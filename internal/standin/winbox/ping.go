@@ -106,11 +106,11 @@ func parsePing(args []string) (pingOptions, error) {
 		number := func(low, high int) (int, error) {
 			i++
 			if i >= len(args) {
-				return 0, fmt.Errorf("Value must be supplied for option -%s.", flag) //nolint:staticcheck // Windows' text
+				return 0, fmt.Errorf("Value must be supplied for option -%s.", flag) // Windows' text
 			}
 			n, err := strconv.Atoi(args[i])
 			if err != nil || n < low || n > high {
-				return 0, fmt.Errorf("Bad value for option -%s, valid range is from %d to %d.", flag, low, high) //nolint:staticcheck // Windows' text
+				return 0, fmt.Errorf("Bad value for option -%s, valid range is from %d to %d.", flag, low, high) // Windows' text
 			}
 			return n, nil
 		}
@@ -139,7 +139,7 @@ func parsePing(args []string) (pingOptions, error) {
 			o.target = ""
 			return o, nil
 		default:
-			return o, fmt.Errorf("Bad option %s.\n%s", a, pingUsage) //nolint:staticcheck // Windows' text
+			return o, fmt.Errorf("Bad option %s.\n%s", a, pingUsage) // Windows' text
 		}
 		if err != nil {
 			return o, err

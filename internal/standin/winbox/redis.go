@@ -75,7 +75,7 @@ type redisDB struct {
 func (db *redisDB) serve(ctx context.Context, conn net.Conn) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	defer conn.Close() //nolint:errcheck // the client may be gone
+	defer conn.Close() // the client may be gone
 	r := bufio.NewReaderSize(conn, redisMaxBulk)
 	for {
 		args, err := readRedis(r)
@@ -94,7 +94,7 @@ func (db *redisDB) serve(ctx context.Context, conn net.Conn) {
 	}
 }
 
-var errRedisProtocol = errors.New("Protocol error") //nolint:staticcheck // Redis' text
+var errRedisProtocol = errors.New("Protocol error") // Redis' text
 
 // readRedis reads a request: an array of bulk strings, or words on a line.
 func readRedis(r *bufio.Reader) ([]string, error) {
@@ -223,7 +223,7 @@ func redisCLI(ctx context.Context, env *Env) int {
 		env.errorf("Could not connect to Redis at %s:%s: %v\n", *host, *port, err)
 		return 1
 	}
-	defer conn.Close() //nolint:errcheck // the answer was read
+	defer conn.Close() // the answer was read
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", flags.NArg())
 	for _, a := range flags.Args() {

@@ -32,7 +32,7 @@ func (system) OS() (OSInfo, error) {
 	if err != nil {
 		return OSInfo{}, fmt.Errorf("read version: %w", err)
 	}
-	defer k.Close() //nolint:errcheck // opened for reading
+	defer k.Close() // opened for reading
 	product, _, err := k.GetStringValue("ProductName")
 	if err != nil {
 		return OSInfo{}, fmt.Errorf("read version: %w", err)
@@ -172,14 +172,14 @@ func icmpText(status uint32, from netip.Addr) string {
 // Echo uses the IP helper's ICMP functions, as Windows' ping does.
 func (system) Echo(_ context.Context, to netip.Addr, size, ttl int, wait time.Duration) (EchoReply, error) {
 	if !to.Is4() {
-		return EchoReply{}, fmt.Errorf("General failure.") //nolint:staticcheck // Windows' text
+		return EchoReply{}, fmt.Errorf("General failure.") // Windows' text
 	}
 	dll := windows.NewLazySystemDLL("iphlpapi.dll")
 	h, _, err := dll.NewProc("IcmpCreateFile").Call()
 	if windows.Handle(h) == windows.InvalidHandle {
-		return EchoReply{}, fmt.Errorf("Unable to contact IP driver. %w", err) //nolint:staticcheck // Windows' text
+		return EchoReply{}, fmt.Errorf("Unable to contact IP driver. %w", err) // Windows' text
 	}
-	defer dll.NewProc("IcmpCloseHandle").Call(h) //nolint:errcheck // nothing depends on it
+	defer dll.NewProc("IcmpCloseHandle").Call(h) // nothing depends on it
 	ip := to.As4()
 	data := make([]byte, size+1)
 	for i := range data {
@@ -195,7 +195,7 @@ func (system) Echo(_ context.Context, to netip.Addr, size, ttl int, wait time.Du
 		if errno, ok := err.(windows.Errno); ok {
 			return EchoReply{}, fmt.Errorf("%s", icmpText(uint32(errno), to))
 		}
-		return EchoReply{}, fmt.Errorf("General failure.") //nolint:staticcheck // Windows' text
+		return EchoReply{}, fmt.Errorf("General failure.") // Windows' text
 	}
 	r := (*icmpReply)(unsafe.Pointer(&reply[0]))
 	from := netip.AddrFrom4(r.address)
@@ -211,7 +211,7 @@ func (system) Processes() ([]Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
-	defer windows.CloseHandle(snap) //nolint:errcheck // opened for reading
+	defer windows.CloseHandle(snap) // opened for reading
 	var out []Process
 	e := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
 	for err = windows.Process32First(snap, &e); err == nil; err = windows.Process32Next(snap, &e) {
@@ -237,7 +237,7 @@ func workingSet(pid uint32) uint64 {
 	if err != nil {
 		return 0
 	}
-	defer windows.CloseHandle(h) //nolint:errcheck // opened for reading
+	defer windows.CloseHandle(h) // opened for reading
 	var c memoryCounters
 	c.cb = uint32(unsafe.Sizeof(c))
 	ok, _, _ := windows.NewLazySystemDLL("kernel32.dll").NewProc("K32GetProcessMemoryInfo").Call(uintptr(h), uintptr(unsafe.Pointer(&c)), uintptr(c.cb))

@@ -50,7 +50,7 @@ func parseTar(args []string) (tarCommand, error) {
 				case 'p': // permissions mean nothing here
 				case 'f', 'C':
 					if i++; i >= len(args) {
-						return c, fmt.Errorf("Option -%c requires an argument", o) //nolint:staticcheck // bsdtar's wording
+						return c, fmt.Errorf("Option -%c requires an argument", o) // bsdtar's wording
 					}
 					if o == 'f' {
 						c.file = args[i]
@@ -58,7 +58,7 @@ func parseTar(args []string) (tarCommand, error) {
 						c.dir = args[i]
 					}
 				default:
-					return c, fmt.Errorf("Option -%c is not supported by this stand-in", o) //nolint:staticcheck // as above
+					return c, fmt.Errorf("Option -%c is not supported by this stand-in", o) // as above
 				}
 			}
 		default:
@@ -66,7 +66,7 @@ func parseTar(args []string) (tarCommand, error) {
 		}
 	}
 	if c.mode == 0 {
-		return c, errors.New("Must specify one of -c, -r, -t, -u, -x") //nolint:staticcheck // as above
+		return c, errors.New("Must specify one of -c, -r, -t, -u, -x") // as above
 	}
 	return c, nil
 }
@@ -207,7 +207,7 @@ func (c tarCommand) read(env *Env) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("Error opening archive: %w", err) //nolint:staticcheck // as above
+			return fmt.Errorf("Error opening archive: %w", err) // as above
 		}
 		if c.mode == 't' {
 			env.printf("%s\n", h.Name)

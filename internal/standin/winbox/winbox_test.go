@@ -213,7 +213,7 @@ func TestPingUntilStopped(t *testing.T) {
 func TestPingFailures(t *testing.T) {
 	system := newFake()
 	gone := netip.MustParseAddr("10.0.0.1")
-	system.echo = map[netip.Addr]error{gone: errors.New("Request timed out.")} //nolint:staticcheck // Windows' text
+	system.echo = map[netip.Addr]error{gone: errors.New("Request timed out.")} // Windows' text
 	var out bytes.Buffer
 	code := Run(t.Context(), []string{"ping", "-n", "1", gone.String()}, &Env{Stdout: &out, Stderr: &out, System: system})
 	if code != 1 || !strings.Contains(out.String(), "Request timed out.\r\n") || !strings.Contains(out.String(), "Lost = 1 (100% loss)") {

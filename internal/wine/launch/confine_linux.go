@@ -124,7 +124,7 @@ func dropCapabilities() error {
 	for _, c := range Capabilities() {
 		mask |= 1 << c.number
 	}
-	for c := uintptr(0); c < 64; c++ {
+	for c := range uintptr(64) {
 		if mask&(1<<c) != 0 {
 			continue
 		}

@@ -139,7 +139,7 @@ func (h *Handler) file(w *recorder, r *http.Request, name string) result {
 	if err != nil {
 		return h.failErr(w, r, err)
 	}
-	defer f.Close() //nolint:errcheck // opened for reading
+	defer f.Close() // opened for reading
 	st, err := f.Stat()
 	if err != nil {
 		return h.failErr(w, r, err)
@@ -235,7 +235,7 @@ func mimeTypes() map[string]string {
 	m := map[string]string{}
 	for line := range strings.Lines(mimeTable) {
 		kind, exts, _ := strings.Cut(strings.TrimSpace(line), " ")
-		for _, e := range strings.Fields(exts) {
+		for e := range strings.FieldsSeq(exts) {
 			m["."+e] = kind
 		}
 	}
