@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/winhost"
 )
 
 // Purge removes the cluster's directory. Mounts below it, which a crash may
@@ -51,6 +54,16 @@ func removeIfLast(l Layout) error {
 		return fmt.Errorf("remove data: %w", err)
 	}
 	return nil
+}
+
+// PruneCache removes what earlier versions of Wine or mullion have left in the
+// shared cache and no host of any cluster uses, and returns its names.
+func PruneCache(l Layout) ([]string, error) {
+	hosts, err := filepath.Glob(filepath.Join(l.Clusters(), "*", "nodes", "*"))
+	if err != nil {
+		return nil, fmt.Errorf("list hosts: %w", err)
+	}
+	return winhost.PruneCache(l.Cache(), hosts)
 }
 
 // unmountBelow detaches every mount at or below dir, the deepest first.

@@ -92,6 +92,9 @@ func Prepare(ctx context.Context, cacheDir string, p Programs, log *slog.Logger)
 	return c, nil
 }
 
+// Name is that of the catalogue's directory in the cache.
+func (c *Catalogue) Name() string { return c.name }
+
 // hash names the content: the programs and the layout.
 func (p Programs) hash() (string, error) {
 	h := sha256.New()

@@ -124,6 +124,11 @@ func (p *parent) lock() (release func(), err error) {
 func (p *parent) prepare(ctx context.Context, build winver.Build) (b boot, err error) {
 	c := p.cfg
 	b = boot{Config: c, BootID: rand.Text()}
+	release, err := holdCache(ctx, c.Cache)
+	if err != nil {
+		return b, err
+	}
+	defer release()
 	p.step("Wine")
 	rt, err := wine.OpenRuntime(ctx, c.Cache, filepath.Join(c.Bin, "native"), p.log)
 	if err != nil {
@@ -138,7 +143,11 @@ func (p *parent) prepare(ctx context.Context, build winver.Build) (b boot, err e
 		return b, err
 	}
 	p.step("stand-in images")
-	if _, err := standin.Prepare(ctx, c.Cache, programsOf(c.Bin), p.log); err != nil {
+	standIns, err := standin.Prepare(ctx, c.Cache, programsOf(c.Bin), p.log)
+	if err != nil {
+		return b, err
+	}
+	if err := recordUse(c.Dir, b.Runtime, b.Prefix, standIns.Name()); err != nil {
 		return b, err
 	}
 	p.step("files")

@@ -6,6 +6,7 @@ package clustercmd
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,6 +52,7 @@ func runDown(ctx context.Context, s cli.Streams, t target, purge bool) error {
 	}
 	line.Done("stopped cluster %s in %s", l.Name, line.Elapsed())
 	if !purge {
+		pruneCache(s, l)
 		return nil
 	}
 	line = p.Start("removing %s", l.Dir())
@@ -59,5 +61,18 @@ func runDown(ctx context.Context, s cli.Streams, t target, purge bool) error {
 		return fmt.Errorf("purge: %w", err)
 	}
 	line.Done("removed %s", l.Dir())
+	pruneCache(s, l)
 	return nil
+}
+
+// pruneCache tells what it removed, which is seldom anything. That it could not
+// is no reason to fail: what is left only takes room.
+func pruneCache(s cli.Streams, l cluster.Layout) {
+	removed, err := cluster.PruneCache(l)
+	if len(removed) > 0 {
+		fmt.Fprintf(s.Err, "   removed from the cache, used by no cluster: %s\n", strings.Join(removed, ", "))
+	}
+	if err != nil {
+		fmt.Fprintf(s.Err, "mullion: warning: %v\n", err)
+	}
 }

@@ -105,6 +105,7 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 		}
 		return cli.WithHint(err, "see 'mullion status%s' and 'mullion logs%s'", nameFlag(f.name), nameFlag(f.name))
 	}
+	pruneCache(s, l)
 	fmt.Fprintf(s.Err, "   kubeconfig: %s   next: bin/mullion kubectl%s get nodes -o wide\n", l.Kubeconfig(), nameFlag(f.name))
 	return nil
 }
