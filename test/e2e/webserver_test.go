@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,6 @@ import (
 // manifest, byte for byte, serves its page through a node port.
 func TestGuideWebServer(t *testing.T) {
 	c := up(t)
-	c.only(t, "10.0.17763")
 	c.kubectl(t, "apply", "-f", guide("win-webserver.yaml"))
 	t.Cleanup(func() {
 		if _, err := c.kubectlErr(context.Background(), "delete", "--wait=false", "-f", guide("win-webserver.yaml")); err != nil {
@@ -40,6 +40,23 @@ func TestGuideWebServer(t *testing.T) {
 	if logs := c.kubectl(t, "logs", "deployment/win-webserver"); !strings.Contains(logs, "Listening at http://*:80/") {
 		t.Errorf("logs %q", logs)
 	}
+}
+
+// TestReadmeExample is the README's: nothing in its manifest says Windows.
+func TestReadmeExample(t *testing.T) {
+	c := up(t)
+	ns := c.namespace(t)
+	c.kubectl(t, "apply", "-n", ns, "-f", filepath.Join("..", "..", "examples", "win-webserver.yaml"))
+	c.kubectl(t, "rollout", "status", "-n", ns, "deployment/win-webserver", "--timeout=120s")
+	c.landed(t, ns, "-lapp=win-webserver", "10.0.17763")
+	url := c.mullion(t, "url", "win-webserver", "-n", ns)
+	eventually(t, 30*time.Second, "the page", func() error {
+		body, err := get(url)
+		if err == nil && !strings.Contains(body, "<H1>Windows Container Web Server</H1>") {
+			err = fmt.Errorf("unexpected page %q", body)
+		}
+		return err
+	})
 }
 
 func get(url string) (string, error) {
