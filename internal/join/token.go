@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/approve"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
@@ -125,32 +124,9 @@ func Secret(t Token, o Options, now time.Time) (*corev1.Secret, error) {
 	return s, nil
 }
 
-// CreateToken makes a token in the cluster of a kubeconfig file and returns it
-// whole. A node of "" means any new one, a ttl of 0 means DefaultTTL.
-func CreateToken(ctx context.Context, kubeconfig string, ttl time.Duration, node string) (string, error) {
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return "", fmt.Errorf("create token: %w", err)
-	}
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return "", fmt.Errorf("create token: %w", err)
-	}
-	t, err := Create(ctx, client, Options{TTL: ttl, Node: node})
-	if err != nil {
-		return "", err
-	}
-	return t.Secret(), nil
-}
-
-// Create makes a token with a client.
-func Create(ctx context.Context, client kubernetes.Interface, o Options) (Token, error) {
-	t := NewToken()
-	return t, Register(ctx, client, t, o)
-}
-
-// Register makes a token known that was made before, for a node that starts
-// while its control plane does. Registering twice is not an error.
+// Register makes a token known to the cluster. It may have been made before, for
+// a node that starts while its control plane does. Registering twice is not an
+// error.
 func Register(ctx context.Context, client kubernetes.Interface, t Token, o Options) error {
 	s, err := Secret(t, o, time.Now())
 	if err != nil {
@@ -158,14 +134,6 @@ func Register(ctx context.Context, client kubernetes.Interface, t Token, o Optio
 	}
 	if _, err := client.CoreV1().Secrets(namespace).Create(ctx, s, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create token: %w", err)
-	}
-	return nil
-}
-
-// Revoke deletes a token. Nodes that have joined with it stay.
-func Revoke(ctx context.Context, client kubernetes.Interface, id string) error {
-	if err := client.CoreV1().Secrets(namespace).Delete(ctx, secretPrefix+id, metav1.DeleteOptions{}); err != nil {
-		return fmt.Errorf("revoke token %s: %w", id, err)
 	}
 	return nil
 }

@@ -142,12 +142,8 @@ func forbidden(t *testing.T, what string, do func() error) {
 // withToken makes a token and a client that has only that.
 func withToken(t *testing.T, s *server, caPEM []byte, node string) *kubernetes.Clientset {
 	t.Helper()
-	text, err := join.CreateToken(t.Context(), s.cfg.AdminKubeconfig(), time.Minute, node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := join.ParseToken(text)
-	if err != nil {
+	tok := join.NewToken()
+	if err := join.Register(t.Context(), s.admin(), tok, join.Options{TTL: time.Minute, Node: node}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := join.BootstrapKubeconfig(s.cfg.LocalURL(), caPEM, tok)
