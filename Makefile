@@ -124,26 +124,25 @@ test-fast: ## Run the unit tests that need neither root nor a build
 	@go test $(FAST)
 
 # What `make bench` compares with: kwokctl's binary runtime around the same Kubernetes; kubeconform with the same manifests.
-bin/peers/kwok bin/peers/kwokctl bin/peers/etcd &: test/bench/peers/go.mod test/bench/peers/go.sum
-	@printf '  %-6s %s\n' GO "bin/peers/{kwok,kwokctl,etcd}"
-	@mkdir -p bin/peers
-	@cd test/bench/peers && go build -o ../../../bin/peers/ sigs.k8s.io/kwok/cmd/kwok sigs.k8s.io/kwok/cmd/kwokctl
-	@cd test/bench/peers && go build -ldflags "-s -w" -o ../../../bin/peers/etcd go.etcd.io/etcd/server/v3
-	@touch bin/peers/kwok bin/peers/kwokctl bin/peers/etcd
-
-bin/peers/kubeconform: test/bench/peers/go.mod test/bench/peers/go.sum
+PEER_PROGRAMS := kwok kwokctl etcd kubeconform
+PEER_kwok        := sigs.k8s.io/kwok/cmd/kwok
+PEER_kwokctl     := sigs.k8s.io/kwok/cmd/kwokctl
+PEER_etcd        := go.etcd.io/etcd/server/v3
+PEER_kubeconform := github.com/yannh/kubeconform/cmd/kubeconform
+$(addprefix bin/peers/,$(PEER_PROGRAMS)): bin/peers/%: test/bench/peers/go.mod test/bench/peers/go.sum
 	$(call say,GO)
 	@mkdir -p bin/peers
-	@cd test/bench/peers && go build -o ../../../$@ github.com/yannh/kubeconform/cmd/kubeconform
+	@cd test/bench/peers && go build -ldflags "-s -w" -o ../../../$@ $(PEER_$*)
 	@touch $@
 
 PEERS := kube-apiserver kube-controller-manager kube-scheduler
 $(addprefix bin/peers/,$(PEERS)): bin/peers/%: go.mod go.sum
 	$(call say,GO)
+	@mkdir -p bin/peers
 	@go build -ldflags "$(KUBE_LDFLAGS)" -o $@ k8s.io/kubernetes/cmd/$*
 
 .PHONY: peers
-peers: bin/peers/kwok bin/peers/kwokctl bin/peers/etcd bin/peers/kubeconform $(addprefix bin/peers/,$(PEERS)) ## Build what `make bench` compares with
+peers: $(addprefix bin/peers/,$(PEER_PROGRAMS) $(PEERS)) ## Build what `make bench` compares with
 
 .PHONY: bench
 bench: build peers ## Run the benchmarks; ratios against peers in the same run
