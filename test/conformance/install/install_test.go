@@ -97,6 +97,13 @@ func (c *cluster) prepare() {
 		}
 		return nil
 	})
+	c.eventually("the finalizer of the services' network", func() error {
+		network, err := c.client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
+		if err == nil && len(network.Finalizers) == 0 {
+			err = fmt.Errorf("%s has none yet", network.Name)
+		}
+		return err
+	})
 	c.eventually("the namespaces' own objects", func() error {
 		for _, ns := range []string{"default", "apps", "kube-system"} {
 			if _, err := c.client.CoreV1().ServiceAccounts(ns).Get(ctx, "default", metav1.GetOptions{}); err != nil {
