@@ -6,7 +6,6 @@
 package servertest_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +17,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -46,25 +44,7 @@ type server struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
 	err  error         // of Wait; read after done
-	log  *lockedBuffer
-}
-
-// lockedBuffer collects a program's output while it may be read.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer // guarded by mu
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log  *testenv.Buffer
 }
 
 // newServer describes a control plane on a loopback port, without DNS.
@@ -116,7 +96,7 @@ func freePort(t testing.TB) uint16 {
 func (s *server) start() {
 	s.t.Helper()
 	argv := append(append([]string(nil), s.wrap...), testenv.Bin("mullion-kube"), "server", "--config", s.file)
-	s.log = &lockedBuffer{}
+	s.log = &testenv.Buffer{}
 	s.cmd = exec.Command(argv[0], argv[1:]...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	s.done = make(chan struct{})

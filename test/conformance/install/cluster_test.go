@@ -17,7 +17,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -46,34 +45,16 @@ type cluster struct {
 	proxied    string // the ClusterIP that is forwarded
 }
 
-// log collects a program's output while it may be read.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer // guarded by mu
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // program is a running one.
 type program struct {
 	cmd  *exec.Cmd
-	log  *log
+	log  *testenv.Buffer
 	done chan struct{}
 }
 
 func (c *cluster) start(name string, cmd *exec.Cmd) *program {
 	c.t.Helper()
-	p := &program{cmd: cmd, log: &log{}, done: make(chan struct{})}
+	p := &program{cmd: cmd, log: &testenv.Buffer{}, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	if err := cmd.Start(); err != nil {
 		c.t.Fatalf("start %s: %v", name, err)

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package testenv
+
+import (
+	"bytes"
+	"sync"
+)
+
+// Buffer collects a program's output while it may be read.
+type Buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer // guarded by mu
+}
+
+// Write adds to what was collected.
+func (l *Buffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// String is what was collected until now.
+func (l *Buffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
