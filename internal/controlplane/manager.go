@@ -115,9 +115,6 @@ func managerObjects(c manager.Config) ([]plan.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	rest := c.ClusterRules()
-	// In a cluster of its own it may ask registries with the credentials of pods.
-	rest = append(rest, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	space := "/namespaces/" + c.Namespace
 	meta := func(namespace string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "mullion"}}
@@ -134,7 +131,7 @@ func managerObjects(c manager.Config) ([]plan.Object, error) {
 		{"/api/v1" + space, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
 			"name": c.Namespace, "labels": map[string]string{"app.kubernetes.io/managed-by": "mullion"}}}},
 		{"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + gmsa.CRDName, crd},
-		{rbac + "/clusterroles/" + name, rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(""), Rules: rest}},
+		{rbac + "/clusterroles/" + name, rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(""), Rules: c.ClusterRules()}},
 		{rbac + "/clusterrolebindings/" + name, rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta(""),
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: subjects}},
 		{rbac + space + "/roles/" + name, rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta(c.Namespace), Rules: c.NamespaceRules()}},

@@ -57,9 +57,6 @@ type Config struct {
 	// RandomHostname gives pods with a GMSA a host name of their own, as upstream's
 	// RANDOM_HOSTNAME does.
 	RandomHostname bool
-	// ApplyCRD makes the CustomResourceDefinition of GMSACredentialSpecs; an
-	// installation brings it along.
-	ApplyCRD bool
 	// OwnerClusterRole is the ClusterRole with whose removal the webhook
 	// configurations go; "" means that they stay.
 	OwnerClusterRole string

@@ -4,7 +4,6 @@
 package admission_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -40,24 +39,7 @@ const limit = 60 * time.Second
 type cluster struct {
 	t   testing.TB
 	cfg config.Config
-	log *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer // guarded by mu
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log *testenv.Buffer
 }
 
 // startCluster starts bin/mullion-kube without webhooks of its own.
@@ -75,7 +57,7 @@ func startCluster(t testing.TB) *cluster {
 			t.Error(err)
 		}
 	})
-	c := &cluster{t: t, log: &lockedBuffer{}, cfg: config.Config{
+	c := &cluster{t: t, log: &testenv.Buffer{}, cfg: config.Config{
 		APIVersion: config.Version, Name: "test", DataDir: filepath.Join(dir, "d"),
 		Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Port: freePort(t),
 		NodeCIDR: netip.MustParsePrefix("10.89.0.0/24"), PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
@@ -126,6 +108,8 @@ func startCluster(t testing.TB) *cluster {
 		st, err := config.ReadStatus(c.cfg.StatusFile())
 		return err == nil && st.PID == cmd.Process.Pid && st.Ready
 	})
+	// Whoever brings a manager into a cluster brings the definition along.
+	c.must("", nil, "apply", "--server-side", "-f", testenv.Repo("internal", "admission", "gmsa", "gmsacredentialspecs.yaml"))
 	return c
 }
 
@@ -217,7 +201,7 @@ func (c *cluster) startManager(edit func(*manager.Config)) (m *manager.Manager, 
 		c.t.Fatal(err)
 	}
 	cfg := manager.Config{
-		REST: c.rest(), Listener: l, URL: "https://" + l.Addr().String(), ApplyCRD: true,
+		REST: c.rest(), Listener: l, URL: "https://" + l.Addr().String(),
 		Log: slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if edit != nil {
