@@ -55,14 +55,18 @@ func largePod(image string) []byte {
 	return body
 }
 
-// BenchmarkWebhook asks both webhooks over TLS from 8 callers at once, each over
-// the one HTTP/2 connection that they share, as an API server does.
+// idleConns is how many connections an API server keeps
+// (k8s.io/client-go transport/cache.go, idleConnsPerHost).
+const idleConns = 25
+
+// BenchmarkWebhook asks both webhooks over TLS from 8 callers at once, as an API
+// server does.
 func BenchmarkWebhook(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(GCPercent)) // as `mullion manager`
 	client := fake.NewClientset()
 	m, _ := start(b, client, nil)
 	config := &tls.Config{RootCAs: bundle(b, client)}
-	h := http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}}
+	h := http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: idleConns}}
 	defer h.CloseIdleConnections()
 	hooks := []struct{ name, path string }{{"placement", registration.PlacementPath}, {"rules", registration.RulesPath}}
 	body := largePod("mcr.microsoft.com/windows/servercore:ltsc2019")

@@ -158,7 +158,7 @@ func TestOverTLS(t *testing.T) {
 	roots := bundle(t, client)
 	url := m.cfg.URL
 	got, err := ask(t, url, &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}})
-	if err != nil || !strings.HasPrefix(got, "200 HTTP/2.0") || !strings.Contains(got, `"uid":"u-1","allowed":true,"patch":`) {
+	if err != nil || !strings.HasPrefix(got, "200 HTTP/1.1") || !strings.Contains(got, `"uid":"u-1","allowed":true,"patch":`) {
 		t.Errorf("%v %s", err, got)
 	}
 	_, other := clientCA(t)

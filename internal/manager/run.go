@@ -138,13 +138,15 @@ func (m *Manager) handlers() map[string]admission.Handler {
 	if !m.cfg.NoGMSA {
 		moot = gmsa.Moot()
 	}
+	placement := admission.Placement(m.facts, log)
 	out := map[string]admission.Handler{
-		registration.PlacementPath: admission.Placement(m.facts, log),
+		registration.PlacementPath: placement,
 		registration.RulesPath:     admission.Rules(m.facts, moot, log),
 		registration.ClassesPath:   runtimeclass.Claim(m.classesClient(), log),
 	}
 	if !m.cfg.NoGMSA {
 		g := gmsa.Config{Cluster: gmsa.API{Dynamic: m.dynamic, Client: m.client}, RandomHostname: m.cfg.RandomHostname}
+		out[registration.PlacementPath] = gmsa.Then(g, placement)
 		out[registration.MutateGMSAPath], out[registration.ValidateGMSAPath] = gmsa.Mutate(g), gmsa.Validate(g)
 	}
 	return out

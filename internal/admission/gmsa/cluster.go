@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -37,6 +38,19 @@ type Cluster interface {
 	// MayUse says whether a service account may use a credential spec in its
 	// namespace, and why (not), if there is a reason.
 	MayUse(ctx context.Context, namespace, serviceAccount, spec string) (allowed bool, reason string, err error)
+	// OptedOut says whether a namespace has a label of OptOut.
+	OptedOut(ctx context.Context, namespace string) (bool, error)
+}
+
+// Label is a label of a namespace.
+type Label struct{ Key, Value string }
+
+// OptOut are the labels that keep upstream's webhook off a namespace, and these
+// too: the chart's and the plain manifest's (github.com/kubernetes-sigs/windows-gmsa
+// charts/gmsa/templates/validatingwebhook.yaml,
+// admission-webhook/deploy/gmsa-webhook.yml.tpl).
+func OptOut() []Label {
+	return []Label{{"windows.k8s.io/disabled", "true"}, {"gmsa-webhook", "disabled"}}
 }
 
 // API is the Cluster that an API server knows. Nothing is cached: pods with a
@@ -88,9 +102,19 @@ func (a API) MayUse(ctx context.Context, namespace, serviceAccount, spec string)
 	return out.Status.Allowed && !out.Status.Denied, out.Status.Reason, nil
 }
 
+// OptedOut reads the namespace.
+func (a API) OptedOut(ctx context.Context, namespace string) (bool, error) {
+	ns, err := a.Client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("read namespace %s: %w", namespace, err)
+	}
+	return slices.ContainsFunc(OptOut(), func(l Label) bool { return ns.Labels[l.Key] == l.Value }), nil
+}
+
 // Rules are the rights that the API needs in the whole cluster.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
 		{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get"}},
 		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"localsubjectaccessreviews"}, Verbs: []string{"create"}},
 	}

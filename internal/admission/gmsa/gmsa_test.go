@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +43,14 @@ func (f *fakeCluster) MayUse(_ context.Context, namespace, account, spec string)
 		return false, "", errors.New("the API server is down")
 	}
 	return namespace == "ns" && account == "default" && spec != "db", "", nil
+}
+
+func (f *fakeCluster) OptedOut(_ context.Context, namespace string) (bool, error) {
+	f.asked = append(f.asked, "labels of "+namespace)
+	if f.down {
+		return false, errors.New("the API server is down")
+	}
+	return namespace == "others", nil
 }
 
 func tree(t testing.TB, text string) map[string]any {
@@ -132,7 +141,8 @@ func TestValidate(t *testing.T) {
 	}{
 		{name: "nothing", object: none},
 		{name: "allowed, the same contents", object: fmt.Sprintf(onPod, web)},
-		{name: "allowed, no contents", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web")},
+		{name: "allowed, not filled in", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), code: 503, message: `the contents of cred spec "web" were not filled in for pod "p": the webhook that does it did not answer; try again`},
+		{name: "update, not filled in before", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), old: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web")},
 		{name: "not allowed", object: fmt.Sprintf(onContainer, "gmsaCredentialSpecName: db"), code: 403, message: "service account \"default\" is not authorized to `use` GMSA cred spec \"db\""},
 		{name: "not allowed, another account", object: `{metadata: {name: p}, spec: {serviceAccountName: other, initContainers: [{name: i, securityContext: {windowsOptions: {gmsaCredentialSpecName: web}}}]}}`,
 			code: 403, message: "service account \"other\" is not authorized to `use` GMSA cred spec \"web\""},
@@ -181,20 +191,64 @@ func TestDown(t *testing.T) {
 
 // TestAsksOnce: ten containers with one account cost one question.
 func TestAsksOnce(t *testing.T) {
+	const contents = `{"CmsPlugins":["ActiveDirectory"],"Name":"web"}`
 	var containers []any
 	for i := range 10 {
-		containers = append(containers, map[string]any{"name": fmt.Sprint("c", i), "securityContext": map[string]any{"windowsOptions": map[string]any{"gmsaCredentialSpecName": "web"}}})
+		containers = append(containers, map[string]any{"name": fmt.Sprint("c", i), "securityContext": map[string]any{"windowsOptions": map[string]any{"gmsaCredentialSpecName": "web", "gmsaCredentialSpec": contents}}})
 	}
 	r := request(t, none, "", "")
 	r.Object["spec"] = map[string]any{"containers": containers}
 	f := &fakeCluster{}
-	for _, h := range []admission.Handler{Mutate(Config{Cluster: f}), Validate(Config{Cluster: f})} {
-		if resp, err := h(t.Context(), r); err != nil || !resp.Allowed {
-			t.Fatal(err, resp)
-		}
+	if resp, err := Validate(Config{Cluster: f})(t.Context(), r); err != nil || !resp.Allowed {
+		t.Fatal(err, resp)
 	}
-	if len(f.asked) != 2 {
-		t.Errorf("asked %v", f.asked)
+	for _, c := range containers {
+		delete(c.(map[string]any)["securityContext"].(map[string]any)["windowsOptions"].(map[string]any), "gmsaCredentialSpec")
+	}
+	if resp, err := Mutate(Config{Cluster: f})(t.Context(), r); err != nil || len(resp.Patch) != 10 {
+		t.Fatal(err, resp)
+	}
+	if want := []string{"may ns/default use web", "read web", "read web"}; !slices.Equal(f.asked, want) {
+		t.Errorf("asked %v; want %v", f.asked, want)
+	}
+}
+
+// TestThen: one question does both; who opted out of GMSA is only placed; what
+// fails is refused, not let through.
+func TestThen(t *testing.T) {
+	next := func(_ context.Context, _ *admission.Request) (admission.Response, error) {
+		r := admission.Allow()
+		r.Patch = []policy.PatchOp{{Op: policy.Add, Path: "/spec/nodeSelector", Value: map[string]any{}}}
+		r.Audit = map[string]string{"placed": "windows"}
+		return r, nil
+	}
+	for _, tc := range []struct {
+		name, object, namespace string
+		down                    bool
+		patches, audits, asked  int
+		code                    int32
+	}{
+		{name: "no GMSA", object: none, patches: 1, audits: 1},
+		{name: "a GMSA", object: fmt.Sprintf(onInit, "gmsaCredentialSpecName: web"), patches: 2, audits: 2, asked: 2},
+		{name: "preset", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web, gmsaCredentialSpec: x"), patches: 1, audits: 1, asked: 1},
+		{name: "opted out", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), namespace: "others", patches: 1, audits: 1, asked: 1},
+		{name: "not there", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: nowhere"), asked: 2, code: 404},
+		{name: "down", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), down: true, asked: 1, code: 500},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := &fakeCluster{down: tc.down}
+			r := request(t, tc.object, "", "")
+			if tc.namespace != "" {
+				r.Namespace = tc.namespace
+			}
+			resp, err := Then(Config{Cluster: f}, next)(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.Refusal.Code != tc.code || len(resp.Patch) != tc.patches || len(resp.Audit) != tc.audits || len(f.asked) != tc.asked {
+				t.Errorf("%+v, asked %v", resp, f.asked)
+			}
+		})
 	}
 }
 

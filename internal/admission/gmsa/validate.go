@@ -106,12 +106,13 @@ func (v *validator) one(ctx context.Context, s spot) *admission.Response {
 	if out := v.mayUse(ctx, *s.spec); out != nil {
 		return out
 	}
-	if s.contents == nil {
-		return nil
-	}
 	want, refusal := v.contents(ctx, *s.spec)
 	if refusal != nil {
 		return refusal
+	}
+	if s.contents == nil {
+		out := refuse(http.StatusServiceUnavailable, "the contents of cred spec %q were not filled in for %s: the webhook that does it did not answer; try again", *s.spec, s)
+		return &out
 	}
 	ok, err := sameJSON(*s.contents, want)
 	if ok {

@@ -18,10 +18,11 @@ const Name = "mullion"
 // The names of the webhooks: kubectl prints them with every refusal. GMSA has
 // one in each configuration.
 const (
-	PlacementWebhook = "placement.mullion.dev"
-	RulesWebhook     = "rules.mullion.dev"
-	GMSAWebhook      = "gmsa.mullion.dev"
-	ClassesWebhook   = "runtimeclasses.mullion.dev"
+	PlacementWebhook  = "placement.mullion.dev"
+	DaemonSetsWebhook = "daemonsets.mullion.dev"
+	RulesWebhook      = "rules.mullion.dev"
+	GMSAWebhook       = "gmsa.mullion.dev"
+	ClassesWebhook    = "runtimeclasses.mullion.dev"
 )
 
 // The paths that the webhooks are asked at.
@@ -33,15 +34,9 @@ const (
 	ValidateGMSAPath = "/gmsa/validate"
 )
 
-// What users write to have an object left alone.
-const (
-	// DisabledLabel on a namespace, with the value "true", keeps all webhooks off
-	// its objects.
-	DisabledLabel = "admission.mullion.dev/disabled"
-	// SkipAnnotation on a pod, or on a DaemonSet's template, with the value
-	// "true", keeps placement off it.
-	SkipAnnotation = "placement.mullion.dev/skip"
-)
+// DisabledLabel on a namespace, with the value "true", keeps all webhooks off
+// its objects. (policy.SkipAnnotation keeps placement off one pod.)
+const DisabledLabel = "admission.mullion.dev/disabled"
 
 // Service is where the API server finds the webhooks in a cluster.
 type Service struct {

@@ -10,6 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
@@ -25,16 +26,23 @@ const (
 func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration {
 	again := admissionregistrationv1.IfNeededReinvocationPolicy
 	hooks := []admissionregistrationv1.MutatingWebhook{{
+		// No match conditions: nearly every pod is asked about, and each set of
+		// conditions costs the API server a copy of the pod, twice if a webhook
+		// changes it. The handler leaves alone what is to be left alone.
 		Name: PlacementWebhook, ClientConfig: c.client(PlacementPath),
-		Rules: []admissionregistrationv1.RuleWithOperations{
-			rule("", []string{"pods"}, admissionregistrationv1.Create),
-			// Their controller gives each pod its node before any webhook sees it.
-			rule("apps", []string{"daemonsets"}, admissionregistrationv1.Create, admissionregistrationv1.Update),
-		},
-		NamespaceSelector: c.namespaces(), MatchConditions: placementConditions(),
-		FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(timeoutSeconds),
+		Rules:             []admissionregistrationv1.RuleWithOperations{rule("", []string{"pods"}, admissionregistrationv1.Create)},
+		NamespaceSelector: c.namespaces(),
+		FailurePolicy:     new(admissionregistrationv1.Ignore), TimeoutSeconds: new(timeoutSeconds),
 		// Sidecars and Linux-only defaults of other webhooks may come later.
 		ReinvocationPolicy: &again,
+	}, {
+		// Their controller gives each pod its node before any webhook sees it.
+		Name: DaemonSetsWebhook, ClientConfig: c.client(PlacementPath),
+		Rules: []admissionregistrationv1.RuleWithOperations{
+			rule("apps", []string{"daemonsets"}, admissionregistrationv1.Create, admissionregistrationv1.Update),
+		},
+		NamespaceSelector: c.namespaces(), MatchConditions: daemonSetConditions(),
+		FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(timeoutSeconds), ReinvocationPolicy: &again,
 	}, {
 		Name: ClassesWebhook, ClientConfig: c.client(ClassesPath), Rules: []admissionregistrationv1.RuleWithOperations{classes()},
 		MatchConditions: classesConditions(), FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(timeoutSeconds),
@@ -42,12 +50,12 @@ func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration
 		SideEffects: new(admissionregistrationv1.SideEffectClassNoneOnDryRun),
 	}}
 	if !c.NoGMSA {
+		// New pods are filled in at the path of placement: another webhook for them
+		// would cost the API server two more copies of every pod. Where placement
+		// does not answer, the validating webhook refuses.
 		hooks = append(hooks, admissionregistrationv1.MutatingWebhook{
 			Name: GMSAWebhook, ClientConfig: c.client(MutateGMSAPath),
-			Rules: []admissionregistrationv1.RuleWithOperations{
-				rule("", []string{"pods"}, admissionregistrationv1.Create),
-				rule("", []string{"pods/ephemeralcontainers"}, admissionregistrationv1.Update),
-			},
+			Rules:             []admissionregistrationv1.RuleWithOperations{rule("", []string{"pods/ephemeralcontainers"}, admissionregistrationv1.Update)},
 			NamespaceSelector: c.gmsaNamespaces(), MatchConditions: gmsaConditions(),
 			FailurePolicy: new(admissionregistrationv1.Fail), TimeoutSeconds: new(gmsaTimeoutSeconds),
 			ReinvocationPolicy: &again,
@@ -121,14 +129,12 @@ func (c Config) namespaces() *metav1.LabelSelector {
 	}}
 }
 
-// gmsaNamespaces also leaves out what upstream's webhook leaves out: the chart's
-// label and the plain manifest's (github.com/kubernetes-sigs/windows-gmsa
-// charts/gmsa/templates/validatingwebhook.yaml, admission-webhook/deploy/gmsa-webhook.yml.tpl).
+// gmsaNamespaces also leaves out what upstream's webhook leaves out.
 func (c Config) gmsaNamespaces() *metav1.LabelSelector {
 	s := c.namespaces()
-	s.MatchExpressions = append(s.MatchExpressions,
-		metav1.LabelSelectorRequirement{Key: "windows.k8s.io/disabled", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
-		metav1.LabelSelectorRequirement{Key: "gmsa-webhook", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"disabled"}})
+	for _, l := range gmsa.OptOut() {
+		s.MatchExpressions = append(s.MatchExpressions, metav1.LabelSelectorRequirement{Key: l.Key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{l.Value}})
+	}
 	return s
 }
 
@@ -173,14 +179,9 @@ func notDeleted() admissionregistrationv1.MatchCondition {
 	}
 }
 
-func placementConditions() []admissionregistrationv1.MatchCondition {
+func daemonSetConditions() []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{
-		notMirror(), notDeleted(),
-		{
-			Name: "not-skipped",
-			Expression: fmt.Sprintf(`(request.kind.kind == 'Pod' ? object : object.spec.template).?metadata.?annotations[?'%s'].orValue('') != 'true'`,
-				SkipAnnotation),
-		},
+		notDeleted(),
 		{
 			// Else a change of a label would roll all pods of an old DaemonSet out.
 			Name:       "template-is-new",

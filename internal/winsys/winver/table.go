@@ -3,6 +3,11 @@
 
 package winver
 
+import (
+	"slices"
+	"sync"
+)
+
 // All lists the releases, oldest first. The slice is the caller's own.
 //
 // Numbers, tags and dates: Microsoft's "Base image servicing lifecycles"
@@ -13,7 +18,10 @@ package winver
 // UBR is the revision of the last cumulative update of releases out of support
 // and of October 2025 for the others, from Microsoft's update history pages of
 // each release. Only its shape matters: nothing compares it (see Compatible).
-func All() []Build {
+func All() []Build { return slices.Clone(table()) }
+
+// table is made once: admission looks into it several times for each pod.
+var table = sync.OnceValue(func() []Build {
 	return []Build{
 		{
 			Number: 14393, UBR: 8519, Product: "Windows Server 2016", ProductName: "Windows Server 2016 Datacenter",
@@ -77,4 +85,4 @@ func All() []Build {
 			Available: "2024-11-01", MainstreamEnd: "2029-10-09", ExtendedEnd: "2034-10-10",
 		},
 	}
-}
+})

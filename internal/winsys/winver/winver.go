@@ -73,7 +73,7 @@ func (b Build) WithUBR(ubr int) Build {
 
 // Find returns the release with the given build number.
 func Find(number int) (Build, bool) {
-	for _, b := range All() {
+	for _, b := range table() {
 		if b.Number == number {
 			return b, true
 		}
@@ -95,7 +95,7 @@ func Parse(s string) (Build, error) {
 			return b, nil
 		}
 	}
-	for _, b := range All() {
+	for _, b := range table() {
 		if in == strconv.Itoa(b.Number) {
 			return b, nil
 		}
@@ -115,7 +115,7 @@ func Parse(s string) (Build, error) {
 // names lists the shortest spelling of every release, for messages.
 func names() []string {
 	var out []string
-	for _, b := range All() {
+	for _, b := range table() {
 		if b.LTSC {
 			out = append(out, strings.TrimPrefix(b.Product, "Windows Server "))
 			continue

@@ -55,7 +55,7 @@ func groupAccounts(t *testing.T, c *cluster) {
 			}
 		}
 	}
-	refused("none", onPod("none", "gmsaCredentialSpecName: none"), "admission webhook \"gmsa.mullion.dev\" denied the request: cred spec none does not exist")
+	refused("none", onPod("none", "gmsaCredentialSpecName: none"), "denied the request: cred spec none does not exist")
 	for name, manifest := range map[string]string{
 		"pod": onPod("g", "gmsaCredentialSpecName: web"), "init container": on("initContainers", "g", "gmsaCredentialSpecName: web"),
 	} {
