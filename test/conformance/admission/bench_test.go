@@ -6,8 +6,10 @@ package admission_test
 import (
 	"encoding/json"
 	"encoding/pem"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -17,6 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/mullion-k8s/mullion/internal/manager"
 )
 
 // groups of pods, one of each kind, are made in turn, so that what else the
@@ -30,7 +34,11 @@ const groups = 400
 func BenchmarkPodCreate(b *testing.B) {
 	c := startCluster(b)
 	c.addNodes()
-	m, _ := c.startManager(offline)
+	defer debug.SetGCPercent(debug.SetGCPercent(manager.GCPercent)) // as `mullion manager`, which has a process of its own
+	m, _ := c.startManager(func(cfg *manager.Config) {
+		offline(cfg)
+		cfg.Log = slog.New(slog.NewTextHandler(c.log, nil))
+	})
 	c.ready(m)
 	for _, ns := range []string{"without", "idle"} {
 		c.must("apiVersion: v1\nkind: Namespace\nmetadata: {name: "+ns+", labels: {admission.mullion.dev/disabled: \"true\"}}\n", nil, "create", "-f", "-")
