@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/yaml"
 
@@ -105,16 +104,8 @@ func review(t testing.TB, object, old, request string) []byte {
 // TestReviews holds each testdata/reviews/*.txtar: what goes in and what comes
 // out, in one file.
 func TestReviews(t *testing.T) {
-	files, err := filepath.Glob("testdata/reviews/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no reviews", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			a, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+	for name, a := range testenv.Archives(t, "testdata/reviews/*.txtar") {
+		t.Run(name, func(t *testing.T) {
 			part := map[string]string{}
 			for _, f := range a.Files {
 				part[f.Name] = string(f.Data)
@@ -131,7 +122,7 @@ func TestReviews(t *testing.T) {
 				}
 			}
 			out.WriteString("-- response --\n" + show(t, w))
-			testenv.Golden(t, "reviews/"+filepath.Base(file), append(a.Comment, out.Bytes()...))
+			testenv.Golden(t, "reviews/"+name+".txtar", append(a.Comment, out.Bytes()...))
 		})
 	}
 }

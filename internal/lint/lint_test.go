@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -68,16 +67,8 @@ func factsOf(t testing.TB, comment string) policy.Facts {
 // TestGolden prints the findings of the files of every archive, and what
 // mending makes of them.
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no golden files", err)
-	}
-	for _, name := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
-			ar, err := txtar.ParseFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+	for name, ar := range testenv.Archives(t, "testdata/*.txtar") {
+		t.Run(name, func(t *testing.T) {
 			facts := factsOf(t, string(ar.Comment))
 			ar.Files = slices.DeleteFunc(ar.Files, func(f txtar.File) bool { return f.Name == "findings" || strings.HasPrefix(f.Name, "fixed/") })
 			var inputs []Input
@@ -108,7 +99,7 @@ func TestGolden(t *testing.T) {
 					ar.Files = append(ar.Files, txtar.File{Name: "fixed/" + f.Name, Data: data})
 				}
 			}
-			testenv.Golden(t, filepath.Base(name), txtar.Format(ar))
+			testenv.Golden(t, name+".txtar", txtar.Format(ar))
 		})
 	}
 }
@@ -116,16 +107,8 @@ func TestGolden(t *testing.T) {
 // TestRealManifests: every shape of manifests that public repositories show,
 // R01 to R15 of the collection of facts, has a golden file.
 func TestRealManifests(t *testing.T) {
-	files, err := filepath.Glob("testdata/real-*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := ""
-	for _, name := range files {
-		ar, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, ar := range testenv.Archives(t, "testdata/real-*.txtar") {
 		all += string(ar.Comment)
 	}
 	for i := 1; i <= 15; i++ {
@@ -325,15 +308,7 @@ func TestFixList(t *testing.T) {
 // FuzzLint: whatever comes in, lint and Fix end, never panic, and mending
 // twice changes nothing more.
 func FuzzLint(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, name := range files {
-		ar, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+	for _, ar := range testenv.Archives(f, "testdata/*.txtar") {
 		for _, file := range ar.Files {
 			f.Add(file.Data)
 		}

@@ -6,6 +6,8 @@ package policy
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/policy/policytest"
 )
 
 // TestEditsOnlyNarrow: what rules add to pods selects nodes and names the
@@ -15,7 +17,7 @@ func TestEditsOnlyNarrow(t *testing.T) {
 		"os.name": true, "nodeSelector[kubernetes.io/os]": true, "nodeSelector[kubernetes.io/arch]": true,
 	}
 	for _, f := range fixtures() {
-		object := tweak(t, f.fail)
+		object := policytest.Tweak(t, f.fail)
 		for _, g := range Evaluate(object, f.facts) {
 			for _, e := range g.Edits {
 				p := e.Path
@@ -44,7 +46,7 @@ func TestNoGuessIsWritten(t *testing.T) {
 		`{spec: {os: {name: linux}, nodeSelector: null, tolerations: [{key: os, value: windows}]}, c: {image: x}}`,
 		`obj: {apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {template: {spec: {containers: [{name: c, image: x, command: [cmd]}]}}}}`,
 	} {
-		for _, g := range Evaluate(tweak(t, text), Facts{}) {
+		for _, g := range Evaluate(policytest.Tweak(t, text), Facts{}) {
 			for _, e := range g.Edits {
 				if e.Op == Add {
 					t.Errorf("%s writes %s=%v into %s", g.Code, e.Path, e.Value, text)

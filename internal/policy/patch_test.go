@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/policy/policytest"
 )
 
 func keys(k ...any) Path {
@@ -51,7 +53,7 @@ func TestPatch(t *testing.T) {
 		{"a null as value", `{a: 1}`, []Edit{{Replace, keys("a"), nil}}, `[{"op":"replace","path":"/a","value":null}]`, `{a: null}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			object := decode(t, tt.object)
+			object := policytest.Decode(t, tt.object)
 			ops, err := Patch(object, tt.edits)
 			if err != nil {
 				t.Fatal(err)
@@ -60,10 +62,10 @@ func TestPatch(t *testing.T) {
 			if err != nil || string(got) != tt.ops {
 				t.Errorf("patch (%v)\n%s\nwant\n%s", err, got, tt.ops)
 			}
-			if !reflect.DeepEqual(object, decode(t, tt.object)) {
+			if !reflect.DeepEqual(object, policytest.Decode(t, tt.object)) {
 				t.Errorf("the object was changed: %v", object)
 			}
-			want := plain(t, decode(t, tt.after))
+			want := plain(t, policytest.Decode(t, tt.after))
 			after, err := Apply(object, tt.edits)
 			if err != nil || !reflect.DeepEqual(plain(t, after), want) {
 				t.Errorf("Apply: %v, %v; want %v", after, err, want)
@@ -91,7 +93,7 @@ func TestPatchErrors(t *testing.T) {
 		{`{}`, Edit{Add, keys("l", 0), 1}, "there is no list l"},
 		{`{}`, Edit{Replace, keys("a"), 1}, "there is nothing to replace"},
 	} {
-		_, err := Patch(decode(t, tt.object), []Edit{tt.edit})
+		_, err := Patch(policytest.Decode(t, tt.object), []Edit{tt.edit})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s, %+v: %v, want %q", tt.object, tt.edit, err, tt.want)
 		}

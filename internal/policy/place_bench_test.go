@@ -6,12 +6,14 @@ package policy
 import (
 	"fmt"
 	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/policy/policytest"
 )
 
 // BenchmarkPlace is the work of the mutating webhook for one pod, without
 // decoding and encoding.
 func BenchmarkPlace(b *testing.B) {
-	object := decode(b, `
+	object := policytest.Decode(b, `
 apiVersion: v1
 kind: Pod
 metadata: {name: p, namespace: ns, ownerReferences: [{controller: true}]}
@@ -21,7 +23,7 @@ spec:
   - {name: b, image: registry.example/app:1}
   volumes: [{name: v, emptyDir: {}}]
 `)
-	linux := decode(b, `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: a, image: nginx}]}}`)
+	linux := policytest.Decode(b, `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: a, image: nginx}]}}`)
 	for _, nodes := range []int{4, 1000} {
 		facts := tainted(cluster(17763, 20348, 26100), Taint{"os", "windows", "NoSchedule"})
 		for i := range nodes - 3 {

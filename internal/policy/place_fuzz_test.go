@@ -6,39 +6,34 @@ package policy
 import (
 	"encoding/json"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/mullion-k8s/mullion/internal/policy/policytest"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // FuzzPlace: whatever the object, placing it gives a patch that applies, that
 // leaves nothing to do, loses nothing, adds only what placement may add, and
 // leaves a Pod a Pod.
 func FuzzPlace(f *testing.F) {
-	files, err := filepath.Glob("testdata/place/*.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for i, name := range files {
-		ar, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+	seed := uint64(0)
+	for _, ar := range testenv.Archives(f, "testdata/place/*.txtar") {
 		for _, file := range ar.Files {
 			if file.Name != "objects.yaml" {
 				continue
 			}
-			for _, o := range documents(f, file.Data) {
+			for _, o := range policytest.Documents(f, file.Data) {
 				text, err := json.Marshal(o)
 				if err != nil {
 					f.Fatal(err)
 				}
-				f.Add(text, uint64(i))
+				f.Add(text, seed)
 			}
 		}
+		seed++
 	}
 	judge := New(Facts{})
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {

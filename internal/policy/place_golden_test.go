@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mullion-k8s/mullion/internal/policy/policytest"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -76,32 +76,12 @@ func readFacts(t testing.TB, text []byte) Facts {
 	return f
 }
 
-// documents are the objects of a YAML file that have a pod.
-func documents(t testing.TB, text []byte) []map[string]any {
-	t.Helper()
-	var out []map[string]any
-	for d := range bytes.SplitSeq(text, []byte("\n---\n")) {
-		if o := decode(t, string(d)); len(o) > 0 {
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
 // TestPlaceGolden places the objects of every archive under testdata/place and
 // writes down the patch and the findings. The object after the patch is placed
 // again: that must change nothing.
 func TestPlaceGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/place/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no golden files", err)
-	}
-	for _, name := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
-			ar, err := txtar.ParseFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+	for name, ar := range testenv.Archives(t, "testdata/place/*.txtar") {
+		t.Run(name, func(t *testing.T) {
 			var facts Facts
 			var objects []map[string]any
 			ar.Files = slices.DeleteFunc(ar.Files, func(f txtar.File) bool {
@@ -109,7 +89,7 @@ func TestPlaceGolden(t *testing.T) {
 				case "facts.yaml":
 					facts = readFacts(t, f.Data)
 				case "objects.yaml":
-					objects = documents(t, f.Data)
+					objects = policytest.Documents(t, f.Data)
 				default:
 					return true
 				}
@@ -126,7 +106,7 @@ func TestPlaceGolden(t *testing.T) {
 				}
 			}
 			ar.Files = append(ar.Files, txtar.File{Name: "placement", Data: out.Bytes()})
-			testenv.Golden(t, "place/"+filepath.Base(name), txtar.Format(ar))
+			testenv.Golden(t, "place/"+name+".txtar", txtar.Format(ar))
 		})
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	psa "k8s.io/pod-security-admission/api"
 	psapolicy "k8s.io/pod-security-admission/policy"
+
+	"github.com/mullion-k8s/mullion/internal/policy/policytest"
 )
 
 // leaves are the values of a tree by their paths. A null, an empty map and an
@@ -192,7 +194,7 @@ func (d dice) pod(t testing.TB) map[string]any {
 	list := "containers: [" + strings.Join(containers, ", ") + "]"
 	spec = append(spec, list)
 	meta = append(meta, "name: p", "namespace: ns")
-	return decode(t, "{apiVersion: v1, kind: Pod, metadata: {"+strings.Join(meta, ", ")+"}, spec: {"+strings.Join(spec, ", ")+"}}")
+	return policytest.Decode(t, "{apiVersion: v1, kind: Pod, metadata: {"+strings.Join(meta, ", ")+"}, spec: {"+strings.Join(spec, ", ")+"}}")
 }
 
 func (d dice) facts() Facts {

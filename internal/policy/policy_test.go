@@ -12,71 +12,9 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/mullion-k8s/mullion/internal/policy/policytest"
 )
-
-// minimal is a pod that no rule has anything to say about.
-const minimal = `
-apiVersion: v1
-kind: Pod
-metadata: {name: p, namespace: ns}
-spec:
-  os: {name: windows}
-  nodeSelector: {kubernetes.io/os: windows}
-  containers:
-  - name: c
-    image: mcr.microsoft.com/windows/servercore:ltsc2022
-    resources: {limits: {memory: 100Mi}}
-`
-
-func decode(t testing.TB, text string) map[string]any {
-	t.Helper()
-	var m map[string]any
-	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
-		t.Fatalf("decode fixture: %v\n%s", err, text)
-	}
-	return m
-}
-
-// merge is a JSON merge patch (RFC 7386).
-func merge(into, patch map[string]any) {
-	for k, v := range patch {
-		switch v := v.(type) {
-		case nil:
-			delete(into, k)
-		case map[string]any:
-			sub, ok := into[k].(map[string]any)
-			if !ok {
-				sub = map[string]any{}
-				into[k] = sub
-			}
-			merge(sub, v)
-		default:
-			into[k] = v
-		}
-	}
-}
-
-// tweak changes the minimal pod: spec and meta are merged into the pod, c into
-// its container; obj is an object of its own.
-func tweak(t testing.TB, text string) map[string]any {
-	t.Helper()
-	patch := decode(t, text)
-	if obj, ok := patch["obj"].(map[string]any); ok {
-		return obj
-	}
-	pod := decode(t, minimal)
-	if m, ok := patch["meta"].(map[string]any); ok {
-		merge(pod["metadata"].(map[string]any), m)
-	}
-	spec := pod["spec"].(map[string]any)
-	if c, ok := patch["c"].(map[string]any); ok {
-		merge(spec["containers"].([]any)[0].(map[string]any), c)
-	}
-	if m, ok := patch["spec"].(map[string]any); ok {
-		merge(spec, m)
-	}
-	return pod
-}
 
 func codes(findings []Finding) []string {
 	set := map[string]bool{}
@@ -87,7 +25,7 @@ func codes(findings []Finding) []string {
 }
 
 func TestMinimalPodPasses(t *testing.T) {
-	if got := Evaluate(decode(t, minimal), Facts{}); len(got) > 0 {
+	if got := Evaluate(policytest.Decode(t, policytest.Minimal), Facts{}); len(got) > 0 {
 		t.Errorf("findings on the minimal pod: %+v", got)
 	}
 }
@@ -102,7 +40,7 @@ func TestFixtures(t *testing.T) {
 	for _, f := range fixtures() {
 		tested[f.code] = true
 		t.Run(f.code, func(t *testing.T) {
-			got := Evaluate(tweak(t, f.fail), f.facts)
+			got := Evaluate(policytest.Tweak(t, f.fail), f.facts)
 			if !slices.Contains(codes(got), f.code) {
 				t.Errorf("not reported: %s\ngot %v", f.fail, codes(got))
 			}
@@ -116,7 +54,7 @@ func TestFixtures(t *testing.T) {
 			if pass == "" {
 				pass = "{}"
 			}
-			if got := codes(Evaluate(tweak(t, pass), f.facts)); slices.Contains(got, f.code) {
+			if got := codes(Evaluate(policytest.Tweak(t, pass), f.facts)); slices.Contains(got, f.code) {
 				t.Errorf("reported, and should not be: %s", pass)
 			}
 		})
@@ -148,7 +86,7 @@ func TestFieldTable(t *testing.T) {
 	for _, f := range fields() {
 		t.Run(f.code, func(t *testing.T) {
 			for path := range strings.SplitSeq(f.path, "|") {
-				pod := decode(t, minimal)
+				pod := policytest.Decode(t, policytest.Minimal)
 				spec := pod["spec"].(map[string]any)
 				place := map[string]any{"name": "x", "mountPath": `C:\x`, "containerPort": 80}
 				container := spec["containers"].([]any)[0].(map[string]any)
@@ -254,9 +192,9 @@ func TestRuleSet(t *testing.T) {
 // FuzzEvaluate: no object makes a rule panic, every finding has a place, and
 // an object that was written and read again has the same findings.
 func FuzzEvaluate(f *testing.F) {
-	f.Add([]byte(minimal))
+	f.Add([]byte(policytest.Minimal))
 	for _, x := range fixtures() {
-		b, err := yaml.Marshal(tweak(f, x.fail))
+		b, err := yaml.Marshal(policytest.Tweak(f, x.fail))
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -8,9 +8,6 @@
 package testenv
 
 import (
-	"bytes"
-	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -122,50 +119,4 @@ func Bin(elem ...string) string {
 		return filepath.Join(append([]string{dir}, elem...)...)
 	}
 	return Repo(append([]string{"bin"}, elem...)...)
-}
-
-// updating is the -update flag of the go command's golden-file convention. It
-// is registered here once, because two packages registering it would clash.
-var updating = flag.Bool("update", false, "rewrite golden files")
-
-// Golden compares got with the named file under testdata, or rewrites that
-// file when the test runs with -update.
-func Golden(t testing.TB, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *updating {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("read golden file: %v (run the test with -update to make it)", err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs (run with -update if the change is meant)\n%s", path, diff(string(want), string(got)))
-	}
-}
-
-// diff shows the first differing line with a little context; goldens are read
-// as files, so more is not needed.
-func diff(want, got string) string {
-	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
-	for i := 0; i < max(len(w), len(g)); i++ {
-		lw, lg := "<end>", "<end>"
-		if i < len(w) {
-			lw = w[i]
-		}
-		if i < len(g) {
-			lg = g[i]
-		}
-		if lw != lg {
-			return fmt.Sprintf("line %d\n- %s\n+ %s", i+1, lw, lg)
-		}
-	}
-	return ""
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/policytest"
 )
 
 // defaulted is the object as the API server keeps it: with every default
@@ -62,13 +63,13 @@ func TestDefaultsAreNoFindings(t *testing.T) {
 		if strings.HasSuffix(f.object, ": []}}") {
 			continue // an empty list is lost in writing; upstream has refused it before
 		}
-		check(f.id, tweak(t, f.object), f.facts)
+		check(f.id, policytest.Tweak(t, f.object), f.facts)
 	}
-	full := tweak(t, `{spec: {volumes: [{name: s, secret: {secretName: s}}, {name: m, configMap: {name: m}}, {name: p, projected: {sources: [{configMap: {name: m}}]}}, {name: h, hostPath: {path: 'C:\x'}}, {name: e, emptyDir: {}}]},
+	full := policytest.Tweak(t, `{spec: {volumes: [{name: s, secret: {secretName: s}}, {name: m, configMap: {name: m}}, {name: p, projected: {sources: [{configMap: {name: m}}]}}, {name: h, hostPath: {path: 'C:\x'}}, {name: e, emptyDir: {}}]},
 		c: {ports: [{containerPort: 80}], livenessProbe: {httpGet: {port: 80}}, volumeMounts: [{name: e, mountPath: 'C:\e'}], env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]}}`)
 	check("Pod", full, policy.Facts{})
 	for path, w := range workloads(full) {
 		check(path, w, nodes(20348))
 	}
-	check("Service", decode(t, "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}], type: LoadBalancer}}"), nodes(17763))
+	check("Service", policytest.Decode(t, "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}], type: LoadBalancer}}"), nodes(17763))
 }

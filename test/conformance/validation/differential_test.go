@@ -20,6 +20,7 @@ import (
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/policytest"
 )
 
 // mutation sets one field of a pod.
@@ -268,7 +269,7 @@ func ourOptions(pod map[string]any) []string {
 // TestEveryField sets each field of a pod in turn and compares what upstream
 // and what we say: with the features of a release, and with all of them on.
 func TestEveryField(t *testing.T) {
-	pod := tweak(t, "{}")
+	pod := policytest.Tweak(t, "{}")
 	all := mutations()
 	for name, known := range map[string][]exception{"release": release(), "all features": always()} {
 		t.Run(name, func(t *testing.T) {
@@ -293,7 +294,7 @@ func FuzzFields(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	all := mutations()
-	pod := tweak(f, "{}")
+	pod := policytest.Tweak(f, "{}")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const most = 24 // fields
 		var list []mutation

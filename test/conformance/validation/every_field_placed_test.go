@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/policytest"
 )
 
 // TestEveryFieldPlaced places a pod with every field in turn, and the
@@ -31,13 +32,13 @@ func TestEveryFieldPlaced(t *testing.T) {
 			declared++
 		}
 	}
-	pod := withOS(tweak(t, "spec: {nodeSelector: null}"), "")
+	pod := withOS(policytest.Tweak(t, "spec: {nodeSelector: null}"), "")
 	for _, m := range mutations() {
 		check(m.String(), apply(pod, m))
 	}
 	for _, f := range refused() {
 		if f.unset != policy.None {
-			for path, w := range workloads(withOS(tweak(t, f.object), "")) {
+			for path, w := range workloads(withOS(policytest.Tweak(t, f.object), "")) {
 				check(f.id+" "+path, w)
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/policytest"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -217,7 +218,7 @@ func TestFacts(t *testing.T) {
 			if f.gate != "" {
 				featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, f.gate, true)
 			}
-			object := tweak(t, f.object)
+			object := policytest.Tweak(t, f.object)
 			theirs := f.check(t, object)
 			verdict, words := "nothing", ""
 			if ours, ok := says(object, f.facts, f.id, f.field); ok {
@@ -297,7 +298,7 @@ func TestUnset(t *testing.T) {
 			continue
 		}
 		t.Run(f.id, func(t *testing.T) {
-			object := withOS(tweak(t, f.object), "")
+			object := withOS(policytest.Tweak(t, f.object), "")
 			if got := upstream(object); len(got) > 0 {
 				t.Errorf("upstream refuses it without spec.os.name: %v", got)
 			}
@@ -315,7 +316,7 @@ func TestTemplates(t *testing.T) {
 		if slices.Contains([]string{"A27", "A28", "A29"}, f.id) { // a gate; a pod's subresources
 			continue
 		}
-		for path, object := range workloads(tweak(t, f.object)) {
+		for path, object := range workloads(policytest.Tweak(t, f.object)) {
 			path, _, _ = strings.Cut(path, "/")
 			at := path + strings.TrimPrefix(f.field, "spec")
 			there := at

@@ -4,15 +4,12 @@
 package validation
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/policytest"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -49,30 +46,21 @@ func placed(t *testing.T, judge *policy.Evaluator, object map[string]any, facts 
 // TestPlacementKeepsObjectsValid places the objects of policy's own golden
 // files: what the API server takes before, it takes after.
 func TestPlacementKeepsObjectsValid(t *testing.T) {
-	files, err := filepath.Glob(testenv.Repo("internal", "policy", "testdata", "place", "*.txtar"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no golden files", err)
-	}
 	facts := mixed(t)
 	judge := policy.New(facts)
 	valid := 0
-	for _, name := range files {
-		ar, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for name, ar := range testenv.Archives(t, testenv.Repo("internal", "policy", "testdata", "place", "*.txtar")) {
 		for _, f := range ar.Files {
 			if f.Name != "objects.yaml" {
 				continue
 			}
-			for _, text := range bytes.Split(f.Data, []byte("\n---\n")) {
-				object := decode(t, string(text))
+			for _, object := range policytest.Documents(t, f.Data) {
 				if object["kind"] == nil || object["kind"] == "List" || len(upstream(object)) > 0 {
 					continue
 				}
 				valid++
 				if errs := upstream(placed(t, judge, object, facts)); len(errs) > 0 {
-					t.Errorf("%s: refused once it is placed: %v\n%s", filepath.Base(name), errs, text)
+					t.Errorf("%s: refused once it is placed: %v\n%v", name, errs, object)
 				}
 			}
 		}
@@ -106,15 +94,15 @@ func TestPlacementWithInjectedFields(t *testing.T) {
 		for _, meta := range []string{`{}`, `{ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: u, controller: true}]}`} {
 			for _, p := range pods {
 				for _, c := range containers {
-					object := decode(t, fmt.Sprintf(`
+					object := policytest.Decode(t, fmt.Sprintf(`
 apiVersion: v1
 kind: Pod
 metadata: {name: p, namespace: ns}
 spec: {containers: [{name: c, image: "mcr.microsoft.com/windows/nanoserver:ltsc2022", securityContext: %s}]}`, c))
 					spec := object["spec"].(map[string]any)
-					merge(object["metadata"].(map[string]any), decode(t, meta))
-					merge(spec, decode(t, p))
-					merge(spec, decode(t, os))
+					policytest.Merge(object["metadata"].(map[string]any), policytest.Decode(t, meta))
+					policytest.Merge(spec, policytest.Decode(t, p))
+					policytest.Merge(spec, policytest.Decode(t, os))
 					before, after := upstream(object), placed(t, judge, object, facts)
 					errs := upstream(after)
 					count++

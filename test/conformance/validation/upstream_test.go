@@ -28,9 +28,9 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/node/install" // kinds and defaults
 	nodevalidation "k8s.io/kubernetes/pkg/apis/node/validation"
 	"k8s.io/kubernetes/pkg/capabilities"
-	"sigs.k8s.io/yaml"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/policytest"
 )
 
 // version is that of the validation that is linked.
@@ -106,65 +106,6 @@ func resize(t *testing.T, object map[string]any) field.ErrorList {
 	return corevalidation.ValidatePodResize(pod, pod.DeepCopy(), corevalidation.PodValidationOptions{ResourceIsPod: true})
 }
 
-// minimal is a pod that neither has anything against.
-const minimal = `
-apiVersion: v1
-kind: Pod
-metadata: {name: p, namespace: ns}
-spec:
-  os: {name: windows}
-  nodeSelector: {kubernetes.io/os: windows}
-  containers:
-  - name: c
-    image: mcr.microsoft.com/windows/servercore:ltsc2022
-    resources: {limits: {memory: 100Mi}}
-`
-
-func decode(t testing.TB, text string) map[string]any {
-	t.Helper()
-	var m map[string]any
-	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
-		t.Fatalf("decode: %v\n%s", err, text)
-	}
-	return m
-}
-
-// merge is a JSON merge patch (RFC 7386).
-func merge(into, patch map[string]any) {
-	for k, v := range patch {
-		switch v := v.(type) {
-		case nil:
-			delete(into, k)
-		case map[string]any:
-			sub, ok := into[k].(map[string]any)
-			if !ok {
-				sub = map[string]any{}
-				into[k] = sub
-			}
-			merge(sub, v)
-		default:
-			into[k] = v
-		}
-	}
-}
-
-// tweak makes an object of the minimal pod: spec and meta are merged into the
-// pod, c into its container; obj is an object of its own.
-func tweak(t testing.TB, text string) map[string]any {
-	t.Helper()
-	patch := decode(t, text)
-	if obj, ok := patch["obj"].(map[string]any); ok {
-		return obj
-	}
-	pod := decode(t, minimal)
-	for key, at := range map[string]any{"meta": pod["metadata"], "spec": pod["spec"], "c": pod["spec"].(map[string]any)["containers"].([]any)[0]} {
-		if m, ok := patch[key].(map[string]any); ok {
-			merge(at.(map[string]any), m)
-		}
-	}
-	return pod
-}
-
 // withOS returns a copy of a pod with another spec.os.name; "" for none.
 func withOS(pod map[string]any, name string) map[string]any {
 	out := maps.Clone(pod)
@@ -208,7 +149,7 @@ func about(list field.ErrorList, path string) field.ErrorList {
 }
 
 func TestMinimalPodPasses(t *testing.T) {
-	pod := tweak(t, "{}")
+	pod := policytest.Tweak(t, "{}")
 	if got := upstream(pod); len(got) > 0 {
 		t.Errorf("upstream refuses the minimal pod: %v", got)
 	}
