@@ -16,17 +16,18 @@ type entry struct {
 	repo   string
 	flavor string
 
-	// builds lists tags with a fixed build that their text does not tell:
-	// "latest" of the names on Docker Hub stayed at Windows Server 2016.
+	// builds lists tags with a fixed build that their text does not tell.
 	builds map[string]int
 	// fromTag accepts tags that name a build (see winver.FromTag); prefix must
 	// come before the name of the build.
 	fromTag bool
 	prefix  string
-	// since and until bound the builds of fromTag, inclusive; zero is no bound.
+	// since and until bound the builds of fromTag and anyBuild, inclusive; zero is
+	// no bound.
 	since, until int
 	// anyBuild accepts these tags, and "*" any, for whatever build the host
-	// has: the originals are indexes with a manifest for each build.
+	// has: the originals are indexes with a manifest for each build, or are gone
+	// (see hub).
 	anyBuild []string
 	// digests are digests of the original that the stand-in answers to.
 	digests []string
@@ -39,7 +40,10 @@ type entry struct {
 }
 
 // Repositories of Microsoft. The docker.io names were the first ones; their
-// tags were frozen when the images moved to mcr.microsoft.com in 2018/2019.
+// tags were frozen when the images moved to mcr.microsoft.com in 2018/2019, and
+// are gone since. While they were there, latest was Windows Server 2016; guides
+// still name it, and nobody can be served the original: here it follows the
+// host, so that they can be followed on hosts of today.
 const (
 	mcr = "mcr.microsoft.com/"
 	hub = "docker.io/microsoft/"
@@ -49,20 +53,22 @@ const (
 // tags existed: the repositories' tag lists on mcr.microsoft.com and Docker
 // Hub, by way of Microsoft's announcements and the guides that name them.
 func catalogue() []entry {
-	ltsc2016 := map[string]int{"latest": 14393}
 	list := []entry{
 		{repo: mcr + "windows/servercore", flavor: "servercore", fromTag: true, preload: []string{"{all}"}},
 		{repo: mcr + "windows/server", flavor: "servercore", fromTag: true},
 		{repo: mcr + "windows", flavor: "servercore", fromTag: true},
-		{repo: hub + "windowsservercore", flavor: "servercore", fromTag: true, until: 17763, builds: ltsc2016, preload: []string{"latest", "{all}"}},
+		{repo: hub + "windowsservercore", flavor: "servercore", fromTag: true, until: 17763, preload: []string{"{all}"}},
+		{repo: hub + "windowsservercore", flavor: "servercore", anyBuild: []string{"latest"}, preload: []string{"latest"}},
 
 		{repo: mcr + "windows/nanoserver", flavor: "nanoserver2016", builds: map[string]int{"sac2016": 14393}, preload: []string{"sac2016"}},
 		{repo: mcr + "windows/nanoserver", flavor: "nanoserver", fromTag: true, since: 16299, preload: []string{"{all}"}},
-		{repo: hub + "nanoserver", flavor: "nanoserver2016", builds: map[string]int{"latest": 14393, "sac2016": 14393, "10.0.14393": 14393}, preload: []string{"latest", "sac2016"}},
+		{repo: hub + "nanoserver", flavor: "nanoserver2016", builds: map[string]int{"sac2016": 14393, "10.0.14393": 14393}, anyBuild: []string{"latest"}, until: 14393, preload: []string{"latest", "sac2016"}},
 		{repo: hub + "nanoserver", flavor: "nanoserver", fromTag: true, since: 16299, until: 17763, preload: []string{"{all}"}},
+		{repo: hub + "nanoserver", flavor: "nanoserver", anyBuild: []string{"latest"}, since: 16299, preload: []string{"latest"}},
 
 		{repo: mcr + "windows/servercore/iis", flavor: "iis", fromTag: true, anyBuild: []string{"latest"}, preload: []string{"latest", "windowsservercore-{all}"}},
-		{repo: hub + "iis", flavor: "iis", fromTag: true, until: 17763, builds: map[string]int{"latest": 14393, "windowsservercore": 14393}, preload: []string{"latest", "windowsservercore", "windowsservercore-{all}"}},
+		{repo: hub + "iis", flavor: "iis", fromTag: true, until: 17763, preload: []string{"windowsservercore-{all}"}},
+		{repo: hub + "iis", flavor: "iis", anyBuild: []string{"latest", "windowsservercore"}, preload: []string{"latest", "windowsservercore"}},
 
 		{repo: mcr + "powershell", flavor: "powershell", fromTag: true, since: 17134, prefix: "nanoserver-", preload: []string{"lts-nanoserver-{all}"}},
 		{repo: mcr + "powershell", flavor: "servercore", fromTag: true, prefix: "windowsservercore-"},
@@ -113,16 +119,22 @@ func (e entry) build(ref image.Reference, host winver.Build) (winver.Build, bool
 		return winver.Find(n)
 	}
 	if slices.Contains(e.anyBuild, "*") || slices.Contains(e.anyBuild, ref.Tag) {
-		return imageBuild(host), true
+		b := imageBuild(host)
+		return b, e.bounds(b)
 	}
 	if !e.fromTag {
 		return winver.Build{}, false
 	}
 	b, ok := winver.FromTag(ref.Name + ":" + ref.Tag)
-	if !ok || b.Number < e.since || e.until > 0 && b.Number > e.until {
+	if !ok || !e.bounds(b) {
 		return winver.Build{}, false
 	}
 	return b, strings.Contains(ref.Tag, e.prefix)
+}
+
+// bounds says whether a build is within since and until.
+func (e entry) bounds(b winver.Build) bool {
+	return b.Number >= e.since && (e.until == 0 || b.Number <= e.until)
 }
 
 // imageBuild is the build of images that suit a host best: its own or, if

@@ -81,9 +81,9 @@ func TestInstall(t *testing.T) {
 		not  []string // and names that must not
 	}{
 		{"2016", []string{"microsoft/iis", "microsoft/windowsservercore:latest", "microsoft/nanoserver", "redis:3.0-nanoserver", "mcr.microsoft.com/windows/servercore:ltsc2016"}, []string{"microsoft/iis:windowsservercore-1709", "mcr.microsoft.com/windows/servercore:ltsc2019"}},
-		{"1709", []string{"microsoft/windowsservercore:1709", "microsoft/iis:windowsservercore-1709", "microsoft/nanoserver:1709"}, []string{"microsoft/iis"}},
+		{"1709", []string{"microsoft/windowsservercore:1709", "microsoft/iis:windowsservercore-1709", "microsoft/nanoserver:1709", "microsoft/iis"}, nil},
 		{"1803", []string{"microsoft/windowsservercore:1803", "mcr.microsoft.com/windows/nanoserver:1803"}, nil},
-		{"2019", []string{"mcr.microsoft.com/windows/servercore:ltsc2019", "mcr.microsoft.com/windows/servercore:1809", "mcr.microsoft.com/windows/nanoserver:1809", "mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019", "mcr.microsoft.com/windows/servercore/iis", "registry.k8s.io/pause:3.10.2"}, []string{"microsoft/iis", "mcr.microsoft.com/windows/servercore:ltsc2022"}},
+		{"2019", []string{"mcr.microsoft.com/windows/servercore:ltsc2019", "mcr.microsoft.com/windows/servercore:1809", "mcr.microsoft.com/windows/nanoserver:1809", "mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019", "mcr.microsoft.com/windows/servercore/iis", "registry.k8s.io/pause:3.10.2", "microsoft/iis", "microsoft/windowsservercore:latest", "microsoft/nanoserver"}, []string{"microsoft/iis:windowsservercore-ltsc2016", "mcr.microsoft.com/windows/servercore:ltsc2022"}},
 		{"2022", []string{"mcr.microsoft.com/windows/servercore:ltsc2022", "mcr.microsoft.com/powershell:lts-nanoserver-ltsc2022"}, []string{"mcr.microsoft.com/windows/servercore:ltsc2019", "mcr.microsoft.com/windows/servercore:ltsc2025"}},
 		{"23H2", []string{"mcr.microsoft.com/windows/servercore:ltsc2022"}, []string{"mcr.microsoft.com/windows/servercore:ltsc2025"}},
 		{"2025", []string{"mcr.microsoft.com/windows/servercore:ltsc2025", "mcr.microsoft.com/windows/servercore:ltsc2022"}, []string{"mcr.microsoft.com/windows/servercore:ltsc2019"}},

@@ -24,17 +24,17 @@ func TestGuideManifests(t *testing.T) {
 	for _, tc := range []struct {
 		files string
 		pods  string // selector or name
-		build string // of the node
+		build string // of the node; "" means any: the image is there for every build
 		ends  bool   // with exit code 0, as cmd.exe does
 		some  bool   // not every pod fits onto one host
 	}{
 		{files: "simple-pod.yaml", pods: "iis", build: "10.0.16299"},
-		{files: "iis-pod-beta-os.json", pods: "iis", build: "10.0.14393"},
-		{files: "deploy-resource.yaml", pods: "-lapp.kubernetes.io/name=iis", build: "10.0.14393", some: true}, // 2 processors each
-		{files: "deploy-hyperv.yaml", pods: "-lapp=iis", build: "10.0.14393"},
-		{files: "iis-hyperv.yaml", pods: "-lapp=iis", build: "10.0.14393"},
+		{files: "iis-pod-beta-os.json", pods: "iis"},
+		{files: "deploy-resource.yaml", pods: "-lapp.kubernetes.io/name=iis", some: true}, // 2 processors each
+		{files: "deploy-hyperv.yaml", pods: "-lapp=iis"},
+		{files: "iis-hyperv.yaml", pods: "-lapp=iis"},
 		{files: "configmap-pod.yaml", pods: "configmap-pod", build: "10.0.14393"},
-		{files: "secret-pod.yaml", pods: "secret-envars-test-pod", build: "10.0.14393"},
+		{files: "secret-pod.yaml", pods: "secret-envars-test-pod"},
 		{files: "runtimeClasses.yml,iis-2019.yaml", pods: "-lapp=iis-2019", build: "10.0.17763"},
 		{files: "run-as-username-pod.yaml", pods: "run-as-username-pod-demo", build: "10.0.17763"},
 		{files: "run-as-username-container.yaml", pods: "run-as-username-container-demo", build: "10.0.17763"},
@@ -79,7 +79,11 @@ func TestGuideManifests(t *testing.T) {
 				}
 				return nil
 			})
-			if len(c.landed(t, ns, tc.pods, tc.build)) == 0 {
+			builds := []string{tc.build}
+			if tc.build == "" {
+				builds = c.windowsBuilds(t)
+			}
+			if len(c.landed(t, ns, tc.pods, builds...)) == 0 {
 				t.Error("no pod has a node")
 			}
 		})

@@ -6,6 +6,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +40,12 @@ func (c *shared) buildsOf(t *testing.T) map[string]string {
 		builds[name] = build
 	}
 	return builds
+}
+
+// windowsBuilds are the builds of the Windows nodes.
+func (c *shared) windowsBuilds(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(slices.Collect(maps.Values(c.buildsOf(t))), func(b string) bool { return b == "" })
 }
 
 // onBuilds waits until a pod of the selector runs. A pod on a node of another
@@ -78,7 +85,7 @@ func (c *shared) landed(t *testing.T, ns, pods string, builds ...string) []strin
 
 // TestPlacementOfSeeds applies the guides' manifests that name no operating
 // system as they stand, in a cluster with hosts of six builds: each pod must
-// land where its image can run.
+// land on a Windows node, and run. Their images are there for every build.
 func TestPlacementOfSeeds(t *testing.T) {
 	c := up(t)
 	for _, tc := range []struct{ file, pods string }{
@@ -89,7 +96,7 @@ func TestPlacementOfSeeds(t *testing.T) {
 		t.Run(strings.TrimSuffix(tc.file, ".yaml"), func(t *testing.T) {
 			ns := c.namespace(t)
 			c.kubectl(t, "apply", "-n", ns, "-f", guide(tc.file))
-			c.onBuilds(t, ns, tc.pods, "10.0.14393")
+			c.onBuilds(t, ns, tc.pods, c.windowsBuilds(t)...)
 		})
 	}
 }
