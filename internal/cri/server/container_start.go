@@ -68,8 +68,8 @@ func (s *Server) startContainer(ctx context.Context, c *store.Container, sb stor
 	if !sb.HostProcess && !winver.CompatibleOSVersion(s.cfg.Build, c.OSVersion) {
 		return fmt.Errorf("failed to create containerd task: failed to create shim task: hcs::CreateComputeSystem %s: The container operating system does not match the host operating system.: unknown", c.ID)
 	}
-	if err := s.joinDomain(*c); err != nil {
-		return fmt.Errorf("failed to create containerd task: %w", err)
+	if err := s.joinDomain(*c, sb); err != nil {
+		return err
 	}
 	if err := s.logOn(*c, sb); err != nil {
 		return fmt.Errorf("failed to start containerd task %q: %w", c.ID, err)

@@ -4,13 +4,12 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 )
@@ -36,34 +35,61 @@ const maxCredentialSpecBytes = 64 << 10
 // errInvalidJSON is the text of HCS_E_INVALID_JSON (0xc037010d).
 var errInvalidJSON = errors.New("The virtual machine or container JSON document is invalid.") //nolint:staticcheck // Windows' own words
 
-// parseCredentialSpec refuses what the service could not read. Names and
-// spellings that it does not know it ignores.
+// parseCredentialSpec refuses what is no JSON object, or holds a field of
+// another type. More the service does not ask for: on a node outside of the
+// domain, as emulated hosts are, a container with structurally valid JSON starts
+// (KEP-689, keps/sig-windows/689-windows-gmsa, "failure scenarios"). Names that
+// it does not know it ignores.
 func parseCredentialSpec(text string) (credentialSpec, error) {
-	var spec credentialSpec
-	d := json.NewDecoder(bytes.NewReader([]byte(text)))
-	if len(text) > maxCredentialSpecBytes || d.Decode(&spec) != nil || d.More() {
-		return spec, errInvalidJSON
+	if n := len(text); n > maxCredentialSpecBytes {
+		return credentialSpec{}, fmt.Errorf("the credential spec has %d bytes, want at most %d", n, maxCredentialSpecBytes)
 	}
-	if !slices.Contains(spec.CmsPlugins, "ActiveDirectory") || spec.DomainJoinConfig.DnsName == "" {
-		return spec, errInvalidJSON
+	var spec *credentialSpec
+	if json.Unmarshal([]byte(text), &spec) != nil || spec == nil {
+		return credentialSpec{}, errInvalidJSON
+	}
+	return *spec, nil
+}
+
+// credentialGuard is the making of a container credential guard instance, which
+// a sandbox with a credential specification has as well as each container. The
+// words are hcsshim's (internal/credentials/credentials.go) and containerd's.
+func credentialGuard(text string) (credentialSpec, error) {
+	spec, err := parseCredentialSpec(text)
+	if err != nil {
+		return spec, fmt.Errorf("failed to create containerd task: failed to create shim task: failed to generate container credential guard instance: hcs::ModifyServiceSettings: %w: unknown", err)
 	}
 	return spec, nil
 }
 
 // domainFile in the status directory tells nltest.exe of the stand-ins which
-// domain the container has joined.
+// domain the container's credential specification names.
 const domainFile = "domain"
 
-// joinDomain takes a container's credential specification, if it has one. The
-// words are hcsshim's and the service's (internal/credentials/credentials.go).
-func (s *Server) joinDomain(c store.Container) error {
+// joinDomain takes a container's credential specification, if it has one. Host
+// process containers have no use for it (hcsshim's internal/jobcontainers).
+func (s *Server) joinDomain(c store.Container, sb store.Sandbox) error {
 	text := c.Config.GetWindows().GetSecurityContext().GetCredentialSpec()
-	if text == "" {
+	if text == "" || sb.HostProcess {
 		return nil
 	}
-	spec, err := parseCredentialSpec(text)
+	spec, err := credentialGuard(text)
 	if err != nil {
-		return fmt.Errorf("failed to create shim task: failed to generate container credential guard instance: hcs::ModifyServiceSettings: %w: unknown", err)
+		return err
 	}
-	return os.WriteFile(filepath.Join(s.dir(c.ID, statusDir), domainFile), []byte(spec.DomainJoinConfig.DnsName+"\n"), 0o644)
+	lines := oneLine(spec.DomainJoinConfig.DnsName) + "\n" + oneLine(spec.DomainJoinConfig.NetBiosName) + "\n"
+	if err := os.WriteFile(s.dir(c.ID, statusDir, domainFile), []byte(lines), 0o644); err != nil {
+		return fmt.Errorf("tell container %s its domain: %w", c.ID, err)
+	}
+	return nil
+}
+
+// oneLine is a name without what no name of a domain has.
+func oneLine(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, name)
 }

@@ -83,7 +83,13 @@ func (s *Server) makeSandbox(ctx context.Context, sb *store.Sandbox) error {
 	if sb.HostProcess {
 		return nil // has no pause process, so that nobody asks for its user (hcsshim's wcowPodSandboxTask)
 	}
-	if user := sb.Config.GetWindows().GetSecurityContext().GetRunAsUsername(); user != "" {
+	security := sb.Config.GetWindows().GetSecurityContext()
+	if spec := security.GetCredentialSpec(); spec != "" {
+		if _, err := credentialGuard(spec); err != nil {
+			return err
+		}
+	}
+	if user := security.GetRunAsUsername(); user != "" {
 		if err := checkUser(sb.ID, user, s.hostname(sb.Config)); err != nil {
 			return fmt.Errorf("failed to start sandbox container task %q: %w", sb.ID, err)
 		}
