@@ -9,39 +9,100 @@ import (
 	"strings"
 )
 
-// domainFile is where the emulated host writes which domain the credential
-// specification of a container names; see internal/cri/server. On real Windows
-// there is no such file, and no stand-in either.
+// domainFile is where the container runtime writes which domain the credential
+// specification of a container names: a line with its DNS name, and one with its
+// NetBIOS name; see internal/cri/server. On real Windows there is no such file,
+// and no stand-in either.
 const domainFile = `C:\run\mullion\domain`
 
-// nltest answers as on a computer that has no domain or, with a group managed
-// service account, whose domain controllers do not answer: an emulated host has
-// none. Both are what the guides show as failures.
+// Answers of the original.
+const (
+	// A computer that is in no domain does not run the service netlogon:
+	// kubernetes.io/docs/tasks/configure-pod-container/configure-gmsa (Troubleshooting).
+	noNetlogon     = "1722 0x6ba RPC_S_SERVER_UNAVAILABLE\n"
+	noLogonServers = "1311 0x51f ERROR_NO_LOGON_SERVERS\n"
+	noSuchDomain   = "1355 0x54b ERROR_NO_SUCH_DOMAIN\n"
+	completed      = "The command completed successfully\n"
+)
+
+const nltestUsage = "Usage: nltest [/OPTIONS]\n\n    /QUERY - Query <ServerName> netlogon service\n" +
+	"    /SC_QUERY:<DomainName> - Query secure channel for <Domain> on <ServerName>\n" +
+	"    /SC_RESET:<DomainName>[\\<DcName>] - Reset secure channel for <Domain> on <ServerName> to <DcName>\n" +
+	"    /SC_VERIFY:<DomainName> - Verify secure channel for <Domain> on <ServerName>\n" +
+	"    /DSGETDC:<DomainName> - Call DsGetDcName\n" +
+	"    /PARENTDOMAIN - Get the name of the parent domain of this machine\n"
+
+// nltest answers as on a computer that is in no domain or, in a container with a
+// credential specification, as on one whose domain controllers cannot be reached:
+// an emulated host has none. That is what Windows does with a credential
+// specification on a node outside of the domain (KEP-689, "failure scenarios").
 func nltest(_ context.Context, env *Env) int {
-	if len(env.Args) == 0 {
-		env.printf("Usage: nltest [/OPTIONS]\n\n    /QUERY - Query <ServerName> netlogon service\n    /PARENTDOMAIN - Get the name of the parent domain of this machine\n" +
-			"    /DSGETDC:<DomainName> - Call DsGetDcName\n    /SC_QUERY:<DomainName> - Query secure channel for <Domain> on <ServerName>\n" +
-			"    /SC_VERIFY:<DomainName> - Verify secure channel for <Domain> on <ServerName>\n")
-		return 0
+	content, err := os.ReadFile(domainFile)
+	if err != nil {
+		content = nil // no credential specification
 	}
-	option := strings.ToLower(strings.TrimLeft(env.Args[0], "/-"))
-	name, _, _ := strings.Cut(option, ":")
-	switch name {
-	case "parentdomain", "dsgetdc", "dclist", "dsgetsite":
-		if domain, err := os.ReadFile(domainFile); err == nil && len(domain) > 0 {
-			what := "DC name"
-			if name == "parentdomain" {
-				what = "parent domain"
-			}
-			env.printf("Getting %s failed: Status = 1722 0x6ba RPC_S_SERVER_UNAVAILABLE\n", what)
-			return 1
+	dns, netbios, _ := strings.Cut(strings.ReplaceAll(string(content), "\r", ""), "\n")
+	answer, code := domain{strings.TrimSuffix(dns, "."), strings.TrimSpace(netbios)}.answer(env.Args)
+	if code == unknownOption {
+		env.errorf("%s", answer)
+		return 1
+	}
+	env.printf("%s", answer)
+	return code
+}
+
+// domain is what a credential specification says of it; the zero value is none.
+type domain struct{ dns, netbios string }
+
+// unknownOption is not an exit code of the original.
+const unknownOption = -1
+
+// answer is what nltest prints, and its exit code.
+func (d domain) answer(args []string) (string, int) {
+	if len(args) == 0 {
+		return nltestUsage, 0
+	}
+	option, name, _ := strings.Cut(strings.ToLower(strings.TrimLeft(args[0], "/-")), ":")
+	name, _, _ = strings.Cut(name, `\`)
+	name = strings.TrimSuffix(name, ".")
+	switch option {
+	case "parentdomain":
+		// The name is read from the computer's own settings: it is shown even if the
+		// domain does not exist (kubernetes/kubernetes test/e2e/windows/gmsa_kubelet.go).
+		// The form is that of a container in moby/moby@53e0c50.
+		if d.dns == "" {
+			return "Getting parent domain failed: Status = " + noNetlogon, 1
 		}
-		env.printf("Getting DC name failed: Status = 1355 0x54b ERROR_NO_SUCH_DOMAIN\n")
-		return 1
-	case "query", "sc_query", "sc_verify", "sc_reset":
-		env.printf("I_NetLogonControl failed: Status = 1722 0x6ba RPC_S_SERVER_UNAVAILABLE\n")
-		return 1
+		return d.dns + ". (1)\n" + completed, 0
+	case "dsgetdc":
+		return "Getting DC name failed: Status = " + noSuchDomain, 1
+	case "query":
+		if d.dns == "" {
+			return "I_NetLogonControl failed: Status = " + noNetlogon, 1
+		}
+		// A pod of Kubernetes' own test: github.com/kubernetes/kubernetes/pull/99862.
+		return "Flags: 0\nConnection Status = " + noLogonServers + completed, 0
+	case "sc_query", "sc_reset", "sc_verify":
+		return d.secureChannel(option, name)
 	}
-	env.errorf("nltest: /%s is not known to this stand-in\n", name)
-	return 1
+	return "nltest: " + args[0] + " is not known to this stand-in\n", unknownOption
+}
+
+// secureChannel answers what is asked about the channel to a domain. The failure
+// of /sc_verify is that of a pod in github.com/microsoft/SDN/issues/339; the
+// others have the form of their success.
+func (d domain) secureChannel(option, name string) (string, int) {
+	switch {
+	case name == "":
+		return nltestUsage, 1
+	case d.dns == "":
+		return "I_NetLogonControl failed: Status = " + noNetlogon, 1
+	case !strings.EqualFold(name, d.dns) && !strings.EqualFold(name, d.netbios):
+		return "I_NetLogonControl failed: Status = " + noSuchDomain, 1
+	}
+	flags, verified := "0", ""
+	if option == "sc_verify" {
+		flags, verified = "80", "Trust Verification Status = "+noLogonServers
+	}
+	return "Flags: " + flags + "\nTrusted DC Name \nTrusted DC Connection Status Status = " + noLogonServers + verified + completed, 0
 }
