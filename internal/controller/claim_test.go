@@ -25,7 +25,7 @@ func TestGuideRuntimeClass(t *testing.T) {
 	guide := filepath.Join("runtimeclass", "testdata", "guide.yaml")
 
 	// As the guide has it. The webhooks may have been registered a moment ago.
-	c.eventually("kubectl create", func() error { return c.kubectl("create", "-f", guide) })
+	testenv.Eventually(c.t, "kubectl create", func() error { return c.kubectl("create", "-f", guide) })
 	c.users("example-container-runtime-handler")
 	// A node's change would make the controller write, were the class still ours.
 	c.join("b", "windows", "10.0.17763.7919")
@@ -46,7 +46,7 @@ func TestGuideRuntimeClass(t *testing.T) {
 }
 
 func (c *cluster) kubectl(args ...string) error {
-	args = append([]string{"kubectl", "--kubeconfig", c.cfg.AdminKubeconfig()}, args...)
+	args = append([]string{"kubectl", "--kubeconfig", c.server.Config.AdminKubeconfig()}, args...)
 	out, err := exec.CommandContext(c.t.Context(), testenv.Bin("mullion-kube"), args...).CombinedOutput()
 	c.t.Logf("%s\n%s", args[3:], out)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *cluster) kubectl(args ...string) error {
 // users waits until windows-2019 is as the guide has it, with a handler.
 func (c *cluster) users(handler string) {
 	c.t.Helper()
-	c.eventually("the user's class", func() error {
+	testenv.Eventually(c.t, "the user's class", func() error {
 		rc, err := c.client.NodeV1().RuntimeClasses().Get(c.t.Context(), "windows-2019", metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -9,43 +9,30 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/netip"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 
 	"github.com/mullion-k8s/mullion/internal/controller/podreason"
 	"github.com/mullion-k8s/mullion/internal/controller/runtimeclass"
 	"github.com/mullion-k8s/mullion/internal/controller/windowsnode"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// startLimit is far above any start on a machine that does other work, too.
-const startLimit = 2 * time.Minute
-
 // cluster is a control plane on a loopback port, without nodes.
 type cluster struct {
 	t      *testing.T
-	cfg    config.Config
-	rest   *rest.Config
+	server *controlplanetest.Server
 	client kubernetes.Interface // an administrator's
 }
 
@@ -53,96 +40,12 @@ type cluster struct {
 // same process.
 func newCluster(t *testing.T, managed bool) *cluster {
 	t.Helper()
-	testenv.Need(t, testenv.Built)
-	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // client-go reports each connection that the end cuts
-	dir, err := os.MkdirTemp("", "mullion-ct-")       // not t.TempDir: it would make the socket's path too long
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
+	server := controlplanetest.Run(t, func(c *config.Config) {
+		if managed {
+			c.AdmissionPort = controlplanetest.FreePort(t)
 		}
 	})
-	c := &cluster{t: t, cfg: config.Config{
-		APIVersion: config.Version, Name: "test", DataDir: filepath.Join(dir, "d"),
-		Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Port: freePort(t),
-		NodeCIDR: netip.MustParsePrefix("10.89.33.0/24"), PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
-	}.Default()}
-	if managed {
-		c.cfg.AdmissionPort = freePort(t)
-	}
-	data, err := c.cfg.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "server.json")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	cmd := exec.Command(testenv.Bin("mullion-kube"), "server", "--config", file)
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Errorf("the server ended: %v", err)
-			}
-		case <-time.After(startLimit):
-			t.Error("the server did not stop")
-			_ = cmd.Process.Kill()
-		}
-		if lines := strings.Split(log.String(), "\n"); t.Failed() {
-			t.Logf("log:\n%s", strings.Join(lines[max(0, len(lines)-40):], "\n"))
-		}
-	})
-	c.eventually("the server is ready", func() error {
-		if st, err := config.ReadStatus(c.cfg.StatusFile()); err != nil || st.PID != cmd.Process.Pid || !st.Ready {
-			return fmt.Errorf("status %+v, %w", st, err)
-		}
-		return nil
-	})
-	if c.rest, err = clientcmd.BuildConfigFromFlags("", c.cfg.AdminKubeconfig()); err != nil {
-		t.Fatal(err)
-	}
-	c.rest.QPS = -1
-	if c.client, err = kubernetes.NewForConfig(c.rest); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func freePort(t *testing.T) uint16 {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return uint16(l.Addr().(*net.TCPAddr).Port)
-}
-
-// eventually asks until there is no error.
-func (c *cluster) eventually(what string, ask func() error) {
-	c.t.Helper()
-	deadline := time.Now().Add(startLimit)
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			c.t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	return &cluster{t: t, server: server, client: server.Admin()}
 }
 
 // user is a client that may do what the rules say, and nothing else.
@@ -157,7 +60,7 @@ func (c *cluster) user(name string, rules []rbacv1.PolicyRule) kubernetes.Interf
 	if _, err := c.client.RbacV1().ClusterRoleBindings().Create(c.t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
-	cfg := rest.CopyConfig(c.rest)
+	cfg := c.server.REST()
 	cfg.Impersonate.UserName = name
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -235,7 +138,7 @@ func (c *cluster) join(name, os, kernel string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.eventually("status of "+name, func() error {
+	testenv.Eventually(c.t, "status of "+name, func() error {
 		n.Status.NodeInfo = corev1.NodeSystemInfo{OperatingSystem: os, KernelVersion: kernel, Architecture: "amd64"}
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
 		if _, err := c.client.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{}); err != nil {
@@ -249,7 +152,7 @@ func (c *cluster) join(name, os, kernel string) {
 // class waits until a RuntimeClass is as wanted: the keys of its tolerations.
 func (c *cluster) class(name string, tolerates ...string) {
 	c.t.Helper()
-	c.eventually("RuntimeClass "+name, func() error {
+	testenv.Eventually(c.t, "RuntimeClass "+name, func() error {
 		rc, err := c.client.NodeV1().RuntimeClasses().Get(c.t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -268,7 +171,7 @@ func (c *cluster) class(name string, tolerates ...string) {
 // condition waits until a pod was told something.
 func (c *cluster) condition(pod, want string) {
 	c.t.Helper()
-	c.eventually("condition of "+pod, func() error {
+	testenv.Eventually(c.t, "condition of "+pod, func() error {
 		p, err := c.client.CoreV1().Pods("default").Get(c.t.Context(), pod, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -292,7 +195,7 @@ func (c *cluster) pod(name, image string, tolerates bool) {
 		p.Spec.Tolerations = []corev1.Toleration{{Key: "os", Value: "windows", Effect: corev1.TaintEffectNoSchedule}}
 	}
 	// The namespace's service account is made a moment after the namespace.
-	c.eventually("create pod "+name, func() error {
+	testenv.Eventually(c.t, "create pod "+name, func() error {
 		_, err := c.client.CoreV1().Pods("default").Create(c.t.Context(), p, metav1.CreateOptions{})
 		return err
 	})
@@ -321,7 +224,7 @@ func TestServer(t *testing.T) {
 	c.join("d", "windows", "10.0.26100.6899")
 	c.class("windows-2019", "os")
 	c.class("windows-2022", "os") // whose handler was another
-	c.eventually("event about the foreign class", func() error {
+	testenv.Eventually(c.t, "event about the foreign class", func() error {
 		events, err := c.client.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=windows-2025,reason=NotManaged"})
 		if err == nil && len(events.Items) != 1 {
 			err = fmt.Errorf("%d events", len(events.Items))
@@ -337,8 +240,8 @@ func TestServer(t *testing.T) {
 	c.pod("taint", "mcr.microsoft.com/windows/servercore:ltsc2019", false)
 	c.condition("mismatch", "False "+podreason.BuildMismatch)
 	c.condition("taint", "False "+podreason.TaintTolerate)
-	c.eventually("kubectl describe", func() error {
-		out, err := exec.CommandContext(ctx, testenv.Bin("mullion-kube"), "kubectl", "--kubeconfig", c.cfg.AdminKubeconfig(), "describe", "pod", "mismatch").CombinedOutput()
+	testenv.Eventually(c.t, "kubectl describe", func() error {
+		out, err := exec.CommandContext(ctx, testenv.Bin("mullion-kube"), "kubectl", "--kubeconfig", c.server.Config.AdminKubeconfig(), "describe", "pod", "mismatch").CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
@@ -355,7 +258,7 @@ func TestServer(t *testing.T) {
 	c.condition("mismatch", "True Fits")
 	c.class("windows-2016", "os")
 	// An administrator takes the taint away: it comes back; a last node goes: its class stays.
-	c.eventually("removal of a taint", func() error {
+	testenv.Eventually(c.t, "removal of a taint", func() error {
 		n, err := c.client.CoreV1().Nodes().Get(ctx, "e", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -364,7 +267,7 @@ func TestServer(t *testing.T) {
 		_, err = c.client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
 		return err
 	})
-	c.eventually("the taint is back", func() error {
+	testenv.Eventually(c.t, "the taint is back", func() error {
 		n, err := c.client.CoreV1().Nodes().Get(ctx, "e", metav1.GetOptions{})
 		if err == nil && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "os" }) {
 			err = errors.New("no taint")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
 )
 
 // settleTime is how long after its start the memory of an idle control plane is
@@ -19,16 +21,16 @@ const settleTime = 15 * time.Second
 // `mullion up` does every time but the first, and reads what it costs when idle.
 // Run it with -benchtime 3x.
 func BenchmarkStart(b *testing.B) {
-	s := newServer(b, nil)
-	s.start()
-	s.ready()
-	s.stop()
+	s := controlplanetest.New(b, nil)
+	s.Start()
+	s.Ready()
+	s.Stop()
 	var ready, api, stop time.Duration
 	var pss, cpu float64
 	for b.Loop() {
-		s.start()
-		s.ready()
-		st, _ := s.status()
+		s.Start()
+		s.Ready()
+		st, _ := s.Status()
 		ready += time.Duration(st.ReadyAfter)
 		for _, c := range st.Components {
 			if c.Name == "kube-apiserver" {
@@ -36,12 +38,12 @@ func BenchmarkStart(b *testing.B) {
 			}
 		}
 		time.Sleep(settleTime)
-		pss += memory(b, s.cmd.Process.Pid)
-		before := processor(b, s.cmd.Process.Pid)
+		pss += memory(b, s.PID())
+		before := processor(b, s.PID())
 		time.Sleep(settleTime)
-		cpu += (processor(b, s.cmd.Process.Pid) - before) / settleTime.Seconds()
+		cpu += (processor(b, s.PID()) - before) / settleTime.Seconds()
 		began := time.Now()
-		s.stop()
+		s.Stop()
 		stop += time.Since(began)
 	}
 	n := float64(b.N)

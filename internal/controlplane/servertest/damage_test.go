@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
@@ -29,32 +29,32 @@ func half(t *testing.T, path string) {
 
 // TestHalfWrittenKeys damages key material between two starts.
 func TestHalfWrittenKeys(t *testing.T) {
-	s := newServer(t, nil)
-	s.start()
-	s.component(plan.Etcd, string(supervise.Ready)) // the keys are in use
-	s.kill()
+	s := controlplanetest.New(t, nil)
+	s.Start()
+	s.Component(plan.Etcd, string(supervise.Ready)) // the keys are in use
+	s.Kill()
 	// What can be made anew is.
 	for _, name := range []string{"kube-apiserver.pem", "admin.pem", "etcd-ca.key", "service-account.pub"} {
-		half(t, filepath.Join(s.cfg.PKI(), name))
+		half(t, filepath.Join(s.Config.PKI(), name))
 	}
-	half(t, s.cfg.AdminKubeconfig())
-	s.start()
-	s.component(plan.APIServer, string(supervise.Ready))
-	if _, err := s.admin().Discovery().ServerVersion(); err == nil {
+	half(t, s.Config.AdminKubeconfig())
+	s.Start()
+	s.Component(plan.APIServer, string(supervise.Ready))
+	if _, err := s.Admin().Discovery().ServerVersion(); err == nil {
 		t.Log("the administrator's kubeconfig is whole again")
 	}
-	s.kill()
+	s.Kill()
 	// What cannot is named.
 	for _, name := range []string{"cluster-ca.key", "encryption.json"} {
-		path := filepath.Join(s.cfg.PKI(), name)
+		path := filepath.Join(s.Config.PKI(), name)
 		whole, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		half(t, path)
-		s.start()
-		if code := s.exit(); code != 1 || !strings.Contains(s.log.String(), "restore the file from a backup") {
-			t.Errorf("%s: exit code %d\n%s", name, code, s.log)
+		s.Start()
+		if code := s.Exit(); code != 1 || !strings.Contains(s.Log.String(), "restore the file from a backup") {
+			t.Errorf("%s: exit code %d\n%s", name, code, s.Log)
 		}
 		if err := os.WriteFile(path, whole, 0o600); err != nil {
 			t.Fatal(err)
@@ -65,54 +65,40 @@ func TestHalfWrittenKeys(t *testing.T) {
 // TestBadEnvironment: what the user can mend is said, with exit code 3.
 func TestBadEnvironment(t *testing.T) {
 	t.Run("port in use", func(t *testing.T) {
-		s := newServer(t, nil)
+		s := controlplanetest.New(t, nil)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		s.setPort(uint16(l.Addr().(*net.TCPAddr).Port))
-		s.start()
-		if code := s.exit(); code != 3 || !strings.Contains(s.log.String(), "another program uses this port") {
-			t.Errorf("exit code %d\n%s", code, tail(s.log.String(), 5))
+		s.Config.Port = uint16(l.Addr().(*net.TCPAddr).Port)
+		s.Write()
+		s.Start()
+		if code := s.Exit(); code != 3 || !strings.Contains(s.Log.String(), "another program uses this port") {
+			t.Errorf("exit code %d\n%s", code, s.Tail(5))
 		}
 	})
 	t.Run("bad configuration", func(t *testing.T) {
-		s := newServer(t, nil)
-		if err := os.WriteFile(s.file, []byte(`{"apiVersion": "mullion/v1alpha1", "nmae": "x"}`), 0o600); err != nil {
+		s := controlplanetest.New(t, nil)
+		if err := os.WriteFile(s.File, []byte(`{"apiVersion": "mullion/v1alpha1", "nmae": "x"}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s.start()
-		if code := s.exit(); code != 2 || !strings.Contains(s.log.String(), `unknown field "nmae"`) {
-			t.Errorf("exit code %d\n%s", code, s.log)
+		s.Start()
+		if code := s.Exit(); code != 2 || !strings.Contains(s.Log.String(), `unknown field "nmae"`) {
+			t.Errorf("exit code %d\n%s", code, s.Log)
 		}
 	})
 	t.Run("corrupt datastore", func(t *testing.T) {
-		s := newServer(t, nil)
-		if err := os.MkdirAll(filepath.Join(s.cfg.Etcd(), "member", "snap"), 0o700); err != nil {
+		s := controlplanetest.New(t, nil)
+		if err := os.MkdirAll(filepath.Join(s.Config.Etcd(), "member", "snap"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(s.cfg.Etcd(), "member", "snap", "db"), []byte(strings.Repeat("x", 1<<16)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.Config.Etcd(), "member", "snap", "db"), []byte(strings.Repeat("x", 1<<16)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s.start()
-		if code := s.exit(); code == 0 {
-			t.Errorf("exit code 0\n%s", s.log)
+		s.Start()
+		if code := s.Exit(); code == 0 {
+			t.Errorf("exit code 0\n%s", s.Log)
 		}
 	})
-}
-
-func (s *server) setPort(port uint16) {
-	s.t.Helper()
-	s.cfg.Port = port
-	data, err := s.cfg.Marshal()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := os.WriteFile(s.file, data, 0o600); err != nil {
-		s.t.Fatal(err)
-	}
-	if _, err := config.Load(s.file); err != nil {
-		s.t.Fatal(err)
-	}
 }

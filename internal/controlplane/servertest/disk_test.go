@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -21,22 +22,22 @@ import (
 // why, and works again with all its data when there is room.
 func TestDiskFull(t *testing.T) {
 	testenv.Need(t, testenv.Root)
-	s := newServer(t, nil)
-	if err := os.MkdirAll(s.cfg.DataDir, 0o700); err != nil {
+	s := controlplanetest.New(t, nil)
+	if err := os.MkdirAll(s.Config.DataDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	// etcd alone takes 128 MB at once, for two log segments.
-	if err := syscall.Mount("mullion-test", s.cfg.DataDir, "tmpfs", 0, "size=170m,mode=0700"); err != nil {
+	if err := syscall.Mount("mullion-test", s.Config.DataDir, "tmpfs", 0, "size=170m,mode=0700"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(s.cfg.DataDir, syscall.MNT_DETACH); err != nil {
+		if err := syscall.Unmount(s.Config.DataDir, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
-	s.start()
-	s.ready()
-	api := s.admin().CoreV1().ConfigMaps("default")
+	s.Start()
+	s.Ready()
+	api := s.Admin().CoreV1().ConfigMaps("default")
 	create := func(name string) error {
 		_, err := api.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"x": strings.Repeat("x", 100_000)}}, metav1.CreateOptions{})
 		return err
@@ -44,7 +45,7 @@ func TestDiskFull(t *testing.T) {
 	if err := create("before"); err != nil {
 		t.Fatal(err)
 	}
-	fill := filepath.Join(s.cfg.DataDir, "fill")
+	fill := filepath.Join(s.Config.DataDir, "fill")
 	f, err := os.Create(fill)
 	if err != nil {
 		t.Fatal(err)
@@ -61,19 +62,19 @@ func TestDiskFull(t *testing.T) {
 			break
 		}
 	}
-	if code := s.exit(); code != 1 || !strings.Contains(s.log.String(), "no space left on device") {
-		t.Errorf("exit code %d\n%s", code, tail(s.log.String(), 5))
+	if code := s.Exit(); code != 1 || !strings.Contains(s.Log.String(), "no space left on device") {
+		t.Errorf("exit code %d\n%s", code, s.Tail(5))
 	}
 	if err := os.Remove(fill); err != nil {
 		t.Fatal(err)
 	}
-	s.start()
-	s.ready()
+	s.Start()
+	s.Ready()
 	if _, err := api.Get(t.Context(), "before", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
 	if err := create("after"); err != nil {
 		t.Error(err)
 	}
-	s.stop()
+	s.Stop()
 }

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
@@ -38,7 +39,7 @@ func TestExternalEtcd(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	endpoint := url.URL{Scheme: "https", Host: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), freePort(t)).String()}
+	endpoint := url.URL{Scheme: "https", Host: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), controlplanetest.FreePort(t)).String()}
 	peer := url.URL{Scheme: "https", Host: "127.0.0.1:2380"} // a name only
 	e := embed.NewConfig()
 	e.Dir, e.LogLevel = filepath.Join(dir, "etcd"), "error"
@@ -53,22 +54,22 @@ func TestExternalEtcd(t *testing.T) {
 	defer etcd.Close()
 	<-etcd.Server.ReadyNotify()
 
-	s := newServer(t, func(c *config.Config) {
+	s := controlplanetest.New(t, func(c *config.Config) {
 		c.Datastore = config.Datastore{Endpoints: []string{endpoint.String()}, CAFile: keys.Cert("ca"), CertFile: keys.Leaf("client"), KeyFile: keys.Leaf("client")}
 	})
-	s.start()
-	s.ready()
-	if _, err := s.admin().CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{}); err != nil {
+	s.Start()
+	s.Ready()
+	if _, err := s.Admin().CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.stop()
-	if _, err := os.Stat(s.cfg.Etcd()); !errors.Is(err, fs.ErrNotExist) {
+	s.Stop()
+	if _, err := os.Stat(s.Config.Etcd()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it made an etcd of its own: %v", err)
 	}
-	s.start()
-	s.ready()
-	if _, err := s.admin().CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
+	s.Start()
+	s.Ready()
+	if _, err := s.Admin().CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
-	s.stop()
+	s.Stop()
 }

@@ -27,16 +27,18 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
 	"github.com/mullion-k8s/mullion/internal/join"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // TestJoin does what a kubelet does to join, and what an intruder would try.
 func TestJoin(t *testing.T) {
-	s := newServer(t, nil)
-	s.start()
-	s.ready()
+	s := controlplanetest.New(t, nil)
+	s.Start()
+	s.Ready()
 	ctx := t.Context()
-	caPEM, err := os.ReadFile(s.cfg.ClusterCA())
+	caPEM, err := os.ReadFile(s.Config.ClusterCA())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,13 +46,13 @@ func TestJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fetched, err := join.FetchCA(ctx, s.cfg.LocalURL(), hash)
+	fetched, err := join.FetchCA(ctx, s.Config.LocalURL(), hash)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	bound := withToken(t, s, fetched, "win-1")
-	node, err := requestClient(ctx, bound, s, "win-1")
+	node, err := requestClient(ctx, t, bound, s, "win-1")
 	if err != nil {
 		t.Fatalf("join: %v", err)
 	}
@@ -74,12 +76,12 @@ func TestJoin(t *testing.T) {
 	t.Run("unbound token", func(t *testing.T) {
 		unbound := withToken(t, s, fetched, "")
 		denied(t, ctx, unbound, s, "win-1", "exists already")
-		if _, err := requestClient(ctx, unbound, s, "win-7"); err != nil {
+		if _, err := requestClient(ctx, t, unbound, s, "win-7"); err != nil {
 			t.Errorf("new node: %v", err)
 		}
 	})
 	t.Run("pod network", func(t *testing.T) {
-		eventually(ctx, t, "pod network of the node", func(ctx context.Context) error {
+		testenv.Eventually(t, "pod network of the node", func() error {
 			n, err := node.CoreV1().Nodes().Get(ctx, "win-1", metav1.GetOptions{})
 			if err == nil && n.Spec.PodCIDR != "10.244.0.0/24" {
 				err = fmt.Errorf("it is %q", n.Spec.PodCIDR)
@@ -106,12 +108,12 @@ func TestJoin(t *testing.T) {
 			t.Errorf("renewal: %v", err)
 		}
 	})
-	s.stop()
+	s.Stop()
 }
 
 // restriction tries what a node must not do (NodeRestriction).
-func restriction(ctx context.Context, t *testing.T, s *server, node *kubernetes.Clientset) {
-	if _, err := s.admin().CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, metav1.CreateOptions{}); err != nil {
+func restriction(ctx context.Context, t *testing.T, s *controlplanetest.Server, node *kubernetes.Clientset) {
+	if _, err := s.Admin().CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	patch := func(name, body string) func() error {
@@ -140,13 +142,13 @@ func forbidden(t *testing.T, what string, do func() error) {
 }
 
 // withToken makes a token and a client that has only that.
-func withToken(t *testing.T, s *server, caPEM []byte, node string) *kubernetes.Clientset {
+func withToken(t *testing.T, s *controlplanetest.Server, caPEM []byte, node string) *kubernetes.Clientset {
 	t.Helper()
 	tok := join.NewToken()
-	if err := join.Register(t.Context(), s.admin(), tok, join.Options{TTL: time.Minute, Node: node}); err != nil {
+	if err := join.Register(t.Context(), s.Admin(), tok, join.Options{TTL: time.Minute, Node: node}); err != nil {
 		t.Fatal(err)
 	}
-	data, err := join.BootstrapKubeconfig(s.cfg.LocalURL(), caPEM, tok)
+	data, err := join.BootstrapKubeconfig(s.Config.LocalURL(), caPEM, tok)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +156,7 @@ func withToken(t *testing.T, s *server, caPEM []byte, node string) *kubernetes.C
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client(t, cfg)
+	return controlplanetest.Client(t, cfg)
 }
 
 // newRequest makes a key and a certificate request of a node.
@@ -207,18 +209,18 @@ func ask(ctx context.Context, c *kubernetes.Clientset, csrPEM []byte, signer str
 }
 
 // requestClient joins and returns a client with the node's identity.
-func requestClient(ctx context.Context, c *kubernetes.Clientset, s *server, node string) (*kubernetes.Clientset, error) {
-	key, csr := newRequest(s.t, node, nil)
+func requestClient(ctx context.Context, t *testing.T, c *kubernetes.Clientset, s *controlplanetest.Server, node string) (*kubernetes.Clientset, error) {
+	key, csr := newRequest(t, node, nil)
 	cert, err := ask(ctx, c, csr, certv1.KubeAPIServerClientKubeletSignerName, certv1.UsageClientAuth)
 	if err != nil {
 		return nil, err
 	}
-	return kubernetes.NewForConfig(&rest.Config{Host: s.cfg.LocalURL(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAFile: s.cfg.ClusterCA(), CertData: cert, KeyData: key}})
+	return kubernetes.NewForConfig(&rest.Config{Host: s.Config.LocalURL(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAFile: s.Config.ClusterCA(), CertData: cert, KeyData: key}})
 }
 
-func denied(t *testing.T, ctx context.Context, c *kubernetes.Clientset, s *server, node, why string) {
+func denied(t *testing.T, ctx context.Context, c *kubernetes.Clientset, s *controlplanetest.Server, node, why string) {
 	t.Helper()
-	if _, err := requestClient(ctx, c, s, node); err == nil || !strings.Contains(err.Error(), why) {
+	if _, err := requestClient(ctx, t, c, s, node); err == nil || !strings.Contains(err.Error(), why) {
 		t.Errorf("join as %s: err = %v, want %q", node, err, why)
 	}
 }

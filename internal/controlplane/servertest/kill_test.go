@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
@@ -28,9 +29,9 @@ func TestKillUnderLoad(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	s := newServer(t, nil)
-	s.start()
-	s.ready()
+	s := controlplanetest.New(t, nil)
+	s.Start()
+	s.Ready()
 	rounds := 4
 	if testing.Short() {
 		rounds = 1
@@ -42,16 +43,16 @@ func TestKillUnderLoad(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var writers sync.WaitGroup
 		for w := range 8 {
-			client := s.admin()
+			client := s.Admin()
 			writers.Go(func() { h.write(ctx, client, fmt.Sprintf("r%d-w%d", round, w)) })
 		}
 		time.Sleep(time.Duration(100+rnd.IntN(1500)) * time.Millisecond) // the moment of the kill is the point of the test
-		s.kill()
+		s.Kill()
 		cancel()
 		writers.Wait()
-		s.start()
-		s.component(plan.APIServer, string(supervise.Ready))
-		list, err := s.admin().CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
+		s.Start()
+		s.Component(plan.APIServer, string(supervise.Ready))
+		list, err := s.Admin().CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,12 +73,12 @@ func TestKillUnderLoad(t *testing.T) {
 		}
 		newest = rv
 		t.Logf("round %d: %d objects acknowledged so far, all there; resource version %d", round, len(acked), rv)
-		s.ready()
+		s.Ready()
 	}
 	if len(acked) < 8*rounds {
 		t.Errorf("only %d writes were acknowledged: the test has tested nothing", len(acked))
 	}
-	s.stop()
+	s.Stop()
 }
 
 // history is what the server has acknowledged.
@@ -121,34 +122,34 @@ func TestKillWhileStarting(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	s := newServer(t, nil)
+	s := controlplanetest.New(t, nil)
 	stages := []struct {
 		name string
 		wait func()
 	}{
 		{"at once", func() {}},
 		{"the keys are being made", func() { time.Sleep(time.Duration(rnd.IntN(100)) * time.Millisecond) }},
-		{"etcd starts", func() { s.component(plan.Etcd, string(supervise.Starting)) }},
-		{"etcd is ready", func() { s.component(plan.Etcd, string(supervise.Ready)) }},
+		{"etcd starts", func() { s.Component(plan.Etcd, string(supervise.Starting)) }},
+		{"etcd is ready", func() { s.Component(plan.Etcd, string(supervise.Ready)) }},
 		{"the API server starts", func() { time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond) }},
-		{"the API server is ready", func() { s.component(plan.APIServer, string(supervise.Ready)) }},
-		{"the first objects are written", func() { s.component(plan.Bootstrap, string(supervise.Ready)) }},
+		{"the API server is ready", func() { s.Component(plan.APIServer, string(supervise.Ready)) }},
+		{"the first objects are written", func() { s.Component(plan.Bootstrap, string(supervise.Ready)) }},
 	}
 	for _, stage := range stages {
-		s.start()
+		s.Start()
 		stage.wait()
-		s.kill()
+		s.Kill()
 	}
-	s.start()
-	s.ready()
-	if _, err := s.admin().RbacV1().ClusterRoleBindings().Get(t.Context(), "mullion:cluster-admins", metav1.GetOptions{}); err != nil {
+	s.Start()
+	s.Ready()
+	if _, err := s.Admin().RbacV1().ClusterRoleBindings().Get(t.Context(), "mullion:cluster-admins", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.admin().CoreV1().ConfigMaps("kube-public").Get(t.Context(), "cluster-info", metav1.GetOptions{}); err != nil {
+	if _, err := s.Admin().CoreV1().ConfigMaps("kube-public").Get(t.Context(), "cluster-info", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.admin().CoreV1().Services("kube-system").Get(t.Context(), "kube-dns", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := s.Admin().CoreV1().Services("kube-system").Get(t.Context(), "kube-dns", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a DNS service without a DNS server: %v", err)
 	}
-	s.stop()
+	s.Stop()
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
+// Package servertest_test tests the control plane as a program: it starts
+// bin/mullion-kube, uses it, kills it at bad moments and looks at what is left.
 package servertest_test
 
 import (
@@ -18,17 +20,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // TestLife starts a control plane, uses it, stops it, and starts it again.
 func TestLife(t *testing.T) {
-	s := newServer(t, nil)
-	s.start()
-	s.ready()
-	st, _ := s.status()
+	s := controlplanetest.New(t, nil)
+	s.Start()
+	s.Ready()
+	st, _ := s.Status()
 	t.Logf("first start: ready after %v", st.ReadyAfter)
-	admin := s.admin()
+	admin := s.Admin()
 	ctx := t.Context()
 
 	const password = "correct-horse-battery-staple"
@@ -45,23 +48,23 @@ func TestLife(t *testing.T) {
 	t.Run("kubectl", func(t *testing.T) { kubectl(t, s) })
 	t.Run("files", func(t *testing.T) { files(t, s, password) })
 
-	s.stop()
-	if st, err := os.Stat(s.cfg.EtcdSocket()); err == nil {
+	s.Stop()
+	if st, err := os.Stat(s.Config.EtcdSocket()); err == nil {
 		t.Errorf("socket is left: %v", st.Mode())
 	}
-	s.start()
-	s.ready()
-	st, _ = s.status()
+	s.Start()
+	s.Ready()
+	st, _ = s.Status()
 	t.Logf("second start: ready after %v", st.ReadyAfter)
-	got, err := s.admin().CoreV1().Secrets("default").Get(ctx, "s", metav1.GetOptions{})
+	got, err := s.Admin().CoreV1().Secrets("default").Get(ctx, "s", metav1.GetOptions{})
 	if err != nil || string(got.Data["password"]) != password {
 		t.Errorf("after a restart: %v, %v", got, err)
 	}
-	s.stop()
+	s.Stop()
 }
 
 // anonymous checks what one gets without credentials.
-func anonymous(t *testing.T, s *server) {
+func anonymous(t *testing.T, s *controlplanetest.Server) {
 	c := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer c.CloseIdleConnections()
 	for path, want := range map[string]int{
@@ -69,7 +72,7 @@ func anonymous(t *testing.T, s *server) {
 		"/": 401, "/api": 401, "/version": 401, "/metrics": 401, "/debug/pprof/": 401, "/livez/ping": 401,
 		"/api/v1/namespaces/kube-public/configmaps/cluster-info": 401,
 	} {
-		resp, err := c.Get(s.cfg.LocalURL() + path)
+		resp, err := c.Get(s.Config.LocalURL() + path)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -79,30 +82,29 @@ func anonymous(t *testing.T, s *server) {
 			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
 		}
 	}
-	_, err := s.admin().CoreV1().RESTClient().Get().AbsPath("/debug/pprof/").DoRaw(t.Context())
+	_, err := s.Admin().CoreV1().RESTClient().Get().AbsPath("/debug/pprof/").DoRaw(t.Context())
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("profiling: %v, want it switched off", err)
 	}
 }
 
 // locked starts a second server on the same directory.
-func locked(t *testing.T, s *server) {
-	second := *s
-	second.t = t
-	second.start()
-	if code := second.exit(); code != 3 || !strings.Contains(second.log.String(), "another control plane uses this data directory") {
-		t.Errorf("exit code %d\n%s", code, second.log)
+func locked(t *testing.T, s *controlplanetest.Server) {
+	second := s.Second(t)
+	second.Start()
+	if code := second.Exit(); code != 3 || !strings.Contains(second.Log.String(), "another control plane uses this data directory") {
+		t.Errorf("exit code %d\n%s", code, second.Log)
 	}
-	if st, ok := s.status(); !ok || !st.Ready {
+	if st, ok := s.Status(); !ok || !st.Ready {
 		t.Errorf("the first one: %+v", st)
 	}
 }
 
-func kubectl(t *testing.T, s *server) {
+func kubectl(t *testing.T, s *controlplanetest.Server) {
 	run := func(argv0 string, args ...string) (string, int) {
 		cmd := exec.Command(testenv.Bin("mullion-kube"), args...)
 		cmd.Args[0] = argv0
-		cmd.Env = append(os.Environ(), "KUBECONFIG="+s.cfg.AdminKubeconfig(), "HOME="+t.TempDir())
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+s.Config.AdminKubeconfig(), "HOME="+t.TempDir())
 		out, err := cmd.CombinedOutput()
 		if cmd.ProcessState == nil {
 			t.Fatal(err)
@@ -132,8 +134,8 @@ func kubectl(t *testing.T, s *server) {
 }
 
 // files looks at what lies on the disk.
-func files(t *testing.T, s *server, secret string) {
-	err := filepath.WalkDir(s.cfg.DataDir, func(path string, d fs.DirEntry, err error) error {
+func files(t *testing.T, s *controlplanetest.Server, secret string) {
+	err := filepath.WalkDir(s.Config.DataDir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -160,10 +162,10 @@ func files(t *testing.T, s *server, secret string) {
 	if err != nil {
 		t.Error(err)
 	}
-	if strings.Contains(s.log.String(), secret) {
+	if strings.Contains(s.Log.String(), secret) {
 		t.Error("the log holds a secret")
 	}
-	audit, err := os.ReadFile(s.cfg.AuditLog())
+	audit, err := os.ReadFile(s.Config.AuditLog())
 	if err != nil || !bytes.Contains(audit, []byte(`"resource":"secrets","namespace":"default","name":"s"`)) {
 		t.Errorf("the audit log does not know who made the secret: %v", err)
 	}

@@ -20,9 +20,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
@@ -36,16 +36,16 @@ func inside(pid int, f func() error) error {
 // where it has the addresses that it has in a real cluster.
 func TestNetwork(t *testing.T) {
 	testenv.Need(t, testenv.Root)
-	s := newServer(t, func(c *config.Config) {
+	s := controlplanetest.New(t, func(c *config.Config) {
 		c.Addresses = append(c.Addresses, netip.MustParseAddr("10.89.0.1"))
 		c.Port = 6443
 		c.DNSAddress = netip.MustParseAddrPort("10.89.0.1:53")
 		c.DNSUpstream = []netip.AddrPort{}
 	})
-	s.wrap = []string{"unshare", "-n", "sh", "-ec", `ip link set lo up; ip addr add 10.89.0.1/24 dev lo; exec "$@"`, "sh"}
-	s.start()
-	s.ready()
-	pid := s.cmd.Process.Pid
+	s.Wrap = []string{"unshare", "-n", "sh", "-ec", `ip link set lo up; ip addr add 10.89.0.1/24 dev lo; exec "$@"`, "sh"}
+	s.Start()
+	s.Ready()
+	pid := s.PID()
 
 	t.Run("sockets", func(t *testing.T) {
 		want := []string{"tcp 10.89.0.1:53", "tcp 10.89.0.1:6443", "tcp 127.0.0.1:6443", "udp 10.89.0.1:53"}
@@ -54,10 +54,7 @@ func TestNetwork(t *testing.T) {
 		}
 	})
 
-	cfg, err := clientcmd.BuildConfigFromFlags("", s.cfg.AdminKubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := s.REST()
 	cfg.Dial = func(ctx context.Context, network, address string) (conn net.Conn, err error) {
 		err = inside(pid, func() error {
 			var d net.Dialer
@@ -66,7 +63,7 @@ func TestNetwork(t *testing.T) {
 		})
 		return conn, err
 	}
-	admin := client(t, cfg)
+	admin := controlplanetest.Client(t, cfg)
 	t.Run("DNS", func(t *testing.T) { resolve(t, s, admin) })
 	t.Run("service", func(t *testing.T) {
 		svc, err := admin.CoreV1().Services("kube-system").Get(t.Context(), "kube-dns", metav1.GetOptions{})
@@ -78,11 +75,11 @@ func TestNetwork(t *testing.T) {
 			t.Errorf("%v, %v", slices, err)
 		}
 	})
-	s.stop()
+	s.Stop()
 }
 
 // resolve asks the cluster's DNS server as a pod would.
-func resolve(t *testing.T, s *server, admin *kubernetes.Clientset) {
+func resolve(t *testing.T, s *controlplanetest.Server, admin *kubernetes.Clientset) {
 	ctx := t.Context()
 	web, err := admin.CoreV1().Services("default").Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}, metav1.CreateOptions{})
@@ -90,9 +87,9 @@ func resolve(t *testing.T, s *server, admin *kubernetes.Clientset) {
 		t.Fatal(err)
 	}
 	ask := func(network, name string, kind uint16) (answer string, err error) {
-		err = inside(s.cmd.Process.Pid, func() error {
+		err = inside(s.PID(), func() error {
 			c := dns.Client{Net: network}
-			reply, _, err := c.ExchangeContext(ctx, new(dns.Msg).SetQuestion(name, kind), s.cfg.DNSAddress.String())
+			reply, _, err := c.ExchangeContext(ctx, new(dns.Msg).SetQuestion(name, kind), s.Config.DNSAddress.String())
 			if err != nil {
 				return err
 			}
@@ -122,7 +119,7 @@ func resolve(t *testing.T, s *server, admin *kubernetes.Clientset) {
 		{"udp", "none.default.svc.cluster.local.", dns.TypeA, "NXDOMAIN"},
 		{"udp", "example.com.", dns.TypeA, "SERVFAIL"}, // there is nobody to ask
 	} {
-		eventually(ctx, t, tc.name, func(context.Context) error {
+		testenv.Eventually(t, tc.name, func() error {
 			got, err := ask(tc.network, tc.name, tc.kind)
 			if err == nil && got != tc.want {
 				err = fmt.Errorf("answer %q, want %q", got, tc.want)

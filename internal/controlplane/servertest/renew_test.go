@@ -5,7 +5,6 @@ package servertest_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
 	"os"
@@ -14,16 +13,18 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // TestRenewal replaces certificates under a running control plane.
 func TestRenewal(t *testing.T) {
-	s := newServer(t, nil)
-	s.start()
-	s.ready()
+	s := controlplanetest.New(t, nil)
+	s.Start()
+	s.Ready()
 	served := func() []byte {
-		conn, err := tls.Dial("tcp", s.cfg.LocalURL()[len("https://"):], &tls.Config{InsecureSkipVerify: true})
+		conn, err := tls.Dial("tcp", s.Config.LocalURL()[len("https://"):], &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,35 +32,33 @@ func TestRenewal(t *testing.T) {
 		return conn.ConnectionState().PeerCertificates[0].Raw
 	}
 	before := served()
-	old, err := os.ReadFile(s.cfg.AdminKubeconfig())
+	old, err := os.ReadFile(s.Config.AdminKubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A certificate that is gone is made anew like one that expires.
-	keys := pki.Store{Dir: s.cfg.PKI()}
+	keys := pki.Store{Dir: s.Config.PKI()}
 	for _, leaf := range []string{pki.APIServer, pki.Admin, pki.Etcd, pki.APIServerEtcd, pki.ControllerManager} {
 		if err := os.Remove(keys.Leaf(leaf)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t.Context(), t, "new serving certificate", func(context.Context) error {
+	s.Signal(syscall.SIGHUP)
+	testenv.Eventually(t, "new serving certificate", func() error {
 		if bytes.Equal(served(), before) {
 			return errors.New("still the old one")
 		}
 		return nil
 	})
-	eventually(t.Context(), t, "new kubeconfig", func(context.Context) error {
-		now, err := os.ReadFile(s.cfg.AdminKubeconfig())
+	testenv.Eventually(t, "new kubeconfig", func() error {
+		now, err := os.ReadFile(s.Config.AdminKubeconfig())
 		if err == nil && bytes.Equal(now, old) {
 			err = errors.New("still the old one")
 		}
 		return err
 	})
-	if _, err := s.admin().CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
+	if _, err := s.Admin().CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
-	s.stop()
+	s.Stop()
 }

@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 const (
@@ -28,7 +30,7 @@ const (
 // 2022.
 func (c *cluster) addNodes() {
 	c.t.Helper()
-	api := c.client().CoreV1().Nodes()
+	api := c.Admin().CoreV1().Nodes()
 	for name, build := range map[string]string{"linux-1": "", "win-1": build2019, "win-2": build2022} {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}}}
 		info := corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "amd64", ContainerRuntimeVersion: "containerd://2.0.0"}
@@ -125,8 +127,8 @@ func workloads(t *testing.T, c *cluster) {
 	if len(d.Spec.Template.Spec.NodeSelector) > 0 || d.Spec.Template.Spec.OS != nil {
 		t.Errorf("the template was changed: %+v", d.Spec.Template.Spec)
 	}
-	eventually(t, "a pod of the Deployment is placed", func() bool {
-		pods, err := c.client().CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
+	testenv.Until(t, "a pod of the Deployment is placed", func() bool {
+		pods, err := c.Admin().CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Spec.NodeSelector["kubernetes.io/os"] == "windows" && pods.Items[0].Annotations[reason] != ""
 	})
 	if out := c.must(manifest, nil, "diff", "-f", "-"); out != "" {
@@ -153,8 +155,8 @@ func daemonSets(t *testing.T, c *cluster) {
 	if s := get().Spec.Template.Spec; s.NodeSelector["kubernetes.io/os"] != "linux" || s.Containers[0].Image != linux+".1" {
 		t.Errorf("after an update: %v %s", s.NodeSelector, s.Containers[0].Image)
 	}
-	eventually(t, "the pod of the only Linux node is there", func() bool {
-		pods, err := c.client().CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=agent"})
+	testenv.Until(t, "the pod of the only Linux node is there", func() bool {
+		pods, err := c.Admin().CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=agent"})
 		return err == nil && len(pods.Items) == 1
 	})
 }
@@ -181,7 +183,7 @@ func refusals(t *testing.T, c *cluster) {
 		}
 	}
 	// Programs find the fields in the causes.
-	_, err := c.client().CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
+	_, err := c.Admin().CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "newer"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: ltsc2025}}},
 	}, metav1.CreateOptions{})
 	status, ok := err.(apierrors.APIStatus)
@@ -220,7 +222,7 @@ func ratchet(t *testing.T, c *cluster) {
 	c.must("apiVersion: v1\nkind: Namespace\nmetadata: {name: later, labels: {admission.mullion.dev/disabled: \"true\"}}\n", nil, "create", "-f", "-")
 	c.must(manifest(ltsc2025, "one"), nil, "apply", "-f", "-")
 	c.must("", nil, "label", "namespace", "later", "admission.mullion.dev/disabled-")
-	eventually(t, "the namespace is judged", func() bool {
+	testenv.Until(t, "the namespace is judged", func() bool {
 		_, code := c.kubectl(strings.Replace(pod("newer", ltsc2025), "namespace: default", "namespace: later", 1), "create", "-f", "-", "--dry-run=server")
 		return code != 0
 	})
@@ -240,7 +242,7 @@ func dryRun(t *testing.T, c *cluster) {
 	if got.Spec.NodeSelector["kubernetes.io/os"] != "windows" {
 		t.Errorf("a dry run does not show the placement: %v", got.Spec.NodeSelector)
 	}
-	if _, err := c.client().CoreV1().Pods("default").Get(t.Context(), "dry", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := c.Admin().CoreV1().Pods("default").Get(t.Context(), "dry", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a dry run left something: %v", err)
 	}
 }

@@ -43,7 +43,7 @@ func BenchmarkPodCreate(b *testing.B) {
 	for _, ns := range []string{"without", "idle"} {
 		c.must("apiVersion: v1\nkind: Namespace\nmetadata: {name: "+ns+", labels: {admission.mullion.dev/disabled: \"true\"}}\n", nil, "create", "-f", "-")
 	}
-	client := c.client()
+	client := c.Admin()
 	idle(b, client, "idle")
 	images := []struct{ name, image string }{{"linux", linux}, {"windows", ltsc2019}}
 	took := map[string][]time.Duration{}

@@ -29,6 +29,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // privateRegistry wants a password for everything below private/.
@@ -77,14 +78,14 @@ func TestImagesThatSayNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := c.client().CoreV1()
+	api := c.Admin().CoreV1()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "pull"}, Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: auths}}
 	if _, err := api.Secrets("default").Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	m, _ := c.startManager(nil)
 	c.ready(m)
-	if err := clusterfacts.RecordLoaded(ctx, c.client(), "", []clusterfacts.Loaded{{Reference: "mine:1", OS: "windows", Arch: "amd64", OSVersion: build2022 + ".1"}}); err != nil {
+	if err := clusterfacts.RecordLoaded(ctx, c.Admin(), "", []clusterfacts.Loaded{{Reference: "mine:1", OS: "windows", Arch: "amd64", OSVersion: build2022 + ".1"}}); err != nil {
 		t.Fatal(err)
 	}
 	placed := func(image string, secrets ...corev1.LocalObjectReference) map[string]string {
@@ -102,11 +103,11 @@ func TestImagesThatSayNothing(t *testing.T) {
 		return selector[corev1.LabelOSStable] == os && selector[corev1.LabelWindowsBuild] == build
 	}
 	// A registry on a busy machine may need longer than the budget; the next asks what is kept.
-	eventually(t, "the image of a public registry is known", func() bool { return is(placed(host+"/public/shop:1"), "windows", build2019) })
-	eventually(t, "the image of a private registry is known", func() bool {
+	testenv.Until(t, "the image of a public registry is known", func() bool { return is(placed(host+"/public/shop:1"), "windows", build2019) })
+	testenv.Until(t, "the image of a private registry is known", func() bool {
 		return is(placed(host+"/private/shop:1", corev1.LocalObjectReference{Name: "pull"}), "windows", build2022)
 	})
-	eventually(t, "the loaded image is known", func() bool { return is(placed("docker.io/library/mine:1"), "windows", build2022) })
+	testenv.Until(t, "the loaded image is known", func() bool { return is(placed("docker.io/library/mine:1"), "windows", build2022) })
 	if got := placed(host + "/public/web:1"); got[corev1.LabelOSStable] != "linux" {
 		t.Errorf("image for Linux: %v", got)
 	}
@@ -120,7 +121,7 @@ func TestImagesThatSayNothing(t *testing.T) {
 func TestRightsOfFacts(t *testing.T) {
 	c := startCluster(t)
 	c.addNodes()
-	ctx, client := t.Context(), c.client()
+	ctx, client := t.Context(), c.Admin()
 	if err := clusterfacts.RecordLoaded(ctx, client, "", []clusterfacts.Loaded{{Reference: "mine:1", OS: "windows"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestRightsOfFacts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		cfg := c.rest()
+		cfg := c.REST()
 		cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + namespace + ":" + account}
 		out, err := kubernetes.NewForConfig(cfg)
 		if err != nil {
@@ -160,7 +161,7 @@ func TestRightsOfFacts(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		eventually(t, "the facts are known", s.Synced)
+		testenv.Until(t, "the facts are known", s.Synced)
 		f, warnings := s.Facts(ctx, "default", object)
 		if len(warnings) > 0 {
 			t.Errorf("warnings %q", warnings)

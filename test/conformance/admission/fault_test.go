@@ -31,6 +31,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/admission/registration"
 	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // offline keeps the tests off the internet.
@@ -61,7 +62,7 @@ func injector(t *testing.T, c *cluster) {
 	}))
 	t.Cleanup(srv.Close)
 	url, none, scope, timeout := srv.URL, admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.NamespacedScope, int32(5)
-	api := c.client().AdmissionregistrationV1().MutatingWebhookConfigurations()
+	api := c.Admin().AdmissionregistrationV1().MutatingWebhookConfigurations()
 	_, err := api.Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "zz-injector"},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
@@ -84,7 +85,7 @@ func injector(t *testing.T, c *cluster) {
 // another: what a webhook after ours adds is looked at again.
 func another(t *testing.T, c *cluster) {
 	injector(t, c)
-	eventually(t, "the other webhook is asked", func() bool {
+	testenv.Until(t, "the other webhook is asked", func() bool {
 		var got corev1.Pod
 		c.must(pod("probe", linux), &got, "create", "-f", "-", "--dry-run=server", "-o", "json")
 		return got.Labels["injected"] == "yes"
@@ -110,7 +111,7 @@ func another(t *testing.T, c *cluster) {
 
 // kept: what somebody does to the registration or the Secret is put right.
 func kept(t *testing.T, c *cluster) {
-	hooks := c.client().AdmissionregistrationV1().MutatingWebhookConfigurations()
+	hooks := c.Admin().AdmissionregistrationV1().MutatingWebhookConfigurations()
 	before, err := hooks.Get(t.Context(), registration.Name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -125,13 +126,13 @@ func kept(t *testing.T, c *cluster) {
 	if _, err := hooks.Patch(t.Context(), registration.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "an edit is undone", same)
+	testenv.Until(t, "an edit is undone", same)
 	if err := hooks.Delete(t.Context(), registration.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a removal is undone", same)
+	testenv.Until(t, "a removal is undone", same)
 
-	secrets := c.client().CoreV1().Secrets(manager.DefaultNamespace)
+	secrets := c.Admin().CoreV1().Secrets(manager.DefaultNamespace)
 	secret, err := secrets.Get(t.Context(), manager.SecretName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +144,7 @@ func kept(t *testing.T, c *cluster) {
 	if err := secrets.Delete(t.Context(), manager.SecretName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Secret is put back", back)
+	testenv.Until(t, "the Secret is put back", back)
 	damaged, err := secrets.Get(t.Context(), manager.SecretName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -152,8 +153,8 @@ func kept(t *testing.T, c *cluster) {
 	if _, err := secrets.Update(t.Context(), damaged, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the damaged Secret is written anew", back)
-	eventually(t, "pods are placed after all that", func() bool {
+	testenv.Until(t, "the damaged Secret is written anew", back)
+	testenv.Until(t, "pods are placed after all that", func() bool {
 		var got corev1.Pod
 		c.must(pod("probe", linux), &got, "create", "-f", "-", "--dry-run=server", "-o", "json")
 		return got.Spec.NodeSelector["kubernetes.io/os"] == "linux"

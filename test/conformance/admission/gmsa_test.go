@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 const credentialSpec = `apiVersion: windows.k8s.io/v1
@@ -65,7 +67,7 @@ func groupAccounts(t *testing.T, c *cluster) {
 	refused("no name", onPod("g", `gmsaCredentialSpec: "{}"`), "denied the request")
 
 	c.must(mayUse, nil, "create", "-f", "-")
-	eventually(t, "the right is known", func() bool {
+	testenv.Until(t, "the right is known", func() bool {
 		_, code := c.kubectl(onPod("g", "gmsaCredentialSpecName: web"), "create", "-f", "-", "--dry-run=server")
 		return code == 0
 	})
@@ -83,7 +85,7 @@ func groupAccounts(t *testing.T, c *cluster) {
 		`the GMSA cred spec contents for container "i" does not match the contents of GMSA resource "web"`)
 
 	// Ephemeral containers come later, through a subresource.
-	api := c.client().CoreV1().Pods("default")
+	api := c.Admin().CoreV1().Pods("default")
 	_, err := api.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "debugged"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: ltsc2019}}}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

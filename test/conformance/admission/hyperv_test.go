@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // TestHyperV: the RuntimeClass that placement writes for the old annotation is
@@ -30,7 +32,7 @@ scheduling:
 `, nil, "create", "-f", "-")
 	manifest := strings.Replace(pod("old", ltsc2019), "namespace: default", `namespace: default, annotations: {experimental.windows.kubernetes.io/isolation-type: hyperv}`, 1)
 	var got corev1.Pod
-	eventually(t, "the RuntimeClass is known", func() bool {
+	testenv.Until(t, "the RuntimeClass is known", func() bool {
 		c.must(manifest, &got, "create", "--dry-run=server", "-f", "-", "-o", "json")
 		return got.Spec.RuntimeClassName != nil
 	})
