@@ -69,20 +69,6 @@ func decodeEndpoint(text string) (schema.Endpoint, error) {
 	return doc, err
 }
 
-// decodePolicyRequest reads a request and, if it is about policies, those.
-func decodePolicyRequest(text string) (schema.ModifyRequest, []schema.Policy, error) {
-	var req schema.ModifyRequest
-	if err := decode(text, &req); err != nil {
-		return req, nil, err
-	}
-	if !strings.EqualFold(req.ResourceType, schema.ResourcePolicy) {
-		return req, nil, nil
-	}
-	var p schema.PolicyRequest
-	err := decode(string(orEmpty(req.Settings)), &p)
-	return req, p.Policies, err
-}
-
 // chooseID is the GUID of a new object: the one given with the call, else the
 // one in the document, else a new one.
 func chooseID(given schema.GUID, inDocument string) (schema.GUID, error) {

@@ -6,7 +6,6 @@ package emul
 import (
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
@@ -216,28 +215,14 @@ func checkPortMappings(tx *txn, e *endpoint) error {
 //
 // Fidelity: subset - the resource type Port is refused (docs/fidelity/hns.md).
 func (s *Service) modifyEndpoint(tx *txn, id, settings string) error {
-	req, policies, err := decodePolicyRequest(settings)
+	e, err := modified(hns.Endpoint, id, settings, tx.endpoints.get(id), func(e *endpoint) *[]schema.Policy { return &e.Policies }, schema.EndpointPolicies())
 	if err != nil {
 		return err
 	}
-	old := tx.endpoints.get(id)
-	if old == nil {
-		return notFound(hns.Endpoint, id)
-	}
-	if !strings.EqualFold(req.ResourceType, schema.ResourcePolicy) {
-		return hresult.Errorf(hresult.RequestUnsupported, "modify %s of an endpoint", req.ResourceType)
-	}
-	if err := checkPolicies(policies, schema.EndpointPolicies()); err != nil {
+	if err := checkPortMappings(tx, e); err != nil {
 		return err
 	}
-	e := *old
-	if e.Policies, err = modifyPolicies(old.Policies, req.RequestType, policies); err != nil {
-		return err
-	}
-	if err := checkPortMappings(tx, &e); err != nil {
-		return err
-	}
-	tx.setEndpoint(id, &e)
+	tx.setEndpoint(id, e)
 	tx.plane = true
 	return nil
 }

@@ -179,25 +179,11 @@ func checkSubnet(sub schema.Subnet) error {
 // Fidelity: subset - the resource types DNS, Extension, Subnet and IPSubnet are
 // refused (docs/fidelity/hns.md).
 func (s *Service) modifyNetwork(tx *txn, id, settings string) error {
-	req, policies, err := decodePolicyRequest(settings)
+	n, err := modified(hns.Network, id, settings, tx.networks.get(id), func(n *network) *[]schema.Policy { return &n.Policies }, schema.NetworkPolicies())
 	if err != nil {
 		return err
 	}
-	old := tx.networks.get(id)
-	if old == nil {
-		return notFound(hns.Network, id)
-	}
-	if !strings.EqualFold(req.ResourceType, schema.ResourcePolicy) {
-		return hresult.Errorf(hresult.RequestUnsupported, "modify %s of a network", req.ResourceType)
-	}
-	if err := checkPolicies(policies, schema.NetworkPolicies()); err != nil {
-		return err
-	}
-	n := *old
-	if n.Policies, err = modifyPolicies(old.Policies, req.RequestType, policies); err != nil {
-		return err
-	}
-	tx.setNetwork(id, &n)
+	tx.setNetwork(id, n)
 	return nil
 }
 

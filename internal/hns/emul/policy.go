@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
@@ -195,6 +196,35 @@ func normalJSON(raw json.RawMessage) []byte {
 		return raw
 	}
 	return b
+}
+
+// modified is an object as a Modify call leaves it: a copy of old, nil if there
+// is none, with other policies, of the known types.
+func modified[T any](kind hns.Kind, id, settings string, old *T, policies func(*T) *[]schema.Policy, known []string) (*T, error) {
+	var req schema.ModifyRequest
+	if err := decode(settings, &req); err != nil {
+		return nil, err
+	}
+	var change schema.PolicyRequest
+	about := strings.EqualFold(req.ResourceType, schema.ResourcePolicy)
+	if about {
+		if err := decode(string(orEmpty(req.Settings)), &change); err != nil {
+			return nil, err
+		}
+	}
+	if old == nil {
+		return nil, notFound(kind, id)
+	}
+	if !about {
+		return nil, hresult.Errorf(hresult.RequestUnsupported, "modify %s of %s %s", req.ResourceType, kind, id)
+	}
+	if err := checkPolicies(change.Policies, known); err != nil {
+		return nil, err
+	}
+	after := *old
+	var err error
+	*policies(&after), err = modifyPolicies(*policies(old), req.RequestType, change.Policies)
+	return &after, err
 }
 
 // modifyPolicies is the list after a request of the type. Add appends what is
