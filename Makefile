@@ -116,7 +116,7 @@ suites: bin/windows/critest.exe bin/windows/hcn.test.exe ## Build the conformanc
 FAST = $(shell go list ./... | grep -v -e internal/controlplane -e cmd/mullion-kube -e /test/)
 
 .PHONY: test
-test: build suites $(addprefix bin/peers/,etcd kube-apiserver kube-controller-manager) ## Run everything: unit, privileged, end to end
+test: build suites $(addprefix bin/peers/,etcd kube-apiserver kube-controller-manager helm) ## Run everything: unit, privileged, end to end
 	@hack/test all
 
 .PHONY: test-fast
@@ -140,6 +140,13 @@ $(addprefix bin/peers/,$(PEERS)): bin/peers/%: go.mod go.sum
 	$(call say,GO)
 	@mkdir -p bin/peers
 	@go build -ldflags "$(KUBE_LDFLAGS)" -o $@ k8s.io/kubernetes/cmd/$*
+
+# Helm itself, which installs the chart in a test.
+bin/peers/helm: test/conformance/chart/go.mod test/conformance/chart/go.sum
+	$(call say,GO)
+	@mkdir -p bin/peers
+	@cd test/conformance/chart && go build -ldflags "-s -w" -o ../../../$@ helm.sh/helm/v4/cmd/helm
+	@touch $@
 
 .PHONY: peers
 peers: $(addprefix bin/peers/,$(PEER_PROGRAMS) $(PEERS)) ## Build what `make bench` compares with
