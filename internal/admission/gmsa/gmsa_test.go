@@ -150,6 +150,8 @@ func TestValidate(t *testing.T) {
 		{name: "other contents", object: fmt.Sprintf(onPod, `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"hunter2": 1}'`), code: 422, message: `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "web"`},
 		{name: "contents of an init container", object: fmt.Sprintf(onInit, `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"hunter2": 1}'`), code: 422, message: `the GMSA cred spec contents for container "i" does not match the contents of GMSA resource "web"`},
 		{name: "contents that are not JSON", object: fmt.Sprintf(onPod, `gmsaCredentialSpecName: web, gmsaCredentialSpec: hunter2`), code: 422, message: `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "web": they are not JSON`},
+		{name: "contents with a key twice", object: fmt.Sprintf(onPod, `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"Name": "hunter2", "CmsPlugins": ["ActiveDirectory"], "Name": "web"}'`), code: 422, message: `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "web"`},
+		{name: "two texts of JSON", object: fmt.Sprintf(onPod, `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"Name": "web", "CmsPlugins": ["ActiveDirectory"]} {}'`), code: 422, message: `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "web": they are not JSON`},
 		{name: "no name", object: fmt.Sprintf(onContainer, "gmsaCredentialSpec: '{}'"), code: 422, message: `container "c" has a GMSA cred spec set, but does not define the name of the corresponding resource`},
 		{name: "update, the same", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: db"), old: fmt.Sprintf(onPod, "gmsaCredentialSpecName: db")},
 		{name: "update, name", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: db"), old: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), code: 403, message: changed("name", `pod "p"`)},
@@ -348,6 +350,20 @@ func FuzzSpots(f *testing.F) {
 					t.Error("refused without a reason")
 				}
 			}
+		}
+	})
+}
+
+// FuzzSameJSON: what differs when it is written anew is not the same.
+func FuzzSameJSON(f *testing.F) {
+	const want = `{"CmsPlugins":["ActiveDirectory"],"Config":{"Name":"web"}}`
+	for _, text := range []string{want, ` {"Config":{"Name":"web"},"CmsPlugins":["ActiveDirectory"]}`, `{"Config":{"Name":"db","Name":"web"},"CmsPlugins":["ActiveDirectory"]}`, want + want, "null", "{"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		same, err := sameJSON(text, want)
+		if same && (err != nil || strings.Count(text, `"`) != strings.Count(want, `"`)) {
+			t.Errorf("%q is the same, %v", text, err)
 		}
 	})
 }

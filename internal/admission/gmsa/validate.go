@@ -150,13 +150,29 @@ func (v *validator) mayUse(ctx context.Context, spec string) *admission.Response
 	return &out
 }
 
-// sameJSON compares two texts as JSON.
+// sameJSON compares a text as JSON with one that names no key twice. Of a key
+// that is there twice Go takes the last value; Windows may take another, and so
+// another account.
 func sameJSON(a, b string) (bool, error) {
+	if a == b {
+		return true, nil
+	}
 	var x, y any
 	if err := errors.Join(json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y)); err != nil {
 		return false, err
 	}
-	return reflect.DeepEqual(x, y), nil
+	// What was overwritten is in the text, and not in what was read from it.
+	return reflect.DeepEqual(x, y) && tokens(a) == tokens(b), nil
+}
+
+// tokens counts the tokens of a text that is JSON.
+func tokens(text string) int {
+	n := 0
+	for d := json.NewDecoder(strings.NewReader(text)); ; n++ {
+		if _, err := d.Token(); err != nil {
+			return n
+		}
+	}
 }
 
 // reader reads each credential spec once for a request.
