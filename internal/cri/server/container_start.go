@@ -26,18 +26,11 @@ const (
 
 // StartContainer runs the container's program.
 func (s *Server) StartContainer(ctx context.Context, req *runtime.StartContainerRequest) (*runtime.StartContainerResponse, error) {
-	c, err := s.container(req.GetContainerId())
-	if err != nil {
-		return nil, err
-	}
-	unlock, err := s.store.Containers.Lock(ctx, c.ID)
+	c, unlock, err := s.holdContainer(ctx, req.GetContainerId())
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if c, err = s.container(c.ID); err != nil {
-		return nil, err
-	}
 	if c.Removing {
 		return nil, fmt.Errorf("container %q is in removing state, can't be started", c.ID)
 	}
@@ -132,6 +125,14 @@ func (s *Server) container(id string) (store.Container, error) {
 		return c, fmt.Errorf("an error occurred when try to find container %q: %w", id, err)
 	}
 	return c, nil
+}
+
+// holdContainer finds a container by its ID and locks it.
+func (s *Server) holdContainer(ctx context.Context, id string) (c store.Container, unlock func(), err error) {
+	if c, unlock, err = s.store.Containers.Hold(ctx, id); err != nil {
+		return c, nil, fmt.Errorf("an error occurred when try to find container %q: %w", id, err)
+	}
+	return c, unlock, nil
 }
 
 // isGone says that a file or process was not there.

@@ -16,18 +16,11 @@ import (
 // UpdateContainerResources changes the limits of a container, at once if it
 // runs and at its start if it does not yet.
 func (s *Server) UpdateContainerResources(ctx context.Context, req *runtime.UpdateContainerResourcesRequest) (*runtime.UpdateContainerResourcesResponse, error) {
-	c, err := s.container(req.GetContainerId())
-	if err != nil {
-		return nil, err
-	}
-	unlock, err := s.store.Containers.Lock(ctx, c.ID)
+	c, unlock, err := s.holdContainer(ctx, req.GetContainerId())
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if c, err = s.container(c.ID); err != nil {
-		return nil, err
-	}
 	if c.Removing {
 		return nil, fmt.Errorf("failed to update resources: container %q is in removing state", c.ID)
 	}

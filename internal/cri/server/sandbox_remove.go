@@ -17,14 +17,10 @@ import (
 // RemovePodSandbox removes a sandbox with its containers, running or not. One
 // that does not exist counts as removed.
 func (s *Server) RemovePodSandbox(ctx context.Context, req *runtime.RemovePodSandboxRequest) (*runtime.RemovePodSandboxResponse, error) {
-	sb, err := s.sandbox(req.GetPodSandboxId())
+	sb, unlock, err := s.holdSandbox(ctx, req.GetPodSandboxId())
 	if errors.Is(err, store.ErrNotFound) {
 		return &runtime.RemovePodSandboxResponse{}, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	unlock, err := s.store.Sandboxes.Lock(ctx, sb.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -17,14 +17,10 @@ import (
 // StopPodSandbox ends the containers of a sandbox and gives its network up.
 // One that does not exist counts as stopped, as CRI demands.
 func (s *Server) StopPodSandbox(ctx context.Context, req *runtime.StopPodSandboxRequest) (*runtime.StopPodSandboxResponse, error) {
-	sb, err := s.sandbox(req.GetPodSandboxId())
+	sb, unlock, err := s.holdSandbox(ctx, req.GetPodSandboxId())
 	if errors.Is(err, store.ErrNotFound) {
 		return &runtime.StopPodSandboxResponse{}, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	unlock, err := s.store.Sandboxes.Lock(ctx, sb.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +98,14 @@ func (s *Server) sandbox(id string) (store.Sandbox, error) {
 		return sb, fmt.Errorf("an error occurred when try to find sandbox %q: %w", id, err)
 	}
 	return sb, nil
+}
+
+// holdSandbox finds a sandbox by its ID and locks it.
+func (s *Server) holdSandbox(ctx context.Context, id string) (sb store.Sandbox, unlock func(), err error) {
+	if sb, unlock, err = s.store.Sandboxes.Hold(ctx, id); err != nil {
+		return sb, nil, fmt.Errorf("an error occurred when try to find sandbox %q: %w", id, err)
+	}
+	return sb, unlock, nil
 }
 
 func (s *Server) containersOf(sandboxID string) []store.Container {

@@ -257,3 +257,21 @@ func (t *Table[T]) Lock(ctx context.Context, id string) (unlock func(), err erro
 		return nil, fmt.Errorf("wait for %s %s: %w", t.kind, id, context.Cause(ctx))
 	}
 }
+
+// Hold finds an object as Get does and locks it. Nobody changes the record that
+// it returns until unlock.
+func (t *Table[T]) Hold(ctx context.Context, id string) (record T, unlock func(), err error) {
+	if record, err = t.Get(id); err != nil {
+		return record, nil, err
+	}
+	id, _ = t.key(record)
+	if unlock, err = t.Lock(ctx, id); err != nil {
+		return record, nil, err
+	}
+	// It may have been changed, or removed, before the lock was free.
+	if record, err = t.Get(id); err != nil {
+		unlock()
+		return record, nil, err
+	}
+	return record, unlock, nil
+}

@@ -141,3 +141,31 @@ func TestLock(t *testing.T) {
 	}
 	again()
 }
+
+// TestHold: whoever has waited for an object sees what became of it.
+func TestHold(t *testing.T) {
+	s := open(t, t.TempDir())
+	if err := s.Containers.Put(Container{ID: "abc", Name: "n"}); err != nil {
+		t.Fatal(err)
+	}
+	c, unlock, err := s.Containers.Hold(t.Context(), "ab")
+	if err != nil || c.ID != "abc" {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	waited := make(chan error)
+	go func() {
+		_, _, err := s.Containers.Hold(t.Context(), "abc")
+		waited <- err
+	}()
+	if err := s.Containers.Delete("abc"); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if err := <-waited; !errors.Is(err, ErrNotFound) {
+		t.Errorf("a removed container: %v", err)
+	}
+	if unlock, err = s.Containers.Lock(t.Context(), "abc"); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+}
