@@ -47,10 +47,17 @@ func (m *Manager) lead(ctx context.Context) error {
 		identity = host + "_" + strings.ToLower(rand.Text()[:8])
 	}
 	log := m.cfg.Log.With(logkey.Component, componentControllers)
-	ended := make(chan error, 1)
+	// The lease is kept until the controllers have ended: whoever takes it over must
+	// not meet their last writes. So the election outlives the context.
+	electing, giveBack := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveBack()
 	var began atomic.Bool
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		if !began.Load() {
+			giveBack()
+		}
+	})()
+	ended := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: m.cfg.Namespace, Name: LeaseName}, Client: m.client.CoordinationV1(),
@@ -61,8 +68,11 @@ func (m *Manager) lead(ctx context.Context) error {
 			OnStartedLeading: func(leading context.Context) {
 				began.Store(true)
 				log.Info("leading: the controllers run here", logkey.Name, identity)
+				leading, stop := context.WithCancel(leading)
+				defer stop()
+				defer context.AfterFunc(ctx, stop)()
 				ended <- m.control(leading)
-				cancel() // one that ended by itself gives the lease back
+				giveBack()
 			},
 			OnStoppedLeading: func() {}, // Run returns then
 		},
@@ -70,7 +80,7 @@ func (m *Manager) lead(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("stand for election: %w", err)
 	}
-	elector.Run(ctx)
+	elector.Run(electing)
 	if began.Load() {
 		if err := <-ended; err != nil {
 			return err

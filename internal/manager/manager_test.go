@@ -19,18 +19,23 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/mullion-k8s/mullion/internal/admission/registration"
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 type factsFunc func(context.Context, string, map[string]any) (policy.Facts, []string)
@@ -191,6 +196,46 @@ func TestNextManager(t *testing.T) {
 	m, _ := start(t, client, nil)
 	if got, err := ask(t, m.cfg.URL, &tls.Config{RootCAs: roots}); err != nil {
 		t.Errorf("%v %s", err, got)
+	}
+}
+
+// TestLeaseIsGivenBackFirst: a leader that is asked to stop lets the next one
+// begin before its webhooks end, and not before its controllers have ended.
+func TestLeaseIsGivenBackFirst(t *testing.T) {
+	client := fake.NewClientset()
+	var m *Manager
+	var given, answered atomic.Bool
+	client.PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		lease, ok := a.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
+		if ok && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == "" {
+			given.Store(true)
+			answered.Store(m.dial(context.Background(), m.cfg.address(), m.keeper.Bundle()) == nil)
+		}
+		return false, nil, nil
+	})
+	var log testenv.Buffer
+	m, stop := start(t, client, func(c *Config) {
+		c.LeaderElection, c.Log = true, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	testenv.Until(t, "the lease", func() bool { return strings.Contains(log.String(), "leading") })
+	stop()
+	if !given.Load() || !answered.Load() {
+		t.Errorf("given back %t, webhooks answered then %t\n%s", given.Load(), answered.Load(), log.String())
+	}
+}
+
+// TestLeaving: during the last moments each answer closes its connection.
+func TestLeaving(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	h := leaving(ctx, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for _, want := range []string{"", "close"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
+		if got := w.Header().Get("Connection"); got != want {
+			t.Errorf("Connection: %q, want %q", got, want)
+		}
+		cancel()
 	}
 }
 

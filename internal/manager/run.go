@@ -203,7 +203,9 @@ func (m *Manager) components(webhooks *door) []supervise.Component {
 			Ready: func(ctx context.Context) error { return m.dial(ctx, webhooks.first.Addr().String(), m.keeper.Bundle()) }},
 		{Name: componentRegistration, Needs: []string{componentWebhooks, componentFacts}, Run: m.register.Run,
 			Ready: func(context.Context) error { return m.register.Registered() }},
-		{Name: componentControllers, Needs: []string{componentPrepare, componentFacts}, Run: m.lead},
+		// Uses: they are stopped before the webhooks, which go on for a moment; the
+		// next leader need not wait for that.
+		{Name: componentControllers, Needs: []string{componentPrepare, componentFacts}, Uses: []string{componentRegistration}, Run: m.lead},
 	}
 }
 

@@ -64,7 +64,7 @@ func (m *Manager) serve(ctx context.Context, d *door) error {
 	}
 	log := m.cfg.Log.With(logkey.Component, componentWebhooks)
 	server := &http.Server{
-		Handler: m.handler, TLSConfig: m.tlsConfig(), ReadHeaderTimeout: headerLimit, ReadTimeout: bodyLimit, WriteTimeout: bodyLimit,
+		Handler: leaving(ctx, m.handler), TLSConfig: m.tlsConfig(), ReadHeaderTimeout: headerLimit, ReadTimeout: bodyLimit, WriteTimeout: bodyLimit,
 		IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
 		// HTTP/1.1: an API server then has a connection for each review that waits,
 		// and none stands behind another's frames; the slowest of a hundred answers
@@ -75,6 +75,18 @@ func (m *Manager) serve(ctx context.Context, d *door) error {
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return serveUntil(ctx, server, func() error { return server.ServeTLS(l, "", "") }, m.cfg.URL == "")
+}
+
+// leaving answers as next does, and once the context is cancelled asks who comes
+// to go elsewhere the next time: an API server would send the next review over
+// the same connection, which soon ends.
+func leaving(ctx context.Context, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ctx.Err() != nil {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // door is where a server listens. A server closes its listener when it ends;

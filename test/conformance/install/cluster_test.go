@@ -13,10 +13,12 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -42,7 +44,10 @@ type cluster struct {
 	kubeconfig string
 	client     *kubernetes.Clientset
 	dynamic    dynamic.Interface
+	apiserver  *program
 	proxied    string // the ClusterIP that is forwarded
+	lastPod    *netip.Addr
+	alive      *sync.Map // of channels that close when a pod's process ends, by the pod's UID
 }
 
 // program is a running one.
@@ -83,15 +88,17 @@ func (p *program) end(s syscall.Signal) {
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Peers)
-	c := &cluster{t: t, dir: t.TempDir()}
+	first := netip.MustParsePrefix(podRange).Addr()
+	c := &cluster{t: t, dir: t.TempDir(), lastPod: &first, alive: &sync.Map{}}
 	c.start("etcd", exec.Command(testenv.Bin("peers", "etcd"), "--data-dir="+c.path("etcd"), "--log-level=error", "--unsafe-no-fsync"))
 	public, private := c.keys()
 	tokens := c.write("tokens.csv", adminToken+",admin,admin,system:masters\n")
-	c.start("kube-apiserver", exec.Command(testenv.Bin("peers", "kube-apiserver"),
+	c.apiserver = c.start("kube-apiserver", exec.Command(testenv.Bin("peers", "kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379", "--bind-address="+serverAddress, "--advertise-address="+serverAddress, "--secure-port=6443",
 		"--cert-dir="+c.path("certs"), "--token-auth-file="+tokens, "--authorization-mode=Node,RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+public, "--service-account-signing-key-file="+private,
-		"--service-cluster-ip-range="+serviceRange, "--enable-aggregator-routing=true"))
+		"--service-cluster-ip-range="+serviceRange, "--enable-aggregator-routing=true",
+		"--audit-policy-file="+c.write("audit.yaml", auditPolicy), "--audit-log-path="+c.path("audit.log")))
 	ca := c.path("certs", "apiserver.crt") // its own, with its authority
 	rest := &rest.Config{Host: "https://" + serverAddress + ":6443", BearerToken: adminToken, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAFile: ca}}
 	c.kubeconfig = c.write("kubeconfig", fmt.Sprintf(`apiVersion: v1
@@ -136,6 +143,15 @@ func (c *cluster) write(name, content string) string {
 		c.t.Fatal(err)
 	}
 	return c.path(name)
+}
+
+func (c *cluster) read(name string) string {
+	c.t.Helper()
+	data, err := os.ReadFile(c.path(name))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(data)
 }
 
 // keys makes those that ServiceAccount tokens are signed with.

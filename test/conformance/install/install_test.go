@@ -159,7 +159,7 @@ func TestInstall(t *testing.T) {
 		}
 		old := m
 		old.end(syscall.SIGTERM)
-		if text := lacks(old); text != "" {
+		if text := lacks(old.program); text != "" {
 			c.t.Errorf("the manager lacked rights:\n%s", text)
 		}
 		next := *c
@@ -192,7 +192,7 @@ func TestInstall(t *testing.T) {
 	})
 	part("conflict", (*cluster).conflict)
 	part("killed", func(c *cluster) {
-		if text := lacks(m); text != "" {
+		if text := lacks(m.program); text != "" {
 			c.t.Errorf("the manager lacked rights:\n%s", text)
 		}
 		m.end(syscall.SIGKILL)

@@ -8,18 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/vishvananda/netlink"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mullion-k8s/mullion/internal/install"
@@ -30,24 +31,41 @@ const linuxNode = "linux-1"
 
 // manager does a kubelet's work for the pod of the Deployment's newest
 // template: it waits for it, runs its command line and says that it is ready.
-func (c *cluster) manager() *program {
+func (c *cluster) manager() *running {
 	c.t.Helper()
-	pod := c.managerPod()
-	pods := c.client.CoreV1().Pods(pod.Namespace)
-	err := pods.Bind(c.t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: linuxNode}}, metav1.CreateOptions{})
+	p := c.begin(c.managerPod(), c.address())
+	c.ready(p)
+	return p
+}
+
+// address is one that no pod has had.
+func (c *cluster) address() netip.Addr {
+	*c.lastPod = c.lastPod.Next()
+	return *c.lastPod
+}
+
+// begin binds a pod and runs its command line.
+func (c *cluster) begin(pod *corev1.Pod, address netip.Addr) *running {
+	c.t.Helper()
+	err := c.client.CoreV1().Pods(pod.Namespace).Bind(c.t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: linuxNode}}, metav1.CreateOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.credentials(pod)
-	container := pod.Spec.Containers[0]
-	cmd := exec.Command("/proc/self/exe", container.Args...)
-	cmd.Env = []string{roleVariable + "=" + roleMullion, "KUBERNETES_SERVICE_HOST=" + serverAddress, "KUBERNETES_SERVICE_PORT=6443", "HOSTNAME=" + pod.Name}
-	for _, e := range container.Env {
-		cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
-	}
-	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential(*pod.Spec.SecurityContext.RunAsUser)}
-	p := c.start("manager "+pod.Name, cmd)
+	return c.restart(pod, address)
+}
+
+// restart runs the command line of a pod that is bound.
+func (c *cluster) restart(pod *corev1.Pod, address netip.Addr) *running {
+	c.t.Helper()
+	p := c.spawn(pod, address)
+	c.alive.Store(pod.UID, p.done)
+	return p
+}
+
+// ready asks a manager until it is, and says so.
+func (c *cluster) ready(p *running) {
+	c.t.Helper()
+	container := p.pod.Spec.Containers[0]
 	port := container.Ports[slices.IndexFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == container.ReadinessProbe.HTTPGet.Port.String() })].ContainerPort
 	c.eventually("the manager's readiness", func() error {
 		select {
@@ -55,10 +73,9 @@ func (c *cluster) manager() *program {
 			c.t.Fatalf("the manager ended:\n%s", p.log)
 		default:
 		}
-		return ok(c.t.Context(), fmt.Sprintf("http://%s:%d%s", podAddress, port, container.ReadinessProbe.HTTPGet.Path))
+		return ok(c.t.Context(), fmt.Sprintf("http://%s:%d%s", p.address, port, container.ReadinessProbe.HTTPGet.Path))
 	})
-	c.running(pod)
-	return p
+	c.status(p, true)
 }
 
 // managerPod waits for the one pod that no kubelet has yet.
@@ -85,8 +102,8 @@ func (c *cluster) managerPod() *corev1.Pod {
 	return pod
 }
 
-// credentials lays out what a kubelet mounts into a pod.
-func (c *cluster) credentials(pod *corev1.Pod) {
+// mounts lays out what a kubelet mounts into a pod.
+func (c *cluster) mounts(pod *corev1.Pod) map[string]string {
 	c.t.Helper()
 	seconds := int64(3600)
 	token, err := c.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(c.t.Context(), pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
@@ -99,7 +116,7 @@ func (c *cluster) credentials(pod *corev1.Pod) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	const dir = "/var/run/secrets/kubernetes.io/serviceaccount"
+	dir := c.path("pods", string(pod.UID))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		c.t.Fatal(err)
 	}
@@ -108,23 +125,30 @@ func (c *cluster) credentials(pod *corev1.Pod) {
 			c.t.Fatal(err)
 		}
 	}
+	return map[string]string{credentialsDir: dir}
 }
 
-// running writes the status of a pod that is ready.
-func (c *cluster) running(pod *corev1.Pod) {
+// status writes the status of a pod whose container is ready, or has ended.
+func (c *cluster) status(r *running, ready bool) {
 	c.t.Helper()
+	pod, is := r.pod, corev1.ConditionFalse
+	if ready {
+		is = corev1.ConditionTrue
+	}
 	c.eventually("the pod's status", func() error {
 		p, err := c.client.CoreV1().Pods(pod.Namespace).Get(c.t.Context(), pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		now := metav1.NewTime(time.Now().Add(-time.Second))
-		p.Status.Phase, p.Status.PodIP, p.Status.PodIPs, p.Status.StartTime = corev1.PodRunning, podAddress, []corev1.PodIP{{IP: podAddress}}, &now
+		p.Status.Phase, p.Status.PodIP, p.Status.PodIPs, p.Status.StartTime = corev1.PodRunning, r.address, []corev1.PodIP{{IP: r.address}}, &now
 		p.Status.Conditions = nil
-		for _, t := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
-			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: now})
+		for t, is := range map[corev1.PodConditionType]corev1.ConditionStatus{
+			corev1.PodScheduled: corev1.ConditionTrue, corev1.PodInitialized: corev1.ConditionTrue, corev1.ContainersReady: is, corev1.PodReady: is,
+		} {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: t, Status: is, LastTransitionTime: now})
 		}
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: p.Spec.Containers[0].Name, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: p.Spec.Containers[0].Name, Ready: ready, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}}}
 		_, err = c.client.CoreV1().Pods(pod.Namespace).UpdateStatus(c.t.Context(), p, metav1.UpdateOptions{})
 		return err
 	})
@@ -139,9 +163,21 @@ func (c *cluster) bury(ctx context.Context) {
 	}
 	none := int64(0)
 	for _, p := range list.Items {
+		if done, ok := c.alive.Load(p.UID); ok && !ended(done.(chan struct{})) {
+			continue
+		}
 		if p.DeletionTimestamp != nil {
 			_ = c.client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &none})
 		}
+	}
+}
+
+func ended(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -187,10 +223,12 @@ func (c *cluster) dns() {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { l.Close() })
-	go forward(l, net.JoinHostPort(podAddress, "9443"))
+	go c.forward(l)
 }
 
-func forward(l net.Listener, to string) {
+// forward sends connections to any of the Service's endpoints, as kube-proxy
+// does.
+func (c *cluster) forward(l net.Listener) {
 	for {
 		in, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -201,7 +239,11 @@ func forward(l net.Listener, to string) {
 		}
 		go func() {
 			defer in.Close()
-			out, err := net.Dial("tcp", to)
+			to := c.endpoints(context.Background())
+			if len(to) == 0 {
+				return
+			}
+			out, err := net.Dial("tcp", net.JoinHostPort(to[rand.IntN(len(to))], "9443"))
 			if err != nil {
 				return
 			}
@@ -210,6 +252,24 @@ func forward(l net.Listener, to string) {
 			_, _ = io.Copy(in, out)                 // as above
 		}()
 	}
+}
+
+// endpoints are the addresses of the pods that stand for the Service; none if
+// the API server does not say.
+func (c *cluster) endpoints(ctx context.Context) []string {
+	list, err := c.client.DiscoveryV1().EndpointSlices(install.DefaultNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + manager.ServiceName})
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, s := range list.Items {
+		for _, e := range s.Endpoints {
+			if e.Conditions.Ready == nil || *e.Conditions.Ready {
+				out = append(out, e.Addresses...)
+			}
+		}
+	}
+	return out
 }
 
 // lacks says which rights a manager missed, by its log.

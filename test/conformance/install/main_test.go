@@ -5,7 +5,8 @@
 // etcd, kube-apiserver and kube-controller-manager, each a process, none of
 // ours among them. There is no kubelet; the test does a kubelet's work for the
 // manager's pods: it runs their very command line, with the token of their
-// ServiceAccount, as their user, so that RBAC counts.
+// ServiceAccount, as their user, so that RBAC counts, each at an address of its
+// own.
 //
 // All of it lives in network, mount and PID namespaces of its own, and ends
 // with them. It needs root and `make peers`.
@@ -19,7 +20,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,19 +33,20 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cli/managercmd"
 )
 
-// The test's executable has three roles, told by this variable: unset, it
-// starts itself anew in namespaces; then it runs the tests, or is mullion.
+// The test's executable has four roles, told by this variable: unset, it starts
+// itself anew in namespaces; then it runs the tests; or it makes the inside of a
+// pod, and becomes mullion.
 const (
 	roleVariable = "MULLION_INSTALL_TEST_ROLE"
 	roleTest     = "test"
+	rolePod      = "pod"
 	roleMullion  = "mullion"
 )
 
-// Addresses in the network namespace, on its loopback link: not those of
-// 127.0.0.0/8, which no EndpointSlice may hold.
+// Addresses: not those of 127.0.0.0/8, which no EndpointSlice may hold.
 const (
-	serverAddress = "10.34.0.1" // the API server's
-	podAddress    = "10.34.0.2" // the manager's pod's
+	serverAddress = "10.34.0.1"    // the API server's, on the loopback link
+	podRange      = "10.34.1.0/24" // of the managers' pods, each with a link
 	serviceRange  = "10.35.0.0/24"
 )
 
@@ -61,6 +62,9 @@ func TestMain(m *testing.M) {
 	switch role := os.Getenv(roleVariable); {
 	case role == roleMullion:
 		os.Exit(cli.Run(context.Background(), cli.Stdio(), os.Args, commands()))
+	case role == rolePod:
+		fmt.Fprintln(os.Stderr, "become a pod:", becomePod()) // it returns only with an error
+		os.Exit(1)
 	case role == roleTest:
 		if err := enter(); err != nil {
 			fmt.Fprintln(os.Stderr, "set up the namespaces:", err)
@@ -117,12 +121,7 @@ func enter() error {
 	if err := netlink.LinkSetUp(link); err != nil {
 		return fmt.Errorf("set up the loopback link: %w", err)
 	}
-	for _, a := range []string{serverAddress + "/24", podAddress + "/24"} {
-		if err := addAddress(link, a); err != nil {
-			return err
-		}
-	}
-	return nil
+	return addAddress(link, serverAddress+"/32")
 }
 
 func addAddress(link netlink.Link, cidr string) error {
@@ -159,13 +158,4 @@ func hosts(t *testing.T, entries map[string]string) {
 			t.Error(err)
 		}
 	})
-}
-
-// uid of a pod that says runAsUser.
-func credential(id int64) *syscall.Credential {
-	n, err := strconv.ParseUint(fmt.Sprint(id), 10, 32)
-	if err != nil {
-		panic(err) // the API server has checked it
-	}
-	return &syscall.Credential{Uid: uint32(n), Gid: uint32(n)}
 }
