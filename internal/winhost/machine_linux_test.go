@@ -5,13 +5,13 @@ package winhost
 
 import (
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 
-	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
+	"github.com/mullion-k8s/mullion/internal/netplane/netlab"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -33,42 +33,14 @@ func TestMachineFiles(t *testing.T) {
 func TestMachineDialer(t *testing.T) {
 	testenv.Need(t, testenv.Root)
 	dir := t.TempDir()
-	netns := filepath.Join(dir, "ns")
-	if err := kernel.CreateNamespace(netns, nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := kernel.DeleteNamespace(netns); err != nil {
-			t.Error(err)
-		}
-	})
-	space, err := kernel.Open(netns)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer space.Close()
-	var l net.Listener
-	if err := space.Do(func() error {
-		l, err = net.Listen("tcp", "127.0.0.1:0")
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
-			_ = conn.Close()
-		}
-	}()
-	if conn, err := net.Dial("tcp", l.Addr().String()); err == nil {
+	netns := netlab.Namespace(t, filepath.Join(dir, "ns"))
+	const port = "1009"
+	netlab.Serve(t, netns, "server", "tcp", netip.MustParseAddrPort("127.0.0.1:"+port))
+	if conn, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
 		_ = conn.Close()
 		t.Fatal("the server can be reached from here: the test proves nothing")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "hosts"), []byte("127.0.0.1 registry.test\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
 		t.Fatal(err)
 	}
 	d := &MachineDialer{netns: netns, dir: dir}
@@ -83,28 +55,5 @@ func TestMachineDialer(t *testing.T) {
 	if _, err := d.DialContext(t.Context(), "tcp", net.JoinHostPort("nowhere.test", port)); err == nil {
 		t.Error("a name that nobody knows was resolved")
 	}
-	// No thread may stay there, above all not the first one, by which others find
-	// the process's namespaces.
-	own, err := os.Readlink("/proc/thread-self/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	for range 300 {
-		wg.Go(func() {
-			conn, err := d.DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", port))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_ = conn.Close()
-			if here, err := os.Readlink("/proc/thread-self/ns/net"); err != nil || here != own {
-				t.Errorf("is in %s afterwards, before in %s, %v", here, own, err)
-			}
-		})
-	}
-	wg.Wait()
-	if first, err := os.Readlink("/proc/self/ns/net"); err != nil || first != own {
-		t.Errorf("the process is in %s afterwards, before in %s, %v", first, own, err)
-	}
+	netlab.LeavesNoThread(t, func() (net.Conn, error) { return d.DialContext(t.Context(), "tcp", "127.0.0.1:"+port) })
 }
