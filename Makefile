@@ -149,7 +149,7 @@ bin/peers/helm: test/conformance/chart/go.mod test/conformance/chart/go.sum
 	@touch $@
 
 .PHONY: peers
-peers: $(addprefix bin/peers/,$(PEER_PROGRAMS) $(PEERS)) ## Build what `make bench` compares with
+peers: $(addprefix bin/peers/,$(PEER_PROGRAMS) $(PEERS) helm) ## Build what `make bench` and the tests of installation compare with
 
 .PHONY: bench
 bench: build peers ## Run the benchmarks; ratios against peers in the same run

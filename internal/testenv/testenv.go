@@ -28,7 +28,7 @@ const (
 	Runc    Capability = "runc"    // runc and conmon
 	MinGW   Capability = "mingw"   // the C compiler for Windows targets
 	Built   Capability = "built"   // `make build` has filled bin/
-	Peers   Capability = "peers"   // `make peers` has filled bin/peers: upstream's own programs
+	Peers   Capability = "peers"   // `make peers` has filled bin/peers: other projects' own programs
 	Windows Capability = "windows" // a real Windows
 )
 
@@ -80,7 +80,7 @@ func missing(c Capability) string {
 			return "run `make build` first"
 		}
 	case Peers:
-		for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager"} {
+		for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "helm"} {
 			if _, err := os.Stat(Bin("peers", name)); err != nil {
 				return "run `make peers` first"
 			}
