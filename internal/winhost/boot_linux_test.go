@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+	"github.com/mullion-k8s/mullion/internal/netplane/netlab"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -76,17 +77,14 @@ func newHost(t *testing.T) *host {
 	h := &host{t: t, cfg: testConfig(dir), file: filepath.Join(dir, "config.json")}
 	h.cfg.Cluster = fmt.Sprintf("t%05x", id)
 	h.cfg.Bin = testenv.Bin()
+	cable := netlab.FabricConfig(h.cfg.Cluster, 50+id%20)
+	cable.Dir = filepath.Join(dir, "netns")
 	var err error
-	h.fabric, err = fabric.New(fabric.Config{Name: h.cfg.Cluster, Index: 50 + id%20, Dir: filepath.Join(dir, "netns")})
-	if err != nil {
+	if h.fabric, err = fabric.New(cable); err != nil {
 		t.Fatal(err)
 	}
 	plan := h.fabric.Plan()
-	address, err := plan.NodeAddress(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.cfg.Fabric, h.cfg.Address, h.cfg.Gateway = plan.Namespace, address, plan.Router.Addr()
+	h.cfg.Fabric, h.cfg.Address, h.cfg.Gateway = plan.Namespace, netlab.HostAddress(plan, 1), plan.Router.Addr()
 	h.cfg.PodCIDR, h.cfg.ServiceCIDR = plan.PodNet, plan.ServiceNet
 	if err := h.fabric.Apply(t.Context()); err != nil {
 		t.Fatal(err)

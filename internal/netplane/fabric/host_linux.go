@@ -113,25 +113,6 @@ func (f *Fabric) connect(ctx context.Context, a Attachment, inside, host *kernel
 	})
 }
 
-// RemoveNode takes a host off the fabric: its port and the routes to it.
-func (f *Fabric) RemoveNode(ctx context.Context, node string, address netip.Addr) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("remove host %s: %w", node, err)
-	}
-	if !kernel.IsNamespace(f.plan.Namespace) {
-		return nil
-	}
-	inside, err := kernel.Open(f.plan.Namespace)
-	if err != nil {
-		return fmt.Errorf("remove host %s: %w", node, err)
-	}
-	defer inside.Close()
-	if err := errors.Join(removeRoutes(inside, address), inside.DeleteLink(PortName(node))); err != nil {
-		return fmt.Errorf("remove host %s: %w", node, err)
-	}
-	return nil
-}
-
 // Router changes the routes of a fabric by its namespace alone. An emulated
 // host uses it, which knows nothing else of the fabric.
 type Router struct{ namespace string }
@@ -165,29 +146,7 @@ func (r *Router) SetPrefixes(ctx context.Context, via netip.Addr, prefixes []net
 			return fmt.Errorf("route %s to %s: %w", p, via, err)
 		}
 	}
-	return removeRoutesExcept(inside, via, wanted)
-}
-
-// AddPrefix adds one pod range to those that the host owns.
-func (r *Router) AddPrefix(ctx context.Context, prefix netip.Prefix, via netip.Addr) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("route %s to %s: %w", prefix, via, err)
-	}
-	inside, err := kernel.Open(r.namespace)
-	if err != nil {
-		return fmt.Errorf("route %s to %s: %w", prefix, via, err)
-	}
-	defer inside.Close()
-	link, err := linkTo(inside, via)
-	if err != nil {
-		return fmt.Errorf("route %s to %s: %w", prefix, via, err)
-	}
-	return inside.ReplaceRoute(kernel.Route{Destination: prefix.Masked(), LinkIndex: link, NextHop: via})
-}
-
-// AddPrefix is Router.AddPrefix for who holds the fabric itself.
-func (f *Fabric) AddPrefix(ctx context.Context, prefix netip.Prefix, via netip.Addr) error {
-	return OpenRouter(f.plan.Namespace).AddPrefix(ctx, prefix, via)
+	return inside.KeepRoutes(func(r kernel.Route) bool { return r.NextHop != via || wanted[r.Destination] })
 }
 
 // linkTo is the index of the link whose addresses cover via.
@@ -200,10 +159,4 @@ func linkTo(s *kernel.Space, via netip.Addr) (int, error) {
 		return 0, errors.New("next hop is not on the fabric")
 	}
 	return routes[0].LinkIndex, nil
-}
-
-func removeRoutes(s *kernel.Space, via netip.Addr) error { return removeRoutesExcept(s, via, nil) }
-
-func removeRoutesExcept(s *kernel.Space, via netip.Addr, wanted map[netip.Prefix]bool) error {
-	return s.KeepRoutes(func(r kernel.Route) bool { return r.NextHop != via || wanted[r.Destination] })
 }

@@ -23,20 +23,15 @@ import (
 	"strings"
 )
 
-// MaxIndex is the highest cluster index: pods take 10.(244-index).0.0/16 and
-// services 10.(96+index).0.0/16, which must not meet.
-const MaxIndex = 73
-
 // Config describes a fabric.
 type Config struct {
 	// Name of the cluster; the namespace is called "mullion-<name>".
 	Name string
-	// Index tells the clusters of one machine apart, 0 to MaxIndex.
+	// Index tells the clusters of one machine apart, from 0.
 	Index int
 	// Dir is where the namespace's file is mounted.
 	Dir string
-	// NodeNet, PodNet and ServiceNet are the cluster's ranges. Absent: those of
-	// the index.
+	// NodeNet, PodNet and ServiceNet are the cluster's ranges.
 	NodeNet, PodNet, ServiceNet netip.Prefix
 	// Machine is the network namespace that stands for the machine; empty means
 	// the process's own.
@@ -66,18 +61,15 @@ func Describe(cfg Config) (Plan, error) {
 	if cfg.Name == "" || strings.ContainsAny(cfg.Name, "/. ") {
 		return Plan{}, fmt.Errorf("describe fabric: cluster name %q: not usable as a file name", cfg.Name)
 	}
-	if cfg.Index < 0 || cfg.Index > MaxIndex {
-		return Plan{}, fmt.Errorf("describe fabric: cluster index %d: not between 0 and %d", cfg.Index, MaxIndex)
+	if cfg.Index < 0 {
+		return Plan{}, fmt.Errorf("describe fabric: cluster index %d: below 0", cfg.Index)
 	}
 	if cfg.Dir == "" {
 		return Plan{}, errors.New("describe fabric: no directory for the network namespace")
 	}
-	octet := func(n int) byte { return byte(n) }
 	p := Plan{
-		Namespace:   filepath.Join(cfg.Dir, "mullion-"+cfg.Name),
-		NodeNet:     orDefault(cfg.NodeNet, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 89, octet(cfg.Index), 0}), 24)),
-		PodNet:      orDefault(cfg.PodNet, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, octet(244 - cfg.Index), 0, 0}), 16)),
-		ServiceNet:  orDefault(cfg.ServiceNet, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, octet(96 + cfg.Index), 0, 0}), 16)),
+		Namespace: filepath.Join(cfg.Dir, "mullion-"+cfg.Name),
+		NodeNet:   cfg.NodeNet, PodNet: cfg.PodNet, ServiceNet: cfg.ServiceNet,
 		Bridge:      "br0",
 		MachineLink: fmt.Sprintf("mln%d", cfg.Index), MachineAlias: "cluster " + cfg.Name,
 		MachinePort: "machine",
@@ -98,19 +90,6 @@ func Describe(cfg Config) (Plan, error) {
 	p.Router = netip.PrefixFrom(last(p.NodeNet).Prev(), p.NodeNet.Bits())
 	p.RouterMAC = MAC(p.Router.Addr())
 	return p, nil
-}
-
-// NodeAddress is the address of the n-th host, counted from 1: 10.89.0.11 for
-// the first.
-func (p *Plan) NodeAddress(n int) (netip.Prefix, error) {
-	a := p.NodeNet.Addr()
-	for range 10 + n {
-		a = a.Next()
-	}
-	if n < 1 || !p.NodeNet.Contains(a) || !a.Less(p.Router.Addr()) {
-		return netip.Prefix{}, fmt.Errorf("choose address of host %d: none left in %s", n, p.NodeNet)
-	}
-	return netip.PrefixFrom(a, p.NodeNet.Bits()), nil
 }
 
 // MAC is the Ethernet address that the fabric gives to an IPv4 address: a
@@ -137,13 +116,6 @@ machine
   route %s via %s
 `, p.Namespace, p.Bridge, p.Router, p.RouterMAC, p.PodNet, p.ServiceNet, p.MachineAddress.Addr(),
 		p.MachineLink, p.MachineAddress, p.MachinePort, p.Bridge, p.PodNet, p.Router.Addr())
-}
-
-func orDefault(p, d netip.Prefix) netip.Prefix {
-	if p.IsValid() {
-		return p
-	}
-	return d
 }
 
 // last is the broadcast address of an IPv4 range.

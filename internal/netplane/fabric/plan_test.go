@@ -16,8 +16,8 @@ func TestDescribe(t *testing.T) {
 		name string
 		cfg  Config
 	}{
-		{"first", Config{Name: "default", Dir: "/var/lib/mullion/netns"}},
-		{"second", Config{Name: "other", Index: 1, Dir: "/var/lib/mullion/netns"}},
+		{"first", Config{Name: "default", Dir: "/var/lib/mullion/netns", NodeNet: netip.MustParsePrefix("10.89.0.0/24"), PodNet: netip.MustParsePrefix("10.244.0.0/16"), ServiceNet: netip.MustParsePrefix("10.96.0.0/16")}},
+		{"second", Config{Name: "other", Index: 1, Dir: "/var/lib/mullion/netns", NodeNet: netip.MustParsePrefix("10.89.1.0/24"), PodNet: netip.MustParsePrefix("10.243.0.0/16"), ServiceNet: netip.MustParsePrefix("10.97.0.0/16")}},
 		{"own-ranges", Config{Name: "default", Dir: "/n", NodeNet: netip.MustParsePrefix("172.30.0.0/24"), PodNet: netip.MustParsePrefix("172.28.0.0/16"), ServiceNet: netip.MustParsePrefix("172.29.0.0/20")}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestDescribeRefuses(t *testing.T) {
-	ok := Config{Name: "default", Dir: "/n"}
+	ok := Config{Name: "default", Dir: "/n", NodeNet: netip.MustParsePrefix("10.89.0.0/24"), PodNet: netip.MustParsePrefix("10.244.0.0/16"), ServiceNet: netip.MustParsePrefix("10.96.0.0/16")}
 	for _, c := range []struct {
 		name string
 		edit func(*Config)
@@ -39,9 +39,10 @@ func TestDescribeRefuses(t *testing.T) {
 	}{
 		{"no name", func(c *Config) { c.Name = "" }, "not usable as a file name"},
 		{"path as name", func(c *Config) { c.Name = "../x" }, "not usable as a file name"},
-		{"index", func(c *Config) { c.Index = MaxIndex + 1 }, "not between 0 and 73"},
+		{"index", func(c *Config) { c.Index = -1 }, "below 0"},
 		{"no directory", func(c *Config) { c.Dir = "" }, "no directory"},
 		{"overlap", func(c *Config) { c.ServiceNet = netip.MustParsePrefix("10.89.0.0/16") }, "overlap"},
+		{"no range", func(c *Config) { c.NodeNet = netip.Prefix{} }, "not an IPv4 range"},
 		{"IPv6", func(c *Config) { c.PodNet = netip.MustParsePrefix("fd00::/64") }, "not an IPv4 range"},
 		{"host bits", func(c *Config) { c.NodeNet = netip.MustParsePrefix("10.89.0.1/24") }, "not an IPv4 range"},
 		{"too small", func(c *Config) { c.NodeNet = netip.MustParsePrefix("10.89.0.0/29") }, "not an IPv4 range"},
@@ -53,41 +54,5 @@ func TestDescribeRefuses(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
-	}
-}
-
-// TestClustersDoNotMeet: no two indexes share an address.
-func TestClustersDoNotMeet(t *testing.T) {
-	var all []netip.Prefix
-	for i := range MaxIndex + 1 {
-		p, err := Describe(Config{Name: "x", Index: i, Dir: "/n"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range []netip.Prefix{p.NodeNet, p.PodNet, p.ServiceNet} {
-			for _, o := range all {
-				if o.Overlaps(r) {
-					t.Fatalf("%s of cluster %d meets %s", r, i, o)
-				}
-			}
-			all = append(all, r)
-		}
-	}
-}
-
-func TestNodeAddress(t *testing.T) {
-	p, err := Describe(Config{Name: "x", Dir: "/n"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n, want := range map[int]string{1: "10.89.0.11/24", 2: "10.89.0.12/24", 243: "10.89.0.253/24"} {
-		if got, err := p.NodeAddress(n); err != nil || got.String() != want {
-			t.Errorf("host %d: got %s, %v, want %s", n, got, err, want)
-		}
-	}
-	for _, n := range []int{0, -1, 244, 1000} {
-		if got, err := p.NodeAddress(n); err == nil {
-			t.Errorf("host %d got %s", n, got)
-		}
 	}
 }

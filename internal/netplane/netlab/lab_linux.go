@@ -43,7 +43,9 @@ func New(t testing.TB) *Lab {
 	l := &Lab{t: t, Dir: t.TempDir()}
 	t.Cleanup(func() { CheckNoMounts(t, l.Dir) })
 	l.Machine = l.Namespace("machine")
-	f, err := fabric.New(fabric.Config{Name: "lab", Dir: filepath.Join(l.Dir, "fabric"), Machine: l.Machine})
+	cfg := FabricConfig("lab", 0)
+	cfg.Dir, cfg.Machine = filepath.Join(l.Dir, "fabric"), l.Machine
+	f, err := fabric.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,11 +110,7 @@ const NetworkID = "cbr0"
 func (l *Lab) Host() *Host {
 	l.t.Helper()
 	l.hosts++
-	plan := l.Fabric.Plan()
-	address, err := plan.NodeAddress(l.hosts)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	address := HostAddress(l.Fabric.Plan(), l.hosts)
 	h := &Host{t: l.t, Name: fmt.Sprintf("win-%d", l.hosts), Address: address.Addr()}
 	h.Pods = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(l.hosts), 0}), 24)
 	h.Netns = l.Namespace(h.Name)
@@ -120,9 +118,10 @@ func (l *Lab) Host() *Host {
 	if err := l.Fabric.Connect(ctx, fabric.Attachment{Node: h.Name, Netns: h.Netns, Address: address}); err != nil {
 		l.t.Fatal(err)
 	}
-	if err := l.Fabric.AddPrefix(ctx, h.Pods, h.Address); err != nil {
+	if err := fabric.OpenRouter(l.Fabric.Plan().Namespace).SetPrefixes(ctx, h.Address, []netip.Prefix{h.Pods}); err != nil {
 		l.t.Fatal(err)
 	}
+	var err error
 	h.Plane, err = apply.New(apply.Config{NetnsDir: filepath.Join(l.Dir, h.Name+"-namespaces"), Netns: h.Netns, Log: StrictLog(l.t)})
 	if err != nil {
 		l.t.Fatal(err)
