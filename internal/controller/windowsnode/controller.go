@@ -5,7 +5,6 @@ package windowsnode
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/mullion-k8s/mullion/internal/controller"
 	"github.com/mullion-k8s/mullion/internal/logkey"
@@ -82,22 +80,22 @@ func (c *Controller) handle(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("read node %s: %w", name, err)
 	}
-	note, err := apply(ctx, c.client, c.cfg.Log, n, c.cfg.Taint)
+	note, err := c.apply(ctx, n)
 	c.note(name, note)
 	return err
 }
 
 // apply patches a node if it needs it. A node that is gone needs nothing.
-func apply(ctx context.Context, client kubernetes.Interface, log *slog.Logger, n *corev1.Node, want policy.Taint) (note string, err error) {
-	data, note, err := Patch(n, want)
+func (c *Controller) apply(ctx context.Context, n *corev1.Node) (note string, err error) {
+	data, note, err := Patch(n, c.cfg.Taint)
 	if err != nil || data == nil {
 		return note, err
 	}
-	_, err = client.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: controller.Name})
+	_, err = c.client.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: controller.Name})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return note, fmt.Errorf("change node %s: %w", n.Name, err)
 	}
-	log.Info("changed the labels or taints of a node", logkey.Node, n.Name, "patch", string(data))
+	c.cfg.Log.Info("changed the labels or taints of a node", logkey.Node, n.Name, "patch", string(data))
 	return note, nil
 }
 
@@ -114,33 +112,4 @@ func (c *Controller) note(node, text string) {
 	}
 	c.noted[node] = text
 	c.cfg.Log.Warn("the taint policy does not hold on a node", logkey.Node, node, logkey.Reason, text)
-}
-
-// Remove takes the taints away that the controller added, and its annotations.
-// It is for the end of an installation: without admission nothing gives
-// Windows pods the toleration. The controller must not run any more.
-func Remove(ctx context.Context, client kubernetes.Interface, log *slog.Logger) error {
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list nodes: %w", err)
-	}
-	var all []error
-	for i := range nodes.Items {
-		n := &nodes.Items[i]
-		if _, ours := n.Annotations[TaintAnnotation]; !ours {
-			continue
-		}
-		all = append(all, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			now, err := client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("read node %s: %w", n.Name, err)
-			}
-			_, err = apply(ctx, client, log, now, policy.Taint{})
-			return err
-		}))
-	}
-	return errors.Join(all...)
 }

@@ -235,21 +235,3 @@ func TestConflictsAndDeletedNodes(t *testing.T) {
 		})
 	})
 }
-
-func TestRemove(t *testing.T) {
-	log := slog.New(slog.DiscardHandler)
-	const os = "os=windows:NoSchedule"
-	labelled := map[string]string{corev1.LabelWindowsBuild: "10.0.17763"}
-	client := fake.NewClientset(recorded(node("a", "10.0.17763.1", labelled, os, "a=b:NoSchedule"), os), node("b", "10.0.17763.1", labelled, os))
-	conflict := true
-	client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
-		defer func() { conflict = false }()
-		return conflict, nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "a", nil)
-	})
-	if err := Remove(t.Context(), client, log); err != nil {
-		t.Fatal(err)
-	}
-	if a, b := state(t, client, "a"), state(t, client, "b"); a != "10.0.17763 a=b:NoSchedule " || b != "10.0.17763 os=windows:NoSchedule " {
-		t.Errorf("a: %q, b: %q", a, b)
-	}
-}

@@ -4,6 +4,8 @@
 package interp
 
 import (
+	"strings"
+
 	"github.com/mullion-k8s/mullion/internal/pwsh/syntax"
 	"github.com/mullion-k8s/mullion/internal/pwsh/value"
 )
@@ -26,20 +28,12 @@ func (r *Runner) assign(s *syntax.Assign) error {
 	return r.assignTo(s.Left, v)
 }
 
+// combine is what a compound assignment gives a variable.
 func (r *Runner) combine(op string, old, v any) (any, error) {
-	switch op {
-	case "+=":
-		return value.Add(old, v)
-	case "-=":
-		return value.Sub(old, v)
-	case "*=":
-		return value.Mul(old, v)
-	case "/=":
-		return value.Div(old, v)
-	case "%=":
-		return value.Mod(old, v)
+	if op != "??=" {
+		return r.operate(strings.TrimSuffix(op, "="), old, v, false)
 	}
-	if old != nil { // ??=
+	if old != nil {
 		return old, nil
 	}
 	return v, nil

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package syntax turns the text of a PowerShell script into a tree, and a tree
-// back into text. It knows nothing of execution and imports only the standard
-// library.
+// Package syntax turns the text of a PowerShell script into a tree. It knows
+// nothing of execution and imports only the standard library.
 //
 // PowerShell's tokens depend on where they stand: `a-b` is one word after a
 // command's name and a subtraction in an expression. The lexer is therefore

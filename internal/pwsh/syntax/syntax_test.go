@@ -25,7 +25,7 @@ func parse(t testing.TB, text string, e Edition) *ScriptBlock {
 // dump writes a tree without positions.
 func dump(n Node) string {
 	var b strings.Builder
-	Walk(n, func(n Node) bool {
+	walk(n, func(n Node) bool {
 		v := reflect.ValueOf(n).Elem()
 		b.WriteString(v.Type().Name())
 		for i := range v.NumField() {
@@ -57,13 +57,13 @@ func roundTrip(t testing.TB, text string, e Edition) {
 	if err != nil {
 		return
 	}
-	printed := Print(first)
-	second, err := Parse(&Source{Text: printed}, e)
+	again := printed(first)
+	second, err := Parse(&Source{Text: again}, e)
 	if err != nil {
-		t.Fatalf("the printed text does not parse: %v\nsource: %q\nprinted: %q", err, text, printed)
+		t.Fatalf("the printed text does not parse: %v\nsource: %q\nprinted: %q", err, text, again)
 	}
 	if a, b := dump(first), dump(second); a != b {
-		t.Fatalf("the tree changed\nsource: %q\nprinted: %q\n--- first\n%s\n--- second\n%s", text, printed, a, b)
+		t.Fatalf("the tree changed\nsource: %q\nprinted: %q\n--- first\n%s\n--- second\n%s", text, again, a, b)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestWalkCovers(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		Walk(b, func(n Node) bool {
+		walk(b, func(n Node) bool {
 			if n.Pos() < 0 || int(n.End()) > len(s) || n.Pos() > n.End() {
 				t.Errorf("%T spans %d-%d of %d bytes: %q", n, n.Pos(), n.End(), len(s), s)
 			}

@@ -5,7 +5,6 @@ package value
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -301,12 +300,4 @@ func customNumber(f float64, format string) string {
 		out = "-" + out
 	}
 	return out
-}
-
-// Describe is a value for an error message.
-func Describe(v any) string {
-	if v == nil {
-		return "null"
-	}
-	return fmt.Sprintf("%q", String(v))
 }

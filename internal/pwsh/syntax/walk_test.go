@@ -5,15 +5,14 @@ package syntax
 
 import "reflect"
 
-// Walk calls f for a node and then for those inside of it, in the order of the
+// walk calls f for a node and then for those inside of it, in the order of the
 // text; f returns false to leave a node's inside out.
-func Walk(n Node, f func(Node) bool) {
+func walk(n Node, f func(Node) bool) {
 	walkValue(reflect.ValueOf(n), f)
 }
 
-// walkValue follows the fields of the node types. Reflection keeps Walk
-// complete when a node type gains a field; it is used by tests and tools, not
-// to run scripts.
+// walkValue follows the fields of the node types. Reflection keeps walk
+// complete when a node type gains a field.
 func walkValue(v reflect.Value, f func(Node) bool) {
 	switch v.Kind() {
 	case reflect.Interface:

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Print writes a tree as text that parses to the same tree. Comments and
+// printed writes a tree as text that parses to the same tree. Comments and
 // layout are not kept.
-func Print(b *ScriptBlock) string {
+func printed(b *ScriptBlock) string {
 	p := &printer{}
 	p.script(b)
 	return p.b.String()
