@@ -85,20 +85,6 @@ func KindOf(p string) Kind {
 	return kind
 }
 
-// Volume is the leading drive ("C:", in upper case), share or device of a
-// path, and empty if it has none.
-func Volume(p string) string {
-	_, volume, _ := split(p)
-	return volume
-}
-
-// IsAbs says whether a path names one place whatever the current directory and
-// drive are.
-func IsAbs(p string) bool {
-	kind, _, _ := split(p)
-	return kind == Drive || kind == UNC || kind == Device
-}
-
 // Clean is the shortest spelling of a path: backslashes only, the drive in
 // upper case, no empty and no "." elements, ".." resolved as text, as Win32
 // does before it asks the file system. Nothing climbs above the root. The
@@ -162,25 +148,6 @@ func Join(elem ...string) string {
 	return Clean(out)
 }
 
-// Base is the last element; empty for a path that is only a root.
-func Base(p string) string {
-	_, _, rest := split(p)
-	if e := elements(rest, true); len(e) > 0 {
-		return e[len(e)-1]
-	}
-	return ""
-}
-
-// Dir is the path without its last element.
-func Dir(p string) string {
-	c := Clean(p)
-	base := Base(c)
-	if base == "" {
-		return c
-	}
-	return Clean(strings.TrimSuffix(c, base))
-}
-
 // Elements are the names below the root of the system drive that a path leads
 // through. Rooted, relative and drive-relative paths are read as lying on that
 // drive, from its root: a service, unlike a shell, has no other current
@@ -206,14 +173,3 @@ func Elements(p string) ([]string, error) {
 
 // SystemDrive is the only drive of an emulated host and of a container.
 const SystemDrive = "C:"
-
-// Slash is the path below the root of the system drive with forward slashes
-// and a leading one: C:\a\B is /a/B. In a container, where the root directory
-// is drive C, that is the file's Unix path.
-func Slash(p string) (string, error) {
-	elems, err := Elements(p)
-	if err != nil {
-		return "", err
-	}
-	return "/" + strings.Join(elems, "/"), nil
-}

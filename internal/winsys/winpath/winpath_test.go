@@ -14,25 +14,24 @@ func TestClean(t *testing.T) {
 	for _, tt := range []struct {
 		in, want string
 		kind     Kind
-		abs      bool
 	}{
-		{"", ".", Relative, false},
-		{`a/b\\c\.`, `a\b\c`, Relative, false},
-		{`..\a\..\..\b`, `..\..\b`, Relative, false},
-		{`c:\x\..\..\y\`, `C:\y`, Drive, true},
-		{"C:/var/lib/kubelet", `C:\var\lib\kubelet`, Drive, true},
-		{"C:", "C:", DriveRelative, false},
-		{"C:a", "C:a", DriveRelative, false},
-		{`C:\`, `C:\`, Drive, true},
-		{`\var\log\pods`, `\var\log\pods`, Rooted, false},
-		{"/etc/x/", `\etc\x`, Rooted, false},
-		{`\\server\share\a\..\b`, `\\server\share\b`, UNC, true},
-		{"//server/share", `\\server\share`, UNC, true},
-		{`\\server`, `\\server`, UNC, true},
-		{`\\.\pipe\docker_engine`, `\\.\pipe\docker_engine`, Device, true},
-		{`\\?\C:\a\.\b`, `C:\a\b`, Drive, true},
-		{`\\?\UNC\s\h\a`, `\\s\h\a`, UNC, true},
-		{`\\?\unix\etc\passwd`, `\\?\unix\etc\passwd`, Device, true},
+		{"", ".", Relative},
+		{`a/b\\c\.`, `a\b\c`, Relative},
+		{`..\a\..\..\b`, `..\..\b`, Relative},
+		{`c:\x\..\..\y\`, `C:\y`, Drive},
+		{"C:/var/lib/kubelet", `C:\var\lib\kubelet`, Drive},
+		{"C:", "C:", DriveRelative},
+		{"C:a", "C:a", DriveRelative},
+		{`C:\`, `C:\`, Drive},
+		{`\var\log\pods`, `\var\log\pods`, Rooted},
+		{"/etc/x/", `\etc\x`, Rooted},
+		{`\\server\share\a\..\b`, `\\server\share\b`, UNC},
+		{"//server/share", `\\server\share`, UNC},
+		{`\\server`, `\\server`, UNC},
+		{`\\.\pipe\docker_engine`, `\\.\pipe\docker_engine`, Device},
+		{`\\?\C:\a\.\b`, `C:\a\b`, Drive},
+		{`\\?\UNC\s\h\a`, `\\s\h\a`, UNC},
+		{`\\?\unix\etc\passwd`, `\\?\unix\etc\passwd`, Device},
 	} {
 		if got := Clean(tt.in); got != tt.want {
 			t.Errorf("Clean(%q) = %q, want %q", tt.in, got, tt.want)
@@ -40,51 +39,38 @@ func TestClean(t *testing.T) {
 		if got := KindOf(tt.in); got != tt.kind {
 			t.Errorf("KindOf(%q) = %v, want %v", tt.in, got, tt.kind)
 		}
-		if got := IsAbs(tt.in); got != tt.abs {
-			t.Errorf("IsAbs(%q) = %v", tt.in, got)
-		}
 	}
 }
 
-func TestJoinBaseDir(t *testing.T) {
+func TestJoin(t *testing.T) {
 	for _, tt := range []struct {
-		in                 []string
-		join, base, parent string
+		in   []string
+		want string
 	}{
-		{nil, "", "", ""},
-		{[]string{`C:\`, "a", "b/c"}, `C:\a\b\c`, "c", `C:\a\b`},
-		{[]string{`C:\a`, `\b`}, `C:\a\b`, "b", `C:\a`},
-		{[]string{`C:\a`, `C:\b`}, `C:\a\b`, "b", `C:\a`},
-		{[]string{"a", "..", "b"}, "b", "b", "."},
-		{[]string{`C:\`}, `C:\`, "", `C:\`},
+		{nil, ""},
+		{[]string{`C:\`, "a", "b/c"}, `C:\a\b\c`},
+		{[]string{`C:\a`, `\b`}, `C:\a\b`},
+		{[]string{`C:\a`, `C:\b`}, `C:\a\b`},
+		{[]string{"a", "..", "b"}, "b"},
+		{[]string{`C:\`}, `C:\`},
 	} {
-		got := Join(tt.in...)
-		if got != tt.join {
-			t.Errorf("Join(%q) = %q, want %q", tt.in, got, tt.join)
-		}
-		if got == "" {
-			continue
-		}
-		if b := Base(got); b != tt.base {
-			t.Errorf("Base(%q) = %q, want %q", got, b, tt.base)
-		}
-		if d := Dir(got); d != tt.parent {
-			t.Errorf("Dir(%q) = %q, want %q", got, d, tt.parent)
+		if got := Join(tt.in...); got != tt.want {
+			t.Errorf("Join(%q) = %q, want %q", tt.in, got, tt.want)
 		}
 	}
 }
 
-func TestSlash(t *testing.T) {
+func TestElements(t *testing.T) {
 	for in, want := range map[string]string{
-		`C:\a\B`: "/a/B", "c:/a": "/a", `\a`: "/a", "a": "/a", `C:\..\..\x`: "/x", "C:": "/", `\\?\C:\x`: "/x",
+		`C:\a\B`: "a/B", "c:/a": "a", `\a`: "a", "a": "a", `C:\..\..\x`: "x", "C:": "", `\\?\C:\x`: "x",
 	} {
-		if got, err := Slash(in); err != nil || got != want {
-			t.Errorf("Slash(%q) = %q, %v, want %q", in, got, err, want)
+		if got, err := Elements(in); err != nil || strings.Join(got, "/") != want {
+			t.Errorf("Elements(%q) = %q, %v, want %q", in, got, err, want)
 		}
 	}
 	for _, in := range []string{`D:\a`, `\\s\h\a`, `\\.\pipe\x`, `C:\a:stream`, "C:\\a\x00b", `\\?\unix\etc`} {
-		if got, err := Slash(in); err == nil {
-			t.Errorf("Slash(%q) = %q, want an error", in, got)
+		if got, err := Elements(in); err == nil {
+			t.Errorf("Elements(%q) = %q, want an error", in, got)
 		}
 	}
 }
