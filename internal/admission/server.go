@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
@@ -43,11 +44,18 @@ const (
 // API server stops to wait.
 type Handler func(ctx context.Context, r *Request) (Response, error)
 
+// Observer is told of every answer: the path, HTTP's code, how long it took, and
+// of a refusal. It may be called concurrently, and holds up the answer's caller.
+type Observer interface {
+	Answered(path string, code int, took time.Duration, refusal *metav1.Status)
+}
+
 // Server is the HTTP side of the webhooks: it knows how questions come, not
 // what they are about.
 type Server struct {
 	handlers map[string]Handler
 	inFlight *semaphore.Weighted
+	observer Observer // nil for none
 	log      *slog.Logger
 }
 
@@ -55,6 +63,10 @@ type Server struct {
 func NewServer(handlers map[string]Handler, log *slog.Logger) *Server {
 	return &Server{handlers: handlers, inFlight: semaphore.NewWeighted(maxInFlight), log: log}
 }
+
+// Observe names who is told of answers.
+// Preconditions: nothing was asked yet.
+func (s *Server) Observe(o Observer) { s.observer = o }
 
 // httpError is a failure with its status code.
 type httpError struct {
@@ -87,7 +99,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, err = w.Write(body)
 	}
-	s.access(ctx, r.URL.Path, req, resp, code, time.Since(start), err)
+	took := time.Since(start)
+	s.access(ctx, r.URL.Path, req, resp, code, took, err)
+	if s.observer == nil {
+		return
+	}
+	var refusal *metav1.Status
+	if code == http.StatusOK && !resp.Allowed {
+		refusal = &resp.Refusal
+	}
+	s.observer.Answered(r.URL.Path, code, took, refusal)
 }
 
 // serve does everything between the first byte read and the first written.

@@ -82,6 +82,7 @@ type lookups struct {
 	cfg    Registry
 	refs   references
 	log    *slog.Logger
+	looked func(Outcome) // nil for nobody
 	reader *reader
 
 	pending sync.WaitGroup
@@ -256,6 +257,12 @@ func (l *lookups) fly(ctx context.Context, q question, ref reference.Named) (fl 
 	return fl, ""
 }
 
+func (l *lookups) tell(o Outcome) {
+	if l.looked != nil {
+		l.looked(o)
+	}
+}
+
 // lookUp asks the registry and keeps the answer.
 func (l *lookups) lookUp(ctx context.Context, q question, ref reference.Named) result {
 	credentials := q.as.keyring(ctx, l.client).find(ref.Name())
@@ -269,10 +276,12 @@ func (l *lookups) lookUp(ctx context.Context, q question, ref reference.Named) r
 		if p.unreachable {
 			l.down.Add(reference.Domain(ref), r)
 		}
+		l.tell(p.outcome())
 		l.kept.Add(q, r)
 		l.log.Info("an image is not known", logkey.Image, q.ref, logkey.Namespace, q.as.namespace, logkey.Error, clip(err.Error(), 500))
 		return r
 	}
+	l.tell(Found)
 	r := result{image: image, until: time.Now().Add(tagAge)}
 	if len(credentials) > 0 {
 		r.until = time.Now().Add(privateAge)

@@ -24,6 +24,30 @@ type problem struct {
 	denied      bool   // other credentials may help
 }
 
+// Outcome is what came of a lookup in a registry.
+type Outcome string
+
+// The outcomes.
+const (
+	Found       Outcome = "found"
+	Denied      Outcome = "denied"      // with the credentials that there were
+	Unreachable Outcome = "unreachable" // no answer, or none that can be trusted
+	Failed      Outcome = "failed"      // an answer that says nothing of the image
+)
+
+// Outcomes lists all of them.
+func Outcomes() []Outcome { return []Outcome{Found, Denied, Unreachable, Failed} }
+
+func (p problem) outcome() Outcome {
+	switch {
+	case p.denied:
+		return Denied
+	case p.unreachable:
+		return Unreachable
+	}
+	return Failed
+}
+
 // invalid is an error about what a registry sends; its text shows little of
 // that, and nothing that is not plain.
 type invalid struct{ text string }

@@ -34,6 +34,8 @@ type Config struct {
 	Informers informers.SharedInformerFactory
 	// Registry says how registries are asked.
 	Registry Registry
+	// Looked is told what came of each lookup in a registry; nil for nobody.
+	Looked func(Outcome)
 }
 
 const (
@@ -73,6 +75,7 @@ func New(client kubernetes.Interface, cfg Config) *Source {
 	s := &Source{client: client, cfg: cfg, nodes: newNodes(), classes: newClasses(), spaces: newSpaces(), refs: newReferences()}
 	if !cfg.Registry.Off {
 		s.images = newLookups(client, cfg.Registry, s.refs, cfg.Log)
+		s.images.looked = cfg.Looked
 	}
 	return s
 }

@@ -4,6 +4,8 @@
 package install
 
 import (
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -14,13 +16,21 @@ import (
 )
 
 // The ports of the pods, by name and by number; the numbers are the defaults of
-// mullion manager's --listen and --health.
+// mullion manager's --listen, --health and --metrics.
 const (
 	webhookPort       = "webhook"
 	healthPort        = "health"
 	webhookPortNumber = 9443
 	healthPortNumber  = 8081
+	metricsPort       = "metrics"
+	metricsPortNumber = 8080
 )
+
+// scrape are the annotations by which a Prometheus that is configured as most
+// are finds the metrics; cert-manager's chart has the same.
+func scrape() map[string]string {
+	return map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": fmt.Sprint(metricsPortNumber), "prometheus.io/path": "/metrics"}
+}
 
 // priorityClass: pods of a cluster that is full are placed by the manager, so
 // that it must not be what is put out to make room
@@ -56,7 +66,7 @@ func (c Config) deployment() *appsv1.Deployment {
 			// The old one answers until the new one does.
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType,
 				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &zero, MaxSurge: &one}},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels()}, Spec: c.pod()},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels(), Annotations: scrape()}, Spec: c.pod()},
 		},
 	}
 }
@@ -100,6 +110,7 @@ func (c Config) container() corev1.Container {
 		Ports: []corev1.ContainerPort{
 			{Name: webhookPort, ContainerPort: webhookPortNumber, Protocol: corev1.ProtocolTCP},
 			{Name: healthPort, ContainerPort: healthPortNumber, Protocol: corev1.ProtocolTCP},
+			{Name: metricsPort, ContainerPort: metricsPortNumber, Protocol: corev1.ProtocolTCP},
 		},
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: processorRequest, corev1.ResourceMemory: memoryRequest},

@@ -50,6 +50,9 @@ type Config struct {
 	// Health is the address of /livez and /readyz over plain HTTP; "" means
 	// none.
 	Health string
+	// Metrics is the address of /metrics over plain HTTP; "" means that nothing is
+	// counted.
+	Metrics string
 
 	// RulesFailurePolicy, NoGMSA: as in registration.Config.
 	RulesFailurePolicy admissionregistrationv1.FailurePolicyType

@@ -23,12 +23,13 @@ type source interface {
 	Synced() bool
 }
 
-func newSource(c Config, client kubernetes.Interface) source {
+func newSource(c Config, client kubernetes.Interface, looked func(clusterfacts.Outcome)) source {
 	if c.Facts != nil {
 		return given{c.Facts}
 	}
 	return clusterfacts.New(client, clusterfacts.Config{
 		Log: c.Log.With(logkey.Component, componentFacts), Namespace: c.Namespace, DefaultOS: c.DefaultOS, Registry: c.Registry,
+		Looked: looked,
 	})
 }
 

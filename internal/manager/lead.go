@@ -36,6 +36,8 @@ const (
 // lead runs the controllers, once this manager is the one that may.
 func (m *Manager) lead(ctx context.Context) error {
 	if !m.cfg.LeaderElection {
+		m.leads.Store(true)
+		defer m.leads.Store(false)
 		return m.control(ctx)
 	}
 	identity := m.cfg.Identity
@@ -67,6 +69,8 @@ func (m *Manager) lead(ctx context.Context) error {
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
 				began.Store(true)
+				m.leads.Store(true)
+				defer m.leads.Store(false)
 				log.Info("leading: the controllers run here", logkey.Name, identity)
 				leading, stop := context.WithCancel(leading)
 				defer stop()

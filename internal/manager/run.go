@@ -5,6 +5,7 @@ package manager
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -12,8 +13,10 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -22,6 +25,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/admission/certificate"
 	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
 	"github.com/mullion-k8s/mullion/internal/admission/registration"
+	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/controller/runtimeclass"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/supervise"
@@ -36,6 +40,7 @@ const (
 	componentRegistration = "registration"
 	componentControllers  = "controllers"
 	componentHealth       = "health"
+	componentMetrics      = "metrics"
 )
 
 const (
@@ -71,6 +76,8 @@ type Manager struct {
 	keeper   *certificate.Keeper
 	register *registration.Keeper
 	handler  http.Handler
+	metrics  *metrics // nil if nothing is counted
+	leads    atomic.Bool
 
 	mu     sync.Mutex
 	status []supervise.Status // guarded by mu
@@ -110,7 +117,12 @@ func assemble(c Config, client kubernetes.Interface, trees dynamic.Interface) (*
 	if err != nil {
 		return nil, err
 	}
-	m.facts = newSource(c, client)
+	var looked func(clusterfacts.Outcome)
+	if c.Metrics != "" {
+		m.metrics = newMetrics(prometheus.NewRegistry(), metricsSource{leads: m.leads.Load, certificate: m.certificate})
+		looked = m.metrics.looked
+	}
+	m.facts = newSource(c, client, looked)
 	m.register = registration.NewKeeper(registration.KeeperConfig{
 		Client: client, Config: c.registration(), OwnerClusterRole: c.OwnerClusterRole, Answers: m.answers,
 		Log: c.Log.With(logkey.Component, componentRegistration),
@@ -119,8 +131,21 @@ func assemble(c Config, client kubernetes.Interface, trees dynamic.Interface) (*
 		Client: client, Namespace: c.Namespace, Name: SecretName, Hosts: []string{host}, OnChange: m.register.Trust,
 		Log: c.Log.With(logkey.Component, componentCertificates),
 	})
-	m.handler = admission.NewServer(m.handlers(), c.Log.With(logkey.Component, componentWebhooks))
+	server := admission.NewServer(m.handlers(), c.Log.With(logkey.Component, componentWebhooks))
+	if m.metrics != nil {
+		server.Observe(m.metrics)
+	}
+	m.handler = server
 	return m, nil
+}
+
+// certificate is what is being served; nil if there is nothing yet.
+func (m *Manager) certificate() *tls.Certificate {
+	c, err := m.keeper.Certificate(nil)
+	if err != nil {
+		return nil
+	}
+	return c
 }
 
 // classesClient may take RuntimeClasses away, which only the API server may be
@@ -163,14 +188,20 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	defer webhooks.Close()
 	components := m.components(&door{first: webhooks})
-	if m.cfg.Health != "" {
-		health, err := new(net.ListenConfig).Listen(ctx, "tcp", m.cfg.Health)
-		if err != nil {
-			return fmt.Errorf("listen for health checks: %w", err)
+	for _, p := range []struct {
+		name, address string
+		handler       func() http.Handler
+	}{{componentHealth, m.cfg.Health, m.health}, {componentMetrics, m.cfg.Metrics, m.counted}} {
+		if p.address == "" {
+			continue
 		}
-		defer health.Close()
-		at := &door{first: health}
-		components = append(components, supervise.Component{Name: componentHealth, Run: func(ctx context.Context) error { return m.serveHealth(ctx, at) }})
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", p.address)
+		if err != nil {
+			return fmt.Errorf("listen for %s: %w", p.name, err)
+		}
+		defer l.Close()
+		at := &door{first: l}
+		components = append(components, supervise.Component{Name: p.name, Run: func(ctx context.Context) error { return servePlain(ctx, at, p.handler()) }})
 	}
 	sup, err := supervise.New(supervise.Config{Components: components, Log: m.cfg.Log, OnChange: func(s []supervise.Status) {
 		m.mu.Lock()

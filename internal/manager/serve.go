@@ -150,12 +150,8 @@ func (m *Manager) dial(ctx context.Context, address string, bundle []byte) error
 	return c.Close()
 }
 
-// serveHealth answers kubelets, which have no certificate for the webhooks.
-func (m *Manager) serveHealth(ctx context.Context, d *door) error {
-	l, err := d.listener(ctx)
-	if err != nil {
-		return err
-	}
+// health answers kubelets, which have no certificate for the webhooks.
+func (m *Manager) health() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -165,6 +161,22 @@ func (m *Manager) serveHealth(ctx context.Context, d *door) error {
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: headerLimit, ReadTimeout: headerLimit, WriteTimeout: headerLimit, MaxHeaderBytes: maxHeader}
+	return mux
+}
+
+// counted answers Prometheus.
+func (m *Manager) counted() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.metrics.handler())
+	return mux
+}
+
+// servePlain answers without TLS until the context is cancelled.
+func servePlain(ctx context.Context, d *door, h http.Handler) error {
+	l, err := d.listener(ctx)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: headerLimit, ReadTimeout: headerLimit, WriteTimeout: headerLimit, MaxHeaderBytes: maxHeader}
 	return serveUntil(ctx, server, func() error { return server.Serve(l) }, false)
 }

@@ -29,10 +29,11 @@ import (
 
 // flags are the command's.
 type flags struct {
-	kubeconfig, namespace, listen, service, url, clientCA, health string
-	taint, rulesPolicy, owner, log, defaultOS, registryCerts      string
-	insecure                                                      []string
-	leaderElect, noGMSA, noRegistries, randomHostname             bool
+	kubeconfig, namespace, listen, service, url, clientCA    string
+	health, metrics                                          string
+	taint, rulesPolicy, owner, log, defaultOS, registryCerts string
+	insecure                                                 []string
+	leaderElect, noGMSA, noRegistries, randomHostname        bool
 }
 
 // New makes the command.
@@ -73,6 +74,7 @@ answer, one runs the controllers.`,
 	fl.StringVar(&f.url, "url", "", "`URL` by which the API server finds the webhooks, instead of a Service")
 	fl.StringVar(&f.clientCA, "client-ca", "", "PEM `file`: who asks the webhooks must show a certificate of these authorities")
 	fl.StringVar(&f.health, "health", ":8081", "`address` of /livez and /readyz (plain HTTP); empty for none")
+	fl.StringVar(&f.metrics, "metrics", ":8080", "`address` of /metrics, in Prometheus' format (plain HTTP); empty for none")
 	fl.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several managers run the controllers")
 	fl.StringVar(&f.taint, "windows-taint", "", "`taint` for every Windows node, such as os=windows:NoSchedule; empty for none")
 	fl.StringVar(&f.rulesPolicy, "rules-failure-policy", "Ignore", "what becomes of objects when the rules cannot be asked: `Ignore` or Fail")
@@ -94,7 +96,7 @@ func (f flags) config(s cli.Streams) (manager.Config, error) {
 		return manager.Config{}, cli.Usagef("--log-level %q: want debug, info, warn or error", f.log)
 	}
 	c := manager.Config{
-		Listen: f.listen, URL: f.url, Namespace: f.namespace, Health: f.health,
+		Listen: f.listen, URL: f.url, Namespace: f.namespace, Health: f.health, Metrics: f.metrics,
 		RulesFailurePolicy: admissionregistrationv1.FailurePolicyType(f.rulesPolicy),
 		NoGMSA:             f.noGMSA, RandomHostname: f.randomHostname, OwnerClusterRole: f.owner,
 		LeaderElection: f.leaderElect, DefaultOS: f.defaultOS,

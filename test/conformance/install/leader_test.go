@@ -6,6 +6,9 @@ package install_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"syscall"
@@ -138,6 +141,31 @@ func (c *cluster) leads(leader, other *running) {
 	if strings.Contains(other.log.String(), says) {
 		c.t.Errorf("%s leads, too", other.pod.Name)
 	}
+	for p, want := range map[*running]string{leader: "mullion_leader 1\n", other: "mullion_leader 0\n"} {
+		if text := c.scrape(p); !strings.Contains(text, want) {
+			c.t.Errorf("%s: no %s in its metrics:\n%s", p.pod.Name, want, text)
+		}
+	}
+}
+
+// scrape reads a manager's metrics as Prometheus does: by its annotations.
+func (c *cluster) scrape(p *running) string {
+	c.t.Helper()
+	a := p.pod.Annotations
+	if a["prometheus.io/scrape"] != "true" {
+		c.t.Errorf("%s: annotations %v", p.pod.Name, a)
+	}
+	resp, err := http.Get("http://" + net.JoinHostPort(p.address, a["prometheus.io/port"]) + a["prometheus.io/path"])
+	if err != nil {
+		c.t.Errorf("%s: %v", p.pod.Name, err)
+		return ""
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		c.t.Errorf("%s: %v %s", p.pod.Name, err, resp.Status)
+	}
+	return string(text)
 }
 
 // build adds a node of a build that had none. Its RuntimeClass and its label are
