@@ -42,7 +42,7 @@ func (o Options) waiting(format string, args ...any) {
 // known before anything is changed. Interrupted, it may be called again.
 //
 // Errors: ErrUnreachable, *TooOldError, *ElsewhereError, *BuiltInError,
-// *HelmError, ConflictError, and those of the API server.
+// *HelmError, *AuthoritiesError, ConflictError, and those of the API server.
 func Apply(ctx context.Context, c *Cluster, cfg Config, opts Options) error {
 	objects, err := Objects(cfg)
 	if err != nil {
@@ -52,6 +52,9 @@ func Apply(ctx context.Context, c *Cluster, cfg Config, opts Options) error {
 		return err
 	}
 	if err := c.alone(ctx, cfg.withDefaults().Namespace); err != nil {
+		return err
+	}
+	if err := c.authorities(ctx, cfg.withDefaults()); err != nil {
 		return err
 	}
 	if err := c.settled(ctx, objects, opts); err != nil {

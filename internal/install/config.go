@@ -48,6 +48,13 @@ type Config struct {
 	// ReadPullSecrets gives the manager the right to read Secrets of all
 	// namespaces, so that it can ask private registries about images.
 	ReadPullSecrets bool `json:"readPullSecrets,omitempty"`
+	// NoRegistries keeps the manager from asking registries what images are for.
+	NoRegistries bool `json:"noRegistries,omitempty"`
+	// InsecureRegistries, HOST or HOST:PORT, may be asked over plain HTTP.
+	InsecureRegistries []string `json:"insecureRegistries,omitempty"`
+	// RegistryCerts is the name of a ConfigMap in Namespace, whose ca.crt holds the
+	// authorities of registries; "" means the system's alone.
+	RegistryCerts string `json:"registryCerts,omitempty"`
 	// NoGMSA leaves GMSA to another webhook, and the definition of
 	// GMSACredentialSpecs out.
 	NoGMSA bool `json:"noGMSA,omitempty"`
@@ -83,6 +90,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("image pull secret %q: %s", s, strings.Join(why, "; ")))
 		}
 	}
+	errs = append(errs, c.registries()...)
 	if c.Replicas < 1 || c.Replicas > maxReplicas {
 		errs = append(errs, fmt.Errorf("replicas %d: want 1 to %d", c.Replicas, maxReplicas))
 	}
@@ -98,6 +106,26 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("host names of pods with a GMSA are given by the webhook that is left out"))
 	}
 	return errors.Join(errs...)
+}
+
+// registries says what is wrong with what is said about registries.
+func (c Config) registries() (errs []error) {
+	for _, host := range c.InsecureRegistries {
+		// Images are compared by the host that their references are read to have.
+		ref, err := reference.ParseNormalizedNamed(host + "/image")
+		if err != nil || reference.Domain(ref) != host || strings.Contains(host, "/") {
+			errs = append(errs, fmt.Errorf("insecure registry %q: want HOST or HOST:PORT as in the names of images, such as registry.example:5000", host))
+		}
+	}
+	if c.RegistryCerts != "" {
+		if why := validation.IsDNS1123Subdomain(c.RegistryCerts); len(why) > 0 {
+			errs = append(errs, fmt.Errorf("ConfigMap of registries' authorities %q: %s", c.RegistryCerts, strings.Join(why, "; ")))
+		}
+	}
+	if c.NoRegistries && (len(c.InsecureRegistries) > 0 || c.RegistryCerts != "" || c.ReadPullSecrets) {
+		errs = append(errs, errors.New("how registries are asked is said, and that none is: leave one of them out"))
+	}
+	return errs
 }
 
 // repository is the image's name without a registry: where it is pulled from is

@@ -26,6 +26,13 @@ const (
 	metricsPortNumber = 8080
 )
 
+// The volume of registries' authorities, and where mullion manager finds it.
+// Whatever keys the ConfigMap has are files of a folder as containerd's certs.d.
+const (
+	registryCerts     = "registry-certs"
+	registryCertsPath = "/etc/mullion/registry-certs"
+)
+
 // scrape are the annotations by which a Prometheus that is configured as most
 // are finds the metrics; cert-manager's chart has the same.
 func scrape() map[string]string {
@@ -86,6 +93,10 @@ func (c Config) pod() corev1.PodSpec {
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{spread(corev1.LabelHostname), spread(corev1.LabelTopologyZone)},
 		Containers:                []corev1.Container{c.container()},
 	}
+	if c.RegistryCerts != "" {
+		p.Volumes = []corev1.Volume{{Name: registryCerts, VolumeSource: corev1.VolumeSource{
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: c.RegistryCerts}}}}}
+	}
 	for _, s := range c.ImagePullSecrets {
 		p.ImagePullSecrets = append(p.ImagePullSecrets, corev1.LocalObjectReference{Name: s})
 	}
@@ -104,8 +115,13 @@ func spread(by string) corev1.TopologySpreadConstraint {
 
 func (c Config) container() corev1.Container {
 	yes, no := true, false
+	var mounts []corev1.VolumeMount
+	if c.RegistryCerts != "" {
+		mounts = []corev1.VolumeMount{{Name: registryCerts, MountPath: registryCertsPath, ReadOnly: true}}
+	}
 	return corev1.Container{
-		Name: "manager", Image: c.Image, ImagePullPolicy: corev1.PullIfNotPresent, Args: c.arguments(),
+		VolumeMounts: mounts,
+		Name:         "manager", Image: c.Image, ImagePullPolicy: corev1.PullIfNotPresent, Args: c.arguments(),
 		Env: []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: goMemoryLimit}},
 		Ports: []corev1.ContainerPort{
 			{Name: webhookPort, ContainerPort: webhookPortNumber, Protocol: corev1.ProtocolTCP},
@@ -140,6 +156,15 @@ func (c Config) arguments() []string {
 		"--rules-failure-policy=" + c.RulesFailurePolicy}
 	if c.WindowsTaint != "" {
 		args = append(args, "--windows-taint="+c.WindowsTaint)
+	}
+	if c.NoRegistries {
+		args = append(args, "--no-registries")
+	}
+	for _, host := range c.InsecureRegistries {
+		args = append(args, "--insecure-registry="+host)
+	}
+	if c.RegistryCerts != "" {
+		args = append(args, "--registry-certs="+registryCertsPath)
 	}
 	if c.NoGMSA {
 		args = append(args, "--no-gmsa")

@@ -154,6 +154,16 @@ func TestValidate(t *testing.T) {
 		{"bad taint", func(c *Config) { c.WindowsTaint = "windows" }, "os=windows:NoSchedule"},
 		{"policy", func(c *Config) { c.RulesFailurePolicy = "fail" }, "Ignore or Fail"},
 		{"pull secret", func(c *Config) { c.ImagePullSecrets = []string{"A B"} }, "pull secret"},
+		{"registries", func(c *Config) {
+			c.InsecureRegistries, c.RegistryCerts = []string{"registry.example", "10.0.0.1:5000", "localhost", "registry:5000", "[2001:db8::1]:5000"}, "company-ca"
+		}, ""},
+		{"registry with a scheme", func(c *Config) { c.InsecureRegistries = []string{"http://registry.example"} }, "HOST:PORT"},
+		{"registry with a path", func(c *Config) { c.InsecureRegistries = []string{"registry.example/team"} }, "HOST:PORT"},
+		{"registry that is none", func(c *Config) { c.InsecureRegistries = []string{"registry"} }, "HOST:PORT"},
+		{"registry without a name", func(c *Config) { c.InsecureRegistries = []string{""} }, "HOST:PORT"},
+		{"certificates", func(c *Config) { c.RegistryCerts = "/etc/ssl/ca.crt" }, "ConfigMap"},
+		{"no registries, and how", func(c *Config) { c.NoRegistries, c.RegistryCerts = true, "company-ca" }, "leave one"},
+		{"no registries, and secrets", func(c *Config) { c.NoRegistries, c.ReadPullSecrets = true, true }, "leave one"},
 		{"names of nobody", func(c *Config) { c.NoGMSA, c.GMSARandomHostname = true, true }, "GMSA"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

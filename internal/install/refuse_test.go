@@ -127,6 +127,36 @@ func TestBuiltInManagerIsLeftAlone(t *testing.T) {
 	}
 }
 
+// TestAuthoritiesThatCannotWork: managers would wait for them, or not trust
+// anybody by them. Nothing is written before that is known.
+func TestAuthoritiesThatCannotWork(t *testing.T) {
+	cfg := good()
+	cfg.RegistryCerts = "company-ca"
+	for problem, data := range map[string]map[string]any{
+		"does not exist": nil, "has no key ca.crt": {"ca.pem": "x"}, "holds no certificate": {authoritiesKey: "x"},
+	} {
+		var there []runtime.Object
+		if data != nil {
+			o := object("v1", "ConfigMap", DefaultNamespace, "company-ca", nil)
+			o.Object["data"] = data
+			there = append(there, o)
+		}
+		c := fake(t, "v1.34.0", there...)
+		var e *AuthoritiesError
+		if err := Apply(t.Context(), c, cfg, Options{}); !errors.As(err, &e) || !strings.Contains(err.Error(), problem) {
+			t.Errorf("%v, want %q", err, problem)
+		}
+		for _, a := range c.dynamic.(*dynamicfake.FakeDynamicClient).Actions() {
+			if a.GetVerb() != "get" && a.GetVerb() != "list" {
+				t.Errorf("%s: %s %s", problem, a.GetVerb(), a.GetResource().Resource)
+			}
+		}
+	}
+	if err := fake(t, "v1.34.0").authorities(t.Context(), good()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestHelmReleaseIsLeftAlone(t *testing.T) {
 	role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", Name, map[string]string{"meta.helm.sh/release-name": "r"})
 	all := role.GetLabels()

@@ -90,6 +90,9 @@ for a registry of yours or for your nodes.`,
 	fl.StringVar(&f.cfg.WindowsTaint, "windows-taint", "", "`taint` for every Windows node, such as os=windows:NoSchedule; empty for none")
 	fl.StringVar(&f.cfg.RulesFailurePolicy, "rules-failure-policy", "Ignore", "what becomes of objects when no manager answers, by `policy`: Ignore or Fail")
 	fl.BoolVar(&f.cfg.ReadPullSecrets, "read-pull-secrets", false, "let the manager read image pull secrets of all namespaces, to ask private registries about images")
+	fl.BoolVar(&f.cfg.NoRegistries, "no-registries", false, "do not ask registries what images are for")
+	fl.StringSliceVar(&f.cfg.InsecureRegistries, "insecure-registry", nil, "`registries` (HOST or HOST:PORT) that may be asked over plain HTTP")
+	fl.StringVar(&f.cfg.RegistryCerts, "registry-certs", "", "`name` of a ConfigMap in the namespace, whose ca.crt has the authorities of registries")
 	fl.BoolVar(&f.cfg.NoGMSA, "no-gmsa", false, "leave GMSA to another webhook")
 	fl.BoolVar(&f.cfg.GMSARandomHostname, "gmsa-random-hostname", false, "give each pod with a GMSA a host name of its own")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the objects and ask no cluster")
@@ -150,6 +153,7 @@ func explain(err error) error {
 		elsewhere *install.ElsewhereError
 		builtIn   *install.BuiltInError
 		helm      *install.HelmError
+		ca        *install.AuthoritiesError
 		conflict  install.ConflictError
 		stuck     *install.StuckError
 	)
@@ -166,6 +170,8 @@ func explain(err error) error {
 		return cli.WithHint(err, "a cluster of \"mullion up\" needs no installation; \"mullion up --no-admission\" makes one without")
 	case errors.As(err, &helm):
 		return cli.WithHint(err, "use helm upgrade or helm uninstall %s", helm.Release)
+	case errors.As(err, &ca):
+		return cli.WithHint(err, "nothing was changed; make it first, in a namespace that you make if it is not there:\nkubectl create configmap %s --namespace %s --from-file=ca.crt", ca.Name, ca.Namespace)
 	case errors.As(err, &conflict):
 		return cli.WithHint(err, "nothing was changed; --force-conflicts takes these fields over")
 	case errors.As(err, &stuck):

@@ -166,7 +166,10 @@ func differences(path string, want, got any) []string {
 func TestBadValues(t *testing.T) {
 	c := load(t)
 	for _, bad := range []string{
-		"replicas: 0", "replicas: many", "windowsTaint: windows", "rulesFailurePolicy: fail", "readPullSecrets: 1", "imagePullSecrets: [\"\"]", "replcas: 3",
+		"replicas: 0", "replicas: many", "windowsTaint: windows", "rulesFailurePolicy: fail", "readPullSecrets: 1", "imagePullSecrets: [\"\"]",
+		"noRegistries: maybe", "insecureRegistries: registry.example", "insecureRegistries: [\"https://registry.example\"]", "insecureRegistries: [registry]", "registryCerts: Company CA",
+		"{noRegistries: true, registryCerts: ca}", "{noRegistries: true, readPullSecrets: true}",
+		"replcas: 3",
 	} {
 		if _, err := render(c, []byte(bad)); err == nil {
 			t.Errorf("%s was accepted", bad)

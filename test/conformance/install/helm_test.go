@@ -104,7 +104,7 @@ func TestHelm(t *testing.T) {
 	}
 	c.eventually("nothing but what the manual names is left", func() error {
 		var left []string
-		for _, line := range strings.Split(difference(before, c.snapshot()), "\n") {
+		for line := range strings.SplitSeq(difference(before, c.snapshot()), "\n") {
 			if line != "" && !slices.Contains(kept, line) {
 				left = append(left, line)
 			}

@@ -125,7 +125,33 @@ func (c *cluster) mounts(pod *corev1.Pod) map[string]string {
 			c.t.Fatal(err)
 		}
 	}
-	return map[string]string{credentialsDir: dir}
+	out := map[string]string{credentialsDir: dir}
+	for _, m := range pod.Spec.Containers[0].VolumeMounts {
+		i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+		if i >= 0 && pod.Spec.Volumes[i].ConfigMap != nil {
+			out[m.MountPath] = c.configMap(pod, pod.Spec.Volumes[i].ConfigMap.Name)
+		}
+	}
+	return out
+}
+
+// configMap writes one into files.
+func (c *cluster) configMap(pod *corev1.Pod, name string) string {
+	c.t.Helper()
+	m, err := c.client.CoreV1().ConfigMaps(pod.Namespace).Get(c.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	dir := c.path("pods", string(pod.UID)+"-"+name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	for key, value := range m.Data {
+		if err := os.WriteFile(filepath.Join(dir, key), []byte(value), 0o644); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // status writes the status of a pod whose container is ready, or has ended.

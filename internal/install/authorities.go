@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package install
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// authoritiesKey of the ConfigMap: what `kubectl create configmap
+// --from-file=ca.crt` makes, and what a folder of containerd's certs.d has.
+const authoritiesKey = "ca.crt"
+
+// AuthoritiesError refuses a ConfigMap of registries' authorities that the
+// manager's pods would wait for in vain, or that would do nothing.
+type AuthoritiesError struct{ Namespace, Name, Problem string }
+
+func (e *AuthoritiesError) Error() string {
+	return fmt.Sprintf("read the authorities of registries: ConfigMap %s/%s %s", e.Namespace, e.Name, e.Problem)
+}
+
+// authorities looks at the ConfigMap that the configuration names. Who installs
+// need not be allowed to read it.
+func (c *Cluster) authorities(ctx context.Context, cfg Config) error {
+	if cfg.RegistryCerts == "" {
+		return nil
+	}
+	refuse := func(problem string) error { return &AuthoritiesError{cfg.Namespace, cfg.RegistryCerts, problem} }
+	o, err := c.get(ctx, configMaps, cfg.Namespace, cfg.RegistryCerts)
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &status) && apierrors.IsForbidden(err):
+		return nil
+	case err != nil:
+		return err
+	case o == nil:
+		return refuse("does not exist")
+	}
+	pem, _, err := unstructured.NestedString(o.Object, "data", authoritiesKey)
+	if err != nil || pem == "" {
+		return refuse("has no key " + authoritiesKey)
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM([]byte(pem)) {
+		return refuse(authoritiesKey + " holds no certificate in PEM")
+	}
+	return nil
+}
