@@ -9,14 +9,11 @@ package logkey
 // reader tells ours from upstream's at a glance.
 const (
 	Address     = "address"
-	Attempt     = "attempt"
 	Build       = "build" // Windows build, "10.0.17763"
-	Cluster     = "cluster"
 	Code        = "code"
 	Component   = "component"
 	ContainerID = "container_id"
 	Duration    = "duration"
-	EndpointID  = "endpoint_id"
 	Error       = "error"
 	ExitCode    = "exit_code"
 	File        = "file"
@@ -31,7 +28,6 @@ const (
 	Pod         = "pod"
 	Reason      = "reason"
 	SandboxID   = "sandbox_id"
-	Service     = "service"
 	Size        = "size_bytes"
 	URL         = "url"
 	Wait        = "wait"

@@ -126,9 +126,6 @@ func (a Account) FullName(computer string) string {
 	return a.Domain + `\` + a.Name
 }
 
-// Limited says that the account is no administrator.
-func (a Account) Limited() bool { return a.UID != ContainerUID }
-
 // Environment is what Windows puts into an account's environment, given the
 // computer's name.
 func (a Account) Environment(computer string) []string {

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"github.com/mullion-k8s/mullion/internal/hns/wire"
 )
 
 // Where things lie inside of a host, after pivot_root.
@@ -26,7 +28,7 @@ const (
 // Windows programs that find them by configuration (CRI) or know them (the DLLs
 // of native/, HNS).
 const (
-	hnsAddress = "127.0.0.1:10270"
+	hnsAddress = wire.DefaultAddress
 	criAddress = "127.0.0.1:10271"
 )
 

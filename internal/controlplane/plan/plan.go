@@ -96,16 +96,6 @@ func New(c config.Config, m Machine) (Plan, error) {
 	return p, nil
 }
 
-// Component returns the one of that name.
-func (p Plan) Component(name string) (Component, bool) {
-	for _, c := range p.Components {
-		if c.Name == name {
-			return c, true
-		}
-	}
-	return Component{}, false
-}
-
 // String prints the plan for people.
 func (p Plan) String() string {
 	var b strings.Builder

@@ -67,7 +67,9 @@ func TestSecurity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	argv := func(name string) []string { c, _ := p.Component(name); return c.Argv }
+	argv := func(name string) []string {
+		return p.Components[slices.IndexFunc(p.Components, func(c plan.Component) bool { return c.Name == name })].Argv
+	}
 	api := argv(plan.APIServer)
 	for _, want := range []string{"--authorization-mode=Node,RBAC", "--profiling=false", "--service-account-extend-token-expiration=false"} {
 		if !slices.Contains(api, want) {

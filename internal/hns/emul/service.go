@@ -188,9 +188,6 @@ func (s *Service) flushLater() {
 	})
 }
 
-// Version is what the service reports.
-func (s *Service) Version() schema.Version { return s.cfg.Version }
-
 // mutate runs one mutation: change sees a copy of the state, and what it did
 // becomes the state if the data plane and the journal agree.
 func (s *Service) mutate(ctx context.Context, change func(tx *txn) error) error {

@@ -27,8 +27,7 @@ type Options struct {
 	Edition     syntax.Edition
 	Command     string
 	HasCommand  bool
-	CommandArgs []string // of -Command, joined into Command; kept for -File alike
-	FromStdin   bool     // -Command - or -File -
+	FromStdin   bool // -Command - or -File -
 	File        string
 	FileArgs    []string
 	Encoded     bool // Command came from -EncodedCommand
@@ -225,7 +224,7 @@ func Main(ctx context.Context, name string, args []string, h interp.Handlers, wi
 			version = "5.1." + p[2] + "." + rev
 		}
 	}
-	r, err := interp.New(interp.Config{Handlers: h, Library: cmdlet.Library(), Edition: o.Edition, Windows: windows, Dir: dir, Version: version, Interactive: o.Interactive})
+	r, err := interp.New(interp.Config{Handlers: h, Library: cmdlet.Library(), Edition: o.Edition, Windows: windows, Dir: dir, Version: version})
 	if err != nil {
 		fmt.Fprintln(h.Stderr, err)
 		return exitError

@@ -37,9 +37,6 @@ type Cmdlet struct {
 	// Fidelity is what differs from Windows, one sentence; empty: nothing
 	// known. It is shown in docs/fidelity/pwsh.md.
 	Fidelity string
-	// Windows says that the command needs a Windows facility that is absent
-	// elsewhere.
-	Silent bool // reads no common error action (Write-Error and its like)
 }
 
 // paramFlags are the characters that end a name in Cmdlet.Params.

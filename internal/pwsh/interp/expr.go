@@ -22,9 +22,6 @@ func (void) Text() string { return "" }
 // Void is the only value of its type.
 var Void any = void{}
 
-// Eval computes an expression for a command, such as a parameter's default.
-func (r *Runner) Eval(x syntax.Expr) (any, error) { return r.eval(x) }
-
 // eval computes an expression.
 func (r *Runner) eval(x syntax.Expr) (any, error) {
 	switch x := x.(type) {

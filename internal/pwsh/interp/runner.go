@@ -48,8 +48,6 @@ type Config struct {
 	// MaxSteps ends a script after so many statements; 0: no limit. Tests
 	// and fuzzing set it.
 	MaxSteps int64
-	// Interactive says that a user sits at the console.
-	Interactive bool
 }
 
 // Runner runs scripts, one after another, in one session.
@@ -177,9 +175,6 @@ func (r *Runner) Edition() syntax.Edition { return r.cfg.Edition }
 // Windows says which path rules hold.
 func (r *Runner) Windows() bool { return r.cfg.Windows }
 
-// Interactive says whether a user can be asked.
-func (r *Runner) Interactive() bool { return r.cfg.Interactive }
-
 // Library is what the session can call.
 func (r *Runner) Library() *Library { return &r.cfg.Library }
 
@@ -193,9 +188,6 @@ type Result struct {
 	// OK is the last value of $?.
 	OK bool
 }
-
-// LastExit is $LASTEXITCODE.
-func (r *Runner) LastExit() (int, bool) { return r.lastExit, r.exitSet }
 
 // RunText parses and runs a script in the session's own scope, writing its
 // results to the console. Errors of the script are shown, not returned; the
@@ -231,22 +223,6 @@ func parseRecord(pe *syntax.Error) *ErrorRecord {
 func (r *Runner) Run(ctx context.Context, block *syntax.ScriptBlock) (Result, error) {
 	return r.run(ctx, func(out Sink) error {
 		return r.scriptBody(block, out, nil)
-	})
-}
-
-// RunCommand runs a command with arguments that are values already, such as
-// the script of -File.
-func (r *Runner) RunCommand(ctx context.Context, name string, args []string) (Result, error) {
-	return r.run(ctx, func(out Sink) error {
-		var list []argument
-		for _, a := range args {
-			list = append(list, r.wordArgument(a))
-		}
-		st, err := r.stage(name, "&", list, nil, nil, out)
-		if err != nil {
-			return err
-		}
-		return r.drive([]stage{st}, nil, nil)
 	})
 }
 

@@ -133,8 +133,7 @@ type (
 	// Pipeline is one or more elements joined by `|`.
 	Pipeline struct {
 		Span
-		Elements   []PipelineElement
-		Background bool
+		Elements []PipelineElement
 	}
 	// Chain is `left && right` or `left || right` (PowerShell 7).
 	Chain struct {

@@ -152,16 +152,6 @@ func (o *Object) Set(name string, v any) {
 	o.Props = append(o.Props, Prop{name, v})
 }
 
-// Remove takes a property away.
-func (o *Object) Remove(name string) {
-	for i := range o.Props {
-		if strings.EqualFold(o.Props[i].Name, name) {
-			o.Props = append(o.Props[:i:i], o.Props[i+1:]...)
-			return
-		}
-	}
-}
-
 // TypeName is the full .NET name of a value's type.
 func TypeName(v any) string {
 	switch v := v.(type) {

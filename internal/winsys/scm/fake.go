@@ -196,14 +196,3 @@ func (f *Fake) Dump() string {
 	f.log = nil
 	return out
 }
-
-// Declared returns what Put stored for a service.
-func (f *Fake) Declared(name string) (Service, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s, ok := f.services[name]
-	if !ok {
-		return Service{}, false
-	}
-	return s.Service, true
-}

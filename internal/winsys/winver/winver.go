@@ -14,21 +14,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Date is a calendar day as ISO 8601 writes it, "2029-01-09"; empty if there
 // is none. Dates compare as strings.
 type Date string
-
-// Time is the first instant of the day in UTC; the zero time if d is empty.
-func (d Date) Time() time.Time {
-	t, err := time.Parse(time.DateOnly, string(d))
-	if err != nil {
-		return time.Time{}
-	}
-	return t
-}
 
 // Build is one release of Windows Server.
 type Build struct {
