@@ -21,7 +21,10 @@ const (
 	// dialLimit bounds the question whether the webhooks answer.
 	dialLimit = 2 * time.Second
 	// headerLimit, bodyLimit, idleLimit: nobody may hold a connection for nothing.
-	// The API server sends a review in one go and keeps its connections.
+	// The API server sends a review in one go and keeps its connections. It closes
+	// those that are idle after 90 s (k8s.io/apimachinery pkg/util/net,
+	// SetOldTransportDefaults); if we did before, a review could meet the end of its
+	// connection, and be lost.
 	headerLimit = 5 * time.Second
 	bodyLimit   = 15 * time.Second
 	idleLimit   = 2 * time.Minute
