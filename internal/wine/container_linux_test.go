@@ -139,7 +139,7 @@ func (c *container) run(p wine.Process) (output string, s launch.Status) {
 	if err != nil && !errors.As(err, &exit) {
 		c.t.Fatal(err)
 	}
-	s, err = launch.ReadStatus(c.path("status"), "main")
+	s, err = launch.ReadStatus(c.path("status", "main"))
 	if err != nil {
 		c.t.Fatalf("%v; output: %s", err, c.out.String())
 	}
@@ -162,7 +162,7 @@ func (c *container) exec(name string, p wine.Process) (output string, s launch.S
 	if err != nil && !errors.As(err, &exit) {
 		c.t.Fatal(err)
 	}
-	if s, err = launch.ReadStatus(c.path("status"), name); err != nil {
+	if s, err = launch.ReadStatus(c.path("status", name)); err != nil {
 		c.t.Fatalf("%v; output: %s", err, out)
 	}
 	return string(out), s
@@ -235,7 +235,7 @@ func (c *container) stop(main *exec.Cmd) launch.Status {
 		c.t.Fatalf("%v: %s", err, out)
 	}
 	_ = main.Wait() // the status file says how it ended
-	s, err := launch.ReadStatus(c.path("status"), "main")
+	s, err := launch.ReadStatus(c.path("status", "main"))
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -5,17 +5,12 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
 	"github.com/mullion-k8s/mullion/internal/wine"
@@ -79,7 +74,7 @@ const (
 func (wineEngine) Started(ctx context.Context, pid int, status string) error {
 	children := filepath.Join("/proc", strconv.Itoa(pid), "task", strconv.Itoa(pid), "children")
 	for deadline := time.Now().Add(startWait); time.Now().Before(deadline); {
-		if s, err := readStatus(status); err == nil {
+		if s, err := launch.ReadStatus(status); err == nil {
 			if s.Error != "" {
 				return errors.New(s.Error)
 			}
@@ -95,30 +90,4 @@ func (wineEngine) Started(ctx context.Context, pid int, status string) error {
 		}
 	}
 	return nil
-}
-
-// maxStatusBytes is far above any status; the file is the container's to write.
-const maxStatusBytes = 64 << 10
-
-// readStatus reads how a program ended. The container may have put anything at
-// that place: a pipe, a link, a huge file.
-func readStatus(name string) (launch.Status, error) {
-	var s launch.Status
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return s, fmt.Errorf("read status: %w", err)
-	}
-	defer func() { _ = f.Close() }() // opened for reading
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return s, errors.Join(errors.New("read status: not a file"), err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxStatusBytes))
-	if err != nil {
-		return s, fmt.Errorf("read status: %w", err)
-	}
-	if err := json.Unmarshal(data, &s); err != nil {
-		return s, fmt.Errorf("read status: %w", err)
-	}
-	return s, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 	"github.com/mullion-k8s/mullion/internal/wine"
+	"github.com/mullion-k8s/mullion/internal/wine/launch"
 )
 
 // Exec returns a URL for a command in a container.
@@ -66,7 +67,7 @@ func (s *Server) exec(ctx context.Context, id string, e execution) (int32, error
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	if st, statErr := readStatus(file); statErr == nil {
+	if st, statErr := launch.ReadStatus(file); statErr == nil {
 		if st.Error != "" {
 			return 0, fmt.Errorf("failed to exec in container: failed to start exec %q: hcs::System::CreateProcess %s: %s: unknown", status, c.ID, st.Error)
 		}

@@ -271,7 +271,7 @@ func (linuxEngine) AccountLayer(context.Context, wine.Account) (string, error) {
 func (linuxEngine) StatusDir() string                                          { return "/run/mullion" }
 func (linuxEngine) Owner() (uid, gid int)                                      { return 64000, 64000 }
 func (linuxEngine) Started(_ context.Context, _ int, status string) error {
-	if s, err := readStatus(status); err == nil && s.Error != "" {
+	if s, err := launch.ReadStatus(status); err == nil && s.Error != "" {
 		return errors.New(s.Error)
 	}
 	return nil

@@ -18,9 +18,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Config says what to start. The zero value of each field means "not given".
@@ -53,17 +56,29 @@ const (
 	exitNoStart  = 126
 )
 
-// ReadStatus reads a status file from the directory that the container sees as
-// StatusDir. A program that was killed together with its container leaves none:
-// the error is then fs.ErrNotExist.
-func ReadStatus(dir, name string) (Status, error) {
+// maxStatusBytes is far above any status; the file is the container's to write.
+const maxStatusBytes = 64 << 10
+
+// ReadStatus reads a status file by its path. The container may have put
+// anything there: a pipe, a link, a huge file. A program that was killed
+// together with its container leaves none: the error is then fs.ErrNotExist.
+func ReadStatus(file string) (Status, error) {
 	var s Status
-	data, err := os.ReadFile(filepath.Join(dir, name))
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return s, fmt.Errorf("read status: %w", err)
+	}
+	defer func() { _ = f.Close() }() // opened for reading
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return s, errors.Join(errors.New("read status: not a file"), err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxStatusBytes))
 	if err != nil {
 		return s, fmt.Errorf("read status: %w", err)
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
-		return s, fmt.Errorf("read status %s: %w", name, err)
+		return s, fmt.Errorf("read status: %w", err)
 	}
 	return s, nil
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // tree makes a directory that stands for drive C:.
@@ -100,21 +102,32 @@ func FuzzResolve(f *testing.F) {
 
 func TestStatus(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := ReadStatus(dir, "main"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ReadStatus(filepath.Join(dir, "main")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing: %v", err)
 	}
 	want := Status{ExitCode: 0xC000013A, Error: "why"}
 	if err := want.write(dir, "main"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ReadStatus(dir, "main"); err != nil || got != want {
+	if got, err := ReadStatus(filepath.Join(dir, "main")); err != nil || got != want {
 		t.Errorf("%+v %v", got, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "bad"), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadStatus(dir, "bad"); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if _, err := ReadStatus(filepath.Join(dir, "bad")); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("bad: %v", err)
+	}
+	if err := os.Symlink("main", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"link", "pipe", "."} {
+		if s, err := ReadStatus(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s: %+v", name, s)
+		}
 	}
 }
 
