@@ -157,31 +157,34 @@ func (w *jsonWriter) float(f float64) {
 }
 
 func (w *jsonWriter) list(items []any, level, indent int) error {
-	if len(items) == 0 {
-		w.b.WriteString("[]")
+	return w.group("[", "]", len(items), indent, func(i, inner int) error { return w.write(items[i], level+1, inner) })
+}
+
+// group writes n items between brackets, each on a line of its own.
+func (w *jsonWriter) group(opening, closing string, n, indent int, item func(i, inner int) error) error {
+	w.b.WriteString(opening)
+	if n == 0 {
 		if w.desktop && !w.compress {
-			s := strings.TrimSuffix(w.b.String(), "[]")
-			w.b.Reset()
-			w.b.WriteString(s + "[\n\n" + strings.Repeat(" ", indent) + "]")
+			w.b.WriteString("\n\n" + strings.Repeat(" ", indent))
 		}
+		w.b.WriteString(closing)
 		return nil
 	}
 	inner := indent + 2
 	if w.desktop {
 		inner = indent + 4
 	}
-	w.b.WriteString("[")
-	for i, v := range items {
+	for i := range n {
 		if i > 0 {
 			w.b.WriteString(",")
 		}
 		w.line(inner)
-		if err := w.write(v, level+1, inner); err != nil {
+		if err := item(i, inner); err != nil {
 			return err
 		}
 	}
 	w.line(indent)
-	w.b.WriteString("]")
+	w.b.WriteString(closing)
 	return nil
 }
 
@@ -222,27 +225,9 @@ func (w *jsonWriter) object(v any, level, indent int) error {
 			pairs = append(pairs, pair{p.Name, val})
 		}
 	}
-	if len(pairs) == 0 {
-		w.b.WriteString("{}")
-		if w.desktop && !w.compress {
-			s := strings.TrimSuffix(w.b.String(), "{}")
-			w.b.Reset()
-			w.b.WriteString(s + "{\n\n" + strings.Repeat(" ", indent) + "}")
-		}
-		return nil
-	}
-	inner := indent + 2
-	if w.desktop {
-		inner = indent + 4
-	}
-	w.b.WriteString("{")
-	for i, p := range pairs {
-		if i > 0 {
-			w.b.WriteString(",")
-		}
-		w.line(inner)
+	return w.group("{", "}", len(pairs), indent, func(i, inner int) error {
 		start := w.b.Len()
-		w.quote(p.name)
+		w.quote(pairs[i].name)
 		w.b.WriteString(":")
 		switch {
 		case w.compress:
@@ -255,13 +240,8 @@ func (w *jsonWriter) object(v any, level, indent int) error {
 		if w.desktop { // what is nested stands under its value
 			at = inner + w.b.Len() - start
 		}
-		if err := w.write(p.val, level+1, at); err != nil {
-			return err
-		}
-	}
-	w.line(indent)
-	w.b.WriteString("}")
-	return nil
+		return w.write(pairs[i].val, level+1, at)
+	})
 }
 
 // quote writes a JSON string; 5.1 also escapes what HTML gives a meaning.

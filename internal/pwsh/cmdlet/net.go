@@ -97,22 +97,33 @@ func addressObject(a interp.Adapter, p netip.Prefix) *value.Object {
 	return asList(o, "IPAddress", "InterfaceIndex", "InterfaceAlias", "AddressFamily", "Type", "PrefixLength", "PrefixOrigin", "SuffixOrigin", "AddressState", "ValidLifetime", "PreferredLifetime", "SkipAsSource", "PolicyStore")
 }
 
-// chosen says whether an adapter is one of those that the arguments name, or
-// that came down the pipeline.
-func chosen(c *interp.Invocation, a interp.Adapter) (bool, error) {
-	if v, ok := c.Get("InterfaceIndex"); ok {
-		n, err := containsInt(v, a.Index)
-		if err != nil || !n {
-			return false, err
+// chosen are the adapters that the arguments name, or that came down the
+// pipeline.
+func chosen(c *interp.Invocation) ([]interp.Adapter, error) {
+	list, err := adapters(c)
+	if err != nil {
+		return nil, err
+	}
+	var out []interp.Adapter
+	for _, a := range list {
+		if v, ok := c.Get("InterfaceIndex"); ok {
+			n, err := containsInt(v, a.Index)
+			if err != nil {
+				return nil, err
+			}
+			if !n {
+				continue
+			}
 		}
+		if list := c.Strs("InterfaceAlias"); len(list) > 0 && !matches(list, a.Name) {
+			continue
+		}
+		if list := c.Strs("Name"); len(list) > 0 && !matches(list, a.Name) {
+			continue
+		}
+		out = append(out, a)
 	}
-	if list := c.Strs("InterfaceAlias"); len(list) > 0 && !matches(list, a.Name) {
-		return false, nil
-	}
-	if list := c.Strs("Name"); len(list) > 0 && !matches(list, a.Name) {
-		return false, nil
-	}
-	return true, nil
+	return out, nil
 }
 
 func containsInt(v any, want int) (bool, error) {
@@ -157,17 +168,13 @@ func pipedIndex(c *interp.Invocation) (int, bool) {
 func netCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
 		{Name: "Get-NetAdapter", Params: "Name|ifAlias|InterfaceAlias[]@0 InterfaceIndex|ifIndex:any InterfaceDescription|ifDesc[] Physical?~ IncludeHidden?= CimSession:any~", Fidelity: "an emulated pod's adapter is a veth, whose name and description are Linux's", Process: func(c *interp.Invocation) error {
-			list, err := adapters(c)
+			list, err := chosen(c)
 			if err != nil {
 				return err
 			}
 			found := false
 			for _, a := range list {
-				ok, err := chosen(c, a)
-				if err != nil {
-					return err
-				}
-				if a.Loopback || !ok || len(c.Strs("InterfaceDescription")) > 0 && !matches(c.Strs("InterfaceDescription"), a.Description) {
+				if a.Loopback || len(c.Strs("InterfaceDescription")) > 0 && !matches(c.Strs("InterfaceDescription"), a.Description) {
 					continue
 				}
 				found = true
@@ -183,18 +190,14 @@ func netCmdlets() []*interp.Cmdlet {
 		{Name: "Get-NetIPAddress", Params: "IPAddress|LocalAddress[]@0 InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[] AddressFamily PrefixLength:any AddressState[] Type[] PrefixOrigin[] SuffixOrigin[] AssociatedIPInterface:any~ CimSession:any~ PolicyStore InputObject:any<",
 			Fidelity: "an adapter without a link-local IPv6 address shows the one that its MAC would give, since every Windows adapter has one",
 			Process: func(c *interp.Invocation) error {
-				list, err := adapters(c)
+				list, err := chosen(c)
 				if err != nil {
 					return err
 				}
 				want, piped := pipedIndex(c)
 				found := false
 				for _, a := range list {
-					ok, err := chosen(c, a)
-					if err != nil {
-						return err
-					}
-					if !ok || piped && a.Index != want {
+					if piped && a.Index != want {
 						continue
 					}
 					for _, p := range addresses(a) {
@@ -214,15 +217,12 @@ func netCmdlets() []*interp.Cmdlet {
 				return nil
 			}},
 		{Name: "Get-NetIPConfiguration", Aliases: []string{"gip"}, Params: "InterfaceAlias|ifAlias[]@0.< InterfaceIndex|ifIndex:any All?= Detailed?~", Process: func(c *interp.Invocation) error {
-			list, err := adapters(c)
+			list, err := chosen(c)
 			if err != nil {
 				return err
 			}
 			for _, a := range list {
-				if ok, err := chosen(c, a); err != nil || !ok || a.Loopback {
-					if err != nil {
-						return err
-					}
+				if a.Loopback {
 					continue
 				}
 				if err := c.Write(configObject(a)); err != nil {
@@ -232,16 +232,13 @@ func netCmdlets() []*interp.Cmdlet {
 			return nil
 		}},
 		{Name: "Get-DnsClientServerAddress", Params: "InterfaceAlias|ifAlias[]@0 InterfaceIndex|ifIndex:any AddressFamily", Process: func(c *interp.Invocation) error {
-			list, err := adapters(c)
+			list, err := chosen(c)
 			if err != nil {
 				return err
 			}
 			want, piped := pipedIndex(c)
 			for _, a := range list {
-				if ok, err := chosen(c, a); err != nil || !ok || piped && a.Index != want {
-					if err != nil {
-						return err
-					}
+				if piped && a.Index != want {
 					continue
 				}
 				for _, family := range []string{"IPv4", "IPv6"} {
@@ -264,17 +261,11 @@ func netCmdlets() []*interp.Cmdlet {
 			return nil
 		}},
 		{Name: "Get-NetIPInterface", Params: "InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[]@0 AddressFamily", Process: func(c *interp.Invocation) error {
-			list, err := adapters(c)
+			list, err := chosen(c)
 			if err != nil {
 				return err
 			}
 			for _, a := range list {
-				if ok, err := chosen(c, a); err != nil || !ok {
-					if err != nil {
-						return err
-					}
-					continue
-				}
 				for _, family := range []string{"IPv6", "IPv4"} {
 					if f := c.Str("AddressFamily", family); !strings.EqualFold(f, family) {
 						continue
@@ -343,17 +334,13 @@ func setForwarding(c *interp.Invocation) error {
 			return interp.NotImplemented("Set-NetIPInterface -" + p)
 		}
 	}
-	list, err := adapters(c)
+	list, err := chosen(c)
 	if err != nil {
 		return err
 	}
 	found := false
 	for _, a := range list {
-		ok, err := chosen(c, a)
-		if err != nil {
-			return err
-		}
-		if want, piped := pipedIndex(c); !ok || piped && a.Index != want {
+		if want, piped := pipedIndex(c); piped && a.Index != want {
 			continue
 		}
 		found = true
