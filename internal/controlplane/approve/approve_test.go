@@ -82,15 +82,30 @@ func facts(tok *corev1.Secret, nodes ...corev1.Node) Facts {
 	return f
 }
 
+// verdictCase is a request and what becomes of it.
+type verdictCase struct {
+	name   string
+	req    func(*x509.CertificateRequest)
+	csr    func(*certv1.CertificateSigningRequest)
+	facts  Facts
+	want   Verdict
+	reason string
+}
+
+func (tc verdictCase) run(t *testing.T, of func([]byte) *certv1.CertificateSigningRequest) {
+	t.Run(tc.name, func(t *testing.T) {
+		csr := of(request(t, tc.req))
+		if tc.csr != nil {
+			tc.csr(csr)
+		}
+		if got, reason := Judge(csr, tc.facts); got != tc.want || !strings.Contains(reason, tc.reason) {
+			t.Errorf("%s (%s), want %s (%s)", got, reason, tc.want, tc.reason)
+		}
+	})
+}
+
 func TestJudgeJoin(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		req    func(*x509.CertificateRequest)
-		csr    func(*certv1.CertificateSigningRequest)
-		facts  Facts
-		want   Verdict
-		reason string
-	}{
+	for _, tc := range []verdictCase{
 		{"new node, any token", nil, nil, facts(token("")), Approve, "new"},
 		{"new node, its token", nil, nil, facts(token("win-1")), Approve, "for this node"},
 		{"known node, its token", nil, nil, facts(token("win-1"), node("win-1", "10.89.0.10")), Approve, "for this node"},
@@ -126,15 +141,7 @@ func TestJudgeJoin(t *testing.T) {
 			c.Status.Conditions = []certv1.CertificateSigningRequestCondition{{Type: certv1.CertificateDenied}}
 		}, facts(token("")), Ignore, ""},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			csr := joining(request(t, tc.req))
-			if tc.csr != nil {
-				tc.csr(csr)
-			}
-			if got, reason := Judge(csr, tc.facts); got != tc.want || !strings.Contains(reason, tc.reason) {
-				t.Errorf("%s (%s), want %s (%s)", got, reason, tc.want, tc.reason)
-			}
-		})
+		tc.run(t, joining)
 	}
 }
 
@@ -150,14 +157,7 @@ func TestJudgeServing(t *testing.T) {
 	rogue.Status.Addresses = append(rogue.Status.Addresses,
 		corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.89.0.1"}, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.96.0.1"},
 		corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: "kubernetes.default.svc"}, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.89.0.11"})
-	for _, tc := range []struct {
-		name   string
-		req    func(*x509.CertificateRequest)
-		csr    func(*certv1.CertificateSigningRequest)
-		facts  Facts
-		want   Verdict
-		reason string
-	}{
+	for _, tc := range []verdictCase{
 		{"its own", own, nil, facts(nil, self, node("win-2", "10.89.0.11")), Approve, ""},
 		{"not registered", own, nil, facts(nil), Wait, "not registered"},
 		{"address not registered", with([]string{"win-1"}, net.IP{10, 89, 0, 99}), nil, facts(nil, self), Wait, "10.89.0.99"},
@@ -175,15 +175,7 @@ func TestJudgeServing(t *testing.T) {
 		{"another node's name", with([]string{"WIN-2"}), nil, facts(nil, rogue, node("win-2", "10.89.0.11")), Deny, "node win-2"},
 		{"an IPv4 address written as IPv6", with(nil, net.ParseIP("::ffff:10.89.0.10")), nil, facts(nil, self), Approve, ""},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			csr := serving(request(t, tc.req))
-			if tc.csr != nil {
-				tc.csr(csr)
-			}
-			if got, reason := Judge(csr, tc.facts); got != tc.want || !strings.Contains(reason, tc.reason) {
-				t.Errorf("%s (%s), want %s (%s)", got, reason, tc.want, tc.reason)
-			}
-		})
+		tc.run(t, serving)
 	}
 }
 

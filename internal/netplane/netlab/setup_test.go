@@ -8,22 +8,31 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/mullion-k8s/mullion/internal/netplane/compile"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 )
 
-// addAddress gives the namespace's loopback device another address.
-func addAddress(t *testing.T, netns string, p netip.Prefix) {
+// openLoopback finds a namespace's loopback device.
+func openLoopback(t *testing.T, netns string) (*kernel.Space, netlink.Link) {
 	t.Helper()
 	s, err := kernel.Open(netns)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(s.Close)
 	lo, err := s.FindLink("lo")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s, lo
+}
+
+// addAddress gives the namespace's loopback device another address.
+func addAddress(t *testing.T, netns string, p netip.Prefix) {
+	t.Helper()
+	s, lo := openLoopback(t, netns)
 	if err := s.AddAddresses(lo, []netip.Prefix{p}, true); err != nil {
 		t.Fatal(err)
 	}
@@ -70,15 +79,7 @@ func setMAC(t *testing.T, netns, link, mac string) {
 // removeLocalRoute makes 127.0.0.0/8 leave the namespace by its default route.
 func removeLocalRoute(t *testing.T, netns string) {
 	t.Helper()
-	s, err := kernel.Open(netns)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	lo, err := s.FindLink("lo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, lo := openLoopback(t, netns)
 	if err := s.KeepAddresses(lo, nil); err != nil {
 		t.Fatal(err)
 	}

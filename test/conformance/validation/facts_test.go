@@ -4,18 +4,15 @@
 package validation
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/core"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 	"k8s.io/kubernetes/pkg/features"
@@ -191,16 +188,8 @@ func (f fact) upstream(t *testing.T, object map[string]any) field.ErrorList {
 // status gives the pod a status that names a Linux user, as only a kubelet
 // writes it.
 func status(t *testing.T, object map[string]any) field.ErrorList {
-	text, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	obj, err := runtime.Decode(legacyscheme.Codecs.UniversalDecoder(), text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := obj.(*core.Pod)
-	before.ResourceVersion = "1"
+	t.Helper()
+	before := stored(t, object)
 	after := before.DeepCopy()
 	after.Status.ContainerStatuses = []core.ContainerStatus{{Name: "c", User: &core.ContainerUser{Linux: &core.LinuxContainerUser{}}}}
 	return corevalidation.ValidatePodStatusUpdate(after, before, corevalidation.PodValidationOptions{ResourceIsPod: true})

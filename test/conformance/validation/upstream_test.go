@@ -90,8 +90,8 @@ func options(t *core.PodTemplateSpec) corevalidation.PodValidationOptions {
 	return podutil.GetValidationOptionsFromPodTemplate(t, nil)
 }
 
-// resize says what the API server has against a resize of a pod.
-func resize(t *testing.T, object map[string]any) field.ErrorList {
+// stored is a pod as the API server keeps it.
+func stored(t *testing.T, object map[string]any) *core.Pod {
 	t.Helper()
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -103,6 +103,13 @@ func resize(t *testing.T, object map[string]any) field.ErrorList {
 	}
 	pod := obj.(*core.Pod)
 	pod.ResourceVersion = "1"
+	return pod
+}
+
+// resize says what the API server has against a resize of a pod.
+func resize(t *testing.T, object map[string]any) field.ErrorList {
+	t.Helper()
+	pod := stored(t, object)
 	return corevalidation.ValidatePodResize(pod, pod.DeepCopy(), corevalidation.PodValidationOptions{ResourceIsPod: true})
 }
 
