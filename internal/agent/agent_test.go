@@ -43,7 +43,7 @@ func newRig(t *testing.T) *rig {
 			t.Fatal(err)
 		}
 	}
-	r.write(r.cfg.Cluster.CAFile, string(api.caPEM))
+	r.write(r.cfg.Cluster.CAFile, string(api.ca.PEM))
 	r.write(r.cfg.Cluster.TokenFile, "abcdef.0123456789abcdef\n")
 	r.scm.OnStart = func(name string) error {
 		if name == "kubelet" {
@@ -293,7 +293,7 @@ func TestProblemsAreSaidAndSurvived(t *testing.T) {
 	if !r.passes(2) {
 		t.Errorf("not recovered: %s", r.agent.status.Message)
 	}
-	r.write(r.cfg.Cluster.CAFile, string(newFakeAPI(t, "other").caPEM))
+	r.write(r.cfg.Cluster.CAFile, string(newFakeAPI(t, "other").ca.PEM))
 	r.passes(1)
 	r.wantStatus(func(s Status) bool { return strings.Contains(s.Message, "not the pinned one") }, "another CA")
 }

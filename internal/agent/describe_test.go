@@ -22,7 +22,7 @@ func describeAll(t *testing.T) (Desired, string) {
 	api := newFakeAPI(t, "node-1")
 	c := testConfig()
 	c.Cluster.CAHash = api.pin()
-	d, err := Describe(c, api.caPEM, "abcdef.0123456789abcdef")
+	d, err := Describe(c, api.ca.PEM, "abcdef.0123456789abcdef")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,12 +93,12 @@ func TestDescribeRefuses(t *testing.T) {
 	c := testConfig()
 	c.Cluster.CAHash = api.pin()
 	for _, tt := range []struct{ name, ca, token, want string }{
-		{"another CA", string(other.caPEM), "", "not the pinned one"},
-		{"a second CA in the file", string(api.caPEM) + string(other.caPEM), "", "more than one"},
+		{"another CA", string(other.ca.PEM), "", "not the pinned one"},
+		{"a second CA in the file", string(api.ca.PEM) + string(other.ca.PEM), "", "more than one"},
 		{"no CA", "hello", "", "no PEM certificate"},
-		{"half a CA", string(api.caPEM[:200]), "", "no PEM certificate"},
-		{"a token of another form", string(api.caPEM), "hello", "want the form"},
-		{"a token with YAML in it", string(api.caPEM), "abcdef.0123456789abcde\n", "want the form"},
+		{"half a CA", string(api.ca.PEM[:200]), "", "no PEM certificate"},
+		{"a token of another form", string(api.ca.PEM), "hello", "want the form"},
+		{"a token with YAML in it", string(api.ca.PEM), "abcdef.0123456789abcde\n", "want the form"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if _, err := Describe(c, []byte(tt.ca), tt.token); err == nil || !strings.Contains(err.Error(), tt.want) {

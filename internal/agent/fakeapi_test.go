@@ -4,9 +4,6 @@
 package agent
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -14,13 +11,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // fakeAPI is the part of an API server that the agent uses, over TLS with
@@ -28,43 +26,21 @@ import (
 type fakeAPI struct {
 	t      *testing.T
 	node   string
-	caPEM  []byte
-	ca     *x509.Certificate
-	key    *ecdsa.PrivateKey
+	ca     *testenv.Authority
 	server *httptest.Server
 
 	mu      sync.Mutex
 	podCIDR string // "" means that the node does not exist
 	ready   bool
 	broken  bool
-	serial  int64
 }
 
 func newFakeAPI(t *testing.T, node string) *fakeAPI {
 	t.Helper()
-	a := &fakeAPI{t: t, node: node}
-	var err error
-	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(10 * 365 * 24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.ca, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	a.caPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	pair, err := tls.X509KeyPair(a.pair("127.0.0.1", time.Now().Add(time.Hour)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := &fakeAPI{t: t, node: node, ca: testenv.NewAuthority(t)}
+	pair := a.pair("127.0.0.1", time.Now().Add(time.Hour))
 	clients := x509.NewCertPool()
-	clients.AddCert(a.ca)
+	clients.AddCert(a.ca.Certificate)
 	a.server = httptest.NewUnstartedServer(a)
 	a.server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert}
 	a.server.StartTLS()
@@ -75,40 +51,26 @@ func newFakeAPI(t *testing.T, node string) *fakeAPI {
 func (a *fakeAPI) url() string { return a.server.URL }
 
 func (a *fakeAPI) pin() string {
-	sum := sha256.Sum256(a.ca.RawSubjectPublicKeyInfo)
+	sum := sha256.Sum256(a.ca.Certificate.RawSubjectPublicKeyInfo)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// pair makes a certificate and its key.
-func (a *fakeAPI) pair(name string, until time.Time) (cert, key []byte) {
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return a.certify(name, k.Public(), until), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
-}
-
-func (a *fakeAPI) issue(name string, until time.Time) []byte {
-	cert, key := a.pair(name, until)
-	return append(cert, key...)
-}
-
-func (a *fakeAPI) certify(name string, public any, until time.Time) []byte {
-	a.serial++
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(100 + a.serial), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Minute), NotAfter: until,
+func (a *fakeAPI) pair(name string, until time.Time) tls.Certificate {
+	return a.ca.Issue(a.t, x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: until,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.ca, public, a.key)
+	})
+}
+
+// issue is a certificate and its key in a file.
+func (a *fakeAPI) issue(name string, until time.Time) []byte {
+	pair := a.pair(name, until)
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
+	return append(cert, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
 }
 
 func (a *fakeAPI) setNode(podCIDR string, ready bool) {

@@ -4,15 +4,10 @@
 package join
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -26,6 +21,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/approve"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 func TestToken(t *testing.T) {
@@ -82,28 +78,8 @@ func TestRegister(t *testing.T) {
 // authority makes a CA and a server certificate of it for 127.0.0.1.
 func authority(t *testing.T) (caPEM []byte, server tls.Certificate) {
 	t.Helper()
-	mk := func(tmpl, parent *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if by == nil {
-			parent, by = tmpl, key
-		}
-		der, err := x509.CreateCertificate(rand.Reader, tmpl, parent, key.Public(), by)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cert, err := x509.ParseCertificate(der)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return cert, key
-	}
-	from, to := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	ca, caKey := mk(&x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: from, NotAfter: to, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
-	leaf, key := mk(&x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "s"}, NotBefore: from, NotAfter: to, IPAddresses: []net.IP{{127, 0, 0, 1}}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, ca, caKey)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw}), tls.Certificate{Certificate: [][]byte{leaf.Raw, ca.Raw}, PrivateKey: key}
+	ca := testenv.NewAuthority(t)
+	return ca.PEM, ca.Issue(t, x509.Certificate{IPAddresses: []net.IP{{127, 0, 0, 1}}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 }
 
 func serve(t *testing.T, cert tls.Certificate) string {

@@ -5,16 +5,9 @@ package winhost
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"log/slog"
-	"math/big"
 	mathrand "math/rand/v2"
 	"os"
 	"os/exec"
@@ -94,20 +87,11 @@ func newHost(t *testing.T) *host {
 			t.Error(err)
 		}
 	})
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotAfter: time.Now().Add(time.Hour), IsCA: true}
-	der, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
 	doc, err := json.Marshal(h.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{h.file: doc, h.cfg.CAFile: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})} {
+	for name, content := range map[string][]byte{h.file: doc, h.cfg.CAFile: testenv.NewAuthority(t).PEM} {
 		if err := os.WriteFile(name, content, 0o600); err != nil {
 			t.Fatal(err)
 		}

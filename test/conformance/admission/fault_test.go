@@ -5,22 +5,17 @@ package admission_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -122,7 +117,7 @@ func kept(t *testing.T, c *cluster) {
 		return err == nil && len(got.Webhooks) == len(before.Webhooks) && string(got.Webhooks[0].ClientConfig.CABundle) == bundle &&
 			*got.Webhooks[0].FailurePolicy == admissionregistrationv1.Ignore
 	}
-	patch := `[{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":"` + base64.StdEncoding.EncodeToString(otherCA(t)) + `"},{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`
+	patch := `[{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":"` + base64.StdEncoding.EncodeToString(testenv.NewAuthority(t).PEM) + `"},{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`
 	if _, err := hooks.Patch(t.Context(), registration.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -161,30 +156,6 @@ func kept(t *testing.T, c *cluster) {
 	})
 }
 
-// otherCA is a certificate that has signed nothing of ours.
-func otherCA(t *testing.T) []byte {
-	t.Helper()
-	cert, err := x509.ParseCertificate(otherCertificate(t).Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
-}
-
-func otherCertificate(t *testing.T) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
 // TestWebhooksDown: pods are made without the webhooks, but none that uses a
 // GMSA; and the next manager takes over.
 func TestWebhooksDown(t *testing.T) {
@@ -217,7 +188,9 @@ func TestWebhooksDown(t *testing.T) {
 		cert    func() tls.Certificate
 		handler http.HandlerFunc
 	}{
-		{"wrong certificate", func() tls.Certificate { return otherCertificate(t) }, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }},
+		{"wrong certificate", func() tls.Certificate {
+			return testenv.NewAuthority(t).Issue(t, x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+		}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }},
 	} {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
