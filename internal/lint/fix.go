@@ -185,7 +185,7 @@ func (m *mender) applyBatch(batch []policy.Edit) (applied, left int) {
 // results are the findings of the document as it is now, with suppressions.
 func (m *mender) results() []Result {
 	var out []Result
-	for _, f := range m.judge.EvaluateWith(m.tree, m.facts) {
+	for _, f := range m.judge.Evaluate(m.tree, m.facts) {
 		out = append(out, Result{Finding: f})
 	}
 	return suppress(&m.doc, m.root, m.tree, out)

@@ -108,7 +108,7 @@ type job struct {
 
 func (j *job) run(judge *policy.Evaluator, placed bool) {
 	defer close(j.done)
-	evaluate := judge.EvaluateWith
+	evaluate := judge.Evaluate
 	if placed {
 		evaluate = judge.Judge
 	}
@@ -180,7 +180,7 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 func Objects(cfg Config, source func(yield func(map[string]any) error) error, emit func(Result) error) (Summary, error) {
 	var sum Summary
 	judge := policy.New(cfg.Facts)
-	evaluate := judge.EvaluateWith
+	evaluate := judge.Evaluate
 	if cfg.Placed {
 		evaluate = judge.Judge
 	}

@@ -73,7 +73,7 @@ func (e *Evaluator) Judge(object map[string]any, facts Facts) []Finding {
 	if err != nil {
 		placed = object
 	}
-	for _, f := range e.EvaluateWith(placed, facts) {
+	for _, f := range e.Evaluate(placed, facts) {
 		add(f)
 	}
 	for _, p := range placements {

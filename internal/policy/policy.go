@@ -239,7 +239,6 @@ type Finding struct {
 
 // Evaluator applies the rules that hold under some facts.
 type Evaluator struct {
-	facts     Facts
 	rules     []Rule
 	byCode    map[string]*Rule // every rule, also those that do not hold
 	linuxOnly []linuxField
@@ -247,7 +246,7 @@ type Evaluator struct {
 
 // New picks the rules that hold under the facts.
 func New(facts Facts) *Evaluator {
-	e := &Evaluator{facts: facts, byCode: map[string]*Rule{}, linuxOnly: linuxFields()}
+	e := &Evaluator{byCode: map[string]*Rule{}, linuxOnly: linuxFields()}
 	for _, r := range All() {
 		e.byCode[r.Code] = &r
 		if r.holds(facts.Kubernetes) {
@@ -259,17 +258,15 @@ func New(facts Facts) *Evaluator {
 
 // Evaluate applies all rules to an object. Whoever has many objects makes one
 // Evaluator.
-func Evaluate(object map[string]any, facts Facts) []Finding { return New(facts).Evaluate(object) }
-
-// Evaluate applies the rules to an object, to the items of a List. The
-// findings are in the order of their fields.
-func (e *Evaluator) Evaluate(object map[string]any) []Finding {
-	return e.EvaluateWith(object, e.facts)
+func Evaluate(object map[string]any, facts Facts) []Finding {
+	return New(facts).Evaluate(object, facts)
 }
 
-// EvaluateWith is Evaluate with more facts than the rules were picked by, of
-// the same version of Kubernetes. It may be called concurrently.
-func (e *Evaluator) EvaluateWith(object map[string]any, facts Facts) []Finding {
+// Evaluate applies the rules to an object, to the items of a List. The facts
+// may be more than those that the rules were picked by, of the same version of
+// Kubernetes. The findings are in the order of their fields. It may be called
+// concurrently.
+func (e *Evaluator) Evaluate(object map[string]any, facts Facts) []Finding {
 	var out []Finding
 	for _, o := range objects(Value{v: object}, facts, 0) {
 		for i := range e.rules {

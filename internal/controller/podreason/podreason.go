@@ -215,7 +215,7 @@ func system(e *policy.Evaluator, pod *corev1.Pod, object map[string]any, facts p
 }
 
 func judgeUnscheduled(e *policy.Evaluator, pod *corev1.Pod, object map[string]any, facts policy.Facts) Verdict {
-	if v := worst(e.EvaluateWith(object, facts)); v != (Verdict{}) {
+	if v := worst(e.Evaluate(object, facts)); v != (Verdict{}) {
 		if v.Reason == HandlerMissing {
 			v.Message += aboutHyperV(pod, facts)
 		}
@@ -291,7 +291,7 @@ func judgeOnNode(e *policy.Evaluator, pod *corev1.Pod, object map[string]any, fa
 		switch {
 		case node.OS == windows && (os == windows || !r.platform):
 			text := fmt.Sprintf("container %s: node %s is %s and cannot run the image %s%s", r.container, node.Name, node.Build, r.image, builds(r.image, facts))
-			if v := worst(e.EvaluateWith(object, facts)); v.Reason == BuildMismatch {
+			if v := worst(e.Evaluate(object, facts)); v.Reason == BuildMismatch {
 				return Verdict{BuildMismatch, text + ". " + v.Message}
 			}
 			return Verdict{BuildMismatch, fmt.Sprintf("%s; the Windows nodes are %s. Use an image for the node's build, or select nodes of the image's with nodeSelector %s", text, windowsBuilds(facts), corev1.LabelWindowsBuild)}
