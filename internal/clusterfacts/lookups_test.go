@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // mixed are the nodes of a cluster in which registries are worth asking.
@@ -165,7 +166,7 @@ func TestSlowRegistryGoesOn(t *testing.T) {
 		}
 	}
 	close(release)
-	wait(t, "the answer", func() bool { f, _ := ask(); return len(f.Images) == 1 })
+	testenv.Until(t, "the answer", func() bool { f, _ := ask(); return len(f.Images) == 1 })
 	if n := shelf.asked.Load(); n != 1 {
 		t.Errorf("the registry was asked %d times", n)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +22,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
@@ -49,18 +49,8 @@ func start(t testing.TB, client *fake.Clientset, cfg Config) *Source {
 			t.Error(err)
 		}
 	})
-	wait(t, "the source to know everything", s.Synced)
+	testenv.Until(t, "the source to know everything", s.Synced)
 	return s
-}
-
-// wait looks until something holds; how long that takes is not the test's matter.
-func wait(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 func windowsNode(name, kernel string, images ...string) *corev1.Node {
@@ -114,7 +104,7 @@ func TestFacts(t *testing.T) {
 	if err := RecordLoaded(t.Context(), client, "", []Loaded{{Reference: "mine", OS: "windows", Arch: "amd64", OSVersion: "10.0.20348.1"}}); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "the loaded image", func() bool { return s.loaded.Load() != nil })
+	testenv.Until(t, "the loaded image", func() bool { return s.loaded.Load() != nil })
 
 	got, warnings := s.Facts(t.Context(), "shop", pod("shop", "acme/shop:1", "nginx", "both:1", "mine", "unheard:1", "NOT A REFERENCE"))
 	want := policy.Facts{
@@ -152,14 +142,14 @@ func TestFactsFollowTheCluster(t *testing.T) {
 	if _, err := client.CoreV1().Nodes().Update(t.Context(), updated, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "the node's new build", func() bool { f := ask(); return f.Nodes[0].Build.Number == 26100 })
+	testenv.Until(t, "the node's new build", func() bool { f := ask(); return f.Nodes[0].Build.Number == 26100 })
 	if f := ask(); len(f.PresentImages) != 0 || f.Platform != "eks" {
 		t.Errorf("%+v", f)
 	}
 	if err := client.CoreV1().Nodes().Delete(t.Context(), "w1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "the node to be gone", func() bool { f := ask(); return f.Nodes != nil && len(f.Nodes) == 0 })
+	testenv.Until(t, "the node to be gone", func() bool { f := ask(); return f.Nodes != nil && len(f.Nodes) == 0 })
 }
 
 // TestUnseen: a namespace, a RuntimeClass and their pods often come in one file,

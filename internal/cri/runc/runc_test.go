@@ -275,7 +275,7 @@ func TestAttachAndReopen(t *testing.T) {
 	if _, err := feed.Write([]byte("one\n")); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "first line in the log", func() bool { data, _ := os.ReadFile(b.log); return strings.Contains(string(data), "one") })
+	testenv.Until(t, "first line in the log", func() bool { data, _ := os.ReadFile(b.log); return strings.Contains(string(data), "one") })
 	if err := os.Rename(b.log, b.log+".1"); err != nil {
 		t.Fatal(err)
 	}
@@ -295,16 +295,5 @@ func TestAttachAndReopen(t *testing.T) {
 	data, err := os.ReadFile(b.log)
 	if err != nil || strings.Contains(string(data), "one") || !strings.Contains(string(data), "stdout F two") {
 		t.Errorf("new log %q, %v", data, err)
-	}
-}
-
-func waitFor(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !cond() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
 	}
 }
