@@ -12,6 +12,8 @@ import (
 	"time"
 
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // BenchmarkPodStart is the runtime's own share of a pod's start: from
@@ -45,7 +47,7 @@ func bench(b *testing.B, l *lab, container func(name string) *runtime.ContainerC
 		l.startContainerOK(id)
 		lap(2)
 		log := filepath.Join(l.drive, strings.ReplaceAll(config.LogDirectory, `\`, "/"), "c", "0.log")
-		l.eventually("the first line", func() bool { data, _ := os.ReadFile(log); return strings.Contains(string(data), "started") })
+		testenv.Until(l.t, "the first line", func() bool { data, _ := os.ReadFile(log); return strings.Contains(string(data), "started") })
 		lap(3)
 		b.StopTimer()
 		_, err := l.Runtime.RemovePodSandbox(b.Context(), &runtime.RemovePodSandboxRequest{PodSandboxId: sb})

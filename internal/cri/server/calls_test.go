@@ -16,6 +16,7 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/mullion-k8s/mullion/internal/cri/stream"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 func TestStatusFollowsTheNetworkConfiguration(t *testing.T) {
@@ -53,7 +54,7 @@ func TestEvents(t *testing.T) {
 	events, err := l.Runtime.GetContainerEvents(t.Context(), &runtime.GetEventsRequest{})
 	must(t, err)
 	// The stream is open when the server has the listener.
-	l.eventually("the listener", func() bool { return l.events.wanted() })
+	testenv.Until(l.t, "the listener", func() bool { return l.events.wanted() })
 	must(t, l.podLife(t.Context(), "p"))
 	var got []string
 	var last *runtime.ContainerEventResponse
@@ -128,7 +129,7 @@ func TestPortForward(t *testing.T) {
 	config := sandboxConfig("p")
 	sb := l.runSandbox(config)
 	l.run(sb, containerConfig("c", "serve"))
-	l.eventually("the server", func() bool { return strings.Contains(l.logText(config, "c"), "started") })
+	testenv.Until(l.t, "the server", func() bool { return strings.Contains(l.logText(config, "c"), "started") })
 	rec, err := l.sandbox(sb)
 	must(t, err)
 	conn, err := stream.Dial(t.Context(), l.networkPath(rec), nil, 8080)

@@ -477,7 +477,7 @@ func (l *lab) status(id string) *runtime.ContainerStatus {
 func (l *lab) wait(id string) *runtime.ContainerStatus {
 	l.t.Helper()
 	var st *runtime.ContainerStatus
-	l.eventually("the end of the container", func() bool {
+	testenv.Until(l.t, "the end of the container", func() bool {
 		st = l.status(id)
 		return st.State == runtime.ContainerState_CONTAINER_EXITED
 	})
@@ -491,15 +491,4 @@ func (l *lab) logText(config *runtime.PodSandboxConfig, name string) string {
 	data, err := os.ReadFile(filepath.Join(l.drive, dir, name, "0.log"))
 	must(l.t, err)
 	return string(data)
-}
-
-func (l *lab) eventually(what string, cond func() bool) {
-	l.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !cond() {
-		if time.Now().After(deadline) {
-			l.t.Fatalf("waited in vain for %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 	"github.com/mullion-k8s/mullion/internal/fault"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // podLife goes through everything that changes something. Each step may be
@@ -114,7 +115,7 @@ func TestEveryPointKilled(t *testing.T) {
 			l.stop()
 			l.start()
 			// What was half made is gone by itself; what was whole the kubelet removes.
-			l.eventually("the sweep", func() bool {
+			testenv.Until(l.t, "the sweep", func() bool {
 				for _, sb := range l.store.Sandboxes.List() {
 					if sb.Made == 0 || sb.Removing || sb.Stopped != 0 && sb.NamespaceID != "" {
 						return false
@@ -213,7 +214,7 @@ func TestReboot(t *testing.T) {
 	must(t, err)
 	must(t, unix.Kill(runc.ConmonPID(l.dir(id, bundleDir)), unix.SIGKILL))
 	must(t, unix.Kill(st[id].PID, unix.SIGKILL))
-	l.eventually("the end of the program", func() bool { return !alive(st[id].PID) })
+	testenv.Until(l.t, "the end of the program", func() bool { return !alive(st[id].PID) })
 	for _, h := range l.cgroups.hierarchies {
 		must(t, removeCgroup(filepath.Join(l.cgroups.mount, h, l.cfg.Cgroup)))
 	}
@@ -231,7 +232,7 @@ func TestReboot(t *testing.T) {
 	if r.Status.State != runtime.PodSandboxState_SANDBOX_NOTREADY {
 		t.Errorf("sandbox %v", r.Status)
 	}
-	l.eventually("the address to be given back", func() bool { return len(l.plugins.Held()) == 0 })
+	testenv.Until(l.t, "the address to be given back", func() bool { return len(l.plugins.Held()) == 0 })
 	_, err = l.Runtime.RemovePodSandbox(t.Context(), &runtime.RemovePodSandboxRequest{PodSandboxId: sb})
 	must(t, err)
 	l.nothingLeft()
@@ -250,6 +251,6 @@ func TestFailingPlugin(t *testing.T) {
 		t.Errorf("a sandbox that could not be taken back is hidden: %v", list.Items)
 	}
 	l.plugins.Fail = nil
-	l.eventually("the sweep", func() bool { return len(l.store.Sandboxes.List()) == 0 })
+	testenv.Until(l.t, "the sweep", func() bool { return len(l.store.Sandboxes.List()) == 0 })
 	l.nothingLeft()
 }

@@ -184,7 +184,7 @@ func TestHostProcess(t *testing.T) {
 		id = l.run(sb, hostContainer("f", system, "cmd", "/c", tool("ping")+" -t 127.0.0.1"))
 		_, err := l.Runtime.StopContainer(t.Context(), &runtime.StopContainerRequest{ContainerId: id})
 		must(t, err)
-		l.eventually("the end of all", func() bool {
+		testenv.Until(l.t, "the end of all", func() bool {
 			out, err := exec.Command("pgrep", "-f", `hpc.windows.system32.ping.exe`).Output()
 			return err != nil && len(out) == 0
 		})

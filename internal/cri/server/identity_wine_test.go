@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 const nanoserver = "mcr.microsoft.com/windows/nanoserver:1809"
@@ -68,7 +70,7 @@ func TestAccounts(t *testing.T) {
 					t.Log(l.status(id), l.plainLog(config, name))
 				}
 			})
-			l.eventually("the end of the commands", func() bool { return strings.Contains(l.plainLog(config, name), "Pinging") })
+			testenv.Until(l.t, "the end of the commands", func() bool { return strings.Contains(l.plainLog(config, name), "Pinging") })
 			out := l.plainLog(config, name)
 			for _, want := range []string{
 				tt.name + "\n", `"` + tt.name + `","` + tt.sid + `"`, "[" + tt.domain + `\` + tt.user1 + "] [" + tt.profile + "]", "\nx", "\ny",

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 func TestPodLifecycle(t *testing.T) {
@@ -112,7 +114,7 @@ func TestStopIsForcedAfterTheGracePeriod(t *testing.T) {
 	config := sandboxConfig("p")
 	sb := l.runSandbox(config)
 	id := l.run(sb, containerConfig("c", "stubborn"))
-	l.eventually("the program", func() bool { return strings.Contains(l.logText(config, "c"), "started") })
+	testenv.Until(l.t, "the program", func() bool { return strings.Contains(l.logText(config, "c"), "started") })
 	_, err := l.Runtime.StopContainer(t.Context(), &runtime.StopContainerRequest{ContainerId: id, Timeout: 1})
 	must(t, err)
 	if got := l.status(id); got.ExitCode != 137 || got.Reason != "Error" {

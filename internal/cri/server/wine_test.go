@@ -125,7 +125,7 @@ func TestAttachWindowsShell(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Windows would show a prompt after it; Wine's cmd.exe does not (docs/fidelity/cri.md).
-	l.eventually("the answer", func() bool { return strings.Contains(out.String(), "hello\r\n") })
+	testenv.Until(l.t, "the answer", func() bool { return strings.Contains(out.String(), "hello\r\n") })
 	_ = feed.Close()
 	must(t, <-done)
 	l.wait(id) // StdinOnce: the shell has read the end of its input
@@ -150,7 +150,7 @@ func TestTerminalSize(t *testing.T) {
 	for _, size := range []runc.Size{{Width: 100, Height: 30}, {Width: 132, Height: 50}, {Width: 60, Height: 20}, {Width: 61, Height: 20}} {
 		resize <- size
 		want := fmt.Sprintf("<%dx%d>", size.Width, size.Height)
-		l.eventually("size "+want, func() bool { return strings.Contains(out.String(), want) })
+		testenv.Until(l.t, "size "+want, func() bool { return strings.Contains(out.String(), want) })
 	}
 	cancel()
 	<-done
