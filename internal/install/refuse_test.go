@@ -23,6 +23,9 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/mullion-k8s/mullion/internal/admission/registration"
+	"github.com/mullion-k8s/mullion/internal/manager"
 )
 
 // good is a configuration to install.
@@ -218,6 +221,34 @@ func TestWaitSaysWhatIsStuck(t *testing.T) {
 	failing[0].(*appsv1.Deployment).Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota"}}
 	if err := Wait(t.Context(), fake(t, "v1.34.0", failing...), good(), Options{}); !errors.As(err, &stuck) || stuck.Message != "exceeded quota" {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestWaitForTheRegistrationThatIsMeant: after a change the webhooks are still
+// registered as they were, and all managers run, for a moment.
+func TestWaitForTheRegistrationThatIsMeant(t *testing.T) {
+	const service, ca = manager.ServiceName, "authority"
+	was := registration.Config{Service: registration.Service{Namespace: DefaultNamespace, Name: service}, Namespace: DefaultNamespace, CABundle: []byte(ca), RulesFailurePolicy: "Ignore"}
+	for _, tc := range []struct {
+		name    string
+		edit    func(*registration.Config, *Config)
+		missing string
+	}{
+		{name: "as it is meant", edit: func(*registration.Config, *Config) {}},
+		{name: "policy", edit: func(_ *registration.Config, c *Config) { c.RulesFailurePolicy = "Fail" }, missing: "failure policy Fail"},
+		{name: "GMSA is to go", edit: func(_ *registration.Config, c *Config) { c.NoGMSA = true }, missing: "GMSA"},
+		{name: "GMSA is to come", edit: func(r *registration.Config, _ *Config) { r.NoGMSA = true }, missing: "GMSA"},
+		{name: "no authority", edit: func(r *registration.Config, _ *Config) { r.CABundle = nil }, missing: "placement.mullion.dev"},
+		{name: "elsewhere", edit: func(r *registration.Config, _ *Config) { r.Service.Namespace = "other" }, missing: "placement.mullion.dev"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			is, cfg := was, good().withDefaults()
+			tc.edit(&is, &cfg)
+			missing, err := fake(t, "v1.34.0", is.Mutating(), is.Validating()).registered(t.Context(), cfg)
+			if err != nil || (missing == "") != (tc.missing == "") || !strings.Contains(missing, tc.missing) {
+				t.Errorf("%q, %v; want %q", missing, err, tc.missing)
+			}
+		})
 	}
 }
 

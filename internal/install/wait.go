@@ -112,7 +112,9 @@ var forAPerson = map[string]bool{
 	"ImagePullBackOff": true, "InvalidImageName": true, "ErrImageNeverPull": true, "CreateContainerConfigError": true, "CrashLoopBackOff": true,
 }
 
-// registered says which webhooks the API server does not know yet.
+// registered says which webhooks the API server does not know yet, or knows as
+// another configuration had them: their registration outlives the managers of
+// before.
 func (c *Cluster) registered(ctx context.Context, cfg Config) (missing string, err error) {
 	for _, k := range []kind{mutatingWebhooks, validatingWebhooks} {
 		o, err := c.get(ctx, k, "", registration.Name)
@@ -126,16 +128,24 @@ func (c *Cluster) registered(ctx context.Context, cfg Config) (missing string, e
 		if err != nil {
 			return "", fmt.Errorf("read %s: %w", Describe(o), err)
 		}
+		gmsa := false
 		for _, h := range hooks {
 			m, ok := h.(map[string]any)
 			if !ok {
 				continue
+			}
+			gmsa = gmsa || m["name"] == registration.GMSAWebhook
+			if m["name"] == registration.RulesWebhook && m["failurePolicy"] != cfg.RulesFailurePolicy {
+				return fmt.Sprintf("the manager to give the webhook %v the failure policy %s", m["name"], cfg.RulesFailurePolicy), nil
 			}
 			ca, _, _ := unstructured.NestedString(m, "clientConfig", "caBundle")             // "" if it is not there
 			ns, _, _ := unstructured.NestedString(m, "clientConfig", "service", "namespace") // as above
 			if ca == "" || ns != cfg.Namespace {
 				return fmt.Sprintf("the manager to register the webhook %v", m["name"]), nil
 			}
+		}
+		if gmsa == cfg.NoGMSA {
+			return "the manager to register its webhooks anew, for a GMSA", nil
 		}
 	}
 	return "", nil

@@ -109,7 +109,10 @@ clusters: [{name: plain, cluster: {server: %q, certificate-authority: %q}}]
 users: [{name: admin, user: {token: %s}}]
 `, rest.Host, ca, adminToken))
 	c.eventually("the API server's certificate", func() error {
-		_, err := os.Stat(ca)
+		info, err := os.Stat(ca)
+		if err == nil && info.Size() == 0 {
+			err = fmt.Errorf("%s is being written", ca) // clients would take it for no authority
+		}
 		return err
 	})
 	cfg, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)

@@ -97,6 +97,7 @@ func (c *cluster) prepare() {
 		}
 		return nil
 	})
+	c.eventually("the rules of aggregated ClusterRoles", c.aggregated)
 	c.eventually("the finalizer of the services' network", func() error {
 		network, err := c.client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
 		if err == nil && len(network.Finalizers) == 0 {

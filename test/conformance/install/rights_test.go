@@ -5,6 +5,7 @@ package install_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,26 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/controller/podreason"
 )
+
+// aggregated says whether ClusterRoles that are made of others have all of their
+// rules. A controller adds them.
+func (c *cluster) aggregated() error {
+	// Of each a rule of its own, and one of each role within.
+	for name, resources := range map[string][]string{
+		"view": {"bindings"}, "edit": {"bindings", "pods/eviction"}, "admin": {"bindings", "pods/eviction", "localsubjectaccessreviews"},
+	} {
+		role, err := c.client.RbacV1().ClusterRoles().Get(c.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, resource := range resources {
+			if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, resource) }) {
+				return fmt.Errorf("%s has no rule about %s yet", name, resource)
+			}
+		}
+	}
+	return nil
+}
 
 // reason: a pod whose last node goes is told why it finds none. It takes the
 // rights to write conditions and events.
