@@ -14,7 +14,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -199,18 +198,32 @@ func TestLeaseIsGivenBackFirst(t *testing.T) {
 	}
 }
 
-// TestLeaving: during the last moments each answer closes its connection.
+// TestLeaving: behind a Service a server goes on for a moment after it was asked
+// to stop, for those who have not heard of it, and each answer closes its
+// connection.
 func TestLeaving(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	h := leaving(ctx, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	for _, want := range []string{"", "close"} {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
-		if got := w.Header().Get("Connection"); got != want {
-			t.Errorf("Connection: %q, want %q", got, want)
+	server := &http.Server{Handler: leaving(ctx, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})), ReadHeaderTimeout: headerLimit}
+	ended := make(chan error, 1)
+	go func() { ended <- serveUntil(ctx, server, func() error { return server.Serve(l) }, true) }()
+	for _, closes := range []bool{false, true, true} {
+		resp, err := http.Get("http://" + l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close() // it has none
+		if resp.Close != closes {
+			t.Errorf("the connection is closed: %t, want %t", resp.Close, closes)
 		}
 		cancel()
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
