@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -65,7 +66,7 @@ func Run(ctx context.Context, s Streams, args []string, commands []Command) int 
 	defer stop()
 	root := Root(s, commands)
 	root.SetArgs(alias(args))
-	cmd, err := root.ExecuteContextC(ctx)
+	cmd, err := execute(ctx, root)
 	if err == nil {
 		return int(OK)
 	}
@@ -74,6 +75,16 @@ func Run(ctx context.Context, s Streams, args []string, commands []Command) int 
 		return int(Interrupted)
 	}
 	return int(report(s.Err, cmd, err))
+}
+
+// execute turns a panic of a command into an error that says whose fault it is.
+func execute(ctx context.Context, root *cobra.Command) (cmd *cobra.Command, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &Failure{Code: Fault, Err: fmt.Errorf("a defect of mullion, not of yours: %v", p), Hint: "please report it with these lines:\n" + string(debug.Stack())}
+		}
+	}()
+	return root.ExecuteContextC(ctx)
 }
 
 // alias maps a program name onto a command, so that a link named kubectl to

@@ -57,6 +57,23 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestDefect: a panic is told as one, with what a report needs.
+func TestDefect(t *testing.T) {
+	var errs bytes.Buffer
+	code := cli.Run(context.Background(), cli.Streams{Err: &errs}, []string{"mullion", "probe"}, []cli.Command{
+		{Group: cli.Cluster, New: func(cli.Streams) *cobra.Command {
+			return &cobra.Command{Use: "probe", RunE: func(*cobra.Command, []string) error { panic("no such thing") }}
+		}}})
+	if code != int(cli.Fault) {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{"mullion: error: a defect of mullion, not of yours: no such thing\n", "mullion: hint: please report it", "cli_test.go"} {
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("%q is not in\n%s", want, errs.String())
+		}
+	}
+}
+
 func TestProgressInAPipe(t *testing.T) {
 	var b bytes.Buffer
 	p := cli.NewProgress(&b)

@@ -55,9 +55,6 @@ func (l Layout) Status() string { return filepath.Join(l.Run(), "status.json") }
 // ServerConfig is the control plane's configuration.
 func (l Layout) ServerConfig() string { return filepath.Join(l.Run(), "server-config.json") }
 
-// ServerStatus is written by the control plane.
-func (l Layout) ServerStatus() string { return filepath.Join(l.Run(), "server.json") }
-
 // NodeConfig is the configuration of one emulated host.
 func (l Layout) NodeConfig(name string) string {
 	return filepath.Join(l.Run(), name+"-config.json")
