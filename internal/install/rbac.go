@@ -53,6 +53,7 @@ func (c Config) manager() manager.Config {
 type rights struct {
 	Cluster         []rbacv1.PolicyRule `json:"cluster"`
 	GMSA            []rbacv1.PolicyRule `json:"gmsa"`            // unless NoGMSA
+	Registries      []rbacv1.PolicyRule `json:"registries"`      // unless NoRegistries
 	ReadPullSecrets []rbacv1.PolicyRule `json:"readPullSecrets"` // if ReadPullSecrets
 	Namespace       []rbacv1.PolicyRule `json:"namespace"`       // in the manager's own
 }
@@ -61,9 +62,13 @@ func allRights() rights {
 	m := Config{NoGMSA: true}.manager()
 	// What reads credentials of registries says so among its rights; whether it may
 	// is for the user to decide.
-	cluster := slices.DeleteFunc(merge(m.ClusterRules()), func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "secrets") })
+	registries, secrets := rule("", "serviceaccounts", "get"), rule("", "secrets", "get")
+	cluster := slices.DeleteFunc(merge(m.ClusterRules()), func(r rbacv1.PolicyRule) bool {
+		return r.String() == registries.String() || slices.Contains(r.Resources, "secrets")
+	})
 	return rights{
-		Cluster: cluster, GMSA: merge(gmsa.Rules()), ReadPullSecrets: []rbacv1.PolicyRule{rule("", "secrets", "get")}, Namespace: merge(m.NamespaceRules()),
+		Cluster: cluster, GMSA: merge(gmsa.Rules()), Registries: []rbacv1.PolicyRule{registries}, ReadPullSecrets: []rbacv1.PolicyRule{secrets},
+		Namespace: merge(m.NamespaceRules()),
 	}
 }
 
@@ -73,6 +78,9 @@ func (c Config) clusterRules() []rbacv1.PolicyRule {
 	rules := all.Cluster
 	if !c.NoGMSA {
 		rules = append(rules, all.GMSA...)
+	}
+	if !c.NoRegistries {
+		rules = append(rules, all.Registries...)
 	}
 	if c.ReadPullSecrets {
 		rules = append(rules, all.ReadPullSecrets...)

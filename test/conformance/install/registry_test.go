@@ -99,6 +99,9 @@ func TestRegistries(t *testing.T) {
 			t.Errorf("registries were asked: %s", line)
 		}
 	}
+	if text := lacks(m.program); text != "" {
+		t.Errorf("the manager lacked rights:\n%s", text)
+	}
 }
 
 // authority makes one, and a certificate of it for the address that registries
