@@ -64,7 +64,7 @@ const idleConns = 25
 func BenchmarkWebhook(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(GCPercent)) // as `mullion manager`
 	client := fake.NewClientset()
-	m, _ := start(b, client, nil)
+	m, _ := start(b, client, func(c *Config) { c.Metrics = "127.0.0.1:0" }) // it counts, too
 	config := &tls.Config{RootCAs: bundle(b, client)}
 	h := http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: idleConns}}
 	defer h.CloseIdleConnections()
