@@ -97,7 +97,29 @@ func (c *shared) dump(t *testing.T) {
 		out, _ := c.try(context.Background(), "", append([]string{"kubectl", "--name", name, "--data-dir", c.dir}, args...)...)
 		t.Logf("%s", out)
 	}
+	logs, _ := filepath.Glob(filepath.Join(c.dir, "clusters", name, "nodes", "*", "logs", "*.log")) // the pattern is valid
+	for _, l := range logs {
+		if last := lastProblems(l); last != "" {
+			t.Logf("%s:\n%s", strings.TrimPrefix(l, c.dir), last)
+		}
+	}
 	t.Logf("look further with: %s kubectl --name %s --data-dir %s …", testenv.Bin("mullion"), name, c.dir)
+}
+
+// lastProblems are the last lines of a log that are warnings or errors.
+func lastProblems(file string) string {
+	const most = 8
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	var out []string
+	for line := range strings.Lines(string(content)) {
+		if !strings.Contains(line, "level=INFO") && !strings.Contains(line, "level=DEBUG") {
+			out = append(out, line[:min(len(line), 400)])
+		}
+	}
+	return strings.Join(out[max(0, len(out)-most):], "")
 }
 
 // try runs bin/mullion and returns stdout and stderr together.
