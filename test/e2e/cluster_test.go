@@ -97,10 +97,12 @@ func (c *shared) dump(t *testing.T) {
 		out, _ := c.try(context.Background(), "", append([]string{"kubectl", "--name", name, "--data-dir", c.dir}, args...)...)
 		t.Logf("%s", out)
 	}
-	logs, _ := filepath.Glob(filepath.Join(c.dir, "clusters", name, "nodes", "*", "logs", "*.log")) // the pattern is valid
-	for _, l := range logs {
-		if last := lastProblems(l); last != "" {
-			t.Logf("%s:\n%s", strings.TrimPrefix(l, c.dir), last)
+	for _, logs := range []string{"logs/*.log", "prefix/drive_c/var/log/kubelet/kubelet.log"} {
+		files, _ := filepath.Glob(filepath.Join(c.dir, "clusters", name, "nodes", "*", logs)) // the patterns are valid
+		for _, f := range files {
+			if last := lastProblems(f); last != "" {
+				t.Logf("%s:\n%s", strings.TrimPrefix(f, c.dir), last)
+			}
 		}
 	}
 	t.Logf("look further with: %s kubectl --name %s --data-dir %s …", testenv.Bin("mullion"), name, c.dir)
