@@ -151,7 +151,7 @@ func TestRestart(t *testing.T) {
 	// Meanwhile: one ends, one loses its conmon, and the record of one is as a
 	// kill between `runc start` and the record leaves it.
 	must(t, l.runtime.Kill(ctx, ends, unix.SIGTERM))
-	must(t, unix.Kill(runc.ConmonPID(l.dir(vanishes, bundleDir)), unix.SIGKILL))
+	kill(t, runc.ConmonPID(l.dir(vanishes, bundleDir)))
 	c, err := l.store.Containers.Get(started)
 	must(t, err)
 	c.Started, c.PID = 0, 0
@@ -212,8 +212,8 @@ func TestReboot(t *testing.T) {
 	l.stop()
 	st, err := l.runtime.States(t.Context())
 	must(t, err)
-	must(t, unix.Kill(runc.ConmonPID(l.dir(id, bundleDir)), unix.SIGKILL))
-	must(t, unix.Kill(st[id].PID, unix.SIGKILL))
+	kill(t, runc.ConmonPID(l.dir(id, bundleDir)))
+	kill(t, st[id].PID)
 	testenv.Until(l.t, "the end of the program", func() bool { return !alive(st[id].PID) })
 	for _, h := range l.cgroups.hierarchies {
 		must(t, removeCgroup(filepath.Join(l.cgroups.mount, h, l.cfg.Cgroup)))
@@ -253,4 +253,13 @@ func TestFailingPlugin(t *testing.T) {
 	l.plugins.Fail = nil
 	testenv.Until(l.t, "the sweep", func() bool { return len(l.store.Sandboxes.List()) == 0 })
 	l.nothingLeft()
+}
+
+// kill ends a process. Without one the signal would go to the test's own group.
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if pid <= 0 {
+		t.Fatal("the process has ended already")
+	}
+	must(t, unix.Kill(pid, unix.SIGKILL))
 }
