@@ -237,7 +237,13 @@ func TestHealth(t *testing.T) {
 	address := l.Addr().String()
 	l.Close()
 	start(t, fake.NewClientset(), func(c *Config) { c.ClientCA, c.Health = ca, address })
-	for path, code := range map[string]int{"/livez": 200, "/readyz": 200, "/": 404, "/placement": 404} {
+	codes(t, address, map[string]int{"/livez": 200, "/readyz": 200, "/": 404, "/placement": 404})
+}
+
+// codes asks for paths without TLS and wants these codes.
+func codes(t *testing.T, address string, want map[string]int) {
+	t.Helper()
+	for path, code := range want {
 		resp, err := http.Get("http://" + address + path)
 		if err != nil {
 			t.Fatal(err)

@@ -133,16 +133,7 @@ func TestMetricsOfAManager(t *testing.T) {
 	if strings.Contains(string(text), "hidden") {
 		t.Errorf("something of a user's stands in\n%s", text)
 	}
-	for path, code := range map[string]int{"/": 404, "/debug/pprof/": 404, "/debug/vars": 404} {
-		resp, err := http.Get("http://" + address + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close() // only the code matters
-		if resp.StatusCode != code {
-			t.Errorf("%s: %d", path, resp.StatusCode)
-		}
-	}
+	codes(t, address, map[string]int{"/": 404, "/debug/pprof/": 404, "/debug/vars": 404})
 }
 
 // BenchmarkAnswered is what counting adds to an answer.

@@ -45,15 +45,7 @@ func TestKill(t *testing.T) {
 		{"the whole host", "winhost --config", true, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			victims := c.processes(t, tc.argv, node, tc.onNode)
-			if len(victims) == 0 {
-				t.Fatalf("no process with %q", tc.argv)
-			}
-			for _, pid := range victims {
-				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
-					t.Fatal(err)
-				}
-			}
+			victims := c.kill(t, tc.argv, node, tc.onNode)
 			eventually(t, 90*time.Second, "everything ready again", func() error {
 				if _, err := c.try(t.Context(), "", "status", "--name", name, "--data-dir", c.dir); err != nil {
 					return err
@@ -75,6 +67,21 @@ func TestKill(t *testing.T) {
 			before = after
 		})
 	}
+}
+
+// kill ends processes as processes finds them, and returns them.
+func (c *shared) kill(t *testing.T, argv, node string, onNode bool) []int {
+	t.Helper()
+	victims := c.processes(t, argv, node, onNode)
+	if len(victims) == 0 {
+		t.Fatalf("no process with %q", argv)
+	}
+	for _, pid := range victims {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+			t.Fatal(err)
+		}
+	}
+	return victims
 }
 
 // processes lists the IDs of the cluster's processes whose command line has

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -314,15 +313,7 @@ func TestGMSARestart(t *testing.T) {
 		{"the whole host", "winhost --config", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			victims := c.processes(t, tc.argv, "win-1", true)
-			if len(victims) == 0 {
-				t.Fatalf("no process with %q", tc.argv)
-			}
-			for _, pid := range victims {
-				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
-					t.Fatal(err)
-				}
-			}
+			victims := c.kill(t, tc.argv, "win-1", true)
 			eventually(t, 90*time.Second, "the pod knows its domain again", func() error {
 				if _, err := c.try(t.Context(), "", "status", "--name", name, "--data-dir", c.dir); err != nil {
 					return err

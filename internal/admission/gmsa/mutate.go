@@ -112,11 +112,8 @@ func Then(c Config, next admission.Handler) admission.Handler {
 		// and next does not take Windows options away.
 		resp.Patch = append(resp.Patch, filled.Patch...)
 		if len(filled.Audit) > 0 {
-			resp.Audit = maps.Clone(resp.Audit)
-			if resp.Audit == nil {
-				resp.Audit = map[string]string{}
-			}
-			maps.Copy(resp.Audit, filled.Audit)
+			maps.Copy(filled.Audit, resp.Audit)
+			resp.Audit = filled.Audit
 		}
 		return resp, nil
 	}

@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"strings"
 
+	kjson "sigs.k8s.io/json"
+
 	"github.com/mullion-k8s/mullion/internal/admission"
 )
 
@@ -157,22 +159,12 @@ func sameJSON(a, b string) (bool, error) {
 	if a == b {
 		return true, nil
 	}
-	var x, y any
+	var x, y, strict any
 	if err := errors.Join(json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y)); err != nil {
 		return false, err
 	}
-	// What was overwritten is in the text, and not in what was read from it.
-	return reflect.DeepEqual(x, y) && tokens(a) == tokens(b), nil
-}
-
-// tokens counts the tokens of a text that is JSON.
-func tokens(text string) int {
-	n := 0
-	for d := json.NewDecoder(strings.NewReader(text)); ; n++ {
-		if _, err := d.Token(); err != nil {
-			return n
-		}
-	}
+	twice, err := kjson.UnmarshalStrict([]byte(a), &strict, kjson.DisallowDuplicateFields)
+	return reflect.DeepEqual(x, y) && len(twice) == 0, err
 }
 
 // reader reads each credential spec once for a request.
