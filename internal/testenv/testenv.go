@@ -8,6 +8,7 @@
 package testenv
 
 import (
+	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +30,7 @@ const (
 	MinGW   Capability = "mingw"   // the C compiler for Windows targets
 	Built   Capability = "built"   // `make build` has filled bin/
 	Peers   Capability = "peers"   // `make peers` has filled bin/peers: other projects' own programs
+	Static  Capability = "static"  // a test program that runs without a loader, in a bare root
 	Windows Capability = "windows" // a real Windows
 )
 
@@ -85,6 +87,10 @@ func missing(c Capability) string {
 				return "run `make peers` first"
 			}
 		}
+	case Static:
+		if dynamic("/proc/self/exe") {
+			return "this test was built with cgo: set CGO_ENABLED=0"
+		}
 	case Windows:
 		if runtime.GOOS != "windows" {
 			return "runs on " + runtime.GOOS
@@ -93,6 +99,16 @@ func missing(c Capability) string {
 		return "unknown capability"
 	}
 	return ""
+}
+
+// dynamic says whether a program asks for a loader of shared libraries.
+func dynamic(program string) bool {
+	f, err := elf.Open(program)
+	if err != nil {
+		return false // not a program of Linux
+	}
+	defer func() { _ = f.Close() }() // opened for reading
+	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 }
 
 // Repo is the absolute path of the repository's root, with elem joined to it.

@@ -344,7 +344,12 @@ func startInit(c Config) (_ *initProcess, err error) {
 		return nil, err
 	}
 	defer fab.Close()
-	log, err := os.OpenFile(filepath.Join(c.Dir, "logs", "init.log"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	// The words of the last life are kept: they say why it ended.
+	name := filepath.Join(c.Dir, "logs", "init.log")
+	if err := os.Rename(name, name+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	log, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func (c *shared) dump(t *testing.T) {
 		out, _ := c.try(context.Background(), "", append([]string{"kubectl", "--name", name, "--data-dir", c.dir}, args...)...)
 		t.Logf("%s", out)
 	}
-	for _, logs := range []string{"logs/*.log", "prefix/drive_c/var/log/kubelet/kubelet.log"} {
+	for _, logs := range []string{"logs/*.log", "logs/init.log.1", "prefix/drive_c/var/log/kubelet/kubelet.log"} {
 		files, _ := filepath.Glob(filepath.Join(c.dir, "clusters", name, "nodes", "*", logs)) // the patterns are valid
 		for _, f := range files {
 			if last := lastProblems(f); last != "" {

@@ -13,8 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -128,14 +126,13 @@ func readSync(f *os.File) (int, error) {
 	return answer.Data, nil
 }
 
-// ConmonPID is the process that holds a container; zero if it is not known.
-func ConmonPID(bundle string) int {
-	data, err := os.ReadFile(filepath.Join(bundle, "conmon.pid"))
-	if err != nil {
-		return 0
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil {
+// ConmonPID is the process that holds a container; zero if there is none. The
+// file that names it outlives it, and after a reboot its PID soon is another
+// process's: a live conmon is known by its command line.
+func ConmonPID(id, bundle string) int {
+	pid := readPID(filepath.Join(bundle, "conmon.pid"))
+	argv, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // empty for the dead
+	if err != nil || !bytes.Contains(argv, []byte("\x00--cid\x00"+id+"\x00")) {
 		return 0
 	}
 	return pid

@@ -86,7 +86,7 @@ type box struct {
 // newBox makes a bundle for a container that plays a role.
 func newBox(t *testing.T, role string, change func(*oci.Config, *Create)) *box {
 	t.Helper()
-	testenv.Need(t, testenv.Root, testenv.Runc)
+	testenv.Need(t, testenv.Root, testenv.Runc, testenv.Static)
 	dir := t.TempDir()
 	r, err := New(Config{Root: filepath.Join(dir, "runc"), ExitDir: filepath.Join(dir, "exits")})
 	if err != nil {
@@ -190,7 +190,7 @@ func TestRunLogExit(t *testing.T) {
 }
 
 func TestCreateExplains(t *testing.T) {
-	testenv.Need(t, testenv.Root, testenv.Runc)
+	testenv.Need(t, testenv.Root, testenv.Runc, testenv.Static)
 	dir := t.TempDir()
 	r, err := New(Config{Root: filepath.Join(dir, "runc"), ExitDir: filepath.Join(dir, "exits")})
 	if err != nil {

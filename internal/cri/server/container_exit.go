@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
@@ -139,10 +138,9 @@ func (s *Server) lost(ctx context.Context, c store.Container, why string) error 
 // forgetExit waits until conmon, whose container was just deleted, has written
 // its last file, and removes it.
 func (s *Server) forgetExit(ctx context.Context, id string) error {
-	pid := runc.ConmonPID(s.dir(id, bundleDir))
-	ctx, cancel := context.WithTimeout(ctx, killWait)
+	ctx, cancel := context.WithTimeout(ctx, conmonWait)
 	defer cancel()
-	for pid > 0 && alive(pid) {
+	for pid := s.conmon(id); pid > 0; pid = s.conmon(id) {
 		if _, ok, err := s.runtime.Exit(id, s.dir(id, bundleDir)); ok || err != nil {
 			break
 		}
@@ -155,6 +153,5 @@ func (s *Server) forgetExit(ctx context.Context, id string) error {
 	return s.runtime.Forget(id)
 }
 
-// alive says whether a process exists. PIDs are reused; callers only decide by
-// it how long to wait, or ask runc too.
-func alive(pid int) bool { return unix.Kill(pid, 0) != unix.ESRCH }
+// conmon is the process that holds a container; zero if there is none.
+func (s *Server) conmon(id string) int { return runc.ConmonPID(id, s.dir(id, bundleDir)) }

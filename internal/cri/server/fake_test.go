@@ -301,7 +301,7 @@ func newLab(t testing.TB) *lab { return newLabWith(t, func(*Config) {}) }
 // newLabWith lets the caller put real things in the place of fakes.
 func newLabWith(t testing.TB, change func(*Config)) *lab {
 	t.Helper()
-	testenv.Need(t, testenv.Root, testenv.Runc)
+	testenv.Need(t, testenv.Root, testenv.Runc, testenv.Static)
 	dir := t.TempDir()
 	l := &lab{t: t, drive: filepath.Join(dir, "drive_c"), plugins: &cni.Fake{}}
 	base, layer := filepath.Join(dir, "base"), filepath.Join(dir, "layer")

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/testenv"
@@ -151,7 +150,7 @@ func TestRestart(t *testing.T) {
 	// Meanwhile: one ends, one loses its conmon, and the record of one is as a
 	// kill between `runc start` and the record leaves it.
 	must(t, l.runtime.Kill(ctx, ends, unix.SIGTERM))
-	kill(t, runc.ConmonPID(l.dir(vanishes, bundleDir)))
+	kill(t, l.conmon(vanishes))
 	c, err := l.store.Containers.Get(started)
 	must(t, err)
 	c.Started, c.PID = 0, 0
@@ -212,9 +211,11 @@ func TestReboot(t *testing.T) {
 	l.stop()
 	st, err := l.runtime.States(t.Context())
 	must(t, err)
-	kill(t, runc.ConmonPID(l.dir(id, bundleDir)))
+	kill(t, l.conmon(id))
 	kill(t, st[id].PID)
-	testenv.Until(l.t, "the end of the program", func() bool { return !alive(st[id].PID) })
+	testenv.Until(l.t, "the end of the program", func() bool { return unix.Kill(st[id].PID, 0) == unix.ESRCH })
+	// A process of the new life has the PID of the old conmon.
+	must(t, os.WriteFile(l.dir(id, bundleDir, "conmon.pid"), fmt.Appendln(nil, os.Getpid()), 0o600))
 	for _, h := range l.cgroups.hierarchies {
 		must(t, removeCgroup(filepath.Join(l.cgroups.mount, h, l.cfg.Cgroup)))
 	}

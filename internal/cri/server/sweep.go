@@ -66,7 +66,7 @@ func (s *Server) check(ctx context.Context, id string) error {
 	if _, ok, err := s.runtime.Exit(id, s.dir(id, bundleDir)); ok || err != nil {
 		return errors.Join(err, s.finish(ctx, c))
 	}
-	if pid := runc.ConmonPID(s.dir(id, bundleDir)); pid == 0 || !alive(pid) {
+	if s.conmon(id) == 0 {
 		states, err := s.runtime.States(ctx)
 		if err != nil {
 			return err
@@ -82,10 +82,8 @@ func (s *Server) recheck(ctx context.Context, c store.Container, st runc.State) 
 	if _, ok, err := s.runtime.Exit(c.ID, s.dir(c.ID, bundleDir)); ok || err != nil {
 		return errors.Join(err, s.finish(ctx, c))
 	}
-	pid := runc.ConmonPID(s.dir(c.ID, bundleDir))
-	conmon := pid > 0 && alive(pid)
 	switch {
-	case conmon:
+	case s.conmon(c.ID) != 0:
 		return nil // it will tell
 	case st.Status == "running":
 		// Nobody reads its output any more, and nobody will tell its end.
