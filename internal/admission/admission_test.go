@@ -53,7 +53,11 @@ func fixed(f policy.Facts, warnings ...string) Facts {
 
 func handlers(facts Facts) map[string]Handler {
 	log := slog.New(slog.DiscardHandler)
-	return map[string]Handler{"/placement": Placement(facts, log), "/rules": Rules(facts, nil, log)}
+	placement, rules := Placement(facts, log), Rules(facts, nil, log)
+	is := func(alone bool) func(context.Context, string) bool {
+		return func(context.Context, string) bool { return alone }
+	}
+	return map[string]Handler{"/placement": placement, "/rules": rules, "/alone": Judged(placement, rules, is(true)), "/among-others": Judged(placement, rules, is(false))}
 }
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

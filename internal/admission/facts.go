@@ -53,6 +53,13 @@ type answer struct {
 // ask never fails: without facts the object is judged by itself, and people are
 // told.
 func (a *asker) ask(ctx context.Context, r *Request) answer {
+	if r.known == nil {
+		r.known = new(a.learn(ctx, r))
+	}
+	return *r.known
+}
+
+func (a *asker) learn(ctx context.Context, r *Request) answer {
 	if a.asking.Load() >= maxAsking {
 		return answer{warnings: []string{"the facts about the cluster are overloaded: this object was judged without them"}}
 	}

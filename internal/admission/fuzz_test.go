@@ -14,7 +14,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// FuzzReview sends any bytes to both webhooks: each answer is an HTTP error, or
+// FuzzReview sends any bytes to the webhooks: each answer is an HTTP error, or
 // a review within the API's limits with a patch that applies and that a second
 // call has nothing to add to.
 func FuzzReview(f *testing.F) {
@@ -29,11 +29,12 @@ func FuzzReview(f *testing.F) {
 		f.Add(review(f, object, "", ""))
 		f.Add(review(f, object, object, ""))
 	}
+	f.Add(review(f, `{apiVersion: v1, kind: Pod, metadata: {labels: [1]}, spec: {containers: [{name: c, image: nanoserver}]}}`, "", ""))
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"kind":"Pod"},"operation":"CREATE","object":{"spec":{"containers":[{"image":"\u0000\ud800"}]}}}}`))
 	f.Add([]byte(strings.Repeat("[", 300)))
 	s := NewServer(handlers(fixed(mixed(f), strings.Repeat("w\n", 5000))), discard())
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, path := range []string{"/placement", "/rules"} {
+		for _, path := range []string{"/placement", "/rules", "/alone", "/among-others"} {
 			w := post(s, path, body)
 			switch w.Code {
 			case http.StatusOK:

@@ -5,7 +5,6 @@ package admission
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -35,7 +34,6 @@ func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
 	}
 	known := p.facts.ask(ctx, r)
 	resp := Response{Allowed: true, Warnings: known.warnings}
-	var edits []policy.Edit
 	var why []string
 	for _, place := range p.judges.get(known.facts.Kubernetes).Place(r.Object, known.facts) {
 		resp.Warnings = append(resp.Warnings, removed(place)...)
@@ -45,21 +43,15 @@ func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
 		if len(place.Edits) == 0 && place.OS != "windows" {
 			continue
 		}
-		edits = append(edits, place.Edits...)
+		resp.Edits = append(resp.Edits, place.Edits...)
 		if place.Note.Op != "" {
-			edits = append(edits, place.Note)
+			resp.Edits = append(resp.Edits, place.Note)
 		}
 		why = append(why, place.Why)
 	}
-	if len(edits) == 0 {
-		return resp, nil
+	if len(resp.Edits) > 0 {
+		resp.Audit = map[string]string{"placed": strings.Join(why, "; ")}
 	}
-	patch, err := policy.Patch(r.Object, edits)
-	if err != nil {
-		return Response{}, fmt.Errorf("write the placement: %w", err)
-	}
-	resp.Patch = patch
-	resp.Audit = map[string]string{"placed": strings.Join(why, "; ")}
 	return resp, nil
 }
 

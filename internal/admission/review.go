@@ -49,6 +49,10 @@ type Request struct {
 	Object    map[string]any `json:"object"`
 	OldObject map[string]any `json:"oldObject"`
 	DryRun    bool           `json:"dryRun"`
+
+	// known is what a handler was told about the cluster; one that comes after it
+	// judges by the same.
+	known *answer
 }
 
 // Response is the answer.
@@ -56,7 +60,8 @@ type Response struct {
 	Allowed bool
 	// Refusal says why not; its Code and Reason are HTTP's and Kubernetes'.
 	Refusal metav1.Status
-	Patch   []policy.PatchOp
+	// Edits change the object, in their order.
+	Edits []policy.Edit
 	// Warnings are printed by kubectl.
 	Warnings []string
 	// Audit is written into the API server's audit log, under the webhook's name.
@@ -125,16 +130,20 @@ func checkDepth(body []byte) error {
 }
 
 // Encode writes the answer to a request, within the API's limits.
-func (r Response) Encode(uid types.UID) ([]byte, error) {
-	out := admissionv1.AdmissionResponse{UID: uid, Allowed: r.Allowed, Warnings: boundWarnings(r.Warnings), AuditAnnotations: boundAudit(r.Audit)}
+func (r Response) Encode(req *Request) ([]byte, error) {
+	out := admissionv1.AdmissionResponse{UID: req.UID, Allowed: r.Allowed, Warnings: boundWarnings(r.Warnings), AuditAnnotations: boundAudit(r.Audit)}
 	if !r.Allowed {
 		status := r.Refusal
 		status.Message = clip(status.Message, maxMessage)
 		status.Status = metav1.StatusFailure
 		out.Result = &status
 	}
-	if len(r.Patch) > 0 {
-		patch, err := json.Marshal(r.Patch)
+	ops, err := policy.Patch(req.Object, r.Edits)
+	if err != nil {
+		return nil, fmt.Errorf("change the object: %w", err)
+	}
+	if len(ops) > 0 {
+		patch, err := json.Marshal(ops)
 		if err != nil {
 			return nil, fmt.Errorf("encode patch: %w", err)
 		}

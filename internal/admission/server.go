@@ -89,7 +89,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req, resp, err := s.serve(ctx, w, r)
 	var body []byte
 	if err == nil {
-		body, err = resp.Encode(req.UID)
+		body, err = resp.Encode(req)
 	}
 	code := http.StatusOK
 	if err != nil {

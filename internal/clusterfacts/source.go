@@ -127,7 +127,7 @@ func (s *Source) Facts(ctx context.Context, namespace string, object map[string]
 	if s.classKind.known() {
 		f.RuntimeClasses = s.classes.all()
 	}
-	if labels, ok := s.labels(ctx, namespace); ok {
+	if labels, ok := s.Labels(ctx, namespace); ok {
 		f.Namespaces = map[string]map[string]string{namespace: labels}
 	}
 	refs := policy.Refer(object)
@@ -139,9 +139,9 @@ func (s *Source) Facts(ctx context.Context, namespace string, object map[string]
 	return f, warnings
 }
 
-// labels are those of a namespace. One that is newer than the cache is asked
+// Labels are those of a namespace; not ok if they are not known. One that is newer than the cache is asked
 // for: a namespace and its pods often come in one file.
-func (s *Source) labels(ctx context.Context, namespace string) (map[string]string, bool) {
+func (s *Source) Labels(ctx context.Context, namespace string) (labels map[string]string, ok bool) {
 	if labels, ok := s.spaces.get(namespace); ok || namespace == "" {
 		return labels, ok
 	}

@@ -17,6 +17,8 @@ import (
 // source is where facts come from.
 type source interface {
 	admission.Facts
+	// Labels are those of a namespace; not ok if they are not known.
+	Labels(ctx context.Context, namespace string) (labels map[string]string, ok bool)
 	// Run keeps the facts until the context is cancelled.
 	Run(ctx context.Context) error
 	// Synced says whether what exists is known.
@@ -39,6 +41,8 @@ type given struct{ facts admission.Facts }
 func (g given) Facts(ctx context.Context, namespace string, object map[string]any) (policy.Facts, []string) {
 	return g.facts.Facts(ctx, namespace, object)
 }
+
+func (given) Labels(context.Context, string) (map[string]string, bool) { return nil, false }
 
 func (given) Synced() bool { return true }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/admission/certificate"
 	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
+	"github.com/mullion-k8s/mullion/internal/admission/mutators"
 	"github.com/mullion-k8s/mullion/internal/admission/registration"
 	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/controller/podreason"
@@ -19,7 +20,7 @@ import (
 
 // ClusterRules are the rights that a manager needs in the whole cluster.
 func (c Config) ClusterRules() []rbacv1.PolicyRule {
-	out := slices.Concat(registration.Rules(c.OwnerClusterRole), clusterfacts.Rules(), runtimeclass.Rules(), windowsnode.Rules(), podreason.Rules())
+	out := slices.Concat(registration.Rules(c.OwnerClusterRole), mutators.Rules(), clusterfacts.Rules(), runtimeclass.Rules(), windowsnode.Rules(), podreason.Rules())
 	if !c.NoGMSA {
 		out = append(out, gmsa.Rules()...)
 	}

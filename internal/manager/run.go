@@ -24,6 +24,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/admission"
 	"github.com/mullion-k8s/mullion/internal/admission/certificate"
 	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
+	"github.com/mullion-k8s/mullion/internal/admission/mutators"
 	"github.com/mullion-k8s/mullion/internal/admission/registration"
 	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/controller/runtimeclass"
@@ -35,6 +36,7 @@ import (
 const (
 	componentPrepare      = "prepare"
 	componentFacts        = "facts"
+	componentMutators     = "mutators"
 	componentCertificates = "certificates"
 	componentWebhooks     = "webhooks"
 	componentRegistration = "registration"
@@ -75,6 +77,7 @@ type Manager struct {
 	facts    source
 	keeper   *certificate.Keeper
 	register *registration.Keeper
+	mutators *mutators.Watcher
 	handler  http.Handler
 	metrics  *metrics // nil if nothing is counted
 	leads    atomic.Bool
@@ -123,6 +126,9 @@ func assemble(c Config, client kubernetes.Interface, trees dynamic.Interface) (*
 		looked = m.metrics.looked
 	}
 	m.facts = newSource(c, client, looked)
+	m.mutators = mutators.New(mutators.Config{
+		Client: client, Dynamic: trees, Labels: m.facts.Labels, Own: registration.Name, Log: c.Log.With(logkey.Component, componentMutators),
+	})
 	m.register = registration.NewKeeper(registration.KeeperConfig{
 		Client: client, Config: c.registration(), OwnerClusterRole: c.OwnerClusterRole, Answers: m.answers,
 		Log: c.Log.With(logkey.Component, componentRegistration),
@@ -163,17 +169,20 @@ func (m *Manager) handlers() map[string]admission.Handler {
 	if !m.cfg.NoGMSA {
 		moot = gmsa.Moot()
 	}
-	placement := admission.Placement(m.facts, log)
+	placement, rules := admission.Placement(m.facts, log), admission.Rules(m.facts, moot, log)
 	out := map[string]admission.Handler{
-		registration.PlacementPath: placement,
-		registration.RulesPath:     admission.Rules(m.facts, moot, log),
-		registration.ClassesPath:   runtimeclass.Claim(m.classesClient(), log),
+		registration.RulesPath:   rules,
+		registration.ClassesPath: runtimeclass.Claim(m.classesClient(), log),
 	}
 	if !m.cfg.NoGMSA {
 		g := gmsa.Config{Cluster: gmsa.API{Dynamic: m.dynamic, Client: m.client}, RandomHostname: m.cfg.RandomHostname}
-		out[registration.PlacementPath] = gmsa.Then(g, placement)
+		placement = gmsa.Then(g, placement)
 		out[registration.MutateGMSAPath], out[registration.ValidateGMSAPath] = gmsa.Mutate(g), gmsa.Validate(g)
 	}
+	if m.cfg.registration().JudgesWithPlacement() {
+		placement = admission.Judged(placement, rules, m.mutators.Alone)
+	}
+	out[registration.PlacementPath] = placement
 	return out
 }
 
@@ -224,6 +233,8 @@ func (m *Manager) components(webhooks *door) []supervise.Component {
 			}
 			return nil
 		}},
+		// Nobody waits for it: until it knows, new pods are judged by a webhook.
+		{Name: componentMutators, Run: m.mutators.Run},
 		{Name: componentCertificates, Needs: []string{componentPrepare}, Run: m.keeper.Run, Ready: func(context.Context) error {
 			if m.keeper.Bundle() == nil {
 				return errors.New("there is no certificate yet")

@@ -38,8 +38,12 @@ type Placement struct {
 //
 // The facts are taken as they are given here, not from New.
 func (e *Evaluator) Place(object map[string]any, facts Facts) []Placement {
+	return e.place(objects(Value{v: object}, facts, 0))
+}
+
+func (e *Evaluator) place(objects []*Object) []Placement {
 	var out []Placement
-	for _, o := range objects(Value{v: object}, facts, 0) {
+	for _, o := range objects {
 		for _, p := range o.Pods {
 			t := placer{judge: e, pod: p}
 			t.place()
@@ -65,15 +69,17 @@ func (e *Evaluator) Judge(object map[string]any, facts Facts) []Finding {
 			out = append(out, f)
 		}
 	}
-	placements := e.Place(object, facts)
+	judged := objects(Value{v: object}, facts, 0)
+	placements := e.place(judged)
 	for _, p := range placements {
 		edits = append(edits, p.Edits...)
 	}
-	placed, err := Apply(object, edits)
-	if err != nil {
-		placed = object
+	if len(edits) > 0 {
+		if placed, err := Apply(object, edits); err == nil {
+			judged = objects(Value{v: placed}, facts, 0)
+		}
 	}
-	for _, f := range e.Evaluate(placed, facts) {
+	for _, f := range e.evaluate(judged) {
 		add(f)
 	}
 	for _, p := range placements {

@@ -267,8 +267,12 @@ func Evaluate(object map[string]any, facts Facts) []Finding {
 // Kubernetes. The findings are in the order of their fields. It may be called
 // concurrently.
 func (e *Evaluator) Evaluate(object map[string]any, facts Facts) []Finding {
+	return e.evaluate(objects(Value{v: object}, facts, 0))
+}
+
+func (e *Evaluator) evaluate(objects []*Object) []Finding {
 	var out []Finding
-	for _, o := range objects(Value{v: object}, facts, 0) {
+	for _, o := range objects {
 		for i := range e.rules {
 			r := &e.rules[i]
 			if !r.applies(o) {

@@ -111,18 +111,23 @@ func TestMutate(t *testing.T) {
 		{name: "hostile", object: `{spec: {securityContext: [], containers: [null, 1, {securityContext: {windowsOptions: {gmsaCredentialSpecName: 1}}}], initContainers: {}}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			resp, err := Mutate(Config{Cluster: &fakeCluster{}, RandomHostname: tc.random})(t.Context(), request(t, tc.object, tc.old, tc.sub))
+			r := request(t, tc.object, tc.old, tc.sub)
+			resp, err := Mutate(Config{Cluster: &fakeCluster{}, RandomHostname: tc.random})(t.Context(), r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			patch, err := json.Marshal(resp.Patch)
+			ops, err := policy.Patch(r.Object, resp.Edits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			patch, err := json.Marshal(ops)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if resp.Allowed != (tc.code == 0) || resp.Refusal.Code != tc.code || resp.Refusal.Message != tc.message {
 				t.Errorf("%+v", resp)
 			}
-			if (len(resp.Patch) > 0) != (tc.patch != "") || !strings.Contains(string(patch), tc.patch) {
+			if (len(ops) > 0) != (tc.patch != "") || !strings.Contains(string(patch), tc.patch) {
 				t.Errorf("patch %s; want %s", patch, tc.patch)
 			}
 		})
@@ -207,7 +212,7 @@ func TestAsksOnce(t *testing.T) {
 	for _, c := range containers {
 		delete(c.(map[string]any)["securityContext"].(map[string]any)["windowsOptions"].(map[string]any), "gmsaCredentialSpec")
 	}
-	if resp, err := Mutate(Config{Cluster: f})(t.Context(), r); err != nil || len(resp.Patch) != 10 {
+	if resp, err := Mutate(Config{Cluster: f})(t.Context(), r); err != nil || len(resp.Edits) != 10 {
 		t.Fatal(err, resp)
 	}
 	if want := []string{"may ns/default use web", "read web", "read web"}; !slices.Equal(f.asked, want) {
@@ -220,7 +225,7 @@ func TestAsksOnce(t *testing.T) {
 func TestThen(t *testing.T) {
 	next := func(_ context.Context, _ *admission.Request) (admission.Response, error) {
 		r := admission.Allow()
-		r.Patch = []policy.PatchOp{{Op: policy.Add, Path: "/spec/nodeSelector", Value: map[string]any{}}}
+		r.Edits = []policy.Edit{{Op: policy.Add, Path: policy.Path{key("spec"), key("nodeSelector")}, Value: map[string]any{}}}
 		r.Audit = map[string]string{"placed": "windows"}
 		return r, nil
 	}
@@ -247,7 +252,7 @@ func TestThen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if resp.Refusal.Code != tc.code || len(resp.Patch) != tc.patches || len(resp.Audit) != tc.audits || len(f.asked) != tc.asked {
+			if resp.Refusal.Code != tc.code || len(resp.Edits) != tc.patches || len(resp.Audit) != tc.audits || len(f.asked) != tc.asked {
 				t.Errorf("%+v, asked %v", resp, f.asked)
 			}
 		})
@@ -264,36 +269,16 @@ func TestMutatedValidates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, op := range resp.Patch {
-			apply(t, r.Object, op)
+		if r.Object, err = policy.Apply(r.Object, resp.Edits); err != nil {
+			t.Fatal(err)
 		}
-		if again, err := Mutate(c)(t.Context(), r); err != nil || len(again.Patch) > 0 {
-			t.Errorf("again: %v %v", err, again.Patch)
+		if again, err := Mutate(c)(t.Context(), r); err != nil || len(again.Edits) > 0 {
+			t.Errorf("again: %v %v", err, again.Edits)
 		}
 		if resp, err := Validate(c)(t.Context(), r); err != nil || !resp.Allowed {
 			t.Errorf("%v %+v", err, resp)
 		}
 	}
-}
-
-// apply does an add of a field.
-func apply(t *testing.T, object map[string]any, op policy.PatchOp) {
-	t.Helper()
-	steps := strings.Split(op.Path, "/")[1:]
-	var at any = object
-	for _, s := range steps[:len(steps)-1] {
-		switch v := at.(type) {
-		case map[string]any:
-			at = v[s]
-		case []any:
-			var i int
-			if _, err := fmt.Sscan(s, &i); err != nil {
-				t.Fatal(err)
-			}
-			at = v[i]
-		}
-	}
-	at.(map[string]any)[steps[len(steps)-1]] = op.Value
 }
 
 func TestWrongKindAndOperation(t *testing.T) {

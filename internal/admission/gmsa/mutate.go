@@ -47,7 +47,7 @@ func Mutate(c Config) admission.Handler {
 			old = byID(r.OldObject)
 		}
 		read := reader{cluster: c.Cluster}
-		var edits []policy.Edit
+		resp := admission.Allow()
 		var filled []string
 		uses := false
 		for _, s := range spots(r.Object) {
@@ -63,20 +63,15 @@ func Mutate(c Config) admission.Handler {
 			if refusal != nil {
 				return *refusal, nil
 			}
-			edits = append(edits, policy.Edit{Op: policy.Add, Path: append(s.path, key(contentsField)), Value: contents})
+			resp.Edits = append(resp.Edits, policy.Edit{Op: policy.Add, Path: append(s.path, key(contentsField)), Value: contents})
 			filled = append(filled, fmt.Sprintf("%s of %s", *s.spec, s))
 		}
 		if c.RandomHostname && uses && !added && r.Object != nil {
 			if name, _ := object(r.Object, "spec")["hostname"].(string); name == "" {
-				edits = append(edits, policy.Edit{Op: policy.Add, Path: policy.Path{key("spec"), key("hostname")}, Value: hostname()})
+				resp.Edits = append(resp.Edits, policy.Edit{Op: policy.Add, Path: policy.Path{key("spec"), key("hostname")}, Value: hostname()})
 			}
 		}
-		patch, err := policy.Patch(r.Object, edits)
-		if err != nil {
-			return admission.Response{}, fmt.Errorf("fill in credential specs: %w", err)
-		}
-		resp := admission.Allow()
-		if resp.Patch = patch; len(filled) > 0 {
+		if len(filled) > 0 {
 			resp.Audit = map[string]string{"filled-in": strings.Join(filled, ", ")}
 		}
 		return resp, nil
@@ -110,7 +105,7 @@ func Then(c Config, next admission.Handler) admission.Handler {
 		}
 		// What was filled in is added last: no path of it depends on what next adds,
 		// and next does not take Windows options away.
-		resp.Patch = append(resp.Patch, filled.Patch...)
+		resp.Edits = append(resp.Edits, filled.Edits...)
 		if len(filled.Audit) > 0 {
 			maps.Copy(filled.Audit, resp.Audit)
 			resp.Audit = filled.Audit

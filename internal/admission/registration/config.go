@@ -21,6 +21,7 @@ const (
 	PlacementWebhook  = "placement.mullion.dev"
 	DaemonSetsWebhook = "daemonsets.mullion.dev"
 	RulesWebhook      = "rules.mullion.dev"
+	PodRulesWebhook   = "pods.rules.mullion.dev"
 	GMSAWebhook       = "gmsa.mullion.dev"
 	ClassesWebhook    = "runtimeclasses.mullion.dev"
 )

@@ -8,7 +8,8 @@
 // The rules of the configurations, and why:
 //
 //   - Mutating webhooks fail open where nothing is lost by it (placement), and
-//     the final state is validated after them.
+//     the final state is judged: with placement where nobody else changes pods,
+//     and else by a validating webhook, which a label selects.
 //   - What decides about rights (GMSA) fails closed, but is only asked about
 //     pods that use a GMSA: no other pod ever waits for it.
 //   - kube-system, the manager's own namespace and namespaces that opt out are

@@ -10,6 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mullion-k8s/mullion/internal/admission"
 	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
@@ -82,10 +83,15 @@ func (c Config) Validating() *admissionregistrationv1.ValidatingWebhookConfigura
 	}
 	both := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	hooks := []admissionregistrationv1.ValidatingWebhook{{
+		Name: PodRulesWebhook, ClientConfig: c.client(RulesPath),
+		Rules:             []admissionregistrationv1.RuleWithOperations{rule("", []string{"pods"}, admissionregistrationv1.Create)},
+		NamespaceSelector: c.namespaces(), ObjectSelector: c.judgedLater(), MatchConditions: []admissionregistrationv1.MatchCondition{notMirror(), notOnLinux()},
+		FailurePolicy: &policy, TimeoutSeconds: new(timeoutSeconds),
+	}, {
 		Name: RulesWebhook, ClientConfig: c.client(RulesPath),
 		Rules: []admissionregistrationv1.RuleWithOperations{
-			rule("", []string{"pods", "podtemplates", "replicationcontrollers", "services"}, both...),
-			rule("", []string{"pods/ephemeralcontainers", "pods/resize"}, admissionregistrationv1.Update),
+			rule("", []string{"podtemplates", "replicationcontrollers", "services"}, both...),
+			rule("", []string{"pods", "pods/ephemeralcontainers", "pods/resize"}, admissionregistrationv1.Update),
 			rule("apps", []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, both...),
 			rule("batch", []string{"cronjobs", "jobs"}, both...),
 		},
@@ -112,6 +118,22 @@ func (c Config) Validating() *admissionregistrationv1.ValidatingWebhookConfigura
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: c.meta(), Webhooks: hooks,
 	}
+}
+
+// JudgesWithPlacement says that new pods are judged in the answer of placement
+// where nobody changes them afterwards. Not where pods must not be made without
+// a verdict: placement fails open.
+func (c Config) JudgesWithPlacement() bool {
+	return c.RulesFailurePolicy != admissionregistrationv1.Fail
+}
+
+// judgedLater selects the new pods that placement has not judged. A selector of
+// labels costs the API server nothing; nil takes all.
+func (c Config) judgedLater() *metav1.LabelSelector {
+	if !c.JudgesWithPlacement() {
+		return nil
+	}
+	return &metav1.LabelSelector{MatchLabels: map[string]string{admission.JudgedLabel: admission.JudgedLater}}
 }
 
 func (c Config) meta() metav1.ObjectMeta {
@@ -194,23 +216,26 @@ func rulesConditions() []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{
 		notMirror(), notDeleted(),
 		{
-			// A Deployment has been judged; its ReplicaSets say the same. Pods are
-			// judged in any case: other webhooks change them.
+			// A Deployment has been judged; its ReplicaSets say the same.
 			Name:       "not-made-by-a-controller-that-was-judged",
 			Expression: `request.kind.kind == 'Pod' || !has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller && o.kind in ['Deployment', 'CronJob'])`,
 		},
-		{
-			// Placement has found nothing about Windows in it and put it on Linux nodes:
-			// no rule looks at it. This is the one question that every ordinary pod of
-			// the cluster would wait for in vain.
-			Name: "not-placed-on-linux",
-			Expression: fmt.Sprintf(`request.kind.kind != 'Pod' || !object.metadata.?annotations[?'%s'].orValue('').startsWith('linux:') || object.spec.?nodeSelector[?'kubernetes.io/os'].orValue('') != 'linux'`,
-				policy.ReasonAnnotation),
-		},
+		notOnLinux(),
 		{
 			Name:       "spec-is-new",
 			Expression: `request.operation == 'CREATE' || object.?spec != oldObject.?spec || object.?template != oldObject.?template`,
 		},
+	}
+}
+
+// notOnLinux: placement has found nothing about Windows in a pod and put it on
+// Linux nodes: no rule looks at it. This is the one question that every ordinary
+// pod of the cluster would wait for in vain.
+func notOnLinux() admissionregistrationv1.MatchCondition {
+	return admissionregistrationv1.MatchCondition{
+		Name: "not-placed-on-linux",
+		Expression: fmt.Sprintf(`request.kind.kind != 'Pod' || !object.metadata.?annotations[?'%s'].orValue('').startsWith('linux:') || object.spec.?nodeSelector[?'kubernetes.io/os'].orValue('') != 'linux'`,
+			policy.ReasonAnnotation),
 	}
 }
 

@@ -78,11 +78,7 @@ func keepHandler(r *admission.Request) (admission.Response, error) {
 		{Op: policy.Remove, Path: path("metadata", "labels", controller.ManagedBy)},
 		{Op: policy.Add, Path: path("metadata", "annotations", WantedAnnotation), Value: want},
 	}
-	patch, err := policy.Patch(r.Object, edits)
-	if err != nil {
-		return admission.Response{}, fmt.Errorf("keep the handler: %w", err)
-	}
-	return admission.Response{Allowed: true, Patch: patch, Warnings: []string{
+	return admission.Response{Allowed: true, Edits: edits, Warnings: []string{
 		fmt.Sprintf("the handler of RuntimeClass %s stays %s, which every Windows node has: a handler cannot be changed, and %s had made the class; it is yours now", r.Name, Handler, controller.Name),
 	}}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mullion-k8s/mullion/internal/admission"
+	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
 // guide is the RuntimeClass of the guide for running Windows containers, as a
@@ -81,7 +82,7 @@ func TestClaimByCreation(t *testing.T) {
 				h = Claim(nil, slog.New(slog.DiscardHandler))
 			}
 			resp, err := h(t.Context(), tt.r)
-			if err != nil || !resp.Allowed || resp.Patch != nil {
+			if err != nil || !resp.Allowed || resp.Edits != nil {
 				t.Fatalf("%+v, %v", resp, err)
 			}
 			left, err := client.NodeV1().RuntimeClasses().List(t.Context(), metav1.ListOptions{})
@@ -103,7 +104,11 @@ func TestClaimByUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch, err := json.Marshal(resp.Patch)
+	ops, err := policy.Patch(applied, resp.Edits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := json.Marshal(ops)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +126,7 @@ func TestClaimByUpdate(t *testing.T) {
 	second := guide(t)
 	second["metadata"] = theirs["metadata"]
 	resp, err = Claim(nil, slog.New(slog.DiscardHandler))(t.Context(), request(admission.Update, second, theirs))
-	if err != nil || len(resp.Warnings) != 1 || len(resp.Patch) == 0 || resp.Patch[0].Value != Handler {
+	if err != nil || len(resp.Warnings) != 1 || len(resp.Edits) == 0 || resp.Edits[0].Value != Handler {
 		t.Errorf("the second time: %+v, %v", resp, err)
 	}
 	foreign := guide(t)
@@ -130,7 +135,7 @@ func TestClaimByUpdate(t *testing.T) {
 		"somebody's":       request(admission.Update, mine, foreign),
 		"no objects":       request(admission.Update, nil, nil),
 	} {
-		if resp, err := Claim(nil, slog.New(slog.DiscardHandler))(t.Context(), r); err != nil || !resp.Allowed || resp.Patch != nil || resp.Warnings != nil {
+		if resp, err := Claim(nil, slog.New(slog.DiscardHandler))(t.Context(), r); err != nil || !resp.Allowed || resp.Edits != nil || resp.Warnings != nil {
 			t.Errorf("%s: %+v, %v", name, resp, err)
 		}
 	}

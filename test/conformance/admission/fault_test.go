@@ -4,12 +4,14 @@
 package admission_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -32,8 +34,22 @@ import (
 // offline keeps the tests off the internet.
 func offline(c *manager.Config) { c.Registry = clusterfacts.Registry{Off: true} }
 
+// device is what no pod on Windows can have; wantDevice is a pod that gets it
+// from somebody else.
+const (
+	device     = `{"name":"device","hostPath":{"path":"/dev/sda","type":"BlockDevice"}}`
+	wantDevice = `apiVersion: v1
+kind: Pod
+metadata: {name: device, namespace: default, labels: {want: device}}
+spec:
+  volumes: [{name: empty, emptyDir: {}}]
+  containers: [{name: c, image: "` + ltsc2019 + `"}]
+`
+)
+
 // injector is a mutating webhook of somebody else: it adds what Linux sidecar
-// injectors add to every pod. Its configuration comes after ours.
+// injectors add to every pod, and a device to those that want it. Its
+// configuration comes after ours.
 func injector(t *testing.T, c *cluster) {
 	t.Helper()
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,6 +65,9 @@ func injector(t *testing.T, c *cluster) {
 		kind := admissionv1.PatchTypeJSONPatch
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, PatchType: &kind,
 			Patch: []byte(`[{"op":"add","path":"/spec/securityContext/fsGroup","value":1000},{"op":"add","path":"/metadata/labels","value":{"injected":"yes"}}]`)}
+		if bytes.Contains(review.Request.Object.Raw, []byte(`"want":"device"`)) {
+			review.Response.Patch = []byte(`[{"op":"add","path":"/spec/volumes/-","value":` + device + `}]`)
+		}
 		review.Request = nil
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(review); err != nil {
@@ -102,6 +121,47 @@ func another(t *testing.T, c *cluster) {
 			t.Errorf("nobody is told:\n%s", out)
 		}
 	}
+	finallyRefused(t, c)
+}
+
+// finallyRefused: what somebody else made of a pod after its placement is judged.
+// The manager may learn of somebody else later than the API server.
+func finallyRefused(t *testing.T, c *cluster) {
+	t.Helper()
+	testenv.Eventually(t, "a device that another one added is refused", func() error {
+		out, code := c.kubectl(wantDevice, "create", "-f", "-", "--dry-run=server")
+		if code == 0 || !strings.Contains(out, `webhook "`+registration.PodRulesWebhook+`" denied`) || !strings.Contains(out, "WIN212 spec.volumes[2]") {
+			return fmt.Errorf("exit code %d\n%s", code, out)
+		}
+		return nil
+	})
+}
+
+// mutatingPolicy does as another, by a policy of the API server.
+func mutatingPolicy(t *testing.T, c *cluster) {
+	manifest := `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: devices}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: IfNeeded
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  matchConditions:
+  - {name: wants, expression: "object.metadata.?labels.?want.orValue('') == 'device' && object.spec.volumes.all(v, v.name != 'device')"}
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch: {expression: '[JSONPatch{op: "add", path: "/spec/volumes/-", value: Object.spec.volumes{name: "device", hostPath: Object.spec.volumes.hostPath{path: "/dev/sda", type: "BlockDevice"}}}]'}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: devices}
+spec: {policyName: devices}
+`
+	c.must(manifest, nil, "create", "-f", "-")
+	defer c.must(manifest, nil, "delete", "-f", "-")
+	finallyRefused(t, c)
 }
 
 // kept: what somebody does to the registration or the Secret is put right.

@@ -346,7 +346,8 @@ func (c *cluster) down() {
 	c.rulesPolicy(admissionregistrationv1.Fail) // what comes next works in any case
 }
 
-// rulesPolicy changes the failure policy of a webhook that nobody looks after.
+// rulesPolicy changes the failure policy of webhooks that nobody looks after, to
+// what a manager with that policy registers.
 func (c *cluster) rulesPolicy(p admissionregistrationv1.FailurePolicyType) {
 	c.t.Helper()
 	api := c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
@@ -355,8 +356,9 @@ func (c *cluster) rulesPolicy(p admissionregistrationv1.FailurePolicyType) {
 		c.t.Fatal(err)
 	}
 	for i := range hook.Webhooks {
-		if hook.Webhooks[i].Name == "rules.mullion.dev" {
+		if strings.HasSuffix(hook.Webhooks[i].Name, "rules.mullion.dev") {
 			hook.Webhooks[i].FailurePolicy = &p
+			hook.Webhooks[i].ObjectSelector = nil
 		}
 	}
 	if _, err := api.Update(c.t.Context(), hook, metav1.UpdateOptions{}); err != nil {
