@@ -60,8 +60,8 @@ type Config struct {
 	// RandomHostname gives pods with a GMSA a host name of their own, as upstream's
 	// RANDOM_HOSTNAME does.
 	RandomHostname bool
-	// OwnerClusterRole is the ClusterRole with whose removal the webhook
-	// configurations go; "" means that they stay.
+	// OwnerClusterRole is the ClusterRole with whose removal the certificates and
+	// the webhook configurations go; "" means that they stay.
 	OwnerClusterRole string
 
 	// WindowsTaint is put onto every Windows node; the zero value means none.

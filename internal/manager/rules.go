@@ -20,7 +20,7 @@ import (
 
 // ClusterRules are the rights that a manager needs in the whole cluster.
 func (c Config) ClusterRules() []rbacv1.PolicyRule {
-	out := slices.Concat(registration.Rules(c.OwnerClusterRole), mutators.Rules(), clusterfacts.Rules(), runtimeclass.Rules(), windowsnode.Rules(), podreason.Rules())
+	out := slices.Concat(registration.Rules(), c.ownerRules(), mutators.Rules(), clusterfacts.Rules(), runtimeclass.Rules(), windowsnode.Rules(), podreason.Rules())
 	if !c.NoGMSA {
 		out = append(out, gmsa.Rules()...)
 	}

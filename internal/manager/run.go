@@ -130,11 +130,11 @@ func assemble(c Config, client kubernetes.Interface, trees dynamic.Interface) (*
 		Client: client, Dynamic: trees, Labels: m.facts.Labels, Own: registration.Name, Log: c.Log.With(logkey.Component, componentMutators),
 	})
 	m.register = registration.NewKeeper(registration.KeeperConfig{
-		Client: client, Config: c.registration(), OwnerClusterRole: c.OwnerClusterRole, Answers: m.answers,
+		Client: client, Config: c.registration(), Owner: m.owner(), Answers: m.answers,
 		Log: c.Log.With(logkey.Component, componentRegistration),
 	})
 	m.keeper = certificate.New(certificate.Config{
-		Client: client, Namespace: c.Namespace, Name: SecretName, Hosts: []string{host}, OnChange: m.register.Trust,
+		Client: client, Namespace: c.Namespace, Name: SecretName, Hosts: []string{host}, OnChange: m.register.Trust, Owner: m.owner(),
 		Log: c.Log.With(logkey.Component, componentCertificates),
 	})
 	server := admission.NewServer(m.handlers(), c.Log.With(logkey.Component, componentWebhooks))

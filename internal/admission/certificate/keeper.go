@@ -44,7 +44,9 @@ type Config struct {
 	// OnChange is called with every new bundle of authorities, before what it
 	// trusts is served. It must not block. Nil is fine.
 	OnChange func(bundle []byte)
-	Log      *slog.Logger
+	// Owner finds what the Secret goes with; nil: nothing.
+	Owner func(ctx context.Context) (*metav1.OwnerReference, error)
+	Log   *slog.Logger
 }
 
 // Keeper keeps the certificates.
@@ -193,10 +195,18 @@ func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, found bool, d
 		secret.Data = data
 		_, err = api.Update(ctx, secret, metav1.UpdateOptions{})
 	} else {
-		_, err = api.Create(ctx, &corev1.Secret{
+		secret = &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: k.cfg.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "mullion"}},
 			Type:       corev1.SecretTypeTLS, Data: data,
-		}, metav1.CreateOptions{})
+		}
+		if k.cfg.Owner != nil {
+			owner, err := k.cfg.Owner(ctx)
+			if err != nil {
+				return err
+			}
+			secret.OwnerReferences = []metav1.OwnerReference{*owner}
+		}
+		_, err = api.Create(ctx, secret, metav1.CreateOptions{})
 	}
 	if err != nil {
 		return fmt.Errorf("write Secret %s/%s: %w", k.cfg.Namespace, k.cfg.Name, err)

@@ -46,8 +46,8 @@ type KeeperConfig struct {
 	// Config is what is applied; its CABundle and Owner are the keeper's to fill
 	// in.
 	Config Config
-	// OwnerClusterRole names the owner; "" means none.
-	OwnerClusterRole string
+	// Owner finds the owner; nil: there is none.
+	Owner func(ctx context.Context) (*metav1.OwnerReference, error)
 	// Answers says whether the webhooks answer, with a certificate that the bundle
 	// trusts, at the address by which the API server will ask. Nothing is
 	// registered before.
@@ -161,12 +161,11 @@ func (k *Keeper) Apply(ctx context.Context) error {
 	}
 	c := k.cfg.Config
 	c.CABundle = bundle
-	if name := k.cfg.OwnerClusterRole; name != "" {
-		role, err := k.cfg.Client.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return fmt.Errorf("find the owner of the webhook configurations: %w", err)
+	if k.cfg.Owner != nil {
+		var err error
+		if c.Owner, err = k.cfg.Owner(ctx); err != nil {
+			return err
 		}
-		c.Owner = &metav1.OwnerReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: role.Name, UID: role.UID}
 	}
 	options := metav1.PatchOptions{FieldManager: FieldManager, Force: new(true)}
 	// Validating first: what is mutated is always judged afterwards.
@@ -194,9 +193,9 @@ func (k *Keeper) Apply(ctx context.Context) error {
 }
 
 // Rules are the rights that the keeper needs in the whole cluster: over its own
-// two objects, and to see its owner, if it has one.
-func Rules(ownerClusterRole string) []rbacv1.PolicyRule {
-	out := []rbacv1.PolicyRule{{
+// two objects.
+func Rules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
 		APIGroups:     []string{"admissionregistration.k8s.io"},
 		Resources:     []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
 		ResourceNames: []string{Name},
@@ -204,11 +203,4 @@ func Rules(ownerClusterRole string) []rbacv1.PolicyRule {
 		// and watch ask for the one name.
 		Verbs: []string{"create", "list", "patch", "watch"},
 	}}
-	if ownerClusterRole != "" {
-		out = append(out, rbacv1.PolicyRule{
-			APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"clusterroles"},
-			ResourceNames: []string{ownerClusterRole}, Verbs: []string{"get"},
-		})
-	}
-	return out
 }

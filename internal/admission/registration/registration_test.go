@@ -15,7 +15,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
@@ -171,14 +170,18 @@ func TestApplyFaults(t *testing.T) {
 func TestOwner(t *testing.T) {
 	client := fake.NewClientset()
 	k := newTestKeeper(client, nil)
-	k.cfg.OwnerClusterRole = "mullion"
+	var owner *metav1.OwnerReference
+	k.cfg.Owner = func(context.Context) (*metav1.OwnerReference, error) {
+		if owner == nil {
+			return nil, errors.New("it is gone")
+		}
+		return owner, nil
+	}
 	k.Trust([]byte("x"))
-	if err := k.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "find the owner") {
+	if err := k.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "it is gone") {
 		t.Errorf("without the owner: %v", err)
 	}
-	if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mullion", UID: "u"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	owner = &metav1.OwnerReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "mullion", UID: "u"}
 	if err := k.Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ answer, one runs the controllers.`,
 	fl.StringVar(&f.registryCerts, "registry-certs", "", "`folder` with certificates of registries, as containerd's certs.d")
 	fl.StringSliceVar(&f.insecure, "insecure-registry", nil, "`registries` that may be asked over plain HTTP")
 	fl.BoolVar(&f.noRegistries, "no-registries", false, "do not ask registries what images are for")
-	fl.StringVar(&f.owner, "owner-cluster-role", "", "`name` of the ClusterRole with which the webhook configurations are removed")
+	fl.StringVar(&f.owner, "owner-cluster-role", "", "`name` of the ClusterRole with which certificates and webhook configurations are removed")
 	fl.StringVar(&f.log, "log-level", "info", "the least that is logged: `debug`, info, warn or error")
 	return cmd
 }

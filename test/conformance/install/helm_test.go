@@ -100,7 +100,6 @@ func TestHelm(t *testing.T) {
 		"+ customresourcedefinitions.apiextensions.k8s.io /gmsacredentialspecs.windows.k8s.io",
 		"+ apiservices.apiregistration.k8s.io /v1.windows.k8s.io", "+ apiservices.apiregistration.k8s.io /v1alpha1.windows.k8s.io", // of the definition
 		"+ runtimeclasses.node.k8s.io /windows-2019", "+ runtimeclasses.node.k8s.io /windows-2022",
-		"+ secrets. mullion-system/mullion-webhook",
 	}
 	c.eventually("nothing but what the manual names is left", func() error {
 		var left []string

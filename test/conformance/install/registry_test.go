@@ -4,23 +4,17 @@
 package install_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -32,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mullion-k8s/mullion/internal/install"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // TestRegistries: what an installation says of registries reaches the manager.
@@ -41,7 +36,8 @@ func TestRegistries(t *testing.T) {
 	c := newCluster(t)
 	c.prepare()
 	c.kubelet()
-	authority, certificate := c.authority()
+	authority := testenv.NewAuthority(t)
+	certificate := authority.Issue(t, x509.Certificate{IPAddresses: []net.IP{net.ParseIP(serverAddress)}})
 	private, plain := c.registry(&certificate), c.registry(nil)
 	args := []string{"install", "--image", image, "--replicas", "1", "--registry-certs", "company-ca", "--insecure-registry", plain, "--wait=false"}
 
@@ -56,7 +52,7 @@ func TestRegistries(t *testing.T) {
 	if _, err := c.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: install.DefaultNamespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	company := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "company-ca"}, Data: map[string]string{"ca.crt": authority}}
+	company := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "company-ca"}, Data: map[string]string{"ca.crt": string(authority.PEM)}}
 	if _, err := c.client.CoreV1().ConfigMaps(install.DefaultNamespace).Create(t.Context(), company, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -102,23 +98,6 @@ func TestRegistries(t *testing.T) {
 	if text := lacks(m.program); text != "" {
 		t.Errorf("the manager lacked rights:\n%s", text)
 	}
-}
-
-// authority makes one, and a certificate of it for the address that registries
-// have.
-func (c *cluster) authority() (string, tls.Certificate) {
-	c.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{net.ParseIP(serverAddress)}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 // registry runs one that has the image team/app:1, for Windows Server 2022;
