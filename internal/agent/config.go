@@ -39,6 +39,10 @@ type Node struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Taints in kubectl's notation, "key=value:Effect".
 	Taints []string `json:"taints,omitempty"`
+	// SharedDisk says that the node's disk is not its own: how full it is says
+	// nothing of the node, and the kubelet makes room on it only when hardly any is
+	// left.
+	SharedDisk bool `json:"sharedDisk,omitempty"`
 }
 
 // Cluster is what the node has to know about the cluster.

@@ -78,6 +78,24 @@ func TestUpstreamKnowsEveryField(t *testing.T) {
 	}
 }
 
+// TestSharedDisk: upstream knows these fields, too.
+func TestSharedDisk(t *testing.T) {
+	c := testConfig()
+	c.Node.SharedDisk = true
+	content, err := yaml.Marshal(describeKubelet(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kubelet kubeletv1.KubeletConfiguration
+	if err := yaml.UnmarshalStrict(content, &kubelet); err != nil {
+		t.Fatal(err)
+	}
+	if kubelet.EvictionHard["imagefs.available"] != "1Gi" || kubelet.MergeDefaultEvictionSettings == nil || !*kubelet.MergeDefaultEvictionSettings ||
+		kubelet.ImageGCHighThresholdPercent == nil || *kubelet.ImageGCHighThresholdPercent != 100 {
+		t.Errorf("%s", content)
+	}
+}
+
 // TestNoSecretInArguments: every user of a machine can read command lines.
 func TestNoSecretInArguments(t *testing.T) {
 	d, _ := describeAll(t)

@@ -45,6 +45,23 @@ type kubeletConfiguration struct {
 	VolumePluginDir string `json:"volumePluginDir"`
 
 	RegisterWithTaints []taint `json:"registerWithTaints,omitempty"`
+
+	// EvictionHard, with MergeDefaultEvictionSettings beside the defaults of what
+	// it does not name, and ImageGCHighThresholdPercent; see sharedDisk.
+	EvictionHard                 map[string]string `json:"evictionHard,omitempty"`
+	MergeDefaultEvictionSettings bool              `json:"mergeDefaultEvictionSettings,omitempty"`
+	ImageGCHighThresholdPercent  int               `json:"imageGCHighThresholdPercent,omitempty"`
+}
+
+// sharedDisk keeps the kubelet from evicting pods and removing images because
+// somebody else fills the disk: its defaults are shares of the whole, 10 to
+// 15 %, of which a large disk in ordinary use has less. kind turns them off
+// (pkg/cluster/internal/kubeadm/config.go: "kubelet will see the host disk");
+// here the last gigabyte is kept, which the machine needs itself.
+func (k *kubeletConfiguration) sharedDisk() {
+	k.EvictionHard = map[string]string{"nodefs.available": "1Gi", "imagefs.available": "1Gi"}
+	k.MergeDefaultEvictionSettings = true
+	k.ImageGCHighThresholdPercent = 100
 }
 
 type kubeletAuthentication struct {
@@ -85,6 +102,9 @@ func describeKubelet(c Config) kubeletConfiguration {
 		kv, effect, _ := strings.Cut(t, ":")
 		key, value, _ := strings.Cut(kv, "=")
 		k.RegisterWithTaints = append(k.RegisterWithTaints, taint{key, value, effect})
+	}
+	if c.Node.SharedDisk {
+		k.sharedDisk()
 	}
 	return k
 }

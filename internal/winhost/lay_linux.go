@@ -40,7 +40,7 @@ func onDisk(windows string) string {
 func agentConfig(c Config, pin string) agent.Config {
 	return agent.Config{
 		APIVersion: agent.Version,
-		Node:       agent.Node{Name: c.Name, Address: c.Address.Addr(), Taints: c.Taints},
+		Node:       agent.Node{Name: c.Name, Address: c.Address.Addr(), Taints: c.Taints, SharedDisk: true},
 		Cluster: agent.Cluster{
 			Server: c.APIServer, CAFile: caFile, CAHash: pin, TokenFile: tokenFile,
 			Domain: c.ClusterDomain, DNS: []netip.Addr{c.ClusterDNS},

@@ -242,6 +242,8 @@ func TestGMSABadInput(t *testing.T) {
 	ns := c.namespace(t)
 	c.gmsaSetUp(t, ns)
 	c.gmsaAllow(t, ns)
+	// The API server says it too, later.
+	const wrongSize = "WIN102 spec.securityContext.windowsOptions.gmsaCredentialSpec: gmsaCredentialSpec"
 	const differs = `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "e2e-webapp1"`
 	good := c.kubectl(t, "get", "gmsacredentialspec", "e2e-webapp1", "-o", "jsonpath={.credspec}")
 	create := func(credspec, options string) (string, error) {
@@ -255,8 +257,8 @@ func TestGMSABadInput(t *testing.T) {
 		"another":       {"{}", differs},
 		"two":           {good + good, differs + ": they are not JSON"},
 		"one key twice": {`{"DomainJoinConfig":{"DnsName":"other.example"},` + strings.TrimPrefix(good, "{"), differs},
-		"empty":         {"", "gmsaCredentialSpec cannot be an empty string"},
-		"huge":          {good + strings.Repeat(" ", 64<<10), "size must be under 64 KiB"},
+		"empty":         {"", wrongSize + " has 0 bytes"},
+		"huge":          {good + strings.Repeat(" ", 64<<10), wrongSize},
 	} {
 		quoted, err := json.Marshal(tt.contents)
 		if err != nil {
@@ -280,7 +282,7 @@ func TestGMSABadInput(t *testing.T) {
 			t.Errorf("remove credential spec: %v", err)
 		}
 	})
-	if out, err := create("e2e-huge", ""); err == nil || !strings.Contains(out, "size must be under 64 KiB") {
+	if out, err := create("e2e-huge", ""); err == nil || !strings.Contains(out, wrongSize) {
 		t.Errorf("huge credential spec: %v, %.400s", err, out)
 	}
 	if out := c.kubectl(t, "get", "pods", "-n", ns, "-o", "name"); out != "" {
