@@ -63,18 +63,12 @@ func mountRules() []Rule {
 		{
 			Code: "WIN324", Title: "variables that differ in case only", Severity: Warning, Field: "containers[*].env[*].name", Compat: []string{"D24"}, Inferred: true,
 			Why: "The environment of a Windows process does not tell names apart by case: one of them wins.", Fix: "rename one", Sources: []string{"https://learn.microsoft.com/windows/win32/procthread/environment-variables"},
-			pod: eachEnv(func(p *Pod, c Container, seen map[string]string, e Value, r reporter) {
-				name := e.Get("name")
-				if other, ok := seen[strings.ToLower(name.Str())]; ok && other != name.Str() {
-					r.at(name, "container %s: %s and %s are one variable on Windows", c.Name, other, name.Str())
-				}
-				seen[strings.ToLower(name.Str())] = name.Str()
-			}),
+			pod: checkCaseOfVariables,
 		},
 		{
 			Code: "WIN325", Title: "a colon in the name of a variable", Severity: Error, Field: "containers[*].env[*].name", Compat: []string{"D25"}, Before: 32,
 			Why: "The API server refuses it before 1.32.", Fix: "write __ for : in the names of .NET settings", Sources: []string{"k8s.io/kubernetes pkg/features: RelaxedEnvironmentVariableValidation"},
-			pod: eachEnv(func(p *Pod, c Container, _ map[string]string, e Value, r reporter) {
+			pod: eachEnv(func(c Container, e Value, r reporter) {
 				if name := e.Get("name"); strings.Contains(name.Str(), ":") {
 					r.at(name, "container %s: the name %s has a colon", c.Name, name.Str())
 				}
@@ -83,7 +77,7 @@ func mountRules() []Rule {
 		{
 			Code: "WIN634", Title: "a half-qualified Service name", Severity: Info, Field: "containers[*].env[*].value", Compat: []string{"N34"},
 			Why: "Windows does not complete a name with a dot in it: SERVICE.NAMESPACE and SERVICE.NAMESPACE.svc do not resolve.", Fix: "write SERVICE.NAMESPACE.svc.cluster.local", Sources: []string{"https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#dns-windows", "k8s.io/kubernetes test/e2e/network: dns.go"},
-			pod: eachEnv(func(p *Pod, c Container, _ map[string]string, e Value, r reporter) {
+			pod: eachEnv(func(c Container, e Value, r reporter) {
 				if v := e.Get("value"); strings.Contains(v.Str(), ".svc") && envPatterns.halfQualified.MatchString(v.Str()) {
 					r.at(v, "container %s: %s does not resolve in a Windows container", c.Name, v.Str())
 				}
@@ -107,16 +101,36 @@ func eachMount(f func(*Pod, Container, Value, reporter)) func(*Pod, reporter) {
 	}
 }
 
-func eachEnv(f func(*Pod, Container, map[string]string, Value, reporter)) func(*Pod, reporter) {
+func eachEnv(f func(Container, Value, reporter)) func(*Pod, reporter) {
 	return func(p *Pod, r reporter) {
 		if !p.Windows() {
 			return
 		}
 		for _, c := range p.Containers {
-			seen := map[string]string{}
 			for _, e := range c.look([]string{"env"}).Items() {
-				f(p, c, seen, e, r)
+				f(c, e, r)
 			}
+		}
+	}
+}
+
+func checkCaseOfVariables(p *Pod, r reporter) {
+	if !p.Windows() {
+		return
+	}
+	for _, c := range p.Containers {
+		env := c.look([]string{"env"}).Items()
+		if len(env) < 2 {
+			continue
+		}
+		seen := make(map[string]string, len(env))
+		for _, e := range env {
+			name := e.Get("name")
+			upper := strings.ToUpper(name.Str()) // as most are already: no copy
+			if other, ok := seen[upper]; ok && other != name.Str() {
+				r.at(name, "container %s: %s and %s are one variable on Windows", c.Name, other, name.Str())
+			}
+			seen[upper] = name.Str()
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Date is a calendar day as ISO 8601 writes it, "2029-01-09"; empty if there
@@ -77,6 +78,9 @@ func Find(number int) (Build, bool) {
 // name ("Windows Server 2019 Datacenter"). Case does not matter.
 func Parse(s string) (Build, error) {
 	in := strings.ToLower(strings.TrimSpace(s))
+	if b, ok := byName()[in]; ok {
+		return b, nil
+	}
 	if v, err := ParseOSVersion(in); err == nil && v.Major == 10 && v.Minor == 0 {
 		if b, ok := Find(v.Build); ok {
 			if v.HasUBR {
@@ -85,22 +89,27 @@ func Parse(s string) (Build, error) {
 			return b, nil
 		}
 	}
-	for _, b := range table() {
-		if in == strconv.Itoa(b.Number) {
-			return b, nil
-		}
-		for _, name := range slices.Concat(b.Tags, b.Aliases, []string{b.Product, b.Version}) {
-			if in == strings.ToLower(name) {
-				return b, nil
-			}
-		}
-		// Semi-annual releases share one ProductName, so it names only the others.
-		if b.LTSC && in == strings.ToLower(b.ProductName) {
-			return b, nil
-		}
-	}
 	return Build{}, fmt.Errorf("parse Windows build %q: unknown; known are %s", s, strings.Join(names(), ", "))
 }
+
+// byName are the releases by every name, in lower case. The first in the table
+// has a name that two share.
+var byName = sync.OnceValue(func() map[string]Build {
+	out := map[string]Build{}
+	for _, b := range table() {
+		all := slices.Concat([]string{strconv.Itoa(b.Number)}, b.Tags, b.Aliases, []string{b.Product, b.Version})
+		// Semi-annual releases share one ProductName, so it names only the others.
+		if b.LTSC {
+			all = append(all, b.ProductName)
+		}
+		for _, name := range all {
+			if name = strings.ToLower(name); name != "" && out[name].Number == 0 {
+				out[name] = b
+			}
+		}
+	}
+	return out
+})
 
 // names lists the shortest spelling of every release, for messages.
 func names() []string {
