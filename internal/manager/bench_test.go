@@ -62,9 +62,10 @@ const idleConns = 25
 // BenchmarkWebhook asks both webhooks over TLS from 8 callers at once, as an API
 // server does.
 func BenchmarkWebhook(b *testing.B) {
-	defer debug.SetGCPercent(debug.SetGCPercent(GCPercent)) // as `mullion manager`
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	client := fake.NewClientset()
-	m, _ := start(b, client, func(c *Config) { c.Metrics = "127.0.0.1:0" }) // it counts, too
+	// As `mullion manager`: it counts, too.
+	m, _ := start(b, client, func(c *Config) { c.Metrics, c.OwnProcess = "127.0.0.1:0", true })
 	config := &tls.Config{RootCAs: bundle(b, client)}
 	h := http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: idleConns}}
 	defer h.CloseIdleConnections()

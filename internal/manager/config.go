@@ -54,6 +54,10 @@ type Config struct {
 	// counted.
 	Metrics string
 
+	// OwnProcess says that the process is the manager's alone: it then decides how
+	// often garbage is collected.
+	OwnProcess bool
+
 	// RulesFailurePolicy, NoGMSA: as in registration.Config.
 	RulesFailurePolicy admissionregistrationv1.FailurePolicyType
 	NoGMSA             bool

@@ -43,6 +43,7 @@ const (
 	componentControllers  = "controllers"
 	componentHealth       = "health"
 	componentMetrics      = "metrics"
+	componentMemory       = "memory"
 )
 
 const (
@@ -51,11 +52,6 @@ const (
 	// only.
 	requestsPerSecond = 50
 	burst             = 100
-	// GCPercent is what a program that only is a manager sets: a few megabytes are
-	// alive, and with Go's own 100 the collector would run after every dozen
-	// reviews, beside those who wait: of a hundred answers the slowest is one that
-	// met a collection. The heap of a manager in work grows to some 90 MB.
-	GCPercent = 1600
 	// userAgent is how audit logs name the manager.
 	userAgent = "mullion-manager"
 )
@@ -198,6 +194,9 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	defer webhooks.Close()
 	components := m.components(&door{first: webhooks})
+	if m.cfg.OwnProcess {
+		components = append(components, supervise.Component{Name: componentMemory, Needs: []string{componentFacts}, Once: true, Run: m.collectSeldom})
+	}
 	for _, p := range []struct {
 		name, address string
 		handler       func() http.Handler

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,7 +60,6 @@ answer, one runs the controllers.`,
 			if err != nil {
 				return err
 			}
-			debug.SetGCPercent(manager.GCPercent)
 			klog.SetSlogLogger(c.Log) // what client-go has to say
 			return manager.Run(cmd.Context(), c)
 		},
@@ -98,7 +96,7 @@ func (f flags) config(s cli.Streams) (manager.Config, error) {
 	c := manager.Config{
 		Listen: f.listen, URL: f.url, Namespace: f.namespace, Health: f.health, Metrics: f.metrics,
 		RulesFailurePolicy: admissionregistrationv1.FailurePolicyType(f.rulesPolicy),
-		NoGMSA:             f.noGMSA, RandomHostname: f.randomHostname, OwnerClusterRole: f.owner,
+		NoGMSA:             f.noGMSA, RandomHostname: f.randomHostname, OwnerClusterRole: f.owner, OwnProcess: true,
 		LeaderElection: f.leaderElect, DefaultOS: f.defaultOS,
 		// Loopback addresses in images' names are the nodes'.
 		Registry: clusterfacts.Registry{Off: f.noRegistries, CertsDir: f.registryCerts, Insecure: f.insecure, NoLoopback: true},

@@ -35,9 +35,10 @@ const groups = 400
 func BenchmarkPodCreate(b *testing.B) {
 	c := startCluster(b)
 	c.addNodes()
-	defer debug.SetGCPercent(debug.SetGCPercent(manager.GCPercent)) // as `mullion manager`, which has a process of its own
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	m, _ := c.startManager(func(cfg *manager.Config) {
 		offline(cfg)
+		cfg.OwnProcess = true // as `mullion manager`
 		cfg.Log = slog.New(slog.NewTextHandler(c.log, nil))
 	})
 	c.ready(m)
