@@ -30,11 +30,14 @@ func Judged(place, rules Handler, alone func(ctx context.Context, namespace stri
 			return resp, err
 		}
 		if !alone(ctx, r.Namespace) {
+			if Field(r.Object, "metadata", "labels", JudgedLabel) == JudgedLater {
+				return resp, nil
+			}
 			label := policy.Edit{Op: policy.Add, Value: JudgedLater, Path: policy.Path{
 				{Key: "metadata", Index: -1}, {Key: "labels", Index: -1}, {Key: JudgedLabel, Index: -1},
 			}}
 			// Where it cannot be, the pod is malformed, and the API server says how.
-			if _, err := policy.Apply(r.Object, []policy.Edit{label}); err == nil && !judgedLater(r.Object) {
+			if _, err := policy.Apply(r.Object, []policy.Edit{label}); err == nil {
 				resp.Edits = append(resp.Edits, label)
 			}
 			return resp, nil
@@ -59,24 +62,9 @@ func Judged(place, rules Handler, alone func(ctx context.Context, namespace stri
 	}
 }
 
-func judgedLater(pod map[string]any) bool {
-	return text(pod, "metadata", "labels", JudgedLabel) == JudgedLater
-}
-
 // placedOnLinux: placement has found nothing about Windows in a pod and put it
 // on Linux nodes. No rule looks at it; a match condition says the same.
 func placedOnLinux(pod map[string]any) bool {
-	return strings.HasPrefix(text(pod, "metadata", "annotations", policy.ReasonAnnotation), "linux:") &&
-		text(pod, "spec", "nodeSelector", "kubernetes.io/os") == "linux"
-}
-
-// text is a field; "" if it is not there, or no text.
-func text(object map[string]any, path ...string) string {
-	at := any(object)
-	for _, p := range path {
-		m, _ := at.(map[string]any)
-		at = m[p]
-	}
-	out, _ := at.(string)
-	return out
+	why, _ := Field(pod, "metadata", "annotations", policy.ReasonAnnotation).(string)
+	return strings.HasPrefix(why, "linux:") && Field(pod, "spec", "nodeSelector", "kubernetes.io/os") == "linux"
 }

@@ -76,10 +76,5 @@ func removed(place policy.Placement) []string {
 // leaveAlone: the match conditions say the same; a webhook must not depend on
 // how it was registered.
 func leaveAlone(object map[string]any) bool {
-	meta, _ := object["metadata"].(map[string]any)
-	if meta["deletionTimestamp"] != nil {
-		return true
-	}
-	annotations, _ := meta["annotations"].(map[string]any)
-	return annotations["kubernetes.io/config.mirror"] != nil
+	return Field(object, "metadata", "deletionTimestamp") != nil || Field(object, "metadata", "annotations", "kubernetes.io/config.mirror") != nil
 }

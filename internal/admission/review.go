@@ -55,6 +55,16 @@ type Request struct {
 	known *answer
 }
 
+// Field goes down a tree of maps; nil if there is no such field.
+func Field(tree map[string]any, path ...string) any {
+	at := any(tree)
+	for _, p := range path {
+		m, _ := at.(map[string]any)
+		at = m[p]
+	}
+	return at
+}
+
 // Response is the answer.
 type Response struct {
 	Allowed bool

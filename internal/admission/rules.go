@@ -57,10 +57,9 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 		}
 	}
 	resp := Response{Allowed: true, Warnings: known.warnings}
-	annotations := annotationsOf(r.Object)
 	var errs []policy.Finding
 	for _, f := range found {
-		reason, _ := annotations[suppressAnnotation+f.Code].(string)
+		reason, _ := Field(r.Object, "metadata", "annotations", suppressAnnotation+f.Code).(string)
 		suppressed := strings.TrimSpace(reason) != ""
 		had := before[h.key(f)] > 0
 		if had {
@@ -91,12 +90,6 @@ func (h *rules) judge(object map[string]any, facts policy.Facts) []policy.Findin
 // have moved.
 func (h *rules) key(f policy.Finding) string {
 	return f.Code + " " + h.index.ReplaceAllString(f.Field, "[]") + " " + h.index.ReplaceAllString(f.Message, "[]")
-}
-
-func annotationsOf(object map[string]any) map[string]any {
-	meta, _ := object["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	return annotations
 }
 
 // status is 403, as Pod Security Admission answers: kubectl then prints the

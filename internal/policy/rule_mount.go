@@ -63,7 +63,7 @@ func mountRules() []Rule {
 		{
 			Code: "WIN324", Title: "variables that differ in case only", Severity: Warning, Field: "containers[*].env[*].name", Compat: []string{"D24"}, Inferred: true,
 			Why: "The environment of a Windows process does not tell names apart by case: one of them wins.", Fix: "rename one", Sources: []string{"https://learn.microsoft.com/windows/win32/procthread/environment-variables"},
-			pod: checkCaseOfVariables,
+			pod: eachContainer(checkCaseOfVariables),
 		},
 		{
 			Code: "WIN325", Title: "a colon in the name of a variable", Severity: Error, Field: "containers[*].env[*].name", Compat: []string{"D25"}, Before: 32,
@@ -89,48 +89,33 @@ func mountRules() []Rule {
 var envPatterns = struct{ halfQualified *regexp.Regexp }{regexp.MustCompile(`\b[a-z0-9-]+\.[a-z0-9-]+\.svc([:/]|$)`)}
 
 func eachMount(f func(*Pod, Container, Value, reporter)) func(*Pod, reporter) {
-	return func(p *Pod, r reporter) {
-		if !p.Windows() {
-			return
+	return eachContainer(func(p *Pod, c Container, r reporter) {
+		for _, m := range c.look([]string{"volumeMounts"}).Items() {
+			f(p, c, m, r)
 		}
-		for _, c := range p.Containers {
-			for _, m := range c.look([]string{"volumeMounts"}).Items() {
-				f(p, c, m, r)
-			}
-		}
-	}
+	})
 }
 
 func eachEnv(f func(Container, Value, reporter)) func(*Pod, reporter) {
-	return func(p *Pod, r reporter) {
-		if !p.Windows() {
-			return
+	return eachContainer(func(_ *Pod, c Container, r reporter) {
+		for _, e := range c.look([]string{"env"}).Items() {
+			f(c, e, r)
 		}
-		for _, c := range p.Containers {
-			for _, e := range c.look([]string{"env"}).Items() {
-				f(c, e, r)
-			}
-		}
-	}
+	})
 }
 
-func checkCaseOfVariables(p *Pod, r reporter) {
-	if !p.Windows() {
+func checkCaseOfVariables(_ *Pod, c Container, r reporter) {
+	env := c.look([]string{"env"}).Items()
+	if len(env) < 2 {
 		return
 	}
-	for _, c := range p.Containers {
-		env := c.look([]string{"env"}).Items()
-		if len(env) < 2 {
-			continue
+	seen := make(map[string]string, len(env))
+	for _, e := range env {
+		name := e.Get("name")
+		upper := strings.ToUpper(name.Str()) // as most are already: no copy
+		if other, ok := seen[upper]; ok && other != name.Str() {
+			r.at(name, "container %s: %s and %s are one variable on Windows", c.Name, other, name.Str())
 		}
-		seen := make(map[string]string, len(env))
-		for _, e := range env {
-			name := e.Get("name")
-			upper := strings.ToUpper(name.Str()) // as most are already: no copy
-			if other, ok := seen[upper]; ok && other != name.Str() {
-				r.at(name, "container %s: %s and %s are one variable on Windows", c.Name, other, name.Str())
-			}
-			seen[upper] = name.Str()
-		}
+		seen[upper] = name.Str()
 	}
 }

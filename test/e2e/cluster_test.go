@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -97,7 +98,7 @@ func (c *shared) dump(t *testing.T) {
 		out, _ := c.try(context.Background(), "", append([]string{"kubectl", "--name", name, "--data-dir", c.dir}, args...)...)
 		t.Logf("%s", out)
 	}
-	for _, logs := range []string{"logs/*.log", "logs/init.log.1", "prefix/drive_c/var/log/kubelet/kubelet.log"} {
+	for _, logs := range []string{"logs/*.log", "logs/init.log.1", "prefix/upper/drive_c/var/log/kubelet/kubelet.log"} {
 		files, _ := filepath.Glob(filepath.Join(c.dir, "clusters", name, "nodes", "*", logs)) // the patterns are valid
 		for _, f := range files {
 			if last := lastProblems(f); last != "" {
@@ -115,9 +116,10 @@ func lastProblems(file string) string {
 	if err != nil {
 		return err.Error()
 	}
+	said := regexp.MustCompile(`^I[0-9]{4} |level=(INFO|DEBUG)`) // klog's and slog's
 	var out []string
 	for line := range strings.Lines(string(content)) {
-		if !strings.Contains(line, "level=INFO") && !strings.Contains(line, "level=DEBUG") {
+		if !said.MatchString(line) {
 			out = append(out, line[:min(len(line), 400)])
 		}
 	}

@@ -40,7 +40,7 @@ func Claim(client kubernetes.Interface, log *slog.Logger) admission.Handler {
 		case admission.Update:
 			return keepHandler(r)
 		case admission.Create:
-			if name, _ := field(r.Object, "metadata", "name").(string); client != nil && !r.DryRun && !labelled(r.Object) && slices.Contains(Names(), name) {
+			if name, _ := admission.Field(r.Object, "metadata", "name").(string); client != nil && !r.DryRun && !labelled(r.Object) && slices.Contains(Names(), name) {
 				return giveWay(ctx, client, log, name)
 			}
 		}
@@ -48,18 +48,8 @@ func Claim(client kubernetes.Interface, log *slog.Logger) admission.Handler {
 	}
 }
 
-// field goes down a tree; nil if there is no such field.
-func field(tree map[string]any, path ...string) any {
-	var at any = tree
-	for _, p := range path {
-		m, _ := at.(map[string]any)
-		at = m[p]
-	}
-	return at
-}
-
 func labelled(class map[string]any) bool {
-	return field(class, "metadata", "labels", controller.ManagedBy) == controller.Name
+	return admission.Field(class, "metadata", "labels", controller.ManagedBy) == controller.Name
 }
 
 // WantedAnnotation of a RuntimeClass that was ours holds the handler that its
@@ -68,8 +58,8 @@ const WantedAnnotation = "mullion.dev/wanted-handler"
 
 // keepHandler lets an update pass that would fail because of the handler.
 func keepHandler(r *admission.Request) (admission.Response, error) {
-	have, want := field(r.OldObject, "handler"), field(r.Object, "handler")
-	again := want == field(r.OldObject, "metadata", "annotations", WantedAnnotation)
+	have, want := admission.Field(r.OldObject, "handler"), admission.Field(r.Object, "handler")
+	again := want == admission.Field(r.OldObject, "metadata", "annotations", WantedAnnotation)
 	if have == want || have != Handler || !labelled(r.OldObject) && !again {
 		return admission.Allow(), nil
 	}
