@@ -91,6 +91,9 @@ func (r *Runtime) makeRoot(base, dir string, changes []change) error {
 		return err
 	}
 	for name, content := range containerEtc() {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, "etc", name)), 0o755); err != nil {
+			return err
+		}
 		if err := os.WriteFile(filepath.Join(dir, "etc", name), []byte(content), 0o644); err != nil {
 			return err
 		}
@@ -196,7 +199,10 @@ func containerEtc() map[string]string {
 		"group":         group,
 		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 		"resolv.conf":   "",
-		"hosts":         "127.0.0.1 localhost\n::1 localhost\n",
+		// fontconfig complains on standard error if it has none. The fonts are
+		// Windows' own, which Wine finds by itself.
+		"fonts/fonts.conf": `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd"><fontconfig/>` + "\n",
+		"hosts":            "127.0.0.1 localhost\n::1 localhost\n",
 	}
 }
 

@@ -178,6 +178,18 @@ func TestContainerExitCodes(t *testing.T) {
 	}
 }
 
+// TestContainerQueue: threads have message queues in a container too, and no
+// explorer.exe starts for them.
+func TestContainerQueue(t *testing.T) {
+	c := newContainer(t, "2019")
+	if out, s := c.run(wine.Process{Args: []string{`C:\probe.exe`, "queue"}}); s.ExitCode != 0 {
+		t.Errorf("%+v; output: %s", s, out)
+	}
+	if _, err := os.Stat(filepath.Join(c.path("rootfs"), "windows", "system32", "explorer.exe")); err == nil {
+		t.Error("the container has an explorer.exe")
+	}
+}
+
 func TestContainerProgramLookup(t *testing.T) {
 	c := newContainer(t, "2019")
 	script := "@echo off\r\necho script %1 in %CD% with %APP%\r\nexit /b 3\r\n"

@@ -27,6 +27,7 @@ const (
 	pePath      = modulesPath + "/x86_64-windows"
 	unixPath    = modulesPath + "/x86_64-unix"
 	dataPath    = "usr/share/wine"
+	fontPath    = dataPath + "/fonts"
 	libPath     = "usr/lib/x86_64-linux-gnu"
 	linkerPath  = "lib64/ld-linux-x86-64.so.2"
 )
@@ -61,15 +62,29 @@ func skippedPE() []string {
 		"winecfg*", "wine*menubuilder*", "joy.cpl", "irprops*", "bthprops*", "appwiz*", "inetcomm*", "*.ds", "sane*", "twain*", "wiaservc*", "sti.*",
 		"evr.*", "amstream*", "qasf*", "qdvd*", "qedit*", "strmdll*", "msdmo*", "gameux*", "sapi*", "uianimation*", "uiribbon*", "wing32*",
 		"windows.gaming*", "windows.media*", "mscorwks*", "ngen*", "regasm*", "regsvcs*", "aspnet*", "presentationfont*", "fusion*",
+		// Wine would start explorer.exe for the desktop of the first program that
+		// has a message queue. Windows Server Core has none, and without one the
+		// server makes the desktop's window itself (dlls/win32u/winstation.c,
+		// get_desktop_window).
+		"explorer.exe",
 		"*.msstyles", "wmphoto*", "xps*", "prntvpt*", "tapi32*", "msvc[rpm]d*", "unicows*", "ctl3d*", "msftedit*", "riched*", "explorerframe*",
 	}
 }
 
 // dlopened are libraries that are loaded by name, if they are there: by glibc
 // to end a thread (libgcc), by win32u.so (FreeType: without it Wine complains
-// on every program's standard error), and by secur32.so and bcrypt.so (GnuTLS:
-// the TLS of schannel, the ciphers of bcrypt.dll).
-func dlopened() []string { return []string{"libgcc_s.so.1", "libfreetype.so.6", "libgnutls.so.30"} }
+// on every program's standard error; fontconfig: without it win32u.so calls a
+// null pointer as it starts, and no thread gets a message queue or a window
+// station), and by secur32.so and bcrypt.so (GnuTLS: the TLS of schannel, the
+// ciphers of bcrypt.dll).
+func dlopened() []string {
+	return []string{"libgcc_s.so.1", "libfreetype.so.6", "libfontconfig.so.1", "libgnutls.so.30"}
+}
+
+// fonts are those that go to C:\Windows\Fonts.
+func fonts() []string {
+	return []string{"courier.ttf", "marlett.ttf", "ms_sans_serif.ttf", "symbol.ttf", "system.ttf", "tahoma.ttf", "vgafix.fon", "vgasys.fon"}
+}
 
 // localePath is glibc's locale of LC_ALL=C.UTF-8, without which Wine takes
 // file names for ASCII.
@@ -128,6 +143,12 @@ func findDistribution(root string) (*distribution, error) {
 		d.add(filepath.Join(dataPath, "nls", name), filepath.Join(dataPath, "nls", name))
 	}
 	d.add(dataPath+"/wine.inf", dataPath+"/wine.inf")
+	for _, name := range fonts() {
+		d.add(filepath.Join(fontPath, name), filepath.Join(fontPath, name))
+		if _, err := os.Stat(filepath.Join(root, fontPath, name)); err != nil {
+			return nil, fmt.Errorf("find Wine: %w (install the package fonts-wine)", err)
+		}
+	}
 	d.add(localePath+"/LC_CTYPE", localePath+"/LC_CTYPE")
 
 	libs, err := sharedLibraries(root, elves, dlopened())

@@ -130,11 +130,10 @@ func runIn(t testing.TB, h wine.Host, exe string, args ...string) (string, error
 	return string(out), err
 }
 
-// TestWindowsBehaviour runs the checks of testdata/probe, which pass on
-// Windows, in a host.
+// TestWindowsBehaviour runs the checks of testdata/probe in a host.
 func TestWindowsBehaviour(t *testing.T) {
 	h := newHost(t, "2019")
-	for _, check := range []string{"links", "removeall", "messages", "unix", "udp", "services", "stacks"} {
+	for _, check := range []string{"links", "removeall", "messages", "unix", "udp", "services", "stacks", "queue"} {
 		t.Run(check, func(t *testing.T) {
 			if out, err := runIn(t, h, `C:\probe.exe`, check); err != nil {
 				t.Errorf("%v\n%s", err, out)
