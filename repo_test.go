@@ -54,7 +54,7 @@ var layers = map[string]int{
 	"internal/winsys": 0, "internal/hns/schema": 0, "internal/netplane/intent": 0, "internal/pwsh/value": 0,
 	"internal/controlplane/config": 0, "internal/testenv": 0,
 	// engines: pure or with effects behind interfaces
-	"internal/pwsh": 1, "internal/hns": 1, "internal/netplane/compile": 1, "internal/policy": 1, "internal/supervise": 1, "internal/lint": 1,
+	"internal/pwsh": 1, "internal/hns": 1, "internal/console": 1, "internal/netplane/compile": 1, "internal/policy": 1, "internal/supervise": 1, "internal/lint": 1,
 	// adapters: one foreign thing each
 	"internal/wine": 2, "internal/cri": 2, "internal/netplane": 2, "internal/standin": 2, "internal/agent": 2, "internal/imageload": 2, "internal/join": 2,
 	"internal/controlplane": 2, "internal/controller": 2, "internal/admission": 2, "internal/clusterfacts": 2, "internal/lint/live": 2, "internal/imageregistry": 2, "internal/manager": 2, "internal/install": 2, "internal/hns/hnstest": 2,

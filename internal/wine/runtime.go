@@ -5,6 +5,7 @@ package wine
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -16,12 +17,13 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/mullion-k8s/mullion/internal/console/condrv"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
 // layoutVersion is part of every hash. Raise it when the code that builds a
 // runtime, a prefix or a container root changes what they contain.
-const layoutVersion = 3
+const layoutVersion = 5
 
 // Runtime is a private copy of the machine's Wine with our DLLs in it.
 type Runtime struct {
@@ -54,7 +56,10 @@ func OpenRuntime(ctx context.Context, cacheDir, nativeDir string, log *slog.Logg
 	r := &Runtime{Dir: filepath.Join(cacheDir, "wine-"+hash), cacheDir: cacheDir, hash: hash, log: log}
 	err = once(ctx, r.Dir, func(tmp string) error {
 		log.InfoContext(ctx, "build Wine runtime", logkey.Path, r.Dir)
-		return fill(tmp, d.entries, own)
+		if err := fill(tmp, d.entries, own); err != nil {
+			return err
+		}
+		return r.numberConsoleHost(tmp)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build Wine runtime: %w", err)
@@ -62,9 +67,27 @@ func OpenRuntime(ctx context.Context, cacheDir, nativeDir string, log *slog.Logg
 	return r, nil
 }
 
+// numberConsoleHost writes into the console host of the runtime in dir which
+// server request it is to use.
+func (r *Runtime) numberConsoleHost(dir string) error {
+	number, err := requestNumber(filepath.Join(dir, filepath.Dir(serverPath), "wineserver"), condrv.RequestName)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, pePath, consoleHost), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(binary.LittleEndian.AppendUint32(nil, number), condrv.NumberOffset)
+	return errors.Join(err, f.Close())
+}
+
 // fillIn is the one DLL of ours that gives way to Wine's own, where there is
 // one (from Wine 9 or 10 on, depending on the build).
 const fillIn = "bcryptprimitives.dll"
+
+// consoleHost is the program that Wine starts for each console (cmd/conhost).
+const consoleHost = "conhost.exe"
 
 // ownFiles lists our DLLs and init, and the places they take in a runtime.
 func ownFiles(nativeDir string) ([]entry, error) {
@@ -76,8 +99,10 @@ func ownFiles(nativeDir string) ([]entry, error) {
 	for _, dll := range dlls {
 		own = append(own, entry{dll, filepath.Join(pePath, filepath.Base(dll))})
 	}
-	own = append(own, entry{filepath.Join(nativeDir, "init"), strings.TrimPrefix(InitPath, "/")})
-	for _, must := range []string{"bcryptprimitives.dll", "pdh.dll", "ws2_32.dll", mendDLL, "init"} {
+	own = append(own,
+		entry{filepath.Join(nativeDir, "init"), strings.TrimPrefix(InitPath, "/")},
+		entry{filepath.Join(nativeDir, consoleHost), filepath.Join(pePath, consoleHost)})
+	for _, must := range []string{"bcryptprimitives.dll", "pdh.dll", "ws2_32.dll", mendDLL, consoleHost, "init"} {
 		if _, err := os.Stat(filepath.Join(nativeDir, must)); err != nil {
 			return nil, fmt.Errorf("find our DLLs: %w (run `make build`)", err)
 		}
@@ -148,10 +173,10 @@ func installOwn(from, to string) error {
 		return fmt.Errorf("install our DLL: %w", err)
 	}
 	perm := fs.FileMode(0o755)
-	if filepath.Ext(to) == ".dll" {
+	if ext := filepath.Ext(to); ext != "" {
 		perm = 0o644
 		if err := markBuiltin(data); err != nil {
-			return fmt.Errorf("install our DLL %s: %w", from, err)
+			return fmt.Errorf("install our module %s: %w", from, err)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {

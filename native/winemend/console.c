@@ -1,75 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// The size of a console. Wine's conhost.exe reads that of the terminal below it
-// when it starts, and never again. Here a program that asks for the size has the
-// terminal asked first, and the console changed to it.
+// Consoles. Their host is a program of ours (cmd/conhost); what it cannot do
+// itself is here:
 //
-// Fidelity: subset - a program learns of a new size when it asks; there are no
-// WINDOW_BUFFER_SIZE_EVENTs (docs/fidelity/wine.md).
+//   - ReadConsoleW, which must tell that Ctrl+C cut a read off;
+//   - Ctrl+C and Ctrl+Break in an interactive cmd.exe, which goes on with its
+//     prompt. Wine's cmd.exe has no handler for them, and ends.
 
 #include "mend.h"
 
-enum { LINUX_ioctl_ = 16 };
-#define LINUX_O_RDWR_NOCTTY (02 | 0400)
-#define LINUX_TIOCGWINSZ 0x5413
+static BOOL(WINAPI *real_ReadConsoleW)(HANDLE, void *, DWORD, DWORD *, void *);
+static BOOL shell; // this is a cmd.exe at whose prompt somebody types
 
-static BOOL(WINAPI *real_GetConsoleScreenBufferInfo)(HANDLE, CONSOLE_SCREEN_BUFFER_INFO *);
-static BOOL(WINAPI *real_GetConsoleScreenBufferInfoEx)(HANDLE, CONSOLE_SCREEN_BUFFER_INFOEX *);
+// lower is the lower case of an ASCII letter.
+static WCHAR lower(WCHAR c) { return c >= 'A' && c <= 'Z' ? (WCHAR)(c + 32) : c; }
 
-// terminal_size reads the size of the process's controlling terminal.
-static BOOL terminal_size(COORD *size)
+// ends_with compares without case.
+static BOOL ends_with(const UNICODE_STRING *s, const WCHAR *end, USHORT chars)
 {
-    unsigned short window[4] = {0}; // struct winsize: rows, columns, pixels
-    long long fd = linux_call(LINUX_open, (long long)"/dev/tty", LINUX_O_RDWR_NOCTTY | LINUX_O_CLOEXEC, 0, 0, 0);
-    if (fd < 0) return FALSE;
-    long long result = linux_call(LINUX_ioctl_, fd, LINUX_TIOCGWINSZ, (long long)window, 0, 0);
-    linux_call(LINUX_close, fd, 0, 0, 0, 0);
-    // More than a console of Windows can have is nobody's real terminal.
-    if (result || !window[0] || !window[1] || window[0] > 0x7fff || window[1] > 0x7fff) return FALSE;
-    size->Y = (SHORT)window[0];
-    size->X = (SHORT)window[1];
+    USHORT n = s->Length / sizeof(WCHAR);
+    if (n < chars) return FALSE;
+    for (USHORT i = 0; i < chars; i++)
+        if (lower(s->Buffer[n - chars + i]) != end[i]) return FALSE;
     return TRUE;
 }
 
-// follow gives the console of an output handle the terminal's size.
-static void follow(HANDLE output, const CONSOLE_SCREEN_BUFFER_INFO *now)
+// is_shell reports whether this process is cmd.exe without /c, which would make
+// it end after one command.
+static BOOL is_shell(void)
 {
-    COORD want;
-    SHORT width = (SHORT)(now->srWindow.Right - now->srWindow.Left + 1);
-    SHORT height = (SHORT)(now->srWindow.Bottom - now->srWindow.Top + 1);
-    if (!terminal_size(&want) || (want.X == width && want.Y == height)) return;
-    BOOL(WINAPI * set_buffer)(HANDLE, COORD) = find_function(L"kernelbase.dll", "SetConsoleScreenBufferSize");
-    BOOL(WINAPI * set_window)(HANDLE, BOOL, const SMALL_RECT *) = find_function(L"kernelbase.dll", "SetConsoleWindowInfo");
-    if (!set_buffer || !set_window) return;
-    // The window must lie within the buffer before and after each step.
-    SMALL_RECT both = {0, 0, (SHORT)((want.X < width ? want.X : width) - 1), (SHORT)((want.Y < height ? want.Y : height) - 1)};
-    SMALL_RECT all = {0, 0, (SHORT)(want.X - 1), (SHORT)(want.Y - 1)};
-    DWORD error = RtlGetLastWin32Error();
-    if (set_window(output, TRUE, &both) && set_buffer(output, want)) set_window(output, TRUE, &all);
-    RtlSetLastWin32Error(error);
+    static const WCHAR name[] = L"\\cmd.exe";
+    const RTL_USER_PROCESS_PARAMETERS *params = NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters;
+    if (!ends_with(&params->ImagePathName, name, ARRAYSIZE(name) - 1)) return FALSE;
+    const WCHAR *line = params->CommandLine.Buffer;
+    USHORT n = params->CommandLine.Length / sizeof(WCHAR);
+    for (USHORT i = 0; i + 1 < n; i++) {
+        if (line[i] != '/') continue;
+        WCHAR option = lower(line[i + 1]);
+        if (option == 'c' || option == 'r') return FALSE;
+        if (option == 'k') break; // the rest is the command
+    }
+    return TRUE;
 }
 
-static BOOL WINAPI mend_GetConsoleScreenBufferInfo(HANDLE output, CONSOLE_SCREEN_BUFFER_INFO *info)
+// Ctrl+C makes ReadConsole succeed with nothing read and this error; so cmd.exe
+// knows that it is to show a new prompt. Wine's takes it for the end of the
+// input, and gets an empty line instead.
+static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWORD *count, void *control)
 {
-    if (!real_GetConsoleScreenBufferInfo(output, info)) return FALSE;
-    follow(output, info);
-    return real_GetConsoleScreenBufferInfo(output, info);
+    BOOL ok = real_ReadConsoleW(input, buffer, size, count, control);
+    if (!ok || !count || *count || !size) return ok;
+    if (shell && size >= 2) {
+        BOOL(WINAPI * write)(HANDLE, const void *, DWORD, DWORD *, void *) = find_function(L"kernelbase.dll", "WriteConsoleW");
+        const RTL_USER_PROCESS_PARAMETERS *params = NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters;
+        HANDLE output = *(HANDLE *)((char *)params + 0x28); // StandardOutput
+        DWORD wrote;
+        if (write) write(output, L"^C\r\n", 4, &wrote, NULL);
+        ((WCHAR *)buffer)[0] = '\r';
+        ((WCHAR *)buffer)[1] = '\n';
+        *count = 2;
+        return TRUE;
+    }
+    RtlSetLastWin32Error(ERROR_OPERATION_ABORTED);
+    return TRUE;
 }
 
-static BOOL WINAPI mend_GetConsoleScreenBufferInfoEx(HANDLE output, CONSOLE_SCREEN_BUFFER_INFOEX *info)
-{
-    CONSOLE_SCREEN_BUFFER_INFO now;
-    if (real_GetConsoleScreenBufferInfo(output, &now)) follow(output, &now);
-    return real_GetConsoleScreenBufferInfoEx(output, info);
-}
+BOOL console_ignores(ULONG_PTR event) { return shell && (event == CTRL_C_EVENT || event == CTRL_BREAK_EVENT); }
 
 BOOL mend_console(void)
 {
-    real_GetConsoleScreenBufferInfo =
-        hook_function(L"kernelbase.dll", "GetConsoleScreenBufferInfo", (void *)mend_GetConsoleScreenBufferInfo);
-    if (!real_GetConsoleScreenBufferInfo) return FALSE;
-    real_GetConsoleScreenBufferInfoEx =
-        hook_function(L"kernelbase.dll", "GetConsoleScreenBufferInfoEx", (void *)mend_GetConsoleScreenBufferInfoEx);
-    return real_GetConsoleScreenBufferInfoEx != NULL;
+    shell = is_shell();
+    real_ReadConsoleW = hook_function(L"kernelbase.dll", "ReadConsoleW", (void *)mend_ReadConsoleW);
+    return real_ReadConsoleW != NULL;
 }

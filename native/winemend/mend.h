@@ -111,6 +111,8 @@ void set_environment(void);
 
 // console.c
 
+// console_ignores reports whether a control event leaves this process alone.
+BOOL console_ignores(ULONG_PTR event);
 BOOL mend_console(void);
 
 // The functions behind the hooks.

@@ -6,8 +6,10 @@
 //
 //   - its command line, where one must arrive as it was written;
 //   - its exit code, of which a Unix status has the lowest eight bits;
-//   - the event that asks it to end. mullion-init sends SIGINT, for which Wine
-//     starts a thread at ntdll!__wine_ctrl_routine.
+//   - control events. mullion-init sends SIGINT to ask it to end, the server sends
+//     SIGINT for Ctrl+C, and for both Wine starts a thread at
+//     ntdll!__wine_ctrl_routine. The console host (internal/console/condrv) starts
+//     one there for the other events.
 
 #include "mend.h"
 
@@ -33,7 +35,7 @@ static int put_number(char *to, unsigned long long v)
     return n;
 }
 
-static HANDLE shutdown_thread; // the id of the thread that calls the control handlers
+static HANDLE handling_thread; // the id of the thread that calls the control handlers
 
 static HANDLE thread_id(void) { return *(HANDLE *)((char *)NtCurrentTeb() + 0x48); } // ClientId.UniqueThread
 
@@ -41,7 +43,7 @@ static NTSTATUS NTAPI mend_NtTerminateProcess(HANDLE process, NTSTATUS code)
 {
     // No handler took the event: Wine's last one ends the process with 0,
     // Windows' with STATUS_CONTROL_C_EXIT.
-    if (process == NtCurrentProcess() && !code && shutdown_thread == thread_id()) code = STATUS_CONTROL_C_EXIT;
+    if (process == NtCurrentProcess() && !code && handling_thread == thread_id()) code = STATUS_CONTROL_C_EXIT;
     if (process == NtCurrentProcess() && ((ULONG)code & ~0xffUL)) {
         // Outside of a container the directory does not exist.
         char name[64] = EXIT_FILE, text[16];
@@ -58,11 +60,10 @@ static NTSTATUS NTAPI mend_NtTerminateProcess(HANDLE process, NTSTATUS code)
 static void WINAPI mend_ctrl_routine(void *event)
 {
     DWORD(WINAPI * routine)(void *) = find_function(L"kernelbase.dll", "CtrlRoutine");
-    // Ctrl+C of a terminal comes another way, from conhost.exe.
-    if ((ULONG_PTR)event == CTRL_C && !linux_call(LINUX_access_, (long long)STOP_MARKER, 0, 0, 0, 0)) {
+    if ((ULONG_PTR)event == CTRL_C && !linux_call(LINUX_access_, (long long)STOP_MARKER, 0, 0, 0, 0))
         event = (void *)CTRL_SHUTDOWN;
-        shutdown_thread = thread_id();
-    }
+    if (console_ignores((ULONG_PTR)event)) RtlExitUserThread(0);
+    handling_thread = thread_id();
     RtlExitUserThread(routine ? routine(event) : 0);
 }
 

@@ -47,6 +47,7 @@ func Run(c Config, env []string, stderr io.Writer) int {
 	if err := closeDoor(); err != nil {
 		return refuse(c, err, stderr)
 	}
+	rawTerminal()
 	signals := make(chan os.Signal, 16) // a burst of SIGCHLD collapses into fewer
 	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	pid, err := syscall.ForkExec(p.path, p.argv, &syscall.ProcAttr{Env: p.env, Files: []uintptr{0, 1, 2}})
@@ -138,6 +139,9 @@ func exitCode(dir string, pid int, status syscall.WaitStatus) uint32 {
 // is ended alone; in the main one's place all programs of the container get
 // the event, as on Windows.
 func stop(c Config, pid int, s os.Signal) {
+	if s == syscall.SIGHUP {
+		return // the terminal is gone; the console host tells the programs
+	}
 	if c.Exec {
 		_ = syscall.Kill(pid, s.(syscall.Signal)) // gone already: its end is on the way
 		return

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Command conhost is conhost.exe of the emulated hosts and their containers:
+// the program that Wine starts for each console. internal/console has its logic.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/mullion-k8s/mullion/internal/console"
+	"github.com/mullion-k8s/mullion/internal/console/condrv"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "conhost:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what Wine's kernelbase.dll passes (dlls/kernelbase/console.c,
+// create_pseudo_console and alloc_console).
+type options struct {
+	server   windows.Handle
+	size     console.Size
+	terminal bool // standard input and output are one
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	number := func(i int) (int, error) {
+		if i >= len(args) {
+			return 0, fmt.Errorf("%s needs a number", args[i-1])
+		}
+		n, err := strconv.ParseInt(args[i], 0, 32)
+		if err != nil {
+			return 0, fmt.Errorf("%s %s: not a number", args[i-1], args[i])
+		}
+		return int(n), nil
+	}
+	for i := 0; i < len(args); i++ {
+		var err error
+		n := 0
+		switch args[i] {
+		case "--headless":
+		case "--unix":
+			o.terminal = true
+		case "--width", "--height", "--server", "--signal":
+			i++
+			n, err = number(i)
+		default:
+			err = fmt.Errorf("unknown option %s", args[i])
+		}
+		if err != nil {
+			return o, err
+		}
+		switch args[max(0, i-1)] {
+		case "--width":
+			o.size.Width = n
+		case "--height":
+			o.size.Height = n
+		case "--server":
+			o.server = windows.Handle(n)
+		}
+	}
+	if o.server == 0 {
+		return o, errors.New("no console: this program is started by the system, not by people")
+	}
+	return o, nil
+}
+
+// sequenceWait is how long the rest of an escape sequence may take. A terminal
+// sends one in one piece; what splits it on the way is the network's packets.
+const sequenceWait = 50 * time.Millisecond
+
+func run(args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	server, err := condrv.Open(o.server)
+	if err != nil {
+		return err
+	}
+	h := host{server: server, console: console.New(o.size, o.terminal, condrv.Pages{})}
+	if o.terminal {
+		if h.terminal, err = openTerminal(); err != nil {
+			return err
+		}
+	}
+	return h.loop()
+}
+
+// host connects a console with its server and its terminal.
+type host struct {
+	server   *condrv.Server
+	console  *console.Console
+	terminal *terminal // nil: none
+	signaled bool
+	closed   <-chan error // not nil: the programs are being ended
+}
+
+func (h *host) loop() error {
+	ready, more := make(chan error), make(chan struct{})
+	go func() {
+		for {
+			ready <- h.server.Wait()
+			<-more
+		}
+	}()
+	if h.terminal != nil {
+		go h.terminal.read()
+	}
+	var pause <-chan time.Time
+	for {
+		var input <-chan []byte
+		if h.terminal != nil && !h.console.Full() {
+			input = h.terminal.input
+		}
+		select {
+		case err := <-ready:
+			if err != nil {
+				return err
+			}
+			ended, err := h.serve()
+			if ended || err != nil {
+				return err
+			}
+			more <- struct{}{}
+		case data, ok := <-input:
+			if !ok {
+				h.terminal = nil
+				h.close()
+				break
+			}
+			h.console.Input(data)
+			if pause = nil; h.console.Waiting() {
+				pause = time.After(sequenceWait)
+			}
+		case err := <-h.closed:
+			return err
+		case <-pause:
+			pause = nil
+			h.console.InputPaused()
+		}
+		if err := h.settle(); err != nil {
+			return err
+		}
+	}
+}
+
+// close ends the programs, because the terminal is gone. Their calls are still
+// answered meanwhile.
+func (h *host) close() {
+	if h.closed != nil {
+		return
+	}
+	closed := make(chan error, 1)
+	h.closed = closed
+	go func() { closed <- h.server.Control(console.CtrlClose) }()
+}
+
+// serve answers the programs' calls until there is none. ended: the last
+// program is gone.
+func (h *host) serve() (ended bool, err error) {
+	var answer console.Reply
+	for {
+		h.signaled = h.console.Signaled()
+		r, ok, err := h.server.Next(answer, h.signaled)
+		if err != nil {
+			h.show()
+			return true, nil //nolint:nilerr // how the server tells that nobody has the console any more
+		}
+		if !ok {
+			return false, nil
+		}
+		if answer = h.console.Do(r); answer.Status == console.StatusPending {
+			answer = console.Reply{}
+			h.answerReads()
+		}
+	}
+}
+
+// answerReads answers the calls whose input has come.
+func (h *host) answerReads() {
+	for _, a := range h.console.TakeReads() {
+		h.signaled = h.console.Signaled()
+		h.server.Answer(a, h.signaled)
+	}
+}
+
+// settle does what the last step asks for.
+func (h *host) settle() error {
+	// The event comes first: a program whose read ends without text asks
+	// whether it was interrupted.
+	for _, c := range h.console.TakeControls() {
+		if c == console.CtrlClose {
+			h.close()
+		} else if err := h.server.Control(c); err != nil {
+			return err
+		}
+	}
+	h.answerReads()
+	if s := h.console.Signaled(); s != h.signaled && !h.console.Reading() {
+		h.signaled = s
+		h.server.Signal(s)
+	}
+	h.show()
+	return nil
+}
+
+func (h *host) show() {
+	if h.terminal != nil {
+		h.terminal.write(h.console.TakeOutput())
+	}
+}
