@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/console/inband"
 )
 
 // Attach connects a client to the streams of a container's first process.
@@ -55,6 +57,7 @@ func (r *Runtime) Attach(ctx context.Context, a Attach) error {
 					return
 				}
 				_ = r.Resize(a.Bundle, size) // the container may be ending
+				_, _ = conn.Write(inband.Report(size.Width, size.Height))
 			case <-ended:
 				return
 			}

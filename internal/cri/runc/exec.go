@@ -20,6 +20,8 @@ import (
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/console/inband"
 )
 
 // Size is that of a terminal, in characters.
@@ -63,15 +65,15 @@ func (r *Runtime) Exec(ctx context.Context, e Exec) (code int, err error) {
 	pidfile, logfile := filepath.Join(dir, "pid"), filepath.Join(dir, "log")
 	// The context must not kill runc itself: the process would live on.
 	cmd := r.command(context.WithoutCancel(ctx), "--log", logfile, "exec", "--process", filepath.Join(dir, "process.json"), "--pid-file", pidfile, e.ID)
-	wait := r.startPipes
+	start := r.startPipes
 	if e.Process.Terminal {
-		wait = r.startTerminal
+		start = r.startTerminal
 	}
-	done, err := wait(cmd, e)
+	p, err := start(cmd, e)
 	if err != nil {
 		return 0, fmt.Errorf("run in container %s: %w", e.ID, err)
 	}
-	status := waitExec(ctx, cmd, done, pidfile)
+	status := waitExec(ctx, cmd, p, pidfile)
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
@@ -97,18 +99,37 @@ func exitCode(e *exec.ExitError) int {
 	return e.ExitCode()
 }
 
-// waitExec waits for runc, kills the process if the context ends, and runc if
-// only strangers keep the output open.
-func waitExec(ctx context.Context, cmd *exec.Cmd, done <-chan error, pidfile string) error {
+// running is a process that runc has started.
+type running struct {
+	done   <-chan error
+	hangUp func() // tells it that its terminal is gone; nil: it has none
+}
+
+// hangUpWait is how long a process may go on without its terminal. The console
+// host gives the programs five seconds to end and then ends them.
+const hangUpWait = 6 * time.Second
+
+// waitExec waits for runc. If the context ends it ends the process: as one whose
+// terminal is gone, if it has one, else by killing it. It kills runc if only strangers keep the output open.
+func waitExec(ctx context.Context, cmd *exec.Cmd, p running, pidfile string) error {
 	gone := make(chan struct{})
 	stopWatch := make(chan struct{})
 	defer close(stopWatch)
 	go watchPID(pidfile, gone, stopWatch)
-	var linger <-chan time.Time
+	var linger, hungUp <-chan time.Time
 	ended := ctx.Done()
+	kill := func() {
+		if pid := readPID(pidfile); pid > 0 {
+			// runc makes the process a session leader, so that its PID is
+			// also that of the group of its children.
+			_ = unix.Kill(-pid, unix.SIGKILL)
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		linger = time.After(lingerWait)
+	}
 	for {
 		select {
-		case err := <-done:
+		case err := <-p.done:
 			return err
 		case <-gone:
 			gone = nil
@@ -118,13 +139,14 @@ func waitExec(ctx context.Context, cmd *exec.Cmd, done <-chan error, pidfile str
 			linger = nil
 		case <-ended:
 			ended = nil
-			if pid := readPID(pidfile); pid > 0 {
-				// runc makes the process a session leader, so that its PID is
-				// also that of the group of its children.
-				_ = unix.Kill(-pid, unix.SIGKILL)
-				_ = unix.Kill(pid, unix.SIGKILL)
+			if p.hangUp == nil {
+				kill()
+				break
 			}
-			linger = time.After(lingerWait)
+			p.hangUp()
+			hungUp = time.After(hangUpWait)
+		case <-hungUp:
+			kill()
 		}
 	}
 }
@@ -176,7 +198,7 @@ func readPID(name string) int {
 }
 
 // startPipes starts runc with pipes for the three streams.
-func (r *Runtime) startPipes(cmd *exec.Cmd, e Exec) (<-chan error, error) {
+func (r *Runtime) startPipes(cmd *exec.Cmd, e Exec) (running, error) {
 	var stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = e.Stdout, e.Stderr
 	if cmd.Stderr == nil {
@@ -185,7 +207,7 @@ func (r *Runtime) startPipes(cmd *exec.Cmd, e Exec) (<-chan error, error) {
 	if e.Stdin != nil {
 		in, err := cmd.StdinPipe()
 		if err != nil {
-			return nil, err
+			return running{}, err
 		}
 		// Not through cmd.Stdin: Wait would wait for a client that has nothing
 		// more to say.
@@ -195,40 +217,66 @@ func (r *Runtime) startPipes(cmd *exec.Cmd, e Exec) (<-chan error, error) {
 		}()
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return running{}, err
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	return done, nil
+	return running{done: done}, nil
+}
+
+// firstSizeWait is how long the start waits for the size of the client's window.
+// kubectl sends it at once; a client that has none sends nothing.
+const firstSizeWait = 100 * time.Millisecond
+
+// firstSize waits for the size that a terminal is to begin with. The zero value
+// means that there is none.
+func firstSize(sizes <-chan Size) Size {
+	if sizes == nil {
+		return Size{}
+	}
+	select {
+	case s := <-sizes:
+		return s
+	case <-time.After(firstSizeWait):
+		return Size{}
+	}
 }
 
 // startTerminal starts runc on a terminal of its own, which it connects to the
 // one that it makes in the container.
-func (r *Runtime) startTerminal(cmd *exec.Cmd, e Exec) (<-chan error, error) {
+func (r *Runtime) startTerminal(cmd *exec.Cmd, e Exec) (running, error) {
 	master, slave, err := openTerminal()
 	if err != nil {
-		return nil, fmt.Errorf("open terminal: %w", err)
+		return running{}, fmt.Errorf("open terminal: %w", err)
 	}
+	first := firstSize(e.Resize)
+	_ = resize(master, first) // it keeps the size that it has
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	err = cmd.Start()
 	_ = slave.Close() // runc has its copy
 	if err != nil {
 		_ = master.Close() // nothing was written
-		return nil, err
+		return running{}, err
 	}
 	if e.Stdin != nil {
 		go func() { _, _ = io.Copy(master, e.Stdin) }() // ends with the client or the terminal
 	}
 	stop := make(chan struct{})
 	go func() {
+		last := first
 		for {
 			select {
 			case size, ok := <-e.Resize:
 				if !ok {
 					return
 				}
+				if size == last {
+					continue
+				}
+				last = size
 				_ = resize(master, size) // a terminal that is gone has no size
+				_, _ = master.Write(inband.Report(size.Width, size.Height))
 			case <-stop:
 				return
 			}
@@ -253,5 +301,10 @@ func (r *Runtime) startTerminal(cmd *exec.Cmd, e Exec) (<-chan error, error) {
 		_ = master.Close() // ends the copying
 		done <- err
 	}()
-	return done, nil
+	hangUp := func() {
+		// Not by closing the terminal: runc has one of its own in between, and
+		// keeps that. Waiting for space in it, or gone, both end with the kill.
+		go func() { _, _ = master.WriteString(inband.Gone) }()
+	}
+	return running{done: done, hangUp: hangUp}, nil
 }

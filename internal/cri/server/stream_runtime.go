@@ -31,8 +31,10 @@ func (r streamRuntime) Exec(ctx context.Context, id string, cmd []string, in io.
 	if code == 0 {
 		return nil
 	}
-	// The library passes the code on if the error is of this type.
-	return &utilexec.CodeExitError{Err: fmt.Errorf("error executing command %v, exit code %d", cmd, code), Code: int(code)}
+	// The library passes the code on if the error is of this type. Windows' codes
+	// have 32 bits without a sign, and containerd passes them on as they are.
+	unsigned := int(uint32(code))
+	return &utilexec.CodeExitError{Err: fmt.Errorf("error executing command %v, exit code %d", cmd, unsigned), Code: unsigned}
 }
 
 // Attach connects a client with a container's program.

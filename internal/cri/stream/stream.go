@@ -46,7 +46,8 @@ func New(l net.Listener, r Runtime) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make streaming server: %w", err)
 	}
-	return &Server{listener: l, library: library, http: &http.Server{Handler: library, ReadHeaderTimeout: headerTimeout}}, nil
+	server := &http.Server{Handler: library, ReadHeaderTimeout: headerTimeout, ConnContext: untilGone}
+	return &Server{listener: watched{l}, library: library, http: server}, nil
 }
 
 // Serve serves until the context ends; open streams are cut then.
