@@ -19,13 +19,13 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = os.TempDir()
 	}
 	fi, err := os.Stdin.Stat()
 	terminal := err == nil && fi.Mode()&os.ModeCharDevice != 0
-	return console.Main(ctx, os.Args[0], os.Args[1:], oshost.New(os.Stdin, os.Stdout, os.Stderr), runtime.GOOS == "windows", terminal, dir)
+	return console.Main(context.Background(), interrupts, os.Args[0], os.Args[1:], oshost.New(os.Stdin, os.Stdout, os.Stderr), runtime.GOOS == "windows", terminal, dir)
 }

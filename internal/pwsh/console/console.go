@@ -15,7 +15,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/mullion-k8s/mullion/internal/pwsh/cmdlet"
 	"github.com/mullion-k8s/mullion/internal/pwsh/interp"
@@ -187,8 +189,9 @@ const (
 )
 
 // Main runs a command line and returns the exit code. dir is the current
-// directory.
-func Main(ctx context.Context, name string, args []string, h interp.Handlers, windows, terminal bool, dir string) int {
+// directory. What comes on interrupts (Ctrl+C) ends the command that runs: at a
+// prompt the session goes on.
+func Main(ctx context.Context, interrupts <-chan os.Signal, name string, args []string, h interp.Handlers, windows, terminal bool, dir string) int {
 	// pwsh -v and -Version take no value.
 	o, err := ParseArgs(name, args)
 	var ue *UsageError
@@ -230,7 +233,7 @@ func Main(ctx context.Context, name string, args []string, h interp.Handlers, wi
 		return exitError
 	}
 	defer r.Close()
-	c := &session{r: r, o: o, in: bufio.NewReader(h.Stdin)}
+	c := &session{r: r, o: o, in: bufio.NewReader(h.Stdin), interrupts: interrupts}
 	return c.run(ctx)
 }
 
@@ -251,25 +254,57 @@ This is mullion's interpreter of a PowerShell subset: docs/fidelity/pwsh.md list
 `
 
 type session struct {
-	r  *interp.Runner
-	o  *Options
-	in *bufio.Reader
+	r          *interp.Runner
+	o          *Options
+	in         *bufio.Reader
+	interrupts <-chan os.Signal
 }
 
-func (c *session) run(ctx context.Context) int {
+// interruptible calls f with a context that an interrupt ends.
+func (c *session) interruptible(ctx context.Context, f func(context.Context)) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-c.interrupts:
+			cancel()
+		case <-done:
+		}
+	}()
+	f(ctx)
+	close(done)
+	<-watched
+	cancel()
+}
+
+func (c *session) run(ctx context.Context) (code int) {
+	if !c.o.FromStdin && !c.o.HasCommand && c.o.File == "" {
+		return c.prompt(ctx, c.o.Interactive)
+	}
+	prompt := false
+	c.interruptible(ctx, func(ctx context.Context) { code, prompt = c.given(ctx) })
+	if prompt {
+		return c.prompt(ctx, true)
+	}
+	return code
+}
+
+// given runs what the command line names. prompt: the session goes on with a
+// prompt (-NoExit).
+func (c *session) given(ctx context.Context) (code int, prompt bool) {
 	switch {
 	case c.o.FromStdin:
-		return c.stdin(ctx)
+		return c.stdin(ctx), false
 	case c.o.HasCommand:
 		res, err := c.r.RunText(ctx, "", c.o.Command)
 		if c.o.NoExit && !res.Exited && err == nil {
-			return c.prompt(ctx, true)
+			return exitOK, true
 		}
-		return c.exit(res, err)
-	case c.o.File != "":
-		return c.file(ctx)
+		return c.exit(res, err), false
 	}
-	return c.prompt(ctx, c.o.Interactive)
+	return c.file(ctx)
 }
 
 // exit is the program's exit code. -Command: that of exit, else 1 when the
@@ -289,30 +324,30 @@ func (c *session) exit(res interp.Result, err error) int {
 	return exitOK
 }
 
-func (c *session) file(ctx context.Context) int {
+func (c *session) file(ctx context.Context) (code int, prompt bool) {
 	f := c.o.File
 	full := c.r.Path(f)
 	if !c.r.Exists(full) {
 		if c.o.Edition == syntax.Core && !strings.HasSuffix(strings.ToLower(f), ".ps1") {
 			fmt.Fprintf(c.r.Handlers().Stderr, "The argument '%s' is not recognized as the name of a script file. Check the spelling of the name, or if a path was included, verify that the path is correct and try again.\n", f)
-			return exitUsage
+			return exitUsage, false
 		}
 		fmt.Fprintf(c.r.Handlers().Stderr, "The argument '%s' to the -File parameter does not exist. Provide the path to an existing '.ps1' file as an argument to the -File parameter.\n", f)
-		return exitUsageOr(c.o)
+		return exitUsageOr(c.o), false
 	}
 	if !strings.HasSuffix(strings.ToLower(full), ".ps1") && c.o.Edition == syntax.Desktop {
 		fmt.Fprintf(c.r.Handlers().Stderr, "Processing -File '%s' failed because the file does not have a '.ps1' extension. Specify a valid PowerShell script file name, and then try again.\n", f)
-		return exitUsageOr(c.o)
+		return exitUsageOr(c.o), false
 	}
 	c.r.ResetExit()
 	res, err := c.r.RunScriptFile(ctx, full, c.o.FileArgs)
 	if c.o.NoExit && !res.Exited && err == nil {
-		return c.prompt(ctx, true)
+		return exitOK, true
 	}
 	if err == nil && !res.Exited && !res.Failed {
-		return exitOK // -File: without exit the code is 0
+		return exitOK, false // -File: without exit the code is 0
 	}
-	return c.exit(res, err)
+	return c.exit(res, err), false
 }
 
 func exitUsageOr(o *Options) int {
@@ -354,6 +389,23 @@ func (c *session) incomplete(text string) bool {
 	return errors.As(err, &pe) && pe.Incomplete
 }
 
+// interruptWait is how long the news of Ctrl+C may come after the end of the
+// read that it cut off: two threads of the system bring them.
+const interruptWait = time.Second
+
+// interrupted reports whether Ctrl+C ended a read from a console.
+func (c *session) interrupted(interactive bool) bool {
+	if !interactive {
+		return false
+	}
+	select {
+	case <-c.interrupts:
+		return true
+	case <-time.After(interruptWait):
+		return false
+	}
+}
+
 // prompt reads commands from a terminal, or from a pipe without a prompt's
 // decoration, until the input ends.
 func (c *session) prompt(ctx context.Context, interactive bool) int {
@@ -372,6 +424,13 @@ func (c *session) prompt(ctx context.Context, interactive bool) int {
 			return exitError
 		}
 		line, rerr := c.in.ReadString('\n')
+		if rerr != nil && c.interrupted(interactive) {
+			if _, err := io.WriteString(h.Stdout, "^C\n"); err != nil {
+				return exitError
+			}
+			text.Reset()
+			continue
+		}
 		text.WriteString(line)
 		src := text.String()
 		blank := strings.TrimSpace(line) == "" && text.Len() > len(line) // an empty line ends a statement that cannot be completed
@@ -379,11 +438,15 @@ func (c *session) prompt(ctx context.Context, interactive bool) int {
 			continue
 		}
 		if strings.TrimSpace(src) != "" {
-			res, err := c.r.RunText(ctx, "", src)
-			if res.Exited {
+			var res interp.Result
+			var err error
+			c.interruptible(ctx, func(ctx context.Context) { res, err = c.r.RunText(ctx, "", src) })
+			switch {
+			case res.Exited:
 				return res.Exit
-			}
-			if err != nil {
+			case errors.Is(err, context.Canceled) && ctx.Err() == nil:
+				// Interrupted; whatever it had printed, the prompt begins a line.
+			case err != nil:
 				return c.exit(res, err)
 			}
 			code = exitOK

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"io"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -64,7 +66,7 @@ func runMain(t testing.TB, program, stdin string, args ...string) (out, errs str
 	var o, e bytes.Buffer
 	h, _ := fakes(t, &o, &e)
 	h.Stdin = strings.NewReader(stdin)
-	code = Main(context.Background(), program, args, h, false, false, t.TempDir())
+	code = Main(context.Background(), nil, program, args, h, false, false, t.TempDir())
 	return o.String(), e.String(), code
 }
 
@@ -148,4 +150,44 @@ func FuzzRun(f *testing.F) {
 			t.Fatalf("%v\nscript: %q", err, text)
 		}
 	})
+}
+
+// interruptedInput is a console whose reads Ctrl+C ends where a line is "^C".
+type interruptedInput struct {
+	lines      []string
+	interrupts chan<- os.Signal
+}
+
+func (i *interruptedInput) Read(p []byte) (int, error) {
+	if len(i.lines) == 0 {
+		return 0, io.EOF
+	}
+	line := i.lines[0]
+	i.lines = i.lines[1:]
+	if line == "^C" {
+		i.interrupts <- os.Interrupt
+		return 0, io.EOF
+	}
+	return copy(p, line), nil
+}
+
+// TestInterruptedPrompt: Ctrl+C at the prompt drops what was typed, and while a
+// command runs it ends the command. The session goes on.
+func TestInterruptedPrompt(t *testing.T) {
+	interrupts := make(chan os.Signal, 1)
+	in := &interruptedInput{interrupts: interrupts, lines: []string{"'one'\n", "if (1) {\n", "^C", "'two'\n", "exit 3\n"}}
+	var out, errs bytes.Buffer
+	h := interp.Handlers{Stdin: in, Stdout: &out, Stderr: &errs}
+	code := Main(t.Context(), interrupts, "powershell.exe", []string{"-NoLogo"}, h, false, true, "/")
+	if want := "PS /> one\nPS /> >> ^C\nPS /> two\nPS /> "; code != 3 || out.String() != want {
+		t.Errorf("%d, %q, %q; want 3, %q", code, out.String(), errs.String(), want)
+	}
+
+	interrupts <- os.Interrupt
+	in.lines = []string{"while ($true) {}\n", "'after'\n", "exit 4\n"}
+	out.Reset()
+	code = Main(t.Context(), interrupts, "powershell.exe", []string{"-NoLogo"}, h, false, true, "/")
+	if want := "PS /> PS /> after\nPS /> "; code != 4 || out.String() != want {
+		t.Errorf("%d, %q, %q; want 4, %q", code, out.String(), errs.String(), want)
+	}
 }

@@ -61,7 +61,7 @@ func serve(t *testing.T, args ...string) (addr string, stop func() (out, errs st
 	var wg sync.WaitGroup
 	code := 0
 	wg.Go(func() {
-		code = Main(ctx, `C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe`, args, h, false, false, t.TempDir())
+		code = Main(ctx, nil, `C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe`, args, h, false, false, t.TempDir())
 	})
 	once := sync.OnceFunc(func() { cancel(); wg.Wait() })
 	t.Cleanup(once)
