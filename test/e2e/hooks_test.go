@@ -4,19 +4,9 @@
 package e2e
 
 import (
-	"bufio"
-	"context"
-	"fmt"
-	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-	"unsafe"
-
-	"github.com/mullion-k8s/mullion/internal/testenv"
-	"golang.org/x/sys/unix"
 )
 
 const hooksYAML = `
@@ -87,75 +77,4 @@ func TestHooks(t *testing.T) {
 		t.Errorf("order %q", got)
 	}
 	c.kubectl(t, "delete", "pod", "-n", ns, "probed", "--wait=true", "--timeout=90s")
-}
-
-// TestTerminal: `kubectl exec -it` has a console of the terminal's size. Wine's
-// console does not follow later changes.
-func TestTerminal(t *testing.T) {
-	c := up(t)
-	c.withWinprog(t)
-	ns := c.namespace(t)
-	c.pod(t, ns, "terminal", onNode+`
-  containers:
-  - {name: main, image: "`+winprogImage+`", imagePullPolicy: Never, args: [wait]}`)
-	c.ready(t, ns, "terminal")
-	master, slave := openTerminal(t)
-	size := func(rows, columns uint16) {
-		if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	size(30, 100)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), "kubectl", "--name", name, "--data-dir", c.dir,
-		"exec", "-it", "-n", ns, "terminal", "--", `C:\app\winprog.exe`, "console")
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { cancel(); _ = cmd.Wait() }() // killed
-	_ = slave.Close()                           // the program has it
-	seen := make(chan string, 1000)
-	go func() {
-		defer close(seen)
-		s := bufio.NewScanner(master)
-		for s.Scan() {
-			seen <- s.Text()
-		}
-	}()
-	wait := func(want string) {
-		t.Helper()
-		var all []string
-		for l := range seen {
-			if all = append(all, l); strings.Contains(l, want) {
-				return
-			}
-		}
-		t.Fatalf("terminal shows %q, want %q", all, want)
-	}
-	wait("console: 100x30")
-}
-
-// openTerminal makes a pseudo-terminal.
-func openTerminal(t *testing.T) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = master.Close() }) // ends the reader
-	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock := int32(0)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCSPTLCK, uintptr(unsafe.Pointer(&unlock))); errno != 0 {
-		t.Fatal(errno)
-	}
-	if slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
-	return master, slave
 }

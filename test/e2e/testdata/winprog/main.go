@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unsafe"
 )
 
 func main() {
@@ -30,7 +29,8 @@ func main() {
 		"fork": func([]string) { fork() }, "memory": func([]string) { memory() }, "disk": func(a []string) { disk(a[0]) },
 		"flood": func(a []string) { flood(a[0]) }, "spin": func([]string) { spin() },
 		"wait": func([]string) { wait() }, "show": func([]string) { show() }, "serve": func(a []string) { serve(a[0]) },
-		"console": func([]string) { console() }, "write": func(a []string) { write(a[0]) },
+		"console": func([]string) { console() }, "lines": func([]string) { lines() }, "colors": func([]string) { colors() },
+		"copy": func([]string) { copyInput() }, "write": func(a []string) { write(a[0]) },
 	}
 	mode, ok := modes[os.Args[1]]
 	if !ok {
@@ -179,32 +179,4 @@ func serve(address string) {
 	}
 	say("serving", "%s", l.Addr())
 	say("served", "%v", http.Serve(l, nil)) //nolint:gosec // a test's server
-}
-
-// console prints the size of its console whenever it changes.
-func console() {
-	kernel := syscall.NewLazyDLL("kernel32.dll")
-	out, err := syscall.GetStdHandle(syscall.STD_OUTPUT_HANDLE)
-	if err != nil {
-		say("console", "%v", err)
-		return
-	}
-	var last [4]int16
-	for range 300 {
-		var info struct {
-			size, cursor [2]int16
-			attributes   uint16
-			window       [4]int16 // left, top, right, bottom
-			maximum      [2]int16
-		}
-		if ok, _, err := kernel.NewProc("GetConsoleScreenBufferInfo").Call(uintptr(out), uintptr(unsafe.Pointer(&info))); ok == 0 {
-			say("console", "none: %v", err)
-			return
-		}
-		if info.window != last {
-			last = info.window
-			say("console", "%dx%d", last[2]-last[0]+1, last[3]-last[1]+1)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
 }
