@@ -50,7 +50,7 @@ func sources(t *testing.T, f func(name string)) {
 // equal layers. The longest matching prefix counts. See ARCHITECTURE.md.
 var layers = map[string]int{
 	// vocabulary: no effects
-	"internal/logkey": 0, "internal/version": 0, "internal/undo": 0, "internal/fault": 0, "internal/atomicfile": 0,
+	"internal/logkey": 0, "internal/version": 0, "internal/undo": 0, "internal/fault": 0, "internal/durable": 0,
 	"internal/winsys": 0, "internal/hns/schema": 0, "internal/netplane/intent": 0, "internal/pwsh/value": 0,
 	"internal/controlplane/config": 0, "internal/testenv": 0,
 	// engines: pure or with effects behind interfaces
@@ -141,6 +141,38 @@ func TestForbiddenDependencies(t *testing.T) {
 			}
 		}
 	}
+}
+
+// onlyIn lists what one package does for all others.
+var onlyIn = []struct {
+	text *regexp.Regexp
+	dir  string
+	why  string
+}{
+	{
+		regexp.MustCompile(`\b(F|FcntlF)lock\(|\bLockFileEx\(`),
+		"internal/durable", "durable.TryLock and durable.WaitLock lock files",
+	},
+	{
+		regexp.MustCompile(`\bDisallowUnknownFields\(`),
+		"internal/durable", "durable.ReadDocument reads JSON documents strictly",
+	},
+}
+
+// TestOneOfEachIdea keeps second copies of what a package of ours does from
+// being written.
+func TestOneOfEachIdea(t *testing.T) {
+	sources(t, func(name string) {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range onlyIn {
+			if m := o.text.Find(content); m != nil && path.Dir(name) != o.dir {
+				t.Errorf("%s has %q: only %s may; %s", name, m, o.dir, o.why)
+			}
+		}
+	})
 }
 
 func TestPackageDocs(t *testing.T) {

@@ -6,7 +6,6 @@ package agent
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/winsys/acl"
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
@@ -258,10 +257,10 @@ func (a *Agent) forgetToken() error {
 // publish writes the status file. A failure is logged and nothing more: the
 // node works without it.
 func (a *Agent) publish() {
-	content, err := json.MarshalIndent(a.status, "", "  ")
+	content, err := durable.EncodeDocument(a.status)
 	path := a.Disk.path(StatusFile)
 	if err == nil && !same(path, content) {
-		err = atomicfile.Write(path, content, 0o600)
+		err = durable.WriteFile(path, content, 0o600)
 	}
 	if err != nil {
 		a.Log.Warn("status file not written", logkey.Error, err)

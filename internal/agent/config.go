@@ -4,8 +4,6 @@
 package agent
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +13,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
 // Version is the apiVersion of agent.json.
@@ -96,37 +96,22 @@ var ErrNoConfig = errors.New("this machine is not set up as a node")
 
 // Load reads agent.json.
 func Load(path string) (Config, error) {
-	content, err := os.ReadFile(path)
+	c, err := durable.ReadDocument(path, (*Config).complete)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Config{}, fmt.Errorf("%w: %s does not exist", ErrNoConfig, path)
 	}
 	if err != nil {
 		return Config{}, fmt.Errorf("load agent configuration: %w", err)
 	}
-	c, err := parse(content)
-	if err != nil {
-		return Config{}, fmt.Errorf("load %s: %w", path, err)
-	}
 	return c, nil
 }
 
-// parse decodes strictly: a misspelt field is an error, not a default. A byte
-// order mark, which Windows' editors write, is skipped.
-func parse(content []byte) (Config, error) {
-	content = bytes.TrimPrefix(content, []byte("\xef\xbb\xbf"))
-	var c Config
-	d := json.NewDecoder(bytes.NewReader(content))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return Config{}, err
-	}
-	if d.More() {
-		return Config{}, errors.New("something follows the document")
-	}
+// complete fills in the defaults and checks the result.
+func (c *Config) complete() error {
 	if c.Node.Name == "" {
 		name, err := os.Hostname()
 		if err != nil {
-			return Config{}, fmt.Errorf("find the computer's name: %w", err)
+			return fmt.Errorf("find the computer's name: %w", err)
 		}
 		c.Node.Name = strings.ToLower(name)
 	}
@@ -136,7 +121,7 @@ func parse(content []byte) (Config, error) {
 	if c.Network.Name == "" {
 		c.Network.Name = defaultNetwork
 	}
-	return c, c.validate()
+	return c.validate()
 }
 
 var (

@@ -13,6 +13,7 @@ import (
 	kubeletv1 "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -137,7 +138,7 @@ const goodConfig = `{
 }`
 
 func TestParse(t *testing.T) {
-	c, err := parse([]byte("\xef\xbb\xbf" + goodConfig))
+	c, err := durable.ParseDocument([]byte("\xef\xbb\xbf"+goodConfig), (*Config).complete)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +147,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, old, new, want string }{
 		{"misspelt field", `"domain"`, `"domian"`, "domian"},
-		{"something behind it", "\n  }\n}", "\n  }\n} {}", "something follows"},
+		{"something behind it", "\n  }\n}", "\n  }\n} {}", "more than one document"},
 		{"another version", "v1alpha1", "v9", "this mullion reads"},
 		{"a name with capitals", `"node-1"`, `"Node-1"`, "not a node name"},
 		{"a loopback address", "10.89.0.11", "127.0.0.1", "cannot reach"},
@@ -160,7 +161,7 @@ func TestParse(t *testing.T) {
 		{"a Unix socket", `"cluster": {`, `"runtime": {"endpoint": "unix:///x"}, "cluster": {`, "runtime.endpoint"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := parse([]byte(strings.Replace(goodConfig, tt.old, tt.new, 1)))
+			_, err := durable.ParseDocument([]byte(strings.Replace(goodConfig, tt.old, tt.new, 1)), (*Config).complete)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
@@ -175,7 +176,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(strings.Replace(goodConfig, `"name": "node-1"`, `"name": "node-1", "taints": ["a=b:NoSchedule"], "labels": {"x.y/z": "1"}`, 1)))
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		c, err := parse(content)
+		c, err := durable.ParseDocument(content, (*Config).complete)
 		if err != nil {
 			return
 		}

@@ -6,14 +6,12 @@ package agent
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
 
@@ -153,7 +151,7 @@ func writeFiles(d Disk, files []File) error {
 		if same(path, f.Content) {
 			continue
 		}
-		if err := atomicfile.Write(path, f.Content, 0o600); err != nil {
+		if err := durable.WriteFile(path, f.Content, 0o600); err != nil {
 			return err
 		}
 	}
@@ -173,18 +171,13 @@ func fingerprint(p Program) string {
 // fingerprints says with which configuration each program was last started. A
 // damaged file counts as unknown: the programs are restarted once.
 func (k *keeper) fingerprints() map[string]string {
-	prints := map[string]string{}
-	content, err := os.ReadFile(k.disk.path(startedFile))
-	if err != nil || json.Unmarshal(content, &prints) != nil {
+	prints, err := durable.ReadStatus[map[string]string](k.disk.path(startedFile))
+	if err != nil || prints == nil {
 		return map[string]string{}
 	}
 	return prints
 }
 
 func (k *keeper) saveFingerprints(prints map[string]string) error {
-	content, err := json.Marshal(prints)
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(k.disk.path(startedFile), content, 0o600)
+	return durable.WriteDocument(k.disk.path(startedFile), prints)
 }

@@ -4,12 +4,12 @@
 package agent
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
+
+	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
 // Status is what the agent tells about the node in StatusFile.
@@ -45,15 +45,11 @@ var ErrNoStatus = errors.New("the agent has not run on this machine")
 
 // ReadStatus reads what a running agent wrote last.
 func ReadStatus(d Disk) (Status, error) {
-	content, err := os.ReadFile(d.path(StatusFile))
+	s, err := durable.ReadStatus[Status](d.path(StatusFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Status{}, ErrNoStatus
 	}
 	if err != nil {
-		return Status{}, fmt.Errorf("read agent status: %w", err)
-	}
-	var s Status
-	if err := json.Unmarshal(content, &s); err != nil {
 		return Status{}, fmt.Errorf("read agent status: %w", err)
 	}
 	return s, nil

@@ -12,17 +12,14 @@
 package cluster
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -128,33 +125,18 @@ func (c Config) Network() Network { return Network{c.Index} }
 
 // Load reads cluster.json.
 func Load(l Layout) (Config, error) {
-	content, err := os.ReadFile(l.Config())
+	c, err := durable.ReadDocument(l.Config(), (*Config).Validate)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Config{}, fmt.Errorf("%w: %q in %s", ErrNotFound, l.Name, l.DataDir)
 	}
 	if err != nil {
 		return Config{}, fmt.Errorf("load cluster: %w", err)
 	}
-	var c Config
-	d := json.NewDecoder(bytes.NewReader(content))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return Config{}, fmt.Errorf("load %s: %w", l.Config(), err)
-	}
-	if err := c.Validate(); err != nil {
-		return Config{}, fmt.Errorf("load %s: %w", l.Config(), err)
-	}
 	return c, nil
 }
 
 // Save writes cluster.json.
-func (c Config) Save(l Layout) error {
-	content, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return fmt.Errorf("save cluster: %w", err)
-	}
-	return atomicfile.Write(l.Config(), append(content, '\n'), 0o600)
-}
+func (c Config) Save(l Layout) error { return durable.WriteDocument(l.Config(), c) }
 
 // Names lists the clusters of a data directory, sorted.
 func Names(dataDir string) ([]string, error) {

@@ -38,7 +38,7 @@ func TestCreateChoosesTheSmallestFreeIndex(t *testing.T) {
 func TestLoadRefuses(t *testing.T) {
 	for _, tc := range []struct{ name, content, want string }{
 		{"cut off by a power failure", `{"apiVersion":"mullion/v1alpha1","na`, "unexpected EOF"},
-		{"empty", ``, "EOF"},
+		{"empty", ``, "empty file"},
 		{"another version", `{"apiVersion":"mullion/v9","name":"x"}`, "this mullion reads"},
 		{"unknown field", `{"apiVersion":"mullion/v1alpha1","name":"x","linux":["a"]}`, "linux"},
 		{"unknown build", `{"apiVersion":"mullion/v1alpha1","name":"x","windows":["xp"]}`, "xp"},

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
@@ -58,18 +59,16 @@ func Make(l Layout, asked Choice) (Config, error) {
 		return Config{}, fmt.Errorf("make data directory: %w", err)
 	}
 	// Two first `up`s at once must not choose the same index.
-	release, ok, err := lock(filepath.Join(l.Clusters(), ".lock"))
-	for deadline := time.Now().Add(startLimit); err == nil && !ok && time.Now().Before(deadline); {
-		time.Sleep(lookEvery)
-		release, ok, err = lock(filepath.Join(l.Clusters(), ".lock"))
-	}
-	if err != nil {
-		return Config{}, err
-	}
-	if !ok {
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	making, err := durable.WaitLock(ctx, filepath.Join(l.Clusters(), ".lock"), durable.Exclusive)
+	if errors.Is(err, context.DeadlineExceeded) {
 		return Config{}, errors.New("make cluster: another mullion is making one; try again")
 	}
-	defer release()
+	if err != nil {
+		return Config{}, fmt.Errorf("make cluster: %w", err)
+	}
+	defer making.Unlock()
 	c, err := Choose(l, asked)
 	if err != nil {
 		return c, err
@@ -85,7 +84,7 @@ func Make(l Layout, asked Choice) (Config, error) {
 // Start makes sure that the cluster's supervisor runs, and tells whether it
 // had to be started. A running one is told to look for new hosts.
 func Start(l Layout, bin Binaries) (started bool, err error) {
-	pid, err := holder(l.Lock())
+	pid, err := durable.Holder(l.Lock())
 	if err != nil {
 		return false, err
 	}
@@ -110,7 +109,7 @@ func Start(l Layout, bin Binaries) (started bool, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for deadline := time.After(startLimit); ; {
-		if pid, err := holder(l.Lock()); err != nil || pid == cmd.Process.Pid {
+		if pid, err := durable.Holder(l.Lock()); err != nil || pid == cmd.Process.Pid {
 			return true, err
 		}
 		select {
@@ -126,7 +125,7 @@ func Start(l Layout, bin Binaries) (started bool, err error) {
 // Stop stops the supervisor and with it everything of the cluster, and returns
 // when it has ended. Stopping what does not run is not an error.
 func Stop(ctx context.Context, l Layout) error {
-	pid, err := holder(l.Lock())
+	pid, err := durable.Holder(l.Lock())
 	if err != nil || pid == 0 {
 		return err
 	}
@@ -134,7 +133,7 @@ func Stop(ctx context.Context, l Layout) error {
 		return fmt.Errorf("stop supervisor (process %d): %w", pid, err)
 	}
 	for deadline := time.Now().Add(stopLimit); ; {
-		now, err := holder(l.Lock())
+		now, err := durable.Holder(l.Lock())
 		if err != nil || now != pid {
 			return err
 		}

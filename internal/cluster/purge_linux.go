@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/winhost"
 )
 
@@ -21,7 +22,7 @@ import (
 // have left, are taken away first: removing through a mount would remove
 // somebody else's files.
 func Purge(l Layout) error {
-	pid, err := holder(l.Lock())
+	pid, err := durable.Holder(l.Lock())
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,9 +18,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
 	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/join"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/standin"
@@ -45,14 +44,14 @@ var ErrRunning = errors.New("the cluster's supervisor runs already")
 // blocks until the context is cancelled and all of it is gone. A SIGHUP makes
 // it look for hosts that were added to cluster.json.
 func Run(ctx context.Context, l Layout, bin Binaries, log *slog.Logger) (err error) {
-	release, ok, err := lock(l.Lock())
+	running, err := durable.TryLock(l.Lock(), durable.Exclusive)
+	if _, locked := errors.AsType[*durable.LockedError](err); locked {
+		return ErrRunning
+	}
 	if err != nil {
 		return err
 	}
-	if !ok {
-		return ErrRunning
-	}
-	defer release()
+	defer running.Unlock()
 	r := &run{layout: l, bin: bin, log: log, spawner: supervise.NewSpawner(), started: time.Now()}
 	first, err := r.plan()
 	if err != nil {
@@ -166,7 +165,7 @@ func (r *run) server(p Plan) supervise.Component {
 	var pid process
 	return supervise.Component{Name: prog.Name, Needs: prog.Needs,
 		Run: func(ctx context.Context) error {
-			if err := writeJSON(r.layout.ServerConfig(), p.Server); err != nil {
+			if err := durable.WriteDocument(r.layout.ServerConfig(), p.Server); err != nil {
 				return err
 			}
 			return r.child(ctx, prog, &pid)
@@ -225,10 +224,10 @@ func (r *run) prepare(ctx context.Context, host winhost.Config) (join.Token, err
 		return join.Token{}, err
 	}
 	token := join.NewToken()
-	if err := atomicfile.Write(host.TokenFile, []byte(token.Secret()), 0o600); err != nil {
+	if err := durable.WriteFile(host.TokenFile, []byte(token.Secret()), 0o600); err != nil {
 		return token, err
 	}
-	return token, writeJSON(r.layout.NodeConfig(host.Name), host)
+	return token, durable.WriteDocument(r.layout.NodeConfig(host.Name), host)
 }
 
 // admit makes the host's token known to the control plane, as soon as that
@@ -338,12 +337,4 @@ func (p *process) get() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.id
-}
-
-func writeJSON(path string, document any) error {
-	content, err := json.MarshalIndent(document, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return atomicfile.Write(path, append(content, '\n'), 0o600)
 }

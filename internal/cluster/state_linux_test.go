@@ -5,61 +5,50 @@ package cluster
 
 import (
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
-// TestMain lets the test binary be the other process that holds a lock: record
-// locks do not exclude their own process.
-func TestMain(m *testing.M) {
-	if path := os.Getenv("HOLD_LOCK"); path != "" {
-		if _, ok, err := lock(path); err != nil || !ok {
-			os.Exit(1)
+// TestReadState: what counts is who holds the lock, not what status.json says.
+func TestReadState(t *testing.T) {
+	l := Layout{DataDir: t.TempDir(), Name: "x"}
+	for _, dir := range []string{l.Dir(), l.Run()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
 		}
-		os.Stdout.WriteString("held\n")
-		_, _ = os.Stdin.Read(make([]byte, 1)) // until the parent closes it
-		os.Exit(0)
 	}
-	os.Exit(m.Run())
-}
-
-func TestLockTellsItsHolder(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	if pid, err := holder(path); pid != 0 || err != nil {
-		t.Fatalf("no file: %d, %v", pid, err)
+	left := State{PID: os.Getpid() + 1}
+	if err := left.write(l); err != nil {
+		t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "HOLD_LOCK="+path)
-	in, err := cmd.StdinPipe()
+	if _, running, err := ReadState(l); running || err != nil {
+		t.Errorf("a status without a lock: running %v, %v", running, err)
+	}
+	lock, err := durable.TryLock(l.Lock(), durable.Exclusive)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	b := make([]byte, 5)
-	if _, err := out.Read(b); err != nil || !strings.HasPrefix(string(b), "held") {
-		t.Fatalf("child: %q, %v", b, err)
-	}
-	if pid, err := holder(path); pid != cmd.Process.Pid || err != nil {
-		t.Errorf("holder %d, %v; want %d", pid, err, cmd.Process.Pid)
-	}
-	if _, ok, err := lock(path); ok || err != nil {
-		t.Errorf("taken twice: %v, %v", ok, err)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // killed
-	if pid, err := holder(path); pid != 0 || err != nil {
-		t.Errorf("after kill -9: %d, %v; want a free lock", pid, err)
+	defer lock.Unlock()
+	component := []supervise.Status{{Name: "server"}}
+	for _, tt := range []struct {
+		name  string
+		write func() error
+		want  int // components
+	}{
+		{"no status", func() error { return os.Remove(l.Status()) }, 0},
+		{"of an earlier supervisor", func() error { return State{PID: os.Getpid() + 1, Components: component}.write(l) }, 0},
+		{"damaged", func() error { return os.WriteFile(l.Status(), []byte("{"), 0o600) }, 0},
+		{"of this supervisor", func() error { return State{PID: os.Getpid(), Components: component}.write(l) }, 1},
+	} {
+		if err := tt.write(); err != nil {
+			t.Fatal(err)
+		}
+		s, running, err := ReadState(l)
+		if err != nil || !running || s.PID != os.Getpid() || len(s.Components) != tt.want {
+			t.Errorf("%s: %+v, running %v, %v", tt.name, s, running, err)
+		}
 	}
 }
 

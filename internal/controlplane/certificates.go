@@ -14,10 +14,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
@@ -85,7 +85,7 @@ func (c *certificates) renew() error {
 	if bytes.Equal(have, want) {
 		return nil
 	}
-	return atomicfile.Write(c.cfg.AdminKubeconfig(), want, 0o600)
+	return durable.WriteFile(c.cfg.AdminKubeconfig(), want, 0o600)
 }
 
 // split takes the client's own certificate and its key out of a leaf's file.

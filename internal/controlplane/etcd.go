@@ -18,10 +18,10 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
@@ -143,7 +143,7 @@ func (e *etcd) prepare() error {
 		return err
 	}
 	if _, err := os.Stat(e.cfg.Etcd()); errors.Is(err, fs.ErrNotExist) {
-		if err := atomicfile.Write(marker, nil, 0o600); err != nil {
+		if err := durable.WriteFile(marker, nil, 0o600); err != nil {
 			return err
 		}
 	}

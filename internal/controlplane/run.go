@@ -13,16 +13,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"k8s.io/component-base/version"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
@@ -61,34 +59,16 @@ func Run(ctx context.Context, c config.Config, look <-chan os.Signal, log *slog.
 	return s.run(ctx)
 }
 
-// lock takes the data directory. The kernel drops the lock when the process
-// ends, however it ends.
+// lock takes the data directory, and names who has it.
 func lock(path string) (release func(), err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	l, err := durable.TryLock(path, durable.Exclusive)
+	if held, ok := errors.AsType[*durable.LockedError](err); ok {
+		return nil, fmt.Errorf("%w: process %d (%s)", ErrLocked, held.PID, filepath.Dir(path))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		holder, rerr := os.ReadFile(path)
-		_ = f.Close() // it was only tried
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			if pid := strings.TrimSpace(string(holder)); rerr == nil && pid != "" {
-				return nil, fmt.Errorf("%w: process %s (%s)", ErrLocked, pid, filepath.Dir(path))
-			}
-			return nil, fmt.Errorf("%w: %s", ErrLocked, filepath.Dir(path))
-		}
-		return nil, fmt.Errorf("lock data directory: %w", err)
-	}
-	// The number is only for the message above.
-	if err := errors.Join(f.Truncate(0), writeAt(f, fmt.Sprintf("%d\n", os.Getpid()))); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock data directory: %w", err), f.Close())
-	}
-	return func() { _ = f.Close() }, nil // closing drops the lock
-}
-
-func writeAt(f *os.File, text string) error {
-	_, err := f.WriteAt([]byte(text), 0)
-	return err
+	return l.Unlock, nil
 }
 
 // server is one control plane.
@@ -204,7 +184,7 @@ func (s *server) prepare() error {
 		return err
 	}
 	for _, f := range s.plan.Files {
-		if err := atomicfile.Write(f.Path, f.Content, f.Mode); err != nil {
+		if err := durable.WriteFile(f.Path, f.Content, f.Mode); err != nil {
 			return err
 		}
 	}

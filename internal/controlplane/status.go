@@ -4,13 +4,12 @@
 package controlplane
 
 import (
-	"encoding/json"
 	"log/slog"
 	"os"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
@@ -48,10 +47,7 @@ func (f *statusFile) update(components []supervise.Status) {
 		}
 	}
 	f.last = st
-	data, err := json.MarshalIndent(st, "", "  ")
-	if err == nil {
-		err = atomicfile.Write(f.path, append(data, '\n'), 0o600)
-	}
+	err := durable.WriteDocument(f.path, st)
 	if err != nil && !f.failing {
 		// The control plane itself may work; the next change tries again.
 		f.log.Error("cannot report the status", logkey.Error, err)

@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/mullion-k8s/mullion/internal/console/condrv"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
@@ -255,11 +256,11 @@ func once(ctx context.Context, dir string, make func(tmp string) error) (err err
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return err
 	}
-	unlock, err := lockFile(ctx, filepath.Join(parent, ".lock-"+filepath.Base(dir)))
+	building, err := durable.WaitLock(ctx, filepath.Join(parent, ".lock-"+filepath.Base(dir)), durable.Exclusive)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
+	defer building.Unlock()
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err // nil: another process has built it meanwhile
 	}

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -66,17 +67,16 @@ func TestOnceFails(t *testing.T) {
 		t.Error("a half-made directory was used")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	unlock, err := lockFile(ctx, filepath.Join(cache, "lock"))
+	building, err := durable.TryLock(filepath.Join(cache, ".lock-other"), durable.Exclusive)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cancel()
-	if _, err := lockFile(ctx, filepath.Join(cache, "lock")); !errors.Is(err, context.Canceled) {
+	err = once(ctx, filepath.Join(cache, "other"), func(string) error { return errors.New("made in spite of the lock") })
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("waiting for a lock: %v", err)
 	}
-	if err := unlock(); err != nil {
-		t.Error(err)
-	}
+	building.Unlock()
 }
 
 func TestFindDistributionMissing(t *testing.T) {

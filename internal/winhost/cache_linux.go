@@ -5,7 +5,6 @@ package winhost
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,11 +12,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
 // cacheUse is what a host says of the shared cache; cache.json in its directory.
@@ -29,51 +25,31 @@ type cacheUse struct {
 
 func useFile(hostDir string) string { return filepath.Join(hostDir, "cache.json") }
 
-// cachePoll is how often a waiting host asks for the cache. Removing old
-// directories takes tenths of a second.
-const cachePoll = 50 * time.Millisecond
-
-// holdCache keeps PruneCache away while a host makes directories that no
-// cache.json names yet. Hosts do not exclude each other.
-func holdCache(ctx context.Context, cache string) (release func(), err error) {
-	for {
-		release, ok, err := lockCache(cache, unix.LOCK_SH)
-		if ok || err != nil {
-			return release, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the cache: %w", context.Cause(ctx))
-		case <-time.After(cachePoll):
-		}
+// cacheLock returns the file whose lock a host holds, shared, while it makes
+// directories that no cache.json names yet, and PruneCache exclusively.
+func cacheLock(cache string) (path string, err error) {
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return "", fmt.Errorf("lock cache: %w", err)
 	}
+	return filepath.Join(cache, ".lock"), nil
 }
 
-func lockCache(cache string, how int) (release func(), ok bool, err error) {
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return nil, false, fmt.Errorf("lock cache: %w", err)
-	}
-	f, err := os.OpenFile(filepath.Join(cache, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+// holdCache keeps PruneCache away until release is called.
+func holdCache(ctx context.Context, cache string) (release func(), err error) {
+	path, err := cacheLock(cache)
 	if err != nil {
-		return nil, false, fmt.Errorf("lock cache: %w", err)
+		return nil, err
 	}
-	err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
-		return nil, false, f.Close()
-	}
+	l, err := durable.WaitLock(ctx, path, durable.Shared)
 	if err != nil {
-		return nil, false, errors.Join(fmt.Errorf("lock cache: %w", err), f.Close())
+		return nil, fmt.Errorf("wait for the cache: %w", err)
 	}
-	return func() { _ = f.Close() }, true, nil // closing drops the lock
+	return l.Unlock, nil
 }
 
 // recordUse writes down what the host uses.
 func recordUse(hostDir string, names ...string) error {
-	content, err := json.Marshal(cacheUse{names})
-	if err != nil {
-		return fmt.Errorf("record use of the cache: %w", err)
-	}
-	return atomicfile.Write(useFile(hostDir), append(content, '\n'), 0o600)
+	return durable.WriteDocument(useFile(hostDir), cacheUse{names})
 }
 
 // cached are the directories that hosts make in the cache, and their hash.
@@ -92,16 +68,22 @@ func PruneCache(cache string, hosts []string) (removed []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("prune cache: %w", err)
 	}
-	release, ok, err := lockCache(cache, unix.LOCK_EX)
-	if !ok {
+	path, err := cacheLock(cache)
+	if err != nil {
 		return nil, err
 	}
-	defer release()
+	l, err := durable.TryLock(path, durable.Exclusive)
+	if _, busy := errors.AsType[*durable.LockedError](err); busy {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("prune cache: %w", err)
+	}
+	defer l.Unlock()
 	used := map[string]bool{}
 	for _, h := range hosts {
-		content, err := os.ReadFile(useFile(h))
-		var u cacheUse
-		if err != nil || json.Unmarshal(content, &u) != nil {
+		u, err := durable.ReadStatus[cacheUse](useFile(h))
+		if err != nil {
 			return nil, nil
 		}
 		for _, name := range u.Names {

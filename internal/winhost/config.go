@@ -4,15 +4,13 @@
 package winhost
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"regexp"
 
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
@@ -78,18 +76,9 @@ var validNode = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?$`)
 
 // Load reads a Config.
 func Load(path string) (Config, error) {
-	content, err := os.ReadFile(path)
+	c, err := durable.ReadDocument(path, (*Config).Validate)
 	if err != nil {
-		return Config{}, fmt.Errorf("load winhost configuration: %w", err)
-	}
-	var c Config
-	d := json.NewDecoder(bytes.NewReader(content))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return Config{}, fmt.Errorf("load %s: %w", path, err)
-	}
-	if err := c.Validate(); err != nil {
-		return Config{}, fmt.Errorf("load %s: %w", path, err)
+		return c, fmt.Errorf("load winhost configuration: %w", err)
 	}
 	return c, nil
 }

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
 // Files of the agent on the host.
@@ -106,7 +106,7 @@ func lay(b boot) error {
 		}{tokenFile, []byte(b.Token)})
 	}
 	for _, f := range files {
-		if err := atomicfile.Write(onDisk(f.path), f.content, 0o600); err != nil {
+		if err := durable.WriteFile(onDisk(f.path), f.content, 0o600); err != nil {
 			return err
 		}
 	}

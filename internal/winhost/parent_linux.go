@@ -26,6 +26,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
@@ -101,23 +102,19 @@ func (p *parent) update(change func(*Status)) {
 
 func (p *parent) step(text string) { p.update(func(s *Status) { s.Step = text }) }
 
-// lock makes sure that the host's directory is used once. The kernel drops the
-// lock with the process.
+// lock makes sure that one process at a time uses the host's directory.
 func (p *parent) lock() (release func(), err error) {
 	if err := os.MkdirAll(p.cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make host directory: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(p.cfg.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	l, err := durable.TryLock(filepath.Join(p.cfg.Dir, "lock"), durable.Exclusive)
+	if held, ok := errors.AsType[*durable.LockedError](err); ok {
+		return nil, fmt.Errorf("lock %s: %w (process %d)", p.cfg.Dir, ErrRunning, held.PID)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("lock host directory: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = ErrRunning
-		}
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", p.cfg.Dir, err), f.Close())
-	}
-	return func() { _ = f.Close() }, nil // closing a lock cannot lose anything
+	return l.Unlock, nil
 }
 
 // prepare does everything that needs no namespace.

@@ -6,10 +6,9 @@ package winhost
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
@@ -50,21 +49,11 @@ type Status struct {
 // ReadStatus reads what a host wrote last. The error of a host that never
 // started is fs.ErrNotExist.
 func ReadStatus(path string) (Status, error) {
-	content, err := os.ReadFile(path)
+	s, err := durable.ReadStatus[Status](path)
 	if err != nil {
-		return Status{}, fmt.Errorf("read host status: %w", err)
-	}
-	var s Status
-	if err := json.Unmarshal(content, &s); err != nil {
-		return Status{}, fmt.Errorf("read host status: %w", err)
+		return s, fmt.Errorf("read host status: %w", err)
 	}
 	return s, nil
 }
 
-func (s Status) write(path string) error {
-	content, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write status: %w", err)
-	}
-	return atomicfile.Write(path, append(content, '\n'), 0o600)
-}
+func (s Status) write(path string) error { return durable.WriteDocument(path, s) }

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
 // write writes the archive. The reference names the index of all platforms; for
@@ -66,7 +66,7 @@ func write(out, tag string, parts []part) (digest string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return named.String(), atomicfile.Write(out, data, 0o644)
+	return named.String(), durable.WriteFile(out, data, 0o644)
 }
 
 // names are the full name of a reference, with the registry's host that it has

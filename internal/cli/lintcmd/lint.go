@@ -19,8 +19,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
 	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/lint"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/version"
@@ -351,7 +351,7 @@ func fixFiles(s cli.Streams, inputs []lint.Input, facts policy.Facts) error {
 		if fixed.Applied == 0 {
 			continue
 		}
-		if err := atomicfile.Write(in.Name, fixed.Text, info.Mode().Perm()); err != nil {
+		if err := durable.WriteFile(in.Name, fixed.Text, info.Mode().Perm()); err != nil {
 			return fmt.Errorf("write %s: %w", in.Name, err)
 		}
 		fmt.Fprintf(s.Err, "mullion: %s: %s\n", in.Name, count(fixed.Applied, "change"))

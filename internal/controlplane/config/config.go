@@ -7,17 +7,16 @@
 package config
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
 // Version of the document; others are refused.
@@ -87,33 +86,26 @@ func (d Datastore) Embedded() bool { return len(d.Endpoints) == 0 }
 
 // Parse reads a Config strictly, fills its defaults and checks it.
 func Parse(data []byte) (Config, error) {
-	var c Config
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
+	c, err := durable.ParseDocument(data, (*Config).complete)
+	if err != nil {
 		return c, fmt.Errorf("parse control plane configuration: %w", err)
-	}
-	if d.More() {
-		return c, errors.New("parse control plane configuration: more than one document")
-	}
-	c = c.Default()
-	if err := c.Validate(); err != nil {
-		return c, fmt.Errorf("control plane configuration: %w", err)
 	}
 	return c, nil
 }
 
 // Load reads the Config in a file.
 func Load(path string) (Config, error) {
-	data, err := os.ReadFile(path)
+	c, err := durable.ReadDocument(path, (*Config).complete)
 	if err != nil {
-		return Config{}, fmt.Errorf("load control plane configuration: %w", err)
-	}
-	c, err := Parse(data)
-	if err != nil {
-		return c, fmt.Errorf("%s: %w", path, err)
+		return c, fmt.Errorf("load control plane configuration: %w", err)
 	}
 	return c, nil
+}
+
+// complete fills in the defaults and checks the result.
+func (c *Config) complete() error {
+	*c = c.Default()
+	return c.Validate()
 }
 
 // Default returns c with the defaults in place of zero values.
@@ -261,11 +253,11 @@ func (d Datastore) validate() error {
 
 // Marshal is the inverse of Parse.
 func (c Config) Marshal() ([]byte, error) {
-	data, err := json.MarshalIndent(c, "", "  ")
+	data, err := durable.EncodeDocument(c)
 	if err != nil {
 		return nil, fmt.Errorf("marshal control plane configuration: %w", err)
 	}
-	return append(data, '\n'), nil
+	return data, nil
 }
 
 // Loopback is the address that the control plane's own parts use.

@@ -4,10 +4,10 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"time"
+
+	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
 // Status is the content of StatusFile. It is about the process PID; a reader
@@ -50,13 +50,9 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 // ReadStatus reads the Status that a control plane has written.
 func ReadStatus(path string) (Status, error) {
-	var s Status
-	data, err := os.ReadFile(path)
+	s, err := durable.ReadStatus[Status](path)
 	if err != nil {
 		return s, fmt.Errorf("read control plane status: %w", err)
-	}
-	if err := json.Unmarshal(data, &s); err != nil {
-		return s, fmt.Errorf("read %s: %w", path, err)
 	}
 	return s, nil
 }

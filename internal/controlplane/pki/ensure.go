@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
@@ -85,7 +85,7 @@ func (s Store) Ensure(p Plan) (changed []string, err error) {
 		}
 	}
 	if !used {
-		return changed, atomicfile.Write(filepath.Join(s.Dir, marker), nil, 0o600)
+		return changed, durable.WriteFile(filepath.Join(s.Dir, marker), nil, 0o600)
 	}
 	return changed, nil
 }
@@ -174,10 +174,10 @@ func (s Store) authority(a Authority, used bool) (pair, error) {
 	if err != nil {
 		return pair{}, err
 	}
-	if err := atomicfile.Write(s.Key(a.Name), data, 0o600); err != nil {
+	if err := durable.WriteFile(s.Key(a.Name), data, 0o600); err != nil {
 		return pair{}, err
 	}
-	if err := atomicfile.Write(s.Cert(a.Name), marshalCert(cert), 0o644); err != nil {
+	if err := durable.WriteFile(s.Cert(a.Name), marshalCert(cert), 0o644); err != nil {
 		return pair{}, err
 	}
 	return pair{cert, key}, nil
@@ -216,7 +216,7 @@ func (s Store) bareKey(name string, used bool) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(s.Key(name), data, 0o600); err != nil {
+	if err := durable.WriteFile(s.Key(name), data, 0o600); err != nil {
 		return err
 	}
 	return s.publish(name, data)
@@ -235,7 +235,7 @@ func (s Store) publish(name string, keyPEM []byte) error {
 	if have, err := os.ReadFile(s.Public(name)); err == nil && string(have) == string(want) {
 		return nil
 	}
-	return atomicfile.Write(s.Public(name), want, 0o644)
+	return durable.WriteFile(s.Public(name), want, 0o644)
 }
 
 func (s Store) secret(name string, used bool) error {
@@ -252,7 +252,7 @@ func (s Store) secret(name string, used bool) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(s.Secret(name), data, 0o600)
+	return durable.WriteFile(s.Secret(name), data, 0o600)
 }
 
 func (s Store) leaf(l Leaf, ca pair) (replaced bool, err error) {
@@ -279,7 +279,7 @@ func (s Store) leaf(l Leaf, ca pair) (replaced bool, err error) {
 	}
 	// A server sends its authority too, so that a joining node can find the one
 	// whose hash it was told.
-	return true, atomicfile.Write(s.Leaf(l.Name), concat(marshalCert(p.cert), marshalCert(ca.cert), key), 0o600)
+	return true, durable.WriteFile(s.Leaf(l.Name), concat(marshalCert(p.cert), marshalCert(ca.cert), key), 0o600)
 }
 
 // encryption is the part of apiserver.config.k8s.io/v1 EncryptionConfiguration

@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/fault"
 )
 
@@ -89,7 +89,7 @@ func (s *Store) addLayer(ctx context.Context, key, diffID, blob string, below []
 	if err := fault.Point(ctx, "image.layer.renamed"); err != nil {
 		return nil, err
 	}
-	if err := writeJSON(s.layerRecord(rec.ID), rec); err != nil {
+	if err := durable.WriteDocument(s.layerRecord(rec.ID), rec); err != nil {
 		return nil, fmt.Errorf("unpack layer: %w", err)
 	}
 	return rec, fault.Point(ctx, "image.layer.recorded")
@@ -192,13 +192,4 @@ func (r *meteredReader) Read(p []byte) (int, error) {
 		return 0, merr
 	}
 	return n, err
-}
-
-// writeJSON stores a record so that it is whole or absent.
-func writeJSON(name string, v any) error {
-	data, err := json.MarshalIndent(v, "", " ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(name, append(data, '\n'), 0o600)
 }

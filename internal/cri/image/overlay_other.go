@@ -5,10 +5,7 @@
 
 package image
 
-import (
-	"errors"
-	"os"
-)
+import "errors"
 
 // errNoOverlay: the store needs overlayfs, which only Linux has.
 var errNoOverlay = errors.New("image store works on Linux only")
@@ -17,4 +14,3 @@ func (u *unpacker) makeWhiteout(string) error { return errNoOverlay }
 func (u *unpacker) opaque(string) error       { return errNoOverlay }
 func syncTree(string) error                   { return errNoOverlay }
 func isSpace(error) bool                      { return false }
-func lockFile(string) (*os.File, error)       { return nil, errNoOverlay }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -80,7 +81,7 @@ type Store struct {
 	dir   string
 	cfg   Config
 	log   *slog.Logger
-	lock  *os.File
+	lock  *durable.Lock
 	blobs blobs
 
 	mu      sync.Mutex
@@ -118,7 +119,7 @@ func Open(dir string, cfg Config) (_ *Store, err error) {
 		if err != nil {
 			err = fmt.Errorf("open image store %s: %w", dir, err)
 			if s.lock != nil {
-				_ = s.lock.Close() // the first error counts
+				s.lock.Unlock()
 			}
 		}
 	}()
@@ -131,7 +132,11 @@ func Open(dir string, cfg Config) (_ *Store, err error) {
 			return nil, err
 		}
 	}
-	if s.lock, err = lockFile(filepath.Join(dir, "lock")); err != nil {
+	s.lock, err = durable.TryLock(filepath.Join(dir, "lock"), durable.Exclusive)
+	if held, ok := errors.AsType[*durable.LockedError](err); ok {
+		return nil, fmt.Errorf("%w (process %d)", ErrInUse, held.PID)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := s.repair(); err != nil {
@@ -144,7 +149,8 @@ func Open(dir string, cfg Config) (_ *Store, err error) {
 // the pulls' contexts first.
 func (s *Store) Close() error {
 	s.pending.Wait()
-	return s.lock.Close()
+	s.lock.Unlock()
+	return nil
 }
 
 func (s *Store) ingest() string { return s.blobs.ingest }
@@ -263,7 +269,7 @@ func (s *Store) save(r *record) error {
 	r.Tags, r.Digests = slices.Compact(r.Tags), slices.Compact(r.Digests)
 	s.serial++
 	r.Serial = s.serial
-	if err := writeJSON(s.recordPath(r.ID), r); err != nil {
+	if err := durable.WriteDocument(s.recordPath(r.ID), r); err != nil {
 		return fmt.Errorf("save image %s: %w", r.ID, err)
 	}
 	s.images[r.ID] = r
@@ -287,7 +293,7 @@ func (s *Store) takeNames(other, r *record) error {
 	}
 	changed := *other
 	changed.Tags, changed.Digests = tags, digests
-	if err := writeJSON(s.recordPath(changed.ID), &changed); err != nil {
+	if err := durable.WriteDocument(s.recordPath(changed.ID), &changed); err != nil {
 		return fmt.Errorf("save image %s: %w", changed.ID, err)
 	}
 	s.images[changed.ID] = &changed
@@ -341,7 +347,7 @@ func (s *Store) Acquire(ref, owner string) (*Image, error) {
 			h.Layers = append(h.Layers, l.Own)
 		}
 	}
-	if err := writeJSON(s.holdPath(owner), h); err != nil {
+	if err := durable.WriteDocument(s.holdPath(owner), h); err != nil {
 		return nil, fmt.Errorf("hold image %s for %s: %w", ref, owner, err)
 	}
 	s.holds[owner] = h

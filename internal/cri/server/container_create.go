@@ -17,10 +17,10 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/undo"
 	"github.com/mullion-k8s/mullion/internal/wine"
@@ -164,7 +164,7 @@ func (s *Server) saveSpec(id string, spec *specs.Spec) error {
 	if err != nil {
 		return fmt.Errorf("encode container: %w", err)
 	}
-	return atomicfile.Write(s.dir(id, bundleDir, "config.json"), data, 0o600)
+	return durable.WriteFile(s.dir(id, bundleDir, "config.json"), data, 0o600)
 }
 
 func (s *Server) readSpec(id string) (*specs.Spec, error) {

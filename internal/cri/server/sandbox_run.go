@@ -17,9 +17,9 @@ import (
 
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
 	"github.com/mullion-k8s/mullion/internal/cri/cni"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/undo"
 )
@@ -162,10 +162,10 @@ func (s *Server) hostsFile(id string) string {
 }
 
 func (s *Server) writeResolver(id string, c *runtime.PodSandboxConfig, ips []string) error {
-	if err := atomicfile.Write(s.resolverFile(id), []byte(resolver(c.GetDnsConfig())), 0o644); err != nil {
+	if err := durable.WriteFile(s.resolverFile(id), []byte(resolver(c.GetDnsConfig())), 0o644); err != nil {
 		return err
 	}
-	return atomicfile.Write(s.hostsFile(id), []byte(hosts(c.GetHostname(), ips)), 0o644)
+	return durable.WriteFile(s.hostsFile(id), []byte(hosts(c.GetHostname(), ips)), 0o644)
 }
 
 // resolver is a resolv.conf(5). Without servers it is empty rather than absent,

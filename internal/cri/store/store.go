@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
 // ErrNotFound is returned, wrapped, for an ID that names nothing.
@@ -144,7 +144,7 @@ func (t *Table[T]) Put(record T) error {
 	if err := os.MkdirAll(t.Dir(id), 0o711); err != nil {
 		return fmt.Errorf("save %s %s: %w", t.kind, id, err)
 	}
-	if err := atomicfile.Write(filepath.Join(t.Dir(id), recordName), data, 0o600); err != nil {
+	if err := durable.WriteFile(filepath.Join(t.Dir(id), recordName), data, 0o600); err != nil {
 		return fmt.Errorf("save %s %s: %w", t.kind, id, err)
 	}
 	t.mu.Lock()

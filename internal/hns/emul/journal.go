@@ -13,9 +13,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
 // The store on disk is a snapshot, replaced as a whole, and a journal of the
@@ -58,9 +60,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli) // read-only table
 type journal struct {
 	dir      string
 	file     *os.File
-	seq      uint64 // of the last record written
-	size     int64  // bytes of good records in file
-	snapshot int64  // bytes of the snapshot
+	lock     *durable.Lock // of file; nil where locks are not supported
+	seq      uint64        // of the last record written
+	size     int64         // bytes of good records in file
+	snapshot int64         // bytes of the snapshot
 	// broken is set when a failed write could not be undone: the file may end
 	// in half a record that later records would follow.
 	broken error
@@ -77,7 +80,9 @@ func openJournal(dir string) (*journal, *state, error) {
 	}
 	j := &journal{dir: dir, file: f}
 	tx := newTxn(&state{})
-	err = lockStore(f)
+	if j.lock, err = durable.TryLock(f.Name(), durable.Exclusive); errors.Is(err, errors.ErrUnsupported) {
+		err = nil // the emulator runs on Linux; elsewhere only its tests do
+	}
 	if err == nil {
 		err = j.loadSnapshot(tx)
 	}
@@ -85,7 +90,7 @@ func openJournal(dir string) (*journal, *state, error) {
 		err = j.loadJournal(tx)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), f.Close())
+		return nil, nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), j.close())
 	}
 	return j, &tx.state, nil
 }
@@ -225,7 +230,7 @@ func (j *journal) compact(s *state) error {
 	if err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
-	if err := atomicfile.Write(filepath.Join(j.dir, snapshotName), b, 0o600); err != nil {
+	if err := durable.WriteFile(filepath.Join(j.dir, snapshotName), b, 0o600); err != nil {
 		return err
 	}
 	j.snapshot = int64(len(b))
@@ -240,4 +245,17 @@ func (j *journal) compact(s *state) error {
 	return nil
 }
 
-func (j *journal) close() error { return j.file.Close() }
+func (j *journal) close() error {
+	if j.lock != nil {
+		defer j.lock.Unlock()
+	}
+	return j.file.Close()
+}
+
+// writeCode is the Windows code of an error of writing.
+func writeCode(err error) hresult.Code {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return hresult.DiskFull
+	}
+	return hresult.Fail
+}

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package atomicfile replaces files so that a reader, or the same program
-// after a power cut, finds the old content or the new one and never a part.
-package atomicfile
+package durable
 
 import (
 	"errors"
@@ -12,11 +10,13 @@ import (
 	"path/filepath"
 )
 
-// Write replaces the file at path. The new content is on the disk when Write
-// returns: it is written to a temporary file in the same directory, synced,
-// renamed, and the directory is synced (rename(2) alone promises no order).
-// The file never exists with wider permissions than perm.
-func Write(path string, data []byte, perm os.FileMode) (err error) {
+// WriteFile replaces the file at path so that a reader, or the same program
+// after a power cut, finds the old content or the new content and never a part.
+// The new content is on the disk when WriteFile returns: it is written to a
+// temporary file in the same directory, synced and renamed, and the directory is
+// synced (rename(2) alone promises no order). The file never exists with wider
+// permissions than perm.
+func WriteFile(path string, data []byte, perm os.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	// CreateTemp opens with O_EXCL and mode 0600.
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
@@ -25,7 +25,7 @@ func Write(path string, data []byte, perm os.FileMode) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			// The temporary file is of no use to anyone; the first error counts.
+			// The first error counts; a temporary file that stays does no harm.
 			_ = os.Remove(f.Name())
 			err = fmt.Errorf("write %s: %w", path, err)
 		}

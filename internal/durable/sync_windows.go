@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package atomicfile
+package durable
 
 // syncDir does nothing: Windows cannot open a directory for flushing, and NTFS
 // journals the rename.

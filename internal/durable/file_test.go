@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package atomicfile_test
+package durable_test
 
 import (
 	"os"
@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mullion-k8s/mullion/internal/atomicfile"
+	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
-func TestWrite(t *testing.T) {
+func TestWriteFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "key")
 	for _, content := range []string{"one", "two, longer", ""} {
-		if err := atomicfile.Write(path, []byte(content), 0o600); err != nil {
+		if err := durable.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		got, err := os.ReadFile(path)
@@ -31,7 +31,8 @@ func TestWrite(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("files %v, %v; want no temporary ones", left, err)
 	}
-	if err := atomicfile.Write(filepath.Join(dir, "no", "such"), nil, 0o600); err == nil || !strings.Contains(err.Error(), "write ") {
+	err = durable.WriteFile(filepath.Join(dir, "no", "such"), nil, 0o600)
+	if err == nil || !strings.Contains(err.Error(), "write ") {
 		t.Errorf("missing directory: %v", err)
 	}
 }
@@ -43,11 +44,32 @@ func TestFailedWriteKeepsTheOldFile(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(path, "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := atomicfile.Write(path, []byte("new"), 0o600); err == nil {
+	if err := durable.WriteFile(path, []byte("new"), 0o600); err == nil {
 		t.Fatal("replaced a directory")
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 {
 		t.Errorf("files %v, %v; want the temporary one removed", left, err)
+	}
+}
+
+// TestWriteFileAfterATornWrite: what a crash during a write leaves beside the
+// file changes nothing.
+func TestWriteFileAfterATornWrite(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	for name, content := range map[string]string{"file": "old", ".file.tmp-1": "ne"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "old" {
+		t.Errorf("content %q, %v", got, err)
+	}
+	if err := durable.WriteFile(path, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "new" {
+		t.Errorf("content %q, %v", got, err)
 	}
 }
