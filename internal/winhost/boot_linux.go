@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/hns/wire"
 )
 
@@ -55,8 +56,8 @@ type boot struct {
 	Token string `json:"token,omitempty"`
 	// Environ holds the machine's proxy settings, for pulling images.
 	Environ []string `json:"environ,omitempty"`
-	// Cgroups says which hierarchies there are.
-	Cgroups hierarchies `json:"cgroups"`
+	// Cgroups are the hierarchies of the machine; the host has all of them.
+	Cgroups cgroup.Hierarchies `json:"cgroups"`
 }
 
 func readBoot(r io.Reader) (boot, error) {

@@ -6,7 +6,8 @@ package winhost
 import (
 	"context"
 	"fmt"
-	"os"
+
+	"github.com/mullion-k8s/mullion/internal/cgroup"
 )
 
 // Clear removes what hosts of a cluster leave on the machine if their parents
@@ -14,14 +15,12 @@ import (
 // a host goes with its namespaces.
 // Preconditions: no host of the cluster runs.
 func Clear(ctx context.Context, cluster string) error {
-	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
+	hs, err := cgroup.Find()
 	if err != nil {
 		return fmt.Errorf("clear hosts: %w", err)
 	}
-	hs, err := parseHierarchies(string(mountinfo))
-	if err != nil {
-		return fmt.Errorf("clear hosts: %w", err)
-	}
-	g := newCgroup(Config{Cluster: cluster}, hs)
-	return g.Clear(ctx, clearLimit)
+	return hs.Group(clusterGroup(cluster)).Clear(ctx, clearLimit)
 }
+
+// clusterGroup is the path of the cgroup of a cluster's hosts.
+func clusterGroup(cluster string) string { return "/mullion/" + cluster }

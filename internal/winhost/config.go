@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -60,15 +61,7 @@ type Config struct {
 	Status string `json:"status"`
 
 	// Limits of everything on the host together. Zero means none.
-	Limits Limits `json:"limits,omitzero"`
-}
-
-// Limits of a host.
-type Limits struct {
-	MemoryBytes int64 `json:"memoryBytes,omitempty"`
-	// MilliCPU is the share of processor time: 2000 is two processors.
-	MilliCPU  int64 `json:"milliCPU,omitempty"`
-	Processes int64 `json:"processes,omitempty"`
+	Limits cgroup.Limits `json:"limits,omitzero"`
 }
 
 // validNode is a DNS label that is also a NetBIOS computer name: 15 characters.

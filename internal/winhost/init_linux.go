@@ -20,6 +20,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/agent/logfile"
+	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 	"github.com/mullion-k8s/mullion/internal/wine"
 )
@@ -76,6 +77,12 @@ func enterCgroup() error {
 	return unix.Exec("/proc/self/exe", append(os.Args, ready), os.Environ())
 }
 
+// splitCgroup makes room for containers in the host's cgroup, which its processes
+// see as the root.
+func splitCgroup(hs cgroup.Hierarchies) error {
+	return hs.Group("/").Split("init", podsCgroup, os.Getpid())
+}
+
 func runInit(ctx context.Context, reports io.Writer) error {
 	b, err := readBoot(os.NewFile(fdBoot, "boot"))
 	if err != nil {
@@ -93,7 +100,7 @@ func runInit(ctx context.Context, reports io.Writer) error {
 	if err := pivot(root); err != nil {
 		return err
 	}
-	if err := errors.Join(shareViews(), settle(b.Cgroups, os.Getpid()), etc(b.Config), machine.write(), lay(b)); err != nil {
+	if err := errors.Join(shareViews(), splitCgroup(b.Cgroups), etc(b.Config), machine.write(), lay(b)); err != nil {
 		return err
 	}
 	if err := unix.Sethostname([]byte(b.Config.Name)); err != nil {

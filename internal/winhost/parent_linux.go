@@ -26,6 +26,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
@@ -168,11 +169,7 @@ func (p *parent) prepare(ctx context.Context, build winver.Build) (b boot, err e
 			b.Environ = append(b.Environ, e)
 		}
 	}
-	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return b, fmt.Errorf("find cgroups: %w", err)
-	}
-	b.Cgroups, err = parseHierarchies(string(mountinfo))
+	b.Cgroups, err = cgroup.Find()
 	return b, err
 }
 
@@ -209,12 +206,12 @@ func (p *parent) directories(template string) error {
 // run boots the host and stays until it has ended.
 func (p *parent) run(ctx context.Context, b boot) (err error) {
 	c := p.cfg
-	group := newCgroup(c, b.Cgroups)
+	group := b.Cgroups.Group(clusterGroup(c.Cluster)).Child(c.Name)
 	// What a killed parent left: its processes died with it, or are dying.
 	if err := group.Clear(ctx, clearLimit); err != nil {
 		return err
 	}
-	if err := group.Create(c.Limits); err != nil {
+	if err := group.Make(c.Limits); err != nil {
 		return errors.Join(err, group.Clear(ctx, clearLimit))
 	}
 	p.step("namespaces")
@@ -246,9 +243,9 @@ func (p *parent) run(ctx context.Context, b boot) (err error) {
 }
 
 // connect gives init everything that has to come from outside and lets it go.
-func (p *parent) connect(ctx context.Context, b boot, in *initProcess, group cgroup) error {
+func (p *parent) connect(ctx context.Context, b boot, in *initProcess, group cgroup.Group) error {
 	c := p.cfg
-	if err := group.Add(in.pid()); err != nil {
+	if err := group.Enter(in.pid()); err != nil {
 		return err
 	}
 	if err := fault.Point(ctx, "winhost.boot.after-cgroup"); err != nil {

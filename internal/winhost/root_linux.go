@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/cgroup"
 )
 
 // mount is one step of building a host's root file system. Describe first, do
@@ -76,14 +78,20 @@ func describeRoot(b boot) []mount {
 	)
 }
 
-func describeCgroups(hs hierarchies) []mount {
+func describeCgroups(hs cgroup.Hierarchies) []mount {
 	if hs.Unified {
-		return []mount{{Source: "cgroup2", Target: cgroupMount, Type: "cgroup2", Flags: inert}}
+		return []mount{{Source: "cgroup2", Target: cgroup.Mount, Type: "cgroup2", Flags: inert}}
 	}
-	list := []mount{{Source: "tmpfs", Target: cgroupMount, Type: "tmpfs", Flags: inert, Data: "mode=755,size=64k"}}
+	list := []mount{{Source: "tmpfs", Target: cgroup.Mount, Type: "tmpfs", Flags: inert, Data: "mode=755,size=64k"}}
 	for _, h := range hs.List {
-		m := mount{Source: "cgroup", Target: filepath.Join(cgroupMount, h.Dir), Type: "cgroup", Flags: inert, Data: h.Options}
-		if h.v2() {
+		m := mount{
+			Source: "cgroup",
+			Target: filepath.Join(cgroup.Mount, h.Dir),
+			Type:   "cgroup",
+			Flags:  inert,
+			Data:   h.Options,
+		}
+		if h.V2() {
 			m.Source, m.Type = "cgroup2", "cgroup2"
 		}
 		list = append(list, m)

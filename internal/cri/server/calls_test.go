@@ -102,8 +102,8 @@ func TestStats(t *testing.T) {
 	// New limits reach a running container.
 	_, err = l.Runtime.UpdateContainerResources(t.Context(), &runtime.UpdateContainerResourcesRequest{ContainerId: id, Windows: &runtime.WindowsContainerResources{MemoryLimitInBytes: 300 << 20}})
 	must(t, err)
-	if u, err := l.cgroups.usage(sb, id); err != nil || u.limitBytes != 300<<20 {
-		t.Errorf("limit after the update: %d, %v", u.limitBytes, err)
+	if u, err := l.cgroups.Child(sb).Child(id).Usage(); err != nil || u.LimitBytes != 300<<20 {
+		t.Errorf("limit after the update: %d, %v", u.LimitBytes, err)
 	}
 	if got := l.status(id); got.Resources.Windows.MemoryLimitInBytes != 300<<20 {
 		t.Errorf("status after the update: %v", got.Resources)

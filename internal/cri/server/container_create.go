@@ -147,7 +147,7 @@ func (s *Server) describe(ctx context.Context, c *store.Container, sb store.Sand
 	}
 	return oci.Config{
 		ID: c.ID, Hostname: s.hostname(sb.Config), Rootfs: s.dir(c.ID, rootDir), Process: process,
-		NetNS: s.networkPath(sb), Cgroup: s.cgroups.path(sb.ID, c.ID), Mounts: mounts,
+		NetNS: s.networkPath(sb), Cgroup: s.containerCgroup(c.SandboxID, c.ID).Path(), Mounts: mounts,
 		Resources: s.resources(c.Config.GetWindows().GetResources()),
 	}, nil
 }

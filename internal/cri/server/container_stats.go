@@ -56,18 +56,18 @@ func (s *Server) containerStats(c store.Container) *runtime.ContainerStats {
 	at := m.at.UnixNano()
 	out := &runtime.ContainerStats{
 		Attributes: s.attributes(c),
-		Cpu:        &runtime.CpuUsage{Timestamp: at, UsageCoreNanoSeconds: number(m.cpuNanos)},
+		Cpu:        &runtime.CpuUsage{Timestamp: at, UsageCoreNanoSeconds: number(m.CPUNanos)},
 		Memory: &runtime.MemoryUsage{
-			Timestamp: at, WorkingSetBytes: number(m.workingSet()), UsageBytes: number(m.memoryBytes),
-			PageFaults: number(m.pageFaults), MajorPageFaults: number(m.majorPageFaults),
+			Timestamp: at, WorkingSetBytes: number(m.WorkingSet()), UsageBytes: number(m.MemoryBytes),
+			PageFaults: number(m.PageFaults), MajorPageFaults: number(m.MajorPageFaults),
 		},
 		WritableLayer: &runtime.FilesystemUsage{
 			Timestamp: m.diskAt.UnixNano(), FsId: &runtime.FilesystemIdentifier{Mountpoint: imageFS},
 			UsedBytes: number(m.disk), InodesUsed: number(m.inodes),
 		},
 	}
-	if m.limitBytes > 0 && m.limitBytes >= m.workingSet() {
-		out.Memory.AvailableBytes = number(m.limitBytes - m.workingSet())
+	if m.LimitBytes > 0 && m.LimitBytes >= m.WorkingSet() {
+		out.Memory.AvailableBytes = number(m.LimitBytes - m.WorkingSet())
 	}
 	if m.hasRate {
 		out.Cpu.UsageNanoCores = number(m.nanoCores)

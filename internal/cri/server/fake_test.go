@@ -27,6 +27,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/cri/cni"
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
@@ -376,10 +377,14 @@ func (l *lab) cleanUp() {
 		}
 	}
 	l.nothingLeft()
-	for _, h := range l.cgroups.hierarchies {
-		_ = removeCgroup(filepath.Join(l.cfg.CgroupMount, h, l.cfg.Cgroup))
-		_ = removeCgroup(filepath.Join("/sys/fs/cgroup", h, l.cfg.Cgroup))
-	}
+	_ = l.hostCgroup().Remove() // nothingLeft has seen that it is empty
+}
+
+// hostCgroup is the cgroup of the lab's host.
+func (l *lab) hostCgroup() cgroup.Group {
+	hs, err := cgroup.Find()
+	must(l.t, err)
+	return hs.Group(l.cfg.Cgroup)
 }
 
 // nothingLeft fails the test if anything of a pod exists.
@@ -397,7 +402,7 @@ func (l *lab) nothingLeft() {
 	if mounts, err := mountsBelow(l.Server.cfg.StateDir); err != nil || len(mounts) > 0 {
 		l.t.Errorf("mounts left: %v, %v", mounts, err)
 	}
-	if ids := l.cgroups.sandboxes(); len(ids) > 0 {
+	if ids := l.cgroups.Children(); len(ids) > 0 {
 		l.t.Errorf("cgroups left: %v", ids)
 	}
 	for _, kind := range []string{"sandboxes", "containers", "exits"} {

@@ -216,9 +216,7 @@ func TestReboot(t *testing.T) {
 	testenv.Until(l.t, "the end of the program", func() bool { return unix.Kill(st[id].PID, 0) == unix.ESRCH })
 	// A process of the new life has the PID of the old conmon.
 	must(t, os.WriteFile(l.dir(id, bundleDir, "conmon.pid"), fmt.Appendln(nil, os.Getpid()), 0o600))
-	for _, h := range l.cgroups.hierarchies {
-		must(t, removeCgroup(filepath.Join(l.cgroups.mount, h, l.cfg.Cgroup)))
-	}
+	must(t, l.hostCgroup().Remove())
 	must(t, unmountRoot(l.dir(id, rootDir)))
 	must(t, os.RemoveAll(l.cfg.RunDir))
 	for _, ns := range l.namespaces.Namespaces() {

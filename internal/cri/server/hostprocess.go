@@ -187,9 +187,13 @@ const hostPath = `C:\Windows\system32;C:\Windows;C:\Windows\System32\Wbem;C:\Win
 func (s *Server) hostSpec(c *store.Container, process oci.Process) oci.Config {
 	h := s.cfg.HostProcesses
 	spec := oci.Config{
-		ID: c.ID, Rootfs: s.dir(c.ID, linuxRootDir), Process: process, HostProcess: true, Cgroup: s.cgroups.path(c.SandboxID, c.ID),
-		Resources: s.resources(c.Config.GetWindows().GetResources()),
-		Tmpfs:     []oci.Tmpfs{{Destination: "/tmp", Mode: "1777", SizeBytes: hostTmpBytes}},
+		ID:          c.ID,
+		Rootfs:      s.dir(c.ID, linuxRootDir),
+		Process:     process,
+		HostProcess: true,
+		Cgroup:      s.containerCgroup(c.SandboxID, c.ID).Path(),
+		Resources:   s.resources(c.Config.GetWindows().GetResources()),
+		Tmpfs:       []oci.Tmpfs{{Destination: "/tmp", Mode: "1777", SizeBytes: hostTmpBytes}},
 		Mounts: []oci.Mount{
 			{Source: h.Wine.Runtime, Destination: h.Wine.Runtime, ReadOnly: true},
 			{Source: s.view(c.ID), Destination: s.view(c.ID)},

@@ -155,9 +155,9 @@ func (s *Server) removeOrphans(ctx context.Context, states map[string]runc.State
 			s.note(ctx, "orphan namespace cannot be removed", logkey.Namespace, id, s.cfg.Namespaces.DeleteNamespace(ctx, id))
 		}
 	}
-	for _, id := range s.cgroups.sandboxes() {
+	for _, id := range s.cgroups.Children() {
 		if !slices.Contains(sandboxes, id) {
-			s.note(ctx, "orphan cgroup cannot be removed", logkey.SandboxID, id, s.cgroups.remove(id))
+			s.note(ctx, "orphan cgroup cannot be removed", logkey.SandboxID, id, s.cgroups.Child(id).Remove())
 		}
 	}
 	for _, img := range s.cfg.Images.List() {

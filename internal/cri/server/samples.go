@@ -10,12 +10,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 )
 
 // sample is a container's usage at one time.
 type sample struct {
-	usage
+	cgroup.Usage
 	at        time.Time
 	nanoCores uint64 // processors in use, in 1/10^9, since the sample before
 	hasRate   bool
@@ -60,25 +61,31 @@ func (m *samples) forget(id string) {
 	delete(m.last, id)
 }
 
+// containerCgroup is the container's cgroup, in that of its sandbox. It does not
+// exist before the container is made.
+func (s *Server) containerCgroup(sandbox, container string) cgroup.Group {
+	return s.cgroups.Child(sandbox).Child(container)
+}
+
 // sample measures a container. One that does not run uses nothing but disk.
 func (s *Server) sample(c store.Container) sample {
 	last, had := s.samples.get(c.ID)
 	next := sample{at: time.Now(), disk: last.disk, inodes: last.inodes, diskAt: last.diskAt}
 	if c.Running() {
 		// It may end meanwhile; then there is nothing to count.
-		if u, err := s.cgroups.usage(c.SandboxID, c.ID); err == nil {
-			next.usage = u
+		if u, err := s.containerCgroup(c.SandboxID, c.ID).Usage(); err == nil {
+			next.Usage = u
 		} else {
-			next.usage = last.usage
+			next.Usage = last.Usage
 		}
 	} else {
-		next.cpuNanos = last.cpuNanos
+		next.CPUNanos = last.CPUNanos
 	}
 	switch elapsed := next.at.Sub(last.at); {
 	case had && elapsed < rateAge:
-		next.nanoCores, next.hasRate, next.at, next.cpuNanos = last.nanoCores, last.hasRate, last.at, last.cpuNanos
-	case had && next.cpuNanos >= last.cpuNanos:
-		next.nanoCores, next.hasRate = uint64(float64(next.cpuNanos-last.cpuNanos)/elapsed.Seconds()), true
+		next.nanoCores, next.hasRate, next.at, next.CPUNanos = last.nanoCores, last.hasRate, last.at, last.CPUNanos
+	case had && next.CPUNanos >= last.CPUNanos:
+		next.nanoCores, next.hasRate = uint64(float64(next.CPUNanos-last.CPUNanos)/elapsed.Seconds()), true
 	}
 	if time.Since(next.diskAt) >= diskAge {
 		next.disk, next.inodes = diskUsage(s.dir(c.ID, upperDir))

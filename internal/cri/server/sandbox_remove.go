@@ -62,7 +62,7 @@ func (s *Server) dropSandbox(ctx context.Context, id string) error {
 	if err := s.point(ctx, "sandbox.remove.after-containers"); err != nil {
 		return err
 	}
-	if err := s.cgroups.remove(id); err != nil {
+	if err := s.cgroups.Child(id).Remove(); err != nil {
 		return err
 	}
 	made := sb.Made != 0

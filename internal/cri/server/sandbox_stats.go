@@ -57,16 +57,16 @@ func (s *Server) sandboxStats(ctx context.Context, sb store.Sandbox) *runtime.Po
 		}
 		m := s.sample(c)
 		win.Containers = append(win.Containers, s.windowsStats(c, m))
-		total.cpuNanos += m.cpuNanos
+		total.CPUNanos += m.CPUNanos
 		total.nanoCores += m.nanoCores
 		total.hasRate = total.hasRate || m.hasRate
-		total.memoryBytes += m.memoryBytes
-		total.inactiveBytes += m.inactiveBytes
-		total.pageFaults += m.pageFaults
-		total.tasks += m.tasks
+		total.MemoryBytes += m.MemoryBytes
+		total.InactiveBytes += m.InactiveBytes
+		total.PageFaults += m.PageFaults
+		total.Tasks += m.Tasks
 	}
 	win.Cpu, win.Memory = windowsCPU(total, at), windowsMemory(total, at)
-	win.Process = &runtime.WindowsProcessUsage{Timestamp: at, ProcessCount: number(total.tasks)}
+	win.Process = &runtime.WindowsProcessUsage{Timestamp: at, ProcessCount: number(total.Tasks)}
 	if sb.NamespaceID != "" {
 		if stats, err := s.cfg.Namespaces.NamespaceStats(ctx, sb.NamespaceID); err == nil {
 			win.Network = windowsNetwork(stats, at)
@@ -91,7 +91,7 @@ func (s *Server) windowsStats(c store.Container, m sample) *runtime.WindowsConta
 }
 
 func windowsCPU(m sample, at int64) *runtime.WindowsCpuUsage {
-	out := &runtime.WindowsCpuUsage{Timestamp: at, UsageCoreNanoSeconds: number(m.cpuNanos)}
+	out := &runtime.WindowsCpuUsage{Timestamp: at, UsageCoreNanoSeconds: number(m.CPUNanos)}
 	if m.hasRate {
 		out.UsageNanoCores = number(m.nanoCores)
 	}
@@ -100,7 +100,10 @@ func windowsCPU(m sample, at int64) *runtime.WindowsCpuUsage {
 
 func windowsMemory(m sample, at int64) *runtime.WindowsMemoryUsage {
 	return &runtime.WindowsMemoryUsage{
-		Timestamp: at, WorkingSetBytes: number(m.workingSet()), CommitMemoryBytes: number(m.memoryBytes), PageFaults: number(m.pageFaults),
+		Timestamp:         at,
+		WorkingSetBytes:   number(m.WorkingSet()),
+		CommitMemoryBytes: number(m.MemoryBytes),
+		PageFaults:        number(m.PageFaults),
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/cri/cni"
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
@@ -74,8 +75,6 @@ type Config struct {
 	Drive string
 	// Cgroup is the host's cgroup, as a path from the root of each hierarchy.
 	Cgroup string
-	// CgroupMount is where the hierarchies are; /sys/fs/cgroup if empty.
-	CgroupMount string
 	// Build is the host's; images of others are refused.
 	Build winver.Build
 	// Handlers are the names, beside the built-in ones, under which RuntimeClass
@@ -115,7 +114,7 @@ type Server struct {
 	store   *store.Store
 	runtime *runc.Runtime
 	network *cni.Network
-	cgroups cgroups
+	cgroups cgroup.Group // of all sandboxes; runc makes those in it
 	streams *stream.Server
 	events  broadcast
 	samples samples
@@ -140,9 +139,6 @@ func New(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.CgroupMount == "" {
-		cfg.CgroupMount = "/sys/fs/cgroup"
-	}
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("open container runtime: %w", err)
 	}
@@ -163,7 +159,13 @@ func New(ctx context.Context, cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s.network = cni.New(cni.Config{Drive: cfg.Drive, CacheDir: filepath.Join(cfg.StateDir, "cni"), Runner: cfg.Plugins})
-	s.cgroups = openCgroups(cfg.CgroupMount, cfg.Cgroup)
+	hierarchies, err := cgroup.Find()
+	if err != nil {
+		return nil, err
+	}
+	// Processes of the host's own are in other groups: version 2 allows them in
+	// leaves only.
+	s.cgroups = hierarchies.Group(cfg.Cgroup).Child("pods")
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return nil, fmt.Errorf("read limit of open files: %w", err)
