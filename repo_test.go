@@ -51,6 +51,7 @@ func sources(t *testing.T, f func(name string)) {
 var layers = map[string]int{
 	// vocabulary: no effects
 	"internal/logkey": 0, "internal/version": 0, "internal/undo": 0, "internal/fault": 0, "internal/durable": 0,
+	"internal/certpem": 0, "internal/kubeconfig": 0,
 	"internal/winsys": 0, "internal/hns/schema": 0, "internal/netplane/intent": 0, "internal/pwsh/value": 0,
 	"internal/controlplane/config": 0, "internal/testenv": 0,
 	// engines: pure or with effects behind interfaces

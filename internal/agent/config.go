@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/certpem"
 	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
@@ -126,7 +127,6 @@ func (c *Config) complete() error {
 
 var (
 	validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
-	validHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	// A kubelet refuses to start with a taint or label that it cannot parse.
 	validTaint = regexp.MustCompile(`^[A-Za-z0-9./_-]+(=[A-Za-z0-9._-]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$`)
 	validLabel = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?=([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$`)
@@ -152,7 +152,8 @@ func (c Config) validate() error {
 	u, err := url.Parse(c.Cluster.Server)
 	want(err == nil && u.Scheme == "https" && u.Host != "", "cluster.server %q is not an https URL", c.Cluster.Server)
 	want(c.Cluster.CAFile != "", "cluster.caFile is missing")
-	want(validHash.MatchString(c.Cluster.CAHash), `cluster.caHash: want "sha256:" and 64 hexadecimal digits; without it another machine could pose as the cluster`)
+	want(certpem.ValidPin(c.Cluster.CAHash),
+		`cluster.caHash: want "sha256:" and 64 hexadecimal digits; without it another machine could pose as the cluster`)
 	want(c.Cluster.Domain != "", "cluster.domain is missing")
 	want(len(c.Cluster.DNS) > 0 && !slices.Contains(c.Cluster.DNS, netip.Addr{}), "cluster.dns is missing")
 	want(c.Cluster.PodCIDR.IsValid(), "cluster.podCIDR is missing")

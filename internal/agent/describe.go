@@ -13,6 +13,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/mullion-k8s/mullion/internal/certpem"
+	"github.com/mullion-k8s/mullion/internal/kubeconfig"
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
 
@@ -40,7 +42,7 @@ type Program struct {
 // Describe derives everything from the configuration, the CA certificate and
 // the bootstrap token ("" once joined).
 func Describe(c Config, ca []byte, token string) (Desired, error) {
-	if err := checkCA(ca, c.Cluster.CAHash); err != nil {
+	if err := certpem.CheckPin(ca, c.Cluster.CAHash); err != nil {
 		return Desired{}, err
 	}
 	var d Desired
@@ -48,7 +50,8 @@ func Describe(c Config, ca []byte, token string) (Desired, error) {
 		if !validToken.MatchString(token) {
 			return Desired{}, fmt.Errorf("bootstrap token in %s: want the form abcdef.0123456789abcdef", c.Cluster.TokenFile)
 		}
-		f, err := yamlFile(bootstrapKubeconfig, newKubeconfig(c.Cluster.Server, ca, "bootstrap", user{Token: token}))
+		bootstrap := newKubeconfig(c.Cluster, ca, "bootstrap", kubeconfig.Credentials{Token: token})
+		f, err := yamlFile(bootstrapKubeconfig, bootstrap)
 		if err != nil {
 			return Desired{}, err
 		}
@@ -63,8 +66,8 @@ func Describe(c Config, ca []byte, token string) (Desired, error) {
 		return Desired{}, err
 	}
 	// The node's own identity: see docs/adr/0050-kube-proxy-identity.md.
-	credentials, err := yamlFile(proxyKubeconfig, newKubeconfig(c.Cluster.Server, ca, "node",
-		user{ClientCertificate: kubeletKeyPair, ClientKey: kubeletKeyPair}))
+	credentials, err := yamlFile(proxyKubeconfig, newKubeconfig(c.Cluster, ca, "node",
+		kubeconfig.Credentials{Certificate: kubeletKeyPair, Key: kubeletKeyPair}))
 	if err != nil {
 		return Desired{}, err
 	}

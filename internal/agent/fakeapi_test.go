@@ -4,11 +4,9 @@
 package agent
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"net"
@@ -18,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/certpem"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -50,10 +49,7 @@ func newFakeAPI(t *testing.T, node string) *fakeAPI {
 
 func (a *fakeAPI) url() string { return a.server.URL }
 
-func (a *fakeAPI) pin() string {
-	sum := sha256.Sum256(a.ca.Certificate.RawSubjectPublicKeyInfo)
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
+func (a *fakeAPI) pin() string { return certpem.Pin(a.ca.Certificate) }
 
 func (a *fakeAPI) pair(name string, until time.Time) tls.Certificate {
 	return a.ca.Issue(a.t, x509.Certificate{

@@ -6,7 +6,6 @@ package controlplane
 import (
 	"bytes"
 	"context"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +13,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/certpem"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
@@ -73,7 +73,10 @@ func (c *certificates) renew() error {
 	if err != nil {
 		return fmt.Errorf("write admin kubeconfig: %w", err)
 	}
-	cert, key := split(admin)
+	cert, key, err := split(admin)
+	if err != nil {
+		return fmt.Errorf("write admin kubeconfig: read %s: %w", s.Leaf(pki.Admin), err)
+	}
 	want, err := plan.AdminKubeconfig(c.cfg, ca, cert, key)
 	if err != nil {
 		return err
@@ -89,14 +92,15 @@ func (c *certificates) renew() error {
 }
 
 // split takes the client's own certificate and its key out of a leaf's file.
-func split(leaf []byte) (cert, key []byte) {
-	for block, rest := pem.Decode(leaf); block != nil; block, rest = pem.Decode(rest) {
-		switch {
-		case block.Type == "CERTIFICATE" && cert == nil:
-			cert = pem.EncodeToMemory(block)
-		case block.Type != "CERTIFICATE":
-			key = pem.EncodeToMemory(block)
-		}
+func split(leaf []byte) (cert, key []byte, err error) {
+	c, err := certpem.Parse(leaf)
+	if err != nil {
+		return nil, nil, err
 	}
-	return cert, key
+	k, err := certpem.ParseKey(leaf)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err = certpem.EncodeKey(k)
+	return certpem.Encode(c), key, err
 }

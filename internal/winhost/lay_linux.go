@@ -5,11 +5,7 @@ package winhost
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
+	"github.com/mullion-k8s/mullion/internal/certpem"
 	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
@@ -50,20 +47,6 @@ func agentConfig(c Config, pin string) agent.Config {
 	}
 }
 
-// pinOf is the hash of a CA's public key in kubeadm's notation.
-func pinOf(ca []byte) (string, error) {
-	block, _ := pem.Decode(ca)
-	if block == nil {
-		return "", errors.New("hash CA certificate: it is not PEM")
-	}
-	cert, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return "", fmt.Errorf("hash CA certificate: %w", err)
-	}
-	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
-	return "sha256:" + hex.EncodeToString(sum[:]), nil
-}
-
 // lay puts the programs and the agent's files onto the host's C:.
 // Preconditions: the prefix is mounted, and nothing runs in it.
 func lay(b boot) error {
@@ -86,10 +69,11 @@ func lay(b boot) error {
 	}
 	pin := b.Config.CAHash
 	if pin == "" {
-		var err error
-		if pin, err = pinOf(b.CA); err != nil {
-			return err
+		ca, err := certpem.Parse(b.CA)
+		if err != nil {
+			return fmt.Errorf("hash CA certificate: %w", err)
 		}
+		pin = certpem.Pin(ca)
 	}
 	doc, err := json.MarshalIndent(agentConfig(b.Config, pin), "", "  ")
 	if err != nil {
@@ -131,20 +115,15 @@ func forgetOtherCluster(ca []byte) error {
 	return os.MkdirAll(onDisk(agent.StateDir), 0o700)
 }
 
-// joined says whether the host has an identity in the cluster that is good now.
+// joined reports whether the host has an identity in the cluster that is valid
+// now.
 func joined(now time.Time) bool {
 	content, err := os.ReadFile(onDisk(joinedKey))
 	if err != nil {
 		return false
 	}
-	for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		cert, err := x509.ParseCertificate(block.Bytes)
-		return err == nil && now.Before(cert.NotAfter)
-	}
-	return false
+	cert, err := certpem.Parse(content)
+	return err == nil && now.Before(cert.NotAfter)
 }
 
 // etc writes the few files of /etc that programs of the host read.

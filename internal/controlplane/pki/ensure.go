@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/certpem"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
@@ -170,14 +171,14 @@ func (s Store) authority(a Authority, used bool) (pair, error) {
 	if err != nil {
 		return pair{}, err
 	}
-	data, err := marshalKey(key)
+	data, err := certpem.EncodeKey(key)
 	if err != nil {
 		return pair{}, err
 	}
 	if err := durable.WriteFile(s.Key(a.Name), data, 0o600); err != nil {
 		return pair{}, err
 	}
-	if err := durable.WriteFile(s.Cert(a.Name), marshalCert(cert), 0o644); err != nil {
+	if err := durable.WriteFile(s.Cert(a.Name), certpem.Encode(cert), 0o644); err != nil {
 		return pair{}, err
 	}
 	return pair{cert, key}, nil
@@ -201,7 +202,7 @@ func (s Store) checkAuthority(a Authority, ca pair) error {
 func (s Store) bareKey(name string, used bool) error {
 	data, err := os.ReadFile(s.Key(name))
 	if err == nil {
-		if _, err = parseKey(data); err == nil {
+		if _, err = certpem.ParseKey(data); err == nil {
 			return s.publish(name, data)
 		}
 	}
@@ -212,7 +213,7 @@ func (s Store) bareKey(name string, used bool) error {
 	if err != nil {
 		return err
 	}
-	data, err = marshalKey(k)
+	data, err = certpem.EncodeKey(k)
 	if err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func (s Store) bareKey(name string, used bool) error {
 
 // publish writes the public half of a key, which can always be made anew.
 func (s Store) publish(name string, keyPEM []byte) error {
-	key, err := parseKey(keyPEM)
+	key, err := certpem.ParseKey(keyPEM)
 	if err != nil {
 		return err
 	}
@@ -273,13 +274,13 @@ func (s Store) leaf(l Leaf, ca pair) (replaced bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	key, err := marshalKey(p.key)
+	key, err := certpem.EncodeKey(p.key)
 	if err != nil {
 		return false, err
 	}
 	// A server sends its authority too, so that a joining node can find the one
 	// whose hash it was told.
-	return true, durable.WriteFile(s.Leaf(l.Name), concat(marshalCert(p.cert), marshalCert(ca.cert), key), 0o600)
+	return true, durable.WriteFile(s.Leaf(l.Name), concat(certpem.Encode(p.cert), certpem.Encode(ca.cert), key), 0o600)
 }
 
 // encryption is the part of apiserver.config.k8s.io/v1 EncryptionConfiguration

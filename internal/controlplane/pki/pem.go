@@ -17,6 +17,8 @@ import (
 	"net"
 	"slices"
 	"time"
+
+	"github.com/mullion-k8s/mullion/internal/certpem"
 )
 
 // pair is a certificate with its key.
@@ -33,16 +35,6 @@ func newKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-func marshalKey(key *ecdsa.PrivateKey) ([]byte, error) {
-	// The SEC 1 form, not PKCS #8: Kubernetes' keyutil reads both, and this is the
-	// one that it writes itself.
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("marshal key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
-}
-
 func marshalPublicKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
@@ -51,50 +43,12 @@ func marshalPublicKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
 }
 
-func marshalCert(cert *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
-}
-
-// parseCert reads the first certificate of a file.
-func parseCert(data []byte) (*x509.Certificate, error) {
-	block := find(data, "CERTIFICATE")
-	if block == nil {
-		return nil, errors.New("no certificate in it")
-	}
-	cert, err := x509.ParseCertificate(block)
-	if err != nil {
-		return nil, fmt.Errorf("parse certificate: %w", err)
-	}
-	return cert, nil
-}
-
-func parseKey(data []byte) (*ecdsa.PrivateKey, error) {
-	block := find(data, "EC PRIVATE KEY")
-	if block == nil {
-		return nil, errors.New("no key in it")
-	}
-	key, err := x509.ParseECPrivateKey(block)
-	if err != nil {
-		return nil, fmt.Errorf("parse key: %w", err)
-	}
-	return key, nil
-}
-
-func find(data []byte, kind string) []byte {
-	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type == kind {
-			return block.Bytes
-		}
-	}
-	return nil
-}
-
 func parsePair(certPEM, keyPEM []byte) (pair, error) {
-	cert, err := parseCert(certPEM)
+	cert, err := certpem.Parse(certPEM)
 	if err != nil {
 		return pair{}, err
 	}
-	key, err := parseKey(keyPEM)
+	key, err := certpem.ParseKey(keyPEM)
 	if err != nil {
 		return pair{}, err
 	}

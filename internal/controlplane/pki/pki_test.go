@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/certpem"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
@@ -121,7 +122,7 @@ func TestCertificates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cert, err := parseCert(data)
+		cert, err := certpem.Parse(data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -306,7 +307,7 @@ func TestDistinctSerials(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cert, err := parseCert(data)
+		cert, err := certpem.Parse(data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -327,11 +328,11 @@ func FuzzParsePair(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	keyPEM, err := marshalKey(key)
+	keyPEM, err := certpem.EncodeKey(key)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(concat(marshalCert(cert), keyPEM))
+	f.Add(concat(certpem.Encode(cert), keyPEM))
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if p, err := parsePair(data, data); err == nil && (p.cert == nil || p.key == nil) {

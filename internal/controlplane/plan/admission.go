@@ -8,6 +8,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
+	"github.com/mullion-k8s/mullion/internal/kubeconfig"
 )
 
 const (
@@ -39,12 +40,12 @@ func admission(c config.Config) object {
 
 // webhookClient names the certificate for our own webhooks only: a user of the
 // file is found by the host that the webhook has, and others get none.
-func webhookClient(c config.Config) object {
+func webhookClient(c config.Config) kubeconfig.Config {
 	leaf := store(c).Leaf(pki.AdmissionClient)
-	return object{
-		"apiVersion": "v1",
-		"kind":       "Config",
-		"users": []object{{"name": AdmissionAddress(c).String(),
-			"user": object{"client-certificate": leaf, "client-key": leaf}}},
-	}
+	k := kubeconfig.New()
+	k.Users = []kubeconfig.User{{
+		Name: AdmissionAddress(c).String(),
+		User: kubeconfig.Credentials{Certificate: leaf, Key: leaf},
+	}}
+	return k
 }

@@ -4,12 +4,13 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
+	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/kubeconfig"
 )
 
 const authenticationFile = "authentication.json"
@@ -28,17 +29,17 @@ func Kubeconfig(c config.Config, component string) string {
 func files(c config.Config) ([]File, error) {
 	s := store(c)
 	var fs []File
-	add := func(name string, content object) error {
-		data, err := json.MarshalIndent(content, "", "  ")
+	add := func(name string, content any) error {
+		data, err := durable.EncodeDocument(content)
 		if err != nil {
-			return fmt.Errorf("marshal %s: %w", name, err)
+			return fmt.Errorf("make %s: %w", name, err)
 		}
-		fs = append(fs, File{generated(c, name), 0o600, append(data, '\n')})
+		fs = append(fs, File{generated(c, name), 0o600, data})
 		return nil
 	}
 	type named struct {
 		name    string
-		content object
+		content any
 	}
 	all := []named{{"audit-policy.json", auditPolicy()}, {authenticationFile, authentication()}}
 	ids := []struct{ component, leaf string }{{ControllerManager, pki.ControllerManager}, {Scheduler, pki.Scheduler}, {Controllers, pki.Controllers}}
@@ -52,9 +53,9 @@ func files(c config.Config) ([]File, error) {
 	for _, id := range ids {
 		// The files are named, not copied, so that client-go sees a renewed
 		// certificate without a restart.
-		all = append(all, named{id.component + ".kubeconfig", kubeconfig(c.Name, id.component,
-			object{"server": c.LocalURL(), "certificate-authority": s.Cert(pki.ClusterCA)},
-			object{"client-certificate": s.Leaf(id.leaf), "client-key": s.Leaf(id.leaf)})})
+		all = append(all, named{id.component + ".kubeconfig", forUser(
+			kubeconfig.WithCA(c.Name, c.LocalURL(), s.Cert(pki.ClusterCA)),
+			id.component, kubeconfig.Credentials{Certificate: s.Leaf(id.leaf), Key: s.Leaf(id.leaf)})})
 	}
 	for _, f := range all {
 		if err := add(f.name, f.content); err != nil {
@@ -67,26 +68,18 @@ func files(c config.Config) ([]File, error) {
 // AdminKubeconfig is a kubeconfig that holds everything it needs, so that it can
 // be copied elsewhere.
 func AdminKubeconfig(c config.Config, caPEM, certPEM, keyPEM []byte) ([]byte, error) {
-	data, err := json.MarshalIndent(kubeconfig(c.Name, "admin",
-		object{"server": c.LocalURL(), "certificate-authority-data": caPEM},
-		object{"client-certificate-data": certPEM, "client-key-data": keyPEM}), "", "  ")
+	data, err := durable.EncodeDocument(forUser(
+		kubeconfig.WithCAData(c.Name, c.LocalURL(), caPEM),
+		"admin", kubeconfig.Credentials{CertificateData: certPEM, KeyData: keyPEM}))
 	if err != nil {
-		return nil, fmt.Errorf("marshal admin kubeconfig: %w", err)
+		return nil, fmt.Errorf("make admin kubeconfig: %w", err)
 	}
-	return append(data, '\n'), nil
+	return data, nil
 }
 
-// kubeconfig is written as JSON, which is YAML.
-func kubeconfig(cluster, user string, server, credentials object) object {
-	context := user + "@" + cluster
-	return object{
-		"apiVersion":      "v1",
-		"kind":            "Config",
-		"clusters":        []object{{"name": cluster, "cluster": server}},
-		"users":           []object{{"name": user, "user": credentials}},
-		"contexts":        []object{{"name": context, "context": object{"cluster": cluster, "user": user}}},
-		"current-context": context,
-	}
+// forUser is a kubeconfig of one user. It is written as JSON, which is YAML.
+func forUser(c kubeconfig.Cluster, name string, credentials kubeconfig.Credentials) kubeconfig.Config {
+	return kubeconfig.ForUser(name+"@"+c.Name, c, kubeconfig.User{Name: name, User: credentials})
 }
 
 // authentication lets nobody in without credentials but to the health checks

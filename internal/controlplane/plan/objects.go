@@ -10,6 +10,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
+	"github.com/mullion-k8s/mullion/internal/kubeconfig"
 )
 
 // Groups that users of bootstrap tokens are in.
@@ -147,12 +148,10 @@ func clusterRoleBindings(c config.Config) []object {
 // clusterInfo tells a joining node the server and its authority
 // (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/).
 func clusterInfo(c config.Config, caPEM []byte) (object, error) {
-	url := fmt.Sprintf("https://%s", hostPort(c))
-	data, err := json.Marshal(object{
-		"apiVersion": "v1", "kind": "Config",
-		"clusters": []object{{"name": "", "cluster": object{"server": url, "certificate-authority-data": caPEM}}},
-		"users":    []object{}, "contexts": []object{}, "current-context": "",
-	})
+	k := kubeconfig.New()
+	k.Clusters = []kubeconfig.Cluster{kubeconfig.WithCAData("", fmt.Sprintf("https://%s", hostPort(c)), caPEM)}
+	k.Users, k.Contexts = []kubeconfig.User{}, []kubeconfig.Context{}
+	data, err := json.Marshal(k)
 	if err != nil {
 		return nil, fmt.Errorf("marshal cluster-info: %w", err)
 	}
