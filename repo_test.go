@@ -58,7 +58,7 @@ var layers = map[string]int{
 	"internal/pwsh": 1, "internal/hns": 1, "internal/console": 1, "internal/netplane/compile": 1, "internal/policy": 1, "internal/supervise": 1, "internal/lint": 1,
 	// adapters: one foreign thing each
 	"internal/cgroup": 2,
-	"internal/wine":   2, "internal/cri": 2, "internal/netplane": 2, "internal/standin": 2, "internal/agent": 2, "internal/imageload": 2, "internal/join": 2,
+	"internal/wine":   2, "internal/cri": 2, "internal/netplane": 2, "internal/standin": 2, "internal/agent": 2, "internal/imageload": 2,
 	"internal/controlplane": 2, "internal/controller": 2, "internal/admission": 2, "internal/clusterfacts": 2, "internal/lint/live": 2, "internal/imageregistry": 2, "internal/manager": 2, "internal/install": 2, "internal/hns/hnstest": 2,
 	// assemblies
 	"internal/winhost": 3, "internal/cluster": 3,
@@ -162,6 +162,10 @@ var onlyIn = []struct {
 	{
 		regexp.MustCompile(`"cgroup\.(procs|controllers|subtree_control)"`),
 		"internal/cgroup", "cgroup.Group makes, fills and removes cgroups",
+	},
+	{
+		regexp.MustCompile(`\bRawSubjectPublicKeyInfo\b`),
+		"internal/certpem", "certpem.Pin hashes authorities",
 	},
 }
 

@@ -20,8 +20,8 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/controlplane/token"
 	"github.com/mullion-k8s/mullion/internal/durable"
-	"github.com/mullion-k8s/mullion/internal/join"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/supervise"
@@ -199,12 +199,12 @@ func (r *run) node(p Plan, i int) supervise.Component {
 	var pid process
 	return supervise.Component{Name: host.Name, Needs: prog.Needs, Uses: prog.Uses,
 		Run: func(ctx context.Context) error {
-			token, err := r.prepare(ctx, host)
+			tok, err := r.prepare(ctx, host)
 			if err != nil {
 				return err
 			}
 			g, ctx := errgroup.WithContext(ctx)
-			g.Go(func() error { return r.admit(ctx, host, token) })
+			g.Go(func() error { return r.admit(ctx, host, tok) })
 			if !p.Config.NoAdmission {
 				g.Go(func() error { return r.recordStandIns(ctx, p) })
 			}
@@ -215,30 +215,33 @@ func (r *run) node(p Plan, i int) supervise.Component {
 }
 
 // prepare writes what a host reads when it starts.
-func (r *run) prepare(ctx context.Context, host winhost.Config) (join.Token, error) {
+func (r *run) prepare(ctx context.Context, host winhost.Config) (token.Token, error) {
 	if err := os.MkdirAll(host.Dir, 0o700); err != nil {
-		return join.Token{}, fmt.Errorf("make directory: %w", err)
+		return token.Token{}, fmt.Errorf("make directory: %w", err)
 	}
 	// The control plane makes its keys first of all.
 	if err := wait(ctx, func() error { _, err := os.Stat(host.CAFile); return err }); err != nil {
-		return join.Token{}, err
+		return token.Token{}, err
 	}
-	token := join.NewToken()
-	if err := durable.WriteFile(host.TokenFile, []byte(token.Secret()), 0o600); err != nil {
-		return token, err
+	tok, err := token.New()
+	if err != nil {
+		return tok, err
 	}
-	return token, durable.WriteDocument(r.layout.NodeConfig(host.Name), host)
+	if err := durable.WriteFile(host.TokenFile, []byte(tok.Secret()), 0o600); err != nil {
+		return tok, err
+	}
+	return tok, durable.WriteDocument(r.layout.NodeConfig(host.Name), host)
 }
 
 // admit makes the host's token known to the control plane, as soon as that
 // can be told.
-func (r *run) admit(ctx context.Context, host winhost.Config, token join.Token) error {
+func (r *run) admit(ctx context.Context, host winhost.Config, tok token.Token) error {
 	return wait(ctx, func() error {
 		client, err := r.client()
 		if err != nil {
 			return err
 		}
-		return join.Register(ctx, client, token, join.Options{TTL: tokenLife, Node: host.Name})
+		return token.Register(ctx, client, tok, token.Options{TTL: tokenLife, Node: host.Name})
 	})
 }
 

@@ -30,6 +30,7 @@ import (
 
 	certv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 )
 
 // NodeAnnotation of a bootstrap token's Secret names the only node that may join
@@ -37,10 +38,8 @@ import (
 const NodeAnnotation = "mullion.dev/node"
 
 const (
-	bootstrapUser  = "system:bootstrap:"    // + token ID (bootstrap.kubernetes.io/token)
-	bootstrapGroup = "system:bootstrappers" // every token's user
-	nodeUser       = "system:node:"
-	nodesGroup     = "system:nodes"
+	nodeUser   = "system:node:"
+	nodesGroup = "system:nodes"
 )
 
 // Verdict about a request.
@@ -79,8 +78,8 @@ func Subject(csr *certv1.CertificateSigningRequest) (node, token string, ours bo
 	}
 	switch csr.Spec.SignerName {
 	case certv1.KubeAPIServerClientKubeletSignerName:
-		id, ok := strings.CutPrefix(csr.Spec.Username, bootstrapUser)
-		if !ok || !slices.Contains(csr.Spec.Groups, bootstrapGroup) {
+		id, ok := strings.CutPrefix(csr.Spec.Username, bootstrapapi.BootstrapUserPrefix)
+		if !ok || !slices.Contains(csr.Spec.Groups, bootstrapapi.BootstrapDefaultGroup) {
 			return "", "", false
 		}
 		token = id

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
+	bootstraputil "k8s.io/cluster-bootstrap/token/util"
+
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
@@ -120,7 +122,8 @@ func (c *Controller) handle(ctx context.Context, csr *certv1.CertificateSigningR
 func (c *Controller) facts(ctx context.Context, node, token string) (Facts, error) {
 	f := Facts{NodeCIDR: c.NodeCIDR, Reserved: c.Reserved}
 	if token != "" {
-		secret, err := c.Client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, "bootstrap-token-"+token, metav1.GetOptions{})
+		name := bootstraputil.BootstrapTokenSecretName(token)
+		secret, err := c.Client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return f, fmt.Errorf("read bootstrap token: %w", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -25,10 +26,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/mullion-k8s/mullion/internal/certpem"
 	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
-	"github.com/mullion-k8s/mullion/internal/join"
+	"github.com/mullion-k8s/mullion/internal/controlplane/token"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -42,16 +43,9 @@ func TestJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hash, err := join.CAHash(caPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fetched, err := join.FetchCA(ctx, s.Config.LocalURL(), hash)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Run("authority", func(t *testing.T) { sendsItsAuthority(t, s, caPEM) })
 
-	bound := withToken(t, s, fetched, "win-1")
+	bound := withToken(t, s, caPEM, "win-1")
 	node, err := requestClient(ctx, t, bound, s, "win-1")
 	if err != nil {
 		t.Fatalf("join: %v", err)
@@ -74,7 +68,7 @@ func TestJoin(t *testing.T) {
 	}
 	t.Run("restriction", func(t *testing.T) { restriction(ctx, t, s, node) })
 	t.Run("unbound token", func(t *testing.T) {
-		unbound := withToken(t, s, fetched, "")
+		unbound := withToken(t, s, caPEM, "")
 		denied(t, ctx, unbound, s, "win-1", "exists already")
 		if _, err := requestClient(ctx, t, unbound, s, "win-7"); err != nil {
 			t.Errorf("new node: %v", err)
@@ -144,19 +138,35 @@ func forbidden(t *testing.T, what string, do func() error) {
 // withToken makes a token and a client that has only that.
 func withToken(t *testing.T, s *controlplanetest.Server, caPEM []byte, node string) *kubernetes.Clientset {
 	t.Helper()
-	tok := join.NewToken()
-	if err := join.Register(t.Context(), s.Admin(), tok, join.Options{TTL: time.Minute, Node: node}); err != nil {
-		t.Fatal(err)
-	}
-	data, err := join.BootstrapKubeconfig(s.Config.LocalURL(), caPEM, tok)
+	tok, err := token.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := clientcmd.RESTConfigFromKubeConfig(data)
+	if err := token.Register(t.Context(), s.Admin(), tok, token.Options{TTL: time.Minute, Node: node}); err != nil {
+		t.Fatal(err)
+	}
+	return controlplanetest.Client(t, &rest.Config{
+		Host:            s.Config.LocalURL(),
+		BearerToken:     tok.Secret(),
+		TLSClientConfig: rest.TLSClientConfig{CAData: caPEM},
+	})
+}
+
+// sendsItsAuthority: a machine that knows only the authority's hash can find the
+// authority in what the server sends.
+func sendsItsAuthority(t *testing.T, s *controlplanetest.Server, caPEM []byte) {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(caPEM)
+	d := tls.Dialer{Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(s.Config.LocalURL(), "https://"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return controlplanetest.Client(t, cfg)
+	defer conn.Close()
+	chain := conn.(*tls.Conn).ConnectionState().PeerCertificates
+	if got := certpem.Encode(chain[len(chain)-1]); string(got) != string(caPEM) {
+		t.Errorf("the last of %d certificates is not the authority's", len(chain))
+	}
 }
 
 // newRequest makes a key and a certificate request of a node.
