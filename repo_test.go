@@ -117,6 +117,8 @@ var forbidden = []struct {
 	{"windows", "./cmd/mullion", "go.etcd.io/", "the node agent has no datastore"},
 	{"windows", "./cmd/mullion", module + "/internal/wine", "the agent must not know that it may be emulated"},
 	{"windows", "./cmd/mullion", module + "/internal/netplane", "the data plane of the emulator is Linux"},
+	{"windows", "./cmd/mullion", module + "/internal/hns/emul", "the agent calls HNS and must not know that it may be emulated"},
+	{"windows", "./cmd/mullion", module + "/internal/hns/wire", "as above"},
 	{"windows", "./cmd/mullion", "testing", "test code does not ship"},
 	{"linux", "./cmd/mullion", "k8s.io/kubernetes/", "every emulated host and every CLI call would pay for it"},
 	{"linux", "./cmd/mullion", "go.etcd.io/", "as above"},

@@ -164,7 +164,7 @@ func (a *Agent) connect(ctx context.Context, ca []byte, proxy Program) error {
 		}
 		return errors.New("waiting for the cluster to give this node a pod range")
 	}
-	did, err := ensureNetwork(a.HNS, a.Config, a.podCIDR)
+	did, err := ensureNetwork(ctx, hnsClient{a.HNS}, a.Config, a.podCIDR)
 	if did != "" {
 		a.Log.Info("pod network is as wanted", logkey.Reason, did, logkey.Network, a.Config.Network.Name, logkey.Address, a.podCIDR)
 	}

@@ -15,17 +15,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/agent/hns"
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
 
 // rig is a whole node in a directory: a fake service manager whose kubelet
-// joins as the real one does, a fake HNS, and an API server over TLS.
+// joins as the real one does, our emulator of HNS, and an API server over TLS.
 type rig struct {
 	t     *testing.T
 	disk  Disk
 	scm   *scm.Fake
-	hns   *hns.Fake
+	hns   *recordedHNS
 	api   *fakeAPI
 	cfg   Config
 	agent *Agent
@@ -35,7 +34,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	api := newFakeAPI(t, "node-1")
-	r := &rig{t: t, disk: Disk{Root: t.TempDir()}, scm: scm.NewFake(), hns: &hns.Fake{}, api: api, now: time.Now()}
+	r := &rig{t: t, disk: Disk{Root: t.TempDir()}, scm: scm.NewFake(), hns: newHNS(t), api: api, now: time.Now()}
 	r.cfg = testConfig()
 	r.cfg.Cluster.Server, r.cfg.Cluster.CAHash = api.url(), api.pin()
 	for _, dir := range privateDirs() {
@@ -114,7 +113,7 @@ func (r *rig) exists(windows string) bool {
 // restartAgent replaces the agent by one that knows nothing, as after a crash.
 func (r *rig) restartAgent() {
 	r.agent = New(Options{
-		Config: r.cfg, Disk: r.disk, SCM: r.scm, HNS: r.hns.Client(), Log: slog.New(slog.DiscardHandler),
+		Config: r.cfg, Disk: r.disk, SCM: r.scm, HNS: r.hns, Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return r.now },
 	})
 }
@@ -132,6 +131,17 @@ func (r *rig) wantStatus(check func(Status) bool, what string) {
 	s, err := ReadStatus(r.disk)
 	if err != nil || !check(s) {
 		r.t.Errorf("%s: status %+v, %v", what, s, err)
+	}
+}
+
+// wantNetwork checks which calls changed HNS, and what the data plane has now.
+func (r *rig) wantNetwork(calls, net string) {
+	r.t.Helper()
+	if got := r.hns.changes(); got != calls {
+		r.t.Errorf("calls of HNS:\n%s\nwant\n%s", got, calls)
+	}
+	if got, want := r.hns.plane.Dump(), networkOf(net); got != want {
+		r.t.Errorf("data plane:\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -157,9 +167,7 @@ func TestANodeComesUp(t *testing.T) {
 	}
 	r.api.setNode("10.244.3.0/24", false)
 	r.passes(2)
-	if got := r.hns.Dump(); got != "create network cbr0 10.244.3.0/24\ncreate endpoint cbr0_ep 10.244.3.2\nattach cbr0_ep" {
-		t.Errorf("HNS:\n%s", got)
-	}
+	r.wantNetwork(createsNetwork, "10.244.3")
 	if !strings.Contains(r.read(cniConf), `"subnet": "10.244.3.0/24"`) {
 		t.Errorf("CNI configuration:\n%s", r.read(cniConf))
 	}
@@ -173,7 +181,7 @@ func TestANodeComesUp(t *testing.T) {
 	r.wantStatus(Status.Healthy, "healthy")
 	// Nothing more to do, whoever asks.
 	r.restartAgent()
-	if !r.passes(3) || r.scm.Dump()+r.hns.Dump() != "" {
+	if !r.passes(3) || r.scm.Dump()+r.hns.changes() != "" {
 		t.Error("a pass over a complete node changed something")
 	}
 }
@@ -187,7 +195,7 @@ func up(t *testing.T) *rig {
 		t.Fatalf("the node did not come up: %s", r.agent.status.Message)
 	}
 	r.scm.Dump()
-	r.hns.Dump()
+	r.hns.changes()
 	return r
 }
 
@@ -240,9 +248,7 @@ func TestAnotherPodRangeReplacesTheNetwork(t *testing.T) {
 	r.api.setNode("10.244.9.0/24", true)
 	r.now = r.now.Add(clusterEvery)
 	r.passes(2)
-	if got := r.hns.Dump(); got != "delete network\ncreate network cbr0 10.244.9.0/24\ncreate endpoint cbr0_ep 10.244.9.2\nattach cbr0_ep" {
-		t.Errorf("HNS:\n%s", got)
-	}
+	r.wantNetwork(deletesNetwork+createsNetwork, "10.244.9")
 	if !strings.Contains(r.read(cniConf), "10.244.9.0/24") {
 		t.Error("the CNI configuration has the old range")
 	}
@@ -269,12 +275,12 @@ func TestAnExpiredNodeJoinsAgain(t *testing.T) {
 
 func TestProblemsAreSaidAndSurvived(t *testing.T) {
 	r := up(t)
-	r.hns.Fail = func(string, string) error { return errors.New("the RPC server is unavailable") }
+	r.hns.setFail(errors.New("the RPC server is unavailable"))
 	if r.passes(1) {
 		t.Error("complete without HNS")
 	}
 	r.wantStatus(func(s Status) bool { return strings.Contains(s.Message, "RPC server") && !s.Network }, "HNS down")
-	r.hns.Fail = nil
+	r.hns.setFail(nil)
 	r.api.down(true)
 	r.now = r.now.Add(clusterEvery)
 	if r.passes(1) {

@@ -4,39 +4,32 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 
-	"github.com/mullion-k8s/mullion/internal/agent/hns"
+	"github.com/mullion-k8s/mullion/internal/hns/schema"
 )
 
-// HNS is the Host Networking Service as the agent needs it; hns.Client
-// implements it.
-type HNS interface {
-	Networks() ([]hns.Network, error)
-	CreateNetwork(n hns.Network) (hns.Network, error)
-	DeleteNetwork(id string) error
-	Endpoints() ([]hns.Endpoint, error)
-	CreateEndpoint(e hns.Endpoint) (hns.Endpoint, error)
-	DeleteEndpoint(id string) error
-	AttachToHost(id string) error
-}
-
 // ensureNetwork makes sure that the pods' network has the node's pod range and
-// that the node has an address in it, and says what it had to do ("" for
+// that the node has an address in it, and returns what it had to do ("" for
 // nothing). A network with another range is one of a node that was deleted from
 // the cluster and joined again: its pods are gone, so it goes too.
-func ensureNetwork(h HNS, c Config, podCIDR netip.Prefix) (did string, err error) {
+func ensureNetwork(ctx context.Context, h hnsClient, c Config, podCIDR netip.Prefix) (did string, err error) {
 	a := addressesOf(podCIDR)
-	want := hns.Network{
-		Name: c.Network.Name, Type: hns.L2Bridge, NetworkAdapterName: c.Network.Adapter,
-		Subnets: []hns.Subnet{{AddressPrefix: podCIDR.String(), GatewayAddress: a.gateway.String()}},
+	// The endpoints of an L2Bridge share the node's network: the cluster's pod
+	// ranges are routed to the nodes.
+	want := schema.V1Network{
+		Name:               c.Network.Name,
+		Type:               string(schema.L2Bridge),
+		NetworkAdapterName: c.Network.Adapter,
+		Subnets:            []schema.V1Subnet{{AddressPrefix: podCIDR.String(), GatewayAddress: a.gateway.String()}},
 	}
-	list, err := h.Networks()
+	list, err := h.networks(ctx)
 	if err != nil {
 		return "", fmt.Errorf("list networks: %w", err)
 	}
-	var have *hns.Network
+	var have *schema.V1Network
 	for i, n := range list {
 		if n.Name != want.Name {
 			continue
@@ -45,13 +38,13 @@ func ensureNetwork(h HNS, c Config, podCIDR netip.Prefix) (did string, err error
 			have = &list[i]
 			continue
 		}
-		if err := h.DeleteNetwork(n.ID); err != nil {
+		if err := h.deleteNetwork(ctx, n.ID); err != nil {
 			return did, fmt.Errorf("delete network %s of another pod range: %w", n.Name, err)
 		}
 		did = "replaced"
 	}
 	if have == nil {
-		made, err := h.CreateNetwork(want)
+		made, err := h.createNetwork(ctx, want)
 		if err != nil {
 			return did, fmt.Errorf("create network %s: %w", want.Name, err)
 		}
@@ -60,27 +53,28 @@ func ensureNetwork(h HNS, c Config, podCIDR netip.Prefix) (did string, err error
 			did = "created"
 		}
 	}
-	joined, err := ensureHostEndpoint(h, *have, a.host)
+	joined, err := ensureHostEndpoint(ctx, h, *have, a.host)
 	if joined && did == "" {
 		did = "attached"
 	}
 	return did, err
 }
 
-func fits(have, want hns.Network) bool {
+func fits(have, want schema.V1Network) bool {
 	return have.Type == want.Type && len(have.Subnets) == 1 && have.Subnets[0].AddressPrefix == want.Subnets[0].AddressPrefix
 }
 
 // ensureHostEndpoint gives the node its address inside of the pods' network,
 // the default gateway of the pods (flannel makes the same endpoint under the
-// same name, and kube-proxy's rootHnsEndpointName expects it).
-func ensureHostEndpoint(h HNS, n hns.Network, address netip.Addr) (changed bool, err error) {
+// same name, and kube-proxy's rootHnsEndpointName expects it). It reports whether
+// it changed something.
+func ensureHostEndpoint(ctx context.Context, h hnsClient, n schema.V1Network, address netip.Addr) (bool, error) {
 	name := n.Name + "_ep"
-	list, err := h.Endpoints()
+	list, err := h.endpoints(ctx)
 	if err != nil {
 		return false, fmt.Errorf("list endpoints: %w", err)
 	}
-	var have *hns.Endpoint
+	var have *schema.V1Endpoint
 	for i, e := range list {
 		if e.Name != name {
 			continue
@@ -89,21 +83,26 @@ func ensureHostEndpoint(h HNS, n hns.Network, address netip.Addr) (changed bool,
 			have = &list[i]
 			continue
 		}
-		if err := h.DeleteEndpoint(e.ID); err != nil {
+		if err := h.deleteEndpoint(ctx, e.ID); err != nil {
 			return true, fmt.Errorf("delete endpoint %s of another pod range: %w", name, err)
 		}
 	}
 	if have == nil {
-		made, err := h.CreateEndpoint(hns.Endpoint{Name: name, VirtualNetwork: n.ID, IPAddress: address.String()})
+		made, err := h.createEndpoint(ctx, schema.V1Endpoint{Name: name, VirtualNetwork: n.ID, IPAddress: address.String()})
 		if err != nil {
 			return true, fmt.Errorf("create endpoint %s: %w", name, err)
 		}
 		have = &made
-	} else if have.Attached() {
+	} else if attached(*have) {
 		return false, nil
 	}
-	if err := h.AttachToHost(have.ID); err != nil {
+	if err := h.attachToHost(ctx, have.ID); err != nil {
 		return true, fmt.Errorf("attach endpoint %s to the node: %w", name, err)
 	}
 	return true, nil
+}
+
+// attached reports whether an endpoint is connected to something.
+func attached(e schema.V1Endpoint) bool {
+	return e.State == schema.EndpointAttached || e.State == schema.EndpointShared
 }

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/windows/svc"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
-	"github.com/mullion-k8s/mullion/internal/agent/hns"
 	"github.com/mullion-k8s/mullion/internal/agent/logfile"
 	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/hns/native"
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
 
@@ -40,7 +40,7 @@ func run(ctx context.Context, c agent.Config, s cli.Streams) error {
 	}
 	defer manager.Close()
 	a := agent.New(agent.Options{
-		Config: c, SCM: manager, HNS: hns.Local(),
+		Config: c, SCM: manager, HNS: native.New(),
 		Log: slog.New(slog.NewTextHandler(out, nil)),
 	})
 	if !service {

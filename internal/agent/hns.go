@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/hns/schema"
+	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
+)
+
+// HNS is the Host Networking Service as the agent needs it:
+// vmcompute.dll!HNSCall, with method and path as in HTTP and JSON both ways.
+// hns.API has it.
+//
+// That is what flannel uses on Windows, too (github.com/Microsoft/hnslib v0.1.2,
+// internal/hns, and github.com/flannel-io/flannel
+// pkg/backend/hostgw/hostgw_windows.go), because it is one function that every
+// Windows Server since 2016 has; the newer computenetwork.dll shows the same
+// objects.
+type HNS interface {
+	Call(ctx context.Context, method, path, request string) (response string, err error)
+}
+
+// hnsClient makes the calls of HNS v1 that the agent needs.
+type hnsClient struct{ hns HNS }
+
+// do makes one call. in and out may be nil.
+func (c hnsClient) do(ctx context.Context, method, path string, in, out any) error {
+	if err := c.call(ctx, method, path, in, out); err != nil {
+		return fmt.Errorf("HNS %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+func (c hnsClient) call(ctx context.Context, method, path string, in, out any) error {
+	request := ""
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		request = string(b)
+	}
+	response, err := c.hns.Call(ctx, method, path, request)
+	if errors.Is(err, hresult.NotImplemented) {
+		return fmt.Errorf("%w (is the Containers feature installed?)", err)
+	}
+	if err != nil {
+		return err
+	}
+	var r schema.Response
+	if err := json.Unmarshal([]byte(response), &r); err != nil {
+		return fmt.Errorf("answer %.100q: %w", response, err)
+	}
+	if !r.Success {
+		return errors.New(strings.TrimSpace(r.Error))
+	}
+	if out == nil || len(r.Output) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(r.Output, out); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	return nil
+}
+
+func (c hnsClient) networks(ctx context.Context) ([]schema.V1Network, error) {
+	var list []schema.V1Network
+	return list, c.do(ctx, "GET", "/networks/", nil, &list)
+}
+
+func (c hnsClient) createNetwork(ctx context.Context, n schema.V1Network) (schema.V1Network, error) {
+	var made schema.V1Network
+	return made, c.do(ctx, "POST", "/networks/", n, &made)
+}
+
+// deleteNetwork removes a network and its endpoints.
+func (c hnsClient) deleteNetwork(ctx context.Context, id string) error {
+	return c.do(ctx, "DELETE", "/networks/"+id, nil, nil)
+}
+
+// endpoints lists those of all networks.
+func (c hnsClient) endpoints(ctx context.Context) ([]schema.V1Endpoint, error) {
+	var list []schema.V1Endpoint
+	return list, c.do(ctx, "GET", "/endpoints/", nil, &list)
+}
+
+func (c hnsClient) createEndpoint(ctx context.Context, e schema.V1Endpoint) (schema.V1Endpoint, error) {
+	var made schema.V1Endpoint
+	return made, c.do(ctx, "POST", "/endpoints/", e, &made)
+}
+
+func (c hnsClient) deleteEndpoint(ctx context.Context, id string) error {
+	return c.do(ctx, "DELETE", "/endpoints/"+id, nil, nil)
+}
+
+// attachToHost connects an endpoint to the node itself: its address becomes one
+// of the node's.
+func (c hnsClient) attachToHost(ctx context.Context, id string) error {
+	// Compartment 1 is the network compartment of the host.
+	request := schema.V1AttachRequest{SystemType: schema.SystemHost, CompartmentID: 1}
+	return c.do(ctx, "POST", "/endpoints/"+id+"/attach", request, nil)
+}
