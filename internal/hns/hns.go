@@ -72,3 +72,9 @@ type API interface {
 	// failure to carry the call out at all.
 	Call(ctx context.Context, method, path, request string) (response string, err error)
 }
+
+// EndpointStats are the counters of one endpoint, with its name.
+type EndpointStats struct {
+	Name string
+	schema.V1EndpointStats
+}

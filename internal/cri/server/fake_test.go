@@ -31,8 +31,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/cni"
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
-	"github.com/mullion-k8s/mullion/internal/hns/emul"
-	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+	"github.com/mullion-k8s/mullion/internal/hns"
+	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/wine"
@@ -257,8 +257,9 @@ func (n *namespaces) AddContainer(_ context.Context, ns, id string) error {
 	return nil
 }
 func (n *namespaces) RemoveContainer(context.Context, string, string) error { return nil }
-func (n *namespaces) NamespaceStats(context.Context, string) ([]emul.EndpointStats, error) {
-	return []emul.EndpointStats{{Name: "ep", Stats: intent.Stats{BytesReceived: 11, BytesSent: 22}}}, nil
+func (n *namespaces) NamespaceStats(context.Context, string) ([]hns.EndpointStats, error) {
+	counters := schema.V1EndpointStats{BytesReceived: 11, BytesSent: 22}
+	return []hns.EndpointStats{{Name: "ep", V1EndpointStats: counters}}, nil
 }
 
 // linuxEngine runs Linux programs.

@@ -11,7 +11,7 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/mullion-k8s/mullion/internal/cri/store"
-	"github.com/mullion-k8s/mullion/internal/hns/emul"
+	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
@@ -107,7 +107,7 @@ func windowsMemory(m sample, at int64) *runtime.WindowsMemoryUsage {
 	}
 }
 
-func windowsNetwork(stats []emul.EndpointStats, at int64) *runtime.WindowsNetworkUsage {
+func windowsNetwork(stats []hns.EndpointStats, at int64) *runtime.WindowsNetworkUsage {
 	out := &runtime.WindowsNetworkUsage{Timestamp: at}
 	for _, e := range stats {
 		i := &runtime.WindowsNetworkInterfaceUsage{

@@ -29,7 +29,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 	"github.com/mullion-k8s/mullion/internal/cri/stream"
 	"github.com/mullion-k8s/mullion/internal/fault"
-	"github.com/mullion-k8s/mullion/internal/hns/emul"
+	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/winsys/winpath"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
@@ -55,7 +55,7 @@ type Namespaces interface {
 	Namespaces() []string
 	AddContainer(ctx context.Context, namespaceID, containerID string) error
 	RemoveContainer(ctx context.Context, namespaceID, containerID string) error
-	NamespaceStats(ctx context.Context, id string) ([]emul.EndpointStats, error)
+	NamespaceStats(ctx context.Context, id string) ([]hns.EndpointStats, error)
 }
 
 // Config is what a Server is made of.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
-	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
@@ -87,28 +86,21 @@ func (s *Service) modifyContainer(ctx context.Context, namespaceID, containerID 
 	})
 }
 
-// EndpointStats are the counters of one endpoint of a namespace.
-type EndpointStats struct {
-	ID   string
-	Name string
-	intent.Stats
-}
-
 // NamespaceStats are the counters of the endpoints of a namespace, in the order
 // in which they were attached.
-func (s *Service) NamespaceStats(ctx context.Context, id string) ([]EndpointStats, error) {
+func (s *Service) NamespaceStats(ctx context.Context, id string) ([]hns.EndpointStats, error) {
 	st := s.current.Load()
 	ns := st.namespaces.get(schema.CanonicalGUID(id))
 	if ns == nil {
 		return nil, notFound(hns.Namespace, id)
 	}
-	out := []EndpointStats{}
+	out := []hns.EndpointStats{}
 	for _, endpointID := range slices.Clone(ns.Endpoints) {
 		stats, err := s.cfg.DataPlane.Stats(ctx, endpointID)
 		if err != nil {
 			return nil, hresult.Errorf(hresult.Fail, "read counters of endpoint %s: %w", endpointID, err)
 		}
-		e := EndpointStats{ID: endpointID, Stats: stats}
+		e := hns.EndpointStats{V1EndpointStats: statsToV1(endpointID, stats)}
 		if ep := st.endpoints.get(endpointID); ep != nil {
 			e.Name = ep.Name
 		}

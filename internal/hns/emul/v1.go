@@ -12,6 +12,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
@@ -257,18 +258,14 @@ func (s *Service) v1Stats(ctx context.Context, id string) (any, error) {
 	if e == nil {
 		return nil, notFound(hns.Endpoint, id)
 	}
-	out := schema.V1EndpointStats{EndpointID: id, InstanceID: id}
 	if e.HostComputeNamespace == "" || e.HostAttached {
-		return out, nil
+		return statsToV1(id, intent.Stats{}), nil
 	}
 	v, err := s.cfg.DataPlane.Stats(ctx, id)
 	if err != nil {
 		return nil, hresult.Errorf(hresult.Fail, "read counters of endpoint %s: %w", id, err)
 	}
-	out.BytesReceived, out.BytesSent = v.BytesReceived, v.BytesSent
-	out.PacketsReceived, out.PacketsSent = v.PacketsReceived, v.PacketsSent
-	out.DroppedPacketsIncoming, out.DroppedPacketsOutgoing = v.DroppedPacketsIncoming, v.DroppedPacketsOutgoing
-	return out, nil
+	return statsToV1(id, v), nil
 }
 
 func (s *Service) v1PolicyLists(ctx context.Context, method, id, verb, request string) (any, error) {

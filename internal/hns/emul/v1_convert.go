@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
@@ -399,4 +400,17 @@ func policyListFromV1(tx *txn, id string, v schema.V1PolicyList) error {
 		return storeRoute(tx, id, route)
 	}
 	return storeLoadBalancer(tx, id, lb)
+}
+
+func statsToV1(endpointID string, s intent.Stats) schema.V1EndpointStats {
+	return schema.V1EndpointStats{
+		EndpointID:             endpointID,
+		InstanceID:             endpointID,
+		BytesReceived:          s.BytesReceived,
+		BytesSent:              s.BytesSent,
+		PacketsReceived:        s.PacketsReceived,
+		PacketsSent:            s.PacketsSent,
+		DroppedPacketsIncoming: s.DroppedPacketsIncoming,
+		DroppedPacketsOutgoing: s.DroppedPacketsOutgoing,
+	}
 }
