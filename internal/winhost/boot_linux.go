@@ -7,9 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/hns/wire"
+	"github.com/mullion-k8s/mullion/internal/standin"
+	"github.com/mullion-k8s/mullion/internal/wine"
 )
 
 // Where things lie inside of a host, after pivot_root.
@@ -23,6 +27,8 @@ const (
 	podsCgroup = "/pods"        // parent of all containers' cgroups
 	viewsDir   = "/hpc"         // views of host process containers; shared with wineserver's mount namespace
 	socketsDir = "/run/user"    // of wineserver
+	// certsDir holds CA certificates of registries: the machine's, see describeRoot.
+	certsDir = machineDir + "/certs.d"
 )
 
 // Addresses of the host's own servers, on its loopback. The clients are
@@ -66,4 +72,22 @@ func readBoot(r io.Reader) (boot, error) {
 		return b, fmt.Errorf("read boot document: %w", err)
 	}
 	return b, nil
+}
+
+// onDisk is where a path on C: lies in the host's root.
+func onDisk(windows string) string {
+	return filepath.Join(prefixDir, "drive_c", strings.ReplaceAll(strings.TrimPrefix(windows, `C:\`), `\`, "/"))
+}
+
+// wineHost is Wine of the host's own programs.
+func wineHost(b boot) wine.Host {
+	return wine.Host{Runtime: filepath.Join(cacheDir, b.Runtime), Prefix: prefixDir}
+}
+
+// programsOf are the executables that stand-in images consist of.
+func programsOf(bin string) standin.Programs {
+	return standin.Programs{
+		Winbox:     filepath.Join(bin, "windows", "winbox.exe"),
+		PowerShell: filepath.Join(bin, "windows", "powershell.exe"),
+	}
 }

@@ -14,6 +14,10 @@
 //	   ├─ mullion winhost serve     HNS and CRI in one process
 //	   └─ wine mullion.exe agent run
 //
+// Files are named by the process that their code runs in: parent_, init_ and
+// serve_. Those of cluster_ are what package cluster calls when no host runs, and
+// those without a prefix, boot_linux.go among them, belong to several.
+//
 // It is not a security boundary against the programs of the host itself, which
 // are as trusted as the parent; containers get their own fences from the
 // container runtime. What it promises is that nothing inside can write a file

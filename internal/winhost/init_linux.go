@@ -22,7 +22,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/agent/logfile"
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/supervise"
-	"github.com/mullion-k8s/mullion/internal/wine"
 )
 
 // Times of stopping: together well below the 10 s that a host is given.
@@ -100,7 +99,7 @@ func runInit(ctx context.Context, reports io.Writer) error {
 	if err := pivot(root); err != nil {
 		return err
 	}
-	if err := errors.Join(shareViews(), splitCgroup(b.Cgroups), etc(b.Config), machine.write(), lay(b)); err != nil {
+	if err := errors.Join(shareViews(), splitCgroup(b.Cgroups), etc(b.Config), machine.write(), installFiles(b)); err != nil {
 		return err
 	}
 	if err := unix.Sethostname([]byte(b.Config.Name)); err != nil {
@@ -142,7 +141,7 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *reaper) ([]supe
 		}
 		logs[name] = l
 	}
-	// Laid out by now; serve needs neither.
+	// They are in the files of the agent by now; serve needs neither.
 	b.Token, b.CA = "", nil
 	doc, err := json.Marshal(b)
 	if err != nil {
@@ -187,10 +186,6 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *reaper) ([]supe
 			},
 		},
 	}, nil
-}
-
-func wineHost(b boot) wine.Host {
-	return wine.Host{Runtime: filepath.Join(cacheDir, b.Runtime), Prefix: prefixDir}
 }
 
 func dial(ctx context.Context, address string) error {

@@ -16,15 +16,10 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/durable"
@@ -35,10 +30,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/wine"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
-
-// stopInit is how long process 1 has to stop in order before it is killed. It
-// needs at most stopServe + 2 * stopWine.
-const stopInit = 9500 * time.Millisecond
 
 // clearLimit bounds the wait for the processes of a host that were killed. The
 // kernel takes longest for a process that is freeing a lot of memory.
@@ -175,7 +166,7 @@ func (p *parent) prepare(ctx context.Context, build winver.Build) (b boot, err e
 
 // directories makes what the mounts need. The overlay's upper directory belongs
 // to one template: over another one it would be a mixture of two Windows
-// installations, so then the host begins anew, as a reinstalled server does.
+// installations, so then the host starts over, as a reinstalled server does.
 func (p *parent) directories(template string) error {
 	c := p.cfg
 	mark := filepath.Join(c.Dir, "prefix", "template")
@@ -184,7 +175,7 @@ func (p *parent) directories(template string) error {
 		return fmt.Errorf("read template of the host: %w", err)
 	}
 	if err == nil && string(old) != template {
-		p.log.Info("host is installed anew", logkey.Reason, "its Wine template changed", logkey.Path, template)
+		p.log.Info("host is reinstalled", logkey.Reason, "its Wine template changed", logkey.Path, template)
 		for _, d := range []string{"prefix", "cri", "hns"} {
 			if err := os.RemoveAll(filepath.Join(c.Dir, d)); err != nil {
 				return fmt.Errorf("remove former installation: %w", err)
@@ -300,106 +291,4 @@ func (p *parent) listen(reports io.Reader, fatal chan<- string) {
 		}
 		p.update(func(s *Status) { s.Components, s.Agent = r.Components, r.Agent })
 	}
-}
-
-// initProcess is process 1 of a host, seen from outside.
-type initProcess struct {
-	cmd     *exec.Cmd
-	boot    *os.File // we write
-	reports *os.File // we read
-	ended   chan struct{}
-	err     error // set when ended is closed
-}
-
-// startInit starts process 1 in its namespaces. It waits for connect.
-func startInit(c Config) (_ *initProcess, err error) {
-	bootR, bootW, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("start process 1: %w", err)
-	}
-	defer bootR.Close()
-	reportR, reportW, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start process 1: %w", err), bootW.Close())
-	}
-	defer reportW.Close()
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("start process 1: %w", err), bootW.Close(), reportR.Close())
-		}
-	}()
-	machine, err := os.Open("/proc/self/ns/net")
-	if err != nil {
-		return nil, err
-	}
-	defer machine.Close()
-	fab, err := os.Open(c.Fabric)
-	if err != nil {
-		return nil, err
-	}
-	defer fab.Close()
-	// The words of the last life are kept: they say why it ended.
-	name := filepath.Join(c.Dir, "logs", "init.log")
-	if err := os.Rename(name, name+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	log, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
-	cmd := exec.Command("/proc/self/exe", "winhost", "init")
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin", "LC_ALL=C.UTF-8"}
-	cmd.Dir = "/"
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.ExtraFiles = []*os.File{bootR, reportW, machine, fab}
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWNS,
-		Setsid:     true,
-		Pdeathsig:  syscall.SIGKILL,
-	}
-	in := &initProcess{cmd: cmd, boot: bootW, reports: reportR, ended: make(chan struct{})}
-	started := make(chan error)
-	go func() {
-		// The kernel ties the parent-death signal to the thread that forked, so it
-		// must live as long as we do (see supervise.Spawner).
-		runtime.LockOSThread()
-		started <- cmd.Start()
-		<-in.ended
-	}()
-	if err := <-started; err != nil {
-		close(in.ended)
-		return nil, err
-	}
-	go func() {
-		in.err = cmd.Wait()
-		if in.err == nil {
-			in.err = errors.New("exit status 0")
-		}
-		close(in.ended)
-	}()
-	return in, nil
-}
-
-func (in *initProcess) pid() int { return in.cmd.Process.Pid }
-
-// stop asks process 1 to shut the host down.
-func (in *initProcess) stop() error {
-	// An error means that it has ended.
-	_ = in.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-in.ended:
-		return nil
-	case <-time.After(stopInit):
-		return in.kill()
-	}
-}
-
-// kill ends process 1 and with it everything in the host.
-func (in *initProcess) kill() error {
-	if err := in.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("kill process 1: %w", err)
-	}
-	<-in.ended
-	return nil
 }

@@ -37,7 +37,7 @@ type Status struct {
 	InitPID int       `json:"initPID,omitempty"`
 	Phase   Phase     `json:"phase"`
 	Since   time.Time `json:"since"`
-	// Step is what is being prepared, or why it had to be begun anew.
+	// Step is what is being prepared, or why the host stopped by itself.
 	Step string `json:"step,omitempty"`
 
 	// Components are the processes that init keeps.

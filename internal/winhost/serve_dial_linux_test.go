@@ -43,7 +43,7 @@ func TestMachineDialer(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "hosts"), []byte("127.0.0.1 registry.test\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	d := &MachineDialer{netns: netns, dir: dir}
+	d := &machineDialer{netns: netns, dir: dir}
 	for _, host := range []string{"127.0.0.1", "registry.test", "localhost"} {
 		conn, err := d.DialContext(t.Context(), "tcp", net.JoinHostPort(host, port))
 		if err != nil {

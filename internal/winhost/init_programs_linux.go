@@ -4,6 +4,7 @@
 package winhost
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,15 @@ import (
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/wine"
 )
+
+// installFiles puts everything onto the host's C: that Wine's prefix lacks.
+// Preconditions: the prefix is mounted, and nothing runs in it.
+func installFiles(b boot) error {
+	if err := errors.Join(installPrograms(), installTools(wineHost(b))); err != nil {
+		return err
+	}
+	return installAgent(b)
+}
 
 // programs are the Windows executables of a host: the file in Config.Bin and
 // the place on C:.

@@ -25,42 +25,17 @@ import (
 // pod's image, as on every node: whoever may create pods may have the node
 // contact any address of the machine's network. See docs/internals/winhost.md.
 
-// machineFiles are the files by which the machine resolves names.
-type machineFiles map[string][]byte
-
-// readMachineFiles reads them while the machine's root is still there.
-func readMachineFiles() machineFiles {
-	files := machineFiles{}
-	for _, name := range []string{"resolv.conf", "hosts"} {
-		// Without them names are not resolved, which pulling will say.
-		if content, err := os.ReadFile(filepath.Join("/etc", name)); err == nil {
-			files[name] = content
-		}
-	}
-	return files
-}
-
-// write puts them where MachineDialer looks.
-func (f machineFiles) write() error {
-	for name, content := range f {
-		if err := os.WriteFile(filepath.Join(machineDir, name), content, 0o644); err != nil {
-			return fmt.Errorf("write %s of the machine: %w", name, err)
-		}
-	}
-	return nil
-}
-
 // dialLimit bounds one connection attempt; Go's own default for HTTP.
 const dialLimit = 30 * time.Second
 
-// MachineDialer opens connections from another network namespace.
-type MachineDialer struct {
+// machineDialer opens connections from another network namespace.
+type machineDialer struct {
 	netns string // file
 	dir   string // with resolv.conf and hosts
 }
 
 // DialContext is what http.Transport wants.
-func (d *MachineDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+func (d *machineDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -81,7 +56,7 @@ func (d *MachineDialer) DialContext(ctx context.Context, network, address string
 }
 
 // lookup resolves a name as the machine would, as far as its files say.
-func (d *MachineDialer) lookup(ctx context.Context, host string) ([]string, error) {
+func (d *machineDialer) lookup(ctx context.Context, host string) ([]string, error) {
 	if net.ParseIP(host) != nil {
 		return []string{host}, nil
 	}
@@ -105,7 +80,7 @@ func (d *MachineDialer) lookup(ctx context.Context, host string) ([]string, erro
 	return r.LookupHost(ctx, strings.TrimSuffix(host, ".")+".")
 }
 
-func (d *MachineDialer) read(name string) string {
+func (d *machineDialer) read(name string) string {
 	content, err := os.ReadFile(filepath.Join(d.dir, name))
 	if err != nil {
 		return ""
@@ -115,7 +90,7 @@ func (d *MachineDialer) read(name string) string {
 
 // dial connects to a literal address from the other namespace. The socket stays
 // there wherever it is used.
-func (d *MachineDialer) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+func (d *machineDialer) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	err = kernel.Do(d.netns, func() (err error) {
 		// A negative FallbackDelay keeps net from dialing on another goroutine.
 		conn, err = (&net.Dialer{Timeout: dialLimit, FallbackDelay: -1}).DialContext(ctx, network, address)

@@ -11,8 +11,6 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
@@ -26,11 +24,6 @@ const (
 	tokenFile = agent.StateDir + `\bootstrap-token`
 	joinedKey = `C:\var\lib\kubelet\pki\kubelet-client-current.pem`
 )
-
-// onDisk is where a path on C: lies in the host's root.
-func onDisk(windows string) string {
-	return filepath.Join(prefixDir, "drive_c", strings.ReplaceAll(strings.TrimPrefix(windows, `C:\`), `\`, "/"))
-}
 
 // agentConfig is the agent.json that an administrator would write on a real
 // server.
@@ -47,12 +40,9 @@ func agentConfig(c Config, pin string) agent.Config {
 	}
 }
 
-// lay puts the programs and the agent's files onto the host's C:.
+// installAgent writes the agent's configuration and what it needs to join.
 // Preconditions: the prefix is mounted, and nothing runs in it.
-func lay(b boot) error {
-	if err := errors.Join(installPrograms(), installTools(wineHost(b))); err != nil {
-		return err
-	}
+func installAgent(b boot) error {
 	state := onDisk(agent.StateDir)
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return fmt.Errorf("make agent directory: %w", err)
@@ -63,7 +53,7 @@ func lay(b boot) error {
 	if err := forgetOtherCluster(b.CA); err != nil {
 		return err
 	}
-	// What the agent said before the last shutdown is not so any more.
+	// What the agent reported before the last shutdown is out of date.
 	if err := os.Remove(onDisk(agent.StatusFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget the last boot: %w", err)
 	}
@@ -124,33 +114,4 @@ func joined(now time.Time) bool {
 	}
 	cert, err := certpem.Parse(content)
 	return err == nil && now.Before(cert.NotAfter)
-}
-
-// etc writes the few files of /etc that programs of the host read.
-func etc(c Config) error {
-	files := map[string]string{
-		"/etc/hostname":      c.Name + "\n",
-		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", c.Address.Addr(), c.Name),
-		"/etc/resolv.conf":   fmt.Sprintf("nameserver %s\n", c.Nameserver),
-		"/etc/nsswitch.conf": "hosts: files dns\n",
-		"/etc/passwd":        "root:x:0:0:root:/root:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-		"/etc/group":         "root:x:0:\nnogroup:x:65534:\n",
-		// Wine looks for fonts in every process that could draw; there are none.
-		"/etc/fonts/fonts.conf": "<?xml version=\"1.0\"?><fontconfig><cachedir>/tmp/fontconfig</cachedir></fontconfig>\n",
-	}
-	for name, content := range files {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			return fmt.Errorf("write %s: %w", name, err)
-		}
-		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-			return fmt.Errorf("write %s: %w", name, err)
-		}
-	}
-	// Wine puts its socket below /run/user/UID if that exists.
-	for _, d := range []string{netnsDir, machineDir, "/root", filepath.Join(nodeDir, "logs"), socketsDir, filepath.Join(socketsDir, "0")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			return fmt.Errorf("make %s: %w", d, err)
-		}
-	}
-	return nil
 }

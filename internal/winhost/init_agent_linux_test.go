@@ -6,8 +6,9 @@ package winhost
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,21 +40,27 @@ func TestOnDisk(t *testing.T) {
 	}
 }
 
-func TestZombies(t *testing.T) {
-	cmd := exec.Command("true")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	found := false
-	for !found {
-		for _, pid := range zombies() {
-			found = found || pid == cmd.Process.Pid
+// TestEveryFactReachesTheAgent: a field of agent.json that an emulated host
+// leaves out must be one of those that it means to leave out.
+func TestEveryFactReachesTheAgent(t *testing.T) {
+	h := testConfig("/x")
+	h.Taints = []string{"os=windows:NoSchedule"}
+	c := agentConfig(h, "sha256:"+strings.Repeat("0", 64))
+	for _, part := range []struct {
+		doc     any
+		without []string
+	}{
+		{c.Node, []string{"Labels"}},
+		{c.Cluster, nil},
+		{c.Runtime, nil},
+		{c.Network, []string{"Name", "Adapter"}}, // the agent's defaults
+	} {
+		v := reflect.ValueOf(part.doc)
+		for i := range v.NumField() {
+			name := v.Type().Field(i).Name
+			if v.Field(i).IsZero() != slices.Contains(part.without, name) {
+				t.Errorf("%s.%s is %v", v.Type(), name, v.Field(i))
+			}
 		}
-		if t.Context().Err() != nil {
-			t.Fatal("the dead child was not found")
-		}
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("looking at it took its exit status: %v", err)
 	}
 }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winhost
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mullion-k8s/mullion/internal/cri/image"
+	"github.com/mullion-k8s/mullion/internal/cri/server"
+	"github.com/mullion-k8s/mullion/internal/hns/emul"
+	"github.com/mullion-k8s/mullion/internal/standin"
+	"github.com/mullion-k8s/mullion/internal/version"
+	"github.com/mullion-k8s/mullion/internal/wine"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
+)
+
+// handlers are RuntimeClass handlers that mean process isolation beside
+// containerd's own name for it: the Windows guide prints a RuntimeClass with a
+// placeholder, which everybody has copied once.
+func handlers() []string { return []string{"example-container-runtime-handler"} }
+
+// serveCRI runs the container runtime.
+func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Service, log *slog.Logger) error {
+	// All of it was made by the parent; the cache is read-only here.
+	rt, err := wine.OpenRuntime(ctx, cacheDir, filepath.Join(binDir, "native"), log)
+	if err != nil {
+		return err
+	}
+	standIns, err := standin.Prepare(ctx, cacheDir, programsOf(binDir), log)
+	if err != nil {
+		return err
+	}
+	// Images of other builds can be pulled, though not run; their paths are spelled
+	// alike, and only this host's own templates are in its cache for certain.
+	base := func(ctx context.Context, _ winver.Build) ([]string, error) { return rt.ContainerLayers(ctx, build) }
+	dialer := &machineDialer{netns: machineNetns, dir: machineDir}
+	images, err := image.Open(filepath.Join(nodeDir, "cri", "images"), image.Config{
+		HostBuild:   build,
+		Base:        base,
+		StandIns:    standIns,
+		ExternalDir: cacheDir,
+		UID:         wine.ContainerUID,
+		GID:         wine.ContainerGID,
+		Dial:        dialer.DialContext,
+		CertsDir:    certsDir,
+		Log:         log,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = images.Close() }() // everything in it is on the disk already
+	if _, err := standin.Install(ctx, images, standIns, build); err != nil {
+		return err
+	}
+	s, err := server.New(ctx, server.Config{
+		StateDir:   filepath.Join(nodeDir, "cri", "state"),
+		RunDir:     "/run/cri",
+		Images:     images,
+		Namespaces: service,
+		Plugins:    pluginRunner{wineHost(b)},
+		Engine:     server.NewEngine(rt, build),
+		Drive:      onDisk(`C:\`),
+		Cgroup:     podsCgroup,
+		Build:      build,
+		Handlers:   handlers(),
+		Version:    version.String(),
+		Hostname:   b.Config.Name,
+		HostProcesses: &server.HostProcesses{
+			Wine:    wineHost(b),
+			Views:   viewsDir,
+			Sockets: socketsDir,
+			Shared:  []string{"/usr", "/etc"},
+		},
+		Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", criAddress)
+	if err != nil {
+		return err
+	}
+	loading, err := listenForImages()
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.Serve(ctx, l) })
+	g.Go(func() error { return serveImages(ctx, loading, images) })
+	return g.Wait()
+}

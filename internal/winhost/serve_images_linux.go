@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/mullion-k8s/mullion/internal/cri/image"
+	"github.com/mullion-k8s/mullion/internal/imageload"
+)
+
+// imageSocket is where `mullion load` reaches the host; the cluster's layout
+// names the same file from outside.
+var imageSocket = filepath.Join(nodeDir, "images.sock")
+
+// serveImages stores the images that `mullion load` sends.
+func serveImages(ctx context.Context, l net.Listener, store *image.Store) error {
+	return imageload.Serve(ctx, l, func(ctx context.Context, archive io.Reader) ([]imageload.Image, error) {
+		return load(ctx, store, archive)
+	})
+}
+
+// load is what `mullion load` does on a host.
+func load(ctx context.Context, images *image.Store, archive io.Reader) ([]imageload.Image, error) {
+	loaded, err := images.Load(ctx, archive)
+	if err != nil {
+		return nil, err
+	}
+	var out []imageload.Image
+	for _, img := range loaded {
+		names := img.RepoTags
+		if len(names) == 0 {
+			names = []string{img.ID}
+		}
+		out = append(out, imageload.Image{Names: names, OS: img.OS, Arch: img.Arch, OSVersion: img.OSVersion})
+	}
+	return out, nil
+}
+
+// listenForImages makes the socket, for root, in place of one that an earlier
+// process left.
+func listenForImages() (net.Listener, error) {
+	path := imageSocket
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), l.Close())
+	}
+	return l, nil
+}
