@@ -69,7 +69,7 @@ func New(o Options) *Agent {
 // tried again.
 func (a *Agent) Run(ctx context.Context) error {
 	for _, dir := range privateDirs() {
-		if err := acl.MakePrivate(a.Disk.path(dir)); err != nil {
+		if err := acl.MakePrivate(a.Disk.Path(dir)); err != nil {
 			return err
 		}
 	}
@@ -119,11 +119,11 @@ func (a *Agent) pass(ctx context.Context) bool {
 // kubelet is down, and the other way round.
 func (a *Agent) advance(ctx context.Context) error {
 	a.status.Node, a.status.PID = a.Config.Node.Name, os.Getpid()
-	ca, err := os.ReadFile(a.Disk.path(a.Config.Cluster.CAFile))
+	ca, err := os.ReadFile(a.Disk.Path(a.Config.Cluster.CAFile))
 	if err != nil {
 		return fmt.Errorf("read CA certificate: %w", err)
 	}
-	a.status.Joined = a.joined()
+	a.status.Joined = Joined(a.Disk, a.Now())
 	token, err := a.token()
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (a *Agent) advance(ctx context.Context) error {
 // connect does what needs the cluster: the pods' network and kube-proxy.
 func (a *Agent) connect(ctx context.Context, ca []byte, proxy Program) error {
 	if a.api == nil {
-		api, err := newAPIServer(a.Config.Cluster.Server, ca, a.Disk.path(kubeletKeyPair))
+		api, err := newAPIServer(a.Config.Cluster.Server, ca, a.Disk.Path(kubeletKeyPair))
 		if err != nil {
 			return err
 		}
@@ -209,16 +209,20 @@ func (a *Agent) writeCNI() error {
 	return writeFiles(a.Disk, []File{f})
 }
 
-// joined says whether the kubelet has its own identity. One whose certificate
-// has expired has lost it and needs a token again.
-func (a *Agent) joined() bool {
-	path := a.Disk.path(kubeletKeyPair)
+// Joined reports whether the kubelet has its own identity, so that the node needs
+// no token. A kubelet whose certificate has expired has lost it.
+func Joined(d Disk, now time.Time) bool {
+	path := d.Path(kubeletKeyPair)
 	pair, err := tls.LoadX509KeyPair(path, path)
-	return err == nil && a.Now().Before(pair.Leaf.NotAfter) && a.exists(kubeletKubeconfig)
+	if err != nil || !now.Before(pair.Leaf.NotAfter) {
+		return false
+	}
+	_, err = os.Stat(d.Path(kubeletKubeconfig))
+	return err == nil
 }
 
 func (a *Agent) exists(windows string) bool {
-	_, err := os.Stat(a.Disk.path(windows))
+	_, err := os.Stat(a.Disk.Path(windows))
 	return err == nil
 }
 
@@ -230,7 +234,7 @@ func (a *Agent) token() (string, error) {
 	if a.Config.Cluster.TokenFile == "" {
 		return "", errors.New("the node has not joined, and agent.json names no tokenFile")
 	}
-	content, err := os.ReadFile(a.Disk.path(a.Config.Cluster.TokenFile))
+	content, err := os.ReadFile(a.Disk.Path(a.Config.Cluster.TokenFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("the node has not joined, and there is no bootstrap token: put a new one into %s", a.Config.Cluster.TokenFile)
 	}
@@ -246,7 +250,7 @@ func (a *Agent) forgetToken() error {
 		if f == "" || !a.exists(f) {
 			continue
 		}
-		if err := os.Remove(a.Disk.path(f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(a.Disk.Path(f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("delete bootstrap token: %w", err)
 		}
 		a.Log.Info("bootstrap token deleted", logkey.Path, f)
@@ -258,7 +262,7 @@ func (a *Agent) forgetToken() error {
 // node works without it.
 func (a *Agent) publish() {
 	content, err := durable.EncodeDocument(a.status)
-	path := a.Disk.path(StatusFile)
+	path := a.Disk.Path(StatusFile)
 	if err == nil && !same(path, content) {
 		err = durable.WriteFile(path, content, 0o600)
 	}

@@ -38,7 +38,7 @@ func newRig(t *testing.T) *rig {
 	r.cfg = testConfig()
 	r.cfg.Cluster.Server, r.cfg.Cluster.CAHash = api.url(), api.pin()
 	for _, dir := range privateDirs() {
-		if err := os.MkdirAll(r.disk.path(dir), 0o700); err != nil {
+		if err := os.MkdirAll(r.disk.Path(dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,10 +71,10 @@ func testConfig() Config {
 
 // join is what a kubelet does with a bootstrap kubeconfig.
 func (r *rig) join() error {
-	if _, err := os.Stat(r.disk.path(kubeletKeyPair)); err == nil {
+	if _, err := os.Stat(r.disk.Path(kubeletKeyPair)); err == nil {
 		return nil
 	}
-	boot, err := os.ReadFile(r.disk.path(bootstrapKubeconfig))
+	boot, err := os.ReadFile(r.disk.Path(bootstrapKubeconfig))
 	if err != nil {
 		return err
 	}
@@ -88,17 +88,17 @@ func (r *rig) join() error {
 
 func (r *rig) write(windows, content string) {
 	r.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(r.disk.path(windows)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(r.disk.Path(windows)), 0o700); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := os.WriteFile(r.disk.path(windows), []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(r.disk.Path(windows), []byte(content), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
 func (r *rig) read(windows string) string {
 	r.t.Helper()
-	content, err := os.ReadFile(r.disk.path(windows))
+	content, err := os.ReadFile(r.disk.Path(windows))
 	if err != nil {
 		r.t.Error(err)
 	}
@@ -106,7 +106,7 @@ func (r *rig) read(windows string) string {
 }
 
 func (r *rig) exists(windows string) bool {
-	_, err := os.Stat(r.disk.path(windows))
+	_, err := os.Stat(r.disk.Path(windows))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
@@ -260,7 +260,7 @@ func TestAnExpiredNodeJoinsAgain(t *testing.T) {
 	if r.passes(1) || !strings.Contains(r.agent.status.Message, "there is no bootstrap token") {
 		t.Errorf("message %q", r.agent.status.Message)
 	}
-	if err := os.Remove(r.disk.path(kubeletKeyPair)); err != nil {
+	if err := os.Remove(r.disk.Path(kubeletKeyPair)); err != nil {
 		t.Fatal(err)
 	}
 	r.write(r.cfg.Cluster.TokenFile, "abcdef.0123456789abcdef")

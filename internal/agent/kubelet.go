@@ -94,7 +94,7 @@ func describeKubelet(c Config) kubeletConfiguration {
 		ClusterDomain: c.Cluster.Domain, ClusterDNS: c.Cluster.DNS,
 		EnforceNodeAllocatable:   []string{},
 		ContainerRuntimeEndpoint: c.Runtime.Endpoint,
-		VolumePluginDir:          kubeletDir + `\volume-plugins`,
+		VolumePluginDir:          KubeletDir + `\volume-plugins`,
 	}
 	k.Authentication.Webhook.Enabled = true
 	k.Authentication.X509.ClientCAFile = c.Cluster.CAFile
@@ -122,7 +122,7 @@ func kubeletArgv(c Config) []string {
 		"--bootstrap-kubeconfig=" + bootstrapKubeconfig,
 		"--kubeconfig=" + kubeletKubeconfig,
 		"--cert-dir=" + kubeletPKI,
-		"--root-dir=" + kubeletDir,
+		"--root-dir=" + KubeletDir,
 		"--hostname-override=" + c.Node.Name,
 		"--node-ip=" + c.Node.Address.String(),
 		"--v=2",

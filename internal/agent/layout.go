@@ -16,6 +16,9 @@ const (
 	ProgramDir = `C:\Program Files\mullion`
 	StateDir   = `C:\ProgramData\mullion`
 
+	// KubeletDir has the kubelet's identity in the cluster.
+	KubeletDir = `C:\var\lib\kubelet`
+
 	ConfigFile = StateDir + `\agent.json`
 	StatusFile = StateDir + `\status.json`
 
@@ -29,10 +32,9 @@ const (
 	proxyKubeconfig     = StateDir + `\kube-proxy.kubeconfig`
 	startedFile         = StateDir + `\started.json`
 
-	kubeletDir        = `C:\var\lib\kubelet`
 	ipamDir           = `C:\var\lib\cni\networks`
-	kubeletKubeconfig = kubeletDir + `\kubeconfig`
-	kubeletPKI        = kubeletDir + `\pki`
+	kubeletKubeconfig = KubeletDir + `\kubeconfig`
+	kubeletPKI        = KubeletDir + `\pki`
 	// kubeletKeyPair is written and rotated by the kubelet itself
 	// (k8s.io/client-go/util/certificate, NewFileStore).
 	kubeletKeyPair = kubeletPKI + `\kubelet-client-current.pem`
@@ -48,17 +50,17 @@ const (
 // privateDirs hold keys, tokens or other people's secrets: they are closed to
 // ordinary users before anything is written into them.
 func privateDirs() []string {
-	return []string{StateDir, kubeletDir, kubeletPKI, cniConfDir, logDir + `\kubelet`, logDir + `\kube-proxy`}
+	return []string{StateDir, KubeletDir, kubeletPKI, cniConfDir, logDir + `\kubelet`, logDir + `\kube-proxy`}
 }
 
-// Disk says where the node's C: is found. On Windows that is C: itself; tests
-// put it into a directory.
+// Disk says where the node's C: is found. On Windows that is C: itself; tests and
+// emulated hosts have it in a directory.
 type Disk struct {
 	Root string // "" on Windows
 }
 
-// path gives the file's name for the operating system that we run on.
-func (d Disk) path(windows string) string {
+// Path is the name of a file on C: for the operating system that we run on.
+func (d Disk) Path(windows string) string {
 	if d.Root == "" {
 		return windows
 	}

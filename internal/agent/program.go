@@ -147,7 +147,7 @@ func (k *keeper) status(st scm.Status, err error) ProgramStatus {
 // writeFiles brings files up to date.
 func writeFiles(d Disk, files []File) error {
 	for _, f := range files {
-		path := d.path(f.Path)
+		path := d.Path(f.Path)
 		if same(path, f.Content) {
 			continue
 		}
@@ -171,7 +171,7 @@ func fingerprint(p Program) string {
 // fingerprints says with which configuration each program was last started. A
 // damaged file counts as unknown: the programs are restarted once.
 func (k *keeper) fingerprints() map[string]string {
-	prints, err := durable.ReadStatus[map[string]string](k.disk.path(startedFile))
+	prints, err := durable.ReadStatus[map[string]string](k.disk.Path(startedFile))
 	if err != nil || prints == nil {
 		return map[string]string{}
 	}
@@ -179,5 +179,5 @@ func (k *keeper) fingerprints() map[string]string {
 }
 
 func (k *keeper) saveFingerprints(prints map[string]string) error {
-	return durable.WriteDocument(k.disk.path(startedFile), prints)
+	return durable.WriteDocument(k.disk.Path(startedFile), prints)
 }

@@ -45,7 +45,7 @@ var ErrNoStatus = errors.New("the agent has not run on this machine")
 
 // ReadStatus reads what a running agent wrote last.
 func ReadStatus(d Disk) (Status, error) {
-	s, err := durable.ReadStatus[Status](d.path(StatusFile))
+	s, err := durable.ReadStatus[Status](d.Path(StatusFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Status{}, ErrNoStatus
 	}

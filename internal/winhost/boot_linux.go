@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/hns/wire"
 	"github.com/mullion-k8s/mullion/internal/standin"
@@ -74,10 +74,11 @@ func readBoot(r io.Reader) (boot, error) {
 	return b, nil
 }
 
+// hostDisk is the host's C:.
+func hostDisk() agent.Disk { return agent.Disk{Root: filepath.Join(prefixDir, "drive_c")} }
+
 // onDisk is where a path on C: lies in the host's root.
-func onDisk(windows string) string {
-	return filepath.Join(prefixDir, "drive_c", strings.ReplaceAll(strings.TrimPrefix(windows, `C:\`), `\`, "/"))
-}
+func onDisk(windows string) string { return hostDisk().Path(windows) }
 
 // wineHost is Wine of the host's own programs.
 func wineHost(b boot) wine.Host {

@@ -22,7 +22,6 @@ import (
 const (
 	caFile    = agent.StateDir + `\ca.crt`
 	tokenFile = agent.StateDir + `\bootstrap-token`
-	joinedKey = `C:\var\lib\kubelet\pki\kubelet-client-current.pem`
 )
 
 // agentConfig is the agent.json that an administrator would write on a real
@@ -73,7 +72,7 @@ func installAgent(b boot) error {
 		path    string
 		content []byte
 	}{{agent.ConfigFile, doc}, {caFile, b.CA}}
-	if b.Token != "" && !joined(time.Now()) {
+	if b.Token != "" && !agent.Joined(hostDisk(), time.Now()) {
 		files = append(files, struct {
 			path    string
 			content []byte
@@ -97,21 +96,10 @@ func forgetOtherCluster(ca []byte) error {
 	if err != nil {
 		return fmt.Errorf("read the CA of the last boot: %w", err)
 	}
-	for _, p := range []string{`C:\var\lib\kubelet`, agent.StateDir} {
+	for _, p := range []string{agent.KubeletDir, agent.StateDir} {
 		if err := os.RemoveAll(onDisk(p)); err != nil {
 			return fmt.Errorf("forget the former cluster: %w", err)
 		}
 	}
 	return os.MkdirAll(onDisk(agent.StateDir), 0o700)
-}
-
-// joined reports whether the host has an identity in the cluster that is valid
-// now.
-func joined(now time.Time) bool {
-	content, err := os.ReadFile(onDisk(joinedKey))
-	if err != nil {
-		return false
-	}
-	cert, err := certpem.Parse(content)
-	return err == nil && now.Before(cert.NotAfter)
 }
