@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // JudgedLabel, with the value JudgedLater, is what new pods get that others may
@@ -30,20 +31,15 @@ func Judged(place, rules Handler, alone func(ctx context.Context, namespace stri
 			return resp, err
 		}
 		if !alone(ctx, r.Namespace) {
-			if Field(r.Object, "metadata", "labels", JudgedLabel) == JudgedLater {
-				return resp, nil
-			}
-			label := policy.Edit{Op: policy.Add, Value: JudgedLater, Path: policy.Path{
-				{Key: "metadata", Index: -1}, {Key: "labels", Index: -1}, {Key: JudgedLabel, Index: -1},
-			}}
+			label := tree.Edit{Op: tree.Add, Path: tree.Keys("metadata", "labels", JudgedLabel), Value: JudgedLater}
 			// Where it cannot be, the pod is malformed, and the API server says how.
-			if _, err := policy.Apply(r.Object, []policy.Edit{label}); err == nil {
+			if _, _, err := tree.Apply(r.Object, []tree.Edit{label}); err == nil {
 				resp.Edits = append(resp.Edits, label)
 			}
 			return resp, nil
 		}
 		final := *r
-		if final.Object, err = policy.Apply(r.Object, resp.Edits); err != nil {
+		if final.Object, _, err = tree.Apply(r.Object, resp.Edits); err != nil {
 			return Response{}, fmt.Errorf("change the object: %w", err)
 		}
 		if placedOnLinux(final.Object) {
@@ -65,6 +61,7 @@ func Judged(place, rules Handler, alone func(ctx context.Context, namespace stri
 // placedOnLinux: placement has found nothing about Windows in a pod and put it
 // on Linux nodes. No rule looks at it; a match condition says the same.
 func placedOnLinux(pod map[string]any) bool {
-	why, _ := Field(pod, "metadata", "annotations", policy.ReasonAnnotation).(string)
-	return strings.HasPrefix(why, "linux:") && Field(pod, "spec", "nodeSelector", "kubernetes.io/os") == "linux"
+	why := tree.Root(pod).Find("metadata", "annotations", policy.ReasonAnnotation).Str()
+	return strings.HasPrefix(why, "linux:") &&
+		tree.Root(pod).Find("spec", "nodeSelector", "kubernetes.io/os").Str() == "linux"
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // Placement makes the webhook that writes into pods, and into the templates of
@@ -59,7 +60,7 @@ func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
 func removed(place policy.Placement) []string {
 	gone := map[string]bool{}
 	for _, e := range place.Edits {
-		if e.Op == policy.Remove {
+		if e.Op == tree.Remove {
 			gone[e.Path.String()] = true
 		}
 	}
@@ -76,5 +77,6 @@ func removed(place policy.Placement) []string {
 // leaveAlone: the match conditions say the same; a webhook must not depend on
 // how it was registered.
 func leaveAlone(object map[string]any) bool {
-	return Field(object, "metadata", "deletionTimestamp") != nil || Field(object, "metadata", "annotations", "kubernetes.io/config.mirror") != nil
+	meta := tree.Root(object).Find("metadata")
+	return meta.Find("deletionTimestamp").Set() || meta.Find("annotations", "kubernetes.io/config.mirror").Set()
 }

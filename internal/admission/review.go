@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 const (
@@ -55,23 +55,13 @@ type Request struct {
 	known *answer
 }
 
-// Field goes down a tree of maps; nil if there is no such field.
-func Field(tree map[string]any, path ...string) any {
-	at := any(tree)
-	for _, p := range path {
-		m, _ := at.(map[string]any)
-		at = m[p]
-	}
-	return at
-}
-
 // Response is the answer.
 type Response struct {
 	Allowed bool
 	// Refusal says why not; its Code and Reason are HTTP's and Kubernetes'.
 	Refusal metav1.Status
 	// Edits change the object, in their order.
-	Edits []policy.Edit
+	Edits []tree.Edit
 	// Warnings are printed by kubectl.
 	Warnings []string
 	// Audit is written into the API server's audit log, under the webhook's name.
@@ -148,7 +138,7 @@ func (r Response) Encode(req *Request) ([]byte, error) {
 		status.Status = metav1.StatusFailure
 		out.Result = &status
 	}
-	ops, err := policy.Patch(req.Object, r.Edits)
+	_, ops, err := tree.Apply(req.Object, r.Edits)
 	if err != nil {
 		return nil, fmt.Errorf("change the object: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // suppressAnnotation begins the annotations that suppress a rule for an object,
@@ -59,7 +60,7 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 	resp := Response{Allowed: true, Warnings: known.warnings}
 	var errs []policy.Finding
 	for _, f := range found {
-		reason, _ := Field(r.Object, "metadata", "annotations", suppressAnnotation+f.Code).(string)
+		reason := tree.Root(r.Object).Find("metadata", "annotations", suppressAnnotation+f.Code).Str()
 		suppressed := strings.TrimSpace(reason) != ""
 		had := before[h.key(f)] > 0
 		if had {

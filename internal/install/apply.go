@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mullion-k8s/mullion/internal/admission/registration"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // Options of Apply.
@@ -133,17 +134,9 @@ func (c *Cluster) notBuiltIn(ctx context.Context) error {
 	if err != nil || hook == nil {
 		return err
 	}
-	hooks, _, err := unstructured.NestedSlice(hook.Object, "webhooks")
-	if err != nil {
-		return fmt.Errorf("read %s: %w", Describe(hook), err)
-	}
-	for _, h := range hooks {
-		m, ok := h.(map[string]any)
-		if !ok {
-			continue
-		}
-		if url, found, err := unstructured.NestedString(m, "clientConfig", "url"); err == nil && found {
-			return &BuiltInError{url}
+	for _, h := range tree.Root(hook.Object).Find("webhooks").Items() {
+		if url := h.Find("clientConfig", "url"); url.Set() {
+			return &BuiltInError{url.Str()}
 		}
 	}
 	return nil
@@ -180,14 +173,15 @@ func goes(o, live *unstructured.Unstructured) string {
 	if live == nil {
 		return text
 	}
-	list, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
-	if err != nil {
-		return text
+	keeping := []string{
+		"NamespaceContentRemaining",
+		"NamespaceFinalizersRemaining",
+		"NamespaceDeletionDiscoveryFailure",
+		"NamespaceDeletionContentFailure",
 	}
-	for _, x := range list {
-		m, ok := x.(map[string]any)
-		if ok && m["status"] == "True" && slices.Contains([]string{"NamespaceContentRemaining", "NamespaceFinalizersRemaining", "NamespaceDeletionDiscoveryFailure", "NamespaceDeletionContentFailure"}, fmt.Sprint(m["type"])) {
-			text += fmt.Sprintf(" (%s)", m["message"])
+	for _, c := range tree.Root(live.Object).Find("status", "conditions").Items() {
+		if c.Find("status").Str() == "True" && slices.Contains(keeping, c.Find("type").Str()) {
+			text += " (" + c.Find("message").Str() + ")"
 		}
 	}
 	return text

@@ -10,7 +10,8 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // authoritiesKey of the ConfigMap: what `kubectl create configmap
@@ -42,8 +43,8 @@ func (c *Cluster) authorities(ctx context.Context, cfg Config) error {
 	case o == nil:
 		return refuse("does not exist")
 	}
-	pem, _, err := unstructured.NestedString(o.Object, "data", authoritiesKey)
-	if err != nil || pem == "" {
+	pem := tree.Root(o.Object).Find("data", authoritiesKey).Str()
+	if pem == "" {
 		return refuse("has no key " + authoritiesKey)
 	}
 	if !x509.NewCertPool().AppendCertsFromPEM([]byte(pem)) {

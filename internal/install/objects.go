@@ -57,7 +57,7 @@ func Objects(c Config) ([]*unstructured.Unstructured, error) {
 	typed = append(typed, c.service(), c.disruptionBudget(), c.deployment())
 	var out []*unstructured.Unstructured
 	for _, o := range typed {
-		u, err := tree(o)
+		u, err := untyped(o)
 		if err != nil {
 			return nil, err
 		}
@@ -73,9 +73,9 @@ func Objects(c Config) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// tree turns a typed object into what is sent: without a status and without
+// untyped turns a typed object into what is sent: without a status and without
 // what the Go types write although nobody set it.
-func tree(o runtime.Object) (*unstructured.Unstructured, error) {
+func untyped(o runtime.Object) (*unstructured.Unstructured, error) {
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", o.GetObjectKind().GroupVersionKind().Kind, err)

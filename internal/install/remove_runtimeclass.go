@@ -6,9 +6,8 @@ package install
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // workload says where objects of a kind have the pods that they make.
@@ -70,8 +69,7 @@ func (r *removal) users(ctx context.Context) (map[string][]string, error) {
 			if len(o.GetOwnerReferences()) > 0 && w.kind != deployments {
 				continue
 			}
-			class, _, err := unstructured.NestedString(o.Object, append(slices.Clone(w.path), "runtimeClassName")...)
-			if err == nil && class != "" {
+			if class := tree.Root(o.Object).Find(w.path...).Find("runtimeClassName").Str(); class != "" {
 				out[class] = append(out[class], w.kind.name+" "+o.GetNamespace()+"/"+o.GetName())
 			}
 		}

@@ -10,10 +10,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/mullion-k8s/mullion/internal/admission/registration"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // StuckError says what a person has to mend before the manager can run.
@@ -124,24 +124,16 @@ func (c *Cluster) registered(ctx context.Context, cfg Config) (missing string, e
 		if o == nil {
 			return "the manager to register its webhooks", nil
 		}
-		hooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
-		if err != nil {
-			return "", fmt.Errorf("read %s: %w", Describe(o), err)
-		}
 		gmsa := false
-		for _, h := range hooks {
-			m, ok := h.(map[string]any)
-			if !ok {
-				continue
+		for _, h := range tree.Root(o.Object).Find("webhooks").Items() {
+			name := h.Find("name").Str()
+			gmsa = gmsa || name == registration.GMSAWebhook
+			if name == registration.RulesWebhook && h.Find("failurePolicy").Str() != cfg.RulesFailurePolicy {
+				return fmt.Sprintf("the manager to give the webhook %s the failure policy %s", name, cfg.RulesFailurePolicy), nil
 			}
-			gmsa = gmsa || m["name"] == registration.GMSAWebhook
-			if m["name"] == registration.RulesWebhook && m["failurePolicy"] != cfg.RulesFailurePolicy {
-				return fmt.Sprintf("the manager to give the webhook %v the failure policy %s", m["name"], cfg.RulesFailurePolicy), nil
-			}
-			ca, _, _ := unstructured.NestedString(m, "clientConfig", "caBundle")             // "" if it is not there
-			ns, _, _ := unstructured.NestedString(m, "clientConfig", "service", "namespace") // as above
+			ca, ns := h.Find("clientConfig", "caBundle").Str(), h.Find("clientConfig", "service", "namespace").Str()
 			if ca == "" || ns != cfg.Namespace {
-				return fmt.Sprintf("the manager to register the webhook %v", m["name"]), nil
+				return "the manager to register the webhook " + name, nil
 			}
 		}
 		if gmsa == cfg.NoGMSA {

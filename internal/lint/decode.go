@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // problem is why a document, or a part of it, cannot be judged.
@@ -442,7 +443,7 @@ func scalar(n *yaml.Node) any {
 
 // locate finds the node of a path: the key of a map's entry, or the element of
 // a list. Of what is missing it finds the nearest that is there.
-func locate(root *yaml.Node, path policy.Path) *yaml.Node {
+func locate(root *yaml.Node, path tree.Path) *yaml.Node {
 	at, value := root, root
 	for _, s := range path {
 		for value.Kind == yaml.AliasNode {
@@ -458,7 +459,7 @@ func locate(root *yaml.Node, path policy.Path) *yaml.Node {
 }
 
 // child finds one step of a path: the node to point at, and the value.
-func child(n *yaml.Node, s policy.Step, depth int) (at, value *yaml.Node) {
+func child(n *yaml.Node, s tree.Step, depth int) (at, value *yaml.Node) {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}

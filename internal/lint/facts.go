@@ -9,6 +9,7 @@ import (
 	"maps"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // gather reads facts out of the inputs themselves before anything is judged:
@@ -43,30 +44,32 @@ func learn(facts *policy.Facts, d document) *policy.Facts {
 		}
 		v, _ := convert(root.node)
 		object, _ := v.(map[string]any)
-		facts = learnObject(facts, object)
+		facts = learnObject(facts, tree.Root(object))
 	}
 	return facts
 }
 
-func learnObject(facts *policy.Facts, object map[string]any) *policy.Facts {
-	meta, _ := object["metadata"].(map[string]any)
-	name, _ := meta["name"].(string)
-	switch object["kind"] {
+func learnObject(facts *policy.Facts, object tree.Value) *policy.Facts {
+	name := object.Find("metadata", "name").Str()
+	switch object.Find("kind").Str() {
 	case "List":
-		items, _ := object["items"].([]any)
-		for _, i := range items {
-			if m, ok := i.(map[string]any); ok && m["kind"] != "List" {
-				facts = learnObject(facts, m)
+		for _, item := range object.Find("items").Items() {
+			if item.Find("kind").Str() != "List" {
+				facts = learnObject(facts, item)
 			}
 		}
 	case "RuntimeClass":
-		handler, _ := object["handler"].(string)
-		scheduling, _ := object["scheduling"].(map[string]any)
-		class := policy.RuntimeClass{Handler: handler, NodeSelector: stringMap(scheduling["nodeSelector"])}
-		tolerations, _ := scheduling["tolerations"].([]any)
-		for _, t := range tolerations {
-			m := stringMap(t)
-			class.Tolerations = append(class.Tolerations, policy.Toleration{Key: m["key"], Operator: m["operator"], Value: m["value"], Effect: m["effect"]})
+		class := policy.RuntimeClass{
+			Handler:      object.Find("handler").Str(),
+			NodeSelector: object.Find("scheduling", "nodeSelector").Strings(),
+		}
+		for _, t := range object.Find("scheduling", "tolerations").Items() {
+			class.Tolerations = append(class.Tolerations, policy.Toleration{
+				Key:      t.Find("key").Str(),
+				Operator: t.Find("operator").Str(),
+				Value:    t.Find("value").Str(),
+				Effect:   t.Find("effect").Str(),
+			})
 		}
 		next := *facts
 		next.SomeClasses = facts.SomeClasses || facts.RuntimeClasses == nil
@@ -82,19 +85,8 @@ func learnObject(facts *policy.Facts, object map[string]any) *policy.Facts {
 		if next.Namespaces = maps.Clone(facts.Namespaces); next.Namespaces == nil {
 			next.Namespaces = map[string]map[string]string{}
 		}
-		next.Namespaces[name] = stringMap(meta["labels"])
+		next.Namespaces[name] = object.Find("metadata", "labels").Strings()
 		return &next
 	}
 	return facts
-}
-
-func stringMap(v any) map[string]string {
-	m, _ := v.(map[string]any)
-	out := make(map[string]string, len(m))
-	for k, v := range m {
-		if s, ok := v.(string); ok {
-			out[k] = s
-		}
-	}
-	return out
 }

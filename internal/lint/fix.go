@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // Fixed is what Fix did.
@@ -73,14 +74,14 @@ func fixDocument(judge *policy.Evaluator, d document, facts policy.Facts) (text 
 	return m.doc.text, applied, left
 }
 
-// mender is a document that is being mended: its text, and what that says.
+// mender is a document that is being mended: its text, and the object that it holds.
 type mender struct {
-	judge *policy.Evaluator
-	facts policy.Facts
-	doc   document
-	root  *yaml.Node
-	tree  map[string]any
-	work  int // bytes read so far
+	judge  *policy.Evaluator
+	facts  policy.Facts
+	doc    document
+	root   *yaml.Node
+	object map[string]any
+	work   int // bytes read so far
 }
 
 // read takes a text if it is one object without problems.
@@ -89,10 +90,10 @@ func (m *mender) read(text []byte) bool {
 	if len(roots) != 1 || roots[0].problem != nil {
 		return false
 	}
-	tree, problems := convert(roots[0].node)
-	object, ok := tree.(map[string]any)
+	value, problems := convert(roots[0].node)
+	object, ok := value.(map[string]any)
 	if ok = ok && len(problems) == 0; ok {
-		m.doc.text, m.doc.lineStarts, m.root, m.tree = text, nil, roots[0].node, object
+		m.doc.text, m.doc.lineStarts, m.root, m.object = text, nil, roots[0].node, object
 	}
 	return ok
 }
@@ -103,9 +104,9 @@ func (m *mender) unread() (left int) {
 		if p.problem != nil {
 			return 0
 		}
-		if tree, problems := convert(p.node); len(problems) == 0 {
+		if value, problems := convert(p.node); len(problems) == 0 {
 			m.root = p.node
-			if m.tree, _ = tree.(map[string]any); m.tree != nil {
+			if m.object, _ = value.(map[string]any); m.object != nil {
 				left += len(m.edits()) + len(m.placement())
 			}
 		}
@@ -116,9 +117,9 @@ func (m *mender) unread() (left int) {
 // apply writes edits that change something. Those that cannot be written
 // without touching more than their field are left. What is written at once is
 // one edit of each item of a List: each time the document is read again.
-func (m *mender) apply(todo []policy.Edit) (applied, left int) {
+func (m *mender) apply(todo []tree.Edit) (applied, left int) {
 	for len(todo) > 0 {
-		var batch, rest []policy.Edit
+		var batch, rest []tree.Edit
 		seen := map[int]bool{}
 		for _, e := range todo {
 			if i := item(e.Path); seen[i] {
@@ -135,7 +136,7 @@ func (m *mender) apply(todo []policy.Edit) (applied, left int) {
 }
 
 // item is the index of the List's item that a path leads into; -1 for none.
-func item(p policy.Path) int {
+func item(p tree.Path) int {
 	if len(p) > 1 && p[0].Key == "items" {
 		return p[1].Index
 	}
@@ -143,40 +144,44 @@ func item(p policy.Path) int {
 }
 
 // applyBatch writes edits together, or one by one if that goes wrong.
-func (m *mender) applyBatch(batch []policy.Edit) (applied, left int) {
+func (m *mender) applyBatch(batch []tree.Edit) (applied, left int) {
 	if m.work += len(m.doc.text); m.work > maxFixWorkBytes {
 		return 0, len(batch)
 	}
 	t := editor{text: m.doc.text, lines: m.doc.starts()}
-	want := clone(m.tree)
+	want := m.object
 	var changes []change
-	var effective []policy.Edit
+	var effective []tree.Edit
 	ok := true
 	for _, e := range batch {
-		next, changed := applyTree(want, e)
-		if want = next; !changed {
+		next, patch, err := tree.Apply(want, []tree.Edit{e})
+		if err != nil {
+			left++
 			continue
 		}
-		c, can := t.applyText(m.root, e)
+		if want = next; len(patch) == 0 {
+			continue
+		}
+		c, can := t.applyText(m.root, patch[0])
 		ok = ok && can
 		changes, effective = append(changes, c), append(effective, e)
 	}
 	if len(effective) == 0 {
-		return 0, 0
+		return 0, left
 	}
 	if ok {
 		again := *m
 		text, written := write(m.doc.text, changes)
-		if written && again.read(text) && reflect.DeepEqual(any(again.tree), want) {
+		if written && again.read(text) && reflect.DeepEqual(again.object, want) {
 			*m = again
-			return len(effective), 0
+			return len(effective), left
 		}
 	}
 	if len(effective) == 1 {
-		return 0, 1
+		return 0, left + 1
 	}
 	for _, e := range effective {
-		n, l := m.applyBatch([]policy.Edit{e})
+		n, l := m.applyBatch([]tree.Edit{e})
 		applied, left = applied+n, left+l
 	}
 	return applied, left
@@ -185,24 +190,24 @@ func (m *mender) applyBatch(batch []policy.Edit) (applied, left int) {
 // results are the findings of the document as it is now, with suppressions.
 func (m *mender) results() []Result {
 	var out []Result
-	for _, f := range m.judge.Evaluate(m.tree, m.facts) {
+	for _, f := range m.judge.Evaluate(m.object, m.facts) {
 		out = append(out, Result{Finding: f})
 	}
-	return suppress(&m.doc, m.root, m.tree, out)
+	return suppress(&m.doc, m.root, m.object, out)
 }
 
 // edits collects the edits of the findings that are not suppressed: what is
 // removed first. Whether a pod may declare itself (WIN419) is for placement to
 // say.
-func (m *mender) edits() []policy.Edit {
-	var out []policy.Edit
+func (m *mender) edits() []tree.Edit {
+	var out []tree.Edit
 	seen := map[string]bool{}
 	for _, r := range m.results() {
 		if r.Suppressed != "" || r.Code == "WIN419" {
 			continue
 		}
 		for _, e := range r.Edits {
-			if e.Op == policy.Add && skipped(m.tree, e.Path) {
+			if e.Op == tree.Add && skipped(m.object, e.Path) {
 				continue
 			}
 			if key := string(e.Op) + e.Path.Pointer(); !seen[key] {
@@ -211,26 +216,19 @@ func (m *mender) edits() []policy.Edit {
 			}
 		}
 	}
-	order := []policy.EditOp{policy.Remove, policy.Replace, policy.Add}
-	slices.SortStableFunc(out, func(a, b policy.Edit) int { return slices.Index(order, a.Op) - slices.Index(order, b.Op) })
+	order := []tree.Op{tree.Remove, tree.Replace, tree.Add}
+	slices.SortStableFunc(out, func(a, b tree.Edit) int { return slices.Index(order, a.Op) - slices.Index(order, b.Op) })
 	return out
 }
 
-// skipped says whether an object on the way to a field asks to be placed by
-// nobody.
-func skipped(tree map[string]any, path policy.Path) bool {
-	var at any = tree
-	for _, s := range path {
-		if m, ok := at.(map[string]any); ok {
-			meta, _ := m["metadata"].(map[string]any)
-			notes, _ := meta["annotations"].(map[string]any)
-			if notes[policy.SkipAnnotation] == "true" {
-				return true
-			}
-			at = m[s.Key]
-		} else if l, ok := at.([]any); ok && s.Index >= 0 && s.Index < len(l) {
-			at = l[s.Index]
+// skipped reports whether an object on the way to a field opts out of placement.
+func skipped(object map[string]any, path tree.Path) bool {
+	v := tree.Root(object)
+	for i := range path {
+		if v.Find("metadata", "annotations", policy.SkipAnnotation).Str() == "true" {
+			return true
 		}
+		v = v.At(path[i : i+1])
 	}
 	return false
 }
@@ -238,92 +236,26 @@ func skipped(tree map[string]any, path policy.Path) bool {
 // placement is what the pods of the document lack to land on the right nodes,
 // except for what a suppression speaks against. A pod of which a field stays
 // that the API server would then refuse does not declare itself.
-func (m *mender) placement() []policy.Edit {
+func (m *mender) placement() []tree.Edit {
 	var kept []Result
 	for _, r := range m.results() {
 		if r.Suppressed != "" {
 			kept = append(kept, r)
 		}
 	}
-	var out []policy.Edit
-	for _, p := range m.judge.Place(m.tree, m.facts) {
+	var out []tree.Edit
+	for _, p := range m.judge.Place(m.object, m.facts) {
 		stays := false
 		for _, e := range p.Edits {
 			at := e.Path.String()
 			suppressed := slices.ContainsFunc(kept, func(r Result) bool { return at == r.Field || strings.HasPrefix(at, r.Field+"[") })
-			stays = stays || suppressed && e.Op == policy.Remove
+			stays = stays || suppressed && e.Op == tree.Remove
 			if !suppressed && (!stays || !strings.HasSuffix(at, "spec.os.name")) {
 				out = append(out, e)
 			}
 		}
 	}
 	return out
-}
-
-func clone(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, e := range v {
-			out[k] = clone(e)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = clone(e)
-		}
-		return out
-	}
-	return v
-}
-
-// applyTree applies an edit to a tree. A map that a removal leaves empty goes
-// too.
-func applyTree(tree any, e policy.Edit) (any, bool) {
-	if len(e.Path) == 0 {
-		return tree, false
-	}
-	step := e.Path[0]
-	rest := policy.Edit{Op: e.Op, Path: e.Path[1:], Value: e.Value}
-	if step.Index >= 0 {
-		l, ok := tree.([]any)
-		if ok && step.Index == len(l) && e.Op == policy.Add && len(rest.Path) == 0 {
-			return append(l, clone(e.Value)), true
-		}
-		if !ok || step.Index >= len(l) || len(rest.Path) == 0 {
-			return tree, false
-		}
-		sub, changed := applyTree(l[step.Index], rest)
-		l[step.Index] = sub
-		return l, changed
-	}
-	m, ok := tree.(map[string]any)
-	if tree == nil && e.Op == policy.Add {
-		m, ok = map[string]any{}, true
-	}
-	if !ok {
-		return tree, false
-	}
-	old, there := m[step.Key]
-	if len(rest.Path) > 0 {
-		sub, changed := applyTree(old, rest)
-		if mm, empty := sub.(map[string]any); changed && e.Op == policy.Remove && empty && len(mm) == 0 {
-			delete(m, step.Key)
-		} else if changed {
-			m[step.Key] = sub
-		}
-		return m, changed
-	}
-	switch {
-	case e.Op == policy.Remove:
-		delete(m, step.Key)
-		return m, there
-	case e.Op == policy.Replace && !there, reflect.DeepEqual(old, e.Value):
-		return m, false
-	}
-	m[step.Key] = clone(e.Value)
-	return m, true
 }
 
 // FixAll is Fix for a stream.

@@ -11,16 +11,16 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // applyText says how an edit changes the text of a document. Whether that is
 // right is for the caller to check.
-func (t editor) applyText(root *yaml.Node, e policy.Edit) (change, bool) {
+func (t editor) applyText(root *yaml.Node, e tree.Edit) (change, bool) {
 	switch e.Op {
-	case policy.Remove:
+	case tree.Remove:
 		return t.remove(root, e.Path)
-	case policy.Replace:
+	case tree.Replace:
 		return t.replace(root, e.Path, e.Value)
 	}
 	return t.add(root, e.Path, e.Value)
@@ -81,7 +81,7 @@ func (t editor) line(n int) string {
 }
 
 // entry finds a mapping and the index of a key in it.
-func entry(root *yaml.Node, path policy.Path) (*yaml.Node, int) {
+func entry(root *yaml.Node, path tree.Path) (*yaml.Node, int) {
 	n := root
 	for i, s := range path {
 		if n.Kind == yaml.SequenceNode && s.Index >= 0 && s.Index < len(n.Content) {
@@ -108,16 +108,10 @@ func entry(root *yaml.Node, path policy.Path) (*yaml.Node, int) {
 	return nil, 0
 }
 
-func (t editor) remove(root *yaml.Node, path policy.Path) (change, bool) {
+func (t editor) remove(root *yaml.Node, path tree.Path) (change, bool) {
 	m, i := entry(root, path)
 	if m == nil {
 		return change{}, false
-	}
-	for len(m.Content) == 2 && len(path) > 1 && path[len(path)-2].Index < 0 { // an empty map goes too
-		path = path[:len(path)-1]
-		if m, i = entry(root, path); m == nil {
-			return change{}, false
-		}
 	}
 	key, value := m.Content[i], m.Content[i+1]
 	from := t.offset(key)
@@ -192,7 +186,7 @@ func (t editor) flowEnd(from int) int {
 	return end
 }
 
-func (t editor) replace(root *yaml.Node, path policy.Path, value any) (change, bool) {
+func (t editor) replace(root *yaml.Node, path tree.Path, value any) (change, bool) {
 	m, i := entry(root, path)
 	if m == nil || m.Content[i+1].Kind != yaml.ScalarNode || m.Content[i+1].Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		return change{}, false
@@ -226,7 +220,7 @@ func (t editor) json(m *yaml.Node) bool {
 	return m.Style&yaml.FlowStyle != 0 && len(m.Content) > 0 && m.Content[0].Style&yaml.DoubleQuotedStyle != 0
 }
 
-func (t editor) add(root *yaml.Node, path policy.Path, value any) (change, bool) {
+func (t editor) add(root *yaml.Node, path tree.Path, value any) (change, bool) {
 	m, rest, holder := root, path, root
 	for len(rest) > 0 {
 		_, v := child(m, rest[0], maxDepth) // without merge keys and aliases
@@ -241,7 +235,7 @@ func (t editor) add(root *yaml.Node, path policy.Path, value any) (change, bool)
 	switch {
 	case m.Kind == yaml.SequenceNode && len(rest) == 1 && rest[0].Index == len(m.Content):
 		return t.appendItem(m, value, t.json(holder))
-	case slices.ContainsFunc(rest, func(s policy.Step) bool { return s.Index >= 0 }):
+	case slices.ContainsFunc(rest, func(s tree.Step) bool { return s.Index >= 0 }):
 		return change{}, false
 	case m.Kind == yaml.ScalarNode && (len(rest) == 0 || m.Tag == "!!null"):
 		return t.replace(root, path[:len(path)-len(rest)], nest(rest, value))
@@ -254,7 +248,7 @@ func (t editor) add(root *yaml.Node, path policy.Path, value any) (change, bool)
 }
 
 // nest wraps a value into the maps of a path.
-func nest(path policy.Path, value any) any {
+func nest(path tree.Path, value any) any {
 	for _, p := range slices.Backward(path) {
 		value = map[string]any{p.Key: value}
 	}
@@ -263,7 +257,7 @@ func nest(path policy.Path, value any) any {
 
 // addFlow adds a key in front of the first of a mapping in flow style, on its
 // line; on a line of its own if the first has one.
-func (t editor) addFlow(m *yaml.Node, rest policy.Path, value any, asJSON bool) (change, bool) {
+func (t editor) addFlow(m *yaml.Node, rest tree.Path, value any, asJSON bool) (change, bool) {
 	text := flowEntry(rest[0].Key, nest(rest[1:], value), asJSON)
 	at := t.offset(m) + 1
 	if at > len(t.text) || t.text[at-1] != '{' {
@@ -282,7 +276,7 @@ func (t editor) addFlow(m *yaml.Node, rest policy.Path, value any, asJSON bool) 
 
 // addBlock adds lines in front of the first key of a block mapping that begins
 // its line (that of a list's item stands behind the dash).
-func (t editor) addBlock(m *yaml.Node, rest policy.Path, value any) (change, bool) {
+func (t editor) addBlock(m *yaml.Node, rest tree.Path, value any) (change, bool) {
 	for i := 0; i < len(m.Content); i += 2 {
 		line := m.Content[i].Line
 		prefix := string(t.text[t.lines[line-1]:t.offset(m.Content[i])])

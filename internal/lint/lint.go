@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // limits bound what one document may cost. Beyond them it is reported, and
@@ -293,21 +294,11 @@ func check(evaluate func(map[string]any, policy.Facts) []policy.Finding, d docum
 
 // objectName is "Deployment default/iis" of the object, or of the item of a
 // List, in which a finding lies.
-func objectName(object map[string]any, scope policy.Path) string {
-	var at any = object
-	for _, s := range scope {
-		if s.Index >= 0 {
-			at = at.([]any)[s.Index]
-		} else {
-			at = at.(map[string]any)[s.Key]
-		}
-	}
-	m, _ := at.(map[string]any)
-	kind, _ := m["kind"].(string)
-	meta, _ := m["metadata"].(map[string]any)
-	name, _ := meta["name"].(string)
-	if ns, _ := meta["namespace"].(string); ns != "" {
+func objectName(object map[string]any, scope tree.Path) string {
+	v := tree.Root(object).At(scope)
+	name := v.Find("metadata", "name").Str()
+	if ns := v.Find("metadata", "namespace").Str(); ns != "" {
 		name = ns + "/" + name
 	}
-	return strings.TrimSpace(kind + " " + name)
+	return strings.TrimSpace(v.Find("kind").Str() + " " + name)
 }

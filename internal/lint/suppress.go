@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // annotationPrefix begins the annotations that suppress a rule for an object:
@@ -36,26 +37,12 @@ func suppress(d *document, root *yaml.Node, object map[string]any, found []Resul
 
 func suppressByAnnotation(object map[string]any, found []Result) []Result {
 	for i, r := range found {
-		if reason, ok := annotations(object, r.Scope)[annotationPrefix+r.Code].(string); ok && r.Suppressed == "" {
-			found[i].Suppressed = strings.TrimSpace(reason)
+		reason := tree.Root(object).At(r.Scope).Find("metadata", "annotations", annotationPrefix+r.Code)
+		if r.Suppressed == "" {
+			found[i].Suppressed = strings.TrimSpace(reason.Str())
 		}
 	}
 	return found
-}
-
-func annotations(object map[string]any, scope policy.Path) map[string]any {
-	var at any = object
-	for _, s := range scope {
-		if s.Index >= 0 {
-			at = at.([]any)[s.Index]
-		} else {
-			at = at.(map[string]any)[s.Key]
-		}
-	}
-	m, _ := at.(map[string]any)
-	meta, _ := m["metadata"].(map[string]any)
-	out, _ := meta["annotations"].(map[string]any)
-	return out
 }
 
 // suppressByComment looks at the line of the field, at those of the fields

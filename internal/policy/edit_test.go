@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/policy/policytest"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // TestEditsOnlyNarrow: what rules add to pods selects nodes and names the
@@ -27,7 +28,7 @@ func TestEditsOnlyNarrow(t *testing.T) {
 				for len(p) > 0 && (p[0].Key == "spec" || p[0].Key == "template") {
 					p = p[1:]
 				}
-				if e.Op == Add && !allowed[p.String()] {
+				if e.Op == tree.Add && !allowed[p.String()] {
 					t.Errorf("%s of %s adds %s", g.Code, f.code, e.Path)
 				}
 				if b, err := json.Marshal(e); err != nil || len(b) == 0 {
@@ -48,7 +49,7 @@ func TestNoGuessIsWritten(t *testing.T) {
 	} {
 		for _, g := range Evaluate(policytest.Tweak(t, text), Facts{}) {
 			for _, e := range g.Edits {
-				if e.Op == Add {
+				if e.Op == tree.Add {
 					t.Errorf("%s writes %s=%v into %s", g.Code, e.Path, e.Value, text)
 				}
 			}

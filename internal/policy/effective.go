@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
@@ -27,7 +28,7 @@ type Signal struct {
 	OS         string
 	What       string // "spec.os.name is windows"
 	Short      string // "spec.os.name"
-	At         Value
+	At         tree.Value
 	Confidence Confidence
 	source     source
 }
@@ -57,7 +58,7 @@ const isolationAnnotation = "experimental.windows.kubernetes.io/isolation-type"
 // trustworthy first.
 func signals(p *Pod) []Signal {
 	var s signalList
-	if v := p.Spec.look([]string{"os", "name"}); v.Set() {
+	if v := p.Spec.Find("os", "name"); v.Set() {
 		s.add(fromName, Certain, v.Str(), v, "spec.os.name", "spec.os.name is %s", v.Str())
 	}
 	for _, at := range windowsOptions(p) {
@@ -74,7 +75,7 @@ func signals(p *Pod) []Signal {
 			s.add(fromBuildLabel, High, r.value, r.at, short, "%s selects %s=%s", r.how, r.key, r.value)
 		}
 	}
-	if name := p.Spec.look([]string{"runtimeClassName"}); name.Set() {
+	if name := p.Spec.Find("runtimeClassName"); name.Set() {
 		class, ok := p.Facts().RuntimeClasses[name.Str()]
 		short := "RuntimeClass " + name.Str()
 		switch {
@@ -88,7 +89,7 @@ func signals(p *Pod) []Signal {
 	if len(s) == 0 {
 		contentSignals(p, &s)
 		if os, from := p.defaultOS(); os != "" {
-			s.add(fromDefault, Low, os, Value{}, "default of "+from, "the default of %s is %s", from, os)
+			s.add(fromDefault, Low, os, tree.Value{}, "default of "+from, "the default of %s is %s", from, os)
 		}
 	}
 	return s
@@ -97,7 +98,7 @@ func signals(p *Pod) []Signal {
 // signalList takes signals for the operating systems that there are.
 type signalList []Signal
 
-func (s *signalList) add(src source, c Confidence, os string, at Value, short, format string, args ...any) {
+func (s *signalList) add(src source, c Confidence, os string, at tree.Value, short, format string, args ...any) {
 	if os = strings.ToLower(os); os == "windows" || os == "linux" {
 		*s = append(*s, Signal{OS: os, What: fmt.Sprintf(format, args...), Short: short, At: at, Confidence: c, source: src})
 	}
@@ -116,8 +117,8 @@ func imageSignals(p *Pod, s *signalList) {
 			s.add(fromImageName, Medium, "windows", c.Get("image"), "image "+c.Image, "the image %s is by its name one for Windows", c.Image)
 		}
 	}
-	for _, meta := range []Value{p.Meta, p.Object.Get("metadata")} {
-		if a := meta.look([]string{"annotations", isolationAnnotation}); a.Str() != "" {
+	for _, meta := range []tree.Value{p.Meta, p.Object.Get("metadata")} {
+		if a := meta.Find("annotations", isolationAnnotation); a.Str() != "" {
 			s.add(fromIsolation, Medium, "windows", a, "annotation isolation-type", "the annotation isolation-type is %s", a.Str())
 			break
 		}
@@ -163,18 +164,18 @@ func (p *Pod) signal(sources ...source) (Signal, bool) {
 	return Signal{}, false
 }
 
-func windowsOptions(p *Pod) []Value {
-	var out []Value
-	for _, at := range append([]Value{p.Spec}, values(p.Containers)...) {
-		if v := at.look([]string{"securityContext", "windowsOptions"}); v.Len() > 0 {
+func windowsOptions(p *Pod) []tree.Value {
+	var out []tree.Value
+	for _, at := range append([]tree.Value{p.Spec}, values(p.Containers)...) {
+		if v := at.Find("securityContext", "windowsOptions"); v.Len() > 0 {
 			out = append(out, v)
 		}
 	}
 	return out
 }
 
-func values(containers []Container) []Value {
-	out := make([]Value, len(containers))
+func values(containers []Container) []tree.Value {
+	out := make([]tree.Value, len(containers))
 	for i, c := range containers {
 		out[i] = c.Value
 	}
@@ -189,7 +190,7 @@ func osLabel(key string) bool { return key == "kubernetes.io/os" || key == "beta
 // requirement is one label that a node must have for the pod.
 type requirement struct {
 	key, value string
-	at         Value
+	at         tree.Value
 	how        string // nodeSelector or nodeAffinity
 }
 
@@ -197,7 +198,7 @@ type requirement struct {
 // nodeSelector, and what all terms of its required affinity agree upon.
 func required(p *Pod) []requirement {
 	var out []requirement
-	sel := p.Spec.look([]string{"nodeSelector"})
+	sel := p.Spec.Find("nodeSelector")
 	for _, k := range sel.Keys() {
 		out = append(out, requirement{k, sel.Get(k).Str(), sel.Get(k), "nodeSelector"})
 	}
@@ -221,12 +222,12 @@ func required(p *Pod) []requirement {
 	return out
 }
 
-func affinityTerms(p *Pod) []Value {
-	return p.Spec.look([]string{"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"}).Items()
+func affinityTerms(p *Pod) []tree.Value {
+	return p.Spec.Find("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").Items()
 }
 
 // single lists the expressions of a term that leave a label one value.
-func single(term Value) []requirement {
+func single(term tree.Value) []requirement {
 	var out []requirement
 	for _, e := range term.Get("matchExpressions").Items() {
 		vals := e.Get("values").Items()
@@ -313,8 +314,8 @@ func windowsPath(s string) bool {
 
 // windowsProgram finds what only a Windows container has: its shells as the
 // command, mounts below a drive.
-func windowsProgram(c Container) Value {
-	command := c.look([]string{"command"}).Items()
+func windowsProgram(c Container) tree.Value {
+	command := c.Find("command").Items()
 	if len(command) > 0 {
 		switch name := strings.ToLower(command[0].Str()); {
 		case windowsPath(name), name == "powershell.exe", name == "powershell", name == "cmd.exe", name == "pwsh.exe",
@@ -322,25 +323,25 @@ func windowsProgram(c Container) Value {
 			return command[0]
 		}
 	}
-	for _, m := range c.look([]string{"volumeMounts"}).Items() {
+	for _, m := range c.Find("volumeMounts").Items() {
 		if at := m.Get("mountPath"); windowsPath(at.Str()) {
 			return at
 		}
 	}
-	return Value{}
+	return tree.Value{}
 }
 
 // windowsContents finds what hints at a Windows container: its shells as the
 // first argument, arguments that are paths with a drive.
-func windowsContents(c Container) Value {
+func windowsContents(c Container) tree.Value {
 	for _, list := range []string{"command", "args"} {
-		for i, a := range c.look([]string{list}).Items() {
+		for i, a := range c.Find(list).Items() {
 			if windowsPath(a.Str()) || i == 0 && windowsShell(a.Str()) {
 				return a
 			}
 		}
 	}
-	return Value{}
+	return tree.Value{}
 }
 
 func windowsShell(s string) bool {

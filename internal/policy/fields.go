@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"slices"
 	"strings"
 )
@@ -20,14 +21,14 @@ const (
 )
 
 // trigger says when a field is reported.
-type trigger func(Value) bool
+type trigger func(tree.Value) bool
 
-func isSet(v Value) bool    { return v.Set() }
-func isTrue(v Value) bool   { return v.True() }
-func notEmpty(v Value) bool { return v.Len() > 0 }
+func isSet(v tree.Value) bool    { return v.Set() }
+func isTrue(v tree.Value) bool   { return v.True() }
+func notEmpty(v tree.Value) bool { return v.Len() > 0 }
 
 func oneOf(values ...string) trigger {
-	return func(v Value) bool { return slices.Contains(values, v.Str()) }
+	return func(v tree.Value) bool { return slices.Contains(values, v.Str()) }
 }
 
 // field is a row of the table: a rule that only looks at one field of a pod
@@ -153,13 +154,13 @@ func (f field) check(alternatives []string) func(*Pod, reporter) {
 		}
 		for _, root := range f.roots(p, list) {
 			for _, path := range paths {
-				v := root.look(path)
+				v := root.Find(path...)
 				if !v.Set() || !f.when(v) {
 					continue
 				}
 				found := r.as(severity, v, "%s: %s", path[len(path)-1], f.text(p.Declared))
 				if f.drop {
-					found.edit(Remove, v.Path(), nil)
+					found.edit(tree.Remove, v.Path(), nil)
 				}
 			}
 		}
@@ -177,22 +178,22 @@ func (f field) text(declared bool) string {
 }
 
 // roots are the places where the row's paths begin.
-func (f field) roots(p *Pod, list string) []Value {
+func (f field) roots(p *Pod, list string) []tree.Value {
 	if list != "" {
-		return p.Spec.look([]string{list}).Items()
+		return p.Spec.Find(list).Items()
 	}
 	switch f.level {
 	case onContainer:
 		return values(p.Containers)
 	case onVolume:
-		return p.Spec.look([]string{"volumes"}).Items()
+		return p.Spec.Find("volumes").Items()
 	case onMount, onPort:
-		var out []Value
+		var out []tree.Value
 		name := map[level]string{onMount: "volumeMounts", onPort: "ports"}[f.level]
 		for _, c := range p.Containers {
-			out = append(out, c.look([]string{name}).Items()...)
+			out = append(out, c.Find(name).Items()...)
 		}
 		return out
 	}
-	return []Value{p.Spec}
+	return []tree.Value{p.Spec}
 }

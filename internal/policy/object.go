@@ -6,12 +6,13 @@ package policy
 import (
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
 // Object is one object, with the pods that it makes.
 type Object struct {
-	Value
+	tree.Value
 	APIVersion, Kind, Namespace, Name string
 	Facts                             Facts
 	Pods                              []*Pod
@@ -20,7 +21,7 @@ type Object struct {
 // Pod is a pod, or a template of one.
 type Pod struct {
 	Object     *Object
-	Meta, Spec Value
+	Meta, Spec tree.Value
 	Bare       bool // a Pod itself, not a template
 	Containers []Container
 
@@ -35,7 +36,7 @@ type Pod struct {
 
 // Container is one of a pod's containers of any sort.
 type Container struct {
-	Value
+	tree.Value
 	List  string // containers, initContainers, ephemeralContainers
 	Name  string
 	Image string
@@ -68,9 +69,9 @@ var templates = map[string][]string{
 const maxDepth = 32
 
 // objects takes Lists apart and finds the pods of every object.
-func objects(root Value, facts Facts, depth int) []*Object {
+func objects(root tree.Value, facts Facts, depth int) []*Object {
 	kind, version := root.Get("kind").Str(), root.Get("apiVersion").Str()
-	if items := root.look([]string{"items"}); strings.HasSuffix(kind, "List") && items.Set() && depth < maxDepth {
+	if items := root.Find("items"); strings.HasSuffix(kind, "List") && items.Set() && depth < maxDepth {
 		var out []*Object
 		for _, item := range items.Items() {
 			out = append(out, objects(item, facts, depth+1)...)
@@ -100,13 +101,13 @@ func builtin(apiVersion string) bool {
 
 // search finds pod templates in a custom resource: maps with a spec whose
 // containers are a list of maps that name images.
-func (o *Object) search(v Value, depth int) {
+func (o *Object) search(v tree.Value, depth int) {
 	if depth > maxDepth {
 		return
 	}
-	switch v.v.(type) {
+	switch v.Raw().(type) {
 	case map[string]any:
-		for _, c := range v.look([]string{"spec", "containers"}).Items() {
+		for _, c := range v.Find("spec", "containers").Items() {
 			if c.Get("image").Str() != "" {
 				o.add(v, false)
 				return
@@ -122,13 +123,13 @@ func (o *Object) search(v Value, depth int) {
 	}
 }
 
-func (o *Object) add(template Value, bare bool) {
+func (o *Object) add(template tree.Value, bare bool) {
 	p := &Pod{Object: o, Meta: template.Get("metadata"), Spec: template.Get("spec"), Bare: bare}
 	if p.Spec.Len() == 0 {
 		return
 	}
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
-		for _, c := range p.Spec.look([]string{list}).Items() {
+		for _, c := range p.Spec.Find(list).Items() {
 			image := c.Get("image").Str()
 			build, ok := imageBuild(image)
 			p.Containers = append(p.Containers, Container{Value: c, List: list, Name: c.Get("name").Str(), Image: image, Build: build, HasBuild: ok})
@@ -147,25 +148,25 @@ func (o *Object) add(template Value, bare bool) {
 
 // hostProcess is the effective setting of a container: its own, or the pod's.
 func (p *Pod) hostProcess(c Container) bool {
-	if own := c.look([]string{"securityContext", "windowsOptions", "hostProcess"}); own.Set() {
+	if own := c.Find("securityContext", "windowsOptions", "hostProcess"); own.Set() {
 		return own.True()
 	}
-	return p.Spec.look([]string{"securityContext", "windowsOptions", "hostProcess"}).True()
+	return p.Spec.Find("securityContext", "windowsOptions", "hostProcess").True()
 }
 
 // option is the effective Windows option of a container: its own, or the
 // pod's.
-func (p *Pod) option(c Container, name string) Value {
-	if own := c.look([]string{"securityContext", "windowsOptions", name}); own.Set() {
+func (p *Pod) option(c Container, name string) tree.Value {
+	if own := c.Find("securityContext", "windowsOptions", name); own.Set() {
 		return own
 	}
-	return p.Spec.look([]string{"securityContext", "windowsOptions", name})
+	return p.Spec.Find("securityContext", "windowsOptions", name)
 }
 
 // nonRoot is the effective runAsNonRoot of a container.
-func (p *Pod) nonRoot(c Container) Value {
-	if own := c.look([]string{"securityContext", "runAsNonRoot"}); own.Set() {
+func (p *Pod) nonRoot(c Container) tree.Value {
+	if own := c.Find("securityContext", "runAsNonRoot"); own.Set() {
 		return own
 	}
-	return p.Spec.look([]string{"securityContext", "runAsNonRoot"})
+	return p.Spec.Find("securityContext", "runAsNonRoot")
 }

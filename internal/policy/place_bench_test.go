@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/policy/policytest"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // BenchmarkPlace is the work of the mutating webhook for one pod, without
@@ -39,7 +40,7 @@ spec:
 				b.ReportAllocs()
 				for b.Loop() {
 					for _, p := range judge.Place(o, facts) {
-						if _, err := Patch(o, p.Edits); err != nil {
+						if _, _, err := tree.Apply(o, p.Edits); err != nil {
 							b.Fatal(err)
 						}
 					}

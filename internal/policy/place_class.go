@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"maps"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ func (t *placer) isolate(nodes, fit []*Node) (left, can []*Node) {
 		return nodes, fit
 	}
 	t.class = class
-	t.edit(Add, p.Spec.Get("runtimeClassName"), class)
+	t.edit(tree.Add, p.Spec.Get("runtimeClassName"), class)
 	why := "its image runs on no node without"
 	if asked {
 		why = "the annotation isolation-type asks for it"
@@ -38,7 +39,7 @@ func (t *placer) isolate(nodes, fit []*Node) (left, can []*Node) {
 // with most nodes, then the first by name. There is none for a pod that has a
 // class, or a node, already.
 func (p *Pod) hyperVClass() (best string, nodes []*Node) {
-	if p.HostProcess || p.Spec.look([]string{"runtimeClassName"}).Set() || p.Spec.look([]string{"nodeName"}).Set() {
+	if p.HostProcess || p.Spec.Find("runtimeClassName").Set() || p.Spec.Find("nodeName").Set() {
 		return "", nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Facts().RuntimeClasses)) {
@@ -60,7 +61,7 @@ func (p *Pod) hyperVClass() (best string, nodes []*Node) {
 // API server refuses that.
 func (p *Pod) contradicts(class RuntimeClass) bool {
 	for k, v := range class.NodeSelector {
-		if own := p.Spec.look([]string{"nodeSelector", k}); own.Set() && own.Str() != v {
+		if own := p.Spec.Find("nodeSelector", k); own.Set() && own.Str() != v {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"slices"
 	"strings"
 )
@@ -29,7 +30,7 @@ func linuxFields() []linuxField {
 	return append(out,
 		linuxField{"WIN014", false, []string{"securityContext", "supplementalGroupsPolicy"}, isSet},
 		linuxField{"WIN021", true, []string{"securityContext", "privileged"}, isSet},
-		linuxField{"WIN027", true, []string{"lifecycle", "stopSignal"}, func(v Value) bool { return v.Set() && v.Str() != "SIGTERM" && v.Str() != "SIGKILL" }},
+		linuxField{"WIN027", true, []string{"lifecycle", "stopSignal"}, func(v tree.Value) bool { return v.Set() && v.Str() != "SIGTERM" && v.Str() != "SIGKILL" }},
 	)
 }
 
@@ -38,11 +39,11 @@ func linuxFields() []linuxField {
 // left off. See docs/adr/0101-when-a-pod-declares-itself.md.
 func (t *placer) declare() {
 	p := t.pod
-	declared := p.Spec.look([]string{"os", "name"}).Set()
+	declared := p.Spec.Find("os", "name").Set()
 	if !declared && (t.out.Confidence == Low && !t.confined() || p.Facts().Kubernetes != 0 && p.Facts().Kubernetes < exemptFrom) {
 		return
 	}
-	var drop, stay []Value
+	var drop, stay []tree.Value
 	codes := map[string]string{}
 	for _, f := range t.judge.linuxOnly {
 		for _, v := range f.in(p) {
@@ -69,11 +70,11 @@ func (t *placer) declare() {
 		drop = nil // they are refused with them and without
 	}
 	for _, v := range drop {
-		t.edit(Remove, v, nil)
+		t.edit(tree.Remove, v, nil)
 		t.report(codes[v.Path().String()], v, Info, "%s is removed: it has no effect on Windows, and is refused with spec.os.name: windows", v.Path())
 	}
 	if !declared {
-		t.edit(Add, name, "windows")
+		t.edit(tree.Add, name, "windows")
 	}
 }
 
@@ -86,16 +87,16 @@ func (t *placer) confined() bool {
 }
 
 // in lists where a pod has the field.
-func (f *linuxField) in(p *Pod) []Value {
+func (f *linuxField) in(p *Pod) []tree.Value {
 	if !f.container {
-		if v := p.Spec.look(f.path); v.Set() && f.when(v) {
-			return []Value{v}
+		if v := p.Spec.Find(f.path...); v.Set() && f.when(v) {
+			return []tree.Value{v}
 		}
 		return nil
 	}
-	var out []Value
+	var out []tree.Value
 	for _, c := range p.Containers {
-		if v := c.look(f.path); v.Set() && f.when(v) {
+		if v := c.Find(f.path...); v.Set() && f.when(v) {
 			out = append(out, v)
 		}
 	}
@@ -110,16 +111,16 @@ func (t *placer) mayDrop() bool {
 	if !t.pod.Bare {
 		return false
 	}
-	return t.pod.Meta.look([]string{"annotations", ReasonAnnotation}).Set() ||
-		slices.ContainsFunc(t.pod.Meta.look([]string{"ownerReferences"}).Items(), func(o Value) bool { return o.Get("controller").True() })
+	return t.pod.Meta.Find("annotations", ReasonAnnotation).Set() ||
+		slices.ContainsFunc(t.pod.Meta.Find("ownerReferences").Items(), func(o tree.Value) bool { return o.Get("controller").True() })
 }
 
 // idle says whether a Linux-only field has the value that it has anyway, or
 // one that only takes rights away.
-func idle(v Value) bool {
-	switch v.at.key {
+func idle(v tree.Value) bool {
+	switch v.Key() {
 	case "privileged", "allowPrivilegeEscalation", "readOnlyRootFilesystem", "shareProcessNamespace":
-		b, ok := v.v.(bool)
+		b, ok := v.Raw().(bool)
 		return ok && !b
 	case "hostUsers":
 		return v.True()
@@ -141,8 +142,8 @@ func idle(v Value) bool {
 
 // inert says whether a Linux-only field is one that policies inject into every
 // pod, at a value that no profile of Pod Security Admission forbids.
-func inert(v Value) bool {
-	switch v.at.key {
+func inert(v tree.Value) bool {
+	switch v.Key() {
 	case "readOnlyRootFilesystem", "fsGroup", "fsGroupChangePolicy", "runAsGroup", "supplementalGroups", "seLinuxChangePolicy":
 		return true
 	case "runAsUser":
@@ -168,14 +169,14 @@ func (t *placer) restricted() (enforced, demanded bool) {
 // hardened says whether the pod meets by itself what the restricted profile
 // asks of pods for Linux only.
 func hardened(p *Pod) bool {
-	profile := func(v Value) bool {
-		return slices.Contains([]string{"RuntimeDefault", "Localhost"}, v.look([]string{"securityContext", "seccompProfile", "type"}).Str())
+	profile := func(v tree.Value) bool {
+		return slices.Contains([]string{"RuntimeDefault", "Localhost"}, v.Find("securityContext", "seccompProfile", "type").Str())
 	}
 	for _, c := range p.Containers {
 		ctx := c.Get("securityContext")
-		escalation, ok := ctx.Get("allowPrivilegeEscalation").v.(bool)
+		escalation, ok := ctx.Get("allowPrivilegeEscalation").Raw().(bool)
 		drop := ctx.Get("capabilities", "drop").Items()
-		if !ok || escalation || !slices.ContainsFunc(drop, func(v Value) bool { return v.Str() == "ALL" }) ||
+		if !ok || escalation || !slices.ContainsFunc(drop, func(v tree.Value) bool { return v.Str() == "ALL" }) ||
 			!profile(c.Value) && (!profile(p.Spec) || ctx.Get("seccompProfile").Set()) {
 			return false
 		}

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"sigs.k8s.io/yaml"
 
 	"github.com/mullion-k8s/mullion/internal/policy/policytest"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -112,7 +112,7 @@ func TestPlaceGolden(t *testing.T) {
 }
 
 func show(t *testing.T, out *bytes.Buffer, judge *Evaluator, object map[string]any, facts Facts) {
-	var edits []Edit
+	var edits []tree.Edit
 	for _, p := range judge.Place(object, facts) {
 		meta, _ := object["metadata"].(map[string]any)
 		os := p.OS
@@ -123,7 +123,7 @@ func show(t *testing.T, out *bytes.Buffer, judge *Evaluator, object map[string]a
 		for _, b := range p.Builds {
 			fmt.Fprintf(out, "  build: %s\n", b)
 		}
-		ops, err := Patch(object, p.Edits)
+		_, ops, err := tree.Apply(object, p.Edits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,42 +139,13 @@ func show(t *testing.T, out *bytes.Buffer, judge *Evaluator, object map[string]a
 		}
 		edits = append(edits, p.Edits...)
 	}
-	ops, err := Patch(object, edits)
+	_, ops, err := tree.Apply(object, edits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, again := range judge.Place(apply(t, object, ops), facts) {
+	for _, again := range judge.Place(policytest.Patch(t, object, ops), facts) {
 		if len(again.Edits) > 0 {
 			t.Errorf("placing it again changes it again: %+v", again.Edits)
 		}
 	}
-}
-
-// apply is the object after a JSON patch, by a library that is not ours.
-func apply(t testing.TB, object map[string]any, ops []PatchOp) map[string]any {
-	t.Helper()
-	doc, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	patch, err := json.Marshal(ops)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(ops) == 0 {
-		patch = []byte("[]")
-	}
-	decoded, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		t.Fatalf("decode the patch %s: %v", patch, err)
-	}
-	after, err := decoded.Apply(doc)
-	if err != nil {
-		t.Fatalf("apply %s to %s: %v", patch, doc, err)
-	}
-	var out map[string]any
-	if err := json.Unmarshal(after, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
 }

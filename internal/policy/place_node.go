@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
@@ -16,7 +17,7 @@ import (
 // known of a node does not exclude it.
 func (p *Pod) candidates() []*Node {
 	if !p.candidatesKnown {
-		p.candidateNodes = candidates(p, p.Facts().RuntimeClasses[p.Spec.look([]string{"runtimeClassName"}).Str()])
+		p.candidateNodes = candidates(p, p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()])
 		p.candidatesKnown = true
 	}
 	return p.candidateNodes
@@ -38,18 +39,18 @@ func (p *Pod) judged() []*Node {
 
 // selectsBuild says whether the pod or its RuntimeClass selects one build.
 func (p *Pod) selectsBuild() bool {
-	class := p.Facts().RuntimeClasses[p.Spec.look([]string{"runtimeClassName"}).Str()]
+	class := p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()]
 	return class.NodeSelector[buildLabel] != "" || slices.ContainsFunc(required(p), func(r requirement) bool { return r.key == buildLabel })
 }
 
 // candidates is Pod.candidates with another RuntimeClass.
 func candidates(p *Pod, class RuntimeClass) []*Node {
-	nodeName := p.Spec.look([]string{"nodeName"}).Str()
+	nodeName := p.Spec.Find("nodeName").Str()
 	labels := maps.Clone(class.NodeSelector)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	own, _ := p.Spec.look([]string{"nodeSelector"}).v.(map[string]any)
+	own := p.Spec.Find("nodeSelector").Map()
 	for k, v := range own {
 		labels[k], _ = v.(string)
 	}
@@ -85,8 +86,8 @@ type nodeExpression struct {
 	values        []string
 }
 
-func readTerm(v Value) nodeTerm {
-	read := func(list Value) []nodeExpression {
+func readTerm(v tree.Value) nodeTerm {
+	read := func(list tree.Value) []nodeExpression {
 		var out []nodeExpression
 		for _, e := range list.Items() {
 			x := nodeExpression{key: e.Get("key").Str(), operator: e.Get("operator").Str()}

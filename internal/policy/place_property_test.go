@@ -21,6 +21,7 @@ import (
 	psapolicy "k8s.io/pod-security-admission/policy"
 
 	"github.com/mullion-k8s/mullion/internal/policy/policytest"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // leaves are the values of a tree by their paths. A null, an empty map and an
@@ -56,7 +57,7 @@ func checkPlacement(t testing.TB, judge *Evaluator, object map[string]any, facts
 		t.Fatal(err)
 	}
 	placements = judge.Place(object, facts)
-	var edits []Edit
+	var edits []tree.Edit
 	removed := map[string]bool{}
 	for _, p := range placements {
 		if p.OS == "" && len(p.Edits) > 0 {
@@ -64,7 +65,7 @@ func checkPlacement(t testing.TB, judge *Evaluator, object map[string]any, facts
 		}
 		edits = append(edits, p.Edits...)
 		for _, e := range p.Edits {
-			if e.Op == Remove && slices.ContainsFunc(p.Findings, func(f Finding) bool { return f.Path.Pointer() == e.Path.Pointer() }) {
+			if e.Op == tree.Remove && slices.ContainsFunc(p.Findings, func(f Finding) bool { return f.Path.Pointer() == e.Path.Pointer() }) {
 				removed[e.Path.Pointer()] = true
 			}
 		}
@@ -74,39 +75,24 @@ func checkPlacement(t testing.TB, judge *Evaluator, object map[string]any, facts
 			}
 		}
 	}
-	ops, err := Patch(object, edits)
+	applied, ops, err := tree.Apply(object, edits)
 	if err != nil {
 		t.Fatalf("the patch of %s: %v", before, err)
 	}
 	if now, _ := json.Marshal(object); string(now) != string(before) {
 		t.Errorf("placing changed the object itself:\n%s\n%s", before, now)
 	}
-	after = apply(t, object, ops)
-	applied, err := Apply(object, edits)
-	if err != nil || !reflect.DeepEqual(plain(t, applied), after) {
-		t.Errorf("Apply differs from the patch (%v)", err)
+	after = policytest.Patch(t, object, ops)
+	if !reflect.DeepEqual(policytest.Plain(t, applied), after) {
+		t.Errorf("the edited object %v is not what the patch makes: %v", applied, after)
 	}
 	for _, p := range judge.Place(after, facts) {
 		if len(p.Edits) > 0 {
 			t.Errorf("placed again it changes again: %+v\nobject %s", p.Edits, before)
 		}
 	}
-	checkLeaves(t, plain(t, object), after, removed)
+	checkLeaves(t, policytest.Plain(t, object), after, removed)
 	return after, placements
-}
-
-// plain is the tree as JSON would give it back.
-func plain(t testing.TB, object map[string]any) map[string]any {
-	t.Helper()
-	text, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out map[string]any
-	if err := json.Unmarshal(text, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 // checkLeaves: nothing that was there is lost or changed, except the fields
@@ -315,7 +301,7 @@ func checkTolerationsAdded(t *testing.T, before, after *corev1.Pod) {
 // runs all its images.
 func checkNodes(t *testing.T, facts Facts, object map[string]any, before, after *corev1.Pod, placements []Placement) {
 	t.Helper()
-	p := objects(Value{v: object}, facts, 0)[0].Pods[0]
+	p := objects(tree.Root(object), facts, 0)[0].Pods[0]
 	if !admitClass(before, facts) || !admitClass(after, facts) {
 		return
 	}
@@ -334,7 +320,7 @@ func checkNodes(t *testing.T, facts Facts, object map[string]any, before, after 
 		switch {
 		case can && !could:
 			t.Errorf("node %s may be used now", n.Name)
-		case place.OS == "windows" && can && n.OS != "windows" && p.Spec.look([]string{"nodeName"}).Raw() == nil && facts.classKnown(class(after)):
+		case place.OS == "windows" && can && n.OS != "windows" && p.Spec.Find("nodeName").Raw() == nil && facts.classKnown(class(after)):
 			t.Errorf("a pod for Windows may use the Linux node %s", n.Name)
 		case place.OS == "windows" && can && !fit && len(place.Builds) > 0:
 			t.Errorf("the pod is confined to builds, and may use %s, which cannot run it", n.Name)
@@ -381,7 +367,7 @@ func TestPlaceTemplates(t *testing.T) {
 		}
 		_, placements := checkPlacement(t, judge, object, facts)
 		for _, p := range placements {
-			if slices.ContainsFunc(p.Edits, func(e Edit) bool { return e.Op != Add }) {
+			if slices.ContainsFunc(p.Edits, func(e tree.Edit) bool { return e.Op != tree.Add }) {
 				t.Errorf("seed %d: a template loses fields: %+v", seed, p.Edits)
 			}
 		}

@@ -3,6 +3,8 @@
 
 package policy
 
+import "github.com/mullion-k8s/mullion/internal/policy/tree"
+
 // shaped says whether the fields that placement reads and writes have the
 // types that the API gives them. Of what has not the API server says where;
 // nothing is written into it.
@@ -19,7 +21,7 @@ func shaped(p *Pod) bool {
 	return ok && shapedAffinity(p.Spec.Get("affinity"))
 }
 
-func shapedAffinity(v Value) bool {
+func shapedAffinity(v tree.Value) bool {
 	const required = "requiredDuringSchedulingIgnoredDuringExecution"
 	if !isMap(v) || !isMap(v.Get("nodeAffinity")) || !isMap(v.Get("nodeAffinity", required)) || !isMaps(v.Get("nodeAffinity", required, "nodeSelectorTerms")) {
 		return false
@@ -41,24 +43,23 @@ func shapedAffinity(v Value) bool {
 
 // What is not there has every type.
 
-func isMap(v Value) bool {
-	_, ok := v.v.(map[string]any)
-	return ok || v.v == nil
+func isMap(v tree.Value) bool {
+	_, ok := v.Raw().(map[string]any)
+	return ok || v.Raw() == nil
 }
 
-func isList(v Value) bool {
-	_, ok := v.v.([]any)
-	return ok || v.v == nil
+func isList(v tree.Value) bool {
+	_, ok := v.Raw().([]any)
+	return ok || v.Raw() == nil
 }
 
-func isString(v Value) bool {
-	_, ok := v.v.(string)
-	return ok || v.v == nil
+func isString(v tree.Value) bool {
+	_, ok := v.Raw().(string)
+	return ok || v.Raw() == nil
 }
 
-func isStringMap(v Value) bool {
-	m, _ := v.v.(map[string]any)
-	for _, e := range m {
+func isStringMap(v tree.Value) bool {
+	for _, e := range v.Map() {
 		if _, ok := e.(string); !ok {
 			return false
 		}
@@ -66,9 +67,9 @@ func isStringMap(v Value) bool {
 	return isMap(v)
 }
 
-func isMaps(v Value) bool {
+func isMaps(v tree.Value) bool {
 	for _, e := range v.Items() {
-		if e.v == nil || !isMap(e) {
+		if e.Raw() == nil || !isMap(e) {
 			return false
 		}
 	}

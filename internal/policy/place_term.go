@@ -3,7 +3,10 @@
 
 package policy
 
-import "slices"
+import (
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+	"slices"
+)
 
 // windows places a pod for Windows.
 func (t *placer) windows() {
@@ -48,7 +51,7 @@ func (t *placer) linux() {
 }
 
 // scheduled says whether the scheduler has a say about the pod.
-func (t *placer) scheduled() bool { return !t.pod.Spec.look([]string{"nodeName"}).Set() }
+func (t *placer) scheduled() bool { return !t.pod.Spec.Find("nodeName").Set() }
 
 // classKnown says whether it is known what the pod's RuntimeClass selects. One
 // that is not known may well select what would be added.
@@ -90,7 +93,7 @@ func (t *placer) forBoth() bool {
 // selects says whether the pod, or its RuntimeClass, selects a label already.
 func (t *placer) selects(key string) bool {
 	class := t.pod.Facts().RuntimeClasses[t.class].NodeSelector
-	return t.pod.Spec.look([]string{"nodeSelector", key}).Set() || class[key] != ""
+	return t.pod.Spec.Find("nodeSelector", key).Set() || class[key] != ""
 }
 
 // selectLabel adds a label to the nodeSelector.
@@ -103,7 +106,7 @@ func (t *placer) selectLabel(key, value string) {
 			return // never against the node that a DaemonSet chose
 		}
 	}
-	t.edit(Add, t.pod.Spec.Get("nodeSelector", key), value)
+	t.edit(tree.Add, t.pod.Spec.Get("nodeSelector", key), value)
 }
 
 // selectArch adds the architecture that all Windows nodes have, unless an
@@ -142,7 +145,7 @@ func (t *placer) selectBuild(nodes, fit []*Node) {
 	at := p.Spec.Get("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 	if !at.Set() {
 		t.out.Builds = builds
-		t.edit(Add, at.Get("nodeSelectorTerms"), []any{map[string]any{"matchExpressions": []any{expression}}})
+		t.edit(tree.Add, at.Get("nodeSelectorTerms"), []any{map[string]any{"matchExpressions": []any{expression}}})
 		return
 	}
 	// Terms are alternatives: each must ask for the build. One without
@@ -153,21 +156,21 @@ func (t *placer) selectBuild(nodes, fit []*Node) {
 		case list.Len()+term.Get("matchFields").Len() == 0, termHas(term, buildLabel):
 			continue
 		case list.Set():
-			t.edit(Add, list.index(list.Len()), expression)
+			t.edit(tree.Add, list.Item(list.Len()), expression)
 		default:
-			t.edit(Add, list, []any{expression})
+			t.edit(tree.Add, list, []any{expression})
 		}
 		t.out.Builds = builds
 	}
 }
 
 // affinityOn lists the terms that speak of a label.
-func affinityOn(p *Pod, key string) []Value {
-	return slices.DeleteFunc(affinityTerms(p), func(term Value) bool { return !termHas(term, key) })
+func affinityOn(p *Pod, key string) []tree.Value {
+	return slices.DeleteFunc(affinityTerms(p), func(term tree.Value) bool { return !termHas(term, key) })
 }
 
-func termHas(term Value, key string) bool {
-	return slices.ContainsFunc(term.Get("matchExpressions").Items(), func(e Value) bool { return e.Get("key").Str() == key })
+func termHas(term tree.Value, key string) bool {
+	return slices.ContainsFunc(term.Get("matchExpressions").Items(), func(e tree.Value) bool { return e.Get("key").Str() == key })
 }
 
 // tolerate adds tolerations of the taints that name the operating system and
@@ -193,11 +196,11 @@ func (t *placer) tolerate(nodes []*Node, os string) {
 	}
 	list := t.pod.Spec.Get("tolerations")
 	if !list.Set() && len(add) > 0 {
-		t.edit(Add, list, add)
+		t.edit(tree.Add, list, add)
 		return
 	}
 	for i, tol := range add {
-		t.edit(Add, list.index(list.Len()+i), tol)
+		t.edit(tree.Add, list.Item(list.Len()+i), tol)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
@@ -24,8 +25,8 @@ type Placement struct {
 	Why        string         // one line for people: the signal that decided, or why it is left alone
 	Confidence Confidence     // of OS; Low is a default or a guess
 	Builds     []winver.Build // the builds that the pod is confined to, the oldest first; nil if no term was needed
-	Edits      []Edit         // what the pod needs beyond what it has, in the order of application; empty if nothing
-	Note       Edit           // writes Why into ReasonAnnotation; without Op if that is there. Not among Edits
+	Edits      []tree.Edit    // what the pod needs beyond what it has, in the order of application; empty if nothing
+	Note       tree.Edit      // writes Why into ReasonAnnotation; without Op if that is there. Not among Edits
 	Findings   []Finding      // conflicts, refusals, and what was removed; in the order of their fields
 }
 
@@ -38,7 +39,7 @@ type Placement struct {
 //
 // The facts are taken as they are given here, not from New.
 func (e *Evaluator) Place(object map[string]any, facts Facts) []Placement {
-	return e.place(objects(Value{v: object}, facts, 0))
+	return e.place(objects(tree.Root(object), facts, 0))
 }
 
 func (e *Evaluator) place(objects []*Object) []Placement {
@@ -60,7 +61,7 @@ func (e *Evaluator) place(objects []*Object) []Placement {
 // fields. It may be called concurrently.
 func (e *Evaluator) Judge(object map[string]any, facts Facts) []Finding {
 	type where struct{ code, field string }
-	var edits []Edit
+	var edits []tree.Edit
 	var out []Finding
 	seen := map[where]bool{}
 	add := func(f Finding) {
@@ -69,14 +70,14 @@ func (e *Evaluator) Judge(object map[string]any, facts Facts) []Finding {
 			out = append(out, f)
 		}
 	}
-	judged := objects(Value{v: object}, facts, 0)
+	judged := objects(tree.Root(object), facts, 0)
 	placements := e.place(judged)
 	for _, p := range placements {
 		edits = append(edits, p.Edits...)
 	}
 	if len(edits) > 0 {
-		if placed, err := Apply(object, edits); err == nil {
-			judged = objects(Value{v: placed}, facts, 0)
+		if placed, _, err := tree.Apply(object, edits); err == nil {
+			judged = objects(tree.Root(placed), facts, 0)
 		}
 	}
 	for _, f := range e.evaluate(judged) {
@@ -106,7 +107,7 @@ func (t *placer) place() {
 	if t.out.Why = leftAlone(p); t.out.Why != "" {
 		return
 	}
-	t.class = p.Spec.look([]string{"runtimeClassName"}).Str()
+	t.class = p.Spec.Find("runtimeClassName").Str()
 	os, signal := t.decide()
 	if os == "" {
 		return
@@ -133,9 +134,9 @@ func (t *placer) place() {
 // leftAlone says why a pod is none of ours; "" if it is.
 func leftAlone(p *Pod) string {
 	switch {
-	case p.Meta.look([]string{"annotations", "kubernetes.io/config.mirror"}).Set():
+	case p.Meta.Find("annotations", "kubernetes.io/config.mirror").Set():
 		return "it mirrors a static pod, which only its node may change"
-	case p.Meta.look([]string{"annotations", SkipAnnotation}).Str() == "true", p.Object.look([]string{"metadata", "annotations", SkipAnnotation}).Str() == "true":
+	case p.Meta.Find("annotations", SkipAnnotation).Str() == "true", p.Object.Find("metadata", "annotations", SkipAnnotation).Str() == "true":
 		return "the annotation " + SkipAnnotation + " says so"
 	case !shaped(p):
 		return "it is malformed: the API server says how"
@@ -182,7 +183,7 @@ func (t *placer) misplaced(os string, s Signal) bool {
 // DaemonSet controller chose.
 func (t *placer) fixed() (node string, ok bool) {
 	if !t.scheduled() {
-		return t.pod.Spec.look([]string{"nodeName"}).Str(), true
+		return t.pod.Spec.Find("nodeName").Str(), true
 	}
 	return t.pod.pinned()
 }
@@ -196,18 +197,18 @@ func placing() []string {
 func (t *placer) findings() {
 	for _, code := range placing() {
 		if r := t.judge.byCode[code]; r.pod != nil {
-			r.pod(t.pod, reporter{rule: r, scope: t.pod.Object.at, out: &t.out.Findings})
+			r.pod(t.pod, reporter{rule: r, scope: t.pod.Object.Value, out: &t.out.Findings})
 		}
 	}
 }
 
 // report adds a finding of a rule.
-func (t *placer) report(code string, at Value, s Severity, format string, args ...any) {
-	reporter{rule: t.judge.byCode[code], scope: t.pod.Object.at, out: &t.out.Findings}.as(s, at, format, args...)
+func (t *placer) report(code string, at tree.Value, s Severity, format string, args ...any) {
+	reporter{rule: t.judge.byCode[code], scope: t.pod.Object.Value, out: &t.out.Findings}.as(s, at, format, args...)
 }
 
-func (t *placer) edit(op EditOp, at Value, value any) {
-	t.out.Edits = append(t.out.Edits, Edit{op, at.Path(), value})
+func (t *placer) edit(op tree.Op, at tree.Value, value any) {
+	t.out.Edits = append(t.out.Edits, tree.Edit{Op: op, Path: at.Path(), Value: value})
 }
 
 // explain writes the line for people.
@@ -221,6 +222,6 @@ func (t *placer) explain(s Signal) {
 		t.out.Why += "; builds " + strings.Join(labels, ", ")
 	}
 	if at := t.pod.Meta.Get("annotations", ReasonAnnotation); !at.Set() {
-		t.out.Note = Edit{Add, at.Path(), t.out.Why}
+		t.out.Note = tree.Edit{Op: tree.Add, Path: at.Path(), Value: t.out.Why}
 	}
 }

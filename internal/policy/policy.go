@@ -19,11 +19,11 @@ package policy
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
@@ -197,44 +197,17 @@ func (f *Facts) running(os string) []*Node {
 	return out
 }
 
-// EditOp is an operation of a JSON patch.
-type EditOp string
-
-// The operations.
-const (
-	Add     EditOp = "add"
-	Remove  EditOp = "remove"
-	Replace EditOp = "replace"
-)
-
-// Edit is a change that takes a finding away without changing what the object
-// does on Windows. An Add makes the maps on the way that are not there.
-type Edit struct {
-	Op    EditOp
-	Path  Path
-	Value any
-}
-
-// MarshalJSON writes the edit as an operation of a JSON patch (RFC 6902).
-func (e Edit) MarshalJSON() ([]byte, error) {
-	m := map[string]any{"op": e.Op, "path": e.Path.Pointer()}
-	if e.Op != Remove {
-		m["value"] = e.Value
-	}
-	return json.Marshal(m)
-}
-
 // Finding is one thing that a rule has to say about one place.
 type Finding struct {
-	Code     string   `json:"code"`
-	Severity Severity `json:"severity"`
-	Path     Path     `json:"-"`
-	Field    string   `json:"field"` // Path as text
-	Missing  bool     `json:"missing,omitempty"`
-	Message  string   `json:"message"`
-	Fix      string   `json:"fix"`
-	Edits    []Edit   `json:"-"`
-	Scope    Path     `json:"-"` // the object, or the item of a List, whose annotations may suppress it
+	Code     string      `json:"code"`
+	Severity Severity    `json:"severity"`
+	Path     tree.Path   `json:"-"`
+	Field    string      `json:"field"` // Path as text
+	Missing  bool        `json:"missing,omitempty"`
+	Message  string      `json:"message"`
+	Fix      string      `json:"fix"`
+	Edits    []tree.Edit `json:"-"` // take the finding away without changing what the object does on Windows
+	Scope    tree.Path   `json:"-"` // the object, or the item of a List, whose annotations may suppress it
 }
 
 // Evaluator applies the rules that hold under some facts.
@@ -267,7 +240,7 @@ func Evaluate(object map[string]any, facts Facts) []Finding {
 // Kubernetes. The findings are in the order of their fields. It may be called
 // concurrently.
 func (e *Evaluator) Evaluate(object map[string]any, facts Facts) []Finding {
-	return e.evaluate(objects(Value{v: object}, facts, 0))
+	return e.evaluate(objects(tree.Root(object), facts, 0))
 }
 
 func (e *Evaluator) evaluate(objects []*Object) []Finding {
@@ -278,7 +251,7 @@ func (e *Evaluator) evaluate(objects []*Object) []Finding {
 			if !r.applies(o) {
 				continue
 			}
-			rep := reporter{rule: r, scope: o.at, out: &out}
+			rep := reporter{rule: r, scope: o.Value, out: &out}
 			if r.object != nil {
 				r.object(o, rep)
 			}

@@ -3,7 +3,10 @@
 
 package policy
 
-import "slices"
+import (
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+	"slices"
+)
 
 // References is what one pod, or one template of pods, names of the cluster
 // and of registries.
@@ -20,18 +23,18 @@ func Refer(object map[string]any) []References {
 	var out []References
 	for _, p := range pods(object, Facts{}) {
 		r := References{
-			ServiceAccount: p.Spec.look([]string{"serviceAccountName"}).Str(),
-			RuntimeClass:   p.Spec.look([]string{"runtimeClassName"}).Str(),
+			ServiceAccount: p.Spec.Find("serviceAccountName").Str(),
+			RuntimeClass:   p.Spec.Find("runtimeClassName").Str(),
 		}
 		if r.ServiceAccount == "" {
-			r.ServiceAccount = p.Spec.look([]string{"serviceAccount"}).Str() // its deprecated name
+			r.ServiceAccount = p.Spec.Find("serviceAccount").Str() // its deprecated name
 		}
 		for _, c := range p.Containers {
 			if c.Image != "" && !slices.Contains(r.Images, c.Image) {
 				r.Images = append(r.Images, c.Image)
 			}
 		}
-		for _, s := range p.Spec.look([]string{"imagePullSecrets"}).Items() {
+		for _, s := range p.Spec.Find("imagePullSecrets").Items() {
 			if name := s.Get("name").Str(); name != "" {
 				r.PullSecrets = append(r.PullSecrets, name)
 			}
@@ -60,7 +63,7 @@ func Unclear(object map[string]any, facts Facts) [][]string {
 
 func pods(object map[string]any, facts Facts) []*Pod {
 	var out []*Pod
-	for _, o := range objects(Value{v: object}, facts, 0) {
+	for _, o := range objects(tree.Root(object), facts, 0) {
 		out = append(out, o.Pods...)
 	}
 	return out
@@ -72,8 +75,8 @@ func (p *Pod) unclear() []string {
 		os = p.Signals[0].OS
 	}
 	selected := slices.ContainsFunc(required(p), func(r requirement) bool { return r.key == buildLabel }) ||
-		p.Facts().RuntimeClasses[p.Spec.look([]string{"runtimeClassName"}).Str()].NodeSelector[buildLabel] != ""
-	if os == "linux" || os == "windows" && (p.HostProcess || selected) || p.Spec.look([]string{"nodeName"}).Set() || leftAlone(p) != "" {
+		p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()].NodeSelector[buildLabel] != ""
+	if os == "linux" || os == "windows" && (p.HostProcess || selected) || p.Spec.Find("nodeName").Set() || leftAlone(p) != "" {
 		return nil
 	}
 	var out []string

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"slices"
 	"strings"
 )
@@ -96,27 +97,27 @@ func Find(code string) (Rule, bool) {
 // reporter takes the findings of one rule about one object.
 type reporter struct {
 	rule  *Rule
-	scope *place
+	scope tree.Value // the object, or the item of a List
 	out   *[]Finding
 }
 
 // at reports a field, with the rule's severity.
-func (r reporter) at(v Value, format string, args ...any) *Finding {
+func (r reporter) at(v tree.Value, format string, args ...any) *Finding {
 	return r.as(r.rule.Severity, v, format, args...)
 }
 
 // as reports a field with another severity than the rule's worst.
-func (r reporter) as(s Severity, v Value, format string, args ...any) *Finding {
+func (r reporter) as(s Severity, v tree.Value, format string, args ...any) *Finding {
 	path := v.Path()
 	*r.out = append(*r.out, Finding{
 		Code: r.rule.Code, Severity: s, Path: path, Field: path.String(), Missing: !v.Set(),
-		Message: fmt.Sprintf(format, args...), Fix: r.rule.Fix, Scope: r.scope.path(),
+		Message: fmt.Sprintf(format, args...), Fix: r.rule.Fix, Scope: r.scope.Path(),
 	})
 	return &(*r.out)[len(*r.out)-1]
 }
 
 // edit adds a safe change to the finding.
-func (f *Finding) edit(op EditOp, path Path, value any) *Finding {
-	f.Edits = append(f.Edits, Edit{op, path, value})
+func (f *Finding) edit(op tree.Op, path tree.Path, value any) *Finding {
+	f.Edits = append(f.Edits, tree.Edit{Op: op, Path: path, Value: value})
 	return f
 }

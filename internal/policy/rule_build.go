@@ -21,10 +21,10 @@ func buildRules() []Rule {
 }
 
 func checkMixedNodes(p *Pod, r reporter) {
-	if !p.Windows() || p.HostProcess || p.Spec.look([]string{"nodeName"}).Set() {
+	if !p.Windows() || p.HostProcess || p.Spec.Find("nodeName").Set() {
 		return
 	}
-	if rc := p.Spec.look([]string{"runtimeClassName"}); rc.Set() && !p.Facts().classKnown(rc.Str()) {
+	if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.Facts().classKnown(rc.Str()) {
 		return
 	}
 	nodes := p.candidates()

@@ -20,7 +20,7 @@ func containerRules() []Rule {
 			Code: "WIN301", Title: "`hostNetwork` of an ordinary container", Severity: Error, Field: "hostNetwork", Compat: []string{"D01", "N31"},
 			Why: "Host networking works for HostProcess containers only. Others get an address of the pod network while status.podIP is the node's: Services and probes go to the wrong place.", Fix: "remove it, or make it a HostProcess pod", Sources: []string{"k8s.io/kubernetes pkg/features: WindowsHostNetwork (withdrawn)", "https://github.com/kubernetes/enhancements/tree/master/keps/sig-windows/3503-host-network-support-for-windows-pods"},
 			pod: func(p *Pod, r reporter) {
-				if v := p.Spec.look([]string{"hostNetwork"}); v.True() && p.Windows() && !p.HostProcess {
+				if v := p.Spec.Find("hostNetwork"); v.True() && p.Windows() && !p.HostProcess {
 					r.at(v, "hostNetwork works for HostProcess containers only")
 				}
 			},
@@ -29,7 +29,7 @@ func containerRules() []Rule {
 			Code: "WIN304", Title: "search domains", Severity: Warning, Field: "dnsConfig.searches", Compat: []string{"D04"},
 			Why: "Windows uses one suffix only, and does not complete names with a dot in them.", Fix: "use fully qualified names", Sources: []string{"https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#dns-windows", "k8s.io/kubernetes test/e2e/windows: dns.go"},
 			pod: func(p *Pod, r reporter) {
-				v := p.Spec.look([]string{"dnsConfig", "searches"})
+				v := p.Spec.Find("dnsConfig", "searches")
 				switch {
 				case !p.Windows() || v.Len() == 0:
 				case v.Len() > 1:
@@ -45,7 +45,7 @@ func containerRules() []Rule {
 			pod: func(p *Pod, r reporter) {
 				// netBIOSMax: 16 bytes, the last of which says what the name is for.
 				const netBIOSMax = 15
-				if v := p.Spec.look([]string{"hostname"}); p.Windows() && len(v.Str()) > netBIOSMax {
+				if v := p.Spec.Find("hostname"); p.Windows() && len(v.Str()) > netBIOSMax {
 					r.at(v, "hostname %s is cut to %s as a NetBIOS name", v.Str(), v.Str()[:netBIOSMax])
 				}
 			},
@@ -55,7 +55,7 @@ func containerRules() []Rule {
 			Why: "Every probe starts a process of PowerShell, which takes long and much memory; under load probes time out.", Fix: "use httpGet or tcpSocket, or raise timeoutSeconds", Sources: []string{"https://kubernetes.io/docs/concepts/windows/intro/"},
 			pod: eachContainer(func(p *Pod, c Container, r reporter) {
 				for _, probe := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
-					argv := c.look([]string{probe, "exec", "command"}).Items()
+					argv := c.Find(probe, "exec", "command").Items()
 					if len(argv) == 0 {
 						continue
 					}
@@ -79,7 +79,7 @@ func checkShell(p *Pod, c Container, r reporter) {
 	lists := [][]string{{"command"}, {"lifecycle", "preStop", "exec", "command"}, {"lifecycle", "postStart", "exec", "command"},
 		{"livenessProbe", "exec", "command"}, {"readinessProbe", "exec", "command"}, {"startupProbe", "exec", "command"}}
 	for _, path := range lists {
-		if items := c.look(path).Items(); len(items) > 0 && slices.Contains(linuxShells, items[0].Str()) {
+		if items := c.Find(path...).Items(); len(items) > 0 && slices.Contains(linuxShells, items[0].Str()) {
 			r.at(items[0], "container %s: %s is not part of Windows images", c.Name, items[0].Str())
 		}
 	}
@@ -97,7 +97,7 @@ func checkInjection(p *Pod, r reporter) {
 		r.at(annotations.Get("sidecar.istio.io/inject"), "namespace %s has Istio inject its Linux sidecar", p.Object.Namespace)
 	}
 	for _, k := range []string{"linkerd.io/inject", "dapr.io/enabled"} {
-		if v := annotations.look([]string{k}); v.Str() == "enabled" || v.Str() == "true" {
+		if v := annotations.Find(k); v.Str() == "enabled" || v.Str() == "true" {
 			r.at(v, "%s: %s asks for a Linux sidecar", k, v.Str())
 		}
 	}

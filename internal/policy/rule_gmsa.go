@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -28,7 +29,7 @@ func gmsaRules() []Rule {
 		{
 			Code: "WIN101", Title: "invalid `gmsaCredentialSpecName`", Severity: Error, Field: "securityContext.windowsOptions.gmsaCredentialSpecName", Compat: []string{"B01", "GM01"},
 			Why: "The name is the one of a resource: a DNS subdomain in lower case. The documentation's own gmsa-WebApp1 is none.", Fix: "write it in lower case, as the GMSACredentialSpec is named", Sources: []string{srcValidateWO},
-			pod: eachOption("gmsaCredentialSpecName", func(p *Pod, v Value, r reporter) {
+			pod: eachOption("gmsaCredentialSpecName", func(p *Pod, v tree.Value, r reporter) {
 				for _, msg := range validation.IsDNS1123Subdomain(v.Str()) {
 					r.at(v, "gmsaCredentialSpecName %q: %s", v.Str(), msg)
 				}
@@ -37,7 +38,7 @@ func gmsaRules() []Rule {
 		{
 			Code: "WIN102", Title: "empty or too large `gmsaCredentialSpec`", Severity: Error, Field: "securityContext.windowsOptions.gmsaCredentialSpec", Compat: []string{"B02"},
 			Why: "Inlined contents must not be empty and must be at most 64 KiB.", Fix: "leave the field to the webhook", Sources: []string{srcValidateWO},
-			pod: eachOption("gmsaCredentialSpec", func(p *Pod, v Value, r reporter) {
+			pod: eachOption("gmsaCredentialSpec", func(p *Pod, v tree.Value, r reporter) {
 				if n := len(v.Str()); n == 0 || n > credentialSpecMaxBytes {
 					r.at(v, "gmsaCredentialSpec has %d bytes; want 1 to %d", n, credentialSpecMaxBytes)
 				}
@@ -58,7 +59,7 @@ func gmsaRules() []Rule {
 			Code: "WIN320", Title: "GMSA by annotation", Severity: Error, Field: "metadata.annotations", Compat: []string{"D20"},
 			Why: "The alpha annotations have been ignored since Kubernetes 1.16.", Fix: "use windowsOptions.gmsaCredentialSpecName", Sources: []string{srcGMSA},
 			pod: func(p *Pod, r reporter) {
-				a := p.Meta.look([]string{"annotations"})
+				a := p.Meta.Find("annotations")
 				for _, k := range a.Keys() {
 					if k == "pod.alpha.windows.kubernetes.io/gmsa-credential-spec-name" || strings.HasSuffix(k, ".container.alpha.windows.kubernetes.io/gmsa-credential-spec-name") {
 						r.at(a.Get(k), "the annotation %s is ignored", k)
@@ -82,7 +83,7 @@ func gmsaRules() []Rule {
 			Code: "WIN506", Title: "GMSA with one `hostname` for several pods", Severity: Warning, Field: "hostname", Compat: []string{"GM06"},
 			Why: "Several pods with one GMSA and the same host name lose the trust of the domain now and then.", Fix: "remove hostname, or let the webhook make one (randomHostname)", Sources: []string{srcGMSATrap},
 			pod: func(p *Pod, r reporter) {
-				v := p.Spec.look([]string{"hostname"})
+				v := p.Spec.Find("hostname")
 				if n, _ := p.Object.Get("spec", "replicas").Int(); v.Set() && !p.Bare && (n > 1 || p.Object.Kind == "DaemonSet") && usesGMSA(p) {
 					r.at(v, "all pods of this %s have the host name %s", p.Object.Kind, v.Str())
 				}
@@ -109,7 +110,7 @@ func gmsaRules() []Rule {
 			Why: "Upstream's webhook looks at the pod and its containers only: on init and ephemeral containers the name is not filled in, and contents are not authorised.", Fix: "set it on the pod", Sources: []string{srcGMSAHook + "/webhook.go"},
 			pod: func(p *Pod, r reporter) {
 				for _, c := range p.Containers {
-					o := c.look([]string{"securityContext", "windowsOptions"})
+					o := c.Find("securityContext", "windowsOptions")
 					if c.List != "containers" && (o.Get("gmsaCredentialSpecName").Set() || o.Get("gmsaCredentialSpec").Set()) {
 						r.at(o, "container %s: the GMSA webhook does not look at %s", c.Name, c.List)
 					}
@@ -121,7 +122,7 @@ func gmsaRules() []Rule {
 			Why: "windows.k8s.io/v1alpha1 is deprecated.", Fix: "write windows.k8s.io/v1", Sources: []string{srcGMSAHook + "/../deploy/gmsa-crd.yml"},
 			object: func(o *Object, r reporter) {
 				if v := o.Get("apiVersion"); v.Str() == "windows.k8s.io/v1alpha1" {
-					r.at(v, "windows.k8s.io/v1alpha1 is deprecated").edit(Replace, v.Path(), "windows.k8s.io/v1")
+					r.at(v, "windows.k8s.io/v1alpha1 is deprecated").edit(tree.Replace, v.Path(), "windows.k8s.io/v1")
 				}
 			},
 		},
@@ -129,10 +130,10 @@ func gmsaRules() []Rule {
 }
 
 // eachOption calls f with an option of the pod and of every container.
-func eachOption(name string, f func(*Pod, Value, reporter)) func(*Pod, reporter) {
+func eachOption(name string, f func(*Pod, tree.Value, reporter)) func(*Pod, reporter) {
 	return func(p *Pod, r reporter) {
-		for _, at := range append([]Value{p.Spec}, values(p.Containers)...) {
-			if v := at.look([]string{"securityContext", "windowsOptions", name}); v.Set() {
+		for _, at := range append([]tree.Value{p.Spec}, values(p.Containers)...) {
+			if v := at.Find("securityContext", "windowsOptions", name); v.Set() {
 				f(p, v, r)
 			}
 		}
@@ -167,7 +168,7 @@ func checkCredentialSpec(o *Object, r reporter) {
 			r.at(v, "%s %q is no fully qualified name", k, v.Str())
 		}
 	}
-	accountName := func(v Value) {
+	accountName := func(v tree.Value) {
 		if s := v.Str(); s == "" || strings.ContainsAny(s, `$\@`) {
 			r.at(v, "%q: want the account's name without domain and without $", s)
 		}

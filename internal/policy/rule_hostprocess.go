@@ -3,7 +3,10 @@
 
 package policy
 
-import "strings"
+import (
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+	"strings"
+)
 
 const (
 	srcHostProcess = "https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/"
@@ -27,9 +30,9 @@ func hostProcessRules() []Rule {
 			Code: "WIN104", Title: "`hostProcess` of pod and container differ", Severity: Error, Field: "containers[*].securityContext.windowsOptions.hostProcess", Compat: []string{"B04", "HP01"},
 			Why: "Where both are set they must be equal.", Fix: "set it on the pod only", Sources: []string{srcValidateHPC},
 			pod: func(p *Pod, r reporter) {
-				pod := p.Spec.look([]string{"securityContext", "windowsOptions", "hostProcess"})
+				pod := p.Spec.Find("securityContext", "windowsOptions", "hostProcess")
 				for _, c := range p.Containers {
-					if v := c.look([]string{"securityContext", "windowsOptions", "hostProcess"}); pod.Set() && v.Set() && pod.True() != v.True() {
+					if v := c.Find("securityContext", "windowsOptions", "hostProcess"); pod.Set() && v.Set() && pod.True() != v.True() {
 						r.at(v, "container %s: hostProcess is %v, and %v on the pod", c.Name, v.True(), pod.True())
 					}
 				}
@@ -69,7 +72,7 @@ func hostProcessRules() []Rule {
 			Why: "The runtime refuses it: \"named pipe mounts not supported for job containers\".", Fix: `remove the mount; a HostProcess container opens \\.\pipe\… directly`,
 			Sources: []string{srcJobs + " mounts.go", srcHostProcess},
 			pod: func(p *Pod, r reporter) {
-				for _, v := range p.Spec.look([]string{"volumes"}).Items() {
+				for _, v := range p.Spec.Find("volumes").Items() {
 					if at := v.Get("hostPath", "path"); p.HostProcess && pipe(at.Str()) {
 						r.at(at, "the named pipe %s cannot be mounted into a HostProcess container", at.Str())
 					}
@@ -95,7 +98,7 @@ func hostProcessRules() []Rule {
 				u := p.option(c, "runAsUserName")
 				domain, user, ok := strings.Cut(u.Str(), `\`)
 				if ok && strings.EqualFold(domain, "NT AUTHORITY") && domain != "NT AUTHORITY" {
-					r.at(u, "container %s: %s: the domain is compared with NT AUTHORITY letter by letter", c.Name, u.Str()).edit(Replace, u.Path(), `NT AUTHORITY\`+user)
+					r.at(u, "container %s: %s: the domain is compared with NT AUTHORITY letter by letter", c.Name, u.Str()).edit(tree.Replace, u.Path(), `NT AUTHORITY\`+user)
 				}
 			}),
 		},
@@ -114,8 +117,8 @@ func hostProcessRules() []Rule {
 			Code: "WIN317", Title: "`hostAliases` of a HostProcess pod", Severity: Warning, Field: "hostAliases", Compat: []string{"D17"},
 			Why: "The hosts file is not mounted into HostProcess containers: they see the node's.", Fix: "remove them", Sources: []string{"k8s.io/kubernetes pkg/kubelet: kubelet_pods.go, shouldMountHostsFile"},
 			pod: func(p *Pod, r reporter) {
-				if v := p.Spec.look([]string{"hostAliases"}); p.HostProcess && v.Len() > 0 {
-					r.at(v, "hostAliases have no effect on HostProcess containers").edit(Remove, v.Path(), nil)
+				if v := p.Spec.Find("hostAliases"); p.HostProcess && v.Len() > 0 {
+					r.at(v, "hostAliases have no effect on HostProcess containers").edit(tree.Remove, v.Path(), nil)
 				}
 			},
 		},
@@ -141,7 +144,7 @@ func hostProcessRules() []Rule {
 			Code: "WIN533", Title: "`hostProcess` on containers only, with Kubernetes 1.23 or 1.24", Severity: Warning, Field: "containers[*].securityContext.windowsOptions.hostProcess", Compat: []string{"HP13"},
 			Why: "Some patch releases of 1.23 and 1.24 ran such containers as ordinary ones.", Fix: "set it in the pod's windowsOptions too", Sources: []string{"https://github.com/kubernetes/kubernetes/issues/110140"}, Since: 23, Before: 25,
 			pod: func(p *Pod, r reporter) {
-				if p.HostProcess && !p.Spec.look([]string{"securityContext", "windowsOptions", "hostProcess"}).Set() {
+				if p.HostProcess && !p.Spec.Find("securityContext", "windowsOptions", "hostProcess").Set() {
 					r.at(p.Spec.Get("securityContext", "windowsOptions", "hostProcess"), "hostProcess is set on containers only")
 				}
 			},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
@@ -226,7 +227,7 @@ func checkTag(p *Pod, c Container, r reporter) {
 
 // hyperV says whether the pod's RuntimeClass isolates with Hyper-V.
 func hyperV(p *Pod) bool {
-	class := p.Facts().RuntimeClasses[p.Spec.look([]string{"runtimeClassName"}).Str()]
+	class := p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()]
 	return strings.Contains(class.Handler, "hypervisor")
 }
 
@@ -328,7 +329,7 @@ func checkSelectedBuild(p *Pod, r reporter) {
 		return
 	}
 	builds := p.builds()
-	check := func(at Value, value, how string) {
+	check := func(at tree.Value, value, how string) {
 		host, err := winver.Parse(value)
 		if err != nil {
 			r.as(Warning, at, "%s: %s is no known build of Windows", how, value)
@@ -345,7 +346,7 @@ func checkSelectedBuild(p *Pod, r reporter) {
 			check(q.at, q.value, q.how)
 		}
 	}
-	name := p.Spec.look([]string{"runtimeClassName"})
+	name := p.Spec.Find("runtimeClassName")
 	if v := p.Facts().RuntimeClasses[name.Str()].NodeSelector[buildLabel]; v != "" {
 		check(name, v, "RuntimeClass "+name.Str())
 	}

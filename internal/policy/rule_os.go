@@ -3,7 +3,10 @@
 
 package policy
 
-import "strings"
+import (
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+	"strings"
+)
 
 const srcPredicate = "k8s.io/kubernetes pkg/kubelet/lifecycle: predicate.go"
 
@@ -49,7 +52,7 @@ func osRules() []Rule {
 			Fix: "write windows or linux", Since: 23,
 			Sources: []string{"k8s.io/kubernetes pkg/apis/core/validation: validateOS"},
 			pod: func(p *Pod, r reporter) {
-				if os := p.Spec.look([]string{"os"}); os.Set() {
+				if os := p.Spec.Find("os"); os.Set() {
 					if name := os.Get("name"); name.Str() != "windows" && name.Str() != "linux" {
 						r.at(name, "os.name is %q; only windows and linux are known", name.Str())
 					}
@@ -62,11 +65,11 @@ func osRules() []Rule {
 			Fix: "correct os.name, or remove windowsOptions", Since: 23,
 			Sources: []string{"k8s.io/kubernetes pkg/apis/core/validation: validateLinux"},
 			pod: func(p *Pod, r reporter) {
-				if p.Spec.look([]string{"os", "name"}).Str() != "linux" {
+				if p.Spec.Find("os", "name").Str() != "linux" {
 					return
 				}
-				for _, at := range append([]Value{p.Spec}, values(p.Containers)...) {
-					if v := at.look([]string{"securityContext", "windowsOptions"}); v.Set() {
+				for _, at := range append([]tree.Value{p.Spec}, values(p.Containers)...) {
+					if v := at.Find("securityContext", "windowsOptions"); v.Set() {
 						r.at(v, "windowsOptions on a pod with spec.os.name: linux")
 					}
 				}
@@ -101,7 +104,7 @@ func osRules() []Rule {
 }
 
 func checkGroupsPolicy(p *Pod, r reporter) {
-	v := p.Spec.look([]string{"securityContext", "supplementalGroupsPolicy"})
+	v := p.Spec.Find("securityContext", "supplementalGroupsPolicy")
 	if !v.Set() || !p.Windows() {
 		return
 	}
@@ -111,7 +114,7 @@ func checkGroupsPolicy(p *Pod, r reporter) {
 	case v.Str() == "Strict":
 		r.at(v, "supplementalGroupsPolicy Strict: the kubelet of a Windows node refuses the pod")
 	default:
-		r.as(Warning, v, "supplementalGroupsPolicy: there are no group ids on Windows; the node ignores the field in silence").edit(Remove, v.Path(), nil)
+		r.as(Warning, v, "supplementalGroupsPolicy: there are no group ids on Windows; the node ignores the field in silence").edit(tree.Remove, v.Path(), nil)
 	}
 }
 
@@ -120,22 +123,22 @@ func checkPrivileged(p *Pod, r reporter) {
 		return
 	}
 	for _, c := range p.Containers {
-		v := c.look([]string{"securityContext", "privileged"})
+		v := c.Find("securityContext", "privileged")
 		switch {
 		case !v.Set():
 		case v.True():
 			r.at(v, "privileged: there are no privileged containers on Windows, and what needs the rights does not work")
 		case p.Declared:
-			r.at(v, "privileged: the API server refuses the field, false too, on a pod with spec.os.name: windows").edit(Remove, v.Path(), nil)
+			r.at(v, "privileged: the API server refuses the field, false too, on a pod with spec.os.name: windows").edit(tree.Remove, v.Path(), nil)
 		default:
-			r.as(Warning, v, "privileged: there are no privileged containers on Windows; the node ignores the field in silence").edit(Remove, v.Path(), nil)
+			r.as(Warning, v, "privileged: there are no privileged containers on Windows; the node ignores the field in silence").edit(tree.Remove, v.Path(), nil)
 		}
 	}
 }
 
 func checkStopSignal(p *Pod, r reporter) {
 	for _, c := range p.Containers {
-		v := c.look([]string{"lifecycle", "stopSignal"})
+		v := c.Find("lifecycle", "stopSignal")
 		switch name := v.Str(); {
 		case !v.Set() || !p.Windows():
 		case !p.Declared:
@@ -170,7 +173,7 @@ func checkConflicts(p *Pod, r reporter) {
 }
 
 func checkNodeName(p *Pod, r reporter) {
-	v := p.Spec.look([]string{"nodeName"})
+	v := p.Spec.Find("nodeName")
 	// A pod with a status was read back from a cluster: nodeName is the scheduler's.
 	if !v.Set() || p.OS == "" || p.Object.Get("status", "phase").Set() {
 		return

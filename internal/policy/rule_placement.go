@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
@@ -38,7 +39,7 @@ func placementRules() []Rule {
 			Code: "WIN402", Title: "a toleration of everything", Severity: Warning, Field: "tolerations", Compat: []string{"PL02", "PL06"},
 			Why: "A toleration with operator Exists and no key tolerates the taint of Windows nodes too; the taint no longer keeps the pod off.", Fix: "name the key, or select the operating system", Sources: []string{srcGuide},
 			pod: func(p *Pod, r reporter) {
-				for _, t := range p.Spec.look([]string{"tolerations"}).Items() {
+				for _, t := range p.Spec.Find("tolerations").Items() {
 					// Selected by operating system the pod does no harm; the toleration is then only too broad.
 					if tol := toleration(t); tol.Operator == "Exists" && tol.Key == "" && tol.Effect != "NoExecute" {
 						s := Warning
@@ -54,7 +55,7 @@ func placementRules() []Rule {
 			Code: "WIN403", Title: "a toleration without a selector", Severity: Error, Field: "tolerations", Compat: []string{"PL03"},
 			Why: "A toleration allows Windows nodes, it does not ask for them: the pod may land on Linux.", Fix: "add nodeSelector kubernetes.io/os: windows", Sources: []string{srcGuide},
 			pod: func(p *Pod, r reporter) {
-				for _, t := range p.Spec.look([]string{"tolerations"}).Items() {
+				for _, t := range p.Spec.Find("tolerations").Items() {
 					tol := toleration(t)
 					if strings.EqualFold(tol.Value, "windows") && !placed(p) {
 						f := r.at(t, "the pod tolerates %s=%s, and selects no operating system", tol.Key, tol.Value)
@@ -123,8 +124,8 @@ func placementRules() []Rule {
 			Code: "WIN417", Title: "spread that counts Linux nodes", Severity: Info, Field: "topologySpreadConstraints[*].nodeAffinityPolicy", Compat: []string{"PL17"}, Inferred: true, Since: 26,
 			Why: "With nodeAffinityPolicy Ignore the nodes that the pod cannot use count as empty, and may keep it pending.", Fix: "remove it: Honor is the default", Sources: []string{"https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/"},
 			pod: func(p *Pod, r reporter) {
-				for _, t := range p.Spec.look([]string{"topologySpreadConstraints"}).Items() {
-					if v := t.look([]string{"nodeAffinityPolicy"}); p.Windows() && v.Str() == "Ignore" {
+				for _, t := range p.Spec.Find("topologySpreadConstraints").Items() {
+					if v := t.Find("nodeAffinityPolicy"); p.Windows() && v.Str() == "Ignore" {
 						r.at(v, "nodeAffinityPolicy Ignore counts Linux nodes")
 					}
 				}
@@ -134,9 +135,9 @@ func placementRules() []Rule {
 			Code: "WIN419", Title: "a Windows pod without `os.name`", Severity: Warning, Field: "os.name", Compat: []string{"3.2", "M03"}, Since: 25,
 			Why: "Without spec.os.name the API server lets fields pass that a Windows node ignores in silence. Add it together with the removal of those fields: with it they are refused.", Fix: "add spec.os.name: windows", Sources: []string{"https://kubernetes.io/docs/concepts/workloads/pods/#pod-os"},
 			pod: func(p *Pod, r reporter) {
-				if p.Windows() && !p.Spec.look([]string{"os"}).Set() && p.confident() {
+				if p.Windows() && !p.Spec.Find("os").Set() && p.confident() {
 					name := p.Spec.Get("os", "name")
-					r.as(Info, name, "the pod is for Windows (%s) and does not say so", p.Signals[0].What).edit(Add, name.Path(), "windows")
+					r.as(Info, name, "the pod is for Windows (%s) and does not say so", p.Signals[0].What).edit(tree.Add, name.Path(), "windows")
 				}
 			},
 		},
@@ -144,11 +145,11 @@ func placementRules() []Rule {
 			Code: "WIN420", Title: "a Windows pod that does not select Windows nodes", Severity: Warning, Field: "nodeSelector[kubernetes.io/os]", Compat: []string{"3.2"},
 			Why: "The scheduler reads neither os.name nor the image: without a selector the pod may land on a Linux node, and fail there.", Fix: "add nodeSelector kubernetes.io/os: windows", Sources: []string{srcGuide},
 			pod: func(p *Pod, r reporter) {
-				if !p.Windows() || placed(p) || !p.confident() || p.Object.Kind == "DaemonSet" || p.Spec.look([]string{"nodeName"}).Set() {
+				if !p.Windows() || placed(p) || !p.confident() || p.Object.Kind == "DaemonSet" || p.Spec.Find("nodeName").Set() {
 					return
 				}
 				// A RuntimeClass that is not known may well select: its name says for what it is made.
-				if rc := p.Spec.look([]string{"runtimeClassName"}); rc.Set() && !p.Facts().classKnown(rc.Str()) {
+				if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.Facts().classKnown(rc.Str()) {
 					return
 				}
 				sel := p.Spec.Get("nodeSelector", "kubernetes.io/os")
@@ -177,7 +178,7 @@ func placementRules() []Rule {
 			Code: "WIN423", Title: "a RuntimeClass whose handler no node has", Severity: Warning, Field: "runtimeClassName", Compat: []string{"C26"},
 			Why: "None of the Windows nodes that the pod may use reports the handler of its RuntimeClass: no sandbox can be made for it there. Handlers for Hyper-V isolation need hosts with nested virtualisation, and containerd's configuration.", Fix: "use another RuntimeClass, or configure the handler on the nodes", Sources: []string{srcHandlers},
 			pod: func(p *Pod, r reporter) {
-				name := p.Spec.look([]string{"runtimeClassName"})
+				name := p.Spec.Find("runtimeClassName")
 				class, ok := p.Facts().RuntimeClasses[name.Str()]
 				nodes := p.candidates()
 				if p.Windows() && ok && len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n *Node) bool { return n.Handlers == nil || slices.Contains(n.Handlers, class.Handler) }) {
@@ -199,20 +200,20 @@ func placed(p *Pod) bool {
 }
 
 func addSelector(f *Finding, p *Pod, os string) {
-	f.edit(Add, p.Spec.Get("nodeSelector", "kubernetes.io/os").Path(), os)
+	f.edit(tree.Add, p.Spec.Get("nodeSelector", "kubernetes.io/os").Path(), os)
 }
 
-func toleration(v Value) Toleration {
+func toleration(v tree.Value) Toleration {
 	return Toleration{v.Get("key").Str(), v.Get("operator").Str(), v.Get("value").Str(), v.Get("effect").Str()}
 }
 
 // tolerations are the pod's, and those that its RuntimeClass adds.
 func (p *Pod) tolerations() []Toleration {
 	var out []Toleration
-	for _, t := range p.Spec.look([]string{"tolerations"}).Items() {
+	for _, t := range p.Spec.Find("tolerations").Items() {
 		out = append(out, toleration(t))
 	}
-	return append(out, p.Facts().RuntimeClasses[p.Spec.look([]string{"runtimeClassName"}).Str()].Tolerations...)
+	return append(out, p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()].Tolerations...)
 }
 
 // hard says whether the taint keeps pods off.
@@ -247,7 +248,7 @@ func checkTolerations(p *Pod, r reporter) {
 		return
 	}
 	// With a RuntimeClass that is not known nobody can tell: it may bring tolerations.
-	if rc := p.Spec.look([]string{"runtimeClassName"}); rc.Set() && !p.Facts().classKnown(rc.Str()) {
+	if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.Facts().classKnown(rc.Str()) {
 		return
 	}
 	if t, ok := allTainted(p.candidates(), p.tolerations()); ok {
@@ -261,7 +262,7 @@ func checkTolerations(p *Pod, r reporter) {
 }
 
 func checkTolerationCase(p *Pod, r reporter) {
-	for _, v := range p.Spec.look([]string{"tolerations"}).Items() {
+	for _, v := range p.Spec.Find("tolerations").Items() {
 		tol := toleration(v)
 		if tol.Operator == "Exists" || !strings.EqualFold(tol.Value, "windows") {
 			continue
@@ -288,7 +289,7 @@ func checkTolerationCase(p *Pod, r reporter) {
 
 func checkAnywhere(p *Pod, r reporter) {
 	nodes := p.Facts().windows()
-	if p.Windows() || placed(p) || len(nodes) == 0 || p.Object.Kind == "DaemonSet" || p.Spec.look([]string{"nodeName"}).Set() {
+	if p.Windows() || placed(p) || len(nodes) == 0 || p.Object.Kind == "DaemonSet" || p.Spec.Find("nodeName").Set() {
 		return
 	}
 	if _, kept := allTainted(nodes, p.tolerations()); kept {
@@ -301,20 +302,20 @@ func checkAnywhere(p *Pod, r reporter) {
 }
 
 func checkBetaLabels(p *Pod, r reporter) {
-	sel := p.Spec.look([]string{"nodeSelector"})
+	sel := p.Spec.Find("nodeSelector")
 	for _, k := range sel.Keys() {
 		if k != "beta.kubernetes.io/os" && k != "beta.kubernetes.io/arch" {
 			continue
 		}
 		f := r.at(sel.Get(k), "%s is deprecated", k)
 		if now := sel.Get(strings.TrimPrefix(k, "beta.")); !now.Set() {
-			f.edit(Remove, sel.Get(k).Path(), nil).edit(Add, now.Path(), sel.Get(k).Str())
+			f.edit(tree.Remove, sel.Get(k).Path(), nil).edit(tree.Add, now.Path(), sel.Get(k).Str())
 		}
 	}
 	for _, t := range affinityTerms(p) {
 		for _, e := range t.Get("matchExpressions").Items() {
 			if k := e.Get("key"); k.Str() == "beta.kubernetes.io/os" || k.Str() == "beta.kubernetes.io/arch" {
-				r.at(k, "%s is deprecated", k.Str()).edit(Replace, k.Path(), strings.TrimPrefix(k.Str(), "beta."))
+				r.at(k, "%s is deprecated", k.Str()).edit(tree.Replace, k.Path(), strings.TrimPrefix(k.Str(), "beta."))
 			}
 		}
 	}

@@ -22,7 +22,7 @@ func resourceRules() []Rule {
 			Code: "WIN310", Title: "requests that are not the limits", Severity: Info, Field: "containers[*].resources.requests", Compat: []string{"D10", "D11"},
 			Why: "On Windows requests count for the scheduler only; nothing is guaranteed by them. The limit of CPU is a hard cap, a share of the whole node.", Fix: "make requests equal to limits", Sources: []string{"k8s.io/kubernetes pkg/kubelet/kuberuntime: kuberuntime_container_windows.go", srcResources},
 			pod: eachContainer(func(p *Pod, c Container, r reporter) {
-				req, lim := c.look([]string{"resources", "requests"}), c.look([]string{"resources", "limits"})
+				req, lim := c.Find("resources", "requests"), c.Find("resources", "limits")
 				for _, k := range []string{"cpu", "memory"} {
 					if a, b := req.Get(k), lim.Get(k); a.Set() && b.Set() && a.Raw() != b.Raw() {
 						r.at(a, "container %s: the request of %s guarantees nothing on Windows", c.Name, k)
@@ -43,7 +43,7 @@ func resourceRules() []Rule {
 			Code: "WIN313", Title: "a grace period that Server Core cuts short", Severity: Warning, Field: "terminationGracePeriodSeconds", Compat: []string{"D13"},
 			Why: "The process gets CTRL_SHUTDOWN_EVENT, not SIGTERM; in Server Core images it is killed after about 5 seconds whatever the grace period.", Fix: "raise WaitToKillServiceTimeout in the image's registry, or use a preStop hook", Sources: []string{"https://github.com/microsoft/Windows-Containers/issues/164"},
 			pod: func(p *Pod, r reporter) {
-				v := p.Spec.look([]string{"terminationGracePeriodSeconds"})
+				v := p.Spec.Find("terminationGracePeriodSeconds")
 				n, ok := v.Int()
 				if !ok || n <= graceCutSeconds || n == graceDefaultSeconds || !p.Windows() {
 					return

@@ -17,7 +17,7 @@ func runtimeClassRules() []Rule {
 			Code: "WIN224", Title: "a RuntimeClass that is not there", Severity: Error, Field: "runtimeClassName", Compat: []string{"C24"},
 			Why: "The API server refuses the pod: RuntimeClass not found.", Fix: "create it, or remove runtimeClassName", Sources: []string{"k8s.io/kubernetes plugin/pkg/admission/runtimeclass"},
 			pod: func(p *Pod, r reporter) {
-				name := p.Spec.look([]string{"runtimeClassName"})
+				name := p.Spec.Find("runtimeClassName")
 				if _, ok := p.Facts().RuntimeClasses[name.Str()]; name.Set() && !ok && p.Facts().classKnown(name.Str()) {
 					r.at(name, "there is no RuntimeClass %s", name.Str())
 				}
@@ -27,9 +27,9 @@ func runtimeClassRules() []Rule {
 			Code: "WIN225", Title: "selectors of pod and RuntimeClass contradict each other", Severity: Error, Field: "nodeSelector", Compat: []string{"C25", "3.1"},
 			Why: "The API server refuses the pod: conflict: runtimeClass.scheduling.nodeSelector.", Fix: "make them agree", Sources: []string{"k8s.io/kubernetes plugin/pkg/admission/runtimeclass"},
 			pod: func(p *Pod, r reporter) {
-				name := p.Spec.look([]string{"runtimeClassName"}).Str()
+				name := p.Spec.Find("runtimeClassName").Str()
 				class := p.Facts().RuntimeClasses[name]
-				sel := p.Spec.look([]string{"nodeSelector"})
+				sel := p.Spec.Find("nodeSelector")
 				for _, k := range sel.Keys() {
 					if want, ok := class.NodeSelector[k]; ok && want != sel.Get(k).Str() {
 						r.at(sel.Get(k), "RuntimeClass %s selects %s=%s, the pod %s", name, k, want, sel.Get(k).Str())

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"slices"
 	"strings"
 )
@@ -40,7 +41,7 @@ func serviceRules() []Rule {
 		service("WIN603", "timeout of the session affinity", Warning, "spec.sessionAffinityConfig.clientIP.timeoutSeconds", "N03",
 			"kube-proxy on Windows does not read the timeout.", "do not rely on it", 0, 0, srcWinkernel+"; "+srcNetworking,
 			func(o *Object, r reporter) {
-				if v := o.look([]string{"spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds"}); v.Set() {
+				if v := o.Find("spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds"); v.Set() {
 					if n, _ := v.Int(); n != affinityTimeoutDefault {
 						r.at(v, "timeoutSeconds %d is ignored on Windows nodes", n)
 					}
@@ -49,7 +50,7 @@ func serviceRules() []Rule {
 		service("WIN604", "value of preserve-destination", Warning, "metadata.annotations[preserve-destination]", "N04",
 			"kube-proxy compares with the exact text true; anything else is false, as is true where the node has no DSR.", `write "true" or "false"`, 20, 0, srcWinkernel,
 			func(o *Object, r reporter) {
-				v := o.look([]string{"metadata", "annotations", "preserve-destination"})
+				v := o.Find("metadata", "annotations", "preserve-destination")
 				switch {
 				case !v.Set():
 				case v.Str() != "true" && v.Str() != "false":
@@ -75,14 +76,14 @@ func serviceRules() []Rule {
 		service("WIN612", "loadBalancerSourceRanges", Warning, "spec.loadBalancerSourceRanges", "N12",
 			"kube-proxy on Windows does not enforce the ranges; the cloud's load balancer may.", "enforce them outside, or with a network policy", 0, 0, srcWinkernel,
 			func(o *Object, r reporter) {
-				if v := o.look([]string{"spec", "loadBalancerSourceRanges"}); v.Len() > 0 {
+				if v := o.Find("spec", "loadBalancerSourceRanges"); v.Len() > 0 {
 					r.at(v, "loadBalancerSourceRanges are not enforced by Windows nodes")
 				}
 			}),
 		service("WIN613", "topology hints", Warning, "spec.trafficDistribution", "N13",
 			"kube-proxy on Windows ignores trafficDistribution and topology hints.", "do not rely on it for clients on Windows", 0, 0, srcWinkernel,
 			func(o *Object, r reporter) {
-				for _, v := range []Value{o.Get("spec", "trafficDistribution"), o.Get("metadata", "annotations", "service.kubernetes.io/topology-mode")} {
+				for _, v := range []tree.Value{o.Get("spec", "trafficDistribution"), o.Get("metadata", "annotations", "service.kubernetes.io/topology-mode")} {
 					if v.Set() {
 						r.at(v, "Windows nodes ignore it")
 					}
@@ -91,7 +92,7 @@ func serviceRules() []Rule {
 		service("WIN616", "SCTP", Error, "spec.ports[*].protocol", "N16",
 			"Windows nodes do not support SCTP.", "use TCP or UDP for what Windows must reach", 0, 0, "k8s.io/kubernetes test/e2e/network: service.go",
 			func(o *Object, r reporter) {
-				for _, p := range o.look([]string{"spec", "ports"}).Items() {
+				for _, p := range o.Find("spec", "ports").Items() {
 					if v := p.Get("protocol"); v.Str() == "SCTP" {
 						r.at(v, "SCTP is not supported on Windows nodes")
 					}
@@ -100,7 +101,7 @@ func serviceRules() []Rule {
 		service("WIN618", "externalIPs", Info, "spec.externalIPs", "N18",
 			"They work on Windows; Kubernetes has deprecated them in 1.36.", "use a load balancer or a Gateway", 36, 0, "https://github.com/kubernetes/kubernetes/pull/137293",
 			func(o *Object, r reporter) {
-				if v := o.look([]string{"spec", "externalIPs"}); v.Len() > 0 {
+				if v := o.Find("spec", "externalIPs"); v.Len() > 0 {
 					r.at(v, "externalIPs are deprecated")
 				}
 			}),
@@ -114,14 +115,14 @@ func serviceRules() []Rule {
 		service("WIN621", "IPv6 only", Warning, "spec.ipFamilies", "N21",
 			"Windows nodes do not support pods or clusters with IPv6 only.", "use dual stack", 0, 0, srcNetworking,
 			func(o *Object, r reporter) {
-				if v := o.look([]string{"spec", "ipFamilies"}).Items(); len(v) == 1 && v[0].Str() == "IPv6" {
+				if v := o.Find("spec", "ipFamilies").Items(); len(v) == 1 && v[0].Str() == "IPv6" {
 					r.at(v[0], "a Service with IPv6 only cannot be reached from pods with IPv4 only")
 				}
 			}),
 		service("WIN622", "value of winProxyOptimization", Warning, "metadata.annotations[winProxyOptimization]", "N22",
 			"Only disabled, in any case, has an effect.", "write disabled or enabled", 0, 0, srcWinkernel,
 			func(o *Object, r reporter) {
-				if v := o.look([]string{"metadata", "annotations", "winProxyOptimization"}); v.Set() && !strings.EqualFold(v.Str(), "disabled") && !strings.EqualFold(v.Str(), "enabled") {
+				if v := o.Find("metadata", "annotations", "winProxyOptimization"); v.Set() && !strings.EqualFold(v.Str(), "disabled") && !strings.EqualFold(v.Str(), "enabled") {
 					r.at(v, "winProxyOptimization: %s counts as enabled", v.Str())
 				}
 			}),

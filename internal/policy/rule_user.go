@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"regexp"
 	"strings"
 )
@@ -134,8 +135,8 @@ func wellKnownUser(name string) bool {
 }
 
 func checkUserNames(p *Pod, r reporter) {
-	for _, at := range append([]Value{p.Spec}, values(p.Containers)...) {
-		v := at.look([]string{"securityContext", "windowsOptions", "runAsUserName"})
+	for _, at := range append([]tree.Value{p.Spec}, values(p.Containers)...) {
+		v := at.Find("securityContext", "windowsOptions", "runAsUserName")
 		if !v.Set() {
 			continue
 		}

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"path"
 	"slices"
 	"strings"
@@ -27,8 +28,8 @@ func volumeRules() []Rule {
 		{
 			Code: "WIN212", Title: "`hostPath` of a device", Severity: Error, Field: "volumes[*].hostPath.type", Compat: []string{"C12"},
 			Why: "Windows has no device files: the mount fails with \"hostPath type check failed\".", Fix: "remove the type", Sources: []string{srcHostPath},
-			pod: eachVolume(func(p *Pod, v Value, r reporter) {
-				if t := v.look([]string{"hostPath", "type"}); t.Str() == "CharDevice" || t.Str() == "BlockDevice" {
+			pod: eachVolume(func(p *Pod, v tree.Value, r reporter) {
+				if t := v.Find("hostPath", "type"); t.Str() == "CharDevice" || t.Str() == "BlockDevice" {
 					r.at(t, "hostPath.type %s: there are no device files on Windows", t.Str())
 				}
 			}),
@@ -36,12 +37,12 @@ func volumeRules() []Rule {
 		{
 			Code: "WIN213", Title: "`hostPath` of type Socket", Severity: Error, Field: "volumes[*].hostPath.type", Compat: []string{"C13"},
 			Why: "A named pipe is not a socket, so the type check fails. (A file of an AF_UNIX socket may pass.)", Fix: `remove the type for \\.\pipe\…`, Sources: []string{srcHostPath},
-			pod: eachVolume(func(p *Pod, v Value, r reporter) {
-				t := v.look([]string{"hostPath", "type"})
+			pod: eachVolume(func(p *Pod, v tree.Value, r reporter) {
+				t := v.Find("hostPath", "type")
 				switch {
 				case t.Str() != "Socket":
 				case pipe(v.Get("hostPath", "path").Str()):
-					r.at(t, "hostPath.type Socket: the named pipe %s does not pass the check", v.Get("hostPath", "path").Str()).edit(Remove, t.Path(), nil)
+					r.at(t, "hostPath.type Socket: the named pipe %s does not pass the check", v.Get("hostPath", "path").Str()).edit(tree.Remove, t.Path(), nil)
 				default:
 					r.as(Info, t, "hostPath.type Socket: whether AF_UNIX sockets pass the check on Windows is not confirmed")
 				}
@@ -60,8 +61,8 @@ func volumeRules() []Rule {
 		{
 			Code: "WIN307", Title: "`emptyDir` in memory", Severity: Warning, Field: "volumes[*].emptyDir.medium", Compat: []string{"D07"},
 			Why: "Windows has no RAM disk: the data is written to the node's disk, in clear text.", Fix: "remove medium, and keep secrets out of it", Sources: []string{"k8s.io/mount-utils mount_windows.go", "k8s.io/kubernetes pkg/volume/emptydir: empty_dir_unsupported.go"},
-			pod: eachVolume(func(p *Pod, v Value, r reporter) {
-				if m := v.look([]string{"emptyDir", "medium"}); m.Str() == "Memory" {
+			pod: eachVolume(func(p *Pod, v tree.Value, r reporter) {
+				if m := v.Find("emptyDir", "medium"); m.Str() == "Memory" {
 					r.at(m, "emptyDir.medium Memory: on Windows the data lies on the node's disk, in clear text")
 				}
 			}),
@@ -69,8 +70,8 @@ func volumeRules() []Rule {
 		{
 			Code: "WIN308", Title: "secrets on the node's disk", Severity: Info, Field: "volumes[*].secret", Compat: []string{"D08"},
 			Why: "There is no tmpfs on Windows: mounted secrets lie on the node's disk in clear text.", Fix: "encrypt the node's disk (BitLocker)", Sources: []string{"https://kubernetes.io/docs/concepts/security/windows-security/"},
-			pod: eachVolume(func(p *Pod, v Value, r reporter) {
-				if s := v.look([]string{"secret"}); s.Set() {
+			pod: eachVolume(func(p *Pod, v tree.Value, r reporter) {
+				if s := v.Find("secret"); s.Set() {
 					r.at(s, "the secret is written to the node's disk in clear text")
 				}
 			}),
@@ -83,8 +84,8 @@ func volumeRules() []Rule {
 		{
 			Code: "WIN327", Title: "a path of a Linux host", Severity: Error, Field: "volumes[*].hostPath.path", Compat: []string{"D27"},
 			Why: "The path becomes one below C:\\, and what is not there is made as an empty directory. Sockets of runtimes are named pipes on Windows.", Fix: `use the Windows path, \\.\pipe\containerd-containerd for the runtime's socket`, Sources: []string{"k8s.io/kubernetes pkg/volume/util: util.go, MakeAbsolutePath", "github.com/containerd/containerd pkg/oci: spec_opts_windows.go"},
-			pod: eachVolume(func(p *Pod, v Value, r reporter) {
-				at := v.look([]string{"hostPath", "path"})
+			pod: eachVolume(func(p *Pod, v tree.Value, r reporter) {
+				at := v.Find("hostPath", "path")
 				if strings.HasSuffix(at.Str(), ".sock") && strings.HasPrefix(at.Str(), "/") {
 					r.at(at, "hostPath %s: there is no such socket on a Windows node", at.Str())
 					return
@@ -101,10 +102,10 @@ func volumeRules() []Rule {
 }
 
 // eachVolume calls f with every volume of a pod for Windows.
-func eachVolume(f func(*Pod, Value, reporter)) func(*Pod, reporter) {
+func eachVolume(f func(*Pod, tree.Value, reporter)) func(*Pod, reporter) {
 	return func(p *Pod, r reporter) {
 		if p.Windows() {
-			for _, v := range p.Spec.look([]string{"volumes"}).Items() {
+			for _, v := range p.Spec.Find("volumes").Items() {
 				f(p, v, r)
 			}
 		}
@@ -115,14 +116,14 @@ func checkHugePages(p *Pod, r reporter) {
 	if !p.Windows() {
 		return
 	}
-	for _, v := range p.Spec.look([]string{"volumes"}).Items() {
-		if m := v.look([]string{"emptyDir", "medium"}); strings.HasPrefix(m.Str(), "HugePages") {
+	for _, v := range p.Spec.Find("volumes").Items() {
+		if m := v.Find("emptyDir", "medium"); strings.HasPrefix(m.Str(), "HugePages") {
 			r.at(m, "emptyDir.medium %s: Windows nodes have no huge pages", m.Str())
 		}
 	}
 	for _, c := range p.Containers {
 		for _, kind := range []string{"limits", "requests"} {
-			list := c.look([]string{"resources", kind})
+			list := c.Find("resources", kind)
 			for _, k := range list.Keys() {
 				if strings.HasPrefix(k, "hugepages-") {
 					r.at(list.Get(k), "container %s: %s: Windows nodes have no huge pages", c.Name, k)
@@ -137,18 +138,18 @@ func checkBlock(p *Pod, r reporter) {
 		return
 	}
 	for _, c := range p.Containers {
-		if v := c.look([]string{"volumeDevices"}); v.Len() > 0 {
+		if v := c.Find("volumeDevices"); v.Len() > 0 {
 			r.at(v, "container %s: volumeDevices: raw block volumes are not supported on Windows", c.Name)
 		}
 	}
-	claims := p.Object.look([]string{"spec", "volumeClaimTemplates"}).Items()
-	for _, v := range p.Spec.look([]string{"volumes"}).Items() {
-		if t := v.look([]string{"ephemeral", "volumeClaimTemplate"}); t.Set() {
+	claims := p.Object.Find("spec", "volumeClaimTemplates").Items()
+	for _, v := range p.Spec.Find("volumes").Items() {
+		if t := v.Find("ephemeral", "volumeClaimTemplate"); t.Set() {
 			claims = append(claims, t)
 		}
 	}
 	for _, c := range claims {
-		if m := c.look([]string{"spec", "volumeMode"}); m.Str() == "Block" {
+		if m := c.Find("spec", "volumeMode"); m.Str() == "Block" {
 			r.at(m, "volumeMode Block: raw block volumes are not supported on Windows")
 		}
 	}
@@ -158,9 +159,9 @@ func checkFileSystem(p *Pod, r reporter) {
 	if !p.Windows() {
 		return
 	}
-	for _, v := range p.Spec.look([]string{"volumes"}).Items() {
+	for _, v := range p.Spec.Find("volumes").Items() {
 		for _, source := range v.Keys() {
-			if t := v.look([]string{source, "fsType"}); slices.Contains([]string{"ext2", "ext3", "ext4", "xfs", "btrfs"}, strings.ToLower(t.Str())) {
+			if t := v.Find(source, "fsType"); slices.Contains([]string{"ext2", "ext3", "ext4", "xfs", "btrfs"}, strings.ToLower(t.Str())) {
 				r.at(t, "fsType %s: Windows nodes mount ntfs", t.Str())
 			}
 		}
@@ -175,17 +176,17 @@ func checkModes(p *Pod, r reporter) {
 	if !p.Windows() {
 		return
 	}
-	report := func(v Value) {
+	report := func(v tree.Value) {
 		if n, ok := v.Int(); ok && n != modeDefault && n&^modeDefault == 0 {
-			r.at(v, "mode %#o has no effect on Windows: all users of the container can read the file", n).edit(Remove, v.Path(), nil)
+			r.at(v, "mode %#o has no effect on Windows: all users of the container can read the file", n).edit(tree.Remove, v.Path(), nil)
 		}
 	}
-	for _, v := range p.Spec.look([]string{"volumes"}).Items() {
+	for _, v := range p.Spec.Find("volumes").Items() {
 		for _, source := range []string{"configMap", "secret", "projected", "downwardAPI"} {
-			at := v.look([]string{source})
-			report(at.look([]string{"defaultMode"}))
-			for _, i := range at.look([]string{"items"}).Items() {
-				report(i.look([]string{"mode"}))
+			at := v.Find(source)
+			report(at.Find("defaultMode"))
+			for _, i := range at.Find("items").Items() {
+				report(i.Find("mode"))
 			}
 		}
 	}
@@ -195,10 +196,10 @@ func checkItemPaths(p *Pod, r reporter) {
 	if !p.Windows() {
 		return
 	}
-	for _, v := range p.Spec.look([]string{"volumes"}).Items() {
+	for _, v := range p.Spec.Find("volumes").Items() {
 		for _, source := range []string{"configMap", "secret", "downwardAPI"} {
 			seen := map[string]string{}
-			for _, i := range v.look([]string{source, "items"}).Items() {
+			for _, i := range v.Find(source, "items").Items() {
 				at := i.Get("path")
 				name := at.Str()
 				if other, ok := seen[strings.ToLower(name)]; ok && other != name {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mullion-k8s/mullion/internal/admission"
-	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // fakeCluster knows the credential specs web and db; default may use web.
@@ -53,7 +53,7 @@ func (f *fakeCluster) OptedOut(_ context.Context, namespace string) (bool, error
 	return namespace == "others", nil
 }
 
-func tree(t testing.TB, text string) map[string]any {
+func parse(t testing.TB, text string) map[string]any {
 	t.Helper()
 	if text == "" {
 		return nil
@@ -67,7 +67,7 @@ func tree(t testing.TB, text string) map[string]any {
 
 func request(t testing.TB, object, old, sub string) *admission.Request {
 	t.Helper()
-	r := &admission.Request{UID: "u", Namespace: "ns", Operation: admission.Create, SubResource: sub, Object: tree(t, object), OldObject: tree(t, old)}
+	r := &admission.Request{UID: "u", Namespace: "ns", Operation: admission.Create, SubResource: sub, Object: parse(t, object), OldObject: parse(t, old)}
 	r.Kind.Kind = "Pod"
 	if old != "" {
 		r.Operation = admission.Update
@@ -116,7 +116,7 @@ func TestMutate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ops, err := policy.Patch(r.Object, resp.Edits)
+			_, ops, err := tree.Apply(r.Object, resp.Edits)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +225,7 @@ func TestAsksOnce(t *testing.T) {
 func TestThen(t *testing.T) {
 	next := func(_ context.Context, _ *admission.Request) (admission.Response, error) {
 		r := admission.Allow()
-		r.Edits = []policy.Edit{{Op: policy.Add, Path: policy.Path{key("spec"), key("nodeSelector")}, Value: map[string]any{}}}
+		r.Edits = []tree.Edit{{Op: tree.Add, Path: tree.Keys("spec", "nodeSelector"), Value: map[string]any{}}}
 		r.Audit = map[string]string{"placed": "windows"}
 		return r, nil
 	}
@@ -269,7 +269,7 @@ func TestMutatedValidates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Object, err = policy.Apply(r.Object, resp.Edits); err != nil {
+		if r.Object, _, err = tree.Apply(r.Object, resp.Edits); err != nil {
 			t.Fatal(err)
 		}
 		if again, err := Mutate(c)(t.Context(), r); err != nil || len(again.Edits) > 0 {
@@ -300,18 +300,19 @@ func TestCRD(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	versions := object(crd, "spec")["versions"].([]any)
-	if object(crd, "metadata")["name"] != CRDName || object(crd, "spec")["scope"] != "Cluster" || len(versions) != 2 {
+	root := tree.Root(crd)
+	versions := root.Find("spec", "versions").Items()
+	if root.Find("metadata", "name").Str() != CRDName || root.Find("spec", "scope").Str() != "Cluster" || len(versions) != 2 {
 		t.Errorf("%v", crd)
 	}
 	for i, want := range []struct {
 		name    string
 		storage bool
 	}{{"v1alpha1", false}, {"v1", true}} {
-		v := versions[i].(map[string]any)
-		properties := object(object(object(v, "schema"), "openAPIV3Schema"), "properties")
-		if v["name"] != want.name || v["storage"] != want.storage || v["served"] != true || properties["credspec"] == nil {
-			t.Errorf("%s: %v", want.name, v)
+		v := versions[i]
+		if v.Find("name").Str() != want.name || v.Find("storage").True() != want.storage || !v.Find("served").True() ||
+			!v.Find("schema", "openAPIV3Schema", "properties", "credspec").Set() {
+			t.Errorf("%s: %v", want.name, v.Raw())
 		}
 	}
 }

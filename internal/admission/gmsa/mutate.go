@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/mullion-k8s/mullion/internal/admission"
-	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // Config says how pods with a GMSA are treated.
@@ -63,12 +63,16 @@ func Mutate(c Config) admission.Handler {
 			if refusal != nil {
 				return *refusal, nil
 			}
-			resp.Edits = append(resp.Edits, policy.Edit{Op: policy.Add, Path: append(s.path, key(contentsField)), Value: contents})
+			resp.Edits = append(resp.Edits, tree.Edit{
+				Op:    tree.Add,
+				Path:  append(s.path, tree.Keys(contentsField)...),
+				Value: contents,
+			})
 			filled = append(filled, fmt.Sprintf("%s of %s", *s.spec, s))
 		}
 		if c.RandomHostname && uses && !added && r.Object != nil {
-			if name, _ := object(r.Object, "spec")["hostname"].(string); name == "" {
-				resp.Edits = append(resp.Edits, policy.Edit{Op: policy.Add, Path: policy.Path{key("spec"), key("hostname")}, Value: hostname()})
+			if name := tree.Root(r.Object).Get("spec", "hostname"); name.Str() == "" {
+				resp.Edits = append(resp.Edits, tree.Edit{Op: tree.Add, Path: name.Path(), Value: hostname()})
 			}
 		}
 		if len(filled) > 0 {

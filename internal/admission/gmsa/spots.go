@@ -6,7 +6,7 @@ package gmsa
 import (
 	"fmt"
 
-	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 const (
@@ -20,7 +20,7 @@ type spot struct {
 	kind string // pod or container, as messages have it
 	list string // containers, initContainers, ephemeralContainers; "" for the pod
 	name string
-	path policy.Path // of its windowsOptions
+	path tree.Path // of its windowsOptions
 
 	spec     *string // name of the GMSACredentialSpec; nil if not set
 	contents *string
@@ -36,41 +36,32 @@ func (s spot) empty() bool { return s.spec == nil && s.contents == nil }
 // spots lists the places that name a GMSA or hold a credential spec.
 func spots(pod map[string]any) []spot {
 	var out []spot
-	add := func(s spot, at map[string]any, path policy.Path) {
-		options := object(object(at, "securityContext"), "windowsOptions")
-		s.spec, s.contents = text(options, nameField), text(options, contentsField)
+	add := func(s spot, at tree.Value) {
+		options := at.Get("securityContext", "windowsOptions")
+		s.spec, s.contents = text(options.Find(nameField)), text(options.Find(contentsField))
 		if s.empty() {
 			return
 		}
-		s.path = append(path, key("securityContext"), key("windowsOptions"))
+		s.path = options.Path()
 		out = append(out, s)
 	}
-	meta, spec := object(pod, "metadata"), object(pod, "spec")
-	name, _ := meta["name"].(string)
+	root := tree.Root(pod)
+	name := root.Find("metadata", "name").Str()
 	if name == "" {
-		name, _ = meta["generateName"].(string)
+		name = root.Find("metadata", "generateName").Str()
 	}
-	add(spot{kind: "pod", name: name}, spec, policy.Path{key("spec")})
+	add(spot{kind: "pod", name: name}, root.Get("spec"))
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
-		items, _ := spec[list].([]any)
-		for i, item := range items {
-			c, _ := item.(map[string]any)
-			name, _ := c["name"].(string)
-			add(spot{kind: "container", list: list, name: name}, c, policy.Path{key("spec"), key(list), {Index: i}})
+		for _, c := range root.Get("spec", list).Items() {
+			add(spot{kind: "container", list: list, name: c.Find("name").Str()}, c)
 		}
 	}
 	return out
 }
 
-func key(k string) policy.Step { return policy.Step{Key: k, Index: -1} }
-
-func object(m map[string]any, key string) map[string]any {
-	out, _ := m[key].(map[string]any)
-	return out
-}
-
-func text(m map[string]any, key string) *string {
-	if s, ok := m[key].(string); ok {
+// text returns the string that a field holds; nil if it holds none.
+func text(v tree.Value) *string {
+	if s, ok := v.Raw().(string); ok {
 		return &s
 	}
 	return nil

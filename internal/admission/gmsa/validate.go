@@ -9,11 +9,13 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	kjson "sigs.k8s.io/json"
 
 	"github.com/mullion-k8s/mullion/internal/admission"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // Validate makes the webhook that decides who may use which GMSA.
@@ -61,15 +63,12 @@ func (v *validator) update(ctx context.Context) admission.Response {
 	return v.all(ctx, added)
 }
 
-// has says whether the pod has the container, with a GMSA or not.
+// has reports whether the pod has the container, with a GMSA or not.
 func has(pod map[string]any, s spot) bool {
-	items, _ := object(pod, "spec")[s.list].([]any)
-	for _, item := range items {
-		if c, _ := item.(map[string]any); c["name"] == s.name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tree.Root(pod).Find("spec", s.list).Items(), func(c tree.Value) bool {
+		name := text(c.Find("name"))
+		return name != nil && *name == s.name
+	})
 }
 
 func modified(what string, s spot) admission.Response {
@@ -133,7 +132,7 @@ func (v *validator) mayUse(ctx context.Context, spec string) *admission.Response
 	if v.allowed[spec] {
 		return nil
 	}
-	account, _ := object(v.request.Object, "spec")["serviceAccountName"].(string)
+	account := tree.Root(v.request.Object).Find("spec", "serviceAccountName").Str()
 	if account == "" {
 		account = "default"
 	}

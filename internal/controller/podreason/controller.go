@@ -251,7 +251,7 @@ func (c *Controller) handle(ctx context.Context, key string) error {
 }
 
 func (c *Controller) judge(ctx context.Context, pod *corev1.Pod) (Verdict, error) {
-	object, err := tree(pod)
+	object, err := decode(pod)
 	if err != nil {
 		return Verdict{}, fmt.Errorf("read pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
@@ -261,8 +261,8 @@ func (c *Controller) judge(ctx context.Context, pod *corev1.Pod) (Verdict, error
 	return Judge(c.evaluator(facts.Kubernetes), pod, object, facts), nil
 }
 
-// tree is a pod as encoding/json reads it, which is what the rules take.
-func tree(pod *corev1.Pod) (map[string]any, error) {
+// decode returns a pod as encoding/json decodes it, which is what the rules take.
+func decode(pod *corev1.Pod) (map[string]any, error) {
 	p := *pod
 	p.APIVersion, p.Kind = "v1", "Pod"
 	data, err := json.Marshal(&p)

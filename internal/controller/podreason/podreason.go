@@ -18,7 +18,6 @@ package podreason
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -26,6 +25,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // Condition is the type of the pod condition.
@@ -177,13 +177,12 @@ func Judge(e *policy.Evaluator, pod *corev1.Pod, object map[string]any, facts po
 	return v
 }
 
-// anywhere is a pod without its node: the question is which other would do.
+// anywhere returns the pod without its node: the question is which other would
+// do.
 func anywhere(object map[string]any) map[string]any {
-	out := maps.Clone(object)
-	if spec, ok := object["spec"].(map[string]any); ok {
-		spec = maps.Clone(spec)
-		delete(spec, "nodeName")
-		out["spec"] = spec
+	out, _, err := tree.Apply(object, []tree.Edit{{Op: tree.Remove, Path: tree.Keys("spec", "nodeName")}})
+	if err != nil { // it has no spec
+		return object
 	}
 	return out
 }

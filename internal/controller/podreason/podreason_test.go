@@ -133,7 +133,7 @@ func TestJudge(t *testing.T) {
 		if tt.image.Platforms != nil {
 			facts.Images = map[string]policy.Image{tt.pod.Spec.Containers[0].Image: tt.image}
 		}
-		object, err := tree(tt.pod)
+		object, err := decode(tt.pod)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/admission"
 	"github.com/mullion-k8s/mullion/internal/controller"
 	"github.com/mullion-k8s/mullion/internal/logkey"
-	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // Claim makes the webhook that lets users have a RuntimeClass of a name that
@@ -40,7 +40,7 @@ func Claim(client kubernetes.Interface, log *slog.Logger) admission.Handler {
 		case admission.Update:
 			return keepHandler(r)
 		case admission.Create:
-			if name, _ := admission.Field(r.Object, "metadata", "name").(string); client != nil && !r.DryRun && !labelled(r.Object) && slices.Contains(Names(), name) {
+			if name := tree.Root(r.Object).Find("metadata", "name").Str(); client != nil && !r.DryRun && !labelled(r.Object) && slices.Contains(Names(), name) {
 				return giveWay(ctx, client, log, name)
 			}
 		}
@@ -49,7 +49,7 @@ func Claim(client kubernetes.Interface, log *slog.Logger) admission.Handler {
 }
 
 func labelled(class map[string]any) bool {
-	return admission.Field(class, "metadata", "labels", controller.ManagedBy) == controller.Name
+	return tree.Root(class).Find("metadata", "labels", controller.ManagedBy).Str() == controller.Name
 }
 
 // WantedAnnotation of a RuntimeClass that was ours holds the handler that its
@@ -58,27 +58,20 @@ const WantedAnnotation = "mullion.dev/wanted-handler"
 
 // keepHandler lets an update pass that would fail because of the handler.
 func keepHandler(r *admission.Request) (admission.Response, error) {
-	have, want := admission.Field(r.OldObject, "handler"), admission.Field(r.Object, "handler")
-	again := want == admission.Field(r.OldObject, "metadata", "annotations", WantedAnnotation)
+	old := tree.Root(r.OldObject)
+	have, want := old.Find("handler").Raw(), tree.Root(r.Object).Find("handler").Raw()
+	again := want == old.Find("metadata", "annotations", WantedAnnotation).Raw()
 	if have == want || have != Handler || !labelled(r.OldObject) && !again {
 		return admission.Allow(), nil
 	}
-	edits := []policy.Edit{
-		{Op: policy.Replace, Path: path("handler"), Value: have},
-		{Op: policy.Remove, Path: path("metadata", "labels", controller.ManagedBy)},
-		{Op: policy.Add, Path: path("metadata", "annotations", WantedAnnotation), Value: want},
+	edits := []tree.Edit{
+		{Op: tree.Replace, Path: tree.Keys("handler"), Value: have},
+		{Op: tree.Remove, Path: tree.Keys("metadata", "labels", controller.ManagedBy)},
+		{Op: tree.Add, Path: tree.Keys("metadata", "annotations", WantedAnnotation), Value: want},
 	}
 	return admission.Response{Allowed: true, Edits: edits, Warnings: []string{
 		fmt.Sprintf("the handler of RuntimeClass %s stays %s, which every Windows node has: a handler cannot be changed, and %s had made the class; it is yours now", r.Name, Handler, controller.Name),
 	}}, nil
-}
-
-func path(keys ...string) policy.Path {
-	var out policy.Path
-	for _, k := range keys {
-		out = append(out, policy.Step{Key: k, Index: -1})
-	}
-	return out
 }
 
 // giveWay takes our class of a name away. Its controller leaves the name free

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mullion-k8s/mullion/internal/admission"
-	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // guide is the RuntimeClass of the guide for running Windows containers, as a
@@ -104,7 +104,7 @@ func TestClaimByUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ops, err := policy.Patch(applied, resp.Edits)
+	_, ops, err := tree.Apply(applied, resp.Edits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestClaimByUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `[{"op":"replace","path":"/handler","value":"runhcs-wcow-process"},{"op":"remove","path":"/metadata/labels/app.kubernetes.io~1managed-by"},` +
+	if want := `[{"op":"replace","path":"/handler","value":"runhcs-wcow-process"},{"op":"remove","path":"/metadata/labels"},` +
 		`{"op":"add","path":"/metadata/annotations","value":{"mullion.dev/wanted-handler":"example-container-runtime-handler"}}]`; string(patch) != want {
 		t.Errorf("patch %s", patch)
 	}

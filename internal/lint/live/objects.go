@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // resource is a kind of objects that is read.
@@ -118,6 +120,6 @@ func owned(u *unstructured.Unstructured) bool {
 }
 
 func ended(u *unstructured.Unstructured) bool {
-	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase") // a mistaken type is no phase
+	phase := tree.Root(u.Object).Find("status", "phase").Str()
 	return u.GetKind() == "Pod" && (phase == "Succeeded" || phase == "Failed")
 }

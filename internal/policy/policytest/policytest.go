@@ -7,8 +7,10 @@ package policytest
 
 import (
 	"bytes"
+	"encoding/json"
 	"testing"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"sigs.k8s.io/yaml"
 )
 
@@ -46,6 +48,48 @@ func Documents(t testing.TB, text []byte) []map[string]any {
 		}
 	}
 	return out
+}
+
+// Plain returns the object as JSON would give it back.
+func Plain(t testing.TB, object map[string]any) map[string]any {
+	t.Helper()
+	var out map[string]any
+	if err := json.Unmarshal(encode(t, object), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Patch applies a JSON patch (RFC 6902), with the library of the API server.
+func Patch(t testing.TB, object map[string]any, patch any) map[string]any {
+	t.Helper()
+	text := encode(t, patch)
+	if string(text) == "null" {
+		text = []byte("[]")
+	}
+	decoded, err := jsonpatch.DecodePatch(text)
+	if err != nil {
+		t.Fatalf("decode the patch %s: %v", text, err)
+	}
+	doc := encode(t, object)
+	after, err := decoded.Apply(doc)
+	if err != nil {
+		t.Fatalf("apply %s to %s: %v", text, doc, err)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(after, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func encode(t testing.TB, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // Merge is a JSON merge patch (RFC 7386).

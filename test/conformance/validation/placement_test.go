@@ -10,6 +10,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/policytest"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -32,11 +33,11 @@ func mixed(t *testing.T) policy.Facts {
 // placed is the object after placement.
 func placed(t *testing.T, judge *policy.Evaluator, object map[string]any, facts policy.Facts) map[string]any {
 	t.Helper()
-	var edits []policy.Edit
+	var edits []tree.Edit
 	for _, p := range judge.Place(object, facts) {
 		edits = append(edits, p.Edits...)
 	}
-	after, err := policy.Apply(object, edits)
+	after, _, err := tree.Apply(object, edits)
 	if err != nil {
 		t.Fatal(err)
 	}

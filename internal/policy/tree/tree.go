@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package policy
+// Package tree reads and edits decoded objects: the maps, lists and scalars
+// that encoding/json decodes into an any. Rules, placement, admission and lint
+// read objects through Value, and change them with edits that Apply makes, so
+// that an edit means the same to all of them.
+package tree
 
 import (
 	"encoding/json"
@@ -21,7 +25,16 @@ type Step struct {
 // Path leads from the root of an object to a field.
 type Path []Step
 
-// String writes the path as the API server does in its messages:
+// Keys returns the path that consists of keys.
+func Keys(keys ...string) Path {
+	p := make(Path, len(keys))
+	for i, k := range keys {
+		p[i] = Step{k, -1}
+	}
+	return p
+}
+
+// String returns the path as the API server writes it in messages:
 // "spec.containers[0].securityContext.privileged".
 func (p Path) String() string {
 	var b strings.Builder
@@ -41,7 +54,8 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// Pointer writes the path as a JSON pointer (RFC 6901), as JSON patches use it.
+// Pointer returns the path as a JSON pointer (RFC 6901), as JSON patches use
+// it.
 func (p Path) Pointer() string {
 	var b strings.Builder
 	for _, s := range p {
@@ -55,9 +69,9 @@ func (p Path) Pointer() string {
 	return b.String()
 }
 
-// Value is a place in a decoded object: what stands there, and how one gets
-// there. What an object does not have is a Value too, so that rules need no
-// checks on the way down. The tree is what encoding/json decodes into an any.
+// Value is a place in an object: the path to it, and what the object has there.
+// A place that the object does not have is a Value too, so that no check is
+// needed on the way down.
 type Value struct {
 	v  any
 	at *place
@@ -71,26 +85,40 @@ type place struct {
 	index int
 }
 
-func (a *place) path() Path {
+// Root returns an object as a Value.
+func Root(object map[string]any) Value {
+	if object == nil {
+		return Value{}
+	}
+	return Value{v: object}
+}
+
+// Path returns the path from the root to v.
+func (v Value) Path() Path {
 	var p Path
-	for ; a != nil; a = a.up {
+	for a := v.at; a != nil; a = a.up {
 		p = append(p, Step{a.key, a.index})
 	}
 	slices.Reverse(p)
 	return p
 }
 
-// Path is the way from the root to v.
-func (v Value) Path() Path { return v.at.path() }
+// Key returns the last key of the path; "" for the root and for items of lists.
+func (v Value) Key() string {
+	if v.at == nil {
+		return ""
+	}
+	return v.at.key
+}
 
-// Set says whether the field is there. A null is the same as no field: so the
-// API server reads it.
+// Set reports whether the object has the field. A null is no field, as for the
+// API server.
 func (v Value) Set() bool { return v.v != nil }
 
-// Raw is what stands there.
+// Raw returns what the object has there.
 func (v Value) Raw() any { return v.v }
 
-// Get goes down by keys.
+// Get returns the value below v that the keys lead to.
 func (v Value) Get(keys ...string) Value {
 	for _, k := range keys {
 		m, _ := v.v.(map[string]any)
@@ -99,9 +127,9 @@ func (v Value) Get(keys ...string) Value {
 	return v
 }
 
-// look is Get for keys of which only the presence matters: it makes no path
-// for what is not there.
-func (v Value) look(keys []string) Value {
+// Find is Get for callers that need no path of a missing field: it allocates
+// nothing for one, and returns the zero Value.
+func (v Value) Find(keys ...string) Value {
 	cur := v.v
 	for _, k := range keys {
 		m, _ := cur.(map[string]any)
@@ -112,7 +140,29 @@ func (v Value) look(keys []string) Value {
 	return v.Get(keys...)
 }
 
-// Items are the elements of a list; none if v is no list.
+// Item returns an element of a list, which need not exist.
+func (v Value) Item(i int) Value {
+	l, _ := v.v.([]any)
+	out := Value{nil, &place{v.at, "", i}}
+	if i < len(l) {
+		out.v = l[i]
+	}
+	return out
+}
+
+// At returns the value below v that a path leads to.
+func (v Value) At(path Path) Value {
+	for _, s := range path {
+		if s.Index >= 0 {
+			v = v.Item(s.Index)
+		} else {
+			v = v.Get(s.Key)
+		}
+	}
+	return v
+}
+
+// Items returns the elements of a list; none if v is not a list.
 func (v Value) Items() []Value {
 	l, _ := v.v.([]any)
 	if len(l) == 0 {
@@ -125,7 +175,7 @@ func (v Value) Items() []Value {
 	return out
 }
 
-// Keys are the sorted keys of a map; none if v is no map.
+// Keys returns the sorted keys of a map; none if v is not a map.
 func (v Value) Keys() []string {
 	m, _ := v.v.(map[string]any)
 	if len(m) == 0 {
@@ -134,19 +184,37 @@ func (v Value) Keys() []string {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// Str is the string that stands there, or "".
+// Map returns v as a map; nil if it is none.
+func (v Value) Map() map[string]any {
+	m, _ := v.v.(map[string]any)
+	return m
+}
+
+// Strings returns the entries of a map whose values are strings.
+func (v Value) Strings() map[string]string {
+	m := v.Map()
+	out := make(map[string]string, len(m))
+	for k, e := range m {
+		if s, ok := e.(string); ok {
+			out[k] = s
+		}
+	}
+	return out
+}
+
+// Str returns v as a string; "" if it is none.
 func (v Value) Str() string {
 	s, _ := v.v.(string)
 	return s
 }
 
-// True says whether the boolean true stands there.
+// True reports whether v is the boolean true.
 func (v Value) True() bool {
 	b, _ := v.v.(bool)
 	return b
 }
 
-// Int is the whole number that stands there.
+// Int returns v as an integer, and whether it is one.
 func (v Value) Int() (int64, bool) {
 	switch n := v.v.(type) {
 	case int:
@@ -164,7 +232,7 @@ func (v Value) Int() (int64, bool) {
 	return 0, false
 }
 
-// Len is the number of elements of a list or a map.
+// Len returns the number of elements of a list or a map.
 func (v Value) Len() int {
 	switch x := v.v.(type) {
 	case []any:
@@ -173,14 +241,4 @@ func (v Value) Len() int {
 		return len(x)
 	}
 	return 0
-}
-
-// index is the element of a list, there or not.
-func (v Value) index(i int) Value {
-	l, _ := v.v.([]any)
-	out := Value{nil, &place{v.at, "", i}}
-	if i < len(l) {
-		out.v = l[i]
-	}
-	return out
 }

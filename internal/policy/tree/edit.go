@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package tree
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// Op is an operation of a JSON patch (RFC 6902).
+type Op string
+
+// The operations.
+const (
+	Add     Op = "add"
+	Remove  Op = "remove"
+	Replace Op = "replace"
+)
+
+// Edit is one change of an object.
+//
+//   - Add sets a key of a map, or inserts an item before the index of a list.
+//     Maps on the way that are missing are made.
+//   - Replace sets a key or an item that exists.
+//   - Remove takes a key or an item away; then each map on the way that is
+//     empty because of it, unless it is an item of a list or the object.
+//
+// A null is a missing field. An edit that changes nothing is no error: removing
+// what is missing, setting what is equal.
+type Edit struct {
+	Op    Op
+	Path  Path
+	Value any
+}
+
+// MarshalJSON writes the edit as an operation of a JSON patch.
+func (e Edit) MarshalJSON() ([]byte, error) {
+	if e.Op == Remove {
+		return json.Marshal(struct {
+			Op   Op     `json:"op"`
+			Path string `json:"path"`
+		}{e.Op, e.Path.Pointer()})
+	}
+	return json.Marshal(struct {
+		Op    Op     `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}{e.Op, e.Path.Pointer(), e.Value})
+}
+
+// Patch is a list of edits that are spelled out: no missing map is left to be
+// made, and none that becomes empty to be removed. In JSON it is a JSON patch
+// (RFC 6902).
+type Patch []Edit
+
+// Apply makes edits in their order; an index counts items as the edits before
+// have left them. It returns the edited object, and the patch that makes the
+// same of the object, without edits that change nothing. The object itself is
+// not changed; the result shares with it what was not edited, and with the
+// edits their values.
+//
+// It fails if the object has something on the way that is neither a map nor a
+// list, if an index is out of range, and if there is nothing to replace.
+func Apply(object map[string]any, edits []Edit) (map[string]any, Patch, error) {
+	var patch Patch
+	root := any(object)
+	for _, e := range edits {
+		done, next, err := apply(root, e)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s %s: %w", e.Op, e.Path, err)
+		}
+		if done.Op != "" {
+			patch = append(patch, done)
+		}
+		root = next
+	}
+	after, _ := root.(map[string]any)
+	return after, patch, nil
+}
+
+// apply makes one edit, and returns it spelled out; the zero Edit if it changes
+// nothing.
+func apply(root any, e Edit) (Edit, any, error) {
+	if len(e.Path) == 0 {
+		return e, root, errors.New("the whole object cannot be edited")
+	}
+	at, found, err := descend(root, e.Path)
+	switch missing := found < len(e.Path); {
+	case err != nil:
+		return e, root, err
+	case missing && e.Op == Remove:
+		return Edit{}, root, nil
+	case missing && e.Op == Replace:
+		return e, root, errors.New("there is nothing to replace")
+	case e.Op == Remove:
+		e.Path = emptied(root, e.Path)
+	case !missing && e.Path[found-1].Index < 0 && equal(at, e.Path[found-1], e.Value):
+		return Edit{}, root, nil
+	case found < len(e.Path)-1: // the first missing map takes all below it
+		if e.Path[found].Index >= 0 {
+			return e, root, fmt.Errorf("there is no %s", e.Path[:found+1])
+		}
+		for i := len(e.Path) - 1; i > found; i-- {
+			if e.Path[i].Index >= 0 {
+				return e, root, fmt.Errorf("there is no list %s", e.Path[:i])
+			}
+			e.Value = map[string]any{e.Path[i].Key: e.Value}
+		}
+		e.Path = e.Path[:found+1]
+	}
+	if i := e.Path[len(e.Path)-1].Index; i >= 0 {
+		if list, _ := at.([]any); i > len(list) || e.Op != Add && i == len(list) {
+			return e, root, fmt.Errorf("index %d of %d elements", i, len(list))
+		}
+	}
+	next, err := with(root, e.Path, e)
+	return e, next, err
+}
+
+// descend follows a path as far as the object has it. found is the number of
+// its steps that exist; at is what the first missing step, or the last one of
+// the path, would lead from.
+func descend(root any, path Path) (at any, found int, err error) {
+	at = root
+	for i, s := range path {
+		var next any
+		switch v := at.(type) {
+		case map[string]any:
+			if s.Index >= 0 {
+				return at, i, fmt.Errorf("%s is a map, not a list", path[:i])
+			}
+			next = v[s.Key]
+		case []any:
+			if s.Index < 0 {
+				return at, i, fmt.Errorf("%s is a list, not a map", path[:i])
+			}
+			if s.Index < len(v) {
+				next = v[s.Index]
+			}
+		default:
+			return at, i, fmt.Errorf("%s is %T, not a map or a list", path[:i], at)
+		}
+		if next == nil {
+			return at, i, nil
+		}
+		if i < len(path)-1 {
+			at = next
+		}
+	}
+	return at, len(path), nil
+}
+
+// equal reports whether the value of a key in a map is the given one.
+func equal(at any, key Step, value any) bool {
+	m, _ := at.(map[string]any)
+	return reflect.DeepEqual(m[key.Key], value)
+}
+
+// emptied returns the path of the largest map that removing a path leaves
+// empty; the path itself if there is none.
+func emptied(root any, path Path) Path {
+	object, _ := root.(map[string]any)
+	for n := len(path); n > 1 && path[n-1].Index < 0 && path[n-2].Index < 0; n-- {
+		if Root(object).At(path[:n-1]).Len() != 1 {
+			break
+		}
+		path = path[:n-1]
+	}
+	return path
+}
+
+// with returns the tree after an edit of a path below a node. It copies only
+// what lies on the way.
+func with(node any, path Path, e Edit) (any, error) {
+	s := path[0]
+	switch v := node.(type) {
+	case map[string]any:
+		out := maps.Clone(v)
+		switch {
+		case len(path) > 1:
+			sub, err := with(v[s.Key], path[1:], e)
+			if err != nil {
+				return nil, err
+			}
+			out[s.Key] = sub
+		case e.Op == Remove:
+			delete(out, s.Key)
+		default:
+			out[s.Key] = e.Value
+		}
+		return out, nil
+	case []any:
+		out := slices.Clone(v)
+		switch {
+		case len(path) > 1:
+			sub, err := with(v[s.Index], path[1:], e)
+			if err != nil {
+				return nil, err
+			}
+			out[s.Index] = sub
+		case e.Op == Remove:
+			out = slices.Delete(out, s.Index, s.Index+1)
+		case e.Op == Replace:
+			out[s.Index] = e.Value
+		default:
+			out = slices.Insert(out, s.Index, e.Value)
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("%T is neither a map nor a list", node)
+}
