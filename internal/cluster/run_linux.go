@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/token"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/manager/facts"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 	"github.com/mullion-k8s/mullion/internal/winhost"
@@ -258,20 +258,20 @@ func (r *run) recordStandIns(ctx context.Context, p Plan) error {
 		if err != nil {
 			return err
 		}
-		return clusterfacts.RecordLoaded(ctx, client, "", images)
+		return facts.RecordLoaded(ctx, client, "", images)
 	})
 }
 
 // standInRecords are what recordStandIns tells.
-func standInRecords(c Config) ([]clusterfacts.Loaded, error) {
+func standInRecords(c Config) ([]facts.Loaded, error) {
 	builds, err := c.Builds()
 	if err != nil {
 		return nil, err
 	}
-	var images []clusterfacts.Loaded
+	var images []facts.Loaded
 	for _, host := range builds {
 		for _, n := range standin.Names(host) {
-			l := clusterfacts.Loaded{Reference: n.Reference, OS: "windows", Arch: "amd64", OSVersion: n.Build.OSVersion()}
+			l := facts.Loaded{Reference: n.Reference, OS: "windows", Arch: "amd64", OSVersion: n.Build.OSVersion()}
 			if _, told := winver.FromTag(n.Reference); !told && !slices.Contains(images, l) {
 				images = append(images, l)
 			}

@@ -16,14 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
-	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/manager/gmsa"
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 )
 
 // registryCerts has the authorities of registries: the directory that the
@@ -89,7 +89,7 @@ func (w *windows) config() (manager.Config, error) {
 	}
 	cfg := manager.Config{
 		REST: rest, Listener: w.listener, URL: "https://" + plan.AdmissionAddress(c).String(), ClientCA: clientCA,
-		Namespace: manager.DefaultNamespace, Registry: clusterfacts.Registry{CertsDir: registryCerts}, Log: w.server.log.With(logkey.Component, plan.Manager),
+		Namespace: manager.DefaultNamespace, Registry: lookup.Config{CertsDir: registryCerts}, Log: w.server.log.With(logkey.Component, plan.Manager),
 	}
 	if c.WindowsTaint != "" {
 		if cfg.WindowsTaint, err = policy.ParseWindowsTaint(c.WindowsTaint); err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
+	"github.com/mullion-k8s/mullion/internal/manager/gmsa"
 )
 
 // credentialSpecs defines GMSACredentialSpecs.

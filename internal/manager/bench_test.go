@@ -19,7 +19,7 @@ import (
 
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/mullion-k8s/mullion/internal/admission/registration"
+	"github.com/mullion-k8s/mullion/internal/manager/registration"
 )
 
 const (

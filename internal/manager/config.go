@@ -13,10 +13,10 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/mullion-k8s/mullion/internal/admission"
-	"github.com/mullion-k8s/mullion/internal/admission/registration"
-	"github.com/mullion-k8s/mullion/internal/clusterfacts"
+	"github.com/mullion-k8s/mullion/internal/manager/registration"
+	"github.com/mullion-k8s/mullion/internal/manager/webhook"
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 )
 
 // The names of what the manager has in a cluster. The RBAC rules of an
@@ -81,9 +81,9 @@ type Config struct {
 	// say it either: "linux" (the default) or "windows".
 	DefaultOS string
 	// Registry says how registries are asked what images are for.
-	Registry clusterfacts.Registry
+	Registry lookup.Config
 	// Facts replaces the facts that are read from the cluster; nil means those.
-	Facts admission.Facts
+	Facts webhook.Facts
 	Log   *slog.Logger
 }
 

@@ -8,15 +8,16 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/mullion-k8s/mullion/internal/admission"
-	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/manager/facts"
+	"github.com/mullion-k8s/mullion/internal/manager/webhook"
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 )
 
 // source is where facts come from.
 type source interface {
-	admission.Facts
+	webhook.Facts
 	// Labels are those of a namespace; not ok if they are not known.
 	Labels(ctx context.Context, namespace string) (labels map[string]string, ok bool)
 	// Run keeps the facts until the context is cancelled.
@@ -25,18 +26,18 @@ type source interface {
 	Synced() bool
 }
 
-func newSource(c Config, client kubernetes.Interface, looked func(clusterfacts.Outcome)) source {
+func newSource(c Config, client kubernetes.Interface, looked func(lookup.Outcome)) source {
 	if c.Facts != nil {
 		return given{c.Facts}
 	}
-	return clusterfacts.New(client, clusterfacts.Config{
+	return facts.New(client, facts.Config{
 		Log: c.Log.With(logkey.Component, componentFacts), Namespace: c.Namespace, DefaultOS: c.DefaultOS, Registry: c.Registry,
 		Looked: looked,
 	})
 }
 
 // given are facts that somebody else keeps.
-type given struct{ facts admission.Facts }
+type given struct{ facts webhook.Facts }
 
 func (g given) Facts(ctx context.Context, namespace string, object map[string]any) (policy.Facts, []string) {
 	return g.facts.Facts(ctx, namespace, object)

@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/mullion-k8s/mullion/internal/controller/podreason"
-	"github.com/mullion-k8s/mullion/internal/controller/runtimeclass"
-	"github.com/mullion-k8s/mullion/internal/controller/windowsnode"
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/podreason"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/runtimeclass"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/windowsnode"
 )
 
 // The times of the election are those of Kubernetes' own components

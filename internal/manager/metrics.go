@@ -15,9 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mullion-k8s/mullion/internal/admission/registration"
-	"github.com/mullion-k8s/mullion/internal/clusterfacts"
+	"github.com/mullion-k8s/mullion/internal/manager/registration"
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 	"github.com/mullion-k8s/mullion/internal/version"
 )
 
@@ -34,7 +34,7 @@ const (
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
-	webhooks map[string]webhook // by path
+	webhooks map[string]answers // by path
 	refusals *prometheus.CounterVec
 	lookups  *prometheus.CounterVec
 	rules    map[string]bool
@@ -46,8 +46,8 @@ type metricsSource struct {
 	certificate func() *tls.Certificate // nil if there is none yet
 }
 
-// webhook is what every answer of one needs.
-type webhook struct {
+// answers is what every answer of a webhook needs.
+type answers struct {
 	name     string
 	duration prometheus.Observer
 }
@@ -67,7 +67,7 @@ func durationBuckets() []float64 {
 }
 
 func newMetrics(registry *prometheus.Registry, from metricsSource) *metrics {
-	m := &metrics{registry: registry, webhooks: map[string]webhook{}, rules: map[string]bool{}}
+	m := &metrics{registry: registry, webhooks: map[string]answers{}, rules: map[string]bool{}}
 	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "mullion_webhook_requests_total", Help: "Reviews that were answered, by webhook and HTTP status code; a refusal is an answer with 200.",
 	}, []string{"webhook", "code"})
@@ -81,9 +81,9 @@ func newMetrics(registry *prometheus.Registry, from metricsSource) *metrics {
 		Name: "mullion_registry_lookups_total", Help: "Questions to registries which platform an image is for, by what came of them; answers that were kept do not count.",
 	}, []string{"result"})
 	for path, name := range names() {
-		m.webhooks[path] = webhook{name, durations.WithLabelValues(name)}
+		m.webhooks[path] = answers{name, durations.WithLabelValues(name)}
 	}
-	for _, o := range clusterfacts.Outcomes() {
+	for _, o := range lookup.Outcomes() {
 		m.lookups.WithLabelValues(string(o))
 	}
 	for _, r := range policy.All() {
@@ -139,7 +139,7 @@ func (m *metrics) refused(name string, refusal *metav1.Status) {
 }
 
 // looked counts a lookup.
-func (m *metrics) looked(o clusterfacts.Outcome) { m.lookups.WithLabelValues(string(o)).Inc() }
+func (m *metrics) looked(o lookup.Outcome) { m.lookups.WithLabelValues(string(o)).Inc() }
 
 // handler writes the metrics as text.
 func (m *metrics) handler() http.Handler {

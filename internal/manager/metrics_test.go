@@ -20,8 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/mullion-k8s/mullion/internal/admission/registration"
-	"github.com/mullion-k8s/mullion/internal/clusterfacts"
+	"github.com/mullion-k8s/mullion/internal/manager/registration"
+	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -77,7 +77,7 @@ func TestMetrics(t *testing.T) {
 	for i := range 100 {
 		m.Answered(fmt.Sprint("/scan/", i), 404, time.Millisecond, nil)
 	}
-	m.looked(clusterfacts.Found)
+	m.looked(lookup.Found)
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

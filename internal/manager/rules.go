@@ -8,19 +8,19 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/mullion-k8s/mullion/internal/admission/certificate"
-	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
-	"github.com/mullion-k8s/mullion/internal/admission/mutators"
-	"github.com/mullion-k8s/mullion/internal/admission/registration"
-	"github.com/mullion-k8s/mullion/internal/clusterfacts"
-	"github.com/mullion-k8s/mullion/internal/controller/podreason"
-	"github.com/mullion-k8s/mullion/internal/controller/runtimeclass"
-	"github.com/mullion-k8s/mullion/internal/controller/windowsnode"
+	"github.com/mullion-k8s/mullion/internal/manager/certificate"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/podreason"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/runtimeclass"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/windowsnode"
+	"github.com/mullion-k8s/mullion/internal/manager/facts"
+	"github.com/mullion-k8s/mullion/internal/manager/gmsa"
+	"github.com/mullion-k8s/mullion/internal/manager/otherwebhooks"
+	"github.com/mullion-k8s/mullion/internal/manager/registration"
 )
 
 // ClusterRules are the rights that a manager needs in the whole cluster.
 func (c Config) ClusterRules() []rbacv1.PolicyRule {
-	out := slices.Concat(registration.Rules(), c.ownerRules(), mutators.Rules(), clusterfacts.Rules(), runtimeclass.Rules(), windowsnode.Rules(), podreason.Rules())
+	out := slices.Concat(registration.Rules(), c.ownerRules(), otherwebhooks.Rules(), facts.Rules(), runtimeclass.Rules(), windowsnode.Rules(), podreason.Rules())
 	if !c.NoGMSA {
 		out = append(out, gmsa.Rules()...)
 	}
@@ -29,7 +29,7 @@ func (c Config) ClusterRules() []rbacv1.PolicyRule {
 
 // NamespaceRules are the rights that it needs in its own namespace.
 func (c Config) NamespaceRules() []rbacv1.PolicyRule {
-	out := slices.Concat(certificate.Rules(SecretName), clusterfacts.NamespaceRules())
+	out := slices.Concat(certificate.Rules(SecretName), facts.NamespaceRules())
 	if c.LeaderElection {
 		out = append(out,
 			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{LeaseName}, Verbs: []string{"get", "update"}},

@@ -21,14 +21,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/mullion-k8s/mullion/internal/admission"
-	"github.com/mullion-k8s/mullion/internal/admission/certificate"
-	"github.com/mullion-k8s/mullion/internal/admission/gmsa"
-	"github.com/mullion-k8s/mullion/internal/admission/mutators"
-	"github.com/mullion-k8s/mullion/internal/admission/registration"
-	"github.com/mullion-k8s/mullion/internal/clusterfacts"
-	"github.com/mullion-k8s/mullion/internal/controller/runtimeclass"
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/manager/certificate"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/runtimeclass"
+	"github.com/mullion-k8s/mullion/internal/manager/gmsa"
+	"github.com/mullion-k8s/mullion/internal/manager/otherwebhooks"
+	"github.com/mullion-k8s/mullion/internal/manager/registration"
+	"github.com/mullion-k8s/mullion/internal/manager/webhook"
+	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
@@ -36,7 +36,7 @@ import (
 const (
 	componentPrepare      = "prepare"
 	componentFacts        = "facts"
-	componentMutators     = "mutators"
+	componentOthers       = "other-webhooks"
 	componentCertificates = "certificates"
 	componentWebhooks     = "webhooks"
 	componentRegistration = "registration"
@@ -74,7 +74,7 @@ type Manager struct {
 	facts    source
 	keeper   *certificate.Keeper
 	register *registration.Keeper
-	mutators *mutators.Watcher
+	others   *otherwebhooks.Watcher
 	handler  http.Handler
 	metrics  *metrics // nil if nothing is counted
 	leads    atomic.Bool
@@ -117,14 +117,14 @@ func assemble(c Config, client kubernetes.Interface, trees dynamic.Interface) (*
 	if err != nil {
 		return nil, err
 	}
-	var looked func(clusterfacts.Outcome)
+	var looked func(lookup.Outcome)
 	if c.Metrics != "" {
 		m.metrics = newMetrics(prometheus.NewRegistry(), metricsSource{leads: m.leads.Load, certificate: m.certificate})
 		looked = m.metrics.looked
 	}
 	m.facts = newSource(c, client, looked)
-	m.mutators = mutators.New(mutators.Config{
-		Client: client, Dynamic: trees, Labels: m.facts.Labels, Own: registration.Name, Log: c.Log.With(logkey.Component, componentMutators),
+	m.others = otherwebhooks.New(otherwebhooks.Config{
+		Client: client, Dynamic: trees, Labels: m.facts.Labels, Own: registration.Name, Log: c.Log.With(logkey.Component, componentOthers),
 	})
 	m.register = registration.NewKeeper(registration.KeeperConfig{
 		Client: client, Config: c.registration(), Owner: m.owner(), Answers: m.answers,
@@ -134,7 +134,7 @@ func assemble(c Config, client kubernetes.Interface, trees dynamic.Interface) (*
 		Client: client, Namespace: c.Namespace, Name: SecretName, Hosts: []string{host}, OnChange: m.register.Trust, Owner: m.owner(),
 		Log: c.Log.With(logkey.Component, componentCertificates),
 	})
-	server := admission.NewServer(m.handlers(), c.Log.With(logkey.Component, componentWebhooks))
+	server := webhook.NewServer(m.handlers(), c.Log.With(logkey.Component, componentWebhooks))
 	if m.metrics != nil {
 		server.Observe(m.metrics)
 	}
@@ -160,14 +160,14 @@ func (m *Manager) classesClient() kubernetes.Interface {
 	return m.client
 }
 
-func (m *Manager) handlers() map[string]admission.Handler {
+func (m *Manager) handlers() map[string]webhook.Handler {
 	log := m.cfg.Log.With(logkey.Component, componentWebhooks)
 	var moot []string
 	if !m.cfg.NoGMSA {
 		moot = gmsa.Moot()
 	}
-	placement, rules := admission.Placement(m.facts, log), admission.Rules(m.facts, moot, log)
-	out := map[string]admission.Handler{
+	placement, rules := webhook.Placement(m.facts, log), webhook.Rules(m.facts, moot, log)
+	out := map[string]webhook.Handler{
 		registration.RulesPath:   rules,
 		registration.ClassesPath: runtimeclass.Claim(m.classesClient(), log),
 	}
@@ -177,7 +177,7 @@ func (m *Manager) handlers() map[string]admission.Handler {
 		out[registration.MutateGMSAPath], out[registration.ValidateGMSAPath] = gmsa.Mutate(g), gmsa.Validate(g)
 	}
 	if m.cfg.registration().JudgesWithPlacement() {
-		placement = admission.Judged(placement, rules, m.mutators.Alone)
+		placement = webhook.Judged(placement, rules, m.others.Alone)
 	}
 	out[registration.PlacementPath] = placement
 	return out
@@ -234,7 +234,7 @@ func (m *Manager) components(webhooks *door) []supervise.Component {
 			return nil
 		}},
 		// Nobody waits for it: until it knows, new pods are judged by a webhook.
-		{Name: componentMutators, Run: m.mutators.Run},
+		{Name: componentOthers, Run: m.others.Run},
 		{Name: componentCertificates, Needs: []string{componentPrepare}, Run: m.keeper.Run, Ready: func(context.Context) error {
 			if m.keeper.Bundle() == nil {
 				return errors.New("there is no certificate yet")

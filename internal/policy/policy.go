@@ -167,6 +167,23 @@ type Image struct {
 // Platform is one entry of an index, or the platform of a single image.
 type Platform struct{ OS, Arch, OSVersion string }
 
+// Plausible reports whether what somebody else wrote can be a platform: short
+// words, of which the operating system is not empty. Platforms are shown to
+// people, and kept.
+func (p Platform) Plausible() bool {
+	return p.OS != "" && plain(p.OS, 32) && plain(p.Arch, 32) && plain(p.OSVersion, 64)
+}
+
+// plain reports whether a text has at most limit bytes, and only characters
+// that names of platforms have.
+func plain(s string, limit int) bool {
+	odd := func(r rune) bool {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		return !letter && (r < '0' || r > '9') && !strings.ContainsRune("._-+~", r)
+	}
+	return len(s) <= limit && !strings.ContainsFunc(s, odd)
+}
+
 // classKnown says whether it is known what a RuntimeClass is, or that there is
 // none of the name.
 func (f *Facts) classKnown(name string) bool {

@@ -15,8 +15,8 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cluster"
-	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/imageload"
+	"github.com/mullion-k8s/mullion/internal/manager/facts"
 )
 
 // Load is `mullion load`.
@@ -83,12 +83,12 @@ func runLoad(ctx context.Context, s cli.Streams, l cluster.Layout, file string, 
 
 // record tells placement of the images, whose names may say nothing.
 func record(ctx context.Context, l cluster.Layout, images []imageload.Image) error {
-	var all []clusterfacts.Loaded
+	var all []facts.Loaded
 	for _, i := range images {
 		for _, name := range i.Names {
 			// An image without a name is only its digest, and no pod can name it.
 			if !strings.HasPrefix(name, "sha256:") {
-				all = append(all, clusterfacts.Loaded{Reference: name, OS: i.OS, Arch: i.Arch, OSVersion: i.OSVersion})
+				all = append(all, facts.Loaded{Reference: name, OS: i.OS, Arch: i.Arch, OSVersion: i.OSVersion})
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func record(ctx context.Context, l cluster.Layout, images []imageload.Image) err
 	if err != nil {
 		return err
 	}
-	return clusterfacts.RecordLoaded(ctx, client, "", all)
+	return facts.RecordLoaded(ctx, client, "", all)
 }
 
 func loadOnto(ctx context.Context, l cluster.Layout, node, path string) ([]imageload.Image, error) {

@@ -15,11 +15,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/mullion-k8s/mullion/internal/admission/registration"
 	"github.com/mullion-k8s/mullion/internal/cli"
-	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/lint"
 	"github.com/mullion-k8s/mullion/internal/lint/live"
+	"github.com/mullion-k8s/mullion/internal/manager/facts"
+	"github.com/mullion-k8s/mullion/internal/manager/registration"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
@@ -63,7 +63,7 @@ func dial(cfg *rest.Config) (*connection, error) {
 
 // facts asks the cluster. What may not be read is said, and stays unknown.
 func (c *connection) facts(ctx context.Context, s cli.Streams, flags policy.Facts) (policy.Facts, error) {
-	facts, notes, err := clusterfacts.Read(ctx, c.typed)
+	facts, notes, err := facts.Read(ctx, c.typed)
 	if err != nil {
 		return facts, fmt.Errorf("ask the cluster at %s: %w", c.host, err)
 	}

@@ -107,7 +107,7 @@ func (s *Store) pull(ctx context.Context, ref Reference, auth *Auth, progress fu
 		}
 	}
 	s.log.InfoContext(ctx, "pulling image", logkey.Image, ref.String())
-	reg, err := s.newRegistry(ref, auth)
+	reg, err := s.newRepository(ref, auth)
 	if err != nil {
 		return nil, err
 	}

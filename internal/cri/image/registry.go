@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
-	"github.com/mullion-k8s/mullion/internal/imageregistry"
+	"github.com/mullion-k8s/mullion/internal/registry"
 )
 
 // Auth is what CRI's AuthConfig carries.
@@ -46,15 +46,15 @@ const (
 	firstBackoff = 500 * time.Millisecond
 )
 
-// registry fetches from one repository of a registry.
-type registry struct {
+// repository fetches from one repository of a registry.
+type repository struct {
 	blobs  blobs
 	repo   name.Repository
 	puller *remote.Puller
 }
 
-// newRegistry prepares to fetch; it opens no connection.
-func (s *Store) newRegistry(ref Reference, auth *Auth) (*registry, error) {
+// newRepository prepares to fetch; it opens no connection.
+func (s *Store) newRepository(ref Reference, auth *Auth) (*repository, error) {
 	repo, err := name.NewRepository(ref.Name)
 	if err != nil {
 		return nil, fmt.Errorf("registry of %s: %w", ref, err)
@@ -76,12 +76,12 @@ func (s *Store) newRegistry(ref Reference, auth *Auth) (*registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registry of %s: %w", ref, err)
 	}
-	return &registry{blobs: s.blobs, repo: repo, puller: puller}, nil
+	return &repository{blobs: s.blobs, repo: repo, puller: puller}, nil
 }
 
 // manifest gets a manifest or an index. Its digest was checked if the reference
 // has one.
-func (r *registry) manifest(ctx context.Context, ref Reference) (*remote.Descriptor, error) {
+func (r *repository) manifest(ctx context.Context, ref Reference) (*remote.Descriptor, error) {
 	var n name.Reference = r.repo.Tag(ref.Tag)
 	if ref.Digest != "" {
 		n = r.repo.Digest(ref.Digest)
@@ -94,7 +94,7 @@ func (r *registry) manifest(ctx context.Context, ref Reference) (*remote.Descrip
 }
 
 // fetch gets a blob, trying again after what may pass.
-func (r *registry) fetch(ctx context.Context, d v1.Descriptor, t *tracker) error {
+func (r *repository) fetch(ctx context.Context, d v1.Descriptor, t *tracker) error {
 	var err error
 	for attempt := range attempts {
 		if attempt > 0 {
@@ -118,7 +118,7 @@ func (r *registry) fetch(ctx context.Context, d v1.Descriptor, t *tracker) error
 	return fmt.Errorf("fetch %s: %w", d.Digest, registryError(err))
 }
 
-func (r *registry) fetchOnce(ctx context.Context, d v1.Descriptor, t *tracker) error {
+func (r *repository) fetchOnce(ctx context.Context, d v1.Descriptor, t *tracker) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	idle := time.AfterFunc(idleTimeout, func() { cancel(fmt.Errorf("no data for %v", idleTimeout)) })
@@ -198,7 +198,7 @@ func (a *Auth) authenticator(host string) (authn.Authenticator, error) {
 	if a == nil || *a == (Auth{}) {
 		return authn.Anonymous, nil
 	}
-	if a.ServerAddress != "" && imageregistry.Host(a.ServerAddress) != imageregistry.Host(host) {
+	if a.ServerAddress != "" && registry.Host(a.ServerAddress) != registry.Host(host) {
 		return authn.Anonymous, nil
 	}
 	c := authn.AuthConfig{Username: a.Username, Password: a.Password, IdentityToken: a.IdentityToken, RegistryToken: a.RegistryToken}
@@ -219,7 +219,7 @@ func (a *Auth) authenticator(host string) (authn.Authenticator, error) {
 
 // transport makes the HTTP client of one registry.
 func (s *Store) transport(host string) (http.RoundTripper, error) {
-	return imageregistry.Transport(host, imageregistry.Config{
+	return registry.Transport(host, registry.Config{
 		CertsDir: s.cfg.CertsDir, Insecure: s.cfg.Insecure, Dial: s.cfg.Dial,
 		HeaderTimeout: idleTimeout, IdlePerHost: parallelFetches + 1,
 	})

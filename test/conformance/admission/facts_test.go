@@ -27,8 +27,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/mullion-k8s/mullion/internal/clusterfacts"
+	"github.com/mullion-k8s/mullion/internal/manager/facts"
 	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -85,7 +86,7 @@ func TestImagesThatSayNothing(t *testing.T) {
 	}
 	m, _ := c.startManager(nil)
 	c.ready(m)
-	if err := clusterfacts.RecordLoaded(ctx, c.Admin(), "", []clusterfacts.Loaded{{Reference: "mine:1", OS: "windows", Arch: "amd64", OSVersion: build2022 + ".1"}}); err != nil {
+	if err := facts.RecordLoaded(ctx, c.Admin(), "", []facts.Loaded{{Reference: "mine:1", OS: "windows", Arch: "amd64", OSVersion: build2022 + ".1"}}); err != nil {
 		t.Fatal(err)
 	}
 	placed := func(image string, secrets ...corev1.LocalObjectReference) map[string]string {
@@ -116,16 +117,16 @@ func TestImagesThatSayNothing(t *testing.T) {
 	}
 }
 
-// TestRightsOfFacts: the rights that clusterfacts asks for are enough, and the
+// TestRightsOfFacts: the rights that facts asks for are enough, and the
 // lack of one only leaves something unknown.
 func TestRightsOfFacts(t *testing.T) {
 	c := startCluster(t)
 	c.addNodes()
 	ctx, client := t.Context(), c.Admin()
-	if err := clusterfacts.RecordLoaded(ctx, client, "", []clusterfacts.Loaded{{Reference: "mine:1", OS: "windows"}}); err != nil {
+	if err := facts.RecordLoaded(ctx, client, "", []facts.Loaded{{Reference: "mine:1", OS: "windows"}}); err != nil {
 		t.Fatal(err)
 	}
-	const namespace = clusterfacts.DefaultNamespace
+	const namespace = facts.DefaultNamespace
 	grant := func(account string, cluster, own []rbacv1.PolicyRule) kubernetes.Interface {
 		t.Helper()
 		meta := metav1.ObjectMeta{Name: account, Namespace: namespace}
@@ -149,9 +150,9 @@ func TestRightsOfFacts(t *testing.T) {
 		return out
 	}
 	object := map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{"image": "mine:1"}}}}
-	facts := func(client kubernetes.Interface) policy.Facts {
+	known := func(client kubernetes.Interface) policy.Facts {
 		t.Helper()
-		s := clusterfacts.New(client, clusterfacts.Config{Log: slog.New(slog.DiscardHandler), Registry: clusterfacts.Registry{Off: true}})
+		s := facts.New(client, facts.Config{Log: slog.New(slog.DiscardHandler), Registry: lookup.Config{Off: true}})
 		ctx, cancel := context.WithCancel(ctx)
 		done := make(chan error, 1)
 		go func() { done <- s.Run(ctx) }()
@@ -168,15 +169,15 @@ func TestRightsOfFacts(t *testing.T) {
 		}
 		return f
 	}
-	all := facts(grant("all", clusterfacts.Rules(), clusterfacts.NamespaceRules()))
+	all := known(grant("all", facts.Rules(), facts.NamespaceRules()))
 	if len(all.Nodes) != 3 || all.RuntimeClasses == nil || len(all.Namespaces) != 1 || len(all.Images) != 1 || all.Kubernetes == 0 {
 		t.Errorf("with all rights: %+v", all)
 	}
 	some := grant("some", []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}}}, nil)
-	if f := facts(some); len(f.Nodes) != 3 || f.RuntimeClasses != nil || f.Namespaces != nil || f.Images != nil {
+	if f := known(some); len(f.Nodes) != 3 || f.RuntimeClasses != nil || f.Namespaces != nil || f.Images != nil {
 		t.Errorf("with the right to nodes only: %+v", f)
 	}
-	f, notes, err := clusterfacts.Read(ctx, some)
+	f, notes, err := facts.Read(ctx, some)
 	if err != nil || len(f.Nodes) != 3 || len(notes) != 3 {
 		t.Errorf("read once: %+v, notes %q, error %v", f, notes, err)
 	}

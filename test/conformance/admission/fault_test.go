@@ -25,14 +25,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/mullion-k8s/mullion/internal/admission/registration"
-	"github.com/mullion-k8s/mullion/internal/clusterfacts"
 	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/manager/registration"
+	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // offline keeps the tests off the internet.
-func offline(c *manager.Config) { c.Registry = clusterfacts.Registry{Off: true} }
+func offline(c *manager.Config) { c.Registry = lookup.Config{Off: true} }
 
 // device is what no pod on Windows can have; wantDevice is a pod that gets it
 // from somebody else.

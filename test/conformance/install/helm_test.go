@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mullion-k8s/mullion/internal/controller/windowsnode"
 	"github.com/mullion-k8s/mullion/internal/install"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/windowsnode"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 

@@ -16,8 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mullion-k8s/mullion/internal/controller/windowsnode"
 	"github.com/mullion-k8s/mullion/internal/install"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/windowsnode"
 )
 
 // image is never pulled: the test runs what is in it.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/mullion-k8s/mullion/internal/controller/podreason"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/podreason"
 )
 
 // aggregated says whether ClusterRoles that are made of others have all of their

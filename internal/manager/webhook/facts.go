@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// Facts tells what the rules need to know beside the object.
+//
+// It must answer before the context's deadline, with what it knows by then;
+// one that does not is not waited for. It may be called concurrently, and must
+// not change the object.
+type Facts interface {
+	// Facts returns what is known for judging object, which is (to be) in
+	// namespace. The warnings are for people: kubectl prints them ("registry X
+	// does not answer: the image's build is not known").
+	Facts(ctx context.Context, namespace string, object map[string]any) (facts policy.Facts, warnings []string)
+}
+
+const (
+	// factsShare of the time that is left is for facts; the rest is for judging
+	// and the way back.
+	factsShare = 0.8
+	// maxAsking bounds how many calls of Facts may hang: one that does not obey its
+	// context is left behind, but not without end.
+	maxAsking = 64
+)
+
+// asker asks for facts and does not wait longer than it may.
+type asker struct {
+	facts  Facts
+	asking atomic.Int32
+	log    *slog.Logger
+}
+
+// answer is what came of a call.
+type answer struct {
+	facts    policy.Facts
+	warnings []string
+}
+
+// ask never fails: without facts the object is judged by itself, and people are
+// told.
+func (a *asker) ask(ctx context.Context, r *Request) answer {
+	if r.known == nil {
+		r.known = new(a.learn(ctx, r))
+	}
+	return *r.known
+}
+
+func (a *asker) learn(ctx context.Context, r *Request) answer {
+	if a.asking.Load() >= maxAsking {
+		return answer{warnings: []string{"the facts about the cluster are overloaded: this object was judged without them"}}
+	}
+	if at, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(factsShare*float64(time.Until(at))))
+		defer cancel()
+	}
+	done := make(chan answer, 1)
+	a.asking.Add(1)
+	go func() {
+		defer a.asking.Add(-1)
+		var out answer
+		defer func() {
+			if p := recover(); p != nil {
+				a.log.LogAttrs(ctx, slog.LevelError, "facts about the cluster", slog.String(logkey.Reason, fmt.Sprintf("panic: %v\n%s", p, debug.Stack())))
+				out = answer{warnings: []string{"the facts about the cluster failed: this object was judged without them"}}
+			}
+			done <- out
+		}()
+		out.facts, out.warnings = a.facts.Facts(ctx, r.Namespace, r.Object)
+	}()
+	select {
+	case out := <-done:
+		return out
+	case <-ctx.Done():
+	}
+	select { // both at once
+	case out := <-done:
+		return out
+	case <-time.After(grace):
+		return answer{warnings: []string{"the facts about the cluster did not arrive in time: this object was judged without them"}}
+	}
+}
+
+// grace is for Facts that obey the context: they return just after it.
+const grace = 20 * time.Millisecond
+
+// judges makes one policy.Evaluator for each version of Kubernetes.
+type judges struct {
+	mu   sync.Mutex
+	made map[policy.Version]*policy.Evaluator // guarded by mu
+}
+
+func (j *judges) get(v policy.Version) *policy.Evaluator {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e := j.made[v]
+	if e == nil {
+		if j.made == nil {
+			j.made = map[policy.Version]*policy.Evaluator{}
+		}
+		e = policy.New(policy.Facts{Kubernetes: v})
+		j.made[v] = e
+	}
+	return e
+}

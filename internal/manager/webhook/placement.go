@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+)
+
+// Placement makes the webhook that writes into pods, and into the templates of
+// DaemonSets, what they need to land on nodes that can run them. What it wrote
+// and why stands in an annotation of the pod and in the audit log.
+func Placement(facts Facts, log *slog.Logger) Handler {
+	p := &placement{facts: asker{facts: facts, log: log}}
+	return p.handle
+}
+
+type placement struct {
+	facts  asker
+	judges judges
+}
+
+func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
+	if r.Operation != Create && r.Operation != Update || r.SubResource != "" || leaveAlone(r.Object) {
+		return Allow(), nil
+	}
+	if r.Kind.Kind != "Pod" && r.Kind.Kind != "DaemonSet" {
+		return Response{}, failf(http.StatusBadRequest, "placement is for pods and DaemonSets, not for %s", clip(r.Kind.Kind, 64))
+	}
+	known := p.facts.ask(ctx, r)
+	resp := Response{Allowed: true, Warnings: known.warnings}
+	var why []string
+	for _, place := range p.judges.get(known.facts.Kubernetes).Place(r.Object, known.facts) {
+		resp.Warnings = append(resp.Warnings, removed(place)...)
+		// A pod for Windows carries the note even if it had all it needs: when
+		// another webhook adds what Windows refuses, policy sees by it that no person
+		// wrote that.
+		if len(place.Edits) == 0 && place.OS != "windows" {
+			continue
+		}
+		resp.Edits = append(resp.Edits, place.Edits...)
+		if place.Note.Op != "" {
+			resp.Edits = append(resp.Edits, place.Note)
+		}
+		why = append(why, place.Why)
+	}
+	if len(resp.Edits) > 0 {
+		resp.Audit = map[string]string{"placed": strings.Join(why, "; ")}
+	}
+	return resp, nil
+}
+
+// removed tells what was taken away; the rules, which judge afterwards, cannot.
+func removed(place policy.Placement) []string {
+	gone := map[string]bool{}
+	for _, e := range place.Edits {
+		if e.Op == tree.Remove {
+			gone[e.Path.String()] = true
+		}
+	}
+	var out []string
+	for _, f := range place.Findings {
+		if gone[f.Field] {
+			f.Fix = "" // it is done
+			out = append(out, line(f))
+		}
+	}
+	return out
+}
+
+// leaveAlone: the match conditions say the same; a webhook must not depend on
+// how it was registered.
+func leaveAlone(object map[string]any) bool {
+	meta := tree.Root(object).Find("metadata")
+	return meta.Find("deletionTimestamp").Set() || meta.Find("annotations", "kubernetes.io/config.mirror").Set()
+}

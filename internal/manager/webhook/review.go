@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+)
+
+const (
+	apiVersion = "admission.k8s.io/v1"
+	kind       = "AdmissionReview"
+
+	// maxDepth: how deep an AdmissionReview may be nested. A pod is about 15 deep,
+	// with its managed fields; package lint takes as much from files. Without a
+	// limit a few megabytes of brackets cost gigabytes of stack.
+	maxDepth = 200
+)
+
+// Operations that an API server asks about.
+const (
+	Create = string(admissionv1.Create)
+	Update = string(admissionv1.Update)
+)
+
+// Request is a question of the API server: may this be, and as it stands?
+type Request struct {
+	UID         types.UID               `json:"uid"`
+	Kind        metav1.GroupVersionKind `json:"kind"`
+	SubResource string                  `json:"subResource"`
+	Name        string                  `json:"name"` // "" if the API server will make one
+	Namespace   string                  `json:"namespace"`
+	Operation   string                  `json:"operation"`
+	UserInfo    struct {
+		Username string `json:"username"`
+	} `json:"userInfo"`
+	// Object and OldObject are trees as encoding/json makes them; whole numbers
+	// are int64. Object is there if the operation is Create or Update, OldObject
+	// if it is Update.
+	Object    map[string]any `json:"object"`
+	OldObject map[string]any `json:"oldObject"`
+	DryRun    bool           `json:"dryRun"`
+
+	// known is what a handler was told about the cluster; one that comes after it
+	// judges by the same.
+	known *answer
+}
+
+// Response is the answer.
+type Response struct {
+	Allowed bool
+	// Refusal says why not; its Code and Reason are HTTP's and Kubernetes'.
+	Refusal metav1.Status
+	// Edits change the object, in their order.
+	Edits []tree.Edit
+	// Warnings are printed by kubectl.
+	Warnings []string
+	// Audit is written into the API server's audit log, under the webhook's name.
+	Audit map[string]string
+}
+
+// Allow lets the object through as it is.
+func Allow() Response { return Response{Allowed: true} }
+
+// Decode reads an AdmissionReview v1. Fields that are not known are passed
+// over; a field that is there twice is an error, because API server and webhook
+// might not mean the same one.
+func Decode(body []byte) (*Request, error) {
+	if err := checkDepth(body); err != nil {
+		return nil, err
+	}
+	var review struct {
+		APIVersion string   `json:"apiVersion"`
+		Kind       string   `json:"kind"`
+		Request    *Request `json:"request"`
+	}
+	strict, err := kjson.UnmarshalStrict(body, &review, kjson.DisallowDuplicateFields)
+	if err == nil && len(strict) > 0 {
+		err = strict[0]
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decode AdmissionReview: %w", err)
+	}
+	r := review.Request
+	switch {
+	case review.APIVersion != apiVersion || review.Kind != kind:
+		return nil, fmt.Errorf("decode AdmissionReview: it is a %q of %q; want an AdmissionReview of admission.k8s.io/v1", clip(review.Kind, 64), clip(review.APIVersion, 64))
+	case r == nil:
+		return nil, errors.New("decode AdmissionReview: it has no request")
+	case r.UID == "":
+		return nil, errors.New("decode AdmissionReview: the request has no uid")
+	case (r.Operation == Create || r.Operation == Update) && r.Object == nil:
+		return nil, fmt.Errorf("decode AdmissionReview: the operation %s has no object", r.Operation)
+	case r.Operation == Update && r.OldObject == nil:
+		return nil, errors.New("decode AdmissionReview: the operation UPDATE has no oldObject")
+	}
+	return r, nil
+}
+
+// checkDepth refuses what is nested too deeply, before anything is built of it.
+// Brackets within strings do not count. What is not JSON is the decoder's to
+// refuse.
+func checkDepth(body []byte) error {
+	depth, quoted := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return fmt.Errorf("decode AdmissionReview: nested more than %d deep", maxDepth)
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+// Encode writes the answer to a request, within the API's limits.
+func (r Response) Encode(req *Request) ([]byte, error) {
+	out := admissionv1.AdmissionResponse{UID: req.UID, Allowed: r.Allowed, Warnings: boundWarnings(r.Warnings), AuditAnnotations: boundAudit(r.Audit)}
+	if !r.Allowed {
+		status := r.Refusal
+		status.Message = clip(status.Message, maxMessage)
+		status.Status = metav1.StatusFailure
+		out.Result = &status
+	}
+	_, ops, err := tree.Apply(req.Object, r.Edits)
+	if err != nil {
+		return nil, fmt.Errorf("change the object: %w", err)
+	}
+	if len(ops) > 0 {
+		patch, err := json.Marshal(ops)
+		if err != nil {
+			return nil, fmt.Errorf("encode patch: %w", err)
+		}
+		jsonPatch := admissionv1.PatchTypeJSONPatch
+		out.Patch, out.PatchType = patch, &jsonPatch
+	}
+	body, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}, Response: &out})
+	if err != nil {
+		return nil, fmt.Errorf("encode AdmissionReview: %w", err)
+	}
+	return body, nil
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+)
+
+// suppressAnnotation begins the annotations that suppress a rule for an object,
+// with the reason as the value; package lint reads the same.
+const suppressAnnotation = "ignore.lint.mullion.dev/"
+
+// Rules makes the webhook that judges the final state of objects: what cannot
+// work on Windows is refused, what differs is a warning.
+//
+// An update is refused only for what it makes worse: what the old object had
+// too is a warning, or nobody could mend such an object step by step, and
+// controllers could not update it. An annotation
+// ignore.lint.mullion.dev/WIN019: REASON turns the refusal by a rule into a
+// warning, and its warning into nothing. Findings with a code of moot do not
+// hold in this cluster.
+func Rules(facts Facts, moot []string, log *slog.Logger) Handler {
+	h := &rules{facts: asker{facts: facts, log: log}, moot: moot, index: regexp.MustCompile(`\[[0-9]+\]`)}
+	return h.handle
+}
+
+type rules struct {
+	facts  asker
+	judges judges
+	moot   []string
+	index  *regexp.Regexp // of a list, in a field's path
+}
+
+func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
+	if r.Operation != Create && r.Operation != Update || leaveAlone(r.Object) {
+		return Allow(), nil
+	}
+	known := h.facts.ask(ctx, r)
+	asked := known.facts
+	asked.Subresource = r.SubResource
+	found := h.judge(r.Object, asked)
+	before := map[string]int{}
+	if r.Operation == Update && len(found) > 0 {
+		// The old object is judged as it stands: the subresource is what is new.
+		for _, f := range h.judge(r.OldObject, known.facts) {
+			before[h.key(f)]++
+		}
+	}
+	resp := Response{Allowed: true, Warnings: known.warnings}
+	var errs []policy.Finding
+	for _, f := range found {
+		reason := tree.Root(r.Object).Find("metadata", "annotations", suppressAnnotation+f.Code).Str()
+		suppressed := strings.TrimSpace(reason) != ""
+		had := before[h.key(f)] > 0
+		if had {
+			before[h.key(f)]--
+		}
+		switch {
+		case f.Severity == policy.Error && !suppressed && !had:
+			errs = append(errs, f)
+		case f.Severity == policy.Error, f.Severity == policy.Warning && !suppressed:
+			resp.Warnings = append(resp.Warnings, line(f))
+		}
+	}
+	if len(errs) > 0 {
+		resp.Allowed, resp.Refusal = false, status(errs)
+		resp.Audit = map[string]string{"refused": codes(errs)}
+	}
+	return resp, nil
+}
+
+// judge is all that policy has to say of an object that placement has seen, or
+// whose pods it will.
+func (h *rules) judge(object map[string]any, facts policy.Facts) []policy.Finding {
+	out := h.judges.get(facts.Kubernetes).Judge(object, facts)
+	return slices.DeleteFunc(out, func(f policy.Finding) bool { return slices.Contains(h.moot, f.Code) })
+}
+
+// key tells findings apart whatever their places in lists are: a container may
+// have moved.
+func (h *rules) key(f policy.Finding) string {
+	return f.Code + " " + h.index.ReplaceAllString(f.Field, "[]") + " " + h.index.ReplaceAllString(f.Message, "[]")
+}
+
+// status is 403, as Pod Security Admission answers: kubectl then prints the
+// whole message. Programs find the fields in the causes.
+func status(errs []policy.Finding) metav1.Status {
+	s := metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: refusal(errs), Details: &metav1.StatusDetails{}}
+	for _, f := range errs[:min(len(errs), maxProblems)] {
+		s.Details.Causes = append(s.Details.Causes, metav1.StatusCause{Type: metav1.CauseType(f.Code), Field: f.Field, Message: clip(oneLine(f.Message), maxProblem)})
+	}
+	return s
+}
+
+func codes(found []policy.Finding) string {
+	var out []string
+	for _, f := range found {
+		out = append(out, f.Code)
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package lookup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/distribution/reference"
+	"github.com/google/go-containerregistry/pkg/authn"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/lru"
+
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/registry"
+)
+
+const (
+	// budget is how long one answer waits by default. The webhooks have 2 s, of
+	// which admission gives some 1.4 s to facts.
+	budget = time.Second
+	// margin is left of the caller's time for the way back.
+	margin = 50 * time.Millisecond
+	// lookupLimit ends a lookup that goes on in the background.
+	lookupLimit = 10 * time.Second
+
+	// MaxPods and maxImages bound what one object may ask for. A pod has a handful
+	// of images.
+	MaxPods   = 16
+	maxImages = 32
+	// maxRunning and maxPerNamespace bound the lookups at any time: 64 of them hold
+	// at most 128 MB of answers, and no namespace takes all of them.
+	maxRunning      = 64
+	maxPerNamespace = 16
+
+	// maxKept bounds the answers that are kept; one has some 100 bytes, at most 20 kB
+	// (256 platforms).
+	maxKept = 4096
+	// maxDown bounds the registries that are known not to answer.
+	maxDown = 256
+
+	// How long an answer is kept. A tag may be moved at any time; a digest stays
+	// what it is, and only its removal would be missed. What only some may read is
+	// kept so long as credentials that were revoked may go on to work.
+	tagAge     = 5 * time.Minute
+	digestAge  = 24 * time.Hour
+	privateAge = 5 * time.Minute
+	problemAge = 30 * time.Second
+)
+
+// question is one image, for those who may ask for it: what was read with
+// credentials is only for the same puller. The zero puller is everybody.
+type question struct {
+	ref string // normalised
+	as  puller
+}
+
+// result is what came of a question.
+type result struct {
+	image   policy.Image
+	problem string // for people; "" if the image is known
+	until   time.Time
+}
+
+// flight is a lookup that is under way.
+type flight struct {
+	began  time.Time
+	cancel context.CancelFunc
+	done   chan struct{}
+	got    result // set before done is closed
+}
+
+// Images looks up in registries which platforms images are for. It asks each
+// question once at a time, and remembers the answers. It may be used
+// concurrently.
+type Images struct {
+	client kubernetes.Interface
+	cfg    Config
+	refs   registry.Parser
+	log    *slog.Logger
+	count  func(Outcome)
+	reader *reader
+
+	pending sync.WaitGroup
+	mu      sync.Mutex
+	closed  bool                 // guarded by mu
+	flights map[question]*flight // guarded by mu
+	running map[string]int       // guarded by mu; flights by namespace
+	kept    *lru.Cache           // of result by question
+	down    *lru.Cache           // of result by host: registries that do not answer
+}
+
+// New makes Images, which ask nobody yet. The client reads credentials, with
+// the rights of Rules; count is called with what came of each lookup, and may
+// be nil.
+func New(client kubernetes.Interface, cfg Config, refs registry.Parser, log *slog.Logger, count func(Outcome)) *Images {
+	cfg.Budget = cmp.Or(cfg.Budget, budget)
+	if count == nil {
+		count = func(Outcome) {}
+	}
+	return &Images{
+		client:  client,
+		cfg:     cfg,
+		refs:    refs,
+		log:     log,
+		count:   count,
+		reader:  newReader(cfg),
+		flights: map[question]*flight{},
+		running: map[string]int{},
+		kept:    lru.New(maxKept),
+		down:    lru.New(maxDown),
+	}
+}
+
+// Rules returns the rights that the client needs. Without them registries are
+// asked without credentials.
+func Rules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets", "serviceaccounts"}, Verbs: []string{"get"}},
+	}
+}
+
+// Close ends all lookups and waits for them.
+func (l *Images) Close() {
+	l.mu.Lock()
+	l.closed = true
+	for _, fl := range l.flights {
+		fl.cancel()
+	}
+	l.mu.Unlock()
+	l.pending.Wait()
+	l.reader.close()
+}
+
+// Find looks up the images of pods in a namespace: those of unclear, whose pods
+// stand in the order of refs. It returns what it found, by the references as
+// the pods have them, and in warnings, for people, what it did not find.
+func (l *Images) Find(ctx context.Context, namespace string, refs []policy.References, unclear [][]string) (found map[string]policy.Image, warnings []string) {
+	w := waiting{asked: map[string]bool{}, found: map[string]policy.Image{}}
+	for i, images := range unclear[:min(len(unclear), MaxPods)] {
+		as := newPuller(namespace, refs[i].ServiceAccount, refs[i].PullSecrets)
+		for _, image := range images {
+			if !w.asked[image] && len(w.asked) < maxImages {
+				w.asked[image] = true
+				l.ask(ctx, image, as, &w)
+			}
+		}
+	}
+	if len(w.flights) == 0 {
+		return w.found, w.warnings
+	}
+	limit := l.cfg.Budget
+	if at, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(at)-margin)
+	}
+	timer := time.NewTimer(max(limit, 0))
+	defer timer.Stop()
+	over := false
+	for _, p := range w.flights {
+		if !over {
+			select {
+			case <-p.flight.done:
+			case <-timer.C:
+				over = true
+			case <-ctx.Done():
+				over = true
+			}
+		}
+		select {
+		case <-p.flight.done:
+			w.take(p.image, p.ref, p.flight.got)
+		default:
+			w.warn(p.image, p.ref, "has not answered yet")
+		}
+	}
+	return w.found, w.warnings
+}
+
+// waiting is the state of one answer.
+type waiting struct {
+	asked    map[string]bool
+	flights  []pending
+	found    map[string]policy.Image
+	warnings []string
+}
+
+type pending struct {
+	image  string // as the pod has it
+	ref    reference.Named
+	flight *flight
+}
+
+func (w *waiting) take(image string, ref reference.Named, r result) {
+	if r.problem != "" {
+		w.warn(image, ref, r.problem)
+		return
+	}
+	w.found[image] = r.image
+}
+
+func (w *waiting) warn(image string, ref reference.Named, problem string) {
+	w.warnings = append(w.warnings, fmt.Sprintf("image %s: the registry %s %s: which operating system and build it is for was not compared with the nodes", clip(image, 256), clip(reference.Domain(ref), 128), problem))
+}
+
+// ask answers from what is kept, or starts or joins a lookup.
+func (l *Images) ask(ctx context.Context, image string, as puller, w *waiting) {
+	p, ok := l.refs.Parse(image)
+	if !ok {
+		return // the API server or the kubelet says what is wrong
+	}
+	ref, domain := p.Named, reference.Domain(p.Named)
+	if l.cfg.NoLoopback && registry.Loopback(hostname(domain)) {
+		return
+	}
+	q := question{p.Text, as}
+	if r, ok := l.recall(q); ok {
+		w.take(image, ref, r)
+		return
+	}
+	if r, ok := fresh(l.down, domain); ok {
+		w.warn(image, ref, r.problem)
+		return
+	}
+	fl, problem := l.fly(ctx, q, ref)
+	switch {
+	case fl == nil:
+		w.warn(image, ref, problem)
+	case time.Since(fl.began) > l.cfg.Budget:
+		w.warn(image, ref, "has not answered yet") // somebody has waited for it in vain
+	default:
+		w.flights = append(w.flights, pending{image, ref, fl})
+	}
+}
+
+// recall is what is kept for everybody, or for this puller.
+func (l *Images) recall(q question) (result, bool) {
+	if r, ok := fresh(l.kept, question{ref: q.ref}); ok {
+		return r, true
+	}
+	return fresh(l.kept, q)
+}
+
+func fresh(c *lru.Cache, key any) (result, bool) {
+	v, ok := c.Get(key)
+	if !ok || time.Now().After(v.(result).until) {
+		return result{}, false
+	}
+	return v.(result), true
+}
+
+// fly starts a lookup, or joins the one that is under way. It outlives the
+// caller's context.
+func (l *Images) fly(ctx context.Context, q question, ref reference.Named) (fl *flight, problem string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if fl := l.flights[q]; fl != nil {
+		return fl, ""
+	}
+	if l.closed || len(l.flights) >= maxRunning || l.running[q.as.namespace] >= maxPerNamespace {
+		return nil, "was not asked, because too many questions are open"
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupLimit)
+	fl = &flight{began: time.Now(), cancel: cancel, done: make(chan struct{})}
+	l.flights[q] = fl
+	l.running[q.as.namespace]++
+	l.pending.Go(func() {
+		defer cancel()
+		fl.got = l.lookUp(ctx, q, ref)
+		l.mu.Lock()
+		delete(l.flights, q)
+		if l.running[q.as.namespace]--; l.running[q.as.namespace] == 0 {
+			delete(l.running, q.as.namespace)
+		}
+		l.mu.Unlock()
+		close(fl.done)
+	})
+	return fl, ""
+}
+
+// lookUp asks the registry and keeps the answer.
+func (l *Images) lookUp(ctx context.Context, q question, ref reference.Named) result {
+	credentials := q.as.keyring(ctx, l.client).find(ref.Name())
+	image, err := l.safeRead(ctx, ref, credentials)
+	if err != nil {
+		p := explain(err)
+		r := result{problem: p.text, until: time.Now().Add(problemAge)}
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return r // nobody will ask again
+		}
+		if p.unreachable {
+			l.down.Add(reference.Domain(ref), r)
+		}
+		l.count(p.outcome())
+		l.kept.Add(q, r)
+		l.log.Info("an image is not known", logkey.Image, q.ref, logkey.Namespace, q.as.namespace, logkey.Error, clip(err.Error(), 500))
+		return r
+	}
+	l.count(Found)
+	r := result{image: image, until: time.Now().Add(tagAge)}
+	if len(credentials) > 0 {
+		r.until = time.Now().Add(privateAge)
+		l.kept.Add(q, r)
+		return r
+	}
+	if _, ok := ref.(reference.Digested); ok {
+		r.until = time.Now().Add(digestAge)
+	}
+	l.kept.Add(question{ref: q.ref}, r)
+	return r
+}
+
+var errDefect = errors.New("a defect of the reader")
+
+// safeRead: whatever a registry sends, other lookups go on.
+func (l *Images) safeRead(ctx context.Context, ref reference.Named, credentials []authn.AuthConfig) (image policy.Image, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("read image %s: %w: %v", ref, errDefect, p)
+		}
+	}()
+	return l.reader.read(ctx, ref, credentials)
+}
