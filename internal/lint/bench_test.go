@@ -36,7 +36,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	judge := policy.New(policy.Facts{})
 	b.ReportAllocs()
 	for b.Loop() {
-		judge.Evaluate(object.(map[string]any), policy.Facts{})
+		judge.Evaluate(policy.Parse(object.(map[string]any)), policy.Facts{})
 	}
 }
 

@@ -190,7 +190,7 @@ func (m *mender) applyBatch(batch []tree.Edit) (applied, left int) {
 // results are the findings of the document as it is now, with suppressions.
 func (m *mender) results() []Result {
 	var out []Result
-	for _, f := range m.judge.Evaluate(m.object, m.facts) {
+	for _, f := range m.judge.Evaluate(policy.Parse(m.object), m.facts) {
 		out = append(out, Result{Finding: f})
 	}
 	return suppress(&m.doc, m.root, m.object, out)
@@ -244,7 +244,7 @@ func (m *mender) placement() []tree.Edit {
 		}
 	}
 	var out []tree.Edit
-	for _, p := range m.judge.Place(m.object, m.facts) {
+	for _, p := range m.judge.Place(policy.Parse(m.object), m.facts) {
 		stays := false
 		for _, e := range p.Edits {
 			at := e.Path.String()

@@ -188,7 +188,7 @@ func Objects(cfg Config, source func(yield func(map[string]any) error) error, em
 	err := source(func(object map[string]any) error {
 		sum.Objects++
 		var found []Result
-		for _, f := range evaluate(object, cfg.Facts) {
+		for _, f := range evaluate(policy.Parse(object), cfg.Facts) {
 			found = append(found, Result{Finding: f, Object: objectName(object, f.Scope)})
 		}
 		for _, r := range suppressByAnnotation(object, found) {
@@ -253,7 +253,7 @@ func documents(in Input, f func(document) error) (err error) {
 }
 
 // check judges one document.
-func check(evaluate func(map[string]any, policy.Facts) []policy.Finding, d document, facts policy.Facts) ([]Result, int) {
+func check(evaluate func(*policy.Parsed, policy.Facts) []policy.Finding, d document, facts policy.Facts) ([]Result, int) {
 	if d.problem != nil {
 		return []Result{d.problem.result(&d)}, 0
 	}
@@ -277,7 +277,7 @@ func check(evaluate func(map[string]any, policy.Facts) []policy.Finding, d docum
 		}
 		objects++
 		found := make([]Result, 0, 8)
-		for _, f := range evaluate(object, facts) {
+		for _, f := range evaluate(policy.Parse(object), facts) {
 			r := Result{Finding: f, File: d.name, Object: objectName(object, f.Scope)}
 			at := locate(root.node, f.Path)
 			r.Line, r.Column, r.width = at.Line+d.line-1, at.Column, len(at.Value)

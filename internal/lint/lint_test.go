@@ -156,7 +156,7 @@ func placed(t testing.TB, name string, text []byte, facts policy.Facts) {
 			if !ok || len(problems) > 0 {
 				continue
 			}
-			for _, p := range judge.Place(object, facts) {
+			for _, p := range judge.Place(policy.Parse(object), facts) {
 				if len(p.Edits) > 0 {
 					t.Errorf("placement would still write %v into the mended %s:\n%s", p.Edits, name, text)
 				}

@@ -39,7 +39,7 @@ func newSource(c Config, client kubernetes.Interface, looked func(lookup.Outcome
 // given are facts that somebody else keeps.
 type given struct{ facts webhook.Facts }
 
-func (g given) Facts(ctx context.Context, namespace string, object map[string]any) (policy.Facts, []string) {
+func (g given) Facts(ctx context.Context, namespace string, object *policy.Parsed) (policy.Facts, []string) {
 	return g.facts.Facts(ctx, namespace, object)
 }
 

@@ -32,9 +32,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-type factsFunc func(context.Context, string, map[string]any) (policy.Facts, []string)
+type factsFunc func(context.Context, string, *policy.Parsed) (policy.Facts, []string)
 
-func (f factsFunc) Facts(ctx context.Context, namespace string, object map[string]any) (policy.Facts, []string) {
+func (f factsFunc) Facts(ctx context.Context, namespace string, object *policy.Parsed) (policy.Facts, []string) {
 	return f(ctx, namespace, object)
 }
 
@@ -54,7 +54,7 @@ func start(t testing.TB, client *fake.Clientset, edit func(*Config)) (*Manager, 
 	}
 	c := Config{
 		REST: &rest.Config{}, Listener: l, URL: "https://" + l.Addr().String(), Log: slog.New(slog.DiscardHandler),
-		Facts: factsFunc(func(context.Context, string, map[string]any) (policy.Facts, []string) {
+		Facts: factsFunc(func(context.Context, string, *policy.Parsed) (policy.Facts, []string) {
 			return policy.Facts{Kubernetes: 36, Nodes: []policy.Node{{Name: "l", OS: "linux"}, {Name: "w", OS: "windows"}}}, nil
 		}),
 	}

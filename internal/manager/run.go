@@ -166,20 +166,20 @@ func (m *Manager) handlers() map[string]webhook.Handler {
 	if !m.cfg.NoGMSA {
 		moot = gmsa.Moot()
 	}
-	placement, rules := webhook.Placement(m.facts, log), webhook.Rules(m.facts, moot, log)
+	place, validate := webhook.Place(m.facts, log), webhook.Validate(m.facts, moot, log)
 	out := map[string]webhook.Handler{
-		registration.RulesPath:   rules,
+		registration.RulesPath:   validate,
 		registration.ClassesPath: runtimeclass.Claim(m.classesClient(), log),
 	}
 	if !m.cfg.NoGMSA {
 		g := gmsa.Config{Cluster: gmsa.API{Dynamic: m.dynamic, Client: m.client}, RandomHostname: m.cfg.RandomHostname}
-		placement = gmsa.Then(g, placement)
+		place = gmsa.MutateThen(g, place)
 		out[registration.MutateGMSAPath], out[registration.ValidateGMSAPath] = gmsa.Mutate(g), gmsa.Validate(g)
 	}
-	if m.cfg.registration().JudgesWithPlacement() {
-		placement = webhook.Judged(placement, rules, m.others.Alone)
+	if m.cfg.registration().ValidatesWithPlacement() {
+		place = webhook.PlaceThenValidate(place, validate, m.others.Alone)
 	}
-	out[registration.PlacementPath] = placement
+	out[registration.PlacementPath] = place
 	return out
 }
 

@@ -10,6 +10,41 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
+// Parsed is an object taken apart: the items of a List, or the object itself,
+// with the pods of each. It may be asked about any number of times, with other
+// facts each time, and concurrently; the object must not be changed meanwhile.
+type Parsed struct {
+	object map[string]any
+	items  []*Object // without facts, and what follows from them
+}
+
+// Parse takes an object apart.
+func Parse(object map[string]any) *Parsed {
+	return &Parsed{object: object, items: parse(tree.Root(object), 0)}
+}
+
+// under returns the items as they are seen under some facts: with the operating
+// systems of their pods.
+func (p *Parsed) under(facts Facts) []*Object {
+	out := make([]*Object, len(p.items))
+	for i, item := range p.items {
+		o := *item
+		o.Facts = facts
+		o.Pods = make([]*Pod, len(item.Pods))
+		for j, bare := range item.Pods {
+			pod := *bare
+			pod.Object = &o
+			pod.Signals = signals(&pod)
+			if len(pod.Signals) > 0 {
+				pod.OS = pod.Signals[0].OS
+			}
+			o.Pods[j] = &pod
+		}
+		out[i] = &o
+	}
+	return out
+}
+
 // Object is one object, with the pods that it makes.
 type Object struct {
 	tree.Value
@@ -68,18 +103,18 @@ var templates = map[string][]string{
 // in Lists. Deeper than this no published resource keeps one.
 const maxDepth = 32
 
-// objects takes Lists apart and finds the pods of every object.
-func objects(root tree.Value, facts Facts, depth int) []*Object {
+// parse takes Lists apart and finds the pods of every object.
+func parse(root tree.Value, depth int) []*Object {
 	kind, version := root.Get("kind").Str(), root.Get("apiVersion").Str()
 	if items := root.Find("items"); strings.HasSuffix(kind, "List") && items.Set() && depth < maxDepth {
 		var out []*Object
 		for _, item := range items.Items() {
-			out = append(out, objects(item, facts, depth+1)...)
+			out = append(out, parse(item, depth+1)...)
 		}
 		return out
 	}
 	o := &Object{
-		Value: root, APIVersion: version, Kind: kind, Facts: facts,
+		Value: root, APIVersion: version, Kind: kind,
 		Namespace: root.Get("metadata", "namespace").Str(), Name: root.Get("metadata", "name").Str(),
 	}
 	if path, ok := templates[kind]; ok && builtin(version) {
@@ -137,10 +172,6 @@ func (o *Object) add(template tree.Value, bare bool) {
 	}
 	for _, c := range p.Containers {
 		p.HostProcess = p.HostProcess || p.hostProcess(c)
-	}
-	p.Signals = signals(p)
-	if len(p.Signals) > 0 {
-		p.OS = p.Signals[0].OS
 	}
 	p.Declared = p.Spec.Get("os", "name").Str() == "windows"
 	o.Pods = append(o.Pods, p)

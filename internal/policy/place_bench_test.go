@@ -39,7 +39,7 @@ spec:
 			b.Run(fmt.Sprintf("%s/nodes=%d", name, nodes), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					for _, p := range judge.Place(o, facts) {
+					for _, p := range judge.Place(Parse(o), facts) {
 						if _, _, err := tree.Apply(o, p.Edits); err != nil {
 							b.Fatal(err)
 						}
@@ -50,7 +50,7 @@ spec:
 		b.Run(fmt.Sprintf("judge/nodes=%d", nodes), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				judge.Judge(object, facts)
+				judge.Judge(Parse(object), facts)
 			}
 		})
 	}

@@ -47,7 +47,7 @@ func FuzzPlace(f *testing.F) {
 		}
 		facts := dice{rand.New(rand.NewPCG(seed, 1))}.facts()
 		after, _ := checkPlacement(t, judge, object, facts)
-		judge.Judge(object, facts)
+		judge.Judge(Parse(object), facts)
 		var pod corev1.Pod
 		if object["kind"] != "Pod" || json.Unmarshal(text, &pod) != nil {
 			return

@@ -99,7 +99,7 @@ func TestPlaceGolden(t *testing.T) {
 			var out bytes.Buffer
 			for _, o := range objects {
 				show(t, &out, judge, o, facts)
-				for _, f := range judge.Judge(o, facts) {
+				for _, f := range judge.Judge(Parse(o), facts) {
 					if f.Severity == Error && strings.Contains(name, "seed-") {
 						t.Errorf("a manifest of the guides is refused: %s: %s", f.Code, f.Message)
 					}
@@ -113,7 +113,7 @@ func TestPlaceGolden(t *testing.T) {
 
 func show(t *testing.T, out *bytes.Buffer, judge *Evaluator, object map[string]any, facts Facts) {
 	var edits []tree.Edit
-	for _, p := range judge.Place(object, facts) {
+	for _, p := range judge.Place(Parse(object), facts) {
 		meta, _ := object["metadata"].(map[string]any)
 		os := p.OS
 		if os == "" {
@@ -143,7 +143,7 @@ func show(t *testing.T, out *bytes.Buffer, judge *Evaluator, object map[string]a
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, again := range judge.Place(policytest.Patch(t, object, ops), facts) {
+	for _, again := range judge.Place(Parse(policytest.Patch(t, object, ops)), facts) {
 		if len(again.Edits) > 0 {
 			t.Errorf("placing it again changes it again: %+v", again.Edits)
 		}

@@ -56,7 +56,7 @@ func checkPlacement(t testing.TB, judge *Evaluator, object map[string]any, facts
 	if err != nil {
 		t.Fatal(err)
 	}
-	placements = judge.Place(object, facts)
+	placements = judge.Place(Parse(object), facts)
 	var edits []tree.Edit
 	removed := map[string]bool{}
 	for _, p := range placements {
@@ -86,7 +86,7 @@ func checkPlacement(t testing.TB, judge *Evaluator, object map[string]any, facts
 	if !reflect.DeepEqual(policytest.Plain(t, applied), after) {
 		t.Errorf("the edited object %v is not what the patch makes: %v", applied, after)
 	}
-	for _, p := range judge.Place(after, facts) {
+	for _, p := range judge.Place(Parse(after), facts) {
 		if len(p.Edits) > 0 {
 			t.Errorf("placed again it changes again: %+v\nobject %s", p.Edits, before)
 		}
@@ -301,7 +301,7 @@ func checkTolerationsAdded(t *testing.T, before, after *corev1.Pod) {
 // runs all its images.
 func checkNodes(t *testing.T, facts Facts, object map[string]any, before, after *corev1.Pod, placements []Placement) {
 	t.Helper()
-	p := objects(tree.Root(object), facts, 0)[0].Pods[0]
+	p := Parse(object).under(facts)[0].Pods[0]
 	if !admitClass(before, facts) || !admitClass(after, facts) {
 		return
 	}
@@ -371,13 +371,45 @@ func TestPlaceTemplates(t *testing.T) {
 				t.Errorf("seed %d: a template loses fields: %+v", seed, p.Edits)
 			}
 		}
-		for _, f := range judge.Judge(object, facts) {
+		for _, f := range judge.Judge(Parse(object), facts) {
 			if judge.byCode[f.Code] == nil || f.Message == "" {
 				t.Errorf("seed %d: finding without a rule or a text: %+v", seed, f)
 			}
 		}
 		if t.Failed() {
 			return
+		}
+	}
+}
+
+// TestValidateIsJudge: what Validate says of a pod that was placed is what Judge
+// says, which places it once more.
+func TestValidateIsJudge(t *testing.T) {
+	judge := New(Facts{})
+	count := 2000
+	if testing.Short() {
+		count = 200
+	}
+	for seed := range count {
+		d := dice{rand.New(rand.NewPCG(uint64(seed), 3))}
+		object, facts := d.pod(t), d.facts()
+		var edits []tree.Edit
+		placements := judge.Place(Parse(object), facts)
+		for _, p := range placements {
+			edits = append(edits, p.Edits...)
+		}
+		placed, _, err := tree.Apply(object, edits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Infos are about what the first placement did.
+		serious := func(all []Finding) []Finding {
+			return slices.DeleteFunc(all, func(f Finding) bool { return f.Severity <= Info })
+		}
+		got, want := serious(judge.Validate(Parse(placed), facts, placements)), serious(judge.Judge(Parse(placed), facts))
+		if !reflect.DeepEqual(got, want) {
+			text, _ := json.MarshalIndent(object, "", " ")
+			t.Fatalf("seed %d: Validate %+v\nJudge %+v\n%s\nfacts %+v", seed, got, want, text, facts)
 		}
 	}
 }

@@ -28,6 +28,8 @@ type Placement struct {
 	Edits      []tree.Edit    // what the pod needs beyond what it has, in the order of application; empty if nothing
 	Note       tree.Edit      // writes Why into ReasonAnnotation; without Op if that is there. Not among Edits
 	Findings   []Finding      // conflicts, refusals, and what was removed; in the order of their fields
+
+	reports []Finding // those Findings that no rule has: about what placement did, or could not do
 }
 
 // Place says for each pod or template of an object which operating system it
@@ -38,56 +40,59 @@ type Placement struct {
 // be called concurrently.
 //
 // The facts are taken as they are given here, not from New.
-func (e *Evaluator) Place(object map[string]any, facts Facts) []Placement {
-	return e.place(objects(tree.Root(object), facts, 0))
-}
-
-func (e *Evaluator) place(objects []*Object) []Placement {
+func (e *Evaluator) Place(object *Parsed, facts Facts) []Placement {
 	var out []Placement
-	for _, o := range objects {
-		for _, p := range o.Pods {
-			t := placer{judge: e, pod: p}
-			t.place()
-			slices.SortStableFunc(t.out.Findings, byField)
-			out = append(out, t.out)
-		}
+	for _, p := range pods(object.under(facts)) {
+		t := placer{judge: e, pod: p}
+		t.place()
+		slices.SortStableFunc(t.out.Findings, byField)
+		out = append(out, t.out)
 	}
 	return out
 }
 
-// Judge is all there is to say of an object that has passed placement, or
-// whose pods will: the findings of placement, and those of the rules about the
-// object as it is with what placement adds. They are in the order of their
-// fields. It may be called concurrently.
-func (e *Evaluator) Judge(object map[string]any, facts Facts) []Finding {
-	type where struct{ code, field string }
+// Judge places an object, and returns the findings of placement and those of
+// the rules about the object with what placement adds, in the order of their
+// fields. It is for objects whose pods will be placed. It may be called
+// concurrently.
+func (e *Evaluator) Judge(object *Parsed, facts Facts) []Finding {
 	var edits []tree.Edit
-	var out []Finding
-	seen := map[where]bool{}
-	add := func(f Finding) {
-		if at := (where{f.Code, f.Field}); !seen[at] {
-			seen[at] = true
-			out = append(out, f)
-		}
-	}
-	judged := objects(tree.Root(object), facts, 0)
-	placements := e.place(judged)
+	var found []Finding
+	placements := e.Place(object, facts)
 	for _, p := range placements {
 		edits = append(edits, p.Edits...)
+		found = append(found, p.Findings...)
 	}
 	if len(edits) > 0 {
-		if placed, _, err := tree.Apply(object, edits); err == nil {
-			judged = objects(tree.Root(placed), facts, 0)
+		if placed, _, err := tree.Apply(object.object, edits); err == nil {
+			object = Parse(placed)
 		}
 	}
-	for _, f := range e.evaluate(judged) {
-		add(f)
-	}
+	return merge(e.Evaluate(object, facts), found)
+}
+
+// Validate returns the findings of the rules about an object that was placed,
+// and what its placements reported beyond the rules, in the order of their
+// fields. It may be called concurrently.
+func (e *Evaluator) Validate(placed *Parsed, facts Facts, placements []Placement) []Finding {
+	var found []Finding
 	for _, p := range placements {
-		for _, f := range p.Findings {
-			add(f)
-		}
+		found = append(found, p.reports...)
 	}
+	return merge(e.Evaluate(placed, facts), found)
+}
+
+// merge adds findings to those of the rules. Of two by one rule about one field
+// the first stays.
+func merge(rules, others []Finding) []Finding {
+	type where struct{ code, field string }
+	seen := map[where]bool{}
+	out := slices.DeleteFunc(append(rules, others...), func(f Finding) bool {
+		at := where{f.Code, f.Field}
+		had := seen[at]
+		seen[at] = true
+		return had
+	})
 	slices.SortStableFunc(out, byField)
 	return out
 }
@@ -204,7 +209,8 @@ func (t *placer) findings() {
 
 // report adds a finding of a rule.
 func (t *placer) report(code string, at tree.Value, s Severity, format string, args ...any) {
-	reporter{rule: t.judge.byCode[code], scope: t.pod.Object.Value, out: &t.out.Findings}.as(s, at, format, args...)
+	found := reporter{rule: t.judge.byCode[code], scope: t.pod.Object.Value, out: &t.out.Findings}.as(s, at, format, args...)
+	t.out.reports = append(t.out.reports, *found)
 }
 
 func (t *placer) edit(op tree.Op, at tree.Value, value any) {

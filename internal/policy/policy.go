@@ -249,15 +249,15 @@ func New(facts Facts) *Evaluator {
 // Evaluate applies all rules to an object. Whoever has many objects makes one
 // Evaluator.
 func Evaluate(object map[string]any, facts Facts) []Finding {
-	return New(facts).Evaluate(object, facts)
+	return New(facts).Evaluate(Parse(object), facts)
 }
 
 // Evaluate applies the rules to an object, to the items of a List. The facts
 // may be more than those that the rules were picked by, of the same version of
 // Kubernetes. The findings are in the order of their fields. It may be called
 // concurrently.
-func (e *Evaluator) Evaluate(object map[string]any, facts Facts) []Finding {
-	return e.evaluate(objects(tree.Root(object), facts, 0))
+func (e *Evaluator) Evaluate(object *Parsed, facts Facts) []Finding {
+	return e.evaluate(object.under(facts))
 }
 
 func (e *Evaluator) evaluate(objects []*Object) []Finding {

@@ -208,7 +208,7 @@ func FuzzEvaluate(f *testing.F) {
 		if len(data) > 1<<14 || yaml.Unmarshal(data, &object) != nil {
 			return
 		}
-		first := judge.Evaluate(object, facts)
+		first := judge.Evaluate(Parse(object), facts)
 		for _, g := range first {
 			if _, ok := Find(g.Code); !ok || g.Message == "" || g.Severity == None {
 				t.Errorf("finding without a rule or a text: %+v", g)
@@ -222,7 +222,7 @@ func FuzzEvaluate(f *testing.F) {
 		if err := json.Unmarshal(text, &again); err != nil {
 			t.Fatal(err)
 		}
-		if second := judge.Evaluate(again, facts); !slices.EqualFunc(first, second, func(a, b Finding) bool {
+		if second := judge.Evaluate(Parse(again), facts); !slices.EqualFunc(first, second, func(a, b Finding) bool {
 			return a.Code == b.Code && a.Field == b.Field && a.Message == b.Message && a.Severity == b.Severity
 		}) {
 			t.Errorf("findings differ after writing and reading:\n%+v\n%+v", first, second)

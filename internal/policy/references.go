@@ -3,10 +3,7 @@
 
 package policy
 
-import (
-	"github.com/mullion-k8s/mullion/internal/policy/tree"
-	"slices"
-)
+import "slices"
 
 // References is what one pod, or one template of pods, names of the cluster
 // and of registries.
@@ -17,11 +14,11 @@ type References struct {
 	RuntimeClass   string   // "" for none
 }
 
-// Refer lists what the pods and templates of an object name, in their order:
-// it says which facts are worth collecting for Evaluate and Place.
-func Refer(object map[string]any) []References {
+// References lists what the pods and templates of an object name, in their
+// order: the facts that are worth collecting for Evaluate and Place.
+func (p *Parsed) References() []References {
 	var out []References
-	for _, p := range pods(object, Facts{}) {
+	for _, p := range pods(p.items) {
 		r := References{
 			ServiceAccount: p.Spec.Find("serviceAccountName").Str(),
 			RuntimeClass:   p.Spec.Find("runtimeClassName").Str(),
@@ -44,14 +41,14 @@ func Refer(object map[string]any) []References {
 	return out
 }
 
-// Unclear lists, for each pod of Refer, the images that a registry should be
+// Unclear lists, for each pod of References, the images that a registry should be
 // asked about: those whose operating system or build neither the pod nor their
 // names tell. In a cluster without Windows nodes there are none, because the
 // answer would change nothing.
-func Unclear(object map[string]any, facts Facts) [][]string {
+func (p *Parsed) Unclear(facts Facts) [][]string {
 	var out [][]string
 	windows := slices.ContainsFunc(facts.Nodes, func(n Node) bool { return n.OS == "windows" })
-	for _, p := range pods(object, facts) {
+	for _, p := range pods(p.under(facts)) {
 		var images []string
 		if windows {
 			images = p.unclear()
@@ -61,9 +58,9 @@ func Unclear(object map[string]any, facts Facts) [][]string {
 	return out
 }
 
-func pods(object map[string]any, facts Facts) []*Pod {
+func pods(objects []*Object) []*Pod {
 	var out []*Pod
-	for _, o := range objects(tree.Root(object), facts, 0) {
+	for _, o := range objects {
 		out = append(out, o.Pods...)
 	}
 	return out

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestRefer(t *testing.T) {
+func TestReferences(t *testing.T) {
 	object := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 		"serviceAccountName": "sa", "runtimeClassName": "rc",
 		"imagePullSecrets": []any{map[string]any{"name": "s"}, map[string]any{}, "rubbish"},
@@ -19,11 +19,11 @@ func TestRefer(t *testing.T) {
 		"containers":       []any{map[string]any{"image": "b"}, map[string]any{"image": "a"}, map[string]any{}, 7},
 	}}}}
 	want := []References{{Images: []string{"a", "b"}, PullSecrets: []string{"s"}, ServiceAccount: "sa", RuntimeClass: "rc"}}
-	if d := cmp.Diff(want, Refer(object)); d != "" {
+	if d := cmp.Diff(want, Parse(object).References()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	for _, o := range []map[string]any{nil, {}, {"kind": "Service", "apiVersion": "v1"}, {"kind": "Pod", "apiVersion": "v1"}} {
-		if got := Refer(o); len(got) != 0 {
+		if got := Parse(o).References(); len(got) != 0 {
 			t.Errorf("%v: %+v", o, got)
 		}
 	}
@@ -74,12 +74,12 @@ func TestUnclear(t *testing.T) {
 		if c.kind == "DaemonSet" {
 			object = m{"apiVersion": "apps/v1", "kind": c.kind, "spec": m{"template": m{"spec": spec}}}
 		}
-		if got := Unclear(object, facts); len(got) != 1 || !slices.Equal(got[0], c.want) {
+		if got := Parse(object).Unclear(facts); len(got) != 1 || !slices.Equal(got[0], c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 		linux := facts
 		linux.Nodes = []Node{{OS: "linux"}}
-		if got := Unclear(object, linux); len(got) != 1 || got[0] != nil {
+		if got := Parse(object).Unclear(linux); len(got) != 1 || got[0] != nil {
 			t.Errorf("%s, without Windows nodes: %v", c.name, got)
 		}
 	}

@@ -70,7 +70,7 @@ func (c *cluster) user(name string, rules []rbacv1.PolicyRule) kubernetes.Interf
 }
 
 // Facts asks the API server each time; there are few nodes here.
-func (c *cluster) Facts(ctx context.Context, _ string, _ map[string]any) (policy.Facts, []string) {
+func (c *cluster) Facts(ctx context.Context, _ string, _ *policy.Parsed) (policy.Facts, []string) {
 	facts := policy.Facts{Kubernetes: 36, RuntimeClasses: map[string]policy.RuntimeClass{}}
 	nodes, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
 // BenchmarkFacts: one pod in a cluster of 1,000 nodes with 50 images each, of
@@ -28,7 +30,7 @@ func BenchmarkFacts(b *testing.B) {
 	}
 	image := serveImage(b, "acme/shop:1")
 	s := start(b, newClient(objects...), Config{})
-	object := pod("default", image, "registry.example.com/team1/app1:1", "mcr.microsoft.com/windows/servercore:ltsc2022")
+	object := policy.Parse(pod("default", image, "registry.example.com/team1/app1:1", "mcr.microsoft.com/windows/servercore:ltsc2022"))
 	if f, w := s.Facts(b.Context(), "default", object); len(w) > 1 || len(f.Images) != 1 {
 		b.Fatalf("%v, %q", f.Images, w)
 	}

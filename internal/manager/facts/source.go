@@ -123,7 +123,7 @@ func (s *Source) Synced() bool {
 // Facts returns what is known for judging an object which is, or is to be, in
 // the namespace. It may be called concurrently; what it returns is shared, and
 // may not be changed. The warnings are for people.
-func (s *Source) Facts(ctx context.Context, namespace string, object map[string]any) (policy.Facts, []string) {
+func (s *Source) Facts(ctx context.Context, namespace string, object *policy.Parsed) (policy.Facts, []string) {
 	var warnings []string
 	if !s.Synced() {
 		warnings = append(warnings, "the webhook is still reading the state of the cluster: this object was judged by what is known so far")
@@ -138,11 +138,11 @@ func (s *Source) Facts(ctx context.Context, namespace string, object map[string]
 	if labels, ok := s.Labels(ctx, namespace); ok {
 		f.Namespaces = map[string]map[string]string{namespace: labels}
 	}
-	refs := policy.Refer(object)
+	refs := object.References()
 	s.classesOf(ctx, &f, refs)
 	s.imagesOf(&f, refs)
 	if s.images != nil {
-		found, missing := s.images.Find(ctx, namespace, refs, policy.Unclear(object, f))
+		found, missing := s.images.Find(ctx, namespace, refs, object.Unclear(f))
 		for image, i := range found {
 			set(&f.Images, image, i)
 		}

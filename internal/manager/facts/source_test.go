@@ -118,7 +118,7 @@ func TestFacts(t *testing.T) {
 	}
 	testenv.Until(t, "the loaded image", func() bool { return s.loaded.Load() != nil })
 
-	got, warnings := s.Facts(t.Context(), "shop", pod("shop", "acme/shop:1", "nginx", "both:1", "mine", "unheard:1", "NOT A REFERENCE"))
+	got, warnings := s.Facts(t.Context(), "shop", policy.Parse(pod("shop", "acme/shop:1", "nginx", "both:1", "mine", "unheard:1", "NOT A REFERENCE")))
 	want := policy.Facts{
 		Kubernetes: 36,
 		DefaultOS:  "linux",
@@ -143,7 +143,7 @@ func TestFactsFollowTheCluster(t *testing.T) {
 	client := newClient(windowsNode("w1", "10.0.17763.1", "acme/shop:1"))
 	s := start(t, client, Config{Registry: lookup.Config{Off: true}})
 	ask := func() policy.Facts {
-		f, _ := s.Facts(t.Context(), "default", pod("default", "acme/shop:1"))
+		f, _ := s.Facts(t.Context(), "default", policy.Parse(pod("default", "acme/shop:1")))
 		return f
 	}
 	if f := ask(); len(f.Nodes) != 1 || len(f.PresentImages) != 1 {
@@ -177,7 +177,7 @@ func TestUnseen(t *testing.T) {
 	})
 	object := pod("new", "x")
 	object["spec"].(map[string]any)["runtimeClassName"] = "c"
-	f, _ := s.Facts(t.Context(), "new", object)
+	f, _ := s.Facts(t.Context(), "new", policy.Parse(object))
 	if f.Namespaces["new"]["a"] != "b" || f.RuntimeClasses["c"].Handler != "h" {
 		t.Errorf("%+v", f)
 	}
@@ -198,7 +198,7 @@ func TestForbiddenIsUnknown(t *testing.T) {
 	client := newClient(windowsNode("w1", "10.0.17763.1"))
 	forbid(client, "runtimeclasses", "configmaps")
 	s := start(t, client, Config{Registry: lookup.Config{Off: true}})
-	f, warnings := s.Facts(t.Context(), "default", pod("default", "x"))
+	f, warnings := s.Facts(t.Context(), "default", policy.Parse(pod("default", "x")))
 	if f.RuntimeClasses != nil || len(f.Nodes) != 1 || len(warnings) != 0 {
 		t.Errorf("%+v, %q", f, warnings)
 	}
@@ -236,11 +236,11 @@ func TestImagesOfRegistries(t *testing.T) {
 	}
 	node := windowsNode("w1", "10.0.17763.6893")
 	on := start(t, newClient(node), Config{Looked: count})
-	if f, warnings := on.Facts(t.Context(), "default", pod("default", image)); len(f.Images[image].Platforms) != 1 || len(warnings) > 0 {
+	if f, warnings := on.Facts(t.Context(), "default", policy.Parse(pod("default", image))); len(f.Images[image].Platforms) != 1 || len(warnings) > 0 {
 		t.Errorf("%+v, %q", f.Images, warnings)
 	}
 	off := start(t, newClient(node), Config{Looked: count, Registry: lookup.Config{Off: true}})
-	if f, warnings := off.Facts(t.Context(), "default", pod("default", image)); len(f.Images)+len(warnings) > 0 {
+	if f, warnings := off.Facts(t.Context(), "default", policy.Parse(pod("default", image))); len(f.Images)+len(warnings) > 0 {
 		t.Errorf("turned off: %+v, %q", f.Images, warnings)
 	}
 	mu.Lock()

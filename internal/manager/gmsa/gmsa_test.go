@@ -248,7 +248,7 @@ func TestThen(t *testing.T) {
 			if tc.namespace != "" {
 				r.Namespace = tc.namespace
 			}
-			resp, err := Then(Config{Cluster: f}, next)(t.Context(), r)
+			resp, err := MutateThen(Config{Cluster: f}, next)(t.Context(), r)
 			if err != nil {
 				t.Fatal(err)
 			}

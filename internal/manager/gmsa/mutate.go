@@ -82,13 +82,13 @@ func Mutate(c Config) webhook.Handler {
 	}
 }
 
-// Then makes the webhook that fills in the contents of new pods, and then does
-// what next does: one question of the API server in place of two. It is
-// registered for namespaces that opted out of GMSA too, so it asks.
+// MutateThen returns a handler that fills in the contents of new pods, and then
+// calls next: one question of the API server in place of two. It is registered
+// for namespaces that opted out of GMSA too, so it looks whether one did.
 //
 // Unlike Mutate it may be registered to fail open: Validate refuses what was not
 // filled in.
-func Then(c Config, next webhook.Handler) webhook.Handler {
+func MutateThen(c Config, next webhook.Handler) webhook.Handler {
 	mutate := Mutate(c)
 	return func(ctx context.Context, r *webhook.Request) (webhook.Response, error) {
 		if r.Kind.Kind != "Pod" || len(spots(r.Object)) == 0 {

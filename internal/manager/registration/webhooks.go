@@ -120,17 +120,17 @@ func (c Config) Validating() *admissionregistrationv1.ValidatingWebhookConfigura
 	}
 }
 
-// JudgesWithPlacement says that new pods are judged in the answer of placement
-// where nobody changes them afterwards. Not where pods must not be made without
-// a verdict: placement fails open.
-func (c Config) JudgesWithPlacement() bool {
+// ValidatesWithPlacement reports whether new pods are validated in the answer of
+// placement, where nothing changes them afterwards. They are not where no pod may
+// be made without a verdict: placement fails open.
+func (c Config) ValidatesWithPlacement() bool {
 	return c.RulesFailurePolicy != admissionregistrationv1.Fail
 }
 
 // judgedLater selects the new pods that placement has not judged. A selector of
 // labels costs the API server nothing; nil takes all.
 func (c Config) judgedLater() *metav1.LabelSelector {
-	if !c.JudgesWithPlacement() {
+	if !c.ValidatesWithPlacement() {
 		return nil
 	}
 	return &metav1.LabelSelector{MatchLabels: map[string]string{webhook.JudgedLabel: webhook.JudgedLater}}

@@ -9,7 +9,7 @@
 //
 //	HTTP (server.go)      method, media type, sizes, time, panics → status codes
 //	review (review.go)    JSON ↔ Request and Response, with limits
-//	webhook (placement.go, rules.go, judged.go, gmsa/)   Handler: Request → Response
+//	webhook (place.go, validate.go, place_then_validate.go, ../gmsa)   Handler: Request → Response
 //
 // Objects are read as trees and changed by JSON patches, so that fields that
 // are newer than this program survive. A Handler that cannot decide returns an

@@ -25,7 +25,7 @@ type Facts interface {
 	// Facts returns what is known for judging object, which is (to be) in
 	// namespace. The warnings are for people: kubectl prints them ("registry X
 	// does not answer: the image's build is not known").
-	Facts(ctx context.Context, namespace string, object map[string]any) (facts policy.Facts, warnings []string)
+	Facts(ctx context.Context, namespace string, object *policy.Parsed) (facts policy.Facts, warnings []string)
 }
 
 const (
@@ -68,6 +68,7 @@ func (a *asker) learn(ctx context.Context, r *Request) answer {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(factsShare*float64(time.Until(at))))
 		defer cancel()
 	}
+	object := r.parse()
 	done := make(chan answer, 1)
 	a.asking.Add(1)
 	go func() {
@@ -80,7 +81,7 @@ func (a *asker) learn(ctx context.Context, r *Request) answer {
 			}
 			done <- out
 		}()
-		out.facts, out.warnings = a.facts.Facts(ctx, r.Namespace, r.Object)
+		out.facts, out.warnings = a.facts.Facts(ctx, r.Namespace, object)
 	}()
 	select {
 	case out := <-done:

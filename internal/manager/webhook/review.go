@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
@@ -50,9 +51,31 @@ type Request struct {
 	OldObject map[string]any `json:"oldObject"`
 	DryRun    bool           `json:"dryRun"`
 
-	// known is what a handler was told about the cluster; one that comes after it
-	// judges by the same.
-	known *answer
+	// What one handler has found out, for those that answer the same request
+	// after it.
+	parsed     *policy.Parsed     // Object; nil if nothing asked for it
+	known      *answer            // about the cluster; nil if nothing asked
+	placements []policy.Placement // nil if Object was not placed
+}
+
+// parse takes Object apart, once for all handlers.
+func (r *Request) parse() *policy.Parsed {
+	if r.parsed == nil {
+		r.parsed = policy.Parse(r.Object)
+	}
+	return r.parsed
+}
+
+// after returns the request as it stands after an answer: its object is edited,
+// what was found out holds.
+func (r *Request) after(resp Response) (*Request, error) {
+	out := *r
+	object, _, err := tree.Apply(r.Object, resp.Edits)
+	if err != nil {
+		return nil, fmt.Errorf("change the object: %w", err)
+	}
+	out.Object, out.parsed = object, nil
+	return &out, nil
 }
 
 // Response is the answer.

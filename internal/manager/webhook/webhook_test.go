@@ -27,9 +27,9 @@ import (
 )
 
 // factsFunc makes Facts of a function.
-type factsFunc func(ctx context.Context, namespace string, object map[string]any) (policy.Facts, []string)
+type factsFunc func(ctx context.Context, namespace string, object *policy.Parsed) (policy.Facts, []string)
 
-func (f factsFunc) Facts(ctx context.Context, namespace string, object map[string]any) (policy.Facts, []string) {
+func (f factsFunc) Facts(ctx context.Context, namespace string, object *policy.Parsed) (policy.Facts, []string) {
 	return f(ctx, namespace, object)
 }
 
@@ -48,16 +48,21 @@ func mixed(t testing.TB) policy.Facts {
 }
 
 func fixed(f policy.Facts, warnings ...string) Facts {
-	return factsFunc(func(context.Context, string, map[string]any) (policy.Facts, []string) { return f, warnings })
+	return factsFunc(func(context.Context, string, *policy.Parsed) (policy.Facts, []string) { return f, warnings })
 }
 
 func handlers(facts Facts) map[string]Handler {
 	log := slog.New(slog.DiscardHandler)
-	placement, rules := Placement(facts, log), Rules(facts, nil, log)
+	place, validate := Place(facts, log), Validate(facts, nil, log)
 	is := func(alone bool) func(context.Context, string) bool {
 		return func(context.Context, string) bool { return alone }
 	}
-	return map[string]Handler{"/placement": placement, "/rules": rules, "/alone": Judged(placement, rules, is(true)), "/among-others": Judged(placement, rules, is(false))}
+	return map[string]Handler{
+		"/placement":    place,
+		"/rules":        validate,
+		"/alone":        PlaceThenValidate(place, validate, is(true)),
+		"/among-others": PlaceThenValidate(place, validate, is(false)),
+	}
 }
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -268,12 +273,12 @@ func TestPanic(t *testing.T) {
 // TestSlowFacts: facts that hang, fail or lie cost a warning, not the pod.
 func TestSlowFacts(t *testing.T) {
 	for name, facts := range map[string]factsFunc{
-		"hang": func(context.Context, string, map[string]any) (policy.Facts, []string) { select {} },
-		"obey": func(ctx context.Context, _ string, _ map[string]any) (policy.Facts, []string) {
+		"hang": func(context.Context, string, *policy.Parsed) (policy.Facts, []string) { select {} },
+		"obey": func(ctx context.Context, _ string, _ *policy.Parsed) (policy.Facts, []string) {
 			<-ctx.Done()
 			return policy.Facts{}, []string{"in time: the registry does not answer"}
 		},
-		"panic": func(context.Context, string, map[string]any) (policy.Facts, []string) { panic("x") },
+		"panic": func(context.Context, string, *policy.Parsed) (policy.Facts, []string) { panic("x") },
 	} {
 		s := NewServer(handlers(facts), discard())
 		begin := time.Now()
@@ -294,7 +299,7 @@ func TestSlowFacts(t *testing.T) {
 // TestHangingFactsAreBounded: what is left behind does not grow without end.
 func TestHangingFactsAreBounded(t *testing.T) {
 	var calls atomic.Int32
-	a := asker{log: discard(), facts: factsFunc(func(context.Context, string, map[string]any) (policy.Facts, []string) {
+	a := asker{log: discard(), facts: factsFunc(func(context.Context, string, *policy.Parsed) (policy.Facts, []string) {
 		calls.Add(1)
 		select {}
 	})}

@@ -52,7 +52,8 @@ func start(t testing.TB, known policy.Facts, cfg Config, objects ...runtime.Obje
 func (a asker) Facts(ctx context.Context, namespace string, object map[string]any) (policy.Facts, []string) {
 	f := a.known
 	var warnings []string
-	f.Images, warnings = a.Find(ctx, namespace, policy.Refer(object), policy.Unclear(object, f))
+	parsed := policy.Parse(object)
+	f.Images, warnings = a.Find(ctx, namespace, parsed.References(), parsed.Unclear(f))
 	return f, warnings
 }
 

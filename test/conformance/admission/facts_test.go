@@ -163,7 +163,7 @@ func TestRightsOfFacts(t *testing.T) {
 			}
 		}()
 		testenv.Until(t, "the facts are known", s.Synced)
-		f, warnings := s.Facts(ctx, "default", object)
+		f, warnings := s.Facts(ctx, "default", policy.Parse(object))
 		if len(warnings) > 0 {
 			t.Errorf("warnings %q", warnings)
 		}

@@ -34,7 +34,7 @@ func mixed(t *testing.T) policy.Facts {
 func placed(t *testing.T, judge *policy.Evaluator, object map[string]any, facts policy.Facts) map[string]any {
 	t.Helper()
 	var edits []tree.Edit
-	for _, p := range judge.Place(object, facts) {
+	for _, p := range judge.Place(policy.Parse(object), facts) {
 		edits = append(edits, p.Edits...)
 	}
 	after, _, err := tree.Apply(object, edits)

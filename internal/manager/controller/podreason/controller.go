@@ -63,7 +63,7 @@ const (
 type Facts interface {
 	// Facts returns what is known for judging object, which is in namespace. It
 	// may be called concurrently, and must answer before the context's deadline.
-	Facts(ctx context.Context, namespace string, object map[string]any) (facts policy.Facts, warnings []string)
+	Facts(ctx context.Context, namespace string, object *policy.Parsed) (facts policy.Facts, warnings []string)
 }
 
 // factsLimit bounds one call of Facts, which may ask registries.
@@ -257,7 +257,7 @@ func (c *Controller) judge(ctx context.Context, pod *corev1.Pod) (Verdict, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, factsLimit)
 	defer cancel()
-	facts, _ := c.cfg.Facts.Facts(ctx, pod.Namespace, object) // what is not known is not told
+	facts, _ := c.cfg.Facts.Facts(ctx, pod.Namespace, policy.Parse(object)) // what is not known is not told
 	return Judge(c.evaluator(facts.Kubernetes), pod, object, facts), nil
 }
 

@@ -33,7 +33,7 @@ type known struct {
 	asked int          // guarded by mu
 }
 
-func (k *known) Facts(context.Context, string, map[string]any) (policy.Facts, []string) {
+func (k *known) Facts(context.Context, string, *policy.Parsed) (policy.Facts, []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asked++

@@ -164,12 +164,12 @@ func Judge(e *policy.Evaluator, pod *corev1.Pod, object map[string]any, facts po
 		return Verdict{}
 	}
 	facts.Nodes = lasting(facts.Nodes)
-	object = anywhere(object)
+	parsed := policy.Parse(anywhere(object))
 	v := Verdict{}
 	if pod.Spec.NodeName != "" {
-		v = judgeOnNode(e, pod, object, facts)
+		v = judgeOnNode(e, pod, parsed, facts)
 	} else if unscheduled(pod) {
-		v = judgeUnscheduled(e, pod, object, facts)
+		v = judgeUnscheduled(e, pod, parsed, facts)
 	}
 	if len(v.Message) > maxMessageBytes {
 		v.Message = strings.ToValidUTF8(v.Message[:maxMessageBytes-len("…")], "") + "…"
@@ -203,7 +203,7 @@ func lasting(nodes []policy.Node) []policy.Node {
 
 // system is the operating system that a pod asks the scheduler for, or is known
 // to be for; "" if neither.
-func system(e *policy.Evaluator, pod *corev1.Pod, object map[string]any, facts policy.Facts) string {
+func system(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, facts policy.Facts) string {
 	if os := pod.Spec.NodeSelector[corev1.LabelOSStable]; os != "" {
 		return os
 	}
@@ -213,7 +213,7 @@ func system(e *policy.Evaluator, pod *corev1.Pod, object map[string]any, facts p
 	return ""
 }
 
-func judgeUnscheduled(e *policy.Evaluator, pod *corev1.Pod, object map[string]any, facts policy.Facts) Verdict {
+func judgeUnscheduled(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, facts policy.Facts) Verdict {
 	if v := worst(e.Evaluate(object, facts)); v != (Verdict{}) {
 		if v.Reason == HandlerMissing {
 			v.Message += aboutHyperV(pod, facts)
@@ -276,7 +276,7 @@ func named(handlers []string) string {
 }
 
 // judgeOnNode reads what the pod's node said.
-func judgeOnNode(e *policy.Evaluator, pod *corev1.Pod, object map[string]any, facts policy.Facts) Verdict {
+func judgeOnNode(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, facts policy.Facts) Verdict {
 	i := slices.IndexFunc(facts.Nodes, func(n policy.Node) bool { return n.Name == pod.Spec.NodeName })
 	if i < 0 {
 		return Verdict{}

@@ -13,10 +13,10 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// Placement makes the webhook that writes into pods, and into the templates of
+// Place returns the handler that writes into pods, and into the templates of
 // DaemonSets, what they need to land on nodes that can run them. What it wrote
 // and why stands in an annotation of the pod and in the audit log.
-func Placement(facts Facts, log *slog.Logger) Handler {
+func Place(facts Facts, log *slog.Logger) Handler {
 	p := &placement{facts: asker{facts: facts, log: log}}
 	return p.handle
 }
@@ -36,7 +36,8 @@ func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
 	known := p.facts.ask(ctx, r)
 	resp := Response{Allowed: true, Warnings: known.warnings}
 	var why []string
-	for _, place := range p.judges.get(known.facts.Kubernetes).Place(r.Object, known.facts) {
+	r.placements = p.judges.get(known.facts.Kubernetes).Place(r.parse(), known.facts)
+	for _, place := range r.placements {
 		resp.Warnings = append(resp.Warnings, removed(place)...)
 		// A pod for Windows carries the note even if it had all it needs: when
 		// another webhook adds what Windows refuses, policy sees by it that no person

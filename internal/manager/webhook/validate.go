@@ -21,16 +21,16 @@ import (
 // with the reason as the value; package lint reads the same.
 const suppressAnnotation = "ignore.lint.mullion.dev/"
 
-// Rules makes the webhook that judges the final state of objects: what cannot
-// work on Windows is refused, what differs is a warning.
+// Validate returns the handler that judges the final state of objects: it refuses
+// what cannot work on Windows, and warns of what is different there.
 //
-// An update is refused only for what it makes worse: what the old object had
-// too is a warning, or nobody could mend such an object step by step, and
-// controllers could not update it. An annotation
+// An update is refused only for what it makes worse: problems that the old
+// object has too are only warnings, so that it can be fixed step by step, and
+// controllers can update it. An annotation
 // ignore.lint.mullion.dev/WIN019: REASON turns the refusal by a rule into a
 // warning, and its warning into nothing. Findings with a code of moot do not
 // hold in this cluster.
-func Rules(facts Facts, moot []string, log *slog.Logger) Handler {
+func Validate(facts Facts, moot []string, log *slog.Logger) Handler {
 	h := &rules{facts: asker{facts: facts, log: log}, moot: moot, index: regexp.MustCompile(`\[[0-9]+\]`)}
 	return h.handle
 }
@@ -49,11 +49,11 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 	known := h.facts.ask(ctx, r)
 	asked := known.facts
 	asked.Subresource = r.SubResource
-	found := h.judge(r.Object, asked)
+	found := h.judge(r, asked)
 	before := map[string]int{}
 	if r.Operation == Update && len(found) > 0 {
 		// The old object is judged as it stands: the subresource is what is new.
-		for _, f := range h.judge(r.OldObject, known.facts) {
+		for _, f := range h.judge(&Request{Object: r.OldObject}, known.facts) {
 			before[h.key(f)]++
 		}
 	}
@@ -80,10 +80,16 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 	return resp, nil
 }
 
-// judge is all that policy has to say of an object that placement has seen, or
-// whose pods it will.
-func (h *rules) judge(object map[string]any, facts policy.Facts) []policy.Finding {
-	out := h.judges.get(facts.Kubernetes).Judge(object, facts)
+// judge returns the findings about the object of a request: as it is, if it was
+// placed for the same request; else as placement leaves it, or its pods.
+func (h *rules) judge(r *Request, facts policy.Facts) []policy.Finding {
+	judge := h.judges.get(facts.Kubernetes)
+	var out []policy.Finding
+	if r.placements != nil {
+		out = judge.Validate(r.parse(), facts, r.placements)
+	} else {
+		out = judge.Judge(r.parse(), facts)
+	}
 	return slices.DeleteFunc(out, func(f policy.Finding) bool { return slices.Contains(h.moot, f.Code) })
 }
 
