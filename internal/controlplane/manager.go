@@ -5,7 +5,6 @@ package controlplane
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -13,7 +12,7 @@ import (
 	"sync/atomic"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
@@ -21,7 +20,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/manager"
-	"github.com/mullion-k8s/mullion/internal/manager/gmsa"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 )
@@ -89,7 +88,7 @@ func (w *windows) config() (manager.Config, error) {
 	}
 	cfg := manager.Config{
 		REST: rest, Listener: w.listener, URL: "https://" + plan.AdmissionAddress(c).String(), ClientCA: clientCA,
-		Namespace: manager.DefaultNamespace, Registry: lookup.Config{CertsDir: registryCerts}, Log: w.server.log.With(logkey.Component, plan.Manager),
+		Namespace: inventory.Namespace, Registry: lookup.Config{CertsDir: registryCerts}, Log: w.server.log.With(logkey.Component, plan.Manager),
 	}
 	if c.WindowsTaint != "" {
 		if cfg.WindowsTaint, err = policy.ParseWindowsTaint(c.WindowsTaint); err != nil {
@@ -107,42 +106,40 @@ func (w *windows) isReady(ctx context.Context) error {
 	return m.Ready(ctx)
 }
 
-// managerObjects are the manager's namespace, its rights, and the definition of
-// GMSACredentialSpec.
+// managerObjects returns the manager's namespace, the definition of
+// GMSACredentialSpec, and the manager's rights.
 func managerObjects(c manager.Config) ([]plan.Object, error) {
-	const name, rbac = "mullion:manager", "/apis/rbac.authorization.k8s.io/v1"
-	crd, err := gmsa.CRD()
+	account := inventory.Manager{
+		Name:           "mullion:manager",
+		Namespace:      c.Namespace,
+		Labels:         inventory.Labels(),
+		Subject:        rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: pki.ManagerUser},
+		ClusterRules:   c.ClusterRules(),
+		NamespaceRules: c.NamespaceRules(),
+	}
+	space, err := inventory.Untyped(account.Space())
 	if err != nil {
 		return nil, err
 	}
-	space := "/namespaces/" + c.Namespace
-	meta := func(namespace string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "mullion"}}
+	crd, err := inventory.Definition(nil)
+	if err != nil {
+		return nil, err
 	}
-	kind := func(k string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: k}
-	}
-	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: pki.ManagerUser}}
-	var out []plan.Object
-	for _, x := range []struct {
-		path   string
-		object any
-	}{
-		{"/api/v1" + space, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
-			"name": c.Namespace, "labels": map[string]string{"app.kubernetes.io/managed-by": "mullion"}}}},
-		{"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + gmsa.CRDName, crd},
-		{rbac + "/clusterroles/" + name, rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(""), Rules: c.ClusterRules()}},
-		{rbac + "/clusterrolebindings/" + name, rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta(""),
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: subjects}},
-		{rbac + space + "/roles/" + name, rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta(c.Namespace), Rules: c.NamespaceRules()}},
-		{rbac + space + "/rolebindings/" + name, rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: meta(c.Namespace),
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: subjects}},
-	} {
-		content, err := json.Marshal(x.object)
+	all := []*unstructured.Unstructured{space, crd}
+	for _, right := range account.Rights() {
+		u, err := inventory.Untyped(right)
 		if err != nil {
-			return nil, fmt.Errorf("marshal %s: %w", x.path, err)
+			return nil, err
 		}
-		out = append(out, plan.Object{Path: x.path, Content: content})
+		all = append(all, u)
+	}
+	var out []plan.Object
+	for _, u := range all {
+		content, err := u.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("marshal %s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+		out = append(out, plan.Object{Path: inventory.Path(u), Content: content})
 	}
 	return out, nil
 }

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
 // Action is what becomes of an object.
@@ -83,7 +85,7 @@ func helmRelease(o *unstructured.Unstructured) string {
 	return o.GetAnnotations()["meta.helm.sh/release-name"]
 }
 
-func ours(o *unstructured.Unstructured) bool { return o.GetLabels()[managedByLabel] == appName }
+func ours(o *unstructured.Unstructured) bool { return o.GetLabels()[inventory.ManagedBy] == appName }
 
 // HelmError refuses to touch what belongs to a release of Helm.
 type HelmError struct{ Object, Release string }

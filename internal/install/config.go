@@ -13,13 +13,13 @@ import (
 	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
 // Defaults of a Config.
 const (
-	DefaultNamespace = manager.DefaultNamespace
+	DefaultNamespace = inventory.Namespace
 	// DefaultReplicas: one may be down while the other answers.
 	DefaultReplicas int32 = 2
 )

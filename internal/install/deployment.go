@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
 // The ports of the pods, by name and by number; the numbers are the defaults of
@@ -152,7 +152,7 @@ func probe(path string, seconds int32) *corev1.Probe {
 
 // arguments are those of mullion manager. What is its default is not said.
 func (c Config) arguments() []string {
-	args := []string{"manager", "--namespace=" + c.Namespace, "--service=" + manager.ServiceName, "--owner-cluster-role=" + Name,
+	args := []string{"manager", "--namespace=" + c.Namespace, "--service=" + inventory.Service, "--owner-cluster-role=" + Name,
 		"--rules-failure-policy=" + c.RulesFailurePolicy}
 	if c.WindowsTaint != "" {
 		args = append(args, "--windows-taint="+c.WindowsTaint)

@@ -4,8 +4,6 @@
 package install
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
 // Name is the name of what there is one of: the Deployment, the ServiceAccount,
@@ -25,7 +23,6 @@ const Name = "mullion-manager"
 const (
 	nameLabel      = "app.kubernetes.io/name"
 	componentLabel = "app.kubernetes.io/component"
-	managedByLabel = "app.kubernetes.io/managed-by"
 
 	appName   = "mullion"
 	component = "manager"
@@ -33,10 +30,10 @@ const (
 
 // Selector finds the objects of any installation, those that the manager makes
 // at run time left out.
-const Selector = managedByLabel + "=" + appName + "," + nameLabel + "=" + appName
+const Selector = inventory.ManagedBy + "=" + appName + "," + nameLabel + "=" + appName
 
 func labels() map[string]string {
-	return map[string]string{nameLabel: appName, componentLabel: component, managedByLabel: appName}
+	return map[string]string{nameLabel: appName, componentLabel: component, inventory.ManagedBy: appName}
 }
 
 // selected are the labels of the manager's pods by which Service and Deployment
@@ -53,17 +50,17 @@ func Objects(c Config) ([]*unstructured.Unstructured, error) {
 	}
 	c = c.withDefaults()
 	typed := []runtime.Object{c.namespace(), c.quota(), c.serviceAccount()}
-	typed = append(typed, c.rbac()...)
+	typed = append(typed, c.account().Rights()...)
 	typed = append(typed, c.service(), c.disruptionBudget(), c.deployment())
 	var out []*unstructured.Unstructured
 	for _, o := range typed {
-		u, err := untyped(o)
+		u, err := inventory.Untyped(o)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, u)
 		if u.GetKind() == "Namespace" && !c.NoGMSA {
-			crd, err := credentialSpecs()
+			crd, err := inventory.Definition(labels())
 			if err != nil {
 				return nil, err
 			}
@@ -73,51 +70,14 @@ func Objects(c Config) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// untyped turns a typed object into what is sent: without a status and without
-// what the Go types write although nobody set it.
-func untyped(o runtime.Object) (*unstructured.Unstructured, error) {
-	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil, fmt.Errorf("write %s: %w", o.GetObjectKind().GroupVersionKind().Kind, err)
-	}
-	delete(m, "status")
-	prune(m)
-	return &unstructured.Unstructured{Object: m}, nil
-}
-
-// prune removes null and empty objects. No object of ours has an empty one that
-// means something.
-func prune(v any) (empty bool) {
-	switch v := v.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		for k, x := range v {
-			if prune(x) {
-				delete(v, k)
-			}
-		}
-		return len(v) == 0
-	case []any:
-		for _, x := range v {
-			prune(x)
-		}
-	}
-	return false
-}
-
 func (c Config) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: c.Namespace, Name: name, Labels: labels()}
-}
-
-func clusterMeta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Labels: labels()}
 }
 
 // namespace admits restricted pods only: the manager needs no more
 // (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
 func (c Config) namespace() *corev1.Namespace {
-	n := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: clusterMeta(c.Namespace)}
+	n := c.account().Space()
 	for _, mode := range []string{"enforce", "audit", "warn"} {
 		n.Labels["pod-security.kubernetes.io/"+mode] = "restricted"
 	}
@@ -148,7 +108,7 @@ func (c Config) serviceAccount() *corev1.ServiceAccount {
 
 func (c Config) service() *corev1.Service {
 	return &corev1.Service{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: c.meta(manager.ServiceName),
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: c.meta(inventory.Service),
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, Selector: selected(),
 			Ports: []corev1.ServicePort{{Name: "https", Port: 443, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromString(webhookPort)}},

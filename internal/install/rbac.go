@@ -9,38 +9,23 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/mullion-k8s/mullion/internal/manager"
 	"github.com/mullion-k8s/mullion/internal/manager/gmsa"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
-// rbac is who the manager is and what it may. Rights on objects that it makes
-// are by name; create cannot be, because RBAC does not see the name.
-func (c Config) rbac() []runtime.Object {
-	return []runtime.Object{
-		&rbacv1.ClusterRole{
-			TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: clusterMeta(Name),
-			Rules: c.clusterRules(),
-		},
-		&rbacv1.ClusterRoleBinding{
-			TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"}, ObjectMeta: clusterMeta(Name),
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Name}, Subjects: c.subjects(),
-		},
-		&rbacv1.Role{
-			TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"}, ObjectMeta: c.meta(Name),
-			Rules: allRights().Namespace,
-		},
-		&rbacv1.RoleBinding{
-			TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"}, ObjectMeta: c.meta(Name),
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: Name}, Subjects: c.subjects(),
-		},
+// account is who the manager is and what it may do. Rights on objects that it
+// makes are by name; create cannot be, because RBAC does not see the name.
+func (c Config) account() inventory.Manager {
+	return inventory.Manager{
+		Name:           Name,
+		Namespace:      c.Namespace,
+		Labels:         labels(),
+		Subject:        rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: c.Namespace, Name: Name},
+		ClusterRules:   c.clusterRules(),
+		NamespaceRules: allRights().Namespace,
 	}
-}
-
-func (c Config) subjects() []rbacv1.Subject {
-	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: c.Namespace, Name: Name}}
 }
 
 // manager is the manager's configuration as far as its rights depend on it.
@@ -87,10 +72,6 @@ func (c Config) clusterRules() []rbacv1.PolicyRule {
 	}
 	return rules
 }
-
-// loadedImages is the ConfigMap in which mullion load writes down the images
-// that no registry has.
-const loadedImages = "loaded-images"
 
 func rule(group, resources, verbs string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: strings.Fields(resources), ResourceNames: names, Verbs: strings.Fields(verbs)}

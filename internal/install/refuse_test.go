@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/manager/registration"
 )
 
@@ -163,7 +163,7 @@ func TestAuthoritiesThatCannotWork(t *testing.T) {
 func TestHelmReleaseIsLeftAlone(t *testing.T) {
 	role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", Name, map[string]string{"meta.helm.sh/release-name": "r"})
 	all := role.GetLabels()
-	all[managedByLabel] = "Helm"
+	all[inventory.ManagedBy] = "Helm"
 	role.SetLabels(all)
 	c := fake(t, "v1.34.0", role)
 	var e *HelmError
@@ -227,7 +227,7 @@ func TestWaitSaysWhatIsStuck(t *testing.T) {
 // TestWaitForTheRegistrationThatIsMeant: after a change the webhooks are still
 // registered as they were, and all managers run, for a moment.
 func TestWaitForTheRegistrationThatIsMeant(t *testing.T) {
-	const service, ca = manager.ServiceName, "authority"
+	const service, ca = inventory.Service, "authority"
 	was := registration.Config{Service: registration.Service{Namespace: DefaultNamespace, Name: service}, Namespace: DefaultNamespace, CABundle: []byte(ca), RulesFailurePolicy: "Ignore"}
 	for _, tc := range []struct {
 		name    string

@@ -18,9 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/mullion-k8s/mullion/internal/manager"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/windowsnode"
-	"github.com/mullion-k8s/mullion/internal/manager/gmsa"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/manager/registration"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
@@ -273,7 +272,7 @@ func (r *removal) rest(ctx context.Context) error {
 		for _, o := range []struct {
 			kind kind
 			name string
-		}{{secrets, manager.SecretName}, {leases, manager.LeaseName}, {configMaps, loadedImages}} {
+		}{{secrets, inventory.Secret}, {leases, inventory.Lease}, {configMaps, inventory.LoadedImages}} {
 			if err := r.removeNamed(ctx, o.kind, ns, o.name); err != nil {
 				return err
 			}
@@ -285,7 +284,7 @@ func (r *removal) rest(ctx context.Context) error {
 // definition removes the definition of GMSACredentialSpecs if an installation
 // made it and nobody has any.
 func (r *removal) definition(ctx context.Context) error {
-	crd, err := r.c.get(ctx, definitions, "", gmsa.CRDName)
+	crd, err := r.c.get(ctx, definitions, "", inventory.CredentialSpecs)
 	if err != nil || crd == nil {
 		return err
 	}

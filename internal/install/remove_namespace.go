@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
-	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
 // namespace removes the namespaces that an installation made, and waits until
@@ -128,15 +128,15 @@ func expected(o *unstructured.Unstructured, dryRun bool) bool {
 	}
 	switch kind {
 	case configMaps.name:
-		return name == "kube-root-ca.crt" || dryRun && name == loadedImages
+		return name == "kube-root-ca.crt" || dryRun && name == inventory.LoadedImages
 	case serviceAccounts.name:
 		return name == "default" || dryRun && ours(o)
 	case "Endpoints", "EndpointSlice": // of a Service that has just gone
-		return o.GetLabels()["endpointslice.kubernetes.io/managed-by"] != "" || name == manager.ServiceName
+		return o.GetLabels()["endpointslice.kubernetes.io/managed-by"] != "" || name == inventory.Service
 	case secrets.name:
-		return dryRun && name == manager.SecretName
+		return dryRun && name == inventory.Secret
 	case leases.name:
-		return dryRun && name == manager.LeaseName
+		return dryRun && name == inventory.Lease
 	}
 	return dryRun && ours(o) && o.GetLabels()[nameLabel] == appName
 }

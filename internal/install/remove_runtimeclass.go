@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
@@ -32,7 +33,7 @@ func workloads() []workload {
 
 // runtimeClasses removes those that the manager made and no workload names.
 func (r *removal) runtimeClasses(ctx context.Context) error {
-	list, err := r.c.list(ctx, runtimeClasses, "", managedByLabel+"="+appName)
+	list, err := r.c.list(ctx, runtimeClasses, "", inventory.ManagedBy+"="+appName)
 	if err != nil || len(list) == 0 {
 		return err
 	}

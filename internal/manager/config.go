@@ -13,19 +13,11 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/manager/registration"
 	"github.com/mullion-k8s/mullion/internal/manager/webhook"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/registry/lookup"
-)
-
-// The names of what the manager has in a cluster. The RBAC rules of an
-// installation name them.
-const (
-	DefaultNamespace = "mullion-system"
-	ServiceName      = "mullion-webhook" // where the API server finds the webhooks in a cluster
-	SecretName       = "mullion-webhook" // certificates
-	LeaseName        = "mullion-manager" // who runs the controllers
 )
 
 // Config says what a manager does. REST, Log, one of Listen and Listener, and
@@ -89,7 +81,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.Namespace == "" {
-		c.Namespace = DefaultNamespace
+		c.Namespace = inventory.Namespace
 	}
 	if c.Service.Name != "" && c.Service.Namespace == "" {
 		c.Service.Namespace = c.Namespace

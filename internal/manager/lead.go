@@ -23,6 +23,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/controller/podreason"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/runtimeclass"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/windowsnode"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
 // The times of the election are those of Kubernetes' own components
@@ -62,10 +63,10 @@ func (m *Manager) lead(ctx context.Context) error {
 	ended := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: m.cfg.Namespace, Name: LeaseName}, Client: m.client.CoordinationV1(),
+			LeaseMeta: metav1.ObjectMeta{Namespace: m.cfg.Namespace, Name: inventory.Lease}, Client: m.client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
-		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true, Name: LeaseName,
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true, Name: inventory.Lease,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
 				began.Store(true)

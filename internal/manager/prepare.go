@@ -7,9 +7,10 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
 // prepare makes the manager's namespace where there is none; an installation
@@ -25,7 +26,8 @@ func (m *Manager) prepare(ctx context.Context) error {
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read namespace %s: %w", name, err)
 	}
-	_, err = api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "mullion"}}}, metav1.CreateOptions{})
+	space := inventory.Manager{Namespace: name, Labels: inventory.Labels()}.Space()
+	_, err = api.Create(ctx, space, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make namespace %s: %w", name, err)
 	}

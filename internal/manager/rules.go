@@ -14,6 +14,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/controller/windowsnode"
 	"github.com/mullion-k8s/mullion/internal/manager/facts"
 	"github.com/mullion-k8s/mullion/internal/manager/gmsa"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/manager/otherwebhooks"
 	"github.com/mullion-k8s/mullion/internal/manager/registration"
 )
@@ -29,10 +30,10 @@ func (c Config) ClusterRules() []rbacv1.PolicyRule {
 
 // NamespaceRules are the rights that it needs in its own namespace.
 func (c Config) NamespaceRules() []rbacv1.PolicyRule {
-	out := slices.Concat(certificate.Rules(SecretName), facts.NamespaceRules())
+	out := slices.Concat(certificate.Rules(inventory.Secret), facts.NamespaceRules())
 	if c.LeaderElection {
 		out = append(out,
-			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{LeaseName}, Verbs: []string{"get", "update"}},
+			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{inventory.Lease}, Verbs: []string{"get", "update"}},
 			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}})
 	}
 	return out

@@ -25,6 +25,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/certificate"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/runtimeclass"
 	"github.com/mullion-k8s/mullion/internal/manager/gmsa"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/manager/otherwebhooks"
 	"github.com/mullion-k8s/mullion/internal/manager/registration"
 	"github.com/mullion-k8s/mullion/internal/manager/webhook"
@@ -131,7 +132,7 @@ func assemble(c Config, client kubernetes.Interface, trees dynamic.Interface) (*
 		Log: c.Log.With(logkey.Component, componentRegistration),
 	})
 	m.keeper = certificate.New(certificate.Config{
-		Client: client, Namespace: c.Namespace, Name: SecretName, Hosts: []string{host}, OnChange: m.register.Trust, Owner: m.owner(),
+		Client: client, Namespace: c.Namespace, Name: inventory.Secret, Hosts: []string{host}, OnChange: m.register.Trust, Owner: m.owner(),
 		Log: c.Log.With(logkey.Component, componentCertificates),
 	})
 	server := webhook.NewServer(m.handlers(), c.Log.With(logkey.Component, componentWebhooks))

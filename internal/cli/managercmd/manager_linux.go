@@ -21,6 +21,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/manager/registration"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/registry/lookup"
@@ -66,9 +67,9 @@ answer, one runs the controllers.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the address of the cluster and credentials; without it those of the pod")
-	fl.StringVar(&f.namespace, "namespace", manager.DefaultNamespace, "`namespace` of the certificates, the Lease and the Service")
+	fl.StringVar(&f.namespace, "namespace", inventory.Namespace, "`namespace` of the certificates, the Lease and the Service")
 	fl.StringVar(&f.listen, "listen", ":9443", "`address` of the webhooks")
-	fl.StringVar(&f.service, "service", manager.ServiceName, "`name` of the Service by which the API server finds the webhooks")
+	fl.StringVar(&f.service, "service", inventory.Service, "`name` of the Service by which the API server finds the webhooks")
 	fl.StringVar(&f.url, "url", "", "`URL` by which the API server finds the webhooks, instead of a Service")
 	fl.StringVar(&f.clientCA, "client-ca", "", "PEM `file`: who asks the webhooks must show a certificate of these authorities")
 	fl.StringVar(&f.health, "health", ":8081", "`address` of /livez and /readyz (plain HTTP); empty for none")

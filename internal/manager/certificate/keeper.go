@@ -23,6 +23,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
 const (
@@ -196,7 +197,7 @@ func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, found bool, d
 		_, err = api.Update(ctx, secret, metav1.UpdateOptions{})
 	} else {
 		secret = &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: k.cfg.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "mullion"}},
+			ObjectMeta: metav1.ObjectMeta{Name: k.cfg.Name, Labels: inventory.Labels()},
 			Type:       corev1.SecretTypeTLS, Data: data,
 		}
 		if k.cfg.Owner != nil {

@@ -28,13 +28,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
-
-// Name is what the controllers call themselves in events and as owner of fields.
-const Name = "mullion"
-
-// ManagedBy is the label of the objects that are ours, with Name as its value.
-const ManagedBy = "app.kubernetes.io/managed-by"
 
 // Times of looking again after an error: the second try is soon, because it is
 // mostly a conflict with somebody who wrote first; the last is often enough for
@@ -126,5 +121,5 @@ func Informers(shared informers.SharedInformerFactory, client kubernetes.Interfa
 func Events(client kubernetes.Interface) (record.EventRecorder, func()) {
 	b := record.NewBroadcaster()
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: Name}), b.Shutdown
+	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: inventory.Owner}), b.Shutdown
 }

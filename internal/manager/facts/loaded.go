@@ -21,14 +21,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/registry"
-)
-
-// Where images are recorded that were loaded onto hosts without a registry.
-const (
-	DefaultNamespace = "mullion-system"
-	LoadedImages     = "loaded-images" // name of the ConfigMap
 )
 
 const (
@@ -93,7 +88,7 @@ func loadedImages(cm *corev1.ConfigMap) map[string]policy.Image {
 // was noted of the same references before is replaced. The namespace is that of
 // an installation, "" for the default; it is made if it is not there.
 func RecordLoaded(ctx context.Context, client kubernetes.Interface, namespace string, images []Loaded) error {
-	namespace = cmp.Or(namespace, DefaultNamespace)
+	namespace = cmp.Or(namespace, inventory.Namespace)
 	now := time.Now().UTC().Format(time.RFC3339)
 	var add []Loaded
 	for _, l := range images {
@@ -116,20 +111,20 @@ func RecordLoaded(ctx context.Context, client kubernetes.Interface, namespace st
 	again := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 	err := retry.OnError(retry.DefaultBackoff, again, func() error { return writeLoaded(ctx, client, namespace, add) })
 	if err != nil {
-		return fmt.Errorf("record loaded images in %s/%s: %w", namespace, LoadedImages, err)
+		return fmt.Errorf("record loaded images in %s/%s: %w", namespace, inventory.LoadedImages, err)
 	}
 	return nil
 }
 
 func writeLoaded(ctx context.Context, client kubernetes.Interface, namespace string, add []Loaded) error {
 	configs := client.CoreV1().ConfigMaps(namespace)
-	current, err := configs.Get(ctx, LoadedImages, metav1.GetOptions{})
+	current, err := configs.Get(ctx, inventory.LoadedImages, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 		if _, err := client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: LoadedImages, Namespace: namespace}}
+		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: inventory.LoadedImages, Namespace: namespace}}
 		made.Data, _ = mergeLoaded(nil, add)
 		_, err = configs.Create(ctx, made, metav1.CreateOptions{})
 		return err

@@ -21,13 +21,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/registry"
 )
 
 func recorded(t testing.TB, client kubernetes.Interface) map[string]string {
 	t.Helper()
-	cm, err := client.CoreV1().ConfigMaps(DefaultNamespace).Get(t.Context(), LoadedImages, metav1.GetOptions{})
+	cm, err := client.CoreV1().ConfigMaps(inventory.Namespace).Get(t.Context(), inventory.LoadedImages, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestRecordLoadedAtOnce(t *testing.T) {
 	conflicts := 0
 	client.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if conflicts++; conflicts == 1 {
-			return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, LoadedImages, nil)
+			return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, inventory.LoadedImages, nil)
 		}
 		return false, nil, nil
 	})

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/registry"
 )
@@ -116,7 +117,7 @@ func readSpaces(ctx context.Context, client kubernetes.Interface, f *policy.Fact
 }
 
 func readLoaded(ctx context.Context, client kubernetes.Interface, f *policy.Facts) error {
-	cm, err := client.CoreV1().ConfigMaps(DefaultNamespace).Get(ctx, LoadedImages, metav1.GetOptions{})
+	cm, err := client.CoreV1().ConfigMaps(inventory.Namespace).Get(ctx, inventory.LoadedImages, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

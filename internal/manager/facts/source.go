@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/registry"
 	"github.com/mullion-k8s/mullion/internal/registry/lookup"
@@ -73,7 +74,7 @@ type Source struct {
 // New makes a Source. It asks nobody before Run. Its client needs the rights of
 // Rules and NamespaceRules.
 func New(client kubernetes.Interface, cfg Config) *Source {
-	cfg.Namespace = cmp.Or(cfg.Namespace, DefaultNamespace)
+	cfg.Namespace = cmp.Or(cfg.Namespace, inventory.Namespace)
 	s := &Source{
 		client:  client,
 		cfg:     cfg,
@@ -98,7 +99,7 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 	// Rights to read ConfigMaps are for this one only.
 	own := informers.NewSharedInformerFactoryWithOptions(s.client, 0, informers.WithNamespace(s.cfg.Namespace),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + LoadedImages }))
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + inventory.LoadedImages }))
 	defer own.Shutdown()
 	if err := s.watch(shared, own); err != nil {
 		return err

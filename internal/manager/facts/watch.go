@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 )
@@ -49,13 +50,13 @@ func Rules() []rbacv1.PolicyRule {
 
 // NamespaceRules are the rights that it needs in Config.Namespace beside those.
 func NamespaceRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{LoadedImages}, Verbs: []string{"get", "list", "watch"}}}
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{inventory.LoadedImages}, Verbs: []string{"get", "list", "watch"}}}
 }
 
 // watch makes the informers fill the caches.
 func (s *Source) watch(shared, own informers.SharedInformerFactory) error {
 	loaded := func(cm *corev1.ConfigMap) {
-		if cm.Name == LoadedImages {
+		if cm.Name == inventory.LoadedImages {
 			images := loadedImages(cm)
 			s.loaded.Store(&images)
 		}

@@ -295,28 +295,6 @@ func TestWrongKindAndOperation(t *testing.T) {
 	}
 }
 
-func TestCRD(t *testing.T) {
-	crd, err := CRD()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := tree.Root(crd)
-	versions := root.Find("spec", "versions").Items()
-	if root.Find("metadata", "name").Str() != CRDName || root.Find("spec", "scope").Str() != "Cluster" || len(versions) != 2 {
-		t.Errorf("%v", crd)
-	}
-	for i, want := range []struct {
-		name    string
-		storage bool
-	}{{"v1alpha1", false}, {"v1", true}} {
-		v := versions[i]
-		if v.Find("name").Str() != want.name || v.Find("storage").True() != want.storage || !v.Find("served").True() ||
-			!v.Find("schema", "openAPIV3Schema", "properties", "credspec").Set() {
-			t.Errorf("%s: %v", want.name, v.Raw())
-		}
-	}
-}
-
 // FuzzSpots: no tree makes the webhooks panic, and what they write applies.
 func FuzzSpots(f *testing.F) {
 	for _, s := range []string{onPod, onContainer, onInit, onEphemeral} {

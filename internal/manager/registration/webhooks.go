@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mullion-k8s/mullion/internal/manager/gmsa"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/manager/webhook"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
@@ -137,7 +138,7 @@ func (c Config) judgedLater() *metav1.LabelSelector {
 }
 
 func (c Config) meta() metav1.ObjectMeta {
-	m := metav1.ObjectMeta{Name: Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "mullion"}}
+	m := metav1.ObjectMeta{Name: Name, Labels: inventory.Labels()}
 	if c.Owner != nil {
 		m.OwnerReferences = []metav1.OwnerReference{*c.Owner}
 	}

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/mullion-k8s/mullion/internal/manager/facts"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 	"github.com/mullion-k8s/mullion/internal/testenv"
@@ -126,7 +127,7 @@ func TestRightsOfFacts(t *testing.T) {
 	if err := facts.RecordLoaded(ctx, client, "", []facts.Loaded{{Reference: "mine:1", OS: "windows"}}); err != nil {
 		t.Fatal(err)
 	}
-	const namespace = facts.DefaultNamespace
+	const namespace = inventory.Namespace
 	grant := func(account string, cluster, own []rbacv1.PolicyRule) kubernetes.Interface {
 		t.Helper()
 		meta := metav1.ObjectMeta{Name: account, Namespace: namespace}

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/manager/registration"
 	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 	"github.com/mullion-k8s/mullion/internal/testenv"
@@ -187,20 +188,20 @@ func kept(t *testing.T, c *cluster) {
 	}
 	testenv.Until(t, "a removal is undone", same)
 
-	secrets := c.Admin().CoreV1().Secrets(manager.DefaultNamespace)
-	secret, err := secrets.Get(t.Context(), manager.SecretName, metav1.GetOptions{})
+	secrets := c.Admin().CoreV1().Secrets(inventory.Namespace)
+	secret, err := secrets.Get(t.Context(), inventory.Secret, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	back := func() bool {
-		got, err := secrets.Get(t.Context(), manager.SecretName, metav1.GetOptions{})
+		got, err := secrets.Get(t.Context(), inventory.Secret, metav1.GetOptions{})
 		return err == nil && string(got.Data["ca.crt"]) == string(secret.Data["ca.crt"]) && string(got.Data["tls.key"]) == string(secret.Data["tls.key"])
 	}
-	if err := secrets.Delete(t.Context(), manager.SecretName, metav1.DeleteOptions{}); err != nil {
+	if err := secrets.Delete(t.Context(), inventory.Secret, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Until(t, "the Secret is put back", back)
-	damaged, err := secrets.Get(t.Context(), manager.SecretName, metav1.GetOptions{})
+	damaged, err := secrets.Get(t.Context(), inventory.Secret, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

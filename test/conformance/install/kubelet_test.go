@@ -24,7 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mullion-k8s/mullion/internal/install"
-	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
 const linuxNode = "linux-1"
@@ -228,7 +228,7 @@ func (c *cluster) kubelet() {
 // kube-proxy would. The API server does not use it: it asks EndpointSlices.
 func (c *cluster) dns() {
 	c.t.Helper()
-	svc, err := c.client.CoreV1().Services(install.DefaultNamespace).Get(c.t.Context(), manager.ServiceName, metav1.GetOptions{})
+	svc, err := c.client.CoreV1().Services(install.DefaultNamespace).Get(c.t.Context(), inventory.Service, metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func (c *cluster) forward(l net.Listener) {
 // endpoints are the addresses of the pods that stand for the Service; none if
 // the API server does not say.
 func (c *cluster) endpoints(ctx context.Context) []string {
-	list, err := c.client.DiscoveryV1().EndpointSlices(install.DefaultNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + manager.ServiceName})
+	list, err := c.client.DiscoveryV1().EndpointSlices(install.DefaultNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + inventory.Service})
 	if err != nil {
 		return nil
 	}

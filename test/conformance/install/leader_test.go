@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mullion-k8s/mullion/internal/install"
-	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
 // TestTwoManagers is the life of two managers, which is what install sets up:
@@ -113,7 +113,7 @@ func TestTwoManagers(t *testing.T) {
 // holder is the pod that has the lease; "" if nobody has.
 func (c *cluster) holder() string {
 	c.t.Helper()
-	l, err := c.client.CoordinationV1().Leases(install.DefaultNamespace).Get(c.t.Context(), manager.LeaseName, metav1.GetOptions{})
+	l, err := c.client.CoordinationV1().Leases(install.DefaultNamespace).Get(c.t.Context(), inventory.Lease, metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/mullion-k8s/mullion/internal/install"
-	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/manager/registration"
 )
 
@@ -91,7 +91,7 @@ func (c *cluster) answers(p *running) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(hook.Webhooks[0].ClientConfig.CABundle)
-	client := http.Client{Timeout: limit, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: manager.ServiceName + "." + install.DefaultNamespace + ".svc"}}}
+	client := http.Client{Timeout: limit, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: inventory.Service + "." + install.DefaultNamespace + ".svc"}}}
 	defer client.CloseIdleConnections()
 	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"operation":"CREATE","namespace":"apps",
 "object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"` + windowsImage + `"}]}}}}`
@@ -122,7 +122,7 @@ func (h *holders) all() []string {
 // leases watches the lease until the test ends.
 func (c *cluster) leases() *holders {
 	c.t.Helper()
-	w, err := c.client.CoordinationV1().Leases(install.DefaultNamespace).Watch(c.t.Context(), metav1.SingleObject(metav1.ObjectMeta{Name: manager.LeaseName}))
+	w, err := c.client.CoordinationV1().Leases(install.DefaultNamespace).Watch(c.t.Context(), metav1.SingleObject(metav1.ObjectMeta{Name: inventory.Lease}))
 	if err != nil {
 		c.t.Fatal(err)
 	}

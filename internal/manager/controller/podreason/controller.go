@@ -31,6 +31,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/manager/controller"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
@@ -301,7 +302,7 @@ func (c *Controller) tell(ctx context.Context, pod *corev1.Pod, v Verdict) error
 			return err
 		}
 	}
-	_, err = c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: controller.Name}, "status")
+	_, err = c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: inventory.Owner}, "status")
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone; or another pod of the name, which is seen as such
 		return nil
@@ -316,7 +317,7 @@ func (c *Controller) tell(ctx context.Context, pod *corev1.Pod, v Verdict) error
 // are many; this one waits, and says the same thing of the same pod in one
 // event.
 func (c *Controller) say(ctx context.Context, pod *corev1.Pod, v Verdict) error {
-	_, err := c.client.CoreV1().Events(pod.Namespace).Apply(ctx, Event(pod, v, c.now()), metav1.ApplyOptions{FieldManager: controller.Name, Force: true})
+	_, err := c.client.CoreV1().Events(pod.Namespace).Apply(ctx, Event(pod, v, c.now()), metav1.ApplyOptions{FieldManager: inventory.Owner, Force: true})
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}
@@ -338,7 +339,7 @@ func Event(pod *corev1.Pod, v Verdict, now time.Time) *applycorev1.EventApplyCon
 		WithInvolvedObject(applycorev1.ObjectReference().WithAPIVersion("v1").WithKind("Pod").WithNamespace(pod.Namespace).WithName(pod.Name).
 			WithUID(pod.UID).WithResourceVersion(pod.ResourceVersion)).
 		WithType(corev1.EventTypeWarning).WithReason(v.Reason).WithMessage(v.Message).
-		WithSource(applycorev1.EventSource().WithComponent(controller.Name)).WithReportingController(controller.Name).
+		WithSource(applycorev1.EventSource().WithComponent(inventory.Owner)).WithReportingController(inventory.Owner).
 		WithFirstTimestamp(at).WithLastTimestamp(at).WithCount(1)
 }
 

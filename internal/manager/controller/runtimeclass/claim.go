@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
-	"github.com/mullion-k8s/mullion/internal/manager/controller"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/manager/webhook"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
@@ -49,7 +49,7 @@ func Claim(client kubernetes.Interface, log *slog.Logger) webhook.Handler {
 }
 
 func labelled(class map[string]any) bool {
-	return tree.Root(class).Find("metadata", "labels", controller.ManagedBy).Str() == controller.Name
+	return tree.Root(class).Find("metadata", "labels", inventory.ManagedBy).Str() == inventory.Owner
 }
 
 // WantedAnnotation of a RuntimeClass that was ours holds the handler that its
@@ -66,11 +66,11 @@ func keepHandler(r *webhook.Request) (webhook.Response, error) {
 	}
 	edits := []tree.Edit{
 		{Op: tree.Replace, Path: tree.Keys("handler"), Value: have},
-		{Op: tree.Remove, Path: tree.Keys("metadata", "labels", controller.ManagedBy)},
+		{Op: tree.Remove, Path: tree.Keys("metadata", "labels", inventory.ManagedBy)},
 		{Op: tree.Add, Path: tree.Keys("metadata", "annotations", WantedAnnotation), Value: want},
 	}
 	return webhook.Response{Allowed: true, Edits: edits, Warnings: []string{
-		fmt.Sprintf("the handler of RuntimeClass %s stays %s, which every Windows node has: a handler cannot be changed, and %s had made the class; it is yours now", r.Name, Handler, controller.Name),
+		fmt.Sprintf("the handler of RuntimeClass %s stays %s, which every Windows node has: a handler cannot be changed, and %s had made the class; it is yours now", r.Name, Handler, inventory.Owner),
 	}}, nil
 }
 
@@ -91,6 +91,6 @@ func giveWay(ctx context.Context, client kubernetes.Interface, log *slog.Logger,
 	}
 	log.Info("a RuntimeClass gave way to somebody's of the same name", logkey.Name, name)
 	return webhook.Response{Allowed: true, Warnings: []string{
-		fmt.Sprintf("this replaces the RuntimeClass %s that %s had made; it no longer follows the taints of the nodes", name, controller.Name),
+		fmt.Sprintf("this replaces the RuntimeClass %s that %s had made; it no longer follows the taints of the nodes", name, inventory.Owner),
 	}}, nil
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/manager/controller"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
 // vacancy is how long a name is left free after its class was deleted: whoever
@@ -159,7 +160,7 @@ func (c *Controller) handle(ctx context.Context, name string) error {
 	}
 	desired := Desired(nodes)[0]
 	if current != nil && !ours(current) {
-		c.say(current, corev1.EventTypeNormal, reasonForeign, fmt.Sprintf("RuntimeClass %s has no label %s: %s and is left as it is; delete it to get one that follows the nodes", name, controller.ManagedBy, controller.Name))
+		c.say(current, corev1.EventTypeNormal, reasonForeign, fmt.Sprintf("RuntimeClass %s has no label %s: %s and is left as it is; delete it to get one that follows the nodes", name, inventory.ManagedBy, inventory.Owner))
 		return nil
 	}
 	if without := lacking(nodes); len(without) > 0 {
@@ -184,7 +185,7 @@ func (c *Controller) write(ctx context.Context, current, desired *nodev1.Runtime
 		if err != nil || patch == nil {
 			return err
 		}
-		if _, err := api.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: controller.Name}); err != nil {
+		if _, err := api.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: inventory.Owner}); err != nil {
 			return fmt.Errorf("change RuntimeClass %s: %w", name, err)
 		}
 		c.cfg.Log.Info("changed RuntimeClass", logkey.Name, name)
@@ -196,7 +197,7 @@ func (c *Controller) write(ctx context.Context, current, desired *nodev1.Runtime
 			return fmt.Errorf("delete RuntimeClass %s, whose handler is %s: %w", name, current.Handler, err)
 		}
 	}
-	_, err := api.Create(ctx, desired, metav1.CreateOptions{FieldManager: controller.Name})
+	_, err := api.Create(ctx, desired, metav1.CreateOptions{FieldManager: inventory.Owner})
 	if apierrors.IsAlreadyExists(err) {
 		return nil // somebody was quicker; seeing theirs makes us look again
 	}

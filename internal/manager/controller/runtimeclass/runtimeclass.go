@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mullion-k8s/mullion/internal/manager/controller"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -101,7 +101,7 @@ func Desired(nodes []*corev1.Node) []*nodev1.RuntimeClass {
 func class(b winver.Build, nodes []*corev1.Node) *nodev1.RuntimeClass {
 	return &nodev1.RuntimeClass{
 		TypeMeta:   metav1.TypeMeta{APIVersion: nodev1.SchemeGroupVersion.String(), Kind: "RuntimeClass"},
-		ObjectMeta: metav1.ObjectMeta{Name: Name(b), Labels: map[string]string{controller.ManagedBy: controller.Name}},
+		ObjectMeta: metav1.ObjectMeta{Name: Name(b), Labels: map[string]string{inventory.ManagedBy: inventory.Owner}},
 		Handler:    Handler,
 		Scheduling: &nodev1.Scheduling{
 			NodeSelector: map[string]string{corev1.LabelOSStable: string(corev1.Windows), corev1.LabelWindowsBuild: b.Label()},
@@ -145,7 +145,7 @@ func lacking(nodes []*corev1.Node) []string {
 }
 
 // ours says whether a class is the controller's to change.
-func ours(c *nodev1.RuntimeClass) bool { return c.Labels[controller.ManagedBy] == controller.Name }
+func ours(c *nodev1.RuntimeClass) bool { return c.Labels[inventory.ManagedBy] == inventory.Owner }
 
 // operation is one of a JSON patch (RFC 6902).
 type operation struct {
@@ -163,7 +163,7 @@ func Patch(current, desired *nodev1.RuntimeClass) ([]byte, error) {
 		return nil, nil
 	}
 	data, err := json.Marshal([]operation{
-		{"test", "/metadata/labels/" + strings.ReplaceAll(controller.ManagedBy, "/", "~1"), controller.Name},
+		{"test", "/metadata/labels/" + strings.ReplaceAll(inventory.ManagedBy, "/", "~1"), inventory.Owner},
 		{"add", "/scheduling", desired.Scheduling},
 	})
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/manager/controller"
+	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
@@ -91,7 +92,7 @@ func (c *Controller) apply(ctx context.Context, n *corev1.Node) (note string, er
 	if err != nil || data == nil {
 		return note, err
 	}
-	_, err = c.client.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: controller.Name})
+	_, err = c.client.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: inventory.Owner})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return note, fmt.Errorf("change node %s: %w", n.Name, err)
 	}
