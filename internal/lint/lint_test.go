@@ -104,8 +104,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestRealManifests: every shape of manifests that public repositories show,
-// R01 to R15 of the collection of facts, has a golden file.
+// TestRealManifests: every shape of manifests that public repositories show, R01
+// to R15, has a golden file, which names it.
 func TestRealManifests(t *testing.T) {
 	all := ""
 	for _, ar := range testenv.Archives(t, "testdata/real-*.txtar") {

@@ -34,72 +34,470 @@ func oneOf(values ...string) trigger {
 // field is a row of the table: a rule that only looks at one field of a pod
 // for Windows.
 type field struct {
-	code, compat string
-	level        level
-	path         string // alternatives are separated by |
-	when         trigger
-	set, unset   Severity // with spec.os.name: windows, and without
-	since        Version
-	why          string
-	fix          string
-	source       string
-	bad          any  // a value that the rule reports, for tests
-	drop         bool // removing the field changes nothing on Windows
-	inferred     bool
+	code       string
+	level      level
+	path       string // alternatives are separated by |
+	when       trigger
+	set, unset Severity // with spec.os.name: windows, and without
+	since      Version
+	why        string
+	fix        string
+	source     string
+	bad        any  // a value that the rule reports, for tests
+	drop       bool // removing the field changes nothing on Windows
+	inferred   bool
 }
 
 // Sources of the rows. The functions are in k8s.io/kubernetes v1.36.3.
 const (
 	srcValidateWindows = "k8s.io/kubernetes pkg/apis/core/validation: validateWindows"
-	srcSandbox         = "k8s.io/kubernetes pkg/kubelet/kuberuntime: generatePodSandboxWindowsConfig, generateWindowsContainerConfig"
-	srcLimits          = "https://kubernetes.io/docs/concepts/windows/intro/"
-	srcStorage         = "https://kubernetes.io/docs/concepts/storage/windows-storage/"
+	srcSandbox         = "k8s.io/kubernetes pkg/kubelet/kuberuntime: " +
+		"generatePodSandboxWindowsConfig, generateWindowsContainerConfig"
+	srcLimits  = "https://kubernetes.io/docs/concepts/windows/intro/"
+	srcStorage = "https://kubernetes.io/docs/concepts/storage/windows-storage/"
 )
 
 // fields is the table.
-//
-// The rows WIN001 to WIN025 are the list of validateWindows: the API server
-// refuses the field, at whatever value, on a pod that declares itself one for
-// Windows; on any other the kubelet of a Windows node drops it in silence.
-func fields() []field {
-	return []field{
-		{code: "WIN001", compat: "A01", path: "securityContext.appArmorProfile", when: isSet, set: Error, unset: Warning, since: 30, why: "AppArmor does not exist on Windows", bad: map[string]any{"type": "RuntimeDefault"}, drop: true},
-		{code: "WIN002", compat: "A02", path: "securityContext.seLinuxOptions", when: isSet, set: Error, unset: Warning, since: 23, why: "SELinux does not exist on Windows", bad: map[string]any{"level": "s0:c1"}, drop: true},
-		{code: "WIN003", compat: "A03", path: "hostUsers", when: isSet, set: Error, unset: Warning, since: 25, why: "there are no user namespaces on Windows, so the pod is not isolated by one", bad: false, drop: true},
-		{code: "WIN004", compat: "A04", path: "hostPID", when: isTrue, set: Error, unset: Warning, since: 23, why: "there is no PID namespace on Windows; HostProcess containers see the host's processes anyway", bad: true},
-		{code: "WIN005", compat: "A05", path: "hostIPC", when: isTrue, set: Error, unset: Warning, since: 23, why: "there is no IPC namespace on Windows", bad: true},
-		{code: "WIN006", compat: "A06", path: "securityContext.seccompProfile", when: isSet, set: Error, unset: Warning, since: 23, why: "seccomp does not exist on Windows", bad: map[string]any{"type": "RuntimeDefault"}, drop: true},
-		{code: "WIN007", compat: "A07", path: "securityContext.fsGroup", when: isSet, set: Error, unset: Warning, since: 23, why: "there are no group ids on Windows, and the ownership of volumes is not changed", fix: "remove it; grant NTFS rights in the image or on the share", bad: 2000, drop: true},
-		{code: "WIN008", compat: "A08", path: "securityContext.fsGroupChangePolicy", when: isSet, set: Error, unset: Warning, since: 23, why: "the ownership of volumes is not changed on Windows", bad: "OnRootMismatch", drop: true},
-		{code: "WIN009", compat: "A09", path: "securityContext.sysctls", when: notEmpty, set: Error, unset: Warning, since: 23, why: "sysctls are settings of the Linux kernel", bad: []any{map[string]any{"name": "net.core.somaxconn", "value": "1024"}}},
-		{code: "WIN010", compat: "A10", path: "shareProcessNamespace", when: isSet, set: Error, unset: Warning, since: 23, why: "Windows containers in a pod share the network only", bad: false, drop: true},
-		{code: "WIN011", compat: "A11", path: "securityContext.runAsUser", when: isSet, set: Error, unset: Warning, since: 23, why: "there are no numeric user ids on Windows; the containers run as the image's user", fix: "remove it, and say who in securityContext.windowsOptions.runAsUserName", bad: 1000, drop: true},
-		{code: "WIN012", compat: "A12", path: "securityContext.runAsGroup", when: isSet, set: Error, unset: Warning, since: 23, why: "there are no group ids on Windows", bad: 3000, drop: true},
-		{code: "WIN013", compat: "A13", path: "securityContext.supplementalGroups", when: isSet, set: Error, unset: Warning, since: 23, why: "there are no group ids on Windows", bad: []any{}, drop: true},
-		{code: "WIN015", compat: "A15", path: "securityContext.seLinuxChangePolicy", when: isSet, set: Error, unset: Warning, since: 32, why: "SELinux does not exist on Windows", bad: "MountOption", drop: true},
-		{code: "WIN016", compat: "A16", level: onContainer, path: "securityContext.appArmorProfile", when: isSet, set: Error, unset: Warning, since: 30, why: "AppArmor does not exist on Windows", bad: map[string]any{"type": "RuntimeDefault"}, drop: true},
-		{code: "WIN017", compat: "A17", level: onContainer, path: "securityContext.seLinuxOptions", when: isSet, set: Error, unset: Warning, since: 23, why: "SELinux does not exist on Windows", bad: map[string]any{"level": "s0:c1"}, drop: true},
-		{code: "WIN018", compat: "A18", level: onContainer, path: "securityContext.seccompProfile", when: isSet, set: Error, unset: Warning, since: 23, why: "seccomp does not exist on Windows", bad: map[string]any{"type": "RuntimeDefault"}, drop: true},
-		{code: "WIN019", compat: "A19", level: onContainer, path: "securityContext.capabilities", when: isSet, set: Error, unset: Warning, since: 23, why: "POSIX capabilities do not exist on Windows", bad: map[string]any{"drop": []any{"ALL"}}, drop: true},
-		{code: "WIN020", compat: "A20", level: onContainer, path: "securityContext.readOnlyRootFilesystem", when: isSet, set: Error, unset: Warning, since: 23, why: "the root file system of a Windows container is always writable: the registry and the account database are in it", fix: "remove it; mount what must not change as read-only volumes", bad: false, drop: true},
-		{code: "WIN022", compat: "A22", level: onContainer, path: "securityContext.allowPrivilegeEscalation", when: isSet, set: Error, unset: Warning, since: 23, why: "Windows has no no_new_privs", bad: false, drop: true},
-		{code: "WIN023", compat: "A23", level: onContainer, path: "securityContext.procMount", when: isSet, set: Error, unset: Warning, since: 23, why: "there is no /proc on Windows", bad: "Default", drop: true},
-		{code: "WIN024", compat: "A24", level: onContainer, path: "securityContext.runAsUser", when: isSet, set: Error, unset: Warning, since: 23, why: "there are no numeric user ids on Windows; the container runs as the image's user", fix: "remove it, and say who in securityContext.windowsOptions.runAsUserName", bad: 1000, drop: true},
-		{code: "WIN025", compat: "A25", level: onContainer, path: "securityContext.runAsGroup", when: isSet, set: Error, unset: Warning, since: 23, why: "there are no group ids on Windows", bad: 3000, drop: true},
-		{code: "WIN026", compat: "A26", path: "resources", when: isSet, set: Error, unset: Error, since: 32, why: "pod-level resources are not supported on Windows: the kubelet refuses the pod (PodLevelResourcesNotSupported)", fix: "put requests and limits on the containers", source: "k8s.io/kubernetes pkg/apis/core/validation: validatePodResources; pkg/kubelet/lifecycle: features_windows.go", bad: map[string]any{"limits": map[string]any{"memory": "1Gi"}}},
+func fields() []field { return append(linuxOnlyFields(), otherFields()...) }
 
-		{code: "WIN208", compat: "C08", level: onVolume, path: "nfs", when: isSet, set: Error, unset: Error, why: "Windows nodes cannot mount NFS: the mount fails with \"only cifs mount is supported now\"", fix: "use SMB (csi-driver-smb, Azure Files)", source: "k8s.io/mount-utils mount_windows.go; " + srcStorage, bad: map[string]any{"server": "nfs", "path": "/x"}},
-		{code: "WIN209", compat: "C09", level: onVolume, path: "iscsi|fc", when: isSet, set: Warning, unset: Warning, inferred: true, why: "the in-tree plugin has only code for Linux", fix: "use a CSI driver with a node plugin for Windows", source: "k8s.io/kubernetes pkg/volume/iscsi, pkg/volume/fc", bad: map[string]any{"lun": 0}},
-		{code: "WIN214", compat: "C14", level: onMount, path: "recursiveReadOnly", when: oneOf("Enabled"), set: Error, unset: Error, since: 30, why: "the runtime on Windows does not support it: CreateContainerConfigError", fix: "write IfPossible, or remove it", source: "k8s.io/kubernetes pkg/kubelet: resolveRecursiveReadOnly", bad: "Enabled"},
-		{code: "WIN215", compat: "C15", level: onVolume, path: "image", when: isSet, set: Error, unset: Error, since: 31, why: "Windows does not support image volumes", fix: "copy the files with an init container into an emptyDir", source: "k8s.io/kubernetes test/e2e/common/node: image_volume.go", bad: map[string]any{"reference": "example.com/data:1"}},
-		{code: "WIN217", compat: "C17", path: "resourceClaims", when: notEmpty, set: Error, unset: Error, since: 26, why: "dynamic resource allocation is not supported on Windows; the pod stays pending", fix: "use a device plugin", source: "k8s.io/kubernetes pkg/kubelet/cm: container_manager_windows.go", bad: []any{map[string]any{"name": "gpu", "resourceClaimName": "gpu"}}},
-		{code: "WIN229", compat: "C29 N32", level: onPort, path: "hostPort", when: isSet, set: Info, unset: Info, why: "a host port on Windows needs CNI plugins from 0.8.6 and \"capabilities\": {\"portMappings\": true} in the node's CNI configuration", fix: "check the CNI configuration, or use a Service", source: "https://learn.microsoft.com/virtualization/windowscontainers/kubernetes/common-problems", bad: 80},
-		{code: "WIN230", compat: "C30", path: "ephemeralContainers[*].targetContainerName", when: isSet, set: Warning, unset: Warning, inferred: true, since: 23, why: "containers of a Windows pod share no processes: the target's cannot be seen", fix: "use kubectl exec, or a HostProcess pod", source: srcLimits, bad: "c"},
-		{code: "WIN302", compat: "D02 HP09", path: "dnsPolicy", when: oneOf("ClusterFirstWithHostNet"), set: Warning, unset: Warning, why: "ClusterFirstWithHostNet is not supported on Windows", fix: "write ClusterFirst; HostProcess containers use the node's DNS", source: "https://kubernetes.io/docs/concepts/services-networking/windows-networking/", bad: "ClusterFirstWithHostNet"},
-		{code: "WIN303", compat: "D03", path: "dnsConfig.options", when: notEmpty, set: Warning, unset: Warning, why: "Windows has no resolv.conf; options such as ndots have no effect", fix: "remove them and use fully qualified names", source: "https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#dns-windows", bad: []any{map[string]any{"name": "ndots", "value": "2"}}, drop: true},
-		{code: "WIN335", compat: "D35", level: onPort, path: "protocol", when: oneOf("SCTP"), set: Error, unset: Error, why: "SCTP is not supported on Windows nodes", fix: "use TCP or UDP", source: "k8s.io/kubernetes test/e2e/network: networking.go", bad: "SCTP"},
-		{code: "WIN351", compat: "1E", level: onVolume, path: "gitRepo", when: isSet, set: Error, unset: Error, why: "gitRepo volumes are switched off", fix: "clone in an init container into an emptyDir", source: "https://kubernetes.io/docs/concepts/storage/volumes/#gitrepo", bad: map[string]any{"repository": "https://example.com/x.git"}},
-		{code: "WIN352", compat: "1E", level: onVolume, path: "flexVolume", when: isSet, set: Warning, unset: Warning, why: "FlexVolume is deprecated; its PowerShell plugins are no longer kept", fix: "use a CSI driver", source: srcStorage, bad: map[string]any{"driver": "microsoft.com/smb.cmd"}},
+// linuxOnlyFields are the rows about fields that the API server refuses on a pod
+// for Windows. WIN001 to WIN025 are the list of validateWindows: it refuses the
+// field at any value on a pod that declares itself one for Windows; on any other
+// the kubelet of a Windows node silently ignores it.
+func linuxOnlyFields() []field {
+	return []field{
+		{
+			code:  "WIN001",
+			path:  "securityContext.appArmorProfile",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 30,
+			why:   "AppArmor does not exist on Windows",
+			bad:   map[string]any{"type": "RuntimeDefault"},
+			drop:  true,
+		},
+		{
+			code:  "WIN002",
+			path:  "securityContext.seLinuxOptions",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "SELinux does not exist on Windows",
+			bad:   map[string]any{"level": "s0:c1"},
+			drop:  true,
+		},
+		{
+			code:  "WIN003",
+			path:  "hostUsers",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 25,
+			why:   "there are no user namespaces on Windows, so the pod is not isolated by one",
+			bad:   false,
+			drop:  true,
+		},
+		{
+			code:  "WIN004",
+			path:  "hostPID",
+			when:  isTrue,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "there is no PID namespace on Windows; HostProcess containers see the host's processes anyway",
+			bad:   true,
+		},
+		{
+			code:  "WIN005",
+			path:  "hostIPC",
+			when:  isTrue,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "there is no IPC namespace on Windows",
+			bad:   true,
+		},
+		{
+			code:  "WIN006",
+			path:  "securityContext.seccompProfile",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "seccomp does not exist on Windows",
+			bad:   map[string]any{"type": "RuntimeDefault"},
+			drop:  true,
+		},
+		{
+			code:  "WIN007",
+			path:  "securityContext.fsGroup",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "there are no group ids on Windows, and the ownership of volumes is not changed",
+			fix:   "remove it; grant NTFS rights in the image or on the share",
+			bad:   2000,
+			drop:  true,
+		},
+		{
+			code:  "WIN008",
+			path:  "securityContext.fsGroupChangePolicy",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "the ownership of volumes is not changed on Windows",
+			bad:   "OnRootMismatch",
+			drop:  true,
+		},
+		{
+			code:  "WIN009",
+			path:  "securityContext.sysctls",
+			when:  notEmpty,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "sysctls are settings of the Linux kernel",
+			bad:   []any{map[string]any{"name": "net.core.somaxconn", "value": "1024"}},
+		},
+		{
+			code:  "WIN010",
+			path:  "shareProcessNamespace",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "Windows containers in a pod share the network only",
+			bad:   false,
+			drop:  true,
+		},
+		{
+			code:  "WIN011",
+			path:  "securityContext.runAsUser",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "there are no numeric user ids on Windows; the containers run as the image's user",
+			fix:   "remove it, and say who in securityContext.windowsOptions.runAsUserName",
+			bad:   1000,
+			drop:  true,
+		},
+		{
+			code:  "WIN012",
+			path:  "securityContext.runAsGroup",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "there are no group ids on Windows",
+			bad:   3000,
+			drop:  true,
+		},
+		{
+			code:  "WIN013",
+			path:  "securityContext.supplementalGroups",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "there are no group ids on Windows",
+			bad:   []any{},
+			drop:  true,
+		},
+		{
+			code:  "WIN015",
+			path:  "securityContext.seLinuxChangePolicy",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 32,
+			why:   "SELinux does not exist on Windows",
+			bad:   "MountOption",
+			drop:  true,
+		},
+		{
+			code:  "WIN016",
+			level: onContainer,
+			path:  "securityContext.appArmorProfile",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 30,
+			why:   "AppArmor does not exist on Windows",
+			bad:   map[string]any{"type": "RuntimeDefault"},
+			drop:  true,
+		},
+		{
+			code:  "WIN017",
+			level: onContainer,
+			path:  "securityContext.seLinuxOptions",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "SELinux does not exist on Windows",
+			bad:   map[string]any{"level": "s0:c1"},
+			drop:  true,
+		},
+		{
+			code:  "WIN018",
+			level: onContainer,
+			path:  "securityContext.seccompProfile",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "seccomp does not exist on Windows",
+			bad:   map[string]any{"type": "RuntimeDefault"},
+			drop:  true,
+		},
+		{
+			code:  "WIN019",
+			level: onContainer,
+			path:  "securityContext.capabilities",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "POSIX capabilities do not exist on Windows",
+			bad:   map[string]any{"drop": []any{"ALL"}},
+			drop:  true,
+		},
+		{
+			code:  "WIN020",
+			level: onContainer,
+			path:  "securityContext.readOnlyRootFilesystem",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why: "the root file system of a Windows container is always writable: the registry and the account database " +
+				"are in it",
+			fix:  "remove it; mount what must not change as read-only volumes",
+			bad:  false,
+			drop: true,
+		},
+		{
+			code:  "WIN022",
+			level: onContainer,
+			path:  "securityContext.allowPrivilegeEscalation",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "Windows has no no_new_privs",
+			bad:   false,
+			drop:  true,
+		},
+		{
+			code:  "WIN023",
+			level: onContainer,
+			path:  "securityContext.procMount",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "there is no /proc on Windows",
+			bad:   "Default",
+			drop:  true,
+		},
+		{
+			code:  "WIN024",
+			level: onContainer,
+			path:  "securityContext.runAsUser",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "there are no numeric user ids on Windows; the container runs as the image's user",
+			fix:   "remove it, and say who in securityContext.windowsOptions.runAsUserName",
+			bad:   1000,
+			drop:  true,
+		},
+		{
+			code:  "WIN025",
+			level: onContainer,
+			path:  "securityContext.runAsGroup",
+			when:  isSet,
+			set:   Error,
+			unset: Warning,
+			since: 23,
+			why:   "there are no group ids on Windows",
+			bad:   3000,
+			drop:  true,
+		},
+		{
+			code:  "WIN026",
+			path:  "resources",
+			when:  isSet,
+			set:   Error,
+			unset: Error,
+			since: 32,
+			why: "pod-level resources are not supported on Windows: the kubelet refuses the pod " +
+				"(PodLevelResourcesNotSupported)",
+			fix: "put requests and limits on the containers",
+			source: "k8s.io/kubernetes pkg/apis/core/validation: validatePodResources; " +
+				"pkg/kubelet/lifecycle: features_windows.go",
+			bad: map[string]any{"limits": map[string]any{"memory": "1Gi"}},
+		},
+	}
+}
+
+// otherFields are the rows about fields that the API server accepts.
+func otherFields() []field {
+	return []field{
+		{
+			code:   "WIN208",
+			level:  onVolume,
+			path:   "nfs",
+			when:   isSet,
+			set:    Error,
+			unset:  Error,
+			why:    "Windows nodes cannot mount NFS: the mount fails with \"only cifs mount is supported now\"",
+			fix:    "use SMB (csi-driver-smb, Azure Files)",
+			source: "k8s.io/mount-utils mount_windows.go; " + srcStorage,
+			bad:    map[string]any{"server": "nfs", "path": "/x"},
+		},
+		{
+			code:     "WIN209",
+			level:    onVolume,
+			path:     "iscsi|fc",
+			when:     isSet,
+			set:      Warning,
+			unset:    Warning,
+			why:      "the in-tree plugin has only code for Linux",
+			fix:      "use a CSI driver with a node plugin for Windows",
+			source:   "k8s.io/kubernetes pkg/volume/iscsi, pkg/volume/fc",
+			bad:      map[string]any{"lun": 0},
+			inferred: true,
+		},
+		{
+			code:   "WIN214",
+			level:  onMount,
+			path:   "recursiveReadOnly",
+			when:   oneOf("Enabled"),
+			set:    Error,
+			unset:  Error,
+			since:  30,
+			why:    "the runtime on Windows does not support it: CreateContainerConfigError",
+			fix:    "write IfPossible, or remove it",
+			source: "k8s.io/kubernetes pkg/kubelet: resolveRecursiveReadOnly",
+			bad:    "Enabled",
+		},
+		{
+			code:   "WIN215",
+			level:  onVolume,
+			path:   "image",
+			when:   isSet,
+			set:    Error,
+			unset:  Error,
+			since:  31,
+			why:    "Windows does not support image volumes",
+			fix:    "copy the files with an init container into an emptyDir",
+			source: "k8s.io/kubernetes test/e2e/common/node: image_volume.go",
+			bad:    map[string]any{"reference": "example.com/data:1"},
+		},
+		{
+			code:   "WIN217",
+			path:   "resourceClaims",
+			when:   notEmpty,
+			set:    Error,
+			unset:  Error,
+			since:  26,
+			why:    "dynamic resource allocation is not supported on Windows; the pod stays pending",
+			fix:    "use a device plugin",
+			source: "k8s.io/kubernetes pkg/kubelet/cm: container_manager_windows.go",
+			bad:    []any{map[string]any{"name": "gpu", "resourceClaimName": "gpu"}},
+		},
+		{
+			code:  "WIN229",
+			level: onPort,
+			path:  "hostPort",
+			when:  isSet,
+			set:   Info,
+			unset: Info,
+			why: `a host port on Windows needs CNI plugins from 0.8.6 and "capabilities": {"portMappings": true} in the ` +
+				"node's CNI configuration",
+			fix:    "check the CNI configuration, or use a Service",
+			source: "https://learn.microsoft.com/virtualization/windowscontainers/kubernetes/common-problems",
+			bad:    80,
+		},
+		{
+			code:     "WIN230",
+			path:     "ephemeralContainers[*].targetContainerName",
+			when:     isSet,
+			set:      Warning,
+			unset:    Warning,
+			since:    23,
+			why:      "containers of a Windows pod share no processes: the target's cannot be seen",
+			fix:      "use kubectl exec, or a HostProcess pod",
+			source:   srcLimits,
+			bad:      "c",
+			inferred: true,
+		},
+		{
+			code:   "WIN302",
+			path:   "dnsPolicy",
+			when:   oneOf("ClusterFirstWithHostNet"),
+			set:    Warning,
+			unset:  Warning,
+			why:    "ClusterFirstWithHostNet is not supported on Windows",
+			fix:    "write ClusterFirst; HostProcess containers use the node's DNS",
+			source: "https://kubernetes.io/docs/concepts/services-networking/windows-networking/",
+			bad:    "ClusterFirstWithHostNet",
+		},
+		{
+			code:   "WIN303",
+			path:   "dnsConfig.options",
+			when:   notEmpty,
+			set:    Warning,
+			unset:  Warning,
+			why:    "Windows has no resolv.conf; options such as ndots have no effect",
+			fix:    "remove them and use fully qualified names",
+			source: "https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#dns-windows",
+			bad:    []any{map[string]any{"name": "ndots", "value": "2"}},
+			drop:   true,
+		},
+		{
+			code:   "WIN335",
+			level:  onPort,
+			path:   "protocol",
+			when:   oneOf("SCTP"),
+			set:    Error,
+			unset:  Error,
+			why:    "SCTP is not supported on Windows nodes",
+			fix:    "use TCP or UDP",
+			source: "k8s.io/kubernetes test/e2e/network: networking.go",
+			bad:    "SCTP",
+		},
+		{
+			code:   "WIN351",
+			level:  onVolume,
+			path:   "gitRepo",
+			when:   isSet,
+			set:    Error,
+			unset:  Error,
+			why:    "gitRepo volumes are switched off",
+			fix:    "clone in an init container into an emptyDir",
+			source: "https://kubernetes.io/docs/concepts/storage/volumes/#gitrepo",
+			bad:    map[string]any{"repository": "https://example.com/x.git"},
+		},
+		{
+			code:   "WIN352",
+			level:  onVolume,
+			path:   "flexVolume",
+			when:   isSet,
+			set:    Warning,
+			unset:  Warning,
+			why:    "FlexVolume is deprecated; its PowerShell plugins are no longer kept",
+			fix:    "use a CSI driver",
+			source: srcStorage,
+			bad:    map[string]any{"driver": "microsoft.com/smb.cmd"},
+		},
 	}
 }
 
@@ -126,9 +524,16 @@ func fieldRules() []Rule {
 			}
 		}
 		out = append(out, Rule{
-			Code: f.code, Title: title, Severity: max(f.set, f.unset), Field: string(f.level) + f.path, Compat: strings.Fields(f.compat),
-			Why: f.text(true), Fix: f.fix, Sources: strings.Split(f.source, "; "), Since: f.since, Inferred: f.inferred,
-			pod: f.check(alternatives),
+			Code:     f.code,
+			Title:    title,
+			Severity: max(f.set, f.unset),
+			Field:    string(f.level) + f.path,
+			Why:      f.text(true),
+			Fix:      f.fix,
+			Sources:  strings.Split(f.source, "; "),
+			Since:    f.since,
+			Inferred: f.inferred,
+			pod:      f.check(alternatives),
 		})
 	}
 	return out

@@ -17,9 +17,6 @@ func (r *Rule) Markdown() string {
 		severity += " (concluded from code, not confirmed on a node)"
 	}
 	fmt.Fprintf(&b, "- severity: %s\n- field: `%s`\n- Kubernetes: %s\n- fix: %s\n", severity, r.Field, r.Versions(), r.Fix)
-	if len(r.Compat) > 0 {
-		fmt.Fprintf(&b, "- facts: %s\n", strings.Join(r.Compat, ", "))
-	}
 	for _, s := range r.Sources {
 		if !strings.HasPrefix(s, "https://") {
 			s = "`" + s + "`"
@@ -60,7 +57,7 @@ What mullion knows of Windows nodes, as ` + "`mullion lint`" + ` reports it. Thi
 
 A code never changes its meaning. An error cannot work: it is refused, or fails on the node. A warning is accepted, and
 ignored or different on Windows; what is only concluded from code is never more than that. An info is good to know and is
-printed only with ` + "`--severity info`" + `. "Facts" numbers the project's collection of facts.
+printed only with ` + "`--severity info`" + `.
 `)
 	section := ""
 	for i := range rules {

@@ -73,7 +73,8 @@ func (p *Pod) unclear() []string {
 	}
 	selected := slices.ContainsFunc(required(p), func(r requirement) bool { return r.key == buildLabel }) ||
 		p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()].NodeSelector[buildLabel] != ""
-	if os == "linux" || os == "windows" && (p.HostProcess || selected) || p.Spec.Find("nodeName").Set() || leftAlone(p) != "" {
+	if os == "linux" || os == "windows" && (p.HostProcess || selected) || p.Spec.Find("nodeName").Set() ||
+		leftAlone(p) != "" {
 		return nil
 	}
 	var out []string
@@ -92,7 +93,8 @@ func (p *Pod) unclear() []string {
 // Windows is the default.
 func (p *Pod) onlyLinuxHas(c Container) bool {
 	present := p.Facts().PresentImages[c.Image]
-	if os, _ := p.defaultOS(); os == "windows" || p.Object.Kind == "DaemonSet" || len(present) != 1 || present[0] != "linux" {
+	if os, _ := p.defaultOS(); os == "windows" || p.Object.Kind == "DaemonSet" || len(present) != 1 ||
+		present[0] != "linux" {
 		return false
 	}
 	return !slices.ContainsFunc(p.Signals, func(s Signal) bool { return s.OS == "windows" })

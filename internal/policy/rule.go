@@ -16,7 +16,6 @@ type Rule struct {
 	Title    string   // what is wrong, in a few words
 	Severity Severity // the worst that it reports
 	Field    string   // the field that it reads, for documents
-	Compat   []string // the numbers of the facts behind it, in the project's collection of them
 	Why      string   // what happens, and why
 	Fix      string   // what to do
 	Sources  []string // where it can be checked
@@ -78,8 +77,11 @@ var sections = []struct{ digit, title string }{
 
 // All lists every rule, in the order of the codes.
 func All() []Rule {
-	out := slices.Concat(fieldRules(), osRules(), userRules(), hostProcessRules(), gmsaRules(), volumeRules(), mountRules(),
-		imageRules(), buildRules(), placementRules(), runtimeClassRules(), resourceRules(), containerRules(), securityRules(), serviceRules(), configRules())
+	out := slices.Concat(
+		fieldRules(), osRules(), userRules(), hostProcessRules(), gmsaRules(), volumeRules(), mountRules(), imageRules(),
+		buildRules(), placementRules(), runtimeClassRules(), resourceRules(), containerRules(), securityRules(),
+		serviceRules(), configRules(),
+	)
 	slices.SortFunc(out, func(a, b Rule) int { return strings.Compare(a.Code, b.Code) })
 	return out
 }

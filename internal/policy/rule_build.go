@@ -13,9 +13,15 @@ import (
 func buildRules() []Rule {
 	return []Rule{
 		{
-			Code: "WIN414", Title: "a pod that may land on a node of another build", Severity: Warning, Field: "containers[*].image", Compat: []string{"3.2", "M04"},
-			Why: "Some of the Windows nodes that the pod may use cannot run its images, and the scheduler does not compare builds: on those nodes it fails at the pull or at the start. (mullion's admission adds the selector.)", Fix: "select the build: node.kubernetes.io/windows-build", Sources: []string{srcCompat, srcGuide},
-			pod: checkMixedNodes,
+			Code:     "WIN414",
+			Title:    "a pod that may land on a node of another build",
+			Severity: Warning,
+			Field:    "containers[*].image",
+			Why: "Some of the Windows nodes that the pod may use cannot run its images, and the scheduler does not " +
+				"compare builds: on those nodes it fails at the pull or at the start. (mullion's admission adds the selector.)",
+			Fix:     "select the build: node.kubernetes.io/windows-build",
+			Sources: []string{srcCompat, srcGuide},
+			pod:     checkMixedNodes,
 		},
 	}
 }
@@ -45,7 +51,8 @@ func checkMixedNodes(p *Pod, r reporter) {
 		for _, b := range builds {
 			labels = append(labels, b.Label())
 		}
-		f := r.at(c.Get("image"), "container %s: the pod may land on nodes that cannot run %s: %s", c.Name, c.Image, nodesText(unfit))
+		f := r.at(c.Get("image"), "container %s: the pod may land on nodes that cannot run %s: %s",
+			c.Name, c.Image, nodesText(unfit))
 		f.Fix = "add nodeSelector node.kubernetes.io/windows-build: " + labels[0]
 		if len(labels) > 1 {
 			f.Fix = fmt.Sprintf("require by nodeAffinity node.kubernetes.io/windows-build In [%s]", strings.Join(labels, ", "))

@@ -21,14 +21,28 @@ const (
 func configRules() []Rule {
 	return []Rule{
 		{
-			Code: "WIN636", Title: "flannel's VXLAN for Linux only", Severity: Error, Field: "data[net-conf.json]", Compat: []string{"N36"}, kinds: []string{"ConfigMap"},
-			Why: "Windows' VXLAN needs a VNI from 4096 on and port 4789; flannel's defaults on Linux are 1 and 8472. The one ConfigMap serves both, so that it must set both.", Fix: `write "VNI": 4096, "Port": 4789`, Sources: []string{"https://github.com/flannel-io/flannel/blob/master/Documentation/backends.md", "github.com/flannel-io/flannel pkg/backend/vxlan: vxlan_windows.go"},
-			object: checkFlannel,
+			Code:     "WIN636",
+			Title:    "flannel's VXLAN for Linux only",
+			Severity: Error,
+			Field:    "data[net-conf.json]",
+			Why: "Windows' VXLAN needs a VNI from 4096 on and port 4789; flannel's defaults on Linux are 1 and 8472. " +
+				"The one ConfigMap serves both, so that it must set both.",
+			Fix:     `write "VNI": 4096, "Port": 4789`,
+			Sources: []string{srcFlannelBackends, srcFlannelVXLAN},
+			kinds:   []string{"ConfigMap"},
+			object:  checkFlannel,
 		},
 		{
-			Code: "WIN642", Title: "kube-proxy's mode", Severity: Error, Field: "data[config.conf].mode", Compat: []string{"N42"}, kinds: []string{"ConfigMap"},
-			Why: "kube-proxy on Windows knows the mode kernelspace (or none) only; userspace is gone since 1.26.", Fix: "write mode: kernelspace, or leave it empty, in the configuration of Windows nodes", Sources: []string{"k8s.io/kubernetes pkg/proxy/apis/config/validation"}, Since: 26,
-			object: checkProxyMode,
+			Code:     "WIN642",
+			Title:    "kube-proxy's mode",
+			Severity: Error,
+			Field:    "data[config.conf].mode",
+			Why:      "kube-proxy on Windows knows the mode kernelspace (or none) only; userspace is gone since 1.26.",
+			Fix:      "write mode: kernelspace, or leave it empty, in the configuration of Windows nodes",
+			Sources:  []string{"k8s.io/kubernetes pkg/proxy/apis/config/validation"},
+			Since:    26,
+			kinds:    []string{"ConfigMap"},
+			object:   checkProxyMode,
 		},
 	}
 }

@@ -12,72 +12,122 @@ import (
 func containerRules() []Rule {
 	return []Rule{
 		{
-			Code: "WIN227", Title: "a Linux shell as the command", Severity: Warning, Field: "containers[*].command", Compat: []string{"C27"}, Inferred: true,
-			Why: "Windows images have no /bin/sh: \"The system cannot find the file specified.\" (Some images ship one.)", Fix: "use cmd /c or powershell -Command", Sources: []string{"https://kubernetes.io/docs/tasks/debug/debug-cluster/windows/"},
-			pod: eachContainer(checkShell),
+			Code:     "WIN227",
+			Title:    "a Linux shell as the command",
+			Severity: Warning,
+			Field:    "containers[*].command",
+			Why:      "Windows images have no /bin/sh: \"The system cannot find the file specified.\" (Some images ship one.)",
+			Fix:      "use cmd /c or powershell -Command",
+			Sources:  []string{"https://kubernetes.io/docs/tasks/debug/debug-cluster/windows/"},
+			Inferred: true,
+			pod:      eachContainer(checkShell),
 		},
 		{
-			Code: "WIN301", Title: "`hostNetwork` of an ordinary container", Severity: Error, Field: "hostNetwork", Compat: []string{"D01", "N31"},
-			Why: "Host networking works for HostProcess containers only. Others get an address of the pod network while status.podIP is the node's: Services and probes go to the wrong place.", Fix: "remove it, or make it a HostProcess pod", Sources: []string{"k8s.io/kubernetes pkg/features: WindowsHostNetwork (withdrawn)", "https://github.com/kubernetes/enhancements/tree/master/keps/sig-windows/3503-host-network-support-for-windows-pods"},
-			pod: func(p *Pod, r reporter) {
-				if v := p.Spec.Find("hostNetwork"); v.True() && p.Windows() && !p.HostProcess {
-					r.at(v, "hostNetwork works for HostProcess containers only")
-				}
-			},
+			Code:     "WIN301",
+			Title:    "`hostNetwork` of an ordinary container",
+			Severity: Error,
+			Field:    "hostNetwork",
+			Why: "Host networking works for HostProcess containers only. Others get an address of the pod network while " +
+				"status.podIP is the node's: Services and probes go to the wrong place.",
+			Fix:     "remove it, or make it a HostProcess pod",
+			Sources: []string{srcHostNetworkGate, srcHostNetworkKEP},
+			pod:     checkHostNetwork,
 		},
 		{
-			Code: "WIN304", Title: "search domains", Severity: Warning, Field: "dnsConfig.searches", Compat: []string{"D04"},
-			Why: "Windows uses one suffix only, and does not complete names with a dot in them.", Fix: "use fully qualified names", Sources: []string{"https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#dns-windows", "k8s.io/kubernetes test/e2e/windows: dns.go"},
-			pod: func(p *Pod, r reporter) {
-				v := p.Spec.Find("dnsConfig", "searches")
-				switch {
-				case !p.Windows() || v.Len() == 0:
-				case v.Len() > 1:
-					r.at(v, "of %d search domains Windows uses one", v.Len())
-				default:
-					r.as(Info, v, "names with a dot in them are not completed on Windows")
-				}
-			},
+			Code:     "WIN304",
+			Title:    "search domains",
+			Severity: Warning,
+			Field:    "dnsConfig.searches",
+			Why:      "Windows uses one suffix only, and does not complete names with a dot in them.",
+			Fix:      "use fully qualified names",
+			Sources:  []string{srcDNS, srcDNSTest},
+			pod:      checkSearchDomains,
 		},
 		{
-			Code: "WIN322", Title: "a long `hostname`", Severity: Info, Field: "hostname", Compat: []string{"D22"}, Inferred: true,
-			Why: "NetBIOS names have at most 15 characters; a longer one is cut.", Fix: "use at most 15 characters", Sources: []string{"https://learn.microsoft.com/troubleshoot/windows-server/active-directory/naming-conventions-for-computer-domain-site-ou"},
-			pod: func(p *Pod, r reporter) {
-				// netBIOSMax: 16 bytes, the last of which says what the name is for.
-				const netBIOSMax = 15
-				if v := p.Spec.Find("hostname"); p.Windows() && len(v.Str()) > netBIOSMax {
-					r.at(v, "hostname %s is cut to %s as a NetBIOS name", v.Str(), v.Str()[:netBIOSMax])
-				}
-			},
+			Code:     "WIN322",
+			Title:    "a long `hostname`",
+			Severity: Info,
+			Field:    "hostname",
+			Why:      "NetBIOS names have at most 15 characters; a longer one is cut.",
+			Fix:      "use at most 15 characters",
+			Sources:  []string{srcComputerNames},
+			Inferred: true,
+			pod:      checkHostnameLength,
 		},
 		{
-			Code: "WIN334", Title: "a probe that starts PowerShell", Severity: Info, Field: "containers[*].livenessProbe.exec", Compat: []string{"D34"}, Inferred: true,
-			Why: "Every probe starts a process of PowerShell, which takes long and much memory; under load probes time out.", Fix: "use httpGet or tcpSocket, or raise timeoutSeconds", Sources: []string{"https://kubernetes.io/docs/concepts/windows/intro/"},
-			pod: eachContainer(func(p *Pod, c Container, r reporter) {
-				for _, probe := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
-					argv := c.Find(probe, "exec", "command").Items()
-					if len(argv) == 0 {
-						continue
-					}
-					if s := strings.ToLower(argv[0].Str()); strings.HasPrefix(s, "powershell") || strings.HasPrefix(s, "pwsh") {
-						r.at(argv[0], "container %s: the %s starts PowerShell each time", c.Name, probe)
-					}
-				}
-			}),
+			Code:     "WIN334",
+			Title:    "a probe that starts PowerShell",
+			Severity: Info,
+			Field:    "containers[*].livenessProbe.exec",
+			Why: "Every probe starts a process of PowerShell, which takes long and much memory; under load probes time " +
+				"out.",
+			Fix:      "use httpGet or tcpSocket, or raise timeoutSeconds",
+			Sources:  []string{"https://kubernetes.io/docs/concepts/windows/intro/"},
+			Inferred: true,
+			pod:      eachContainer(checkPowerShellProbe),
 		},
 		{
-			Code: "WIN339", Title: "a Linux sidecar will be injected", Severity: Error, Field: "metadata.annotations[sidecar.istio.io/inject]", Compat: []string{"D39", "PL14"},
-			Why: "The injected container is for Linux, and its securityContext has fields that are forbidden on a Windows pod.", Fix: `opt out: sidecar.istio.io/inject: "false"`, Sources: []string{"https://github.com/istio/istio/issues/27893"},
-			pod: checkInjection,
+			Code:     "WIN339",
+			Title:    "a Linux sidecar will be injected",
+			Severity: Error,
+			Field:    "metadata.annotations[sidecar.istio.io/inject]",
+			Why: "The injected container is for Linux, and its securityContext has fields that are forbidden on a " +
+				"Windows pod.",
+			Fix:     `opt out: sidecar.istio.io/inject: "false"`,
+			Sources: []string{"https://github.com/istio/istio/issues/27893"},
+			pod:     checkInjection,
 		},
+	}
+}
+
+func checkHostNetwork(p *Pod, r reporter) {
+	if v := p.Spec.Find("hostNetwork"); v.True() && p.Windows() && !p.HostProcess {
+		r.at(v, "hostNetwork works for HostProcess containers only")
+	}
+}
+
+func checkSearchDomains(p *Pod, r reporter) {
+	v := p.Spec.Find("dnsConfig", "searches")
+	switch {
+	case !p.Windows() || v.Len() == 0:
+	case v.Len() > 1:
+		r.at(v, "of %d search domains Windows uses one", v.Len())
+	default:
+		r.as(Info, v, "names with a dot in them are not completed on Windows")
+	}
+}
+
+func checkHostnameLength(p *Pod, r reporter) {
+	// netBIOSMax: 16 bytes, the last of which says what the name is for.
+	const netBIOSMax = 15
+	if v := p.Spec.Find("hostname"); p.Windows() && len(v.Str()) > netBIOSMax {
+		r.at(v, "hostname %s is cut to %s as a NetBIOS name", v.Str(), v.Str()[:netBIOSMax])
+	}
+}
+
+func checkPowerShellProbe(p *Pod, c Container, r reporter) {
+	for _, probe := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
+		argv := c.Find(probe, "exec", "command").Items()
+		if len(argv) == 0 {
+			continue
+		}
+		if s := strings.ToLower(argv[0].Str()); strings.HasPrefix(s, "powershell") || strings.HasPrefix(s, "pwsh") {
+			r.at(argv[0], "container %s: the %s starts PowerShell each time", c.Name, probe)
+		}
 	}
 }
 
 var linuxShells = []string{"/bin/sh", "/bin/bash", "sh", "bash", "/bin/ash", "/usr/bin/env"}
 
 func checkShell(p *Pod, c Container, r reporter) {
-	lists := [][]string{{"command"}, {"lifecycle", "preStop", "exec", "command"}, {"lifecycle", "postStart", "exec", "command"},
-		{"livenessProbe", "exec", "command"}, {"readinessProbe", "exec", "command"}, {"startupProbe", "exec", "command"}}
+	lists := [][]string{
+		{"command"},
+		{"lifecycle", "preStop", "exec", "command"},
+		{"lifecycle", "postStart", "exec", "command"},
+		{"livenessProbe", "exec", "command"},
+		{"readinessProbe", "exec", "command"},
+		{"startupProbe", "exec", "command"},
+	}
 	for _, path := range lists {
 		if items := c.Find(path...).Items(); len(items) > 0 && slices.Contains(linuxShells, items[0].Str()) {
 			r.at(items[0], "container %s: %s is not part of Windows images", c.Name, items[0].Str())
@@ -94,7 +144,8 @@ func checkInjection(p *Pod, r reporter) {
 	label := p.Meta.Get("labels", "sidecar.istio.io/inject").Str()
 	istio := ns["istio-injection"] == "enabled" || ns["istio.io/rev"] != ""
 	if istio && annotations.Get("sidecar.istio.io/inject").Str() != "false" && label != "false" {
-		r.at(annotations.Get("sidecar.istio.io/inject"), "namespace %s has Istio inject its Linux sidecar", p.Object.Namespace)
+		r.at(annotations.Get("sidecar.istio.io/inject"), "namespace %s has Istio inject its Linux sidecar",
+			p.Object.Namespace)
 	}
 	for _, k := range []string{"linkerd.io/inject", "dapr.io/enabled"} {
 		if v := annotations.Find(k); v.Str() == "enabled" || v.Str() == "true" {

@@ -27,105 +27,184 @@ const (
 func gmsaRules() []Rule {
 	return []Rule{
 		{
-			Code: "WIN101", Title: "invalid `gmsaCredentialSpecName`", Severity: Error, Field: "securityContext.windowsOptions.gmsaCredentialSpecName", Compat: []string{"B01", "GM01"},
-			Why: "The name is the one of a resource: a DNS subdomain in lower case. The documentation's own gmsa-WebApp1 is none.", Fix: "write it in lower case, as the GMSACredentialSpec is named", Sources: []string{srcValidateWO},
-			pod: eachOption("gmsaCredentialSpecName", func(p *Pod, v tree.Value, r reporter) {
-				for _, msg := range validation.IsDNS1123Subdomain(v.Str()) {
-					r.at(v, "gmsaCredentialSpecName %q: %s", v.Str(), msg)
-				}
-			}),
+			Code:     "WIN101",
+			Title:    "invalid `gmsaCredentialSpecName`",
+			Severity: Error,
+			Field:    "securityContext.windowsOptions.gmsaCredentialSpecName",
+			Why: "The name is the one of a resource: a DNS subdomain in lower case. The documentation's own " +
+				"gmsa-WebApp1 is none.",
+			Fix:     "write it in lower case, as the GMSACredentialSpec is named",
+			Sources: []string{srcValidateWO},
+			pod:     eachOption("gmsaCredentialSpecName", checkCredentialSpecName),
 		},
 		{
-			Code: "WIN102", Title: "empty or too large `gmsaCredentialSpec`", Severity: Error, Field: "securityContext.windowsOptions.gmsaCredentialSpec", Compat: []string{"B02"},
-			Why: "Inlined contents must not be empty and must be at most 64 KiB.", Fix: "leave the field to the webhook", Sources: []string{srcValidateWO},
-			pod: eachOption("gmsaCredentialSpec", func(p *Pod, v tree.Value, r reporter) {
-				if n := len(v.Str()); n == 0 || n > credentialSpecMaxBytes {
-					r.at(v, "gmsaCredentialSpec has %d bytes; want 1 to %d", n, credentialSpecMaxBytes)
-				}
-			}),
+			Code:     "WIN102",
+			Title:    "empty or too large `gmsaCredentialSpec`",
+			Severity: Error,
+			Field:    "securityContext.windowsOptions.gmsaCredentialSpec",
+			Why:      "Inlined contents must not be empty and must be at most 64 KiB.",
+			Fix:      "leave the field to the webhook",
+			Sources:  []string{srcValidateWO},
+			pod:      eachOption("gmsaCredentialSpec", checkCredentialSpecSize),
 		},
 		{
-			Code: "WIN318", Title: "`gmsaCredentialSpecName` needs the webhook", Severity: Info, Field: "securityContext.windowsOptions.gmsaCredentialSpecName", Compat: []string{"D18", "GM03"},
-			Why: "The kubelet passes only gmsaCredentialSpec on, which the GMSA webhook fills in. Without it the name is ignored.", Fix: "install the windows-gmsa webhook", Sources: []string{"k8s.io/kubernetes pkg/kubelet/kuberuntime: kuberuntime_container_windows.go"},
-			pod: func(p *Pod, r reporter) {
-				for _, o := range windowsOptions(p) {
-					if v := o.Get("gmsaCredentialSpecName"); v.Set() && !o.Get("gmsaCredentialSpec").Set() {
-						r.at(v, "gmsaCredentialSpecName has an effect only where the GMSA webhook is installed")
-					}
-				}
-			},
+			Code:     "WIN318",
+			Title:    "`gmsaCredentialSpecName` needs the webhook",
+			Severity: Info,
+			Field:    "securityContext.windowsOptions.gmsaCredentialSpecName",
+			Why: "The kubelet passes only gmsaCredentialSpec on, which the GMSA webhook fills in. Without it the name " +
+				"is ignored.",
+			Fix:     "install the windows-gmsa webhook",
+			Sources: []string{"k8s.io/kubernetes pkg/kubelet/kuberuntime: kuberuntime_container_windows.go"},
+			pod:     checkNameWithoutContents,
 		},
 		{
-			Code: "WIN320", Title: "GMSA by annotation", Severity: Error, Field: "metadata.annotations", Compat: []string{"D20"},
-			Why: "The alpha annotations have been ignored since Kubernetes 1.16.", Fix: "use windowsOptions.gmsaCredentialSpecName", Sources: []string{srcGMSA},
-			pod: func(p *Pod, r reporter) {
-				a := p.Meta.Find("annotations")
-				for _, k := range a.Keys() {
-					if k == "pod.alpha.windows.kubernetes.io/gmsa-credential-spec-name" || strings.HasSuffix(k, ".container.alpha.windows.kubernetes.io/gmsa-credential-spec-name") {
-						r.at(a.Get(k), "the annotation %s is ignored", k)
-					}
-				}
-			},
+			Code:     "WIN320",
+			Title:    "GMSA by annotation",
+			Severity: Error,
+			Field:    "metadata.annotations",
+			Why:      "The alpha annotations have been ignored since Kubernetes 1.16.",
+			Fix:      "use windowsOptions.gmsaCredentialSpecName",
+			Sources:  []string{srcGMSA},
+			pod:      checkGMSAAnnotations,
 		},
 		{
-			Code: "WIN504", Title: "GMSA with a user that does not use it", Severity: Warning, Field: "securityContext.windowsOptions.runAsUserName", Compat: []string{"GM04"},
-			Why: "Only NT AUTHORITY\\NETWORK SERVICE and NT AUTHORITY\\SYSTEM appear as the GMSA on the network.", Fix: `set runAsUserName: NT AUTHORITY\NETWORK SERVICE, or run an application pool as it`, Sources: []string{srcGMSATrap},
-			pod: func(p *Pod, r reporter) {
-				for _, c := range p.Containers {
-					u := p.option(c, "runAsUserName")
-					if s := strings.ToLower(u.Str()); p.option(c, "gmsaCredentialSpecName").Set() && s != "" && s != `nt authority\system` && s != `nt authority\network service` && s != `nt authority\networkservice` {
-						r.at(u, "container %s: %s does not use the GMSA on the network", c.Name, u.Str())
-					}
-				}
-			},
+			Code:     "WIN504",
+			Title:    "GMSA with a user that does not use it",
+			Severity: Warning,
+			Field:    "securityContext.windowsOptions.runAsUserName",
+			Why:      "Only NT AUTHORITY\\NETWORK SERVICE and NT AUTHORITY\\SYSTEM appear as the GMSA on the network.",
+			Fix:      `set runAsUserName: NT AUTHORITY\NETWORK SERVICE, or run an application pool as it`,
+			Sources:  []string{srcGMSATrap},
+			pod:      checkGMSAUser,
 		},
 		{
-			Code: "WIN506", Title: "GMSA with one `hostname` for several pods", Severity: Warning, Field: "hostname", Compat: []string{"GM06"},
-			Why: "Several pods with one GMSA and the same host name lose the trust of the domain now and then.", Fix: "remove hostname, or let the webhook make one (randomHostname)", Sources: []string{srcGMSATrap},
-			pod: func(p *Pod, r reporter) {
-				v := p.Spec.Find("hostname")
-				if n, _ := p.Object.Get("spec", "replicas").Int(); v.Set() && !p.Bare && (n > 1 || p.Object.Kind == "DaemonSet") && usesGMSA(p) {
-					r.at(v, "all pods of this %s have the host name %s", p.Object.Kind, v.Str())
-				}
-			},
+			Code:     "WIN506",
+			Title:    "GMSA with one `hostname` for several pods",
+			Severity: Warning,
+			Field:    "hostname",
+			Why:      "Several pods with one GMSA and the same host name lose the trust of the domain now and then.",
+			Fix:      "remove hostname, or let the webhook make one (randomHostname)",
+			Sources:  []string{srcGMSATrap},
+			pod:      checkGMSAHostname,
 		},
 		{
-			Code: "WIN507", Title: "incomplete credential spec", Severity: Warning, Field: "credspec", Compat: []string{"GM07", "GM08"}, kinds: []string{"GMSACredentialSpec"},
-			Why: "A credential spec has the plug-in ActiveDirectory, the SID of the domain (S-1-5-21-…), the account's name without domain and $, two entries for the account (scope DNS name and NetBIOS name), and DnsName and DnsTreeName; HostAccountConfig has PortableCcgVersion 1, PluginGUID and PluginInput.",
-			Fix: "make it anew with New-CredentialSpec", Sources: []string{srcGMSATrap, srcGMSAHook + "/../deploy/gmsa-crd.yml"}, object: checkCredentialSpec,
+			Code:     "WIN507",
+			Title:    "incomplete credential spec",
+			Severity: Warning,
+			Field:    "credspec",
+			Why: "A credential spec has the plug-in ActiveDirectory, the SID of the domain (S-1-5-21-…), the account's " +
+				"name without domain and $, two entries for the account (scope DNS name and NetBIOS name), and DnsName and " +
+				"DnsTreeName; HostAccountConfig has PortableCcgVersion 1, PluginGUID and PluginInput.",
+			Fix:     "make it anew with New-CredentialSpec",
+			Sources: []string{srcGMSATrap, srcGMSAHook + "/../deploy/gmsa-crd.yml"},
+			kinds:   []string{"GMSACredentialSpec"},
+			object:  checkCredentialSpec,
 		},
 		{
-			Code: "WIN509", Title: "inlined GMSA without a name", Severity: Error, Field: "securityContext.windowsOptions.gmsaCredentialSpec", Compat: []string{"GM09"},
-			Why: "The webhook refuses contents without the name of their resource; where it does not look nobody checks whether the pod may use the account.", Fix: "set gmsaCredentialSpecName and leave the contents to the webhook", Sources: []string{srcGMSAHook + "/webhook.go"},
-			pod: func(p *Pod, r reporter) {
-				for _, o := range windowsOptions(p) {
-					if v := o.Get("gmsaCredentialSpec"); v.Set() && !o.Get("gmsaCredentialSpecName").Set() {
-						r.at(v, "gmsaCredentialSpec is set without gmsaCredentialSpecName")
-					}
-				}
-			},
+			Code:     "WIN509",
+			Title:    "inlined GMSA without a name",
+			Severity: Error,
+			Field:    "securityContext.windowsOptions.gmsaCredentialSpec",
+			Why: "The webhook refuses contents without the name of their resource; where it does not look nobody checks " +
+				"whether the pod may use the account.",
+			Fix:     "set gmsaCredentialSpecName and leave the contents to the webhook",
+			Sources: []string{srcGMSAHook + "/webhook.go"},
+			pod:     checkContentsWithoutName,
 		},
 		{
-			Code: "WIN510", Title: "GMSA on an init or ephemeral container", Severity: Warning, Field: "initContainers[*].securityContext.windowsOptions", Compat: []string{"GM10"},
-			Why: "Upstream's webhook looks at the pod and its containers only: on init and ephemeral containers the name is not filled in, and contents are not authorised.", Fix: "set it on the pod", Sources: []string{srcGMSAHook + "/webhook.go"},
-			pod: func(p *Pod, r reporter) {
-				for _, c := range p.Containers {
-					o := c.Find("securityContext", "windowsOptions")
-					if c.List != "containers" && (o.Get("gmsaCredentialSpecName").Set() || o.Get("gmsaCredentialSpec").Set()) {
-						r.at(o, "container %s: the GMSA webhook does not look at %s", c.Name, c.List)
-					}
-				}
-			},
+			Code:     "WIN510",
+			Title:    "GMSA on an init or ephemeral container",
+			Severity: Warning,
+			Field:    "initContainers[*].securityContext.windowsOptions",
+			Why: "Upstream's webhook looks at the pod and its containers only: on init and ephemeral containers the " +
+				"name is not filled in, and contents are not authorised.",
+			Fix:     "set it on the pod",
+			Sources: []string{srcGMSAHook + "/webhook.go"},
+			pod:     checkGMSAContainers,
 		},
 		{
-			Code: "WIN511", Title: "deprecated version of GMSACredentialSpec", Severity: Warning, Field: "apiVersion", Compat: []string{"GM11"}, kinds: []string{"GMSACredentialSpec"},
-			Why: "windows.k8s.io/v1alpha1 is deprecated.", Fix: "write windows.k8s.io/v1", Sources: []string{srcGMSAHook + "/../deploy/gmsa-crd.yml"},
-			object: func(o *Object, r reporter) {
-				if v := o.Get("apiVersion"); v.Str() == "windows.k8s.io/v1alpha1" {
-					r.at(v, "windows.k8s.io/v1alpha1 is deprecated").edit(tree.Replace, v.Path(), "windows.k8s.io/v1")
-				}
-			},
+			Code:     "WIN511",
+			Title:    "deprecated version of GMSACredentialSpec",
+			Severity: Warning,
+			Field:    "apiVersion",
+			Why:      "windows.k8s.io/v1alpha1 is deprecated.",
+			Fix:      "write windows.k8s.io/v1",
+			Sources:  []string{srcGMSAHook + "/../deploy/gmsa-crd.yml"},
+			kinds:    []string{"GMSACredentialSpec"},
+			object:   checkCredentialSpecVersion,
 		},
+	}
+}
+
+func checkCredentialSpecName(p *Pod, v tree.Value, r reporter) {
+	for _, msg := range validation.IsDNS1123Subdomain(v.Str()) {
+		r.at(v, "gmsaCredentialSpecName %q: %s", v.Str(), msg)
+	}
+}
+
+func checkCredentialSpecSize(p *Pod, v tree.Value, r reporter) {
+	if n := len(v.Str()); n == 0 || n > credentialSpecMaxBytes {
+		r.at(v, "gmsaCredentialSpec has %d bytes; want 1 to %d", n, credentialSpecMaxBytes)
+	}
+}
+
+func checkNameWithoutContents(p *Pod, r reporter) {
+	for _, o := range windowsOptions(p) {
+		if v := o.Get("gmsaCredentialSpecName"); v.Set() && !o.Get("gmsaCredentialSpec").Set() {
+			r.at(v, "gmsaCredentialSpecName has an effect only where the GMSA webhook is installed")
+		}
+	}
+}
+
+func checkGMSAAnnotations(p *Pod, r reporter) {
+	a := p.Meta.Find("annotations")
+	for _, k := range a.Keys() {
+		if k == "pod.alpha.windows.kubernetes.io/gmsa-credential-spec-name" ||
+			strings.HasSuffix(k, ".container.alpha.windows.kubernetes.io/gmsa-credential-spec-name") {
+			r.at(a.Get(k), "the annotation %s is ignored", k)
+		}
+	}
+}
+
+func checkGMSAUser(p *Pod, r reporter) {
+	for _, c := range p.Containers {
+		u := p.option(c, "runAsUserName")
+		if s := strings.ToLower(u.Str()); p.option(c, "gmsaCredentialSpecName").Set() && s != "" &&
+			s != `nt authority\system` && s != `nt authority\network service` && s != `nt authority\networkservice` {
+			r.at(u, "container %s: %s does not use the GMSA on the network", c.Name, u.Str())
+		}
+	}
+}
+
+func checkGMSAHostname(p *Pod, r reporter) {
+	v := p.Spec.Find("hostname")
+	if n, _ := p.Object.Get("spec", "replicas").Int(); v.Set() && !p.Bare && (n > 1 || p.Object.Kind == "DaemonSet") &&
+		usesGMSA(p) {
+		r.at(v, "all pods of this %s have the host name %s", p.Object.Kind, v.Str())
+	}
+}
+
+func checkContentsWithoutName(p *Pod, r reporter) {
+	for _, o := range windowsOptions(p) {
+		if v := o.Get("gmsaCredentialSpec"); v.Set() && !o.Get("gmsaCredentialSpecName").Set() {
+			r.at(v, "gmsaCredentialSpec is set without gmsaCredentialSpecName")
+		}
+	}
+}
+
+func checkGMSAContainers(p *Pod, r reporter) {
+	for _, c := range p.Containers {
+		o := c.Find("securityContext", "windowsOptions")
+		if c.List != "containers" && (o.Get("gmsaCredentialSpecName").Set() || o.Get("gmsaCredentialSpec").Set()) {
+			r.at(o, "container %s: the GMSA webhook does not look at %s", c.Name, c.List)
+		}
+	}
+}
+
+func checkCredentialSpecVersion(o *Object, r reporter) {
+	if v := o.Get("apiVersion"); v.Str() == "windows.k8s.io/v1alpha1" {
+		r.at(v, "windows.k8s.io/v1alpha1 is deprecated").edit(tree.Replace, v.Path(), "windows.k8s.io/v1")
 	}
 }
 
@@ -176,7 +255,8 @@ func checkCredentialSpec(o *Object, r reporter) {
 	accountName(join.Get("MachineAccountName"))
 	accounts := spec.Get("ActiveDirectoryConfig", "GroupManagedServiceAccounts")
 	if accounts.Len() < 2 {
-		r.at(accounts, "GroupManagedServiceAccounts has %d entries; want one with the DNS name and one with the NetBIOS name of the domain as Scope", accounts.Len())
+		r.at(accounts, "GroupManagedServiceAccounts has %d entries; want one with the DNS name and one with the "+
+			"NetBIOS name of the domain as Scope", accounts.Len())
 	}
 	for _, a := range accounts.Items() {
 		accountName(a.Get("Name"))

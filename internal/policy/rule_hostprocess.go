@@ -4,8 +4,9 @@
 package policy
 
 import (
-	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 const (
@@ -16,139 +17,230 @@ const (
 
 // hostProcessRules are about HostProcess containers.
 func hostProcessRules() []Rule {
-	eachHPC := func(f func(*Pod, Container, reporter)) func(*Pod, reporter) {
-		return func(p *Pod, r reporter) {
-			for _, c := range p.Containers {
-				if p.hostProcess(c) {
-					f(p, c, r)
-				}
+	return []Rule{
+		{
+			Code:     "WIN104",
+			Title:    "`hostProcess` of pod and container differ",
+			Severity: Error,
+			Field:    "containers[*].securityContext.windowsOptions.hostProcess",
+			Why:      "Where both are set they must be equal.",
+			Fix:      "set it on the pod only",
+			Sources:  []string{srcValidateHPC},
+			pod:      checkSameHostProcess,
+		},
+		{
+			Code:     "WIN105",
+			Title:    "HostProcess and ordinary containers in one pod",
+			Severity: Error,
+			Field:    "containers",
+			Why:      "If one container of a pod is a HostProcess container all must be, init and ephemeral ones too.",
+			Fix:      "set hostProcess: true in the pod's windowsOptions, or split the pod",
+			Sources:  []string{srcValidateHPC},
+			pod:      checkMixedHostProcess,
+		},
+		{
+			Code:     "WIN106",
+			Title:    "HostProcess without `hostNetwork`",
+			Severity: Error,
+			Field:    "hostNetwork",
+			Why:      "A pod with HostProcess containers must have hostNetwork: true.",
+			Fix:      "set hostNetwork: true",
+			Sources:  []string{srcValidateHPC},
+			pod:      checkHostProcessNetwork,
+		},
+		{
+			Code:     "WIN107",
+			Title:    "HostProcess where the cluster allows nothing privileged",
+			Severity: Error,
+			Field:    "securityContext.windowsOptions.hostProcess",
+			Why:      "kube-apiserver with --allow-privileged=false refuses HostProcess containers.",
+			Fix:      "use another cluster, or have the flag changed",
+			Sources:  []string{srcValidateHPC},
+			pod:      checkPrivilegedAllowed,
+		},
+		{
+			Code:     "WIN218",
+			Title:    "named pipe mounted into a HostProcess container",
+			Severity: Error,
+			Field:    "volumes[*].hostPath.path",
+			Why:      "The runtime refuses it: \"named pipe mounts not supported for job containers\".",
+			Fix:      `remove the mount; a HostProcess container opens \\.\pipe\… directly`,
+			Sources:  []string{srcJobs + " mounts.go", srcHostProcess},
+			pod:      checkHostProcessPipes,
+		},
+		{
+			Code:     "WIN219",
+			Title:    "HostProcess without `runAsUserName`",
+			Severity: Error,
+			Field:    "securityContext.windowsOptions.runAsUserName",
+			Why: `The runtime needs an account of the host: without one the process token is not made ("empty username ` +
+				`or group name passed"), or the image's ContainerUser fails to log on.`,
+			Fix:     `set runAsUserName: NT AUTHORITY\Local service, or NT AUTHORITY\SYSTEM where it must`,
+			Sources: []string{srcJobs + " logon.go", srcHostProcess},
+			pod:     eachHPC(checkHostProcessUser),
+		},
+		{
+			Code:     "WIN220",
+			Title:    "domain of a service account not in upper case",
+			Severity: Warning,
+			Field:    "securityContext.windowsOptions.runAsUserName",
+			Why: "hcsshim chooses a service logon where the domain is literally NT AUTHORITY; spelled otherwise it " +
+				"tries an interactive logon, for which there is no password.",
+			Fix:      `write NT AUTHORITY\…, the domain in upper case`,
+			Sources:  []string{srcJobs + " logon.go"},
+			Inferred: true,
+			pod:      eachHPC(checkAccountDomain),
+		},
+		{
+			Code:     "WIN232",
+			Title:    "HostProcess on an old containerd",
+			Severity: Error,
+			Field:    "securityContext.windowsOptions.hostProcess",
+			Why:      "HostProcess containers need containerd 1.6, and 1.7 for real paths and in-cluster configuration.",
+			Fix:      "update containerd on the node",
+			Sources:  []string{srcHostProcess, srcHostProcessKEP},
+			pod:      checkHostProcessContainerd,
+		},
+		{
+			Code:     "WIN317",
+			Title:    "`hostAliases` of a HostProcess pod",
+			Severity: Warning,
+			Field:    "hostAliases",
+			Why:      "The hosts file is not mounted into HostProcess containers: they see the node's.",
+			Fix:      "remove them",
+			Sources:  []string{"k8s.io/kubernetes pkg/kubelet: kubelet_pods.go, shouldMountHostsFile"},
+			pod:      checkHostAliases,
+		},
+		{
+			Code:     "WIN513",
+			Title:    "GMSA in a HostProcess pod",
+			Severity: Info,
+			Field:    "securityContext.windowsOptions.gmsaCredentialSpecName",
+			Why: "HostProcess containers run as accounts of the host; group managed service accounts are outside of " +
+				"what their enhancement proposal covers.",
+			Fix:     "use the node's identity, or an ordinary container",
+			Sources: []string{srcHostProcessKEP},
+			pod:     eachHPC(checkHostProcessGMSA),
+		},
+		{
+			Code:     "WIN524",
+			Title:    "HostProcess as SYSTEM",
+			Severity: Info,
+			Field:    "securityContext.windowsOptions.runAsUserName",
+			Why:      "NT AUTHORITY\\SYSTEM may do anything on the node. Many agents need less.",
+			Fix:      `try NT AUTHORITY\Local service, or a local group of the node`,
+			Sources:  []string{srcHostProcess},
+			pod:      eachHPC(checkSystemUser),
+		},
+		{
+			Code:     "WIN533",
+			Title:    "`hostProcess` on containers only, with Kubernetes 1.23 or 1.24",
+			Severity: Warning,
+			Field:    "containers[*].securityContext.windowsOptions.hostProcess",
+			Why:      "Some patch releases of 1.23 and 1.24 ran such containers as ordinary ones.",
+			Fix:      "set it in the pod's windowsOptions too",
+			Sources:  []string{"https://github.com/kubernetes/kubernetes/issues/110140"},
+			Since:    23,
+			Before:   25,
+			pod:      checkHostProcessLevel,
+		},
+	}
+}
+
+// eachHPC calls f with every HostProcess container of a pod.
+func eachHPC(f func(*Pod, Container, reporter)) func(*Pod, reporter) {
+	return func(p *Pod, r reporter) {
+		for _, c := range p.Containers {
+			if p.hostProcess(c) {
+				f(p, c, r)
 			}
 		}
 	}
-	return []Rule{
-		{
-			Code: "WIN104", Title: "`hostProcess` of pod and container differ", Severity: Error, Field: "containers[*].securityContext.windowsOptions.hostProcess", Compat: []string{"B04", "HP01"},
-			Why: "Where both are set they must be equal.", Fix: "set it on the pod only", Sources: []string{srcValidateHPC},
-			pod: func(p *Pod, r reporter) {
-				pod := p.Spec.Find("securityContext", "windowsOptions", "hostProcess")
-				for _, c := range p.Containers {
-					if v := c.Find("securityContext", "windowsOptions", "hostProcess"); pod.Set() && v.Set() && pod.True() != v.True() {
-						r.at(v, "container %s: hostProcess is %v, and %v on the pod", c.Name, v.True(), pod.True())
-					}
-				}
-			},
-		},
-		{
-			Code: "WIN105", Title: "HostProcess and ordinary containers in one pod", Severity: Error, Field: "containers", Compat: []string{"B05", "HP01"},
-			Why: "If one container of a pod is a HostProcess container all must be, init and ephemeral ones too.", Fix: "set hostProcess: true in the pod's windowsOptions, or split the pod", Sources: []string{srcValidateHPC},
-			pod: func(p *Pod, r reporter) {
-				for _, c := range p.Containers {
-					if p.HostProcess && !p.hostProcess(c) {
-						r.at(c.Value, "container %s is no HostProcess container, others of the pod are", c.Name)
-					}
-				}
-			},
-		},
-		{
-			Code: "WIN106", Title: "HostProcess without `hostNetwork`", Severity: Error, Field: "hostNetwork", Compat: []string{"B06", "HP01"},
-			Why: "A pod with HostProcess containers must have hostNetwork: true.", Fix: "set hostNetwork: true", Sources: []string{srcValidateHPC},
-			pod: func(p *Pod, r reporter) {
-				if v := p.Spec.Get("hostNetwork"); p.HostProcess && !v.True() {
-					r.at(v, "hostNetwork must be true for HostProcess containers")
-				}
-			},
-		},
-		{
-			Code: "WIN107", Title: "HostProcess where the cluster allows nothing privileged", Severity: Error, Field: "securityContext.windowsOptions.hostProcess", Compat: []string{"B07", "HP01"},
-			Why: "kube-apiserver with --allow-privileged=false refuses HostProcess containers.", Fix: "use another cluster, or have the flag changed", Sources: []string{srcValidateHPC},
-			pod: func(p *Pod, r reporter) {
-				if p.HostProcess && p.Facts().NoPrivileged {
-					r.at(p.Spec, "HostProcess containers are disallowed by the cluster's policy (--allow-privileged=false)")
-				}
-			},
-		},
-		{
-			Code: "WIN218", Title: "named pipe mounted into a HostProcess container", Severity: Error, Field: "volumes[*].hostPath.path", Compat: []string{"C18", "HP05"},
-			Why: "The runtime refuses it: \"named pipe mounts not supported for job containers\".", Fix: `remove the mount; a HostProcess container opens \\.\pipe\… directly`,
-			Sources: []string{srcJobs + " mounts.go", srcHostProcess},
-			pod: func(p *Pod, r reporter) {
-				for _, v := range p.Spec.Find("volumes").Items() {
-					if at := v.Get("hostPath", "path"); p.HostProcess && pipe(at.Str()) {
-						r.at(at, "the named pipe %s cannot be mounted into a HostProcess container", at.Str())
-					}
-				}
-			},
-		},
-		{
-			Code: "WIN219", Title: "HostProcess without `runAsUserName`", Severity: Error, Field: "securityContext.windowsOptions.runAsUserName", Compat: []string{"C19", "HP02"},
-			Why: "The runtime needs an account of the host: without one the process token is not made (\"empty username or group name passed\"), or the image's ContainerUser fails to log on.",
-			Fix: `set runAsUserName: NT AUTHORITY\Local service, or NT AUTHORITY\SYSTEM where it must`, Sources: []string{srcJobs + " logon.go", srcHostProcess},
-			pod: eachHPC(func(p *Pod, c Container, r reporter) {
-				inherit := p.Meta.Get("annotations", "microsoft.com/hostprocess-inherit-user").Str() == "true"
-				if !inherit && !p.option(c, "runAsUserName").Set() {
-					r.at(c.Get("securityContext", "windowsOptions", "runAsUserName"), "container %s: a HostProcess container needs runAsUserName", c.Name)
-				}
-			}),
-		},
-		{
-			Code: "WIN220", Title: "domain of a service account not in upper case", Severity: Warning, Field: "securityContext.windowsOptions.runAsUserName", Compat: []string{"C20", "HP03"}, Inferred: true,
-			Why: "hcsshim chooses a service logon where the domain is literally NT AUTHORITY; spelled otherwise it tries an interactive logon, for which there is no password.",
-			Fix: `write NT AUTHORITY\…, the domain in upper case`, Sources: []string{srcJobs + " logon.go"},
-			pod: eachHPC(func(p *Pod, c Container, r reporter) {
-				u := p.option(c, "runAsUserName")
-				domain, user, ok := strings.Cut(u.Str(), `\`)
-				if ok && strings.EqualFold(domain, "NT AUTHORITY") && domain != "NT AUTHORITY" {
-					r.at(u, "container %s: %s: the domain is compared with NT AUTHORITY letter by letter", c.Name, u.Str()).edit(tree.Replace, u.Path(), `NT AUTHORITY\`+user)
-				}
-			}),
-		},
-		{
-			Code: "WIN232", Title: "HostProcess on an old containerd", Severity: Error, Field: "securityContext.windowsOptions.hostProcess", Compat: []string{"C32"},
-			Why: "HostProcess containers need containerd 1.6, and 1.7 for real paths and in-cluster configuration.", Fix: "update containerd on the node", Sources: []string{srcHostProcess, "https://github.com/kubernetes/enhancements/tree/master/keps/sig-windows/1981-windows-privileged-container-support"},
-			pod: func(p *Pod, r reporter) {
-				for _, n := range p.Facts().windows() {
-					if p.HostProcess && n.Containerd != "" && older(n.Containerd, 1, 6, 0) {
-						r.at(p.Spec, "node %s runs containerd %s, which has no HostProcess containers", n.Name, n.Containerd)
-					}
-				}
-			},
-		},
-		{
-			Code: "WIN317", Title: "`hostAliases` of a HostProcess pod", Severity: Warning, Field: "hostAliases", Compat: []string{"D17"},
-			Why: "The hosts file is not mounted into HostProcess containers: they see the node's.", Fix: "remove them", Sources: []string{"k8s.io/kubernetes pkg/kubelet: kubelet_pods.go, shouldMountHostsFile"},
-			pod: func(p *Pod, r reporter) {
-				if v := p.Spec.Find("hostAliases"); p.HostProcess && v.Len() > 0 {
-					r.at(v, "hostAliases have no effect on HostProcess containers").edit(tree.Remove, v.Path(), nil)
-				}
-			},
-		},
-		{
-			Code: "WIN513", Title: "GMSA in a HostProcess pod", Severity: Info, Field: "securityContext.windowsOptions.gmsaCredentialSpecName", Compat: []string{"GM13", "HP12"},
-			Why: "HostProcess containers run as accounts of the host; group managed service accounts are outside of what their enhancement proposal covers.", Fix: "use the node's identity, or an ordinary container", Sources: []string{"https://github.com/kubernetes/enhancements/tree/master/keps/sig-windows/1981-windows-privileged-container-support"},
-			pod: eachHPC(func(p *Pod, c Container, r reporter) {
-				if v := p.option(c, "gmsaCredentialSpecName"); v.Set() {
-					r.at(v, "container %s is a HostProcess container with a GMSA", c.Name)
-				}
-			}),
-		},
-		{
-			Code: "WIN524", Title: "HostProcess as SYSTEM", Severity: Info, Field: "securityContext.windowsOptions.runAsUserName", Compat: []string{"HP04"},
-			Why: "NT AUTHORITY\\SYSTEM may do anything on the node. Many agents need less.", Fix: `try NT AUTHORITY\Local service, or a local group of the node`, Sources: []string{srcHostProcess},
-			pod: eachHPC(func(p *Pod, c Container, r reporter) {
-				if u := p.option(c, "runAsUserName"); strings.EqualFold(u.Str(), `NT AUTHORITY\SYSTEM`) {
-					r.at(u, "container %s runs as %s on the host", c.Name, u.Str())
-				}
-			}),
-		},
-		{
-			Code: "WIN533", Title: "`hostProcess` on containers only, with Kubernetes 1.23 or 1.24", Severity: Warning, Field: "containers[*].securityContext.windowsOptions.hostProcess", Compat: []string{"HP13"},
-			Why: "Some patch releases of 1.23 and 1.24 ran such containers as ordinary ones.", Fix: "set it in the pod's windowsOptions too", Sources: []string{"https://github.com/kubernetes/kubernetes/issues/110140"}, Since: 23, Before: 25,
-			pod: func(p *Pod, r reporter) {
-				if p.HostProcess && !p.Spec.Find("securityContext", "windowsOptions", "hostProcess").Set() {
-					r.at(p.Spec.Get("securityContext", "windowsOptions", "hostProcess"), "hostProcess is set on containers only")
-				}
-			},
-		},
+}
+
+func checkSameHostProcess(p *Pod, r reporter) {
+	pod := p.Spec.Find("securityContext", "windowsOptions", "hostProcess")
+	for _, c := range p.Containers {
+		if v := c.Find("securityContext", "windowsOptions", "hostProcess"); pod.Set() && v.Set() && pod.True() != v.True() {
+			r.at(v, "container %s: hostProcess is %v, and %v on the pod", c.Name, v.True(), pod.True())
+		}
+	}
+}
+
+func checkMixedHostProcess(p *Pod, r reporter) {
+	for _, c := range p.Containers {
+		if p.HostProcess && !p.hostProcess(c) {
+			r.at(c.Value, "container %s is no HostProcess container, others of the pod are", c.Name)
+		}
+	}
+}
+
+func checkHostProcessNetwork(p *Pod, r reporter) {
+	if v := p.Spec.Get("hostNetwork"); p.HostProcess && !v.True() {
+		r.at(v, "hostNetwork must be true for HostProcess containers")
+	}
+}
+
+func checkPrivilegedAllowed(p *Pod, r reporter) {
+	if p.HostProcess && p.Facts().NoPrivileged {
+		r.at(p.Spec, "HostProcess containers are disallowed by the cluster's policy (--allow-privileged=false)")
+	}
+}
+
+func checkHostProcessPipes(p *Pod, r reporter) {
+	for _, v := range p.Spec.Find("volumes").Items() {
+		if at := v.Get("hostPath", "path"); p.HostProcess && pipe(at.Str()) {
+			r.at(at, "the named pipe %s cannot be mounted into a HostProcess container", at.Str())
+		}
+	}
+}
+
+func checkHostProcessUser(p *Pod, c Container, r reporter) {
+	inherit := p.Meta.Get("annotations", "microsoft.com/hostprocess-inherit-user").Str() == "true"
+	if !inherit && !p.option(c, "runAsUserName").Set() {
+		r.at(c.Get("securityContext", "windowsOptions", "runAsUserName"),
+			"container %s: a HostProcess container needs runAsUserName", c.Name)
+	}
+}
+
+func checkAccountDomain(p *Pod, c Container, r reporter) {
+	u := p.option(c, "runAsUserName")
+	domain, user, ok := strings.Cut(u.Str(), `\`)
+	if ok && strings.EqualFold(domain, "NT AUTHORITY") && domain != "NT AUTHORITY" {
+		r.at(u, "container %s: %s: the domain is compared with NT AUTHORITY letter by letter",
+			c.Name, u.Str()).edit(tree.Replace, u.Path(), `NT AUTHORITY\`+user)
+	}
+}
+
+func checkHostProcessContainerd(p *Pod, r reporter) {
+	for _, n := range p.Facts().windows() {
+		if p.HostProcess && n.Containerd != "" && older(n.Containerd, 1, 6, 0) {
+			r.at(p.Spec, "node %s runs containerd %s, which has no HostProcess containers", n.Name, n.Containerd)
+		}
+	}
+}
+
+func checkHostAliases(p *Pod, r reporter) {
+	if v := p.Spec.Find("hostAliases"); p.HostProcess && v.Len() > 0 {
+		r.at(v, "hostAliases have no effect on HostProcess containers").edit(tree.Remove, v.Path(), nil)
+	}
+}
+
+func checkHostProcessGMSA(p *Pod, c Container, r reporter) {
+	if v := p.option(c, "gmsaCredentialSpecName"); v.Set() {
+		r.at(v, "container %s is a HostProcess container with a GMSA", c.Name)
+	}
+}
+
+func checkSystemUser(p *Pod, c Container, r reporter) {
+	if u := p.option(c, "runAsUserName"); strings.EqualFold(u.Str(), `NT AUTHORITY\SYSTEM`) {
+		r.at(u, "container %s runs as %s on the host", c.Name, u.Str())
+	}
+}
+
+func checkHostProcessLevel(p *Pod, r reporter) {
+	if p.HostProcess && !p.Spec.Find("securityContext", "windowsOptions", "hostProcess").Set() {
+		r.at(p.Spec.Get("securityContext", "windowsOptions", "hostProcess"), "hostProcess is set on containers only")
 	}
 }
 

@@ -22,104 +22,186 @@ const (
 func imageRules() []Rule {
 	return []Rule{
 		{
-			Code: "WIN221", Title: "an image that is not for Windows", Severity: Error, Field: "containers[*].image", Compat: []string{"C21"},
-			Why: "A Windows node cannot pull an image without a Windows platform: \"no match for platform in manifest\".", Fix: "use a Windows image, or select Linux nodes", Sources: []string{srcMatcher},
-			pod: eachImage(func(p *Pod, c Container, i Image, r reporter) {
-				if os, ok := registryOS(i); ok && os != "windows" {
-					r.at(c.Get("image"), "container %s: the image %s is for %s only", c.Name, c.Image, os)
-				}
-			}),
+			Code:     "WIN221",
+			Title:    "an image that is not for Windows",
+			Severity: Error,
+			Field:    "containers[*].image",
+			Why:      "A Windows node cannot pull an image without a Windows platform: \"no match for platform in manifest\".",
+			Fix:      "use a Windows image, or select Linux nodes",
+			Sources:  []string{srcMatcher},
+			pod:      eachImage(checkImageOS),
 		},
 		{
-			Code: "WIN222", Title: "an image without a platform for the nodes' builds", Severity: Error, Field: "containers[*].image", Compat: []string{"C22", "PL08"},
-			Why: "No entry of the image's index fits the build of any Windows node: ErrImagePull, \"no match for platform in manifest\".", Fix: "use a tag for the nodes' build", Sources: []string{srcMatcher},
-			pod: eachImage(func(p *Pod, c Container, i Image, r reporter) {
-				if i.Index && len(p.judged()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
-					r.unlessIsolated(p, Error, c, "container %s: the image %s has %s; the nodes are %s", c.Name, c.Image, platformsText(i), nodesText(p.judged()))
-				}
-			}),
+			Code:     "WIN222",
+			Title:    "an image without a platform for the nodes' builds",
+			Severity: Error,
+			Field:    "containers[*].image",
+			Why: `No entry of the image's index fits the build of any Windows node: ErrImagePull, "no match for ` +
+				`platform in manifest".`,
+			Fix:     "use a tag for the nodes' build",
+			Sources: []string{srcMatcher},
+			pod:     eachImage(checkIndexBuilds),
 		},
 		{
-			Code: "WIN223", Title: "an image of another build", Severity: Error, Field: "containers[*].image", Compat: []string{"C23"},
-			Why: "A single image is pulled whatever its build, and fails at the start: \"The container operating system does not match the host operating system.\" (0xc0370101)", Fix: "use a tag for the nodes' build", Sources: []string{srcCompat, "github.com/microsoft/hcsshim osversion: CheckHostAndContainerCompat"},
-			pod: eachImage(func(p *Pod, c Container, i Image, r reporter) {
-				if !i.Index && len(p.judged()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
-					r.unlessIsolated(p, Error, c, "container %s: the image %s is of %s; the nodes are %s", c.Name, c.Image, platformsText(i), nodesText(p.judged()))
-				}
-			}),
+			Code:     "WIN223",
+			Title:    "an image of another build",
+			Severity: Error,
+			Field:    "containers[*].image",
+			Why: `A single image is pulled whatever its build, and fails at the start: "The container operating system ` +
+				`does not match the host operating system." (0xc0370101)`,
+			Fix:     "use a tag for the nodes' build",
+			Sources: []string{srcCompat, "github.com/microsoft/hcsshim osversion: CheckHostAndContainerCompat"},
+			pod:     eachImage(checkImageBuild),
 		},
 		{
-			Code: "WIN336", Title: "an image without a build", Severity: Error, Field: "containers[*].image", Compat: []string{"D36"},
-			Why: "Microsoft's base images have had no tag latest since April 2019. Of any other Windows image without a tag nobody knows which hosts can run it.", Fix: "pin the build, for example :ltsc2022", Sources: []string{srcCompat},
-			pod: func(p *Pod, r reporter) {
-				if p.Windows() {
-					for _, c := range p.Containers {
-						checkTag(p, c, r)
-					}
-				}
-			},
+			Code:     "WIN336",
+			Title:    "an image without a build",
+			Severity: Error,
+			Field:    "containers[*].image",
+			Why: "Microsoft's base images have had no tag latest since April 2019. Of any other Windows image without a " +
+				"tag nobody knows which hosts can run it.",
+			Fix:     "pin the build, for example :ltsc2022",
+			Sources: []string{srcCompat},
+			pod:     checkTags,
 		},
 		{
-			Code: "WIN337", Title: "an image from Microsoft's retired repositories", Severity: Warning, Field: "containers[*].image", Compat: []string{"D37"},
-			Why: "Microsoft's images have left the Docker Hub: microsoft/iis, microsoft/nanoserver and the like are gone or years old.", Fix: "use mcr.microsoft.com/windows/…", Sources: []string{"https://azure.microsoft.com/blog/microsoft-syndicates-container-catalog/"},
-			pod: func(p *Pod, r reporter) {
-				for _, c := range p.Containers {
-					checkRetired(c, r)
-				}
-			},
+			Code:     "WIN337",
+			Title:    "an image from Microsoft's retired repositories",
+			Severity: Warning,
+			Field:    "containers[*].image",
+			Why: "Microsoft's images have left the Docker Hub: microsoft/iis, microsoft/nanoserver and the like are " +
+				"gone or years old.",
+			Fix:     "use mcr.microsoft.com/windows/…",
+			Sources: []string{"https://azure.microsoft.com/blog/microsoft-syndicates-container-catalog/"},
+			pod:     checkRetiredImages,
 		},
 		{
-			Code: "WIN412", Title: "no node can run the image", Severity: Error, Field: "containers[*].image", Compat: []string{"PL12"},
-			Why: "With process isolation a host runs images of its own build only; from Windows Server 2025 on also those since Windows Server 2022.", Fix: "use an image for the nodes' build, or add nodes", Sources: []string{srcCompat, "github.com/microsoft/hcsshim osversion: CheckHostAndContainerCompat"},
-			pod: checkNodesBuild,
+			Code:     "WIN412",
+			Title:    "no node can run the image",
+			Severity: Error,
+			Field:    "containers[*].image",
+			Why: "With process isolation a host runs images of its own build only; from Windows Server 2025 on also " +
+				"those since Windows Server 2022.",
+			Fix:     "use an image for the nodes' build, or add nodes",
+			Sources: []string{srcCompat, "github.com/microsoft/hcsshim osversion: CheckHostAndContainerCompat"},
+			pod:     checkNodesBuild,
 		},
 		{
-			Code: "WIN413", Title: "an image of a Windows out of support", Severity: Warning, Field: "containers[*].image", Compat: []string{"PL13"},
-			Why: "Windows Server 2016 and the semi-annual releases get no updates any more (2016: until January 2027), and no supported Kubernetes runs on them.", Fix: "use ltsc2022 or ltsc2025", Sources: []string{srcLife},
-			pod: func(p *Pod, r reporter) {
-				for _, c := range p.Containers {
-					// Of a retired repository the next thing to do is to leave it.
-					if b := c.Build; c.HasBuild && b.Number != 17763 && b.Number < 20348 && !retired(c.Image) {
-						r.at(c.Get("image"), "container %s: %s is of %s, which gets no updates after %s", c.Name, c.Image, b, b.EndOfLife())
-					}
-				}
-			},
+			Code:     "WIN413",
+			Title:    "an image of a Windows out of support",
+			Severity: Warning,
+			Field:    "containers[*].image",
+			Why: "Windows Server 2016 and the semi-annual releases get no updates any more (2016: until January 2027), " +
+				"and no supported Kubernetes runs on them.",
+			Fix:     "use ltsc2022 or ltsc2025",
+			Sources: []string{srcLife},
+			pod:     checkEndOfLife,
 		},
 		{
-			Code: "WIN701", Title: "images of several builds in one pod", Severity: Error, Field: "containers", Compat: []string{"3.2"},
-			Why: "All containers of a pod run on one host; no host can run these together with process isolation.", Fix: "use images of one build", Sources: []string{srcCompat},
-			pod: checkBuildMix,
+			Code:     "WIN701",
+			Title:    "images of several builds in one pod",
+			Severity: Error,
+			Field:    "containers",
+			Why:      "All containers of a pod run on one host; no host can run these together with process isolation.",
+			Fix:      "use images of one build",
+			Sources:  []string{srcCompat},
+			pod:      checkBuildMix,
 		},
 		{
-			Code: "WIN702", Title: "the selected build cannot run the image", Severity: Error, Field: "nodeSelector[node.kubernetes.io/windows-build]", Compat: []string{"C22", "3.2"},
-			Why: "The pod selects nodes by their build, and a host of that build cannot run the image.", Fix: "make the image and node.kubernetes.io/windows-build agree", Sources: []string{srcCompat},
-			pod: checkSelectedBuild,
+			Code:     "WIN702",
+			Title:    "the selected build cannot run the image",
+			Severity: Error,
+			Field:    "nodeSelector[node.kubernetes.io/windows-build]",
+			Why:      "The pod selects nodes by their build, and a host of that build cannot run the image.",
+			Fix:      "make the image and node.kubernetes.io/windows-build agree",
+			Sources:  []string{srcCompat},
+			pod:      checkSelectedBuild,
 		},
 		{
-			Code: "WIN703", Title: "an ltsc2022 image on Windows Server 2025 with an old containerd", Severity: Warning, Field: "containers[*].image", Compat: []string{"2.3", "T89"},
-			Why: "containerd before 1.7.6 compares builds as text: on Windows Server 2025 it finds no platform for an ltsc2022 image in an index.", Fix: "update containerd on the node", Sources: []string{"https://github.com/containerd/containerd/pull/9069"},
-			pod: func(p *Pod, r reporter) {
-				for _, c := range p.Containers {
-					for _, n := range p.Facts().windows() {
-						if b := c.Build; c.HasBuild && b.Number == 20348 && n.Build.Number == 26100 && n.Containerd != "" && older(n.Containerd, 1, 7, 6) {
-							r.at(c.Get("image"), "container %s: node %s runs containerd %s, which finds no platform for ltsc2022 images", c.Name, n.Name, n.Containerd)
-						}
-					}
-				}
-			},
+			Code:     "WIN703",
+			Title:    "an ltsc2022 image on Windows Server 2025 with an old containerd",
+			Severity: Warning,
+			Field:    "containers[*].image",
+			Why: "containerd before 1.7.6 compares builds as text: on Windows Server 2025 it finds no platform for an " +
+				"ltsc2022 image in an index.",
+			Fix:     "update containerd on the node",
+			Sources: []string{"https://github.com/containerd/containerd/pull/9069"},
+			pod:     checkOldContainerd,
 		},
 		{
-			Code: "WIN753", Title: "csi-proxy with a known hole", Severity: Warning, Field: "containers[*].image", Compat: []string{"V03", "R01"},
-			Why: "csi-proxy up to 1.1.2 lets users of the cluster run commands on the node (CVE-2023-3893).", Fix: "use v1.1.3 or newer", Sources: []string{"https://github.com/kubernetes/kubernetes/issues/119594"},
-			pod: func(p *Pod, r reporter) {
-				for _, c := range p.Containers {
-					repo, tag, ok := strings.Cut(c.Image[strings.LastIndexByte(c.Image, '/')+1:], ":v")
-					if ok && repo == "csi-proxy" && older(tag, 1, 1, 3) {
-						r.at(c.Get("image"), "container %s: %s has CVE-2023-3893", c.Name, c.Image)
-					}
-				}
-			},
+			Code:     "WIN753",
+			Title:    "csi-proxy with a known hole",
+			Severity: Warning,
+			Field:    "containers[*].image",
+			Why:      "csi-proxy up to 1.1.2 lets users of the cluster run commands on the node (CVE-2023-3893).",
+			Fix:      "use v1.1.3 or newer",
+			Sources:  []string{"https://github.com/kubernetes/kubernetes/issues/119594"},
+			pod:      checkCSIProxy,
 		},
+	}
+}
+
+func checkImageOS(p *Pod, c Container, i Image, r reporter) {
+	if os, ok := registryOS(i); ok && os != "windows" {
+		r.at(c.Get("image"), "container %s: the image %s is for %s only", c.Name, c.Image, os)
+	}
+}
+
+func checkIndexBuilds(p *Pod, c Container, i Image, r reporter) {
+	if i.Index && len(p.judged()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
+		r.unlessIsolated(p, Error, c, "container %s: the image %s has %s; the nodes are %s",
+			c.Name, c.Image, platformsText(i), nodesText(p.judged()))
+	}
+}
+
+func checkImageBuild(p *Pod, c Container, i Image, r reporter) {
+	if !i.Index && len(p.judged()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
+		r.unlessIsolated(p, Error, c, "container %s: the image %s is of %s; the nodes are %s",
+			c.Name, c.Image, platformsText(i), nodesText(p.judged()))
+	}
+}
+
+func checkTags(p *Pod, r reporter) {
+	if p.Windows() {
+		for _, c := range p.Containers {
+			checkTag(p, c, r)
+		}
+	}
+}
+
+func checkRetiredImages(p *Pod, r reporter) {
+	for _, c := range p.Containers {
+		checkRetired(c, r)
+	}
+}
+
+func checkEndOfLife(p *Pod, r reporter) {
+	for _, c := range p.Containers {
+		// Of a retired repository the next thing to do is to leave it.
+		if b := c.Build; c.HasBuild && b.Number != 17763 && b.Number < 20348 && !retired(c.Image) {
+			r.at(c.Get("image"), "container %s: %s is of %s, which gets no updates after %s", c.Name, c.Image, b, b.EndOfLife())
+		}
+	}
+}
+
+func checkOldContainerd(p *Pod, r reporter) {
+	for _, c := range p.Containers {
+		for _, n := range p.Facts().windows() {
+			if b := c.Build; c.HasBuild && b.Number == 20348 && n.Build.Number == 26100 && n.Containerd != "" &&
+				older(n.Containerd, 1, 7, 6) {
+				r.at(c.Get("image"), "container %s: node %s runs containerd %s, which finds no platform for ltsc2022 images",
+					c.Name, n.Name, n.Containerd)
+			}
+		}
+	}
+}
+
+func checkCSIProxy(p *Pod, r reporter) {
+	for _, c := range p.Containers {
+		repo, tag, ok := strings.Cut(c.Image[strings.LastIndexByte(c.Image, '/')+1:], ":v")
+		if ok && repo == "csi-proxy" && older(tag, 1, 1, 3) {
+			r.at(c.Get("image"), "container %s: %s has CVE-2023-3893", c.Name, c.Image)
+		}
 	}
 }
 
@@ -128,15 +210,19 @@ func checkRetired(c Container, r reporter) {
 	if !retired(c.Image) {
 		return
 	}
-	text := fmt.Sprintf("container %s: %s is in one of Microsoft's retired repositories on the Docker Hub", c.Name, c.Image)
+	text := fmt.Sprintf("container %s: %s is in one of Microsoft's retired repositories on the Docker Hub",
+		c.Name, c.Image)
 	if c.HasBuild {
 		text += ", of " + c.Build.String()
 	}
 	f := r.at(c.Get("image"), "%s", text)
 	name, _, _ := strings.Cut(c.Image[strings.Index(c.Image, "microsoft/")+len("microsoft/"):], ":")
 	moved := map[string]string{
-		"iis": "windows/servercore/iis:windowsservercore-ltsc2022", "windowsservercore": "windows/servercore:ltsc2022", "nanoserver": "windows/nanoserver:ltsc2022",
-		"aspnet": "dotnet/framework/aspnet:4.8-windowsservercore-ltsc2022", "dotnet-framework": "dotnet/framework/runtime:4.8-windowsservercore-ltsc2022",
+		"iis":               "windows/servercore/iis:windowsservercore-ltsc2022",
+		"windowsservercore": "windows/servercore:ltsc2022",
+		"nanoserver":        "windows/nanoserver:ltsc2022",
+		"aspnet":            "dotnet/framework/aspnet:4.8-windowsservercore-ltsc2022",
+		"dotnet-framework":  "dotnet/framework/runtime:4.8-windowsservercore-ltsc2022",
 	}
 	if to := moved[name]; to != "" {
 		f.Fix = "use mcr.microsoft.com/" + to + ", or the tag of your nodes' build"
@@ -222,7 +308,8 @@ func checkTag(p *Pod, c Container, r reporter) {
 	if p.HostProcess || len(p.Facts().Images[c.Image].Platforms) > 0 {
 		return
 	}
-	r.as(Warning, c.Get("image"), "container %s: which hosts can run %s is not known without a tag that names the build", c.Name, repo)
+	r.as(Warning, c.Get("image"), "container %s: which hosts can run %s is not known without a tag that names the build",
+		c.Name, repo)
 }
 
 // hyperV says whether the pod's RuntimeClass isolates with Hyper-V.
@@ -270,14 +357,16 @@ func checkNodesBuild(p *Pod, r reporter) {
 	builds := p.builds()
 	for _, c := range p.Containers {
 		b, ok := builds[c.Name]
-		if !ok || slices.ContainsFunc(nodes, func(n *Node) bool { return n.Build.Number == 0 || winver.Compatible(n.Build, b) }) {
+		runs := func(n *Node) bool { return n.Build.Number == 0 || winver.Compatible(n.Build, b) }
+		if !ok || slices.ContainsFunc(nodes, runs) {
 			continue
 		}
 		severity := Warning // a tag is only a name
 		if strings.HasPrefix(c.Image, "mcr.microsoft.com/windows") {
 			severity = Error
 		}
-		r.unlessIsolated(p, severity, c, "container %s: %s is of %s, and %s can run it: they are %s", c.Name, c.Image, b, none, nodesText(nodes))
+		r.unlessIsolated(p, severity, c, "container %s: %s is of %s, and %s can run it: they are %s",
+			c.Name, c.Image, b, none, nodesText(nodes))
 	}
 }
 
@@ -291,7 +380,9 @@ func checkBuildMix(p *Pod, r reporter) {
 		alone = alone && slices.ContainsFunc(nodes, func(n *Node) bool { return p.runs(&p.Containers[i], n, false) })
 	}
 	if alone {
-		r.at(p.Spec.Get("containers"), "each of the images runs on some node, and no node runs all of them: %s; the nodes are %s", imagesText(p), nodesText(nodes))
+		r.at(p.Spec.Get("containers"),
+			"each of the images runs on some node, and no node runs all of them: %s; the nodes are %s",
+			imagesText(p), nodesText(nodes))
 		return
 	}
 	builds := p.builds()

@@ -4,86 +4,141 @@
 package policy
 
 import (
-	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // mountRules are about where volumes are mounted.
 func mountRules() []Rule {
 	return []Rule{
 		{
-			Code: "WIN216", Title: "a volume mounted at the drive", Severity: Error, Field: "containers[*].volumeMounts[*].mountPath", Compat: []string{"C16"},
-			Why: "containerd refuses it: \"destination path can not be C drive\".", Fix: `mount below C:\`, Sources: []string{"github.com/containerd/containerd internal/cri/opts: spec_windows_opts.go"},
-			pod: eachMount(func(p *Pod, c Container, m tree.Value, r reporter) {
-				if at := m.Get("mountPath"); slices.Contains([]string{"c:", `c:\`, "c:/"}, strings.ToLower(at.Str())) {
-					r.at(at, "container %s: nothing can be mounted at %s itself", c.Name, at.Str())
-				}
-			}),
+			Code:     "WIN216",
+			Title:    "a volume mounted at the drive",
+			Severity: Error,
+			Field:    "containers[*].volumeMounts[*].mountPath",
+			Why:      "containerd refuses it: \"destination path can not be C drive\".",
+			Fix:      `mount below C:\`,
+			Sources:  []string{"github.com/containerd/containerd internal/cri/opts: spec_windows_opts.go"},
+			pod:      eachMount(checkMountAtDrive),
 		},
 		{
-			Code: "WIN231", Title: "`subPath` that leaves its volume", Severity: Error, Field: "containers[*].volumeMounts[*].subPath", Compat: []string{"C31"},
-			Why: "The API server, on Linux, does not see drives and backslashes; the kubelet on Windows refuses an absolute subPath and one with '..'.", Fix: "write a relative path with /", Sources: []string{"k8s.io/kubernetes pkg/kubelet: kubelet_pods.go, makeMounts"},
-			pod: eachMount(func(p *Pod, c Container, m tree.Value, r reporter) {
-				at := m.Find("subPath")
-				s := strings.ReplaceAll(at.Str(), `\`, "/")
-				if windowsPath(at.Str()) || strings.HasPrefix(s, "/") || slices.Contains(strings.Split(s, "/"), "..") {
-					r.at(at, "container %s: subPath %s is not a path within the volume", c.Name, at.Str())
-				}
-			}),
+			Code:     "WIN231",
+			Title:    "`subPath` that leaves its volume",
+			Severity: Error,
+			Field:    "containers[*].volumeMounts[*].subPath",
+			Why: "The API server, on Linux, does not see drives and backslashes; the kubelet on Windows refuses an " +
+				"absolute subPath and one with '..'.",
+			Fix:     "write a relative path with /",
+			Sources: []string{"k8s.io/kubernetes pkg/kubelet: kubelet_pods.go, makeMounts"},
+			pod:     eachMount(checkSubPath),
 		},
 		{
-			Code: "WIN305", Title: "`mountPropagation` on Windows", Severity: Error, Field: "containers[*].volumeMounts[*].mountPropagation", Compat: []string{"D05"},
-			Why: "The kubelet makes it private: what is mounted on one side later does not appear on the other.", Fix: "remove it; what mounts for others runs as a HostProcess container", Sources: []string{"k8s.io/kubernetes pkg/kubelet: kubelet_pods.go, translateMountPropagation"},
-			pod: eachMount(func(p *Pod, c Container, m tree.Value, r reporter) {
-				switch at := m.Find("mountPropagation"); at.Str() {
-				case "Bidirectional":
-					r.at(at, "container %s: mountPropagation Bidirectional has no effect on Windows, and the workload relies on it", c.Name)
-				case "HostToContainer":
-					r.as(Warning, at, "container %s: mountPropagation HostToContainer has no effect on Windows", c.Name)
-				}
-			}),
+			Code:     "WIN305",
+			Title:    "`mountPropagation` on Windows",
+			Severity: Error,
+			Field:    "containers[*].volumeMounts[*].mountPropagation",
+			Why:      "The kubelet makes it private: what is mounted on one side later does not appear on the other.",
+			Fix:      "remove it; what mounts for others runs as a HostProcess container",
+			Sources:  []string{"k8s.io/kubernetes pkg/kubelet: kubelet_pods.go, translateMountPropagation"},
+			pod:      eachMount(checkMountPropagation),
 		},
 		{
-			Code: "WIN314", Title: "`subPath` of a single file", Severity: Info, Field: "containers[*].volumeMounts[*].subPath", Compat: []string{"D14"},
-			Why: "Directories, and files of configMap, secret, projected and downwardAPI volumes work; single files of other volumes are tested upstream on Linux only.", Fix: "mount the directory", Sources: []string{"k8s.io/kubernetes test/e2e/storage/testsuites: subpath.go"},
-			pod: eachMount(func(p *Pod, c Container, m tree.Value, r reporter) {
-				at := m.Find("subPath")
-				if at.Str() == "" || path.Ext(at.Str()) == "" {
-					return
-				}
-				for _, v := range p.Spec.Find("volumes").Items() {
-					if v.Get("name").Str() == m.Get("name").Str() && (v.Get("emptyDir").Set() || v.Get("hostPath").Set() || v.Get("persistentVolumeClaim").Set()) {
-						r.at(at, "container %s: subPath %s looks like a single file", c.Name, at.Str())
-					}
-				}
-			}),
+			Code:     "WIN314",
+			Title:    "`subPath` of a single file",
+			Severity: Info,
+			Field:    "containers[*].volumeMounts[*].subPath",
+			Why: "Directories, and files of configMap, secret, projected and downwardAPI volumes work; single files of " +
+				"other volumes are tested upstream on Linux only.",
+			Fix:     "mount the directory",
+			Sources: []string{"k8s.io/kubernetes test/e2e/storage/testsuites: subpath.go"},
+			pod:     eachMount(checkSubPathOfFile),
 		},
 		{
-			Code: "WIN324", Title: "variables that differ in case only", Severity: Warning, Field: "containers[*].env[*].name", Compat: []string{"D24"}, Inferred: true,
-			Why: "The environment of a Windows process does not tell names apart by case: one of them wins.", Fix: "rename one", Sources: []string{"https://learn.microsoft.com/windows/win32/procthread/environment-variables"},
-			pod: eachContainer(checkCaseOfVariables),
+			Code:     "WIN324",
+			Title:    "variables that differ in case only",
+			Severity: Warning,
+			Field:    "containers[*].env[*].name",
+			Why:      "The environment of a Windows process does not tell names apart by case: one of them wins.",
+			Fix:      "rename one",
+			Sources:  []string{"https://learn.microsoft.com/windows/win32/procthread/environment-variables"},
+			Inferred: true,
+			pod:      eachContainer(checkCaseOfVariables),
 		},
 		{
-			Code: "WIN325", Title: "a colon in the name of a variable", Severity: Error, Field: "containers[*].env[*].name", Compat: []string{"D25"}, Before: 32,
-			Why: "The API server refuses it before 1.32.", Fix: "write __ for : in the names of .NET settings", Sources: []string{"k8s.io/kubernetes pkg/features: RelaxedEnvironmentVariableValidation"},
-			pod: eachEnv(func(c Container, e tree.Value, r reporter) {
-				if name := e.Get("name"); strings.Contains(name.Str(), ":") {
-					r.at(name, "container %s: the name %s has a colon", c.Name, name.Str())
-				}
-			}),
+			Code:     "WIN325",
+			Title:    "a colon in the name of a variable",
+			Severity: Error,
+			Field:    "containers[*].env[*].name",
+			Why:      "The API server refuses it before 1.32.",
+			Fix:      "write __ for : in the names of .NET settings",
+			Sources:  []string{"k8s.io/kubernetes pkg/features: RelaxedEnvironmentVariableValidation"},
+			Before:   32,
+			pod:      eachEnv(checkColonInVariable),
 		},
 		{
-			Code: "WIN634", Title: "a half-qualified Service name", Severity: Info, Field: "containers[*].env[*].value", Compat: []string{"N34"},
-			Why: "Windows does not complete a name with a dot in it: SERVICE.NAMESPACE and SERVICE.NAMESPACE.svc do not resolve.", Fix: "write SERVICE.NAMESPACE.svc.cluster.local", Sources: []string{"https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#dns-windows", "k8s.io/kubernetes test/e2e/network: dns.go"},
-			pod: eachEnv(func(c Container, e tree.Value, r reporter) {
-				if v := e.Get("value"); strings.Contains(v.Str(), ".svc") && envPatterns.halfQualified.MatchString(v.Str()) {
-					r.at(v, "container %s: %s does not resolve in a Windows container", c.Name, v.Str())
-				}
-			}),
+			Code:     "WIN634",
+			Title:    "a half-qualified Service name",
+			Severity: Info,
+			Field:    "containers[*].env[*].value",
+			Why: "Windows does not complete a name with a dot in it: SERVICE.NAMESPACE and SERVICE.NAMESPACE.svc do not " +
+				"resolve.",
+			Fix:     "write SERVICE.NAMESPACE.svc.cluster.local",
+			Sources: []string{srcDNS, srcClusterDNSTest},
+			pod:     eachEnv(checkServiceName),
 		},
+	}
+}
+
+func checkMountAtDrive(p *Pod, c Container, m tree.Value, r reporter) {
+	if at := m.Get("mountPath"); slices.Contains([]string{"c:", `c:\`, "c:/"}, strings.ToLower(at.Str())) {
+		r.at(at, "container %s: nothing can be mounted at %s itself", c.Name, at.Str())
+	}
+}
+
+func checkSubPath(p *Pod, c Container, m tree.Value, r reporter) {
+	at := m.Find("subPath")
+	s := strings.ReplaceAll(at.Str(), `\`, "/")
+	if windowsPath(at.Str()) || strings.HasPrefix(s, "/") || slices.Contains(strings.Split(s, "/"), "..") {
+		r.at(at, "container %s: subPath %s is not a path within the volume", c.Name, at.Str())
+	}
+}
+
+func checkMountPropagation(p *Pod, c Container, m tree.Value, r reporter) {
+	switch at := m.Find("mountPropagation"); at.Str() {
+	case "Bidirectional":
+		r.at(at, "container %s: mountPropagation Bidirectional has no effect on Windows, and the workload relies on it",
+			c.Name)
+	case "HostToContainer":
+		r.as(Warning, at, "container %s: mountPropagation HostToContainer has no effect on Windows", c.Name)
+	}
+}
+
+func checkSubPathOfFile(p *Pod, c Container, m tree.Value, r reporter) {
+	at := m.Find("subPath")
+	if at.Str() == "" || path.Ext(at.Str()) == "" {
+		return
+	}
+	for _, v := range p.Spec.Find("volumes").Items() {
+		if v.Get("name").Str() == m.Get("name").Str() && (v.Get("emptyDir").Set() || v.Get("hostPath").Set() ||
+			v.Get("persistentVolumeClaim").Set()) {
+			r.at(at, "container %s: subPath %s looks like a single file", c.Name, at.Str())
+		}
+	}
+}
+
+func checkColonInVariable(c Container, e tree.Value, r reporter) {
+	if name := e.Get("name"); strings.Contains(name.Str(), ":") {
+		r.at(name, "container %s: the name %s has a colon", c.Name, name.Str())
+	}
+}
+
+func checkServiceName(c Container, e tree.Value, r reporter) {
+	if v := e.Get("value"); strings.Contains(v.Str(), ".svc") && envPatterns.halfQualified.MatchString(v.Str()) {
+		r.at(v, "container %s: %s does not resolve in a Windows container", c.Name, v.Str())
 	}
 }
 

@@ -4,8 +4,9 @@
 package policy
 
 import (
-	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 const srcPredicate = "k8s.io/kubernetes pkg/kubelet/lifecycle: predicate.go"
@@ -15,91 +16,139 @@ const srcPredicate = "k8s.io/kubernetes pkg/kubelet/lifecycle: predicate.go"
 func osRules() []Rule {
 	return []Rule{
 		{
-			Code: "WIN014", Title: "`supplementalGroupsPolicy` on a Windows pod", Severity: Error, Field: "securityContext.supplementalGroupsPolicy", Compat: []string{"A14"},
-			Why: "There are no group ids on Windows. With spec.os.name: windows the API server refuses the field; without, the kubelet refuses Strict (SupplementalGroupsPolicyNotSupported) and ignores Merge.",
-			Fix: "remove it", Since: 31,
+			Code:     "WIN014",
+			Title:    "`supplementalGroupsPolicy` on a Windows pod",
+			Severity: Error,
+			Field:    "securityContext.supplementalGroupsPolicy",
+			Why: "There are no group ids on Windows. With spec.os.name: windows the API server refuses the field; " +
+				"without, the kubelet refuses Strict (SupplementalGroupsPolicyNotSupported) and ignores Merge.",
+			Fix:     "remove it",
 			Sources: []string{srcValidateWindows, srcPredicate},
+			Since:   31,
 			pod:     checkGroupsPolicy,
 		},
 		{
-			Code: "WIN021", Title: "`privileged` on a Windows container", Severity: Error, Field: "containers[*].securityContext.privileged", Compat: []string{"A21"},
-			Why: "There are no privileged containers on Windows. With spec.os.name: windows the API server refuses the field, false too; without, it is ignored: a container that needs the rights does not get them.",
-			Fix: "remove it; what needs the host runs as a HostProcess container", Since: 23,
-			Sources: []string{srcValidateWindows, "https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/"},
+			Code:     "WIN021",
+			Title:    "`privileged` on a Windows container",
+			Severity: Error,
+			Field:    "containers[*].securityContext.privileged",
+			Why: "There are no privileged containers on Windows. With spec.os.name: windows the API server refuses the " +
+				"field, false too; without, it is ignored: a container that needs the rights does not get them.",
+			Fix:     "remove it; what needs the host runs as a HostProcess container",
+			Sources: []string{srcValidateWindows, srcHostProcess},
+			Since:   23,
 			pod:     checkPrivileged,
 		},
 		{
-			Code: "WIN027", Title: "`stopSignal` on Windows", Severity: Error, Field: "containers[*].lifecycle.stopSignal", Compat: []string{"A27"},
-			Why: "The API server takes SIGTERM and SIGKILL only for a Windows pod, and no signal at all where spec.os.name is not set. None is really delivered: the process gets CTRL_SHUTDOWN_EVENT.",
-			Fix: "remove it", Since: 33,
+			Code:     "WIN027",
+			Title:    "`stopSignal` on Windows",
+			Severity: Error,
+			Field:    "containers[*].lifecycle.stopSignal",
+			Why: "The API server takes SIGTERM and SIGKILL only for a Windows pod, and no signal at all where " +
+				"spec.os.name is not set. None is really delivered: the process gets CTRL_SHUTDOWN_EVENT.",
+			Fix:     "remove it",
 			Sources: []string{"k8s.io/kubernetes pkg/apis/core/validation: validateStopSignal"},
+			Since:   33,
 			pod:     checkStopSignal,
 		},
 		{
-			Code: "WIN028", Title: "in-place resize of a Windows pod", Severity: Error, Field: "resources", Compat: []string{"A28"},
-			Why: "Windows pods cannot be resized in place.",
-			Fix: "recreate the pod; a VerticalPodAutoscaler needs the update mode Recreate", Since: 33,
-			Sources: []string{"k8s.io/kubernetes pkg/apis/core/validation: ValidatePodResize", "k8s.io/kubernetes pkg/kubelet/allocation: features_windows.go"},
-			pod: func(p *Pod, r reporter) {
-				if p.Bare && p.Windows() && p.Facts().Subresource == "resize" {
-					r.at(p.Spec, "a Windows pod cannot be resized in place")
-				}
-			},
+			Code:     "WIN028",
+			Title:    "in-place resize of a Windows pod",
+			Severity: Error,
+			Field:    "resources",
+			Why:      "Windows pods cannot be resized in place.",
+			Fix:      "recreate the pod; a VerticalPodAutoscaler needs the update mode Recreate",
+			Sources:  []string{srcValidateResize, srcAllocation},
+			Since:    33,
+			pod:      checkResize,
 		},
 		{
-			Code: "WIN030", Title: "unknown `os.name`", Severity: Error, Field: "os.name", Compat: []string{"A30"},
-			Why: "spec.os.name is linux or windows, in lower case.",
-			Fix: "write windows or linux", Since: 23,
-			Sources: []string{"k8s.io/kubernetes pkg/apis/core/validation: validateOS"},
-			pod: func(p *Pod, r reporter) {
-				if os := p.Spec.Find("os"); os.Set() {
-					if name := os.Get("name"); name.Str() != "windows" && name.Str() != "linux" {
-						r.at(name, "os.name is %q; only windows and linux are known", name.Str())
-					}
-				}
-			},
+			Code:     "WIN030",
+			Title:    "unknown `os.name`",
+			Severity: Error,
+			Field:    "os.name",
+			Why:      "spec.os.name is linux or windows, in lower case.",
+			Fix:      "write windows or linux",
+			Sources:  []string{"k8s.io/kubernetes pkg/apis/core/validation: validateOS"},
+			Since:    23,
+			pod:      checkOSName,
 		},
 		{
-			Code: "WIN031", Title: "`windowsOptions` on a Linux pod", Severity: Error, Field: "securityContext.windowsOptions", Compat: []string{"A31"},
-			Why: "With spec.os.name: linux the API server refuses windowsOptions, on the pod and on every container.",
-			Fix: "correct os.name, or remove windowsOptions", Since: 23,
-			Sources: []string{"k8s.io/kubernetes pkg/apis/core/validation: validateLinux"},
-			pod: func(p *Pod, r reporter) {
-				if p.Spec.Find("os", "name").Str() != "linux" {
-					return
-				}
-				for _, at := range append([]tree.Value{p.Spec}, values(p.Containers)...) {
-					if v := at.Find("securityContext", "windowsOptions"); v.Set() {
-						r.at(v, "windowsOptions on a pod with spec.os.name: linux")
-					}
-				}
-			},
+			Code:     "WIN031",
+			Title:    "`windowsOptions` on a Linux pod",
+			Severity: Error,
+			Field:    "securityContext.windowsOptions",
+			Why:      "With spec.os.name: linux the API server refuses windowsOptions, on the pod and on every container.",
+			Fix:      "correct os.name, or remove windowsOptions",
+			Sources:  []string{"k8s.io/kubernetes pkg/apis/core/validation: validateLinux"},
+			Since:    23,
+			pod:      checkOptionsOnLinux,
 		},
 		{
-			Code: "WIN201", Title: "a pod that contradicts itself on its operating system", Severity: Error, Field: "os.name", Compat: []string{"C01", "C25"},
-			Why:     "The scheduler does not read spec.os.name, and the kubelet refuses a pod whose name is not its own (PodOSNotSupported); the controller then makes replacements for ever. So os.name, the node selector, the RuntimeClass and the images must agree.",
+			Code:     "WIN201",
+			Title:    "a pod that contradicts itself on its operating system",
+			Severity: Error,
+			Field:    "os.name",
+			Why: "The scheduler does not read spec.os.name, and the kubelet refuses a pod whose name is not its own " +
+				"(PodOSNotSupported); the controller then makes replacements for ever. So os.name, the node selector, the " +
+				"RuntimeClass and the images must agree.",
 			Fix:     "make them agree",
 			Sources: []string{srcPredicate, "https://kubernetes.io/docs/concepts/windows/user-guide/"},
 			pod:     checkConflicts,
 		},
 		{
-			Code: "WIN202", Title: "`kubernetes.io/os` as a label of the pod", Severity: Warning, Field: "metadata.labels[kubernetes.io/os]", Compat: []string{"C02", "PL15"},
-			Why:     "The kubelet compares this label of the pod (not its nodeSelector) with the node's and refuses the pod where they differ (PodOSSelectorNodeLabelDoesNotMatch).",
+			Code:     "WIN202",
+			Title:    "`kubernetes.io/os` as a label of the pod",
+			Severity: Warning,
+			Field:    "metadata.labels[kubernetes.io/os]",
+			Why: "The kubelet compares this label of the pod (not its nodeSelector) with the node's and refuses the pod " +
+				"where they differ (PodOSSelectorNodeLabelDoesNotMatch).",
 			Fix:     "remove the label; select nodes with nodeSelector",
 			Sources: []string{srcPredicate},
-			pod: func(p *Pod, r reporter) {
-				if l := p.Meta.Get("labels", "kubernetes.io/os"); l.Set() {
-					r.at(l, "the label kubernetes.io/os=%s of the pod is compared with the node's", l.Str())
-				}
-			},
+			pod:     checkOSLabel,
 		},
 		{
-			Code: "WIN203", Title: "`nodeName` on a Windows pod", Severity: Error, Field: "nodeName", Compat: []string{"C03"},
-			Why:     "nodeName passes the scheduler by. The kubelet refuses the pod if its selector does not fit the node (NodeAffinity), or if the node runs another operating system.",
+			Code:     "WIN203",
+			Title:    "`nodeName` on a Windows pod",
+			Severity: Error,
+			Field:    "nodeName",
+			Why: "nodeName passes the scheduler by. The kubelet refuses the pod if its selector does not fit the node " +
+				"(NodeAffinity), or if the node runs another operating system.",
 			Fix:     "remove nodeName; select the node with nodeSelector",
 			Sources: []string{srcPredicate},
 			pod:     checkNodeName,
 		},
+	}
+}
+
+func checkResize(p *Pod, r reporter) {
+	if p.Bare && p.Windows() && p.Facts().Subresource == "resize" {
+		r.at(p.Spec, "a Windows pod cannot be resized in place")
+	}
+}
+
+func checkOSName(p *Pod, r reporter) {
+	if os := p.Spec.Find("os"); os.Set() {
+		if name := os.Get("name"); name.Str() != "windows" && name.Str() != "linux" {
+			r.at(name, "os.name is %q; only windows and linux are known", name.Str())
+		}
+	}
+}
+
+func checkOptionsOnLinux(p *Pod, r reporter) {
+	if p.Spec.Find("os", "name").Str() != "linux" {
+		return
+	}
+	for _, at := range append([]tree.Value{p.Spec}, values(p.Containers)...) {
+		if v := at.Find("securityContext", "windowsOptions"); v.Set() {
+			r.at(v, "windowsOptions on a pod with spec.os.name: linux")
+		}
+	}
+}
+
+func checkOSLabel(p *Pod, r reporter) {
+	if l := p.Meta.Get("labels", "kubernetes.io/os"); l.Set() {
+		r.at(l, "the label kubernetes.io/os=%s of the pod is compared with the node's", l.Str())
 	}
 }
 
@@ -114,7 +163,8 @@ func checkGroupsPolicy(p *Pod, r reporter) {
 	case v.Str() == "Strict":
 		r.at(v, "supplementalGroupsPolicy Strict: the kubelet of a Windows node refuses the pod")
 	default:
-		r.as(Warning, v, "supplementalGroupsPolicy: there are no group ids on Windows; the node ignores the field in silence").edit(tree.Remove, v.Path(), nil)
+		r.as(Warning, v, "supplementalGroupsPolicy: there are no group ids on Windows; the node ignores the field in silence").
+			edit(tree.Remove, v.Path(), nil)
 	}
 }
 
@@ -129,9 +179,11 @@ func checkPrivileged(p *Pod, r reporter) {
 		case v.True():
 			r.at(v, "privileged: there are no privileged containers on Windows, and what needs the rights does not work")
 		case p.Declared:
-			r.at(v, "privileged: the API server refuses the field, false too, on a pod with spec.os.name: windows").edit(tree.Remove, v.Path(), nil)
+			r.at(v, "privileged: the API server refuses the field, false too, on a pod with spec.os.name: windows").
+				edit(tree.Remove, v.Path(), nil)
 		default:
-			r.as(Warning, v, "privileged: there are no privileged containers on Windows; the node ignores the field in silence").edit(tree.Remove, v.Path(), nil)
+			r.as(Warning, v, "privileged: there are no privileged containers on Windows; the node ignores the field in silence").
+				edit(tree.Remove, v.Path(), nil)
 		}
 	}
 }
@@ -187,6 +239,7 @@ func checkNodeName(p *Pod, r reporter) {
 		}
 	}
 	if p.Windows() {
-		r.as(Warning, v, "nodeName passes the scheduler by: nothing checks that %s runs Windows of the right build", strings.TrimSpace(v.Str()))
+		r.as(Warning, v, "nodeName passes the scheduler by: nothing checks that %s runs Windows of the right build",
+			strings.TrimSpace(v.Str()))
 	}
 }

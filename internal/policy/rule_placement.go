@@ -18,174 +18,304 @@ const srcGuide = "https://kubernetes.io/docs/concepts/windows/user-guide/#taints
 func placementRules() []Rule {
 	return []Rule{
 		{
-			Code: "WIN321", Title: "deprecated label in a selector", Severity: Warning, Field: "nodeSelector[beta.kubernetes.io/os]", Compat: []string{"D21"},
-			Why: "beta.kubernetes.io/os and beta.kubernetes.io/arch have been deprecated since 1.14.", Fix: "write kubernetes.io/os and kubernetes.io/arch", Sources: []string{"k8s.io/kubernetes pkg/api/node: util.go"},
-			pod: checkBetaLabels,
+			Code:     "WIN321",
+			Title:    "deprecated label in a selector",
+			Severity: Warning,
+			Field:    "nodeSelector[beta.kubernetes.io/os]",
+			Why:      "beta.kubernetes.io/os and beta.kubernetes.io/arch have been deprecated since 1.14.",
+			Fix:      "write kubernetes.io/os and kubernetes.io/arch",
+			Sources:  []string{"k8s.io/kubernetes pkg/api/node: util.go"},
+			pod:      checkBetaLabels,
 		},
 		{
-			Code: "WIN401", Title: "a DaemonSet for every operating system", Severity: Warning, Field: "nodeSelector", Compat: []string{"PL01"},
-			Why: "A DaemonSet without a selector runs on every node: with a Linux image it fails on every Windows node of the cluster, for ever.", Fix: "add nodeSelector kubernetes.io/os: linux (or windows)", Sources: []string{"https://github.com/kubernetes/kubernetes/issues/94366", srcGuide},
-			pod: func(p *Pod, r reporter) {
-				if p.Object.Kind != "DaemonSet" || placed(p) {
-					return
-				}
-				f := r.at(p.Spec.Get("nodeSelector"), "the DaemonSet %s runs on Linux and on Windows nodes", p.Object.Name)
-				if p.confident() {
-					addSelector(f, p, p.OS)
-				}
-			},
+			Code:     "WIN401",
+			Title:    "a DaemonSet for every operating system",
+			Severity: Warning,
+			Field:    "nodeSelector",
+			Why: "A DaemonSet without a selector runs on every node: with a Linux image it fails on every Windows node " +
+				"of the cluster, for ever.",
+			Fix:     "add nodeSelector kubernetes.io/os: linux (or windows)",
+			Sources: []string{"https://github.com/kubernetes/kubernetes/issues/94366", srcGuide},
+			pod:     checkDaemonSet,
 		},
 		{
-			Code: "WIN402", Title: "a toleration of everything", Severity: Warning, Field: "tolerations", Compat: []string{"PL02", "PL06"},
-			Why: "A toleration with operator Exists and no key tolerates the taint of Windows nodes too; the taint no longer keeps the pod off.", Fix: "name the key, or select the operating system", Sources: []string{srcGuide},
-			pod: func(p *Pod, r reporter) {
-				for _, t := range p.Spec.Find("tolerations").Items() {
-					// Selected by operating system the pod does no harm; the toleration is then only too broad.
-					if tol := toleration(t); tol.Operator == "Exists" && tol.Key == "" && tol.Effect != "NoExecute" {
-						s := Warning
-						if placed(p) {
-							s = Info
-						}
-						r.as(s, t, "a toleration with operator Exists and no key tolerates every taint, that of Windows nodes too")
-					}
-				}
-			},
+			Code:     "WIN402",
+			Title:    "a toleration of everything",
+			Severity: Warning,
+			Field:    "tolerations",
+			Why: "A toleration with operator Exists and no key tolerates the taint of Windows nodes too; the taint no " +
+				"longer keeps the pod off.",
+			Fix:     "name the key, or select the operating system",
+			Sources: []string{srcGuide},
+			pod:     checkBroadToleration,
 		},
 		{
-			Code: "WIN403", Title: "a toleration without a selector", Severity: Error, Field: "tolerations", Compat: []string{"PL03"},
-			Why: "A toleration allows Windows nodes, it does not ask for them: the pod may land on Linux.", Fix: "add nodeSelector kubernetes.io/os: windows", Sources: []string{srcGuide},
-			pod: func(p *Pod, r reporter) {
-				for _, t := range p.Spec.Find("tolerations").Items() {
-					tol := toleration(t)
-					if strings.EqualFold(tol.Value, "windows") && !placed(p) {
-						f := r.at(t, "the pod tolerates %s=%s, and selects no operating system", tol.Key, tol.Value)
-						if p.Windows() {
-							addSelector(f, p, "windows")
-						}
-					}
-				}
-			},
+			Code:     "WIN403",
+			Title:    "a toleration without a selector",
+			Severity: Error,
+			Field:    "tolerations",
+			Why:      "A toleration allows Windows nodes, it does not ask for them: the pod may land on Linux.",
+			Fix:      "add nodeSelector kubernetes.io/os: windows",
+			Sources:  []string{srcGuide},
+			pod:      checkTolerationAlone,
 		},
 		{
-			Code: "WIN404", Title: "no toleration for the Windows nodes' taint", Severity: Error, Field: "tolerations", Compat: []string{"PL04"},
-			Why: "All Windows nodes that the pod may use carry a taint that it does not tolerate: it stays pending.", Fix: "add the toleration", Sources: []string{srcGuide},
-			pod: checkTolerations,
+			Code:     "WIN404",
+			Title:    "no toleration for the Windows nodes' taint",
+			Severity: Error,
+			Field:    "tolerations",
+			Why:      "All Windows nodes that the pod may use carry a taint that it does not tolerate: it stays pending.",
+			Fix:      "add the toleration",
+			Sources:  []string{srcGuide},
+			pod:      checkTolerations,
 		},
 		{
-			Code: "WIN405", Title: "a toleration in another case", Severity: Warning, Field: "tolerations[*].value", Compat: []string{"PL05"},
-			Why: "Keys and values of taints are compared letter by letter: OpenShift's nodes carry os=Windows, others os=windows.", Fix: "write the taint as the nodes have it; with operator Exists the value does not matter", Sources: []string{"github.com/openshift/windows-machine-config-operator pkg/nodeconfig: nodeconfig.go"},
-			pod: checkTolerationCase,
+			Code:     "WIN405",
+			Title:    "a toleration in another case",
+			Severity: Warning,
+			Field:    "tolerations[*].value",
+			Why: "Keys and values of taints are compared letter by letter: OpenShift's nodes carry os=Windows, others " +
+				"os=windows.",
+			Fix:     "write the taint as the nodes have it; with operator Exists the value does not matter",
+			Sources: []string{"github.com/openshift/windows-machine-config-operator pkg/nodeconfig: nodeconfig.go"},
+			pod:     checkTolerationCase,
 		},
 		{
-			Code: "WIN407", Title: "an image for both operating systems, and no selector", Severity: Warning, Field: "containers[*].image", Compat: []string{"PL07"},
-			Why: "The image starts on Linux and on Windows, but its command, paths and volumes are for one of them.", Fix: "select the operating system", Sources: []string{srcGuide},
-			pod: func(p *Pod, r reporter) {
-				for _, c := range p.Containers {
-					if i := p.Facts().Images[c.Image]; hasOS(i, "windows") && hasOS(i, "linux") && !placed(p) {
-						r.at(c.Get("image"), "container %s: the image %s runs on Linux and on Windows, and the pod selects neither", c.Name, c.Image)
-					}
-				}
-			},
+			Code:     "WIN407",
+			Title:    "an image for both operating systems, and no selector",
+			Severity: Warning,
+			Field:    "containers[*].image",
+			Why:      "The image starts on Linux and on Windows, but its command, paths and volumes are for one of them.",
+			Fix:      "select the operating system",
+			Sources:  []string{srcGuide},
+			pod:      checkImageForBoth,
 		},
 		{
-			Code: "WIN409", Title: "a pod that may land on any node", Severity: Warning, Field: "nodeSelector", Compat: []string{"PL09", "PL10", "3.1"},
-			Why: "The cluster has Windows nodes without a taint that keeps this pod off, and nothing in it says for which operating system it is.", Fix: "add nodeSelector kubernetes.io/os: linux (or windows)", Sources: []string{srcGuide},
-			pod: checkAnywhere,
+			Code:     "WIN409",
+			Title:    "a pod that may land on any node",
+			Severity: Warning,
+			Field:    "nodeSelector",
+			Why: "The cluster has Windows nodes without a taint that keeps this pod off, and nothing in it says for " +
+				"which operating system it is.",
+			Fix:     "add nodeSelector kubernetes.io/os: linux (or windows)",
+			Sources: []string{srcGuide},
+			pod:     checkAnywhere,
 		},
 		{
-			Code: "WIN411", Title: "a build that no node has", Severity: Error, Field: "nodeSelector[node.kubernetes.io/windows-build]", Compat: []string{"PL11"},
-			Why: "The pod selects a build of Windows that no node of the cluster has: it stays pending. Mostly the nodes were updated and the selector was not.", Fix: "select a build that the cluster has", Sources: []string{srcGuide},
-			pod: func(p *Pod, r reporter) {
-				if len(p.Facts().windows()) == 0 {
-					return
-				}
-				for _, q := range required(p) {
-					if q.key != buildLabel {
-						continue
-					}
-					if b, err := winver.Parse(q.value); err == nil &&
-						!slices.ContainsFunc(p.Facts().windows(), func(n *Node) bool { return n.Build.Number == b.Number }) {
-						r.at(q.at, "%s selects %s; the nodes are %s", q.how, b, nodesText(p.Facts().windows()))
-					}
-				}
-			},
+			Code:     "WIN411",
+			Title:    "a build that no node has",
+			Severity: Error,
+			Field:    "nodeSelector[node.kubernetes.io/windows-build]",
+			Why: "The pod selects a build of Windows that no node of the cluster has: it stays pending. Mostly the " +
+				"nodes were updated and the selector was not.",
+			Fix:     "select a build that the cluster has",
+			Sources: []string{srcGuide},
+			pod:     checkBuildExists,
 		},
 		{
-			Code: "WIN416", Title: "EKS: Windows without the nodeSelector", Severity: Error, Field: "nodeSelector[kubernetes.io/os]", Compat: []string{"PL16"},
-			Why: "On EKS only nodeSelector kubernetes.io/os: windows makes the VPC webhook give the pod an address; affinity, RuntimeClass and os.name are not seen.", Fix: "add nodeSelector kubernetes.io/os: windows", Sources: []string{"github.com/aws/amazon-vpc-resource-controller-k8s webhooks/core: pod_webhook.go"},
-			pod: func(p *Pod, r reporter) {
-				sel := p.Spec.Get("nodeSelector")
-				if p.Windows() && p.Facts().Platform == "eks" && sel.Get("kubernetes.io/os").Str() != "windows" && sel.Get("beta.kubernetes.io/os").Str() != "windows" && !p.Spec.Get("hostNetwork").True() {
-					addSelector(r.at(sel, "without nodeSelector kubernetes.io/os: windows the pod gets no address on EKS"), p, "windows")
-				}
-			},
+			Code:     "WIN416",
+			Title:    "EKS: Windows without the nodeSelector",
+			Severity: Error,
+			Field:    "nodeSelector[kubernetes.io/os]",
+			Why: "On EKS only nodeSelector kubernetes.io/os: windows makes the VPC webhook give the pod an address; " +
+				"affinity, RuntimeClass and os.name are not seen.",
+			Fix:     "add nodeSelector kubernetes.io/os: windows",
+			Sources: []string{"github.com/aws/amazon-vpc-resource-controller-k8s webhooks/core: pod_webhook.go"},
+			pod:     checkEKS,
 		},
 		{
-			Code: "WIN417", Title: "spread that counts Linux nodes", Severity: Info, Field: "topologySpreadConstraints[*].nodeAffinityPolicy", Compat: []string{"PL17"}, Inferred: true, Since: 26,
-			Why: "With nodeAffinityPolicy Ignore the nodes that the pod cannot use count as empty, and may keep it pending.", Fix: "remove it: Honor is the default", Sources: []string{"https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/"},
-			pod: func(p *Pod, r reporter) {
-				for _, t := range p.Spec.Find("topologySpreadConstraints").Items() {
-					if v := t.Find("nodeAffinityPolicy"); p.Windows() && v.Str() == "Ignore" {
-						r.at(v, "nodeAffinityPolicy Ignore counts Linux nodes")
-					}
-				}
-			},
+			Code:     "WIN417",
+			Title:    "spread that counts Linux nodes",
+			Severity: Info,
+			Field:    "topologySpreadConstraints[*].nodeAffinityPolicy",
+			Why: "With nodeAffinityPolicy Ignore the nodes that the pod cannot use count as empty, and may keep it " +
+				"pending.",
+			Fix:      "remove it: Honor is the default",
+			Sources:  []string{"https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/"},
+			Since:    26,
+			Inferred: true,
+			pod:      checkSpread,
 		},
 		{
-			Code: "WIN419", Title: "a Windows pod without `os.name`", Severity: Warning, Field: "os.name", Compat: []string{"3.2", "M03"}, Since: 25,
-			Why: "Without spec.os.name the API server lets fields pass that a Windows node ignores in silence. Add it together with the removal of those fields: with it they are refused.", Fix: "add spec.os.name: windows", Sources: []string{"https://kubernetes.io/docs/concepts/workloads/pods/#pod-os"},
-			pod: func(p *Pod, r reporter) {
-				if p.Windows() && !p.Spec.Find("os").Set() && p.confident() {
-					name := p.Spec.Get("os", "name")
-					r.as(Info, name, "the pod is for Windows (%s) and does not say so", p.Signals[0].What).edit(tree.Add, name.Path(), "windows")
-				}
-			},
+			Code:     "WIN419",
+			Title:    "a Windows pod without `os.name`",
+			Severity: Warning,
+			Field:    "os.name",
+			Why: "Without spec.os.name the API server lets fields pass that a Windows node ignores in silence. Add it " +
+				"together with the removal of those fields: with it they are refused.",
+			Fix:     "add spec.os.name: windows",
+			Sources: []string{"https://kubernetes.io/docs/concepts/workloads/pods/#pod-os"},
+			Since:   25,
+			pod:     checkDeclared,
 		},
 		{
-			Code: "WIN420", Title: "a Windows pod that does not select Windows nodes", Severity: Warning, Field: "nodeSelector[kubernetes.io/os]", Compat: []string{"3.2"},
-			Why: "The scheduler reads neither os.name nor the image: without a selector the pod may land on a Linux node, and fail there.", Fix: "add nodeSelector kubernetes.io/os: windows", Sources: []string{srcGuide},
-			pod: func(p *Pod, r reporter) {
-				if !p.Windows() || placed(p) || !p.confident() || p.Object.Kind == "DaemonSet" || p.Spec.Find("nodeName").Set() {
-					return
-				}
-				// A RuntimeClass that is not known may well select: its name says for what it is made.
-				if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.Facts().classKnown(rc.Str()) {
-					return
-				}
-				sel := p.Spec.Get("nodeSelector", "kubernetes.io/os")
-				addSelector(r.at(sel, "the pod is for Windows (%s) and does not select Windows nodes", p.Signals[0].What), p, "windows")
-			},
+			Code:     "WIN420",
+			Title:    "a Windows pod that does not select Windows nodes",
+			Severity: Warning,
+			Field:    "nodeSelector[kubernetes.io/os]",
+			Why: "The scheduler reads neither os.name nor the image: without a selector the pod may land on a Linux " +
+				"node, and fail there.",
+			Fix:     "add nodeSelector kubernetes.io/os: windows",
+			Sources: []string{srcGuide},
+			pod:     checkSelectsWindows,
 		},
 		{
-			Code: "WIN421", Title: "no Windows node", Severity: Warning, Field: "nodeSelector[kubernetes.io/os]", Compat: []string{"3.2"},
-			Why: "The cluster has no Windows node: the pod stays pending until one joins, or until the cluster's autoscaler makes one.", Fix: "add a Windows node", Sources: []string{srcGuide},
-			pod: func(p *Pod, r reporter) {
-				if p.Windows() && p.confident() && len(p.Facts().Nodes) > 0 && len(p.Facts().windows()) == 0 {
-					r.at(p.Spec.Get("nodeSelector", "kubernetes.io/os"), "the pod is for Windows (%s), and the cluster has no Windows node", p.Signals[0].What)
-				}
-			},
+			Code:     "WIN421",
+			Title:    "no Windows node",
+			Severity: Warning,
+			Field:    "nodeSelector[kubernetes.io/os]",
+			Why: "The cluster has no Windows node: the pod stays pending until one joins, or until the cluster's " +
+				"autoscaler makes one.",
+			Fix:     "add a Windows node",
+			Sources: []string{srcGuide},
+			pod:     checkWindowsNodes,
 		},
 		{
-			Code: "WIN422", Title: "a pod that only looks like one for Windows", Severity: Warning, Field: "nodeSelector", Compat: []string{"3.1"},
-			Why: "Shells and paths of Windows among the arguments hint at Windows. Nothing that the scheduler, or placement, could go by says it.", Fix: "add nodeSelector kubernetes.io/os: windows (or linux)", Sources: []string{srcGuide},
-			pod: func(p *Pod, r reporter) {
-				if p.Windows() && p.Signals[0].source == fromContents && len(p.Signals) == 1 {
-					r.at(p.Spec.Get("nodeSelector"), "%s hints at Windows, and nothing else says for which operating system the pod is: it may land on any node", p.Signals[0].Short)
-				}
-			},
+			Code:     "WIN422",
+			Title:    "a pod that only looks like one for Windows",
+			Severity: Warning,
+			Field:    "nodeSelector",
+			Why: "Shells and paths of Windows among the arguments hint at Windows. Nothing that the scheduler, or " +
+				"placement, could go by says it.",
+			Fix:     "add nodeSelector kubernetes.io/os: windows (or linux)",
+			Sources: []string{srcGuide},
+			pod:     checkHints,
 		},
 		{
-			Code: "WIN423", Title: "a RuntimeClass whose handler no node has", Severity: Warning, Field: "runtimeClassName", Compat: []string{"C26"},
-			Why: "None of the Windows nodes that the pod may use reports the handler of its RuntimeClass: no sandbox can be made for it there. Handlers for Hyper-V isolation need hosts with nested virtualisation, and containerd's configuration.", Fix: "use another RuntimeClass, or configure the handler on the nodes", Sources: []string{srcHandlers},
-			pod: func(p *Pod, r reporter) {
-				name := p.Spec.Find("runtimeClassName")
-				class, ok := p.Facts().RuntimeClasses[name.Str()]
-				nodes := p.candidates()
-				if p.Windows() && ok && len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n *Node) bool { return n.Handlers == nil || slices.Contains(n.Handlers, class.Handler) }) {
-					r.at(name, "RuntimeClass %s has the handler %s, which no Windows node has", name.Str(), class.Handler)
-				}
-			},
+			Code:     "WIN423",
+			Title:    "a RuntimeClass whose handler no node has",
+			Severity: Warning,
+			Field:    "runtimeClassName",
+			Why: "None of the Windows nodes that the pod may use reports the handler of its RuntimeClass: no sandbox " +
+				"can be made for it there. Handlers for Hyper-V isolation need hosts with nested virtualisation, and " +
+				"containerd's configuration.",
+			Fix:     "use another RuntimeClass, or configure the handler on the nodes",
+			Sources: []string{srcHandlers},
+			pod:     checkHandlerOnNodes,
 		},
+	}
+}
+
+func checkDaemonSet(p *Pod, r reporter) {
+	if p.Object.Kind != "DaemonSet" || placed(p) {
+		return
+	}
+	f := r.at(p.Spec.Get("nodeSelector"), "the DaemonSet %s runs on Linux and on Windows nodes", p.Object.Name)
+	if p.confident() {
+		addSelector(f, p, p.OS)
+	}
+}
+
+func checkBroadToleration(p *Pod, r reporter) {
+	for _, t := range p.Spec.Find("tolerations").Items() {
+		// Selected by operating system the pod does no harm; the toleration is then only too broad.
+		if tol := toleration(t); tol.Operator == "Exists" && tol.Key == "" && tol.Effect != "NoExecute" {
+			s := Warning
+			if placed(p) {
+				s = Info
+			}
+			r.as(s, t, "a toleration with operator Exists and no key tolerates every taint, that of Windows nodes too")
+		}
+	}
+}
+
+func checkTolerationAlone(p *Pod, r reporter) {
+	for _, t := range p.Spec.Find("tolerations").Items() {
+		tol := toleration(t)
+		if strings.EqualFold(tol.Value, "windows") && !placed(p) {
+			f := r.at(t, "the pod tolerates %s=%s, and selects no operating system", tol.Key, tol.Value)
+			if p.Windows() {
+				addSelector(f, p, "windows")
+			}
+		}
+	}
+}
+
+func checkImageForBoth(p *Pod, r reporter) {
+	for _, c := range p.Containers {
+		if i := p.Facts().Images[c.Image]; hasOS(i, "windows") && hasOS(i, "linux") && !placed(p) {
+			r.at(c.Get("image"), "container %s: the image %s runs on Linux and on Windows, and the pod selects neither",
+				c.Name, c.Image)
+		}
+	}
+}
+
+func checkBuildExists(p *Pod, r reporter) {
+	if len(p.Facts().windows()) == 0 {
+		return
+	}
+	for _, q := range required(p) {
+		if q.key != buildLabel {
+			continue
+		}
+		if b, err := winver.Parse(q.value); err == nil &&
+			!slices.ContainsFunc(p.Facts().windows(), func(n *Node) bool { return n.Build.Number == b.Number }) {
+			r.at(q.at, "%s selects %s; the nodes are %s", q.how, b, nodesText(p.Facts().windows()))
+		}
+	}
+}
+
+func checkEKS(p *Pod, r reporter) {
+	sel := p.Spec.Get("nodeSelector")
+	if p.Windows() && p.Facts().Platform == "eks" && sel.Get("kubernetes.io/os").Str() != "windows" &&
+		sel.Get("beta.kubernetes.io/os").Str() != "windows" && !p.Spec.Get("hostNetwork").True() {
+		addSelector(r.at(sel, "without nodeSelector kubernetes.io/os: windows the pod gets no address on EKS"), p, "windows")
+	}
+}
+
+func checkSpread(p *Pod, r reporter) {
+	for _, t := range p.Spec.Find("topologySpreadConstraints").Items() {
+		if v := t.Find("nodeAffinityPolicy"); p.Windows() && v.Str() == "Ignore" {
+			r.at(v, "nodeAffinityPolicy Ignore counts Linux nodes")
+		}
+	}
+}
+
+func checkDeclared(p *Pod, r reporter) {
+	if p.Windows() && !p.Spec.Find("os").Set() && p.confident() {
+		name := p.Spec.Get("os", "name")
+		r.as(Info, name, "the pod is for Windows (%s) and does not say so",
+			p.Signals[0].What).edit(tree.Add, name.Path(), "windows")
+	}
+}
+
+func checkSelectsWindows(p *Pod, r reporter) {
+	if !p.Windows() || placed(p) || !p.confident() || p.Object.Kind == "DaemonSet" || p.Spec.Find("nodeName").Set() {
+		return
+	}
+	// A RuntimeClass that is not known may well select: its name says for what it is made.
+	if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.Facts().classKnown(rc.Str()) {
+		return
+	}
+	sel := p.Spec.Get("nodeSelector", "kubernetes.io/os")
+	addSelector(r.at(sel, "the pod is for Windows (%s) and does not select Windows nodes",
+		p.Signals[0].What), p, "windows")
+}
+
+func checkWindowsNodes(p *Pod, r reporter) {
+	if p.Windows() && p.confident() && len(p.Facts().Nodes) > 0 && len(p.Facts().windows()) == 0 {
+		r.at(p.Spec.Get("nodeSelector", "kubernetes.io/os"),
+			"the pod is for Windows (%s), and the cluster has no Windows node", p.Signals[0].What)
+	}
+}
+
+func checkHints(p *Pod, r reporter) {
+	if p.Windows() && p.Signals[0].source == fromContents && len(p.Signals) == 1 {
+		r.at(p.Spec.Get("nodeSelector"),
+			"%s hints at Windows, and nothing else says for which operating system the pod is: it may land on any node",
+			p.Signals[0].Short)
+	}
+}
+
+func checkHandlerOnNodes(p *Pod, r reporter) {
+	name := p.Spec.Find("runtimeClassName")
+	class, ok := p.Facts().RuntimeClasses[name.Str()]
+	nodes := p.candidates()
+	if p.Windows() && ok && len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n *Node) bool {
+		return n.Handlers == nil ||
+			slices.Contains(n.Handlers, class.Handler)
+	}) {
+		r.at(name, "RuntimeClass %s has the handler %s, which no Windows node has", name.Str(), class.Handler)
 	}
 }
 
@@ -223,7 +353,8 @@ func (t Taint) hard() bool { return t.Effect != "PreferNoSchedule" }
 // and goes: not-ready, unschedulable, uninitialized and the like.
 func (t Taint) passing() bool {
 	prefix, name, _ := strings.Cut(t.Key, "/")
-	return prefix == "node.kubernetes.io" && name != "os" || prefix == "node.cloudprovider.kubernetes.io" || t.Key == "ToBeDeletedByClusterAutoscaler"
+	return prefix == "node.kubernetes.io" && name != "os" || prefix == "node.cloudprovider.kubernetes.io" ||
+		t.Key == "ToBeDeletedByClusterAutoscaler"
 }
 
 // allTainted returns a taint that keeps a pod with the tolerations off each of
@@ -231,7 +362,8 @@ func (t Taint) passing() bool {
 func allTainted(nodes []*Node, tolerations []Toleration) (first Taint, ok bool) {
 	for _, n := range nodes {
 		i := slices.IndexFunc(n.Taints, func(t Taint) bool {
-			return t.hard() && !t.passing() && !slices.ContainsFunc(tolerations, func(tol Toleration) bool { return tol.Tolerates(t) })
+			return t.hard() && !t.passing() &&
+				!slices.ContainsFunc(tolerations, func(tol Toleration) bool { return tol.Tolerates(t) })
 		})
 		if i < 0 {
 			return Taint{}, false
@@ -256,7 +388,8 @@ func checkTolerations(p *Pod, r reporter) {
 		if t.NamesOS("windows") {
 			severity = Error
 		}
-		f := r.as(severity, p.Spec.Get("tolerations"), "every Windows node carries a taint that the pod does not tolerate: %s", t)
+		f := r.as(severity, p.Spec.Get("tolerations"),
+			"every Windows node carries a taint that the pod does not tolerate: %s", t)
 		f.Fix = fmt.Sprintf("add the toleration {key: %s, operator: Equal, value: %s, effect: %s}", t.Key, t.Value, t.Effect)
 	}
 }
@@ -276,10 +409,12 @@ func checkTolerationCase(p *Pod, r reporter) {
 			}
 		}
 		if len(taints) == 0 && tol.Value != "windows" {
-			r.as(Info, v.Get("value"), "tolerations are compared letter by letter: %s=%s does not tolerate os=windows", tol.Key, tol.Value)
+			r.as(Info, v.Get("value"), "tolerations are compared letter by letter: %s=%s does not tolerate os=windows",
+				tol.Key, tol.Value)
 		}
 		for _, t := range taints {
-			if (t.Key != tol.Key || t.Value != tol.Value) && strings.EqualFold(t.Key, tol.Key) && strings.EqualFold(t.Value, tol.Value) {
+			if (t.Key != tol.Key || t.Value != tol.Value) && strings.EqualFold(t.Key, tol.Key) &&
+				strings.EqualFold(t.Value, tol.Value) {
 				r.at(v.Get("value"), "the pod tolerates %s=%s, and the nodes carry %s", tol.Key, tol.Value, t)
 				break
 			}

@@ -19,54 +19,85 @@ const graceDefaultSeconds = 30
 func resourceRules() []Rule {
 	return []Rule{
 		{
-			Code: "WIN310", Title: "requests that are not the limits", Severity: Info, Field: "containers[*].resources.requests", Compat: []string{"D10", "D11"},
-			Why: "On Windows requests count for the scheduler only; nothing is guaranteed by them. The limit of CPU is a hard cap, a share of the whole node.", Fix: "make requests equal to limits", Sources: []string{"k8s.io/kubernetes pkg/kubelet/kuberuntime: kuberuntime_container_windows.go", srcResources},
-			pod: eachContainer(func(p *Pod, c Container, r reporter) {
-				req, lim := c.Find("resources", "requests"), c.Find("resources", "limits")
-				for _, k := range []string{"cpu", "memory"} {
-					if a, b := req.Get(k), lim.Get(k); a.Set() && b.Set() && a.Raw() != b.Raw() {
-						r.at(a, "container %s: the request of %s guarantees nothing on Windows", c.Name, k)
-					}
-				}
-			}),
+			Code:     "WIN310",
+			Title:    "requests that are not the limits",
+			Severity: Info,
+			Field:    "containers[*].resources.requests",
+			Why: "On Windows requests count for the scheduler only; nothing is guaranteed by them. The limit of CPU is " +
+				"a hard cap, a share of the whole node.",
+			Fix:     "make requests equal to limits",
+			Sources: []string{"k8s.io/kubernetes pkg/kubelet/kuberuntime: kuberuntime_container_windows.go", srcResources},
+			pod:     eachContainer(checkRequests),
 		},
 		{
-			Code: "WIN312", Title: "no memory limit", Severity: Warning, Field: "containers[*].resources.limits.memory", Compat: []string{"D12"},
-			Why: "Windows has no OOM killer: a container without a limit makes the whole node page and slow down.", Fix: "set a memory limit, and the request to the same", Sources: []string{srcResources},
-			pod: eachContainer(func(p *Pod, c Container, r reporter) {
-				if m := c.Get("resources", "limits", "memory"); !m.Set() && c.List == "containers" {
-					r.at(m, "container %s has no memory limit", c.Name)
-				}
-			}),
+			Code:     "WIN312",
+			Title:    "no memory limit",
+			Severity: Warning,
+			Field:    "containers[*].resources.limits.memory",
+			Why:      "Windows has no OOM killer: a container without a limit makes the whole node page and slow down.",
+			Fix:      "set a memory limit, and the request to the same",
+			Sources:  []string{srcResources},
+			pod:      eachContainer(checkMemoryLimit),
 		},
 		{
-			Code: "WIN313", Title: "a grace period that Server Core cuts short", Severity: Warning, Field: "terminationGracePeriodSeconds", Compat: []string{"D13"},
-			Why: "The process gets CTRL_SHUTDOWN_EVENT, not SIGTERM; in Server Core images it is killed after about 5 seconds whatever the grace period.", Fix: "raise WaitToKillServiceTimeout in the image's registry, or use a preStop hook", Sources: []string{"https://github.com/microsoft/Windows-Containers/issues/164"},
-			pod: func(p *Pod, r reporter) {
-				v := p.Spec.Find("terminationGracePeriodSeconds")
-				n, ok := v.Int()
-				if !ok || n <= graceCutSeconds || n == graceDefaultSeconds || !p.Windows() {
-					return
-				}
-				for _, c := range p.Containers {
-					if image := strings.ToLower(c.Image); strings.Contains(image, "servercore") || strings.Contains(image, "/windows/server:") {
-						r.at(v, "container %s is killed after about %d seconds, not %d", c.Name, graceCutSeconds, n)
-						return
-					}
-				}
-			},
+			Code:     "WIN313",
+			Title:    "a grace period that Server Core cuts short",
+			Severity: Warning,
+			Field:    "terminationGracePeriodSeconds",
+			Why: "The process gets CTRL_SHUTDOWN_EVENT, not SIGTERM; in Server Core images it is killed after about 5 " +
+				"seconds whatever the grace period.",
+			Fix:     "raise WaitToKillServiceTimeout in the image's registry, or use a preStop hook",
+			Sources: []string{"https://github.com/microsoft/Windows-Containers/issues/164"},
+			pod:     checkGracePeriod,
 		},
 		{
-			Code: "WIN340", Title: "an architecture that Windows nodes do not have", Severity: Warning, Field: "nodeSelector[kubernetes.io/arch]", Compat: []string{"D40"},
-			Why: "Kubernetes' Windows images and nodes are amd64.", Fix: "select amd64", Sources: []string{"k8s.io/kubernetes build/pause: Makefile"},
-			pod: func(p *Pod, r reporter) {
-				for _, q := range required(p) {
-					if p.Windows() && q.key == "kubernetes.io/arch" && q.value != "amd64" {
-						r.at(q.at, "%s selects %s; Windows nodes are amd64", q.how, q.value)
-					}
-				}
-			},
+			Code:     "WIN340",
+			Title:    "an architecture that Windows nodes do not have",
+			Severity: Warning,
+			Field:    "nodeSelector[kubernetes.io/arch]",
+			Why:      "Kubernetes' Windows images and nodes are amd64.",
+			Fix:      "select amd64",
+			Sources:  []string{"k8s.io/kubernetes build/pause: Makefile"},
+			pod:      checkArchitecture,
 		},
+	}
+}
+
+func checkRequests(p *Pod, c Container, r reporter) {
+	req, lim := c.Find("resources", "requests"), c.Find("resources", "limits")
+	for _, k := range []string{"cpu", "memory"} {
+		if a, b := req.Get(k), lim.Get(k); a.Set() && b.Set() && a.Raw() != b.Raw() {
+			r.at(a, "container %s: the request of %s guarantees nothing on Windows", c.Name, k)
+		}
+	}
+}
+
+func checkMemoryLimit(p *Pod, c Container, r reporter) {
+	if m := c.Get("resources", "limits", "memory"); !m.Set() && c.List == "containers" {
+		r.at(m, "container %s has no memory limit", c.Name)
+	}
+}
+
+func checkGracePeriod(p *Pod, r reporter) {
+	v := p.Spec.Find("terminationGracePeriodSeconds")
+	n, ok := v.Int()
+	if !ok || n <= graceCutSeconds || n == graceDefaultSeconds || !p.Windows() {
+		return
+	}
+	for _, c := range p.Containers {
+		if image := strings.ToLower(c.Image); strings.Contains(image, "servercore") ||
+			strings.Contains(image, "/windows/server:") {
+			r.at(v, "container %s is killed after about %d seconds, not %d", c.Name, graceCutSeconds, n)
+			return
+		}
+	}
+}
+
+func checkArchitecture(p *Pod, r reporter) {
+	for _, q := range required(p) {
+		if p.Windows() && q.key == "kubernetes.io/arch" && q.value != "amd64" {
+			r.at(q.at, "%s selects %s; Windows nodes are amd64", q.how, q.value)
+		}
 	}
 }
 

@@ -14,65 +14,106 @@ const srcHandlers = "github.com/containerd/containerd internal/cri/config: confi
 func runtimeClassRules() []Rule {
 	return []Rule{
 		{
-			Code: "WIN224", Title: "a RuntimeClass that is not there", Severity: Error, Field: "runtimeClassName", Compat: []string{"C24"},
-			Why: "The API server refuses the pod: RuntimeClass not found.", Fix: "create it, or remove runtimeClassName", Sources: []string{"k8s.io/kubernetes plugin/pkg/admission/runtimeclass"},
-			pod: func(p *Pod, r reporter) {
-				name := p.Spec.Find("runtimeClassName")
-				if _, ok := p.Facts().RuntimeClasses[name.Str()]; name.Set() && !ok && p.Facts().classKnown(name.Str()) {
-					r.at(name, "there is no RuntimeClass %s", name.Str())
-				}
-			},
+			Code:     "WIN224",
+			Title:    "a RuntimeClass that is not there",
+			Severity: Error,
+			Field:    "runtimeClassName",
+			Why:      "The API server refuses the pod: RuntimeClass not found.",
+			Fix:      "create it, or remove runtimeClassName",
+			Sources:  []string{"k8s.io/kubernetes plugin/pkg/admission/runtimeclass"},
+			pod:      checkClassExists,
 		},
 		{
-			Code: "WIN225", Title: "selectors of pod and RuntimeClass contradict each other", Severity: Error, Field: "nodeSelector", Compat: []string{"C25", "3.1"},
-			Why: "The API server refuses the pod: conflict: runtimeClass.scheduling.nodeSelector.", Fix: "make them agree", Sources: []string{"k8s.io/kubernetes plugin/pkg/admission/runtimeclass"},
-			pod: func(p *Pod, r reporter) {
-				name := p.Spec.Find("runtimeClassName").Str()
-				class := p.Facts().RuntimeClasses[name]
-				sel := p.Spec.Find("nodeSelector")
-				for _, k := range sel.Keys() {
-					if want, ok := class.NodeSelector[k]; ok && want != sel.Get(k).Str() {
-						r.at(sel.Get(k), "RuntimeClass %s selects %s=%s, the pod %s", name, k, want, sel.Get(k).Str())
-					}
-				}
-			},
+			Code:     "WIN225",
+			Title:    "selectors of pod and RuntimeClass contradict each other",
+			Severity: Error,
+			Field:    "nodeSelector",
+			Why:      "The API server refuses the pod: conflict: runtimeClass.scheduling.nodeSelector.",
+			Fix:      "make them agree",
+			Sources:  []string{"k8s.io/kubernetes plugin/pkg/admission/runtimeclass"},
+			pod:      checkClassSelector,
 		},
 		{
-			Code: "WIN226", Title: "a handler that containerd does not have", Severity: Error, Field: "handler", Compat: []string{"C26"}, kinds: []string{"RuntimeClass"},
-			Why: "A node without the handler in its containerd configuration cannot make the pod's sandbox: no runtime for it is configured. containerd on Windows comes with runhcs-wcow-process and runhcs-wcow-hypervisor.", Fix: "use runhcs-wcow-process, or configure the handler on the nodes", Sources: []string{srcHandlers},
-			object: checkHandler,
+			Code:     "WIN226",
+			Title:    "a handler that containerd does not have",
+			Severity: Error,
+			Field:    "handler",
+			Why: "A node without the handler in its containerd configuration cannot make the pod's sandbox: no runtime " +
+				"for it is configured. containerd on Windows comes with runhcs-wcow-process and runhcs-wcow-hypervisor.",
+			Fix:     "use runhcs-wcow-process, or configure the handler on the nodes",
+			Sources: []string{srcHandlers},
+			kinds:   []string{"RuntimeClass"},
+			object:  checkHandler,
 		},
 		{
-			Code: "WIN319", Title: "Hyper-V isolation by annotation", Severity: Warning, Field: "metadata.annotations[experimental.windows.kubernetes.io/isolation-type]", Compat: []string{"D19"},
-			Why: "Nothing in Kubernetes has read the annotation since dockershim: without a RuntimeClass the pod runs with process isolation. Placement adds one if the cluster has one with a Hyper-V handler that fits.", Fix: "use a RuntimeClass with the handler runhcs-wcow-hypervisor, or remove the annotation", Sources: []string{"https://kubernetes.io/docs/concepts/windows/intro/"},
-			pod: func(p *Pod, r reporter) {
-				s, ok := p.signal(fromIsolation)
-				switch {
-				case !ok:
-				case hyperV(p):
-					r.as(Info, s.At, "the annotation isolation-type: %s is ignored; RuntimeClass %s isolates the pod", s.At.Str(), p.Spec.Get("runtimeClassName").Str())
-				case askedForHyperV(p):
-					r.at(s.At, "the annotation isolation-type: %s is ignored: the pod runs with process isolation", s.At.Str())
-				default:
-					r.as(Info, s.At, "the annotation isolation-type: %s is ignored; process isolation is what the pod gets anyway", s.At.Str())
-				}
-			},
+			Code:     "WIN319",
+			Title:    "Hyper-V isolation by annotation",
+			Severity: Warning,
+			Field:    "metadata.annotations[experimental.windows.kubernetes.io/isolation-type]",
+			Why: "Nothing in Kubernetes has read the annotation since dockershim: without a RuntimeClass the pod runs " +
+				"with process isolation. Placement adds one if the cluster has one with a Hyper-V handler that fits.",
+			Fix:     "use a RuntimeClass with the handler runhcs-wcow-hypervisor, or remove the annotation",
+			Sources: []string{"https://kubernetes.io/docs/concepts/windows/intro/"},
+			pod:     checkIsolationAnnotation,
 		},
 		{
-			Code: "WIN704", Title: "Hyper-V isolation", Severity: Warning, Field: "handler", Compat: []string{"2.3"}, kinds: []string{"RuntimeClass"},
-			Why: "Kubernetes does not support Hyper-V isolation; it is the runtime's, needs hosts with nested virtualisation, and an image of an older build is still pulled by the host's platform.", Fix: "use images of the host's build with process isolation; otherwise pin a tag of one build", Sources: []string{srcLimits},
-			object: func(o *Object, r reporter) {
-				if h := o.Get("handler"); strings.Contains(h.Str(), "wcow-hypervisor") {
-					r.at(h, "RuntimeClass %s isolates with Hyper-V, which Kubernetes does not support", o.Name)
-				}
-			},
+			Code:     "WIN704",
+			Title:    "Hyper-V isolation",
+			Severity: Warning,
+			Field:    "handler",
+			Why: "Kubernetes does not support Hyper-V isolation; it is the runtime's, needs hosts with nested " +
+				"virtualisation, and an image of an older build is still pulled by the host's platform.",
+			Fix:     "use images of the host's build with process isolation; otherwise pin a tag of one build",
+			Sources: []string{srcLimits},
+			kinds:   []string{"RuntimeClass"},
+			object:  checkHyperVClass,
 		},
+	}
+}
+
+func checkClassExists(p *Pod, r reporter) {
+	name := p.Spec.Find("runtimeClassName")
+	if _, ok := p.Facts().RuntimeClasses[name.Str()]; name.Set() && !ok && p.Facts().classKnown(name.Str()) {
+		r.at(name, "there is no RuntimeClass %s", name.Str())
+	}
+}
+
+func checkClassSelector(p *Pod, r reporter) {
+	name := p.Spec.Find("runtimeClassName").Str()
+	class := p.Facts().RuntimeClasses[name]
+	sel := p.Spec.Find("nodeSelector")
+	for _, k := range sel.Keys() {
+		if want, ok := class.NodeSelector[k]; ok && want != sel.Get(k).Str() {
+			r.at(sel.Get(k), "RuntimeClass %s selects %s=%s, the pod %s", name, k, want, sel.Get(k).Str())
+		}
+	}
+}
+
+func checkIsolationAnnotation(p *Pod, r reporter) {
+	s, ok := p.signal(fromIsolation)
+	switch {
+	case !ok:
+	case hyperV(p):
+		r.as(Info, s.At, "the annotation isolation-type: %s is ignored; RuntimeClass %s isolates the pod",
+			s.At.Str(), p.Spec.Get("runtimeClassName").Str())
+	case askedForHyperV(p):
+		r.at(s.At, "the annotation isolation-type: %s is ignored: the pod runs with process isolation", s.At.Str())
+	default:
+		r.as(Info, s.At, "the annotation isolation-type: %s is ignored; process isolation is what the pod gets anyway",
+			s.At.Str())
+	}
+}
+
+func checkHyperVClass(o *Object, r reporter) {
+	if h := o.Get("handler"); strings.Contains(h.Str(), "wcow-hypervisor") {
+		r.at(h, "RuntimeClass %s isolates with Hyper-V, which Kubernetes does not support", o.Name)
 	}
 }
 
 func checkHandler(o *Object, r reporter) {
 	h := o.Get("handler")
-	windows := o.Get("scheduling", "nodeSelector", "kubernetes.io/os").Str() == "windows" || strings.HasPrefix(h.Str(), "runhcs-")
+	windows := o.Get("scheduling", "nodeSelector", "kubernetes.io/os").Str() == "windows" ||
+		strings.HasPrefix(h.Str(), "runhcs-")
 	if !windows {
 		return
 	}

@@ -19,48 +19,82 @@ const exemptFrom Version = 25
 func securityRules() []Rule {
 	return []Rule{
 		{
-			Code: "WIN361", Title: "HostProcess in a namespace that forbids it", Severity: Error, Field: "securityContext.windowsOptions.hostProcess", Compat: []string{"F01", "HP10"},
-			Why: "The baseline and restricted profiles forbid hostProcess and hostNetwork.", Fix: "label the namespace pod-security.kubernetes.io/enforce=privileged, or use another", Sources: []string{srcPSA + ": check_windowsHostProcess.go"},
-			pod: func(p *Pod, r reporter) {
-				level := p.Facts().Namespaces[p.Object.Namespace][enforceLevel]
-				if p.HostProcess && (level == "baseline" || level == "restricted") {
-					r.at(p.Spec, "namespace %s enforces %s, which forbids HostProcess containers", p.Object.Namespace, level)
-				}
-			},
+			Code:     "WIN361",
+			Title:    "HostProcess in a namespace that forbids it",
+			Severity: Error,
+			Field:    "securityContext.windowsOptions.hostProcess",
+			Why:      "The baseline and restricted profiles forbid hostProcess and hostNetwork.",
+			Fix:      "label the namespace pod-security.kubernetes.io/enforce=privileged, or use another",
+			Sources:  []string{srcPSA + ": check_windowsHostProcess.go"},
+			pod:      checkProfileForbidsHostProcess,
 		},
 		{
-			Code: "WIN362", Title: "no `runAsNonRoot` in a restricted namespace", Severity: Error, Field: "securityContext.runAsNonRoot", Compat: []string{"F02"},
-			Why: "The restricted profile lets Windows pods off the Linux-only fields, not off runAsNonRoot: true.", Fix: "set runAsNonRoot: true, and runAsUserName: ContainerUser", Sources: []string{srcPSA + ": check_runAsNonRoot.go"},
-			pod: func(p *Pod, r reporter) {
-				if p.Facts().Namespaces[p.Object.Namespace][enforceLevel] != "restricted" || !p.Windows() {
-					return
-				}
-				for _, c := range p.Containers {
-					if !p.nonRoot(c).True() {
-						r.at(c.Get("securityContext", "runAsNonRoot"), "container %s: namespace %s enforces restricted, which asks for runAsNonRoot", c.Name, p.Object.Namespace)
-					}
-				}
-			},
+			Code:     "WIN362",
+			Title:    "no `runAsNonRoot` in a restricted namespace",
+			Severity: Error,
+			Field:    "securityContext.runAsNonRoot",
+			Why:      "The restricted profile lets Windows pods off the Linux-only fields, not off runAsNonRoot: true.",
+			Fix:      "set runAsNonRoot: true, and runAsUserName: ContainerUser",
+			Sources:  []string{srcPSA + ": check_runAsNonRoot.go"},
+			pod:      checkProfileWantsNonRoot,
 		},
 		{
-			Code: "WIN363", Title: "a namespace in which no Windows pod can be made", Severity: Warning, Field: "metadata.labels[pod-security.kubernetes.io/enforce-version]", Compat: []string{"F03"}, kinds: []string{"Namespace"},
-			Why: "Before v1.25 the restricted profile demands fields that the API server forbids on a pod with spec.os.name: windows.", Fix: "raise enforce-version to v1.25 or latest", Sources: []string{srcPSA + ": check_seccompProfile_restricted.go"},
-			object: func(o *Object, r reporter) {
-				labels := o.Get("metadata", "labels")
-				v := labels.Get(enforceVersion)
-				if n, err := ParseVersion(v.Str()); err == nil && n < exemptFrom && labels.Get(enforceLevel).Str() == "restricted" {
-					r.at(v, "restricted of %s demands what is forbidden on Windows pods", v.Str())
-				}
-			},
+			Code:     "WIN363",
+			Title:    "a namespace in which no Windows pod can be made",
+			Severity: Warning,
+			Field:    "metadata.labels[pod-security.kubernetes.io/enforce-version]",
+			Why: "Before v1.25 the restricted profile demands fields that the API server forbids on a pod with " +
+				"spec.os.name: windows.",
+			Fix:     "raise enforce-version to v1.25 or latest",
+			Sources: []string{srcPSA + ": check_seccompProfile_restricted.go"},
+			kinds:   []string{"Namespace"},
+			object:  checkProfileVersion,
 		},
 		{
-			Code: "WIN364", Title: "Linux-only fields that only the namespace wants", Severity: Info, Field: "os.name", Compat: []string{"F04"},
-			Why: "Without spec.os.name the restricted profile asks for Linux-only fields, which Windows ignores; with it they are refused. Change both together.", Fix: "add spec.os.name: windows and remove the Linux-only fields", Sources: []string{srcPSA},
-			pod: func(p *Pod, r reporter) {
-				if p.Facts().Namespaces[p.Object.Namespace][enforceLevel] == "restricted" && p.Windows() && !p.Declared {
-					r.at(p.Spec.Get("os", "name"), "namespace %s enforces restricted; only spec.os.name: windows lets the pod off its Linux-only fields", p.Object.Namespace)
-				}
-			},
+			Code:     "WIN364",
+			Title:    "Linux-only fields that only the namespace wants",
+			Severity: Info,
+			Field:    "os.name",
+			Why: "Without spec.os.name the restricted profile asks for Linux-only fields, which Windows ignores; with " +
+				"it they are refused. Change both together.",
+			Fix:     "add spec.os.name: windows and remove the Linux-only fields",
+			Sources: []string{srcPSA},
+			pod:     checkProfileLinuxFields,
 		},
+	}
+}
+
+func checkProfileForbidsHostProcess(p *Pod, r reporter) {
+	level := p.Facts().Namespaces[p.Object.Namespace][enforceLevel]
+	if p.HostProcess && (level == "baseline" || level == "restricted") {
+		r.at(p.Spec, "namespace %s enforces %s, which forbids HostProcess containers", p.Object.Namespace, level)
+	}
+}
+
+func checkProfileWantsNonRoot(p *Pod, r reporter) {
+	if p.Facts().Namespaces[p.Object.Namespace][enforceLevel] != "restricted" || !p.Windows() {
+		return
+	}
+	for _, c := range p.Containers {
+		if !p.nonRoot(c).True() {
+			r.at(c.Get("securityContext", "runAsNonRoot"),
+				"container %s: namespace %s enforces restricted, which asks for runAsNonRoot", c.Name, p.Object.Namespace)
+		}
+	}
+}
+
+func checkProfileVersion(o *Object, r reporter) {
+	labels := o.Get("metadata", "labels")
+	v := labels.Get(enforceVersion)
+	if n, err := ParseVersion(v.Str()); err == nil && n < exemptFrom && labels.Get(enforceLevel).Str() == "restricted" {
+		r.at(v, "restricted of %s demands what is forbidden on Windows pods", v.Str())
+	}
+}
+
+func checkProfileLinuxFields(p *Pod, r reporter) {
+	if p.Facts().Namespaces[p.Object.Namespace][enforceLevel] == "restricted" && p.Windows() && !p.Declared {
+		r.at(p.Spec.Get("os", "name"),
+			"namespace %s enforces restricted; only spec.os.name: windows lets the pod off its Linux-only fields",
+			p.Object.Namespace)
 	}
 }

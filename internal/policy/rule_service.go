@@ -4,9 +4,10 @@
 package policy
 
 import (
-	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"slices"
 	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 const (
@@ -22,109 +23,234 @@ const affinityTimeoutDefault = 10800
 // Windows node, so that most of them are about clients on Windows, wherever
 // the backends run.
 func serviceRules() []Rule {
-	service := func(code, title string, s Severity, field, compat, why, fix string, since, before Version, sources string, f func(*Object, reporter)) Rule {
-		return Rule{Code: code, Title: title, Severity: s, Field: field, Compat: strings.Fields(compat), Why: why, Fix: fix, Since: since, Before: before,
-			Sources: strings.Split(sources, "; "), kinds: []string{"Service"}, object: f}
-	}
 	return []Rule{
-		service("WIN602", "session affinity on an old Windows", Error, "spec.sessionAffinity", "N02",
-			"Session affinity needs Windows Server 2022 (HNS 12).", "update the nodes, or do without", 0, 0, srcWinkernel+"; "+srcNetworking,
-			func(o *Object, r reporter) {
-				v := o.Get("spec", "sessionAffinity")
-				for _, n := range o.Facts.windows() {
-					if v.Str() == "ClientIP" && n.Build.Number != 0 && n.Build.Number < 20348 {
-						r.at(v, "sessionAffinity ClientIP does not work on node %s, %s", n.Name, n.Build)
-						return
-					}
-				}
-			}),
-		service("WIN603", "timeout of the session affinity", Warning, "spec.sessionAffinityConfig.clientIP.timeoutSeconds", "N03",
-			"kube-proxy on Windows does not read the timeout.", "do not rely on it", 0, 0, srcWinkernel+"; "+srcNetworking,
-			func(o *Object, r reporter) {
-				if v := o.Find("spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds"); v.Set() {
-					if n, _ := v.Int(); n != affinityTimeoutDefault {
-						r.at(v, "timeoutSeconds %d is ignored on Windows nodes", n)
-					}
-				}
-			}),
-		service("WIN604", "value of preserve-destination", Warning, "metadata.annotations[preserve-destination]", "N04",
-			"kube-proxy compares with the exact text true; anything else is false, as is true where the node has no DSR.", `write "true" or "false"`, 20, 0, srcWinkernel,
-			func(o *Object, r reporter) {
-				v := o.Find("metadata", "annotations", "preserve-destination")
-				switch {
-				case !v.Set():
-				case v.Str() != "true" && v.Str() != "false":
-					r.at(v, "preserve-destination: %s counts as false", v.Str())
-				case v.Str() == "true" && slices.ContainsFunc(o.Facts.windows(), func(n *Node) bool { return n.NoDSR }):
-					r.at(v, "preserve-destination has no effect on nodes without DSR")
-				}
-			}),
-		service("WIN605", "externalTrafficPolicy Local without DSR", Warning, "spec.externalTrafficPolicy", "N05",
-			"Without direct server return kube-proxy on Windows treats Local as Cluster, in silence: the client's address is lost.", "run kube-proxy with --enable-dsr=true", 0, 0, srcWinkernel,
-			func(o *Object, r reporter) {
-				if v := o.Get("spec", "externalTrafficPolicy"); v.Str() == "Local" && slices.ContainsFunc(o.Facts.windows(), func(n *Node) bool { return n.NoDSR }) {
-					r.at(v, "externalTrafficPolicy Local counts as Cluster on nodes without DSR")
-				}
-			}),
-		service("WIN606", "internalTrafficPolicy Local on an old Kubernetes", Warning, "spec.internalTrafficPolicy", "N06",
-			"kube-proxy on Windows knows internalTrafficPolicy from 1.24 on.", "update Kubernetes", 0, 24, "https://github.com/kubernetes/kubernetes/pull/114407",
-			func(o *Object, r reporter) {
-				if v := o.Get("spec", "internalTrafficPolicy"); v.Str() == "Local" {
-					r.at(v, "internalTrafficPolicy Local is ignored on Windows nodes of this version")
-				}
-			}),
-		service("WIN612", "loadBalancerSourceRanges", Warning, "spec.loadBalancerSourceRanges", "N12",
-			"kube-proxy on Windows does not enforce the ranges; the cloud's load balancer may.", "enforce them outside, or with a network policy", 0, 0, srcWinkernel,
-			func(o *Object, r reporter) {
-				if v := o.Find("spec", "loadBalancerSourceRanges"); v.Len() > 0 {
-					r.at(v, "loadBalancerSourceRanges are not enforced by Windows nodes")
-				}
-			}),
-		service("WIN613", "topology hints", Warning, "spec.trafficDistribution", "N13",
-			"kube-proxy on Windows ignores trafficDistribution and topology hints.", "do not rely on it for clients on Windows", 0, 0, srcWinkernel,
-			func(o *Object, r reporter) {
-				for _, v := range []tree.Value{o.Get("spec", "trafficDistribution"), o.Get("metadata", "annotations", "service.kubernetes.io/topology-mode")} {
-					if v.Set() {
-						r.at(v, "Windows nodes ignore it")
-					}
-				}
-			}),
-		service("WIN616", "SCTP", Error, "spec.ports[*].protocol", "N16",
-			"Windows nodes do not support SCTP.", "use TCP or UDP for what Windows must reach", 0, 0, "k8s.io/kubernetes test/e2e/network: service.go",
-			func(o *Object, r reporter) {
-				for _, p := range o.Find("spec", "ports").Items() {
-					if v := p.Get("protocol"); v.Str() == "SCTP" {
-						r.at(v, "SCTP is not supported on Windows nodes")
-					}
-				}
-			}),
-		service("WIN618", "externalIPs", Info, "spec.externalIPs", "N18",
-			"They work on Windows; Kubernetes has deprecated them in 1.36.", "use a load balancer or a Gateway", 36, 0, "https://github.com/kubernetes/kubernetes/pull/137293",
-			func(o *Object, r reporter) {
-				if v := o.Find("spec", "externalIPs"); v.Len() > 0 {
-					r.at(v, "externalIPs are deprecated")
-				}
-			}),
-		service("WIN620", "dual stack", Warning, "spec.ipFamilyPolicy", "N20",
-			"On Windows two families need an L2Bridge network and HNS 11.10 (Windows Server 2022); on an overlay kube-proxy falls back to one.", "use SingleStack for what Windows must reach", 0, 0, "k8s.io/kubernetes pkg/proxy/winkernel: supported.go; "+srcNetworking,
-			func(o *Object, r reporter) {
-				if v := o.Get("spec", "ipFamilyPolicy"); v.Str() == "RequireDualStack" || v.Str() == "PreferDualStack" {
-					r.at(v, "%s works on L2Bridge networks from Windows Server 2022 on only", v.Str())
-				}
-			}),
-		service("WIN621", "IPv6 only", Warning, "spec.ipFamilies", "N21",
-			"Windows nodes do not support pods or clusters with IPv6 only.", "use dual stack", 0, 0, srcNetworking,
-			func(o *Object, r reporter) {
-				if v := o.Find("spec", "ipFamilies").Items(); len(v) == 1 && v[0].Str() == "IPv6" {
-					r.at(v[0], "a Service with IPv6 only cannot be reached from pods with IPv4 only")
-				}
-			}),
-		service("WIN622", "value of winProxyOptimization", Warning, "metadata.annotations[winProxyOptimization]", "N22",
-			"Only disabled, in any case, has an effect.", "write disabled or enabled", 0, 0, srcWinkernel,
-			func(o *Object, r reporter) {
-				if v := o.Find("metadata", "annotations", "winProxyOptimization"); v.Set() && !strings.EqualFold(v.Str(), "disabled") && !strings.EqualFold(v.Str(), "enabled") {
-					r.at(v, "winProxyOptimization: %s counts as enabled", v.Str())
-				}
-			}),
+		{
+			Code:     "WIN602",
+			Title:    "session affinity on an old Windows",
+			Severity: Error,
+			Field:    "spec.sessionAffinity",
+			Why:      "Session affinity needs Windows Server 2022 (HNS 12).",
+			Fix:      "update the nodes, or do without",
+			Sources:  []string{srcWinkernel, srcNetworking},
+			kinds:    []string{"Service"},
+			object:   checkAffinityBuilds,
+		},
+		{
+			Code:     "WIN603",
+			Title:    "timeout of the session affinity",
+			Severity: Warning,
+			Field:    "spec.sessionAffinityConfig.clientIP.timeoutSeconds",
+			Why:      "kube-proxy on Windows does not read the timeout.",
+			Fix:      "do not rely on it",
+			Sources:  []string{srcWinkernel, srcNetworking},
+			kinds:    []string{"Service"},
+			object:   checkAffinityTimeout,
+		},
+		{
+			Code:     "WIN604",
+			Title:    "value of preserve-destination",
+			Severity: Warning,
+			Field:    "metadata.annotations[preserve-destination]",
+			Why: "kube-proxy compares with the exact text true; anything else is false, as is true where the node has " +
+				"no DSR.",
+			Fix:     `write "true" or "false"`,
+			Sources: []string{srcWinkernel},
+			Since:   20,
+			kinds:   []string{"Service"},
+			object:  checkPreserveDestination,
+		},
+		{
+			Code:     "WIN605",
+			Title:    "externalTrafficPolicy Local without DSR",
+			Severity: Warning,
+			Field:    "spec.externalTrafficPolicy",
+			Why: "Without direct server return kube-proxy on Windows treats Local as Cluster, in silence: the client's " +
+				"address is lost.",
+			Fix:     "run kube-proxy with --enable-dsr=true",
+			Sources: []string{srcWinkernel},
+			kinds:   []string{"Service"},
+			object:  checkExternalPolicy,
+		},
+		{
+			Code:     "WIN606",
+			Title:    "internalTrafficPolicy Local on an old Kubernetes",
+			Severity: Warning,
+			Field:    "spec.internalTrafficPolicy",
+			Why:      "kube-proxy on Windows knows internalTrafficPolicy from 1.24 on.",
+			Fix:      "update Kubernetes",
+			Sources:  []string{"https://github.com/kubernetes/kubernetes/pull/114407"},
+			Before:   24,
+			kinds:    []string{"Service"},
+			object:   checkInternalPolicy,
+		},
+		{
+			Code:     "WIN612",
+			Title:    "loadBalancerSourceRanges",
+			Severity: Warning,
+			Field:    "spec.loadBalancerSourceRanges",
+			Why:      "kube-proxy on Windows does not enforce the ranges; the cloud's load balancer may.",
+			Fix:      "enforce them outside, or with a network policy",
+			Sources:  []string{srcWinkernel},
+			kinds:    []string{"Service"},
+			object:   checkSourceRanges,
+		},
+		{
+			Code:     "WIN613",
+			Title:    "topology hints",
+			Severity: Warning,
+			Field:    "spec.trafficDistribution",
+			Why:      "kube-proxy on Windows ignores trafficDistribution and topology hints.",
+			Fix:      "do not rely on it for clients on Windows",
+			Sources:  []string{srcWinkernel},
+			kinds:    []string{"Service"},
+			object:   checkTopologyHints,
+		},
+		{
+			Code:     "WIN616",
+			Title:    "SCTP",
+			Severity: Error,
+			Field:    "spec.ports[*].protocol",
+			Why:      "Windows nodes do not support SCTP.",
+			Fix:      "use TCP or UDP for what Windows must reach",
+			Sources:  []string{"k8s.io/kubernetes test/e2e/network: service.go"},
+			kinds:    []string{"Service"},
+			object:   checkServiceProtocol,
+		},
+		{
+			Code:     "WIN618",
+			Title:    "externalIPs",
+			Severity: Info,
+			Field:    "spec.externalIPs",
+			Why:      "They work on Windows; Kubernetes has deprecated them in 1.36.",
+			Fix:      "use a load balancer or a Gateway",
+			Sources:  []string{"https://github.com/kubernetes/kubernetes/pull/137293"},
+			Since:    36,
+			kinds:    []string{"Service"},
+			object:   checkExternalIPs,
+		},
+		{
+			Code:     "WIN620",
+			Title:    "dual stack",
+			Severity: Warning,
+			Field:    "spec.ipFamilyPolicy",
+			Why: "On Windows two families need an L2Bridge network and HNS 11.10 (Windows Server 2022); on an overlay " +
+				"kube-proxy falls back to one.",
+			Fix:     "use SingleStack for what Windows must reach",
+			Sources: []string{"k8s.io/kubernetes pkg/proxy/winkernel: supported.go", srcNetworking},
+			kinds:   []string{"Service"},
+			object:  checkDualStack,
+		},
+		{
+			Code:     "WIN621",
+			Title:    "IPv6 only",
+			Severity: Warning,
+			Field:    "spec.ipFamilies",
+			Why:      "Windows nodes do not support pods or clusters with IPv6 only.",
+			Fix:      "use dual stack",
+			Sources:  []string{srcNetworking},
+			kinds:    []string{"Service"},
+			object:   checkIPv6Only,
+		},
+		{
+			Code:     "WIN622",
+			Title:    "value of winProxyOptimization",
+			Severity: Warning,
+			Field:    "metadata.annotations[winProxyOptimization]",
+			Why:      "Only disabled, in any case, has an effect.",
+			Fix:      "write disabled or enabled",
+			Sources:  []string{srcWinkernel},
+			kinds:    []string{"Service"},
+			object:   checkProxyOptimization,
+		},
+	}
+}
+
+func checkAffinityBuilds(o *Object, r reporter) {
+	v := o.Get("spec", "sessionAffinity")
+	for _, n := range o.Facts.windows() {
+		if v.Str() == "ClientIP" && n.Build.Number != 0 && n.Build.Number < 20348 {
+			r.at(v, "sessionAffinity ClientIP does not work on node %s, %s", n.Name, n.Build)
+			return
+		}
+	}
+}
+
+func checkAffinityTimeout(o *Object, r reporter) {
+	if v := o.Find("spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds"); v.Set() {
+		if n, _ := v.Int(); n != affinityTimeoutDefault {
+			r.at(v, "timeoutSeconds %d is ignored on Windows nodes", n)
+		}
+	}
+}
+
+func checkPreserveDestination(o *Object, r reporter) {
+	v := o.Find("metadata", "annotations", "preserve-destination")
+	switch {
+	case !v.Set():
+	case v.Str() != "true" && v.Str() != "false":
+		r.at(v, "preserve-destination: %s counts as false", v.Str())
+	case v.Str() == "true" && slices.ContainsFunc(o.Facts.windows(), func(n *Node) bool { return n.NoDSR }):
+		r.at(v, "preserve-destination has no effect on nodes without DSR")
+	}
+}
+
+func checkExternalPolicy(o *Object, r reporter) {
+	if v := o.Get("spec", "externalTrafficPolicy"); v.Str() == "Local" &&
+		slices.ContainsFunc(o.Facts.windows(), func(n *Node) bool { return n.NoDSR }) {
+		r.at(v, "externalTrafficPolicy Local counts as Cluster on nodes without DSR")
+	}
+}
+
+func checkInternalPolicy(o *Object, r reporter) {
+	if v := o.Get("spec", "internalTrafficPolicy"); v.Str() == "Local" {
+		r.at(v, "internalTrafficPolicy Local is ignored on Windows nodes of this version")
+	}
+}
+
+func checkSourceRanges(o *Object, r reporter) {
+	if v := o.Find("spec", "loadBalancerSourceRanges"); v.Len() > 0 {
+		r.at(v, "loadBalancerSourceRanges are not enforced by Windows nodes")
+	}
+}
+
+func checkTopologyHints(o *Object, r reporter) {
+	annotation := o.Get("metadata", "annotations", "service.kubernetes.io/topology-mode")
+	for _, v := range []tree.Value{o.Get("spec", "trafficDistribution"), annotation} {
+		if v.Set() {
+			r.at(v, "Windows nodes ignore it")
+		}
+	}
+}
+
+func checkServiceProtocol(o *Object, r reporter) {
+	for _, p := range o.Find("spec", "ports").Items() {
+		if v := p.Get("protocol"); v.Str() == "SCTP" {
+			r.at(v, "SCTP is not supported on Windows nodes")
+		}
+	}
+}
+
+func checkExternalIPs(o *Object, r reporter) {
+	if v := o.Find("spec", "externalIPs"); v.Len() > 0 {
+		r.at(v, "externalIPs are deprecated")
+	}
+}
+
+func checkDualStack(o *Object, r reporter) {
+	if v := o.Get("spec", "ipFamilyPolicy"); v.Str() == "RequireDualStack" || v.Str() == "PreferDualStack" {
+		r.at(v, "%s works on L2Bridge networks from Windows Server 2022 on only", v.Str())
+	}
+}
+
+func checkIPv6Only(o *Object, r reporter) {
+	if v := o.Find("spec", "ipFamilies").Items(); len(v) == 1 && v[0].Str() == "IPv6" {
+		r.at(v[0], "a Service with IPv6 only cannot be reached from pods with IPv4 only")
+	}
+}
+
+func checkProxyOptimization(o *Object, r reporter) {
+	if v := o.Find("metadata", "annotations", "winProxyOptimization"); v.Set() &&
+		!strings.EqualFold(v.Str(), "disabled") && !strings.EqualFold(v.Str(), "enabled") {
+		r.at(v, "winProxyOptimization: %s counts as enabled", v.Str())
 	}
 }

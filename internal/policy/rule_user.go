@@ -4,9 +4,10 @@
 package policy
 
 import (
-	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"regexp"
 	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // The limits and patterns of validateWindowsSecurityContextOptions in
@@ -67,60 +68,87 @@ const srcSecurityContext = "k8s.io/kubernetes pkg/kubelet/kuberuntime: security_
 func userRules() []Rule {
 	return []Rule{
 		{
-			Code: "WIN103", Title: "invalid `runAsUserName`", Severity: Error, Field: "securityContext.windowsOptions.runAsUserName",
-			Compat:  []string{"B03", "RU01", "RU02", "RU03", "RU04", "RU05", "RU06", "RU07", "RU08", "RU09"},
-			Why:     "A user name is USER or DOMAIN\\USER: at most one backslash, no control characters, a NetBIOS or DNS domain, a user of at most 104 bytes without \"/\\:;|=,+*?<>@[]. user@domain and domain/user are not names.",
+			Code:     "WIN103",
+			Title:    "invalid `runAsUserName`",
+			Severity: Error,
+			Field:    "securityContext.windowsOptions.runAsUserName",
+			Why: `A user name is USER or DOMAIN\USER: at most one backslash, no control characters, a NetBIOS or DNS ` +
+				`domain, a user of at most 104 bytes without "/\:;|=,+*?<>@[]. user@domain and domain/user are not names.`,
 			Fix:     "write USER or DOMAIN\\USER; within double quotes YAML wants the backslash doubled",
-			Sources: []string{"k8s.io/kubernetes pkg/apis/core/validation: validateWindowsSecurityContextOptions", "https://kubernetes.io/docs/tasks/configure-pod-container/configure-runasusername/"},
+			Sources: []string{srcValidateWO, srcRunAsUserName},
 			pod:     checkUserNames,
 		},
 		{
-			Code: "WIN204", Title: "`runAsNonRoot` with ContainerAdministrator", Severity: Error, Field: "securityContext.windowsOptions.runAsUserName", Compat: []string{"C04"},
-			Why:     "The kubelet regards ContainerAdministrator, in any case, as root and does not create the container (CreateContainerConfigError).",
+			Code:     "WIN204",
+			Title:    "`runAsNonRoot` with ContainerAdministrator",
+			Severity: Error,
+			Field:    "securityContext.windowsOptions.runAsUserName",
+			Why: "The kubelet regards ContainerAdministrator, in any case, as root and does not create the container " +
+				"(CreateContainerConfigError).",
 			Fix:     "set runAsUserName: ContainerUser",
 			Sources: []string{srcSecurityContext, "k8s.io/kubernetes test/e2e/windows: security_context.go"},
-			pod: func(p *Pod, r reporter) {
-				for _, c := range p.Containers {
-					if u := p.option(c, "runAsUserName"); p.nonRoot(c).True() && strings.EqualFold(u.Str(), "ContainerAdministrator") {
-						r.at(u, "container %s: runAsNonRoot is true and runAsUserName is %s, which counts as root", c.Name, u.Str())
-					}
-				}
-			},
+			pod:     checkAdministratorByName,
 		},
 		{
-			Code: "WIN205", Title: "`runAsNonRoot` with an image that runs as ContainerAdministrator", Severity: Error, Field: "containers[*].image", Compat: []string{"C05"},
-			Why:     "Where runAsUserName is not set the kubelet looks at the image's user, and regards ContainerAdministrator as root.",
+			Code:     "WIN205",
+			Title:    "`runAsNonRoot` with an image that runs as ContainerAdministrator",
+			Severity: Error,
+			Field:    "containers[*].image",
+			Why: "Where runAsUserName is not set the kubelet looks at the image's user, and regards " +
+				"ContainerAdministrator as root.",
 			Fix:     "set runAsUserName: ContainerUser",
 			Sources: []string{srcSecurityContext},
-			pod: func(p *Pod, r reporter) {
-				for _, c := range p.Containers {
-					user := p.Facts().Images[c.Image].User
-					if p.nonRoot(c).True() && !p.option(c, "runAsUserName").Set() && strings.EqualFold(user, "ContainerAdministrator") {
-						r.at(c.Get("image"), "container %s: runAsNonRoot is true and the image's user is %s, which counts as root", c.Name, user)
-					}
-				}
-			},
+			pod:     checkAdministratorOfImage,
 		},
 		{
-			Code: "WIN206", Title: "`runAsNonRoot` that holds nobody back", Severity: Warning, Field: "securityContext.runAsNonRoot", Compat: []string{"C06", "HP06"},
-			Why:     "Without runAsUserName, an image that names no user (Server Core) passes the check of runAsNonRoot and runs as ContainerAdministrator. NT AUTHORITY\\SYSTEM passes too: the check compares one name only.",
+			Code:     "WIN206",
+			Title:    "`runAsNonRoot` that holds nobody back",
+			Severity: Warning,
+			Field:    "securityContext.runAsNonRoot",
+			Why: "Without runAsUserName, an image that names no user (Server Core) passes the check of runAsNonRoot and " +
+				`runs as ContainerAdministrator. NT AUTHORITY\SYSTEM passes too: the check compares one name only.`,
 			Fix:     "set runAsUserName: ContainerUser together with runAsNonRoot",
-			Sources: []string{srcSecurityContext, "https://learn.microsoft.com/virtualization/windowscontainers/manage-containers/persistent-storage"},
+			Sources: []string{srcSecurityContext, srcPersistentStorage},
 			pod:     checkNonRootTrap,
 		},
 		{
-			Code: "WIN207", Title: "a user that the image must have", Severity: Info, Field: "securityContext.windowsOptions.runAsUserName", Compat: []string{"C07"},
-			Why:     "The user must exist in the image; otherwise the sandbox or the container does not start: \"The user name or password is incorrect.\"",
+			Code:     "WIN207",
+			Title:    "a user that the image must have",
+			Severity: Info,
+			Field:    "securityContext.windowsOptions.runAsUserName",
+			Why: `The user must exist in the image; otherwise the sandbox or the container does not start: "The user ` +
+				`name or password is incorrect."`,
 			Fix:     "create the user in the image, or use ContainerUser",
 			Sources: []string{"k8s.io/kubernetes test/e2e/windows: security_context.go"},
-			pod: func(p *Pod, r reporter) {
-				for _, c := range p.Containers {
-					if u := p.option(c, "runAsUserName"); u.Str() != "" && !p.hostProcess(c) && !wellKnownUser(u.Str()) && len(CheckUserName(u.Str())) == 0 {
-						r.at(u, "container %s: the user %s must exist in the image %s", c.Name, u.Str(), c.Image)
-					}
-				}
-			},
+			pod:     checkUserExists,
 		},
+	}
+}
+
+func checkAdministratorByName(p *Pod, r reporter) {
+	for _, c := range p.Containers {
+		if u := p.option(c, "runAsUserName"); p.nonRoot(c).True() && strings.EqualFold(u.Str(), "ContainerAdministrator") {
+			r.at(u, "container %s: runAsNonRoot is true and runAsUserName is %s, which counts as root", c.Name, u.Str())
+		}
+	}
+}
+
+func checkAdministratorOfImage(p *Pod, r reporter) {
+	for _, c := range p.Containers {
+		user := p.Facts().Images[c.Image].User
+		if p.nonRoot(c).True() && !p.option(c, "runAsUserName").Set() && strings.EqualFold(user, "ContainerAdministrator") {
+			r.at(c.Get("image"), "container %s: runAsNonRoot is true and the image's user is %s, which counts as root",
+				c.Name, user)
+		}
+	}
+}
+
+func checkUserExists(p *Pod, r reporter) {
+	for _, c := range p.Containers {
+		if u := p.option(c, "runAsUserName"); u.Str() != "" && !p.hostProcess(c) && !wellKnownUser(u.Str()) &&
+			len(CheckUserName(u.Str())) == 0 {
+			r.at(u, "container %s: the user %s must exist in the image %s", c.Name, u.Str(), c.Image)
+		}
 	}
 }
 
@@ -158,11 +186,13 @@ func checkNonRootTrap(p *Pod, r reporter) {
 		switch {
 		case !at.True():
 		case p.hostProcess(c):
-			r.at(at, "container %s: runAsNonRoot has no meaning for a HostProcess container; it passes although the account is privileged", c.Name)
+			r.at(at, "container %s: runAsNonRoot has no meaning for a HostProcess container; it passes although the "+
+				"account is privileged", c.Name)
 		case strings.EqualFold(user.Str(), `NT AUTHORITY\SYSTEM`):
 			r.at(at, "container %s: runAsNonRoot does not keep NT AUTHORITY\\SYSTEM out", c.Name)
 		case !user.Set() && p.Facts().Images[c.Image].User == "" && !strings.Contains(strings.ToLower(c.Image), "nanoserver"):
-			r.at(at, "container %s: runAsNonRoot without runAsUserName: an image without a user of its own runs as ContainerAdministrator", c.Name)
+			r.at(at, "container %s: runAsNonRoot without runAsUserName: an image without a user of its own runs as "+
+				"ContainerAdministrator", c.Name)
 		}
 	}
 }

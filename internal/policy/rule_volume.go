@@ -4,10 +4,11 @@
 package policy
 
 import (
-	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 const srcHostPath = "k8s.io/kubernetes pkg/volume/hostpath: host_path.go"
@@ -16,88 +17,153 @@ const srcHostPath = "k8s.io/kubernetes pkg/volume/hostpath: host_path.go"
 func volumeRules() []Rule {
 	return []Rule{
 		{
-			Code: "WIN210", Title: "huge pages on Windows", Severity: Error, Field: "volumes[*].emptyDir.medium", Compat: []string{"C10"},
-			Why: "Windows nodes have no huge pages: the pod stays pending, or the mount fails.", Fix: "remove them", Sources: []string{"k8s.io/kubernetes pkg/volume/emptydir: empty_dir.go", srcLimits},
-			pod: checkHugePages,
+			Code:     "WIN210",
+			Title:    "huge pages on Windows",
+			Severity: Error,
+			Field:    "volumes[*].emptyDir.medium",
+			Why:      "Windows nodes have no huge pages: the pod stays pending, or the mount fails.",
+			Fix:      "remove them",
+			Sources:  []string{"k8s.io/kubernetes pkg/volume/emptydir: empty_dir.go", srcLimits},
+			pod:      checkHugePages,
 		},
 		{
-			Code: "WIN211", Title: "raw block volumes on Windows", Severity: Error, Field: "containers[*].volumeDevices", Compat: []string{"C11"},
-			Why: "Raw block volumes are not supported on Windows.", Fix: "use volumeMode: Filesystem and volumeMounts", Sources: []string{"k8s.io/kubernetes pkg/volume/util/volumepathhandler: volume_path_handler_unsupported.go", srcStorage},
-			pod: checkBlock,
+			Code:     "WIN211",
+			Title:    "raw block volumes on Windows",
+			Severity: Error,
+			Field:    "containers[*].volumeDevices",
+			Why:      "Raw block volumes are not supported on Windows.",
+			Fix:      "use volumeMode: Filesystem and volumeMounts",
+			Sources:  []string{srcBlockVolumes, srcStorage},
+			pod:      checkBlock,
 		},
 		{
-			Code: "WIN212", Title: "`hostPath` of a device", Severity: Error, Field: "volumes[*].hostPath.type", Compat: []string{"C12"},
-			Why: "Windows has no device files: the mount fails with \"hostPath type check failed\".", Fix: "remove the type", Sources: []string{srcHostPath},
-			pod: eachVolume(func(p *Pod, v tree.Value, r reporter) {
-				if t := v.Find("hostPath", "type"); t.Str() == "CharDevice" || t.Str() == "BlockDevice" {
-					r.at(t, "hostPath.type %s: there are no device files on Windows", t.Str())
-				}
-			}),
+			Code:     "WIN212",
+			Title:    "`hostPath` of a device",
+			Severity: Error,
+			Field:    "volumes[*].hostPath.type",
+			Why:      "Windows has no device files: the mount fails with \"hostPath type check failed\".",
+			Fix:      "remove the type",
+			Sources:  []string{srcHostPath},
+			pod:      eachVolume(checkHostPathDevice),
 		},
 		{
-			Code: "WIN213", Title: "`hostPath` of type Socket", Severity: Error, Field: "volumes[*].hostPath.type", Compat: []string{"C13"},
-			Why: "A named pipe is not a socket, so the type check fails. (A file of an AF_UNIX socket may pass.)", Fix: `remove the type for \\.\pipe\…`, Sources: []string{srcHostPath},
-			pod: eachVolume(func(p *Pod, v tree.Value, r reporter) {
-				t := v.Find("hostPath", "type")
-				switch {
-				case t.Str() != "Socket":
-				case pipe(v.Get("hostPath", "path").Str()):
-					r.at(t, "hostPath.type Socket: the named pipe %s does not pass the check", v.Get("hostPath", "path").Str()).edit(tree.Remove, t.Path(), nil)
-				default:
-					r.as(Info, t, "hostPath.type Socket: whether AF_UNIX sockets pass the check on Windows is not confirmed")
-				}
-			}),
+			Code:     "WIN213",
+			Title:    "`hostPath` of type Socket",
+			Severity: Error,
+			Field:    "volumes[*].hostPath.type",
+			Why:      "A named pipe is not a socket, so the type check fails. (A file of an AF_UNIX socket may pass.)",
+			Fix:      `remove the type for \\.\pipe\…`,
+			Sources:  []string{srcHostPath},
+			pod:      eachVolume(checkHostPathSocket),
 		},
 		{
-			Code: "WIN228", Title: "a Linux file system on a Windows volume", Severity: Error, Field: "volumes[*].csi.fsType", Compat: []string{"C28", "PL18"},
-			Why: "Windows nodes cannot format or mount ext4 and xfs.", Fix: "write ntfs", Sources: []string{"https://cloud.google.com/kubernetes-engine/docs/how-to/creating-a-cluster-windows"},
-			pod: checkFileSystem,
+			Code:     "WIN228",
+			Title:    "a Linux file system on a Windows volume",
+			Severity: Error,
+			Field:    "volumes[*].csi.fsType",
+			Why:      "Windows nodes cannot format or mount ext4 and xfs.",
+			Fix:      "write ntfs",
+			Sources:  []string{"https://cloud.google.com/kubernetes-engine/docs/how-to/creating-a-cluster-windows"},
+			pod:      checkFileSystem,
 		},
 		{
-			Code: "WIN306", Title: "file modes on Windows volumes", Severity: Warning, Field: "volumes[*].*.defaultMode", Compat: []string{"D06", "D09"},
-			Why: "defaultMode and mode have no effect on Windows: every user of the container can read the files.", Fix: "remove them; do not rely on file modes", Sources: []string{srcStorage, "https://kubernetes.io/docs/concepts/storage/projected-volumes/#windows"},
-			pod: checkModes,
+			Code:     "WIN306",
+			Title:    "file modes on Windows volumes",
+			Severity: Warning,
+			Field:    "volumes[*].*.defaultMode",
+			Why:      "defaultMode and mode have no effect on Windows: every user of the container can read the files.",
+			Fix:      "remove them; do not rely on file modes",
+			Sources:  []string{srcStorage, "https://kubernetes.io/docs/concepts/storage/projected-volumes/#windows"},
+			pod:      checkModes,
 		},
 		{
-			Code: "WIN307", Title: "`emptyDir` in memory", Severity: Warning, Field: "volumes[*].emptyDir.medium", Compat: []string{"D07"},
-			Why: "Windows has no RAM disk: the data is written to the node's disk, in clear text.", Fix: "remove medium, and keep secrets out of it", Sources: []string{"k8s.io/mount-utils mount_windows.go", "k8s.io/kubernetes pkg/volume/emptydir: empty_dir_unsupported.go"},
-			pod: eachVolume(func(p *Pod, v tree.Value, r reporter) {
-				if m := v.Find("emptyDir", "medium"); m.Str() == "Memory" {
-					r.at(m, "emptyDir.medium Memory: on Windows the data lies on the node's disk, in clear text")
-				}
-			}),
+			Code:     "WIN307",
+			Title:    "`emptyDir` in memory",
+			Severity: Warning,
+			Field:    "volumes[*].emptyDir.medium",
+			Why:      "Windows has no RAM disk: the data is written to the node's disk, in clear text.",
+			Fix:      "remove medium, and keep secrets out of it",
+			Sources:  []string{srcMountUtils, srcEmptyDirMedium},
+			pod:      eachVolume(checkMemoryMedium),
 		},
 		{
-			Code: "WIN308", Title: "secrets on the node's disk", Severity: Info, Field: "volumes[*].secret", Compat: []string{"D08"},
-			Why: "There is no tmpfs on Windows: mounted secrets lie on the node's disk in clear text.", Fix: "encrypt the node's disk (BitLocker)", Sources: []string{"https://kubernetes.io/docs/concepts/security/windows-security/"},
-			pod: eachVolume(func(p *Pod, v tree.Value, r reporter) {
-				if s := v.Find("secret"); s.Set() {
-					r.at(s, "the secret is written to the node's disk in clear text")
-				}
-			}),
+			Code:     "WIN308",
+			Title:    "secrets on the node's disk",
+			Severity: Info,
+			Field:    "volumes[*].secret",
+			Why:      "There is no tmpfs on Windows: mounted secrets lie on the node's disk in clear text.",
+			Fix:      "encrypt the node's disk (BitLocker)",
+			Sources:  []string{"https://kubernetes.io/docs/concepts/security/windows-security/"},
+			pod:      eachVolume(checkSecretOnDisk),
 		},
 		{
-			Code: "WIN326", Title: "file names that NTFS does not have", Severity: Warning, Field: "volumes[*].configMap.items[*].path", Compat: []string{"D26"}, Inferred: true,
-			Why: "NTFS does not tell names apart by case, reserves CON, PRN, AUX, NUL, COM1… and LPT1…, and forbids <>:\"|?*.", Fix: "rename the file with items[].path", Sources: []string{"https://learn.microsoft.com/windows/win32/fileio/naming-a-file"},
-			pod: checkItemPaths,
+			Code:     "WIN326",
+			Title:    "file names that NTFS does not have",
+			Severity: Warning,
+			Field:    "volumes[*].configMap.items[*].path",
+			Why: "NTFS does not tell names apart by case, reserves CON, PRN, AUX, NUL, COM1… and LPT1…, and forbids " +
+				`<>:"|?*.`,
+			Fix:      "rename the file with items[].path",
+			Sources:  []string{"https://learn.microsoft.com/windows/win32/fileio/naming-a-file"},
+			Inferred: true,
+			pod:      checkItemPaths,
 		},
 		{
-			Code: "WIN327", Title: "a path of a Linux host", Severity: Error, Field: "volumes[*].hostPath.path", Compat: []string{"D27"},
-			Why: "The path becomes one below C:\\, and what is not there is made as an empty directory. Sockets of runtimes are named pipes on Windows.", Fix: `use the Windows path, \\.\pipe\containerd-containerd for the runtime's socket`, Sources: []string{"k8s.io/kubernetes pkg/volume/util: util.go, MakeAbsolutePath", "github.com/containerd/containerd pkg/oci: spec_opts_windows.go"},
-			pod: eachVolume(func(p *Pod, v tree.Value, r reporter) {
-				at := v.Find("hostPath", "path")
-				if strings.HasSuffix(at.Str(), ".sock") && strings.HasPrefix(at.Str(), "/") {
-					r.at(at, "hostPath %s: there is no such socket on a Windows node", at.Str())
-					return
-				}
-				for _, dir := range []string{"/proc", "/sys", "/dev", "/etc", "/lib/modules", "/run", "/var/run", "/usr"} {
-					if at.Str() == dir || strings.HasPrefix(at.Str(), dir+"/") {
-						r.as(Warning, at, "hostPath %s becomes C:%s, an empty directory, on a Windows node", at.Str(), strings.ReplaceAll(at.Str(), "/", `\`))
-						return
-					}
-				}
-			}),
+			Code:     "WIN327",
+			Title:    "a path of a Linux host",
+			Severity: Error,
+			Field:    "volumes[*].hostPath.path",
+			Why: `The path becomes one below C:\, and what is not there is made as an empty directory. Sockets of ` +
+				"runtimes are named pipes on Windows.",
+			Fix:     `use the Windows path, \\.\pipe\containerd-containerd for the runtime's socket`,
+			Sources: []string{srcMakeAbsolutePath, srcContainerdSpec},
+			pod:     eachVolume(checkLinuxHostPath),
 		},
+	}
+}
+
+func checkHostPathDevice(p *Pod, v tree.Value, r reporter) {
+	if t := v.Find("hostPath", "type"); t.Str() == "CharDevice" || t.Str() == "BlockDevice" {
+		r.at(t, "hostPath.type %s: there are no device files on Windows", t.Str())
+	}
+}
+
+func checkHostPathSocket(p *Pod, v tree.Value, r reporter) {
+	t := v.Find("hostPath", "type")
+	switch {
+	case t.Str() != "Socket":
+	case pipe(v.Get("hostPath", "path").Str()):
+		r.at(t, "hostPath.type Socket: the named pipe %s does not pass the check",
+			v.Get("hostPath", "path").Str()).edit(tree.Remove, t.Path(), nil)
+	default:
+		r.as(Info, t, "hostPath.type Socket: whether AF_UNIX sockets pass the check on Windows is not confirmed")
+	}
+}
+
+func checkMemoryMedium(p *Pod, v tree.Value, r reporter) {
+	if m := v.Find("emptyDir", "medium"); m.Str() == "Memory" {
+		r.at(m, "emptyDir.medium Memory: on Windows the data lies on the node's disk, in clear text")
+	}
+}
+
+func checkSecretOnDisk(p *Pod, v tree.Value, r reporter) {
+	if s := v.Find("secret"); s.Set() {
+		r.at(s, "the secret is written to the node's disk in clear text")
+	}
+}
+
+func checkLinuxHostPath(p *Pod, v tree.Value, r reporter) {
+	at := v.Find("hostPath", "path")
+	if strings.HasSuffix(at.Str(), ".sock") && strings.HasPrefix(at.Str(), "/") {
+		r.at(at, "hostPath %s: there is no such socket on a Windows node", at.Str())
+		return
+	}
+	for _, dir := range []string{"/proc", "/sys", "/dev", "/etc", "/lib/modules", "/run", "/var/run", "/usr"} {
+		if at.Str() == dir || strings.HasPrefix(at.Str(), dir+"/") {
+			r.as(Warning, at, "hostPath %s becomes C:%s, an empty directory, on a Windows node",
+				at.Str(), strings.ReplaceAll(at.Str(), "/", `\`))
+			return
+		}
 	}
 }
 
@@ -159,9 +225,10 @@ func checkFileSystem(p *Pod, r reporter) {
 	if !p.Windows() {
 		return
 	}
+	linux := []string{"ext2", "ext3", "ext4", "xfs", "btrfs"}
 	for _, v := range p.Spec.Find("volumes").Items() {
 		for _, source := range v.Keys() {
-			if t := v.Find(source, "fsType"); slices.Contains([]string{"ext2", "ext3", "ext4", "xfs", "btrfs"}, strings.ToLower(t.Str())) {
+			if t := v.Find(source, "fsType"); slices.Contains(linux, strings.ToLower(t.Str())) {
 				r.at(t, "fsType %s: Windows nodes mount ntfs", t.Str())
 			}
 		}
@@ -178,7 +245,8 @@ func checkModes(p *Pod, r reporter) {
 	}
 	report := func(v tree.Value) {
 		if n, ok := v.Int(); ok && n != modeDefault && n&^modeDefault == 0 {
-			r.at(v, "mode %#o has no effect on Windows: all users of the container can read the file", n).edit(tree.Remove, v.Path(), nil)
+			r.at(v, "mode %#o has no effect on Windows: all users of the container can read the file",
+				n).edit(tree.Remove, v.Path(), nil)
 		}
 	}
 	for _, v := range p.Spec.Find("volumes").Items() {
