@@ -118,7 +118,7 @@ func (r *removal) others(ctx context.Context, namespace string) ([]string, error
 	return out, nil
 }
 
-// expected says whether an object needs no thought: it is on its way out, it
+// expected reports whether an object needs no thought: it is on its way out, it
 // goes with its owner, or every namespace has it. In a dry run what would have
 // been removed is still there.
 func expected(o *unstructured.Unstructured, dryRun bool) bool {

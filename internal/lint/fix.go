@@ -59,9 +59,9 @@ func Fix(name string, text []byte, facts policy.Facts) (Fixed, error) {
 const maxRounds = 4
 
 func fixDocument(judge *policy.Evaluator, d document, facts policy.Facts) (text []byte, applied, left int) {
-	m := mender{judge: judge, facts: facts, doc: d}
+	m := fixer{judge: judge, facts: facts, doc: d}
 	if !m.read(d.text) {
-		return d.text, 0, m.unread()
+		return d.text, 0, m.countUnread()
 	}
 	for range maxRounds {
 		n, l := m.apply(m.edits())
@@ -74,8 +74,8 @@ func fixDocument(judge *policy.Evaluator, d document, facts policy.Facts) (text 
 	return m.doc.text, applied, left
 }
 
-// mender is a document that is being mended: its text, and the object that it holds.
-type mender struct {
+// fixer is a document that is being fixed: its text, and the object that it holds.
+type fixer struct {
 	judge  *policy.Evaluator
 	facts  policy.Facts
 	doc    document
@@ -85,7 +85,7 @@ type mender struct {
 }
 
 // read takes a text if it is one object without problems.
-func (m *mender) read(text []byte) bool {
+func (m *fixer) read(text []byte) bool {
 	roots := parse(&document{name: m.doc.name, text: text})
 	if len(roots) != 1 || roots[0].problem != nil {
 		return false
@@ -98,8 +98,8 @@ func (m *mender) read(text []byte) bool {
 	return ok
 }
 
-// unread counts what is left where several JSON values make one document.
-func (m *mender) unread() (left int) {
+// countUnread counts what is left where several JSON values make one document.
+func (m *fixer) countUnread() (left int) {
 	for _, p := range parse(&m.doc) {
 		if p.problem != nil {
 			return 0
@@ -117,7 +117,7 @@ func (m *mender) unread() (left int) {
 // apply writes edits that change something. Those that cannot be written
 // without touching more than their field are left. What is written at once is
 // one edit of each item of a List: each time the document is read again.
-func (m *mender) apply(todo []tree.Edit) (applied, left int) {
+func (m *fixer) apply(todo []tree.Edit) (applied, left int) {
 	for len(todo) > 0 {
 		var batch, rest []tree.Edit
 		seen := map[int]bool{}
@@ -144,7 +144,7 @@ func item(p tree.Path) int {
 }
 
 // applyBatch writes edits together, or one by one if that goes wrong.
-func (m *mender) applyBatch(batch []tree.Edit) (applied, left int) {
+func (m *fixer) applyBatch(batch []tree.Edit) (applied, left int) {
 	if m.work += len(m.doc.text); m.work > maxFixWorkBytes {
 		return 0, len(batch)
 	}
@@ -188,7 +188,7 @@ func (m *mender) applyBatch(batch []tree.Edit) (applied, left int) {
 }
 
 // results are the findings of the document as it is now, with suppressions.
-func (m *mender) results() []Result {
+func (m *fixer) results() []Result {
 	var out []Result
 	for _, f := range m.judge.Evaluate(policy.Parse(m.object), m.facts) {
 		out = append(out, Result{Finding: f})
@@ -199,7 +199,7 @@ func (m *mender) results() []Result {
 // edits collects the edits of the findings that are not suppressed: what is
 // removed first. Whether a pod may declare itself (WIN419) is for placement to
 // say.
-func (m *mender) edits() []tree.Edit {
+func (m *fixer) edits() []tree.Edit {
 	var out []tree.Edit
 	seen := map[string]bool{}
 	for _, r := range m.results() {
@@ -236,7 +236,7 @@ func skipped(object map[string]any, path tree.Path) bool {
 // placement is what the pods of the document lack to land on the right nodes,
 // except for what a suppression speaks against. A pod of which a field stays
 // that the API server would then refuse does not declare itself.
-func (m *mender) placement() []tree.Edit {
+func (m *fixer) placement() []tree.Edit {
 	var kept []Result
 	for _, r := range m.results() {
 		if r.Suppressed != "" {

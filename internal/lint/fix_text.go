@@ -215,7 +215,7 @@ func (t editor) replace(root *yaml.Node, path tree.Path, value any) (change, boo
 	return t.splice(from, to, flow(value, asJSON))
 }
 
-// json says whether a mapping is written as JSON.
+// json reports whether a mapping is written as JSON.
 func (t editor) json(m *yaml.Node) bool {
 	return m.Style&yaml.FlowStyle != 0 && len(m.Content) > 0 && m.Content[0].Style&yaml.DoubleQuotedStyle != 0
 }

@@ -144,7 +144,7 @@ func split(name string, r io.Reader, f func(document) error) error {
 	}
 }
 
-// separator says whether a line begins a document.
+// separator reports whether a line begins a document.
 func separator(line []byte) bool {
 	return bytes.HasPrefix(line, []byte("---")) && (len(line) == 3 || line[3] == ' ' || line[3] == '\n' || line[3] == '\r' || line[3] == '\t')
 }

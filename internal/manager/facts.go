@@ -22,32 +22,32 @@ type source interface {
 	Labels(ctx context.Context, namespace string) (labels map[string]string, ok bool)
 	// Run keeps the facts until the context is cancelled.
 	Run(ctx context.Context) error
-	// Synced says whether what exists is known.
+	// Synced reports whether what exists is known.
 	Synced() bool
 }
 
-func newSource(c Config, client kubernetes.Interface, looked func(lookup.Outcome)) source {
+func newSource(c Config, client kubernetes.Interface, countLookup func(lookup.Outcome)) source {
 	if c.Facts != nil {
-		return given{c.Facts}
+		return fixedFacts{c.Facts}
 	}
 	return facts.New(client, facts.Config{
 		Log: c.Log.With(logkey.Component, componentFacts), Namespace: c.Namespace, DefaultOS: c.DefaultOS, Registry: c.Registry,
-		Looked: looked,
+		Looked: countLookup,
 	})
 }
 
-// given are facts that somebody else keeps.
-type given struct{ facts webhook.Facts }
+// fixedFacts are the facts of a configuration, in place of the cluster's.
+type fixedFacts struct{ facts webhook.Facts }
 
-func (g given) Facts(ctx context.Context, namespace string, object *policy.Parsed) (policy.Facts, []string) {
+func (g fixedFacts) Facts(ctx context.Context, namespace string, object *policy.Parsed) (policy.Facts, []string) {
 	return g.facts.Facts(ctx, namespace, object)
 }
 
-func (given) Labels(context.Context, string) (map[string]string, bool) { return nil, false }
+func (fixedFacts) Labels(context.Context, string) (map[string]string, bool) { return nil, false }
 
-func (given) Synced() bool { return true }
+func (fixedFacts) Synced() bool { return true }
 
-func (given) Run(ctx context.Context) error {
+func (fixedFacts) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }

@@ -208,7 +208,7 @@ func TestLeaving(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	server := &http.Server{Handler: leaving(ctx, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})), ReadHeaderTimeout: headerLimit}
+	server := &http.Server{Handler: closeOnStop(ctx, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})), ReadHeaderTimeout: headerLimit}
 	ended := make(chan error, 1)
 	go func() { ended <- serveUntil(ctx, server, func() error { return server.Serve(l) }, true) }()
 	for _, closes := range []bool{false, true, true} {

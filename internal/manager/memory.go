@@ -9,15 +9,15 @@ import (
 	"runtime/debug"
 )
 
-// between is how much is allocated between two collections of garbage, in bytes:
-// some 1,500 reviews. Of a hundred answers the slowest is one that met a
-// collection, and with Go's own setting, which goes by what is alive (a few
-// megabytes), every hundredth would. It is a quarter of what an installation's
-// manager may use.
-const between = 128 << 20
+// gcInterval is how many bytes are allocated between two garbage collections:
+// about 1,500 reviews. With Go's default, which depends on the size of the live
+// heap (a few megabytes), one review in a hundred would meet a collection, and be
+// the slowest of them. It is a quarter of what an installation's manager may use.
+const gcInterval = 128 << 20
 
-// inWork is what is alive beside that while reviews are answered, in bytes.
-const inWork = 4 << 20
+// liveBytes is the part of the heap that is live while reviews are answered, in
+// bytes, beside what the manager keeps.
+const liveBytes = 4 << 20
 
 // collectSeldom sets the collector of a process that only is a manager, once it
 // has read what it keeps.
@@ -25,6 +25,6 @@ func (m *Manager) collectSeldom(context.Context) error {
 	var s runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&s)
-	debug.SetGCPercent(max(100, int(between*100/(s.HeapAlloc+inWork))))
+	debug.SetGCPercent(max(100, int(gcInterval*100/(s.HeapAlloc+liveBytes))))
 	return nil
 }

@@ -138,8 +138,8 @@ func (m *metrics) refused(name string, refusal *metav1.Status) {
 	}
 }
 
-// looked counts a lookup.
-func (m *metrics) looked(o lookup.Outcome) { m.lookups.WithLabelValues(string(o)).Inc() }
+// countLookup counts a lookup.
+func (m *metrics) countLookup(o lookup.Outcome) { m.lookups.WithLabelValues(string(o)).Inc() }
 
 // handler writes the metrics as text.
 func (m *metrics) handler() http.Handler {

@@ -77,7 +77,7 @@ func TestMetrics(t *testing.T) {
 	for i := range 100 {
 		m.Answered(fmt.Sprint("/scan/", i), 404, time.Millisecond, nil)
 	}
-	m.looked(lookup.Found)
+	m.countLookup(lookup.Found)
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

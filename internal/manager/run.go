@@ -118,12 +118,12 @@ func assemble(c Config, client kubernetes.Interface, trees dynamic.Interface) (*
 	if err != nil {
 		return nil, err
 	}
-	var looked func(lookup.Outcome)
+	var countLookup func(lookup.Outcome)
 	if c.Metrics != "" {
 		m.metrics = newMetrics(prometheus.NewRegistry(), metricsSource{leads: m.leads.Load, certificate: m.certificate})
-		looked = m.metrics.looked
+		countLookup = m.metrics.countLookup
 	}
-	m.facts = newSource(c, client, looked)
+	m.facts = newSource(c, client, countLookup)
 	m.others = otherwebhooks.New(otherwebhooks.Config{
 		Client: client, Dynamic: trees, Labels: m.facts.Labels, Own: registration.Name, Log: c.Log.With(logkey.Component, componentOthers),
 	})
@@ -163,11 +163,11 @@ func (m *Manager) classesClient() kubernetes.Interface {
 
 func (m *Manager) handlers() map[string]webhook.Handler {
 	log := m.cfg.Log.With(logkey.Component, componentWebhooks)
-	var moot []string
+	var waived []string
 	if !m.cfg.NoGMSA {
-		moot = gmsa.Moot()
+		waived = gmsa.WaivedRules()
 	}
-	place, validate := webhook.Place(m.facts, log), webhook.Validate(m.facts, moot, log)
+	place, validate := webhook.Place(m.facts, log), webhook.Validate(m.facts, waived, log)
 	out := map[string]webhook.Handler{
 		registration.RulesPath:   validate,
 		registration.ClassesPath: runtimeclass.Claim(m.classesClient(), log),
@@ -194,14 +194,14 @@ func (m *Manager) Run(ctx context.Context) error {
 		return err
 	}
 	defer webhooks.Close()
-	components := m.components(&door{first: webhooks})
+	components := m.components(&endpoint{first: webhooks})
 	if m.cfg.OwnProcess {
 		components = append(components, supervise.Component{Name: componentMemory, Needs: []string{componentFacts}, Once: true, Run: m.collectSeldom})
 	}
 	for _, p := range []struct {
 		name, address string
 		handler       func() http.Handler
-	}{{componentHealth, m.cfg.Health, m.health}, {componentMetrics, m.cfg.Metrics, m.counted}} {
+	}{{componentHealth, m.cfg.Health, m.health}, {componentMetrics, m.cfg.Metrics, m.metricsHandler}} {
 		if p.address == "" {
 			continue
 		}
@@ -210,7 +210,7 @@ func (m *Manager) Run(ctx context.Context) error {
 			return fmt.Errorf("listen for %s: %w", p.name, err)
 		}
 		defer l.Close()
-		at := &door{first: l}
+		at := &endpoint{first: l}
 		components = append(components, supervise.Component{Name: p.name, Run: func(ctx context.Context) error { return servePlain(ctx, at, p.handler()) }})
 	}
 	sup, err := supervise.New(supervise.Config{Components: components, Log: m.cfg.Log, OnChange: func(s []supervise.Status) {
@@ -225,7 +225,7 @@ func (m *Manager) Run(ctx context.Context) error {
 }
 
 // components describes what runs and in which order; see the package comment.
-func (m *Manager) components(webhooks *door) []supervise.Component {
+func (m *Manager) components(webhooks *endpoint) []supervise.Component {
 	return []supervise.Component{
 		{Name: componentPrepare, Once: true, Run: m.prepare},
 		{Name: componentFacts, Run: m.facts.Run, Ready: func(context.Context) error {
@@ -252,17 +252,17 @@ func (m *Manager) components(webhooks *door) []supervise.Component {
 	}
 }
 
-// Ready says whether the webhooks are registered and answer; the error says
+// Ready reports whether the webhooks are registered and answer; the error says
 // what is missing.
 func (m *Manager) Ready(context.Context) error {
 	return m.is(componentFacts, componentWebhooks, componentRegistration)
 }
 
-// serving says whether questions can be answered; a manager that is not
+// serving reports whether questions can be answered; a manager that is not
 // registered yet can, and must be found by its Service before it is.
 func (m *Manager) serving() error { return m.is(componentFacts, componentWebhooks) }
 
-// is says whether the components are ready.
+// is reports whether the components are ready.
 func (m *Manager) is(names ...string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -60,14 +60,14 @@ func (m *Manager) tlsConfig() *tls.Config {
 
 // serve answers reviews until the context is cancelled, and then those that are
 // in work.
-func (m *Manager) serve(ctx context.Context, d *door) error {
+func (m *Manager) serve(ctx context.Context, d *endpoint) error {
 	l, err := d.listener(ctx)
 	if err != nil {
 		return err
 	}
 	log := m.cfg.Log.With(logkey.Component, componentWebhooks)
 	server := &http.Server{
-		Handler: leaving(ctx, m.handler), TLSConfig: m.tlsConfig(), ReadHeaderTimeout: headerLimit, ReadTimeout: bodyLimit, WriteTimeout: bodyLimit,
+		Handler: closeOnStop(ctx, m.handler), TLSConfig: m.tlsConfig(), ReadHeaderTimeout: headerLimit, ReadTimeout: bodyLimit, WriteTimeout: bodyLimit,
 		IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
 		// HTTP/1.1: an API server then has a connection for each review that waits,
 		// and none stands behind another's frames; the slowest of a hundred answers
@@ -80,10 +80,10 @@ func (m *Manager) serve(ctx context.Context, d *door) error {
 	return serveUntil(ctx, server, func() error { return server.ServeTLS(l, "", "") }, m.cfg.URL == "")
 }
 
-// leaving answers as next does, and once the context is cancelled asks who comes
-// to go elsewhere the next time: an API server would send the next review over
-// the same connection, which soon ends.
-func leaving(ctx context.Context, next http.Handler) http.Handler {
+// closeOnStop answers as next does, and once ctx is done asks clients to close
+// the connection: an API server would send the next review over it, and it ends
+// soon.
+func closeOnStop(ctx context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if ctx.Err() != nil {
 			w.Header().Set("Connection", "close")
@@ -92,14 +92,14 @@ func leaving(ctx context.Context, next http.Handler) http.Handler {
 	})
 }
 
-// door is where a server listens. A server closes its listener when it ends;
+// endpoint is where a server listens. A server closes its listener when it ends;
 // one that is started again opens another at the same address.
-type door struct {
+type endpoint struct {
 	first net.Listener
 	used  bool
 }
 
-func (d *door) listener(ctx context.Context) (net.Listener, error) {
+func (d *endpoint) listener(ctx context.Context) (net.Listener, error) {
 	if !d.used {
 		d.used = true
 		return d.first, nil
@@ -131,7 +131,7 @@ func serveUntil(ctx context.Context, server *http.Server, serve func() error, be
 	return nil
 }
 
-// dial says whether a webhook with the right certificate answers at an address.
+// dial reports whether a webhook with the right certificate answers at an address.
 // Whether it takes a client's certificate is not asked: only the API server has
 // one.
 func (m *Manager) dial(ctx context.Context, address string, bundle []byte) error {
@@ -167,15 +167,15 @@ func (m *Manager) health() http.Handler {
 	return mux
 }
 
-// counted answers Prometheus.
-func (m *Manager) counted() http.Handler {
+// metricsHandler answers Prometheus.
+func (m *Manager) metricsHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m.metrics.handler())
 	return mux
 }
 
 // servePlain answers without TLS until the context is cancelled.
-func servePlain(ctx context.Context, d *door, h http.Handler) error {
+func servePlain(ctx context.Context, d *endpoint, h http.Handler) error {
 	l, err := d.listener(ctx)
 	if err != nil {
 		return err

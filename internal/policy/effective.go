@@ -259,7 +259,7 @@ func registryOS(i Image) (string, bool) {
 	return os, os != ""
 }
 
-// windowsImage says whether the name of an image is one of a Windows image:
+// windowsImage reports whether the name of an image is one of a Windows image:
 // Microsoft's base images, and derived ones that name their base in the tag.
 func windowsImage(ref string) bool {
 	name := strings.ToLower(ref)

@@ -501,7 +501,7 @@ func otherFields() []field {
 	}
 }
 
-// forbids says whether the row is one of validateWindows' list.
+// forbids reports whether the row is one of validateWindows' list.
 func (f field) forbids() bool { return strings.HasPrefix(f.code, "WIN0") }
 
 // fieldRules turns the table into rules.

@@ -80,7 +80,7 @@ type Container struct {
 	HasBuild bool
 }
 
-// Windows says whether the pod is meant for Windows.
+// Windows reports whether the pod is meant for Windows.
 func (p *Pod) Windows() bool { return p.OS == "windows" }
 
 // Facts is what is known beside the object.
@@ -125,7 +125,7 @@ func parse(root tree.Value, depth int) []*Object {
 	return []*Object{o}
 }
 
-// builtin says whether the group is one of Kubernetes' own.
+// builtin reports whether the group is one of Kubernetes' own.
 func builtin(apiVersion string) bool {
 	group, _, ok := strings.Cut(apiVersion, "/")
 	if !ok {

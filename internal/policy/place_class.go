@@ -57,7 +57,7 @@ func (p *Pod) hyperVClass() (best string, nodes []*Node) {
 	return best, nodes
 }
 
-// contradicts says whether the class selects other labels than the pod; the
+// contradicts reports whether the class selects other labels than the pod; the
 // API server refuses that.
 func (p *Pod) contradicts(class RuntimeClass) bool {
 	for k, v := range class.NodeSelector {

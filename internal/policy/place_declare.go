@@ -78,7 +78,7 @@ func (t *placer) declare() {
 	}
 }
 
-// confined says whether the pod is or will be kept to Windows nodes. A guess
+// confined reports whether the pod is or will be kept to Windows nodes. A guess
 // that is not must not be written down: it would fail on a Linux node.
 func (t *placer) confined() bool {
 	name, fixed := t.fixed()
@@ -103,7 +103,7 @@ func (f *linuxField) in(p *Pod) []tree.Value {
 	return out
 }
 
-// mayDrop says whether fields may be removed at all: not from what somebody
+// mayDrop reports whether fields may be removed at all: not from what somebody
 // wrote, a pod or a template, who would miss them and could not apply it again.
 // What a controller made comes from a template that the API server has seen:
 // what stands there against its rules was injected since.
@@ -115,7 +115,7 @@ func (t *placer) mayDrop() bool {
 		slices.ContainsFunc(t.pod.Meta.Find("ownerReferences").Items(), func(o tree.Value) bool { return o.Get("controller").True() })
 }
 
-// idle says whether a Linux-only field has the value that it has anyway, or
+// idle reports whether a Linux-only field has the value that it has anyway, or
 // one that only takes rights away.
 func idle(v tree.Value) bool {
 	switch v.Key() {
@@ -140,7 +140,7 @@ func idle(v tree.Value) bool {
 	return false
 }
 
-// inert says whether a Linux-only field is one that policies inject into every
+// inert reports whether a Linux-only field is one that policies inject into every
 // pod, at a value that no profile of Pod Security Admission forbids.
 func inert(v tree.Value) bool {
 	switch v.Key() {
@@ -155,7 +155,7 @@ func inert(v tree.Value) bool {
 	return false
 }
 
-// restricted says whether the namespace enforces the restricted profile, and
+// restricted reports whether the namespace enforces the restricted profile, and
 // whether in a version that demands Linux-only fields of Windows pods too. The
 // versions from v1.25 let a pod that declares itself off them. That is an
 // exemption, which is for the user to ask for, unless the pod needs none.
@@ -166,7 +166,7 @@ func (t *placer) restricted() (enforced, demanded bool) {
 	return enforced, enforced && err == nil && v < exemptFrom
 }
 
-// hardened says whether the pod meets by itself what the restricted profile
+// hardened reports whether the pod meets by itself what the restricted profile
 // asks of pods for Linux only.
 func hardened(p *Pod) bool {
 	profile := func(v tree.Value) bool {

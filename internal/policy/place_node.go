@@ -37,7 +37,7 @@ func (p *Pod) judged() []*Node {
 	return nil
 }
 
-// selectsBuild says whether the pod or its RuntimeClass selects one build.
+// selectsBuild reports whether the pod or its RuntimeClass selects one build.
 func (p *Pod) selectsBuild() bool {
 	class := p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()]
 	return class.NodeSelector[buildLabel] != "" || slices.ContainsFunc(required(p), func(r requirement) bool { return r.key == buildLabel })
@@ -119,7 +119,7 @@ func (n *Node) mayHave(key, want string) bool {
 	return !known || set && value == want
 }
 
-// matches says whether the node may fit a term of a required affinity.
+// matches reports whether the node may fit a term of a required affinity.
 func (n *Node) matches(t *nodeTerm) bool {
 	if len(t.labels)+len(t.fields) == 0 {
 		return false // the API: an empty term matches nothing
@@ -172,7 +172,7 @@ func (p *Pod) pinned() (node string, ok bool) {
 	return node, node != ""
 }
 
-// runs says whether a node can run the image of a container. What is not
+// runs reports whether a node can run the image of a container. What is not
 // known does not exclude it.
 func (p *Pod) runs(c *Container, n *Node, hyperV bool) bool {
 	if p.HostProcess || n.Build.Number == 0 {
@@ -199,7 +199,7 @@ func (p *Pod) runs(c *Container, n *Node, hyperV bool) bool {
 	return hyperV && c.Build.Number <= n.Build.Number || winver.Compatible(n.Build, c.Build)
 }
 
-// missesABI says whether the node's containerd does not know that Windows
+// missesABI reports whether the node's containerd does not know that Windows
 // Server 2025 runs images of 2022: before 1.7.6 it finds no such platform in an
 // index (WIN703). A tag that names its build is taken for an index, as
 // Microsoft's are.
@@ -254,7 +254,7 @@ func buildsOf(nodes []*Node) []winver.Build {
 	return out
 }
 
-// NamesOS says whether a taint is there to keep pods of the other operating
+// NamesOS reports whether a taint is there to keep pods of the other operating
 // system off. Vendors and users spell it os=windows, OS=Windows,
 // node.kubernetes.io/os=windows, kubernetes.azure.com/os=windows,
 // windows=true, sku=windows2022, cattle.io/os=linux.

@@ -50,14 +50,14 @@ func (t *placer) linux() {
 	t.tolerate(p.Facts().running("linux"), "linux")
 }
 
-// scheduled says whether the scheduler has a say about the pod.
+// scheduled reports whether the scheduler has a say about the pod.
 func (t *placer) scheduled() bool { return !t.pod.Spec.Find("nodeName").Set() }
 
-// classKnown says whether it is known what the pod's RuntimeClass selects. One
+// classKnown reports whether it is known what the pod's RuntimeClass selects. One
 // that is not known may well select what would be added.
 func (t *placer) classKnown() bool { return t.class == "" || t.pod.Facts().classKnown(t.class) }
 
-// namesOS says whether the pod's required affinity speaks of operating systems
+// namesOS reports whether the pod's required affinity speaks of operating systems
 // at all: whoever wrote In [linux, windows] meant both.
 func namesOS(p *Pod) bool {
 	for _, term := range affinityTerms(p) {
@@ -70,7 +70,7 @@ func namesOS(p *Pod) bool {
 	return false
 }
 
-// keptOff says whether a taint that names Windows keeps the pod off each node.
+// keptOff reports whether a taint that names Windows keeps the pod off each node.
 // Other taints may be gone in a minute.
 func (t *placer) keptOff(nodes []*Node) bool {
 	tolerations := t.pod.tolerations()
@@ -81,7 +81,7 @@ func (t *placer) keptOff(nodes []*Node) bool {
 	})
 }
 
-// forBoth says whether all images are known to run on both operating systems:
+// forBoth reports whether all images are known to run on both operating systems:
 // then a DaemonSet without a selector is one for all nodes.
 func (t *placer) forBoth() bool {
 	return !slices.ContainsFunc(t.pod.Containers, func(c Container) bool {
@@ -90,7 +90,7 @@ func (t *placer) forBoth() bool {
 	})
 }
 
-// selects says whether the pod, or its RuntimeClass, selects a label already.
+// selects reports whether the pod, or its RuntimeClass, selects a label already.
 func (t *placer) selects(key string) bool {
 	class := t.pod.Facts().RuntimeClasses[t.class].NodeSelector
 	return t.pod.Spec.Find("nodeSelector", key).Set() || class[key] != ""

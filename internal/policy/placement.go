@@ -26,7 +26,7 @@ type Placement struct {
 	Confidence Confidence     // of OS; Low is a default or a guess
 	Builds     []winver.Build // the builds that the pod is confined to, the oldest first; nil if no term was needed
 	Edits      []tree.Edit    // what the pod needs beyond what it has, in the order of application; empty if nothing
-	Note       tree.Edit      // writes Why into ReasonAnnotation; without Op if that is there. Not among Edits
+	Note       tree.Edit      // sets ReasonAnnotation to Why; Op is empty if it is set already. Not among Edits
 	Findings   []Finding      // conflicts, refusals, and what was removed; in the order of their fields
 
 	reports []Finding // those Findings that no rule has: about what placement did, or could not do
@@ -143,7 +143,7 @@ func leftAlone(p *Pod) string {
 		return "it mirrors a static pod, which only its node may change"
 	case p.Meta.Find("annotations", SkipAnnotation).Str() == "true", p.Object.Find("metadata", "annotations", SkipAnnotation).Str() == "true":
 		return "the annotation " + SkipAnnotation + " says so"
-	case !shaped(p):
+	case !wellFormed(p):
 		return "it is malformed: the API server says how"
 	}
 	return ""
@@ -168,7 +168,7 @@ func (t *placer) decide() (string, Signal) {
 	return "", Signal{}
 }
 
-// misplaced says whether the pod has a node already, of the other operating
+// misplaced reports whether the pod has a node already, of the other operating
 // system. A selector would only change how it fails there.
 func (t *placer) misplaced(os string, s Signal) bool {
 	p := t.pod

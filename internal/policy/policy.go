@@ -184,7 +184,7 @@ func plain(s string, limit int) bool {
 	return len(s) <= limit && !strings.ContainsFunc(s, odd)
 }
 
-// classKnown says whether it is known what a RuntimeClass is, or that there is
+// classKnown reports whether it is known what a RuntimeClass is, or that there is
 // none of the name.
 func (f *Facts) classKnown(name string) bool {
 	_, ok := f.RuntimeClasses[name]

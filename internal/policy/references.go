@@ -88,7 +88,7 @@ func (p *Pod) unclear() []string {
 	return out
 }
 
-// onlyLinuxHas says whether the image runs on Linux for sure, and nothing hints
+// onlyLinuxHas reports whether the image runs on Linux for sure, and nothing hints
 // at Windows. It may be for Windows too; that matters to DaemonSets, and where
 // Windows is the default.
 func (p *Pod) onlyLinuxHas(c Container) bool {

@@ -244,7 +244,7 @@ func checkHostProcessLevel(p *Pod, r reporter) {
 	}
 }
 
-// pipe says whether a path is one of a named pipe, with either slash.
+// pipe reports whether a path is one of a named pipe, with either slash.
 func pipe(path string) bool {
 	return strings.HasPrefix(strings.ToLower(strings.ReplaceAll(path, "/", `\`)), `\\.\pipe\`)
 }

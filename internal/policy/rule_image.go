@@ -229,7 +229,7 @@ func checkRetired(c Container, r reporter) {
 	}
 }
 
-// retired says whether an image is in one of the repositories that Microsoft
+// retired reports whether an image is in one of the repositories that Microsoft
 // has left.
 func retired(image string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "index.docker.io/"), "microsoft/")
@@ -312,7 +312,7 @@ func checkTag(p *Pod, c Container, r reporter) {
 		c.Name, repo)
 }
 
-// hyperV says whether the pod's RuntimeClass isolates with Hyper-V.
+// hyperV reports whether the pod's RuntimeClass isolates with Hyper-V.
 func hyperV(p *Pod) bool {
 	class := p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()]
 	return strings.Contains(class.Handler, "hypervisor")

@@ -319,11 +319,11 @@ func checkHandlerOnNodes(p *Pod, r reporter) {
 	}
 }
 
-// confident says whether the operating system is known well enough to write
+// confident reports whether the operating system is known well enough to write
 // it into the pod.
 func (p *Pod) confident() bool { return len(p.Signals) > 0 && p.Signals[0].Confidence >= Medium }
 
-// placed says whether the scheduler is told about the operating system.
+// placed reports whether the scheduler is told about the operating system.
 func placed(p *Pod) bool {
 	_, ok := p.signal(fromSelector, fromBuildLabel, fromRuntimeClass)
 	return ok
@@ -346,10 +346,10 @@ func (p *Pod) tolerations() []Toleration {
 	return append(out, p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()].Tolerations...)
 }
 
-// hard says whether the taint keeps pods off.
+// hard reports whether the taint keeps pods off.
 func (t Taint) hard() bool { return t.Effect != "PreferNoSchedule" }
 
-// passing says whether the taint is one of a condition of the node, which comes
+// passing reports whether the taint is one of a condition of the node, which comes
 // and goes: not-ready, unschedulable, uninitialized and the like.
 func (t Taint) passing() bool {
 	prefix, name, _ := strings.Cut(t.Key, "/")

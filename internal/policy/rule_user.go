@@ -152,7 +152,7 @@ func checkUserExists(p *Pod, r reporter) {
 	}
 }
 
-// wellKnownUser says whether every Windows image has the user.
+// wellKnownUser reports whether every Windows image has the user.
 func wellKnownUser(name string) bool {
 	switch strings.ToLower(name) {
 	case "containeruser", "containeradministrator":

@@ -282,7 +282,7 @@ func checkItemPaths(p *Pod, r reporter) {
 	}
 }
 
-// reservedName says whether an element of the path is not a valid file name.
+// reservedName reports whether an element of the path is not a valid file name.
 func reservedName(name string) bool {
 	for e := range strings.SplitSeq(name, "/") {
 		stem, _, _ := strings.Cut(strings.ToUpper(path.Base(e)), ".")

@@ -128,7 +128,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.Transport.RoundTrip(req)
 }
 
-// Loopback says whether a host, without a port, is by its name on this machine.
+// Loopback reports whether a host, without a port, is by its name on this machine.
 func Loopback(host string) bool {
 	if host == "localhost" {
 		return true

@@ -21,7 +21,7 @@ func mustAdvance(t *testing.T, s State, names []string, now time.Time) (State, s
 	return next, why, at
 }
 
-// trusts says whether a client with the bundle takes what is served.
+// trusts reports whether a client with the bundle takes what is served.
 func trusts(t *testing.T, bundle []byte, s State, name string, now time.Time) bool {
 	t.Helper()
 	pool := x509.NewCertPool()

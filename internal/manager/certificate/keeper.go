@@ -174,7 +174,7 @@ func (k *Keeper) round(ctx context.Context) (time.Time, error) {
 	return at, nil
 }
 
-// holds says whether the Secret has the data already. What else is in it does
+// holds reports whether the Secret has the data already. What else is in it does
 // not matter.
 func holds(have, want map[string][]byte) bool {
 	for key, v := range want {

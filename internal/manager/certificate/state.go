@@ -57,7 +57,7 @@ func (s State) TLS() *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{s.serving.cert.Raw}, PrivateKey: s.serving.key, Leaf: s.serving.cert}
 }
 
-// Equal says whether both hold the same certificates.
+// Equal reports whether both hold the same certificates.
 func (s State) Equal(o State) bool {
 	return same(s.serving.cert, o.serving.cert) && same(s.ca.cert, o.ca.cert) && same(s.next.cert, o.next.cert) && same(s.old, o.old)
 }

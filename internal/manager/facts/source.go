@@ -116,7 +116,7 @@ func (s *Source) Run(ctx context.Context) error {
 	return nil
 }
 
-// Synced says whether what exists is known, as far as it may be read.
+// Synced reports whether what exists is known, as far as it may be read.
 func (s *Source) Synced() bool {
 	return s.asked.Load() && s.nodeKind.settled() && s.classKind.settled() && s.spaceKind.settled() && s.loadedKind.settled()
 }

@@ -30,13 +30,13 @@ type kind struct {
 	denied atomic.Bool                          // it may not be listed
 }
 
-// known says whether all of the sort that exist were seen.
+// known reports whether all of the sort that exist were seen.
 func (k *kind) known() bool {
 	synced := k.synced.Load()
 	return synced != nil && (*synced)()
 }
 
-// settled says whether waiting would make no more of it known.
+// settled reports whether waiting would make no more of it known.
 func (k *kind) settled() bool { return k.known() || k.denied.Load() }
 
 // Rules returns the rights that a Source needs in the whole cluster.

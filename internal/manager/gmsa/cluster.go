@@ -35,10 +35,10 @@ type Cluster interface {
 	// CredentialSpec is the credspec of a GMSACredentialSpec as JSON. The error is
 	// ErrNotFound or ErrNoContents, or what kept it from being read.
 	CredentialSpec(ctx context.Context, name string) (string, error)
-	// MayUse says whether a service account may use a credential spec in its
+	// MayUse reports whether a service account may use a credential spec in its
 	// namespace, and why (not), if there is a reason.
 	MayUse(ctx context.Context, namespace, serviceAccount, spec string) (allowed bool, reason string, err error)
-	// OptedOut says whether a namespace has a label of OptOut.
+	// OptedOut reports whether a namespace has a label of OptOut.
 	OptedOut(ctx context.Context, namespace string) (bool, error)
 }
 

@@ -295,8 +295,8 @@ func TestWrongKindAndOperation(t *testing.T) {
 	}
 }
 
-// FuzzSpots: no tree makes the webhooks panic, and what they write applies.
-func FuzzSpots(f *testing.F) {
+// FuzzSettings: no tree makes the webhooks panic, and what they write applies.
+func FuzzSettings(f *testing.F) {
 	for _, s := range []string{onPod, onContainer, onInit, onEphemeral} {
 		f.Add(fmt.Sprintf(s, "gmsaCredentialSpecName: web"), fmt.Sprintf(s, "gmsaCredentialSpec: x"))
 	}

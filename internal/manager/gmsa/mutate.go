@@ -27,10 +27,10 @@ type Config struct {
 	RandomHostname bool
 }
 
-// Moot lists the rules of package policy that do not hold where these webhooks
+// WaivedRules lists the rules of package policy that do not hold where these webhooks
 // run: that a name needs a webhook, and that upstream's overlooks init and
 // ephemeral containers.
-func Moot() []string { return []string{"WIN318", "WIN510"} }
+func WaivedRules() []string { return []string{"WIN318", "WIN510"} }
 
 // Mutate makes the webhook that fills in the contents of credential specs.
 func Mutate(c Config) webhook.Handler {
@@ -42,7 +42,7 @@ func Mutate(c Config) webhook.Handler {
 		if r.Operation != webhook.Create && !added {
 			return webhook.Allow(), nil
 		}
-		var old map[string]spot
+		var old map[string]setting
 		if added {
 			old = byID(r.OldObject)
 		}
@@ -50,7 +50,7 @@ func Mutate(c Config) webhook.Handler {
 		resp := webhook.Allow()
 		var filled []string
 		uses := false
-		for _, s := range spots(r.Object) {
+		for _, s := range settings(r.Object) {
 			if _, there := old[s.id()]; there || added && s.list != "ephemeralContainers" {
 				continue
 			}
@@ -91,7 +91,7 @@ func Mutate(c Config) webhook.Handler {
 func MutateThen(c Config, next webhook.Handler) webhook.Handler {
 	mutate := Mutate(c)
 	return func(ctx context.Context, r *webhook.Request) (webhook.Response, error) {
-		if r.Kind.Kind != "Pod" || len(spots(r.Object)) == 0 {
+		if r.Kind.Kind != "Pod" || len(settings(r.Object)) == 0 {
 			return next(ctx, r)
 		}
 		if out, err := c.Cluster.OptedOut(ctx, r.Namespace); err != nil {
@@ -122,10 +122,10 @@ func MutateThen(c Config, next webhook.Handler) webhook.Handler {
 // begins with a letter, because Windows refuses names of digits alone.
 func hostname() string { return "w" + strings.ToLower(rand.Text())[:14] }
 
-// byID indexes the spots of a pod.
-func byID(pod map[string]any) map[string]spot {
-	out := map[string]spot{}
-	for _, s := range spots(pod) {
+// byID indexes the settings of a pod.
+func byID(pod map[string]any) map[string]setting {
+	out := map[string]setting{}
+	for _, s := range settings(pod) {
 		out[s.id()] = s
 	}
 	return out

@@ -27,7 +27,7 @@ func Validate(c Config) webhook.Handler {
 		v := validator{reader: reader{cluster: c.Cluster}, request: r, allowed: map[string]bool{}}
 		switch r.Operation {
 		case webhook.Create:
-			return v.all(ctx, spots(r.Object)), nil
+			return v.all(ctx, settings(r.Object)), nil
 		case webhook.Update:
 			return v.update(ctx), nil
 		}
@@ -45,8 +45,8 @@ type validator struct {
 // they are judged as new ones.
 func (v *validator) update(ctx context.Context) webhook.Response {
 	old := byID(v.request.OldObject)
-	var added []spot
-	for _, s := range spots(v.request.Object) {
+	var added []setting
+	for _, s := range settings(v.request.Object) {
 		before, there := old[s.id()]
 		delete(old, s.id())
 		if !there && s.list == "ephemeralContainers" && !has(v.request.OldObject, s) {
@@ -58,25 +58,25 @@ func (v *validator) update(ctx context.Context) webhook.Response {
 		}
 	}
 	for _, s := range old {
-		return modified(difference(s, spot{}), s)
+		return modified(difference(s, setting{}), s)
 	}
 	return v.all(ctx, added)
 }
 
 // has reports whether the pod has the container, with a GMSA or not.
-func has(pod map[string]any, s spot) bool {
+func has(pod map[string]any, s setting) bool {
 	return slices.ContainsFunc(tree.Root(pod).Find("spec", s.list).Items(), func(c tree.Value) bool {
 		name := text(c.Find("name"))
 		return name != nil && *name == s.name
 	})
 }
 
-func modified(what string, s spot) webhook.Response {
+func modified(what string, s setting) webhook.Response {
 	return refuse(http.StatusForbidden, "cannot update an existing pod's GMSA settings (GMSA %s modified on %s)", what, s)
 }
 
-// difference names what two spots differ in.
-func difference(a, b spot) string {
+// difference names what two settings differ in.
+func difference(a, b setting) string {
 	var out []string
 	if !equal(a.spec, b.spec) {
 		out = append(out, "name")
@@ -89,7 +89,7 @@ func difference(a, b spot) string {
 
 func equal(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
-func (v *validator) all(ctx context.Context, all []spot) webhook.Response {
+func (v *validator) all(ctx context.Context, all []setting) webhook.Response {
 	for _, s := range all {
 		if refusal := v.one(ctx, s); refusal != nil {
 			return *refusal
@@ -98,8 +98,8 @@ func (v *validator) all(ctx context.Context, all []spot) webhook.Response {
 	return webhook.Allow()
 }
 
-// one judges one spot; nil means that it may be.
-func (v *validator) one(ctx context.Context, s spot) *webhook.Response {
+// one judges one setting; nil means that it is allowed.
+func (v *validator) one(ctx context.Context, s setting) *webhook.Response {
 	if s.spec == nil {
 		out := refuse(http.StatusUnprocessableEntity, "%s has a GMSA cred spec set, but does not define the name of the corresponding resource", s)
 		return &out
@@ -121,7 +121,7 @@ func (v *validator) one(ctx context.Context, s spot) *webhook.Response {
 	}
 	out := refuse(http.StatusUnprocessableEntity, "the GMSA cred spec contents for %s does not match the contents of GMSA resource %q", s, *s.spec)
 	if err != nil {
-		// What the contents are is nobody's business; that they are no JSON is.
+		// Do not show the contents; only say that they are not JSON.
 		out.Refusal.Message += ": they are not JSON"
 	}
 	return &out

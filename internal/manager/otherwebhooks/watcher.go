@@ -216,7 +216,7 @@ func names(others []other) []string {
 	return out
 }
 
-// newPods says whether a rule is about the creation of pods.
+// newPods reports whether a rule is about the creation of pods.
 func newPods(r admissionregistrationv1.RuleWithOperations) bool {
 	has := func(list []string, values ...string) bool {
 		return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(list, v) })

@@ -48,7 +48,7 @@ type KeeperConfig struct {
 	Config Config
 	// Owner finds the owner; nil: there is none.
 	Owner func(ctx context.Context) (*metav1.OwnerReference, error)
-	// Answers says whether the webhooks answer, with a certificate that the bundle
+	// Answers reports whether the webhooks answer, with a certificate that the bundle
 	// trusts, at the address by which the API server will ask. Nothing is
 	// registered before.
 	Answers func(ctx context.Context, bundle []byte) error

@@ -37,8 +37,8 @@ const (
 	maxAsking = 64
 )
 
-// asker asks for facts and does not wait longer than it may.
-type asker struct {
+// factsClient asks for facts, and waits no longer than it may.
+type factsClient struct {
 	facts  Facts
 	asking atomic.Int32
 	log    *slog.Logger
@@ -52,14 +52,14 @@ type answer struct {
 
 // ask never fails: without facts the object is judged by itself, and people are
 // told.
-func (a *asker) ask(ctx context.Context, r *Request) answer {
+func (a *factsClient) ask(ctx context.Context, r *Request) answer {
 	if r.known == nil {
 		r.known = new(a.learn(ctx, r))
 	}
 	return *r.known
 }
 
-func (a *asker) learn(ctx context.Context, r *Request) answer {
+func (a *factsClient) learn(ctx context.Context, r *Request) answer {
 	if a.asking.Load() >= maxAsking {
 		return answer{warnings: []string{"the facts about the cluster are overloaded: this object was judged without them"}}
 	}
@@ -99,13 +99,13 @@ func (a *asker) learn(ctx context.Context, r *Request) answer {
 // grace is for Facts that obey the context: they return just after it.
 const grace = 20 * time.Millisecond
 
-// judges makes one policy.Evaluator for each version of Kubernetes.
-type judges struct {
+// evaluators makes one policy.Evaluator for each version of Kubernetes.
+type evaluators struct {
 	mu   sync.Mutex
 	made map[policy.Version]*policy.Evaluator // guarded by mu
 }
 
-func (j *judges) get(v policy.Version) *policy.Evaluator {
+func (j *evaluators) get(v policy.Version) *policy.Evaluator {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	e := j.made[v]

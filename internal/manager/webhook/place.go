@@ -17,17 +17,17 @@ import (
 // DaemonSets, what they need to land on nodes that can run them. What it wrote
 // and why stands in an annotation of the pod and in the audit log.
 func Place(facts Facts, log *slog.Logger) Handler {
-	p := &placement{facts: asker{facts: facts, log: log}}
+	p := &placement{facts: factsClient{facts: facts, log: log}}
 	return p.handle
 }
 
 type placement struct {
-	facts  asker
-	judges judges
+	facts      factsClient
+	evaluators evaluators
 }
 
 func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
-	if r.Operation != Create && r.Operation != Update || r.SubResource != "" || leaveAlone(r.Object) {
+	if r.Operation != Create && r.Operation != Update || r.SubResource != "" || exempt(r.Object) {
 		return Allow(), nil
 	}
 	if r.Kind.Kind != "Pod" && r.Kind.Kind != "DaemonSet" {
@@ -36,7 +36,7 @@ func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
 	known := p.facts.ask(ctx, r)
 	resp := Response{Allowed: true, Warnings: known.warnings}
 	var why []string
-	r.placements = p.judges.get(known.facts.Kubernetes).Place(r.parse(), known.facts)
+	r.placements = p.evaluators.get(known.facts.Kubernetes).Place(r.parse(), known.facts)
 	for _, place := range r.placements {
 		resp.Warnings = append(resp.Warnings, removed(place)...)
 		// A pod for Windows carries the note even if it had all it needs: when
@@ -75,9 +75,10 @@ func removed(place policy.Placement) []string {
 	return out
 }
 
-// leaveAlone: the match conditions say the same; a webhook must not depend on
-// how it was registered.
-func leaveAlone(object map[string]any) bool {
+// exempt reports whether an object is left as it is: it is being deleted, or
+// mirrors a static pod. The match conditions say the same; a webhook must not
+// depend on how it was registered.
+func exempt(object map[string]any) bool {
 	meta := tree.Root(object).Find("metadata")
 	return meta.Find("deletionTimestamp").Set() || meta.Find("annotations", "kubernetes.io/config.mirror").Set()
 }

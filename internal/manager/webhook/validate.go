@@ -28,22 +28,22 @@ const suppressAnnotation = "ignore.lint.mullion.dev/"
 // object has too are only warnings, so that it can be fixed step by step, and
 // controllers can update it. An annotation
 // ignore.lint.mullion.dev/WIN019: REASON turns the refusal by a rule into a
-// warning, and its warning into nothing. Findings with a code of moot do not
-// hold in this cluster.
-func Validate(facts Facts, moot []string, log *slog.Logger) Handler {
-	h := &rules{facts: asker{facts: facts, log: log}, moot: moot, index: regexp.MustCompile(`\[[0-9]+\]`)}
+// warning, and its warning into nothing. Findings whose code is in
+// waived do not hold in this cluster.
+func Validate(facts Facts, waived []string, log *slog.Logger) Handler {
+	h := &rules{facts: factsClient{facts: facts, log: log}, waived: waived, index: regexp.MustCompile(`\[[0-9]+\]`)}
 	return h.handle
 }
 
 type rules struct {
-	facts  asker
-	judges judges
-	moot   []string
-	index  *regexp.Regexp // of a list, in a field's path
+	facts      factsClient
+	evaluators evaluators
+	waived     []string
+	index      *regexp.Regexp // of a list, in a field's path
 }
 
 func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
-	if r.Operation != Create && r.Operation != Update || leaveAlone(r.Object) {
+	if r.Operation != Create && r.Operation != Update || exempt(r.Object) {
 		return Allow(), nil
 	}
 	known := h.facts.ask(ctx, r)
@@ -83,14 +83,14 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 // judge returns the findings about the object of a request: as it is, if it was
 // placed for the same request; else as placement leaves it, or its pods.
 func (h *rules) judge(r *Request, facts policy.Facts) []policy.Finding {
-	judge := h.judges.get(facts.Kubernetes)
+	judge := h.evaluators.get(facts.Kubernetes)
 	var out []policy.Finding
 	if r.placements != nil {
 		out = judge.Validate(r.parse(), facts, r.placements)
 	} else {
 		out = judge.Judge(r.parse(), facts)
 	}
-	return slices.DeleteFunc(out, func(f policy.Finding) bool { return slices.Contains(h.moot, f.Code) })
+	return slices.DeleteFunc(out, func(f policy.Finding) bool { return slices.Contains(h.waived, f.Code) })
 }
 
 // key tells findings apart whatever their places in lists are: a container may

@@ -299,7 +299,7 @@ func TestSlowFacts(t *testing.T) {
 // TestHangingFactsAreBounded: what is left behind does not grow without end.
 func TestHangingFactsAreBounded(t *testing.T) {
 	var calls atomic.Int32
-	a := asker{log: discard(), facts: factsFunc(func(context.Context, string, *policy.Parsed) (policy.Facts, []string) {
+	a := factsClient{log: discard(), facts: factsFunc(func(context.Context, string, *policy.Parsed) (policy.Facts, []string) {
 		calls.Add(1)
 		select {}
 	})}

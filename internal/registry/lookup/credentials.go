@@ -116,7 +116,7 @@ func (k keyring) find(repository string) []authn.AuthConfig {
 	return out
 }
 
-// covers says whether credentials for a location are for a repository: equal
+// covers reports whether credentials for a location are for a repository: equal
 // ports, the location's path a prefix, each part of the host matched.
 func covers(location, repository string) bool {
 	glob, err := url.Parse("https://" + location)

@@ -48,8 +48,9 @@ const (
 	maxDown = 256
 
 	// How long an answer is kept. A tag may be moved at any time; a digest stays
-	// what it is, and only its removal would be missed. What only some may read is
-	// kept so long as credentials that were revoked may go on to work.
+	// what it is, and only its removal would be missed. What was read with
+	// credentials is kept for privateAge, so that revoked credentials go on to work
+	// for that long at most.
 	tagAge     = 5 * time.Minute
 	digestAge  = 24 * time.Hour
 	privateAge = 5 * time.Minute
@@ -221,7 +222,7 @@ func (l *Images) ask(ctx context.Context, image string, as puller, w *waiting) {
 		return
 	}
 	q := question{p.Text, as}
-	if r, ok := l.recall(q); ok {
+	if r, ok := l.cached(q); ok {
 		w.take(image, ref, r)
 		return
 	}
@@ -229,7 +230,7 @@ func (l *Images) ask(ctx context.Context, image string, as puller, w *waiting) {
 		w.warn(image, ref, r.problem)
 		return
 	}
-	fl, problem := l.fly(ctx, q, ref)
+	fl, problem := l.start(ctx, q, ref)
 	switch {
 	case fl == nil:
 		w.warn(image, ref, problem)
@@ -240,8 +241,8 @@ func (l *Images) ask(ctx context.Context, image string, as puller, w *waiting) {
 	}
 }
 
-// recall is what is kept for everybody, or for this puller.
-func (l *Images) recall(q question) (result, bool) {
+// cached returns what is kept for everybody, or for this puller.
+func (l *Images) cached(q question) (result, bool) {
 	if r, ok := fresh(l.kept, question{ref: q.ref}); ok {
 		return r, true
 	}
@@ -256,9 +257,9 @@ func fresh(c *lru.Cache, key any) (result, bool) {
 	return v.(result), true
 }
 
-// fly starts a lookup, or joins the one that is under way. It outlives the
+// start starts a lookup, or joins the one that is under way. It outlives the
 // caller's context.
-func (l *Images) fly(ctx context.Context, q question, ref reference.Named) (fl *flight, problem string) {
+func (l *Images) start(ctx context.Context, q question, ref reference.Named) (fl *flight, problem string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if fl := l.flights[q]; fl != nil {

@@ -44,7 +44,7 @@ const (
 )
 
 // shelf is a registry that serves what a test puts into it. Before, if set, sees
-// every request first and says whether it answered.
+// every request first and reports whether it answered.
 type shelf struct {
 	*httptest.Server
 	host     string

@@ -118,7 +118,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.pods, c.nodes = pods.Lister(), nodes.Lister()
 
 	put := func(obj any) {
-		if p, ok := obj.(*corev1.Pod); ok && Concerns(p) {
+		if p, ok := obj.(*corev1.Pod); ok && NeedsReason(p) {
 			c.queue.Add(p.Namespace + "/" + p.Name)
 		}
 	}
@@ -167,7 +167,7 @@ func strip(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	if Concerns(p) {
+	if NeedsReason(p) {
 		p.ManagedFields = nil
 		return p, nil
 	}
@@ -188,7 +188,7 @@ func summary(n *corev1.Node) string {
 	return b.String()
 }
 
-// changed says whether the nodes differ from those of the last call.
+// changed reports whether the nodes differ from those of the last call.
 func (c *Controller) changed() (bool, error) {
 	nodes, err := c.nodes.List(labels.Everything())
 	if err != nil {
@@ -221,7 +221,7 @@ func (c *Controller) handle(ctx context.Context, key string) error {
 			return fmt.Errorf("list pods: %w", err)
 		}
 		for _, p := range pods {
-			if Concerns(p) {
+			if NeedsReason(p) {
 				c.queue.Add(p.Namespace + "/" + p.Name)
 			}
 		}
@@ -232,7 +232,7 @@ func (c *Controller) handle(ctx context.Context, key string) error {
 		return fmt.Errorf("read key %q: %w", key, err)
 	}
 	pod, err := c.pods.Pods(namespace).Get(name)
-	if apierrors.IsNotFound(err) || err == nil && !Concerns(pod) {
+	if apierrors.IsNotFound(err) || err == nil && !NeedsReason(pod) {
 		return nil
 	}
 	if err != nil {
@@ -355,7 +355,7 @@ type condition struct {
 }
 
 // Patch is the strategic merge patch of a pod's status that makes it say a
-// verdict; nil if it does. event says whether users should be told.
+// verdict; nil if it does. event reports whether users should be told.
 func Patch(pod *corev1.Pod, v Verdict, now time.Time) (data []byte, event bool, err error) {
 	want := condition{Type: Condition, Status: corev1.ConditionFalse, Reason: v.Reason, Message: v.Message}
 	if v == (Verdict{}) {

@@ -57,7 +57,7 @@ func Rules() []rbacv1.PolicyRule {
 	}
 }
 
-// unscheduled says whether the scheduler has tried, and found no node.
+// unscheduled reports whether the scheduler has tried, and found no node.
 func unscheduled(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
@@ -74,14 +74,14 @@ func told(p *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// over says whether a pod has ended, or is to.
+// over reports whether a pod has ended, or is to.
 func over(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil
 }
 
-// Concerns says whether a pod may need a word: it found no node, or a container
+// NeedsReason reports whether the pod may need an explanation: it found no node, or a container
 // on its node was refused, or the pod was told something before.
-func Concerns(p *corev1.Pod) bool {
+func NeedsReason(p *corev1.Pod) bool {
 	switch {
 	case over(p):
 		return false
@@ -243,7 +243,7 @@ func worst(findings []policy.Finding) Verdict {
 	return Verdict{}
 }
 
-// judgeHandler says whether the pod's node lacks the handler of its
+// judgeHandler reports whether the pod's node lacks the handler of its
 // RuntimeClass: the kubelet only tries again for ever.
 func judgeHandler(pod *corev1.Pod, node policy.Node, facts policy.Facts) Verdict {
 	if pod.Spec.RuntimeClassName == nil || pod.Status.Phase != corev1.PodPending {

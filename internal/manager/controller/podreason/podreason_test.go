@@ -208,7 +208,7 @@ func TestStrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := got.(*corev1.Pod)
-		if (len(p.Spec.Containers) > 0) != tt.kept || Concerns(p) != tt.kept || p.UID != "u" || !strings.HasPrefix(p.Name, "p") {
+		if (len(p.Spec.Containers) > 0) != tt.kept || NeedsReason(p) != tt.kept || p.UID != "u" || !strings.HasPrefix(p.Name, "p") {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}

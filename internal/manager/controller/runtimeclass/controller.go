@@ -107,7 +107,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return controller.Work(ctx, c.cfg.Log, c.queue, synced, 1, c.handle)
 }
 
-// same says whether two states of a node ask for the same classes. Most
+// same reports whether two states of a node ask for the same classes. Most
 // changes of nodes are heartbeats.
 func same(a, b *corev1.Node) bool {
 	return a.Labels[corev1.LabelOSStable] == b.Labels[corev1.LabelOSStable] && a.Labels[corev1.LabelWindowsBuild] == b.Labels[corev1.LabelWindowsBuild] &&

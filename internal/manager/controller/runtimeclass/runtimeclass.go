@@ -144,7 +144,7 @@ func lacking(nodes []*corev1.Node) []string {
 	return out
 }
 
-// ours says whether a class is the controller's to change.
+// ours reports whether a class is the controller's to change.
 func ours(c *nodev1.RuntimeClass) bool { return c.Labels[inventory.ManagedBy] == inventory.Owner }
 
 // operation is one of a JSON patch (RFC 6902).

@@ -34,7 +34,7 @@ func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "patch", "watch"}}}
 }
 
-// windows says whether a node runs Windows.
+// windows reports whether a node runs Windows.
 func windows(n *corev1.Node) bool {
 	return n.Labels[corev1.LabelOSStable] == string(corev1.Windows) || n.Status.NodeInfo.OperatingSystem == string(corev1.Windows)
 }

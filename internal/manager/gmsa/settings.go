@@ -14,9 +14,8 @@ const (
 	contentsField = "gmsaCredentialSpec"
 )
 
-// spot is a place of a pod that may name a GMSA: the pod itself, or one of its
-// containers of any sort.
-type spot struct {
+// setting is the GMSA setting of a pod, or of one of its containers of any sort.
+type setting struct {
 	kind string // pod or container, as messages have it
 	list string // containers, initContainers, ephemeralContainers; "" for the pod
 	name string
@@ -26,17 +25,17 @@ type spot struct {
 	contents *string
 }
 
-// id tells the spots of one pod apart, whatever their order is.
-func (s spot) id() string { return s.list + "/" + s.name }
+// id tells the settings of one pod apart, whatever their order is.
+func (s setting) id() string { return s.list + "/" + s.name }
 
-func (s spot) String() string { return fmt.Sprintf("%s %q", s.kind, s.name) }
+func (s setting) String() string { return fmt.Sprintf("%s %q", s.kind, s.name) }
 
-func (s spot) empty() bool { return s.spec == nil && s.contents == nil }
+func (s setting) empty() bool { return s.spec == nil && s.contents == nil }
 
-// spots lists the places that name a GMSA or hold a credential spec.
-func spots(pod map[string]any) []spot {
-	var out []spot
-	add := func(s spot, at tree.Value) {
+// settings lists those of a pod that name a GMSA or hold a credential spec.
+func settings(pod map[string]any) []setting {
+	var out []setting
+	add := func(s setting, at tree.Value) {
 		options := at.Get("securityContext", "windowsOptions")
 		s.spec, s.contents = text(options.Find(nameField)), text(options.Find(contentsField))
 		if s.empty() {
@@ -50,10 +49,10 @@ func spots(pod map[string]any) []spot {
 	if name == "" {
 		name = root.Find("metadata", "generateName").Str()
 	}
-	add(spot{kind: "pod", name: name}, root.Get("spec"))
+	add(setting{kind: "pod", name: name}, root.Get("spec"))
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
 		for _, c := range root.Get("spec", list).Items() {
-			add(spot{kind: "container", list: list, name: c.Find("name").Str()}, c)
+			add(setting{kind: "container", list: list, name: c.Find("name").Str()}, c)
 		}
 	}
 	return out

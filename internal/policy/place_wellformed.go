@@ -5,10 +5,10 @@ package policy
 
 import "github.com/mullion-k8s/mullion/internal/policy/tree"
 
-// shaped says whether the fields that placement reads and writes have the
-// types that the API gives them. Of what has not the API server says where;
-// nothing is written into it.
-func shaped(p *Pod) bool {
+// wellFormed reports whether the fields that placement reads and writes have the
+// types that the API gives them. The API server says what is wrong with a pod
+// that is not; placement writes nothing into it.
+func wellFormed(p *Pod) bool {
 	ok := isMap(p.Spec) && isMap(p.Meta) && isStringMap(p.Meta.Get("annotations")) && isStringMap(p.Spec.Get("nodeSelector")) &&
 		isMaps(p.Spec.Get("tolerations")) && isMap(p.Spec.Get("securityContext")) && isMap(p.Spec.Get("os")) &&
 		isString(p.Spec.Get("os", "name")) && isString(p.Spec.Get("runtimeClassName")) && isString(p.Spec.Get("nodeName"))
@@ -18,10 +18,10 @@ func shaped(p *Pod) bool {
 	for _, c := range p.Containers {
 		ok = ok && isString(c.Get("image")) && isMap(c.Get("securityContext"))
 	}
-	return ok && shapedAffinity(p.Spec.Get("affinity"))
+	return ok && wellFormedAffinity(p.Spec.Get("affinity"))
 }
 
-func shapedAffinity(v tree.Value) bool {
+func wellFormedAffinity(v tree.Value) bool {
 	const required = "requiredDuringSchedulingIgnoredDuringExecution"
 	if !isMap(v) || !isMap(v.Get("nodeAffinity")) || !isMap(v.Get("nodeAffinity", required)) || !isMaps(v.Get("nodeAffinity", required, "nodeSelectorTerms")) {
 		return false
