@@ -37,7 +37,7 @@ type Config struct {
 	// It is made if it is not there.
 	Namespace string
 	// ClientCA is PEM: who asks the webhooks must show a certificate of one of
-	// these authorities. Nil: nobody is asked for one.
+	// these authorities. Nil: clients need none.
 	ClientCA []byte
 	// Health is the address of /livez and /readyz over plain HTTP; "" means
 	// none.

@@ -50,7 +50,7 @@ func (m *Manager) lead(ctx context.Context) error {
 		identity = host + "_" + strings.ToLower(rand.Text()[:8])
 	}
 	log := m.cfg.Log.With(logkey.Component, componentControllers)
-	// The lease is kept until the controllers have ended: whoever takes it over must
+	// The lease is kept until the controllers have ended: the manager that takes it over must
 	// not meet their last writes. So the election outlives the context.
 	electing, giveBack := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveBack()

@@ -24,7 +24,7 @@ import (
 const (
 	// maxScrapes at once: a cluster has one or two Prometheus.
 	maxScrapes = 4
-	// other is the label of what has no name of its own, so that nobody can make
+	// other is the label of what has no name of its own, so that no client can make
 	// names by asking.
 	other = "other"
 )
@@ -40,7 +40,7 @@ type metrics struct {
 	rules    map[string]bool
 }
 
-// metricsSource is what is asked when somebody reads the metrics.
+// metricsSource is asked when the metrics are read.
 type metricsSource struct {
 	leads       func() bool
 	certificate func() *tls.Certificate // nil if there is none yet
@@ -60,7 +60,7 @@ func names() map[string]string {
 	}
 }
 
-// durationBuckets, in seconds: from what an answer takes that asks nobody to the
+// durationBuckets, in seconds: from an answer without requests to others to the
 // longest that a webhook has.
 func durationBuckets() []float64 {
 	return []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2, 5}
@@ -111,7 +111,7 @@ func (m *metrics) Answered(path string, code int, took time.Duration, refusal *m
 	hook, ok := m.webhooks[path]
 	if !ok {
 		m.requests.WithLabelValues(other, strconv.Itoa(code)).Inc()
-		return // somebody who is no API server
+		return // not an API server
 	}
 	m.requests.WithLabelValues(hook.name, strconv.Itoa(code)).Inc()
 	hook.duration.Observe(took.Seconds())

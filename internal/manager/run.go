@@ -84,7 +84,7 @@ type Manager struct {
 	status []supervise.Status // guarded by mu
 }
 
-// New checks the configuration and makes a manager. It asks nobody yet.
+// New checks the configuration and makes a manager. It sends no request yet.
 func New(c Config) (*Manager, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (m *Manager) handlers() map[string]webhook.Handler {
 }
 
 // Run runs the manager until the context is cancelled. Parts that end are
-// started again; what cannot be mended by trying again, such as a port that
+// started again; what cannot be repaired by trying again, such as a port that
 // another program has, is returned.
 // Preconditions: once per Manager.
 func (m *Manager) Run(ctx context.Context) error {

@@ -20,7 +20,7 @@ import (
 const (
 	// dialLimit bounds the question whether the webhooks answer.
 	dialLimit = 2 * time.Second
-	// headerLimit, bodyLimit, idleLimit: nobody may hold a connection for nothing.
+	// headerLimit, bodyLimit, idleLimit: no client may hold a connection without use.
 	// The API server sends a review in one go and keeps its connections. It closes
 	// those that are idle after 90 s (k8s.io/apimachinery pkg/util/net,
 	// SetOldTransportDefaults); if we did before, a review could meet the end of its
@@ -31,7 +31,7 @@ const (
 	// maxHeader, in bytes: a review has a few hundred.
 	maxHeader = 16 << 10
 	// drain is how long a manager behind a Service goes on answering after it was
-	// asked to stop: it takes a moment until nobody sends it anything.
+	// asked to stop: clients go on sending for a moment.
 	drain = 3 * time.Second
 )
 

@@ -146,7 +146,7 @@ func contentSignals(p *Pod, s *signalList) {
 }
 
 // defaultOS is the operating system of pods that say nothing, and who decided;
-// "" if nobody did.
+// "" if it is not decided.
 func (p *Pod) defaultOS() (os, from string) {
 	if os := p.Facts().Namespaces[p.Object.Namespace][DefaultOSLabel]; os != "" {
 		return os, "namespace " + p.Object.Namespace

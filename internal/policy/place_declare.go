@@ -103,10 +103,10 @@ func (f *linuxField) in(p *Pod) []tree.Value {
 	return out
 }
 
-// mayDrop reports whether fields may be removed at all: not from what somebody
-// wrote, a pod or a template, who would miss them and could not apply it again.
-// What a controller made comes from a template that the API server has seen:
-// what stands there against its rules was injected since.
+// mayDrop reports whether fields may be removed at all: not from a pod or a
+// template that a person wrote, who would miss them and could not apply it again.
+// What a controller made comes from a template that the API server has accepted:
+// what breaks its rules was injected since.
 func (t *placer) mayDrop() bool {
 	if !t.pod.Bare {
 		return false

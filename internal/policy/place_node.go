@@ -24,7 +24,7 @@ func (p *Pod) candidates() []*Node {
 }
 
 // judged are the nodes that the images are compared with: the candidates. If
-// there are none because nobody has the build that the pod selects, it is all
+// there are none because no node has the build that the pod selects, it is all
 // Windows nodes; if for another reason (a pool without nodes), it is unknown.
 func (p *Pod) judged() []*Node {
 	nodes := p.candidates()

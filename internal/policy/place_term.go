@@ -58,7 +58,7 @@ func (t *placer) scheduled() bool { return !t.pod.Spec.Find("nodeName").Set() }
 func (t *placer) classKnown() bool { return t.class == "" || t.pod.Facts().classKnown(t.class) }
 
 // namesOS reports whether the pod's required affinity speaks of operating systems
-// at all: whoever wrote In [linux, windows] meant both.
+// at all: In [linux, windows] means both.
 func namesOS(p *Pod) bool {
 	for _, term := range affinityTerms(p) {
 		for _, e := range term.Get("matchExpressions").Items() {

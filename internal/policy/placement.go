@@ -136,7 +136,7 @@ func (t *placer) place() {
 	}
 }
 
-// leftAlone says why a pod is none of ours; "" if it is.
+// leftAlone returns why a pod is not placed; "" if it is.
 func leftAlone(p *Pod) string {
 	switch {
 	case p.Meta.Find("annotations", "kubernetes.io/config.mirror").Set():

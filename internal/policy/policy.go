@@ -6,7 +6,7 @@
 // in, findings come out. Lint, admission and the diagnosis of clusters are
 // front ends to it.
 //
-// It is pure: it opens nothing, asks nobody and keeps no state. Objects are
+// It is pure: it has no side effects and keeps no state. Objects are
 // the trees that encoding/json decodes into an any, not Go types, because what
 // matters of most fields is whether they are set at all (false counts), and
 // because fields that are newer than this program must survive
@@ -92,7 +92,7 @@ type Facts struct {
 	Images         map[string]Image        // what registries say, by the reference as the pod has it
 	PresentImages  map[string][]string     // the operating systems of the nodes that report an image, by the reference as the pod has it
 	Namespaces     map[string]map[string]string
-	DefaultOS      string // of pods that say nothing, in namespaces without the label DefaultOSLabel; "" if nobody decided
+	DefaultOS      string // of pods that say nothing, in namespaces without the label DefaultOSLabel; "" if not configured
 	Platform       string // whose cluster: "eks", "openshift", …; "" if not known
 	Subresource    string // of the admission request: "resize"
 	NoPrivileged   bool   // kube-apiserver runs with --allow-privileged=false

@@ -379,12 +379,12 @@ func checkTolerations(p *Pod, r reporter) {
 	if !p.Windows() {
 		return
 	}
-	// With a RuntimeClass that is not known nobody can tell: it may bring tolerations.
+	// A RuntimeClass that is not known may bring tolerations.
 	if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.Facts().classKnown(rc.Str()) {
 		return
 	}
 	if t, ok := allTainted(p.candidates(), p.tolerations()); ok {
-		severity := Warning // a taint of somebody's own may be one that is taken off once the node is set up
+		severity := Warning // others' taints may be removed once the node is set up
 		if t.NamesOS("windows") {
 			severity = Error
 		}

@@ -19,7 +19,7 @@ import (
 const (
 	day = 24 * time.Hour
 
-	// caLifetime and servingLifetime: short, because renewal is nobody's work.
+	// caLifetime and servingLifetime: short, because renewal is automatic.
 	caLifetime      = 365 * day
 	servingLifetime = 90 * day
 	// servingRenew is how long before its end a serving certificate is replaced: a
@@ -103,7 +103,7 @@ func valid(c *x509.Certificate, now time.Time) bool {
 	return !now.Before(c.NotBefore) && now.Before(c.NotAfter)
 }
 
-// made is when a certificate of ours was made.
+// made returns when a certificate was made.
 func made(c *x509.Certificate) time.Time { return c.NotBefore.Add(skew) }
 
 func covers(c *x509.Certificate, names []string) bool {

@@ -5,7 +5,7 @@
 // loop that works on a queue, and the recorder of events. Each controller keeps
 // one kind of thing true, writes only when something differs, and may be
 // stopped and started anywhere; that only one of them runs in a cluster is the
-// business of whoever runs them.
+// business of the program that runs them.
 package controller
 
 import (
@@ -32,8 +32,8 @@ import (
 )
 
 // Times of looking again after an error: the second try is soon, because it is
-// mostly a conflict with somebody who wrote first; the last is often enough for
-// what takes a person to mend.
+// mostly a conflict with another writer; the last is often enough for
+// what takes a person to repair.
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
@@ -87,7 +87,7 @@ func next(ctx context.Context, log *slog.Logger, queue Queue, handle func(contex
 		return true
 	}
 	level := slog.LevelWarn
-	if apierrors.IsConflict(err) { // somebody wrote first: not worth a line
+	if apierrors.IsConflict(err) { // another writer was first: not worth a line
 		level = slog.LevelDebug
 	}
 	log.Log(ctx, level, "will look again", logkey.Name, key, logkey.Error, err)
@@ -95,7 +95,7 @@ func next(ctx context.Context, log *slog.Logger, queue Queue, handle func(contex
 	return true
 }
 
-// guard turns a panic into an error: one object that nobody thought of must not
+// guard turns a panic into an error: one unexpected object must not
 // end the process, which may be the control plane.
 func guard(ctx context.Context, handle func(context.Context, string) error, key string) (err error) {
 	defer func() {

@@ -156,7 +156,7 @@ func (p presence) oses(image string) []string {
 }
 
 // all are the nodes by name, not nil, and whose cluster it is. The slice is
-// shared: nobody may change it.
+// shared and must not be changed.
 func (s *nodes) all() (list []policy.Node, platform string) {
 	s.mu.RLock()
 	list, platform = s.list, s.owner

@@ -29,7 +29,7 @@ type Config struct {
 	// Namespace has the ConfigMap of loaded images; "" means DefaultNamespace.
 	Namespace string
 	// DefaultOS is what pods are for that say nothing, in namespaces that do not
-	// say it either; "" if nobody decided.
+	// say it either; "" if it is not configured.
 	DefaultOS string
 	// NoPrivileged: the API server runs with --allow-privileged=false.
 	NoPrivileged bool
@@ -71,7 +71,7 @@ type Source struct {
 	images *lookup.Images // nil: registries are not asked
 }
 
-// New makes a Source. It asks nobody before Run. Its client needs the rights of
+// New makes a Source. It sends no request before Run. Its client needs the rights of
 // Rules and NamespaceRules.
 func New(client kubernetes.Interface, cfg Config) *Source {
 	cfg.Namespace = cmp.Or(cfg.Namespace, inventory.Namespace)

@@ -109,7 +109,7 @@ func handlers[T any](set, remove func(T)) cache.ResourceEventHandlerFuncs {
 	}
 }
 
-// slim drops what nobody reads from objects before they are kept.
+// slim drops what is not read from objects before they are kept.
 func slim(obj any) (any, error) {
 	if m, err := meta.Accessor(obj); err == nil {
 		m.SetManagedFields(nil)

@@ -82,7 +82,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// What an API server learns later is looked for anew.
+		// The API server may serve them later: look again.
 		round, cancel := ctx, context.CancelFunc(func() {})
 		if policies.Empty() {
 			round, cancel = context.WithTimeout(ctx, lookEvery)
@@ -128,7 +128,7 @@ func (w *Watcher) watch(ctx context.Context, policies schema.GroupVersionResourc
 		defer mu.Unlock()
 		others := []other{}
 		for _, informer := range watched {
-			// What was told is in the store already; before all was told nobody knows.
+			// What was received is in the store already; until all is received nothing is known.
 			if !informer.HasSynced() {
 				return
 			}

@@ -3,12 +3,12 @@
 
 // Package registration is how the API server comes to know the webhooks: the
 // two configurations as pure values, and a keeper that applies them and puts
-// back what somebody changes.
+// back what others change.
 //
 // The rules of the configurations, and why:
 //
 //   - Mutating webhooks fail open where nothing is lost by it (placement), and
-//     the final state is judged: with placement where nobody else changes pods,
+//     the final state is judged: with placement where nothing else changes pods,
 //     and else by a validating webhook, which a label selects.
 //   - What decides about rights (GMSA) fails closed, but is only asked about
 //     pods that use a GMSA: no other pod ever waits for it.

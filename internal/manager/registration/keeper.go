@@ -32,7 +32,7 @@ const (
 	// not answer yet is one.
 	retryMin = 100 * time.Millisecond
 	retryMax = 10 * time.Second
-	// settle is the least time between two rounds: if somebody else keeps
+	// settle is the least time between two rounds: if something else keeps
 	// changing the configurations, both take turns slowly.
 	settle = 200 * time.Millisecond
 )

@@ -48,7 +48,7 @@ func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration
 	}, {
 		Name: ClassesWebhook, ClientConfig: c.client(ClassesPath), Rules: []admissionregistrationv1.RuleWithOperations{classes()},
 		MatchConditions: classesConditions(), FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(timeoutSeconds),
-		// It may take a class of ours away, so that a user's finds the name free.
+		// It may delete a class of the controller, so that a user's finds the name free.
 		SideEffects: new(admissionregistrationv1.SideEffectClassNoneOnDryRun),
 	}}
 	if !c.NoGMSA {
@@ -174,7 +174,8 @@ func classes() admissionregistrationv1.RuleWithOperations {
 	return r
 }
 
-// classesConditions let users' RuntimeClasses through that want a name of ours.
+// classesConditions select users' RuntimeClasses that have a name of one of the
+// controller's.
 func classesConditions() []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{
 		{Name: "name-of-a-build", Expression: `object.metadata.?name.orValue('').startsWith('windows-')`},
@@ -255,7 +256,7 @@ func gmsaConditions() []admissionregistrationv1.MatchCondition {
 		}
 		return strings.Join(terms, " || ")
 	}
-	// Mirror pods are not let off here: whoever may make pods may write that
+	// Mirror pods are not exempt here: anyone who may create pods may write that
 	// annotation.
 	return []admissionregistrationv1.MatchCondition{
 		{Name: "uses-a-gmsa", Expression: anywhere("object") + ` || (oldObject != null && (` + anywhere("oldObject") + `))`},

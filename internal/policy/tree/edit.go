@@ -30,8 +30,8 @@ const (
 //   - Remove takes a key or an item away; then each map on the way that is
 //     empty because of it, unless it is an item of a list or the object.
 //
-// A null is a missing field. An edit that changes nothing is no error: removing
-// what is missing, setting what is equal.
+// A null is a missing field. An edit that changes nothing is not an error: it
+// removes what is missing, or sets a key to the value that it has.
 type Edit struct {
 	Op    Op
 	Path  Path

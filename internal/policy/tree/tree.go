@@ -111,8 +111,8 @@ func (v Value) Key() string {
 	return v.at.key
 }
 
-// Set reports whether the object has the field. A null is no field, as for the
-// API server.
+// Set reports whether the object has the field. A null counts as a missing
+// field, as for the API server.
 func (v Value) Set() bool { return v.v != nil }
 
 // Raw returns what the object has there.

@@ -99,7 +99,7 @@ type Images struct {
 	down    *lru.Cache           // of result by host: registries that do not answer
 }
 
-// New makes Images, which ask nobody yet. The client reads credentials, with
+// New makes Images, which send no request yet. The client reads credentials, with
 // the rights of Rules; count is called with what came of each lookup, and may
 // be nil.
 func New(client kubernetes.Interface, cfg Config, refs registry.Parser, log *slog.Logger, count func(Outcome)) *Images {
@@ -235,7 +235,7 @@ func (l *Images) ask(ctx context.Context, image string, as puller, w *waiting) {
 	case fl == nil:
 		w.warn(image, ref, problem)
 	case time.Since(fl.began) > l.cfg.Budget:
-		w.warn(image, ref, "has not answered yet") // somebody has waited for it in vain
+		w.warn(image, ref, "has not answered yet") // another answer waited for it in vain
 	default:
 		w.flights = append(w.flights, pending{image, ref, fl})
 	}
@@ -294,7 +294,7 @@ func (l *Images) lookUp(ctx context.Context, q question, ref reference.Named) re
 		p := explain(err)
 		r := result{problem: p.text, until: time.Now().Add(problemAge)}
 		if errors.Is(ctx.Err(), context.Canceled) {
-			return r // nobody will ask again
+			return r // it will not be asked for again
 		}
 		if p.unreachable {
 			l.down.Add(reference.Domain(ref), r)

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// problem is why an image is not known, in words for whoever creates a pod. It
+// problem is why an image is not known, in words for the user who creates a pod. It
 // says no more of what the manager's network is like than a kubelet's event
 // would; the log has the cause.
 type problem struct {

@@ -21,7 +21,7 @@ import (
 
 // Config says how registries are asked.
 type Config struct {
-	// Off: they are not, and nobody makes Images.
+	// Off: they are not, and no Images are made.
 	Off bool
 	// CertsDir has certificate authorities and client certificates of registries,
 	// as containerd's certs.d: ca.crt for all of them; HOST/ca.crt,
@@ -63,7 +63,7 @@ func newReader(cfg Config) *reader {
 	})}
 }
 
-// close ends the connections that nobody uses.
+// close ends unused connections.
 func (r *reader) close() { r.hosts.Clear() }
 
 // transport is the way to a registry. Two at once for one registry do no harm.

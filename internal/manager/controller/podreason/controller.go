@@ -37,13 +37,13 @@ import (
 
 const (
 	// settle is how long nodes and RuntimeClasses may go on changing before the
-	// pods that wait are judged anew.
+	// waiting pods are judged again.
 	settle = 3 * time.Second
 	// Judgements per second, and how many may come at once: with 200 nodes one
 	// takes about 0.7 ms of a processor, so that however many pods wait and
 	// however often nodes change, a third of one is the most.
 	judgements, judgedAtOnce = 500, 500
-	// again is when a pod that waits is judged anew without a reason: what a
+	// again is when a waiting pod is judged again without an event: what a
 	// registry says may have changed.
 	again = 2 * time.Minute
 	// repeat is how old an event may become: the API server forgets them after an

@@ -19,16 +19,16 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// Claim makes the webhook that lets users have a RuntimeClass of a name that
-// ours took before them: the guide's windows-2019 is one
+// Claim returns the webhook that lets users have a RuntimeClass whose name the
+// controller took before them: the guide's windows-2019 is one
 // (docs/adr/0122-claiming-runtimeclasses.md). It is asked about the creation and
 // the update of RuntimeClasses, and fails open.
 //
-// A creation takes ours away, so that it finds the name free. An update that
-// wants another handler, which cannot be changed, keeps the handler of ours and
-// makes the rest the user's.
+// A creation deletes the controller's class, so that it finds the name free. An
+// update that wants another handler, which cannot be changed, keeps the handler
+// and makes the rest the user's.
 //
-// Only the API server may be able to ask: who asks can have a class of ours
+// Only the API server may be able to ask: a client that may ask can have a class
 // deleted. Where that is not ensured client is nil, and creations are refused by
 // the API server as those of any name that is taken.
 func Claim(client kubernetes.Interface, log *slog.Logger) webhook.Handler {

@@ -31,9 +31,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
-// vacancy is how long a name is left free after its class was deleted: whoever
-// deletes one of ours to put their own there has that long for it. Pods that
-// name the class are refused meanwhile.
+// vacancy is how long a name is left free after its class was deleted: a user
+// who deletes a class to create another one with the name has that long for it.
+// Pods that name the class are refused meanwhile.
 const vacancy = 5 * time.Second
 
 // Reasons of the events.
@@ -130,7 +130,7 @@ func (c *Controller) put(obj any) {
 	}
 }
 
-// look queues a class if its name is one of ours.
+// look queues a class if the controller makes one of its name.
 func (c *Controller) look(obj any, after time.Duration) {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 	if err == nil && slices.Contains(Names(), key) {
@@ -199,7 +199,7 @@ func (c *Controller) write(ctx context.Context, current, desired *nodev1.Runtime
 	}
 	_, err := api.Create(ctx, desired, metav1.CreateOptions{FieldManager: inventory.Owner})
 	if apierrors.IsAlreadyExists(err) {
-		return nil // somebody was quicker; seeing theirs makes us look again
+		return nil // another one was quicker; its event brings the class back here
 	}
 	if err != nil {
 		return fmt.Errorf("create RuntimeClass %s: %w", name, err)

@@ -7,7 +7,7 @@
 // keep Linux pods off.
 //
 // Desired is pure; Controller compares it with the cluster. A class whose label
-// app.kubernetes.io/managed-by is not mullion belongs to somebody else and is
+// app.kubernetes.io/managed-by is not mullion belongs to others and is
 // never touched: removing the label takes one over. A class stays when the last
 // node of its build goes (docs/adr/0120-runtimeclasses-stay.md).
 package runtimeclass
@@ -113,7 +113,7 @@ func class(b winver.Build, nodes []*corev1.Node) *nodev1.RuntimeClass {
 // tolerations are those of the Windows taints that every one of the nodes
 // carries: those that name the operating system. Others keep pods off for a
 // reason of their own (a node that drains, a team's nodes), which a RuntimeClass
-// must not undo. A taint that some nodes lack is no reason to tolerate it.
+// must not undo. A taint that some nodes lack is not a reason to tolerate it.
 func tolerations(nodes []*corev1.Node) []corev1.Toleration {
 	var out []corev1.Toleration
 	for _, t := range nodes[0].Spec.Taints {
@@ -154,7 +154,7 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// Patch is the JSON patch that makes a class of ours the desired one; nil if
+// Patch is the JSON patch that makes a class the desired one; nil if
 // it is. It touches the field scheduling alone, so that what others added (an
 // overhead, annotations) stays, and does nothing to a class that has been taken
 // over meanwhile. The handler is immutable and not looked at.

@@ -126,7 +126,7 @@ func judge(n *corev1.Node, want policy.Taint) (taints []corev1.Taint, record, no
 	case taints[i].Value != want.Value:
 		return taints, "", fmt.Sprintf("the node carries %s, which is not ours; the taint %s cannot stand beside it", toPolicy(taints[i]), want)
 	}
-	return taints, recorded, "" // recorded is "" where somebody else put it there
+	return taints, recorded, "" // recorded is "" where another program put it there
 }
 
 func toPolicy(t corev1.Taint) policy.Taint {
