@@ -21,8 +21,8 @@ KUBE_X := k8s.io/component-base/version k8s.io/client-go/pkg/version
 KUBE_LDFLAGS := -s -w $(foreach p,$(KUBE_X), -X $p.gitVersion=$(KUBERNETES) -X $p.gitMajor=1 -X $p.gitMinor=36 -X $p.gitTreeState=clean)
 LDFLAGS := -s -w -X github.com/mullion-k8s/mullion/internal/version.version=$(VERSION)
 
-# All Go sources of this module; generated lists would go stale.
-SOURCES := $(shell find internal cmd -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod go.sum
+# All Go sources of this module and of pwsh/, which it links; generated lists would go stale.
+SOURCES := $(shell find internal cmd pwsh -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod go.sum pwsh/go.mod pwsh/go.sum
 UPSTREAM := upstream/go.mod upstream/go.sum
 
 WINDOWS_UPSTREAM := $(addprefix bin/windows/,kubelet.exe kube-proxy.exe win-bridge.exe host-local.exe)
@@ -122,6 +122,7 @@ test: build suites $(addprefix bin/peers/,etcd kube-apiserver kube-controller-ma
 .PHONY: test-fast
 test-fast: ## Run the unit tests that need neither root nor a build
 	@go test $(FAST)
+	@go test -C pwsh ./...
 
 # What `make bench` compares with: kwokctl's binary runtime around the same Kubernetes; kubeconform with the same manifests.
 PEER_PROGRAMS := kwok kwokctl etcd kubeconform
@@ -169,7 +170,8 @@ check: bin/tools/golangci-lint-$(GOLANGCI_LINT) ## Format, vet for both systems,
 
 .PHONY: gen
 gen: ## Regenerate the reference pages and the tables of docs/fidelity
-	@go test ./cmd/mullion ./internal/lint ./internal/pwsh/cmdlet -update
+	@go test ./cmd/mullion ./internal/lint -update
+	@go test -C pwsh ./internal/cmdlet -update
 
 .PHONY: clean
 clean: ## Remove bin/

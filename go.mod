@@ -4,6 +4,9 @@ go 1.26.0
 
 godebug default=go1.26
 
+// The interpreter is a module of its own, in the same repository.
+replace github.com/mullion-k8s/mullion/pwsh => ./pwsh
+
 replace k8s.io/api => k8s.io/api v0.36.3
 
 replace k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3
@@ -83,6 +86,7 @@ require (
 	github.com/hinshun/vt10x v0.0.0-20220301184237-5011da428d02
 	github.com/klauspost/compress v1.19.2
 	github.com/miekg/dns v1.1.72
+	github.com/mullion-k8s/mullion/pwsh v0.0.0-00010101000000-000000000000
 	github.com/opencontainers/runtime-spec v1.3.0
 	github.com/prometheus/client_golang v1.24.1
 	github.com/rogpeppe/go-internal v1.16.0

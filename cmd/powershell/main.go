@@ -12,8 +12,8 @@ import (
 	"os/signal"
 	"runtime"
 
-	"github.com/mullion-k8s/mullion/internal/pwsh/console"
-	"github.com/mullion-k8s/mullion/internal/pwsh/oshost"
+	"github.com/mullion-k8s/mullion/pwsh/console"
+	"github.com/mullion-k8s/mullion/pwsh/oshost"
 )
 
 func main() { os.Exit(run()) }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package cmdlet has the commands of the PowerShell subset, one file for each
+// noun, and Table, which lists them.
+//
+// To add one: write a function that returns its *interp.Cmdlet in the file of
+// its noun, put it into the table of that file, add rows to a test table of
+// package console, and run this package's tests with -update, which rewrites
+// the list in docs/fidelity/pwsh.md.
+//
+// Source: the reference of each cmdlet,
+// https://learn.microsoft.com/powershell/module/, read 2026-11.
+package cmdlet
+
+import (
+	"strings"
+
+	"github.com/mullion-k8s/mullion/pwsh/internal/dotnet"
+	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
+	"github.com/mullion-k8s/mullion/pwsh/internal/value"
+	"github.com/mullion-k8s/mullion/pwsh/internal/view"
+)
+
+// Table lists every cmdlet, by noun.
+func Table() []*interp.Cmdlet {
+	var all []*interp.Cmdlet
+	for _, f := range []func() []*interp.Cmdlet{
+		aliasCmdlets, childItemCmdlets, commandCmdlets, contentCmdlets, csvCmdlets, dateCmdlets, errorCmdlets, expressionCmdlets, formatCmdlets,
+		hashCmdlets, historyCmdlets, hostCmdlets, itemCmdlets, itemPropertyCmdlets, jsonCmdlets, locationCmdlets, memberCmdlets, moduleCmdlets, netCmdlets,
+		dnsCmdlets, connectionCmdlets, objectCmdlets, outputCmdlets, pathCmdlets, processCmdlets, randomCmdlets, serviceCmdlets, sleepCmdlets, stringCmdlets,
+		systemCmdlets, variableCmdlets, webCmdlets, routeCmdlets,
+	} {
+		all = append(all, f()...)
+	}
+	return all
+}
+
+// Library is everything that a session has.
+func Library() interp.Library {
+	return interp.Library{Cmdlets: Table(), Classes: dotnet.Table(), Display: view.New}
+}
+
+// show makes an object of a Windows type with the columns of its view.
+func show(o *value.Object, columns ...string) *value.Object {
+	o.Show = columns
+	return o
+}
+
+// asList is show for types whose view is a list.
+func asList(o *value.Object, columns ...string) *value.Object {
+	o.Show, o.List = columns, true
+	return o
+}
+
+func i32(n int) any { return int32(n) }
+
+func badArgument(param, format string, args ...any) error {
+	return interp.Failf("System.ArgumentException", "Argument", "InvalidArgument", param, format, args...)
+}
+
+func matches(patterns []string, s string) bool {
+	for _, p := range patterns {
+		if value.Like(s, p, false) {
+			return true
+		}
+	}
+	return len(patterns) == 0
+}
+
+// files is the file system, or one that has none of it.
+func files(c *interp.Invocation) interp.FileSystem {
+	if f := c.R.Handlers().Files; f != nil {
+		return f
+	}
+	return noFiles{}
+}
+
+func lower(s string) string { return strings.ToLower(s) }

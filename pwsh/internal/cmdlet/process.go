@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cmdlet
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/pwsh/internal/dotnet"
+	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
+	"github.com/mullion-k8s/mullion/pwsh/internal/value"
+)
+
+func system(c *interp.Invocation) (interp.System, error) {
+	if s := c.R.Handlers().System; s != nil {
+		return s, nil
+	}
+	return nil, interp.NotImplemented(c.Cmd.Name)
+}
+
+func noProcess(what string, v any) error {
+	return interp.Failf("Microsoft.PowerShell.Commands.ProcessCommandException", "NoProcessFoundForGiven"+what, "ObjectNotFound", v, "Cannot find a process with the %s \"%s\". Verify the process %s and call the cmdlet again.", map[string]string{"Name": "name", "Id": "process identifier"}[what], value.String(v), lower(what))
+}
+
+// findProcesses are those that -Name, -Id or the pipeline name.
+func findProcesses(c *interp.Invocation) ([]interp.ProcessInfo, error) {
+	s, err := system(c)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.Processes(c.R.Context())
+	if err != nil {
+		return nil, err
+	}
+	ids := c.Items("Id")
+	wanted := c.Strs("Name")
+	if c.HasItem && len(wanted) == 0 && ids == nil {
+		if v, ok := c.R.HasProperty(c.Item, "Id"); ok {
+			ids = []any{v}
+		}
+	}
+	var out []interp.ProcessInfo
+	for _, id := range ids {
+		n, err := value.ToInt(id)
+		if err != nil {
+			return nil, err
+		}
+		found := false
+		for _, p := range all {
+			if p.ID == n {
+				out, found = append(out, p), true
+			}
+		}
+		if !found {
+			if err := c.Error(noProcess("Id", id)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, n := range wanted {
+		found := false
+		for _, p := range all {
+			if value.Like(p.Name, strings.TrimSuffix(lower(n), ".exe"), false) {
+				out, found = append(out, p), true
+			}
+		}
+		if !found && !value.HasWildcard(n) {
+			if err := c.Error(noProcess("Name", n)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if ids == nil && wanted == nil {
+		out = all
+	}
+	sort.SliceStable(out, func(i, j int) bool { return lower(out[i].Name) < lower(out[j].Name) })
+	return out, nil
+}
+
+// processCmdlets work on processes.
+func processCmdlets() []*interp.Cmdlet {
+	return []*interp.Cmdlet{
+		{Name: "Get-Process", Aliases: []string{"gps", "ps"}, Params: "Name|ProcessName[]@0. Id|PID:any[]. ComputerName|Cn[]~ Module?~ FileVersionInfo?~ IncludeUserName?~ InputObject:any<", Fidelity: "handles are not counted; the memory sizes beside WS are absent", Process: func(c *interp.Invocation) error {
+			list, err := findProcesses(c)
+			if err != nil {
+				return err
+			}
+			for _, p := range list {
+				if err := c.Write(dotnet.ProcessObject(p)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		{Name: "Stop-Process", Aliases: []string{"kill", "spps"}, Params: "Id:any[]@0. Name|ProcessName[] InputObject:any< Force? PassThru?", Process: func(c *interp.Invocation) error {
+			list, err := findProcesses(c)
+			if err != nil {
+				return err
+			}
+			s, err := system(c)
+			if err != nil {
+				return err
+			}
+			if !c.Has("Id") && !c.Has("Name") && !c.HasItem {
+				return badArgument("Id", "Cannot process command because of one or more missing mandatory parameters: Id.")
+			}
+			for _, p := range list {
+				ok, err := c.ShouldProcess(p.Name+" ("+value.String(i32(p.ID))+")", "Stop-Process")
+				if err != nil {
+					return err
+				}
+				if !ok {
+					continue
+				}
+				if err := s.Kill(c.R.Context(), p.ID); err != nil {
+					if err := c.Error(interp.Failf("Microsoft.PowerShell.Commands.ProcessCommandException", "CouldNotStopProcess", "CloseError", p.ID, "Cannot stop process \"%s (%d)\" because of the following error: %s", p.Name, p.ID, err.Error())); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		}},
+		{Name: "Start-Process", Aliases: []string{"start", "saps"}, Params: "FilePath|PSPath|Path@0! ArgumentList|Args:any@1 WorkingDirectory Wait? NoNewWindow|nnw? PassThru? WindowStyle= RedirectStandardOutput|RSO RedirectStandardError|RSE RedirectStandardInput|RSI Verb Credential:any UseNewEnvironment?~",
+			Fidelity: "-RedirectStandardOutput, -RedirectStandardError, -RedirectStandardInput and -Verb are refused", Process: startProcess},
+		{Name: "Wait-Process", Params: "Name[]@0 Id:any[] InputObject:any< Timeout|TimeoutSec:int", Process: func(*interp.Invocation) error { return interp.NotImplemented("Wait-Process") }},
+	}
+}
+
+func startProcess(c *interp.Invocation) error {
+	for _, p := range []string{"RedirectStandardOutput", "RedirectStandardError", "RedirectStandardInput", "Verb", "Credential"} {
+		if c.Has(p) {
+			return interp.NotImplemented("Start-Process -" + p)
+		}
+	}
+	name := c.Str("FilePath", "")
+	path, ok := c.R.FindProgram(name)
+	if !ok || c.R.Handlers().Exec == nil {
+		return interp.Failf("System.InvalidOperationException", "InvalidOperationException", "InvalidOperation", nil, "This command cannot be run due to the error: The system cannot find the file specified.")
+	}
+	var args []string
+	if items, ok := value.Items(c.Any("ArgumentList")); ok {
+		for _, x := range items {
+			args = append(args, strings.Fields(c.R.Text(x))...)
+		}
+	} else if v := c.Any("ArgumentList"); v != nil {
+		args = strings.Fields(c.R.Text(v)) // joined and split again, as Windows' command line is
+	}
+	dir := c.R.Location
+	if d := c.Str("WorkingDirectory", ""); d != "" {
+		dir = c.R.Path(d)
+	}
+	h := c.R.Handlers()
+	exit, err := h.Exec(c.R.Context(), interp.Process{Path: path, Args: args, Dir: dir, Stdout: h.Stdout, Stderr: h.Stderr, Detach: !c.Switch("Wait")})
+	if err != nil {
+		return interp.Failf("System.InvalidOperationException", "InvalidOperationException", "InvalidOperation", nil, "This command cannot be run due to the error: %s.", err.Error())
+	}
+	if !c.Switch("PassThru") {
+		return nil
+	}
+	if c.Switch("Wait") {
+		o := dotnet.ProcessObject(interp.ProcessInfo{Name: strings.TrimSuffix(interp.LeafPath(path), ".exe")})
+		o.Set("ExitCode", i32(exit))
+		o.Set("HasExited", true)
+		return c.Write(o)
+	}
+	return c.Write(dotnet.ProcessObject(interp.ProcessInfo{ID: exit, Name: strings.TrimSuffix(interp.LeafPath(path), ".exe")}))
+}
+
+func serviceObject(s interp.ServiceInfo) *value.Object {
+	o := value.NewObject("System.ServiceProcess.ServiceController", "Status", s.Status, "Name", s.Name, "DisplayName", s.DisplayName, "ServiceName", s.Name, "StartType", s.StartType, "CanStop", s.Status == "Running", "MachineName", ".")
+	o.Str = s.Name
+	return show(o, "Status", "Name", "DisplayName")
+}
+
+// serviceCmdlets work on Windows services.
+func serviceCmdlets() []*interp.Cmdlet {
+	control := func(name, verb string) *interp.Cmdlet {
+		return &interp.Cmdlet{Name: name, Params: "Name|ServiceName[]@0.< Force?= PassThru?~ NoWait?~ DisplayName[]~ InputObject:any~", Process: func(c *interp.Invocation) error {
+			s, err := system(c)
+			if err != nil {
+				return err
+			}
+			for _, n := range c.Strs("Name") {
+				if ok, err := c.ShouldProcess(n, name); err != nil || !ok {
+					return err
+				}
+				if err := s.ControlService(c.R.Context(), n, verb); err != nil {
+					if err := c.Error(interp.Failf("Microsoft.PowerShell.Commands.ServiceCommandException", "CouldNot"+strings.ReplaceAll(name, "-", ""), "OpenError", n, "Service '%s' cannot be %s due to the following error: %s", n, map[string]string{"start": "started", "stop": "stopped", "restart": "restarted"}[verb], err.Error())); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		}}
+	}
+	return []*interp.Cmdlet{
+		{Name: "Get-Service", Aliases: []string{"gsv"}, Params: "Name|ServiceName[]@0.< DisplayName[] ComputerName|Cn[]~ DependentServices?~ RequiredServices?~ Include[]~ Exclude[]~ InputObject:any~", Process: func(c *interp.Invocation) error {
+			s, err := system(c)
+			if err != nil {
+				return err
+			}
+			all, err := s.Services(c.R.Context())
+			if err != nil {
+				return interp.Failf("System.InvalidOperationException", "GetServiceCommand", "OpenError", nil, "Cannot open Service Control Manager: %s.", err.Error())
+			}
+			sort.Slice(all, func(i, j int) bool { return lower(all[i].Name) < lower(all[j].Name) })
+			wanted := c.Strs("Name")
+			if wanted == nil {
+				wanted = []string{"*"}
+			}
+			for _, n := range wanted {
+				found := false
+				for _, x := range all {
+					if value.Like(x.Name, n, false) && matches(c.Strs("DisplayName"), x.DisplayName) {
+						found = true
+						if err := c.Write(serviceObject(x)); err != nil {
+							return err
+						}
+					}
+				}
+				if !found && !value.HasWildcard(n) {
+					if err := c.Error(interp.Failf("Microsoft.PowerShell.Commands.ServiceCommandException", "NoServiceFoundForGivenName", "ObjectNotFound", n, "Cannot find any service with service name '%s'.", n)); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		}},
+		control("Start-Service", "start"), control("Stop-Service", "stop"), control("Restart-Service", "restart"),
+	}
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package dotnet has the .NET types that scripts use, as tables of members
+// over the interpreter's values and handlers: one file for each family.
+//
+// Fidelity: subset - a member that is not in a table is an error that names
+// it; docs/fidelity/pwsh.md lists the types.
+//
+// Source: the .NET API reference of each type, https://learn.microsoft.com/dotnet/api/,
+// read 2026-11.
+package dotnet
+
+import (
+	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
+	"github.com/mullion-k8s/mullion/pwsh/internal/value"
+)
+
+// Table lists every class.
+func Table() []*interp.Class {
+	var all []*interp.Class
+	for _, f := range []func() []*interp.Class{
+		objectClasses, numberClasses, textClasses, collectionClasses, timeClasses, errorClasses, regexClasses,
+		encodingClasses, convertClasses, environmentClasses, consoleClasses, fileClasses, streamClasses, threadClasses,
+		addressClasses, socketClasses, listenerClasses, webClasses, processClasses, securityClasses, serviceClasses, identityClasses,
+	} {
+		all = append(all, f()...)
+	}
+	return all
+}
+
+// get makes a read-only property of a Go type.
+func get[T any](name string, f func(x T) any) interp.Property {
+	return interp.Property{Name: name, Get: func(c *interp.Call) (any, error) { return f(self[T](c)), nil }}
+}
+
+// getErr is get for what can fail.
+func getErr[T any](name string, f func(c *interp.Call, x T) (any, error)) interp.Property {
+	return interp.Property{Name: name, Get: func(c *interp.Call) (any, error) { return f(c, self[T](c)) }}
+}
+
+// rw makes a property that can be set.
+func rw[T any](name string, f func(x T) any, set func(c *interp.Call, x T, v any) error) interp.Property {
+	return interp.Property{Name: name, Get: func(c *interp.Call) (any, error) { return f(self[T](c)), nil },
+		Set: func(c *interp.Call, v any) error { return set(c, self[T](c), v) }}
+}
+
+// self is what a member is called on: a value of package value, or the state
+// of an Instance.
+func self[T any](c *interp.Call) T {
+	v := value.Unwrap(c.Self)
+	if i, ok := v.(*interp.Instance); ok {
+		v = i.Data
+	}
+	x, _ := v.(T) // the class tables pair a class with one Go type
+	return x
+}
+
+// data is the state of an Instance argument.
+func data[T any](v any) (T, bool) {
+	v = value.Unwrap(v)
+	if i, ok := v.(*interp.Instance); ok {
+		v = i.Data
+	}
+	x, ok := v.(T)
+	return x, ok
+}
+
+// method makes a method of a Go type.
+func method[T any](name string, f func(c *interp.Call, x T) (any, error)) interp.Method {
+	return interp.Method{Name: name, Fn: func(c *interp.Call) (any, error) { return f(c, self[T](c)) }}
+}
+
+// static makes a static method.
+func static(name string, f func(c *interp.Call) (any, error)) interp.Method {
+	return interp.Method{Name: name, Fn: f}
+}
+
+// constant makes a static property that never changes.
+func constant(name string, v any) interp.Property {
+	return interp.Property{Name: name, Get: func(*interp.Call) (any, error) { return v, nil }}
+}
+
+// computed makes a static property.
+func computed(name string, f func(c *interp.Call) (any, error)) interp.Property {
+	return interp.Property{Name: name, Get: f}
+}
+
+// enum makes an enumeration from names counted from 0.
+func enum(name string, names ...string) *interp.Class {
+	c := &interp.Class{Name: name, Base: "System.Enum"}
+	for i, n := range names {
+		c.Enum = append(c.Enum, interp.EnumMember{Name: n, Value: int64(i)})
+	}
+	return c
+}
+
+// numbered makes an enumeration from name, number pairs.
+func numbered(name string, flags bool, members ...interp.EnumMember) *interp.Class {
+	return &interp.Class{Name: name, Base: "System.Enum", Enum: members, Flags: flags}
+}
+
+func member(name string, n int64) interp.EnumMember { return interp.EnumMember{Name: name, Value: n} }
+
+// instance makes an object of a class by its name.
+func instance(r *interp.Runner, class string, data any, str func() string) *interp.Instance {
+	c := r.Class(class)
+	if c == nil {
+		c = &interp.Class{Name: class}
+	}
+	return &interp.Instance{Class: c, Data: data, Str: str}
+}
+
+func argError(format string, args ...any) error {
+	return interp.Failf("System.ArgumentException", "ArgumentException", "InvalidArgument", nil, format, args...)
+}
+
+func i32(n int) any { return int32(n) }
+
+func ints(c *interp.Call, from int) ([]int, error) {
+	var out []int
+	for i := from; i < c.N(); i++ {
+		n, err := c.Int(i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package oshost gives an interpreter the machine that it runs on: its
+// handlers over package os and the operating system's own calls. On Windows
+// (and under Wine) the registry, services and routes are Windows'; elsewhere
+// they are absent, which commands report.
+package oshost
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
+)
+
+// New makes the handlers of this machine with the given standard streams.
+func New(stdin io.Reader, stdout, stderr io.Writer) interp.Handlers {
+	return interp.Handlers{
+		Stdin: stdin, Stdout: stdout, Stderr: stderr,
+		Exec: runProgram(stdin), LookPath: lookPath,
+		Files: files{}, Net: network{}, Env: environment{}, System: system{started: time.Now()}, Registry: newRegistry(),
+		Now: time.Now, Sleep: sleep,
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func runProgram(stdin io.Reader) func(context.Context, interp.Process) (int, error) {
+	return func(ctx context.Context, p interp.Process) (int, error) {
+		if p.Detach {
+			ctx = context.WithoutCancel(ctx)
+		}
+		cmd := exec.CommandContext(ctx, p.Path, p.Args...)
+		prepare(cmd, p)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = p.Dir, p.Stdout, p.Stderr
+		cmd.Stdin = p.Stdin
+		if p.Stdin == nil && !p.Detach {
+			cmd.Stdin = stdin
+		}
+		cmd.WaitDelay = time.Second // a grandchild may keep the pipes open
+		if p.Detach {
+			cmd.Stdout, cmd.Stderr = nil, nil
+			if err := cmd.Start(); err != nil {
+				return 0, err
+			}
+			pid := cmd.Process.Pid
+			return pid, cmd.Process.Release()
+		}
+		err := cmd.Run()
+		var ee *exec.ExitError
+		if errors.As(err, &ee) || errors.Is(err, exec.ErrWaitDelay) {
+			return cmd.ProcessState.ExitCode(), nil
+		}
+		return 0, err
+	}
+}
+
+// lookPath finds a program in dir (when a path is written) or in PATH.
+// PowerShell, unlike cmd.exe, does not search the current directory.
+func lookPath(name, dir string) (string, bool) {
+	if strings.ContainsAny(name, `/\`) && !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	p, err := exec.LookPath(name)
+	if err != nil {
+		return "", false
+	}
+	return p, true
+}
+
+type files struct{}
+
+func (files) OpenFile(name string, flag int, perm fs.FileMode) (interp.File, error) {
+	f, err := os.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+func (files) Stat(name string) (fs.FileInfo, error)        { return os.Stat(name) }
+func (files) Lstat(name string) (fs.FileInfo, error)       { return os.Lstat(name) }
+func (files) ReadDir(name string) ([]fs.DirEntry, error)   { return os.ReadDir(name) }
+func (files) MkdirAll(name string, perm fs.FileMode) error { return os.MkdirAll(name, perm) }
+func (files) Remove(name string) error                     { return os.Remove(name) }
+func (files) Rename(from, to string) error                 { return os.Rename(from, to) }
+func (files) Symlink(target, name string) error            { return os.Symlink(target, name) }
+func (files) Readlink(name string) (string, error)         { return os.Readlink(name) }
+func (files) Chtimes(name string, a, m time.Time) error    { return os.Chtimes(name, a, m) }
+func (files) TempDir() string                              { return os.TempDir() }
+func (files) Drives() []string                             { return drives() }
+
+// RemoveAll walks by itself: os.RemoveAll deletes through directory handles, by
+// a call that Wine 8 answers with "Invalid function". Links are not followed.
+func (f files) RemoveAll(name string) error {
+	fi, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if fi.IsDir() {
+		entries, err := os.ReadDir(name)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := f.RemoveAll(filepath.Join(name, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return os.Remove(name)
+}
+
+type environment struct{}
+
+func (environment) Get(name string) (string, bool) { return os.LookupEnv(name) }
+func (environment) Set(name, value string) error   { return os.Setenv(name, value) }
+func (environment) Unset(name string) error        { return os.Unsetenv(name) }
+func (environment) List() []string                 { return os.Environ() }
+
+type network struct{}
+
+func (network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, network, address)
+}
+
+func (network) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, network, address)
+	if err != nil && network == "tcp" {
+		// A machine without IPv6 cannot open the dual-stack wildcard.
+		if l4, err4 := lc.Listen(ctx, "tcp4", address); err4 == nil {
+			return l4, nil
+		}
+	}
+	return l, err
+}
+
+func (network) LookupHost(ctx context.Context, name string) ([]netip.Addr, error) {
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+}
+func (network) LookupAddr(ctx context.Context, addr string) ([]string, error) {
+	return net.DefaultResolver.LookupAddr(ctx, addr)
+}
+func (network) LookupCNAME(ctx context.Context, name string) (string, error) {
+	return net.DefaultResolver.LookupCNAME(ctx, name)
+}
+func (network) LookupTXT(ctx context.Context, name string) ([]string, error) {
+	return net.DefaultResolver.LookupTXT(ctx, name)
+}
+func (network) LookupSRV(ctx context.Context, name string) ([]*net.SRV, error) {
+	_, list, err := net.DefaultResolver.LookupSRV(ctx, "", "", name)
+	return list, err
+}
+func (network) LookupMX(ctx context.Context, name string) ([]*net.MX, error) {
+	return net.DefaultResolver.LookupMX(ctx, name)
+}
+func (network) LookupNS(ctx context.Context, name string) ([]*net.NS, error) {
+	return net.DefaultResolver.LookupNS(ctx, name)
+}
+
+// defaultSpeed is what a virtual adapter of Hyper-V claims. Bits per second.
+const defaultSpeed = 10_000_000_000
+
+type system struct{ started time.Time }
+
+func (system) PID() int            { return os.Getpid() }
+func (system) ProcessorCount() int { return runtime.NumCPU() }
+func (system) Hostname() string {
+	h, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	return h
+}
+func (system) HomeDir() string {
+	h, err := os.UserHomeDir()
+	if err != nil {
+		return os.TempDir()
+	}
+	return h
+}

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package oshost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc"
+	"golang.org/x/sys/windows/svc/mgr"
+
+	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
+)
+
+// prepare quotes the command line. cmd.exe takes its arguments as they are:
+// it does not know the quoting of the C runtime.
+// Source: https://learn.microsoft.com/cpp/c-language/parsing-c-command-line-arguments, read 2026-11.
+func prepare(cmd *exec.Cmd, p interp.Process) {
+	base := strings.ToLower(filepath.Base(p.Path))
+	if base == "cmd.exe" || strings.HasSuffix(base, ".bat") || strings.HasSuffix(base, ".cmd") {
+		parts := make([]string, 0, len(p.Args)+1)
+		parts = append(parts, `"`+p.Path+`"`)
+		for _, a := range p.Args {
+			if a == "" || strings.ContainsAny(a, " \t") && !strings.Contains(a, `"`) {
+				a = `"` + a + `"`
+			}
+			parts = append(parts, a)
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{CmdLine: strings.Join(parts, " ")}
+	}
+}
+
+func drives() []string {
+	mask, err := windows.GetLogicalDrives()
+	if err != nil {
+		return []string{`C:\`}
+	}
+	var out []string
+	for i := range 26 {
+		if mask&(1<<i) != 0 {
+			out = append(out, string(rune('A'+i))+`:\`)
+		}
+	}
+	return out
+}
+
+// Adapters lists the interfaces with one call of GetAdaptersAddresses: package
+// net makes one for each interface, and under Wine each takes milliseconds.
+func (network) Adapters(context.Context) ([]interp.Adapter, error) {
+	size := uint32(15000) // Microsoft's own recommendation for the first try
+	var buf []byte
+	for {
+		buf = make([]byte, size)
+		const flags = windows.GAA_FLAG_INCLUDE_GATEWAYS | windows.GAA_FLAG_SKIP_ANYCAST | windows.GAA_FLAG_SKIP_MULTICAST
+		err := windows.GetAdaptersAddresses(windows.AF_UNSPEC, flags, 0, (*windows.IpAdapterAddresses)(unsafe.Pointer(&buf[0])), &size)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, windows.ERROR_BUFFER_OVERFLOW) || size <= uint32(len(buf)) {
+			return nil, fmt.Errorf("list network adapters: %w", err)
+		}
+	}
+	var out []interp.Adapter
+	for a := (*windows.IpAdapterAddresses)(unsafe.Pointer(&buf[0])); a != nil; a = a.Next {
+		out = append(out, adapter(a))
+	}
+	return out, nil
+}
+
+func adapter(a *windows.IpAdapterAddresses) interp.Adapter {
+	x := interp.Adapter{
+		Index: int(a.IfIndex), Name: windows.UTF16PtrToString(a.FriendlyName), Description: windows.UTF16PtrToString(a.Description), MTU: int(a.Mtu),
+		Up: a.OperStatus == windows.IfOperStatusUp, Loopback: a.IfType == windows.IF_TYPE_SOFTWARE_LOOPBACK, BitsPerSec: int64(a.TransmitLinkSpeed),
+	}
+	if x.Index == 0 {
+		x.Index = int(a.Ipv6IfIndex)
+	}
+	if x.BitsPerSec <= 0 || x.BitsPerSec == int64(^uint64(0)>>1) {
+		x.BitsPerSec = defaultSpeed // Wine knows none
+	}
+	for i := range min(a.PhysicalAddressLength, uint32(len(a.PhysicalAddress))) {
+		if i > 0 {
+			x.MAC += "-"
+		}
+		x.MAC += fmt.Sprintf("%02X", a.PhysicalAddress[i])
+	}
+	for u := a.FirstUnicastAddress; u != nil; u = u.Next {
+		if addr, ok := netip.AddrFromSlice(u.Address.IP()); ok {
+			addr = addr.Unmap()
+			x.Addresses = append(x.Addresses, netip.PrefixFrom(addr, min(int(u.OnLinkPrefixLength), addr.BitLen())))
+		}
+	}
+	for g := a.FirstGatewayAddress; g != nil; g = g.Next {
+		if addr, ok := netip.AddrFromSlice(g.Address.IP()); ok {
+			x.Gateways = append(x.Gateways, addr.Unmap())
+		}
+	}
+	for s := a.FirstDnsServerAddress; s != nil; s = s.Next {
+		if addr, ok := netip.AddrFromSlice(s.Address.IP()); ok {
+			x.DNS = append(x.DNS, addr.Unmap())
+		}
+	}
+	return x
+}
+
+// The IP Helper functions that change routes; package windows has only those
+// that read. Resolved when they are first called.
+// Source: https://learn.microsoft.com/windows/win32/api/iphlpapi/, read 2026-11.
+func iphlpapi(name string) *windows.LazyProc {
+	return windows.NewLazySystemDLL("iphlpapi.dll").NewProc(name)
+}
+
+// forwardRow is MIB_IPFORWARDROW of ipmib.h: all addresses in network order.
+type forwardRow struct {
+	Dest, Mask, Policy, NextHop, IfIndex, Type, Proto, Age, NextHopAS uint32
+	Metric1, Metric2, Metric3, Metric4, Metric5                       uint32
+}
+
+func ipv4(n uint32) netip.Addr {
+	return netip.AddrFrom4([4]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})
+}
+
+func ipv4Bits(a netip.Addr) uint32 {
+	b := a.As4()
+	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+}
+
+// Routes reads the IPv4 table.
+func (network) Routes(ctx context.Context) ([]interp.Route, error) {
+	proc := iphlpapi("GetIpForwardTable")
+	var size uint32
+	var buf []byte
+	for range 4 { // the table may grow between two calls
+		var p unsafe.Pointer
+		if len(buf) > 0 {
+			p = unsafe.Pointer(&buf[0])
+		}
+		r, _, _ := proc.Call(uintptr(p), uintptr(unsafe.Pointer(&size)), 1)
+		if r == 0 {
+			break
+		}
+		if windows.Errno(r) != windows.ERROR_INSUFFICIENT_BUFFER {
+			return nil, fmt.Errorf("read routes: %w", windows.Errno(r))
+		}
+		buf = make([]byte, size)
+	}
+	if len(buf) < 4 {
+		return nil, nil
+	}
+	n := *(*uint32)(unsafe.Pointer(&buf[0]))
+	rows := unsafe.Slice((*forwardRow)(unsafe.Pointer(&buf[4])), n)
+	alias := map[int]string{}
+	if list, err := (network{}).Adapters(ctx); err == nil {
+		for _, a := range list {
+			alias[a.Index] = a.Name
+		}
+	}
+	var out []interp.Route
+	for _, r := range rows {
+		ones := 0
+		for m := r.Mask; m != 0; m >>= 1 {
+			ones += int(m & 1)
+		}
+		hop := ipv4(r.NextHop)
+		const direct = 3 // MIB_IPROUTE_TYPE_DIRECT
+		if r.Type == direct {
+			hop = netip.IPv4Unspecified()
+		}
+		out = append(out, interp.Route{Interface: int(r.IfIndex), Alias: alias[int(r.IfIndex)], Destination: netip.PrefixFrom(ipv4(r.Dest), ones), NextHop: hop, Metric: int(r.Metric1)})
+	}
+	return out, nil
+}
+
+func forward(r interp.Route) (*forwardRow, error) {
+	if !r.Destination.Addr().Is4() || !r.NextHop.Is4() {
+		return nil, errors.New("only IPv4 routes can be changed")
+	}
+	const direct, indirect, netMgmt = 3, 4, 3 // MIB_IPROUTE_TYPE_*, MIB_IPPROTO_NETMGMT
+	row := &forwardRow{Dest: ipv4Bits(r.Destination.Addr()), Mask: ^uint32(0), NextHop: ipv4Bits(r.NextHop), IfIndex: uint32(r.Interface), Type: indirect, Proto: netMgmt, Metric1: uint32(max(r.Metric, 1))}
+	var mask [4]byte
+	for i := range r.Destination.Bits() {
+		mask[i/8] |= 0x80 >> (i % 8)
+	}
+	row.Mask = ipv4Bits(netip.AddrFrom4(mask))
+	if r.NextHop.IsUnspecified() {
+		row.Type = direct
+	}
+	return row, nil
+}
+
+func callRow(name string, row *forwardRow) error {
+	proc := iphlpapi(name)
+	if err := proc.Find(); err != nil {
+		return err
+	}
+	if r, _, _ := proc.Call(uintptr(unsafe.Pointer(row))); r != 0 {
+		return windows.Errno(r)
+	}
+	return nil
+}
+
+func (network) AddRoute(_ context.Context, r interp.Route) error {
+	row, err := forward(r)
+	if err != nil {
+		return err
+	}
+	return callRow("CreateIpForwardEntry", row)
+}
+
+func (network) DeleteRoute(_ context.Context, r interp.Route) error {
+	row, err := forward(r)
+	if err != nil {
+		return err
+	}
+	return callRow("DeleteIpForwardEntry", row)
+}
+
+func (network) SetForwarding(_ context.Context, index int, ipv6, on bool) error {
+	row := windows.MibIpInterfaceRow{Family: windows.AF_INET, InterfaceIndex: uint32(index)}
+	if ipv6 {
+		row.Family = windows.AF_INET6
+	}
+	if err := windows.GetIpInterfaceEntry(&row); err != nil {
+		return err
+	}
+	row.ForwardingEnabled = 0
+	if on {
+		row.ForwardingEnabled = 1
+	}
+	row.SitePrefixLength = 0 // must be 0 when setting IPv4
+	proc := iphlpapi("SetIpInterfaceEntry")
+	if err := proc.Find(); err != nil {
+		return err
+	}
+	if r, _, _ := proc.Call(uintptr(unsafe.Pointer(&row))); r != 0 {
+		return windows.Errno(r)
+	}
+	return nil
+}
+
+func (system) OSVersion() string {
+	v := windows.RtlGetVersion()
+	return fmt.Sprintf("%d.%d.%d.0", v.MajorVersion, v.MinorVersion, v.BuildNumber)
+}
+
+// UserName is what GetUserName says, as in .NET; USERNAME is another thing.
+func (s system) UserName() string {
+	id, err := s.Identity()
+	if err != nil {
+		return os.Getenv("USERNAME")
+	}
+	return id.Name[strings.LastIndexByte(id.Name, '\\')+1:]
+}
+
+// Identity reads the process's token.
+func (system) Identity() (interp.Identity, error) {
+	token := windows.GetCurrentProcessToken()
+	user, err := token.GetTokenUser()
+	if err != nil {
+		return interp.Identity{}, fmt.Errorf("read token: %w", err)
+	}
+	name := func(sid *windows.SID) string {
+		account, domain, _, err := sid.LookupAccount("")
+		if err != nil || domain == "" {
+			return account
+		}
+		return domain + `\` + account
+	}
+	id := interp.Identity{Name: name(user.User.Sid), SID: user.User.Sid.String()}
+	groups, err := token.GetTokenGroups()
+	if err != nil {
+		return id, fmt.Errorf("read token: %w", err)
+	}
+	for _, g := range groups.AllGroups() {
+		id.Groups = append(id.Groups, interp.IdentityGroup{SID: g.Sid.String(), Name: name(g.Sid)})
+	}
+	return id, nil
+}
+
+// ConsoleSize asks the console behind standard output.
+func (system) ConsoleSize() (width, height int, ok bool) {
+	var info windows.ConsoleScreenBufferInfo
+	if err := windows.GetConsoleScreenBufferInfo(windows.Handle(os.Stdout.Fd()), &info); err != nil {
+		return 0, 0, false
+	}
+	return int(info.Window.Right-info.Window.Left) + 1, int(info.Window.Bottom-info.Window.Top) + 1, true
+}
+
+func (system) Memory() (total, free int64) {
+	var m struct {
+		length, load                                                                   uint32
+		totalPhys, availPhys, totalPage, availPage, totalVirtual, availVirtual, availX uint64
+	}
+	m.length = uint32(unsafe.Sizeof(m))
+	proc := windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx")
+	if r, _, _ := proc.Call(uintptr(unsafe.Pointer(&m))); r == 0 {
+		return 0, 0
+	}
+	return int64(m.totalPhys), int64(m.availPhys)
+}
+
+func (system) BootTime() time.Time { return time.Now().Add(-windows.DurationSinceBoot()) }
+
+func (system) Processes(context.Context) ([]interp.ProcessInfo, error) {
+	snap, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	defer windows.CloseHandle(snap) // nothing depends on it
+	var e windows.ProcessEntry32
+	e.Size = uint32(unsafe.Sizeof(e))
+	var out []interp.ProcessInfo
+	for err = windows.Process32First(snap, &e); err == nil; err = windows.Process32Next(snap, &e) {
+		name := windows.UTF16ToString(e.ExeFile[:])
+		p := interp.ProcessInfo{ID: int(e.ProcessID), Parent: int(e.ParentProcessID), Name: strings.TrimSuffix(name, ".exe"), Threads: int(e.Threads)}
+		details(&p)
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// details adds what needs the process to be opened; it may be denied.
+func details(p *interp.ProcessInfo) {
+	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(p.ID))
+	if err != nil {
+		return
+	}
+	defer windows.CloseHandle(h) // nothing depends on it
+	buf := make([]uint16, windows.MAX_LONG_PATH)
+	n := uint32(len(buf))
+	if windows.QueryFullProcessImageName(h, 0, &buf[0], &n) == nil {
+		p.Path = windows.UTF16ToString(buf[:n])
+	}
+	var created, exited, kernel, user windows.Filetime
+	if windows.GetProcessTimes(h, &created, &exited, &kernel, &user) == nil {
+		p.Started = time.Unix(0, created.Nanoseconds())
+		ticks := func(f windows.Filetime) int64 { return int64(f.HighDateTime)<<32 | int64(f.LowDateTime) }
+		p.CPU = time.Duration(ticks(kernel)+ticks(user)) * 100
+	}
+	var mem struct {
+		cb, faults                                                                   uint32
+		peakWS, ws, peakPaged, paged, peakNonPaged, nonPaged, pagefile, peakPagefile uintptr
+	}
+	mem.cb = uint32(unsafe.Sizeof(mem))
+	proc := windows.NewLazySystemDLL("kernel32.dll").NewProc("K32GetProcessMemoryInfo")
+	if proc.Find() == nil {
+		if r, _, _ := proc.Call(uintptr(h), uintptr(unsafe.Pointer(&mem)), uintptr(mem.cb)); r != 0 {
+			p.WorkingSet = int64(mem.ws)
+		}
+	}
+}
+
+func (system) Kill(_ context.Context, pid int) error {
+	h, err := windows.OpenProcess(windows.PROCESS_TERMINATE, false, uint32(pid))
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(h) // nothing depends on it
+	return windows.TerminateProcess(h, 1)
+}
+
+var serviceStates = map[svc.State]string{svc.Stopped: "Stopped", svc.StartPending: "StartPending", svc.StopPending: "StopPending", svc.Running: "Running",
+	svc.ContinuePending: "ContinuePending", svc.PausePending: "PausePending", svc.Paused: "Paused"}
+
+func (system) Services(context.Context) ([]interp.ServiceInfo, error) {
+	m, err := mgr.Connect()
+	if err != nil {
+		return nil, err
+	}
+	defer m.Disconnect() // nothing depends on it
+	names, err := m.ListServices()
+	if err != nil {
+		return nil, err
+	}
+	var out []interp.ServiceInfo
+	for _, n := range names {
+		s, err := m.OpenService(n)
+		if err != nil {
+			continue // denied, or gone
+		}
+		info := interp.ServiceInfo{Name: n, DisplayName: n}
+		if st, err := s.Query(); err == nil {
+			info.Status = serviceStates[st.State]
+		}
+		if c, err := s.Config(); err == nil {
+			info.DisplayName = c.DisplayName
+			info.StartType = map[uint32]string{mgr.StartAutomatic: "Automatic", mgr.StartManual: "Manual", mgr.StartDisabled: "Disabled"}[c.StartType]
+		}
+		_ = s.Close() // nothing depends on it
+		out = append(out, info)
+	}
+	return out, nil
+}
+
+func (system) ControlService(ctx context.Context, name, verb string) error {
+	m, err := mgr.Connect()
+	if err != nil {
+		return err
+	}
+	defer m.Disconnect() // nothing depends on it
+	s, err := m.OpenService(name)
+	if err != nil {
+		return err
+	}
+	defer s.Close() // nothing depends on it
+	if verb != "start" {
+		if _, err := s.Control(svc.Stop); err != nil && !(verb == "restart" && errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE)) {
+			return err
+		}
+		if err := waitState(ctx, s, svc.Stopped); err != nil {
+			return err
+		}
+	}
+	if verb != "stop" {
+		if err := s.Start(); err != nil {
+			return err
+		}
+		return waitState(ctx, s, svc.Running)
+	}
+	return nil
+}
+
+// waitState polls, since the service manager offers no wait that Wine has.
+func waitState(ctx context.Context, s *mgr.Service, want svc.State) error {
+	const limit, every = 30 * time.Second, 100 * time.Millisecond // the limit is the service manager's own
+	for range int(limit / every) {
+		st, err := s.Query()
+		if err != nil || st.State == want {
+			return err
+		}
+		if err := sleep(ctx, every); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the service did not become %s", serviceStates[want])
+}
