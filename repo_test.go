@@ -98,6 +98,9 @@ var layers = map[string]int{
 	// what runs a manager
 	"internal/controlplane": 7,
 	"internal/install":      7,
+	// the PowerShell interpreter, a module of its own with floors of its own
+	"pwsh/host": 0, "pwsh/internal/syntax": 0, "pwsh/internal/value": 0, "pwsh/internal/golden": 0,
+	"pwsh/internal/interp": 1, "pwsh/oshost": 1, "pwsh/internal/dotnet": 2, "pwsh/internal/view": 2, "pwsh/internal/cmdlet": 3, "pwsh": 4,
 	// assemblies
 	"internal/winhost": 8,
 	"internal/cluster": 9,

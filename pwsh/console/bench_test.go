@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/cmdlet"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 )
@@ -24,7 +25,7 @@ const fuzzLimit = 2 * time.Second
 func BenchmarkSession(b *testing.B) {
 	for b.Loop() {
 		var out, errs bytes.Buffer
-		h := interp.Handlers{Stdout: &out, Stderr: &errs}
+		h := host.Handlers{Stdout: &out, Stderr: &errs}
 		r, err := interp.New(interp.Config{Handlers: h, Library: cmdlet.Library(), Dir: "/"})
 		if err != nil {
 			b.Fatal(err)
@@ -55,7 +56,7 @@ func BenchmarkLoop(b *testing.B) {
 	for _, s := range scripts {
 		b.Run(s.name, func(b *testing.B) {
 			var out, errs bytes.Buffer
-			h := interp.Handlers{Stdout: &out, Stderr: &errs}
+			h := host.Handlers{Stdout: &out, Stderr: &errs}
 			r, err := interp.New(interp.Config{Handlers: h, Library: cmdlet.Library(), Dir: "/"})
 			if err != nil {
 				b.Fatal(err)

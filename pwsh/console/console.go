@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/cmdlet"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/syntax"
@@ -191,7 +192,7 @@ const (
 // Main runs a command line and returns the exit code. dir is the current
 // directory. What comes on interrupts (Ctrl+C) ends the command that runs: at a
 // prompt the session goes on.
-func Main(ctx context.Context, interrupts <-chan os.Signal, name string, args []string, h interp.Handlers, windows, terminal bool, dir string) int {
+func Main(ctx context.Context, interrupts <-chan os.Signal, name string, args []string, h host.Handlers, windows, terminal bool, dir string) int {
 	// pwsh -v and -Version take no value.
 	o, err := ParseArgs(name, args)
 	var ue *UsageError

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
+	"github.com/mullion-k8s/mullion/pwsh/host/hosttest"
 	"github.com/mullion-k8s/mullion/pwsh/internal/cmdlet"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/syntax"
@@ -28,21 +30,21 @@ type row struct {
 
 // fakes are handlers without effects on the machine: the environment, network
 // and registry are tables, files are those of a temporary directory.
-func fakes(t testing.TB, out, err *bytes.Buffer) (interp.Handlers, *interp.FakeNetwork) {
+func fakes(t testing.TB, out, err *bytes.Buffer) (host.Handlers, *hosttest.Network) {
 	t.Helper()
 	h := oshost.New(strings.NewReader(""), out, err)
-	h.Env = interp.FakeEnv{"PATH": os.Getenv("PATH"), "COMPUTERNAME": "POD-1", "POD_NAME": "web-0", "TEMP": t.TempDir()}
-	n := &interp.FakeNetwork{
+	h.Env = hosttest.Env{"PATH": os.Getenv("PATH"), "COMPUTERNAME": "POD-1", "POD_NAME": "web-0", "TEMP": t.TempDir()}
+	n := &hosttest.Network{
 		Hosts: map[string][]netip.Addr{"kubernetes.default.svc.cluster.local": {netip.MustParseAddr("10.96.0.1")}, "localhost": {netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1")}},
-		Interfaces: []interp.Adapter{
+		Interfaces: []host.Adapter{
 			{Index: 1, Name: "Loopback Pseudo-Interface 1", Loopback: true, Up: true, Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8")}},
 			{Index: 4, Name: "vEthernet (Ethernet)", Description: "Hyper-V Virtual Ethernet Container Adapter", MAC: "00-15-5D-00-04-01", Up: true, MTU: 1500, BitsPerSec: 10_000_000_000,
 				Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.1.7/24")}, Gateways: []netip.Addr{netip.MustParseAddr("10.244.1.1")}, DNS: []netip.Addr{netip.MustParseAddr("10.96.0.10")}},
 		},
-		Table: []interp.Route{{Interface: 4, Alias: "vEthernet (Ethernet)", Destination: netip.MustParsePrefix("0.0.0.0/0"), NextHop: netip.MustParseAddr("10.244.1.1"), Metric: 256}},
+		Table: []host.Route{{Interface: 4, Alias: "vEthernet (Ethernet)", Destination: netip.MustParsePrefix("0.0.0.0/0"), NextHop: netip.MustParseAddr("10.244.1.1"), Metric: 256}},
 	}
 	h.Net = n
-	h.Registry = interp.FakeRegistry{"HKLM": {}, `HKLM\SOFTWARE`: {}, `HKLM\SOFTWARE\Acme`: {"version": {Name: "Version", Kind: "String", Data: "1.2"}}}
+	h.Registry = hosttest.Registry{"HKLM": {}, `HKLM\SOFTWARE`: {}, `HKLM\SOFTWARE\Acme`: {"version": {Name: "Version", Kind: "String", Data: "1.2"}}}
 	h.Now = func() time.Time { return time.Date(2026, 11, 21, 8, 15, 30, 123456700, time.UTC) }
 	return h, n
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mullion-k8s/mullion/pwsh/host/hosttest"
 	"github.com/mullion-k8s/mullion/pwsh/internal/cmdlet"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/syntax"
@@ -34,7 +35,7 @@ func guide(t testing.TB) string {
 
 // portNetwork listens on a free port, whatever port a script asks for.
 type portNetwork struct {
-	*interp.FakeNetwork
+	*hosttest.Network
 	asked string
 	addr  chan string
 }
@@ -54,7 +55,7 @@ func serve(t *testing.T, args ...string) (addr string, stop func() (out, errs st
 	t.Helper()
 	var out, errs bytes.Buffer
 	h, fake := fakes(t, &out, &errs)
-	n := &portNetwork{FakeNetwork: fake, addr: make(chan string, 1)}
+	n := &portNetwork{Network: fake, addr: make(chan string, 1)}
 	h.Net = n
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

@@ -21,12 +21,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
+	"github.com/mullion-k8s/mullion/pwsh/host"
 )
 
 // New makes the handlers of this machine with the given standard streams.
-func New(stdin io.Reader, stdout, stderr io.Writer) interp.Handlers {
-	return interp.Handlers{
+func New(stdin io.Reader, stdout, stderr io.Writer) host.Handlers {
+	return host.Handlers{
 		Stdin: stdin, Stdout: stdout, Stderr: stderr,
 		Exec: runProgram(stdin), LookPath: lookPath,
 		Files: files{}, Net: network{}, Env: environment{}, System: system{started: time.Now()}, Registry: newRegistry(),
@@ -45,8 +45,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func runProgram(stdin io.Reader) func(context.Context, interp.Process) (int, error) {
-	return func(ctx context.Context, p interp.Process) (int, error) {
+func runProgram(stdin io.Reader) func(context.Context, host.Process) (int, error) {
+	return func(ctx context.Context, p host.Process) (int, error) {
 		if p.Detach {
 			ctx = context.WithoutCancel(ctx)
 		}
@@ -90,7 +90,7 @@ func lookPath(name, dir string) (string, bool) {
 
 type files struct{}
 
-func (files) OpenFile(name string, flag int, perm fs.FileMode) (interp.File, error) {
+func (files) OpenFile(name string, flag int, perm fs.FileMode) (host.File, error) {
 	f, err := os.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err

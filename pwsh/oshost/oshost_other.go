@@ -22,30 +22,30 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
+	"github.com/mullion-k8s/mullion/pwsh/host"
 )
 
 // errNotWindows is what facilities of Windows give elsewhere.
 var errNotWindows = errors.New("only Windows has this")
 
-func prepare(*exec.Cmd, interp.Process) {}
+func prepare(*exec.Cmd, host.Process) {}
 
 func drives() []string { return []string{"/"} }
 
-func newRegistry() interp.Registry { return nil }
+func newRegistry() host.Registry { return nil }
 
 // Adapters lists the interfaces as package net sees them, with the name servers
 // and the default gateway.
-func (n network) Adapters(ctx context.Context) ([]interp.Adapter, error) {
+func (n network) Adapters(ctx context.Context) ([]host.Adapter, error) {
 	list, err := net.Interfaces()
 	if err != nil {
 		return nil, err
 	}
 	dns := nameServers("/etc/resolv.conf")
 	routes, _ := n.Routes(ctx) // absent details are left out
-	var out []interp.Adapter
+	var out []host.Adapter
 	for _, i := range list {
-		a := interp.Adapter{
+		a := host.Adapter{
 			Index: i.Index, Name: i.Name, Description: i.Name, MTU: i.MTU, BitsPerSec: defaultSpeed,
 			MAC: strings.ToUpper(strings.ReplaceAll(i.HardwareAddr.String(), ":", "-")),
 			Up:  i.Flags&net.FlagUp != 0, Loopback: i.Flags&net.FlagLoopback != 0,
@@ -90,7 +90,7 @@ func nameServers(file string) []netip.Addr {
 
 // Routes reads the kernel's IPv4 table.
 // Source: proc(5), /proc/net/route: addresses are little-endian hexadecimal.
-func (network) Routes(context.Context) ([]interp.Route, error) {
+func (network) Routes(context.Context) ([]host.Route, error) {
 	f, err := os.Open("/proc/net/route")
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (network) Routes(context.Context) ([]interp.Route, error) {
 			}
 		}
 	}
-	var out []interp.Route
+	var out []host.Route
 	sc := bufio.NewScanner(f)
 	for sc.Scan() {
 		c := strings.Fields(sc.Text())
@@ -121,7 +121,7 @@ func (network) Routes(context.Context) ([]interp.Route, error) {
 			}
 		}
 		metric, _ := strconv.Atoi(c[6])
-		out = append(out, interp.Route{Interface: index[c[0]], Alias: c[0], Destination: netip.PrefixFrom(dst, ones), NextHop: gw, Metric: metric})
+		out = append(out, host.Route{Interface: index[c[0]], Alias: c[0], Destination: netip.PrefixFrom(dst, ones), NextHop: gw, Metric: metric})
 	}
 	return out, sc.Err()
 }
@@ -136,14 +136,14 @@ func hexAddr(s string) netip.Addr {
 	return netip.AddrFrom4(a)
 }
 
-func (network) AddRoute(context.Context, interp.Route) error          { return errNotWindows }
-func (network) DeleteRoute(context.Context, interp.Route) error       { return errNotWindows }
-func (network) SetForwarding(context.Context, int, bool, bool) error  { return errNotWindows }
-func (system) OSVersion() string                                      { return "10.0.17763.0" }
-func (system) Services(context.Context) ([]interp.ServiceInfo, error) { return nil, errNotWindows }
-func (system) ControlService(context.Context, string, string) error   { return errNotWindows }
+func (network) AddRoute(context.Context, host.Route) error           { return errNotWindows }
+func (network) DeleteRoute(context.Context, host.Route) error        { return errNotWindows }
+func (network) SetForwarding(context.Context, int, bool, bool) error { return errNotWindows }
+func (system) OSVersion() string                                     { return "10.0.17763.0" }
+func (system) Services(context.Context) ([]host.ServiceInfo, error)  { return nil, errNotWindows }
+func (system) ControlService(context.Context, string, string) error  { return errNotWindows }
 
-func (system) Identity() (interp.Identity, error)        { return interp.Identity{}, errNotWindows }
+func (system) Identity() (host.Identity, error)          { return host.Identity{}, errNotWindows }
 func (system) ConsoleSize() (width, height int, ok bool) { return 0, 0, false }
 
 func (system) UserName() string {
@@ -187,12 +187,12 @@ func (s system) BootTime() time.Time {
 	return time.Now().Add(-time.Duration(sec * float64(time.Second)))
 }
 
-func (system) Processes(context.Context) ([]interp.ProcessInfo, error) {
+func (system) Processes(context.Context) ([]host.ProcessInfo, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
 	}
-	var out []interp.ProcessInfo
+	var out []host.ProcessInfo
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -213,7 +213,7 @@ func (system) Processes(context.Context) ([]interp.ProcessInfo, error) {
 		num := func(i int) int64 { n, _ := strconv.ParseInt(f[i], 10, 64); return n }
 		path, _ := os.Readlink(filepath.Join("/proc", e.Name(), "exe")) // may be denied
 		const tick = 100                                                // USER_HZ of Linux
-		out = append(out, interp.ProcessInfo{ID: pid, Parent: int(num(1)), Name: name, Path: path,
+		out = append(out, host.ProcessInfo{ID: pid, Parent: int(num(1)), Name: name, Path: path,
 			CPU: time.Duration(num(11)+num(12)) * time.Second / tick, WorkingSet: num(21) * int64(os.Getpagesize()), Threads: int(num(17))})
 	}
 	return out, nil

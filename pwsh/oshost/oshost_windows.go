@@ -20,13 +20,13 @@ import (
 	"golang.org/x/sys/windows/svc"
 	"golang.org/x/sys/windows/svc/mgr"
 
-	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
+	"github.com/mullion-k8s/mullion/pwsh/host"
 )
 
 // prepare quotes the command line. cmd.exe takes its arguments as they are:
 // it does not know the quoting of the C runtime.
 // Source: https://learn.microsoft.com/cpp/c-language/parsing-c-command-line-arguments, read 2026-11.
-func prepare(cmd *exec.Cmd, p interp.Process) {
+func prepare(cmd *exec.Cmd, p host.Process) {
 	base := strings.ToLower(filepath.Base(p.Path))
 	if base == "cmd.exe" || strings.HasSuffix(base, ".bat") || strings.HasSuffix(base, ".cmd") {
 		parts := make([]string, 0, len(p.Args)+1)
@@ -57,7 +57,7 @@ func drives() []string {
 
 // Adapters lists the interfaces with one call of GetAdaptersAddresses: package
 // net makes one for each interface, and under Wine each takes milliseconds.
-func (network) Adapters(context.Context) ([]interp.Adapter, error) {
+func (network) Adapters(context.Context) ([]host.Adapter, error) {
 	size := uint32(15000) // Microsoft's own recommendation for the first try
 	var buf []byte
 	for {
@@ -71,15 +71,15 @@ func (network) Adapters(context.Context) ([]interp.Adapter, error) {
 			return nil, fmt.Errorf("list network adapters: %w", err)
 		}
 	}
-	var out []interp.Adapter
+	var out []host.Adapter
 	for a := (*windows.IpAdapterAddresses)(unsafe.Pointer(&buf[0])); a != nil; a = a.Next {
 		out = append(out, adapter(a))
 	}
 	return out, nil
 }
 
-func adapter(a *windows.IpAdapterAddresses) interp.Adapter {
-	x := interp.Adapter{
+func adapter(a *windows.IpAdapterAddresses) host.Adapter {
+	x := host.Adapter{
 		Index: int(a.IfIndex), Name: windows.UTF16PtrToString(a.FriendlyName), Description: windows.UTF16PtrToString(a.Description), MTU: int(a.Mtu),
 		Up: a.OperStatus == windows.IfOperStatusUp, Loopback: a.IfType == windows.IF_TYPE_SOFTWARE_LOOPBACK, BitsPerSec: int64(a.TransmitLinkSpeed),
 	}
@@ -137,7 +137,7 @@ func ipv4Bits(a netip.Addr) uint32 {
 }
 
 // Routes reads the IPv4 table.
-func (network) Routes(ctx context.Context) ([]interp.Route, error) {
+func (network) Routes(ctx context.Context) ([]host.Route, error) {
 	proc := iphlpapi("GetIpForwardTable")
 	var size uint32
 	var buf []byte
@@ -166,7 +166,7 @@ func (network) Routes(ctx context.Context) ([]interp.Route, error) {
 			alias[a.Index] = a.Name
 		}
 	}
-	var out []interp.Route
+	var out []host.Route
 	for _, r := range rows {
 		ones := 0
 		for m := r.Mask; m != 0; m >>= 1 {
@@ -177,12 +177,12 @@ func (network) Routes(ctx context.Context) ([]interp.Route, error) {
 		if r.Type == direct {
 			hop = netip.IPv4Unspecified()
 		}
-		out = append(out, interp.Route{Interface: int(r.IfIndex), Alias: alias[int(r.IfIndex)], Destination: netip.PrefixFrom(ipv4(r.Dest), ones), NextHop: hop, Metric: int(r.Metric1)})
+		out = append(out, host.Route{Interface: int(r.IfIndex), Alias: alias[int(r.IfIndex)], Destination: netip.PrefixFrom(ipv4(r.Dest), ones), NextHop: hop, Metric: int(r.Metric1)})
 	}
 	return out, nil
 }
 
-func forward(r interp.Route) (*forwardRow, error) {
+func forward(r host.Route) (*forwardRow, error) {
 	if !r.Destination.Addr().Is4() || !r.NextHop.Is4() {
 		return nil, errors.New("only IPv4 routes can be changed")
 	}
@@ -210,7 +210,7 @@ func callRow(name string, row *forwardRow) error {
 	return nil
 }
 
-func (network) AddRoute(_ context.Context, r interp.Route) error {
+func (network) AddRoute(_ context.Context, r host.Route) error {
 	row, err := forward(r)
 	if err != nil {
 		return err
@@ -218,7 +218,7 @@ func (network) AddRoute(_ context.Context, r interp.Route) error {
 	return callRow("CreateIpForwardEntry", row)
 }
 
-func (network) DeleteRoute(_ context.Context, r interp.Route) error {
+func (network) DeleteRoute(_ context.Context, r host.Route) error {
 	row, err := forward(r)
 	if err != nil {
 		return err
@@ -264,11 +264,11 @@ func (s system) UserName() string {
 }
 
 // Identity reads the process's token.
-func (system) Identity() (interp.Identity, error) {
+func (system) Identity() (host.Identity, error) {
 	token := windows.GetCurrentProcessToken()
 	user, err := token.GetTokenUser()
 	if err != nil {
-		return interp.Identity{}, fmt.Errorf("read token: %w", err)
+		return host.Identity{}, fmt.Errorf("read token: %w", err)
 	}
 	name := func(sid *windows.SID) string {
 		account, domain, _, err := sid.LookupAccount("")
@@ -277,13 +277,13 @@ func (system) Identity() (interp.Identity, error) {
 		}
 		return domain + `\` + account
 	}
-	id := interp.Identity{Name: name(user.User.Sid), SID: user.User.Sid.String()}
+	id := host.Identity{Name: name(user.User.Sid), SID: user.User.Sid.String()}
 	groups, err := token.GetTokenGroups()
 	if err != nil {
 		return id, fmt.Errorf("read token: %w", err)
 	}
 	for _, g := range groups.AllGroups() {
-		id.Groups = append(id.Groups, interp.IdentityGroup{SID: g.Sid.String(), Name: name(g.Sid)})
+		id.Groups = append(id.Groups, host.IdentityGroup{SID: g.Sid.String(), Name: name(g.Sid)})
 	}
 	return id, nil
 }
@@ -312,7 +312,7 @@ func (system) Memory() (total, free int64) {
 
 func (system) BootTime() time.Time { return time.Now().Add(-windows.DurationSinceBoot()) }
 
-func (system) Processes(context.Context) ([]interp.ProcessInfo, error) {
+func (system) Processes(context.Context) ([]host.ProcessInfo, error) {
 	snap, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
@@ -320,10 +320,10 @@ func (system) Processes(context.Context) ([]interp.ProcessInfo, error) {
 	defer windows.CloseHandle(snap) // nothing depends on it
 	var e windows.ProcessEntry32
 	e.Size = uint32(unsafe.Sizeof(e))
-	var out []interp.ProcessInfo
+	var out []host.ProcessInfo
 	for err = windows.Process32First(snap, &e); err == nil; err = windows.Process32Next(snap, &e) {
 		name := windows.UTF16ToString(e.ExeFile[:])
-		p := interp.ProcessInfo{ID: int(e.ProcessID), Parent: int(e.ParentProcessID), Name: strings.TrimSuffix(name, ".exe"), Threads: int(e.Threads)}
+		p := host.ProcessInfo{ID: int(e.ProcessID), Parent: int(e.ParentProcessID), Name: strings.TrimSuffix(name, ".exe"), Threads: int(e.Threads)}
 		details(&p)
 		out = append(out, p)
 	}
@@ -331,7 +331,7 @@ func (system) Processes(context.Context) ([]interp.ProcessInfo, error) {
 }
 
 // details adds what needs the process to be opened; it may be denied.
-func details(p *interp.ProcessInfo) {
+func details(p *host.ProcessInfo) {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(p.ID))
 	if err != nil {
 		return
@@ -373,7 +373,7 @@ func (system) Kill(_ context.Context, pid int) error {
 var serviceStates = map[svc.State]string{svc.Stopped: "Stopped", svc.StartPending: "StartPending", svc.StopPending: "StopPending", svc.Running: "Running",
 	svc.ContinuePending: "ContinuePending", svc.PausePending: "PausePending", svc.Paused: "Paused"}
 
-func (system) Services(context.Context) ([]interp.ServiceInfo, error) {
+func (system) Services(context.Context) ([]host.ServiceInfo, error) {
 	m, err := mgr.Connect()
 	if err != nil {
 		return nil, err
@@ -383,13 +383,13 @@ func (system) Services(context.Context) ([]interp.ServiceInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []interp.ServiceInfo
+	var out []host.ServiceInfo
 	for _, n := range names {
 		s, err := m.OpenService(n)
 		if err != nil {
 			continue // denied, or gone
 		}
-		info := interp.ServiceInfo{Name: n, DisplayName: n}
+		info := host.ServiceInfo{Name: n, DisplayName: n}
 		if st, err := s.Query(); err == nil {
 			info.Status = serviceStates[st.State]
 		}

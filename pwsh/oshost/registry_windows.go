@@ -10,12 +10,12 @@ import (
 
 	"golang.org/x/sys/windows/registry"
 
-	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
+	"github.com/mullion-k8s/mullion/pwsh/host"
 )
 
 type winRegistry struct{}
 
-func newRegistry() interp.Registry { return winRegistry{} }
+func newRegistry() host.Registry { return winRegistry{} }
 
 func split(path string) (registry.Key, string, error) {
 	hive, rest, _ := strings.Cut(path, `\`)
@@ -58,7 +58,7 @@ func (winRegistry) Keys(path string) ([]string, error) {
 	return k.ReadSubKeyNames(-1)
 }
 
-func (winRegistry) Values(path string) ([]interp.RegValue, error) {
+func (winRegistry) Values(path string) ([]host.RegValue, error) {
 	k, err := open(path, registry.READ)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (winRegistry) Values(path string) ([]interp.RegValue, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []interp.RegValue
+	var out []host.RegValue
 	for _, n := range names {
 		if v, err := read(k, n); err == nil {
 			out = append(out, v)
@@ -77,12 +77,12 @@ func (winRegistry) Values(path string) ([]interp.RegValue, error) {
 	return out, nil
 }
 
-func read(k registry.Key, name string) (interp.RegValue, error) {
+func read(k registry.Key, name string) (host.RegValue, error) {
 	_, typ, err := k.GetValue(name, nil)
 	if err != nil && !errors.Is(err, registry.ErrShortBuffer) {
-		return interp.RegValue{}, err
+		return host.RegValue{}, err
 	}
-	v := interp.RegValue{Name: name}
+	v := host.RegValue{Name: name}
 	switch typ {
 	case registry.SZ:
 		v.Kind = "String"
@@ -131,7 +131,7 @@ func (winRegistry) DeleteKey(path string) error {
 	return registry.DeleteKey(root, rest)
 }
 
-func (winRegistry) SetValue(path string, v interp.RegValue) error {
+func (winRegistry) SetValue(path string, v host.RegValue) error {
 	k, err := open(path, registry.SET_VALUE)
 	if err != nil {
 		return err

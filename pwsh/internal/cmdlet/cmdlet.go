@@ -16,6 +16,7 @@ package cmdlet
 import (
 	"strings"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/dotnet"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
@@ -69,7 +70,7 @@ func matches(patterns []string, s string) bool {
 }
 
 // files is the file system, or one that has none of it.
-func files(c *interp.Invocation) interp.FileSystem {
+func files(c *interp.Invocation) host.FileSystem {
 	if f := c.R.Handlers().Files; f != nil {
 		return f
 	}

@@ -9,12 +9,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
 // adapters lists the network interfaces; those without a link are kept.
-func adapters(c *interp.Invocation) ([]interp.Adapter, error) {
+func adapters(c *interp.Invocation) ([]host.Adapter, error) {
 	n := c.R.Handlers().Net
 	if n == nil {
 		return nil, interp.NotImplemented("the network")
@@ -24,7 +25,7 @@ func adapters(c *interp.Invocation) ([]interp.Adapter, error) {
 
 // linkLocal is the address that every Windows interface has: where the
 // interface shows none, the one that RFC 4291 derives from its MAC.
-func linkLocal(a interp.Adapter) (netip.Prefix, bool) {
+func linkLocal(a host.Adapter) (netip.Prefix, bool) {
 	mac, err := hex.DecodeString(strings.NewReplacer("-", "", ":", "").Replace(a.MAC))
 	if err != nil || len(mac) != 6 {
 		return netip.Prefix{}, false
@@ -35,7 +36,7 @@ func linkLocal(a interp.Adapter) (netip.Prefix, bool) {
 
 // addresses are those of an adapter in the order of Get-NetIPAddress: IPv6
 // first, link-local ones before others.
-func addresses(a interp.Adapter) []netip.Prefix {
+func addresses(a host.Adapter) []netip.Prefix {
 	var six, rest, four []netip.Prefix
 	for _, p := range a.Addresses {
 		switch {
@@ -55,7 +56,7 @@ func addresses(a interp.Adapter) []netip.Prefix {
 	return append(append(six, rest...), four...)
 }
 
-func adapterObject(a interp.Adapter) *value.Object {
+func adapterObject(a host.Adapter) *value.Object {
 	status, speed := "Up", strconv.FormatInt(a.BitsPerSec/1_000_000_000, 10)+" Gbps"
 	if !a.Up {
 		status = "Disconnected"
@@ -71,7 +72,7 @@ func adapterObject(a interp.Adapter) *value.Object {
 	return show(o, "Name", "InterfaceDescription", "ifIndex", "Status", "MacAddress", "LinkSpeed")
 }
 
-func addressObject(a interp.Adapter, p netip.Prefix) *value.Object {
+func addressObject(a host.Adapter, p netip.Prefix) *value.Object {
 	addr := p.Addr().Unmap()
 	family, text := "IPv6", addr.String()
 	prefixOrigin, suffixOrigin := "Manual", "Manual"
@@ -99,12 +100,12 @@ func addressObject(a interp.Adapter, p netip.Prefix) *value.Object {
 
 // chosen are the adapters that the arguments name, or that came down the
 // pipeline.
-func chosen(c *interp.Invocation) ([]interp.Adapter, error) {
+func chosen(c *interp.Invocation) ([]host.Adapter, error) {
 	list, err := adapters(c)
 	if err != nil {
 		return nil, err
 	}
-	var out []interp.Adapter
+	var out []host.Adapter
 	for _, a := range list {
 		if v, ok := c.Get("InterfaceIndex"); ok {
 			n, err := containsInt(v, a.Index)
@@ -303,7 +304,7 @@ func addressMatches(c *interp.Invocation, o *value.Object) bool {
 	return true
 }
 
-func configObject(a interp.Adapter) *value.Object {
+func configObject(a host.Adapter) *value.Object {
 	var four, six []any
 	for _, p := range addresses(a) {
 		o := addressObject(a, p)

@@ -7,12 +7,13 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/dotnet"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-func system(c *interp.Invocation) (interp.System, error) {
+func system(c *interp.Invocation) (host.System, error) {
 	if s := c.R.Handlers().System; s != nil {
 		return s, nil
 	}
@@ -24,7 +25,7 @@ func noProcess(what string, v any) error {
 }
 
 // findProcesses are those that -Name, -Id or the pipeline name.
-func findProcesses(c *interp.Invocation) ([]interp.ProcessInfo, error) {
+func findProcesses(c *interp.Invocation) ([]host.ProcessInfo, error) {
 	s, err := system(c)
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func findProcesses(c *interp.Invocation) ([]interp.ProcessInfo, error) {
 			ids = []any{v}
 		}
 	}
-	var out []interp.ProcessInfo
+	var out []host.ProcessInfo
 	for _, id := range ids {
 		n, err := value.ToInt(id)
 		if err != nil {
@@ -151,7 +152,7 @@ func startProcess(c *interp.Invocation) error {
 		dir = c.R.Path(d)
 	}
 	h := c.R.Handlers()
-	exit, err := h.Exec(c.R.Context(), interp.Process{Path: path, Args: args, Dir: dir, Stdout: h.Stdout, Stderr: h.Stderr, Detach: !c.Switch("Wait")})
+	exit, err := h.Exec(c.R.Context(), host.Process{Path: path, Args: args, Dir: dir, Stdout: h.Stdout, Stderr: h.Stderr, Detach: !c.Switch("Wait")})
 	if err != nil {
 		return interp.Failf("System.InvalidOperationException", "InvalidOperationException", "InvalidOperation", nil, "This command cannot be run due to the error: %s.", err.Error())
 	}
@@ -159,15 +160,15 @@ func startProcess(c *interp.Invocation) error {
 		return nil
 	}
 	if c.Switch("Wait") {
-		o := dotnet.ProcessObject(interp.ProcessInfo{Name: strings.TrimSuffix(interp.LeafPath(path), ".exe")})
+		o := dotnet.ProcessObject(host.ProcessInfo{Name: strings.TrimSuffix(interp.LeafPath(path), ".exe")})
 		o.Set("ExitCode", i32(exit))
 		o.Set("HasExited", true)
 		return c.Write(o)
 	}
-	return c.Write(dotnet.ProcessObject(interp.ProcessInfo{ID: exit, Name: strings.TrimSuffix(interp.LeafPath(path), ".exe")}))
+	return c.Write(dotnet.ProcessObject(host.ProcessInfo{ID: exit, Name: strings.TrimSuffix(interp.LeafPath(path), ".exe")}))
 }
 
-func serviceObject(s interp.ServiceInfo) *value.Object {
+func serviceObject(s host.ServiceInfo) *value.Object {
 	o := value.NewObject("System.ServiceProcess.ServiceController", "Status", s.Status, "Name", s.Name, "DisplayName", s.DisplayName, "ServiceName", s.Name, "StartType", s.StartType, "CanStop", s.Status == "Running", "MachineName", ".")
 	o.Str = s.Name
 	return show(o, "Status", "Name", "DisplayName")

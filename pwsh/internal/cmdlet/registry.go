@@ -6,11 +6,12 @@ package cmdlet
 import (
 	"strings"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-func registry(c *interp.Invocation) (interp.Registry, error) {
+func registry(c *interp.Invocation) (host.Registry, error) {
 	if r := c.R.Handlers().Registry; r != nil {
 		return r, nil
 	}
@@ -97,7 +98,7 @@ func removeRegistryKey(c *interp.Invocation, name string) error {
 	return reg.DeleteKey(name)
 }
 
-func regValue(v interp.RegValue) any {
+func regValue(v host.RegValue) any {
 	switch x := v.Data.(type) {
 	case []string:
 		return value.NewStrings(x)
@@ -255,7 +256,7 @@ func setProperty(c *interp.Invocation, p string) error {
 	if !reg.Exists(key) {
 		return noKey(key)
 	}
-	v := interp.RegValue{Name: c.Str("Name", "")}
+	v := host.RegValue{Name: c.Str("Name", "")}
 	if strings.EqualFold(v.Name, "(default)") {
 		v.Name = ""
 	}

@@ -6,11 +6,12 @@ package cmdlet
 import (
 	"net/netip"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-func routeObject(rt interp.Route) *value.Object {
+func routeObject(rt host.Route) *value.Object {
 	o := value.NewObject("Microsoft.Management.Infrastructure.CimInstance#ROOT/StandardCimv2/MSFT_NetRoute",
 		"ifIndex", i32(rt.Interface), "DestinationPrefix", rt.Destination.String(), "NextHop", rt.NextHop.String(), "RouteMetric", i32(rt.Metric), "ifMetric", int32(15), "PolicyStore", "ActiveStore",
 		"InterfaceIndex", i32(rt.Interface), "InterfaceAlias", rt.Alias, "AddressFamily", map[bool]string{true: "IPv4", false: "IPv6"}[rt.Destination.Addr().Is4()], "Protocol", "NetMgmt", "State", "Alive", "Publish", "No", "Store", "ActiveStore", "TypeOfRoute", int32(3))
@@ -20,7 +21,7 @@ func routeObject(rt interp.Route) *value.Object {
 
 const routeParams = "DestinationPrefix[]@0 InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[] NextHop[] AddressFamily[] RouteMetric:any PolicyStore Protocol[] State[] CimSession:any~ AsJob? PassThru? InputObject:any<"
 
-func routeMatches(c *interp.Invocation, rt interp.Route) (bool, error) {
+func routeMatches(c *interp.Invocation, rt host.Route) (bool, error) {
 	if v, ok := c.Get("InterfaceIndex"); ok {
 		if yes, err := containsInt(v, rt.Interface); err != nil || !yes {
 			return false, err
@@ -41,7 +42,7 @@ func routeMatches(c *interp.Invocation, rt interp.Route) (bool, error) {
 	return true, nil
 }
 
-func routes(c *interp.Invocation) ([]interp.Route, error) {
+func routes(c *interp.Invocation) ([]host.Route, error) {
 	n := c.R.Handlers().Net
 	if n == nil {
 		return nil, interp.NotImplemented("the network")
@@ -50,7 +51,7 @@ func routes(c *interp.Invocation) ([]interp.Route, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []interp.Route
+	var out []host.Route
 	for _, rt := range all {
 		ok, err := routeMatches(c, rt)
 		if err != nil {
@@ -107,7 +108,7 @@ func routeCmdlets() []*interp.Cmdlet {
 				if err != nil {
 					return badArgument("NextHop", "Instance NextHop: %s", err.Error())
 				}
-				return removeRoute(c, interp.Route{Interface: v, Destination: d, NextHop: hop})
+				return removeRoute(c, host.Route{Interface: v, Destination: d, NextHop: hop})
 			}
 			list, err := routes(c)
 			if err != nil {
@@ -126,7 +127,7 @@ func routeCmdlets() []*interp.Cmdlet {
 	}
 }
 
-func removeRoute(c *interp.Invocation, rt interp.Route) error {
+func removeRoute(c *interp.Invocation, rt host.Route) error {
 	if ok, err := c.ShouldProcess("NetRoute -DestinationPrefix "+rt.Destination.String()+" -InterfaceIndex "+value.String(i32(rt.Interface))+" -NextHop "+rt.NextHop.String(), "Remove"); err != nil || !ok {
 		return err
 	}
@@ -136,7 +137,7 @@ func removeRoute(c *interp.Invocation, rt interp.Route) error {
 	return nil
 }
 
-func routeArgs(c *interp.Invocation) (rt interp.Route, err error) {
+func routeArgs(c *interp.Invocation) (rt host.Route, err error) {
 	want := c.Strs("DestinationPrefix")
 	if len(want) != 1 {
 		return rt, badArgument("DestinationPrefix", "Cannot process command because of one or more missing mandatory parameters: DestinationPrefix.")

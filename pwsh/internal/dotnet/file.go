@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
@@ -100,7 +101,7 @@ func fileClasses() []*interp.Class {
 			return instance(c.R, "System.IO.FileStream", s, nil), nil
 		})
 	}
-	withFiles := func(name string, f func(c *interp.Call, files interp.FileSystem, p string) (any, error)) interp.Method {
+	withFiles := func(name string, f func(c *interp.Call, files host.FileSystem, p string) (any, error)) interp.Method {
 		return static(name, func(c *interp.Call) (any, error) {
 			files := c.R.Handlers().Files
 			if files == nil {
@@ -110,7 +111,7 @@ func fileClasses() []*interp.Class {
 		})
 	}
 	list := func(name string, wantFiles, wantDirs bool) interp.Method {
-		return withFiles(name, func(c *interp.Call, files interp.FileSystem, p string) (any, error) {
+		return withFiles(name, func(c *interp.Call, files host.FileSystem, p string) (any, error) {
 			entries, err := files.ReadDir(p)
 			if err != nil {
 				return nil, c.R.FileError(err, p)
@@ -129,7 +130,7 @@ func fileClasses() []*interp.Class {
 		})
 	}
 	times := func(name string) interp.Method {
-		return withFiles(name, func(c *interp.Call, files interp.FileSystem, p string) (any, error) {
+		return withFiles(name, func(c *interp.Call, files host.FileSystem, p string) (any, error) {
 			fi, err := files.Stat(p)
 			if err != nil {
 				return nil, c.R.FileError(err, p)
@@ -161,7 +162,7 @@ func fileClasses() []*interp.Class {
 				}
 				return interp.Void, WriteFile(c.R, c.Str(0), b, false)
 			}),
-			withFiles("Delete", func(c *interp.Call, files interp.FileSystem, p string) (any, error) {
+			withFiles("Delete", func(c *interp.Call, files host.FileSystem, p string) (any, error) {
 				if !c.R.Exists(p) {
 					return interp.Void, nil
 				}
@@ -170,7 +171,7 @@ func fileClasses() []*interp.Class {
 				}
 				return interp.Void, nil
 			}),
-			withFiles("Move", func(c *interp.Call, files interp.FileSystem, p string) (any, error) {
+			withFiles("Move", func(c *interp.Call, files host.FileSystem, p string) (any, error) {
 				if err := files.Rename(p, c.R.Path(c.Str(1))); err != nil {
 					return nil, fileError(c.R, err, p)
 				}
@@ -191,13 +192,13 @@ func fileClasses() []*interp.Class {
 		}},
 		{Name: "System.IO.Directory", StaticMethods: []interp.Method{
 			static("Exists", func(c *interp.Call) (any, error) { return stat(c, true), nil }),
-			withFiles("CreateDirectory", func(c *interp.Call, files interp.FileSystem, p string) (any, error) {
+			withFiles("CreateDirectory", func(c *interp.Call, files host.FileSystem, p string) (any, error) {
 				if err := files.MkdirAll(p, 0o777); err != nil {
 					return nil, c.R.FileError(err, p)
 				}
 				return value.NewObject("System.IO.DirectoryInfo", "FullName", p, "Name", interp.LeafPath(p)), nil
 			}),
-			withFiles("Delete", func(c *interp.Call, files interp.FileSystem, p string) (any, error) {
+			withFiles("Delete", func(c *interp.Call, files host.FileSystem, p string) (any, error) {
 				remove := files.Remove
 				if value.Bool(c.Arg(1)) {
 					remove = files.RemoveAll

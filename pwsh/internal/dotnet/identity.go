@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
@@ -57,32 +58,32 @@ func identityClasses() []*interp.Class {
 				return instance(c.R, principal+"WindowsIdentity", id, nil), nil
 			}),
 		}, Props: []interp.Property{
-			get("Name", func(id interp.Identity) any { return id.Name }),
-			getErr("User", func(c *interp.Call, id interp.Identity) (any, error) { return sidObject(c.R, id.SID, id.Name), nil }),
-			getErr("Groups", func(c *interp.Call, id interp.Identity) (any, error) {
+			get("Name", func(id host.Identity) any { return id.Name }),
+			getErr("User", func(c *interp.Call, id host.Identity) (any, error) { return sidObject(c.R, id.SID, id.Name), nil }),
+			getErr("Groups", func(c *interp.Call, id host.Identity) (any, error) {
 				a := &value.Array{Elem: "Object"}
 				for _, g := range id.Groups {
 					a.Items = append(a.Items, sidObject(c.R, g.SID, g.Name))
 				}
 				return a, nil
 			}),
-			get("IsSystem", func(id interp.Identity) any { return id.SID == "S-1-5-18" }),
-			get("IsAuthenticated", func(interp.Identity) any { return true }),
-			get("IsAnonymous", func(interp.Identity) any { return false }),
-			get("IsGuest", func(interp.Identity) any { return false }),
+			get("IsSystem", func(id host.Identity) any { return id.SID == "S-1-5-18" }),
+			get("IsAuthenticated", func(host.Identity) any { return true }),
+			get("IsAnonymous", func(host.Identity) any { return false }),
+			get("IsGuest", func(host.Identity) any { return false }),
 		}},
 		{Name: principal + "WindowsPrincipal", New: func(c *interp.Call) (any, error) {
-			id, ok := data[interp.Identity](c.Arg(0))
+			id, ok := data[host.Identity](c.Arg(0))
 			if !ok {
 				return nil, argError("Value cannot be null. Parameter name: ntIdentity")
 			}
 			return instance(c.R, principal+"WindowsPrincipal", &id, nil), nil
 		}, Props: []interp.Property{
-			getErr("Identity", func(c *interp.Call, id *interp.Identity) (any, error) {
+			getErr("Identity", func(c *interp.Call, id *host.Identity) (any, error) {
 				return instance(c.R, principal+"WindowsIdentity", *id, nil), nil
 			}),
 		}, Methods: []interp.Method{
-			method("IsInRole", func(c *interp.Call, id *interp.Identity) (any, error) {
+			method("IsInRole", func(c *interp.Call, id *host.Identity) (any, error) {
 				role := c.Arg(0)
 				want := c.Str(0)
 				if s, ok := data[sid](role); ok {
@@ -96,7 +97,7 @@ func identityClasses() []*interp.Class {
 						}
 					}
 				}
-				return slices.ContainsFunc(id.Groups, func(g interp.IdentityGroup) bool {
+				return slices.ContainsFunc(id.Groups, func(g host.IdentityGroup) bool {
 					return g.SID == want || strings.EqualFold(g.Name, want)
 				}), nil
 			}),

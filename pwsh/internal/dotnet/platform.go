@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
@@ -147,7 +148,7 @@ func NewGUID(r *interp.Runner) value.Guid {
 //
 // Length: one table; splitting hides which names belong together.
 func environmentClasses() []*interp.Class {
-	sys := func(name string, f func(s interp.System, c *interp.Call) any) interp.Property {
+	sys := func(name string, f func(s host.System, c *interp.Call) any) interp.Property {
 		return computed(name, func(c *interp.Call) (any, error) {
 			s := c.R.Handlers().System
 			if s == nil {
@@ -158,9 +159,9 @@ func environmentClasses() []*interp.Class {
 	}
 	return []*interp.Class{
 		{Name: "System.Environment", Statics: []interp.Property{
-			sys("MachineName", func(s interp.System, _ *interp.Call) any { return strings.ToUpper(s.Hostname()) }),
-			sys("UserName", func(s interp.System, _ *interp.Call) any { return s.UserName() }),
-			sys("UserDomainName", func(s interp.System, _ *interp.Call) any {
+			sys("MachineName", func(s host.System, _ *interp.Call) any { return strings.ToUpper(s.Hostname()) }),
+			sys("UserName", func(s host.System, _ *interp.Call) any { return s.UserName() }),
+			sys("UserDomainName", func(s host.System, _ *interp.Call) any {
 				if id, err := s.Identity(); err == nil {
 					if domain, _, ok := strings.Cut(id.Name, `\`); ok {
 						return domain
@@ -168,12 +169,12 @@ func environmentClasses() []*interp.Class {
 				}
 				return strings.ToUpper(s.Hostname())
 			}),
-			sys("ProcessorCount", func(s interp.System, _ *interp.Call) any { return i32(s.ProcessorCount()) }),
-			sys("ProcessId", func(s interp.System, _ *interp.Call) any { return i32(s.PID()) }),
-			sys("TickCount", func(s interp.System, c *interp.Call) any {
+			sys("ProcessorCount", func(s host.System, _ *interp.Call) any { return i32(s.ProcessorCount()) }),
+			sys("ProcessId", func(s host.System, _ *interp.Call) any { return i32(s.PID()) }),
+			sys("TickCount", func(s host.System, c *interp.Call) any {
 				return int32(now(c.R).Sub(s.BootTime()).Milliseconds())
 			}),
-			sys("OSVersion", func(s interp.System, _ *interp.Call) any {
+			sys("OSVersion", func(s host.System, _ *interp.Call) any {
 				v, _ := value.ParseVersion(s.OSVersion())
 				o := value.NewObject("System.OperatingSystem", "Platform", "Win32NT", "ServicePack", "", "Version", v, "VersionString", "Microsoft Windows NT "+s.OSVersion())
 				o.Str = "Microsoft Windows NT " + s.OSVersion()
@@ -275,7 +276,7 @@ func environmentClasses() []*interp.Class {
 	}
 }
 
-func lookupEnv(e interp.Environment, name string) (string, bool) {
+func lookupEnv(e host.Environment, name string) (string, bool) {
 	if e == nil {
 		return "", false
 	}

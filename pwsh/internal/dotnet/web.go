@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
@@ -216,7 +217,7 @@ func processClasses() []*interp.Class {
 						return ProcessObject(p), nil
 					}
 				}
-				return ProcessObject(interp.ProcessInfo{ID: s.PID(), Name: "powershell"}), nil
+				return ProcessObject(host.ProcessInfo{ID: s.PID(), Name: "powershell"}), nil
 			}),
 		}},
 		{Name: "System.Runtime.InteropServices.RuntimeInformation", Statics: []interp.Property{
@@ -235,7 +236,7 @@ func processClasses() []*interp.Class {
 }
 
 // ProcessObject is a process as Get-Process gives it.
-func ProcessObject(p interp.ProcessInfo) *value.Object {
+func ProcessObject(p host.ProcessInfo) *value.Object {
 	o := value.NewObject("System.Diagnostics.Process", "Id", i32(p.ID), "ProcessName", p.Name, "Name", p.Name, "Path", nilEmpty(p.Path),
 		"Handles", int32(0), "WorkingSet", int32(min(p.WorkingSet, 1<<31-1)), "WorkingSet64", p.WorkingSet, "WS", p.WorkingSet, "CPU", p.CPU.Seconds(),
 		"TotalProcessorTime", value.TimeSpan(p.CPU), "HasExited", false, "SI", int32(0), "SessionId", int32(0), "Responding", true, "MachineName", ".")

@@ -6,6 +6,8 @@ package interp
 import (
 	"context"
 	"strings"
+
+	"github.com/mullion-k8s/mullion/pwsh/internal/syntax"
 )
 
 // CallStatic calls a static method for a command.
@@ -106,4 +108,27 @@ func (r *Runner) RunScriptFile(ctx context.Context, path string, args []string) 
 		}
 		return r.drive([]stage{st.(*scriptStage).functionStage}, nil, nil)
 	})
+}
+
+// Eval runs a parsed script in the session's own scope and returns the objects
+// that it writes. rec is the error that ended the script, if one did; it is not
+// shown. err is that of the context or of a limit.
+func (r *Runner) Eval(ctx context.Context, block *syntax.ScriptBlock) (items []any, rec *ErrorRecord, err error) {
+	out := Sink{Emit: func(v any) error {
+		items = append(items, v)
+		return nil
+	}}
+	_, err = r.run(ctx, func(Sink) error {
+		err := r.scriptBody(block, out, nil)
+		if err == nil || isFlow(err) {
+			return err
+		}
+		if err := r.ended(err); err != nil {
+			return err
+		}
+		rec = r.record(err, nil, "")
+		r.remember(rec)
+		return nil
+	})
+	return items, rec, err
 }

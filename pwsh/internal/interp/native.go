@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
@@ -94,7 +95,7 @@ func (s *nativeStage) end() error {
 			return err
 		}
 	}
-	p := Process{Path: s.path, Args: s.argv(), Dir: r.Location}
+	p := host.Process{Path: s.path, Args: s.argv(), Dir: r.Location}
 	if !s.first {
 		p.Stdin = &s.input
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/syntax"
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
@@ -33,7 +34,7 @@ type Display interface {
 
 // Config is what a Runner is made of.
 type Config struct {
-	Handlers Handlers
+	Handlers host.Handlers
 	Library  Library
 	Edition  syntax.Edition
 	// Windows chooses Windows' path rules: drives, backslashes, no case.
@@ -53,7 +54,7 @@ type Config struct {
 // Runner runs scripts, one after another, in one session.
 type Runner struct {
 	cfg     Config
-	h       Handlers
+	h       host.Handlers
 	ctx     context.Context //nolint:containedctx // that of the running script: a tree walk has no other way to hand it to every node
 	scope   *scope
 	aliases map[string]string
@@ -159,7 +160,7 @@ var preferences = map[string]any{
 }
 
 // Handlers gives commands their effects.
-func (r *Runner) Handlers() *Handlers { return &r.h }
+func (r *Runner) Handlers() *host.Handlers { return &r.h }
 
 // Context is that of the running script.
 func (r *Runner) Context() context.Context {

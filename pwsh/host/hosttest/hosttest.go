@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package interp
+// Package hosttest implements package host with tables, so that tests and
+// examples neither read nor change the machine.
+package hosttest
 
 import (
 	"context"
@@ -12,12 +14,15 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/mullion-k8s/mullion/pwsh/host"
 )
 
-// FakeEnv is an Environment of its own; names have no case, as on Windows.
-type FakeEnv map[string]string
+// Env is an Environment in memory. The case of names does not matter, as on
+// Windows.
+type Env map[string]string
 
-func (f FakeEnv) key(name string) string {
+func (f Env) key(name string) string {
 	for k := range f {
 		if strings.EqualFold(k, name) {
 			return k
@@ -27,16 +32,16 @@ func (f FakeEnv) key(name string) string {
 }
 
 // Get reads a variable.
-func (f FakeEnv) Get(name string) (string, bool) { v, ok := f[f.key(name)]; return v, ok }
+func (f Env) Get(name string) (string, bool) { v, ok := f[f.key(name)]; return v, ok }
 
 // Set writes a variable.
-func (f FakeEnv) Set(name, value string) error { f[f.key(name)] = value; return nil }
+func (f Env) Set(name, value string) error { f[f.key(name)] = value; return nil }
 
 // Unset removes a variable.
-func (f FakeEnv) Unset(name string) error { delete(f, f.key(name)); return nil }
+func (f Env) Unset(name string) error { delete(f, f.key(name)); return nil }
 
 // List gives NAME=value.
-func (f FakeEnv) List() []string {
+func (f Env) List() []string {
 	var out []string
 	for k, v := range f {
 		out = append(out, k+"="+v)
@@ -45,16 +50,16 @@ func (f FakeEnv) List() []string {
 	return out
 }
 
-// FakeNetwork is a Network of tables: names, adapters and routes. Sockets are
-// the loopback's own.
-type FakeNetwork struct {
+// Network is a Network in memory: host names, adapters and routes. Connections
+// are real and go over loopback.
+type Network struct {
 	Hosts      map[string][]netip.Addr
-	Interfaces []Adapter
-	Table      []Route
+	Interfaces []host.Adapter
+	Table      []host.Route
 }
 
 // Dial connects on loopback.
-func (*FakeNetwork) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (*Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -67,7 +72,7 @@ func (*FakeNetwork) Dial(ctx context.Context, network, address string) (net.Conn
 }
 
 // Listen listens on loopback, whatever the host.
-func (*FakeNetwork) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+func (*Network) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -81,7 +86,7 @@ func noHost(name string) error {
 }
 
 // LookupHost reads Hosts.
-func (f *FakeNetwork) LookupHost(_ context.Context, name string) ([]netip.Addr, error) {
+func (f *Network) LookupHost(_ context.Context, name string) ([]netip.Addr, error) {
 	if a, ok := f.Hosts[name]; ok {
 		return a, nil
 	}
@@ -89,7 +94,7 @@ func (f *FakeNetwork) LookupHost(_ context.Context, name string) ([]netip.Addr, 
 }
 
 // LookupAddr finds the name of an address in Hosts.
-func (f *FakeNetwork) LookupAddr(_ context.Context, addr string) ([]string, error) {
+func (f *Network) LookupAddr(_ context.Context, addr string) ([]string, error) {
 	for n, list := range f.Hosts {
 		for _, a := range list {
 			if a.String() == addr {
@@ -101,7 +106,7 @@ func (f *FakeNetwork) LookupAddr(_ context.Context, addr string) ([]string, erro
 }
 
 // LookupCNAME knows the names of Hosts as their own.
-func (f *FakeNetwork) LookupCNAME(_ context.Context, name string) (string, error) {
+func (f *Network) LookupCNAME(_ context.Context, name string) (string, error) {
 	if _, ok := f.Hosts[name]; ok {
 		return name + ".", nil
 	}
@@ -109,36 +114,36 @@ func (f *FakeNetwork) LookupCNAME(_ context.Context, name string) (string, error
 }
 
 // LookupTXT knows nothing.
-func (*FakeNetwork) LookupTXT(_ context.Context, name string) ([]string, error) {
+func (*Network) LookupTXT(_ context.Context, name string) ([]string, error) {
 	return nil, noHost(name)
 }
 
 // LookupSRV knows nothing.
-func (*FakeNetwork) LookupSRV(_ context.Context, name string) ([]*net.SRV, error) {
+func (*Network) LookupSRV(_ context.Context, name string) ([]*net.SRV, error) {
 	return nil, noHost(name)
 }
 
 // LookupMX knows nothing.
-func (*FakeNetwork) LookupMX(_ context.Context, name string) ([]*net.MX, error) {
+func (*Network) LookupMX(_ context.Context, name string) ([]*net.MX, error) {
 	return nil, noHost(name)
 }
 
 // LookupNS knows nothing.
-func (*FakeNetwork) LookupNS(_ context.Context, name string) ([]*net.NS, error) {
+func (*Network) LookupNS(_ context.Context, name string) ([]*net.NS, error) {
 	return nil, noHost(name)
 }
 
 // Adapters are the Interfaces.
-func (f *FakeNetwork) Adapters(context.Context) ([]Adapter, error) {
+func (f *Network) Adapters(context.Context) ([]host.Adapter, error) {
 	return slices.Clone(f.Interfaces), nil
 }
 
 // Routes are the Table.
-func (f *FakeNetwork) Routes(context.Context) ([]Route, error) { return slices.Clone(f.Table), nil }
+func (f *Network) Routes(context.Context) ([]host.Route, error) { return slices.Clone(f.Table), nil }
 
 // AddRoute appends to the Table; a second one with the same destination and
 // hop is refused, as Windows does.
-func (f *FakeNetwork) AddRoute(_ context.Context, r Route) error {
+func (f *Network) AddRoute(_ context.Context, r host.Route) error {
 	for _, x := range f.Table {
 		if x.Destination == r.Destination && x.NextHop == r.NextHop && x.Interface == r.Interface {
 			return errors.New("Instance MSFT_NetRoute already exists")
@@ -149,9 +154,9 @@ func (f *FakeNetwork) AddRoute(_ context.Context, r Route) error {
 }
 
 // DeleteRoute removes from the Table.
-func (f *FakeNetwork) DeleteRoute(_ context.Context, r Route) error {
+func (f *Network) DeleteRoute(_ context.Context, r host.Route) error {
 	n := len(f.Table)
-	f.Table = slices.DeleteFunc(f.Table, func(x Route) bool {
+	f.Table = slices.DeleteFunc(f.Table, func(x host.Route) bool {
 		return x.Destination == r.Destination && x.NextHop == r.NextHop && x.Interface == r.Interface
 	})
 	if len(f.Table) == n {
@@ -161,7 +166,7 @@ func (f *FakeNetwork) DeleteRoute(_ context.Context, r Route) error {
 }
 
 // SetForwarding changes an adapter.
-func (f *FakeNetwork) SetForwarding(_ context.Context, index int, ipv6, on bool) error {
+func (f *Network) SetForwarding(_ context.Context, index int, ipv6, on bool) error {
 	for i := range f.Interfaces {
 		if f.Interfaces[i].Index == index {
 			if ipv6 {
@@ -175,10 +180,10 @@ func (f *FakeNetwork) SetForwarding(_ context.Context, index int, ipv6, on bool)
 	return fmt.Errorf("no interface %d", index)
 }
 
-// FakeRegistry is a Registry in memory: values by their key's path.
-type FakeRegistry map[string]map[string]RegValue
+// Registry is a Registry in memory: values by their key's path.
+type Registry map[string]map[string]host.RegValue
 
-func (f FakeRegistry) find(path string) (string, bool) {
+func (f Registry) find(path string) (string, bool) {
 	for k := range f {
 		if strings.EqualFold(k, path) {
 			return k, true
@@ -190,10 +195,10 @@ func (f FakeRegistry) find(path string) (string, bool) {
 var errNoKey = errors.New("the key does not exist")
 
 // Exists says whether a key is there.
-func (f FakeRegistry) Exists(path string) bool { _, ok := f.find(path); return ok }
+func (f Registry) Exists(path string) bool { _, ok := f.find(path); return ok }
 
 // Keys lists the keys right under one.
-func (f FakeRegistry) Keys(path string) ([]string, error) {
+func (f Registry) Keys(path string) ([]string, error) {
 	if !f.Exists(path) {
 		return nil, errNoKey
 	}
@@ -208,12 +213,12 @@ func (f FakeRegistry) Keys(path string) ([]string, error) {
 }
 
 // Values lists a key's values.
-func (f FakeRegistry) Values(path string) ([]RegValue, error) {
+func (f Registry) Values(path string) ([]host.RegValue, error) {
 	k, ok := f.find(path)
 	if !ok {
 		return nil, errNoKey
 	}
-	var out []RegValue
+	var out []host.RegValue
 	for _, v := range f[k] {
 		out = append(out, v)
 	}
@@ -222,11 +227,11 @@ func (f FakeRegistry) Values(path string) ([]RegValue, error) {
 }
 
 // CreateKey makes a key and those above it.
-func (f FakeRegistry) CreateKey(path string) error {
+func (f Registry) CreateKey(path string) error {
 	for i := range path + `\` {
 		if i == len(path) || path[i] == '\\' {
 			if k, ok := f.find(path[:i]); !ok {
-				f[k] = map[string]RegValue{}
+				f[k] = map[string]host.RegValue{}
 			}
 		}
 	}
@@ -234,7 +239,7 @@ func (f FakeRegistry) CreateKey(path string) error {
 }
 
 // DeleteKey removes a key.
-func (f FakeRegistry) DeleteKey(path string) error {
+func (f Registry) DeleteKey(path string) error {
 	k, ok := f.find(path)
 	if !ok {
 		return errNoKey
@@ -244,7 +249,7 @@ func (f FakeRegistry) DeleteKey(path string) error {
 }
 
 // SetValue writes a value.
-func (f FakeRegistry) SetValue(path string, v RegValue) error {
+func (f Registry) SetValue(path string, v host.RegValue) error {
 	k, ok := f.find(path)
 	if !ok {
 		return errNoKey
@@ -254,7 +259,7 @@ func (f FakeRegistry) SetValue(path string, v RegValue) error {
 }
 
 // DeleteValue removes a value.
-func (f FakeRegistry) DeleteValue(path, name string) error {
+func (f Registry) DeleteValue(path, name string) error {
 	k, ok := f.find(path)
 	if !ok {
 		return errNoKey

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package interp
+// Package host describes what a PowerShell session can reach: programs, files,
+// the network, the environment, the registry and the rest of the machine. A
+// session has no other way out. Package oshost implements it for the machine,
+// package hosttest with tables for tests.
+package host
 
 import (
 	"context"
@@ -12,9 +16,8 @@ import (
 	"time"
 )
 
-// Handlers are every effect that a script can have. A nil handler, or a nil
-// interface, means that the facility is absent; a command that needs it then
-// reports an error.
+// Handlers perform every effect that a script can have. Where a handler is nil,
+// the facility is absent, and a command that needs it reports an error.
 type Handlers struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
