@@ -9,12 +9,13 @@ import (
 	"encoding/base64"
 	"io"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/mullion-k8s/mullion/pwsh/internal/cmdlet"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
+	"github.com/mullion-k8s/mullion/pwsh/internal/rowtest"
 	"github.com/mullion-k8s/mullion/pwsh/internal/syntax"
 )
 
@@ -64,7 +65,7 @@ func TestParseArgs(t *testing.T) {
 func runMain(t testing.TB, program, stdin string, args ...string) (out, errs string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer
-	h, _ := fakes(t, &o, &e)
+	h, _ := rowtest.Handlers(t, &o, &e)
 	h.Stdin = strings.NewReader(stdin)
 	code = Main(context.Background(), nil, program, args, h, false, false, t.TempDir())
 	return o.String(), e.String(), code
@@ -128,28 +129,13 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// FuzzRun runs any text with bounds: it must neither panic nor run on.
-func FuzzRun(f *testing.F) {
-	for _, s := range seeds() {
-		if !strings.Contains(s, "sh -c") { // programs are not run from fuzzed text
-			f.Add(s)
-		}
+func writeFile(t testing.TB, name, text string) string {
+	t.Helper()
+	p := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, text string) {
-		var out, errs bytes.Buffer
-		h, _ := fakes(t, &out, &errs)
-		h.Exec, h.LookPath, h.Files, h.Sleep = nil, nil, nil, func(context.Context, timeDuration) error { return nil }
-		r, err := interp.New(interp.Config{Handlers: h, Library: cmdlet.Library(), Edition: syntax.Core, Dir: "/", MaxSteps: 3000, MaxDepth: 60})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), fuzzLimit)
-		defer cancel()
-		if _, err := r.RunText(ctx, "", text); err != nil && strings.Contains(err.Error(), "internal error") {
-			t.Fatalf("%v\nscript: %q", err, text)
-		}
-	})
+	return p
 }
 
 // interruptedInput is a console whose reads Ctrl+C ends where a line is "^C".

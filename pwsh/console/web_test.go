@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -18,9 +17,7 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/pwsh/host/hosttest"
-	"github.com/mullion-k8s/mullion/pwsh/internal/cmdlet"
-	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
-	"github.com/mullion-k8s/mullion/pwsh/internal/syntax"
+	"github.com/mullion-k8s/mullion/pwsh/internal/rowtest"
 )
 
 // guide is the guide's web server as Kubernetes passes it to powershell.exe.
@@ -54,7 +51,7 @@ func (n *portNetwork) Listen(_ context.Context, _, address string) (net.Listener
 func serve(t *testing.T, args ...string) (addr string, stop func() (out, errs string, code int)) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	h, fake := fakes(t, &out, &errs)
+	h, fake := rowtest.Handlers(t, &out, &errs)
 	n := &portNetwork{Network: fake, addr: make(chan string, 1)}
 	h.Net = n
 	ctx, cancel := context.WithCancel(context.Background())
@@ -138,69 +135,5 @@ while ($l.IsListening) {
 	out, errs, code := stop()
 	if out != "stopped\n" || code != 3 {
 		t.Errorf("printed %q %q, exit %d", out, errs, code)
-	}
-}
-
-func TestWebCmdlets(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		switch r.URL.Path {
-		case "/json":
-			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"a":[1,2],"m":%q}`, r.Method)
-		case "/missing":
-			w.WriteHeader(404)
-			fmt.Fprint(w, "no such page")
-		case "/moved":
-			http.Redirect(w, r, "/", http.StatusFound)
-		default:
-			w.Header().Set("X-Test", "yes")
-			w.Header().Set("Content-Type", "text/html")
-			fmt.Fprintf(w, "%s %s [%s] <a href='/x'>l</a>", r.Method, r.Header.Get("X-H"), b)
-		}
-	}))
-	defer srv.Close()
-	for _, x := range []row{
-		{name: "get", script: "$r = Invoke-WebRequest -UseBasicParsing -Uri U/; $r.StatusCode; $r.Content; $r.Headers['X-Test']; $r.Links[0].href", want: "200\nGET  [] <a href='/x'>l</a>\nyes\n/x\n"},
-		{name: "post", script: "(iwr U/ -Method Post -Body 'b' -Headers @{'X-H'='h'} -UseBasicParsing).Content; (Invoke-RestMethod U/ -Method PUT -Body @{k='v'})", want: "POST h [b] <a href='/x'>l</a>\nPUT  [k=v] <a href='/x'>l</a>\n"},
-		{name: "json", script: "$j = Invoke-RestMethod U/json; $j.a -join ','; $j.m", want: "1,2\nGET\n"},
-		{name: "not found", script: "try { iwr U/missing -UseBasicParsing } catch { [int]$_.Exception.Response.StatusCode; $_.Exception.Message; $_.Exception.GetType().Name }", want: "404\nThe remote server returned an error: (404) Not Found.\nWebException\n"},
-		{name: "not found in 7", core: true, script: "try { iwr U/missing } catch { $_.Exception.Response.StatusCode; $_.Exception.Message }; (iwr U/missing -SkipHttpErrorCheck).StatusCode", want: "NotFound\nResponse status code does not indicate success: 404 (Not Found).\n404\n"},
-		{name: "file", script: "iwr U/ -OutFile o.txt; (gc o.txt).Length; (New-Object Net.WebClient).DownloadString('U/'); (New-Object System.Net.WebClient).DownloadFile('U/','w.txt'); Test-Path w.txt", want: "26\nGET  [] <a href='/x'>l</a>\nTrue\n"},
-		{name: "redirect", script: "(iwr U/moved -UseBasicParsing).StatusCode", want: "200\n"},
-		{name: "probe", script: "$r = iwr U/ -UseBasicParsing -TimeoutSec 5; if ($r.StatusCode -ne 200) { exit 1 }; exit 0", want: ""},
-		{name: "test-netconnection", script: "Test-NetConnection 127.0.0.1 -Port P -InformationLevel Quiet", want: "True\n"},
-	} {
-		t.Run(x.name, func(t *testing.T) {
-			script := strings.ReplaceAll(strings.ReplaceAll(x.script, "U/", srv.URL+"/"), "-Port P", "-Port "+srv.URL[strings.LastIndexByte(srv.URL, ':')+1:])
-			out, errs := runScript(t, script, x.core)
-			if out != x.want || errs != "" {
-				t.Errorf("got %q %q, want %q", out, errs, x.want)
-			}
-		})
-	}
-}
-
-// TestCancel ends scripts that wait or loop.
-func TestCancel(t *testing.T) {
-	for _, script := range []string{"while ($true) {}", "Start-Sleep 600", "$l=[System.Net.Sockets.TcpListener]::new(0); $l.Start(); $l.AcceptTcpClient()", "try { while (1) {} } catch { 'caught' } finally { 'f' }", "function f { f }; while (1) { try { f } catch {} }"} {
-		var out, errs bytes.Buffer
-		h, _ := fakes(t, &out, &errs)
-		r, err := interp.New(interp.Config{Handlers: h, Library: cmdlet.Library(), Edition: syntax.Desktop, Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		if _, err := r.RunText(ctx, "", script); err == nil {
-			t.Errorf("%s ended by itself", script)
-		}
-		cancel()
-		r.Close()
-		if strings.Contains(out.String(), "caught") {
-			t.Errorf("%s caught the end", script)
-		}
 	}
 }

@@ -5,9 +5,9 @@
 // noun, and Table, which lists them.
 //
 // To add one: write a function that returns its *interp.Cmdlet in the file of
-// its noun, put it into the table of that file, add rows to a test table of
-// package console, and run this package's tests with -update, which rewrites
-// the list in docs/fidelity/pwsh.md.
+// its noun, put it into the table of that file, add rows to an archive of
+// testdata/rows, and run this package's tests with -update, which rewrites the
+// list in docs/fidelity/pwsh.md.
 //
 // Source: the reference of each cmdlet,
 // https://learn.microsoft.com/powershell/module/, read 2026-11.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package console
+package pwsh_test
 
 import (
 	"bytes"
@@ -9,28 +9,21 @@ import (
 	"os/exec"
 	"strconv"
 	"testing"
-	"time"
 
+	"github.com/mullion-k8s/mullion/pwsh"
 	"github.com/mullion-k8s/mullion/pwsh/host"
-	"github.com/mullion-k8s/mullion/pwsh/internal/cmdlet"
-	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 )
-
-type timeDuration = time.Duration
-
-// fuzzLimit ends one run of a fuzz target that waits for something.
-const fuzzLimit = 2 * time.Second
 
 // BenchmarkSession is a whole session for one command, without the process.
 func BenchmarkSession(b *testing.B) {
 	for b.Loop() {
 		var out, errs bytes.Buffer
 		h := host.Handlers{Stdout: &out, Stderr: &errs}
-		r, err := interp.New(interp.Config{Handlers: h, Library: cmdlet.Library(), Dir: "/"})
+		r, err := pwsh.New(pwsh.Config{Handlers: h})
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := r.RunText(context.Background(), "", "1+1"); err != nil {
+		if _, err := r.Run(context.Background(), "1+1"); err != nil {
 			b.Fatal(err)
 		}
 		r.Close()
@@ -57,14 +50,14 @@ func BenchmarkLoop(b *testing.B) {
 		b.Run(s.name, func(b *testing.B) {
 			var out, errs bytes.Buffer
 			h := host.Handlers{Stdout: &out, Stderr: &errs}
-			r, err := interp.New(interp.Config{Handlers: h, Library: cmdlet.Library(), Dir: "/"})
+			r, err := pwsh.New(pwsh.Config{Handlers: h})
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer r.Close()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := r.RunText(context.Background(), "", s.text); err != nil {
+				if _, err := r.Run(context.Background(), s.text); err != nil {
 					b.Fatal(err)
 				}
 			}
