@@ -32,7 +32,6 @@ func dnsCmdlets() []*interp.Cmdlet {
 				}
 				return nil
 			}},
-		{Name: "Clear-DnsClientCache", Process: func(*interp.Invocation) error { return nil }},
 	}
 }
 

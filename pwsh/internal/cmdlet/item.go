@@ -257,7 +257,6 @@ func itemCmdlets() []*interp.Cmdlet {
 			}
 			return nil
 		}},
-		{Name: "Invoke-Item", Aliases: []string{"ii"}, Params: "Path[]@0! LiteralPath[]", Process: func(*interp.Invocation) error { return interp.NotImplemented("Invoke-Item") }},
 	}
 }
 

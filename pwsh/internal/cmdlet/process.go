@@ -124,7 +124,6 @@ func processCmdlets() []*interp.Cmdlet {
 		}},
 		{Name: "Start-Process", Aliases: []string{"start", "saps"}, Params: "FilePath|PSPath|Path@0! ArgumentList|Args:any@1 WorkingDirectory Wait? NoNewWindow|nnw? PassThru? WindowStyle= RedirectStandardOutput|RSO RedirectStandardError|RSE RedirectStandardInput|RSI Verb Credential:any UseNewEnvironment?~",
 			Fidelity: "-RedirectStandardOutput, -RedirectStandardError, -RedirectStandardInput and -Verb are refused", Process: startProcess},
-		{Name: "Wait-Process", Params: "Name[]@0 Id:any[] InputObject:any< Timeout|TimeoutSec:int", Process: func(*interp.Invocation) error { return interp.NotImplemented("Wait-Process") }},
 	}
 }
 

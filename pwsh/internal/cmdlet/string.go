@@ -146,7 +146,7 @@ func formatCmdlets() []*interp.Cmdlet {
 			if len(items) == 0 {
 				return nil
 			}
-			f := &view.Format{Kind: kind, Items: items, HideHeader: c.Switch("HideTableHeaders"), Wrap: c.Switch("Wrap"), ColumnsN: c.Int("Column", 0)}
+			f := &view.Format{Kind: kind, Items: items, HideHeader: c.Switch("HideTableHeaders"), Wrap: c.Switch("Wrap")}
 			if g, ok := c.Get("GroupBy"); ok {
 				f.GroupBy = c.R.Text(g)
 			}
@@ -159,8 +159,6 @@ func formatCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
 		{Name: "Format-Table", Aliases: []string{"ft"}, Params: params, Process: gather, End: end(view.Table)},
 		{Name: "Format-List", Aliases: []string{"fl"}, Params: params, Process: gather, End: end(view.List)},
-		{Name: "Format-Wide", Aliases: []string{"fw"}, Params: params + " Column:int", Process: gather, End: end(view.Wide)},
-		{Name: "Format-Custom", Aliases: []string{"fc"}, Params: params, Process: func(*interp.Invocation) error { return interp.NotImplemented("Format-Custom") }},
 	}
 }
 
@@ -168,13 +166,6 @@ func formatCmdlets() []*interp.Cmdlet {
 func columns(c *interp.Invocation, f *view.Format) error {
 	args := c.Items("Property")
 	if len(args) == 0 {
-		if f.Kind == view.Wide {
-			for _, n := range names(c, f.Items[0]) {
-				if f.Columns == nil || strings.EqualFold(n, "Name") {
-					f.Columns = []view.Column{{Label: n, Value: func(v any) (any, error) { return c.R.Property(v, n) }}}
-				}
-			}
-		}
 		return nil
 	}
 	props, err := properties(c, args)

@@ -22,7 +22,7 @@ func Table() []*interp.Class {
 	for _, f := range []func() []*interp.Class{
 		objectClasses, numberClasses, textClasses, collectionClasses, timeClasses, errorClasses, regexClasses,
 		encodingClasses, convertClasses, environmentClasses, consoleClasses, fileClasses, streamClasses, threadClasses,
-		addressClasses, socketClasses, listenerClasses, webClasses, processClasses, securityClasses, serviceClasses, identityClasses,
+		addressClasses, socketClasses, listenerClasses, webClasses, processClasses, securityClasses, identityClasses,
 	} {
 		all = append(all, f()...)
 	}

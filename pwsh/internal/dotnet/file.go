@@ -86,21 +86,6 @@ func fileClasses() []*interp.Class {
 			return interp.Void, WriteFile(c.R, c.Str(0), b, appendTo)
 		})
 	}
-	open := func(name string, flag int) interp.Method {
-		return static(name, func(c *interp.Call) (any, error) {
-			if name == "Open" {
-				var err error
-				if flag, err = fileMode(c); err != nil {
-					return nil, err
-				}
-			}
-			s, err := openStream(c.R, c.Str(0), flag)
-			if err != nil {
-				return nil, err
-			}
-			return instance(c.R, "System.IO.FileStream", s, nil), nil
-		})
-	}
 	withFiles := func(name string, f func(c *interp.Call, files host.FileSystem, p string) (any, error)) interp.Method {
 		return static(name, func(c *interp.Call) (any, error) {
 			files := c.R.Handlers().Files
@@ -187,7 +172,6 @@ func fileClasses() []*interp.Class {
 				}
 				return interp.Void, WriteFile(c.R, c.Str(1), b, false)
 			}),
-			open("OpenRead", os.O_RDONLY), open("OpenWrite", os.O_WRONLY|os.O_CREATE), open("Create", os.O_RDWR|os.O_CREATE|os.O_TRUNC), open("Open", 0),
 			times("GetLastWriteTime"), times("GetCreationTime"), times("GetLastAccessTime"),
 		}},
 		{Name: "System.IO.Directory", StaticMethods: []interp.Method{

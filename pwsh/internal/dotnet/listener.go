@@ -330,15 +330,6 @@ func listenerClasses() []*interp.Class {
 				}
 				return instance(c.R, "System.Net.HttpListenerContext", x, nil), nil
 			}),
-			method("GetContextAsync", func(c *interp.Call, l *listener) (any, error) {
-				return newTask(c.R, func(ctx context.Context) (any, error) {
-					x, err := l.context(ctx)
-					if err != nil {
-						return nil, err
-					}
-					return instance(c.R, "System.Net.HttpListenerContext", x, nil), nil
-				}), nil
-			}),
 		}, Statics: []interp.Property{constant("IsSupported", true)}},
 		{Name: "System.Net.HttpListenerPrefixCollection", Base: "System.Collections.ArrayList", Methods: []interp.Method{
 			method("Add", func(c *interp.Call, l *value.List) (any, error) {

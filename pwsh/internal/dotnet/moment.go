@@ -26,15 +26,6 @@ func timeClasses() []*interp.Class {
 	return []*interp.Class{dateClass(), offsetClass(), spanClass(), stopwatchClass(),
 		enum("System.DayOfWeek", "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"),
 		enum("System.DateTimeKind", "Unspecified", "Utc", "Local"),
-		{Name: "System.TimeZoneInfo", Statics: []interp.Property{
-			computed("Local", func(c *interp.Call) (any, error) {
-				name, off := now(c.R).Local().Zone()
-				return value.NewObject("System.TimeZoneInfo", "Id", name, "DisplayName", name, "StandardName", name, "BaseUtcOffset", value.TimeSpan(time.Duration(off)*time.Second)), nil
-			}),
-			computed("Utc", func(*interp.Call) (any, error) {
-				return value.NewObject("System.TimeZoneInfo", "Id", "UTC", "DisplayName", "UTC", "StandardName", "UTC", "BaseUtcOffset", value.TimeSpan(0)), nil
-			}),
-		}},
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"net"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -78,53 +77,6 @@ func (c *client) close() error {
 	return conn.Close()
 }
 
-// task is System.Threading.Tasks.Task: work on another goroutine.
-type task struct {
-	done chan struct{}
-	res  any
-	err  error
-}
-
-// newTask starts work that must not touch the interpreter.
-func newTask(r *interp.Runner, f func(ctx context.Context) (any, error)) *interp.Instance {
-	t := &task{done: make(chan struct{})}
-	ctx, cancel := context.WithCancel(r.Context())
-	var once sync.Once
-	r.AtClose(func() { once.Do(cancel) })
-	go func() {
-		defer close(t.done)
-		defer once.Do(cancel)
-		t.res, t.err = f(ctx)
-	}()
-	return instance(r, "System.Threading.Tasks.Task", t, nil)
-}
-
-func (t *task) ended() bool {
-	select {
-	case <-t.done:
-		return true
-	default:
-		return false
-	}
-}
-
-func (t *task) wait(ctx context.Context, ms int) bool {
-	var timer <-chan time.Time
-	if ms >= 0 {
-		tm := time.NewTimer(time.Duration(ms) * time.Millisecond)
-		defer tm.Stop()
-		timer = tm.C
-	}
-	select {
-	case <-t.done:
-		return true
-	case <-timer:
-		return false
-	case <-ctx.Done():
-		return false
-	}
-}
-
 func hostPort(c *interp.Call) (string, int, error) {
 	if e, ok := c.Arg(0).(endPoint); ok {
 		return e.Addr().String(), int(e.Port()), nil
@@ -146,47 +98,8 @@ func (x *client) connect(c *interp.Call) (any, error) {
 	return interp.Void, nil
 }
 
-func (x *client) connectAsync(c *interp.Call) (any, error) {
-	host, port, err := hostPort(c)
-	if err != nil {
-		return nil, err
-	}
-	var mu sync.Mutex
-	return newTask(c.R, func(ctx context.Context) (any, error) {
-		conn, err := dialTCP(ctx, c.R, host, port)
-		if err != nil {
-			return nil, err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		x.conn = conn
-		return nil, nil
-	}), nil
-}
-
 // Length: one table; splitting hides which names belong together.
 func socketClasses() []*interp.Class {
-	waitFor := func(c *interp.Call, t *task) (any, error) {
-		ms := -1
-		if c.N() > 0 {
-			var err error
-			if d, ok := c.Arg(0).(value.TimeSpan); ok {
-				ms = int(time.Duration(d) / time.Millisecond)
-			} else if ms, err = c.Int(0); err != nil {
-				return nil, err
-			}
-		}
-		if !t.wait(c.R.Context(), ms) {
-			if err := c.R.Context().Err(); err != nil {
-				return nil, err
-			}
-			return false, nil
-		}
-		if t.err != nil && c.Name == "Wait" {
-			return nil, interp.Failf("System.AggregateException", "AggregateException", "NotSpecified", nil, "One or more errors occurred. (%s)", t.err.Error())
-		}
-		return true, nil
-	}
 	return []*interp.Class{
 		{Name: "System.Net.Sockets.TcpClient", New: func(c *interp.Call) (any, error) {
 			x := &client{}
@@ -218,19 +131,6 @@ func socketClasses() []*interp.Class {
 			}),
 		}, Methods: []interp.Method{
 			method("Connect", func(c *interp.Call, x *client) (any, error) { return x.connect(c) }),
-			method("ConnectAsync", func(c *interp.Call, x *client) (any, error) { return x.connectAsync(c) }),
-			method("BeginConnect", func(c *interp.Call, x *client) (any, error) {
-				t, err := x.connectAsync(c)
-				return t, err
-			}),
-			method("EndConnect", func(c *interp.Call, _ *client) (any, error) {
-				t, ok := data[*task](c.Arg(0))
-				if !ok {
-					return nil, argError("The IAsyncResult object was not returned from the corresponding asynchronous method on this class.")
-				}
-				t.wait(c.R.Context(), -1)
-				return interp.Void, t.err
-			}),
 			method("GetStream", func(c *interp.Call, x *client) (any, error) {
 				if x.conn == nil {
 					return nil, interp.Failf("System.InvalidOperationException", "InvalidOperationException", "InvalidOperation", nil, "The operation is not allowed on non-connected sockets.")
@@ -298,31 +198,7 @@ func socketClasses() []*interp.Class {
 				}
 			}),
 		}},
-		{Name: "System.Threading.Tasks.Task", Props: []interp.Property{
-			get("IsCompleted", func(t *task) any { return t.ended() }),
-			get("IsFaulted", func(t *task) any { return t.ended() && t.err != nil }),
-			get("AsyncWaitHandle", func(t *task) any { return &interp.Instance{Class: waitHandle(waitFor), Data: t} }),
-			getErr("Result", func(c *interp.Call, t *task) (any, error) {
-				t.wait(c.R.Context(), -1)
-				return t.res, t.err
-			}),
-		}, Methods: []interp.Method{
-			method("Wait", waitFor),
-			method("GetAwaiter", func(c *interp.Call, t *task) (any, error) { return c.Self, nil }),
-			method("GetResult", func(c *interp.Call, t *task) (any, error) {
-				t.wait(c.R.Context(), -1)
-				return t.res, t.err
-			}),
-		}},
-		waitHandle(waitFor),
 	}
-}
-
-func waitHandle(wait func(*interp.Call, *task) (any, error)) *interp.Class {
-	return &interp.Class{Name: "System.Threading.WaitHandle", Methods: []interp.Method{
-		method("WaitOne", wait),
-		method("Close", func(*interp.Call, *task) (any, error) { return interp.Void, nil }),
-	}}
 }
 
 func setTimeout(_ *interp.Call, x *client, v any) error {

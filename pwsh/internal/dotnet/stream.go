@@ -67,7 +67,7 @@ func newMemory(r *interp.Runner, b []byte) *interp.Instance {
 	return instance(r, "System.IO.MemoryStream", s, nil)
 }
 
-// reader is System.IO.StreamReader or StringReader.
+// reader is System.IO.StreamReader.
 type reader struct {
 	b    *bufio.Reader
 	base *stream
@@ -84,7 +84,7 @@ func (x *reader) line() (any, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(t, "\n"), "\r"), nil
 }
 
-// writer is System.IO.StreamWriter or StringWriter.
+// writer is System.IO.StreamWriter.
 type writer struct {
 	w    *bufio.Writer
 	base *stream
@@ -275,50 +275,10 @@ func streamClasses() []*interp.Class {
 			b, err := value.Bytes(c.Arg(0))
 			return newMemory(c.R, b), err
 		}},
-		{Name: "System.IO.FileStream", Base: "System.IO.Stream", New: func(c *interp.Call) (any, error) {
-			flag, err := fileMode(c)
-			if err != nil {
-				return nil, err
-			}
-			s, err := openStream(c.R, c.Str(0), flag)
-			if err != nil {
-				return nil, err
-			}
-			return instance(c.R, "System.IO.FileStream", s, nil), nil
-		}},
-		enum("System.IO.FileMode", "", "CreateNew", "Create", "Open", "OpenOrCreate", "Truncate", "Append"),
-		numbered("System.IO.FileAccess", true, member("Read", 1), member("Write", 2), member("ReadWrite", 3)),
-		numbered("System.IO.FileShare", true, member("None", 0), member("Read", 1), member("Write", 2), member("ReadWrite", 3)),
 	}, textStreamClasses()...)
 }
 
 var errNotSeekable = interp.Failf("System.NotSupportedException", "NotSupportedException", "NotSpecified", nil, "This stream does not support seek operations.")
-
-func fileMode(c *interp.Call) (int, error) {
-	flag := os.O_RDWR
-	if c.N() > 2 && strings.EqualFold(c.Str(2), "read") {
-		flag = os.O_RDONLY
-	}
-	switch strings.ToLower(c.Str(1)) {
-	case "open", "3":
-		if c.N() < 3 {
-			flag = os.O_RDONLY
-		}
-	case "create", "2":
-		flag |= os.O_CREATE | os.O_TRUNC
-	case "createnew", "1":
-		flag |= os.O_CREATE | os.O_EXCL
-	case "openorcreate", "4":
-		flag |= os.O_CREATE
-	case "append", "6":
-		flag = os.O_WRONLY | os.O_CREATE | os.O_APPEND
-	case "truncate", "5":
-		flag |= os.O_TRUNC
-	default:
-		return 0, argError("Enum value was out of legal range.")
-	}
-	return flag, nil
-}
 
 // slice is (bytes[, offset, count]) of a Write.
 func slice(c *interp.Call) ([]byte, error) {
@@ -385,9 +345,6 @@ func textStreamClasses() []*interp.Class {
 			method("Close", func(_ *interp.Call, x *reader) (any, error) { return interp.Void, ioError(x.base.close()) }),
 			method("Dispose", func(_ *interp.Call, x *reader) (any, error) { return interp.Void, ioError(x.base.close()) }),
 		}},
-		{Name: "System.IO.StringReader", Base: "System.IO.StreamReader", New: func(c *interp.Call) (any, error) {
-			return instance(c.R, "System.IO.StringReader", &reader{bufio.NewReader(strings.NewReader(c.Str(0))), &stream{}}, nil), nil
-		}},
 		{Name: "System.IO.StreamWriter", Props: []interp.Property{
 			rw("AutoFlush", func(x *writer) any { return x.auto }, func(_ *interp.Call, x *writer, v any) error {
 				x.auto = value.Bool(v)
@@ -435,10 +392,6 @@ func textStreamClasses() []*interp.Class {
 			method("Dispose", func(_ *interp.Call, x *writer) (any, error) {
 				return interp.Void, ioError(errors.Join(x.w.Flush(), x.base.close()))
 			}),
-		}},
-		{Name: "System.IO.StringWriter", Base: "System.IO.StreamWriter", New: func(c *interp.Call) (any, error) {
-			b := &strings.Builder{}
-			return instance(c.R, "System.IO.StringWriter", &writer{w: bufio.NewWriter(b), base: &stream{}, text: b, nl: "\r\n"}, b.String), nil
 		}},
 	}
 }

@@ -192,9 +192,11 @@ func securityClasses() []*interp.Class {
 			h.Write(b)
 			return value.NewBytes(h.Sum(nil)), err
 		})
-		for _, suffix := range []string{"", "Managed", "CryptoServiceProvider"} {
-			list = append(list, &interp.Class{Name: "System.Security.Cryptography." + a.name + suffix, New: make, StaticMethods: []interp.Method{static("Create", make)}, Methods: []interp.Method{compute}})
-		}
+		list = append(list, &interp.Class{
+			Name:          "System.Security.Cryptography." + a.name,
+			StaticMethods: []interp.Method{static("Create", make)},
+			Methods:       []interp.Method{compute},
+		})
 	}
 	return list
 }
@@ -220,18 +222,6 @@ func processClasses() []*interp.Class {
 				return ProcessObject(host.ProcessInfo{ID: s.PID(), Name: "powershell"}), nil
 			}),
 		}},
-		{Name: "System.Runtime.InteropServices.RuntimeInformation", Statics: []interp.Property{
-			constant("OSArchitecture", "X64"), constant("ProcessArchitecture", "X64"),
-			computed("OSDescription", func(c *interp.Call) (any, error) {
-				if s := c.R.Handlers().System; s != nil {
-					return "Microsoft Windows " + s.OSVersion(), nil
-				}
-				return "Microsoft Windows", nil
-			}),
-		}},
-		{Name: "System.AppDomain", Statics: []interp.Property{computed("CurrentDomain", func(*interp.Call) (any, error) {
-			return value.NewObject("System.AppDomain", "FriendlyName", "powershell.exe"), nil
-		})}},
 	}
 }
 
@@ -246,11 +236,4 @@ func ProcessObject(p host.ProcessInfo) *value.Object {
 	o.Str = "System.Diagnostics.Process (" + p.Name + ")"
 	o.Show = []string{"Handles", "WS", "CPU", "Id", "SI", "ProcessName"}
 	return o
-}
-
-// serviceClasses are enumerations of the service cmdlets.
-func serviceClasses() []*interp.Class {
-	return []*interp.Class{
-		enum("System.ServiceProcess.ServiceControllerStatus", "", "Stopped", "StartPending", "StopPending", "Running", "ContinuePending", "PausePending", "Paused"),
-	}
 }

@@ -35,7 +35,6 @@ const (
 	Auto Kind = iota
 	Table
 	List
-	Wide
 )
 
 // Column is one property to show.
@@ -56,7 +55,6 @@ type Format struct {
 	HideHeader bool
 	Wrap       bool
 	GroupBy    string
-	ColumnsN   int // of Wide
 }
 
 // TypeName is the .NET name.
@@ -304,11 +302,8 @@ func (w *Writer) format(f *Format) error {
 			kind = List
 		}
 	}
-	switch kind {
-	case List:
+	if kind == List {
 		return w.list(cols, items)
-	case Wide:
-		return w.wide(f, cols, items)
 	}
 	return w.table(f, cols, items)
 }
@@ -442,32 +437,6 @@ func (w *Writer) list(cols []Column, items []any) error {
 		b.WriteString("\n")
 	}
 	return w.write(b.String() + tail)
-}
-
-func (w *Writer) wide(f *Format, cols []Column, items []any) error {
-	texts := make([]string, len(items))
-	longest := 0
-	for i, v := range items {
-		texts[i], _ = w.cell(cols[0], v)
-		longest = max(longest, utf8.RuneCountInString(texts[i]))
-	}
-	n := f.ColumnsN
-	if n <= 0 {
-		n = 2
-	}
-	width := max(w.width/n-1, 1)
-	var b strings.Builder
-	b.WriteString("\n")
-	for i, t := range texts {
-		last := i%n == n-1 || i == len(texts)-1
-		if last {
-			b.WriteString(t + "\n")
-		} else {
-			b.WriteString(value.Pad(cut(t, width), -width) + " ")
-		}
-	}
-	b.WriteString("\n\n")
-	return w.write(b.String())
 }
 
 func cut(s string, width int) string {
