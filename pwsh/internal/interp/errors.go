@@ -224,9 +224,11 @@ func (r *Runner) FormatError(e *ErrorRecord) string {
 		b.WriteString(e.Prefix + " : ")
 	case e.Activity != "" && e.Category != "OperationStopped":
 		b.WriteString(e.Activity + " : ")
+	case e.Category == "ParserError" && e.Source != nil:
+		b.WriteString(e.position()) // the place of a mistake of syntax stands before the message
 	}
 	b.WriteString(msg + "\n")
-	if e.Source != nil && (e.Prefix == "" || e.Caller) {
+	if e.Source != nil && (e.Prefix == "" || e.Caller) && (e.Category != "ParserError" || e.Activity != "") {
 		b.WriteString(e.position())
 	}
 	b.WriteString("    + CategoryInfo          : " + e.CategoryInfo() + "\n")

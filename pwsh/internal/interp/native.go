@@ -45,7 +45,7 @@ func (s *nativeStage) argv() []string {
 	var argv []string
 	for i, a := range s.args {
 		if i > 0 && s.args[i-1].value == "--%" && s.args[i-1].bare {
-			argv = append(argv, expandPercent(s.r, s.r.Text(a.value)))
+			argv = append(argv, splitVerbatim(expandPercent(s.r, s.r.Text(a.value)))...)
 			continue
 		}
 		if a.bare && a.value == "--%" {
@@ -73,6 +73,34 @@ func (s *nativeStage) argv() []string {
 	return argv
 }
 
+// splitVerbatim splits the command line behind --% as Windows' programs do:
+// blanks separate arguments, double quotes hold one together.
+func splitVerbatim(line string) []string {
+	var argv []string
+	var arg strings.Builder
+	quoted, started := false, false
+	for _, c := range line {
+		switch {
+		case c == '"':
+			quoted, started = !quoted, true
+		case !quoted && (c == ' ' || c == '\t'):
+			if started {
+				argv = append(argv, arg.String())
+			}
+			arg.Reset()
+			started = false
+		default:
+			arg.WriteRune(c)
+			started = true
+		}
+	}
+	if started {
+		argv = append(argv, arg.String())
+	}
+	return argv
+}
+
+// expandPercent replaces %NAME% by the environment variable of that name.
 func expandPercent(r *Runner, word string) string {
 	parts := strings.Split(word, "%")
 	for i := 1; i+1 < len(parts); i += 2 {

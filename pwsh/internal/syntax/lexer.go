@@ -126,7 +126,7 @@ func (p *parser) blanks(i int, newlines bool) int {
 		case c == '<' && strings.HasPrefix(p.src[i:], "<#"):
 			j := strings.Index(p.src[i+2:], "#>")
 			if j < 0 {
-				p.failAt(i, i+2, "TerminatorMultiLineComment", "The terminator #> is missing from the multiline comment.", true)
+				p.failAt(i, i+2, "MissingTerminatorMultiLineComment", "The terminator '#>' is missing from the multiline comment.", true)
 			}
 			i += 2 + j + 2
 		case c == 0xc2 && strings.HasPrefix(p.src[i:], "\u00a0"): // no-break space
@@ -268,7 +268,7 @@ func (p *parser) variableEnd(i int) int {
 				return j + 1
 			}
 		}
-		p.failAt(i, i+2, "IncompleteDollarVariable", "The braced variable name is missing its closing }.", true)
+		p.failAt(i, i+2, "IncompleteDollarVariableReference", "${variable} reference starting is missing the closing '}'.", true)
 	case c == '$', c == '^':
 		return i + 2
 	case c == '?':

@@ -98,7 +98,7 @@ func (p *parser) expect(text, id, msg string) token {
 func (p *parser) enter() {
 	p.depth++
 	if p.depth > maxDepth {
-		p.failAt(p.pos, p.pos, "ScriptTooComplicated", "The script nests too deeply.", false)
+		p.failAt(p.pos, p.pos, "ScriptTooComplicated", "Processing was stopped because the script is too complex.", false)
 	}
 }
 func (p *parser) leave() { p.depth-- }
@@ -162,7 +162,7 @@ func (p *parser) using() *UsingStmt {
 		p.failAt(from, p.pos, "UsingNotSupported", "'using "+u.Kind+"' is not supported by mullion's PowerShell. See docs/fidelity/pwsh.md.", false)
 	}
 	if u.Name == "" {
-		p.failAt(from, p.pos, "MissingNamespace", "Missing a namespace name after 'using namespace'.", false)
+		p.failAt(from, p.pos, "MissingUsingItemName", "Missing using name", false)
 	}
 	return u
 }

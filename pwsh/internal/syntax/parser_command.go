@@ -119,7 +119,7 @@ func (p *parser) commandPart(c *Command) bool {
 		}
 		return false
 	case ',':
-		p.failAt(i, i+1, "MissingArgument", "Missing an argument in parameter list.", false)
+		p.failAt(i, i+1, "MissingArgument", "Missing argument in parameter list.", false)
 	case '<':
 		p.failAt(i, i+1, "RedirectionNotSupported", "The '<' operator is reserved for future use.", false)
 	}
@@ -144,7 +144,8 @@ func (p *parser) commandPart(c *Command) bool {
 	return true
 }
 
-// verbatim reads what stands behind --%: it goes to the command as it is.
+// verbatim reads the rest of the line behind --%, which goes to the command as
+// it is: one argument that holds a command line.
 func (p *parser) verbatim(c *Command, i int) {
 	rest := p.src[i+3:]
 	if j := strings.IndexAny(rest, "|\n"); j >= 0 {
@@ -152,8 +153,8 @@ func (p *parser) verbatim(c *Command, i int) {
 	}
 	p.pos = i + 3 + len(rest)
 	c.Args = append(c.Args, Arg{Span: span(i, i+3), Value: &String{Span: span(i, i+3), Value: "--%", Bare: true}})
-	for w := range strings.FieldsSeq(rest) {
-		c.Args = append(c.Args, Arg{Span: span(i, p.pos), Value: &String{Span: span(i, p.pos), Value: w}})
+	if rest = strings.TrimSpace(rest); rest != "" {
+		c.Args = append(c.Args, Arg{Span: span(i, p.pos), Value: &String{Span: span(i, p.pos), Value: rest}})
 	}
 }
 
@@ -178,7 +179,7 @@ func (p *parser) parameter(i int) (Arg, bool) {
 	p.pos = p.blanks(j+1, false)
 	a.HasColon = true
 	if p.pos >= len(p.src) || strings.IndexByte("\n;|)}", p.src[p.pos]) >= 0 {
-		p.failAt(i, j+1, "MissingArgument", "The parameter '-"+a.Param+":' needs an argument.", p.pos >= len(p.src))
+		p.failAt(i, j+1, "ParameterRequiresArgument", "Parameter -"+a.Param+": requires an argument.", p.pos >= len(p.src))
 	}
 	a.Value = p.argument()
 	a.To = Pos(p.pos)
@@ -335,7 +336,7 @@ func (p *parser) redirect() *Redirect {
 	} else if p.byteAt(j) == '&' && isDigit(p.byteAt(j+1)) {
 		r.Merge = int(p.src[j+1] - '0')
 		if r.Merge != 1 {
-			p.failAt(i, j+2, "RedirectionNotSupported", "Only '>&1' is supported: streams can be merged into the output stream alone.", false)
+			p.failAt(i, j+2, "RedirectionStreamCanOnlyMergeToOutputStream", "Redirection only allows another stream to be merged with the output stream. Please correct the redirection operation to merge into the output stream then try running your script again.", false)
 		}
 		p.pos = j + 2
 		r.Span = span(i, p.pos)

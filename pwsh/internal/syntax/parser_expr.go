@@ -257,10 +257,14 @@ func (p *parser) bracketed(t token) (x Expr) {
 func (p *parser) closing(text string, open token) {
 	t := p.peekLine()
 	if !t.is(text) {
-		if t.kind != tEOF {
-			p.fail(t, "MissingEndParenthesisInExpression", "Missing closing '"+text+"' in expression.")
+		id, msg := "MissingEndParenthesisInExpression", "Missing closing ')' in expression."
+		if text == "]" {
+			id, msg = "MissingEndSquareBracket", "Missing ']' after array index expression."
 		}
-		p.failAt(open.from, open.to, "MissingEndParenthesisInExpression", "Missing closing '"+text+"' in expression.", true)
+		if t.kind != tEOF {
+			p.fail(t, id, msg)
+		}
+		p.failAt(open.from, open.to, id, msg, true)
 	}
 	p.next()
 }
@@ -292,7 +296,7 @@ func (p *parser) hash() Expr {
 		p.pos = p.blanks(p.pos, true)
 		value := p.peek()
 		if value.is("}") || value.is(";") || value.kind == tEOF {
-			p.fail(value, "MissingStatementInHash", "Missing statement after '=' in hash literal.")
+			p.fail(value, "MissingStatementInHashLiteral", "Missing statement after '=' in hash literal.")
 		}
 		h.Pairs = append(h.Pairs, HashPair{key, p.stmt()})
 		t = p.peek()

@@ -87,18 +87,31 @@ func (p *parser) keyword(t token, label string) Stmt {
 	return nil
 }
 
+// foreachForm ends the messages about a foreach loop.
+const foreachForm = "\nThe correct form is: foreach ($a in $b) {...}"
+
 // condition reads `( pipeline )`.
 func (p *parser) condition(after string) Stmt {
 	t := p.peekLine()
+	isIf := after == "if" || after == "elseif"
 	if !t.is("(") {
-		p.fail(t, "MissingOpenParenthesisAfterKeyword", "Missing '(' after '"+after+"'.")
+		if isIf {
+			p.fail(t, "MissingOpenParenthesisInIfStatement", "Missing '(' after '"+after+"' in if statement.")
+		}
+		p.fail(t, "MissingOpenParenthesisAfterKeyword", "Missing opening '(' after keyword '"+after+"'.")
 	}
 	p.next()
 	var s Stmt
 	p.withCommas(func() {
 		p.pos = p.blanks(p.pos, true)
 		if p.peek().is(")") {
-			p.fail(p.peek(), "MissingConditionExpression", "Missing condition in "+after+" statement after '('.")
+			switch {
+			case isIf:
+				p.fail(p.peek(), "IfStatementMissingCondition", "Missing condition in if statement after '"+after+" ('.")
+			case after == "switch":
+				p.fail(p.peek(), "MissingSwitchValueExpression", "Missing expression after '(' in switch statement.")
+			}
+			p.fail(p.peek(), "MissingExpressionAfterKeyword", "Missing expression after '"+after+"' in loop.")
 		}
 		s = p.stmt()
 	})
@@ -198,12 +211,12 @@ func (p *parser) foreachStmt(label string) Stmt {
 	p.next()
 	t = p.peekLine()
 	if t.kind != tVar {
-		p.fail(t, "MissingVariableNameAfterForeach", "Missing variable name after foreach.")
+		p.fail(t, "MissingVariableNameAfterForeach", "Missing variable name after foreach."+foreachForm)
 	}
 	p.next()
 	v := p.variable(t.from, t.to)
 	if t := p.peekLine(); !t.word("in") {
-		p.fail(t, "MissingInInForeach", "Missing 'in' after variable in foreach loop.")
+		p.fail(t, "MissingInInForeach", "Missing 'in' after variable in foreach loop."+foreachForm)
 	}
 	p.next()
 	p.pos = p.blanks(p.pos, true)
@@ -239,7 +252,7 @@ func (p *parser) switchStmt(label string) Stmt {
 			x := p.argument()
 			s.On = &Pipeline{Span: span(from, p.pos), Elements: []PipelineElement{&CommandExpr{Span: span(from, p.pos), X: x}}}
 		default:
-			p.fail(name, "InvalidSwitchFlag", "The parameter '-"+name.text+"' is not valid for the switch statement.")
+			p.fail(name, "InvalidSwitchFlag", "The parameter "+name.text+" is not valid for the switch statement.")
 		}
 	}
 	if !s.File {
@@ -268,7 +281,7 @@ func (p *parser) switchClause(s *SwitchStmt) {
 	if t.word("default") && p.byteAt(p.blanks(t.to, true)) == '{' {
 		p.next()
 		if s.Default != nil {
-			p.fail(t, "MultipleSwitchDefaultClauses", "A switch statement must have only one default clause.")
+			p.fail(t, "MultipleSwitchDefaultClauses", "A switch statement can have only one default clause.")
 		}
 		s.Default = p.block()
 		return

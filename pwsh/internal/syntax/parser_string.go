@@ -195,11 +195,6 @@ func (p *parser) escape(i int, b *strings.Builder) int {
 			p.failAt(i, i+3, "InvalidUnicodeEscapeSequence", "The Unicode escape sequence is not valid. A valid sequence is `u{ followed by one to six hex digits and a closing '}'.", false)
 		}
 		b.WriteByte('u')
-	case '\r':
-		if p.byteAt(i+2) == '\n' {
-			return i + 3
-		}
-	case '\n':
 	default:
 		r := p.runeAt(i + 1)
 		n := max(utf8.RuneLen(r), 1)

@@ -112,7 +112,7 @@ func TestErrors(t *testing.T) {
 		{"string", "'abc", "TerminatorExpectedAtEndOfString", true},
 		{"double", "\"abc $(1", "MissingEndParenthesisInExpression", true},
 		{"here string", "@'\nabc", "TerminatorExpectedAtEndOfString", true},
-		{"comment", "<# abc", "TerminatorMultiLineComment", true},
+		{"comment", "<# abc", "MissingTerminatorMultiLineComment", true},
 		{"block", "if (1) {", "MissingEndCurlyBrace", true},
 		{"paren", "(1", "MissingEndParenthesisInExpression", true},
 		{"condition", "if (1 { 2 }", "MissingEndParenthesisAfterStatement", false},
@@ -130,6 +130,8 @@ func TestErrors(t *testing.T) {
 		{"less", "a < b", "RedirectionNotSupported", false},
 		{"splat", "$x = @y", "SplattingNotPermitted", false},
 		{"type", "[", "MissingTypename", true},
+		{"index", "$a[1", "MissingEndSquareBracket", true},
+		{"braced variable", "${a", "IncompleteDollarVariableReference", true},
 		{"deep", strings.Repeat("(", 5000), "ScriptTooComplicated", false},
 	} {
 		t.Run(x.name, func(t *testing.T) {
