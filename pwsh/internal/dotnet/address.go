@@ -349,8 +349,18 @@ func headerClass(name string) *interp.Class {
 		}
 		return one(h, c.Str(0)), nil
 	}
+	// key is the name under which a header stands: case does not matter, and
+	// the first spelling stays.
+	key := func(h http.Header, k string) string {
+		for n := range h {
+			if strings.EqualFold(n, k) {
+				return n
+			}
+		}
+		return k
+	}
 	set := func(c *interp.Call, h http.Header) (any, error) {
-		h.Set(c.Str(0), c.Str(1))
+		h[key(h, c.Str(0))] = []string{c.Str(1)}
 		return interp.Void, nil
 	}
 	return &interp.Class{Name: name, New: func(c *interp.Call) (any, error) { return instance(c.R, name, http.Header{}, nil), nil },
@@ -365,12 +375,13 @@ func headerClass(name string) *interp.Class {
 				if c.N() == 1 {
 					k, v, _ = strings.Cut(k, ":")
 				}
-				h.Add(k, strings.TrimSpace(v))
+				k = key(h, k)
+				h[k] = append(h[k], strings.TrimSpace(v))
 				return interp.Void, nil
 			}),
-			method("Remove", func(c *interp.Call, h http.Header) (any, error) { h.Del(c.Str(0)); return interp.Void, nil }),
+			method("Remove", func(c *interp.Call, h http.Header) (any, error) { delete(h, key(h, c.Str(0))); return interp.Void, nil }),
 			method("GetValues", func(c *interp.Call, h http.Header) (any, error) {
-				return value.NewStrings(h.Values(c.Str(0))), nil
+				return value.NewStrings(h[key(h, c.Str(0))]), nil
 			}),
 		}}
 }

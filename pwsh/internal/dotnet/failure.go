@@ -5,6 +5,7 @@ package dotnet
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
@@ -160,7 +161,12 @@ func regexClasses() []*interp.Class {
 	groupProps := []interp.Property{
 		get("Value", func(g *interp.Group) any { return g.Value }), get("Success", func(g *interp.Group) any { return g.Success }),
 		get("Index", func(g *interp.Group) any { return i32(g.Index) }), get("Length", func(g *interp.Group) any { return i32(g.Length) }),
-		get("Name", func(g *interp.Group) any { return g.Name }),
+		get("Name", func(g *interp.Group) any {
+			if g.Name == "" {
+				return strconv.Itoa(g.Number)
+			}
+			return g.Name
+		}),
 	}
 	first := func(f func(g *interp.Group) any, none any) func(m *interp.Match) any {
 		return func(m *interp.Match) any {

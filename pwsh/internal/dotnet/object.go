@@ -56,7 +56,13 @@ func objectClasses() []*interp.Class {
 		{Name: "System.Void"},
 		{Name: "System.RuntimeType", Base: "System.Type"},
 		{Name: "System.Type", Props: []interp.Property{
-			get("Name", func(t *value.Type) any { return value.ShortName(t.Name) }),
+			get("Name", func(t *value.Type) any {
+				name, _, generic := strings.Cut(value.ShortName(t.Name), "[")
+				if generic && strings.HasSuffix(t.Name, "[]") {
+					return value.ShortName(t.Name)
+				}
+				return name
+			}),
 			get("FullName", func(t *value.Type) any { return t.Name }),
 			get("Namespace", func(t *value.Type) any {
 				i := strings.LastIndexByte(t.Name, '.')
@@ -229,7 +235,7 @@ func toString(c *interp.Call) (any, error) {
 		}
 		s, err := value.FormatValue(c.Self, format)
 		if err != nil {
-			err = errors.New(strings.TrimPrefix(err.Error(), "Error formatting a string: "))
+			err = errors.New(strings.TrimSuffix(strings.TrimPrefix(err.Error(), "Error formatting a string: "), "."))
 		}
 		return s, err
 	}

@@ -70,6 +70,9 @@ func (r *Runner) Index(v, i any) (any, error) {
 		if n, err := value.ToInt(i); err == nil && (n == 0 || n == -1) {
 			return v, nil // a scalar is its own first element
 		}
+		if r.strict == 0 {
+			return nil, nil
+		}
 		return nil, r.fail("System.Management.Automation.RuntimeException", "CannotIndex", "InvalidOperation", nil, "Unable to index into an object of type %s.", value.TypeName(v))
 	}
 	n, err := r.offset(i, len(items))

@@ -86,7 +86,10 @@ func (r *Runner) Regex(pattern string, ignoreCase bool) (*Regex, error) {
 
 // NewRegex compiles a pattern with options of the letters i, m, s and x.
 func NewRegex(pattern, opts string) (*Regex, error) {
-	text := translate(pattern)
+	text, err := translate(pattern)
+	if err != nil {
+		return nil, err
+	}
 	if strings.Contains(opts, "x") {
 		return nil, NotImplemented("the regular expression option IgnorePatternWhitespace")
 	}
@@ -113,11 +116,13 @@ func NewRegex(pattern, opts string) (*Regex, error) {
 	return &Regex{Pattern: pattern, Options: opts, re: re}, nil
 }
 
-// translate rewrites what .NET spells differently: \Z, \h and possessive forms
-// are the same letters; (?<n>) and (?'n') name a group.
-func translate(p string) string {
-	if !strings.ContainsAny(p, `\'$`) {
-		return p
+// translate rewrites what .NET spells or means differently: \Z, \e and (?'n');
+// \w and \d, which are Unicode's there; and characters that Go does not let a
+// pattern escape.
+// Source: https://learn.microsoft.com/dotnet/standard/base-types/character-classes-in-regular-expressions, read 2026-11.
+func translate(p string) (string, error) {
+	if !strings.ContainsAny(p, `\'$[`) {
+		return p, nil
 	}
 	var b strings.Builder
 	inClass := false
@@ -130,15 +135,30 @@ func translate(p string) string {
 				b.WriteString(`(?:\n?\z)`)
 			case 'e':
 				b.WriteString(`\x1b`)
-			case 'd', 'w', 's', 'D', 'W', 'S':
-				b.WriteByte('\\')
-				b.WriteByte(p[i])
+			case 'd':
+				b.WriteString(`\p{Nd}`)
+			case 'D':
+				b.WriteString(`\P{Nd}`)
+			case 'w':
+				if inClass {
+					b.WriteString(wordClass)
+				} else {
+					b.WriteString("[" + wordClass + "]")
+				}
+			case 'W':
+				if inClass {
+					b.WriteString(`\W`) // Go has no class within a class: letters beyond ASCII count as others
+				} else {
+					b.WriteString("[^" + wordClass + "]")
+				}
 			case '/', '"', '\'', ' ', '#', ':', '=', ',', ';', '@', '%', '&', '~', '`', '<', '>', '!', '_':
 				b.WriteString(regexp.QuoteMeta(string(p[i])))
 			default:
 				b.WriteByte('\\')
 				b.WriteByte(p[i])
 			}
+		case c == '[' && inClass && p[i-1] == '-':
+			return "", NotImplemented("the regular expression '" + p + "' (subtraction of a character class)")
 		case c == '[':
 			inClass = true
 			b.WriteByte(c)
@@ -158,8 +178,11 @@ func translate(p string) string {
 			b.WriteByte(c)
 		}
 	}
-	return b.String()
+	return b.String(), nil
 }
+
+// wordClass is what \w stands for within a class.
+const wordClass = `\p{L}\p{Mn}\p{Nd}\p{Pc}`
 
 // QuoteRegex escapes a literal.
 func QuoteRegex(s string) string { return regexp.QuoteMeta(s) }
@@ -191,13 +214,20 @@ func (x *Regex) Find(s string, from int) *Match {
 
 func (x *Regex) makeMatch(s string, loc []int) *Match {
 	m := &Match{re: x, text: s, from: loc[0], to: loc[1]}
-	for i, name := range x.re.SubexpNames() {
-		g := &Group{Name: name, Number: i}
-		if a, b := loc[2*i], loc[2*i+1]; a >= 0 {
-			g.Success, g.Value = true, s[a:b]
-			g.Index, g.Length = len([]rune(s[:a])), len([]rune(s[a:b]))
+	names := x.re.SubexpNames()
+	// .NET numbers the groups with a name behind all others.
+	for _, named := range []bool{false, true} {
+		for i, name := range names {
+			if (name != "") != named {
+				continue
+			}
+			g := &Group{Name: name, Number: len(m.Groups)}
+			if a, b := loc[2*i], loc[2*i+1]; a >= 0 {
+				g.Success, g.Value = true, s[a:b]
+				g.Index, g.Length = len([]rune(s[:a])), len([]rune(s[a:b]))
+			}
+			m.Groups = append(m.Groups, g)
 		}
-		m.Groups = append(m.Groups, g)
 	}
 	return m
 }

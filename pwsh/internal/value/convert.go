@@ -138,7 +138,7 @@ func displayType(full string) string {
 			return a.short
 		}
 	}
-	return strings.TrimPrefix(full, "System.")
+	return full
 }
 
 func (o *Object) text() string {
@@ -207,7 +207,7 @@ func formatShortest(f float64, bits int) string {
 		return "-Infinity"
 	}
 	a := math.Abs(f)
-	if a != 0 && (a < 1e-5 || a >= 1e15) {
+	if a != 0 && (a < 1e-4 || a >= 1e15) {
 		s := strconv.FormatFloat(f, 'E', -1, bits)
 		// .NET writes at least two digits of exponent, Go too.
 		return s
