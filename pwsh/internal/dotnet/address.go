@@ -67,6 +67,7 @@ func newURI(r *interp.Runner, s string) (any, error) {
 	if err != nil {
 		return nil, interp.Failf("System.UriFormatException", "UriFormatException", "InvalidArgument", s, "Invalid URI: The format of the URI could not be determined.")
 	}
+	u.Host = strings.ToLower(u.Host)
 	x := &uri{u: u, text: s}
 	return instance(r, "System.Uri", x, x.String), nil
 }
@@ -118,7 +119,13 @@ func (x *uri) port() int {
 func addressClasses() []*interp.Class {
 	any4 := address{netip.IPv4Unspecified()}
 	return []*interp.Class{
-		{Name: "System.Net.IPAddress", Cast: func(_ *interp.Runner, v any) (any, error) { return parseAddress(value.String(v)) },
+		{Name: "System.Net.IPAddress", Cast: func(_ *interp.Runner, v any) (any, error) {
+			a, err := parseAddress(value.String(v))
+			if err != nil {
+				err = &value.ConvertError{From: v, To: "System.Net.IPAddress", Why: err.Error()}
+			}
+			return a, err
+		},
 			New: func(c *interp.Call) (any, error) {
 				b, err := value.Bytes(c.Arg(0))
 				if err != nil {

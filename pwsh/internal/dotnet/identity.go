@@ -45,6 +45,7 @@ func identityClasses() []*interp.Class {
 				return value.NewObject(principal+"NTAccount", "Value", s.name), nil
 			}),
 		}},
+		{Name: principal + "NTAccount"},
 		{Name: principal + "WindowsIdentity", StaticMethods: []interp.Method{
 			static("GetCurrent", func(c *interp.Call) (any, error) {
 				s := c.R.Handlers().System

@@ -121,13 +121,11 @@ func dateClass() *interp.Class {
 		adder("AddMilliseconds", time.Millisecond), adder("AddTicks", 100),
 		method("AddMonths", func(c *interp.Call, d value.DateTime) (any, error) {
 			n, err := c.Int(0)
-			first := time.Date(d.Year(), d.Month()+time.Month(n), 1, d.Hour(), d.Minute(), d.Second(), d.Nanosecond(), d.Location())
-			last := first.AddDate(0, 1, -1).Day()
-			return value.DateTime{Time: first.AddDate(0, 0, min(d.Day(), last)-1)}, err
+			return addMonths(d, n), err
 		}),
 		method("AddYears", func(c *interp.Call, d value.DateTime) (any, error) {
 			n, err := c.Int(0)
-			return value.DateTime{Time: d.AddDate(n, 0, 0)}, err
+			return addMonths(d, 12*n), err
 		}),
 		method("Add", func(c *interp.Call, d value.DateTime) (any, error) { return value.Add(d, c.Arg(0)) }),
 		method("Subtract", func(c *interp.Call, d value.DateTime) (any, error) { return value.Sub(d, c.Arg(0)) }),
@@ -144,6 +142,13 @@ func dateClass() *interp.Class {
 		}),
 		str("ToShortDateString", "d"), str("ToLongDateString", "D"), str("ToShortTimeString", "t"), str("ToLongTimeString", "T"),
 	}}
+}
+
+// addMonths adds months; a day that the month does not have becomes its last.
+func addMonths(d value.DateTime, n int) value.DateTime {
+	first := time.Date(d.Year(), d.Month()+time.Month(n), 1, d.Hour(), d.Minute(), d.Second(), d.Nanosecond(), d.Location())
+	last := first.AddDate(0, 1, -1).Day()
+	return value.DateTime{Time: first.AddDate(0, 0, min(d.Day(), last)-1)}
 }
 
 // local reads a date without a kind as local time.

@@ -104,6 +104,7 @@ func (w *webClient) do(c *interp.Call, verb string, body []byte) ([]byte, error)
 
 // webClasses are WebClient and what goes with it.
 func webClasses() []*interp.Class {
+	protocols := numbered("System.Net.SecurityProtocolType", true, member("SystemDefault", 0), member("Ssl3", 48), member("Tls", 192), member("Tls11", 768), member("Tls12", 3072), member("Tls13", 12288))
 	return []*interp.Class{
 		{Name: "System.Net.WebClient", New: func(c *interp.Call) (any, error) {
 			return instance(c.R, "System.Net.WebClient", &webClient{header: http.Header{}}, nil), nil
@@ -142,13 +143,13 @@ func webClasses() []*interp.Class {
 			}),
 		}},
 		{Name: "System.Net.ServicePointManager", Statics: []interp.Property{
-			{Name: "SecurityProtocol", Get: func(*interp.Call) (any, error) { return "Tls12", nil }, Set: func(*interp.Call, any) error { return nil }},
+			{Name: "SecurityProtocol", Get: func(*interp.Call) (any, error) { return interp.EnumOf(protocols, "Tls12") }, Set: func(*interp.Call, any) error { return nil }},
 			{Name: "ServerCertificateValidationCallback", Get: func(*interp.Call) (any, error) { return nil, nil }, Set: func(*interp.Call, any) error {
 				return interp.NotImplemented("[ServicePointManager]::ServerCertificateValidationCallback; pwsh's -SkipCertificateCheck is")
 			}},
 			{Name: "Expect100Continue", Get: func(*interp.Call) (any, error) { return true, nil }, Set: func(*interp.Call, any) error { return nil }},
 		}},
-		numbered("System.Net.SecurityProtocolType", true, member("SystemDefault", 0), member("Ssl3", 48), member("Tls", 192), member("Tls11", 768), member("Tls12", 3072), member("Tls13", 12288)),
+		protocols,
 		httpStatus(),
 	}
 }

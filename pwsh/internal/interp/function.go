@@ -69,12 +69,13 @@ func (f *Function) advanced() bool {
 	return false
 }
 
-// NewClosure copies the variables that a block sees now.
+// NewClosure copies the variables that a block sees now, those of the session
+// as well.
 func (r *Runner) NewClosure(b *ScriptBlock) *ScriptBlock {
 	c := &ScriptBlock{Body: b.Body, closure: map[string]*Variable{}}
-	for s := r.scope; s != nil && s.parent != nil; s = s.parent {
+	for s := r.scope; s != nil; s = s.parent {
 		for k, v := range s.vars {
-			if _, ok := c.closure[k]; !ok {
+			if _, ok := c.closure[k]; !ok && (s.parent != nil || !v.Constant && preferences[v.Name] == nil) {
 				copied := *v
 				c.closure[k] = &copied
 			}

@@ -294,7 +294,12 @@ func (r *Runner) replace(x, y any, sensitive bool) (any, error) {
 		args = []any{y}
 	}
 	if len(args) == 0 || len(args) > 2 {
-		return nil, r.fail("System.Management.Automation.RuntimeException", "BadReplaceArgument", "InvalidOperation", y, "The -replace operator allows only two elements to follow it, not %d.", len(args))
+		op := "-ireplace"
+		if sensitive {
+			op = "-creplace"
+		}
+		return nil, r.fail("System.Management.Automation.RuntimeException", "BadReplaceArgument", "InvalidOperation", y,
+			"The %s operator allows only two elements to follow it, not %d.", op, len(args))
 	}
 	var sub any = ""
 	if len(args) == 2 {
@@ -404,6 +409,11 @@ func bitOp(op string, x, y any) (any, error) {
 			return int32(a) >> (uint(b) & 31), nil
 		}
 		return a >> (uint(b) & 63), nil
+	}
+	if e, ok := x.(EnumValue); ok {
+		if f, ok := y.(EnumValue); ok && f.Class == e.Class {
+			return EnumValue{Class: e.Class, N: n}, nil
+		}
 	}
 	if la || lb {
 		return n, nil

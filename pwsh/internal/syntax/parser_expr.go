@@ -169,7 +169,7 @@ func (p *parser) typeOrCast() Expr {
 		operand = op == "-not" || op == "-bnot"
 	case tPunct:
 		switch t.text {
-		case "(", "@(", "@{", "$(", "{", "[", "!", "++", "--", "+", "-", ",":
+		case "(", "@(", "@{", "$(", "{", "[", "!", "++", "--", "+", "-": // no comma: [int], [string] is a list of types
 			operand = true
 		}
 		if t.text == "+" || t.text == "-" { // `[int] - 5` is a mistake, `[int]-5` a cast
