@@ -310,7 +310,16 @@ func makeItem(c *interp.Invocation, p string) error {
 	files := files(c)
 	full := c.R.Path(p)
 	kind := lower(c.Str("ItemType", "file"))
-	if ok, err := c.ShouldProcess("Destination: "+full, "Create "+kind); err != nil || !ok {
+	action := "Create File"
+	switch kind {
+	case "directory", "d", "container":
+		action = "Create Directory"
+	case "symboliclink":
+		action = "Create Symbolic Link"
+	case "junction":
+		action = "Create Junction"
+	}
+	if ok, err := c.ShouldProcess("Destination: "+full, action); err != nil || !ok {
 		return err
 	}
 	exists := c.R.Exists(full)
@@ -404,7 +413,11 @@ func removeOne(c *interp.Invocation, p string) error {
 	if err != nil {
 		return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound", full, "Cannot find path '%s' because it does not exist.", full)
 	}
-	if ok, err := c.ShouldProcess(full, "Remove File"); err != nil || !ok {
+	action := "Remove File"
+	if fi.IsDir() {
+		action = "Remove Directory"
+	}
+	if ok, err := c.ShouldProcess(full, action); err != nil || !ok {
 		return err
 	}
 	files := files(c)
@@ -552,7 +565,7 @@ func renameItem() *interp.Cmdlet {
 	return &interp.Cmdlet{Name: "Rename-Item", Aliases: []string{"ren", "rni"}, Params: "Path@0!.< NewName:any@1! LiteralPath|PSPath Force? PassThru?", Process: func(c *interp.Invocation) error {
 		from := c.R.Path(c.Str("Path", c.Str("LiteralPath", "")))
 		if !c.R.Exists(from) {
-			return c.Error(interp.Failf("System.Management.Automation.PSInvalidOperationException", "InvalidOperation", "InvalidOperation", from, "Cannot rename because item at '%s' does not exist.", from))
+			return c.Error(interp.Failf("System.Management.Automation.PSInvalidOperationException", "InvalidOperation", "InvalidOperation", from, "Cannot rename because item at '%s' does not exist.", c.Str("Path", c.Str("LiteralPath", ""))))
 		}
 		name := c.Any("NewName")
 		if b, ok := name.(*interp.ScriptBlock); ok {

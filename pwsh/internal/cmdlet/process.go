@@ -20,8 +20,14 @@ func system(c *interp.Invocation) (host.System, error) {
 	return nil, interp.NotImplemented(c.Cmd.Name)
 }
 
-func noProcess(what string, v any) error {
-	return interp.Failf("Microsoft.PowerShell.Commands.ProcessCommandException", "NoProcessFoundForGiven"+what, "ObjectNotFound", v, "Cannot find a process with the %s \"%s\". Verify the process %s and call the cmdlet again.", map[string]string{"Name": "name", "Id": "process identifier"}[what], value.String(v), lower(what))
+func noProcessNamed(name string) error {
+	return interp.Failf("Microsoft.PowerShell.Commands.ProcessCommandException", "NoProcessFoundForGivenName", "ObjectNotFound", name,
+		"Cannot find a process with the name \"%s\". Verify the process name and call the cmdlet again.", name)
+}
+
+func noProcessWithID(id any) error {
+	return interp.Failf("Microsoft.PowerShell.Commands.ProcessCommandException", "NoProcessFoundForGivenId", "ObjectNotFound", id,
+		"Cannot find a process with the process identifier %s.", value.String(id))
 }
 
 // findProcesses are those that -Name, -Id or the pipeline name.
@@ -54,7 +60,7 @@ func findProcesses(c *interp.Invocation) ([]host.ProcessInfo, error) {
 			}
 		}
 		if !found {
-			if err := c.Error(noProcess("Id", id)); err != nil {
+			if err := c.Error(noProcessWithID(id)); err != nil {
 				return nil, err
 			}
 		}
@@ -67,7 +73,7 @@ func findProcesses(c *interp.Invocation) ([]host.ProcessInfo, error) {
 			}
 		}
 		if !found && !value.HasWildcard(n) {
-			if err := c.Error(noProcess("Name", n)); err != nil {
+			if err := c.Error(noProcessNamed(n)); err != nil {
 				return nil, err
 			}
 		}
@@ -175,23 +181,23 @@ func serviceObject(s host.ServiceInfo) *value.Object {
 
 // serviceCmdlets work on Windows services.
 func serviceCmdlets() []*interp.Cmdlet {
-	control := func(name, verb string) *interp.Cmdlet {
+	control := func(name, verb, done string) *interp.Cmdlet {
 		return &interp.Cmdlet{Name: name, Params: "Name|ServiceName[]@0.< Force?= PassThru?~ NoWait?~ DisplayName[]~ InputObject:any~", Process: func(c *interp.Invocation) error {
 			s, err := system(c)
 			if err != nil {
 				return err
 			}
-			for _, n := range c.Strs("Name") {
-				if ok, err := c.ShouldProcess(n, name); err != nil || !ok {
+			return eachService(c, s, c.Strs("Name"), func(x host.ServiceInfo) error {
+				label := x.DisplayName + " (" + x.Name + ")"
+				if ok, err := c.ShouldProcess(label, name); err != nil || !ok {
 					return err
 				}
-				if err := s.ControlService(c.R.Context(), n, verb); err != nil {
-					if err := c.Error(interp.Failf("Microsoft.PowerShell.Commands.ServiceCommandException", "CouldNot"+strings.ReplaceAll(name, "-", ""), "OpenError", n, "Service '%s' cannot be %s due to the following error: %s", n, map[string]string{"start": "started", "stop": "stopped", "restart": "restarted"}[verb], err.Error())); err != nil {
-						return err
-					}
+				if err := s.ControlService(c.R.Context(), x.Name, verb); err != nil {
+					return c.Error(interp.Failf("Microsoft.PowerShell.Commands.ServiceCommandException", "CouldNot"+strings.ReplaceAll(name, "-", ""), "OpenError", x.Name,
+						"Service '%s' cannot be %s due to the following error: %s", label, done, err.Error()))
 				}
-			}
-			return nil
+				return nil
+			})
 		}}
 	}
 	return []*interp.Cmdlet{
@@ -200,33 +206,45 @@ func serviceCmdlets() []*interp.Cmdlet {
 			if err != nil {
 				return err
 			}
-			all, err := s.Services(c.R.Context())
-			if err != nil {
-				return interp.Failf("System.InvalidOperationException", "GetServiceCommand", "OpenError", nil, "Cannot open Service Control Manager: %s.", err.Error())
-			}
-			sort.Slice(all, func(i, j int) bool { return lower(all[i].Name) < lower(all[j].Name) })
 			wanted := c.Strs("Name")
 			if wanted == nil {
 				wanted = []string{"*"}
 			}
-			for _, n := range wanted {
-				found := false
-				for _, x := range all {
-					if value.Like(x.Name, n, false) && matches(c.Strs("DisplayName"), x.DisplayName) {
-						found = true
-						if err := c.Write(serviceObject(x)); err != nil {
-							return err
-						}
-					}
+			return eachService(c, s, wanted, func(x host.ServiceInfo) error {
+				if !matches(c.Strs("DisplayName"), x.DisplayName) {
+					return nil
 				}
-				if !found && !value.HasWildcard(n) {
-					if err := c.Error(interp.Failf("Microsoft.PowerShell.Commands.ServiceCommandException", "NoServiceFoundForGivenName", "ObjectNotFound", n, "Cannot find any service with service name '%s'.", n)); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
+				return c.Write(serviceObject(x))
+			})
 		}},
-		control("Start-Service", "start"), control("Stop-Service", "stop"), control("Restart-Service", "restart"),
+		control("Start-Service", "start", "started"), control("Stop-Service", "stop", "stopped"), control("Restart-Service", "restart", "restarted"),
 	}
+}
+
+// eachService calls f for the services that the names and wildcards match,
+// sorted by name. A name without a service is a non-terminating error.
+func eachService(c *interp.Invocation, s host.System, names []string, f func(host.ServiceInfo) error) error {
+	all, err := s.Services(c.R.Context())
+	if err != nil {
+		return interp.Failf("System.InvalidOperationException", "GetServiceCommand", "OpenError", nil, "Cannot open Service Control Manager: %s.", err.Error())
+	}
+	sort.Slice(all, func(i, j int) bool { return lower(all[i].Name) < lower(all[j].Name) })
+	for _, n := range names {
+		found := false
+		for _, x := range all {
+			if !value.Like(x.Name, n, false) {
+				continue
+			}
+			found = true
+			if err := f(x); err != nil {
+				return err
+			}
+		}
+		if !found && !value.HasWildcard(n) {
+			if err := c.Error(interp.Failf("Microsoft.PowerShell.Commands.ServiceCommandException", "NoServiceFoundForGivenName", "ObjectNotFound", n, "Cannot find any service with service name '%s'.", n)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

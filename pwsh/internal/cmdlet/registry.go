@@ -19,7 +19,13 @@ func registry(c *interp.Invocation) (host.Registry, error) {
 }
 
 func noKey(name string) error {
-	return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound", name, "Cannot find path '%s' because it does not exist.", longHive(name))
+	return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound", name, "Cannot find path '%s' because it does not exist.", drivePath(name))
+}
+
+// drivePath is the path of a key as a path of its drive.
+func drivePath(name string) string {
+	hive, rest, _ := strings.Cut(name, `\`)
+	return hive + `:\` + rest
 }
 
 func registryItem(c *interp.Invocation, name string) error {
@@ -151,7 +157,7 @@ func itemPropertyCmdlets() []*interp.Cmdlet {
 				_, key, _ := providerPath(p)
 				for _, n := range c.Strs("Name") {
 					if err := reg.DeleteValue(key, n); err != nil {
-						if err := c.Error(noProperty(n, key)); err != nil {
+						if err := c.Error(noProperty(n, longHive(key))); err != nil {
 							return err
 						}
 					}
@@ -162,8 +168,8 @@ func itemPropertyCmdlets() []*interp.Cmdlet {
 	}
 }
 
-func noProperty(name, key string) error {
-	return interp.Failf("System.Management.Automation.PSArgumentException", "System.Management.Automation.PSArgumentException", "InvalidArgument", name, "Property %s does not exist at path %s.", name, longHive(key))
+func noProperty(name, path string) error {
+	return interp.Failf("System.Management.Automation.PSArgumentException", "System.Management.Automation.PSArgumentException", "InvalidArgument", name, "Property %s does not exist at path %s.", name, path)
 }
 
 func getProperty(c *interp.Invocation, p string, only bool) error {
@@ -221,7 +227,7 @@ func getProperty(c *interp.Invocation, p string, only bool) error {
 	}
 	for _, n := range c.Strs("Name") {
 		if _, ok := o.Get(n); !ok && !value.HasWildcard(n) {
-			return noProperty(n, key)
+			return noProperty(n, longHive(key))
 		}
 	}
 	if only {

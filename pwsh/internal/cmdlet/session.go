@@ -103,7 +103,15 @@ func variableCmdlets() []*interp.Cmdlet {
 				if old := c.R.FindVariable(n); fresh && old != nil && !c.Switch("Force") && c.Str("Scope", "") == "" && old.Constant {
 					return c.Error(interp.Failf("System.Management.Automation.SessionStateException", "VariableAlreadyExists", "ResourceExists", n, "A variable with name '%s' already exists.", n))
 				}
+				old := c.R.FindVariable(n)
+				locked := old != nil && old.ReadOnly && c.Switch("Force")
+				if locked {
+					old.ReadOnly = false
+				}
 				v, err := c.R.SetVariable(n, c.Any("Value"), c.Str("Scope", ""))
+				if locked {
+					old.ReadOnly = true
+				}
 				if err != nil {
 					return err
 				}
@@ -257,6 +265,9 @@ func errorCmdlets() []*interp.Cmdlet {
 		rec.Category = c.Str("Category", "NotSpecified")
 		rec.Target = c.Any("TargetObject")
 		c.R.AsCaller(rec)
+		if rec.Caller {
+			rec.FQID += "," + interp.LeafPath(rec.Prefix)
+		}
 		return c.WriteRecord(rec)
 	}}}
 }

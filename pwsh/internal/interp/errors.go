@@ -205,6 +205,13 @@ func (r *Runner) exception(err error) *Exception {
 func (r *Runner) FormatError(e *ErrorRecord) string {
 	var b strings.Builder
 	msg := e.Text()
+	if e.Exception.ID == "CommandNotFoundException" && e.Activity == "" {
+		sep := " : "
+		if r.cfg.Edition == syntax.Core {
+			sep = ": "
+		}
+		msg = value.String(e.Target) + sep + msg // the name stands before it, as that of a cmdlet does
+	}
 	if r.cfg.Edition == syntax.Core {
 		if e.Activity != "" {
 			b.WriteString(e.Activity + ": ")

@@ -104,7 +104,7 @@ func (p *parser) condition(after string) Stmt {
 	var s Stmt
 	p.withCommas(func() {
 		p.pos = p.blanks(p.pos, true)
-		if p.peek().is(")") {
+		if t := p.peek(); t.is(")") || t.kind == tEOF {
 			switch {
 			case isIf:
 				p.fail(p.peek(), "IfStatementMissingCondition", "Missing condition in if statement after '"+after+" ('.")
