@@ -18,6 +18,11 @@ import (
 // are real and go over loopback.
 type Network struct {
 	Hosts      map[string][]netip.Addr
+	Aliases    map[string]string // canonical names
+	Texts      map[string][]string
+	Services   map[string][]*net.SRV
+	Mail       map[string][]*net.MX
+	Servers    map[string][]*net.NS
 	Interfaces []host.Adapter
 	Table      []host.Route
 }
@@ -69,31 +74,41 @@ func (f *Network) LookupAddr(_ context.Context, addr string) ([]string, error) {
 	return nil, noHost(addr)
 }
 
-// LookupCNAME knows the names of Hosts as their own.
+// LookupCNAME reads Aliases; a name of Hosts is its own.
 func (f *Network) LookupCNAME(_ context.Context, name string) (string, error) {
+	if to, ok := f.Aliases[name]; ok {
+		return to + ".", nil
+	}
 	if _, ok := f.Hosts[name]; ok {
 		return name + ".", nil
 	}
 	return "", noHost(name)
 }
 
-// LookupTXT knows nothing.
-func (*Network) LookupTXT(_ context.Context, name string) ([]string, error) {
-	return nil, noHost(name)
+// LookupTXT reads Texts.
+func (f *Network) LookupTXT(_ context.Context, name string) ([]string, error) {
+	return records(f.Texts, name)
 }
 
-// LookupSRV knows nothing.
-func (*Network) LookupSRV(_ context.Context, name string) ([]*net.SRV, error) {
-	return nil, noHost(name)
+// LookupSRV reads Services.
+func (f *Network) LookupSRV(_ context.Context, name string) ([]*net.SRV, error) {
+	return records(f.Services, name)
 }
 
-// LookupMX knows nothing.
-func (*Network) LookupMX(_ context.Context, name string) ([]*net.MX, error) {
-	return nil, noHost(name)
+// LookupMX reads Mail.
+func (f *Network) LookupMX(_ context.Context, name string) ([]*net.MX, error) {
+	return records(f.Mail, name)
 }
 
-// LookupNS knows nothing.
-func (*Network) LookupNS(_ context.Context, name string) ([]*net.NS, error) {
+// LookupNS reads Servers.
+func (f *Network) LookupNS(_ context.Context, name string) ([]*net.NS, error) {
+	return records(f.Servers, name)
+}
+
+func records[T any](table map[string][]T, name string) ([]T, error) {
+	if list, ok := table[name]; ok {
+		return list, nil
+	}
 	return nil, noHost(name)
 }
 

@@ -14,7 +14,7 @@ import (
 // memberCmdlets are Add-Member and Get-Member.
 func memberCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Add-Member", Params: "MemberType|Type@0 Name@1 Value:any@2 SecondValue:any@3 InputObject:any!< NotePropertyName NotePropertyValue:any NotePropertyMembers:any TypeName PassThru? Force?", Process: addMember},
+		{Name: "Add-Member", Params: "MemberType|Type@0 Name:any@1 Value:any@2 SecondValue:any@3 InputObject:any!< NotePropertyName NotePropertyValue:any NotePropertyMembers:any TypeName PassThru? Force?", Process: addMember},
 		{Name: "Get-Member", Aliases: []string{"gm"}, Params: "Name[]@0 InputObject:any< MemberType|Type[] Static? View~ Force?", Begin: func(c *interp.Invocation) error {
 			c.State = map[string]bool{}
 			return nil
@@ -35,6 +35,7 @@ func addMember(c *interp.Invocation) error {
 		return nil
 	}
 	var err error
+	name := value.String(c.Any("Name"))
 	switch kind := lower(c.Str("MemberType", "")); {
 	case c.Has("TypeName"):
 		o.Types = append([]string{c.Str("TypeName", "")}, o.Types...)
@@ -53,25 +54,25 @@ func addMember(c *interp.Invocation) error {
 			}
 		}
 	case kind == "noteproperty":
-		err = add(c.Str("Name", ""), c.Any("Value"))
+		err = add(name, c.Any("Value"))
 	case kind == "scriptproperty":
 		get, ok := c.Any("Value").(*interp.ScriptBlock)
 		if !ok {
 			return badArgument("Value", "A script block is needed.")
 		}
 		set, _ := c.Any("SecondValue").(*interp.ScriptBlock)
-		err = add(c.Str("Name", ""), &interp.ScriptProperty{Get: get, Set: set})
+		err = add(name, &interp.ScriptProperty{Get: get, Set: set})
 	case kind == "scriptmethod":
 		b, ok := c.Any("Value").(*interp.ScriptBlock)
 		if !ok {
 			return badArgument("Value", "A script block is needed.")
 		}
-		err = add(c.Str("Name", ""), &interp.ScriptMethod{Block: b})
+		err = add(name, &interp.ScriptMethod{Block: b})
 	case kind == "aliasproperty":
-		err = add(c.Str("Name", ""), &interp.AliasProperty{Target: c.R.Text(c.Any("Value"))})
+		err = add(name, &interp.AliasProperty{Target: c.R.Text(c.Any("Value"))})
 	default: // `Add-Member Name Value`
 		if c.Has("MemberType") && c.Has("Name") && !c.Has("Value") {
-			err = add(c.Str("MemberType", ""), c.Str("Name", ""))
+			err = add(c.Str("MemberType", ""), c.Any("Name"))
 			break
 		}
 		return interp.NotImplemented("Add-Member -MemberType " + kind)

@@ -148,6 +148,9 @@ func outputCmdlets() []*interp.Cmdlet {
 				}
 				return nil
 			}
+			if c.Switch("NoNewline") {
+				return c.Write(strings.NewReplacer("\r", "", "\n", "").Replace(s.b.String()))
+			}
 			return c.Write(s.b.String())
 		}},
 		outFile(),

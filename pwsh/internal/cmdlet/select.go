@@ -5,6 +5,7 @@ package cmdlet
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
@@ -182,7 +183,9 @@ func selectObject() *interp.Cmdlet {
 				if s.skip > 0 {
 					list = list[:max(len(list)-s.skip, 0)]
 				}
-				list = list[max(len(list)-c.Int("Last", 0), 0):]
+				head := list[:min(c.Int("First", 0), len(list))]
+				rest := list[len(head):]
+				list = append(slices.Clip(head), rest[max(len(rest)-c.Int("Last", 0), 0):]...)
 			} else if s.skip > 0 {
 				list = list[min(s.skip, len(list)):]
 			}
@@ -201,9 +204,6 @@ func selectOne(c *interp.Invocation, s *selectState, item any) error {
 		v, ok := c.R.HasProperty(item, name)
 		if !ok {
 			return c.Error(interp.Failf("System.Management.Automation.PSArgumentException", "ExpandPropertyNotFound", "InvalidArgument", item, "Property \"%s\" cannot be found.", name))
-		}
-		if c.Switch("Unique") {
-			return c.WriteAll(v)
 		}
 		return c.WriteAll(v)
 	}

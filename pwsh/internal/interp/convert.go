@@ -272,7 +272,7 @@ func (r *Runner) typeOf(t any) (string, error) {
 	if x, ok := t.(*value.Type); ok {
 		return x.Name, nil
 	}
-	name := r.Text(t)
+	name := strings.TrimSuffix(strings.TrimPrefix(r.Text(t), "["), "]") // as in Where-Object a -is [int]
 	if full, ok := r.typeByName(name); ok {
 		return full, nil
 	}

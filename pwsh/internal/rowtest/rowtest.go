@@ -15,6 +15,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -181,6 +182,11 @@ func network() *hosttest.Network {
 			"kubernetes.default.svc.cluster.local": {netip.MustParseAddr("10.96.0.1")},
 			"localhost":                            {netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1")},
 		},
+		Aliases:  map[string]string{"www.example.com": "web.example.com"},
+		Texts:    map[string][]string{"example.com": {"v=spf1 -all"}},
+		Services: map[string][]*net.SRV{"_http._tcp.web": {{Target: "web-0.web.", Port: 80, Priority: 1, Weight: 5}}},
+		Mail:     map[string][]*net.MX{"example.com": {{Host: "mail.example.com.", Pref: 10}}},
+		Servers:  map[string][]*net.NS{"example.com": {{Host: "ns.example.com."}}},
 		Interfaces: []host.Adapter{
 			{
 				Index:     1,
