@@ -43,10 +43,12 @@ func csvCmdlets() []*interp.Cmdlet {
 			}
 			return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 		}
-		row := func(f func(string) string) string {
+		row := func(f func(name string) (text string, present bool)) string {
 			parts := make([]string, len(cols))
 			for i, n := range cols {
-				parts[i] = quote(f(n))
+				if text, present := f(n); present { // $null is an empty field without quotes
+					parts[i] = quote(text)
+				}
 			}
 			return strings.Join(parts, sep)
 		}
@@ -54,17 +56,17 @@ func csvCmdlets() []*interp.Cmdlet {
 		if c.R.Edition() == 0 && !c.Switch("NoTypeInformation") || c.Switch("IncludeTypeInformation") {
 			out = append(out, "#TYPE "+value.TypeName(items[0]))
 		}
-		out = append(out, row(func(n string) string { return n }))
+		out = append(out, row(func(n string) (string, bool) { return n, true }))
 		for _, v := range items {
-			out = append(out, row(func(n string) string {
+			out = append(out, row(func(n string) (string, bool) {
 				x, err := c.R.Property(v, n)
-				if err != nil {
-					return ""
+				if err != nil || x == nil {
+					return "", false
 				}
 				if _, list := value.Items(x); list {
-					return value.TypeName(x)
+					return value.TypeName(x), true
 				}
-				return c.R.Text(x)
+				return c.R.Text(x), true
 			}))
 		}
 		return out
@@ -75,6 +77,9 @@ func csvCmdlets() []*interp.Cmdlet {
 		{Name: "Export-Csv", Aliases: []string{"epcsv"}, Params: params + " Path@0 LiteralPath Append? Force? NoClobber? Encoding", Process: gather, End: func(c *interp.Invocation) error {
 			out := lines(c)
 			p := c.Str("Path", c.Str("LiteralPath", ""))
+			if c.Switch("NoClobber") && c.R.Exists(c.R.Path(p)) {
+				return interp.Failf("System.IO.IOException", "NoClobber", "ResourceExists", p, "The file '%s' already exists.", c.R.Path(p))
+			}
 			if c.Switch("Append") && c.R.Exists(c.R.Path(p)) && len(out) > 0 {
 				for len(out) > 0 && (strings.HasPrefix(out[0], "#TYPE") || strings.HasPrefix(out[0], `"`)) {
 					first := out[0]
@@ -160,7 +165,7 @@ func readCSV(c *interp.Invocation, text string) error {
 
 // hashCmdlets is Get-FileHash.
 func hashCmdlets() []*interp.Cmdlet {
-	return []*interp.Cmdlet{{Name: "Get-FileHash", Params: "Path[]@0.< Algorithm LiteralPath|PSPath[] InputStream:any", Process: func(c *interp.Invocation) error {
+	return []*interp.Cmdlet{{Name: "Get-FileHash", Params: "Path[]@0.< Algorithm LiteralPath|PSPath[] InputStream:any~", Process: func(c *interp.Invocation) error {
 		algorithms := map[string]func() hash.Hash{"MD5": md5.New, "SHA1": sha1.New, "SHA256": sha256.New, "SHA384": sha512.New384, "SHA512": sha512.New}
 		name := strings.ToUpper(c.Str("Algorithm", "SHA256"))
 		newHash, ok := algorithms[name]

@@ -224,7 +224,7 @@ func testNetConnection(c *interp.Invocation) error {
 		if quiet {
 			return c.Write(false)
 		}
-		return c.Write(asList(value.NewObject("TestNetConnectionResult", "ComputerName", host, "RemoteAddress", nil, "InterfaceAlias", nil, "SourceAddress", nil, "PingSucceeded", false)))
+		return c.Write(asList(value.NewObject("TestNetConnectionResult", "ComputerName", host, "RemoteAddress", nil, "InterfaceAlias", nil, "SourceAddress", nil, "PingSucceeded", false, "TcpTestSucceeded", false), "ComputerName", "RemoteAddress", "InterfaceAlias", "SourceAddress", "PingSucceeded"))
 	}
 	tryPort := port
 	if port == 0 {

@@ -115,12 +115,15 @@ func (w *jsonWriter) write(v any, level, indent int) error {
 		return nil
 	case value.DateTime:
 		if w.desktop {
-			w.quote(fmt.Sprintf("/Date(%d)/", x.UnixMilli()))
+			fmt.Fprintf(&w.b, `"\/Date(%d)\/"`, x.UnixMilli())
 		} else {
 			w.quote(value.FormatDate(x.Time, "yyyy-MM-ddTHH:mm:ss.FFFFFFFK"))
 		}
 		return nil
-	case value.Guid, *value.Type, value.Version:
+	case value.Version:
+		return w.write(value.NewObject("", "Major", i32(x.Major), "Minor", i32(x.Minor), "Build", i32(x.Build), "Revision", i32(x.Revision),
+			"MajorRevision", i32(x.Revision>>16), "MinorRevision", int32(int16(x.Revision))), level, indent)
+	case value.Guid, *value.Type:
 		w.quote(value.String(x))
 		return nil
 	case interp.EnumValue:

@@ -184,7 +184,8 @@ func netCmdlets() []*interp.Cmdlet {
 				}
 			}
 			if names := c.Strs("Name"); !found && len(names) > 0 && !value.HasWildcard(names[0]) {
-				return c.Error(noObjects("MSFT_NetAdapter", "Name", names[0]))
+				return c.Error(interp.Failf("Microsoft.PowerShell.Cmdletization.Cim.CimJobException", "CmdletizationQuery_NotFound_Name", "ObjectNotFound", names[0],
+					"No MSFT_NetAdapter objects found with property 'Name' equal to '%s'.  Verify the value of the property and retry.", names[0]))
 			}
 			return nil
 		}},
@@ -266,7 +267,11 @@ func netCmdlets() []*interp.Cmdlet {
 			if err != nil {
 				return err
 			}
+			want, piped := pipedIndex(c)
 			for _, a := range list {
+				if piped && a.Index != want {
+					continue
+				}
 				for _, family := range []string{"IPv6", "IPv4"} {
 					if f := c.Str("AddressFamily", family); !strings.EqualFold(f, family) {
 						continue
@@ -294,6 +299,12 @@ func addressMatches(c *interp.Invocation, o *value.Object) bool {
 	for _, f := range []struct{ param, prop string }{{"IPAddress", "IPAddress"}, {"AddressState", "AddressState"}, {"Type", "Type"}, {"PrefixOrigin", "PrefixOrigin"}, {"SuffixOrigin", "SuffixOrigin"}} {
 		v, _ := o.Get(f.prop)
 		if list := c.Strs(f.param); len(list) > 0 && !matches(list, value.String(v)) {
+			return false
+		}
+	}
+	if want, ok := c.Get("PrefixLength"); ok {
+		v, _ := o.Get("PrefixLength")
+		if !value.Equal(v, want, false) {
 			return false
 		}
 	}

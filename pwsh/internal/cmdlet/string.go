@@ -74,24 +74,28 @@ func stringCmdlets() []*interp.Cmdlet {
 			}
 			return nil
 		}},
-		{Name: "ConvertFrom-StringData", Params: "StringData@0!< Delimiter:any", Process: func(c *interp.Invocation) error {
+		{Name: "ConvertFrom-StringData", Params: "StringData@0!< Delimiter", Process: func(c *interp.Invocation) error {
 			h := &value.Hash{}
 			for _, l := range interp.SplitLines(c.Str("StringData", "")) {
 				l = strings.TrimSpace(l)
 				if l == "" || strings.HasPrefix(l, "#") {
 					continue
 				}
-				k, v, ok := strings.Cut(l, "=")
+				k, v, ok := strings.Cut(l, c.Str("Delimiter", "="))
 				if !ok {
 					return badArgument("StringData", "Data line '%s' is not in 'name=value' format.", l)
 				}
-				h.Set(strings.TrimSpace(k), strings.TrimSpace(v))
+				h.Set(strings.TrimSpace(k), stringEscapes.Replace(strings.TrimSpace(v)))
 			}
 			return c.Write(h)
 		}},
 		{Name: "ConvertTo-SecureString", Params: "String@0 AsPlainText? Force? Key:any", Process: func(*interp.Invocation) error { return interp.NotImplemented("ConvertTo-SecureString") }},
 	}
 }
+
+// stringEscapes are the escapes in the values of string data.
+// Source: https://learn.microsoft.com/powershell/module/microsoft.powershell.utility/convertfrom-stringdata, read 2026-11.
+var stringEscapes = strings.NewReplacer(`\\`, `\`, `\a`, "\a", `\b`, "\b", `\f`, "\f", `\n`, "\n", `\r`, "\r", `\t`, "\t", `\v`, "\v", `\0`, "\x00")
 
 type searchState struct {
 	res   []*interp.Regex

@@ -108,6 +108,10 @@ func datePart(b *strings.Builder, t time.Time, c byte, n int) bool {
 		frac := fmt.Sprintf("%09d", t.Nanosecond())[:min(n, 7)]
 		if c == 'F' {
 			frac = strings.TrimRight(frac, "0")
+			if text := b.String(); frac == "" && strings.HasSuffix(text, ".") { // .NET leaves the point out, too
+				b.Reset()
+				b.WriteString(text[:len(text)-1])
+			}
 		}
 		b.WriteString(frac)
 	case 't':

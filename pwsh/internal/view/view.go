@@ -287,7 +287,8 @@ func (w *Writer) format(f *Format) error {
 			}
 		}
 	}
-	if len(cols) == 0 {
+	// A text is itself, whatever the format.
+	if _, text := value.Unwrap(items[0]).(string); len(cols) == 0 || text && f.Columns == nil {
 		for _, v := range items {
 			if err := w.line(w.plain(v)); err != nil {
 				return err
@@ -469,7 +470,9 @@ func (w *Writer) table(f *Format, cols []Column, items []any) error {
 				s = strings.TrimSuffix(s, "\r")
 			}
 			cells[r][i] = s
-			widths[i] = max(widths[i], utf8.RuneCountInString(s))
+			for l := range strings.SplitSeq(s, "\n") {
+				widths[i] = max(widths[i], utf8.RuneCountInString(l))
+			}
 			if r == 0 && c.Align == 0 {
 				right[i] = value.IsNumber(x)
 			}
@@ -489,13 +492,44 @@ func (w *Writer) table(f *Format, cols []Column, items []any) error {
 		w.row(&b, line, widths, right)
 	}
 	for _, c := range cells {
-		w.row(&b, c[:shown], widths, right)
+		if !f.Wrap {
+			w.row(&b, c[:shown], widths, right)
+			continue
+		}
+		for _, line := range wrap(c[:shown], widths) {
+			w.row(&b, line, widths, right)
+		}
 	}
 	b.WriteString("\n")
 	if w.r.Edition() == syntax.Desktop {
 		b.WriteString("\n")
 	}
 	return w.write(b.String())
+}
+
+// wrap makes the lines of a row whose cells are too long for their columns, or
+// have several lines.
+func wrap(cells []string, widths []int) [][]string {
+	var rows [][]string
+	for i, c := range cells {
+		n := 0
+		add := func(part string) {
+			if n == len(rows) {
+				rows = append(rows, make([]string, len(cells)))
+			}
+			rows[n][i] = part
+			n++
+		}
+		for l := range strings.SplitSeq(strings.ReplaceAll(c, "\r\n", "\n"), "\n") {
+			text := []rune(l)
+			for len(text) > widths[i] {
+				add(string(text[:widths[i]]))
+				text = text[widths[i]:]
+			}
+			add(string(text))
+		}
+	}
+	return rows
 }
 
 // fit narrows what does not fit and says how many columns are shown.
