@@ -124,6 +124,10 @@ test-fast: ## Run the unit tests that need neither root nor a build
 	@go test $(FAST)
 	@go test -C pwsh ./...
 
+.PHONY: cover
+cover: ## Run the tests of pwsh/ and fail below 85 % coverage
+	@hack/cover pwsh 85
+
 # What `make bench` compares with: kwokctl's binary runtime around the same Kubernetes; kubeconform with the same manifests.
 PEER_PROGRAMS := kwok kwokctl etcd kubeconform
 PEER_kwok        := sigs.k8s.io/kwok/cmd/kwok
