@@ -203,6 +203,9 @@ func firstAddress(c *interp.Invocation, host string) (string, error) {
 }
 
 func testNetConnection(c *interp.Invocation) error {
+	if c.R.Handlers().Net == nil {
+		return interp.NotImplemented("the network")
+	}
 	host := c.Str("ComputerName", "internetbeacon.msedge.net")
 	port := c.Int("Port", 0)
 	if p := c.Str("CommonTCPPort", ""); p != "" {

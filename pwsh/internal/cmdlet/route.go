@@ -90,6 +90,9 @@ func routeCmdlets() []*interp.Cmdlet {
 			if ok, err := c.ShouldProcess(rt.Destination.String(), "New-NetRoute"); err != nil || !ok {
 				return err
 			}
+			if c.R.Handlers().Net == nil {
+				return interp.NotImplemented("the network")
+			}
 			if err := c.R.Handlers().Net.AddRoute(c.R.Context(), rt); err != nil {
 				return c.Error(interp.Failf("Microsoft.Management.Infrastructure.CimException", "Windows System Error 87", "ResourceExists", rt.Destination.String(), "Add route %s: %s", rt.Destination, err.Error()))
 			}

@@ -163,7 +163,7 @@ func (r *Runner) setVar(v *syntax.Variable, val any) error {
 		return r.store(x, val)
 	}
 	if readOnly[v.Lower] {
-		return r.fail("System.Management.Automation.SessionStateUnauthorizedAccessException", "VariableNotWritable", "WriteError", v.Name, "Cannot overwrite variable %s because it is read-only or constant.", v.Name)
+		return r.notWritable(v.Name)
 	}
 	switch v.Lower {
 	case "lastexitcode":
@@ -185,9 +185,14 @@ var readOnly = map[string]bool{
 	"home": true, "error": true, "?": true, "executioncontext": true, "shellid": true, "pshome": true,
 }
 
+func (r *Runner) notWritable(name string) error {
+	return r.fail("System.Management.Automation.SessionStateUnauthorizedAccessException", "VariableNotWritable", "WriteError", name,
+		"Cannot overwrite variable %s because it is read-only or constant.", name)
+}
+
 func (r *Runner) store(x *Variable, val any) error {
 	if x.ReadOnly || x.Constant {
-		return r.fail("System.Management.Automation.SessionStateUnauthorizedAccessException", "VariableNotWritable", "WriteError", x.Name, "Cannot overwrite variable %s because it is read-only or constant.", x.Name)
+		return r.notWritable(x.Name)
 	}
 	if x.Type != nil {
 		c, err := r.Convert(val, x.Type)
@@ -288,6 +293,9 @@ func (r *Runner) SetVariable(name string, val any, where string) (*Variable, err
 	lower := strings.ToLower(name)
 	if x, ok := s.vars[lower]; ok {
 		return x, r.store(x, val)
+	}
+	if readOnly[lower] {
+		return nil, r.notWritable(name)
 	}
 	s.set(name, lower, val)
 	return s.vars[lower], nil
