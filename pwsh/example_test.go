@@ -52,8 +52,7 @@ func ExampleRunner_Eval() {
 	fmt.Println(values, err)
 
 	_, err = r.Eval(context.Background(), "$ErrorActionPreference = 'Stop'\n1 / 0")
-	var failed *pwsh.ScriptError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*pwsh.ScriptError](err); ok {
 		fmt.Printf("line %d: %s: %s\n", failed.Line, failed.Type, failed.Message)
 	}
 	// Output:
@@ -63,8 +62,7 @@ func ExampleRunner_Eval() {
 
 func ExampleParse() {
 	_, err := pwsh.Parse("deploy.ps1", "if ($ready) {\n  'go'\n", pwsh.Core)
-	var mistake *pwsh.SyntaxError
-	if errors.As(err, &mistake) {
+	if mistake, ok := errors.AsType[*pwsh.SyntaxError](err); ok {
 		fmt.Println(mistake)
 		fmt.Println(mistake.ID, mistake.Incomplete)
 	}

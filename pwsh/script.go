@@ -22,8 +22,7 @@ type Script struct {
 // path; it may be empty. The error, if any, is a *[SyntaxError].
 func Parse(name, text string, edition Edition) (*Script, error) {
 	block, err := syntax.Parse(&syntax.Source{Name: name, Text: text}, edition.dialect())
-	var mistake *syntax.Error
-	if errors.As(err, &mistake) {
+	if mistake, ok := errors.AsType[*syntax.Error](err); ok {
 		line, column := mistake.Source.LineCol(mistake.At)
 		return nil, &SyntaxError{
 			Name:       name,

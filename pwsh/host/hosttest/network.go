@@ -125,7 +125,7 @@ func (f *Network) Routes(context.Context) ([]host.Route, error) { return slices.
 func (f *Network) AddRoute(_ context.Context, r host.Route) error {
 	for _, x := range f.Table {
 		if x.Destination == r.Destination && x.NextHop == r.NextHop && x.Interface == r.Interface {
-			return errors.New("Instance MSFT_NetRoute already exists")
+			return errors.New("the route already exists")
 		}
 	}
 	f.Table = append(f.Table, r)

@@ -375,19 +375,22 @@ func (r *Runner) listVariable(name string) *value.List {
 type cmdletStage struct {
 	c    *Invocation
 	done bool
+	// dead is set when the command failed before it began; -ErrorAction may
+	// have hidden that, and the command must not go on.
+	dead bool
 }
 
 func (s *cmdletStage) begin() error {
 	c := s.c
+	var err error
 	if !c.piped {
-		if err := c.missing(); err != nil {
-			return s.wrap(err)
-		}
+		err = c.missing()
 	}
-	if c.Cmd.Begin != nil {
-		return s.wrap(c.Cmd.Begin(c))
+	if err == nil && c.Cmd.Begin != nil {
+		err = c.Cmd.Begin(c)
 	}
-	return nil
+	s.dead = err != nil
+	return s.wrap(err)
 }
 
 // missing reports mandatory parameters without a value.
@@ -410,7 +413,7 @@ func (s *cmdletStage) process(v any) error {
 	if s.done {
 		return &stopError{c.pipe}
 	}
-	if c.Cmd.Process == nil {
+	if c.Cmd.Process == nil || s.dead {
 		return nil
 	}
 	c.Item, c.HasItem = v, true
@@ -462,6 +465,9 @@ func (c *Invocation) byProp(p *Param, v any) (any, bool) {
 
 func (s *cmdletStage) end() error {
 	c := s.c
+	if s.dead {
+		return nil
+	}
 	if !c.piped && c.Cmd.Process != nil {
 		if err := s.wrap(c.Cmd.Process(c)); err != nil {
 			return err

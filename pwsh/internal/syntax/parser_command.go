@@ -15,7 +15,7 @@ func (p *parser) element() PipelineElement {
 		p.next()
 		return p.command("&", t.from)
 	}
-	if t.is(".") && (p.blankAt(t.to) || strings.IndexByte("$('\"{", p.byteAt(t.to)) >= 0) {
+	if t.is(".") && (p.blankAt(t.to) || strings.IndexByte("$('\"{;|)}", p.byteAt(t.to)) >= 0) {
 		p.next()
 		return p.command(".", t.from)
 	}

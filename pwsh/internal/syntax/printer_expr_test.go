@@ -11,11 +11,24 @@ import (
 func (p *printer) name(x Expr) {
 	switch x := x.(type) {
 	case *String:
-		p.str(bareWord(x.Value))
+		word := bareWord(x.Value)
+		if !isCommand(word) { // `1 and d`o are commands, 1 and do are not
+			for i := range word {
+				if !strings.ContainsRune("0abefnrtuv`\r\n", rune(word[i])) && (i == 0 || word[i-1] != '`') {
+					word = word[:i] + "`" + word[i:]
+					break
+				}
+			}
+		}
+		p.str(word)
 	case *Expand:
-		for _, part := range x.Parts {
+		for i, part := range x.Parts {
 			if s, ok := part.(*String); ok {
-				p.str(bareWord(s.Value))
+				word := bareWord(s.Value)
+				if i == 0 && word[0] >= '1' && word[0] <= '9' {
+					word = "`" + word
+				}
+				p.str(word)
 			} else {
 				p.expr(part)
 			}
@@ -23,6 +36,20 @@ func (p *printer) name(x Expr) {
 	default:
 		p.expr(x)
 	}
+}
+
+// isCommand reports whether a text is the name of a command.
+func isCommand(text string) bool {
+	b, err := Parse(&Source{Text: text}, Core)
+	if err != nil || len(b.EndBlock.Stmts) != 1 {
+		return false
+	}
+	pl, ok := b.EndBlock.Stmts[0].(*Pipeline)
+	if !ok {
+		return false
+	}
+	_, ok = pl.Elements[0].(*Command)
+	return ok
 }
 
 // bareWord escapes what would end a word or mean something in it.
@@ -51,7 +78,7 @@ func bareWord(s string) string {
 			if isSingleQuote(r) || isDoubleQuote(r) {
 				b.WriteByte('`')
 			}
-			if i == 0 && (r == '#' || r == '@' || r == '[' || r == '-' || isDash(r)) {
+			if i == 0 && (strings.ContainsRune("#@[-!+.:=]/*%?^~", r) || isDash(r)) {
 				b.WriteByte('`')
 			}
 		}
