@@ -25,12 +25,13 @@ func (p *parser) quoted(i int) Expr {
 		r := p.runeAt(j)
 		n := max(utf8.RuneLen(r), 1)
 		if isSingleQuote(r) {
-			if next := p.runeAt(j + n); !isSingleQuote(next) {
+			next := p.runeAt(j + n)
+			if !isSingleQuote(next) {
 				p.pos = j + n
 				return &String{Span: span(i, p.pos), Value: b.String()}
 			}
 			b.WriteRune(r)
-			j += 2 * n
+			j += n + utf8.RuneLen(next) // the two may be different quotes
 			continue
 		}
 		b.WriteString(p.src[j : j+n])
@@ -121,14 +122,15 @@ func (p *parser) doubleQuoted(i int) Expr {
 		n := max(utf8.RuneLen(r), 1)
 		switch {
 		case isDoubleQuote(r):
-			if !isDoubleQuote(p.runeAt(j + n)) {
+			next := p.runeAt(j + n)
+			if !isDoubleQuote(next) {
 				x := b.finish(i, j+n, false)
 				setSpan(x, i, j+n)
 				p.pos = j + n
 				return x
 			}
 			b.text.WriteString(p.src[j : j+n])
-			j += 2 * n
+			j += n + utf8.RuneLen(next) // the two may be different quotes
 		case c == '`':
 			j = p.escape(j, &b.text)
 		case c == '$':
