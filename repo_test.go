@@ -98,9 +98,10 @@ var layers = map[string]int{
 	// what runs a manager
 	"internal/controlplane": 7,
 	"internal/install":      7,
-	// the PowerShell interpreter, a module of its own with floors of its own
+	// the PowerShell interpreter: a module with its own layers
 	"pwsh/host": 0, "pwsh/internal/syntax": 0, "pwsh/internal/value": 0, "pwsh/internal/golden": 0,
-	"pwsh/internal/interp": 1, "pwsh/oshost": 1, "pwsh/internal/dotnet": 2, "pwsh/internal/view": 2, "pwsh/internal/cmdlet": 3, "pwsh": 4,
+	"pwsh/internal/interp": 1, "pwsh/oshost": 1, "pwsh/internal/dotnet": 2, "pwsh/internal/view": 2,
+	"pwsh/internal/cmdlet": 3, "pwsh": 4,
 	// assemblies
 	"internal/winhost": 8,
 	"internal/cluster": 9,
@@ -326,7 +327,8 @@ func TestGoMod(t *testing.T) {
 				continue // a module of this repository
 			}
 			if to != from+" v0.36.3" || !strings.HasPrefix(from, "k8s.io/") {
-				t.Errorf("%s: %q: only Kubernetes' staging modules are replaced, all by one version, and pwsh by its directory", file, line)
+				t.Errorf("%s: %q: only Kubernetes' staging modules are replaced, all by one version, and pwsh by its directory",
+					file, line)
 			}
 		}
 	}

@@ -90,8 +90,10 @@ func TestValues(t *testing.T) {
 	if err := r.Set("true", 1); err == nil {
 		t.Error("assigned to $true")
 	}
-	got, err := r.Eval(t.Context(), `[pscustomobject]@{a=1;b='x','y'}; [char]'c'; [guid]'0f8fad5b-d9cb-469f-a165-70867728950e'; [Collections.ArrayList](1,2); [DayOfWeek]::Monday; "$v"; [Text.StringBuilder]'sb'`)
-	want := []any{map[string]any{"a": int32(1), "b": []any{"x", "y"}}, "c", "0f8fad5b-d9cb-469f-a165-70867728950e", int32(1), int32(2), "Monday", "{3}", "sb"}
+	got, err := r.Eval(t.Context(), `[pscustomobject]@{a=1;b='x','y'}; [char]'c'; [version]'1.2'
+[Collections.ArrayList](1,2); [DayOfWeek]::Monday; "$v"; [Text.StringBuilder]'sb'`)
+	object := map[string]any{"a": int32(1), "b": []any{"x", "y"}}
+	want := []any{object, "c", "1.2", int32(1), int32(2), "Monday", "{3}", "sb"}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %#v, %v\nwant %#v", got, err, want)
 	}
@@ -100,12 +102,14 @@ func TestValues(t *testing.T) {
 func TestEvalErrors(t *testing.T) {
 	r := start(t, pwsh.Config{})
 	var mistake *pwsh.SyntaxError
-	if _, err := r.Eval(t.Context(), "if ("); !errors.As(err, &mistake) || !mistake.Incomplete || mistake.Error() != "script:1:5: Missing condition in if statement after 'if ('." {
+	const want = "script:1:5: Missing condition in if statement after 'if ('."
+	if _, err := r.Eval(t.Context(), "if ("); !errors.As(err, &mistake) || !mistake.Incomplete || mistake.Error() != want {
 		t.Errorf("got %v", err)
 	}
 	var failed *pwsh.ScriptError
 	got, err := r.Eval(t.Context(), "'before'; throw 'reason'; 'after'")
-	if !errors.As(err, &failed) || failed.Error() != "reason" || failed.Category != "OperationStopped" || failed.Line != 1 || len(got) != 1 {
+	if !errors.As(err, &failed) || len(got) != 1 || failed.Error() != "reason" || failed.Category != "OperationStopped" ||
+		failed.Line != 1 {
 		t.Errorf("got %v, %v", got, err)
 	}
 	if _, err := r.Eval(t.Context(), "exit 3"); err != nil {
@@ -128,7 +132,8 @@ func TestCmdletErrors(t *testing.T) {
 		{Name: "Stop-All", Process: func(*pwsh.Invocation) error { return fs.ErrPermission }},
 		{Name: "Skip-One", Process: func(c *pwsh.Invocation) error { return c.Error(fs.ErrNotExist) }},
 	}})
-	got, err := r.Eval(t.Context(), `try { Stop-All } catch { 'caught' }; Skip-One -ErrorAction SilentlyContinue; 'goes on'; $Error.Count; Skip-One -ErrorAction Stop`)
+	got, err := r.Eval(t.Context(), `try { Stop-All } catch { 'caught' }
+Skip-One -ErrorAction SilentlyContinue; 'goes on'; $Error.Count; Skip-One -ErrorAction Stop`)
 	if !errors.Is(err, fs.ErrNotExist) || !reflect.DeepEqual(got, []any{"caught", "goes on", int32(2)}) {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -145,7 +150,10 @@ func TestParameters(t *testing.T) {
 			Begin:  func(c *pwsh.Invocation) error { got = nil; return c.Write(c.Handlers().Now != nil) },
 			Process: func(c *pwsh.Invocation) error {
 				item, piped := c.Input()
-				got = append(got, c.Texts("Names"), c.Int("Count", -1), c.Value("Ratio"), c.Switch("On"), c.Has("On"), c.Value("Any"), c.Value("Numbers"), item, piped, c.Value("On"), c.Value("Count"), c.Value("Names"))
+				got = append(got, c.Texts("Names"), c.Int("Count", -1), c.Switch("On"), c.Has("On"), item, piped)
+				for _, name := range []string{"Ratio", "Any", "Numbers", "On", "Count", "Names"} {
+					got = append(got, c.Value(name))
+				}
 				return c.Context().Err()
 			},
 		}},
@@ -154,7 +162,8 @@ func TestParameters(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := map[string]any{"k": int32(1)}
-	want := []any{[]string{"a", "b"}, 5, 1.5, true, true, m, []any{int32(1), int32(2)}, m, true, true, 5, []string{"a", "b"}}
+	names := []string{"a", "b"}
+	want := []any{names, 5, true, true, m, true, 1.5, m, []any{int32(1), int32(2)}, true, 5, names}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %#v\nwant %#v", got, want)
 	}
@@ -178,13 +187,23 @@ func TestType(t *testing.T) {
 				Get:  func(self any) (any, error) { return self.(*box).v, nil },
 				Set:  func(self, v any) error { self.(*box).v = v; return nil },
 			}},
-			Methods:          []pwsh.Method{{Name: "Same", Call: func(self any, args []any) (any, error) { return self == args[0], nil }}},
-			StaticProperties: []pwsh.Property{{Name: "Material", Get: func(self any) (any, error) { return self == nil, nil }}},
-			StaticMethods:    []pwsh.Method{{Name: "Add", Call: func(_ any, args []any) (any, error) { return len(args), nil }}},
+			Methods: []pwsh.Method{{
+				Name: "Same",
+				Call: func(self any, args []any) (any, error) { return self == args[0], nil },
+			}},
+			StaticProperties: []pwsh.Property{{
+				Name: "Material",
+				Get:  func(self any) (any, error) { return self == nil, nil },
+			}},
+			StaticMethods: []pwsh.Method{{
+				Name: "Add",
+				Call: func(_ any, args []any) (any, error) { return len(args), nil },
+			}},
 		},
 		{Name: "Acme.Sealed"},
 	}})
-	got, err := r.Eval(t.Context(), `$b = New-Object Acme.Box 'x'; $b.Content; $b.Content = 5; $b.Content; "$b"; $b.Same($b); [Acme.Box]::Material; [Acme.Box]::Add(1, 2); $b.GetType().FullName
+	got, err := r.Eval(t.Context(), `$b = New-Object Acme.Box 'x'; $b.Content; $b.Content = 5; $b.Content; "$b"; $b.Same($b)
+[Acme.Box]::Material; [Acme.Box]::Add(1, 2); $b.GetType().FullName
 try { [Acme.Box]::new() } catch { $_.Exception.InnerException.Message }; try { [Acme.Sealed]::new() } catch { 'sealed' }`)
 	want := []any{"x", int32(5), "a box", true, true, int32(2), "Acme.Box", "a box holds one thing", "sealed"}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -196,7 +215,8 @@ func TestFilesAndScripts(t *testing.T) {
 	var out, errs bytes.Buffer
 	h, _ := rowtest.Handlers(t, &out, &errs)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "s.ps1"), []byte("param($Name, [switch]$Loud) \"$Name $Loud\"; exit 4"), 0o600); err != nil {
+	const script = "param($Name, [switch]$Loud) \"$Name $Loud\"; exit 4"
+	if err := os.WriteFile(filepath.Join(dir, "s.ps1"), []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := start(t, pwsh.Config{Handlers: h, Dir: dir})
@@ -209,7 +229,8 @@ func TestFilesAndScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	res, err = r.RunScript(t.Context(), s)
-	if err != nil || res.OK || res.Failed || !strings.HasSuffix(out.String(), "parsed\n") || !strings.Contains(errs.String(), "nosuch") {
+	printed := strings.HasSuffix(out.String(), "parsed\n") && strings.Contains(errs.String(), "nosuch")
+	if err != nil || res.OK || res.Failed || !printed {
 		t.Errorf("%+v, %v, printed %q %q", res, err, out.String(), errs.String())
 	}
 	if _, err := start(t, pwsh.Config{Edition: pwsh.Core}).RunScript(t.Context(), s); err == nil {
@@ -221,21 +242,16 @@ func TestFilesAndScripts(t *testing.T) {
 }
 
 // TestNothingIsReachable runs commands in a session without handlers: each ends
-// with an error, and none reaches the machine.
+// with an error.
 func TestNothingIsReachable(t *testing.T) {
-	for _, script := range []string{
-		"Get-Item /etc/passwd", "Get-Content /etc/passwd", "Set-Content /tmp/x y", "'x' > /tmp/x", "New-Item /tmp/x", "mkdir /tmp/x", "Remove-Item /tmp/x", "Copy-Item /etc/passwd /tmp/x",
-		"Move-Item /a /b", "Rename-Item /a b", "New-Item -ItemType SymbolicLink /a -Value /b", "Get-ChildItem /", "Resolve-Path /etc", "Set-Location /etc", "[IO.File]::ReadAllText('/etc/passwd')",
-		"[IO.File]::WriteAllText('/tmp/x', 'y')", "[IO.Directory]::CreateDirectory('/tmp/x')", "[IO.Path]::GetTempPath()", "[IO.Path]::GetTempFileName()", "New-TemporaryFile", "Get-FileHash /etc/passwd",
-		"Select-String x /etc/passwd", "Import-Csv /etc/passwd", ". /etc/profile.ps1", "Import-Module /tmp/m.psm1", "Get-ItemProperty /etc/passwd", "Set-ItemProperty /tmp/x LastWriteTime 2020-01-01",
-		"sh -c true", "Start-Process sh", "& /bin/sh", "Get-Process", "Stop-Process 1", "Get-Service", "Start-Service x", "Get-CimInstance Win32_Process", "[Diagnostics.Process]::GetCurrentProcess()",
-		"[Environment]::MachineName", "[Environment]::SetEnvironmentVariable('A', 'b')", "$env:A = 'b'", "Set-Item env:A b", "Get-ChildItem env:", "Get-Item env:PATH", "[Net.Dns]::GetHostName()",
-		"[Security.Principal.WindowsIdentity]::GetCurrent()", "Resolve-DnsName localhost", "Test-NetConnection localhost -Port 1", "[Net.Dns]::GetHostAddresses('localhost')",
-		"Invoke-WebRequest http://127.0.0.1/", "Invoke-RestMethod http://127.0.0.1/", "(New-Object Net.WebClient).DownloadString('http://127.0.0.1/')", "[Net.Sockets.TcpClient]::new('127.0.0.1', 1)",
-		"$l = [Net.Sockets.TcpListener]::new(0); $l.Start()", "$l = New-Object Net.HttpListener; $l.Prefixes.Add('http://+:1/'); $l.Start()", "Get-NetAdapter", "Get-NetIPAddress", "Get-NetRoute",
-		"New-NetRoute -DestinationPrefix 10.0.0.0/8 -InterfaceIndex 1", "Get-NetIPConfiguration", "Get-Item HKLM:\\SOFTWARE", "Get-ItemProperty HKLM:\\SOFTWARE", "Set-ItemProperty HKLM:\\SOFTWARE a b",
-		"New-Item HKLM:\\SOFTWARE\\x", "Remove-Item HKLM:\\SOFTWARE", "Get-ChildItem HKLM:\\SOFTWARE", "Remove-ItemProperty HKLM:\\SOFTWARE a", "Start-Sleep 1", "[Threading.Thread]::Sleep(1)",
-	} {
+	content, err := os.ReadFile("testdata/unreachable.ps1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for script := range strings.Lines(string(content)) {
+		if strings.HasPrefix(script, "#") {
+			continue
+		}
 		r := start(t, pwsh.Config{})
 		if _, err := r.Eval(t.Context(), "$ErrorActionPreference = 'Stop'; "+script); err == nil {
 			t.Errorf("%s: no error", script)

@@ -102,7 +102,8 @@ func ExampleCmdlet() {
 		return
 	}
 	defer r.Close()
-	if _, err := r.Run(context.Background(), `'a', 'b' | Copy-Text -n 2; cpt c -Upper | ForEach-Object { "<$_>" }`); err != nil {
+	const script = `'a', 'b' | Copy-Text -n 2; cpt c -Upper | ForEach-Object { "<$_>" }`
+	if _, err := r.Run(context.Background(), script); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
@@ -141,7 +142,8 @@ func ExampleType() {
 		return
 	}
 	defer r.Close()
-	if _, err := r.Run(context.Background(), `$c = [Acme.Counter]::new(); $c.Add(2); $c.Add(3, 4); "count: $($c.Count)"`); err != nil {
+	const script = `$c = [Acme.Counter]::new(); $c.Add(2); $c.Add(3, 4); "count: $($c.Count)"`
+	if _, err := r.Run(context.Background(), script); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

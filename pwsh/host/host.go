@@ -22,10 +22,10 @@ type Handlers struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// Exec runs a program to its end and returns its exit code; an error
-	// means that it did not start.
+	// Exec runs a program and returns its exit code. An error means that the
+	// program did not start.
 	Exec func(ctx context.Context, p Process) (exit int, err error)
-	// LookPath finds a program as the operating system does: PATH, and on
+	// LookPath finds a program as the operating system does: through PATH, and on
 	// Windows PATHEXT. dir is the current directory.
 	LookPath func(name, dir string) (path string, ok bool)
 
@@ -44,10 +44,10 @@ type Process struct {
 	Path  string
 	Args  []string // without the program's own name
 	Dir   string
-	Stdin io.Reader // nil: inherited
-	// Stdout and Stderr are never nil.
+	Stdin io.Reader // nil means that it is inherited
+	// Stdout and Stderr are not nil.
 	Stdout, Stderr io.Writer
-	Detach         bool // do not wait (Start-Process)
+	Detach         bool // do not wait for the program (Start-Process); its process id is returned instead of an exit code
 }
 
 // File is an open file.
@@ -58,7 +58,7 @@ type File interface {
 	Stat() (fs.FileInfo, error)
 }
 
-// FileSystem has the calls of package os, with absolute paths.
+// FileSystem has the calls of package os. Paths are absolute.
 type FileSystem interface {
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	Stat(name string) (fs.FileInfo, error)
@@ -72,7 +72,7 @@ type FileSystem interface {
 	Readlink(name string) (string, error)
 	Chtimes(name string, access, modify time.Time) error
 	TempDir() string
-	// Drives lists the roots: "/" or "C:\".
+	// Drives lists the root directories, such as / or C:\.
 	Drives() []string
 }
 
@@ -89,7 +89,7 @@ type Adapter struct {
 	Addresses   []netip.Prefix
 	Gateways    []netip.Addr
 	DNS         []netip.Addr
-	// Forwarding of packets, per address family.
+	// Forward4 and Forward6 report whether the adapter forwards packets.
 	Forward4, Forward6 bool
 }
 
@@ -98,11 +98,11 @@ type Route struct {
 	Interface   int
 	Alias       string
 	Destination netip.Prefix
-	NextHop     netip.Addr // unspecified address: on-link
+	NextHop     netip.Addr // unspecified for a directly connected network
 	Metric      int
 }
 
-// Network is the machine's network.
+// Network connects a script with others, and describes the machine's network.
 type Network interface {
 	Dial(ctx context.Context, network, address string) (net.Conn, error)
 	Listen(ctx context.Context, network, address string) (net.Listener, error)
@@ -145,24 +145,25 @@ type ServiceInfo struct {
 	StartType         string // Automatic, Manual, Disabled
 }
 
-// Identity is an account with its groups.
+// Identity is an account and its groups.
 type Identity struct {
 	Name   string // "User Manager\ContainerUser"
 	SID    string
 	Groups []IdentityGroup
 }
 
-// IdentityGroup is a group; its name is empty if nobody knows it.
+// IdentityGroup is a group. The name is empty if it is unknown.
 type IdentityGroup struct{ SID, Name string }
 
-// System is the rest of the machine.
+// System describes the machine and controls its processes and services.
 type System interface {
 	PID() int
 	Hostname() string
 	UserName() string
-	// Identity is who the process runs as.
+	// Identity returns the account that the process runs as.
 	Identity() (Identity, error)
-	// ConsoleSize is that of the window, in characters; false if there is none.
+	// ConsoleSize returns the size of the window in characters. It reports false
+	// if there is no window.
 	ConsoleSize() (width, height int, ok bool)
 	HomeDir() string
 	OSVersion() string // 10.0.17763.0
@@ -171,20 +172,21 @@ type System interface {
 	Services(ctx context.Context) ([]ServiceInfo, error)
 	ControlService(ctx context.Context, name, verb string) error // verb: start, stop, restart
 	ProcessorCount() int
-	// Memory is the total and free physical memory in bytes.
+	// Memory returns the total and the free physical memory in bytes.
 	Memory() (total, free int64)
 	BootTime() time.Time
 }
 
-// RegValue is a registry value: string, []string, uint32, uint64 or []byte.
+// RegValue is a registry value. Data is a string, []string, uint32, uint64 or
+// []byte.
 type RegValue struct {
 	Name string
 	Kind string // String, ExpandString, MultiString, DWord, QWord, Binary
 	Data any
 }
 
-// Registry is the Windows registry; paths begin with the hive's short name,
-// HKLM\SOFTWARE\…
+// Registry is the Windows registry. A path begins with the short name of a hive,
+// as in HKLM\SOFTWARE.
 type Registry interface {
 	Keys(path string) ([]string, error)
 	Values(path string) ([]RegValue, error)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package oshost gives an interpreter the machine that it runs on: its
-// handlers over package os and the operating system's own calls. On Windows
-// (and under Wine) the registry, services and routes are Windows'; elsewhere
-// they are absent, which commands report.
+// Package oshost implements package host with the machine that the program runs
+// on. The registry, services and changes of routes exist on Windows (and under
+// Wine) only; elsewhere commands that need them report an error.
 package oshost
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/host"
 )
 
-// New makes the handlers of this machine with the given standard streams.
+// New returns the handlers of this machine with the given standard streams.
 func New(stdin io.Reader, stdout, stderr io.Writer) host.Handlers {
 	return host.Handlers{
 		Stdin: stdin, Stdout: stdout, Stderr: stderr,

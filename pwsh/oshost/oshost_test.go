@@ -42,7 +42,8 @@ func TestPrograms(t *testing.T) {
 		p.Path, p.Dir, p.Stdout, p.Stderr = sh, t.TempDir(), out, out
 		return h.Exec(t.Context(), p)
 	}
-	if code, err := run(host.Process{Args: []string{"-c", "cat; echo to the error stream >&2; exit 3"}}); code != 3 || err != nil {
+	code, err := run(host.Process{Args: []string{"-c", "cat; echo to the error stream >&2; exit 3"}})
+	if code != 3 || err != nil {
 		t.Errorf("exit %d, %v", code, err)
 	}
 	if _, err := run(host.Process{Args: []string{"-c", "cat"}, Stdin: strings.NewReader(" and piped")}); err != nil {
@@ -54,7 +55,8 @@ func TestPrograms(t *testing.T) {
 	if pid, err := run(host.Process{Args: []string{"-c", "exit 0"}, Detach: true}); pid <= 0 || err != nil {
 		t.Errorf("detached: process %d, %v", pid, err)
 	}
-	if _, err := h.Exec(t.Context(), host.Process{Path: "/no/such/program", Stdout: out, Stderr: out}); !errors.Is(err, fs.ErrNotExist) {
+	_, err = h.Exec(t.Context(), host.Process{Path: "/no/such/program", Stdout: out, Stderr: out})
+	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("start a missing program: %v", err)
 	}
 	if _, err := h.Exec(t.Context(), host.Process{Path: "/no/such/program", Detach: true}); err == nil {
@@ -221,7 +223,8 @@ func second[T any](_ T, err error) error { return err }
 
 func TestNameServers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(file, []byte("# nameserver 192.0.2.9\nsearch x\nnameserver 192.0.2.1\nnameserver bad\nnameserver 2001:db8::1\n"), 0o644); err != nil {
+	const text = "# nameserver 192.0.2.9\nsearch x\nnameserver 192.0.2.1\nnameserver bad\nnameserver 2001:db8::1\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	got := nameServers(file)
@@ -242,8 +245,11 @@ func TestNameServers(t *testing.T) {
 func TestSystem(t *testing.T) {
 	h, _ := handlers("")
 	s := h.System
-	if s.PID() != os.Getpid() || s.ProcessorCount() < 1 || s.Hostname() == "" || s.UserName() == "" || s.HomeDir() == "" || strings.Count(s.OSVersion(), ".") < 2 {
-		t.Errorf("%d %d %q %q %q %q", s.PID(), s.ProcessorCount(), s.Hostname(), s.UserName(), s.HomeDir(), s.OSVersion())
+	if s.PID() != os.Getpid() || s.ProcessorCount() < 1 || strings.Count(s.OSVersion(), ".") < 2 {
+		t.Errorf("process %d, %d processors, version %s", s.PID(), s.ProcessorCount(), s.OSVersion())
+	}
+	if s.Hostname() == "" || s.UserName() == "" || s.HomeDir() == "" {
+		t.Errorf("host %q, user %q, home %q", s.Hostname(), s.UserName(), s.HomeDir())
 	}
 	if total, free := s.Memory(); free <= 0 || total <= free {
 		t.Errorf("memory: %d bytes, %d free", total, free)

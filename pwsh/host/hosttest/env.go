@@ -23,16 +23,16 @@ func (f Env) key(name string) string {
 	return name
 }
 
-// Get reads a variable.
+// Get returns a variable.
 func (f Env) Get(name string) (string, bool) { v, ok := f[f.key(name)]; return v, ok }
 
-// Set writes a variable.
+// Set sets a variable.
 func (f Env) Set(name, value string) error { f[f.key(name)] = value; return nil }
 
 // Unset removes a variable.
 func (f Env) Unset(name string) error { delete(f, f.key(name)); return nil }
 
-// List gives NAME=value.
+// List returns the variables as NAME=value.
 func (f Env) List() []string {
 	var out []string
 	for k, v := range f {

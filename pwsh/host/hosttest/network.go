@@ -27,7 +27,7 @@ type Network struct {
 	Table      []host.Route
 }
 
-// Dial connects on loopback.
+// Dial connects to the port on loopback; other addresses are refused.
 func (*Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -40,7 +40,7 @@ func (*Network) Dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))
 }
 
-// Listen listens on loopback, whatever the host.
+// Listen listens on loopback, whatever the host of the address.
 func (*Network) Listen(ctx context.Context, network, address string) (net.Listener, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -54,7 +54,7 @@ func noHost(name string) error {
 	return &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 }
 
-// LookupHost reads Hosts.
+// LookupHost looks a name up in Hosts.
 func (f *Network) LookupHost(_ context.Context, name string) ([]netip.Addr, error) {
 	if a, ok := f.Hosts[name]; ok {
 		return a, nil
@@ -74,7 +74,7 @@ func (f *Network) LookupAddr(_ context.Context, addr string) ([]string, error) {
 	return nil, noHost(addr)
 }
 
-// LookupCNAME reads Aliases; a name of Hosts is its own.
+// LookupCNAME looks a name up in Aliases. A name in Hosts is its own.
 func (f *Network) LookupCNAME(_ context.Context, name string) (string, error) {
 	if to, ok := f.Aliases[name]; ok {
 		return to + ".", nil
@@ -85,22 +85,22 @@ func (f *Network) LookupCNAME(_ context.Context, name string) (string, error) {
 	return "", noHost(name)
 }
 
-// LookupTXT reads Texts.
+// LookupTXT looks a name up in Texts.
 func (f *Network) LookupTXT(_ context.Context, name string) ([]string, error) {
 	return records(f.Texts, name)
 }
 
-// LookupSRV reads Services.
+// LookupSRV looks a name up in Services.
 func (f *Network) LookupSRV(_ context.Context, name string) ([]*net.SRV, error) {
 	return records(f.Services, name)
 }
 
-// LookupMX reads Mail.
+// LookupMX looks a name up in Mail.
 func (f *Network) LookupMX(_ context.Context, name string) ([]*net.MX, error) {
 	return records(f.Mail, name)
 }
 
-// LookupNS reads Servers.
+// LookupNS looks a name up in Servers.
 func (f *Network) LookupNS(_ context.Context, name string) ([]*net.NS, error) {
 	return records(f.Servers, name)
 }
@@ -112,16 +112,16 @@ func records[T any](table map[string][]T, name string) ([]T, error) {
 	return nil, noHost(name)
 }
 
-// Adapters are the Interfaces.
+// Adapters returns Interfaces.
 func (f *Network) Adapters(context.Context) ([]host.Adapter, error) {
 	return slices.Clone(f.Interfaces), nil
 }
 
-// Routes are the Table.
+// Routes returns Table.
 func (f *Network) Routes(context.Context) ([]host.Route, error) { return slices.Clone(f.Table), nil }
 
-// AddRoute appends to the Table; a second one with the same destination and
-// hop is refused, as Windows does.
+// AddRoute appends to Table. As on Windows, a second route with the same
+// destination, hop and interface is refused.
 func (f *Network) AddRoute(_ context.Context, r host.Route) error {
 	for _, x := range f.Table {
 		if x.Destination == r.Destination && x.NextHop == r.NextHop && x.Interface == r.Interface {
@@ -132,7 +132,7 @@ func (f *Network) AddRoute(_ context.Context, r host.Route) error {
 	return nil
 }
 
-// DeleteRoute removes from the Table.
+// DeleteRoute removes a route from Table.
 func (f *Network) DeleteRoute(_ context.Context, r host.Route) error {
 	n := len(f.Table)
 	f.Table = slices.DeleteFunc(f.Table, func(x host.Route) bool {
@@ -144,7 +144,7 @@ func (f *Network) DeleteRoute(_ context.Context, r host.Route) error {
 	return nil
 }
 
-// SetForwarding changes an adapter.
+// SetForwarding changes an adapter of Interfaces.
 func (f *Network) SetForwarding(_ context.Context, index int, ipv6, on bool) error {
 	for i := range f.Interfaces {
 		if f.Interfaces[i].Index == index {

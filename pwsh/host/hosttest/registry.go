@@ -11,7 +11,8 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/host"
 )
 
-// Registry is a Registry in memory: values by their key's path.
+// Registry is a Registry in memory: the values of each key by their lower-case
+// names.
 type Registry map[string]map[string]host.RegValue
 
 func (f Registry) find(path string) (string, bool) {
@@ -25,10 +26,10 @@ func (f Registry) find(path string) (string, bool) {
 
 var errNoKey = errors.New("the key does not exist")
 
-// Exists says whether a key is there.
+// Exists reports whether a key exists.
 func (f Registry) Exists(path string) bool { _, ok := f.find(path); return ok }
 
-// Keys lists the keys right under one.
+// Keys lists the keys directly below a key.
 func (f Registry) Keys(path string) ([]string, error) {
 	if !f.Exists(path) {
 		return nil, errNoKey
@@ -43,7 +44,7 @@ func (f Registry) Keys(path string) ([]string, error) {
 	return out, nil
 }
 
-// Values lists a key's values.
+// Values lists the values of a key.
 func (f Registry) Values(path string) ([]host.RegValue, error) {
 	k, ok := f.find(path)
 	if !ok {
@@ -57,7 +58,7 @@ func (f Registry) Values(path string) ([]host.RegValue, error) {
 	return out, nil
 }
 
-// CreateKey makes a key and those above it.
+// CreateKey creates a key and the keys above it.
 func (f Registry) CreateKey(path string) error {
 	for i := range path + `\` {
 		if i == len(path) || path[i] == '\\' {
@@ -79,7 +80,7 @@ func (f Registry) DeleteKey(path string) error {
 	return nil
 }
 
-// SetValue writes a value.
+// SetValue sets a value.
 func (f Registry) SetValue(path string, v host.RegValue) error {
 	k, ok := f.find(path)
 	if !ok {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package cmdlet has the commands of the PowerShell subset, one file for each
-// noun, and Table, which lists them.
+// Package cmdlet implements the commands of the PowerShell subset, in one file
+// for each noun. Table lists them.
 //
 // To add one: write a function that returns its *interp.Cmdlet in the file of
 // its noun, put it into the table of that file, add rows to an archive of
@@ -37,12 +37,13 @@ func Table() []*interp.Cmdlet {
 	return all
 }
 
-// Library is everything that a session has.
+// Library returns everything that a session offers: commands, types and the
+// console's layout.
 func Library() interp.Library {
 	return interp.Library{Cmdlets: Table(), Classes: dotnet.Table(), Display: view.New}
 }
 
-// show makes an object of a Windows type with the columns of its view.
+// show sets the columns in which the object is shown.
 func show(o *value.Object, columns ...string) *value.Object {
 	o.Show = columns
 	return o
@@ -69,7 +70,7 @@ func matches(patterns []string, s string) bool {
 	return len(patterns) == 0
 }
 
-// files is the file system, or one that has none of it.
+// files returns the file system, or an empty one.
 func files(c *interp.Invocation) host.FileSystem {
 	if f := c.R.Handlers().Files; f != nil {
 		return f

@@ -164,7 +164,7 @@ func connectionCmdlets() []*interp.Cmdlet {
 // 21 s on Windows; probes have no such patience.
 const tryTimeout = 4 * time.Second
 
-// tryTCP says whether a port takes a connection, and whether the host is
+// tryTCP reports whether a port takes a connection, and whether the host is
 // there at all (it may refuse).
 func tryTCP(c *interp.Invocation, host string, port int) (open, alive bool, local string, took time.Duration) {
 	n := c.R.Handlers().Net

@@ -10,8 +10,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/host"
 )
 
-// noFiles is a file system where nothing is: commands then report their usual
-// errors.
+// noFiles is a file system without files. Commands report their usual errors.
 type noFiles struct{}
 
 func (noFiles) OpenFile(string, int, fs.FileMode) (host.File, error) { return nil, fs.ErrNotExist }

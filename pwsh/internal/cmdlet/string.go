@@ -103,7 +103,8 @@ type searchState struct {
 	found bool
 }
 
-// search matches one line; stop says that no further line of the file counts.
+// search matches one line; stop reports that
+// the remaining lines of the file need not be searched.
 func (s *searchState) search(c *interp.Invocation, line string, n int, file string) (stop bool, err error) {
 	var hits []any
 	hit := false

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package dotnet has the .NET types that scripts use, as tables of members
-// over the interpreter's values and handlers: one file for each family.
+// Package dotnet implements the .NET types that scripts use. Each is a table of
+// members; there is a file for each family of types.
 //
 // Fidelity: subset - a member that is not in a table is an error that names
 // it; docs/fidelity/pwsh.md lists the types.
@@ -29,17 +29,17 @@ func Table() []*interp.Class {
 	return all
 }
 
-// get makes a read-only property of a Go type.
+// get returns a read-only property of a Go type.
 func get[T any](name string, f func(x T) any) interp.Property {
 	return interp.Property{Name: name, Get: func(c *interp.Call) (any, error) { return f(self[T](c)), nil }}
 }
 
-// getErr is get for what can fail.
+// getErr is get for a property that can fail.
 func getErr[T any](name string, f func(c *interp.Call, x T) (any, error)) interp.Property {
 	return interp.Property{Name: name, Get: func(c *interp.Call) (any, error) { return f(c, self[T](c)) }}
 }
 
-// rw makes a property that can be set.
+// rw returns a property that can be set.
 func rw[T any](name string, f func(x T) any, set func(c *interp.Call, x T, v any) error) interp.Property {
 	return interp.Property{Name: name, Get: func(c *interp.Call) (any, error) { return f(self[T](c)), nil },
 		Set: func(c *interp.Call, v any) error { return set(c, self[T](c), v) }}

@@ -27,15 +27,15 @@ type Cmdlet struct {
 	//	<              takes the pipeline's objects
 	//	.              takes the objects' property of that name
 	//	*              takes all further positional arguments
-	//	=              is accepted and changes nothing here
-	//	~              is refused by name: PowerShell has it, mullion has not
+	//	=              is accepted and ignored
+	//	~              is refused: PowerShell has it, this subset has not
 	Params string
 	// Begin, Process and End are called as PowerShell's methods of these
 	// names; each may be nil. Process is called once for each object of the
 	// pipeline, and once in all where the command has no input.
 	Begin, Process, End func(c *Invocation) error
-	// Fidelity is what differs from Windows, one sentence; empty: nothing
-	// known. It is shown in docs/fidelity/pwsh.md.
+	// Fidelity describes known differences from Windows in one sentence, for
+	// docs/fidelity/pwsh.md.
 	Fidelity string
 }
 
@@ -127,22 +127,22 @@ type Invocation struct {
 	pipeVar string
 }
 
-// Get is an argument by its parameter's name.
+// Get returns the argument of a parameter.
 func (c *Invocation) Get(name string) (any, bool) {
 	v, ok := c.args[strings.ToLower(name)]
 	return v, ok
 }
 
-// Has says whether a parameter was given.
+// Has reports whether a parameter was given.
 func (c *Invocation) Has(name string) bool {
 	_, ok := c.args[strings.ToLower(name)]
 	return ok
 }
 
-// Any is an argument, or nil.
+// Any returns an argument of any type, or nil.
 func (c *Invocation) Any(name string) any { return c.args[strings.ToLower(name)] }
 
-// Str is a text argument, or def.
+// Str returns a text argument, or def.
 func (c *Invocation) Str(name, def string) string {
 	if v, ok := c.args[strings.ToLower(name)].(string); ok {
 		return v
@@ -150,13 +150,13 @@ func (c *Invocation) Str(name, def string) string {
 	return def
 }
 
-// Strs is a list of texts.
+// Strs returns an argument that is a list of texts.
 func (c *Invocation) Strs(name string) []string {
 	v, _ := c.args[strings.ToLower(name)].([]string)
 	return v
 }
 
-// Int is a number, or def.
+// Int returns a number, or def.
 func (c *Invocation) Int(name string, def int) int {
 	if v, ok := c.args[strings.ToLower(name)].(int); ok {
 		return v
@@ -164,34 +164,34 @@ func (c *Invocation) Int(name string, def int) int {
 	return def
 }
 
-// Items is a list.
+// Items returns an argument that is a list.
 func (c *Invocation) Items(name string) []any {
 	v, _ := c.args[strings.ToLower(name)].([]any)
 	return v
 }
 
-// Switch is whether a switch is on.
+// Switch reports whether a switch is on.
 func (c *Invocation) Switch(name string) bool {
 	v, _ := c.args[strings.ToLower(name)].(Switch)
 	return bool(v)
 }
 
-// Block is a script block, or nil.
+// Block returns a script block, or nil.
 func (c *Invocation) Block(name string) *ScriptBlock {
 	v, _ := c.args[strings.ToLower(name)].(*ScriptBlock)
 	return v
 }
 
-// Hash is a hashtable, or nil.
+// Hash returns a hashtable, or nil.
 func (c *Invocation) Hash(name string) *value.Hash {
 	v, _ := c.args[strings.ToLower(name)].(*value.Hash)
 	return v
 }
 
-// Piped says that the command is not the first of its pipeline.
+// Piped reports whether the command is behind another one in its pipeline.
 func (c *Invocation) Piped() bool { return c.piped }
 
-// Write sends an object down the pipeline.
+// Write writes an object to the pipeline.
 func (c *Invocation) Write(v any) error {
 	if c.outVar != nil {
 		c.outVar.Items = append(c.outVar.Items, v)
@@ -202,7 +202,7 @@ func (c *Invocation) Write(v any) error {
 	return c.Out.Emit(v)
 }
 
-// WriteAll sends objects, a collection element by element.
+// WriteAll writes an object to the pipeline, a collection element by element.
 func (c *Invocation) WriteAll(v any) error {
 	items, ok := value.Items(v)
 	if !ok {
@@ -219,7 +219,7 @@ func (c *Invocation) WriteAll(v any) error {
 	return nil
 }
 
-// Stop says that the command wants no more input: what is in front of it ends.
+// Stop ends the commands in front of this one, which needs no more input.
 func (c *Invocation) Stop() error {
 	if c.pipe == nil {
 		return nil

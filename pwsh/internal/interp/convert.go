@@ -293,7 +293,7 @@ func (r *Runner) isType(x, t any) (bool, error) {
 	return r.IsA(x, full), nil
 }
 
-// IsA says whether a value is of a type or of one derived from it.
+// IsA reports whether a value is of a type or of one derived from it.
 func (r *Runner) IsA(x any, full string) bool {
 	if full == "System.ValueType" {
 		switch x.(type) {

@@ -3,23 +3,25 @@
 
 // Package interp runs PowerShell scripts.
 //
-// A Runner walks the tree of package syntax over the values of package value.
-// It touches the world only through its Handlers (programs, files, network,
-// environment, registry, clock, standard streams), so that it can be embedded
-// and tested; what commands and .NET types exist is given by its Library.
+// A Runner walks the tree of package syntax with the values of package value. It
+// reaches the machine only through its host.Handlers (programs, files, network,
+// environment, registry, clock, standard streams), so that it can be embedded and
+// tested. Its Library holds the commands and .NET types.
 //
-// A pipeline streams: each stage hands an object to the next by a call, on one
-// goroutine, and a stage that wants no more (Select-Object -First) unwinds to
-// the pipeline. Native programs run beside it and are read line by line.
+// Pipelines stream: each stage passes an object to the next by a function call,
+// on one goroutine. A stage that needs no more input (Select-Object -First)
+// unwinds to the pipeline. Programs run concurrently; their output is read line
+// by line.
 //
 // Errors follow PowerShell's three kinds: a non-terminating error is written
 // to the error stream; a statement-terminating one ends its statement, or goes
 // to the innermost try; a script-terminating one (throw, -ErrorAction Stop)
 // unwinds until something catches it.
 //
-// What the subset lacks is reported as an error that names it and points at
-// docs/fidelity/pwsh.md; nothing is silently ignored. No script can panic the
-// program: depth, and sizes of what operators build, are bounded.
+// A construct outside of the subset is an error that names it and refers to
+// docs/fidelity/pwsh.md; none is silently ignored. No script can panic the
+// program: the depth of calls, and the size of what an operator builds, are
+// bounded.
 //
 // A Runner is not safe for concurrent use.
 //

@@ -89,8 +89,8 @@ func (e *ErrorRecord) CategoryInfo() string {
 	return fmt.Sprintf("%s: (%s) [%s], %s", e.Category, target, e.Activity, value.ShortName(e.Exception.Type))
 }
 
-// Thrown is a terminating error on its way up. Script says that it ends the
-// script, not only its statement.
+// Thrown is a terminating error on its way up. Script reports whether it ends
+// the script and not only its statement.
 type Thrown struct {
 	Record *ErrorRecord
 	Script bool
@@ -120,7 +120,7 @@ type stopError struct{ p *pipeline }
 
 func (*stopError) Error() string { return "pipeline stopped" }
 
-// isFlow says whether an error is control flow that no catch may take.
+// isFlow reports whether an error is control flow that no catch may take.
 func isFlow(err error) bool {
 	switch err.(type) {
 	case *flow, *exitError, *stopError, *abort:

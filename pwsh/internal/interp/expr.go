@@ -81,7 +81,7 @@ func (r *Runner) paren(x *syntax.Paren) (any, error) {
 	return r.value(x.X)
 }
 
-// isIncDec says whether an expression is ++ or --, whose value a statement
+// isIncDec reports whether an expression is ++ or --, whose value a statement
 // does not print.
 func isIncDec(x syntax.Expr) bool {
 	u, ok := x.(*syntax.Unary)

@@ -49,7 +49,7 @@ func (f *Function) declared() []*syntax.Param {
 	return nil
 }
 
-// advanced says whether a function has the rules of a cmdlet.
+// advanced reports whether a function has the rules of a cmdlet.
 // Source: about_Functions_Advanced.
 func (f *Function) advanced() bool {
 	if p := f.Block.Body.Param; p != nil {

@@ -173,7 +173,7 @@ func (r *Runner) Property(x any, name string) (any, error) {
 	return nil, nil
 }
 
-// HasProperty reads a property and says whether it exists.
+// HasProperty reads a property and reports whether it exists.
 func (r *Runner) HasProperty(x any, name string) (any, bool) {
 	v, ok, err := r.property(x, name)
 	return v, ok && err == nil

@@ -126,7 +126,7 @@ func LeafPath(p string) string {
 	return t
 }
 
-// Exists says whether a file or directory is there.
+// Exists reports whether a file or directory is there.
 func (r *Runner) Exists(p string) bool {
 	if r.h.Files == nil {
 		return false

@@ -187,7 +187,7 @@ const wordClass = `\p{L}\p{Mn}\p{Nd}\p{Pc}`
 // QuoteRegex escapes a literal.
 func QuoteRegex(s string) string { return regexp.QuoteMeta(s) }
 
-// MatchString says whether the text has a match.
+// MatchString reports whether the text has a match.
 func (x *Regex) MatchString(s string) bool { return x.re.MatchString(s) }
 
 // Find is the first match at or behind a byte offset, or nil.

@@ -184,7 +184,7 @@ type Result struct {
 	// Exit is the code of an exit statement; Exited says there was one.
 	Exit   int
 	Exited bool
-	// Failed says that an uncaught error ended the script.
+	// Failed reports whether an uncaught error ended the script.
 	Failed bool
 	// OK is the last value of $?.
 	OK bool

@@ -408,7 +408,7 @@ func (r *Runner) catchesAny(rec *ErrorRecord, types []*syntax.TypeName) bool {
 	return len(types) == 0
 }
 
-// catches says whether an exception is of a type.
+// catches reports whether an exception is of a type.
 func (r *Runner) catches(rec *ErrorRecord, t *syntax.TypeName) bool {
 	want := strings.ToLower(t.Name)
 	if full, ok := value.Accelerated(want); ok {

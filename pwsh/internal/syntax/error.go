@@ -15,7 +15,7 @@ type Error struct {
 	At, End Pos
 	Msg     string
 	ID      string // FullyQualifiedErrorId, as PowerShell names it
-	// Incomplete says that more text could mend it: an interactive console
+	// Incomplete reports whether more text could complete the script. A console
 	// then asks for another line.
 	Incomplete bool
 }

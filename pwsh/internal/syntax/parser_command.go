@@ -60,7 +60,7 @@ func (p *parser) startsExpr(t token) bool {
 	return false
 }
 
-// wordEnd says whether a character ends a bare word of a command.
+// wordEnd reports whether a character ends a bare word of a command.
 func wordEnd(c byte) bool {
 	switch c {
 	case ' ', '\t', '\r', '\n', '\f', '\v', ';', '|', '&', '(', ')', '{', '}', ',', '<', '>':

@@ -137,7 +137,7 @@ func (p *printer) arg(x Expr) {
 	}
 }
 
-// plainWord says whether a word can stand without quotes and mean itself.
+// plainWord reports whether a word can stand without quotes and mean itself.
 func plainWord(s string) bool {
 	if s == "" {
 		return false

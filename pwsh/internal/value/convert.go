@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// ConvertError says that a value cannot become a type.
+// ConvertError is the error of a conversion.
 type ConvertError struct {
 	From any
 	To   string // full type name
@@ -305,7 +305,7 @@ func asFloat(v any) (float64, bool) {
 	return 0, false
 }
 
-// IsNumber says whether a value is of a numeric type.
+// IsNumber reports whether a value is of a numeric type.
 func IsNumber(v any) bool {
 	_, ok := asFloat(v)
 	return ok

@@ -21,7 +21,7 @@ const MaxItems = 1 << 26
 // ErrTooLarge is returned where a result would pass MaxItems.
 var ErrTooLarge = errors.New("Exception of type 'System.OutOfMemoryException' was thrown.") //nolint:staticcheck // .NET's own text
 
-// OpError says that an operator does not take its operands.
+// OpError is the error of an operator that does not accept its operands.
 type OpError struct {
 	Op   string
 	X, Y any
@@ -552,5 +552,5 @@ func likeOne(c rune, p []rune) (n int, ok bool) {
 	return 1, c == p[0]
 }
 
-// HasWildcard says whether a pattern has a special character.
+// HasWildcard reports whether a pattern has a special character.
 func HasWildcard(s string) bool { return strings.ContainsAny(s, "*?[") }

@@ -249,7 +249,7 @@ func (w *Writer) Named(names []string) []Column {
 	return cols
 }
 
-// asList says whether a value is shown as a list by default.
+// asList reports whether a value is shown as a list by default.
 func asList(v any, n int) bool {
 	switch x := v.(type) {
 	case *value.Object:
