@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/rowtest"
 	"github.com/mullion-k8s/mullion/pwsh/internal/syntax"
@@ -163,7 +164,7 @@ func TestInterruptedPrompt(t *testing.T) {
 	interrupts := make(chan os.Signal, 1)
 	in := &interruptedInput{interrupts: interrupts, lines: []string{"'one'\n", "if (1) {\n", "^C", "'two'\n", "exit 3\n"}}
 	var out, errs bytes.Buffer
-	h := interp.Handlers{Stdin: in, Stdout: &out, Stderr: &errs}
+	h := host.Handlers{Stdin: in, Stdout: &out, Stderr: &errs}
 	code := Main(t.Context(), interrupts, "powershell.exe", []string{"-NoLogo"}, h, false, true, "/")
 	if want := "PS /> one\nPS /> >> ^C\nPS /> two\nPS /> "; code != 3 || out.String() != want {
 		t.Errorf("%d, %q, %q; want 3, %q", code, out.String(), errs.String(), want)

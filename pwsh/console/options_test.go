@@ -131,7 +131,7 @@ func TestInteractive(t *testing.T) {
 	var out, errs bytes.Buffer
 	h, _ := rowtest.Handlers(t, &out, &errs)
 	h.Stdin = strings.NewReader("1 +\n\n2\nexit 3\n")
-	if code := Main(context.Background(), "powershell.exe", nil, h, false, true, "/"); code != 3 {
+	if code := Main(context.Background(), nil, "powershell.exe", nil, h, false, true, "/"); code != 3 {
 		t.Errorf("exit %d, printed %q %q", code, out.String(), errs.String())
 	}
 	if !strings.Contains(out.String(), "docs/fidelity/pwsh.md") || !strings.Contains(out.String(), "\nPS /> >> ") {
@@ -146,7 +146,7 @@ func TestContextEnds(t *testing.T) {
 	h.Stdin = strings.NewReader("while ($true) {}\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if code := Main(ctx, "powershell.exe", nil, h, false, false, "/"); code != exitError {
+	if code := Main(ctx, nil, "powershell.exe", nil, h, false, false, "/"); code != exitError {
 		t.Errorf("exit %d, printed %q %q", code, out.String(), errs.String())
 	}
 }
@@ -157,7 +157,7 @@ func TestOutputCloses(t *testing.T) {
 	for _, args := range [][]string{nil, {"-c", "1; 2"}, {"-?"}} {
 		h, _ := rowtest.Handlers(t, closed{}, &errs)
 		h.Stdin = strings.NewReader("1\n")
-		if code := Main(t.Context(), "powershell.exe", args, h, false, false, "/"); code != exitError {
+		if code := Main(t.Context(), nil, "powershell.exe", args, h, false, false, "/"); code != exitError {
 			t.Errorf("%v: exit %d", args, code)
 		}
 	}
