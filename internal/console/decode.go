@@ -180,7 +180,7 @@ func controlSequence(data []byte) ([]Key, int) {
 		return nil, 0
 	}
 	var p []int
-	for _, text := range bytes.Split(data[2:end], []byte{';'}) {
+	for text := range bytes.SplitSeq(data[2:end], []byte{';'}) {
 		n, _ := strconv.Atoi(string(text)) // 0 stands for an absent one
 		p = append(p, n)
 	}

@@ -3,7 +3,10 @@
 
 package console
 
-import "unicode/utf16"
+import (
+	"slices"
+	"unicode/utf16"
+)
 
 // Virtual-key codes, winuser.h.
 const (
@@ -135,8 +138,8 @@ func press(vk uint16, char uint16, state uint32) []Key {
 	keys = append(keys, k)
 	k.Down = false
 	keys = append(keys, k)
-	for i := len(modifiers) - 1; i >= 0; i-- {
-		if m := modifiers[i]; state&m.bit != 0 {
+	for _, m := range slices.Backward(modifiers) {
+		if state&m.bit != 0 {
 			held &^= m.bit
 			keys = append(keys, Key{Virtual: m.vk, Scan: scanCode(m.vk), State: held})
 		}

@@ -135,8 +135,7 @@ func (tm *terminal) exits(code int) {
 	select {
 	case err := <-tm.ended:
 		got := 0
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			got = exit.ExitCode()
 		}
 		if got != code {
@@ -384,7 +383,9 @@ func TestAttachedShell(t *testing.T) {
 	if err := first.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-first.ended
+	if err := <-first.ended; err == nil {
+		t.Error("kubectl ended by itself")
+	}
 	second := attach()
 	second.shows("C:\\app>set LEFT=behind\n\nC:\\app>")
 	second.typing("echo %LEFT%" + enter)
