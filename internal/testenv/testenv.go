@@ -29,14 +29,22 @@ const (
 	Runc    Capability = "runc"    // runc and conmon
 	MinGW   Capability = "mingw"   // the C compiler for Windows targets
 	Built   Capability = "built"   // `make build` has filled bin/
+	Suites  Capability = "suites"  // `make suites` has filled bin/windows with other projects' suites
 	Peers   Capability = "peers"   // `make peers` has filled bin/peers: other projects' own programs
 	Static  Capability = "static"  // a test program that runs without a loader, in a bare root
 	Windows Capability = "windows" // a real Windows
 )
 
+// inputs names a variable that hack/test sets to a hash of what tests use outside
+// of this module: the distribution's Wine, runc and nft, and what is built from C.
+// Reading it makes it a part of the key of Go's cache of test results, so that a
+// result does not outlive an upgrade of those.
+const inputs = "MULLION_TEST_INPUTS"
+
 // Need skips (or, where required, fails) the test if a capability is missing.
 func Need(t testing.TB, caps ...Capability) {
 	t.Helper()
+	_ = os.Getenv(inputs)
 	for _, c := range caps {
 		if why := missing(c); why != "" {
 			if required(c) {
@@ -80,6 +88,12 @@ func missing(c Capability) string {
 	case Built:
 		if _, err := os.Stat(Bin("mullion")); err != nil {
 			return "run `make build` first"
+		}
+	case Suites:
+		for _, name := range []string{"critest.exe", "hcn.test.exe"} {
+			if _, err := os.Stat(Bin("windows", name)); err != nil {
+				return "run `make suites` first"
+			}
 		}
 	case Peers:
 		for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "helm"} {

@@ -161,8 +161,8 @@ func (h *host) runWindowsTests(t *testing.T, pkg string) {
 	run := exec.Command("nsenter", args...)
 	run.Env = wine.Env()
 	out, err := run.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "\nPASS") {
-		t.Errorf("%v\n%s", err, out)
+	if err != nil || !strings.Contains(string(out), "\nPASS") || strings.Contains(string(out), "--- SKIP") {
+		t.Errorf("%v; a test that skips counts as one that fails\n%s", err, out)
 	}
 }
 
