@@ -4,9 +4,13 @@
 package clustercmd
 
 import (
+	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cluster"
@@ -16,11 +20,15 @@ import (
 func URL(s cli.Streams) *cobra.Command {
 	var t target
 	var namespace, port string
+	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "url SERVICE",
 		Short: "Print the address at which a Service answers from this machine",
+		Long: "Url prints the address at which a Service answers from this machine, once it does: it waits for ready pods and\n" +
+			"for the node's kube-proxy.",
 		Example: `  curl "$(mullion url win-webserver)"
-  mullion url web --namespace shop --port https`,
+  mullion url web --namespace shop --port https
+  mullion url web --wait 0                        # do not wait`,
 		Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, _, err := t.existing()
@@ -35,14 +43,52 @@ func URL(s cli.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if wait > 0 && strings.HasPrefix(url, "http") {
+				if err := awaitAnswer(cmd.Context(), s, client, namespace, args[0], url, wait); err != nil {
+					return err
+				}
+			}
 			_, err = fmt.Fprintln(s.Out, url)
 			return err
 		},
 	}
 	t.add(cmd)
+	cmd.Flags().DurationVar(&wait, "wait", 2*time.Minute, "how long to wait until the Service answers; 0 prints the address at once")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "the Service's `namespace`")
 	cmd.Flags().StringVar(&port, "port", "", "`name` of the Service's port (default: the first)")
 	return cmd
+}
+
+// quietFor is how long a wait may take before it is worth a word.
+const quietFor = time.Second
+
+// awaitAnswer waits until the Service answers and shows what it waits for.
+func awaitAnswer(ctx context.Context, s cli.Streams, client kubernetes.Interface, namespace, name, url string, wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	begin := time.Now()
+	var progress *cli.Progress
+	var line *cli.Line
+	defer func() {
+		if progress != nil {
+			progress.Close()
+		}
+	}()
+	err := cluster.AwaitAnswer(ctx, client, namespace, name, url, func(what string) {
+		if progress == nil {
+			if time.Since(begin) < quietFor {
+				return
+			}
+			progress = cli.NewProgress(s.Err)
+			line = progress.Start("%s", what)
+			return
+		}
+		line.Set("%s", what)
+	})
+	if line != nil && err == nil {
+		line.Done("%s", url)
+	}
+	return err
 }
 
 // exactArgs is cobra.ExactArgs with a usage error.

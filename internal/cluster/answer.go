@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Intervals of AwaitAnswer: between two attempts, and of one. kube-proxy.exe
+// programs a new Service within a second of its first ready endpoint.
+const (
+	answerInterval = 100 * time.Millisecond
+	answerTimeout  = time.Second
+)
+
+// AwaitAnswer waits until the address of a Service accepts connections, or ctx
+// ends. After each attempt it calls waiting with what the Service still lacks. The
+// error of a context that ended says what was lacking. A port that is not of TCP
+// is not waited for, because only the program behind it knows how to ask.
+func AwaitAnswer(ctx context.Context, client kubernetes.Interface, namespace, name, address string, waiting func(string)) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return fmt.Errorf("await %s: %w", address, err)
+	}
+	service, err := client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get service %s/%s: %w", namespace, name, err)
+	}
+	if !isTCP(service, u.Port()) {
+		return nil
+	}
+	var lacks string
+	for {
+		dialer := net.Dialer{Timeout: answerTimeout}
+		conn, err := dialer.DialContext(ctx, "tcp", u.Host)
+		if err == nil {
+			return conn.Close()
+		}
+		now, err := lacking(ctx, client, service)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if err == nil {
+			lacks = now
+			waiting(now)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("service %s/%s does not answer at %s: %s", namespace, name, address, lacks)
+		case <-time.After(answerInterval):
+		}
+	}
+}
+
+// isTCP reports whether the node port is one of TCP.
+func isTCP(service *corev1.Service, nodePort string) bool {
+	for _, p := range service.Spec.Ports {
+		if strconv.Itoa(int(p.NodePort)) == nodePort {
+			return p.Protocol == corev1.ProtocolTCP || p.Protocol == ""
+		}
+	}
+	return true
+}
+
+// lacking says what keeps a Service from answering.
+func lacking(ctx context.Context, client kubernetes.Interface, service *corev1.Service) (string, error) {
+	namespace, name := service.Namespace, service.Name
+	slices, err := client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.Set{discoveryv1.LabelServiceName: name}.String(),
+	})
+	if err != nil {
+		return "", fmt.Errorf("list endpoints of service %s/%s: %w", namespace, name, err)
+	}
+	for _, s := range slices.Items {
+		for _, e := range s.Endpoints {
+			if e.Conditions.Ready != nil && *e.Conditions.Ready {
+				return "waiting for kube-proxy to open its port", nil
+			}
+		}
+	}
+	if len(service.Spec.Selector) == 0 {
+		return "no endpoint is ready, and it selects no pods", nil
+	}
+	selector := labels.Set(service.Spec.Selector).String()
+	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return "", fmt.Errorf("list pods of service %s/%s: %w", namespace, name, err)
+	}
+	if len(pods.Items) == 0 {
+		return fmt.Sprintf("no pod has the labels that it selects, %s", selector), nil
+	}
+	var all []string
+	for _, p := range pods.Items {
+		all = append(all, fmt.Sprintf("%s (%s)", p.Name, condition(&p)))
+	}
+	return "waiting for pods: " + strings.Join(all, ", "), nil
+}
+
+// condition is the state of a pod in one word, as kubectl shows it.
+func condition(p *corev1.Pod) string {
+	for _, s := range p.Status.ContainerStatuses {
+		switch {
+		case s.State.Waiting != nil && s.State.Waiting.Reason != "":
+			return s.State.Waiting.Reason
+		case s.State.Terminated != nil && s.State.Terminated.Reason != "":
+			return s.State.Terminated.Reason
+		case s.State.Running != nil && !s.Ready:
+			return "not ready"
+		}
+	}
+	return string(p.Status.Phase)
+}
