@@ -201,7 +201,7 @@ func containerEtc() map[string]string {
 		"resolv.conf":   "",
 		// fontconfig complains on standard error if it has none. The fonts are
 		// Windows' own, which Wine finds by itself.
-		"fonts/fonts.conf": `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd"><fontconfig/>` + "\n",
+		"fonts/fonts.conf": `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd"><fontconfig><cachedir>/nonexistent</cachedir></fontconfig>` + "\n",
 		"hosts":            "127.0.0.1 localhost\n::1 localhost\n",
 	}
 }

@@ -201,6 +201,8 @@ func TestContainerProgramLookup(t *testing.T) {
 	if err := os.WriteFile(c.path("upper", "App", "Run.CMD"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	// A program of Linux that would work if anything ran it: the runtime's own init.
+	copyTo(t, testenv.Bin("native", "init"), c.path("upper", "linux.exe"))
 	main := c.start(wine.Process{Args: []string{`C:\probe.exe`, "wait"}})
 	c.await("waiting")
 	for _, row := range []struct {
@@ -215,6 +217,8 @@ func TestContainerProgramLookup(t *testing.T) {
 		{"system program", wine.Process{Args: []string{"hostname"}}, 0, "POD-A"},
 		{"slashes", wine.Process{Args: []string{"/windows/system32/cmd.exe", "/c", "echo hi"}}, 0, "hi"},
 		{"raw command line", wine.Process{CommandLine: `cmd /S /C echo "quoted  text" & exit 9`}, 9, `"quoted  text"`},
+		{"first argument as written", wine.Process{Args: []string{"/probe", "arguments", "a b"}}, 0, `["/probe" "arguments" "a b"] /probe arguments "a b"`},
+		{"a program of Linux", wine.Process{Args: []string{`C:\linux.exe`}}, 126, "%1 is not a valid Win32 application."},
 		{"missing program", wine.Process{Args: []string{"no-such-program"}}, 127, "The system cannot find the file specified."},
 		{"missing directory", wine.Process{Args: []string{"hostname"}, Dir: `C:\nowhere`}, 127, `C:\nowhere`},
 	} {
@@ -222,7 +226,7 @@ func TestContainerProgramLookup(t *testing.T) {
 		if s.ExitCode != row.code || !strings.Contains(out, row.want) {
 			t.Errorf("%s: code %d, want %d; output %q, want %q", row.name, s.ExitCode, row.code, out, row.want)
 		}
-		if (row.code == 127) != (s.Error != "") {
+		if (row.code == 127 || row.code == 126) != (s.Error != "") {
 			t.Errorf("%s: error %q", row.name, s.Error)
 		}
 	}

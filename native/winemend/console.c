@@ -13,31 +13,17 @@
 static BOOL(WINAPI *real_ReadConsoleW)(HANDLE, void *, DWORD, DWORD *, void *);
 static BOOL shell; // this is a cmd.exe at whose prompt somebody types
 
-// lower is the lower case of an ASCII letter.
-static WCHAR lower(WCHAR c) { return c >= 'A' && c <= 'Z' ? (WCHAR)(c + 32) : c; }
-
-// ends_with compares without case.
-static BOOL ends_with(const UNICODE_STRING *s, const WCHAR *end, USHORT chars)
-{
-    USHORT n = s->Length / sizeof(WCHAR);
-    if (n < chars) return FALSE;
-    for (USHORT i = 0; i < chars; i++)
-        if (lower(s->Buffer[n - chars + i]) != end[i]) return FALSE;
-    return TRUE;
-}
-
 // is_shell reports whether this process is cmd.exe without /c, which would make
 // it end after one command.
 static BOOL is_shell(void)
 {
-    static const WCHAR name[] = L"\\cmd.exe";
     const RTL_USER_PROCESS_PARAMETERS *params = NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters;
-    if (!ends_with(&params->ImagePathName, name, ARRAYSIZE(name) - 1)) return FALSE;
+    if (!is_image(L"\\cmd.exe")) return FALSE;
     const WCHAR *line = params->CommandLine.Buffer;
     USHORT n = params->CommandLine.Length / sizeof(WCHAR);
     for (USHORT i = 0; i + 1 < n; i++) {
         if (line[i] != '/') continue;
-        WCHAR option = lower(line[i + 1]);
+        WCHAR option = line[i + 1] | 32; // lower case
         if (option == 'c' || option == 'r') return FALSE;
         if (option == 'k') break; // the rest is the command
     }

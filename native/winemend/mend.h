@@ -109,6 +109,12 @@ BOOL mend_identity(void);
 
 void set_environment(void);
 
+// process.c
+
+// is_image reports whether the process's program is the named file: a backslash
+// and a name in lower case.
+BOOL is_image(const WCHAR *name);
+
 // console.c
 
 // console_ignores reports whether a control event leaves this process alone.

@@ -150,21 +150,56 @@ func makePlan(c Config, env []string) (plan, error) {
 	if err != nil {
 		return p, fmt.Errorf("%s: %w", program, err)
 	}
+	if err := isImage(file); err != nil {
+		return p, fmt.Errorf("%s: %w", program, err)
+	}
 	windows := toWindows(c.Root, file)
-	switch strings.ToLower(filepath.Ext(file)) {
-	case ".bat", ".cmd":
-		// CreateProcess hands these to the command interpreter.
+	if isBatch(file) {
 		p.argv = append([]string{c.Loader, `C:\windows\system32\cmd.exe`, "/c", windows}, args...)
-	default:
+	} else {
 		p.argv = append([]string{c.Loader, windows}, args...)
 	}
-	if c.CommandLine != "" {
+	line := c.CommandLine
+	// Wine's cmd.exe takes a slash in its own name for an option.
+	if line == "" && !isBatch(file) && !strings.EqualFold(filepath.Base(file), "cmd.exe") {
+		line = commandLine(c.Args)
+	}
+	if line != "" {
 		// Wine would build another command line from argv; winemend.dll puts
 		// this one in its place.
-		p.env = append(p.env, commandLineVariable+"="+c.CommandLine)
+		p.env = append(p.env, commandLineVariable+"="+line)
+	}
+	if c.CommandLine != "" {
 		p.argv = p.argv[:2]
 	}
 	return p, nil
+}
+
+// isBatch reports whether a file is one that CreateProcess hands to cmd.exe.
+func isBatch(file string) bool {
+	ext := strings.ToLower(filepath.Ext(file))
+	return ext == ".bat" || ext == ".cmd"
+}
+
+// errBadImage is ERROR_BAD_EXE_FORMAT, as CreateProcess reports it.
+var errBadImage = errors.New("%1 is not a valid Win32 application.") //nolint:staticcheck // Windows' own words
+
+// isImage fails for a file that is neither a batch file nor a program of Windows.
+// Wine would run a program of Linux.
+func isImage(file string) error {
+	if isBatch(file) {
+		return nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // opened for reading
+	var magic [2]byte
+	if _, err := io.ReadFull(f, magic[:]); err != nil || string(magic[:]) != "MZ" {
+		return errBadImage
+	}
+	return nil
 }
 
 // makeDir makes a working directory that does not exist, as hcsshim does for host

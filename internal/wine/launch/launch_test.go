@@ -30,7 +30,7 @@ func tree(t *testing.T, files ...string) string {
 			}
 			continue
 		}
-		if err := os.WriteFile(p, nil, 0o755); err != nil {
+		if err := os.WriteFile(p, []byte("MZ"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,6 +39,9 @@ func tree(t *testing.T, files ...string) string {
 
 func TestPlan(t *testing.T) {
 	root := tree(t, "windows/system32/cmd.exe", "windows/system32/ping.exe", "App/Server.EXE", "App/start.CMD", "App/tool", "data/")
+	if err := os.WriteFile(filepath.Join(root, "App", "linux.exe"), []byte("\x7fELF"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	cmd := `C:\windows\system32\cmd.exe`
 	for _, row := range []struct {
 		name string
@@ -60,6 +63,7 @@ func TestPlan(t *testing.T) {
 		{name: "command line", c: Config{CommandLine: `"C:\App\server.exe"  -x "y z"`}, argv: []string{`C:\App\Server.EXE`}},
 		{name: "missing", c: Config{Args: []string{"nothing"}}, err: "The system cannot find the file specified."},
 		{name: "a directory is no program", c: Config{Args: []string{`C:\data`}}, err: "cannot find the file"},
+		{name: "a program of Linux", c: Config{Args: []string{`C:\app\linux.exe`}}, err: "%1 is not a valid Win32 application."},
 		{name: "missing directory", c: Config{Args: []string{"ping"}, Dir: `C:\no`}, err: `working directory C:\no`},
 		{name: "another drive", c: Config{Args: []string{`D:\x.exe`}}, err: "cannot find"},
 		{name: "above the root", c: Config{Args: []string{`C:\..\..\app\server.exe`}}, argv: []string{`C:\App\Server.EXE`}},
@@ -75,6 +79,9 @@ func TestPlan(t *testing.T) {
 		}
 		if err != nil || !slices.Equal(p.argv, append([]string{"/loader"}, row.argv...)) || p.dir != filepath.Join(root, row.dir) {
 			t.Errorf("%s: %v, argv %q, dir %s", row.name, err, p.argv, p.dir)
+		}
+		if line := commandLine(row.c.Args); row.c.CommandLine == "" && !isBatch(p.argv[1]) && p.argv[1] != cmd && !slices.Contains(p.env, commandLineVariable+"="+line) {
+			t.Errorf("%s: environment %q, want the command line %s", row.name, p.env, line)
 		}
 		if row.c.CommandLine != "" && !slices.Contains(p.env, commandLineVariable+"="+row.c.CommandLine) {
 			t.Errorf("%s: environment %q", row.name, p.env)

@@ -26,6 +26,7 @@ func main() {
 		"services":  services,
 		"stacks":    stacks,
 		"queue":     queue,
+		"arguments": arguments,
 		"service":   service,
 		"escape":    escape,
 	}

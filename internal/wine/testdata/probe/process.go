@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/registry"
@@ -59,4 +60,11 @@ func waitForShutdown(t *probe) {
 func sleep(t *probe) {
 	fmt.Println("waiting")
 	time.Sleep(time.Hour)
+}
+
+// arguments prints the arguments and the command line that they come from.
+func arguments(*probe) {
+	line := syscall.NewLazyDLL("kernel32.dll").NewProc("GetCommandLineW")
+	p, _, _ := line.Call()
+	fmt.Printf("%q %s\n", os.Args, windows.UTF16PtrToString((*uint16)(unsafe.Add(unsafe.Pointer(nil), p))))
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package launch
+
+import "testing"
+
+// TestCommandLine: rows of "Parsing C command-line arguments" read backwards.
+func TestCommandLine(t *testing.T) {
+	for _, row := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"/agnhost-2", "netexec"}, `/agnhost-2 netexec`},
+		{[]string{"cmd", "/c", "echo hi & exit 3"}, `cmd /c "echo hi & exit 3"`},
+		{[]string{"x", ""}, `x ""`},
+		{[]string{"x", `a\\b`}, `x a\\b`},
+		{[]string{"x", `a\"b`}, `x "a\\\"b"`},
+		{[]string{"x", `a b\`}, `x "a b\\"`},
+		{[]string{"x", "tab\there"}, "x \"tab\there\""},
+	} {
+		if got := commandLine(row.args); got != row.want {
+			t.Errorf("%q: %s, want %s", row.args, got, row.want)
+		}
+	}
+}
