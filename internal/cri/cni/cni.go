@@ -5,10 +5,10 @@
 // plugins, which are Windows programs: a Runner starts them in the emulated
 // host, and everything else is the CNI project's own library.
 //
-// The configuration is read anew for each pod, so that the node's agent may
-// write or change it at any time. As in containerd (max_conf_num = 1) the first
-// file by name counts. What a plugin has done is kept in a cache, so that a pod
-// is taken down with the configuration it was made with.
+// The configuration is read again for each pod, so the node's agent may write or
+// change it at any time. As in containerd (max_conf_num = 1), the first file by
+// name is used. The configuration that a pod was set up with is cached, and the
+// pod is torn down with the same one.
 package cni
 
 import (
@@ -56,7 +56,7 @@ const (
 	DefaultBinDir  = `C:\Program Files\containerd\cni\bin`
 )
 
-// interfaceName is what containerd calls the first interface of every pod.
+// interfaceName is containerd's name for the first interface of every pod.
 const interfaceName = "eth0"
 
 // ErrNotConfigured is returned while there is no usable configuration. The
@@ -105,7 +105,7 @@ type Pod struct {
 	DNS                  DNS
 }
 
-// Ready says whether pods can get a network, and why not.
+// Ready reports whether pods can get a network, and why not.
 func (n *Network) Ready() error {
 	_, err := n.configuration()
 	return err
@@ -219,11 +219,12 @@ func (n *Network) Setup(ctx context.Context, p Pod) ([]net.IP, error) {
 	return ips, nil
 }
 
-// Teardown takes a pod's attachment away. It is no error if there is none.
+// Teardown detaches a pod from its network. It is not an error if it is not
+// attached.
 func (n *Network) Teardown(ctx context.Context, p Pod) error {
 	lists := []*libcni.NetworkConfigList{}
-	// Errors of the cache are no reason to keep an address: the present
-	// configuration is then as good as any.
+	// A broken cache must not keep an address in use: fall back to the current
+	// configuration.
 	if cached, err := n.lib.GetCachedAttachments(p.SandboxID); err == nil {
 		for _, a := range cached {
 			if list, err := parse(a.Config); err == nil {

@@ -22,20 +22,20 @@ const (
 	IIS BaseKind = "iis"
 )
 
-// Compressed sizes that tell Nano Server (since 1709: 80 to 300 MB; the 2016
-// release has 380 MB) from Server Core (1.3 GB and more). Below the lower bound
-// a layer is no base image of Microsoft's, but one that a test or a tool made.
+// Compressed sizes that distinguish Nano Server (since 1709: 80 to 300 MB; the
+// 2016 release has 380 MB) from Server Core (1.3 GB and more). A layer below the
+// lower bound is not a Microsoft base image: a test or a tool made it.
 const (
 	nanoMinBytes = 20 << 20
 	nanoMaxBytes = 600 << 20
 )
 
-// baseLayers counts the leading layers that are Microsoft's base and says of
-// which kind it is. Two marks are known, and either is enough:
+// baseLayers returns the number of leading layers that are Microsoft's base
+// image, and its kind. Two signs are known, and either is enough:
 //
 //   - the media type is non-distributable ("foreign"), as it was until 2023;
-//   - the history says "Apply image …" or "Install update …", which is what
-//     Microsoft's own builds write, and nobody's Dockerfile can (seen in
+//   - the history says "Apply image …" or "Install update …", which only
+//     Microsoft's own builds write; a Dockerfile cannot (seen in
 //     github.com/docker-library/repo-info for images from 2016 to 2026:
 //     "Apply image 10.0.20348.2700", "Apply image 1809-RTM-amd64",
 //     "Install update 10.0.17763.6414").

@@ -133,7 +133,7 @@ func (s *Store) readImages() error {
 	return nil
 }
 
-// externalExists says whether all directories of a layer are there.
+// externalExists reports whether all directories of a layer are there.
 func (s *Store) externalExists(l layerID) bool {
 	dirs := s.dirsOf(l)
 	for _, d := range dirs {
@@ -194,7 +194,7 @@ func (s *Store) collectBlobs(keep map[string]bool) error {
 	return s.dropBlobs(func(digest string, age time.Duration) bool { return !keep[digest] && age >= orphanAge })
 }
 
-// needs says whether an image or a running operation refers to a blob.
+// needs reports whether an image or a running operation refers to a blob.
 // Preconditions: mu is held.
 func (s *Store) needs(digest string) bool {
 	if s.busy[digest] > 0 || s.images[digest] != nil {

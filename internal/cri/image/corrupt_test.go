@@ -149,7 +149,7 @@ func TestCorruptImages(t *testing.T) {
 			m, b := parts(good)
 			return edit(t, m, func(m *v1.Manifest) { m.Layers[1].Size = -1 }), b
 		}},
-		{"manifest is no JSON", func(*testing.T) ([]byte, map[string][]byte) { return []byte(`{"schemaVersion":2,`), nil }},
+		{"manifest is not JSON", func(*testing.T) ([]byte, map[string][]byte) { return []byte(`{"schemaVersion":2,`), nil }},
 		{"manifest with something behind it", func(*testing.T) ([]byte, map[string][]byte) {
 			m, b := parts(good)
 			return append(m, "{}"...), b

@@ -35,7 +35,7 @@ func crashSpec(n int) imagebuild.Spec {
 	return spec
 }
 
-// checkWhole says whether an image of the store is complete, byte by byte.
+// checkWhole reports whether an image of the store is complete, byte by byte.
 func checkWhole(t *testing.T, img *image.Image, n int) {
 	t.Helper()
 	if len(img.Layers) != 4 {

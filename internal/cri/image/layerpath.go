@@ -188,7 +188,7 @@ func judge(name string, m mapped) (mapped, error) {
 	return m, nil
 }
 
-// reserved says whether Win32 takes a name for a device, whatever its
+// reserved reports whether Win32 treats a name as a device, whatever its
 // extension: learn.microsoft.com/windows/win32/fileio/naming-a-file.
 func reserved(name string) bool {
 	base, _, _ := strings.Cut(name, ".")

@@ -293,7 +293,7 @@ func (a *archiveSource) fetch(_ context.Context, d v1.Descriptor, t *tracker) er
 	if f.digest != digest || f.size != d.Size {
 		return fmt.Errorf("%w: blob %s has %d bytes and digest %s, expected %d bytes", ErrInvalid, digest, f.size, f.digest, d.Size)
 	}
-	// It was hashed when it was spooled; nobody else can reach it.
+	// It was hashed while it was spooled, and no other process can reach it.
 	if err := a.store.blobs.link(digest, f.path); err != nil {
 		return err
 	}

@@ -20,8 +20,8 @@ const (
 	opaqueUser    = "user.overlay.opaque"
 )
 
-// makeWhiteout makes the character device 0/0 that overlayfs takes for "not
-// here". Linux lets anybody make that one device.
+// makeWhiteout creates the character device 0/0, which overlayfs reads as
+// "deleted". Linux lets any user create that one device.
 func (u *unpacker) makeWhiteout(name string) error {
 	dir, err := u.root.Open(path.Dir(name))
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// TestOverlay stacks an image with the kernel: whiteouts and opaque directories
-// are what overlayfs takes them for.
+// TestOverlay mounts an image's layers: overlayfs understands its whiteouts and
+// opaque directories.
 func TestOverlay(t *testing.T) {
 	testenv.Need(t, testenv.Root)
 	cfg := testConfig(t)

@@ -42,8 +42,8 @@ func osVersion(d v1.Descriptor) string {
 	return d.Platform.OSVersion
 }
 
-// fits says whether the host can run a platform. A descriptor that names none
-// is decided by its config, later.
+// fits reports whether the host can run images for the platform. A descriptor
+// without a platform fits; its config decides later.
 func fits(p *v1.Platform, host winver.Build) bool {
 	if p == nil {
 		return true

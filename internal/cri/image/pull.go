@@ -48,7 +48,7 @@ func (s *Store) Pull(ctx context.Context, ref string, auth *Auth, progress func(
 func (s *Store) share(ctx context.Context, ref Reference, auth *Auth, progress func(Progress)) (string, error) {
 	key := ref.String()
 	if auth != nil {
-		// Whoever has other credentials must not profit from these.
+		// A request with other credentials must not share this one's result.
 		key += " " + digestOf(fmt.Append(nil, *auth))
 	}
 	s.mu.Lock()
@@ -218,7 +218,7 @@ func (s *Store) standInRecord(in StandIn, refs []Reference) (*record, error) {
 	return rec, nil
 }
 
-// hasNames says whether the store has the same image under all of a record's
+// hasNames reports whether the store has the same image under all of a record's
 // names.
 func (s *Store) hasNames(rec *record) bool {
 	s.mu.Lock()

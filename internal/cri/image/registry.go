@@ -23,7 +23,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/registry"
 )
 
-// Auth is what CRI's AuthConfig carries.
+// Auth holds the fields of CRI's AuthConfig.
 type Auth struct {
 	Username, Password string
 	Auth               string // base64 of "user:password"
@@ -36,8 +36,8 @@ type Auth struct {
 var ErrDenied = errors.New("access denied by the registry")
 
 const (
-	// idleTimeout ends an attempt that delivers no byte: a registry that holds a
-	// connection open must not hold a pod for ever. containerd's
+	// idleTimeout ends an attempt that receives no data for so long: a registry
+	// that keeps a connection open must not block a pod forever. containerd's
 	// image_pull_progress_timeout is 5 minutes for all attempts together.
 	idleTimeout = time.Minute
 	// attempts and firstBackoff: 0.5, 1, 2 and 4 s between five attempts bridge
@@ -158,8 +158,8 @@ func (r *alarmReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// passing says whether another attempt may help. A wrong digest is a fault of
-// the registry's content and stays.
+// passing reports whether another attempt may succeed. A wrong digest is a fault
+// in the registry's content and does not go away.
 func passing(err error) bool {
 	if errors.Is(err, ErrInvalid) || isSpace(err) || isVerifyError(err) {
 		return false

@@ -30,7 +30,7 @@ import (
 )
 
 // server is a registry on a loopback address. Before, if set, sees every
-// request first and says whether it answered.
+// request first and reports whether it answered.
 type server struct {
 	*httptest.Server
 	before func(w http.ResponseWriter, r *http.Request) bool
@@ -426,7 +426,7 @@ func TestConcurrentPullsShareOneFetch(t *testing.T) {
 	}
 }
 
-// TestPullEndsWithItsContext: nothing is left of a pull that nobody wants.
+// TestPullEndsWithItsContext: a canceled pull leaves nothing behind.
 func TestPullEndsWithItsContext(t *testing.T) {
 	srv := newServer(t, false)
 	img := simple(t, build2019(), "hello")

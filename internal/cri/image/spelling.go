@@ -46,8 +46,8 @@ func (s *spelling) name(dir, name string) string {
 	return name
 }
 
-// lookup is path without remembering anything: it spells a path as far as it
-// is known and says whether all of it was.
+// lookup is like path but records nothing: it spells the known part of a path
+// and reports whether all of it is known.
 func (s *spelling) lookup(parts []string) (string, bool) {
 	dir, known := ".", true
 	for _, p := range parts {

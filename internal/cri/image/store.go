@@ -26,7 +26,7 @@ import (
 // ContainerAdministrator may write anywhere in a container.
 const DefaultID = 64000
 
-// Config is what a store needs to know.
+// Config configures a Store.
 type Config struct {
 	// HostBuild decides which platform of an index is pulled.
 	HostBuild winver.Build
@@ -354,7 +354,7 @@ func (s *Store) Acquire(ref, owner string) (*Image, error) {
 	return s.image(r), nil
 }
 
-// Release ends a hold; one that does not exist is no error.
+// Release ends a hold. It is not an error if there is none.
 func (s *Store) Release(owner string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -416,7 +416,7 @@ func (u *unpacker) whiteout(name string) error {
 	return u.makeWhiteout(name)
 }
 
-// within says whether a path is dir or lies below it.
+// within reports whether name is dir or lies below it.
 func within(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, dir+"/")
 }

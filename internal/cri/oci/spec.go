@@ -10,7 +10,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// Process is what runs in a container.
+// Process describes the process that runs in a container.
 type Process struct {
 	Args     []string
 	Env      []string
@@ -57,7 +57,8 @@ type Tmpfs struct {
 	SizeBytes   int64
 }
 
-// specVersion is what runc 1.1 implements; newer fields are not used.
+// specVersion is the version of the specification that runc 1.1 implements;
+// newer fields are not used.
 const specVersion = "1.0.2"
 
 // DefaultOpenFiles is RLIMIT_NOFILE. wineserver keeps a descriptor for each open file
@@ -124,11 +125,12 @@ func process(p Process, adj *int) *specs.Process {
 	}
 }
 
-// HostCapabilities are what the programs of an emulated host may do beyond its
-// user: use the files of all users, as administrators of Windows do, and low
-// ports. None of them leads out of what is mounted. Programs of the host and
-// host process containers must have the same: wineserver reads the memory of
-// both, which ptrace(2) allows among equals only.
+// HostCapabilities returns the capabilities of the programs of an emulated host.
+// They may use the files of all users, as Windows administrators do, and low
+// ports. No capability lets them reach beyond their mounts. Programs of the host
+// and of host process containers must have the same set: wineserver reads the
+// memory of both, and ptrace(2) allows that only if it has all capabilities of
+// the process it reads.
 func HostCapabilities() []string {
 	return []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_NET_BIND_SERVICE"}
 }

@@ -134,8 +134,8 @@ func (r *Runtime) Resize(bundle string, s Size) error {
 // else, so this is only reached on a machine that hangs.
 const reopenWait = 10 * time.Second
 
-// ReopenLog makes conmon write to a new file at the log's path, after somebody
-// renamed the old one. It returns when the file exists.
+// ReopenLog makes conmon write to a new file at the log's path, after the old
+// one was renamed. It returns once the file exists.
 func (r *Runtime) ReopenLog(ctx context.Context, bundle, logPath string) error {
 	if err := control(bundle, ctlReopen, 0, 0); err != nil {
 		return fmt.Errorf("reopen log: %w", err)
@@ -155,7 +155,7 @@ func (r *Runtime) ReopenLog(ctx context.Context, bundle, logPath string) error {
 }
 
 func control(bundle string, order, a, b int) error {
-	// Without a reader, opening a pipe for writing would block for ever.
+	// Without a reader, opening a pipe for writing would block forever.
 	f, err := os.OpenFile(filepath.Join(bundle, "ctl"), os.O_WRONLY|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ENXIO) {
 		return ErrNotRunning

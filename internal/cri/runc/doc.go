@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package runc drives runc and conmon: it makes containers from OCI bundles,
-// starts, signals and deletes them, runs more processes in them, and says how
-// they ended.
+// Package runc drives runc and conmon: it creates containers from OCI bundles,
+// starts, signals and deletes them, runs more processes in them, and reports
+// their exit codes.
 //
-// # Who holds what
+// # Ownership
 //
 // A container's processes are children of its conmon, which writes the log in
 // CRI's format, serves the attach socket and, at the end, writes the exit code
-// into a file. conmon belongs to nobody but PID 1, so that containers outlive
-// the process that this package is linked into. All that this package knows of
-// a running container is therefore on disk; a Runtime has no state of its own
-// and may be made anew at any moment.
+// into a file. conmon is a child of PID 1, so containers outlive the process
+// that uses this package. Everything this package knows about a running
+// container is therefore on disk; a Runtime has no state of its own and may be
+// created again at any time.
 //
 // # Files
 //

@@ -40,11 +40,11 @@ type Exec struct {
 	Resize  <-chan Size // nil keeps the size
 }
 
-// lingerWait is how long output may still come after the process has ended. A
-// process that it left in the background keeps the pipes open, and runc waits
-// for those; nobody who ran the command does. Windows' CRI waits as long
+// lingerWait is how long to wait for output after the process has exited. A
+// background process that it left behind keeps the pipes open, and runc waits
+// for them, but the caller does not want to. Windows' CRI waits as long as runc
 // ("drainExecSyncIOTimeout" is unset there; Docker's is 10 s, too long for a
-// probe), 500 ms is some ten times what an orderly end needs.
+// probe); 500 ms is about ten times what a normal exit needs.
 const lingerWait = 500 * time.Millisecond
 
 // Exec runs the process to its end and returns its exit code. If the context

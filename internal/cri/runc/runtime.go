@@ -36,7 +36,8 @@ type Runtime struct {
 	cfg Config
 }
 
-// ErrNotRunning is what calls that need a live process return without one.
+// ErrNotRunning is returned by calls that need a running process if there is
+// none.
 var ErrNotRunning = errors.New("container is not running")
 
 // New finds the programs and makes the directories.
@@ -62,8 +63,8 @@ func New(cfg Config) (*Runtime, error) {
 	return &Runtime{cfg}, nil
 }
 
-// command prepares runc. Its environment is empty on purpose: nothing of ours
-// can reach a container through it.
+// command prepares a runc command. Its environment is empty on purpose: no
+// variable of this process can reach a container through it.
 func (r *Runtime) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, r.cfg.Runc, append([]string{"--root", r.cfg.Root}, args...)...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -123,8 +124,8 @@ func (r *Runtime) Kill(ctx context.Context, id string, sig unix.Signal) error {
 	return err
 }
 
-// Delete kills what is left of a container and takes its namespaces and
-// cgroups away. One that does not exist is no error.
+// Delete kills the remaining processes of a container and removes its
+// namespaces and cgroups. It is not an error if the container does not exist.
 func (r *Runtime) Delete(ctx context.Context, id string) error {
 	_, err := r.run(ctx, "delete", "--force", id)
 	if err != nil && !gone(err) {
@@ -135,7 +136,7 @@ func (r *Runtime) Delete(ctx context.Context, id string) error {
 
 func gone(err error) bool { return strings.Contains(err.Error(), "does not exist") }
 
-// State is what runc says of a container.
+// State is the state of a container as runc reports it.
 type State struct {
 	ID      string
 	Status  string // created, running, paused, stopped

@@ -28,7 +28,7 @@ func BenchmarkPodStart(b *testing.B) {
 	})
 }
 
-// BenchmarkPodStartWithoutWine is what of it is runc, conmon and mounts.
+// BenchmarkPodStartWithoutWine measures the share of runc, conmon and mounts.
 func BenchmarkPodStartWithoutWine(b *testing.B) {
 	l := newLab(b)
 	bench(b, l, func(name string) *runtime.ContainerConfig { return containerConfig(name, "sleep") })

@@ -96,8 +96,8 @@ func (s *Server) finish(ctx context.Context, c store.Container) error {
 	case exit.OOM:
 		c.Reason = reasonOOM
 		if c.ExitCode <= 1 || err != nil {
-			// Init cannot know why its program was killed. 128 + SIGKILL is what
-			// Kubernetes shows for OOMKilled everywhere else.
+			// Init cannot know why its program was killed. Kubernetes shows
+			// 128 + SIGKILL for OOMKilled everywhere else.
 			c.ExitCode = exitOOM
 		}
 	case c.ExitCode == 0:
@@ -117,7 +117,7 @@ func (s *Server) finish(ctx context.Context, c store.Container) error {
 	return s.runtime.Delete(ctx, c.ID)
 }
 
-// lost records that a container is gone and nobody knows how.
+// lost records that a container has ended in an unknown way.
 // Preconditions: the container's lock is held.
 func (s *Server) lost(ctx context.Context, c store.Container, why string) error {
 	err := s.runtime.Delete(ctx, c.ID)

@@ -20,8 +20,9 @@ import (
 // mainStatus is the name of the status file of a container's main program.
 const mainStatus = "main"
 
-// mainProcess is what a container runs: what the pod says, completed by the
-// image's configuration. The record gets what later commands need too.
+// mainProcess returns the main process of a container: the pod's settings,
+// completed from the image's configuration. It stores in the record what later
+// commands need too.
 func (s *Server) mainProcess(c *store.Container, sb *runtime.PodSandboxConfig, img v1.Config) (oci.Process, error) {
 	args, commandLine, err := command(c.Config, img)
 	if err != nil {
@@ -152,8 +153,8 @@ func accountOf(c store.Container, computer string) wine.Account {
 	return defaultAccount()
 }
 
-// errLogon is Windows' text for ERROR_LOGON_FAILURE (0x8007052e), which is what
-// the Host Compute Service says of an account that the image does not have.
+// errLogon is Windows' text for ERROR_LOGON_FAILURE (0x8007052e), the Host
+// Compute Service's error for an account that the image does not have.
 var errLogon = errors.New("The user name or password is incorrect.") //nolint:staticcheck // Windows' own words
 
 // checkUser refuses accounts that no image has. hcsshim reports it when the

@@ -56,8 +56,8 @@ func (s *Server) StartContainer(ctx context.Context, req *runtime.StartContainer
 // Preconditions: the container's lock is held, which also keeps the news of its
 // end waiting until its beginning is recorded.
 func (s *Server) startContainer(ctx context.Context, c *store.Container, sb store.Sandbox) error {
-	// The image was pulled by digest or is no index: nobody looked at its
-	// build so far. The words are the Host Compute Service's for 0xc0370101.
+	// The build has not been checked yet if the image was pulled by digest or is
+	// not an index. The text is the Host Compute Service's for 0xc0370101.
 	if !sb.HostProcess && !winver.CompatibleOSVersion(s.cfg.Build, c.OSVersion) {
 		return fmt.Errorf("failed to create containerd task: failed to create shim task: hcs::CreateComputeSystem %s: The container operating system does not match the host operating system.: unknown", c.ID)
 	}
@@ -93,7 +93,7 @@ func (s *Server) startContainer(ctx context.Context, c *store.Container, sb stor
 	return s.store.Containers.Put(*c)
 }
 
-// logOn says whether the container's account exists.
+// logOn reports whether the container's account exists.
 func (s *Server) logOn(c store.Container, sb store.Sandbox) error {
 	if !sb.HostProcess {
 		return checkUser(c.ID, c.User, s.hostname(sb.Config))
@@ -104,12 +104,12 @@ func (s *Server) logOn(c store.Container, sb store.Sandbox) error {
 	return nil
 }
 
-// startFailed takes back what there is of the container's processes and
-// records why it never ran. The container stays, with its reason.
+// startFailed removes what was started of the container's processes and records
+// why it never ran. The container remains, with its reason.
 func (s *Server) startFailed(ctx context.Context, c store.Container, cause error) error {
 	ctx = context.WithoutCancel(ctx)
 	err := errors.Join(cause, s.runtime.Delete(ctx, c.ID))
-	// The exit code of what was just killed is nobody's news.
+	// The exit code of the process just killed must not be reported.
 	err = errors.Join(err, s.forgetExit(ctx, c.ID))
 	c.PID, c.Started, c.Finished = 0, 0, now()
 	c.Reason, c.ExitCode, c.Message = reasonStartError, exitStartError, cause.Error()

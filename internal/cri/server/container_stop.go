@@ -21,7 +21,7 @@ import (
 const killWait = 2 * time.Minute
 
 // conmonWait is how long conmon may take to write the exit code of a container
-// that is gone. It needs milliseconds; without it nobody else will.
+// that has ended. It needs milliseconds; no other process writes the code.
 const conmonWait = 5 * time.Second
 
 // StopContainer ends a container: first with the shutdown event that Windows
@@ -42,8 +42,8 @@ func (s *Server) StopContainer(ctx context.Context, req *runtime.StopContainerRe
 	return &runtime.StopContainerResponse{}, nil
 }
 
-// stopContainer returns when the container's end is recorded. It holds no lock
-// while it waits, because whoever records the end needs it.
+// stopContainer returns once the container's end is recorded. It does not hold
+// the container's lock while it waits, because recording the end needs it.
 func (s *Server) stopContainer(ctx context.Context, id string, grace time.Duration) error {
 	ended := s.exits.channel(id)
 	running, err := s.signal(ctx, id, grace)

@@ -14,8 +14,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 )
 
-// credentialSpec is what the Host Compute Service reads of a credential
-// specification for a group managed service account:
+// credentialSpec holds the fields that the Host Compute Service reads from a
+// credential specification for a group managed service account:
 // learn.microsoft.com/virtualization/windowscontainers/manage-containers/manage-serviceaccounts.
 type credentialSpec struct {
 	CmsPlugins       []string
@@ -28,18 +28,18 @@ type credentialSpec struct {
 	}
 }
 
-// maxCredentialSpecBytes is what Kubernetes admits (validation.go,
+// maxCredentialSpecBytes is Kubernetes' limit (validation.go,
 // maxGMSACredentialSpecLength).
 const maxCredentialSpecBytes = 64 << 10
 
 // errInvalidJSON is the text of HCS_E_INVALID_JSON (0xc037010d).
 var errInvalidJSON = errors.New("The virtual machine or container JSON document is invalid.") //nolint:staticcheck // Windows' own words
 
-// parseCredentialSpec refuses what is no JSON object, or holds a field of
-// another type. More the service does not ask for: on a node outside of the
-// domain, as emulated hosts are, a container with structurally valid JSON starts
-// (KEP-689, keps/sig-windows/689-windows-gmsa, "failure scenarios"). Names that
-// it does not know it ignores.
+// parseCredentialSpec refuses text that is not a JSON object, or has a field of
+// the wrong type. The service requires no more: on a node outside the domain,
+// such as an emulated host, a container with structurally valid JSON starts
+// (KEP-689, keps/sig-windows/689-windows-gmsa, "failure scenarios"). Unknown
+// names are ignored.
 func parseCredentialSpec(text string) (credentialSpec, error) {
 	if n := len(text); n > maxCredentialSpecBytes {
 		return credentialSpec{}, fmt.Errorf("the credential spec has %d bytes, want at most %d", n, maxCredentialSpecBytes)

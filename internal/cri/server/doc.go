@@ -3,10 +3,10 @@
 
 // Package server is the container runtime of an emulated Windows host: the
 // services RuntimeService and ImageService of CRI v1, one file per call. It
-// answers as containerd does on Windows, down to the words of its errors, and
-// carries the answers out on Linux.
+// answers as containerd does on Windows, down to the text of its errors, and
+// carries out the calls on Linux.
 //
-// # What is what
+// # Terms
 //
 //	sandbox     an HCN namespace with addresses from the node's CNI plugins; no
 //	            process and no pause image

@@ -55,8 +55,8 @@ type broadcast struct {
 	listeners map[chan *runtime.ContainerEventResponse]struct{} // guarded by mu
 }
 
-// queuedEvents is how far a listener may fall behind. containerd buffers 1000
-// in all; a client that is slower is cut off, and lists anew when it returns.
+// queuedEvents is how many events a listener may fall behind. containerd buffers
+// 1000 in all; a slower client is disconnected, and lists again when it returns.
 const queuedEvents = 1000
 
 func (b *broadcast) join() (events <-chan *runtime.ContainerEventResponse, leave func()) {

@@ -426,7 +426,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// sandboxConfig and containerConfig are what the kubelet would send.
+// sandboxConfig and containerConfig return configurations as the kubelet sends
+// them.
 func sandboxConfig(name string) *runtime.PodSandboxConfig {
 	return &runtime.PodSandboxConfig{
 		Metadata: &runtime.PodSandboxMetadata{Name: name, Namespace: "ns", Uid: "uid-" + name}, Hostname: name,
@@ -490,7 +491,7 @@ func (l *lab) wait(id string) *runtime.ContainerStatus {
 	return st
 }
 
-// log is what the container's log holds, without the prefixes.
+// logText returns the contents of the container's log, without the prefixes.
 func (l *lab) logText(config *runtime.PodSandboxConfig, name string) string {
 	l.t.Helper()
 	dir := strings.ReplaceAll(config.LogDirectory, `\`, "/")

@@ -155,14 +155,14 @@ func TestRestart(t *testing.T) {
 	must(t, err)
 	c.Started, c.PID = 0, 0
 	must(t, l.store.Containers.Put(c))
-	// Half-made and half-removed things, and things that nobody knows.
+	// Half-created and half-removed objects, and objects without a record.
 	must(t, l.store.Containers.Put(store.Container{ID: "half", Name: "half", SandboxID: sb, Config: containerConfig("x")}))
 	must(t, os.MkdirAll(filepath.Join(l.cfg.StateDir, "containers", "leftover", rootDir), 0o755))
 	must(t, unix.Mount("tmpfs", filepath.Join(l.cfg.StateDir, "containers", "leftover", rootDir), "tmpfs", 0, ""))
 	must(t, os.MkdirAll(filepath.Join(l.cfg.StateDir, "sandboxes", "leftover"), 0o755))
 	orphan, err := l.namespaces.CreateNamespace(ctx)
 	must(t, err)
-	l.images.holds["nobody"] = l.images.list[0].ID
+	l.images.holds["unknown"] = l.images.list[0].ID
 	l.start()
 
 	after := l.status(lives)

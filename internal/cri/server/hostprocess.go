@@ -111,7 +111,7 @@ func (s *Server) hostGroups() []string {
 	defer func() { _ = root.Close() }() // opened for look-ups
 	f, err := root.Open(accountsFile)
 	if err != nil {
-		return groups // nobody has made any
+		return groups // none was created
 	}
 	defer func() { _ = f.Close() }() // opened for reading
 	var accounts struct {
@@ -129,7 +129,8 @@ func (s *Server) hostGroups() []string {
 	return groups
 }
 
-// hostProcess is what a host process container runs: mainProcess for the host.
+// hostProcess returns the main process of a host process container, as
+// mainProcess does for others.
 func (s *Server) hostProcess(c *store.Container, sb *runtime.PodSandboxConfig, img v1.Config) (oci.Process, error) {
 	args, commandLine, err := command(c.Config, img)
 	if err != nil {

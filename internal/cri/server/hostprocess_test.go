@@ -32,7 +32,7 @@ func TestHostAccount(t *testing.T) {
 	for user, want := range map[string]string{
 		`NT AUTHORITY\SYSTEM`: `NT AUTHORITY\SYSTEM`, `NT AUTHORITY\Local service`: `NT AUTHORITY\LOCAL SERVICE`, `NT AUTHORITY\NetworkService`: `NT AUTHORITY\NETWORK SERVICE`,
 		"Users": `h\01234567890123456789`, "hpc": `h\01234567890123456789`, "HPC": `h\01234567890123456789`,
-		"": "empty username", "SYSTEM": "failed to logon user", `nt authority\SYSTEM`: "failed to logon user", `NT AUTHORITY\nobody`: "failed to logon user", `a\b\c`: "invalid user string `a\\b\\c`",
+		"": "empty username", "SYSTEM": "failed to logon user", `nt authority\SYSTEM`: "failed to logon user", `NT AUTHORITY\stranger`: "failed to logon user", `a\b\c`: "invalid user string `a\\b\\c`",
 		"ContainerUser": "failed to logon user", `h\Administrator`: "failed to logon user",
 	} {
 		a, err := hostAccount(user, id, []string{"Administrators", "Users", "hpc"})

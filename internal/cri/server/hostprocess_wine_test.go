@@ -171,7 +171,7 @@ func TestHostProcess(t *testing.T) {
 		if st := l.wait(l.run(sb, hostContainer("c", system, "cmd", "/c", "exit 1000"))); st.ExitCode != 1000 {
 			t.Errorf("%v", st)
 		}
-		// What is no program is for the shell to refuse, as on Windows.
+		// The shell refuses what is not a program, as on Windows.
 		if st := l.wait(l.run(sb, hostContainer("d", system, "no-such-program"))); st.ExitCode == 0 {
 			t.Errorf("%v", st)
 		}

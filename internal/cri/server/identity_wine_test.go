@@ -107,14 +107,14 @@ func TestEnvironmentOfPod(t *testing.T) {
 	sb := l.runSandbox(config)
 	c := windowsContainer("a", "cmd", "/c", "set & whoami & echo [%EMPTY%]")
 	for name, value := range map[string]string{
-		"TEMP": `C:\other`, "userprofile": `C:\me`, "OS": "mine", "Path": `C:\bin;C:\Windows\System32`, "ProgramFiles(x86)": `C:\pf`, "a=b": "c", "Quoted": `"x y"`, "USERNAME": "nobody",
+		"TEMP": `C:\other`, "userprofile": `C:\me`, "OS": "mine", "Path": `C:\bin;C:\Windows\System32`, "ProgramFiles(x86)": `C:\pf`, "a=b": "c", "Quoted": `"x y"`, "USERNAME": "stranger",
 	} {
 		c.Envs = append(c.Envs, &runtime.KeyValue{Key: name, Value: []byte(value)})
 	}
 	l.wait(l.run(sb, c))
 	out := l.plainLog(config, "a")
 	for _, want := range []string{
-		"TEMP=C:\\other\n", "userprofile=C:\\me\n", "OS=mine\n", "Path=C:\\bin;C:\\Windows\\System32\n", "ProgramFiles(x86)=C:\\pf\n", "Quoted=\"x y\"\n", "USERNAME=nobody\n",
+		"TEMP=C:\\other\n", "userprofile=C:\\me\n", "OS=mine\n", "Path=C:\\bin;C:\\Windows\\System32\n", "ProgramFiles(x86)=C:\\pf\n", "Quoted=\"x y\"\n", "USERNAME=stranger\n",
 		"user manager\\containeradministrator\n",
 	} {
 		if !strings.Contains(strings.ToLower(out), strings.ToLower(want)) {

@@ -23,7 +23,7 @@ import (
 //	made                 runc runs it                it runs: the kill came before the record
 //	running              runc runs it                adopted
 //	running              conmon left an exit code    ended so
-//	running              neither                     ended, nobody knows how
+//	running              neither                     ended in an unknown way
 //	sandbox ready        its namespace is gone       stopped (the machine restarted)
 //	nothing              process, mount, namespace,  removed, unless some records could
 //	                     cgroup, directory, hold     not be read (complete is false)
@@ -73,7 +73,7 @@ func (s *Server) recoverContainer(ctx context.Context, c store.Container, st run
 		s.log.InfoContext(ctx, "container was started, but not recorded so", logkey.ContainerID, c.ID)
 		return s.store.Containers.Put(c)
 	case st.Status == "created":
-		// It never ran: another StartContainer may make it anew.
+		// It never ran: another StartContainer may create it again.
 		return errors.Join(s.runtime.Delete(ctx, c.ID), s.forgetExit(ctx, c.ID))
 	}
 	if exit, ok, _ := s.runtime.Exit(c.ID, s.dir(c.ID, bundleDir)); ok {

@@ -193,8 +193,8 @@ func unescapeOctal(s string) string {
 	return b.String()
 }
 
-// isNamespace says whether a file is a live network namespace, which is a mount
-// of the kernel's nsfs; a reboot leaves an empty file.
+// isNamespace reports whether a file is a live network namespace, which is a
+// mount of the kernel's nsfs; a reboot leaves an empty file.
 func isNamespace(name string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(name, &st) == nil && st.Type == unix.NSFS_MAGIC

@@ -45,8 +45,8 @@ func inPages[T any](items []T, send func([]T) error) error {
 func (s *Server) listSandboxes(f *runtime.PodSandboxFilter) []*runtime.PodSandbox {
 	var out []*runtime.PodSandbox
 	for _, sb := range s.store.Sandboxes.List() {
-		// One that is being made does not exist yet; one whose making could not
-		// be taken back is listed, so that somebody removes it.
+		// A sandbox that is being created does not exist yet. One whose failed
+		// creation could not be undone is listed, so that the kubelet removes it.
 		if sb.Made == 0 && !sb.Removing || !matchSandbox(f, sb) {
 			continue
 		}

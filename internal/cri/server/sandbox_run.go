@@ -81,7 +81,7 @@ func (s *Server) makeSandbox(ctx context.Context, sb *store.Sandbox) error {
 		return err
 	}
 	if sb.HostProcess {
-		return nil // has no pause process, so that nobody asks for its user (hcsshim's wcowPodSandboxTask)
+		return nil // it has no pause process, so its user is not checked (hcsshim's wcowPodSandboxTask)
 	}
 	security := sb.Config.GetWindows().GetSecurityContext()
 	if spec := security.GetCredentialSpec(); spec != "" {
@@ -133,7 +133,7 @@ func checkSandboxConfig(c *runtime.PodSandboxConfig) error {
 	return nil
 }
 
-// attachment is what the CNI plugins are told about a sandbox.
+// attachment returns the description of a sandbox that the CNI plugins get.
 func attachment(sb store.Sandbox) cni.Pod {
 	m, dns := sb.Config.GetMetadata(), sb.Config.GetDnsConfig()
 	pod := cni.Pod{

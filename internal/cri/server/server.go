@@ -58,7 +58,7 @@ type Namespaces interface {
 	NamespaceStats(ctx context.Context, id string) ([]hns.EndpointStats, error)
 }
 
-// Config is what a Server is made of.
+// Config holds the parts and settings of a Server.
 type Config struct {
 	// StateDir holds records, writable layers and exit codes. It survives.
 	StateDir string
@@ -122,7 +122,7 @@ type Server struct {
 	files   uint64 // RLIMIT_NOFILE of containers
 	cpus    int
 
-	// onFault is what tests do at a point that fails, before it does.
+	// onFault is called by tests at a point that fails, before it fails.
 	onFault func()
 
 	// jobs are goroutines that calls have left; Serve waits for them.

@@ -86,10 +86,10 @@ func (s *Server) recheck(ctx context.Context, c store.Container, st runc.State) 
 	case s.conmon(c.ID) != 0:
 		return nil // it will tell
 	case st.Status == "running":
-		// Nobody reads its output any more, and nobody will tell its end.
+		// Nothing reads its output any more, and nothing will report its end.
 		return s.lost(ctx, c, "the monitor of the container was killed")
 	}
-	return s.lost(ctx, c, "the container ended while nobody watched")
+	return s.lost(ctx, c, "the container ended while it was not monitored")
 }
 
 // checkScratch ends a container whose drive C has grown beyond its size.

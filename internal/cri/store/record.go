@@ -15,7 +15,7 @@ import (
 // version of the records. A record of a later version is not touched.
 const version = 1
 
-// Sandbox is what is known of a pod sandbox.
+// Sandbox is the record of a pod sandbox.
 type Sandbox struct {
 	ID      string                    `json:"id"`
 	Name    string                    `json:"name"` // unique: name_namespace_uid_attempt
@@ -38,7 +38,7 @@ type Sandbox struct {
 	IPs       []string `json:"ips,omitempty"`
 }
 
-// Ready says whether containers can be made in the sandbox.
+// Ready reports whether containers can be created in the sandbox.
 func (s Sandbox) Ready() bool { return s.Made != 0 && s.Stopped == 0 && !s.Removing }
 
 // State is the sandbox's in CRI's terms.
@@ -49,7 +49,7 @@ func (s Sandbox) State() runtime.PodSandboxState {
 	return runtime.PodSandboxState_SANDBOX_NOTREADY
 }
 
-// Container is what is known of a container.
+// Container is the record of a container.
 type Container struct {
 	ID        string                   `json:"id"`
 	Name      string                   `json:"name"` // unique: name_pod_namespace_uid_attempt
@@ -93,7 +93,7 @@ func (c Container) State() runtime.ContainerState {
 	return runtime.ContainerState_CONTAINER_UNKNOWN
 }
 
-// Running says whether there is a process.
+// Running reports whether the container has a process.
 func (c Container) Running() bool { return c.State() == runtime.ContainerState_CONTAINER_RUNNING }
 
 // envelope is a record on disk.

@@ -258,8 +258,8 @@ func (t *Table[T]) Lock(ctx context.Context, id string) (unlock func(), err erro
 	}
 }
 
-// Hold finds an object as Get does and locks it. Nobody changes the record that
-// it returns until unlock.
+// Hold finds an object as Get does and locks it. The record that it returns does
+// not change until unlock is called.
 func (t *Table[T]) Hold(ctx context.Context, id string) (record T, unlock func(), err error) {
 	if record, err = t.Get(id); err != nil {
 		return record, nil, err

@@ -142,7 +142,7 @@ func TestLock(t *testing.T) {
 	again()
 }
 
-// TestHold: whoever has waited for an object sees what became of it.
+// TestHold: a caller that waited for an object sees its latest record.
 func TestHold(t *testing.T) {
 	s := open(t, t.TempDir())
 	if err := s.Containers.Put(Container{ID: "abc", Name: "n"}); err != nil {

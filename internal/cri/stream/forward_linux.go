@@ -19,9 +19,10 @@ import (
 const dialTimeout = 10 * time.Second
 
 // Dial connects to a port of a pod: to its loopback address, where
-// `kubectl port-forward` is documented to arrive, and if nobody listens there
-// to its own addresses, because a Windows service often binds to just those.
-// netns is the file of the pod's network namespace; empty means ours.
+// `kubectl port-forward` is documented to connect, and if nothing listens there,
+// to the pod's own addresses, because a Windows service often binds to just
+// those. netns is the file of the pod's network namespace; empty means the
+// namespace of this process.
 func Dial(ctx context.Context, netns string, ips []string, port int32) (net.Conn, error) {
 	if port <= 0 || port > 65535 {
 		return nil, fmt.Errorf("port %d is out of range", port)
@@ -52,7 +53,7 @@ func dialIn(ctx context.Context, netns, address string) (conn net.Conn, err erro
 	return conn, nil
 }
 
-// closeWriter is what both ends of a forwarded connection can do.
+// closeWriter is implemented by both ends of a forwarded connection.
 type closeWriter interface{ CloseWrite() error }
 
 // lingerWait is how long the other direction may go on after the pod has
