@@ -59,7 +59,7 @@ type API interface {
 	// none, a new one. The network is used for endpoints only; if it is zero, the
 	// one in settings is meant.
 	Create(ctx context.Context, kind Kind, network, id schema.GUID, settings string) (schema.GUID, error)
-	// Open says whether the object exists.
+	// Open reports whether the object exists.
 	Open(ctx context.Context, kind Kind, id schema.GUID) error
 	// Modify changes an object: settings is a schema.ModifyRequest, for load
 	// balancers the new document.

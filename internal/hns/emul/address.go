@@ -85,9 +85,9 @@ func reserved(n *network, sub subnet, a netip.Addr) string {
 	return ""
 }
 
-// maxScan bounds the search for a free address. A node's pod range has 256; the
-// bound keeps a request for an address of an IPv6 /64 or an IPv4 /8 that is full
-// from taking for ever.
+// maxScan bounds the search for a free address. A node's pod range has 256
+// addresses; without a bound, the search in a full IPv6 /64 or IPv4 /8 would take
+// forever.
 const maxScan = 1 << 17
 
 // allocate finds the lowest free address. On an L2Bridge the second address is

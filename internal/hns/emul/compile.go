@@ -14,11 +14,11 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
-// compile turns the objects into what the data plane shall do. It is pure, but
-// remembers in the objects what does not depend on others: a cluster with 5,000
-// services has 10,000 objects, and each change compiles them all. What
-// it cannot express it leaves out: the documents keep it, and
-// docs/fidelity/hns.md names it.
+// compile turns the objects into the desired state of the data plane. It is pure,
+// except that it caches in an object the part that does not depend on other
+// objects: a cluster with 5,000 services has 10,000 objects, and each change
+// compiles them all. It leaves out what it cannot express; the documents keep it,
+// and docs/fidelity/hns.md lists it.
 //
 // Fidelity: subset - TierAcl, L4Proxy, L4WFPPROXY, QOS and the like are stored
 // and echoed only.
@@ -83,8 +83,8 @@ func compileNetwork(n *network) intent.Network {
 	return out
 }
 
-// uplinkMTU is what EncapOverhead is subtracted from: Ethernet's, the only link
-// that an emulated host has.
+// uplinkMTU is the MTU from which EncapOverhead is subtracted. The only link of
+// an emulated host is Ethernet.
 const uplinkMTU = 1500
 
 func compileEndpoint(s *state, e *endpoint, routes []schema.SDNRouteSetting) intent.Endpoint {
@@ -99,7 +99,7 @@ func compileEndpoint(s *state, e *endpoint, routes []schema.SDNRouteSetting) int
 		MAC: e.MacAddress, Remote: e.remote(), HostAttached: e.HostAttached,
 	}
 	if e.HostAttached {
-		out.NamespaceID = "" // the host is no namespace of the data plane's
+		out.NamespaceID = "" // the data plane has no namespace for the host itself
 	}
 	for _, c := range e.IPConfigurations {
 		if a, err := netip.ParseAddr(c.IPAddress); err == nil {

@@ -20,8 +20,8 @@ func decode(text string, v any) error {
 	return nil
 }
 
-// isV1 says whether a document is of the v1 schema: it has a key that only v1
-// knows and does not call itself version 2. Clients pass v1 documents to Hcn
+// isV1 reports whether a document has the v1 schema: it has a key that only v1
+// knows and does not claim to be version 2. Clients pass v1 documents to Hcn
 // functions (hnslib hcn/hcnv1schema_test.go).
 func isV1(text string, keys ...string) bool {
 	var doc map[string]json.RawMessage

@@ -13,12 +13,12 @@
 //	check ─► change a copy ─► compile it to an intent ─► data plane ─► journal ─► publish
 //	             of the state     (pure)                    Apply
 //
-// An error at any step leaves the published state as it was and asks the data
-// plane to go back to it. What was answered with success is in the journal; what a
-// crash cut off before the journal is undone when the store is opened again,
-// because Open applies the state that it finds. Namespaces are the exception:
-// they are written down before their compartment is made, so that none exists
-// that nobody remembers.
+// An error at any step leaves the published state unchanged and reverts the data
+// plane to it. Every mutation that was answered with success is in the journal. A
+// mutation that a crash interrupted before that is undone when the store is opened
+// again, because Open applies the state that it finds. Namespaces are the
+// exception: they are recorded before their compartment is created, so that every
+// compartment has a record.
 //
 // Reads take no lock: they see the last published state.
 //

@@ -12,8 +12,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
-// createEndpoint checks the document, fills in what HNS fills in, and stores
-// it. It makes no device: that is what attaching does.
+// createEndpoint checks the document, fills in what HNS fills in, and stores it.
+// It creates no device: attaching the endpoint does.
 func (s *Service) createEndpoint(tx *txn, networkID, id schema.GUID, settings string) (schema.GUID, error) {
 	doc, err := decodeEndpoint(settings)
 	if err != nil {

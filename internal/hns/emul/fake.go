@@ -138,7 +138,7 @@ func (p *FakePlane) Uplink(context.Context) (intent.Uplink, error) {
 	return intent.Uplink{Name: "eth0", Address: netip.MustParsePrefix("10.89.0.11/24"), MAC: "02:89:00:00:00:11"}, nil
 }
 
-// Host is what was applied last.
+// Host returns the intent that was applied last.
 func (p *FakePlane) Host() intent.Host {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,8 +152,8 @@ func (p *FakePlane) Applied() int {
 	return p.applied
 }
 
-// Dump is what exists, as text. An endpoint that is not attached has no device:
-// the service need not tell of it at once.
+// Dump returns what exists, as text. It omits endpoints that are not attached:
+// they have no device, and the service need not apply them at once.
 func (p *FakePlane) Dump() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

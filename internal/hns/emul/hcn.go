@@ -247,7 +247,7 @@ func (s *Service) Modify(ctx context.Context, kind hns.Kind, id schema.GUID, set
 		case hns.LoadBalancer:
 			return s.modifyLoadBalancer(tx, id.String(), settings)
 		}
-		// hnslib deletes and creates routes anew; no known client modifies one.
+		// hnslib deletes routes and creates them again; no known client modifies one.
 		return hresult.Errorf(hresult.NotImplemented, "modify %s", kind)
 	})
 }

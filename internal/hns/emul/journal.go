@@ -28,9 +28,9 @@ import (
 //
 // A power cut is another matter. Changes of networks are synced before the call
 // is answered. The rest is synced within flushDelay: namespaces do not survive a
-// reboot, load balancers and remote endpoints are made again by kube-proxy, and
-// the endpoint of a pod that is gone with the machine is missed by nobody. A sync
-// for each would add the disk's worst delays, several times, to each pod's start.
+// reboot, kube-proxy creates load balancers and remote endpoints again, and an
+// endpoint is not missed if its pod ended with the machine. Syncing each of them
+// would add the disk's worst delays, several times, to each pod's start.
 const (
 	snapshotName = "snapshot.json"
 	journalName  = "journal"
@@ -123,9 +123,9 @@ func replayAll(tx *txn, r record) error {
 	return nil
 }
 
-// loadJournal replays the journal. A bad last record is what a crash during a
-// write leaves: nobody was told that it happened, so it is cut off. A bad record
-// before a good one is damage and an error.
+// loadJournal replays the journal. A crash during a write leaves a bad last
+// record: the call was never answered, so the record is cut off. A bad record
+// before a good one means damage and is an error.
 func (j *journal) loadJournal(tx *txn) error {
 	b, err := io.ReadAll(j.file)
 	if err != nil {

@@ -134,8 +134,9 @@ func references(tx *txn, ids []string) ([]string, error) {
 	return out, nil
 }
 
-// frontend is what no two load balancers may share. A load balancer without
-// VIPs stands on the node's addresses, separately for each IP version.
+// frontend identifies a front end, which no two load balancers may share. A load
+// balancer without VIPs uses the node's addresses, separately for each IP
+// version.
 type frontend struct {
 	vip      string
 	protocol uint32

@@ -19,9 +19,9 @@ import (
 // defaultCompartment is the number of the host's own compartment on Windows.
 const defaultCompartment = 1
 
-// compartment says whether the data plane keeps a compartment for a namespace.
-// The built-in one is the host itself; those of guests live in virtual machines,
-// which the emulator does not have.
+// compartment reports whether the data plane keeps a compartment for a namespace.
+// The built-in namespace is the host itself; guest namespaces belong to virtual
+// machines, which the emulator does not have.
 func compartment(ns *namespace) bool {
 	return !ns.BuiltIn && (ns.Type == schema.Host || ns.Type == schema.HostDefault)
 }

@@ -16,8 +16,8 @@ import (
 // On Windows containerd does the same through computenetwork.dll
 // (pkg/netns/netns_windows.go), and the runhcs shim adds the containers.
 
-// CreateNamespace makes a namespace of the type Host and returns its GUID, which
-// is what CNI plugins on Windows get as CNI_NETNS.
+// CreateNamespace creates a namespace of the type Host and returns its GUID, the
+// value of CNI_NETNS for CNI plugins on Windows.
 func (s *Service) CreateNamespace(ctx context.Context) (id string, err error) {
 	made, err := s.Create(ctx, hns.Namespace, schema.GUID{}, schema.GUID{}, `{"SchemaVersion":{"Major":2,"Minor":0}}`)
 	if err != nil {
@@ -67,7 +67,8 @@ func (s *Service) AddContainer(ctx context.Context, namespaceID, containerID str
 	return s.modifyContainer(ctx, namespaceID, containerID, true)
 }
 
-// RemoveContainer takes the note back. It is no error if there is none.
+// RemoveContainer removes the container from the namespace's record. It is not
+// an error if it is not there.
 func (s *Service) RemoveContainer(ctx context.Context, namespaceID, containerID string) error {
 	if err := s.modifyContainer(ctx, namespaceID, containerID, false); hresult.Of(err) != hresult.NotFound {
 		return err

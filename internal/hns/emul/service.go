@@ -25,10 +25,10 @@ import (
 type DataPlane interface {
 	// CreateNamespace makes the network compartment of an HCN namespace.
 	CreateNamespace(ctx context.Context, id string) error
-	// DeleteNamespace removes it; it is no error if it does not exist.
+	// DeleteNamespace removes it; it is not an error if it does not exist.
 	DeleteNamespace(ctx context.Context, id string) error
-	// Namespaces lists the compartments that there are, whoever made them, by the
-	// ids of their namespaces in any case of letters.
+	// Namespaces lists all existing compartments, including those that others
+	// created, by the IDs of their namespaces in upper or lower case.
 	Namespaces(ctx context.Context) ([]string, error)
 	// NamespacePath is the file by which the compartment can be entered.
 	NamespacePath(id string) string
@@ -181,7 +181,7 @@ func (s *Service) flushLater() {
 		s.mu.Lock()
 		s.flushing = false
 		s.mu.Unlock()
-		// Without the lock: nobody waits for a slow disk.
+		// Without the lock, so that no call waits for a slow disk.
 		if err := s.journal.file.Sync(); err != nil {
 			s.cfg.Log.Error("journal is not safe from a power cut", logkey.Error, err)
 		}
@@ -232,9 +232,9 @@ func (s *Service) apply(ctx context.Context, st *state) error {
 	return nil
 }
 
-// revert makes the data plane agree with the published state after a failed
-// mutation. There is nobody to tell of an error but the log; the next mutation
-// applies the whole state again.
+// revert makes the data plane match the published state after a failed mutation.
+// Its own errors can only be logged; the next mutation applies the whole state
+// again.
 // Preconditions: mu is held.
 func (s *Service) revert(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)

@@ -397,7 +397,7 @@ func FuzzCall(f *testing.F) {
 				}
 			}
 		}
-		// What is in the store is what a restart finds, and the data plane takes it.
+		// A restart finds the contents of the store, and the data plane accepts them.
 		before := text(t, s)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)

@@ -26,8 +26,8 @@ type (
 		WasAttached bool `json:",omitempty"`
 		// Containers of a v1 attach with system type Container.
 		Containers []string `json:",omitempty"`
-		// compiled is what compile made of a plain remote endpoint. Like that of
-		// balancer, only compile and set touch it, with Service.mu held.
+		// compiled caches compile's result for a plain remote endpoint. As in
+		// balancer, only compile and set access it, with Service.mu held.
 		compiled *intent.Endpoint
 	}
 	namespace struct {
@@ -39,9 +39,9 @@ type (
 	}
 	balancer struct {
 		schema.LoadBalancer
-		// compiled is what compile made of it. It depends on nothing that can
-		// change: the addresses of an endpoint never do, and one that is deleted
-		// leaves the load balancer, which makes a new balancer of it.
+		// compiled caches compile's result. It depends on nothing that can change:
+		// the addresses of an endpoint never do, and deleting an endpoint removes it
+		// from the load balancer, which creates a new balancer.
 		compiled []intent.LoadBalancer
 	}
 	sdnRoute struct{ schema.SDNRoute }
@@ -242,7 +242,7 @@ func (s *state) dump() ([]change, error) {
 	return empty.encode()
 }
 
-// exists says whether there is an object of the kind.
+// exists reports whether there is an object of the kind with the ID.
 func (s *state) exists(kind hns.Kind, id string) bool {
 	switch kind {
 	case hns.Network:

@@ -14,9 +14,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 )
 
-// TestSweep: what the store does not know is removed when the service opens:
-// the compartments of an earlier boot, and one of which the journal lost the
-// record. What the store knows stays, and so does what nobody can have made
+// TestSweep: compartments that the store does not know are removed when the
+// service opens: those of an earlier boot, and one whose record the journal lost.
+// Those that the store knows stay, and so do those that cannot have been created
 // through HNS.
 func TestSweep(t *testing.T) {
 	dir, plane := t.TempDir(), &FakePlane{}
@@ -57,7 +57,7 @@ func TestSweep(t *testing.T) {
 		t.Errorf("log:\n%s", &log)
 	}
 
-	// A failure is told and keeps nobody from working.
+	// A failure is logged and does not stop the service.
 	broken := errors.New("busy")
 	for _, call := range []string{"list namespaces", "delete namespace"} {
 		log.Reset()

@@ -22,7 +22,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
-// Service is what the suite tests.
+// Service is the interface that the suite tests.
 type Service = hns.API
 
 // real is implemented by a Service that is Windows' own.
@@ -129,7 +129,7 @@ func (c *client) enumerate(kind hns.Kind, query string) []string {
 	}
 	var ids []string
 	if err := json.Unmarshal([]byte(text), &ids); err != nil || ids == nil {
-		c.Fatalf("enumerate %s %s: %q is no JSON array of strings: %v", kind, query, text, err)
+		c.Fatalf("enumerate %s %s: %q is not a JSON array of strings: %v", kind, query, text, err)
 	}
 	return ids
 }
@@ -259,7 +259,7 @@ func balancerDoc(vip string, port uint16, endpoints ...schema.GUID) schema.LoadB
 	return lb
 }
 
-// isLowerGUID says whether s is a GUID as the service must write it.
+// isLowerGUID reports whether s is a GUID in the form that the service must use.
 func isLowerGUID(s string) bool {
 	g, err := schema.ParseGUID(s)
 	return err == nil && g.String() == s && s == strings.ToLower(s)

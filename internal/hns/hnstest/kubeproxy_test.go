@@ -251,7 +251,8 @@ func kubeProxy(t *testing.T, p *prefixed, exe string, v schema.Version) {
 	}
 }
 
-// freeAddress is one that nobody listens on now. kube-proxy takes no port 0.
+// freeAddress returns an address without a listener. kube-proxy does not accept
+// port 0.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -19,7 +19,7 @@ import (
 func rules() []testCase {
 	return []testCase{
 		{name: "G3 empty list is a list", run: ruleEmptyList},
-		{name: "G5 filter that matches nothing is no error", run: ruleNoMatch},
+		{name: "G5 filter that matches nothing is not an error", run: ruleNoMatch},
 		{name: "G6 empty filter value matches nothing", run: ruleEmptyFilterValue},
 		{name: "G7 enumerate gives GUIDs, query ignores the filter", run: ruleEnumerate},
 		{name: "G8 queries and settings of any version", run: ruleVersions},
@@ -183,7 +183,7 @@ func ruleArrays(c *client) {
 		c.removeLater(hns.LoadBalancer, id)
 		c.Error("a load balancer without a port mapping was made; clients index it")
 	}
-	// A route of the v1 API is no load balancer.
+	// A route of the v1 API is not a load balancer.
 	var list schema.V1PolicyList
 	c.call("POST", "/policylists/", schema.V1PolicyList{
 		References: []string{"/endpoints/" + e.String()},

@@ -248,7 +248,7 @@ func testRestart(t *testing.T, p *prefixed, exe string) {
 }
 
 func testBackendDown(t *testing.T, p *prefixed, exe string) {
-	// Nobody listens on port 1 of the loopback address.
+	// Nothing listens on port 1 of the loopback address.
 	cmd := p.command(t.Context(), "127.0.0.1:1", exe, "-test.v", "-test.run", "TestG15")
 	cmd.Env = append(cmd.Env, "MULLION_TEST_BACKEND=down")
 	out, err := cmd.CombinedOutput()

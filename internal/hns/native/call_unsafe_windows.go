@@ -55,7 +55,7 @@ func guidArg(id schema.GUID) arg {
 
 func handleArg(h uintptr) arg { return arg{value: h} }
 
-// result is what a function returned.
+// result holds the return value and the out pointers of a function.
 type result struct {
 	code         hresult.Code
 	text, record string
@@ -64,8 +64,8 @@ type result struct {
 	nullText bool
 }
 
-// garbage is what out pointers hold before a call: the callee must write all of
-// them, whatever happens (rule G2).
+// garbage is the value of out pointers before a call: the callee must write all
+// of them, whatever happens (rule G2).
 const garbage = 0x6761726261676521
 
 // invoke calls a function. An error means that it could not be called, or broke

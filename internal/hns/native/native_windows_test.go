@@ -84,8 +84,8 @@ func TestG2MissingOutPointers(t *testing.T) {
 	}
 }
 
-// TestG15BackendDown runs with an address where nobody listens: every function
-// answers RPC_S_SERVER_UNAVAILABLE.
+// TestG15BackendDown runs with an address without a listener: every function
+// returns RPC_S_SERVER_UNAVAILABLE.
 func TestG15BackendDown(t *testing.T) {
 	if os.Getenv("MULLION_TEST_BACKEND") != "down" {
 		t.Skip("needs MULLION_TEST_BACKEND=down and a free port in MULLION_HNS_ADDRESS")

@@ -13,7 +13,7 @@ import (
 // Windows has the first three groups little-endian: see Windows.
 type GUID [16]byte
 
-// IsZero says whether all digits are zero.
+// IsZero reports whether all digits are zero.
 func (g GUID) IsZero() bool { return g == GUID{} }
 
 // String is the form of every GUID that the service writes: 36 characters, lower
@@ -48,7 +48,7 @@ func ParseGUID(s string) (GUID, error) {
 	return g, nil
 }
 
-// CanonicalGUID is s in the form of GUID.String, or "" if s is no GUID.
+// CanonicalGUID returns s in the form of GUID.String, or "" if s is not a GUID.
 func CanonicalGUID(s string) string {
 	g, err := ParseGUID(s)
 	if err != nil {

@@ -84,7 +84,7 @@ type DNS struct {
 	Options    []string `json:",omitempty"`
 }
 
-// IsZero says whether nothing is set.
+// IsZero reports whether nothing is set.
 func (d DNS) IsZero() bool {
 	return d.Domain == "" && len(d.Search) == 0 && len(d.ServerList) == 0 && len(d.Options) == 0
 }
@@ -95,7 +95,7 @@ type MacPool struct {
 	Ranges []MacRange `json:",omitempty"`
 }
 
-// IsZero says whether the pool is empty.
+// IsZero reports whether the pool is empty.
 func (p MacPool) IsZero() bool { return len(p.Ranges) == 0 }
 
 // MacRange is inclusive.

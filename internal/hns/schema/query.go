@@ -12,7 +12,7 @@ type Version struct {
 	Minor int
 }
 
-// AtLeast says whether v is major.minor or newer.
+// AtLeast reports whether v is major.minor or newer.
 func (v Version) AtLeast(major, minor int) bool {
 	return v.Major > major || v.Major == major && v.Minor >= minor
 }
@@ -38,7 +38,7 @@ type ModifyRequest struct {
 	Settings     json.RawMessage `json:",omitempty"`
 }
 
-// RequestType is what a ModifyRequest does. Source: hnslib hcn/hcn.go.
+// RequestType is the action of a ModifyRequest. Source: hnslib hcn/hcn.go.
 type RequestType string
 
 // The request types.

@@ -15,12 +15,12 @@
 //	          u8 version (1)   u8 zero   u8 zero   u8 zero
 //	          u32 HRESULT
 //	          16 byte object id
-//	          2 strings: properties and error record; length 0xFFFFFFFF is no string
+//	          2 strings: properties and error record; length 0xFFFFFFFF means none
 //
 // The strings of a request are: settings or query, unused, unused; for HNSCall
 // method, path, request. The kind is hns.Kind, 0 for HNSCall.
 //
-// There is no authentication: whoever can connect to the loopback address of the
-// emulated host's network namespace is that host. Containers have namespaces of
-// their own and cannot (docs/internals/hns.md).
+// There is no authentication: only programs of the emulated host can connect to
+// the loopback address of its network namespace. Containers have their own
+// namespaces and cannot (docs/internals/hns.md).
 package wire

@@ -19,7 +19,7 @@ import (
 // mixture of two builds an error instead of nonsense.
 const Version = 1
 
-// Verb is what to do. The numbers are part of the protocol.
+// Verb is the requested operation. The numbers are part of the protocol.
 type Verb uint8
 
 // The verbs. Closing a handle needs no call.

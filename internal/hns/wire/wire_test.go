@@ -186,7 +186,7 @@ func TestStopFinishesCalls(t *testing.T) {
 	<-stopped
 }
 
-// TestManyCallsOneConnection is what the DLLs do.
+// TestManyCallsOneConnection makes several calls on one connection, as the DLLs do.
 func TestManyCallsOneConnection(t *testing.T) {
 	address, _ := serve(t, &echo{})
 	conn, err := net.Dial("tcp", address)
@@ -279,7 +279,7 @@ func FuzzRequest(f *testing.F) {
 		q, err := decodeRequest(body)
 		if err != nil {
 			if !errors.Is(err, ErrFrame) {
-				t.Fatalf("error %v is no ErrFrame", err)
+				t.Fatalf("error %v is not ErrFrame", err)
 			}
 			return
 		}
