@@ -48,7 +48,7 @@ type Plane struct {
 	space *kernel.Space
 
 	mu sync.Mutex
-	// plan is what was applied last, or an empty plan. guarded by mu
+	// plan is the plan that was applied last, or an empty one. guarded by mu
 	plan *compile.Plan
 	// trusted: the kernel is as plan says. guarded by mu
 	trusted bool
@@ -171,8 +171,8 @@ func (p *Plane) applyTable(ctx context.Context, old, plan *compile.Plan, trusted
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		// Somebody else changed the table, or it is gone.
-		p.log.Warn("table is not as it was left, replace it", logkey.Error, err)
+		// Another program changed or removed the table.
+		p.log.Warn("table was changed by another program, replacing it", logkey.Error, err)
 	}
 	return p.space.Nft(ctx, compile.Script(p.cfg.Table, plan.Table.Replace()))
 }

@@ -220,7 +220,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestDamage: what somebody broke by hand is mended by the next change.
+// TestDamage: the next change repairs what was damaged by hand.
 func TestDamage(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -258,8 +258,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestNamespaceVanished: an endpoint whose namespace somebody removed does not
-// keep the host from being changed.
+// TestNamespaceVanished: an endpoint whose namespace was removed by hand does not
+// block other changes of the host.
 func TestNamespaceVanished(t *testing.T) {
 	h := newHost(t)
 	want := small()
@@ -527,7 +527,7 @@ func TestNamespaceSurvivesEmptyFile(t *testing.T) {
 	}
 	path := h.plane.NamespacePath("ns-upper")
 	if !kernel.IsNamespace(path) {
-		t.Errorf("%s is no namespace", path)
+		t.Errorf("%s is not a namespace", path)
 	}
 	h.run("umount", path)
 	if ids, err := h.plane.Namespaces(t.Context()); err != nil || !slices.Equal(ids, []string{"ns-upper"}) {

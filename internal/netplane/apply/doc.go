@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package apply makes a host's network namespace be as an intent says. It is
-// the data plane that the emulated Host Networking Service works with.
+// Package apply makes a host's network namespace match an intent. It is the data
+// plane of the emulated Host Networking Service.
 //
-// Apply is idempotent and complete: it is given everything that shall be, finds
-// out what changed since the last call, and returns when the kernel has it.
-// The order of one call is: add and mend links and routes; replace or change
-// the nftables table in one transaction; forget conntrack entries that lead
-// nowhere; remove links and routes that are no longer wanted. If anything fails
-// before the transaction, what was added is taken back.
+// Apply is idempotent and complete: it takes the whole desired state, determines
+// what changed since the last call, and returns once the kernel has it. One call
+// works in this order: add and repair links and routes; replace or change the
+// nftables table in one transaction; delete conntrack entries that lead nowhere;
+// remove links and routes that are no longer wanted. If a step before the
+// transaction fails, the additions are undone.
 //
 // # Restart
 //

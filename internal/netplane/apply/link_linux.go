@@ -22,7 +22,7 @@ import (
 
 func equalSlices[T comparable](a, b []T) bool { return slices.Equal(a, b) }
 
-// newLinks lists the links of plan that are not in old as they shall be.
+// newLinks returns the links of plan that old does not have in the same form.
 func newLinks(old, plan *compile.Plan, trusted bool) []*compile.Link {
 	known := map[string]*compile.Link{}
 	if trusted {
@@ -40,7 +40,7 @@ func newLinks(old, plan *compile.Plan, trusted bool) []*compile.Link {
 	return list
 }
 
-// ensureLink makes the link, or mends an existing one without interrupting it.
+// ensureLink creates the link, or repairs an existing one without interrupting it.
 func (p *Plane) ensureLink(ctx context.Context, want *compile.Link, back *undo.Stack) (err error) {
 	defer func() {
 		if err != nil {
@@ -53,8 +53,8 @@ func (p *Plane) ensureLink(ctx context.Context, want *compile.Link, back *undo.S
 	}
 	var inside *kernel.Space
 	if want.Peer != nil {
-		// A namespace that somebody removed is made again, empty: the endpoint
-		// must not keep all other changes of the host from being applied.
+		// A namespace that was removed is created again, empty: the endpoint must
+		// not block all other changes of the host.
 		if err := p.CreateNamespace(ctx, want.Peer.NamespaceID); err != nil {
 			return err
 		}

@@ -16,9 +16,9 @@ import (
 
 // aclChain is the chain of an endpoint's ACLs of one direction, or nil if it
 // has none. Endpoints with the same ACLs share a chain: it is named after its
-// rules. Allow returns to the caller, because the other side's ACLs still have
-// their say; what no rule matches is allowed, which is what Microsoft's clients
-// assume when they add explicit catch-alls.
+// rules. Allow returns to the caller, because the other side's ACLs are checked
+// too; packets that match no rule are allowed, as Microsoft's clients assume when
+// they add explicit catch-alls.
 func aclChain(e *intent.Endpoint, direction intent.Direction) *Chain {
 	var acls []intent.ACL
 	for _, a := range e.ACLs {

@@ -32,7 +32,7 @@ const (
 	frontType       = "ipv4_addr . inet_proto . inet_service"
 	nodePortType    = "inet_proto . inet_service"
 	backendType     = "ipv4_addr . inet_service"
-	sourceNode      = uint32(1) // connection mark of those that shall get the uplink's address as source
+	sourceNode      = uint32(1) // connection mark: rewrite the source to the uplink's address
 )
 
 // sets lists all sets and maps. They exist always, so that a change of the
@@ -63,7 +63,7 @@ func (c *compiler) baseChains() []Chain {
 	return []Chain{
 		{Name: "raw-prerouting", Type: "filter", Hook: "prerouting", Priority: "-300", Rules: []string{
 			"iifname " + ours + " goto from-endpoint",
-			// Nobody else may use the endpoints' addresses either.
+			// No other sender may use the endpoints' addresses either.
 			"ip saddr @" + setLocal + " counter drop",
 		}},
 		{Name: "from-endpoint", Rules: []string{
@@ -97,7 +97,7 @@ func (c *compiler) baseChains() []Chain {
 			"ip saddr vmap @" + mapACLOut,
 			"ip daddr vmap @" + mapACLIn,
 		}},
-		// A node is no router: it forwards strangers' packets only to a backend.
+		// A node is not a router: it forwards other hosts' packets only to a backend.
 		{Name: "transit", Rules: []string{
 			"ct status dnat accept",
 			"counter drop",

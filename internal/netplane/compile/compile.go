@@ -70,8 +70,8 @@ type compiler struct {
 	held     []netip.Addr        // addresses of attached endpoints
 }
 
-// front is what a client connects to. An invalid address means all of the
-// host's own.
+// front is the front end that a client connects to. An invalid address means all
+// of the host's own.
 type front struct {
 	address  netip.Addr
 	protocol uint8
@@ -147,8 +147,8 @@ func protocolName(p uint8) string {
 
 func hasPorts(p uint8) bool { return p == intent.TCP || p == intent.UDP || p == intent.SCTP }
 
-// usable says whether a can be the address of one host in a network. 0.0.0.0/8
-// is "this network" (RFC 1122, 3.2.1.3).
+// usable reports whether a can be the address of one host in a network.
+// 0.0.0.0/8 is "this network" (RFC 1122, 3.2.1.3).
 func usable(a netip.Addr) bool {
 	return a.IsValid() && !a.IsLoopback() && !a.IsMulticast() && !a.IsUnspecified() && (!a.Is4() || a.As4()[0] != 0)
 }

@@ -8,19 +8,19 @@
 //
 // # Topology
 //
-// Endpoints hang on the host by one veth pair each; there is no bridge. The
+// Each endpoint is connected to the host by a veth pair; there is no bridge. The
 // host routes between them (a /32 per endpoint), answers ARP for everything
 // else on the endpoint's subnet by proxy, and holds the gateway addresses
-// itself. Two endpoints of one subnet therefore talk through the host's
-// conntrack too, which a bridge would bypass: the reply of a service's backend
-// to a client on the same switch would carry the wrong source.
+// itself. Traffic between two endpoints of one subnet therefore also passes the
+// host's conntrack. A bridge would bypass it, and the reply of a service's
+// backend to a client on the same switch would carry the wrong source.
 //
 // # Services
 //
-// A load balancer is not a chain but an entry in a map from its front end to
-// the chain that draws a number below the count of its backends into the packet
-// mark; the draw, with the front end, is the key of the second map, which holds
-// the backends. The connection mark says which source address it shall get:
+// A load balancer is not a chain but an entry in a map from its front end to a
+// chain. The chain draws a random number below the number of backends into the
+// packet mark; the front end and that number are the key of a second map, which
+// holds the backends. The connection mark selects the source address:
 //
 //	ip daddr . meta l4proto . th dport vmap @frontends          10.96.0.10 . udp . 53 : goto vip-3
 //	chain vip-3: ct mark set 1

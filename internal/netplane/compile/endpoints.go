@@ -25,7 +25,7 @@ const defaultMTU = 1500
 // maxLinkName is IFNAMSIZ of linux/if.h less the terminating NUL.
 const maxLinkName = 15
 
-// endpointSource is what an endpoint's fragment is made from.
+// endpointSource holds the inputs of an endpoint's fragment.
 type endpointSource struct {
 	endpoint intent.Endpoint
 	network  intent.NetworkType

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Verb is what an operation does with its object.
+// Verb is the action of an operation on its object.
 type Verb string
 
 // The verbs; the texts are nft's.

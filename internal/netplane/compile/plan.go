@@ -11,7 +11,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
-// Plan is everything that shall be so in the host's network namespace.
+// Plan is the desired state of the host's network namespace.
 type Plan struct {
 	// Sysctls of the namespace, besides those of its links.
 	Sysctls []Sysctl
@@ -19,7 +19,7 @@ type Plan struct {
 	Routes  []Route
 	Table   Table
 
-	// uplink is what the fragments were made for.
+	// uplink is the uplink for which the fragments were made.
 	uplink intent.Uplink
 }
 

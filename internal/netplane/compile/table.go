@@ -60,7 +60,7 @@ type Element struct {
 	Set, Key, Value string
 }
 
-// fragment is what one object of the intent contributes to the table.
+// fragment is the contribution of one object of the intent to the table.
 type fragment struct {
 	source   any // the object, for comparing with its next version
 	elements []Element

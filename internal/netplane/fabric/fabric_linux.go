@@ -36,7 +36,7 @@ func New(cfg Config) (*Fabric, error) {
 	return &Fabric{plan: plan, machine: cfg.Machine}, nil
 }
 
-// Plan is what Apply makes.
+// Plan returns the plan that Apply carries out.
 func (f *Fabric) Plan() Plan { return f.plan }
 
 // InUseError says that the machine uses a range of the cluster for something
@@ -186,8 +186,8 @@ func (f *Fabric) makeBridge(inside, _ *kernel.Space) error {
 	return inside.Netlink.LinkSetUp(bridge)
 }
 
-// owns says whether a link of the machine is this cluster's: by its alias, or
-// because its maker was killed before it could set one, let alone use the link.
+// owns reports whether a link of the machine belongs to this cluster: by its
+// alias, or because the process that created it was killed before it set one.
 func (f *Fabric) owns(l netlink.Link) bool {
 	a := l.Attrs()
 	halfMade := a.Alias == "" && l.Type() == "veth" && a.Flags&net.FlagUp == 0
@@ -204,8 +204,8 @@ func (f *Fabric) makeMachineLink(inside, machine *kernel.Space) error {
 		return fmt.Errorf("link %s exists and is not ours", f.plan.MachineLink)
 	}
 	if link != nil {
-		// A link that outlived its fabric has lost its other end or leads into a
-		// namespace that nobody can reach any more.
+		// A link that outlived its fabric has lost its peer, or its peer is in a
+		// namespace that can no longer be reached.
 		if port, err := inside.FindLink(f.plan.MachinePort); err != nil || port == nil || port.Attrs().ParentIndex != link.Attrs().Index {
 			if err := machine.DeleteLink(f.plan.MachineLink); err != nil {
 				return err
@@ -312,7 +312,8 @@ add rule ip %[1]s postrouting ip saddr %[2]s oifname != "%[3]s" masquerade
 }
 
 // Delete removes everything that Apply, Connect and AddPrefix made. The hosts'
-// uplinks go with the bridge's ports. It is no error if there is nothing.
+// uplinks disappear with the bridge's ports. It is not an error if there is
+// nothing to remove.
 func (f *Fabric) Delete(ctx context.Context) error {
 	machine, err := kernel.Open(f.machine)
 	if err != nil {

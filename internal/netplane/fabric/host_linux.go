@@ -30,7 +30,7 @@ type Attachment struct {
 }
 
 // Connect gives a host its uplink: eth0 with its address and default route, and
-// a port on the bridge. It mends what is missing of an existing one.
+// a port on the bridge. It adds the missing parts of an existing one.
 // Preconditions: Apply has succeeded.
 func (f *Fabric) Connect(ctx context.Context, a Attachment) (err error) {
 	if err := ctx.Err(); err != nil {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package fabric describes and makes the network that joins the emulated hosts
-// of one cluster with each other and with the machine: what the data centre's
-// switch and router are for real servers.
+// Package fabric describes and creates the network that connects the emulated
+// hosts of one cluster with each other and with the machine, like the switch and
+// the router of a data center.
 //
-// The fabric is a network namespace of its own with a bridge in it. Every host
-// hangs on the bridge by its uplink, the machine by one veth link. The fabric
+// The fabric is a separate network namespace with a bridge in it. Each host is
+// connected to the bridge by its uplink, the machine by one veth link. The fabric
 // routes pod ranges to the hosts that own them, as a cloud's route table does,
-// and answers "unreachable" for ranges of the cluster that nobody owns, so that
-// no such packet wanders off to the internet. The machine gets one link, one
-// route and, only if it forwards packets already, one nftables table.
+// and answers "unreachable" for ranges of the cluster without an owner, so that
+// no such packet leaves for the internet. The machine gets one link, one route
+// and, only if it already forwards packets, one nftables table.
 package fabric
 
 import (
@@ -38,7 +38,7 @@ type Config struct {
 	Machine string
 }
 
-// Plan is what the fabric consists of. It is made by Describe.
+// Plan lists the parts of the fabric. Describe creates it.
 type Plan struct {
 	Namespace string // file
 	NodeNet   netip.Prefix

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package intent is the neutral model of what the network of one emulated
-// Windows host shall look like: the words in which the Host Networking Service
-// (which knows Windows) speaks to the data plane (which knows Linux).
+// Package intent models the desired network of one emulated Windows host. The
+// Host Networking Service (which knows Windows) passes it to the data plane
+// (which knows Linux).
 //
 // It is plain data without behaviour beyond a few predicates. One Host value is
-// the complete desired state: the data plane finds out itself what changed. The
+// the complete desired state: the data plane itself determines what changed. The
 // producer fills every field with resolved values (addresses instead of object
 // references, prefix lengths filled in); order matters only where a comment
 // says so. Zero values mean "absent".
@@ -123,7 +123,7 @@ type Endpoint struct {
 	ACLs []ACL
 }
 
-// Attached says whether the endpoint has a device in a namespace.
+// Attached reports whether the endpoint has a device in a namespace.
 func (e *Endpoint) Attached() bool { return !e.Remote && !e.HostAttached && e.NamespaceID != "" }
 
 // Route is one route inside of an endpoint's namespace.

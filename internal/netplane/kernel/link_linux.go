@@ -31,7 +31,7 @@ func (s *Space) FindLink(name string) (netlink.Link, error) {
 	return l, nil
 }
 
-// DeleteLink deletes the named link; it is no error if there is none.
+// DeleteLink deletes the named link; it is not an error if there is none.
 func (s *Space) DeleteLink(name string) error {
 	l, err := s.FindLink(name)
 	if err != nil || l == nil {
@@ -125,8 +125,8 @@ func (s *Space) ReplaceRoute(r Route) error {
 	return nil
 }
 
-// DeleteRoute removes our route to the destination; it is no error if there is
-// none.
+// DeleteRoute removes this project's route to the destination. It is not an error
+// if there is none.
 func (s *Space) DeleteRoute(destination netip.Prefix) error {
 	list, err := s.routes()
 	if err != nil {
@@ -142,8 +142,8 @@ func (s *Space) DeleteRoute(destination netip.Prefix) error {
 	return nil
 }
 
-// KeepRoutes removes every route of ours that is not wanted. The function sees
-// destination, link and next hop.
+// KeepRoutes removes every route of this project for which wanted returns false.
+// The function gets destination, link and next hop.
 func (s *Space) KeepRoutes(wanted func(Route) bool) error {
 	list, err := s.routes()
 	if err != nil {

@@ -26,9 +26,9 @@ const nsfsMagic = 0x6e736673
 // the main thread's.
 const ownNamespace = "/proc/thread-self/ns/net"
 
-// CreateNamespace makes a network namespace that lives as long as the file at
-// path is mounted, runs setup inside of it before anybody can see it, and
-// brings its loopback device up. It does nothing if path is such a file already.
+// CreateNamespace creates a network namespace that exists as long as the file at
+// path is mounted, runs setup inside it before other processes can see it, and
+// brings its loopback device up. It does nothing if path is already such a file.
 func CreateNamespace(path string, setup func() error) (err error) {
 	if IsNamespace(path) {
 		return nil
@@ -91,7 +91,7 @@ func DeleteNamespace(path string) error {
 	return nil
 }
 
-// IsNamespace says whether a namespace is mounted at path. After a reboot of
+// IsNamespace reports whether a namespace is mounted at path. After a reboot of
 // the machine the file is still there, but empty.
 func IsNamespace(path string) bool {
 	var st unix.Statfs_t
@@ -100,9 +100,9 @@ func IsNamespace(path string) bool {
 
 // onOwnThread runs fn on a thread that nothing else will ever use.
 //
-// The process's first thread is not such a thread: the runtime cannot end it
-// but parks it for ever as it is (runtime.mexit), and /proc/PID, by which others
-// find our namespaces, shows the first thread's.
+// The process's first thread is not such a thread: the runtime cannot end it but
+// parks it forever in its namespace (runtime.mexit), and /proc/PID, where others
+// look up this process's namespaces, shows those of the first thread.
 func onOwnThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() {

@@ -10,9 +10,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
-// TestDatagramBackendChanges is what a DNS resolver lives through when CoreDNS
-// is replaced: it asks from one port for ever, and conntrack would send it to
-// the backend that is gone.
+// TestDatagramBackendChanges acts as a DNS resolver while CoreDNS is replaced: it
+// always asks from one port, and conntrack would send its packets to the backend
+// that is gone.
 func TestDatagramBackendChanges(t *testing.T) {
 	w := newTwoHosts(t)
 	p := w.pods

@@ -111,8 +111,8 @@ func TestSpoofing(t *testing.T) {
 	ExpectNothing(t, p[0].Netns, "udp4", at(p[2].Address, 53))
 	setMAC(t, p[0].Netns, "eth0", w.a.Endpoint(p[0]).MAC)
 	Expect(t, p[0].Netns, "udp4", at(p[2].Address, 53), p[2].Name)
-	// Nor may anybody else pretend to be one of the host's pods. The reply would
-	// go to the real one, so what counts is what arrives.
+	// Nor may any other sender pretend to be one of the host's pods. The reply
+	// would go to the real pod, so check what arrives.
 	heard := Listen(t, p[1].Netns, at(p[1].Address, 54))
 	if err := Send(t, w.lab.Machine, at(netip.MustParseAddr("10.89.0.1"), 40000), at(p[1].Address, 54)); err != nil {
 		t.Fatal(err)
@@ -178,8 +178,8 @@ func TestMetadataServiceIsBlocked(t *testing.T) {
 	ExpectNothing(t, w.pods[0].Netns, "tcp4", at(metadata, 80))
 }
 
-// TestGateways: the gateway addresses answer, an address that nobody has is
-// refused at once, and a pod may have the second address.
+// TestGateways: the gateway addresses answer, an unused address is refused at
+// once, and a pod may have the second address.
 func TestGateways(t *testing.T) {
 	w := newTwoHosts(t)
 	for _, g := range []string{"10.244.1.1", "10.244.1.2"} {

@@ -55,7 +55,7 @@ func addRoute(t *testing.T, netns string, p netip.Prefix, endpointID string) {
 	}
 }
 
-// setMAC is what a program with CAP_NET_ADMIN in the pod could do.
+// setMAC changes a MAC address, as a program with CAP_NET_ADMIN in the pod could.
 func setMAC(t *testing.T, netns, link, mac string) {
 	t.Helper()
 	s, err := kernel.Open(netns)

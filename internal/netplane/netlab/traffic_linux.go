@@ -196,7 +196,7 @@ func Expect(t testing.TB, netns, network string, to netip.AddrPort, name string)
 	return client
 }
 
-// ExpectNothing fails the test if anybody answers.
+// ExpectNothing fails the test if there is an answer.
 func ExpectNothing(t testing.TB, netns, network string, to netip.AddrPort) {
 	t.Helper()
 	if got, _, err := AskFrom(t, netns, network, netip.AddrPort{}, to, refusal); err == nil {
