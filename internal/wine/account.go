@@ -22,7 +22,7 @@ type Account struct {
 	GID    uint32
 	// Profile is the directory that USERPROFILE names.
 	Profile string
-	// Temp is what TEMP and TMP name.
+	// Temp is the directory that TEMP and TMP name.
 	Temp string
 	// Computer says that USERNAME is the computer's name with a dollar sign and
 	// USERDOMAIN its workgroup, as Windows has it for accounts that appear as the
@@ -31,9 +31,9 @@ type Account struct {
 	aliases  []string // further names, in lower case
 }
 
-// The Unix numbers of the accounts. They are no accounts of the machine: above
-// the range for system accounts and for people (1000-60000) and below nobody
-// (65534), from the range that Debian's policy (9.2.2) leaves to local use by
+// The Unix IDs of the accounts. They do not belong to accounts of the machine:
+// they are above the ranges for system accounts and users (1000-60000) and below
+// 65534, in the range that Debian's policy (9.2.2) leaves to local use by
 // arrangement. The last two digits of the service accounts are those of their
 // security identifiers (S-1-5-18 and so on).
 const (
@@ -126,8 +126,8 @@ func (a Account) FullName(computer string) string {
 	return a.Domain + `\` + a.Name
 }
 
-// Environment is what Windows puts into an account's environment, given the
-// computer's name.
+// Environment returns the variables that Windows adds to an account's
+// environment, given the computer's name.
 func (a Account) Environment(computer string) []string {
 	computer = strings.ToUpper(computer)
 	name, domain := a.Name, a.Domain

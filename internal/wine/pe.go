@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// mendDLL mends what Wine does differently from Windows inside of each
-// process (native/winemend).
+// mendDLL fixes what Wine does differently from Windows inside each process
+// (native/winemend).
 const mendDLL = "winemend.dll"
 
 // mendedModule is the module that gets an import of mendDLL in a runtime. It
@@ -121,7 +121,7 @@ func withImport(pe []byte, dll string) ([]byte, error) {
 	copy(out, pe)
 	copy(out[raw:], body)
 	s := out[end:]
-	copy(s, ".mend\x00\x00\x00")
+	copy(s, ".winmend")
 	le.PutUint32(s[8:], size)
 	le.PutUint32(s[12:], rva)
 	le.PutUint32(s[16:], uint32(len(body)))

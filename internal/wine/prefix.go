@@ -82,8 +82,8 @@ func (r *Runtime) boot(ctx context.Context, dir string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(r.Dir, loaderPath), "wineboot.exe", "--init")
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
 	err = cmd.Run()
-	// In any case nothing of it stays behind; a cancelled context is no reason
-	// to leave a server that holds files which are about to be removed.
+	// Leave no process behind in any case: even if the context is canceled, the
+	// server must not keep files open that are about to be removed.
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverStop)
 	defer cancel()
 	for _, arg := range []string{"-k", "-w"} {
@@ -92,7 +92,7 @@ func (r *Runtime) boot(ctx context.Context, dir string) error {
 		_ = stop.Run() // fails where no server runs any more
 	}
 	if err != nil {
-		text, _ := os.ReadFile(out.Name()) // what there is of it
+		text, _ := os.ReadFile(out.Name()) // as much as was written
 		return fmt.Errorf("wineboot: %w: %s", err, bytes.TrimSpace(text))
 	}
 	if _, err := os.Stat(filepath.Join(dir, "system.reg")); err != nil {

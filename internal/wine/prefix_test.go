@@ -46,7 +46,7 @@ func parseBuild(t testing.TB, name string) winver.Build {
 	return b
 }
 
-// programs are what the tests run, compiled once for the whole package.
+// programs holds the programs that the tests run, compiled once for the package.
 var programs = struct {
 	sync.Mutex
 	built map[string]string

@@ -75,8 +75,8 @@ func (p Process) flags() []string {
 	return flags
 }
 
-// ownVariables are what Wine itself needs to know in a container. USER is what
-// Wine takes for the account's name.
+// ownVariables returns the variables that Wine itself needs in a container. Wine
+// takes the account's name from USER.
 func ownVariables(user string) []string {
 	return []string{
 		"WINEPREFIX=/.wine",

@@ -83,8 +83,8 @@ func (r *Runtime) numberConsoleHost(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// fillIn is the one DLL of ours that gives way to Wine's own, where there is
-// one (from Wine 9 or 10 on, depending on the build).
+// fillIn is the one DLL of this project that is left out if Wine has its own
+// (from Wine 9 or 10 on, depending on the build).
 const fillIn = "bcryptprimitives.dll"
 
 // consoleHost is the program that Wine starts for each console (cmd/conhost).
@@ -160,9 +160,9 @@ func behind(path string) string {
 	return strings.TrimSuffix(path, ext) + "w" + ext
 }
 
-// builtinMark is what tells Wine's loader that a DLL is one of Wine's own and
-// may be loaded from Wine's directory instead of system32. Its place is behind
-// the DOS header (dlls/ntdll/unix/virtual.c, "builtin_signature").
+// builtinMark tells Wine's loader that a DLL is one of Wine's own and may be
+// loaded from Wine's directory instead of system32. It follows the DOS header
+// (dlls/ntdll/unix/virtual.c, "builtin_signature").
 const (
 	builtinMark   = "Wine builtin DLL\x00"
 	builtinOffset = 0x40

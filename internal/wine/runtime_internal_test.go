@@ -99,7 +99,7 @@ func TestWithImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := f.Section(".mend")
+	s := f.Section(".winmend")
 	if s == nil || s.Characteristics != sectionFlags {
 		t.Fatalf("section %+v", s)
 	}

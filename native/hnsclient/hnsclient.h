@@ -64,8 +64,8 @@ static BOOL CALLBACK hns_init(INIT_ONCE *once, void *arg, void **result)
     (void)once, (void)arg, (void)result;
     WSADATA data;
     if (WSAStartup(MAKEWORD(2, 2), &data) != 0) return TRUE;
-    // combase is what the clients free the strings with. ole32 would bring half
-    // of the desktop into each process.
+    // The clients free the strings with combase. ole32 would load half of the
+    // desktop into each process.
     HMODULE combase = LoadLibraryW(L"combase.dll");
     if (!combase) return TRUE;
     hns_co_alloc = (void *(WINAPI *)(SIZE_T))(void *)GetProcAddress(combase, "CoTaskMemAlloc");
@@ -258,8 +258,8 @@ static HRESULT hns_do(const hns_request *q, hns_reply *r)
     BYTE *frame = hns_encode(q, &size);
     if (!frame) return r->hr = E_OUTOFMEMORY;
     HRESULT hr = hns_exchange(frame, size, r);
-    // A server that restarts breaks calls off. One that only reads may be done
-    // again; of one that writes nobody knows whether it was done.
+    // A restarting server breaks off calls. A call that only reads may be
+    // repeated; a call that writes may already have taken effect.
     if (hr == HNS_E_CALL_FAILED && (q->verb == HNS_ENUMERATE || q->verb == HNS_OPEN || q->verb == HNS_QUERY))
         hr = hns_exchange(frame, size, r);
     hns_free(frame);

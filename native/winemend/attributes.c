@@ -4,7 +4,7 @@
 // GetFileAttributes and GetFileAttributesEx speak of a link itself, not of what
 // it leads to; Wine follows it. The file of a socket is a reparse point too.
 
-#include "mend.h"
+#include "winemend.h"
 
 static NTSTATUS(NTAPI *real_NtQueryAttributesFile)(const OBJECT_ATTRIBUTES *, FILE_BASIC_INFORMATION *);
 static NTSTATUS(NTAPI *real_NtQueryFullAttributesFile)(const OBJECT_ATTRIBUTES *, FILE_NETWORK_OPEN_INFORMATION *);

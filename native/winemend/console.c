@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Consoles. Their host is a program of ours (cmd/conhost); what it cannot do
-// itself is here:
+// Consoles. Their host is this project's cmd/conhost; this file has the parts
+// that must run inside the program:
 //
-//   - ReadConsoleW, which must tell that Ctrl+C cut a read off;
-//   - Ctrl+C and Ctrl+Break in an interactive cmd.exe, which goes on with its
-//     prompt. Wine's cmd.exe has no handler for them, and ends.
+//   - ReadConsoleW, which must report that Ctrl+C interrupted a read;
+//   - Ctrl+C and Ctrl+Break in an interactive cmd.exe, which then prompts
+//     again. Wine's cmd.exe has no handler for them, and exits.
 
-#include "mend.h"
+#include "winemend.h"
 
 static BOOL(WINAPI *real_ReadConsoleW)(HANDLE, void *, DWORD, DWORD *, void *);
-static BOOL shell; // this is a cmd.exe at whose prompt somebody types
+static BOOL shell; // this is an interactive cmd.exe
 
 // is_shell reports whether this process is cmd.exe without /c, which would make
 // it end after one command.

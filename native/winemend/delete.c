@@ -5,7 +5,7 @@
 // (Windows 10 1607), which Wine 8 answers with STATUS_NOT_IMPLEMENTED. Go's
 // os.RemoveAll and os.Root need the first.
 
-#include "mend.h"
+#include "winemend.h"
 
 // Flags of FILE_DISPOSITION_INFORMATION_EX, ntddk.h.
 #define DISPOSITION_DELETE 0x01

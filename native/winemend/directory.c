@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Listing directories. Wine says of a link what it leads to, and leaves out
-// links that lead nowhere, so that nobody can remove them. Here links are marked
-// as what they are, and those that were left out follow at the end.
+// Listing directories. Wine reports the attributes of a link's target, and omits
+// dangling links, so that they cannot be removed. Here links are reported as
+// links, and those that Wine omits are added at the end.
 
-#include "mend.h"
+#include "winemend.h"
 
 static NTSTATUS(NTAPI *real_NtQueryDirectoryFile)(HANDLE, HANDLE, void *, void *, IO_STATUS_BLOCK *, void *, ULONG,
                                                   FILE_INFORMATION_CLASS, BOOLEAN, UNICODE_STRING *, BOOLEAN);

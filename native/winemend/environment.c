@@ -7,7 +7,7 @@
 // ContainerProcess), which here becomes NAME=value. Programs that such a program
 // starts get its environment as Windows hands it down.
 
-#include "mend.h"
+#include "winemend.h"
 
 NTSYSAPI NTSTATUS NTAPI RtlSetEnvironmentVariable(WCHAR **, UNICODE_STRING *, UNICODE_STRING *);
 

@@ -5,7 +5,7 @@
 // native ones (ntdll and kernelbase least of all), so their code is changed in
 // the process's private copy of the page.
 
-#include "mend.h"
+#include "winemend.h"
 
 // A jump to any address: mov rax, imm64; jmp rax. rax carries no argument.
 #define JUMP_SIZE 12

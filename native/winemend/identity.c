@@ -9,7 +9,7 @@
 // Fidelity: subset - access is still decided by Unix permissions, and the user's
 // part of the registry keeps Wine's name (docs/fidelity/wine.md).
 
-#include "mend.h"
+#include "winemend.h"
 
 enum { LINUX_getgid_ = 104 };
 
@@ -394,7 +394,7 @@ static BOOL WINAPI mend_LookupAccountNameW(const WCHAR *system, const WCHAR *nam
     return fits;
 }
 
-// loaded mends a DLL before its DllMain runs.
+// loaded patches a DLL before its DllMain runs.
 static void CALLBACK loaded(ULONG reason, const struct dll_notification *data, void *context)
 {
     (void)context;

@@ -15,7 +15,7 @@
 // inherited or duplicated; the kind of a link (file or directory) is that of
 // its target, also if it was made with the other flag (docs/fidelity/wine.md).
 
-#include "mend.h"
+#include "winemend.h"
 
 #define FILE_OPEN_REPARSE_POINT_ 0x00200000
 #define FILE_DELETE_ON_CLOSE_ 0x00001000
@@ -132,8 +132,8 @@ static void mark_removal(HANDLE handle, BOOL remove)
     RtlReleaseSRWLockExclusive(&lock);
 }
 
-// means_link: does this open want a link itself? An access of nothing but
-// DELETE is what DeleteFile, RemoveDirectory and MoveFile of kernelbase ask for.
+// means_link reports whether an open refers to the link itself. DeleteFile,
+// RemoveDirectory and MoveFile of kernelbase ask for DELETE access only.
 static BOOL means_link(ACCESS_MASK access, ULONG options)
 {
     if (options & FILE_OPEN_REPARSE_POINT_) return TRUE;
@@ -190,7 +190,8 @@ static BOOL leads_through(const OBJECT_ATTRIBUTES *attr, ULONG options)
     return !(options & FILE_OPEN_REPARSE_POINT_) && is_symlink(path);
 }
 
-// open_link opens a link itself. FALSE: the name is no link, or not meant.
+// open_link opens a link itself. It returns FALSE if the name is not a link or
+// the open does not refer to the link itself.
 static BOOL open_link(HANDLE *handle, ACCESS_MASK access, OBJECT_ATTRIBUTES *attr, IO_STATUS_BLOCK *io, ULONG options,
                       NTSTATUS *status)
 {
@@ -354,8 +355,8 @@ static NTSTATUS query_link(const char *path, void *out, ULONG len, ULONG class, 
 #undef NEED
 }
 
-// SOCKET_FILE_SIZE is what ws2_32.dll writes into a socket's file; looking at
-// the size first saves asking for the name of every other file.
+// SOCKET_FILE_SIZE is the size of the file that ws2_32.dll writes for a socket;
+// checking the size first saves a query for the name of every other file.
 #define SOCKET_FILE_SIZE 24
 
 // show_socket completes what Wine says of the file of a socket.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-#include "mend.h"
+#include "winemend.h"
 
-// The one export: kernelbase.dll of a runtime imports it by its ordinal, which
-// is what loads this DLL into every process (internal/wine, addImport).
+// The one export: a runtime's kernelbase.dll imports it by ordinal, which loads
+// this DLL into every process (internal/wine, addImport).
 __declspec(dllexport) void winemend(void) {}
 
 BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)

@@ -6,7 +6,7 @@
 // ntdll!RtlFindMessage in the message table of kernelbase.dll; here the table of
 // messages.h comes first.
 
-#include "mend.h"
+#include "winemend.h"
 
 struct message {
     ULONG code;

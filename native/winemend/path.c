@@ -3,7 +3,7 @@
 
 // From names of Windows to paths of Unix.
 
-#include "mend.h"
+#include "winemend.h"
 
 NTSTATUS(WINAPI *wine_nt_to_unix)(const OBJECT_ATTRIBUTES *, char *, ULONG *, UINT);
 NTSTATUS(WINAPI *wine_unix_to_nt)(const char *, WCHAR *, ULONG *);

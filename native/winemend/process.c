@@ -11,7 +11,7 @@
 //     ntdll!__wine_ctrl_routine. The console host (internal/console/condrv) starts
 //     one there for the other events.
 
-#include "mend.h"
+#include "winemend.h"
 
 #define STATUS_DIR "/run/mullion/"
 #define STOP_MARKER STATUS_DIR ".stop"

@@ -3,7 +3,7 @@
 
 // Making symbolic links and telling where they lead.
 
-#include "mend.h"
+#include "winemend.h"
 
 #define TAG_MOUNT_POINT 0xa0000003UL
 

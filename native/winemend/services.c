@@ -8,7 +8,7 @@
 // Fidelity: accepted and ignored - recovery actions, delayed start, the
 // service's SID and privileges (docs/fidelity/wine.md).
 
-#include "mend.h"
+#include "winemend.h"
 
 // Levels of winsvc.h.
 enum {

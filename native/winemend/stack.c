@@ -7,7 +7,7 @@
 // host, most of which use a few pages. On Windows a stack costs what was used
 // of it. Here one page is cleared.
 
-#include "mend.h"
+#include "winemend.h"
 
 BOOL mend_stacks(void)
 {

@@ -7,7 +7,7 @@
 // that made the link: it is written relative to the link, behind ".//", which
 // means nothing to Linux and "was absolute" to us.
 
-#include "mend.h"
+#include "winemend.h"
 
 #define ABSOLUTE_MARK ".//"
 #define ABSOLUTE_MARK_LEN 3

@@ -5,7 +5,7 @@
 // the registry value CurrentVersion, which on Windows stopped at "6.3" when
 // CurrentMajorVersionNumber came (Windows 10).
 
-#include "mend.h"
+#include "winemend.h"
 
 NTSYSAPI NTSTATUS NTAPI RtlGetVersion(RTL_OSVERSIONINFOW *);
 

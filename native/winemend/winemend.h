@@ -2,8 +2,8 @@
 // Copyright The mullion Authors.
 
 // winemend.dll is loaded into every Windows process, before kernelbase.dll is
-// initialised, and mends what Wine does differently from Windows. It imports
-// ntdll.dll only. Each file mends one thing; main.c lists them.
+// initialised, and fixes what Wine does differently from Windows. It imports
+// ntdll.dll only. Each file fixes one thing; main.c lists them.
 
 #ifndef MULLION_WINEMEND_H
 #define MULLION_WINEMEND_H
@@ -98,7 +98,7 @@ BOOL mend_stacks(void);
 
 // identity.c
 
-// identity_limited: the process's account is no administrator.
+// identity_limited reports whether the process's account is not an administrator.
 BOOL identity_limited(void);
 // identity_closes: the account may not make this file, though Unix permissions
 // would let it.

@@ -8,7 +8,7 @@
 
 BEGIN {
     n = split("WSASocketW socket bind connect getsockname getpeername accept closesocket WSAIoctl", list, " ")
-    for (i = 1; i <= n; i++) mended[list[i]] = 1
+    for (i = 1; i <= n; i++) replaced[list[i]] = 1
     print "LIBRARY ws2_32.dll\nEXPORTS" > def
     print "LIBRARY ws2_32w.dll\nEXPORTS" > imp
 }
@@ -22,7 +22,7 @@ in_names && match($0, /^[ \t]*\[ *[0-9]+\]/) {
     name = $NF
     # Private in Wine: a spec entry that only Wine's own modules import.
     if (name ~ /^__wine/) next
-    if (name in mended) printf "    %s = mend_%s @%d\n", name, name, ordinal > def
+    if (name in replaced) printf "    %s = mend_%s @%d\n", name, name, ordinal > def
     else printf "    %s = ws2_32w.%s @%d\n", name, name, ordinal > def
     # dlltool's "alias == real name": code says real_x, the import table x.
     printf "    real_%s == %s\n", name, name > imp

@@ -177,8 +177,8 @@ SOCKET WSAAPI mend_socket(int af, int type, int protocol)
     return real_socket(af, type, protocol);
 }
 
-// The file of a socket: this line, with the port. Any other content, a
-// removed file or a port where nobody listens is a refused connection.
+// A socket's file contains this line, with the port. With any other content, a
+// removed file or a port without a listener, connections are refused.
 #define FILE_PREFIX "AF_UNIX 127.0.0.1:"
 
 static BOOL write_port(HANDLE file, unsigned short port)
@@ -400,8 +400,8 @@ int WSAAPI mend_WSAIoctl(SOCKET s, DWORD code, void *in, DWORD in_len, void *out
                          WSAOVERLAPPED *overlapped, LPWSAOVERLAPPED_COMPLETION_ROUTINE routine)
 {
     if (code == SIO_UDP_NETRESET_CODE) {
-        // Linux reports no such thing on a UDP socket that is not connected,
-        // which is what callers ask for here.
+        // Linux never reports resets on a UDP socket that is not connected, which
+        // is the behaviour that callers ask for here.
         if (returned) *returned = 0;
         return 0;
     }

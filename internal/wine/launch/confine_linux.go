@@ -214,9 +214,9 @@ func setFilter(p []unix.SockFilter) error {
 	return nil
 }
 
-// closeDoor makes the kernel end a process that makes a 32-bit system call. The
-// container's own filter (package oci) ends the thread alone, without which the
-// rest of a Windows program waits for ever; of two filters the sterner counts.
+// closeDoor makes the kernel kill a process that makes a 32-bit system call. The
+// container's own filter (package oci) kills only the thread, and the rest of a
+// Windows program then waits for it forever; of two filters the stricter applies.
 func closeDoor() error {
 	// A container has it already; a filter needs it.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package launch starts a Windows program inside of a container and stays its
-// parent: it is what the program mullion-init does.
+// Package launch implements the program mullion-init: it starts a Windows
+// program inside a container and remains its parent.
 //
 // As PID 1 it reaps orphans, turns SIGTERM into the shutdown event that
 // Windows sends to the programs of a container that is stopped, and ends when
@@ -10,8 +10,8 @@
 // server and services among it). The full 32-bit exit code goes to a status
 // file, because a Unix exit status has only eight bits of it.
 //
-// It must stay small: it is in the memory of every container and on the way of
-// every exec probe. It imports nothing but the standard library and x/sys.
+// It must stay small: it is in the memory of every container and runs for every
+// exec probe. It imports nothing but the standard library and x/sys.
 package launch
 
 import (
@@ -44,7 +44,7 @@ type Config struct {
 // Status is the content of a status file, written when the program has ended
 // or could not be started.
 type Status struct {
-	// ExitCode is what GetExitCodeProcess would return.
+	// ExitCode is the code that GetExitCodeProcess would return.
 	ExitCode uint32 `json:"exit_code"`
 	// Error says why the program could not be started, in the words of Windows.
 	Error string `json:"error,omitempty"`

@@ -62,7 +62,7 @@ func TestPlan(t *testing.T) {
 		{name: "PATHEXT", c: Config{Args: []string{`C:\app\start`}}, env: []string{"MULLION_ENV_PATHEXT=.EXE;.VBS"}, err: "cannot find the file"},
 		{name: "command line", c: Config{CommandLine: `"C:\App\server.exe"  -x "y z"`}, argv: []string{`C:\App\Server.EXE`}},
 		{name: "missing", c: Config{Args: []string{"nothing"}}, err: "The system cannot find the file specified."},
-		{name: "a directory is no program", c: Config{Args: []string{`C:\data`}}, err: "cannot find the file"},
+		{name: "a directory is not a program", c: Config{Args: []string{`C:\data`}}, err: "cannot find the file"},
 		{name: "a program of Linux", c: Config{Args: []string{`C:\app\linux.exe`}}, err: "%1 is not a valid Win32 application."},
 		{name: "missing directory", c: Config{Args: []string{"ping"}, Dir: `C:\no`}, err: `working directory C:\no`},
 		{name: "another drive", c: Config{Args: []string{`D:\x.exe`}}, err: "cannot find"},

@@ -97,8 +97,8 @@ func wait(c Config, pid int, signals <-chan os.Signal) uint32 {
 			}
 			if !c.Exec && status.Signaled() && !serverLives() {
 				// The wineserver was killed. Its clients would hang at their next
-				// call for ever; the container ends instead, as a machine does whose
-				// kernel is gone. A program that is gone already is waited for above.
+				// call forever; the container ends instead, as a machine does when its
+				// kernel fails. A program that has already ended is waited for above.
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
@@ -121,9 +121,9 @@ func exitCode(dir string, pid int, status syscall.WaitStatus) uint32 {
 		}
 	}
 	if status.Signaled() {
-		// Somebody ended the program from outside. What TerminateProcess was
-		// given is not known here; taskkill /f gives 1. A kill for want of memory
-		// looks the same; the CRI server tells it by the cgroup's events.
+		// The program was killed from outside. The code given to TerminateProcess
+		// is not known here; taskkill /f gives 1. An out-of-memory kill looks the
+		// same; the CRI server recognizes it by the cgroup's events.
 		if status.Signal() == syscall.SIGKILL {
 			return 1
 		}
@@ -170,8 +170,8 @@ func programs(c Config) []int {
 	})
 }
 
-// othersGrace is what hcsshim gives the other processes of a host process
-// container when its first has ended (jobcontainer.go, waitBackground).
+// othersGrace is how long hcsshim lets the other processes of a host process
+// container run after the first has ended (jobcontainer.go, waitBackground).
 const othersGrace = 5 * time.Second
 
 // endOthers asks what is left of the container to end, and waits. What does not
@@ -195,8 +195,8 @@ func endOthers(c Config) {
 	}
 }
 
-// serverLives tells whether the container has a wineserver. It leaves its
-// parent when it starts, so that it is process 1 who learns of its end.
+// serverLives reports whether the container has a wineserver. The wineserver
+// detaches from its parent when it starts, so process 1 is notified of its end.
 func serverLives() bool {
 	return len(processes(func(cmdline []byte) bool { return programName(cmdline) == "wineserver" })) > 0
 }

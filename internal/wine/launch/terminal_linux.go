@@ -18,6 +18,6 @@ func rawTerminal() {
 	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
 	t.Cflag = t.Cflag&^(unix.CSIZE|unix.PARENB) | unix.CS8
 	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
-	// The terminal may just have gone; then there is nobody to show anything.
+	// The terminal may be gone by now; then its mode does not matter.
 	_ = unix.IoctlSetTermios(0, unix.TCSETS, t)
 }
