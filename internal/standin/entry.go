@@ -39,11 +39,11 @@ type entry struct {
 	preload []string
 }
 
-// Repositories of Microsoft. The docker.io names were the first ones; their
-// tags were frozen when the images moved to mcr.microsoft.com in 2018/2019, and
-// are gone since. While they were there, latest was Windows Server 2016; guides
-// still name it, and nobody can be served the original: here it follows the
-// host, so that they can be followed on hosts of today.
+// Microsoft's repositories. The docker.io names came first; their tags were
+// frozen when the images moved to mcr.microsoft.com in 2018/2019, and have since
+// been removed. While they existed, latest was Windows Server 2016. Guides still
+// name it although the original is not available; here it follows the host, so
+// that the guides work on today's hosts.
 const (
 	mcr = "mcr.microsoft.com/"
 	hub = "docker.io/microsoft/"
@@ -132,7 +132,7 @@ func (e entry) build(ref image.Reference, host winver.Build) (winver.Build, bool
 	return b, strings.Contains(ref.Tag, e.prefix)
 }
 
-// bounds says whether a build is within since and until.
+// bounds reports whether b is within since and until.
 func (e entry) bounds(b winver.Build) bool {
 	return b.Number >= e.since && (e.until == 0 || b.Number <= e.until)
 }

@@ -22,7 +22,7 @@ type flavor struct {
 	config v1.Config
 }
 
-// ownDir says whether the flavor has files of its own.
+// ownDir reports whether the flavor has files of its own.
 func (f flavor) ownDir() bool { return f.stack[len(f.stack)-1] == f.name }
 
 // file is a hard link to a program, text, an empty directory or a whiteout.

@@ -239,7 +239,7 @@ func Install(ctx context.Context, store *image.Store, c *Catalogue, host winver.
 	return out, nil
 }
 
-// owns says whether a stand-in is of this catalogue.
+// owns reports whether a stand-in belongs to this catalogue.
 func (c *Catalogue) owns(img *image.Image) bool {
 	return slices.ContainsFunc(img.Layers, func(l string) bool { return filepath.Base(filepath.Dir(l)) == c.name })
 }

@@ -28,8 +28,8 @@ const (
 // pod's grace period, of 30 s, at most.
 const stopTimeout = 10 * time.Second
 
-// headerTimeout is headerWaitTimeout's upper end in practice: a client that
-// sends no header must not hold a connection for ever.
+// headerTimeout is the practical upper end of headerWaitTimeout: a client that
+// sends no header must not keep a connection open forever.
 const headerTimeout = 2 * time.Minute
 
 // serviceMonitor is the entry point of Microsoft's IIS images: it starts a

@@ -22,7 +22,7 @@ type accounts struct {
 	Groups map[string][]string `json:"groups"`
 }
 
-// newAccounts is what a fresh container has.
+// newAccounts returns the accounts of a new container.
 func newAccounts() accounts {
 	return accounts{
 		Users: []string{"Administrator", "DefaultAccount", "Guest", "WDAGUtilityAccount"},

@@ -32,10 +32,10 @@ const nltestUsage = "Usage: nltest [/OPTIONS]\n\n    /QUERY - Query <ServerName>
 	"    /DSGETDC:<DomainName> - Call DsGetDcName\n" +
 	"    /PARENTDOMAIN - Get the name of the parent domain of this machine\n"
 
-// nltest answers as on a computer that is in no domain or, in a container with a
-// credential specification, as on one whose domain controllers cannot be reached:
-// an emulated host has none. That is what Windows does with a credential
-// specification on a node outside of the domain (KEP-689, "failure scenarios").
+// nltest answers as on a computer without a domain or, in a container with a
+// credential specification, as on one whose domain controllers are unreachable:
+// an emulated host has none. Windows does the same with a credential
+// specification on a node outside the domain (KEP-689, "failure scenarios").
 func nltest(_ context.Context, env *Env) int {
 	content, err := os.ReadFile(domainFile)
 	if err != nil {
@@ -51,13 +51,14 @@ func nltest(_ context.Context, env *Env) int {
 	return code
 }
 
-// domain is what a credential specification says of it; the zero value is none.
+// domain is the domain that a credential specification names; the zero value
+// means none.
 type domain struct{ dns, netbios string }
 
 // unknownOption is not an exit code of the original.
 const unknownOption = -1
 
-// answer is what nltest prints, and its exit code.
+// answer returns nltest's output and its exit code.
 func (d domain) answer(args []string) (string, int) {
 	if len(args) == 0 {
 		return nltestUsage, 0

@@ -242,7 +242,7 @@ func redisCLI(ctx context.Context, env *Env) int {
 	return boolInt(failed)
 }
 
-// redisReply formats a reply as redis-cli does when its output is no terminal.
+// redisReply formats a reply as redis-cli does when its output is not a terminal.
 func redisReply(r *bufio.Reader) (text string, failed bool, err error) {
 	line, err := redisLine(r)
 	if err != nil || line == "" {

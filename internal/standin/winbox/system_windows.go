@@ -58,7 +58,7 @@ type memoryStatus struct {
 // Network asks the IP helper and completes it from resolv.conf.
 func (s system) Network() (Network, error) {
 	n := Network{}
-	n.Host, _ = s.Hostname() // an empty name is what is shown then
+	n.Host, _ = s.Hostname() // on an error an empty name is shown
 	if k, err := registry.OpenKey(registry.LOCAL_MACHINE, `SYSTEM\CurrentControlSet\Services\Tcpip\Parameters`, registry.QUERY_VALUE); err == nil {
 		n.Primary, _, _ = k.GetStringValue("Domain") // absent is empty
 		if list, _, err := k.GetStringValue("SearchList"); err == nil && list != "" {

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// tarCommand is what bsdtar (in Windows since build 17063) is asked to do.
+// tarCommand is a parsed command line of bsdtar (in Windows since build 17063).
 type tarCommand struct {
 	mode    byte // 'c', 'x' or 't'
 	file    string

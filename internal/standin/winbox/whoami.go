@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Identity is what a process's token says.
+// Identity is the content of a process's token.
 type Identity struct {
 	Name       string // "User Manager\ContainerUser"
 	SID        string // "S-1-5-93-2-2"
@@ -50,7 +50,7 @@ func (g Group) attributes() string {
 	return strings.Join(out, ", ")
 }
 
-// whoamiHelp is what the original says to a wrong argument.
+// whoamiHelp is the original's answer to a wrong argument.
 const whoamiHelp = "Type \"WHOAMI /?\" for usage.\n"
 
 // whoami prints the account, in lower case as Windows does, and what its token

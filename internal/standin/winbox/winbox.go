@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Env is what a tool sees of the world.
+// Env is the environment that a tool runs in.
 type Env struct {
 	Args           []string // without the program's name
 	Stdin          io.Reader
@@ -31,8 +31,8 @@ type Env struct {
 	Console        bool // standard input is a console
 }
 
-// printf writes to standard output with Windows' line ends. A broken pipe ends
-// the program in the end; there is nobody left to tell.
+// printf writes to standard output with Windows' line endings. Write errors are
+// ignored: a broken pipe means that no reader is left to tell.
 func (e *Env) printf(format string, args ...any) {
 	_, _ = io.WriteString(e.Stdout, crlf(fmt.Sprintf(format, args...)))
 }
@@ -45,7 +45,7 @@ func crlf(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
 }
 
-// System is what tools ask the operating system for.
+// System is the part of the operating system that tools query.
 type System interface {
 	// Hostname is the computer's name.
 	Hostname() (string, error)
@@ -61,7 +61,7 @@ type System interface {
 	Processes() ([]Process, error)
 }
 
-// OSInfo is what systeminfo shows.
+// OSInfo holds the values that systeminfo shows.
 type OSInfo struct {
 	Product string // "Microsoft Windows Server 2019 Datacenter"
 	Version string // "10.0.17763"
@@ -69,7 +69,7 @@ type OSInfo struct {
 	CPUs    int
 }
 
-// Network is what ipconfig shows.
+// Network holds the values that ipconfig shows.
 type Network struct {
 	Host       string
 	Primary    string // primary DNS suffix

@@ -117,7 +117,7 @@ func verify(dir string) error {
 		if err := windows.GetAce(dacl, i, &ace); err != nil {
 			return err
 		}
-		// A deny entry gives nobody anything; an empty mask neither.
+		// Deny entries and empty masks grant nothing.
 		if ace.Header.AceType != windows.ACCESS_ALLOWED_ACE_TYPE || ace.Mask == 0 {
 			continue
 		}

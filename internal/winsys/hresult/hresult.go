@@ -69,10 +69,10 @@ const (
 	EndpointNotLocal               Code = 0x803B0035
 )
 
-// message is what HNS writes into its error record. Those of not found,
-// invalid address, reference required and object exists are as seen in reports
-// from real nodes (kubernetes/kubernetes and microsoft/Windows-Containers
-// issues); the rest follow winerror.h's text.
+// message returns the text that HNS writes into its error record. The texts for
+// not found, invalid address, reference required and object exists are quoted
+// from reports about real nodes (issues of kubernetes/kubernetes and
+// microsoft/Windows-Containers); the rest follow winerror.h.
 // Length: one table; Go has no constant map.
 func message(c Code) string {
 	switch c {
@@ -159,7 +159,7 @@ func message(c Code) string {
 	return "Unspecified error"
 }
 
-// Failed says whether the code is a failure; S_FALSE and the like are not.
+// Failed reports whether c is a failure; S_FALSE and the like are not.
 func (c Code) Failed() bool { return c&0x80000000 != 0 }
 
 // String is the number as Windows writes it and its meaning.
@@ -173,7 +173,7 @@ func (c Code) String() string {
 // Error is a failure with a Windows code.
 type Error struct {
 	Code Code
-	// Op is what was attempted: verb and object, "create endpoint 1f3c…".
+	// Op is the attempted operation: verb and object, "create endpoint 1f3c…".
 	Op string
 	// Detail is appended to Windows' text, as HNS itself does with some codes
 	// ("The reference is invalid in the JSON document. A Reference is required").

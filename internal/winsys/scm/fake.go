@@ -15,7 +15,7 @@ import (
 // one stays until its process has ended.
 type Fake struct {
 	// Stale makes the manager report Running after a process was killed, as
-	// some managers do for ever and all do for a moment.
+	// some managers do permanently and all do for a moment.
 	Stale bool
 	// OnStart, if set, decides whether a process comes up; it is called with the
 	// lock released.

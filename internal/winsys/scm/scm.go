@@ -59,7 +59,7 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// Status is what is known of a service now.
+// Status is the current state of a service.
 type Status struct {
 	State State
 	// PID of its process; 0 if it has none.
@@ -96,7 +96,7 @@ var (
 type Manager interface {
 	// Status asks for the state of a service, or returns ErrNotFound.
 	Status(name string) (Status, error)
-	// Put creates the service or changes it to what s says, and says whether
+	// Put creates the service or changes it to match s, and reports whether
 	// anything changed. A running process is not touched.
 	Put(s Service) (changed bool, err error)
 	// Start starts the service; ErrAlreadyRunning if its process lives.

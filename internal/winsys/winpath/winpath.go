@@ -31,7 +31,7 @@ const (
 	Device                    // \\.\pipe\x, \\?\Volume{…}\a
 )
 
-// ErrInvalid is what every refusal of a path wraps.
+// ErrInvalid is wrapped by every error that refuses a path.
 var ErrInvalid = errors.New("invalid Windows path")
 
 func isSep(c byte) bool { return c == '\\' || c == '/' }

@@ -11,7 +11,7 @@ package winver
 // platform_windows_compat.go (commit 4549974, 2025-05-12; containerd >= 2.2).
 func stableABI() []int { return []int{26100, 20348} }
 
-// Compatible says whether a host can run an image with process isolation. The
+// Compatible reports whether a host can run an image with process isolation. The
 // rule is CheckHostAndContainerCompat of hcsshim's osversion package, which
 // containerd uses in the same form: up to Windows Server 2022 the builds must
 // be equal; from there on an image may be as old as the LTSC release before
