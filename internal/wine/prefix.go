@@ -82,7 +82,7 @@ func (r *Runtime) boot(ctx context.Context, dir string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(r.Dir, loaderPath), "wineboot.exe", "--init")
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
 	err = cmd.Run()
-	// Leave no process behind in any case: even if the context is canceled, the
+	// Leave no process behind in any case: even if the context is cancelled, the
 	// server must not keep files open that are about to be removed.
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverStop)
 	defer cancel()

@@ -426,7 +426,7 @@ func TestConcurrentPullsShareOneFetch(t *testing.T) {
 	}
 }
 
-// TestPullEndsWithItsContext: a canceled pull leaves nothing behind.
+// TestPullEndsWithItsContext: a cancelled pull leaves nothing behind.
 func TestPullEndsWithItsContext(t *testing.T) {
 	srv := newServer(t, false)
 	img := simple(t, build2019(), "hello")

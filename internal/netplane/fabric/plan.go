@@ -3,7 +3,7 @@
 
 // Package fabric describes and creates the network that connects the emulated
 // hosts of one cluster with each other and with the machine, like the switch and
-// the router of a data center.
+// the router of a data centre.
 //
 // The fabric is a separate network namespace with a bridge in it. Each host is
 // connected to the bridge by its uplink, the machine by one veth link. The fabric
