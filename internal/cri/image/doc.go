@@ -3,14 +3,14 @@
 
 // Package image is the image store of an emulated Windows host: it pulls and
 // loads OCI and Docker images, verifies them, unpacks their Windows layers into
-// directories that overlayfs can stack, and remembers them.
+// directories that overlayfs can stack, and records them.
 //
-// # What it is not
+// # Limits
 //
 // It mounts nothing and runs nothing. It does not hold the Windows base
 // layers: those are never fetched. A layer that is recognised as Microsoft's
 // base (baseLayers) is replaced by a directory of the stand-in images, which
-// live outside of the store and are shared by all hosts.
+// are outside the store and shared by all hosts.
 //
 // # On disk
 //
@@ -18,14 +18,14 @@
 //	l/<id>/              one unpacked layer; the short name keeps mount options short
 //	m/<id>.json          the layer's record; a layer without one does not exist
 //	images/<hex>.json    one image, named by its config's digest
-//	holds/<owner>.json   the layers that a container needs, whatever becomes of the image
-//	ingest/              half-made things; emptied by Open
+//	holds/<owner>.json   the layers that a container needs, even if the image is removed
+//	ingest/              incomplete files and directories; emptied by Open
 //	lock                 flock of the process that has the store open
 //
-// Every file appears by rename after it was synced, and in an order that makes
-// each prefix of the sequence valid: blob, layer directory, layer record, image
-// record. Open removes whatever lacks its successor, so that a kill or a power
-// cut at any moment leaves images whole or absent.
+// Every file is synced and then renamed into place, in an order that makes each
+// prefix of the sequence valid: blob, layer directory, layer record, image
+// record. Open removes files that no later step refers to, so that after a kill
+// or a power cut at any moment an image is either complete or absent.
 //
 // # Concurrency
 //

@@ -2,14 +2,14 @@
 // Copyright The mullion Authors.
 
 // Package oci describes a Windows container as an OCI runtime configuration
-// for Linux. It is pure: the same Config gives the same bytes, nothing is
-// looked up and nothing happens.
+// for Linux. It is pure: the same Config gives the same bytes, and no function
+// reads or changes anything else.
 //
-// The description is also the fence. A container's process is an unprivileged
+// The configuration also isolates the container. Its process is an unprivileged
 // user without capabilities and without a way to get any (no_new_privs), in
 // its own mount, PID, IPC, UTS and cgroup namespaces, with a root directory
-// that holds nothing of the machine but what Wine needs, no /sys, a /dev of
-// seven nodes and a list of system calls.
+// that holds only those files of the machine that Wine needs, no /sys, a /dev
+// with seven nodes and a list of allowed system calls.
 //
 // # Sources
 //

@@ -18,8 +18,8 @@
 //
 // In a container's bundle: config.json, pidfile (PID of the container's first
 // process), conmon.pid, ctl (a pipe for conmon's orders), attach (a socket),
-// oom (exists if the kernel killed something in it for want of memory). In the
-// exit directory: one file per ended container, named by its ID.
+// oom (exists if the kernel killed a process in it because memory ran out). In
+// the exit directory: one file per ended container, named after its ID.
 //
 // # Sources
 //

@@ -13,22 +13,21 @@
 //	container   an overlay of the Wine runtime, the Windows root of the node's
 //	            build and the image's layers, under runc and conmon, with PID 1
 //	            (mullion-init) as the parent of the Windows program
-//	paths       requests name files of the emulated host as Windows does; they
-//	            are looked up below the directory that is its drive C
+//	paths       requests contain Windows paths of the emulated host; they are
+//	            resolved below the directory that is its drive C
 //
 // # State
 //
-// Package store has the records. Each call changes a record before the effect
-// that the record must know of, so that New, after a kill at any moment, can
-// finish what was begun or take it back (recover.go). Running containers do not
-// depend on this process.
+// Package store has the records. Each call updates a record before the effect
+// that it describes, so that New, after a kill at any moment, can complete or
+// undo what was begun (recover.go). Running containers do not depend on this
+// process.
 //
 // # Concurrency
 //
-// Calls for different objects run at the same time; for one object they wait
-// for each other, except that StopContainer waits for the end of a container
-// without holding anything. A sandbox's lock is always taken before its
-// containers'.
+// Calls for different objects run concurrently; calls for one object are
+// serialised, except that StopContainer holds no lock while it waits for the end
+// of a container. A sandbox's lock is always taken before its containers'.
 //
 // # Fidelity
 //

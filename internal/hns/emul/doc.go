@@ -2,13 +2,13 @@
 // Copyright The mullion Authors.
 
 // Package emul is an emulated Host Networking Service: the objects, rules and
-// error codes of HNS, over a data plane that it does not know.
+// error codes of HNS, over an abstract data plane.
 //
 // There is one store of objects and two views of it, HCN v2 and HNS v1, because
 // the clients mix them: flannel makes a network through v1, win-bridge attaches
 // to it through v2, the kubelet lists its endpoints through v1.
 //
-// A mutation goes through five steps, one mutation at a time:
+// Mutations are serialised. Each goes through these steps:
 //
 //	check ─► change a copy ─► compile it to an intent ─► data plane ─► journal ─► publish
 //	             of the state     (pure)                    Apply

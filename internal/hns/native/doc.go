@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package native is hns.API through computenetwork.dll and vmcompute.dll: HNS
-// itself on Windows, the emulator's DLLs under Wine. It cannot tell which.
+// Package native implements hns.API through computenetwork.dll and
+// vmcompute.dll: HNS itself on Windows, the emulator's DLLs under Wine. It cannot
+// distinguish the two.
 package native

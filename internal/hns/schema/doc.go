@@ -5,12 +5,12 @@
 // HCN v2 documents that computenetwork.dll speaks, and the HNS v1 documents of
 // vmcompute.dll's HNSCall.
 //
-// It is data only. What a field means, and which combinations are refused, is
-// the business of package emul.
+// It is data only. Package emul interprets the fields and refuses invalid
+// combinations.
 //
-// Reading is lenient as HNS is: keys match without regard to case, unknown keys
-// are ignored. Writing follows what the Go clients can read: flags and protocols
-// are numbers, although Microsoft's schema page says strings for some of them.
+// Reading is as lenient as HNS: keys match without regard to case, unknown keys
+// are ignored. Writing produces what the Go clients can read: flags and protocols
+// are numbers, although Microsoft's schema page documents some as strings.
 //
 // Sources: https://learn.microsoft.com/virtualization/api/hcn/hns_schema (read
 // 2026-11), and the Go clients, from which the tags are taken:

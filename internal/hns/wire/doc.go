@@ -4,8 +4,8 @@
 // Package wire carries hns.API between the DLLs in native/ and the service, over
 // TCP on the loopback address of an emulated host.
 //
-// A connection carries calls one after the other. All numbers are little-endian,
-// strings are UTF-16 as Windows has them, so that the DLLs convert nothing:
+// A connection carries one call after the other. All numbers are little-endian.
+// Strings are UTF-16 as on Windows, so that the DLLs need not convert them:
 //
 //	request:  u32 length of the rest
 //	          u8 version (1)   u8 kind   u8 verb   u8 zero

@@ -13,11 +13,12 @@
 //
 // # Restart
 //
-// A new Plane knows nothing. Its first Apply, and the next after any failure,
-// compares with the kernel instead of with its memory: links whose names begin
-// with compile.LinkPrefix and routes with kernel.RouteProtocol are ours, those
-// that fit are kept with their traffic, the others removed, and the table is
-// replaced as a whole. Established connections live on in conntrack.
+// A new Plane has no state. Its first Apply, and the first after any failure,
+// compares the plan with the kernel instead of with the last plan. Links whose
+// names begin with compile.LinkPrefix and routes with kernel.RouteProtocol belong
+// to the Plane: those that match are kept without interrupting their traffic, the
+// others are removed, and the table is replaced as a whole. Established
+// connections survive in conntrack.
 //
 // # Concurrency
 //

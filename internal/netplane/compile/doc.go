@@ -34,11 +34,11 @@
 //
 // # Incremental work
 //
-// Compile takes the previous plan and re-uses what was made from unchanged
-// objects; Diff turns two plans into the operations that lead from one to the
-// other. Compile with and without a previous plan gives equal plans.
+// Compile takes the previous plan and reuses the results for unchanged objects;
+// Diff returns the operations that turn one plan into another. Compile gives
+// equal plans with and without a previous plan.
 //
 // # Fidelity
 //
-// docs/internals/netplane.md lists what differs from Windows' virtual switch.
+// docs/fidelity/netplane.md lists the differences from Windows' virtual switch.
 package compile

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package kernel holds the few things that everybody who shapes a Linux network
-// namespace needs: make one that outlives its maker, work in it from a process
-// that is elsewhere, and set links, addresses, routes, sysctls and nftables
-// there. It knows nothing of Windows or Kubernetes.
+// Package kernel has basic operations on Linux network namespaces: create one
+// that outlives its creator, work in it from a process in another namespace, and
+// set its links, addresses, routes, sysctls and nftables. It knows nothing about
+// Windows or Kubernetes.
 //
-// A network namespace belongs to a thread. Whatever must run inside of another
-// namespace therefore runs on a thread of its own that is never given back to
-// Go's scheduler: a goroutine that ends while locked to its thread ends the
-// thread (runtime.LockOSThread). Most work needs no such thread: a netlink
-// socket stays in the namespace in which it was opened.
+// A network namespace belongs to a thread. Code that must run inside another
+// namespace therefore runs on a separate thread that is never returned to Go's
+// scheduler: a goroutine that ends while locked to its thread ends the thread
+// (runtime.LockOSThread). Most operations need no such thread: a netlink socket
+// stays in the namespace in which it was opened.
 //
 // Nothing here assumes /run/netns or the ip program. /proc must be mounted.
 package kernel
