@@ -5,7 +5,7 @@
 // it through computenetwork.dll (HCN v2) and vmcompute.dll (HNS v1).
 //
 // Package emul implements it over an object store and a data plane, package wire
-// carries it over a socket, package hnstest says what every implementation must
+// carries it over a socket, and package hnstest tests what every implementation must
 // do. None of them is Windows' own; docs/fidelity/hns.md lists the differences.
 package hns
 
@@ -30,7 +30,7 @@ const (
 // Kinds lists all kinds.
 func Kinds() []Kind { return []Kind{Network, Endpoint, Namespace, LoadBalancer, SDNRoute} }
 
-// String is the kind's name in log lines and errors.
+// String returns the kind's name for log lines and errors.
 func (k Kind) String() string {
 	switch k {
 	case Network:

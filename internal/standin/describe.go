@@ -58,7 +58,7 @@ func (c *Catalogue) describe(f flavor, e entry, build winver.Build) (image.Stand
 	return image.StandIn{Manifest: manifest, Config: raw, OSVersion: cfg.OSVersion, Dirs: c.dirs(f), Size: size}, nil
 }
 
-// created is the date of all stand-ins. It is fixed so that IDs are.
+// created returns the date of all stand-ins. It is fixed so that IDs are.
 func created() time.Time { return time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC) }
 
 func hash(data []byte) v1.Hash {

@@ -85,7 +85,7 @@ func catalogue() []entry {
 	return append(list, testImages()...)
 }
 
-// testImages are the images of critest's Windows variant
+// testImages returns the images of critest's Windows variant
 // (sigs.k8s.io/cri-tools v1.36.0: pkg/framework/util.go, pkg/validate/consts.go),
 // so that it runs without a registry.
 func testImages() []entry {
@@ -107,7 +107,7 @@ func testImages() []entry {
 	return list
 }
 
-// build is the build of the image that a reference names.
+// build returns the build of the image that a reference names.
 func (e entry) build(ref image.Reference, host winver.Build) (winver.Build, bool) {
 	if ref.Digest != "" {
 		if slices.Contains(e.digests, ref.Digest) {
@@ -137,7 +137,7 @@ func (e entry) bounds(b winver.Build) bool {
 	return b.Number >= e.since && (e.until == 0 || b.Number <= e.until)
 }
 
-// imageBuild is the build of images that suit a host best: its own or, if
+// imageBuild returns the build of images that suit a host best: its own or, if
 // Microsoft makes no images of it, the newest that it runs.
 func imageBuild(host winver.Build) winver.Build {
 	best := host

@@ -136,7 +136,7 @@ func flavorNamed(name string) (flavor, bool) {
 	return flavors()[i], true
 }
 
-// Tools are the programs of System32 that winbox provides, without ".exe".
+// Tools returns the programs of System32 that winbox provides, without ".exe".
 func Tools() []string { return serverCoreTools() }
 
 func serverCoreTools() []string {

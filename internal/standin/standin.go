@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package standin makes mullion's stand-ins for Microsoft's base images, which
+// Package standin creates mullion's stand-ins for Microsoft's base images, which
 // do not start under Wine, and for a few images that guides and tests name.
 //
 // A stand-in is built here, from Go programs of this repository (winbox, the
 // PowerShell interpreter) and from nothing else: no content is fetched, and
 // nothing of the original is in it. Its label io.mullion.stand-in says so.
 //
-// Their directories lie once per machine in the cache and are shared by all
+// Their directories exist once per machine, in the cache, and are shared by all
 // hosts as read-only overlay layers; each host's image store only keeps records
 // that point there. docs/fidelity/images.md lists what each of them lacks.
 package standin
@@ -38,14 +38,14 @@ import (
 // Label marks the images; its value is the flavor.
 const Label = "io.mullion.stand-in"
 
-// NoticeLabel says in words what the image is.
+// NoticeLabel describes in plain text what the image is.
 const NoticeLabel = "io.mullion.notice"
 
 // format counts incompatible changes of the directories. A higher number makes
 // a new directory in the cache; nodes that use the old one keep it.
 const format = "1"
 
-// Programs are the Windows executables that stand-ins are made of.
+// Programs holds the Windows executables that stand-ins are made of.
 type Programs struct {
 	Winbox     string
 	PowerShell string
@@ -92,7 +92,7 @@ func Prepare(ctx context.Context, cacheDir string, p Programs, log *slog.Logger)
 	return c, nil
 }
 
-// Name is that of the catalogue's directory in the cache.
+// Name returns the name of the catalogue's directory in the cache.
 func (c *Catalogue) Name() string { return c.name }
 
 // hash names the content: the programs and the layout.
@@ -163,7 +163,7 @@ func (c *Catalogue) make(ctx context.Context, cacheDir, dir string, p Programs) 
 	return err
 }
 
-// dirs are the layers of a flavor, lowest first.
+// dirs returns the layers of a flavor, lowest first.
 func (c *Catalogue) dirs(f flavor) []string {
 	var out []string
 	for _, name := range f.stack {
@@ -172,7 +172,7 @@ func (c *Catalogue) dirs(f flavor) []string {
 	return out
 }
 
-// BaseLayers returns the directories that stand for Microsoft's layers.
+// BaseLayers returns the directories that replace Microsoft's layers.
 func (c *Catalogue) BaseLayers(kind image.BaseKind) ([]string, bool) {
 	f, ok := flavorNamed(string(kind))
 	if !ok {

@@ -11,8 +11,8 @@ import (
 // Account is a Windows account that programs can run as.
 //
 // Its Unix user says what it may write, its Unix group which account it is:
-// accounts that are administrators share a user, because each may write what
-// the others own. winemend.dll reads the group and makes Windows' functions tell
+// administrator accounts share a user, because each may write what
+// the others own. winemend.dll reads the group and makes Windows' functions return
 // the account's name, security identifier and groups (native/winemend/identity.c
 // has the same table).
 type Account struct {
@@ -53,7 +53,7 @@ const (
 	localAdministratorGID = 64061
 )
 
-// LocalUser is an account that the container runtime makes for one host process
+// LocalUser returns an account that the container runtime makes for one host process
 // container, as a member of a local group.
 func LocalUser(name string, administrator bool) Account {
 	a := Account{Name: name, UID: ContainerUID, GID: localUserGID, Profile: `C:\Users\` + name, Temp: `C:\Windows\TEMP`}
@@ -118,7 +118,7 @@ func FindAccount(name, computer string) (Account, bool) {
 	return Account{}, false
 }
 
-// FullName is the account with its authority, as whoami shows it.
+// FullName returns the account with its authority, as whoami shows it.
 func (a Account) FullName(computer string) string {
 	if a.Domain == "" {
 		return computer + `\` + a.Name

@@ -124,7 +124,7 @@ func openTree(dir string) error {
 	return os.Chmod(filepath.Join(dir, "users", containerUser), 0o700)
 }
 
-// onDisk is a Windows path as the container root spells it.
+// onDisk returns a Windows path as the container root spells it.
 func onDisk(dir, path string) string {
 	path = strings.ReplaceAll(strings.TrimPrefix(path, `C:\`), `\`, "/")
 	for _, d := range []string{"Users", "Windows"} {
@@ -185,7 +185,7 @@ func makeAccount(base, dir string, a Account) error {
 	return os.Chmod(profile, 0o700)
 }
 
-// containerEtc are the files that the C library behind Wine reads. The CRI
+// containerEtc returns the files that the C library behind Wine reads. The CRI
 // server mounts resolv.conf and hosts.
 func containerEtc() map[string]string {
 	var passwd, group string

@@ -32,7 +32,7 @@ const (
 	linkerPath  = "lib64/ld-linux-x86-64.so.2"
 )
 
-// skippedUnix are the Unix halves of modules for screens, sound, printers and
+// skippedUnix returns the Unix halves of modules for screens, sound, printers and
 // devices, which no Windows container has. The PE halves of the same name go
 // with them, and with these the libraries of a desktop.
 func skippedUnix() []string {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Host says where an emulated host has its Wine and its prefix, both as its
+// Host holds the paths of an emulated host's Wine and prefix, both as its
 // processes see them.
 type Host struct {
 	Runtime string // (*Runtime).Dir, wherever it is mounted
 	Prefix  string // an overlay of (*Runtime).HostPrefix, or a copy
 }
 
-// Env is the environment of the host's Windows programs. They see more: Wine
-// adds what the registry says (Path, ComSpec, ProgramFiles …). Append to it
-// what a program is to see besides; the last of two equal names counts.
+// Env returns the environment of the host's Windows programs. They see more: Wine
+// adds those of the registry (Path, ComSpec, ProgramFiles …). Append
+// further variables for a program; the last of two equal names takes effect.
 func (h Host) Env() []string {
 	return []string{
 		"WINEPREFIX=" + h.Prefix,
@@ -30,7 +30,7 @@ func (h Host) Env() []string {
 	}
 }
 
-// Argv is the command line that runs a Windows program. exe is a Windows path,
+// Argv returns the command line that runs a Windows program. exe is a Windows path,
 // or a name to look for in Path.
 func (h Host) Argv(exe string, args ...string) []string {
 	return append([]string{filepath.Join(h.Runtime, loaderPath), exe}, args...)
@@ -60,6 +60,6 @@ func (h Host) Confined(argv []string) []string {
 	return append([]string{filepath.Join(h.Runtime, InitPath), "-confine", "--"}, argv...)
 }
 
-// Module is the place of a DLL or program of Wine's own. A program that lies
+// Module returns the place of a DLL or program of Wine's own. A program that lies
 // there wins over one of the same name in System32.
 func (h Host) Module(name string) string { return filepath.Join(h.Runtime, pePath, name) }

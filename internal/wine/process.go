@@ -10,7 +10,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/wine/launch"
 )
 
-// Paths inside of a container.
+// Paths inside a container.
 const (
 	// InitPath is the program that is PID 1 of a container and the parent of
 	// each process that exec starts.

@@ -26,7 +26,7 @@ import (
 // runtime, a prefix or a container root changes what they contain.
 const layoutVersion = 6
 
-// Runtime is a private copy of the machine's Wine with our DLLs in it.
+// Runtime is a private copy of the machine's Wine that includes this project's DLLs.
 type Runtime struct {
 	// Dir holds the runtime, laid out like a root directory: usr/lib/wine/wine64
 	// and so on. Read-only; shared by all hosts and containers.
@@ -153,8 +153,8 @@ func fill(dir string, entries, own []entry) error {
 // stay reachable under another name.
 func renamed(to string) bool { return filepath.Base(to) == "ws2_32.dll" }
 
-// behind is the name of Wine's own module behind ours: ws2_32.dll's is
-// ws2_32w.dll.
+// behind returns the name of the Wine module to which this project's module
+// forwards: that of ws2_32.dll is ws2_32w.dll.
 func behind(path string) string {
 	ext := filepath.Ext(path)
 	return strings.TrimSuffix(path, ext) + "w" + ext

@@ -111,7 +111,7 @@ func (n *Network) Ready() error {
 	return err
 }
 
-// Name is the configured network's, for status output; empty if there is none.
+// Name returns the configured network's name, for status output; empty if there is none.
 func (n *Network) Name() string {
 	list, err := n.configuration()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // Fake is a Runner that plays win-bridge with host-local: it hands out
-// addresses of 10.244.0.0/24 and takes them back, and remembers who has which.
+// addresses of 10.244.0.0/24, takes them back, and records who has which.
 type Fake struct {
 	// Fail, if set, is asked before each command ("ADD", "DEL").
 	Fail func(command string) error

@@ -83,7 +83,7 @@ func webServerLayers(history []string) int {
 	return 0
 }
 
-// layerHistory is the history without entries that made no layer.
+// layerHistory returns the history without entries that made no layer.
 func layerHistory(cfg *v1.ConfigFile) []string {
 	var out []string
 	for _, h := range cfg.History {

@@ -135,7 +135,7 @@ func (a *assembly) describe(ctx context.Context) error {
 	return nil
 }
 
-// blobDigests are the blobs that must not be collected while the image is made.
+// blobDigests returns the blobs that must not be collected while the image is made.
 func (a *assembly) blobDigests() []string {
 	out := []string{digestOf(a.raw), a.manifest.Config.Digest.String()}
 	for _, l := range a.manifest.Layers[a.standIn:] {

@@ -78,7 +78,7 @@ func edit(t testing.TB, manifest []byte, change func(m *v1.Manifest)) []byte {
 	return out
 }
 
-// withLayer is an image whose only layer is the given blob, with matching
+// withLayer returns an image whose only layer is the given blob, with matching
 // digests, so that only what is inside is wrong.
 func withLayer(t testing.TB, blob, plain []byte) (manifest []byte, blobs map[string][]byte) {
 	t.Helper()
@@ -252,7 +252,7 @@ func repairChecksum(header []byte) {
 	copy(header[148:156], fmt.Sprintf("%06o\x00 ", sum))
 }
 
-// imageTar is a tar of one file of zeros.
+// imageTar returns a tar of one file of zeros.
 func imageTar(t testing.TB, name string, size int) []byte {
 	t.Helper()
 	var buf bytes.Buffer

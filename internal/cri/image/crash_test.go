@@ -22,7 +22,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/fault"
 )
 
-// crashSpec is an image whose unpacking takes a few milliseconds in many steps.
+// crashSpec returns an image whose unpacking takes a few milliseconds in many steps.
 func crashSpec(n int) imagebuild.Spec {
 	spec := imagebuild.Spec{}
 	for l := range 4 {

@@ -46,7 +46,7 @@ func FuzzMapEntry(f *testing.F) {
 	})
 }
 
-// FuzzUnpack: no archive writes outside of its directory, panics, or leaves a
+// FuzzUnpack: no archive writes outside its directory, panics, or leaves a
 // link that leads outside.
 func FuzzUnpack(f *testing.F) {
 	add := func(headers ...tar.Header) {

@@ -84,7 +84,7 @@ func hashTree(t testing.TB, root string) string {
 
 // TestHostileLayers walks through what a layer may try (row 17 of the fault
 // table): it is refused as a whole, or the entry is made harmless, and nothing
-// outside of the layer's directory changes.
+// outside the layer's directory changes.
 // Length: one table of attacks; splitting it would hide what is missing.
 func TestHostileLayers(t *testing.T) {
 	for _, tt := range []struct {

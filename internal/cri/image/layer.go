@@ -23,7 +23,7 @@ import (
 // the spelling of its paths depends on both (see spelling).
 func chainKey(parent, diffID string) string { return digestOf([]byte(parent + " " + diffID)) }
 
-// shortID is the directory name of a layer: 64 bits of its key. It is short
+// shortID returns the directory name of a layer: 64 bits of its key. It is short
 // because the mount option lowerdir, a list of such paths, must fit into one
 // page; the full key in the record guards against a collision.
 func shortID(key string) string { return key[len("sha256:"):][:16] }

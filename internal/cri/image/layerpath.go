@@ -225,7 +225,7 @@ func refuse(name, format string, args ...any) error {
 	return &refusal{name, fmt.Sprintf(format, args...)}
 }
 
-// fold is the key under which Windows considers two names equal: each rune in
+// fold returns the key under which Windows considers two names equal: each rune in
 // upper case, by the simple mapping that NTFS' $UpCase table uses too. That
 // table leaves the dotless i and the long s alone, which Unicode maps to ASCII
 // letters.

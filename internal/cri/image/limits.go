@@ -5,7 +5,7 @@ package image
 
 import "fmt"
 
-// Limits bound what one image may cost. Zero values stand for the defaults.
+// Limits bound the resources that one image may use. Zero values mean the defaults.
 type Limits struct {
 	// MetadataBytes bounds a manifest, an index or a config. 8 MiB is
 	// containerd's bound for manifests (remotes/docker, MaxManifestSize) plus

@@ -10,7 +10,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Progress is how far a pull or load has come. Calls come from several
+// Progress reports the progress of a pull or load. Calls come from several
 // goroutines, one at a time.
 type Progress struct {
 	Ref            string

@@ -40,7 +40,7 @@ func ParseReference(s string) (Reference, error) {
 	return r, nil
 }
 
-// String is the full spelling.
+// String returns the full spelling.
 func (r Reference) String() string {
 	if r.Digest != "" {
 		return r.Name + "@" + r.Digest
@@ -48,7 +48,7 @@ func (r Reference) String() string {
 	return r.Name + ":" + r.Tag
 }
 
-// Registry is the host, with a port if there is one.
+// Registry returns the host, with a port if there is one.
 func (r Reference) Registry() string {
 	host, _, _ := strings.Cut(r.Name, "/")
 	return host

@@ -125,7 +125,7 @@ func (s *server) pushIndex(t testing.TB, repo, tag string, images ...*imagebuild
 	return index
 }
 
-// simple is an image of one file.
+// simple returns an image of one file.
 func simple(t testing.TB, b winver.Build, content string) *imagebuild.Image {
 	t.Helper()
 	return build(t, imagebuild.Spec{Build: b, Base: "nanoserver", Layers: []imagebuild.Layer{{Entries: []imagebuild.Entry{{Path: "app.txt", Content: []byte(content)}}}}})

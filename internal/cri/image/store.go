@@ -145,7 +145,7 @@ func Open(dir string, cfg Config) (_ *Store, err error) {
 	return s, nil
 }
 
-// Close waits for running pulls to end and gives the store up. Callers cancel
+// Close waits for running pulls to end and releases the store. Callers cancel
 // the pulls' contexts first.
 func (s *Store) Close() error {
 	s.pending.Wait()
@@ -236,7 +236,7 @@ func (s *Store) image(r *record) *Image {
 	return img
 }
 
-// dirsOf are the directories of a layer, lowest first; none if its stand-in is
+// dirsOf returns the directories of a layer, lowest first; none if its stand-in is
 // gone.
 func (s *Store) dirsOf(l layerID) []string {
 	external := []string{l.External}
@@ -304,7 +304,7 @@ func (s *Store) recordPath(id string) string {
 	return filepath.Join(s.dir, "images", strings.TrimPrefix(id, "sha256:")+".json")
 }
 
-// Remove deletes an image with all its names. An image that is not there is no
+// Remove deletes an image with all its names. A missing image is not an
 // error, as CRI demands. Layers that containers hold stay until released.
 func (s *Store) Remove(ctx context.Context, ref string) error {
 	s.mu.Lock()
@@ -368,7 +368,7 @@ func (s *Store) Release(owner string) error {
 	return s.collect()
 }
 
-// Holders lists who holds the layers of an image.
+// Holders lists the owners of holds on an image's layers.
 func (s *Store) Holders(id string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 var errMixed = errors.New("not a Windows layer")
 
 // unpacker writes one layer's entries below a directory. Everything goes
-// through os.Root: even if a check here were wrong, nothing outside of the
+// through os.Root: even if a check here were wrong, nothing outside the
 // directory could be reached.
 type unpacker struct {
 	root     *os.Root

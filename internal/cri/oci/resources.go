@@ -50,7 +50,7 @@ const maxCPU = 10_000
 // bomb long before it fills the machine's table of 32768.
 const DefaultPIDs = 2048
 
-// quotaMicros is the CPU time per period; zero if there is no limit.
+// quotaMicros returns the CPU time per period; zero if there is no limit.
 func (r Resources) quotaMicros() int64 {
 	var quota int64
 	switch {
@@ -75,7 +75,7 @@ func (r Resources) shares() uint64 {
 	return max(2, uint64(min(r.CPUShares, maxCPU))*1024/5000)
 }
 
-// cpus is the list of processors in the kernel's form, "0,2-3"; empty for all.
+// cpus returns the list of processors in the kernel's form, "0,2-3"; empty for all.
 func (r Resources) cpus() string {
 	var ids []int
 	for _, a := range r.Affinity {
@@ -126,7 +126,7 @@ func (r Resources) cpu() *specs.LinuxCPU {
 	return cpu
 }
 
-// Update is the part of the description that `runc update` takes for new
+// Update returns the part of the configuration that `runc update` takes for new
 // limits of a running container.
 func (r Resources) Update() *specs.LinuxResources {
 	out := r.linux()

@@ -50,7 +50,7 @@ tkill truncate umask uname unlink unlinkat utime utimensat utimes vfork vmsplice
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP
 
-// seccomp is the list as runc takes it. Everything else gets EPERM; clone3
+// seccomp returns the list as runc takes it. Everything else gets EPERM; clone3
 // gets ENOSYS, because its flags lie in memory that a filter cannot read and
 // glibc then falls back to clone.
 func seccomp() *specs.LinuxSeccomp {

@@ -24,14 +24,14 @@ type Process struct {
 	OpenFiles uint64
 }
 
-// Mount puts a file or directory of the host at a place in the container.
+// Mount mounts a file or directory of the host at a path in the container.
 type Mount struct {
 	Source      string // absolute path on the host
 	Destination string // absolute Unix path in the container
 	ReadOnly    bool
 }
 
-// Config is all that distinguishes one container from another.
+// Config holds everything that distinguishes one container from another.
 type Config struct {
 	ID       string
 	Hostname string
@@ -101,8 +101,8 @@ func Spec(c Config) *specs.Spec {
 	}
 }
 
-// ExecProcess describes one more process in a running container, with the same
-// fence as the first.
+// ExecProcess describes another process in a running container, with the same
+// restrictions as the first.
 func ExecProcess(p Process) *specs.Process { return process(p, nil) }
 
 func process(p Process, adj *int) *specs.Process {

@@ -16,7 +16,7 @@ import (
 	"syscall"
 )
 
-// Create says how a container is to be held.
+// Create configures how conmon runs a container.
 type Create struct {
 	ID        string
 	Name      string // for people who read a process list
@@ -126,7 +126,7 @@ func readSync(f *os.File) (int, error) {
 	return answer.Data, nil
 }
 
-// ConmonPID is the process that holds a container; zero if there is none. The
+// ConmonPID returns the process that holds a container; zero if there is none. The
 // file that names it outlives it, and after a reboot its PID soon is another
 // process's: a live conmon is known by its command line.
 func ConmonPID(id, bundle string) int {

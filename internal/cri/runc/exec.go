@@ -24,12 +24,12 @@ import (
 	"github.com/mullion-k8s/mullion/internal/console/inband"
 )
 
-// Size is that of a terminal, in characters.
+// Size is the size of a terminal, in characters.
 type Size struct {
 	Width, Height uint16
 }
 
-// Exec is one more process in a running container.
+// Exec describes another process in a running container.
 type Exec struct {
 	ID      string // of the container
 	Bundle  string // of the container

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config says where the programs and their files are.
+// Config holds the paths of the programs and their files.
 type Config struct {
 	Runc   string // executable; "runc" if empty
 	Conmon string // executable; "conmon" if empty
@@ -40,7 +40,7 @@ type Runtime struct {
 // none.
 var ErrNotRunning = errors.New("container is not running")
 
-// New finds the programs and makes the directories.
+// New finds the programs and creates the directories.
 func New(cfg Config) (*Runtime, error) {
 	for _, p := range []struct {
 		path *string

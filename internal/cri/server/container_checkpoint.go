@@ -11,7 +11,7 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// CheckpointContainer does not exist on Windows; containerd's words
+// CheckpointContainer is not implemented on Windows; the text is containerd's
 // (internal/cri/server/container_checkpoint.go).
 func (s *Server) CheckpointContainer(context.Context, *runtime.CheckpointContainerRequest) (*runtime.CheckpointContainerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CheckpointContainer not implemented")

@@ -27,7 +27,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winpath"
 )
 
-// CreateContainer makes a container's root directory and its description. No
+// CreateContainer creates a container's root directory and its configuration. No
 // process of it exists before StartContainer, as on Windows.
 func (s *Server) CreateContainer(ctx context.Context, req *runtime.CreateContainerRequest) (_ *runtime.CreateContainerResponse, err error) {
 	config := req.GetConfig()
@@ -202,7 +202,7 @@ func (s *Server) checkContainerConfig(c *runtime.ContainerConfig, sb store.Sandb
 	return nil
 }
 
-// hostname is the computer's name that a pod sees; without one of its own, the
+// hostname returns the computer name that a pod sees; without a name of its own, the
 // host's.
 func (s *Server) hostname(sb *runtime.PodSandboxConfig) string {
 	return cmp.Or(sb.GetHostname(), s.cfg.Hostname, "localhost")
@@ -239,7 +239,7 @@ func (s *Server) resources(r *runtime.WindowsContainerResources) oci.Resources {
 	return out
 }
 
-// layers are the overlayfs layers of a container, lowest first.
+// layers returns the overlayfs layers of a container, lowest first.
 func (s *Server) layers(ctx context.Context, img *image.Image, a wine.Account) ([]string, error) {
 	below, err := s.cfg.Engine.Layers(ctx)
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	exitUnknown     = 255
 )
 
-// exits wakes those who wait for the end of a container.
+// exits wakes the goroutines that wait for the end of a container.
 type exits struct {
 	mu      sync.Mutex
 	waiting map[string]chan struct{} // guarded by mu
@@ -153,5 +153,5 @@ func (s *Server) forgetExit(ctx context.Context, id string) error {
 	return s.runtime.Forget(id)
 }
 
-// conmon is the process that holds a container; zero if there is none.
+// conmon returns the process that holds a container; zero if there is none.
 func (s *Server) conmon(id string) int { return runc.ConmonPID(id, s.dir(id, bundleDir)) }

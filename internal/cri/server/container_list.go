@@ -46,5 +46,5 @@ func matchContainer(f *runtime.ContainerFilter, c store.Container) bool {
 		matchLabels(f.GetLabelSelector(), c.Config.GetLabels())
 }
 
-// joinLog is the path of a log as the kubelet names it.
+// joinLog returns the path of a log as the kubelet names it.
 func joinLog(dir, name string) string { return winpath.Join(dir, name) }

@@ -11,7 +11,7 @@ import (
 )
 
 // ReopenContainerLog is called after the kubelet has renamed the log, and
-// returns when the new one takes what comes.
+// returns once output goes to the new one.
 func (s *Server) ReopenContainerLog(ctx context.Context, req *runtime.ReopenContainerLogRequest) (*runtime.ReopenContainerLogResponse, error) {
 	c, err := s.runningContainer(req.GetContainerId())
 	if err != nil {

@@ -143,7 +143,7 @@ func (s *Server) pin(p, place string, writable bool) error {
 	return nil
 }
 
-// closed are the directories of the host that ordinary users of Windows cannot
+// closed returns the directories of the host that ordinary users of Windows cannot
 // write to.
 func closed() []string {
 	return []string{`\Windows`, `\Program Files`, `\Program Files (x86)`, `\ProgramData\mullion`}

@@ -129,7 +129,7 @@ func environment(image []string, pod []*runtime.KeyValue) []string {
 	return out
 }
 
-// userName is who a container is said to run as: the pod's wish, the image's,
+// userName returns the account that a container runs as: the pod's, the image's,
 // or the default of Windows Server Core.
 func userName(c *runtime.ContainerConfig, sb *runtime.PodSandboxConfig, img v1.Config) string {
 	for _, u := range []string{
@@ -144,7 +144,7 @@ func userName(c *runtime.ContainerConfig, sb *runtime.PodSandboxConfig, img v1.C
 
 func defaultAccount() wine.Account { return wine.Accounts()[0] }
 
-// accountOf is the account that a container runs as. The name of one that does
+// accountOf returns the account that a container runs as. The name of one that does
 // not exist is only found out by the start, as on Windows (checkUser).
 func accountOf(c store.Container, computer string) wine.Account {
 	if a, ok := wine.FindAccount(c.User, computer); ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 )
 
-// ContainerStats says what a container uses.
+// ContainerStats returns the resource usage of a container.
 func (s *Server) ContainerStats(_ context.Context, req *runtime.ContainerStatsRequest) (*runtime.ContainerStatsResponse, error) {
 	c, err := s.container(req.GetContainerId())
 	if err != nil {
@@ -22,7 +22,7 @@ func (s *Server) ContainerStats(_ context.Context, req *runtime.ContainerStatsRe
 	return &runtime.ContainerStatsResponse{Stats: s.containerStats(c)}, nil
 }
 
-// ListContainerStats says what the containers that match a filter use.
+// ListContainerStats returns the resource usage of the containers that match a filter.
 func (s *Server) ListContainerStats(_ context.Context, req *runtime.ListContainerStatsRequest) (*runtime.ListContainerStatsResponse, error) {
 	return &runtime.ListContainerStatsResponse{Stats: s.listContainerStats(req.GetFilter())}, nil
 }

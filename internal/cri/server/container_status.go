@@ -58,7 +58,7 @@ func (s *Server) containerStatus(c store.Container) *runtime.ContainerStatus {
 	return st
 }
 
-// nameOf is the tag that the pod was written with, if the image still has it.
+// nameOf returns the tag that the pod was written with, if the image still has it.
 // containerd shows the first tag; a stand-in has dozens, of every spelling that
 // Microsoft ever published.
 func nameOf(spec *runtime.ImageSpec, tags []string) string {
@@ -70,7 +70,7 @@ func nameOf(spec *runtime.ImageSpec, tags []string) string {
 	return tags[0]
 }
 
-// digestOf is a digest of the same repository as the pod's name of the image.
+// digestOf returns a digest of the same repository as the pod's name of the image.
 func digestOf(spec *runtime.ImageSpec, img *image.Image) string {
 	if len(img.RepoDigests) == 0 {
 		return img.ID
@@ -93,7 +93,7 @@ func digestOf(spec *runtime.ImageSpec, img *image.Image) string {
 	return img.RepoDigests[0]
 }
 
-// logName is the log's path as the emulated host spells it.
+// logName returns the log's path as the emulated host spells it.
 func (s *Server) logName(c store.Container) string {
 	sb, err := s.store.Sandboxes.Get(c.SandboxID)
 	if err != nil || c.LogPath == "" {

@@ -51,9 +51,10 @@ func parseCredentialSpec(text string) (credentialSpec, error) {
 	return *spec, nil
 }
 
-// credentialGuard is the making of a container credential guard instance, which
-// a sandbox with a credential specification has as well as each container. The
-// words are hcsshim's (internal/credentials/credentials.go) and containerd's.
+// credentialGuard stands for the creation of a container credential guard
+// instance. A sandbox with a credential specification has one, and so does each
+// container. The error text is that of hcsshim
+// (internal/credentials/credentials.go) and containerd.
 func credentialGuard(text string) (credentialSpec, error) {
 	spec, err := parseCredentialSpec(text)
 	if err != nil {
@@ -84,7 +85,7 @@ func (s *Server) joinDomain(c store.Container, sb store.Sandbox) error {
 	return nil
 }
 
-// oneLine is a name without what no name of a domain has.
+// oneLine returns a name without the characters that no domain name has.
 func oneLine(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -17,7 +17,7 @@ import (
 // errInvalid marks a request that no retry will make right.
 var errInvalid = errors.New("invalid request")
 
-// invalid is errInvalid with containerd's words only.
+// invalid is an errInvalid whose text is containerd's only.
 type invalid struct{ error }
 
 func (invalid) Is(target error) bool { return target == errInvalid }

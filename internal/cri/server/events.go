@@ -48,7 +48,7 @@ func (s *Server) publish(sandboxID, id string, kind runtime.ContainerEventType) 
 	s.events.send(e)
 }
 
-// broadcast sends each event to everyone who listens.
+// broadcast sends each event to all listeners.
 type broadcast struct {
 	mu        sync.Mutex
 	closed    bool                                              // guarded by mu

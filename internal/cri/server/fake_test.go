@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// guest is a program for the containers of the tests.
+// guest returns a program for the containers of the tests.
 func guest(args []string) int {
 	switch args[0] {
 	case "exit": // a 32-bit exit code, written as the engine's init would
@@ -381,7 +381,7 @@ func (l *lab) cleanUp() {
 	_ = l.hostCgroup().Remove() // nothingLeft has seen that it is empty
 }
 
-// hostCgroup is the cgroup of the lab's host.
+// hostCgroup returns the cgroup of the lab's host.
 func (l *lab) hostCgroup() cgroup.Group {
 	hs, err := cgroup.Find()
 	must(l.t, err)

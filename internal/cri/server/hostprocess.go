@@ -22,7 +22,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/wine"
 )
 
-// HostProcesses says how programs run on the emulated host itself.
+// HostProcesses configures how programs run on the emulated host itself.
 type HostProcesses struct {
 	// Wine has the host's runtime and prefix.
 	Wine wine.Host
@@ -55,7 +55,7 @@ var (
 	errPipe   = errors.New("named pipe mounts not supported for job containers - interact with the pipe directly")
 )
 
-// hostProcessUser is the name that reaches hcsshim: the pod's wish, or else the
+// hostProcessUser returns the name that hcsshim gets: the pod's setting, or else the
 // image's user, which is rarely an account of the host.
 func hostProcessUser(c *runtime.ContainerConfig, sb *runtime.PodSandboxConfig, img v1.Config) string {
 	return cmp.Or(c.GetWindows().GetSecurityContext().GetRunAsUsername(), sb.GetWindows().GetSecurityContext().GetRunAsUsername(), img.User)
@@ -84,7 +84,7 @@ func hostAccount(user, id string, groups []string) (wine.Account, error) {
 	return wine.Account{}, fmt.Errorf("failed to create user process token: failed to logon user: %w", errLogon)
 }
 
-// builtinGroups are the local groups of every Windows Server:
+// builtinGroups returns the local groups of every Windows Server:
 // learn.microsoft.com, "Local accounts".
 func builtinGroups() []string {
 	return []string{
@@ -100,7 +100,7 @@ const accountsFile = "ProgramData/mullion/accounts.json"
 // maxAccountsBytes is far above what net.exe writes.
 const maxAccountsBytes = 1 << 20
 
-// hostGroups are the local groups of the host. What net.exe wrote is a
+// hostGroups returns the local groups of the host. What net.exe wrote is a
 // container's to write.
 func (s *Server) hostGroups() []string {
 	groups := builtinGroups()
@@ -213,7 +213,7 @@ func (s *Server) hostSpec(c *store.Container, process oci.Process) oci.Config {
 // hostTmpBytes bounds what Wine's Unix side keeps in /tmp: a cache of fonts.
 const hostTmpBytes = 16 << 20
 
-// view is the prefix of a host process container, as all see it.
+// view returns the prefix of a host process container, as all see it.
 func (s *Server) view(id string) string {
 	if s.cfg.HostProcesses == nil {
 		return ""

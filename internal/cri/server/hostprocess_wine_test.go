@@ -21,7 +21,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/wine"
 )
 
-// newHostLab is a lab with an emulated host around it: a prefix, its
+// newHostLab returns a lab with an emulated host around it: a prefix, its
 // wineserver, and a program that a container can look for.
 func newHostLab(t *testing.T) *lab {
 	t.Helper()
@@ -105,7 +105,7 @@ func hostContainer(name, user string, args ...string) *runtime.ContainerConfig {
 
 const system = `NT AUTHORITY\SYSTEM`
 
-// tool is a program of the image.
+// tool returns a program of the image.
 func tool(name string) string { return `C:\hpc\windows\system32\` + name + `.exe` }
 
 // TestHostProcess: a container that is a job on the host.

@@ -19,7 +19,7 @@ func runAs(c *runtime.ContainerConfig, user string) *runtime.ContainerConfig {
 	return c
 }
 
-// plainLog is a container's log without timestamps and stream names.
+// plainLog returns a container's log without timestamps and stream names.
 func (l *lab) plainLog(config *runtime.PodSandboxConfig, name string) string {
 	var b strings.Builder
 	for line := range strings.Lines(l.logText(config, name)) {

@@ -9,8 +9,8 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ImageFsInfo says what images and writable layers take. Both lie in one file
-// system; the kubelet asks the host for the space that is left in it.
+// ImageFsInfo returns the space that images and writable layers use. Both are in one file
+// system; the kubelet gets its free space from the host.
 func (s *Server) ImageFsInfo(context.Context, *runtime.ImageFsInfoRequest) (*runtime.ImageFsInfoResponse, error) {
 	info, err := s.cfg.Images.FsInfo()
 	if err != nil {

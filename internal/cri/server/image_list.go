@@ -48,7 +48,7 @@ func (s *Server) listImages(f *runtime.ImageFilter) ([]*runtime.Image, error) {
 	return out, nil
 }
 
-// imageMessage is an image as CRI describes it. On Windows a user is a name,
+// imageMessage returns an image as CRI describes it. On Windows a user is a name,
 // never a number.
 func imageMessage(img *image.Image) *runtime.Image {
 	return &runtime.Image{

@@ -37,7 +37,7 @@ func openBeneath(dir, rel string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), rel), nil
 }
 
-// handle is a path that names what is open, wherever it lies now.
+// handle returns a path that names the open file, even if it was moved.
 func handle(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }
 
 // bind mounts what is open at a new place. It is private there, so that taking

@@ -10,12 +10,12 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// RuntimeConfig is about the cgroup driver, which Windows does not have.
+// RuntimeConfig reports the cgroup driver; Windows has none.
 func (s *Server) RuntimeConfig(context.Context, *runtime.RuntimeConfigRequest) (*runtime.RuntimeConfigResponse, error) {
 	return &runtime.RuntimeConfigResponse{}, nil
 }
 
-// UpdateRuntimeConfig tells the pod network of the node. containerd fills a
+// UpdateRuntimeConfig passes the node's pod network. containerd fills a
 // template of a CNI configuration with it if it is given one; here the node's
 // agent writes the configuration.
 func (s *Server) UpdateRuntimeConfig(context.Context, *runtime.UpdateRuntimeConfigRequest) (*runtime.UpdateRuntimeConfigResponse, error) {

@@ -61,13 +61,13 @@ func (m *samples) forget(id string) {
 	delete(m.last, id)
 }
 
-// containerCgroup is the container's cgroup, in that of its sandbox. It does not
+// containerCgroup returns the container's cgroup, in that of its sandbox. It does not
 // exist before the container is made.
 func (s *Server) containerCgroup(sandbox, container string) cgroup.Group {
 	return s.cgroups.Child(sandbox).Child(container)
 }
 
-// sample measures a container. One that does not run uses nothing but disk.
+// sample measures a container. One that does not run uses only disk space.
 func (s *Server) sample(c store.Container) sample {
 	last, had := s.samples.get(c.ID)
 	next := sample{at: time.Now(), disk: last.disk, inodes: last.inodes, diskAt: last.diskAt}

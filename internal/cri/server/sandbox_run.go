@@ -24,7 +24,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/undo"
 )
 
-// RunPodSandbox makes a pod's network and everything else that its containers
+// RunPodSandbox creates a pod's network and everything else that its containers
 // share. There is no process in it.
 func (s *Server) RunPodSandbox(ctx context.Context, req *runtime.RunPodSandboxRequest) (_ *runtime.RunPodSandboxResponse, err error) {
 	config := req.GetConfig()
@@ -168,7 +168,7 @@ func (s *Server) writeResolver(id string, c *runtime.PodSandboxConfig, ips []str
 	return durable.WriteFile(s.hostsFile(id), []byte(hosts(c.GetHostname(), ips)), 0o644)
 }
 
-// resolver is a resolv.conf(5). Without servers it is empty rather than absent,
+// resolver returns a resolv.conf(5). Without servers it is empty rather than absent,
 // so that nothing falls back to a server on the loopback address.
 func resolver(c *runtime.DNSConfig) string {
 	var b strings.Builder

@@ -15,7 +15,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
-// PodSandboxStats says what a sandbox and its containers use.
+// PodSandboxStats returns the resource usage of a sandbox and its containers.
 func (s *Server) PodSandboxStats(ctx context.Context, req *runtime.PodSandboxStatsRequest) (*runtime.PodSandboxStatsResponse, error) {
 	sb, err := s.sandbox(req.GetPodSandboxId())
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Server) PodSandboxStats(ctx context.Context, req *runtime.PodSandboxSta
 	return &runtime.PodSandboxStatsResponse{Stats: s.sandboxStats(ctx, sb)}, nil
 }
 
-// ListPodSandboxStats says what the sandboxes that match a filter use.
+// ListPodSandboxStats returns the resource usage of the sandboxes that match a filter.
 func (s *Server) ListPodSandboxStats(ctx context.Context, req *runtime.ListPodSandboxStatsRequest) (*runtime.ListPodSandboxStatsResponse, error) {
 	return &runtime.ListPodSandboxStatsResponse{Stats: s.listSandboxStats(ctx, req.GetFilter())}, nil
 }

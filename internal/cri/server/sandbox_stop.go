@@ -14,8 +14,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
-// StopPodSandbox ends the containers of a sandbox and gives its network up.
-// One that does not exist counts as stopped, as CRI demands.
+// StopPodSandbox ends the containers of a sandbox and releases its network.
+// One that does not exist counts as stopped, as CRI requires.
 func (s *Server) StopPodSandbox(ctx context.Context, req *runtime.StopPodSandboxRequest) (*runtime.StopPodSandboxResponse, error) {
 	sb, unlock, err := s.holdSandbox(ctx, req.GetPodSandboxId())
 	if errors.Is(err, store.ErrNotFound) {

@@ -9,7 +9,7 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// UpdatePodSandboxResources only carries Linux resources, so that there is
+// UpdatePodSandboxResources carries Linux resources only, so there is
 // nothing to do; containerd has no implementation for Windows either.
 func (s *Server) UpdatePodSandboxResources(_ context.Context, req *runtime.UpdatePodSandboxResourcesRequest) (*runtime.UpdatePodSandboxResourcesResponse, error) {
 	if _, err := s.sandbox(req.GetPodSandboxId()); err != nil {

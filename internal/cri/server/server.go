@@ -207,7 +207,7 @@ const maxMessageBytes = 16 << 20
 // needs to finish: the next start picks up what was begun.
 const stopWait = 2 * time.Second
 
-// Serve answers on the listener until the context ends.
+// Serve serves on the listener until the context ends.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	g := grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessageBytes), grpc.MaxSendMsgSize(maxMessageBytes),
@@ -255,7 +255,7 @@ func (s *Server) point(ctx context.Context, name string) error {
 	return err
 }
 
-// handlers are the RuntimeClass handlers that containerd's default
+// handlers returns the RuntimeClass handlers that containerd's default
 // configuration for Windows has, less the hypervisor's; config_windows.go.
 func (s *Server) handlers() []string {
 	return append([]string{"", processHandler}, s.cfg.Handlers...)

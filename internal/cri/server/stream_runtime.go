@@ -15,7 +15,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/stream"
 )
 
-// streamRuntime does what the clients of the streaming server ask for.
+// streamRuntime carries out the requests of the streaming server's clients.
 type streamRuntime struct{ s *Server }
 
 var _ stream.Runtime = streamRuntime{}

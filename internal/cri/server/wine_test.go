@@ -27,7 +27,7 @@ import (
 
 const servercore = "mcr.microsoft.com/windows/servercore:ltsc2019"
 
-// newWineLab is a lab with the real engine and the real images.
+// newWineLab returns a lab with the real engine and the real images.
 func newWineLab(t testing.TB) *lab {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Runc, testenv.Wine, testenv.Built)

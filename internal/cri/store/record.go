@@ -41,7 +41,7 @@ type Sandbox struct {
 // Ready reports whether containers can be created in the sandbox.
 func (s Sandbox) Ready() bool { return s.Made != 0 && s.Stopped == 0 && !s.Removing }
 
-// State is the sandbox's in CRI's terms.
+// State returns the sandbox's state in CRI's terms.
 func (s Sandbox) State() runtime.PodSandboxState {
 	if s.Ready() {
 		return runtime.PodSandboxState_SANDBOX_READY
@@ -80,7 +80,7 @@ type Container struct {
 	Message  string `json:"message,omitempty"`
 }
 
-// State is the container's in CRI's terms.
+// State returns the container's state in CRI's terms.
 func (c Container) State() runtime.ContainerState {
 	switch {
 	case c.Finished != 0:

@@ -21,7 +21,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
-// ErrNotFound is returned, wrapped, for an ID that names nothing.
+// ErrNotFound is returned, wrapped, for an unknown ID.
 var ErrNotFound = errors.New("not found")
 
 // ErrReserved is returned, wrapped, for a name that another object has.
@@ -111,7 +111,7 @@ func (t *Table[T]) setConfig(record *T, config proto.Message) {
 	proto.Merge(t.fresh(record), config)
 }
 
-// Dir is an object's directory.
+// Dir returns an object's directory.
 func (t *Table[T]) Dir(id string) string { return filepath.Join(t.dir, id) }
 
 // Reserve takes a name for an ID, before there is a record.
@@ -125,7 +125,7 @@ func (t *Table[T]) Reserve(id, name string) error {
 	return nil
 }
 
-// Unreserve gives the name of an object back that never got a record.
+// Unreserve releases the name of an object that never got a record.
 func (t *Table[T]) Unreserve(id, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -226,7 +226,7 @@ func (t *Table[T]) List() []T {
 	return out
 }
 
-// Leftovers are the IDs of directories without a record.
+// Leftovers returns the IDs of directories without a record.
 func (t *Table[T]) Leftovers() ([]string, error) {
 	entries, err := os.ReadDir(t.dir)
 	if err != nil {

@@ -38,7 +38,7 @@ func Dial(ctx context.Context, netns string, ips []string, port int32) (net.Conn
 	return nil, errors.Join(errs...)
 }
 
-// dialIn connects from inside of a namespace. A socket belongs to the namespace
+// dialIn connects from inside a namespace. A socket belongs to the namespace
 // of the thread that made it, for as long as it lives.
 func dialIn(ctx context.Context, netns, address string) (conn net.Conn, err error) {
 	err = kernel.Do(netns, func() (err error) {

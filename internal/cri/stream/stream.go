@@ -3,11 +3,11 @@
 
 // Package stream serves the streaming calls of CRI (exec, attach and
 // port-forward) over HTTP, with the library that containerd uses too. The
-// kubelet asks for a URL, and passes what its own client sends to it.
+// kubelet asks for a URL, and forwards its own client's connection to it.
 //
-// A URL holds a random token that is good for one connection within a minute,
-// which is all the authentication there is: the listener must not be reachable
-// from anywhere but the node.
+// A URL contains a random token that is valid for one connection within a minute.
+// There is no other authentication: the listener must not be reachable from
+// outside the node.
 package stream
 
 import (
@@ -23,7 +23,7 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming"
 )
 
-// Runtime does what the clients ask for; see the library.
+// Runtime carries out the clients' requests; see the library.
 type Runtime = streaming.Runtime
 
 // headerTimeout bounds how long a client may take to say what it wants. The
@@ -50,7 +50,7 @@ func New(l net.Listener, r Runtime) (*Server, error) {
 	return &Server{listener: watched{l}, library: library, http: server}, nil
 }
 
-// Serve serves until the context ends; open streams are cut then.
+// Serve serves until the context ends, and then closes open streams.
 func (s *Server) Serve(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.http.Close() })
 	defer stop()

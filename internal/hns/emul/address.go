@@ -23,7 +23,7 @@ type subnet struct {
 	vlan    uint16
 }
 
-// subnets are the subnets of a network. They were checked when it was stored.
+// subnets returns the subnets of a network. They were checked when it was stored.
 func subnets(n *network) []subnet {
 	var out []subnet
 	for _, ipam := range n.Ipams {
@@ -51,7 +51,7 @@ func subnets(n *network) []subnet {
 	return out
 }
 
-// usedAddresses are the addresses of the endpoints of a network; local is
+// usedAddresses returns the addresses of the endpoints of a network; local is
 // whether a local endpoint has it.
 func usedAddresses(s *state, networkID string) map[netip.Addr]bool {
 	used := map[netip.Addr]bool{}
@@ -68,7 +68,7 @@ func usedAddresses(s *state, networkID string) map[netip.Addr]bool {
 	return used
 }
 
-// reserved says why a local endpoint cannot have the address, if so.
+// reserved returns why a local endpoint cannot have the address, or "".
 func reserved(n *network, sub subnet, a netip.Addr) string {
 	switch {
 	case !sub.prefix.Contains(a):
@@ -132,7 +132,7 @@ func natPool(s *state) (netip.Prefix, error) {
 	return netip.Prefix{}, hresult.Errorf(hresult.InvalidSubnet, "no subnet is free in 172.16.0.0/12")
 }
 
-// canonicalMAC is the address as HNS writes it: upper-case pairs with dashes.
+// canonicalMAC returns the address as HNS writes it: upper-case pairs with dashes.
 func canonicalMAC(s string) (string, error) {
 	hw, err := net.ParseMAC(s)
 	if err != nil || len(hw) != 6 {

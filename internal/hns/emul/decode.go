@@ -69,7 +69,7 @@ func decodeEndpoint(text string) (schema.Endpoint, error) {
 	return doc, err
 }
 
-// chooseID is the GUID of a new object: the one given with the call, else the
+// chooseID returns the GUID of a new object: the one given with the call, else the
 // one in the document, else a new one.
 func chooseID(given schema.GUID, inDocument string) (schema.GUID, error) {
 	if !given.IsZero() {
@@ -87,7 +87,7 @@ func chooseID(given schema.GUID, inDocument string) (schema.GUID, error) {
 	return schema.NewGUID(), nil
 }
 
-// notFound is the error of an object that does not exist: networks and endpoints
+// notFound returns the error of an object that does not exist: networks and endpoints
 // have codes of their own, the others ERROR_NOT_FOUND, which hnslib tests for.
 func notFound(kind hns.Kind, id string) error {
 	code := hresult.NotFound

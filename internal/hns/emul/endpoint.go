@@ -105,7 +105,7 @@ func completeAddresses(tx *txn, n *network, e *endpoint) error {
 }
 
 // completeRemote takes any address: those of other nodes and of the world lie
-// outside of the network's subnets.
+// outside the network's subnets.
 func completeRemote(n *network, e *endpoint, configs []schema.IPConfig) error {
 	if len(configs) == 0 {
 		return hresult.Errorf(hresult.InvalidIP, "remote endpoint without an address")
@@ -132,7 +132,7 @@ func prefixBits(sub subnet, a netip.Addr) int {
 	return sub.prefix.Bits()
 }
 
-// subnetFor is the subnet that a local address lies in. A network without
+// subnetFor returns the subnet that a local address lies in. A network without
 // subnets (Transparent, Private) takes every address.
 func subnetFor(n *network, a netip.Addr) (subnet, error) {
 	all := subnets(n)

@@ -15,8 +15,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
-// FakePlane is a DataPlane without a network, for tests: it remembers what it
-// was asked for, and refuses what a real one could not do.
+// FakePlane is a DataPlane without a network, for tests: it records what it
+// was asked to do, and refuses what a real one could not do.
 type FakePlane struct {
 	// Fail, if set, is asked before each call; its error is returned.
 	Fail func(call string) error

@@ -252,7 +252,7 @@ func (j *journal) close() error {
 	return j.file.Close()
 }
 
-// writeCode is the Windows code of an error of writing.
+// writeCode returns the Windows code of an error of writing.
 func writeCode(err error) hresult.Code {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return hresult.DiskFull

@@ -77,7 +77,7 @@ func (s *Service) modifyLoadBalancer(tx *txn, id, settings string) error {
 	return nil
 }
 
-// checkLoadBalancer is the document as it is stored: never without a port
+// checkLoadBalancer returns the document as it is stored: never without a port
 // mapping (rule G10), addresses in Go's canonical text (rule G11).
 func checkLoadBalancer(tx *txn, id string, doc schema.LoadBalancer) (*balancer, error) {
 	if len(doc.PortMappings) == 0 {

@@ -305,7 +305,7 @@ func leaveNamespace(tx *txn, e *endpoint) *endpoint {
 	return &detached
 }
 
-// resources is the namespace's list as both views show it.
+// resources returns the namespace's list as both views show it.
 func (ns *namespace) resources() []schema.NamespaceResource {
 	var out []schema.NamespaceResource
 	add := func(kind, id string) {
@@ -324,7 +324,7 @@ func (ns *namespace) resources() []schema.NamespaceResource {
 	return out
 }
 
-// sharedContainers are the containers of an endpoint as the v1 view shows them.
+// sharedContainers returns the containers of an endpoint as the v1 view shows them.
 // The kubelet finds a pod's counters by the sandbox's id in this list. If the
 // runtime has not told the containers of the namespace, the name that the CNI
 // plugins give an endpoint, <container id>_<network>, says it.

@@ -34,7 +34,7 @@ func settings[T any](policies []schema.Policy, name string) []T {
 	return out
 }
 
-// setting is the first of settings.
+// setting returns the first of settings.
 func setting[T any](policies []schema.Policy, name string) (v T, ok bool) {
 	if all := settings[T](policies, name); len(all) > 0 {
 		return all[0], true
@@ -198,7 +198,7 @@ func normalJSON(raw json.RawMessage) []byte {
 	return b
 }
 
-// modified is an object as a Modify call leaves it: a copy of old, nil if there
+// modified returns an object as a Modify call leaves it: a copy of old, nil if there
 // is none, with other policies, of the known types.
 func modified[T any](kind hns.Kind, id, settings string, old *T, policies func(*T) *[]schema.Policy, known []string) (*T, error) {
 	var req schema.ModifyRequest
@@ -227,7 +227,7 @@ func modified[T any](kind hns.Kind, id, settings string, old *T, policies func(*
 	return &after, err
 }
 
-// modifyPolicies is the list after a request of the type. Add appends what is
+// modifyPolicies returns the list after a request of the type. Add appends what is
 // not there yet, Remove takes away what is there, Update and Refresh replace all
 // policies of the types that the request names.
 func modifyPolicies(have []schema.Policy, request schema.RequestType, change []schema.Policy) ([]schema.Policy, error) {

@@ -26,7 +26,7 @@ func (s *Service) CreateNamespace(ctx context.Context) (id string, err error) {
 	return made.String(), nil
 }
 
-// DeleteNamespace detaches what is in the namespace and removes it. It is no
+// DeleteNamespace detaches the namespace's endpoints and removes it. It is not an
 // error if there is none.
 func (s *Service) DeleteNamespace(ctx context.Context, id string) error {
 	guid, err := schema.ParseGUID(id)
@@ -39,7 +39,7 @@ func (s *Service) DeleteNamespace(ctx context.Context, id string) error {
 	return nil
 }
 
-// NamespacePath is the file by which setns(2) and runc enter the namespace.
+// NamespacePath returns the file by which setns(2) and runc enter the namespace.
 func (s *Service) NamespacePath(id string) string {
 	if canonical := schema.CanonicalGUID(id); canonical != "" {
 		id = canonical
@@ -87,7 +87,7 @@ func (s *Service) modifyContainer(ctx context.Context, namespaceID, containerID 
 	})
 }
 
-// NamespaceStats are the counters of the endpoints of a namespace, in the order
+// NamespaceStats returns the counters of the endpoints of a namespace, in the order
 // in which they were attached.
 func (s *Service) NamespaceStats(ctx context.Context, id string) ([]hns.EndpointStats, error) {
 	st := s.current.Load()

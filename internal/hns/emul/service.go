@@ -20,7 +20,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
-// DataPlane makes real what the service promises. All methods may be called
+// DataPlane carries out what the service promises. All methods may be called
 // again with the same arguments.
 type DataPlane interface {
 	// CreateNamespace makes the network compartment of an HCN namespace.
@@ -40,7 +40,7 @@ type DataPlane interface {
 	Uplink(ctx context.Context) (intent.Uplink, error)
 }
 
-// Config of a Service.
+// Config configures a Service.
 type Config struct {
 	// Dir holds the store. It is made if needed. One service at a time uses it.
 	Dir string
@@ -80,7 +80,7 @@ type Service struct {
 	closeErr error // guarded by closing
 }
 
-// Open reads the store, makes the data plane agree with it and returns the
+// Open reads the store, makes the data plane match it and returns the
 // service.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.DataPlane == nil || cfg.Log == nil || cfg.Dir == "" {

@@ -173,7 +173,7 @@ func (tx *txn) setRoute(id string, v *sdnRoute) {
 }
 func (tx *txn) setGlobal(id string, v *global) { set(tx, "global", &tx.globals, id, v) }
 
-// encode is the journal's form of the changes.
+// encode returns the journal's form of the changes.
 func (tx *txn) encode() ([]change, error) {
 	out := make([]change, 0, len(tx.changes))
 	for _, p := range tx.changes {
@@ -228,7 +228,7 @@ func replay[T any](c change, set func(string, *T)) error {
 	return nil
 }
 
-// dump is the whole state as changes against an empty one.
+// dump returns the whole state as changes against an empty one.
 func (s *state) dump() ([]change, error) {
 	empty := &txn{cloned: map[string]bool{}}
 	s.networks.all(func(v *network) bool { empty.setNetwork(v.ID, v); return true })

@@ -5,7 +5,7 @@ package emul
 
 import "github.com/mullion-k8s/mullion/internal/hns/schema"
 
-// VersionOf is the HNS version that the emulator reports for a build of Windows.
+// VersionOf returns the HNS version that the emulator reports for a build of Windows.
 //
 // Microsoft publishes no table. The values are the newest that the clients'
 // sources and reports from real nodes allow for a patched system:
@@ -21,7 +21,7 @@ import "github.com/mullion-k8s/mullion/internal/hns/schema"
 //
 // Older builds have no v2 API (7.2 is version 1803, hcnglobals.go), and
 // kube-proxy v1.36 would refuse to start on them. They get the oldest version
-// that has it, so that the programs of this year run on them.
+// that has it, so that current programs run on them.
 func VersionOf(build int) schema.Version {
 	switch {
 	case build >= 26100:

@@ -134,7 +134,7 @@ func (c *client) enumerate(kind hns.Kind, query string) []string {
 	return ids
 }
 
-// filter is a query as hnslib writes one: the filter is JSON in a string.
+// filter returns a query as hnslib writes one: the filter is JSON in a string.
 func (c *client) filter(pairs ...string) string {
 	c.Helper()
 	m := map[string]string{}

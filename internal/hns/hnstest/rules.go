@@ -12,7 +12,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 )
 
-// rules are the golden rules G3 and G5 to G14 of docs/internals/hns.md: each was
+// rules returns the golden rules G3 and G5 to G14 of docs/internals/hns.md: each was
 // found in the source of a client that crashes or corrupts something if it is
 // broken. G1, G2, G4 and G15 are about the DLLs' pointers and about a server
 // that is away; the tests of packages native, wire and emul have them.

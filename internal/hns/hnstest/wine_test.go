@@ -73,7 +73,7 @@ func (p *prefixed) env() []string {
 	return append(os.Environ(), "WINEPREFIX="+p.dir, "WINEARCH=win64", "WINEDEBUG=-all", "WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d")
 }
 
-// command is a Windows program that finds its HNS at an address.
+// command returns a Windows program that finds its HNS at an address.
 func (p *prefixed) command(ctx context.Context, address, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/usr/lib/wine/wine64", append([]string{program}, args...)...)
 	cmd.Env = append(p.env(), "MULLION_HNS_ADDRESS="+address)
@@ -115,7 +115,7 @@ func buildTest(t *testing.T, module, pkg, tags string) string {
 	return exe
 }
 
-// verdicts are the top-level results in the output of a test program.
+// verdicts returns the top-level results in the output of a test program.
 func verdicts(out []byte) map[string][]string {
 	found := map[string][]string{}
 	for _, m := range regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\S+)`).FindAllSubmatch(out, -1) {

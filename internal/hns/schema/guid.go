@@ -16,7 +16,7 @@ type GUID [16]byte
 // IsZero reports whether all digits are zero.
 func (g GUID) IsZero() bool { return g == GUID{} }
 
-// String is the form of every GUID that the service writes: 36 characters, lower
+// String returns the form of every GUID that the service writes: 36 characters, lower
 // case, no braces.
 func (g GUID) String() string {
 	h := hex.EncodeToString(g[:])

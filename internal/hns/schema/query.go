@@ -17,7 +17,7 @@ func (v Version) AtLeast(major, minor int) bool {
 	return v.Major > major || v.Major == major && v.Minor >= minor
 }
 
-// V2 is the version of the HCN documents.
+// V2 returns the version of the HCN documents.
 func V2() Version { return Version{Major: 2} }
 
 // Query selects objects. Source: hnslib hcn/hcn.go, HostComputeQuery.

@@ -15,7 +15,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
-// Client is hns.API over a connection for each call: what the DLLs do, in Go.
+// Client implements hns.API with a connection for each call, as the DLLs do.
 type Client struct {
 	Address string
 }
@@ -66,7 +66,7 @@ func (c *Client) do(ctx context.Context, q request) (response, error) {
 	return r, nil
 }
 
-// String is the verb's name in errors.
+// String returns the verb's name for errors.
 func (v Verb) String() string {
 	switch v {
 	case Enumerate:

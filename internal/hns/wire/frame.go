@@ -46,7 +46,7 @@ const (
 	noString       = 0xFFFFFFFF
 )
 
-// ErrFrame is a frame that does not follow the protocol. The connection cannot
+// ErrFrame reports a frame that does not follow the protocol. The connection cannot
 // be used any further.
 var ErrFrame = errors.New("malformed frame")
 

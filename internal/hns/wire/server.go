@@ -197,7 +197,7 @@ func (s *Server) do(ctx context.Context, q request) (r response) {
 	return r
 }
 
-// failure is an answer with HNS's error record. Success has none at all: clients
+// failure returns an answer with HNS's error record. Success has none at all: clients
 // take any text for an error (rule G1).
 func failure(err error) response {
 	code := hresult.Of(err)

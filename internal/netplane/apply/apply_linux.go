@@ -19,7 +19,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/undo"
 )
 
-// Config says where a Plane works.
+// Config holds the names and paths that a Plane works on.
 type Config struct {
 	// NetnsDir is where HCN namespaces are mounted, one file each. It is made if
 	// absent. Required.
@@ -78,7 +78,7 @@ func New(cfg Config) (*Plane, error) {
 // Close releases the Plane's handles. The network stays as it is.
 func (p *Plane) Close() { p.space.Close() }
 
-// Apply makes the host's network be as want says, and returns when it is. The
+// Apply makes the host's network match want, and returns once it does. The
 // caller must not change want's slices afterwards. A compile.ConflictError in
 // the chain of the error says that two objects exclude each other; in that case
 // nothing was changed.

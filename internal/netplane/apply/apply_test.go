@@ -61,7 +61,7 @@ func (h *host) openWith(log *slog.Logger) *apply.Plane {
 	return p
 }
 
-// run runs a program inside of the host's namespace.
+// run runs a program inside the host's namespace.
 func (h *host) run(argv ...string) string {
 	h.t.Helper()
 	s, err := kernel.Open(h.netns)
@@ -104,7 +104,7 @@ func (h *host) state() string {
 	return strings.Join(all, "\n")
 }
 
-// ruleset is a list of nft's, with a line for each rule and each element; the
+// ruleset returns a list of nft's, with a line for each rule and each element; the
 // kernel lists elements in the order of their hashes and chains in the order in
 // which they were made.
 func ruleset(text string) (lines []string) {

@@ -166,7 +166,7 @@ func TestAdditions(t *testing.T) {
 	}
 }
 
-// difference is the script that leads from one intent to another.
+// difference returns the script that leads from one intent to another.
 func difference(t *testing.T, from, to intent.Host) string {
 	t.Helper()
 	old, err := compile.Compile(from, nil)

@@ -130,7 +130,7 @@ func (p *Plane) makeLink(want *compile.Link, inside *kernel.Space) error {
 	return p.space.Netlink.LinkAdd(veth)
 }
 
-// freeName is the wanted name, or the next free of eth0, eth1, … if an endpoint
+// freeName returns the wanted name, or the next free of eth0, eth1, … if an endpoint
 // that was attached later than another one has outlived it.
 func freeName(inside *kernel.Space, want string) (string, error) {
 	for i := 0; ; i++ {

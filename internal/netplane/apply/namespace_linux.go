@@ -84,7 +84,7 @@ func (p *Plane) Namespaces(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// NamespacePath is the file of the namespace, for setns and for a container
+// NamespacePath returns the file of the namespace, for setns and for a container
 // runtime's network namespace path.
 func (p *Plane) NamespacePath(id string) string {
 	return filepath.Join(p.cfg.NetnsDir, strings.ToLower(id))

@@ -14,7 +14,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
-// aclChain is the chain of an endpoint's ACLs of one direction, or nil if it
+// aclChain returns the chain of an endpoint's ACLs of one direction, or nil if it
 // has none. Endpoints with the same ACLs share a chain: it is named after its
 // rules. Allow returns to the caller, because the other side's ACLs are checked
 // too; packets that match no rule are allowed, as Microsoft's clients assume when
@@ -46,7 +46,7 @@ func aclVerdict(a intent.Action) string {
 	return "return"
 }
 
-// aclMatch is the left side of a rule; false if it can match no IPv4 packet.
+// aclMatch returns the left side of a rule; false if it can match no IPv4 packet.
 func aclMatch(a intent.ACL) (string, bool) {
 	local, remote := "saddr", "daddr"
 	localPort, remotePort := "sport", "dport"
@@ -106,7 +106,7 @@ func aclMatch(a intent.ACL) (string, bool) {
 	return b.String(), true
 }
 
-// mergePrefixes drops what is not IPv4 and what lies inside of another prefix:
+// mergePrefixes drops what is not IPv4 and what lies inside another prefix:
 // nft refuses overlapping entries.
 func mergePrefixes(list []netip.Prefix) []netip.Prefix {
 	var v4 []netip.Prefix

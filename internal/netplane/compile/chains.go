@@ -58,7 +58,7 @@ func sets() []Set {
 	}
 }
 
-// baseChains are the chains that do not depend on single objects.
+// baseChains returns the chains that do not depend on single objects.
 func (c *compiler) baseChains() []Chain {
 	return []Chain{
 		{Name: "raw-prerouting", Type: "filter", Hook: "prerouting", Priority: "-300", Rules: []string{
@@ -113,7 +113,7 @@ func (c *compiler) baseChains() []Chain {
 	}
 }
 
-// sourceRules are the rules that rewrite source addresses.
+// sourceRules returns the rules that rewrite source addresses.
 func (c *compiler) sourceRules() []string {
 	node := sourceTo(c.nodeAddress())
 	rules := []string{
@@ -133,7 +133,7 @@ func markRule(mark uint32, target string) string {
 	return fmt.Sprintf("ct mark 0x%08x ip saddr != @%s ip daddr != @%s %s", mark, setLocal, setLocal, target)
 }
 
-// sourceTo is the statement that gives a connection the source a.
+// sourceTo returns the statement that gives a connection the source a.
 func sourceTo(a netip.Addr) string {
 	if !a.IsValid() {
 		return "masquerade"
@@ -141,7 +141,7 @@ func sourceTo(a netip.Addr) string {
 	return "snat ip to " + a.String()
 }
 
-// markOf is the connection mark that stands for a source address: the address
+// markOf returns the connection mark that stands for a source address: the address
 // itself. The packet mark is taken: it holds the number drawn.
 func markOf(a netip.Addr) uint32 {
 	b := a.As4()

@@ -14,7 +14,7 @@ import (
 // TableName is the default name of the nftables table.
 const TableName = "mullion"
 
-// ConflictError says that two objects of the intent claim the same thing.
+// ConflictError reports that two objects of the intent claim the same thing.
 type ConflictError struct {
 	Object, Other string // "load balancer 5f0c…"
 	What          string // "10.96.0.1:80/tcp", "address 10.244.1.5"
@@ -24,7 +24,7 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s: %s is in use by %s", e.Object, e.What, e.Other)
 }
 
-// Compile makes the plan for an intent. previous may be nil; it only saves
+// Compile creates the plan for an intent. previous may be nil; it only saves
 // work. The intent must not be changed afterwards while the plan is in use.
 func Compile(want intent.Host, previous *Plan) (*Plan, error) {
 	if previous == nil || previous.uplink != want.Uplink {
@@ -103,7 +103,7 @@ func (c *compiler) claimFront(object objectKey, f front) error {
 	return nil
 }
 
-// nodeAddress is the uplink's IPv4 address, or the invalid address.
+// nodeAddress returns the uplink's IPv4 address, or the invalid address.
 func (c *compiler) nodeAddress() netip.Addr {
 	if a := c.want.Uplink.Address.Addr(); a.Is4() {
 		return a
@@ -111,7 +111,7 @@ func (c *compiler) nodeAddress() netip.Addr {
 	return netip.Addr{}
 }
 
-// sysctls are the settings of the namespace as a whole
+// sysctls returns the settings of the namespace as a whole
 // (Documentation/networking/ip-sysctl.rst of Linux).
 func (c *compiler) sysctls() {
 	set := func(path, value string) {

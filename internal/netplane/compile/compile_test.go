@@ -32,7 +32,7 @@ func backends(list ...string) []intent.Backend {
 	return b
 }
 
-// node is a host with one L2Bridge network and two pods, as the agent and
+// node returns a host with one L2Bridge network and two pods, as the agent and
 // win-bridge make them.
 func node() intent.Host {
 	outbound := []intent.OutboundNAT{{Exceptions: prefixes("10.244.0.0/16", "10.96.0.0/16", "10.89.0.0/24")}}

@@ -34,7 +34,7 @@ type endpointSource struct {
 	beside []netip.Prefix
 }
 
-// LinkName is the name of the host's end of an endpoint's veth pair (and of the
+// LinkName returns the name of the host's end of an endpoint's veth pair (and of the
 // device of a network, by its ID): the prefix and twelve digits of a hash of the
 // ID, so that a new process finds the links of an old one.
 func LinkName(endpointID string) string {
@@ -301,7 +301,7 @@ func (c *compiler) gateways() {
 	}
 }
 
-// peerRoutes are the routes inside of the endpoint's namespace. Those of a
+// peerRoutes returns the routes inside the endpoint's namespace. Those of a
 // further endpoint of the namespace give way to those of the first.
 func peerRoutes(e *intent.Endpoint, link string, metric int) []Route {
 	onLink := func(hop netip.Addr) bool {
@@ -346,7 +346,7 @@ func addresses4(e *intent.Endpoint) []netip.Prefix {
 	return list
 }
 
-// canonicalMAC is the form that nft and netlink print.
+// canonicalMAC returns the form that nft and netlink print.
 func canonicalMAC(s string) (string, error) {
 	m, err := net.ParseMAC(s)
 	if err != nil {

@@ -26,7 +26,7 @@ type Plan struct {
 // Sysctl is one file under /proc/sys with its content.
 type Sysctl struct{ Path, Value string }
 
-// LinkKind says what sort of device a link is.
+// LinkKind is the kind of a device.
 type LinkKind string
 
 // The kinds of links.
@@ -56,7 +56,7 @@ type Link struct {
 	Neighbours []Neighbour
 }
 
-// Peer is the end of a veth pair inside of an HCN namespace.
+// Peer is the end of a veth pair inside an HCN namespace.
 type Peer struct {
 	NamespaceID string
 	Name        string // "eth0"
@@ -83,10 +83,10 @@ type Route struct {
 	Metric int        // the lowest wins
 }
 
-// Diff lists what must be done to the table to come from old to p.
+// Diff returns the operations on the table that lead from old to p.
 func (p *Plan) Diff(old *Plan) []Op { return diffTables(&old.Table, &p.Table) }
 
-// String is the whole plan as text, for goldens and for people. The table is
+// String returns the whole plan as text, for goldens and for people. The table is
 // written as `nft list table` writes it.
 func (p *Plan) String() string {
 	var b strings.Builder

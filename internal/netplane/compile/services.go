@@ -181,7 +181,7 @@ func (p *portRule) emitBackends(f *fragment, set, key string) {
 	}
 }
 
-// chain is the chain that performs the draw.
+// chain returns the chain that performs the draw.
 func (d draw) chain(kind, key, backends string) Chain {
 	name := kind + "-" + strconv.Itoa(d.count)
 	pick := "numgen random mod " + strconv.Itoa(d.count)

@@ -9,7 +9,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
-// GoneAddresses are the addresses of endpoints that were on the host in old and
+// GoneAddresses returns the addresses of endpoints that were on the host in old and
 // are not in p.
 func (p *Plan) GoneAddresses(old *Plan) map[netip.Addr]bool {
 	gone := map[netip.Addr]bool{}
@@ -30,7 +30,7 @@ func (p *Plan) GoneAddresses(old *Plan) map[netip.Addr]bool {
 	return gone
 }
 
-// ChangedDatagramFronts are the UDP front ends that are new, gone or different
+// ChangedDatagramFronts returns the UDP front ends that are new, gone or different
 // since old, each with the backends it has now. If all, every front end counts
 // as changed.
 func (p *Plan) ChangedDatagramFronts(old *Plan, all bool) map[netip.AddrPort]map[netip.AddrPort]bool {
@@ -64,7 +64,7 @@ func (p *Plan) ChangedDatagramFronts(old *Plan, all bool) map[netip.AddrPort]map
 	return changed
 }
 
-// fronts are the addresses under which clients reach a load balancer.
+// fronts returns the addresses under which clients reach a load balancer.
 func (p *Plan) fronts(lb *intent.LoadBalancer) []netip.AddrPort {
 	vips := lb.VIPs
 	if len(vips) == 0 {

@@ -147,7 +147,7 @@ func (s *Set) kind() string {
 	return "set"
 }
 
-// declaration is the type of the keys and, of a map, of the values.
+// declaration returns the type of the keys and, of a map, of the values.
 func (s *Set) declaration() string {
 	d := "type " + s.Type
 	if s.Value != "" {
@@ -156,7 +156,7 @@ func (s *Set) declaration() string {
 	return d
 }
 
-// String is the element as nft reads it.
+// String returns the element as nft reads it.
 func (e *Element) String() string {
 	if e.Value == "" {
 		return e.Key

@@ -21,7 +21,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/undo"
 )
 
-// Fabric makes and changes the fabric of one plan.
+// Fabric creates and changes the fabric of one plan.
 type Fabric struct {
 	plan    Plan
 	machine string
@@ -39,7 +39,7 @@ func New(cfg Config) (*Fabric, error) {
 // Plan returns the plan that Apply carries out.
 func (f *Fabric) Plan() Plan { return f.plan }
 
-// InUseError says that the machine uses a range of the cluster for something
+// InUseError reports that the machine uses a range of the cluster for something
 // else.
 type InUseError struct {
 	Range netip.Prefix
@@ -50,7 +50,7 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("range %s is in use on this machine: %s", e.Range, e.By)
 }
 
-// Apply makes the fabric, or what is missing of it.
+// Apply creates the fabric, or its missing parts.
 func (f *Fabric) Apply(ctx context.Context) (err error) {
 	machine, err := kernel.Open(f.machine)
 	if err != nil {

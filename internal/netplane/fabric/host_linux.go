@@ -15,10 +15,10 @@ import (
 	"github.com/mullion-k8s/mullion/internal/undo"
 )
 
-// Uplink is the name of a host's adapter inside of its namespace.
+// Uplink is the name of a host's adapter inside its namespace.
 const Uplink = "eth0"
 
-// Attachment says how a host hangs on the fabric.
+// Attachment describes a host's connection to the fabric.
 type Attachment struct {
 	Node string
 	// Netns is the host's network namespace, for example /proc/PID/ns/net.
@@ -113,8 +113,8 @@ func (f *Fabric) connect(ctx context.Context, a Attachment, inside, host *kernel
 	})
 }
 
-// Router changes the routes of a fabric by its namespace alone. An emulated
-// host uses it, which knows nothing else of the fabric.
+// Router changes the routes of a fabric; it needs only its namespace. An emulated
+// host, which knows nothing else about the fabric, uses it.
 type Router struct{ namespace string }
 
 // OpenRouter names the fabric by its namespace file.
@@ -149,7 +149,7 @@ func (r *Router) SetPrefixes(ctx context.Context, via netip.Addr, prefixes []net
 	return inside.KeepRoutes(func(r kernel.Route) bool { return r.NextHop != via || wanted[r.Destination] })
 }
 
-// linkTo is the index of the link whose addresses cover via.
+// linkTo returns the index of the link whose addresses cover via.
 func linkTo(s *kernel.Space, via netip.Addr) (int, error) {
 	routes, err := s.Netlink.RouteGet(net.IP(via.AsSlice()))
 	if err != nil {

@@ -56,7 +56,7 @@ type Plan struct {
 	Table          string // on the machine, for masquerading
 }
 
-// Describe makes the plan. It is pure.
+// Describe creates the plan. It is pure.
 func Describe(cfg Config) (Plan, error) {
 	if cfg.Name == "" || strings.ContainsAny(cfg.Name, "/. ") {
 		return Plan{}, fmt.Errorf("describe fabric: cluster name %q: not usable as a file name", cfg.Name)
@@ -92,20 +92,20 @@ func Describe(cfg Config) (Plan, error) {
 	return p, nil
 }
 
-// MAC is the Ethernet address that the fabric gives to an IPv4 address: a
+// MAC returns the Ethernet address that the fabric gives to an IPv4 address: a
 // locally administered one (IEEE 802, second bit of the first byte).
 func MAC(a netip.Addr) string {
 	b := a.As4()
 	return fmt.Sprintf("02:6d:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
 }
 
-// PortName is the name of the bridge port of a host.
+// PortName returns the name of the bridge port of a host.
 func PortName(node string) string {
 	sum := sha256.Sum256([]byte(node))
 	return "port" + hex.EncodeToString(sum[:])[:11]
 }
 
-// String is the plan as text for a dry run.
+// String returns the plan as text for a dry run.
 func (p *Plan) String() string {
 	return fmt.Sprintf(`network namespace %s
   bridge %s %s mac %s
@@ -118,7 +118,7 @@ machine
 		p.MachineLink, p.MachineAddress, p.MachinePort, p.Bridge, p.PodNet, p.Router.Addr())
 }
 
-// last is the broadcast address of an IPv4 range.
+// last returns the broadcast address of an IPv4 range.
 func last(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().As4()
 	for i := p.Bits(); i < 32; i++ {

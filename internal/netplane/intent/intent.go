@@ -101,9 +101,9 @@ type Endpoint struct {
 	// MAC in any spelling that net.ParseMAC takes (HNS: "00-15-5D-…").
 	MAC string
 	// Gateway is the next hop of the endpoint's default route; absent: none. It
-	// need not lie inside of the endpoint's prefix.
+	// need not lie inside the endpoint's prefix.
 	Gateway netip.Addr
-	// Routes are further routes inside of the namespace (SDNRoute policies that
+	// Routes are further routes inside the namespace (SDNRoute policies that
 	// have a next hop, and Routes other than the default).
 	Routes []Route
 	// MTU of the endpoint's link; 0 means the network's. EncapOverhead is
@@ -126,7 +126,7 @@ type Endpoint struct {
 // Attached reports whether the endpoint has a device in a namespace.
 func (e *Endpoint) Attached() bool { return !e.Remote && !e.HostAttached && e.NamespaceID != "" }
 
-// Route is one route inside of an endpoint's namespace.
+// Route is one route inside an endpoint's namespace.
 type Route struct {
 	Destination netip.Prefix
 	NextHop     netip.Addr // absent: on the link

@@ -174,7 +174,7 @@ func IPNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// Prefix is the inverse of IPNet; nil is the IPv4 default route.
+// Prefix is the inverse of IPNet; nil means the IPv4 default route.
 func Prefix(n *net.IPNet) netip.Prefix {
 	if n == nil {
 		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)

@@ -119,7 +119,7 @@ func onOwnThread(fn func() error) error {
 
 // Space is a network namespace to work in. Close it after use.
 type Space struct {
-	// Netlink is a route-netlink handle inside of the namespace.
+	// Netlink is a route-netlink handle inside the namespace.
 	Netlink *netlink.Handle
 	file    *os.File // nil: the process's own
 }
@@ -158,12 +158,12 @@ func (s *Space) Close() {
 	}
 }
 
-// Handle is the open namespace file for netlink requests that name another
+// Handle returns the open namespace file for netlink requests that name another
 // namespace.
 // Preconditions: the space was opened by path.
 func (s *Space) Handle() netns.NsHandle { return netns.NsHandle(s.file.Fd()) }
 
-// Do runs fn inside of the namespace: on a thread of its own, or directly if
+// Do runs fn inside the namespace: on a thread of its own, or directly if
 // the space is the process's own namespace. Processes that fn starts are in
 // the namespace too; goroutines that it starts are not.
 func (s *Space) Do(fn func() error) error {
@@ -173,8 +173,8 @@ func (s *Space) Do(fn func() error) error {
 	return doIn(s.file, fn)
 }
 
-// Do runs fn inside of the namespace at path, as Space.Do does, for who needs
-// nothing else of it. What fn opens, such as a socket, stays in the namespace
+// Do runs fn inside the namespace at path, like Space.Do, for callers that need
+// nothing else from the namespace. A socket that fn opens stays in the namespace
 // wherever it is used afterwards.
 func Do(path string, fn func() error) error {
 	if path == "" {

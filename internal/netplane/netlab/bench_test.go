@@ -127,7 +127,7 @@ func dial(b testing.TB, netns string, to netip.AddrPort) net.Conn {
 	return c
 }
 
-// roundTrip is the mean time of one byte there and back, in microseconds.
+// roundTrip returns the mean time of one byte there and back, in microseconds.
 func roundTrip(b *testing.B, netns string, to netip.AddrPort) float64 {
 	c := dial(b, netns, to)
 	defer func() { _ = c.Close() }() // read to the end
@@ -145,7 +145,7 @@ func roundTrip(b *testing.B, netns string, to netip.AddrPort) float64 {
 	return float64(time.Since(start).Microseconds()) / float64(n)
 }
 
-// connect is the mean time of a new connection, in microseconds.
+// connect returns the mean time of a new connection, in microseconds.
 func connect(b *testing.B, netns string, to netip.AddrPort) float64 {
 	var mean float64
 	err := in(b, netns, func() error {

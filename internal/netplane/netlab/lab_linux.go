@@ -169,7 +169,7 @@ func (h *Host) Pod(last byte) *Pod {
 	return &Pod{Name: id, Netns: h.Plane.NamespacePath(id), Address: a}
 }
 
-// Endpoint is the pod's endpoint in the host's intent.
+// Endpoint returns the pod's endpoint in the host's intent.
 func (h *Host) Endpoint(p *Pod) *intent.Endpoint {
 	for i := range h.Intent.Endpoints {
 		if h.Intent.Endpoints[i].ID == p.Name {
@@ -191,7 +191,7 @@ func (h *Host) Remove(p *Pod) {
 	h.Intent.Endpoints = rest
 }
 
-// Apply makes the host's network as its intent says.
+// Apply makes the host's network match its intent.
 func (h *Host) Apply() {
 	h.t.Helper()
 	want := h.Intent // the plane keeps what it was given

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// StrictLog is a log in which a warning fails the test: that is how a Plane
+// StrictLog returns a log in which a warning fails the test: that is how a Plane
 // says that the kernel refused a difference and that it replaced the whole
 // table instead.
 func StrictLog(t testing.TB) *slog.Logger { return slog.New(strictHandler{t}) }

@@ -183,7 +183,7 @@ func TestSourceOfPassingConnections(t *testing.T) {
 
 func TestOutboundNAT(t *testing.T) {
 	w := newTwoHosts(t)
-	// A server outside of the cluster, behind the machine.
+	// A server outside the cluster, behind the machine.
 	outside := netip.MustParseAddr("192.0.2.80")
 	addAddress(t, w.lab.Machine, netip.PrefixFrom(outside, 32))
 	Serve(t, w.lab.Machine, "outside", "tcp4", at(outside, 80))

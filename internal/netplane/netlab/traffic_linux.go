@@ -24,7 +24,7 @@ const patience = 5 * time.Second
 // that is dropped is dropped at once; a longer wait proves nothing more.
 const refusal = 300 * time.Millisecond
 
-// in runs fn on a thread inside of the namespace.
+// in runs fn on a thread inside the namespace.
 func in(t testing.TB, netns string, fn func() error) error {
 	t.Helper()
 	s, err := kernel.Open(netns)
@@ -35,7 +35,7 @@ func in(t testing.TB, netns string, fn func() error) error {
 	return s.Do(fn)
 }
 
-// Serve answers "name client-address" to everybody who connects or sends, until
+// Serve answers "name client-address" to every connection and datagram, until
 // the test ends or the returned function is called.
 func Serve(t testing.TB, netns, name, network string, at netip.AddrPort) (stop func()) {
 	t.Helper()
@@ -114,7 +114,7 @@ func Listen(t testing.TB, netns string, at netip.AddrPort) <-chan netip.AddrPort
 	return heard
 }
 
-// Send sends one datagram and waits for nothing.
+// Send sends one datagram without waiting for an answer.
 func Send(t testing.TB, netns string, from, to netip.AddrPort) error {
 	t.Helper()
 	return in(t, netns, func() error {
@@ -136,8 +136,8 @@ func host(a net.Addr) string {
 	return h
 }
 
-// Ask connects or sends from the namespace and returns who answered, and under
-// which address the answerer saw the client.
+// Ask connects or sends from the namespace and returns which server answered, and under
+// which address that server saw the client.
 func Ask(t testing.TB, netns, network string, to netip.AddrPort) (name, client string, err error) {
 	t.Helper()
 	return AskFrom(t, netns, network, netip.AddrPort{}, to, patience)

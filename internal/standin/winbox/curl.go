@@ -82,7 +82,7 @@ func curl(ctx context.Context, env *Env) int {
 	return code
 }
 
-// retryCodes are the failures that --retry repeats; a refused connection only
+// retryCodes returns the failures that --retry repeats; a refused connection only
 // on demand, as curl has it.
 func (o *curlOptions) retryCodes() []int {
 	codes := []int{curlTimeout, curlHTTPError}
@@ -293,7 +293,7 @@ func readInput(env *Env, name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// curlFailure gives an error curl's code and words.
+// curlFailure converts an error to curl's exit code and text.
 func curlFailure(err error, u *url.URL, began time.Time) (int, error) {
 	port := u.Port()
 	if port == "" {
@@ -372,7 +372,7 @@ func parseCurl(env *Env) (*curlOptions, error) {
 	return o, nil
 }
 
-// curlLong is the long form of a short option; an unknown one stays unknown.
+// curlLong returns the long form of a short option; an unknown one stays unknown.
 func curlLong(c byte) string {
 	const table = "s--silent S--show-error f--fail v--verbose i--include I--head L--location k--insecure O--remote-name G--get " +
 		"o--output X--request d--data H--header u--user A--user-agent w--write-out T--upload-file m--max-time 4--ipv4 6--ipv6 N--no-buffer # --"

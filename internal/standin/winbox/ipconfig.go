@@ -47,7 +47,7 @@ func ipconfig(_ context.Context, env *Env) int {
 	return 0
 }
 
-// row is a line with the leader dots that fill the name up to 34 columns.
+// row returns a line with the leader dots that fill the name up to 34 columns.
 func row(name string, values ...string) string {
 	const width = 34
 	for len(name) < width {

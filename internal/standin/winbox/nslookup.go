@@ -76,7 +76,7 @@ func nslookup(ctx context.Context, env *Env) int {
 	return 0
 }
 
-// candidates are the full names to ask for, in Windows' order: with each
+// candidates returns the full names to ask for, in Windows' order: with each
 // suffix, then as it stands.
 func candidates(name string, search []string) []string {
 	if strings.HasSuffix(name, ".") {

@@ -18,7 +18,7 @@ type system struct{}
 // errNotWindows is returned by what only Windows can do.
 var errNotWindows = errors.New("works on Windows only")
 
-// NewSystem is of little use outside of Windows; tests bring their own.
+// NewSystem is of little use outside Windows; tests bring their own.
 func NewSystem() System { return system{} }
 
 func (system) Hostname() (string, error)     { return os.Hostname() }

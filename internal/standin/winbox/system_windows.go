@@ -20,10 +20,10 @@ import (
 
 type system struct{}
 
-// NewSystem is the Windows that the program runs on.
+// NewSystem returns the System of the Windows that the program runs on.
 func NewSystem() System { return system{} }
 
-// Hostname is the DNS name in its own spelling; %COMPUTERNAME% is in capitals.
+// Hostname returns the DNS name in its own spelling; %COMPUTERNAME% is in capitals.
 func (system) Hostname() (string, error) { return os.Hostname() }
 
 // OS reads what the registry says about the product.

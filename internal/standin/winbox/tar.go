@@ -194,7 +194,7 @@ func (c tarCommand) read(env *Env) error {
 		}
 		in = z
 	}
-	// Nothing is written outside of the directory, whatever names an archive has.
+	// Nothing is written outside the directory, whatever names an archive has.
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
 		return fmt.Errorf("could not chdir to '%s'", c.dir)

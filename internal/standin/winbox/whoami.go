@@ -186,7 +186,7 @@ func (t report) text(format string, header bool) string {
 	return b.String()
 }
 
-// describePrivilege is the text of LookupPrivilegeDisplayName:
+// describePrivilege returns the text of LookupPrivilegeDisplayName:
 // learn.microsoft.com/windows/win32/secauthz/privilege-constants, "User Right".
 func describePrivilege(name string) string {
 	return map[string]string{

@@ -7,7 +7,7 @@
 // portable Go, so that their tests run anywhere.
 //
 // Their output follows Windows' own, in English, as far as programs read it.
-// docs/fidelity/images.md says what each of them leaves out.
+// docs/fidelity/images.md lists what each of them leaves out.
 package winbox
 
 import (

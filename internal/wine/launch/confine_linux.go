@@ -104,7 +104,7 @@ func hide() error {
 	return nil
 }
 
-// Capability is one that confined programs keep.
+// Capability is a capability that confined programs keep.
 type Capability struct {
 	Name   string
 	number uint
@@ -145,7 +145,7 @@ func dropCapabilities() error {
 	return nil
 }
 
-// refusedCalls are the system calls that a program without capabilities can
+// refusedCalls returns the system calls that a program without capabilities can
 // still make to get some (in a user namespace), or that reach the kernel itself.
 func refusedCalls() []uint32 {
 	return []uint32{
@@ -168,7 +168,7 @@ const (
 	dataArg0   = 16
 )
 
-// callFilter is the program of refusedCalls for the kernel (seccomp(2)).
+// callFilter returns the program of refusedCalls for the kernel (seccomp(2)).
 func callFilter() []unix.SockFilter {
 	const (
 		load          = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS

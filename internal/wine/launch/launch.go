@@ -26,7 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config says what to start. The zero value of each field means "not given".
+// Config describes the program to start. The zero value of each field means "not given".
 type Config struct {
 	Root        string   // directory that is drive C:, "/" but in tests
 	Args        []string // program and arguments
@@ -46,7 +46,7 @@ type Config struct {
 type Status struct {
 	// ExitCode is the code that GetExitCodeProcess would return.
 	ExitCode uint32 `json:"exit_code"`
-	// Error says why the program could not be started, in the words of Windows.
+	// Error is Windows' text for why the program could not be started.
 	Error string `json:"error,omitempty"`
 }
 

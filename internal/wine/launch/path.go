@@ -160,7 +160,7 @@ func child(dir, name string) (string, error) {
 	return "", errNotFound
 }
 
-// toWindows is the Windows path of a file below the root.
+// toWindows returns the Windows path of a file below the root.
 func toWindows(root, path string) string {
 	rel, err := filepath.Rel(root, path)
 	if err != nil || rel == "." {

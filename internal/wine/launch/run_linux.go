@@ -110,7 +110,7 @@ func wait(c Config, pid int, signals <-chan os.Signal) uint32 {
 // an interrupt that it has no gate for (int 80h raises a protection fault).
 const accessViolation = 0xC0000005
 
-// exitCode is the program's code in full. winemend.dll leaves it in a file if
+// exitCode returns the program's code in full. winemend.dll leaves it in a file if
 // it does not fit into a Unix status.
 func exitCode(dir string, pid int, status syscall.WaitStatus) uint32 {
 	name := filepath.Join(dir, ".exit."+strconv.Itoa(pid))
@@ -221,7 +221,7 @@ func processes(want func(cmdline []byte) bool) []int {
 	return pids
 }
 
-// programName is the file name of argv[0], in lower case. Wine gives each
+// programName returns the file name of argv[0], in lower case. Wine gives each
 // process the Windows path of its program there.
 func programName(cmdline []byte) string {
 	argv0, _, _ := bytes.Cut(cmdline, []byte{0})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package acl keeps directories for the administrators of a machine alone.
+// Package acl restricts directories to the administrators of a machine.
 //
 // On Windows a mode like 0700 means nothing: a directory below C:\ inherits
 // rights for ordinary users, which has made users SYSTEM on Kubernetes nodes
@@ -36,7 +36,7 @@ func MakePrivate(dir string) error {
 	return nil
 }
 
-// Verify checks what MakePrivate promises.
+// Verify checks that a directory is as MakePrivate leaves it.
 func Verify(dir string) error {
 	if err := verify(dir); err != nil {
 		return fmt.Errorf("directory %s: %w", dir, err)

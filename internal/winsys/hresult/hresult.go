@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Code is an HRESULT: bit 31 says failure, bits 16-26 the facility.
+// Code is an HRESULT: bit 31 means failure, bits 16-26 are the facility.
 type Code uint32
 
 // General codes, from winerror.h as golang.org/x/sys/windows v0.46.0 has them
@@ -162,7 +162,7 @@ func message(c Code) string {
 // Failed reports whether c is a failure; S_FALSE and the like are not.
 func (c Code) Failed() bool { return c&0x80000000 != 0 }
 
-// String is the number as Windows writes it and its meaning.
+// String returns the number as Windows writes it and its meaning.
 func (c Code) String() string {
 	if c == OK {
 		return "0x00000000"
@@ -217,7 +217,7 @@ func (e *Error) Message() string {
 	return message(e.Code) + " " + e.Detail
 }
 
-// Of is the code of err: OK for nil, that of the *Error or Code in its chain,
+// Of returns the code of err: OK for nil, that of the *Error or Code in its chain,
 // and Fail for any other error.
 func Of(err error) Code {
 	if err == nil {

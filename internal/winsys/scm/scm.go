@@ -2,7 +2,7 @@
 // Copyright The mullion Authors.
 
 // Package scm is the Windows Service Control Manager as the node agent uses
-// it: services are declared (Put), started, stopped and asked for their state.
+// it: services are declared (Put), started, stopped and queried.
 //
 // Windows implements Manager; Fake does so everywhere, with the refusals of the
 // real one, so that everything above is tested on any system.
@@ -34,7 +34,7 @@ type Service struct {
 	RestartAfter time.Duration
 }
 
-// State of a service, as SERVICE_STATUS_PROCESS.dwCurrentState has it.
+// State is the state of a service, as in SERVICE_STATUS_PROCESS.dwCurrentState.
 type State uint32
 
 // The states; values of winsvc.h.
@@ -71,7 +71,7 @@ type Status struct {
 	ExitCode uint32
 }
 
-// Up says that the service runs or is about to.
+// Up reports whether the service is running, paused or changing between the two, or starting.
 func (s Status) Up() bool {
 	switch s.State {
 	case Running, StartPending, ContinuePending, PausePending, Paused:

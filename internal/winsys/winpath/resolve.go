@@ -38,7 +38,7 @@ func Resolve(root, p string) (string, error) {
 
 // ResolveIn is Resolve for an open directory; the result is relative to it,
 // with forward slashes, and names no symbolic link at the time of the call.
-// os.Root's methods on it stay inside of the directory whatever others do to
+// os.Root's methods on it stay inside the directory whatever others do to
 // the tree meanwhile.
 func ResolveIn(root *os.Root, p string) (string, error) {
 	elems, err := Elements(p)

@@ -6,7 +6,7 @@
 // wrong machine for a path that a Windows client sent.
 //
 // The functions of this file are pure. Resolve looks up a Windows path in a
-// directory that plays the part of a Windows drive.
+// directory that represents a Windows drive.
 //
 // Sources: "File path formats on Windows systems" and "Naming Files, Paths, and
 // Namespaces" on learn.microsoft.com (read 2026-08).
@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// Kind says how a path is anchored.
+// Kind is how a path is anchored.
 type Kind int
 
 // The kinds of Windows paths.
@@ -79,13 +79,13 @@ func component(p string) (first, rest string) {
 	return p, ""
 }
 
-// KindOf says how a path is anchored.
+// KindOf returns how a path is anchored.
 func KindOf(p string) Kind {
 	kind, _, _ := split(p)
 	return kind
 }
 
-// Clean is the shortest spelling of a path: backslashes only, the drive in
+// Clean returns the shortest spelling of a path: backslashes only, the drive in
 // upper case, no empty and no "." elements, ".." resolved as text, as Win32
 // does before it asks the file system. Nothing climbs above the root. The
 // empty path becomes ".".
@@ -148,7 +148,7 @@ func Join(elem ...string) string {
 	return Clean(out)
 }
 
-// Elements are the names below the root of the system drive that a path leads
+// Elements returns the names below the root of the system drive that a path leads
 // through. Rooted, relative and drive-relative paths are read as lying on that
 // drive, from its root: a service, unlike a shell, has no other current
 // directory.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package winver knows the builds of Windows Server that have ever hosted
+// Package winver describes the builds of Windows Server that have ever hosted
 // containers: their names, numbers, image tags and support dates, and which
 // image a host of a given build can run with process isolation.
 //
 // It is data and pure functions only; it works on every operating system and
-// asks the machine nothing.
+// does not query the machine.
 package winver
 
 import (
@@ -41,22 +41,22 @@ type Build struct {
 	ExtendedEnd   Date // empty where there is no extended support
 }
 
-// OSVersion is the four numbers as image manifests write them,
+// OSVersion returns the four numbers as image manifests write them,
 // "10.0.17763.7919".
 func (b Build) OSVersion() string { return fmt.Sprintf("10.0.%d.%d", b.Number, b.UBR) }
 
-// Label is the value of the node label node.kubernetes.io/windows-build,
+// Label returns the value of the node label node.kubernetes.io/windows-build,
 // "10.0.17763".
 func (b Build) Label() string { return fmt.Sprintf("10.0.%d", b.Number) }
 
-// String is the product and the build: "Windows Server 2019 10.0.17763".
+// String returns the product and the build: "Windows Server 2019 10.0.17763".
 func (b Build) String() string { return b.Product + " " + b.Label() }
 
-// EndOfLife is the day on which the last support of any kind ends; empty if
+// EndOfLife returns the day on which the last support of any kind ends; empty if
 // none is published.
 func (b Build) EndOfLife() Date { return max(b.MainstreamEnd, b.ExtendedEnd) }
 
-// WithUBR is the build with another revision.
+// WithUBR returns the build with another revision.
 func (b Build) WithUBR(ubr int) Build {
 	b.UBR = ubr
 	return b

@@ -39,7 +39,7 @@ const (
 	None
 )
 
-// Entry is one thing in a layer.
+// Entry is a file, directory or link in a layer.
 type Entry struct {
 	Path     string // below C:\, with slashes; for a whiteout, what it hides
 	Content  []byte
@@ -90,10 +90,10 @@ type Image struct {
 	Platform v1.Platform
 }
 
-// epoch is the time of everything: the same input gives the same digests.
+// epoch returns the timestamp of all files: the same input gives the same digests.
 func epoch() time.Time { return time.Unix(1_600_000_000, 0).UTC() }
 
-// Build makes an image. It is deterministic.
+// Build creates an image. It is deterministic.
 func Build(spec Spec) (*Image, error) {
 	cfg := v1.ConfigFile{
 		Architecture: "amd64", OS: cmp.Or(spec.OS, "windows"), OSVersion: spec.Build.OSVersion(),
@@ -146,7 +146,7 @@ func Build(spec Spec) (*Image, error) {
 	return img, nil
 }
 
-// Index makes an index of images.
+// Index creates an index of images.
 func Index(images ...*Image) (Blob, error) {
 	m := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{}}
 	for _, img := range images {

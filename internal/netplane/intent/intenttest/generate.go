@@ -20,7 +20,7 @@ type Dice struct{ data []byte }
 // NewDice throws the given data.
 func NewDice(data []byte) *Dice { return &Dice{data} }
 
-// N is a number from 0 to max-1, max at most 65536.
+// N returns a number from 0 to max-1, max at most 65536.
 func (d *Dice) N(max int) int {
 	n := 0
 	for range 2 {
@@ -200,7 +200,7 @@ func Services(n, backends int) intent.Host {
 	return h
 }
 
-// Service is the i-th service of Services.
+// Service returns the i-th service of Services.
 func Service(i, backends int) intent.LoadBalancer {
 	lb := intent.LoadBalancer{
 		ID: fmt.Sprint("lb-", i), VIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)})},

@@ -156,7 +156,7 @@ func (h *Handler) file(w *recorder, r *http.Request, name string) result {
 // filetimeEpoch is 1601-01-01 in Unix seconds, where Windows' file times begin.
 const filetimeEpoch = -11644473600
 
-// etag is the file's time in units of 100 ns, in hexadecimal, and IIS' change
+// etag returns the file's time in units of 100 ns, in hexadecimal, and IIS' change
 // counter, which is always 0 since IIS 7.
 func etag(t time.Time) string {
 	return fmt.Sprintf("%q", fmt.Sprintf("%x:0", (t.Unix()-filetimeEpoch)*10_000_000+int64(t.Nanosecond()/100)))
@@ -229,7 +229,7 @@ func (w *recorder) page(r *http.Request, status int, body string) {
 	}
 }
 
-// mimeTypes are the types in use today of the <staticContent> section of a
+// mimeTypes returns the types in use today of the <staticContent> section of a
 // fresh applicationHost.config, by extension.
 func mimeTypes() map[string]string {
 	m := map[string]string{}
