@@ -67,7 +67,7 @@ func (s *Store) assemble(ctx context.Context, a *assembly) (*Image, error) {
 	if a.standIn > 0 {
 		base := layerID{Base: a.kind}
 		if !s.externalExists(base) {
-			return nil, fmt.Errorf("image is based on Windows' %s, for which there is no stand-in", a.kind)
+			return nil, fmt.Errorf("image is based on Windows %s, which has no stand-in", a.kind)
 		}
 		rec.Layers = append(rec.Layers, base)
 		rec.Notes = append(rec.Notes, fmt.Sprintf("the lowest %d layers are Microsoft's and are replaced by the stand-in of %s", a.standIn, a.kind))

@@ -81,7 +81,7 @@ func (s *Store) addLayer(ctx context.Context, key, diffID, blob string, below []
 	}
 	dir := s.layerDir(rec.ID)
 	if err := os.RemoveAll(dir); err != nil {
-		return nil, fmt.Errorf("unpack layer: remove half-made: %w", err)
+		return nil, fmt.Errorf("unpack layer: remove incomplete layer: %w", err)
 	}
 	if err := adopt(tmp, dir); err != nil {
 		return nil, fmt.Errorf("unpack layer: %w", err)

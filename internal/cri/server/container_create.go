@@ -106,7 +106,7 @@ func (s *Server) makeContainer(ctx context.Context, c *store.Container, sb store
 		return err
 	}
 	if err := s.pinLog(*c); err != nil {
-		return fmt.Errorf("log of the container: %w", err)
+		return fmt.Errorf("open container log: %w", err)
 	}
 	spec, err := s.describe(ctx, c, sb, img)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Server) describe(ctx context.Context, c *store.Container, sb store.Sand
 
 func (s *Server) writeSpec(id string, spec oci.Config) error {
 	if err := os.MkdirAll(s.dir(id, bundleDir), 0o700); err != nil {
-		return fmt.Errorf("make bundle: %w", err)
+		return fmt.Errorf("create bundle: %w", err)
 	}
 	return s.saveSpec(id, oci.Spec(spec))
 }
@@ -162,7 +162,7 @@ func (s *Server) writeSpec(id string, spec oci.Config) error {
 func (s *Server) saveSpec(id string, spec *specs.Spec) error {
 	data, err := json.Marshal(spec)
 	if err != nil {
-		return fmt.Errorf("encode container: %w", err)
+		return fmt.Errorf("encode container configuration: %w", err)
 	}
 	return durable.WriteFile(s.dir(id, bundleDir, "config.json"), data, 0o600)
 }
@@ -170,11 +170,11 @@ func (s *Server) saveSpec(id string, spec *specs.Spec) error {
 func (s *Server) readSpec(id string) (*specs.Spec, error) {
 	data, err := os.ReadFile(s.dir(id, bundleDir, "config.json"))
 	if err != nil {
-		return nil, fmt.Errorf("read description of the container: %w", err)
+		return nil, fmt.Errorf("read container configuration: %w", err)
 	}
 	var spec specs.Spec
 	if err := json.Unmarshal(data, &spec); err != nil {
-		return nil, fmt.Errorf("read description of the container: %w", err)
+		return nil, fmt.Errorf("read container configuration: %w", err)
 	}
 	return &spec, nil
 }
@@ -216,13 +216,13 @@ func (s *Server) logPath(sb *runtime.PodSandboxConfig, c *runtime.ContainerConfi
 	full := winpath.Join(sb.GetLogDirectory(), c.GetLogPath())
 	name, err := winpath.Resolve(s.cfg.Drive, full)
 	if err != nil {
-		return "", invalid{fmt.Errorf("log of the container: %w", err)}
+		return "", invalid{fmt.Errorf("open container log: %w", err)}
 	}
 	if name == filepath.Clean(s.cfg.Drive) {
-		return "", invalid{fmt.Errorf("log of the container: %q is not a file", full)}
+		return "", invalid{fmt.Errorf("open container log: %q is not a file", full)}
 	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return "", fmt.Errorf("log of the container: %w", err)
+		return "", fmt.Errorf("open container log: %w", err)
 	}
 	return name, nil
 }

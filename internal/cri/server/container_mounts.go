@@ -55,7 +55,7 @@ func (s *Server) mounts(c *store.Container, sb store.Sandbox) ([]oci.Mount, erro
 	out = append(out, oci.Mount{Source: hosts, Destination: "/etc/hosts", ReadOnly: true})
 	for _, m := range out {
 		if err := s.makePlace(root, m); err != nil {
-			return nil, fmt.Errorf("make place for mount %s: %w", m.Destination, err)
+			return nil, fmt.Errorf("create mount point %s: %w", m.Destination, err)
 		}
 	}
 	return out, nil

@@ -80,7 +80,7 @@ func (s *Server) joinDomain(c store.Container, sb store.Sandbox) error {
 	}
 	lines := oneLine(spec.DomainJoinConfig.DnsName) + "\n" + oneLine(spec.DomainJoinConfig.NetBiosName) + "\n"
 	if err := os.WriteFile(s.dir(c.ID, statusDir, domainFile), []byte(lines), 0o644); err != nil {
-		return fmt.Errorf("tell container %s its domain: %w", c.ID, err)
+		return fmt.Errorf("write domain of container %s: %w", c.ID, err)
 	}
 	return nil
 }

@@ -42,11 +42,11 @@ func (s *Server) makeHostRoot(ctx context.Context, c *store.Container, img *imag
 	}
 	view := s.view(c.ID)
 	if err := os.MkdirAll(view, 0o700); err != nil {
-		return fmt.Errorf("make view of the host: %w", err)
+		return fmt.Errorf("create view of the host: %w", err)
 	}
 	// Shared or not as the directory of views is: wineserver must see it too.
 	if err := unix.Mount(s.cfg.HostProcesses.Wine.Prefix, view, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("make view of the host: %w", err)
+		return fmt.Errorf("create view of the host: %w", err)
 	}
 	root, err := os.Open(s.dir(c.ID, rootDir))
 	if err != nil {

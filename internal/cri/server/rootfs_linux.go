@@ -76,16 +76,16 @@ func (s *Server) mountRoot(ctx context.Context, id string, img *image.Image, a w
 func (s *Server) mountLayers(ctx context.Context, id string, layers []string) error {
 	for _, d := range []string{rootDir, workDir} {
 		if err := os.MkdirAll(s.dir(id, d), 0o755); err != nil {
-			return fmt.Errorf("make root of the container: %w", err)
+			return fmt.Errorf("create container root: %w", err)
 		}
 	}
 	if err := s.makeOwned(s.dir(id, upperDir)); err != nil {
-		return fmt.Errorf("make root of the container: %w", err)
+		return fmt.Errorf("create container root: %w", err)
 	}
 	// C:\ itself: on Windows everybody makes directories there (winemend.dll
 	// refuses files), and removes or renames what is his own.
 	if err := os.Chmod(s.dir(id, upperDir), 0o777|os.ModeSticky); err != nil {
-		return fmt.Errorf("make root of the container: %w", err)
+		return fmt.Errorf("create container root: %w", err)
 	}
 	options, err := overlayOptions(layers, s.dir(id, upperDir), s.dir(id, workDir))
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Server) mountLayers(ctx context.Context, id string, layers []string) er
 		return err
 	}
 	if err := unix.Mount("overlay", s.dir(id, rootDir), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
-		return fmt.Errorf("mount root of the container: %w", err)
+		return fmt.Errorf("mount container root: %w", err)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (s *Server) mountLayers(ctx context.Context, id string, layers []string) er
 // overlayOptions describes the stack; overlayfs wants the highest layer first.
 func overlayOptions(layers []string, upper, work string) (string, error) {
 	if len(layers) == 0 {
-		return "", errors.New("mount root of the container: the image has no layers")
+		return "", errors.New("mount container root: the image has no layers")
 	}
 	lower := slices.Clone(layers)
 	slices.Reverse(lower)
@@ -112,7 +112,7 @@ func overlayOptions(layers []string, upper, work string) (string, error) {
 	}
 	options := "lowerdir=" + strings.Join(lower, ":") + ",upperdir=" + escapeOption(upper) + ",workdir=" + escapeOption(work)
 	if len(options) > maxMountOptions {
-		return "", fmt.Errorf("mount root of the container: %d layers are too many", len(layers))
+		return "", fmt.Errorf("mount container root: too many layers (%d)", len(layers))
 	}
 	return options, nil
 }

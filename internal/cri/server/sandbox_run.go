@@ -107,7 +107,7 @@ func (s *Server) makeSandbox(ctx context.Context, sb *store.Sandbox) error {
 		return errors.Join(err, s.cfg.Namespaces.DeleteNamespace(context.WithoutCancel(ctx), sb.NamespaceID))
 	}
 	if err := s.cfg.Namespaces.AddContainer(ctx, sb.NamespaceID, sb.ID); err != nil {
-		return fmt.Errorf("note sandbox in its namespace: %w", err)
+		return fmt.Errorf("record sandbox in its namespace: %w", err)
 	}
 	ips, err := s.network.Setup(ctx, attachment(*sb))
 	if err != nil {

@@ -72,7 +72,7 @@ func usedAddresses(s *state, networkID string) map[netip.Addr]bool {
 func reserved(n *network, sub subnet, a netip.Addr) string {
 	switch {
 	case !sub.prefix.Contains(a):
-		return "outside of the subnet"
+		return "outside the subnet"
 	case sub.prefix.IsSingleIP():
 		return ""
 	case a == sub.prefix.Addr():

@@ -44,7 +44,7 @@ func newLinks(old, plan *compile.Plan, trusted bool) []*compile.Link {
 func (p *Plane) ensureLink(ctx context.Context, want *compile.Link, back *undo.Stack) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("make link %s of %s: %w", want.Name, want.Alias, err)
+			err = fmt.Errorf("create link %s of %s: %w", want.Name, want.Alias, err)
 		}
 	}()
 	link, err := p.space.FindLink(want.Name)
@@ -78,7 +78,7 @@ func (p *Plane) ensureLink(ctx context.Context, want *compile.Link, back *undo.S
 			return err
 		}
 		if link == nil {
-			return errors.New("vanished after it was made")
+			return errors.New("disappeared after it was created")
 		}
 	}
 	if err := p.mendLink(link, want); err != nil {
@@ -187,7 +187,7 @@ func (p *Plane) mendLink(link netlink.Link, want *compile.Link) error {
 // mendPeer sets the inner end of a veth pair.
 func mendPeer(link netlink.Link, inside *kernel.Space, want *compile.Link) error {
 	if link == nil {
-		return errors.New("inner end vanished after it was made")
+		return errors.New("inner end disappeared after it was created")
 	}
 	name := link.Attrs().Name
 	if err := setMTU(inside, link, want.MTU); err != nil {
