@@ -110,7 +110,8 @@ var yamlPatterns = struct{ line *regexp.Regexp }{regexp.MustCompile(`line (\d+):
 // parser names the line where it gave up, often one after the mistake.
 func syntax(d *document, err error) *problem {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	p := &problem{line: 1, column: 1, code: "WIN901", text: "this is not YAML: " + text, fix: "mend the indentation or the quotes of this line"}
+	p := &problem{line: 1, column: 1, code: "WIN901", text: "this is not YAML: " + text, fix: "fix the indentation " +
+		"or the quotes of this line"}
 	if m := yamlPatterns.line.FindStringSubmatch(text); m != nil {
 		p.line, _ = strconv.Atoi(m[1]) // digits
 		p.text = "this is not YAML: " + strings.Replace(text, m[0], "", 1)
@@ -186,7 +187,8 @@ func outer(lines []string, n int) int {
 }
 
 func notAnObject(n *yaml.Node) *problem {
-	return &problem{max(n.Line, 1), max(n.Column, 1), "WIN908", "this is no object of Kubernetes", "give manifests only; values files of charts must be rendered first (helm template)"}
+	return &problem{max(n.Line, 1), max(n.Column, 1), "WIN908", "this is not a Kubernetes object", "pass manifests " +
+		"only; render values files of charts first (helm template)"}
 }
 
 // parseJSON reads JSON values into nodes with positions.
@@ -202,9 +204,10 @@ func parseJSON(text []byte) ([]parsed, *problem) {
 		if err != nil {
 			p.seek(p.dec.InputOffset())
 			if errors.Is(err, errDeep) {
-				return out, &problem{p.line, p.column(), "WIN903", err.Error(), "check that the file is what you meant"}
+				return out, &problem{p.line, p.column(), "WIN903", err.Error(), "check that this is the right file"}
 			}
-			return out, &problem{p.line, p.column(), "WIN901", "this is not JSON: " + err.Error(), "mend it here or right before"}
+			return out, &problem{p.line, p.column(), "WIN901", "this is not JSON: " + err.Error(), "fix it here or " +
+				"just before"}
 		}
 		out = append(out, parsed{node: n})
 	}
@@ -313,7 +316,7 @@ func (c *converter) value(n *yaml.Node, depth int) any {
 		return nil
 	}
 	if depth > maxDepth {
-		return c.stop(n, "WIN903", errDeep.Error(), "check that the file is what you meant")
+		return c.stop(n, "WIN903", errDeep.Error(), "check that this is the right file")
 	}
 	if c.inside > 0 {
 		if c.aliases++; c.aliases > maxAliasNodes {

@@ -265,7 +265,7 @@ func FixAll(name string, r io.Reader, facts policy.Facts) (Fixed, error) {
 		return Fixed{}, fmt.Errorf("read %s: %w", name, err)
 	}
 	if len(text) > maxFixBytes {
-		return Fixed{}, fmt.Errorf("mend %s: larger than %d MiB", name, maxFixBytes>>20)
+		return Fixed{}, fmt.Errorf("fix %s: larger than %d MiB", name, maxFixBytes>>20)
 	}
 	return Fix(name, text, facts)
 }

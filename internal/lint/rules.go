@@ -25,16 +25,66 @@ func FindRule(code string) (policy.Rule, bool) {
 // inputRules describes the problems of files: this package finds them while it
 // reads.
 func inputRules() []policy.Rule {
-	rule := func(code, title, why, fix string, s policy.Severity, sources ...string) policy.Rule {
-		return policy.Rule{Code: code, Title: title, Severity: s, Field: "the file", Why: why, Fix: fix, Sources: sources}
-	}
-	const yaml12, sigsYAML = "https://yaml.org/spec/1.2.2/", "sigs.k8s.io/yaml"
+	const (
+		field  = "the file"
+		yaml12 = "https://yaml.org/spec/1.2.2/"
+	)
 	return []policy.Rule{
-		rule("WIN901", "neither YAML nor JSON", "The text cannot be read. The place named is where the indentation, the quotes or the brackets stop to fit.", "mend it there; render templates first", policy.Error, yaml12),
-		rule("WIN902", "a key given twice", "A mapping has the same key twice. Strict readers refuse it, others take the last one in silence.", "remove one", policy.Error, yaml12, sigsYAML),
-		rule("WIN903", "larger or deeper than an object can be", "A document of more than 4 MiB, nested deeper than 200 levels, or with aliases that stand for more than 100,000 values, is not read: the API server takes 3 MiB.", "split it, or write aliases out", policy.Error, "k8s.io/apiserver pkg/server: MaxRequestBodyBytes"),
-		rule("WIN904", "not UTF-8 text", "Manifests are UTF-8. PowerShell 5 writes UTF-16 with >; a NUL byte means that the file is no text at all.", "save it as UTF-8", policy.Error, "https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_character_encoding"),
-		rule("WIN907", "a suppression without a reason", "A comment that suppresses a rule must say why; without a reason it suppresses nothing.", "write the reason behind the code", policy.Warning, "docs/internals/policy.md"),
-		rule("WIN908", "no object of Kubernetes", "The document is a list or a single value.", "give manifests only; render charts first (helm template)", policy.Error, "https://kubernetes.io/docs/concepts/overview/working-with-objects/"),
+		{
+			Code:     "WIN901",
+			Title:    "neither YAML nor JSON",
+			Severity: policy.Error,
+			Field:    field,
+			Why:      "The text cannot be parsed. The position shown is where indentation, quotes or brackets stop matching.",
+			Fix:      "fix the syntax there; render templates first",
+			Sources:  []string{yaml12},
+		},
+		{
+			Code:     "WIN902",
+			Title:    "a key given twice",
+			Severity: policy.Error,
+			Field:    field,
+			Why:      "A mapping has the same key twice. Strict readers refuse it; others silently take the last one.",
+			Fix:      "remove one",
+			Sources:  []string{yaml12, "sigs.k8s.io/yaml"},
+		},
+		{
+			Code:     "WIN903",
+			Title:    "larger or deeper than an object can be",
+			Severity: policy.Error,
+			Field:    field,
+			Why: "A document of more than 4 MiB, nested deeper than 200 levels, or with aliases that stand for more than " +
+				"100,000 values is not read: the API server accepts 3 MiB.",
+			Fix:     "split it, or write aliases out",
+			Sources: []string{"k8s.io/apiserver pkg/server: MaxRequestBodyBytes"},
+		},
+		{
+			Code:     "WIN904",
+			Title:    "not UTF-8 text",
+			Severity: policy.Error,
+			Field:    field,
+			Why:      "Manifests are UTF-8. PowerShell 5 writes UTF-16 with >; a NUL byte means that the file is not text.",
+			Fix:      "save it as UTF-8",
+			Sources: []string{"https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/" +
+				"about_character_encoding"},
+		},
+		{
+			Code:     "WIN907",
+			Title:    "a suppression without a reason",
+			Severity: policy.Warning,
+			Field:    field,
+			Why:      "A comment that suppresses a rule must say why; without a reason it suppresses nothing.",
+			Fix:      "write the reason after the code",
+			Sources:  []string{"docs/internals/policy.md"},
+		},
+		{
+			Code:     "WIN908",
+			Title:    "not a Kubernetes object",
+			Severity: policy.Error,
+			Field:    field,
+			Why:      "The document is a list or a single value.",
+			Fix:      "pass manifests only; render charts first (helm template)",
+			Sources:  []string{"https://kubernetes.io/docs/concepts/overview/working-with-objects/"},
+		},
 	}
 }

@@ -172,7 +172,8 @@ func (s *splitter) add(chunk []byte) {
 		s.text = nil
 	default:
 		if i := bytes.IndexByte(chunk, 0); i >= 0 {
-			s.problem = &problem{line: s.lines + 1, column: i + 1, code: "WIN904", text: "there is a NUL byte: this is no text", fix: "remove it"}
+			s.problem = &problem{line: s.lines + 1, column: i + 1, code: "WIN904", text: "there is a NUL byte: this " +
+				"is not text", fix: "remove it"}
 		}
 		s.text = append(s.text, chunk...)
 		t := bytes.TrimLeft(chunk, " \t\r\n")

@@ -579,7 +579,7 @@ func (f field) text(declared bool) string {
 	case declared:
 		return f.why + "; the API server refuses the field, whatever its value, on a pod with spec.os.name: windows"
 	}
-	return f.why + "; the node ignores the field in silence"
+	return f.why + "; the node silently ignores the field"
 }
 
 // roots are the places where the row's paths begin.

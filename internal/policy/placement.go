@@ -164,7 +164,7 @@ func (t *placer) decide() (string, Signal) {
 		return last.OS, last
 	}
 	t.out.Why = "only " + first.Short + " hints at Windows"
-	t.report("WIN422", t.pod.Spec.Get("nodeSelector"), Warning, "%s hints at Windows, and nothing else says for which operating system the pod is: it may land on any node", first.Short)
+	t.report("WIN422", t.pod.Spec.Get("nodeSelector"), Warning, "%s hints at Windows, but nothing else names the pod's operating system: it may land on any node", first.Short)
 	return "", Signal{}
 }
 

@@ -18,7 +18,8 @@ func buildRules() []Rule {
 			Severity: Warning,
 			Field:    "containers[*].image",
 			Why: "Some of the Windows nodes that the pod may use cannot run its images, and the scheduler does not " +
-				"compare builds: on those nodes it fails at the pull or at the start. (mullion's admission adds the selector.)",
+				"compare builds: on those nodes the pod fails when its images are pulled or its containers start. " +
+				"(mullion's admission webhook adds the selector.)",
 			Fix:     "select the build: node.kubernetes.io/windows-build",
 			Sources: []string{srcCompat, srcGuide},
 			pod:     checkMixedNodes,

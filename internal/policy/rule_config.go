@@ -25,8 +25,8 @@ func configRules() []Rule {
 			Title:    "flannel's VXLAN for Linux only",
 			Severity: Error,
 			Field:    "data[net-conf.json]",
-			Why: "Windows' VXLAN needs a VNI from 4096 on and port 4789; flannel's defaults on Linux are 1 and 8472. " +
-				"The one ConfigMap serves both, so that it must set both.",
+			Why: "VXLAN on Windows needs a VNI of 4096 or higher and port 4789; flannel's defaults on Linux are 1 " +
+				"and 8472. One ConfigMap serves both systems, so it must set both values.",
 			Fix:     `write "VNI": 4096, "Port": 4789`,
 			Sources: []string{srcFlannelBackends, srcFlannelVXLAN},
 			kinds:   []string{"ConfigMap"},
@@ -37,12 +37,13 @@ func configRules() []Rule {
 			Title:    "kube-proxy's mode",
 			Severity: Error,
 			Field:    "data[config.conf].mode",
-			Why:      "kube-proxy on Windows knows the mode kernelspace (or none) only; userspace is gone since 1.26.",
-			Fix:      "write mode: kernelspace, or leave it empty, in the configuration of Windows nodes",
-			Sources:  []string{"k8s.io/kubernetes pkg/proxy/apis/config/validation"},
-			Since:    26,
-			kinds:    []string{"ConfigMap"},
-			object:   checkProxyMode,
+			Why: "kube-proxy on Windows supports only the mode kernelspace, which is also its default; userspace " +
+				"was removed in 1.26.",
+			Fix:     "write mode: kernelspace, or leave it empty, in the configuration of Windows nodes",
+			Sources: []string{"k8s.io/kubernetes pkg/proxy/apis/config/validation"},
+			Since:   26,
+			kinds:   []string{"ConfigMap"},
+			object:  checkProxyMode,
 		},
 	}
 }

@@ -24,21 +24,21 @@ func containerRules() []Rule {
 		},
 		{
 			Code:     "WIN301",
-			Title:    "`hostNetwork` of an ordinary container",
+			Title:    "`hostNetwork` with an ordinary container",
 			Severity: Error,
 			Field:    "hostNetwork",
-			Why: "Host networking works for HostProcess containers only. Others get an address of the pod network while " +
-				"status.podIP is the node's: Services and probes go to the wrong place.",
+			Why: "Only HostProcess containers can use the host's network. Other containers get an address of the " +
+				"pod network while status.podIP is the node's, so Services and probes reach the wrong address.",
 			Fix:     "remove it, or make it a HostProcess pod",
 			Sources: []string{srcHostNetworkGate, srcHostNetworkKEP},
 			pod:     checkHostNetwork,
 		},
 		{
 			Code:     "WIN304",
-			Title:    "search domains",
+			Title:    "several DNS search domains",
 			Severity: Warning,
 			Field:    "dnsConfig.searches",
-			Why:      "Windows uses one suffix only, and does not complete names with a dot in them.",
+			Why:      "Windows uses only one suffix, and does not append it to names that contain a dot.",
 			Fix:      "use fully qualified names",
 			Sources:  []string{srcDNS, srcDNSTest},
 			pod:      checkSearchDomains,
@@ -48,7 +48,7 @@ func containerRules() []Rule {
 			Title:    "a long `hostname`",
 			Severity: Info,
 			Field:    "hostname",
-			Why:      "NetBIOS names have at most 15 characters; a longer one is cut.",
+			Why:      "NetBIOS names have at most 15 characters; longer names are truncated.",
 			Fix:      "use at most 15 characters",
 			Sources:  []string{srcComputerNames},
 			Inferred: true,
@@ -59,8 +59,8 @@ func containerRules() []Rule {
 			Title:    "a probe that starts PowerShell",
 			Severity: Info,
 			Field:    "containers[*].livenessProbe.exec",
-			Why: "Every probe starts a process of PowerShell, which takes long and much memory; under load probes time " +
-				"out.",
+			Why: "Every probe starts a PowerShell process, which is slow and needs much memory; under load, probes " +
+				"time out.",
 			Fix:      "use httpGet or tcpSocket, or raise timeoutSeconds",
 			Sources:  []string{"https://kubernetes.io/docs/concepts/windows/intro/"},
 			Inferred: true,
@@ -82,7 +82,7 @@ func containerRules() []Rule {
 
 func checkHostNetwork(p *Pod, r reporter) {
 	if v := p.Spec.Find("hostNetwork"); v.True() && p.Windows() && !p.HostProcess {
-		r.at(v, "hostNetwork works for HostProcess containers only")
+		r.at(v, "hostNetwork works only for HostProcess containers")
 	}
 }
 
@@ -91,9 +91,9 @@ func checkSearchDomains(p *Pod, r reporter) {
 	switch {
 	case !p.Windows() || v.Len() == 0:
 	case v.Len() > 1:
-		r.at(v, "of %d search domains Windows uses one", v.Len())
+		r.at(v, "Windows uses only one of the %d search domains", v.Len())
 	default:
-		r.as(Info, v, "names with a dot in them are not completed on Windows")
+		r.as(Info, v, "Windows does not append search domains to names that contain a dot")
 	}
 }
 
@@ -101,7 +101,7 @@ func checkHostnameLength(p *Pod, r reporter) {
 	// netBIOSMax: 16 bytes, the last of which says what the name is for.
 	const netBIOSMax = 15
 	if v := p.Spec.Find("hostname"); p.Windows() && len(v.Str()) > netBIOSMax {
-		r.at(v, "hostname %s is cut to %s as a NetBIOS name", v.Str(), v.Str()[:netBIOSMax])
+		r.at(v, "hostname %s is truncated to %s as a NetBIOS name", v.Str(), v.Str()[:netBIOSMax])
 	}
 }
 
@@ -112,7 +112,7 @@ func checkPowerShellProbe(p *Pod, c Container, r reporter) {
 			continue
 		}
 		if s := strings.ToLower(argv[0].Str()); strings.HasPrefix(s, "powershell") || strings.HasPrefix(s, "pwsh") {
-			r.at(argv[0], "container %s: the %s starts PowerShell each time", c.Name, probe)
+			r.at(argv[0], "container %s: the %s starts PowerShell on every run", c.Name, probe)
 		}
 	}
 }

@@ -31,9 +31,9 @@ func gmsaRules() []Rule {
 			Title:    "invalid `gmsaCredentialSpecName`",
 			Severity: Error,
 			Field:    "securityContext.windowsOptions.gmsaCredentialSpecName",
-			Why: "The name is the one of a resource: a DNS subdomain in lower case. The documentation's own " +
-				"gmsa-WebApp1 is none.",
-			Fix:     "write it in lower case, as the GMSACredentialSpec is named",
+			Why: "The field names a resource, so it must be a DNS subdomain in lower case. gmsa-WebApp1, from the " +
+				"Kubernetes documentation, is not valid.",
+			Fix:     "write the name of the GMSACredentialSpec, in lower case",
 			Sources: []string{srcValidateWO},
 			pod:     eachOption("gmsaCredentialSpecName", checkCredentialSpecName),
 		},
@@ -52,8 +52,8 @@ func gmsaRules() []Rule {
 			Title:    "`gmsaCredentialSpecName` needs the webhook",
 			Severity: Info,
 			Field:    "securityContext.windowsOptions.gmsaCredentialSpecName",
-			Why: "The kubelet passes only gmsaCredentialSpec on, which the GMSA webhook fills in. Without it the name " +
-				"is ignored.",
+			Why: "The kubelet passes on only gmsaCredentialSpec, which the GMSA webhook fills in. Without the " +
+				"webhook the name is ignored.",
 			Fix:     "install the windows-gmsa webhook",
 			Sources: []string{"k8s.io/kubernetes pkg/kubelet/kuberuntime: kuberuntime_container_windows.go"},
 			pod:     checkNameWithoutContents,
@@ -83,10 +83,11 @@ func gmsaRules() []Rule {
 			Title:    "GMSA with one `hostname` for several pods",
 			Severity: Warning,
 			Field:    "hostname",
-			Why:      "Several pods with one GMSA and the same host name lose the trust of the domain now and then.",
-			Fix:      "remove hostname, or let the webhook make one (randomHostname)",
-			Sources:  []string{srcGMSATrap},
-			pod:      checkGMSAHostname,
+			Why: "Several pods that share a GMSA and a host name occasionally lose their trust relationship with " +
+				"the domain.",
+			Fix:     "remove hostname, or let the webhook make one (randomHostname)",
+			Sources: []string{srcGMSATrap},
+			pod:     checkGMSAHostname,
 		},
 		{
 			Code:     "WIN507",
@@ -96,7 +97,7 @@ func gmsaRules() []Rule {
 			Why: "A credential spec has the plug-in ActiveDirectory, the SID of the domain (S-1-5-21-…), the account's " +
 				"name without domain and $, two entries for the account (scope DNS name and NetBIOS name), and DnsName and " +
 				"DnsTreeName; HostAccountConfig has PortableCcgVersion 1, PluginGUID and PluginInput.",
-			Fix:     "make it anew with New-CredentialSpec",
+			Fix:     "recreate it with New-CredentialSpec",
 			Sources: []string{srcGMSATrap, srcGMSAHook + "/../deploy/gmsa-crd.yml"},
 			kinds:   []string{"GMSACredentialSpec"},
 			object:  checkCredentialSpec,
@@ -106,8 +107,8 @@ func gmsaRules() []Rule {
 			Title:    "inlined GMSA without a name",
 			Severity: Error,
 			Field:    "securityContext.windowsOptions.gmsaCredentialSpec",
-			Why: "The webhook refuses contents without the name of their resource; where it does not look nobody checks " +
-				"whether the pod may use the account.",
+			Why: "The webhook refuses contents that do not name their resource. Where it does not check, nothing " +
+				"verifies that the pod may use the account.",
 			Fix:     "set gmsaCredentialSpecName and leave the contents to the webhook",
 			Sources: []string{srcGMSAHook + "/webhook.go"},
 			pod:     checkContentsWithoutName,
@@ -117,8 +118,8 @@ func gmsaRules() []Rule {
 			Title:    "GMSA on an init or ephemeral container",
 			Severity: Warning,
 			Field:    "initContainers[*].securityContext.windowsOptions",
-			Why: "Upstream's webhook looks at the pod and its containers only: on init and ephemeral containers the " +
-				"name is not filled in, and contents are not authorised.",
+			Why: "The upstream webhook handles only the pod and its regular containers: on init and ephemeral " +
+				"containers it neither fills in the contents nor authorises them.",
 			Fix:     "set it on the pod",
 			Sources: []string{srcGMSAHook + "/webhook.go"},
 			pod:     checkGMSAContainers,
@@ -197,7 +198,7 @@ func checkGMSAContainers(p *Pod, r reporter) {
 	for _, c := range p.Containers {
 		o := c.Find("securityContext", "windowsOptions")
 		if c.List != "containers" && (o.Get("gmsaCredentialSpecName").Set() || o.Get("gmsaCredentialSpec").Set()) {
-			r.at(o, "container %s: the GMSA webhook does not look at %s", c.Name, c.List)
+			r.at(o, "container %s: the GMSA webhook ignores %s", c.Name, c.List)
 		}
 	}
 }
@@ -244,7 +245,7 @@ func checkCredentialSpec(o *Object, r reporter) {
 	}
 	for _, k := range []string{"DnsName", "DnsTreeName"} {
 		if v := join.Get(k); !strings.Contains(v.Str(), ".") {
-			r.at(v, "%s %q is no fully qualified name", k, v.Str())
+			r.at(v, "%s %q is not a fully qualified name", k, v.Str())
 		}
 	}
 	accountName := func(v tree.Value) {

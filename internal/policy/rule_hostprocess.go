@@ -23,7 +23,7 @@ func hostProcessRules() []Rule {
 			Title:    "`hostProcess` of pod and container differ",
 			Severity: Error,
 			Field:    "containers[*].securityContext.windowsOptions.hostProcess",
-			Why:      "Where both are set they must be equal.",
+			Why:      "If both are set, they must be equal.",
 			Fix:      "set it on the pod only",
 			Sources:  []string{srcValidateHPC},
 			pod:      checkSameHostProcess,
@@ -33,10 +33,11 @@ func hostProcessRules() []Rule {
 			Title:    "HostProcess and ordinary containers in one pod",
 			Severity: Error,
 			Field:    "containers",
-			Why:      "If one container of a pod is a HostProcess container all must be, init and ephemeral ones too.",
-			Fix:      "set hostProcess: true in the pod's windowsOptions, or split the pod",
-			Sources:  []string{srcValidateHPC},
-			pod:      checkMixedHostProcess,
+			Why: "If one container of a pod is a HostProcess container, all must be, including init and ephemeral " +
+				"containers.",
+			Fix:     "set hostProcess: true in the pod's windowsOptions, or split the pod",
+			Sources: []string{srcValidateHPC},
+			pod:     checkMixedHostProcess,
 		},
 		{
 			Code:     "WIN106",
@@ -50,7 +51,7 @@ func hostProcessRules() []Rule {
 		},
 		{
 			Code:     "WIN107",
-			Title:    "HostProcess where the cluster allows nothing privileged",
+			Title:    "HostProcess in a cluster that forbids privileged containers",
 			Severity: Error,
 			Field:    "securityContext.windowsOptions.hostProcess",
 			Why:      "kube-apiserver with --allow-privileged=false refuses HostProcess containers.",
@@ -75,7 +76,7 @@ func hostProcessRules() []Rule {
 			Field:    "securityContext.windowsOptions.runAsUserName",
 			Why: `The runtime needs an account of the host: without one the process token is not made ("empty username ` +
 				`or group name passed"), or the image's ContainerUser fails to log on.`,
-			Fix:     `set runAsUserName: NT AUTHORITY\Local service, or NT AUTHORITY\SYSTEM where it must`,
+			Fix:     `set runAsUserName: NT AUTHORITY\Local service, or NT AUTHORITY\SYSTEM if it is required`,
 			Sources: []string{srcJobs + " logon.go", srcHostProcess},
 			pod:     eachHPC(checkHostProcessUser),
 		},
@@ -84,8 +85,8 @@ func hostProcessRules() []Rule {
 			Title:    "domain of a service account not in upper case",
 			Severity: Warning,
 			Field:    "securityContext.windowsOptions.runAsUserName",
-			Why: "hcsshim chooses a service logon where the domain is literally NT AUTHORITY; spelled otherwise it " +
-				"tries an interactive logon, for which there is no password.",
+			Why: "hcsshim uses a service logon only if the domain is exactly NT AUTHORITY. With any other spelling " +
+				"it tries an interactive logon, for which there is no password.",
 			Fix:      `write NT AUTHORITY\…, the domain in upper case`,
 			Sources:  []string{srcJobs + " logon.go"},
 			Inferred: true,
@@ -106,7 +107,7 @@ func hostProcessRules() []Rule {
 			Title:    "`hostAliases` of a HostProcess pod",
 			Severity: Warning,
 			Field:    "hostAliases",
-			Why:      "The hosts file is not mounted into HostProcess containers: they see the node's.",
+			Why:      "HostProcess containers see the hosts file of the node; the kubelet's is not mounted into them.",
 			Fix:      "remove them",
 			Sources:  []string{"k8s.io/kubernetes pkg/kubelet: kubelet_pods.go, shouldMountHostsFile"},
 			pod:      checkHostAliases,
@@ -116,8 +117,8 @@ func hostProcessRules() []Rule {
 			Title:    "GMSA in a HostProcess pod",
 			Severity: Info,
 			Field:    "securityContext.windowsOptions.gmsaCredentialSpecName",
-			Why: "HostProcess containers run as accounts of the host; group managed service accounts are outside of " +
-				"what their enhancement proposal covers.",
+			Why: "HostProcess containers run as accounts of the host. Their enhancement proposal does not cover " +
+				"group managed service accounts.",
 			Fix:     "use the node's identity, or an ordinary container",
 			Sources: []string{srcHostProcessKEP},
 			pod:     eachHPC(checkHostProcessGMSA),
@@ -134,7 +135,7 @@ func hostProcessRules() []Rule {
 		},
 		{
 			Code:     "WIN533",
-			Title:    "`hostProcess` on containers only, with Kubernetes 1.23 or 1.24",
+			Title:    "`hostProcess` only on containers, with Kubernetes 1.23 or 1.24",
 			Severity: Warning,
 			Field:    "containers[*].securityContext.windowsOptions.hostProcess",
 			Why:      "Some patch releases of 1.23 and 1.24 ran such containers as ordinary ones.",
@@ -170,7 +171,7 @@ func checkSameHostProcess(p *Pod, r reporter) {
 func checkMixedHostProcess(p *Pod, r reporter) {
 	for _, c := range p.Containers {
 		if p.HostProcess && !p.hostProcess(c) {
-			r.at(c.Value, "container %s is no HostProcess container, others of the pod are", c.Name)
+			r.at(c.Value, "container %s is not a HostProcess container, but others in the pod are", c.Name)
 		}
 	}
 }
@@ -183,7 +184,7 @@ func checkHostProcessNetwork(p *Pod, r reporter) {
 
 func checkPrivilegedAllowed(p *Pod, r reporter) {
 	if p.HostProcess && p.Facts().NoPrivileged {
-		r.at(p.Spec, "HostProcess containers are disallowed by the cluster's policy (--allow-privileged=false)")
+		r.at(p.Spec, "the cluster's policy forbids HostProcess containers (--allow-privileged=false)")
 	}
 }
 
@@ -207,7 +208,7 @@ func checkAccountDomain(p *Pod, c Container, r reporter) {
 	u := p.option(c, "runAsUserName")
 	domain, user, ok := strings.Cut(u.Str(), `\`)
 	if ok && strings.EqualFold(domain, "NT AUTHORITY") && domain != "NT AUTHORITY" {
-		r.at(u, "container %s: %s: the domain is compared with NT AUTHORITY letter by letter",
+		r.at(u, "container %s: %s: the comparison with NT AUTHORITY is case-sensitive",
 			c.Name, u.Str()).edit(tree.Replace, u.Path(), `NT AUTHORITY\`+user)
 	}
 }
@@ -215,7 +216,8 @@ func checkAccountDomain(p *Pod, c Container, r reporter) {
 func checkHostProcessContainerd(p *Pod, r reporter) {
 	for _, n := range p.Facts().windows() {
 		if p.HostProcess && n.Containerd != "" && older(n.Containerd, 1, 6, 0) {
-			r.at(p.Spec, "node %s runs containerd %s, which has no HostProcess containers", n.Name, n.Containerd)
+			r.at(p.Spec, "node %s runs containerd %s, which does not support HostProcess containers",
+				n.Name, n.Containerd)
 		}
 	}
 }
@@ -240,7 +242,7 @@ func checkSystemUser(p *Pod, c Container, r reporter) {
 
 func checkHostProcessLevel(p *Pod, r reporter) {
 	if p.HostProcess && !p.Spec.Find("securityContext", "windowsOptions", "hostProcess").Set() {
-		r.at(p.Spec.Get("securityContext", "windowsOptions", "hostProcess"), "hostProcess is set on containers only")
+		r.at(p.Spec.Get("securityContext", "windowsOptions", "hostProcess"), "hostProcess is set only on containers")
 	}
 }
 

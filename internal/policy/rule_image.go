@@ -47,7 +47,7 @@ func imageRules() []Rule {
 			Title:    "an image of another build",
 			Severity: Error,
 			Field:    "containers[*].image",
-			Why: `A single image is pulled whatever its build, and fails at the start: "The container operating system ` +
+			Why: `A single image is pulled regardless of its build, and then fails to start: "The container operating system ` +
 				`does not match the host operating system." (0xc0370101)`,
 			Fix:     "use a tag for the nodes' build",
 			Sources: []string{srcCompat, "github.com/microsoft/hcsshim osversion: CheckHostAndContainerCompat"},
@@ -58,8 +58,8 @@ func imageRules() []Rule {
 			Title:    "an image without a build",
 			Severity: Error,
 			Field:    "containers[*].image",
-			Why: "Microsoft's base images have had no tag latest since April 2019. Of any other Windows image without a " +
-				"tag nobody knows which hosts can run it.",
+			Why: "Microsoft's base images have had no tag latest since April 2019. For any other Windows image " +
+				"without a tag, it is unknown which hosts can run it.",
 			Fix:     "pin the build, for example :ltsc2022",
 			Sources: []string{srcCompat},
 			pod:     checkTags,
@@ -69,7 +69,7 @@ func imageRules() []Rule {
 			Title:    "an image from Microsoft's retired repositories",
 			Severity: Warning,
 			Field:    "containers[*].image",
-			Why: "Microsoft's images have left the Docker Hub: microsoft/iis, microsoft/nanoserver and the like are " +
+			Why: "Microsoft has moved its images off Docker Hub: microsoft/iis, microsoft/nanoserver and others are " +
 				"gone or years old.",
 			Fix:     "use mcr.microsoft.com/windows/…",
 			Sources: []string{"https://azure.microsoft.com/blog/microsoft-syndicates-container-catalog/"},
@@ -80,19 +80,19 @@ func imageRules() []Rule {
 			Title:    "no node can run the image",
 			Severity: Error,
 			Field:    "containers[*].image",
-			Why: "With process isolation a host runs images of its own build only; from Windows Server 2025 on also " +
-				"those since Windows Server 2022.",
+			Why: "With process isolation a host runs only images of its own build; Windows Server 2025 and later " +
+				"also run images of Windows Server 2022 and later.",
 			Fix:     "use an image for the nodes' build, or add nodes",
 			Sources: []string{srcCompat, "github.com/microsoft/hcsshim osversion: CheckHostAndContainerCompat"},
 			pod:     checkNodesBuild,
 		},
 		{
 			Code:     "WIN413",
-			Title:    "an image of a Windows out of support",
+			Title:    "an image of an unsupported Windows version",
 			Severity: Warning,
 			Field:    "containers[*].image",
-			Why: "Windows Server 2016 and the semi-annual releases get no updates any more (2016: until January 2027), " +
-				"and no supported Kubernetes runs on them.",
+			Why: "The semi-annual releases get no updates any more, Windows Server 2016 gets them until January " +
+				"2027, and no supported Kubernetes version runs on either.",
 			Fix:     "use ltsc2022 or ltsc2025",
 			Sources: []string{srcLife},
 			pod:     checkEndOfLife,
@@ -112,7 +112,7 @@ func imageRules() []Rule {
 			Title:    "the selected build cannot run the image",
 			Severity: Error,
 			Field:    "nodeSelector[node.kubernetes.io/windows-build]",
-			Why:      "The pod selects nodes by their build, and a host of that build cannot run the image.",
+			Why:      "The pod selects nodes of a build that cannot run the image.",
 			Fix:      "make the image and node.kubernetes.io/windows-build agree",
 			Sources:  []string{srcCompat},
 			pod:      checkSelectedBuild,
@@ -130,7 +130,7 @@ func imageRules() []Rule {
 		},
 		{
 			Code:     "WIN753",
-			Title:    "csi-proxy with a known hole",
+			Title:    "csi-proxy with a known vulnerability",
 			Severity: Warning,
 			Field:    "containers[*].image",
 			Why:      "csi-proxy up to 1.1.2 lets users of the cluster run commands on the node (CVE-2023-3893).",
@@ -143,7 +143,7 @@ func imageRules() []Rule {
 
 func checkImageOS(p *Pod, c Container, i Image, r reporter) {
 	if os, ok := registryOS(i); ok && os != "windows" {
-		r.at(c.Get("image"), "container %s: the image %s is for %s only", c.Name, c.Image, os)
+		r.at(c.Get("image"), "container %s: the image %s is only for %s", c.Name, c.Image, os)
 	}
 }
 
@@ -210,7 +210,7 @@ func checkRetired(c Container, r reporter) {
 	if !retired(c.Image) {
 		return
 	}
-	text := fmt.Sprintf("container %s: %s is in one of Microsoft's retired repositories on the Docker Hub",
+	text := fmt.Sprintf("container %s: %s is in one of Microsoft's retired repositories on Docker Hub",
 		c.Name, c.Image)
 	if c.HasBuild {
 		text += ", of " + c.Build.String()
@@ -308,7 +308,8 @@ func checkTag(p *Pod, c Container, r reporter) {
 	if p.HostProcess || len(p.Facts().Images[c.Image].Platforms) > 0 {
 		return
 	}
-	r.as(Warning, c.Get("image"), "container %s: which hosts can run %s is not known without a tag that names the build",
+	r.as(Warning, c.Get("image"), "container %s: without a tag that names the build it is unknown which hosts can "+
+		"run %s",
 		c.Name, repo)
 }
 
@@ -381,7 +382,7 @@ func checkBuildMix(p *Pod, r reporter) {
 	}
 	if alone {
 		r.at(p.Spec.Get("containers"),
-			"each of the images runs on some node, and no node runs all of them: %s; the nodes are %s",
+			"each image runs on some node, but no node runs all of them: %s; the nodes are %s",
 			imagesText(p), nodesText(nodes))
 		return
 	}
@@ -423,7 +424,7 @@ func checkSelectedBuild(p *Pod, r reporter) {
 	check := func(at tree.Value, value, how string) {
 		host, err := winver.Parse(value)
 		if err != nil {
-			r.as(Warning, at, "%s: %s is no known build of Windows", how, value)
+			r.as(Warning, at, "%s: %s is not a known Windows build", how, value)
 			return
 		}
 		for _, c := range p.Containers {

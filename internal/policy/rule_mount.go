@@ -17,7 +17,7 @@ func mountRules() []Rule {
 	return []Rule{
 		{
 			Code:     "WIN216",
-			Title:    "a volume mounted at the drive",
+			Title:    "a volume mounted at the root of a drive",
 			Severity: Error,
 			Field:    "containers[*].volumeMounts[*].mountPath",
 			Why:      "containerd refuses it: \"destination path can not be C drive\".",
@@ -30,8 +30,8 @@ func mountRules() []Rule {
 			Title:    "`subPath` that leaves its volume",
 			Severity: Error,
 			Field:    "containers[*].volumeMounts[*].subPath",
-			Why: "The API server, on Linux, does not see drives and backslashes; the kubelet on Windows refuses an " +
-				"absolute subPath and one with '..'.",
+			Why: "The API server runs on Linux and does not recognise drives and backslashes. The kubelet on " +
+				"Windows refuses an absolute subPath, and one that contains '..'.",
 			Fix:     "write a relative path with /",
 			Sources: []string{"k8s.io/kubernetes pkg/kubelet: kubelet_pods.go, makeMounts"},
 			pod:     eachMount(checkSubPath),
@@ -41,8 +41,8 @@ func mountRules() []Rule {
 			Title:    "`mountPropagation` on Windows",
 			Severity: Error,
 			Field:    "containers[*].volumeMounts[*].mountPropagation",
-			Why:      "The kubelet makes it private: what is mounted on one side later does not appear on the other.",
-			Fix:      "remove it; what mounts for others runs as a HostProcess container",
+			Why:      "The kubelet makes it private: later mounts on one side do not appear on the other.",
+			Fix:      "remove it; run workloads that mount for others as HostProcess containers",
 			Sources:  []string{"k8s.io/kubernetes pkg/kubelet: kubelet_pods.go, translateMountPropagation"},
 			pod:      eachMount(checkMountPropagation),
 		},
@@ -51,18 +51,18 @@ func mountRules() []Rule {
 			Title:    "`subPath` of a single file",
 			Severity: Info,
 			Field:    "containers[*].volumeMounts[*].subPath",
-			Why: "Directories, and files of configMap, secret, projected and downwardAPI volumes work; single files of " +
-				"other volumes are tested upstream on Linux only.",
+			Why: "Directories work, and so do files of configMap, secret, projected and downwardAPI volumes. " +
+				"Upstream tests single files of other volumes only on Linux.",
 			Fix:     "mount the directory",
 			Sources: []string{"k8s.io/kubernetes test/e2e/storage/testsuites: subpath.go"},
 			pod:     eachMount(checkSubPathOfFile),
 		},
 		{
 			Code:     "WIN324",
-			Title:    "variables that differ in case only",
+			Title:    "variables that differ only in case",
 			Severity: Warning,
 			Field:    "containers[*].env[*].name",
-			Why:      "The environment of a Windows process does not tell names apart by case: one of them wins.",
+			Why:      "Environment variable names are case-insensitive on Windows: only one of them takes effect.",
 			Fix:      "rename one",
 			Sources:  []string{"https://learn.microsoft.com/windows/win32/procthread/environment-variables"},
 			Inferred: true,
@@ -70,7 +70,7 @@ func mountRules() []Rule {
 		},
 		{
 			Code:     "WIN325",
-			Title:    "a colon in the name of a variable",
+			Title:    "a colon in a variable name",
 			Severity: Error,
 			Field:    "containers[*].env[*].name",
 			Why:      "The API server refuses it before 1.32.",
@@ -84,8 +84,8 @@ func mountRules() []Rule {
 			Title:    "a half-qualified Service name",
 			Severity: Info,
 			Field:    "containers[*].env[*].value",
-			Why: "Windows does not complete a name with a dot in it: SERVICE.NAMESPACE and SERVICE.NAMESPACE.svc do not " +
-				"resolve.",
+			Why: "Windows does not append search domains to a name that contains a dot: SERVICE.NAMESPACE and " +
+				"SERVICE.NAMESPACE.svc do not resolve.",
 			Fix:     "write SERVICE.NAMESPACE.svc.cluster.local",
 			Sources: []string{srcDNS, srcClusterDNSTest},
 			pod:     eachEnv(checkServiceName),
@@ -110,7 +110,7 @@ func checkSubPath(p *Pod, c Container, m tree.Value, r reporter) {
 func checkMountPropagation(p *Pod, c Container, m tree.Value, r reporter) {
 	switch at := m.Find("mountPropagation"); at.Str() {
 	case "Bidirectional":
-		r.at(at, "container %s: mountPropagation Bidirectional has no effect on Windows, and the workload relies on it",
+		r.at(at, "container %s: mountPropagation Bidirectional has no effect on Windows, but the workload relies on it",
 			c.Name)
 	case "HostToContainer":
 		r.as(Warning, at, "container %s: mountPropagation HostToContainer has no effect on Windows", c.Name)
@@ -132,7 +132,7 @@ func checkSubPathOfFile(p *Pod, c Container, m tree.Value, r reporter) {
 
 func checkColonInVariable(c Container, e tree.Value, r reporter) {
 	if name := e.Get("name"); strings.Contains(name.Str(), ":") {
-		r.at(name, "container %s: the name %s has a colon", c.Name, name.Str())
+		r.at(name, "container %s: the name %s contains a colon", c.Name, name.Str())
 	}
 }
 
@@ -170,7 +170,7 @@ func checkCaseOfVariables(_ *Pod, c Container, r reporter) {
 		name := e.Get("name")
 		upper := strings.ToUpper(name.Str()) // as most are already: no copy
 		if other, ok := seen[upper]; ok && other != name.Str() {
-			r.at(name, "container %s: %s and %s are one variable on Windows", c.Name, other, name.Str())
+			r.at(name, "container %s: %s and %s are the same variable on Windows", c.Name, other, name.Str())
 		}
 		seen[upper] = name.Str()
 	}

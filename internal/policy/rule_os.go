@@ -20,8 +20,8 @@ func osRules() []Rule {
 			Title:    "`supplementalGroupsPolicy` on a Windows pod",
 			Severity: Error,
 			Field:    "securityContext.supplementalGroupsPolicy",
-			Why: "There are no group ids on Windows. With spec.os.name: windows the API server refuses the field; " +
-				"without, the kubelet refuses Strict (SupplementalGroupsPolicyNotSupported) and ignores Merge.",
+			Why: "Windows has no group IDs. With spec.os.name: windows the API server refuses the field; without " +
+				"it, the kubelet refuses Strict (SupplementalGroupsPolicyNotSupported) and ignores Merge.",
 			Fix:     "remove it",
 			Sources: []string{srcValidateWindows, srcPredicate},
 			Since:   31,
@@ -32,9 +32,10 @@ func osRules() []Rule {
 			Title:    "`privileged` on a Windows container",
 			Severity: Error,
 			Field:    "containers[*].securityContext.privileged",
-			Why: "There are no privileged containers on Windows. With spec.os.name: windows the API server refuses the " +
-				"field, false too; without, it is ignored: a container that needs the rights does not get them.",
-			Fix:     "remove it; what needs the host runs as a HostProcess container",
+			Why: "Windows has no privileged containers. With spec.os.name: windows the API server refuses the " +
+				"field, even if it is false; without it, the field is ignored and the container does not get the " +
+				"rights.",
+			Fix:     "remove it; run workloads that need the host as HostProcess containers",
 			Sources: []string{srcValidateWindows, srcHostProcess},
 			Since:   23,
 			pod:     checkPrivileged,
@@ -44,8 +45,8 @@ func osRules() []Rule {
 			Title:    "`stopSignal` on Windows",
 			Severity: Error,
 			Field:    "containers[*].lifecycle.stopSignal",
-			Why: "The API server takes SIGTERM and SIGKILL only for a Windows pod, and no signal at all where " +
-				"spec.os.name is not set. None is really delivered: the process gets CTRL_SHUTDOWN_EVENT.",
+			Why: "For a Windows pod the API server accepts only SIGTERM and SIGKILL, and none if spec.os.name is " +
+				"not set. Neither is delivered: the process gets CTRL_SHUTDOWN_EVENT.",
 			Fix:     "remove it",
 			Sources: []string{"k8s.io/kubernetes pkg/apis/core/validation: validateStopSignal"},
 			Since:   33,
@@ -67,7 +68,7 @@ func osRules() []Rule {
 			Title:    "unknown `os.name`",
 			Severity: Error,
 			Field:    "os.name",
-			Why:      "spec.os.name is linux or windows, in lower case.",
+			Why:      "spec.os.name must be linux or windows, in lower case.",
 			Fix:      "write windows or linux",
 			Sources:  []string{"k8s.io/kubernetes pkg/apis/core/validation: validateOS"},
 			Since:    23,
@@ -86,12 +87,12 @@ func osRules() []Rule {
 		},
 		{
 			Code:     "WIN201",
-			Title:    "a pod that contradicts itself on its operating system",
+			Title:    "a pod with contradictory operating systems",
 			Severity: Error,
 			Field:    "os.name",
-			Why: "The scheduler does not read spec.os.name, and the kubelet refuses a pod whose name is not its own " +
-				"(PodOSNotSupported); the controller then makes replacements for ever. So os.name, the node selector, the " +
-				"RuntimeClass and the images must agree.",
+			Why: "The scheduler does not read spec.os.name, and the kubelet refuses a pod for another operating " +
+				"system (PodOSNotSupported); the controller then creates replacements endlessly. So os.name, the " +
+				"node selector, the RuntimeClass and the images must agree.",
 			Fix:     "make them agree",
 			Sources: []string{srcPredicate, "https://kubernetes.io/docs/concepts/windows/user-guide/"},
 			pod:     checkConflicts,
@@ -101,8 +102,8 @@ func osRules() []Rule {
 			Title:    "`kubernetes.io/os` as a label of the pod",
 			Severity: Warning,
 			Field:    "metadata.labels[kubernetes.io/os]",
-			Why: "The kubelet compares this label of the pod (not its nodeSelector) with the node's and refuses the pod " +
-				"where they differ (PodOSSelectorNodeLabelDoesNotMatch).",
+			Why: "The kubelet compares this label of the pod (not its nodeSelector) with the node's and refuses the " +
+				"pod if they differ (PodOSSelectorNodeLabelDoesNotMatch).",
 			Fix:     "remove the label; select nodes with nodeSelector",
 			Sources: []string{srcPredicate},
 			pod:     checkOSLabel,
@@ -112,8 +113,8 @@ func osRules() []Rule {
 			Title:    "`nodeName` on a Windows pod",
 			Severity: Error,
 			Field:    "nodeName",
-			Why: "nodeName passes the scheduler by. The kubelet refuses the pod if its selector does not fit the node " +
-				"(NodeAffinity), or if the node runs another operating system.",
+			Why: "nodeName bypasses the scheduler. The kubelet refuses the pod if its selector does not match the " +
+				"node (NodeAffinity), or if the node runs another operating system.",
 			Fix:     "remove nodeName; select the node with nodeSelector",
 			Sources: []string{srcPredicate},
 			pod:     checkNodeName,
@@ -130,7 +131,7 @@ func checkResize(p *Pod, r reporter) {
 func checkOSName(p *Pod, r reporter) {
 	if os := p.Spec.Find("os"); os.Set() {
 		if name := os.Get("name"); name.Str() != "windows" && name.Str() != "linux" {
-			r.at(name, "os.name is %q; only windows and linux are known", name.Str())
+			r.at(name, "os.name is %q; it must be windows or linux", name.Str())
 		}
 	}
 }
@@ -163,7 +164,8 @@ func checkGroupsPolicy(p *Pod, r reporter) {
 	case v.Str() == "Strict":
 		r.at(v, "supplementalGroupsPolicy Strict: the kubelet of a Windows node refuses the pod")
 	default:
-		r.as(Warning, v, "supplementalGroupsPolicy: there are no group ids on Windows; the node ignores the field in silence").
+		r.as(Warning, v, "supplementalGroupsPolicy: there are no group IDs on Windows; the node silently ignores "+
+			"the field").
 			edit(tree.Remove, v.Path(), nil)
 	}
 }
@@ -177,12 +179,14 @@ func checkPrivileged(p *Pod, r reporter) {
 		switch {
 		case !v.Set():
 		case v.True():
-			r.at(v, "privileged: there are no privileged containers on Windows, and what needs the rights does not work")
+			r.at(v, "privileged: there are no privileged containers on Windows; the container does not get the rights")
 		case p.Declared:
-			r.at(v, "privileged: the API server refuses the field, false too, on a pod with spec.os.name: windows").
+			r.at(v, "privileged: the API server refuses the field, even if it is false, on a pod with spec.os.name: "+
+				"windows").
 				edit(tree.Remove, v.Path(), nil)
 		default:
-			r.as(Warning, v, "privileged: there are no privileged containers on Windows; the node ignores the field in silence").
+			r.as(Warning, v, "privileged: there are no privileged containers on Windows; the node silently ignores "+
+				"the field").
 				edit(tree.Remove, v.Path(), nil)
 		}
 	}
@@ -196,7 +200,7 @@ func checkStopSignal(p *Pod, r reporter) {
 		case !p.Declared:
 			r.at(v, "stopSignal: the API server refuses it on a pod without spec.os.name")
 		case name != "SIGTERM" && name != "SIGKILL":
-			r.at(v, "stopSignal %s: only SIGTERM and SIGKILL are taken for a Windows pod, and neither is delivered", name)
+			r.at(v, "stopSignal %s: Windows pods accept only SIGTERM and SIGKILL, and neither is delivered", name)
 		}
 	}
 }
@@ -233,13 +237,13 @@ func checkNodeName(p *Pod, r reporter) {
 	for _, n := range p.Facts().Nodes {
 		if n.Name == v.Str() {
 			if n.OS != p.OS {
-				r.at(v, "node %s runs %s, and the pod is for %s: the kubelet refuses it", n.Name, n.OS, p.OS)
+				r.at(v, "node %s runs %s, but the pod is for %s: the kubelet refuses it", n.Name, n.OS, p.OS)
 			}
 			return
 		}
 	}
 	if p.Windows() {
-		r.as(Warning, v, "nodeName passes the scheduler by: nothing checks that %s runs Windows of the right build",
+		r.as(Warning, v, "nodeName bypasses the scheduler: nothing checks that %s runs Windows of the right build",
 			strings.TrimSpace(v.Str()))
 	}
 }

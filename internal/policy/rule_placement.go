@@ -32,19 +32,19 @@ func placementRules() []Rule {
 			Title:    "a DaemonSet for every operating system",
 			Severity: Warning,
 			Field:    "nodeSelector",
-			Why: "A DaemonSet without a selector runs on every node: with a Linux image it fails on every Windows node " +
-				"of the cluster, for ever.",
+			Why: "A DaemonSet without a selector runs on every node: with a Linux image it fails on every Windows " +
+				"node of the cluster, again and again.",
 			Fix:     "add nodeSelector kubernetes.io/os: linux (or windows)",
 			Sources: []string{"https://github.com/kubernetes/kubernetes/issues/94366", srcGuide},
 			pod:     checkDaemonSet,
 		},
 		{
 			Code:     "WIN402",
-			Title:    "a toleration of everything",
+			Title:    "a toleration of every taint",
 			Severity: Warning,
 			Field:    "tolerations",
-			Why: "A toleration with operator Exists and no key tolerates the taint of Windows nodes too; the taint no " +
-				"longer keeps the pod off.",
+			Why: "A toleration with operator Exists and no key also tolerates the taint of Windows nodes, which " +
+				"then no longer keeps the pod away.",
 			Fix:     "name the key, or select the operating system",
 			Sources: []string{srcGuide},
 			pod:     checkBroadToleration,
@@ -54,7 +54,7 @@ func placementRules() []Rule {
 			Title:    "a toleration without a selector",
 			Severity: Error,
 			Field:    "tolerations",
-			Why:      "A toleration allows Windows nodes, it does not ask for them: the pod may land on Linux.",
+			Why:      "A toleration allows Windows nodes but does not select them: the pod may land on Linux.",
 			Fix:      "add nodeSelector kubernetes.io/os: windows",
 			Sources:  []string{srcGuide},
 			pod:      checkTolerationAlone,
@@ -71,32 +71,32 @@ func placementRules() []Rule {
 		},
 		{
 			Code:     "WIN405",
-			Title:    "a toleration in another case",
+			Title:    "a toleration that differs in case from the taint",
 			Severity: Warning,
 			Field:    "tolerations[*].value",
-			Why: "Keys and values of taints are compared letter by letter: OpenShift's nodes carry os=Windows, others " +
-				"os=windows.",
-			Fix:     "write the taint as the nodes have it; with operator Exists the value does not matter",
-			Sources: []string{"github.com/openshift/windows-machine-config-operator pkg/nodeconfig: nodeconfig.go"},
-			pod:     checkTolerationCase,
+			Why:      "Keys and values of taints are case-sensitive: OpenShift's nodes carry os=Windows, others os=windows.",
+			Fix:      "spell it as the taint on the nodes; with operator Exists the value does not matter",
+			Sources:  []string{"github.com/openshift/windows-machine-config-operator pkg/nodeconfig: nodeconfig.go"},
+			pod:      checkTolerationCase,
 		},
 		{
 			Code:     "WIN407",
-			Title:    "an image for both operating systems, and no selector",
+			Title:    "an image for both operating systems without a selector",
 			Severity: Warning,
 			Field:    "containers[*].image",
-			Why:      "The image starts on Linux and on Windows, but its command, paths and volumes are for one of them.",
-			Fix:      "select the operating system",
-			Sources:  []string{srcGuide},
-			pod:      checkImageForBoth,
+			Why: "The image starts on Linux and on Windows, but the pod's command, paths and volumes fit only one " +
+				"of them.",
+			Fix:     "select the operating system",
+			Sources: []string{srcGuide},
+			pod:     checkImageForBoth,
 		},
 		{
 			Code:     "WIN409",
 			Title:    "a pod that may land on any node",
 			Severity: Warning,
 			Field:    "nodeSelector",
-			Why: "The cluster has Windows nodes without a taint that keeps this pod off, and nothing in it says for " +
-				"which operating system it is.",
+			Why: "The cluster has Windows nodes without a taint that keeps this pod away, and nothing in the pod " +
+				"names its operating system.",
 			Fix:     "add nodeSelector kubernetes.io/os: linux (or windows)",
 			Sources: []string{srcGuide},
 			pod:     checkAnywhere,
@@ -106,8 +106,8 @@ func placementRules() []Rule {
 			Title:    "a build that no node has",
 			Severity: Error,
 			Field:    "nodeSelector[node.kubernetes.io/windows-build]",
-			Why: "The pod selects a build of Windows that no node of the cluster has: it stays pending. Mostly the " +
-				"nodes were updated and the selector was not.",
+			Why: "The pod selects a build of Windows that no node of the cluster has: it stays pending. Usually the " +
+				"nodes were updated but the selector was not.",
 			Fix:     "select a build that the cluster has",
 			Sources: []string{srcGuide},
 			pod:     checkBuildExists,
@@ -118,7 +118,7 @@ func placementRules() []Rule {
 			Severity: Error,
 			Field:    "nodeSelector[kubernetes.io/os]",
 			Why: "On EKS only nodeSelector kubernetes.io/os: windows makes the VPC webhook give the pod an address; " +
-				"affinity, RuntimeClass and os.name are not seen.",
+				"the webhook ignores affinity, RuntimeClass and os.name.",
 			Fix:     "add nodeSelector kubernetes.io/os: windows",
 			Sources: []string{"github.com/aws/amazon-vpc-resource-controller-k8s webhooks/core: pod_webhook.go"},
 			pod:     checkEKS,
@@ -128,7 +128,7 @@ func placementRules() []Rule {
 			Title:    "spread that counts Linux nodes",
 			Severity: Info,
 			Field:    "topologySpreadConstraints[*].nodeAffinityPolicy",
-			Why: "With nodeAffinityPolicy Ignore the nodes that the pod cannot use count as empty, and may keep it " +
+			Why: "With nodeAffinityPolicy Ignore, nodes that the pod cannot use count as empty and may keep the pod " +
 				"pending.",
 			Fix:      "remove it: Honor is the default",
 			Sources:  []string{"https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/"},
@@ -141,8 +141,8 @@ func placementRules() []Rule {
 			Title:    "a Windows pod without `os.name`",
 			Severity: Warning,
 			Field:    "os.name",
-			Why: "Without spec.os.name the API server lets fields pass that a Windows node ignores in silence. Add it " +
-				"together with the removal of those fields: with it they are refused.",
+			Why: "Without spec.os.name the API server accepts fields that a Windows node silently ignores. Remove " +
+				"those fields when you add it: with spec.os.name they are refused.",
 			Fix:     "add spec.os.name: windows",
 			Sources: []string{"https://kubernetes.io/docs/concepts/workloads/pods/#pod-os"},
 			Since:   25,
@@ -154,7 +154,7 @@ func placementRules() []Rule {
 			Severity: Warning,
 			Field:    "nodeSelector[kubernetes.io/os]",
 			Why: "The scheduler reads neither os.name nor the image: without a selector the pod may land on a Linux " +
-				"node, and fail there.",
+				"node and fail there.",
 			Fix:     "add nodeSelector kubernetes.io/os: windows",
 			Sources: []string{srcGuide},
 			pod:     checkSelectsWindows,
@@ -165,18 +165,18 @@ func placementRules() []Rule {
 			Severity: Warning,
 			Field:    "nodeSelector[kubernetes.io/os]",
 			Why: "The cluster has no Windows node: the pod stays pending until one joins, or until the cluster's " +
-				"autoscaler makes one.",
+				"autoscaler adds one.",
 			Fix:     "add a Windows node",
 			Sources: []string{srcGuide},
 			pod:     checkWindowsNodes,
 		},
 		{
 			Code:     "WIN422",
-			Title:    "a pod that only looks like one for Windows",
+			Title:    "a pod that only looks like a Windows pod",
 			Severity: Warning,
 			Field:    "nodeSelector",
-			Why: "Shells and paths of Windows among the arguments hint at Windows. Nothing that the scheduler, or " +
-				"placement, could go by says it.",
+			Why: "The arguments contain Windows shells or paths, but nothing that the scheduler or placement reads " +
+				"says that the pod is for Windows.",
 			Fix:     "add nodeSelector kubernetes.io/os: windows (or linux)",
 			Sources: []string{srcGuide},
 			pod:     checkHints,
@@ -186,9 +186,9 @@ func placementRules() []Rule {
 			Title:    "a RuntimeClass whose handler no node has",
 			Severity: Warning,
 			Field:    "runtimeClassName",
-			Why: "None of the Windows nodes that the pod may use reports the handler of its RuntimeClass: no sandbox " +
-				"can be made for it there. Handlers for Hyper-V isolation need hosts with nested virtualisation, and " +
-				"containerd's configuration.",
+			Why: "None of the Windows nodes that the pod may use reports the handler of its RuntimeClass, so no " +
+				"sandbox can be created there. Handlers for Hyper-V isolation need hosts with nested " +
+				"virtualisation, and containerd's configuration.",
 			Fix:     "use another RuntimeClass, or configure the handler on the nodes",
 			Sources: []string{srcHandlers},
 			pod:     checkHandlerOnNodes,
@@ -214,7 +214,8 @@ func checkBroadToleration(p *Pod, r reporter) {
 			if placed(p) {
 				s = Info
 			}
-			r.as(s, t, "a toleration with operator Exists and no key tolerates every taint, that of Windows nodes too")
+			r.as(s, t, "a toleration with operator Exists and no key tolerates every taint, including that of "+
+				"Windows nodes")
 		}
 	}
 }
@@ -223,7 +224,7 @@ func checkTolerationAlone(p *Pod, r reporter) {
 	for _, t := range p.Spec.Find("tolerations").Items() {
 		tol := toleration(t)
 		if strings.EqualFold(tol.Value, "windows") && !placed(p) {
-			f := r.at(t, "the pod tolerates %s=%s, and selects no operating system", tol.Key, tol.Value)
+			f := r.at(t, "the pod tolerates %s=%s but selects no operating system", tol.Key, tol.Value)
 			if p.Windows() {
 				addSelector(f, p, "windows")
 			}
@@ -234,7 +235,7 @@ func checkTolerationAlone(p *Pod, r reporter) {
 func checkImageForBoth(p *Pod, r reporter) {
 	for _, c := range p.Containers {
 		if i := p.Facts().Images[c.Image]; hasOS(i, "windows") && hasOS(i, "linux") && !placed(p) {
-			r.at(c.Get("image"), "container %s: the image %s runs on Linux and on Windows, and the pod selects neither",
+			r.at(c.Get("image"), "container %s: the image %s runs on Linux and on Windows, but the pod selects neither",
 				c.Name, c.Image)
 		}
 	}
@@ -274,7 +275,7 @@ func checkSpread(p *Pod, r reporter) {
 func checkDeclared(p *Pod, r reporter) {
 	if p.Windows() && !p.Spec.Find("os").Set() && p.confident() {
 		name := p.Spec.Get("os", "name")
-		r.as(Info, name, "the pod is for Windows (%s) and does not say so",
+		r.as(Info, name, "the pod is for Windows (%s) but does not say so",
 			p.Signals[0].What).edit(tree.Add, name.Path(), "windows")
 	}
 }
@@ -288,7 +289,7 @@ func checkSelectsWindows(p *Pod, r reporter) {
 		return
 	}
 	sel := p.Spec.Get("nodeSelector", "kubernetes.io/os")
-	addSelector(r.at(sel, "the pod is for Windows (%s) and does not select Windows nodes",
+	addSelector(r.at(sel, "the pod is for Windows (%s) but does not select Windows nodes",
 		p.Signals[0].What), p, "windows")
 }
 
@@ -302,7 +303,7 @@ func checkWindowsNodes(p *Pod, r reporter) {
 func checkHints(p *Pod, r reporter) {
 	if p.Windows() && p.Signals[0].source == fromContents && len(p.Signals) == 1 {
 		r.at(p.Spec.Get("nodeSelector"),
-			"%s hints at Windows, and nothing else says for which operating system the pod is: it may land on any node",
+			"%s hints at Windows, but nothing else names the pod's operating system: it may land on any node",
 			p.Signals[0].Short)
 	}
 }
@@ -409,13 +410,13 @@ func checkTolerationCase(p *Pod, r reporter) {
 			}
 		}
 		if len(taints) == 0 && tol.Value != "windows" {
-			r.as(Info, v.Get("value"), "tolerations are compared letter by letter: %s=%s does not tolerate os=windows",
+			r.as(Info, v.Get("value"), "tolerations are case-sensitive: %s=%s does not tolerate os=windows",
 				tol.Key, tol.Value)
 		}
 		for _, t := range taints {
 			if (t.Key != tol.Key || t.Value != tol.Value) && strings.EqualFold(t.Key, tol.Key) &&
 				strings.EqualFold(t.Value, tol.Value) {
-				r.at(v.Get("value"), "the pod tolerates %s=%s, and the nodes carry %s", tol.Key, tol.Value, t)
+				r.at(v.Get("value"), "the pod tolerates %s=%s, but the nodes carry %s", tol.Key, tol.Value, t)
 				break
 			}
 		}

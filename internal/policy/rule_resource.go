@@ -20,11 +20,11 @@ func resourceRules() []Rule {
 	return []Rule{
 		{
 			Code:     "WIN310",
-			Title:    "requests that are not the limits",
+			Title:    "requests that differ from the limits",
 			Severity: Info,
 			Field:    "containers[*].resources.requests",
-			Why: "On Windows requests count for the scheduler only; nothing is guaranteed by them. The limit of CPU is " +
-				"a hard cap, a share of the whole node.",
+			Why: "On Windows only the scheduler reads requests; they guarantee nothing. The CPU limit is a hard " +
+				"cap, a share of the whole node.",
 			Fix:     "make requests equal to limits",
 			Sources: []string{"k8s.io/kubernetes pkg/kubelet/kuberuntime: kuberuntime_container_windows.go", srcResources},
 			pod:     eachContainer(checkRequests),
@@ -44,8 +44,8 @@ func resourceRules() []Rule {
 			Title:    "a grace period that Server Core cuts short",
 			Severity: Warning,
 			Field:    "terminationGracePeriodSeconds",
-			Why: "The process gets CTRL_SHUTDOWN_EVENT, not SIGTERM; in Server Core images it is killed after about 5 " +
-				"seconds whatever the grace period.",
+			Why: "The process gets CTRL_SHUTDOWN_EVENT, not SIGTERM; in Server Core images it is killed after about " +
+				"5 seconds, whatever the grace period is.",
 			Fix:     "raise WaitToKillServiceTimeout in the image's registry, or use a preStop hook",
 			Sources: []string{"https://github.com/microsoft/Windows-Containers/issues/164"},
 			pod:     checkGracePeriod,

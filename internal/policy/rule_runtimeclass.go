@@ -15,7 +15,7 @@ func runtimeClassRules() []Rule {
 	return []Rule{
 		{
 			Code:     "WIN224",
-			Title:    "a RuntimeClass that is not there",
+			Title:    "a RuntimeClass that does not exist",
 			Severity: Error,
 			Field:    "runtimeClassName",
 			Why:      "The API server refuses the pod: RuntimeClass not found.",
@@ -38,8 +38,9 @@ func runtimeClassRules() []Rule {
 			Title:    "a handler that containerd does not have",
 			Severity: Error,
 			Field:    "handler",
-			Why: "A node without the handler in its containerd configuration cannot make the pod's sandbox: no runtime " +
-				"for it is configured. containerd on Windows comes with runhcs-wcow-process and runhcs-wcow-hypervisor.",
+			Why: "A node whose containerd configuration does not have the handler cannot create the pod's sandbox: " +
+				"no runtime for it is configured. containerd on Windows comes with runhcs-wcow-process and " +
+				"runhcs-wcow-hypervisor.",
 			Fix:     "use runhcs-wcow-process, or configure the handler on the nodes",
 			Sources: []string{srcHandlers},
 			kinds:   []string{"RuntimeClass"},
@@ -50,8 +51,9 @@ func runtimeClassRules() []Rule {
 			Title:    "Hyper-V isolation by annotation",
 			Severity: Warning,
 			Field:    "metadata.annotations[experimental.windows.kubernetes.io/isolation-type]",
-			Why: "Nothing in Kubernetes has read the annotation since dockershim: without a RuntimeClass the pod runs " +
-				"with process isolation. Placement adds one if the cluster has one with a Hyper-V handler that fits.",
+			Why: "Kubernetes has not read the annotation since dockershim was removed: without a RuntimeClass the " +
+				"pod runs with process isolation. Placement adds a RuntimeClass if the cluster has one with a " +
+				"suitable Hyper-V handler.",
 			Fix:     "use a RuntimeClass with the handler runhcs-wcow-hypervisor, or remove the annotation",
 			Sources: []string{"https://kubernetes.io/docs/concepts/windows/intro/"},
 			pod:     checkIsolationAnnotation,
@@ -61,8 +63,8 @@ func runtimeClassRules() []Rule {
 			Title:    "Hyper-V isolation",
 			Severity: Warning,
 			Field:    "handler",
-			Why: "Kubernetes does not support Hyper-V isolation; it is the runtime's, needs hosts with nested " +
-				"virtualisation, and an image of an older build is still pulled by the host's platform.",
+			Why: "Kubernetes does not support Hyper-V isolation. It is a feature of the runtime and needs hosts " +
+				"with nested virtualisation, and an image of an older build is still pulled by the host's platform.",
 			Fix:     "use images of the host's build with process isolation; otherwise pin a tag of one build",
 			Sources: []string{srcLimits},
 			kinds:   []string{"RuntimeClass"},
@@ -99,7 +101,7 @@ func checkIsolationAnnotation(p *Pod, r reporter) {
 	case askedForHyperV(p):
 		r.at(s.At, "the annotation isolation-type: %s is ignored: the pod runs with process isolation", s.At.Str())
 	default:
-		r.as(Info, s.At, "the annotation isolation-type: %s is ignored; process isolation is what the pod gets anyway",
+		r.as(Info, s.At, "the annotation isolation-type: %s is ignored; the pod runs with process isolation anyway",
 			s.At.Str())
 	}
 }
@@ -125,6 +127,7 @@ func checkHandler(o *Object, r reporter) {
 		}
 	}
 	if !known && !slices.Contains([]string{"runhcs-wcow-process", "runhcs-wcow-hypervisor"}, h.Str()) {
-		r.as(Warning, h, "the handler %s is none of containerd's own on Windows: every node must configure it", h.Str())
+		r.as(Warning, h, "the handler %s is not built into containerd on Windows: every node must configure it",
+			h.Str())
 	}
 }

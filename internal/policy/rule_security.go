@@ -33,14 +33,15 @@ func securityRules() []Rule {
 			Title:    "no `runAsNonRoot` in a restricted namespace",
 			Severity: Error,
 			Field:    "securityContext.runAsNonRoot",
-			Why:      "The restricted profile lets Windows pods off the Linux-only fields, not off runAsNonRoot: true.",
-			Fix:      "set runAsNonRoot: true, and runAsUserName: ContainerUser",
-			Sources:  []string{srcPSA + ": check_runAsNonRoot.go"},
-			pod:      checkProfileWantsNonRoot,
+			Why: "The restricted profile exempts Windows pods from the Linux-only fields, but not from " +
+				"runAsNonRoot: true.",
+			Fix:     "set runAsNonRoot: true, and runAsUserName: ContainerUser",
+			Sources: []string{srcPSA + ": check_runAsNonRoot.go"},
+			pod:     checkProfileWantsNonRoot,
 		},
 		{
 			Code:     "WIN363",
-			Title:    "a namespace in which no Windows pod can be made",
+			Title:    "a namespace in which no Windows pod can be created",
 			Severity: Warning,
 			Field:    "metadata.labels[pod-security.kubernetes.io/enforce-version]",
 			Why: "Before v1.25 the restricted profile demands fields that the API server forbids on a pod with " +
@@ -52,11 +53,11 @@ func securityRules() []Rule {
 		},
 		{
 			Code:     "WIN364",
-			Title:    "Linux-only fields that only the namespace wants",
+			Title:    "Linux-only fields that only the namespace demands",
 			Severity: Info,
 			Field:    "os.name",
-			Why: "Without spec.os.name the restricted profile asks for Linux-only fields, which Windows ignores; with " +
-				"it they are refused. Change both together.",
+			Why: "Without spec.os.name the restricted profile demands Linux-only fields, which Windows ignores; " +
+				"with it, they are refused. Change both together.",
 			Fix:     "add spec.os.name: windows and remove the Linux-only fields",
 			Sources: []string{srcPSA},
 			pod:     checkProfileLinuxFields,
@@ -87,14 +88,14 @@ func checkProfileVersion(o *Object, r reporter) {
 	labels := o.Get("metadata", "labels")
 	v := labels.Get(enforceVersion)
 	if n, err := ParseVersion(v.Str()); err == nil && n < exemptFrom && labels.Get(enforceLevel).Str() == "restricted" {
-		r.at(v, "restricted of %s demands what is forbidden on Windows pods", v.Str())
+		r.at(v, "the restricted profile of %s demands fields that are forbidden on Windows pods", v.Str())
 	}
 }
 
 func checkProfileLinuxFields(p *Pod, r reporter) {
 	if p.Facts().Namespaces[p.Object.Namespace][enforceLevel] == "restricted" && p.Windows() && !p.Declared {
 		r.at(p.Spec.Get("os", "name"),
-			"namespace %s enforces restricted; only spec.os.name: windows lets the pod off its Linux-only fields",
+			"namespace %s enforces restricted; only spec.os.name: windows exempts the pod from the Linux-only fields",
 			p.Object.Namespace)
 	}
 }

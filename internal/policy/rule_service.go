@@ -26,7 +26,7 @@ func serviceRules() []Rule {
 	return []Rule{
 		{
 			Code:     "WIN602",
-			Title:    "session affinity on an old Windows",
+			Title:    "session affinity on an old Windows version",
 			Severity: Error,
 			Field:    "spec.sessionAffinity",
 			Why:      "Session affinity needs Windows Server 2022 (HNS 12).",
@@ -37,7 +37,7 @@ func serviceRules() []Rule {
 		},
 		{
 			Code:     "WIN603",
-			Title:    "timeout of the session affinity",
+			Title:    "session affinity timeout",
 			Severity: Warning,
 			Field:    "spec.sessionAffinityConfig.clientIP.timeoutSeconds",
 			Why:      "kube-proxy on Windows does not read the timeout.",
@@ -51,8 +51,8 @@ func serviceRules() []Rule {
 			Title:    "value of preserve-destination",
 			Severity: Warning,
 			Field:    "metadata.annotations[preserve-destination]",
-			Why: "kube-proxy compares with the exact text true; anything else is false, as is true where the node has " +
-				"no DSR.",
+			Why: "kube-proxy accepts only the exact text true; anything else counts as false, and so does true on a " +
+				"node without DSR.",
 			Fix:     `write "true" or "false"`,
 			Sources: []string{srcWinkernel},
 			Since:   20,
@@ -64,8 +64,8 @@ func serviceRules() []Rule {
 			Title:    "externalTrafficPolicy Local without DSR",
 			Severity: Warning,
 			Field:    "spec.externalTrafficPolicy",
-			Why: "Without direct server return kube-proxy on Windows treats Local as Cluster, in silence: the client's " +
-				"address is lost.",
+			Why: "Without direct server return, kube-proxy on Windows silently treats Local as Cluster: the " +
+				"client's address is lost.",
 			Fix:     "run kube-proxy with --enable-dsr=true",
 			Sources: []string{srcWinkernel},
 			kinds:   []string{"Service"},
@@ -73,10 +73,10 @@ func serviceRules() []Rule {
 		},
 		{
 			Code:     "WIN606",
-			Title:    "internalTrafficPolicy Local on an old Kubernetes",
+			Title:    "internalTrafficPolicy Local on an old Kubernetes version",
 			Severity: Warning,
 			Field:    "spec.internalTrafficPolicy",
-			Why:      "kube-proxy on Windows knows internalTrafficPolicy from 1.24 on.",
+			Why:      "kube-proxy on Windows supports internalTrafficPolicy since 1.24.",
 			Fix:      "update Kubernetes",
 			Sources:  []string{"https://github.com/kubernetes/kubernetes/pull/114407"},
 			Before:   24,
@@ -88,7 +88,7 @@ func serviceRules() []Rule {
 			Title:    "loadBalancerSourceRanges",
 			Severity: Warning,
 			Field:    "spec.loadBalancerSourceRanges",
-			Why:      "kube-proxy on Windows does not enforce the ranges; the cloud's load balancer may.",
+			Why:      "kube-proxy on Windows does not enforce the ranges; the cloud's load balancer might.",
 			Fix:      "enforce them outside, or with a network policy",
 			Sources:  []string{srcWinkernel},
 			kinds:    []string{"Service"},
@@ -111,7 +111,7 @@ func serviceRules() []Rule {
 			Severity: Error,
 			Field:    "spec.ports[*].protocol",
 			Why:      "Windows nodes do not support SCTP.",
-			Fix:      "use TCP or UDP for what Windows must reach",
+			Fix:      "use TCP or UDP for Services that Windows pods must reach",
 			Sources:  []string{"k8s.io/kubernetes test/e2e/network: service.go"},
 			kinds:    []string{"Service"},
 			object:   checkServiceProtocol,
@@ -121,7 +121,7 @@ func serviceRules() []Rule {
 			Title:    "externalIPs",
 			Severity: Info,
 			Field:    "spec.externalIPs",
-			Why:      "They work on Windows; Kubernetes has deprecated them in 1.36.",
+			Why:      "They work on Windows, but Kubernetes deprecated them in 1.36.",
 			Fix:      "use a load balancer or a Gateway",
 			Sources:  []string{"https://github.com/kubernetes/kubernetes/pull/137293"},
 			Since:    36,
@@ -133,9 +133,9 @@ func serviceRules() []Rule {
 			Title:    "dual stack",
 			Severity: Warning,
 			Field:    "spec.ipFamilyPolicy",
-			Why: "On Windows two families need an L2Bridge network and HNS 11.10 (Windows Server 2022); on an overlay " +
-				"kube-proxy falls back to one.",
-			Fix:     "use SingleStack for what Windows must reach",
+			Why: "On Windows two address families need an L2Bridge network and HNS 11.10 (Windows Server 2022); on " +
+				"an overlay network kube-proxy falls back to one.",
+			Fix:     "use SingleStack for Services that Windows pods must reach",
 			Sources: []string{"k8s.io/kubernetes pkg/proxy/winkernel: supported.go", srcNetworking},
 			kinds:   []string{"Service"},
 			object:  checkDualStack,
@@ -145,7 +145,7 @@ func serviceRules() []Rule {
 			Title:    "IPv6 only",
 			Severity: Warning,
 			Field:    "spec.ipFamilies",
-			Why:      "Windows nodes do not support pods or clusters with IPv6 only.",
+			Why:      "Windows nodes do not support IPv6-only pods or clusters.",
 			Fix:      "use dual stack",
 			Sources:  []string{srcNetworking},
 			kinds:    []string{"Service"},
@@ -156,7 +156,7 @@ func serviceRules() []Rule {
 			Title:    "value of winProxyOptimization",
 			Severity: Warning,
 			Field:    "metadata.annotations[winProxyOptimization]",
-			Why:      "Only disabled, in any case, has an effect.",
+			Why:      "Only the value disabled, in upper or lower case, has an effect.",
 			Fix:      "write disabled or enabled",
 			Sources:  []string{srcWinkernel},
 			kinds:    []string{"Service"},
@@ -238,13 +238,13 @@ func checkExternalIPs(o *Object, r reporter) {
 
 func checkDualStack(o *Object, r reporter) {
 	if v := o.Get("spec", "ipFamilyPolicy"); v.Str() == "RequireDualStack" || v.Str() == "PreferDualStack" {
-		r.at(v, "%s works on L2Bridge networks from Windows Server 2022 on only", v.Str())
+		r.at(v, "%s works only on L2Bridge networks, from Windows Server 2022 on", v.Str())
 	}
 }
 
 func checkIPv6Only(o *Object, r reporter) {
 	if v := o.Find("spec", "ipFamilies").Items(); len(v) == 1 && v[0].Str() == "IPv6" {
-		r.at(v[0], "a Service with IPv6 only cannot be reached from pods with IPv4 only")
+		r.at(v[0], "IPv4-only pods cannot reach an IPv6-only Service")
 	}
 }
 

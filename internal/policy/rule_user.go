@@ -74,7 +74,7 @@ func userRules() []Rule {
 			Field:    "securityContext.windowsOptions.runAsUserName",
 			Why: `A user name is USER or DOMAIN\USER: at most one backslash, no control characters, a NetBIOS or DNS ` +
 				`domain, a user of at most 104 bytes without "/\:;|=,+*?<>@[]. user@domain and domain/user are not names.`,
-			Fix:     "write USER or DOMAIN\\USER; within double quotes YAML wants the backslash doubled",
+			Fix:     "write USER or DOMAIN\\USER; in a double-quoted YAML string, double the backslash",
 			Sources: []string{srcValidateWO, srcRunAsUserName},
 			pod:     checkUserNames,
 		},
@@ -83,8 +83,8 @@ func userRules() []Rule {
 			Title:    "`runAsNonRoot` with ContainerAdministrator",
 			Severity: Error,
 			Field:    "securityContext.windowsOptions.runAsUserName",
-			Why: "The kubelet regards ContainerAdministrator, in any case, as root and does not create the container " +
-				"(CreateContainerConfigError).",
+			Why: "The kubelet treats ContainerAdministrator, in upper or lower case, as root and does not create " +
+				"the container (CreateContainerConfigError).",
 			Fix:     "set runAsUserName: ContainerUser",
 			Sources: []string{srcSecurityContext, "k8s.io/kubernetes test/e2e/windows: security_context.go"},
 			pod:     checkAdministratorByName,
@@ -94,7 +94,7 @@ func userRules() []Rule {
 			Title:    "`runAsNonRoot` with an image that runs as ContainerAdministrator",
 			Severity: Error,
 			Field:    "containers[*].image",
-			Why: "Where runAsUserName is not set the kubelet looks at the image's user, and regards " +
+			Why: "If runAsUserName is not set, the kubelet checks the image's user and treats " +
 				"ContainerAdministrator as root.",
 			Fix:     "set runAsUserName: ContainerUser",
 			Sources: []string{srcSecurityContext},
@@ -102,7 +102,7 @@ func userRules() []Rule {
 		},
 		{
 			Code:     "WIN206",
-			Title:    "`runAsNonRoot` that holds nobody back",
+			Title:    "`runAsNonRoot` without effect",
 			Severity: Warning,
 			Field:    "securityContext.runAsNonRoot",
 			Why: "Without runAsUserName, an image that names no user (Server Core) passes the check of runAsNonRoot and " +
@@ -186,7 +186,7 @@ func checkNonRootTrap(p *Pod, r reporter) {
 		switch {
 		case !at.True():
 		case p.hostProcess(c):
-			r.at(at, "container %s: runAsNonRoot has no meaning for a HostProcess container; it passes although the "+
+			r.at(at, "container %s: runAsNonRoot means nothing for a HostProcess container; it passes although the "+
 				"account is privileged", c.Name)
 		case strings.EqualFold(user.Str(), `NT AUTHORITY\SYSTEM`):
 			r.at(at, "container %s: runAsNonRoot does not keep NT AUTHORITY\\SYSTEM out", c.Name)

@@ -91,17 +91,17 @@ func volumeRules() []Rule {
 			Title:    "secrets on the node's disk",
 			Severity: Info,
 			Field:    "volumes[*].secret",
-			Why:      "There is no tmpfs on Windows: mounted secrets lie on the node's disk in clear text.",
+			Why:      "There is no tmpfs on Windows: mounted secrets are stored on the node's disk in clear text.",
 			Fix:      "encrypt the node's disk (BitLocker)",
 			Sources:  []string{"https://kubernetes.io/docs/concepts/security/windows-security/"},
 			pod:      eachVolume(checkSecretOnDisk),
 		},
 		{
 			Code:     "WIN326",
-			Title:    "file names that NTFS does not have",
+			Title:    "file names that NTFS does not allow",
 			Severity: Warning,
 			Field:    "volumes[*].configMap.items[*].path",
-			Why: "NTFS does not tell names apart by case, reserves CON, PRN, AUX, NUL, COM1… and LPT1…, and forbids " +
+			Why: "NTFS treats names as case-insensitive, reserves CON, PRN, AUX, NUL, COM1… and LPT1…, and forbids " +
 				`<>:"|?*.`,
 			Fix:      "rename the file with items[].path",
 			Sources:  []string{"https://learn.microsoft.com/windows/win32/fileio/naming-a-file"},
@@ -113,7 +113,7 @@ func volumeRules() []Rule {
 			Title:    "a path of a Linux host",
 			Severity: Error,
 			Field:    "volumes[*].hostPath.path",
-			Why: `The path becomes one below C:\, and what is not there is made as an empty directory. Sockets of ` +
+			Why: `The path is taken below C:\, and an empty directory is created if it does not exist. Sockets of ` +
 				"runtimes are named pipes on Windows.",
 			Fix:     `use the Windows path, \\.\pipe\containerd-containerd for the runtime's socket`,
 			Sources: []string{srcMakeAbsolutePath, srcContainerdSpec},
@@ -142,7 +142,7 @@ func checkHostPathSocket(p *Pod, v tree.Value, r reporter) {
 
 func checkMemoryMedium(p *Pod, v tree.Value, r reporter) {
 	if m := v.Find("emptyDir", "medium"); m.Str() == "Memory" {
-		r.at(m, "emptyDir.medium Memory: on Windows the data lies on the node's disk, in clear text")
+		r.at(m, "emptyDir.medium Memory: on Windows the data is on the node's disk, in clear text")
 	}
 }
 
@@ -271,11 +271,11 @@ func checkItemPaths(p *Pod, r reporter) {
 				at := i.Get("path")
 				name := at.Str()
 				if other, ok := seen[strings.ToLower(name)]; ok && other != name {
-					r.at(at, "%s and %s are one file on Windows", other, name)
+					r.at(at, "%s and %s are the same file on Windows", other, name)
 				}
 				seen[strings.ToLower(name)] = name
 				if reservedName(name) {
-					r.at(at, "%s is no valid file name on Windows", name)
+					r.at(at, "%s is not a valid file name on Windows", name)
 				}
 			}
 		}
