@@ -40,7 +40,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
-// BenchmarkSingleFile is what one small file costs without the start of the
+// BenchmarkSingleFile measures one small file without the start of the
 // program.
 func BenchmarkSingleFile(b *testing.B) {
 	text := linttest.Corpus(1)

@@ -22,7 +22,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// problem is why a document, or a part of it, cannot be judged.
+// problem describes why a document, or a part of it, cannot be checked.
 type problem struct {
 	line, column int // in the document, from 1
 	code         string
@@ -35,7 +35,7 @@ func (p *problem) result(d *document) Result {
 	return r
 }
 
-// parsed is a value of a document, or why there is none.
+// parsed is a value of a document, or the reason why there is none.
 type parsed struct {
 	node    *yaml.Node
 	problem *problem
@@ -78,8 +78,8 @@ func parse(d *document) []parsed {
 	return []parsed{{node: node}}
 }
 
-// parseYAML returns the value of a document, nil if it is empty. A panic of
-// the parser becomes an error: input must not end the program.
+// parseYAML returns the value of a document, nil if it is empty. A panic of the
+// parser becomes an error: input must not crash the program.
 func parseYAML(text []byte) (node *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -94,7 +94,7 @@ func parseYAML(text []byte) (node *yaml.Node, err error) {
 		return nil, err
 	}
 	if err := dec.Decode(&more); err == nil {
-		return nil, fmt.Errorf("yaml: line %d: a second document without a line of --- before it", max(more.Line, 1))
+		return nil, fmt.Errorf("yaml: line %d: a second document without a --- line before it", max(more.Line, 1))
 	} else if !errors.Is(err, io.EOF) {
 		return nil, err
 	}
@@ -106,12 +106,17 @@ func parseYAML(text []byte) (node *yaml.Node, err error) {
 
 var yamlPatterns = struct{ line *regexp.Regexp }{regexp.MustCompile(`line (\d+): `)}
 
-// syntax turns an error of the YAML parser into a place and an advice. The
+// syntax turns an error of the YAML parser into a position and advice. The
 // parser names the line where it gave up, often one after the mistake.
 func syntax(d *document, err error) *problem {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	p := &problem{line: 1, column: 1, code: "WIN901", text: "this is not YAML: " + text, fix: "fix the indentation " +
-		"or the quotes of this line"}
+	p := &problem{
+		line:   1,
+		column: 1,
+		code:   "WIN901",
+		text:   "this is not YAML: " + text,
+		fix:    "fix the indentation or the quotes of this line",
+	}
 	if m := yamlPatterns.line.FindStringSubmatch(text); m != nil {
 		p.line, _ = strconv.Atoi(m[1]) // digits
 		p.text = "this is not YAML: " + strings.Replace(text, m[0], "", 1)
@@ -122,7 +127,8 @@ func syntax(d *document, err error) *problem {
 		want := outer(lines, n)
 		p.line = n
 		key := strings.TrimSpace(lines[n-1])
-		p.text = fmt.Sprintf("this is not YAML: %q is indented by %d, which fits no level above it", key, indent(lines[n-1]))
+		p.text = fmt.Sprintf("this is not YAML: %q is indented by %d, which matches no level above it",
+			key, indent(lines[n-1]))
 		p.fix = fmt.Sprintf("indent it by %d, like %q", indent(lines[want-1]), strings.TrimSpace(lines[want-1]))
 	} else if i := strings.IndexByte(lines[p.line-1], '\t'); i >= 0 && strings.TrimSpace(lines[p.line-1][:i]) == "" {
 		p.column = i + 1
@@ -141,8 +147,8 @@ func syntax(d *document, err error) *problem {
 
 func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// dedent finds the first line whose indentation is smaller than that of the
-// line before, and is none of those that are open there. 0: there is none.
+// dedent returns the first line that is indented less than the line before it,
+// but not to an enclosing level; 0 if there is none.
 func dedent(lines []string) int {
 	var open []int
 	for i, l := range lines {
@@ -169,8 +175,8 @@ func dedent(lines []string) int {
 	return 0
 }
 
-// outer is the nearest line above n that begins a mapping entry on a level
-// that line n can belong to: the one whose indentation is nearest.
+// outer returns the line above n that begins a mapping entry on a level to
+// which line n can belong: the one with the nearest indentation.
 func outer(lines []string, n int) int {
 	best, distance := 1, math.MaxInt
 	want := indent(lines[n-1])
@@ -187,8 +193,13 @@ func outer(lines []string, n int) int {
 }
 
 func notAnObject(n *yaml.Node) *problem {
-	return &problem{max(n.Line, 1), max(n.Column, 1), "WIN908", "this is not a Kubernetes object", "pass manifests " +
-		"only; render values files of charts first (helm template)"}
+	return &problem{
+		line:   max(n.Line, 1),
+		column: max(n.Column, 1),
+		code:   "WIN908",
+		text:   "this is not a Kubernetes object",
+		fix:    "pass manifests only; render values files of charts first (helm template)",
+	}
 }
 
 // parseJSON reads JSON values into nodes with positions.
@@ -206,8 +217,7 @@ func parseJSON(text []byte) ([]parsed, *problem) {
 			if errors.Is(err, errDeep) {
 				return out, &problem{p.line, p.column(), "WIN903", err.Error(), "check that this is the right file"}
 			}
-			return out, &problem{p.line, p.column(), "WIN901", "this is not JSON: " + err.Error(), "fix it here or " +
-				"just before"}
+			return out, &problem{p.line, p.column(), "WIN901", "this is not JSON: " + err.Error(), "fix it here or just before"}
 		}
 		out = append(out, parsed{node: n})
 	}
@@ -287,7 +297,7 @@ func (p *jsonParser) value(depth int) (*yaml.Node, error) {
 	return n, nil
 }
 
-// convert makes the tree that encoding/json would have made of the node, as
+// convert returns the tree that encoding/json would produce for the node, as
 // kubectl reads YAML: aliases and merge keys are resolved, yes and no are
 // booleans (YAML 1.1).
 func convert(n *yaml.Node) (any, []*problem) {
@@ -297,7 +307,7 @@ func convert(n *yaml.Node) (any, []*problem) {
 }
 
 type converter struct {
-	aliases  int // nodes that aliases have stood for
+	aliases  int // nodes that aliases have expanded to
 	inside   int // aliases being resolved
 	problems []*problem
 	stopped  bool // over a limit
@@ -320,7 +330,9 @@ func (c *converter) value(n *yaml.Node, depth int) any {
 	}
 	if c.inside > 0 {
 		if c.aliases++; c.aliases > maxAliasNodes {
-			return c.stop(n, "WIN903", fmt.Sprintf("aliases of this document stand for more than %d values", maxAliasNodes), "write them out; this is how alias bombs look")
+			return c.stop(n, "WIN903",
+				fmt.Sprintf("the aliases of this document expand to more than %d values", maxAliasNodes),
+				"write them out; this is how alias bombs look")
 		}
 	}
 	switch n.Kind {
@@ -353,7 +365,8 @@ func (c *converter) mapping(n *yaml.Node, depth int) any {
 			k = k.Alias
 		}
 		if k.Kind != yaml.ScalarNode {
-			c.problems = append(c.problems, &problem{max(k.Line, 1), max(k.Column, 1), "WIN901", "a key must be a string", "quote what stands in braces (templates must be rendered first)"})
+			c.problems = append(c.problems, &problem{max(k.Line, 1), max(k.Column, 1), "WIN901",
+				"a key must be a string", "quote the text in braces (templates must be rendered first)"})
 			continue
 		}
 		name := keyName(k)
@@ -368,7 +381,7 @@ func (c *converter) mapping(n *yaml.Node, depth int) any {
 	return out
 }
 
-// merge adds what a merge key (<<) brings; keys that are there win.
+// merge adds the entries of a merge key (<<); existing keys take precedence.
 func (c *converter) merge(out map[string]any, m *yaml.Node, depth int) {
 	from := m
 	if c.aliases++; depth > maxDepth || c.aliases > maxAliasNodes {
@@ -397,7 +410,7 @@ func (c *converter) merge(out map[string]any, m *yaml.Node, depth int) {
 	}
 }
 
-// keyName is a key as kubectl reads it: on, y and their like are "true".
+// keyName returns a key as kubectl reads it: on, y and the like become "true".
 func keyName(n *yaml.Node) string {
 	if n.Tag == "!!str" && (n.Style != 0 || len(n.Value) > 3) {
 		return n.Value
@@ -445,7 +458,7 @@ func scalar(n *yaml.Node) any {
 }
 
 // locate finds the node of a path: the key of a map's entry, or the element of
-// a list. Of what is missing it finds the nearest that is there.
+// a list. For a missing field it finds the nearest existing ancestor.
 func locate(root *yaml.Node, path tree.Path) *yaml.Node {
 	at, value := root, root
 	for _, s := range path {
@@ -473,7 +486,7 @@ func child(n *yaml.Node, s tree.Step, depth int) (at, value *yaml.Node) {
 			return n.Content[s.Index], n.Content[s.Index]
 		}
 	case n.Kind == yaml.MappingNode:
-		for i := len(n.Content) - 2; i >= 0; i -= 2 { // the last of duplicates counts
+		for i := len(n.Content) - 2; i >= 0; i -= 2 { // the last duplicate counts
 			if n.Content[i].Value == s.Key && n.Content[i].Tag != "!!merge" {
 				return n.Content[i], n.Content[i+1]
 			}

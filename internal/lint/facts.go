@@ -12,9 +12,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// gather reads facts out of the inputs themselves before anything is judged:
-// their RuntimeClasses and Namespaces. Of an input that cannot be read twice
-// only what stands before a document counts for it (see produce).
+// gather collects facts from the inputs themselves before anything is checked:
+// their RuntimeClasses and Namespaces. In an input that cannot be read twice,
+// only the documents before a document count for it (see produce).
 func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 	facts := &cfg.Facts
 	for _, in := range cfg.Inputs {
@@ -32,8 +32,8 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 	return facts, nil
 }
 
-// learn adds what a document says of the cluster. The facts that it is given
-// are in use elsewhere and stay as they are.
+// learn adds the facts about the cluster in a document. It does not change the
+// given facts, which are in use elsewhere.
 func learn(facts *policy.Facts, d document) *policy.Facts {
 	if d.problem != nil || !bytes.Contains(d.text, []byte("RuntimeClass")) && !bytes.Contains(d.text, []byte("Namespace")) {
 		return facts

@@ -17,19 +17,20 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// Fixed is what Fix did.
+// Fixed is the result of Fix.
 type Fixed struct {
 	Text    []byte
 	Applied int // edits
 	Left    int // edits that could not be written without touching more than their field
 }
 
-// Fix writes the edits of all findings into a file, and then what admission
-// would add to place its pods: selectors of operating system and, where the
-// nodes are known, of builds, tolerations of their taints, spec.os.name. It
-// changes the lines of the edited fields only; comments, order and style stay.
-// After every edit the text is read again: unless exactly the one field has
-// changed the edit is left out. Applying it twice changes nothing more.
+// Fix applies the edits of all findings to a file, and then those that
+// admission would make to place its pods: selectors for the operating system
+// and, if the nodes are known, for builds, tolerations of their taints,
+// spec.os.name. It changes only the lines of the edited fields; comments, order
+// and style stay. After every edit it parses the text again and drops the edit
+// unless exactly that field has changed. Fixing the result again changes
+// nothing.
 func Fix(name string, text []byte, facts policy.Facts) (Fixed, error) {
 	judge := policy.New(facts)
 	var docs []document
@@ -45,8 +46,8 @@ func Fix(name string, text []byte, facts policy.Facts) (Fixed, error) {
 			end = d.offset
 			continue
 		}
-		mended, applied, left := fixDocument(judge, d, facts)
-		out.Text = append(out.Text, mended...)
+		fixed, applied, left := fixDocument(judge, d, facts)
+		out.Text = append(out.Text, fixed...)
 		out.Applied += applied
 		out.Left += left
 	}
@@ -54,8 +55,9 @@ func Fix(name string, text []byte, facts policy.Facts) (Fixed, error) {
 	return out, nil
 }
 
-// maxRounds: what an edit makes possible the next round does (a field goes, and
-// the pod can declare itself). The second finds nothing more as a rule.
+// maxRounds bounds the rounds: an edit may enable others in the next round
+// (once a field is removed, spec.os.name can be set). Usually the second round
+// finds nothing.
 const maxRounds = 4
 
 func fixDocument(judge *policy.Evaluator, d document, facts policy.Facts) (text []byte, applied, left int) {
@@ -74,7 +76,7 @@ func fixDocument(judge *policy.Evaluator, d document, facts policy.Facts) (text 
 	return m.doc.text, applied, left
 }
 
-// fixer is a document that is being fixed: its text, and the object that it holds.
+// fixer is a document being fixed: its text and the object in it.
 type fixer struct {
 	judge  *policy.Evaluator
 	facts  policy.Facts
@@ -84,7 +86,7 @@ type fixer struct {
 	work   int // bytes read so far
 }
 
-// read takes a text if it is one object without problems.
+// read parses a text; it fails unless the text is one object without problems.
 func (m *fixer) read(text []byte) bool {
 	roots := parse(&document{name: m.doc.name, text: text})
 	if len(roots) != 1 || roots[0].problem != nil {
@@ -98,7 +100,8 @@ func (m *fixer) read(text []byte) bool {
 	return ok
 }
 
-// countUnread counts what is left where several JSON values make one document.
+// countUnread counts the edits that remain because one document has several
+// JSON values.
 func (m *fixer) countUnread() (left int) {
 	for _, p := range parse(&m.doc) {
 		if p.problem != nil {
@@ -114,9 +117,9 @@ func (m *fixer) countUnread() (left int) {
 	return left
 }
 
-// apply writes edits that change something. Those that cannot be written
-// without touching more than their field are left. What is written at once is
-// one edit of each item of a List: each time the document is read again.
+// apply writes the edits that change something, except those that cannot be
+// written without touching more than their field. It writes one edit of each
+// item of a List at once, because the document is parsed again each time.
 func (m *fixer) apply(todo []tree.Edit) (applied, left int) {
 	for len(todo) > 0 {
 		var batch, rest []tree.Edit
@@ -143,7 +146,7 @@ func item(p tree.Path) int {
 	return -1
 }
 
-// applyBatch writes edits together, or one by one if that goes wrong.
+// applyBatch writes edits together, or one by one if that fails.
 func (m *fixer) applyBatch(batch []tree.Edit) (applied, left int) {
 	if m.work += len(m.doc.text); m.work > maxFixWorkBytes {
 		return 0, len(batch)
@@ -187,7 +190,8 @@ func (m *fixer) applyBatch(batch []tree.Edit) (applied, left int) {
 	return applied, left
 }
 
-// results are the findings of the document as it is now, with suppressions.
+// results returns the findings of the document in its current state, with
+// suppressions.
 func (m *fixer) results() []Result {
 	var out []Result
 	for _, f := range m.judge.Evaluate(policy.Parse(m.object), m.facts) {
@@ -196,9 +200,8 @@ func (m *fixer) results() []Result {
 	return suppress(&m.doc, m.root, m.object, out)
 }
 
-// edits collects the edits of the findings that are not suppressed: what is
-// removed first. Whether a pod may declare itself (WIN419) is for placement to
-// say.
+// edits collects the edits of the findings that are not suppressed, removals
+// first. Placement decides whether to set spec.os.name (WIN419).
 func (m *fixer) edits() []tree.Edit {
 	var out []tree.Edit
 	seen := map[string]bool{}
@@ -233,9 +236,9 @@ func skipped(object map[string]any, path tree.Path) bool {
 	return false
 }
 
-// placement is what the pods of the document lack to land on the right nodes,
-// except for what a suppression speaks against. A pod of which a field stays
-// that the API server would then refuse does not declare itself.
+// placement returns the edits that the pods of the document need to land on the
+// right nodes, except suppressed ones. It does not set spec.os.name in a pod
+// that keeps a field which the API server would then refuse.
 func (m *fixer) placement() []tree.Edit {
 	var kept []Result
 	for _, r := range m.results() {
@@ -258,7 +261,7 @@ func (m *fixer) placement() []tree.Edit {
 	return out
 }
 
-// FixAll is Fix for a stream.
+// FixAll is like Fix, for a stream.
 func FixAll(name string, r io.Reader, facts policy.Facts) (Fixed, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxFixBytes+1))
 	if err != nil {
@@ -271,9 +274,10 @@ func FixAll(name string, r io.Reader, facts policy.Facts) (Fixed, error) {
 }
 
 const (
-	// maxFixBytes: files are mended in memory.
+	// maxFixBytes bounds the size of a file, because files are fixed in memory.
 	maxFixBytes = 64 << 20
-	// maxFixWorkBytes: what a document may be read again for the sake of its
-	// edits. About three seconds' work; a List of 500 pods needs a third of it.
+	// maxFixWorkBytes bounds how many bytes of a document are parsed again for
+	// its edits: about three seconds of work. A List of 500 pods needs a third
+	// of it.
 	maxFixWorkBytes = 16 << 20
 )

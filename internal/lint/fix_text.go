@@ -14,8 +14,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// applyText says how an edit changes the text of a document. Whether that is
-// right is for the caller to check.
+// applyText returns the text of a document after an edit. The caller must check
+// that the result is right.
 func (t editor) applyText(root *yaml.Node, e tree.Edit) (change, bool) {
 	switch e.Op {
 	case tree.Remove:
@@ -128,7 +128,7 @@ func (t editor) remove(root *yaml.Node, path tree.Path) (change, bool) {
 		}
 		return t.splice(from, to, "")
 	}
-	if strings.TrimSpace(string(t.text[t.lines[key.Line-1]:from])) != "" { // behind the dash of a list
+	if strings.TrimSpace(string(t.text[t.lines[key.Line-1]:from])) != "" { // after the dash of a list
 		if i+2 >= len(m.Content) {
 			return change{}, false
 		}
@@ -156,7 +156,7 @@ func (t editor) remove(root *yaml.Node, path tree.Path) (change, bool) {
 	return t.splice(t.lines[key.Line-1], to, "")
 }
 
-// flowEnd is the end of a value in flow style.
+// flowEnd returns the end of a value in flow style.
 func (t editor) flowEnd(from int) int {
 	depth, quote, end := 0, byte(0), from
 	for i := from; i < len(t.text); i++ {
@@ -255,8 +255,8 @@ func nest(path tree.Path, value any) any {
 	return value
 }
 
-// addFlow adds a key in front of the first of a mapping in flow style, on its
-// line; on a line of its own if the first has one.
+// addFlow adds a key before the first key of a mapping in flow style, on the
+// same line or, if the first key has its own line, on a new one.
 func (t editor) addFlow(m *yaml.Node, rest tree.Path, value any, asJSON bool) (change, bool) {
 	text := flowEntry(rest[0].Key, nest(rest[1:], value), asJSON)
 	at := t.offset(m) + 1
@@ -274,8 +274,8 @@ func (t editor) addFlow(m *yaml.Node, rest tree.Path, value any, asJSON bool) (c
 	return t.splice(at, at, text)
 }
 
-// addBlock adds lines in front of the first key of a block mapping that begins
-// its line (that of a list's item stands behind the dash).
+// addBlock adds lines before the first key of a block mapping that begins its
+// line (in a list item, the key follows the dash).
 func (t editor) addBlock(m *yaml.Node, rest tree.Path, value any) (change, bool) {
 	for i := 0; i < len(m.Content); i += 2 {
 		line := m.Content[i].Line
@@ -292,7 +292,7 @@ func (t editor) addBlock(m *yaml.Node, rest tree.Path, value any) (change, bool)
 	return change{}, false
 }
 
-// appendItem adds an element behind the last one of a list.
+// appendItem adds an element after the last one of a list.
 func (t editor) appendItem(list *yaml.Node, value any, asJSON bool) (change, bool) {
 	if list.Style&yaml.FlowStyle != 0 {
 		if len(list.Content) == 0 {
@@ -326,7 +326,7 @@ func (t editor) appendItem(list *yaml.Node, value any, asJSON bool) (change, boo
 	return t.splice(len(t.text), len(t.text), t.newline()+text)
 }
 
-// newline is how the lines of the text end: as the first does.
+// newline returns the line ending of the text, that of its first line.
 func (t editor) newline() string {
 	if len(t.lines) > 1 && t.text[t.lines[1]-1] == '\r' {
 		return "\r"

@@ -14,10 +14,10 @@ import (
 
 var fixPatterns = struct{ plain, word *regexp.Regexp }{
 	plain: regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`),
-	word:  regexp.MustCompile(`(?i)^(true|false|yes|no|on|off|y|n|null)$`), // no strings to YAML 1.1
+	word:  regexp.MustCompile(`(?i)^(true|false|yes|no|on|off|y|n|null)$`), // not strings in YAML 1.1
 }
 
-// quote spells a string.
+// quote formats a string.
 func quote(s string, asJSON bool) string {
 	switch {
 	case asJSON:
@@ -28,7 +28,7 @@ func quote(s string, asJSON bool) string {
 	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }
 
-// keys are those of a map, in the order in which people write them.
+// keys returns the keys of a map in the conventional order.
 func keys(m map[string]any) []string {
 	order := []string{"key", "operator", "value", "values", "effect"}
 	return slices.SortedFunc(maps.Keys(m), func(a, b string) int {
@@ -40,7 +40,7 @@ func keys(m map[string]any) []string {
 	})
 }
 
-// flow spells a value on one line.
+// flow formats a value on one line.
 func flow(v any, asJSON bool) string {
 	switch v := v.(type) {
 	case string:
@@ -69,7 +69,7 @@ func flowEntry(key string, v any, asJSON bool) string {
 	return quote(key, asJSON) + ": " + flow(v, asJSON)
 }
 
-// blockEntry spells a key and its value as lines.
+// blockEntry formats a key and its value as lines.
 func blockEntry(prefix, key string, v any) []string {
 	head := prefix + quote(key, false) + ":"
 	switch v := v.(type) {
@@ -95,7 +95,7 @@ func blockEntry(prefix, key string, v any) []string {
 	return []string{head + " " + flow(v, false)}
 }
 
-// blockItem spells an element of a list as lines.
+// blockItem formats an element of a list as lines.
 func blockItem(prefix string, v any) []string {
 	m, ok := v.(map[string]any)
 	if !ok || len(m) == 0 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package lint applies the rules of package policy to files: it takes streams
-// of YAML and JSON apart, finds the line of every finding, honours
-// suppressions and mends what can be mended safely.
+// Package lint applies the rules of package policy to files: it splits streams
+// of YAML and JSON into documents, finds the line of every finding, honours
+// suppressions and fixes what can be fixed safely.
 //
-// Documents are read one after the other, judged in parallel, and reported in
-// the order in which they stand; only a few of them are in memory at a time.
-// Whatever a file holds, time and memory are bounded: see limits.
+// Documents are read one after another, checked in parallel, and reported in
+// their original order; only a few of them are in memory at a time. Time and
+// memory are bounded for any input: see limits.
 package lint
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// limits bound what one document may cost. Beyond them it is reported, and
-// the next one is read.
+// The limits bound the cost of one document. A document that exceeds them is
+// reported and skipped.
 const (
 	// maxDocumentBytes: the API server takes requests of 3 MiB
 	// (k8s.io/apiserver pkg/server: MaxRequestBodyBytes). Parsed, dense YAML takes about 80 times its size.
@@ -36,7 +36,8 @@ const (
 	// maxDepth: no published resource is nested deeper than about 40 levels
 	// (CustomResourceDefinitions); the parser itself allows 10,000.
 	maxDepth = 200
-	// maxAliasNodes: nodes that aliases may stand for in one document. Ten lines of YAML can stand for 10^9.
+	// maxAliasNodes: nodes to which the aliases of one document may expand. Ten
+	// lines of YAML can expand to 10^9.
 	maxAliasNodes = 100_000
 )
 
@@ -47,22 +48,22 @@ type Input struct {
 	Once bool // cannot be read twice: standard input
 }
 
-// File is the input of a file.
+// File returns the input that reads a file.
 func File(path string) Input {
 	return Input{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
 
-// Config says what to do.
+// Config configures a run.
 type Config struct {
 	Inputs   []Input
 	Facts    policy.Facts
-	Severity policy.Severity // the least that is reported; None: everything
+	Severity policy.Severity // the lowest to report; None: everything
 	Placed   bool            // the cluster has mullion's admission: pods are judged as it will place them
 	Jobs     int             // documents judged at a time; 0: one per processor
 }
 
-// Result is one finding at one place. That of an object in a cluster has no
-// file and no line.
+// Result is one finding at one place. For an object in a cluster it has no file
+// and no line.
 type Result struct {
 	policy.Finding
 	File       string `json:"file,omitempty"`
@@ -75,7 +76,7 @@ type Result struct {
 	caret, width int    // column in it, and how much stands there
 }
 
-// Summary counts.
+// Summary counts the results.
 type Summary struct {
 	Files, Documents, Objects           int
 	Errors, Warnings, Infos, Suppressed int
@@ -94,8 +95,8 @@ func (s *Summary) count(r Result) {
 	}
 }
 
-// batchBytes is how much text goes to a worker at a time: handing over single
-// documents of a kilobyte costs a fifth of the time that judging them does.
+// batchBytes is the amount of text handed to a worker at a time: handing over
+// single documents of a kilobyte costs a fifth of the time of checking them.
 const batchBytes = 32 << 10
 
 // job is a batch of documents on its way through the workers.
@@ -134,8 +135,8 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 	}
 	judge := policy.New(cfg.Facts)
 	g, ctx := errgroup.WithContext(ctx)
-	// Documents wait in ordered until all before them are done; its length bounds
-	// what is in memory.
+	// Documents wait in ordered until all earlier ones are done; its length
+	// bounds the memory.
 	ordered, work := make(chan *job, 4*cfg.Jobs), make(chan *job)
 	g.Go(func() error {
 		defer close(ordered)
@@ -175,9 +176,8 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 	return sum, err
 }
 
-// Objects judges objects that are in no file, in the order in which source
-// yields them, and calls emit with every result. Only annotations suppress
-// there.
+// Objects checks objects that come from source instead of a file, in order, and
+// calls emit with every result. Only annotations can suppress findings there.
 func Objects(cfg Config, source func(yield func(map[string]any) error) error, emit func(Result) error) (Summary, error) {
 	var sum Summary
 	judge := policy.New(cfg.Facts)
@@ -252,7 +252,7 @@ func documents(in Input, f func(document) error) (err error) {
 	return split(in.Name, r, f)
 }
 
-// check judges one document.
+// check checks one document.
 func check(evaluate func(*policy.Parsed, policy.Facts) []policy.Finding, d document, facts policy.Facts) ([]Result, int) {
 	if d.problem != nil {
 		return []Result{d.problem.result(&d)}, 0
@@ -292,8 +292,8 @@ func check(evaluate func(*policy.Parsed, policy.Facts) []policy.Finding, d docum
 	return out, objects
 }
 
-// objectName is "Deployment default/iis" of the object, or of the item of a
-// List, in which a finding lies.
+// objectName returns the kind and name, such as "Deployment default/iis", of
+// the object or item of a List that contains a finding.
 func objectName(object map[string]any, scope tree.Path) string {
 	v := tree.Root(object).At(scope)
 	name := v.Find("metadata", "name").Str()

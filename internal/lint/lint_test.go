@@ -65,7 +65,7 @@ func factsOf(t testing.TB, comment string) policy.Facts {
 }
 
 // TestGolden prints the findings of the files of every archive, and what
-// mending makes of them.
+// fixing makes of them.
 func TestGolden(t *testing.T) {
 	for name, ar := range testenv.Archives(t, "testdata/*.txtar") {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestGolden(t *testing.T) {
 				if f.Name == "findings" {
 					continue
 				}
-				fixed := mend(t, f.Name, f.Data, facts)
+				fixed := fix(t, f.Name, f.Data, facts)
 				if fixed.Applied > 0 || fixed.Left > 0 {
 					data := append([]byte(fmt.Sprintf("# %d changes, %d left\n", fixed.Applied, fixed.Left)), fixed.Text...)
 					ar.Files = append(ar.Files, txtar.File{Name: "fixed/" + f.Name, Data: data})
@@ -118,8 +118,8 @@ func TestRealManifests(t *testing.T) {
 	}
 }
 
-// mend applies Fix, twice: the second time must change nothing.
-func mend(t testing.TB, name string, data []byte, facts policy.Facts) Fixed {
+// fix applies Fix, twice: the second time must change nothing.
+func fix(t testing.TB, name string, data []byte, facts policy.Facts) Fixed {
 	t.Helper()
 	once, err := Fix(name, data, facts)
 	if err != nil {
@@ -133,12 +133,12 @@ func mend(t testing.TB, name string, data []byte, facts policy.Facts) Fixed {
 		placed(t, name, once.Text, facts)
 	}
 	if !bytes.Equal(once.Text, twice.Text) {
-		t.Errorf("mending %s twice differs from once:\n%s\n--- twice\n%s", name, once.Text, twice.Text)
+		t.Errorf("fixing %s twice differs from once:\n%s\n--- twice\n%s", name, once.Text, twice.Text)
 	}
 	return once
 }
 
-// placed checks that placement has nothing to add to a mended text.
+// placed checks that placement has nothing to add to a fixed text.
 func placed(t testing.TB, name string, text []byte, facts policy.Facts) {
 	t.Helper()
 	judge := policy.New(facts)
@@ -158,7 +158,7 @@ func placed(t testing.TB, name string, text []byte, facts policy.Facts) {
 			}
 			for _, p := range judge.Place(policy.Parse(object), facts) {
 				if len(p.Edits) > 0 {
-					t.Errorf("placement would still write %v into the mended %s:\n%s", p.Edits, name, text)
+					t.Errorf("placement would still write %v into the fixed %s:\n%s", p.Edits, name, text)
 				}
 			}
 		}
@@ -235,7 +235,7 @@ func TestHostile(t *testing.T) {
 }
 
 // TestOrder reads many documents with many workers: the order is that of the
-// stream, whoever is done first.
+// stream, whichever job ends first.
 func TestOrder(t *testing.T) {
 	var b strings.Builder
 	const n = 2000
@@ -291,7 +291,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestFixList mends a List of many pods: it must not be read again for each of
+// TestFixList fixes a List of many pods: it must not be read again for each of
 // them.
 func TestFixList(t *testing.T) {
 	var b strings.Builder
@@ -300,12 +300,12 @@ func TestFixList(t *testing.T) {
 	for i := range n {
 		fmt.Fprintf(&b, "- apiVersion: v1\n  kind: Pod\n  metadata: {name: p%d}\n  spec:\n    containers:\n    - name: c\n      image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n      securityContext: {privileged: false}\n", i)
 	}
-	if got := mend(t, "list.yaml", []byte(b.String()), policy.Facts{}); got.Applied < 3*n || got.Left > 0 {
+	if got := fix(t, "list.yaml", []byte(b.String()), policy.Facts{}); got.Applied < 3*n || got.Left > 0 {
 		t.Errorf("%d changes, %d left", got.Applied, got.Left)
 	}
 }
 
-// FuzzLint: whatever comes in, lint and Fix end, never panic, and mending
+// FuzzLint: whatever comes in, lint and Fix end, never panic, and fixing
 // twice changes nothing more.
 func FuzzLint(f *testing.F) {
 	for _, ar := range testenv.Archives(f, "testdata/*.txtar") {
@@ -332,8 +332,8 @@ func FuzzLint(f *testing.F) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		mend(t, "x", data, policy.Facts{})
-		mend(t, "x", data, factsOf(t, "builds: 2019 2022 2025\ntaints: os=windows:NoSchedule\n"))
+		fix(t, "x", data, policy.Facts{})
+		fix(t, "x", data, factsOf(t, "builds: 2019 2022 2025\ntaints: os=windows:NoSchedule\n"))
 	})
 }
 

@@ -18,10 +18,11 @@ import (
 // Printer writes results in one format.
 type Printer interface {
 	Print(Result) error
-	Close(Summary) error // writes the rest
+	Close(Summary) error // writes the remaining output
 }
 
-// NewPrinter makes a printer for text, json or sarif. version is mullion's.
+// NewPrinter returns a printer for text, json or sarif. version is mullion's
+// version.
 func NewPrinter(format string, w io.Writer, version string) (Printer, error) {
 	b := bufio.NewWriter(w)
 	switch format {
@@ -35,7 +36,7 @@ func NewPrinter(format string, w io.Writer, version string) (Printer, error) {
 	return nil, fmt.Errorf("output format %q: want text, json or sarif", format)
 }
 
-// textPrinter writes the place, the line and a caret under it.
+// textPrinter writes the position, the line and a caret under it.
 type textPrinter struct{ w *bufio.Writer }
 
 func (p *textPrinter) Print(r Result) error {
@@ -71,8 +72,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// caret underlines width bytes from a column (bytes or runes, as the parser
-// counts) on.
+// caret underlines width bytes, starting at a column (in bytes or runes, as the
+// parser counts).
 func caret(line string, column, width int) string {
 	const maxTildes = 40
 	runes := utf8.RuneCountInString(line)
@@ -166,8 +167,8 @@ func (p *sarifPrinter) Print(r Result) error {
 	return err
 }
 
-// sarifLocation is a place in a file; of an object in a cluster its name and
-// the field.
+// sarifLocation returns a position in a file or, for an object in a cluster,
+// its name and the field.
 func sarifLocation(r Result) map[string]any {
 	type object = map[string]any
 	if r.File == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// Rules lists the rules of policy and those about files.
+// Rules returns the rules of package policy and those about files.
 func Rules() []policy.Rule { return append(policy.All(), inputRules()...) }
 
 // FindRule returns the rule with a code.
@@ -22,8 +22,8 @@ func FindRule(code string) (policy.Rule, bool) {
 	return policy.Rule{}, false
 }
 
-// inputRules describes the problems of files: this package finds them while it
-// reads.
+// inputRules describes problems of files, which this package finds while it
+// reads them.
 func inputRules() []policy.Rule {
 	const (
 		field  = "the file"

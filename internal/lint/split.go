@@ -12,19 +12,18 @@ import (
 	"unicode/utf8"
 )
 
-// document is one YAML document, or a run of JSON values, as it stands in a
-// file.
+// document is the text of one YAML document, or of a sequence of JSON values.
 type document struct {
 	name    string // of the input
 	line    int    // of its first line in the input, from 1
 	offset  int64  // of its first byte in the input
 	text    []byte
-	problem *problem // why it cannot be judged
+	problem *problem // why it cannot be checked
 
 	lineStarts []int // see starts
 }
 
-// starts are the offsets of the document's lines.
+// starts returns the offsets of the document's lines.
 func (d *document) starts() []int {
 	if d.lineStarts == nil {
 		d.lineStarts = lineStarts(d.text)
@@ -32,7 +31,7 @@ func (d *document) starts() []int {
 	return d.lineStarts
 }
 
-// lines are the document's lines without their ends.
+// lines returns the document's lines without their line endings.
 func (d *document) lines() []string {
 	out := make([]string, len(d.starts()))
 	for i := range out {
@@ -41,7 +40,8 @@ func (d *document) lines() []string {
 	return out
 }
 
-// lineBytes is a line of the document, from 1, without its end.
+// lineBytes returns line n of the document, counted from 1, without its line
+// ending.
 func (d *document) lineBytes(n int) []byte {
 	starts := d.starts()
 	if n < 1 || n > len(starts) {
@@ -61,8 +61,8 @@ func (d *document) lineBytes(n int) []byte {
 	return line
 }
 
-// excerpt is a line of the document to print, and where in it a column is: of
-// a line that is longer than a terminal is wide, the part around the column.
+// excerpt returns a line of the document to print, and the position of a column
+// in it. Of a line wider than a terminal it returns the part around the column.
 func (d *document) excerpt(n, column int) (text string, at int) {
 	const most, before = 200, 60 // characters
 	line := []rune(string(bytes.ToValidUTF8(d.lineBytes(n), []byte("\uFFFD"))))
@@ -78,8 +78,8 @@ func (d *document) excerpt(n, column int) (text string, at int) {
 	return string(line), at
 }
 
-// lineStarts are the offsets of the lines of a text, as the YAML parser counts
-// them.
+// lineStarts returns the offsets of the lines of a text, as the YAML parser
+// counts them.
 func lineStarts(text []byte) []int {
 	out := []int{0}
 	for i := 0; i < len(text); {
@@ -91,8 +91,8 @@ func lineStarts(text []byte) []int {
 	return out
 }
 
-// lineBreak is the length of the line's end with which a text begins, 0 if it
-// begins with none. YAML 1.1 has five ends of lines, and CR LF.
+// lineBreak returns the length of the line ending at the start of a text, 0 if
+// there is none. YAML 1.1 has five line endings, and CR LF.
 func lineBreak(b []byte) int {
 	switch {
 	case b[0] == '\n':
@@ -111,7 +111,7 @@ func lineBreak(b []byte) int {
 }
 
 // split calls f with every document of a stream. YAML separates documents by a
-// line that begins with ---, wherever it stands: not even a block scalar may
+// line that begins with ---, wherever it appears: not even a block scalar may
 // contain one.
 func split(name string, r io.Reader, f func(document) error) error {
 	br := bufio.NewReaderSize(r, 64<<10)
@@ -120,7 +120,8 @@ func split(name string, r io.Reader, f func(document) error) error {
 		_, _ = br.Discard(3) // peeked
 		s.at, s.begin = 3, 3
 	} else if len(bom) >= 2 && (bom[0] == 0xFF && bom[1] == 0xFE || bom[0] == 0xFE && bom[1] == 0xFF) {
-		s.problem = &problem{line: 1, column: 1, code: "WIN904", text: "the file is UTF-16, as PowerShell 5 writes with >", fix: "save it as UTF-8: Out-File -Encoding utf8"}
+		s.problem = &problem{line: 1, column: 1, code: "WIN904",
+			text: "the file is UTF-16, which PowerShell 5 writes with >", fix: "save it as UTF-8: Out-File -Encoding utf8"}
 	}
 	fresh := true // at the beginning of a line
 	for {
@@ -168,7 +169,8 @@ func (s *splitter) add(chunk []byte) {
 	switch {
 	case s.problem != nil:
 	case s.size > maxDocumentBytes:
-		s.problem = &problem{line: 1, column: 1, code: "WIN903", text: fmt.Sprintf("the document is larger than %d MiB", maxDocumentBytes>>20), fix: "split it with lines of ---"}
+		s.problem = &problem{line: 1, column: 1, code: "WIN903",
+			text: fmt.Sprintf("the document is larger than %d MiB", maxDocumentBytes>>20), fix: "split it with --- lines"}
 		s.text = nil
 	default:
 		if i := bytes.IndexByte(chunk, 0); i >= 0 {

@@ -15,16 +15,16 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// annotationPrefix begins the annotations that suppress a rule for an object:
-// ignore.lint.mullion.dev/WIN019: "the reason".
+// annotationPrefix is the prefix of the annotations that suppress a rule for an
+// object: ignore.lint.mullion.dev/WIN019: "the reason".
 const annotationPrefix = "ignore.lint.mullion.dev/"
 
-// suppressPatterns matches the comment that suppresses rules for a line and
-// what is below it: # mullion:ignore WIN019,WIN020 the reason
+// suppressPatterns matches the comment that suppresses rules for a line and the
+// fields below it: # mullion:ignore WIN019,WIN020 the reason
 var suppressPatterns = struct{ comment *regexp.Regexp }{regexp.MustCompile(`#\s*mullion:ignore\s+(WIN[0-9]{3}(?:\s*,\s*WIN[0-9]{3})*)[ \t]*(.*)`)}
 
-// suppress marks the findings that a comment or an annotation suppresses. One
-// without a reason suppresses nothing, and is reported.
+// suppress marks the findings that a comment or an annotation suppresses. A
+// suppression without a reason has no effect and is reported.
 func suppress(d *document, root *yaml.Node, object map[string]any, found []Result) []Result {
 	if bytes.Contains(d.text, []byte("mullion:ignore")) {
 		found = suppressByComment(d, root, found)
@@ -45,8 +45,8 @@ func suppressByAnnotation(object map[string]any, found []Result) []Result {
 	return found
 }
 
-// suppressByComment looks at the line of the field, at those of the fields
-// above it in the tree, and at the comments right above each of them.
+// suppressByComment checks the line of the field, the lines of its parents in
+// the tree, and the comments directly above each of them.
 func suppressByComment(d *document, root *yaml.Node, found []Result) []Result {
 	lines := d.lines()
 	comment := func(n int) (codes []string, reason string) {

@@ -12,18 +12,18 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// Confidence says how much a signal is worth.
+// Confidence is how far a signal can be trusted.
 type Confidence int
 
-// The confidences, the weakest first.
+// The confidences, weakest first.
 const (
 	Low     Confidence = iota // paths, names of programs, what nodes have pulled, defaults
 	Medium                    // names of images
-	High                      // RuntimeClass, labels of builds, what a registry says
-	Certain                   // written down
+	High                      // RuntimeClass, build labels, a registry's answer
+	Certain                   // stated in the pod
 )
 
-// Signal is something in a pod that says for which operating system it is.
+// Signal is something in a pod that indicates its operating system.
 type Signal struct {
 	OS         string
 	What       string // "spec.os.name is windows"
@@ -33,7 +33,7 @@ type Signal struct {
 	source     source
 }
 
-// source names the sort of a signal; conflicts depend on it.
+// source is the kind of a signal; conflicts depend on it.
 type source int
 
 const (
@@ -46,15 +46,15 @@ const (
 	fromImageName
 	fromIsolation
 	fromPresence
-	fromProgram  // what only a Windows container starts or mounts
-	fromContents // what hints at one
+	fromProgram  // something that only a Windows container starts or mounts
+	fromContents // something that hints at one
 	fromDefault
 )
 
 // isolationAnnotation asked dockershim for Hyper-V isolation.
 const isolationAnnotation = "experimental.windows.kubernetes.io/isolation-type"
 
-// signals lists what says for which operating system the pod is, the most
+// signals lists the signals that indicate the pod's operating system, most
 // trustworthy first.
 func signals(p *Pod) []Signal {
 	var s signalList
@@ -95,7 +95,7 @@ func signals(p *Pod) []Signal {
 	return s
 }
 
-// signalList takes signals for the operating systems that there are.
+// signalList collects signals; add drops those for unknown operating systems.
 type signalList []Signal
 
 func (s *signalList) add(src source, c Confidence, os string, at tree.Value, short, format string, args ...any) {
@@ -104,17 +104,18 @@ func (s *signalList) add(src source, c Confidence, os string, at tree.Value, sho
 	}
 }
 
-// imageSignals are what is known of the images: from the registry, by their
-// names, and by the nodes that have them.
+// imageSignals adds the signals of the images: from registries, from their
+// names, and from the nodes that have them.
 func imageSignals(p *Pod, s *signalList) {
 	for _, c := range p.Containers {
 		if os, ok := registryOS(p.Facts().Images[c.Image]); ok {
-			s.add(fromRegistry, High, os, c.Get("image"), "image "+c.Image, "the image %s is for %s only", c.Image, os)
+			s.add(fromRegistry, High, os, c.Get("image"), "image "+c.Image, "the image %s is only for %s", c.Image, os)
 		}
 	}
 	for _, c := range p.Containers {
 		if windowsImage(c.Image) {
-			s.add(fromImageName, Medium, "windows", c.Get("image"), "image "+c.Image, "the image %s is by its name one for Windows", c.Image)
+			s.add(fromImageName, Medium, "windows",
+				c.Get("image"), "image "+c.Image, "the image %s is a Windows image by its name", c.Image)
 		}
 	}
 	for _, meta := range []tree.Value{p.Meta, p.Object.Get("metadata")} {
@@ -131,7 +132,7 @@ func imageSignals(p *Pod, s *signalList) {
 	}
 }
 
-// contentSignals are guesses from what the containers start and mount.
+// contentSignals adds guesses from the programs and mounts of the containers.
 func contentSignals(p *Pod, s *signalList) {
 	for _, c := range p.Containers {
 		if at := windowsProgram(c); at.Set() {
@@ -145,8 +146,8 @@ func contentSignals(p *Pod, s *signalList) {
 	}
 }
 
-// defaultOS is the operating system of pods that say nothing, and who decided;
-// "" if it is not decided.
+// defaultOS returns the operating system of pods without a signal, and where
+// that default is set; "" if there is none.
 func (p *Pod) defaultOS() (os, from string) {
 	if os := p.Facts().Namespaces[p.Object.Namespace][DefaultOSLabel]; os != "" {
 		return os, "namespace " + p.Object.Namespace
@@ -194,8 +195,7 @@ type requirement struct {
 	how        string // nodeSelector or nodeAffinity
 }
 
-// required lists the labels that every node for the pod must have: its
-// nodeSelector, and what all terms of its required affinity agree upon.
+// required lists the labels that a node must have for the pod: its nodeSelector, and the labels that all terms of its required affinity share.
 func required(p *Pod) []requirement {
 	var out []requirement
 	sel := p.Spec.Find("nodeSelector")
@@ -226,7 +226,7 @@ func affinityTerms(p *Pod) []tree.Value {
 	return p.Spec.Find("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").Items()
 }
 
-// single lists the expressions of a term that leave a label one value.
+// single lists the expressions of a term that allow only one value of a label.
 func single(term tree.Value) []requirement {
 	var out []requirement
 	for _, e := range term.Get("matchExpressions").Items() {
@@ -247,7 +247,8 @@ func single(term tree.Value) []requirement {
 	return out
 }
 
-// registryOS is the one operating system of an image's platforms.
+// registryOS returns the operating system of an image if all its platforms
+// share one.
 func registryOS(i Image) (string, bool) {
 	os := ""
 	for _, p := range i.Platforms {
@@ -259,7 +260,7 @@ func registryOS(i Image) (string, bool) {
 	return os, os != ""
 }
 
-// windowsImage reports whether the name of an image is one of a Windows image:
+// windowsImage reports whether an image is a Windows image by its name:
 // Microsoft's base images, and derived ones that name their base in the tag.
 func windowsImage(ref string) bool {
 	name := strings.ToLower(ref)
@@ -288,7 +289,7 @@ func windowsImage(ref string) bool {
 	return false
 }
 
-// imageBuild is the build that the name of a Windows image gives away.
+// imageBuild returns the build that the name of a Windows image reveals.
 func imageBuild(ref string) (winver.Build, bool) {
 	if !windowsImage(ref) {
 		return winver.Build{}, false

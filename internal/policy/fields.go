@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// level says where the paths of a row begin.
+// level is where the paths of a row begin.
 type level string
 
 const (
@@ -20,7 +20,7 @@ const (
 	onPort      level = "containers[*].ports[*]."
 )
 
-// trigger says when a field is reported.
+// trigger reports whether a field is to be reported.
 type trigger func(tree.Value) bool
 
 func isSet(v tree.Value) bool    { return v.Set() }

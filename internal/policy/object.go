@@ -10,21 +10,21 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// Parsed is an object taken apart: the items of a List, or the object itself,
-// with the pods of each. It may be asked about any number of times, with other
-// facts each time, and concurrently; the object must not be changed meanwhile.
+// Parsed is a parsed object: the items of a List, or the object itself, each
+// with its pods. It may be evaluated any number of times, with different facts,
+// and concurrently; the object must not be changed meanwhile.
 type Parsed struct {
 	object map[string]any
-	items  []*Object // without facts, and what follows from them
+	items  []*Object // without facts, and without what depends on them
 }
 
-// Parse takes an object apart.
+// Parse parses an object.
 func Parse(object map[string]any) *Parsed {
 	return &Parsed{object: object, items: parse(tree.Root(object), 0)}
 }
 
-// under returns the items as they are seen under some facts: with the operating
-// systems of their pods.
+// under returns the items under the given facts, with the operating systems of
+// their pods.
 func (p *Parsed) under(facts Facts) []*Object {
 	out := make([]*Object, len(p.items))
 	for i, item := range p.items {
@@ -45,7 +45,7 @@ func (p *Parsed) under(facts Facts) []*Object {
 	return out
 }
 
-// Object is one object, with the pods that it makes.
+// Object is one object with the pods that it creates.
 type Object struct {
 	tree.Value
 	APIVersion, Kind, Namespace, Name string
@@ -76,17 +76,17 @@ type Container struct {
 	Name  string
 	Image string
 
-	Build    winver.Build // of a Windows image, as its name has it
+	Build    winver.Build // of a Windows image, by its name
 	HasBuild bool
 }
 
 // Windows reports whether the pod is meant for Windows.
 func (p *Pod) Windows() bool { return p.OS == "windows" }
 
-// Facts is what is known beside the object.
+// Facts returns the facts under which the pod is evaluated.
 func (p *Pod) Facts() *Facts { return &p.Object.Facts }
 
-// templates says where workloads keep the template of their pods.
+// templates maps kinds of workloads to the path of their pod template.
 var templates = map[string][]string{
 	"Pod":                   nil,
 	"PodTemplate":           {"template"},

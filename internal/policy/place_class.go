@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// isolate gives the pod a RuntimeClass that isolates with Hyper-V where it
-// asks for that by the old annotation, or where its image runs on no node
-// without. It returns the nodes that the class then leaves, and those of them
-// that can run it. See docs/adr/0100-which-pods-get-a-runtimeclass.md.
+// isolate adds a RuntimeClass with Hyper-V isolation if the pod has the old
+// annotation, or if no node can run its image otherwise. It returns the nodes
+// that the class allows, and those of them that can run the pod. See
+// docs/adr/0100-which-pods-get-a-runtimeclass.md.
 func (t *placer) isolate(nodes, fit []*Node) (left, can []*Node) {
 	p := t.pod
 	asked := askedForHyperV(p)
@@ -26,7 +26,7 @@ func (t *placer) isolate(nodes, fit []*Node) (left, can []*Node) {
 	}
 	t.class = class
 	t.edit(tree.Add, p.Spec.Get("runtimeClassName"), class)
-	why := "its image runs on no node without"
+	why := "no node can run its image otherwise"
 	if asked {
 		why = "the annotation isolation-type asks for it"
 	}
@@ -34,10 +34,10 @@ func (t *placer) isolate(nodes, fit []*Node) (left, can []*Node) {
 	return candidates(p, p.Facts().RuntimeClasses[class]), can
 }
 
-// hyperVClass is the RuntimeClass that would isolate the pod with Hyper-V, and
-// the nodes that it could then use: of those that contradict nothing the one
-// with most nodes, then the first by name. There is none for a pod that has a
-// class, or a node, already.
+// hyperVClass returns the RuntimeClass that would isolate the pod with Hyper-V,
+// and the nodes that the pod could then use. Among the classes that do not
+// contradict the pod it picks the one with the most nodes, then the first by
+// name. It returns none for a pod that already has a class or a node.
 func (p *Pod) hyperVClass() (best string, nodes []*Node) {
 	if p.HostProcess || p.Spec.Find("runtimeClassName").Set() || p.Spec.Find("nodeName").Set() {
 		return "", nil
@@ -57,8 +57,8 @@ func (p *Pod) hyperVClass() (best string, nodes []*Node) {
 	return best, nodes
 }
 
-// contradicts reports whether the class selects other labels than the pod; the
-// API server refuses that.
+// contradicts reports whether the selectors of the class and the pod conflict;
+// the API server refuses that.
 func (p *Pod) contradicts(class RuntimeClass) bool {
 	for k, v := range class.NodeSelector {
 		if own := p.Spec.Find("nodeSelector", k); own.Set() && own.Str() != v {

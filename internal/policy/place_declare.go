@@ -18,8 +18,8 @@ type linuxField struct {
 	when      trigger
 }
 
-// linuxFields are the rows of the table that forbid, and the fields of that
-// sort that have rules of their own.
+// linuxFields returns the forbidding rows of the table, and the forbidden
+// fields that have their own rules.
 func linuxFields() []linuxField {
 	var out []linuxField
 	for _, f := range fields() {
@@ -34,9 +34,9 @@ func linuxFields() []linuxField {
 	)
 }
 
-// declare adds spec.os.name, so that the API server and the kubelet judge the
-// pod as one for Windows. Where that would have a pod refused that works, it is
-// left off. See docs/adr/0101-when-a-pod-declares-itself.md.
+// declare adds spec.os.name, so that the API server and the kubelet treat the
+// pod as a Windows pod. It does not if that would cause a working pod to be
+// refused. See docs/adr/0101-when-a-pod-declares-itself.md.
 func (t *placer) declare() {
 	p := t.pod
 	declared := p.Spec.Find("os", "name").Set()
@@ -62,7 +62,8 @@ func (t *placer) declare() {
 			return
 		}
 		if enforced, demanded := t.restricted(); demanded || enforced && !hardened(p) {
-			t.report("WIN419", name, Warning, "spec.os.name is not added: it would change what the restricted profile of namespace %s has to say of the pod", p.Object.Namespace)
+			t.report("WIN419",
+				name, Warning, "spec.os.name is not added: it would change how the restricted profile of namespace %s applies to the pod", p.Object.Namespace)
 			return
 		}
 	}
@@ -78,15 +79,16 @@ func (t *placer) declare() {
 	}
 }
 
-// confined reports whether the pod is or will be kept to Windows nodes. A guess
-// that is not must not be written down: it would fail on a Linux node.
+// confined reports whether the pod is or will be confined to Windows nodes. If
+// it is not, a guess must not be written into it: the pod would fail on a Linux
+// node.
 func (t *placer) confined() bool {
 	name, fixed := t.fixed()
 	n := t.pod.Facts().node(name)
 	return t.classKnown() && (!fixed || n != nil && n.OS == "windows")
 }
 
-// in lists where a pod has the field.
+// in returns the places where a pod has the field.
 func (f *linuxField) in(p *Pod) []tree.Value {
 	if !f.container {
 		if v := p.Spec.Find(f.path...); v.Set() && f.when(v) {
@@ -103,10 +105,10 @@ func (f *linuxField) in(p *Pod) []tree.Value {
 	return out
 }
 
-// mayDrop reports whether fields may be removed at all: not from a pod or a
-// template that a person wrote, who would miss them and could not apply it again.
-// What a controller made comes from a template that the API server has accepted:
-// what breaks its rules was injected since.
+// mayDrop reports whether fields may be removed at all. Pods and templates that
+// a user wrote must keep them, or applying them again would fail. A pod that a
+// controller created comes from a template that the API server accepted, so a
+// field that breaks the API server's rules was injected later.
 func (t *placer) mayDrop() bool {
 	if !t.pod.Bare {
 		return false
@@ -115,8 +117,8 @@ func (t *placer) mayDrop() bool {
 		slices.ContainsFunc(t.pod.Meta.Find("ownerReferences").Items(), func(o tree.Value) bool { return o.Get("controller").True() })
 }
 
-// idle reports whether a Linux-only field has the value that it has anyway, or
-// one that only takes rights away.
+// idle reports whether a Linux-only field has its default value, or one that
+// only removes rights.
 func idle(v tree.Value) bool {
 	switch v.Key() {
 	case "privileged", "allowPrivilegeEscalation", "readOnlyRootFilesystem", "shareProcessNamespace":
@@ -140,8 +142,8 @@ func idle(v tree.Value) bool {
 	return false
 }
 
-// inert reports whether a Linux-only field is one that policies inject into every
-// pod, at a value that no profile of Pod Security Admission forbids.
+// inert reports whether a Linux-only field is one that policies inject into
+// every pod, with a value that no profile of Pod Security Admission forbids.
 func inert(v tree.Value) bool {
 	switch v.Key() {
 	case "readOnlyRootFilesystem", "fsGroup", "fsGroupChangePolicy", "runAsGroup", "supplementalGroups", "seLinuxChangePolicy":
@@ -156,9 +158,9 @@ func inert(v tree.Value) bool {
 }
 
 // restricted reports whether the namespace enforces the restricted profile, and
-// whether in a version that demands Linux-only fields of Windows pods too. The
-// versions from v1.25 let a pod that declares itself off them. That is an
-// exemption, which is for the user to ask for, unless the pod needs none.
+// whether its version demands Linux-only fields even of Windows pods. Since
+// v1.25 a pod that sets spec.os.name is exempt from them. Asking for that
+// exemption is up to the user, unless the pod does not need it.
 func (t *placer) restricted() (enforced, demanded bool) {
 	labels := t.pod.Facts().Namespaces[t.pod.Object.Namespace]
 	v, err := ParseVersion(labels[enforceVersion])
@@ -166,8 +168,8 @@ func (t *placer) restricted() (enforced, demanded bool) {
 	return enforced, enforced && err == nil && v < exemptFrom
 }
 
-// hardened reports whether the pod meets by itself what the restricted profile
-// asks of pods for Linux only.
+// hardened reports whether the pod meets without exemption what the restricted
+// profile demands only of Linux pods.
 func hardened(p *Pod) bool {
 	profile := func(v tree.Value) bool {
 		return slices.Contains([]string{"RuntimeDefault", "Localhost"}, v.Find("securityContext", "seccompProfile", "type").Str())

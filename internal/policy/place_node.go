@@ -12,9 +12,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// candidates are the Windows nodes that the pod's own words leave: its
-// nodeName, nodeSelector, required affinity and RuntimeClass. What is not
-// known of a node does not exclude it.
+// candidates returns the Windows nodes that the pod allows by its nodeName,
+// nodeSelector, required affinity and RuntimeClass. Unknown properties of a
+// node do not exclude it.
 func (p *Pod) candidates() []*Node {
 	if !p.candidatesKnown {
 		p.candidateNodes = candidates(p, p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()])
@@ -23,9 +23,10 @@ func (p *Pod) candidates() []*Node {
 	return p.candidateNodes
 }
 
-// judged are the nodes that the images are compared with: the candidates. If
-// there are none because no node has the build that the pod selects, it is all
-// Windows nodes; if for another reason (a pool without nodes), it is unknown.
+// judged returns the nodes to compare the images with: the candidates. If there
+// are none because no node has the build that the pod selects, these are all
+// Windows nodes; if there are none for another reason (an empty node pool),
+// they are unknown.
 func (p *Pod) judged() []*Node {
 	nodes := p.candidates()
 	if len(nodes) > 0 {
@@ -43,7 +44,7 @@ func (p *Pod) selectsBuild() bool {
 	return class.NodeSelector[buildLabel] != "" || slices.ContainsFunc(required(p), func(r requirement) bool { return r.key == buildLabel })
 }
 
-// candidates is Pod.candidates with another RuntimeClass.
+// candidates is like Pod.candidates, with another RuntimeClass.
 func candidates(p *Pod, class RuntimeClass) []*Node {
 	nodeName := p.Spec.Find("nodeName").Str()
 	labels := maps.Clone(class.NodeSelector)
@@ -101,8 +102,8 @@ func readTerm(v tree.Value) nodeTerm {
 	return nodeTerm{read(v.Get("matchExpressions")), read(v.Get("matchFields"))}
 }
 
-// label is a label of the node. What the kubelet or mullion sets is known of
-// every node, the others only where they were given.
+// label returns a label of the node. Labels that the kubelet or mullion sets
+// are known for every node, others only if the facts include labels.
 func (n *Node) label(key string) (value string, set, known bool) {
 	switch {
 	case osLabel(key):
@@ -137,8 +138,8 @@ func (n *Node) matches(t *nodeTerm) bool {
 	return true
 }
 
-// satisfied is the scheduler's rule; of an operator that is not known here,
-// that it may be.
+// satisfied applies the scheduler's rule. It returns true for operators that
+// are unknown here.
 func (e *nodeExpression) satisfied(value string, set bool) bool {
 	switch e.operator {
 	case "In":
@@ -153,8 +154,8 @@ func (e *nodeExpression) satisfied(value string, set bool) bool {
 	return true
 }
 
-// pinned is the one node that the pod's affinity names, as the DaemonSet
-// controller does it.
+// pinned returns the one node that the pod's affinity names in the form that
+// the DaemonSet controller uses.
 func (p *Pod) pinned() (node string, ok bool) {
 	terms := affinityTerms(p)
 	for _, t := range terms {
@@ -172,8 +173,8 @@ func (p *Pod) pinned() (node string, ok bool) {
 	return node, node != ""
 }
 
-// runs reports whether a node can run the image of a container. What is not
-// known does not exclude it.
+// runs reports whether a node can run the image of a container. Unknown
+// properties do not exclude the node.
 func (p *Pod) runs(c *Container, n *Node, hyperV bool) bool {
 	if p.HostProcess || n.Build.Number == 0 {
 		return true
@@ -201,8 +202,8 @@ func (p *Pod) runs(c *Container, n *Node, hyperV bool) bool {
 
 // missesABI reports whether the node's containerd does not know that Windows
 // Server 2025 runs images of 2022: before 1.7.6 it finds no such platform in an
-// index (WIN703). A tag that names its build is taken for an index, as
-// Microsoft's are.
+// index (WIN703). A tag that names its build is assumed to be an index, as
+// Microsoft's tags are.
 func missesABI(n *Node, c *Container, i Image) bool {
 	if n.Build.Number != 26100 || n.Containerd == "" || !older(n.Containerd, 1, 7, 6) {
 		return false
@@ -215,7 +216,7 @@ func missesABI(n *Node, c *Container, i Image) bool {
 	})
 }
 
-// fitting are those of the nodes that can run all containers of the pod.
+// fitting returns the nodes that can run all containers of the pod.
 func (p *Pod) fitting(nodes []*Node, hyperV bool) []*Node {
 	var out []*Node
 	type sort struct { // nothing else of a node matters here
@@ -240,7 +241,7 @@ func (p *Pod) fitting(nodes []*Node, hyperV bool) []*Node {
 	return out
 }
 
-// buildsOf are the known builds of the nodes, the oldest first.
+// buildsOf returns the known builds of the nodes, oldest first.
 func buildsOf(nodes []*Node) []winver.Build {
 	var out []winver.Build
 	seen := map[int]bool{}
@@ -254,10 +255,10 @@ func buildsOf(nodes []*Node) []winver.Build {
 	return out
 }
 
-// NamesOS reports whether a taint is there to keep pods of the other operating
-// system off. Vendors and users spell it os=windows, OS=Windows,
-// node.kubernetes.io/os=windows, kubernetes.azure.com/os=windows,
-// windows=true, sku=windows2022, cattle.io/os=linux.
+// NamesOS reports whether a taint is meant to keep away pods for the other
+// operating system. Vendors and users spell it os=windows, OS=Windows,
+// node.kubernetes.io/os=windows, kubernetes.azure.com/os=windows, windows=true,
+// sku=windows2022, cattle.io/os=linux.
 func (t Taint) NamesOS(os string) bool {
 	key := strings.ToLower(t.Key[strings.LastIndexByte(t.Key, '/')+1:])
 	value := strings.ToLower(t.Value)

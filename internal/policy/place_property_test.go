@@ -354,7 +354,7 @@ func class(pod *corev1.Pod) string {
 	return *pod.Spec.RuntimeClassName
 }
 
-// TestPlaceTemplates places the same pods as templates: what somebody wrote is
+// TestPlaceTemplates places the same pods as templates: what a user wrote is
 // only added to.
 func TestPlaceTemplates(t *testing.T) {
 	judge := New(Facts{})
@@ -382,8 +382,8 @@ func TestPlaceTemplates(t *testing.T) {
 	}
 }
 
-// TestValidateIsJudge: what Validate says of a pod that was placed is what Judge
-// says, which places it once more.
+// TestValidateIsJudge: the findings of Validate for a placed pod are those of
+// Judge, which places it once more.
 func TestValidateIsJudge(t *testing.T) {
 	judge := New(Facts{})
 	count := 2000

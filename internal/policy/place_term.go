@@ -21,7 +21,7 @@ func (t *placer) windows() {
 		t.selectBuild(nodes, fit)
 	}
 	if len(fit) == 0 {
-		fit = nodes // it cannot run, or only a tag says so: let it try
+		fit = nodes // it cannot run, or only a tag suggests so: let it try
 	}
 	t.tolerate(fit, "windows")
 	t.warnOfTaints(fit)
@@ -50,15 +50,15 @@ func (t *placer) linux() {
 	t.tolerate(p.Facts().running("linux"), "linux")
 }
 
-// scheduled reports whether the scheduler has a say about the pod.
+// scheduled reports whether the scheduler places the pod.
 func (t *placer) scheduled() bool { return !t.pod.Spec.Find("nodeName").Set() }
 
-// classKnown reports whether it is known what the pod's RuntimeClass selects. One
-// that is not known may well select what would be added.
+// classKnown reports whether the selectors of the pod's RuntimeClass are known.
+// An unknown RuntimeClass may already select what would be added.
 func (t *placer) classKnown() bool { return t.class == "" || t.pod.Facts().classKnown(t.class) }
 
-// namesOS reports whether the pod's required affinity speaks of operating systems
-// at all: In [linux, windows] means both.
+// namesOS reports whether the pod's required affinity mentions operating
+// systems at all: In [linux, windows] means both.
 func namesOS(p *Pod) bool {
 	for _, term := range affinityTerms(p) {
 		for _, e := range term.Get("matchExpressions").Items() {
@@ -70,8 +70,8 @@ func namesOS(p *Pod) bool {
 	return false
 }
 
-// keptOff reports whether a taint that names Windows keeps the pod off each node.
-// Other taints may be gone in a minute.
+// keptOff reports whether a taint that names Windows keeps the pod off each
+// node. Other taints may be temporary.
 func (t *placer) keptOff(nodes []*Node) bool {
 	tolerations := t.pod.tolerations()
 	return !slices.ContainsFunc(nodes, func(n *Node) bool {
@@ -82,7 +82,7 @@ func (t *placer) keptOff(nodes []*Node) bool {
 }
 
 // forBoth reports whether all images are known to run on both operating systems:
-// then a DaemonSet without a selector is one for all nodes.
+// then a DaemonSet without a selector is meant for all nodes.
 func (t *placer) forBoth() bool {
 	return !slices.ContainsFunc(t.pod.Containers, func(c Container) bool {
 		i, present := t.pod.Facts().Images[c.Image], t.pod.Facts().PresentImages[c.Image]
@@ -164,7 +164,7 @@ func (t *placer) selectBuild(nodes, fit []*Node) {
 	}
 }
 
-// affinityOn lists the terms that speak of a label.
+// affinityOn lists the terms that mention a label.
 func affinityOn(p *Pod, key string) []tree.Value {
 	return slices.DeleteFunc(affinityTerms(p), func(term tree.Value) bool { return !termHas(term, key) })
 }
@@ -204,8 +204,8 @@ func (t *placer) tolerate(nodes []*Node, os string) {
 	}
 }
 
-// warnOfTaints says which taint still keeps the pod off all its nodes: one that
-// is not about the operating system is not ours to tolerate.
+// warnOfTaints reports a taint that still keeps the pod off all its nodes:
+// placement tolerates only taints about the operating system.
 func (t *placer) warnOfTaints(nodes []*Node) {
 	if !t.scheduled() || !t.classKnown() {
 		return
@@ -215,7 +215,7 @@ func (t *placer) warnOfTaints(nodes []*Node) {
 	}
 }
 
-// tree is the toleration as an object has it.
+// tree returns the toleration as decoded JSON.
 func (t Toleration) tree() map[string]any {
 	m := map[string]any{}
 	for k, v := range map[string]string{"key": t.Key, "operator": t.Operator, "value": t.Value, "effect": t.Effect} {

@@ -13,33 +13,32 @@ import (
 
 // Names that users see.
 const (
-	DefaultOSLabel   = "placement.mullion.dev/default-os" // label of a namespace: the OS of pods that say nothing
+	DefaultOSLabel   = "placement.mullion.dev/default-os" // label of a namespace: the OS of pods without a signal
 	SkipAnnotation   = "placement.mullion.dev/skip"       // "true": the pod is left alone
 	ReasonAnnotation = "placement.mullion.dev/reason"     // why the pod was placed as it was
 )
 
-// Placement is what one pod, or one template of pods, needs to land on the
-// nodes that can run it.
+// Placement describes what one pod or pod template needs to land on nodes that
+// can run it.
 type Placement struct {
 	OS         string         // windows, linux; "" if the object is left alone
-	Why        string         // one line for people: the signal that decided, or why it is left alone
+	Why        string         // one line for users: the deciding signal, or why the object is left alone
 	Confidence Confidence     // of OS; Low is a default or a guess
-	Builds     []winver.Build // the builds that the pod is confined to, the oldest first; nil if no term was needed
-	Edits      []tree.Edit    // what the pod needs beyond what it has, in the order of application; empty if nothing
-	Note       tree.Edit      // sets ReasonAnnotation to Why; Op is empty if it is set already. Not among Edits
-	Findings   []Finding      // conflicts, refusals, and what was removed; in the order of their fields
+	Builds     []winver.Build // the builds that the pod is confined to, oldest first; nil if no term was needed
+	Edits      []tree.Edit    // changes that the pod needs, in the order of application
+	Note       tree.Edit      // sets ReasonAnnotation to Why; Op is empty if it is already set. Not included in Edits
+	Findings   []Finding      // conflicts, refusals and removed fields, ordered by field
 
-	reports []Finding // those Findings that no rule has: about what placement did, or could not do
+	reports []Finding // the Findings that do not come from a rule: what placement did, or could not do
 }
 
-// Place says for each pod or template of an object which operating system it
-// is for, and what it lacks to land there: selectors of operating system and
-// build, tolerations of the taints that the nodes carry, a RuntimeClass,
-// spec.os.name. It asks for no more than the pod needs, contradicts nothing
-// that the pod says, and an object with its edits applied needs none. It may
-// be called concurrently.
+// Place determines the operating system of each pod or template of an object,
+// and the edits that it needs to land there: selectors for operating system and
+// build, tolerations of the nodes' taints, a RuntimeClass, spec.os.name. It
+// adds no more than the pod needs and contradicts nothing in the pod, and an
+// object with the edits applied needs no others. It may be called concurrently.
 //
-// The facts are taken as they are given here, not from New.
+// Place uses these facts, not those given to New.
 func (e *Evaluator) Place(object *Parsed, facts Facts) []Placement {
 	var out []Placement
 	for _, p := range pods(object.under(facts)) {
@@ -51,10 +50,9 @@ func (e *Evaluator) Place(object *Parsed, facts Facts) []Placement {
 	return out
 }
 
-// Judge places an object, and returns the findings of placement and those of
-// the rules about the object with what placement adds, in the order of their
-// fields. It is for objects whose pods will be placed. It may be called
-// concurrently.
+// Judge places the object's pods and returns the findings of placement and
+// those of the rules for the result, ordered by field. It is for objects whose
+// pods will be placed. It may be called concurrently.
 func (e *Evaluator) Judge(object *Parsed, facts Facts) []Finding {
 	var edits []tree.Edit
 	var found []Finding
@@ -71,9 +69,9 @@ func (e *Evaluator) Judge(object *Parsed, facts Facts) []Finding {
 	return merge(e.Evaluate(object, facts), found)
 }
 
-// Validate returns the findings of the rules about an object that was placed,
-// and what its placements reported beyond the rules, in the order of their
-// fields. It may be called concurrently.
+// Validate returns the findings of the rules for an object that was placed, and
+// the findings of its placements that do not come from rules, ordered by field.
+// It may be called concurrently.
 func (e *Evaluator) Validate(placed *Parsed, facts Facts, placements []Placement) []Finding {
 	var found []Finding
 	for _, p := range placements {
@@ -82,8 +80,8 @@ func (e *Evaluator) Validate(placed *Parsed, facts Facts, placements []Placement
 	return merge(e.Evaluate(placed, facts), found)
 }
 
-// merge adds findings to those of the rules. Of two by one rule about one field
-// the first stays.
+// merge adds findings to those of the rules. If two findings have the same rule
+// and field, the first is kept.
 func merge(rules, others []Finding) []Finding {
 	type where struct{ code, field string }
 	seen := map[where]bool{}
@@ -102,7 +100,7 @@ type placer struct {
 	judge *Evaluator
 	pod   *Pod
 	out   Placement
-	class string // the name of the RuntimeClass that the pod has, or gets
+	class string // the name of the RuntimeClass that the pod has or gets
 
 	tolerations []Toleration // that the pod has, or gets
 }
@@ -150,7 +148,7 @@ func leftAlone(p *Pod) string {
 }
 
 // decide picks the operating system: that of the first signal, or the default.
-// What is a mere hint decides nothing, and neither does it leave the default.
+// A mere hint decides nothing, but it also prevents the default.
 func (t *placer) decide() (string, Signal) {
 	signals := t.pod.Signals
 	if len(signals) == 0 {
@@ -164,11 +162,12 @@ func (t *placer) decide() (string, Signal) {
 		return last.OS, last
 	}
 	t.out.Why = "only " + first.Short + " hints at Windows"
-	t.report("WIN422", t.pod.Spec.Get("nodeSelector"), Warning, "%s hints at Windows, but nothing else names the pod's operating system: it may land on any node", first.Short)
+	t.report("WIN422", t.pod.Spec.Get("nodeSelector"), Warning,
+		"%s hints at Windows, but nothing else names the pod's operating system: it may land on any node", first.Short)
 	return "", Signal{}
 }
 
-// misplaced reports whether the pod has a node already, of the other operating
+// misplaced reports whether the pod already has a node with the other operating
 // system. A selector would only change how it fails there.
 func (t *placer) misplaced(os string, s Signal) bool {
 	p := t.pod
@@ -179,13 +178,15 @@ func (t *placer) misplaced(os string, s Signal) bool {
 	}
 	t.out.Why = "its node " + name + " runs " + n.OS
 	if t.scheduled() {
-		t.report("WIN401", p.Spec.Get("nodeSelector"), Warning, "the pod is for %s (%s), and its DaemonSet wants it on node %s, which runs %s: select the operating system in the DaemonSet", os, s.Short, name, n.OS)
+		t.report("WIN401", p.Spec.Get("nodeSelector"), Warning,
+			"the pod is for %s (%s), but its DaemonSet assigned it to node %s, which runs %s: "+
+				"select the operating system in the DaemonSet", os, s.Short, name, n.OS)
 	}
 	return true
 }
 
-// fixed is the node that the pod has already: its nodeName, or what the
-// DaemonSet controller chose.
+// fixed returns the node that the pod already has: its nodeName, or the choice
+// of the DaemonSet controller.
 func (t *placer) fixed() (node string, ok bool) {
 	if !t.scheduled() {
 		return t.pod.Spec.Find("nodeName").Str(), true
@@ -193,12 +194,12 @@ func (t *placer) fixed() (node string, ok bool) {
 	return t.pod.pinned()
 }
 
-// placing lists the rules whose findings are those of a placement too.
+// placing lists the rules whose findings are also findings of a placement.
 func placing() []string {
 	return []string{"WIN201", "WIN203", "WIN222", "WIN223", "WIN224", "WIN225", "WIN411", "WIN412", "WIN421", "WIN423", "WIN701", "WIN702"}
 }
 
-// findings judges the pod as it is by the rules about placement.
+// findings applies the rules about placement to the unchanged pod.
 func (t *placer) findings() {
 	for _, code := range placing() {
 		if r := t.judge.byCode[code]; r.pod != nil {
@@ -217,7 +218,7 @@ func (t *placer) edit(op tree.Op, at tree.Value, value any) {
 	t.out.Edits = append(t.out.Edits, tree.Edit{Op: op, Path: at.Path(), Value: value})
 }
 
-// explain writes the line for people.
+// explain sets the line for users.
 func (t *placer) explain(s Signal) {
 	t.out.Why = t.out.OS + ": " + s.Short
 	if len(t.out.Builds) > 0 {

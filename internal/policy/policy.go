@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package policy is the one truth about what Windows nodes can and cannot do
-// with an object of Kubernetes: an object and what is known of the cluster go
-// in, findings come out. Lint, admission and the diagnosis of clusters are
-// front ends to it.
+// Package policy is the single source of what Windows nodes can and cannot do
+// with a Kubernetes object: it takes an object and facts about the cluster and
+// returns findings. Lint, admission and the diagnosis of clusters are front
+// ends to it.
 //
-// It is pure: it has no side effects and keeps no state. Objects are
-// the trees that encoding/json decodes into an any, not Go types, because what
-// matters of most fields is whether they are set at all (false counts), and
-// because fields that are newer than this program must survive
-// (docs/adr/0090-rules-read-trees.md).
+// It is pure: it has no side effects and keeps no state. Objects are trees as
+// encoding/json decodes them into an any, not Go types: for most fields it
+// matters whether they are set at all (even to false), and fields that are
+// newer than this program must survive (docs/adr/0090-rules-read-trees.md).
 //
 // A rule that only forbids or flags a field is a row of the table in
 // fields.go; a rule with logic is a function in a file named after its
@@ -30,7 +29,8 @@ import (
 // Severity says how bad a finding is.
 type Severity int
 
-// The severities. What the sources only let one infer is never an Error.
+// The severities. A rule that is only inferred from its sources is never an
+// Error.
 const (
 	None    Severity = iota
 	Info             // works; good to know
@@ -50,10 +50,10 @@ func (s Severity) String() string {
 	return "none"
 }
 
-// MarshalText makes JSON show the name.
+// MarshalText encodes the severity as its name.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// ParseSeverity reads what String writes.
+// ParseSeverity is the inverse of String.
 func ParseSeverity(s string) (Severity, error) {
 	for _, v := range []Severity{Info, Warning, Error} {
 		if s == v.String() {
@@ -63,14 +63,15 @@ func ParseSeverity(s string) (Severity, error) {
 	return None, fmt.Errorf("severity %q: want error, warning or info", s)
 }
 
-// Version is a minor version of Kubernetes 1, 0 if not known: 36 is 1.36.
+// Version is a minor version of Kubernetes 1, such as 36 for 1.36; 0 if
+// unknown.
 type Version int
 
 // ParseVersion reads "1.36", "v1.36.3" and the like.
 func ParseVersion(s string) (Version, error) {
 	var major, minor int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &major, &minor); err != nil || major != 1 || minor < 1 || minor > 999 {
-		return 0, fmt.Errorf("version %q of Kubernetes: want for example 1.36", s)
+		return 0, fmt.Errorf("Kubernetes version %q: want for example 1.36", s)
 	}
 	return Version(minor), nil
 }
@@ -82,23 +83,24 @@ func (v Version) String() string {
 	return fmt.Sprintf("1.%d", int(v))
 }
 
-// Facts is what is known beside the object. The zero value is "nothing", and
-// every field of it too: a rule that needs a fact says nothing without it.
+// Facts holds what is known about the cluster and the images, besides the
+// object. The zero value, of each field too, means unknown: a rule that needs a
+// fact reports nothing without it.
 type Facts struct {
 	Kubernetes     Version
 	Nodes          []Node
-	RuntimeClasses map[string]RuntimeClass // nil: not known; an empty map: there are none
+	RuntimeClasses map[string]RuntimeClass // nil: unknown; an empty map: there are none
 	SomeClasses    bool                    // RuntimeClasses may lack some
-	Images         map[string]Image        // what registries say, by the reference as the pod has it
-	PresentImages  map[string][]string     // the operating systems of the nodes that report an image, by the reference as the pod has it
+	Images         map[string]Image        // answers of registries, by the reference as written in the pod
+	PresentImages  map[string][]string     // the operating systems of the nodes that report an image, by the reference as written in the pod
 	Namespaces     map[string]map[string]string
-	DefaultOS      string // of pods that say nothing, in namespaces without the label DefaultOSLabel; "" if not configured
-	Platform       string // whose cluster: "eks", "openshift", …; "" if not known
+	DefaultOS      string // of pods without a signal, in namespaces without the label DefaultOSLabel; "" if not configured
+	Platform       string // the kind of cluster: "eks", "openshift", …; "" if not known
 	Subresource    string // of the admission request: "resize"
 	NoPrivileged   bool   // kube-apiserver runs with --allow-privileged=false
 }
 
-// Node is what matters of a node.
+// Node holds the properties of a node that matter to the rules.
 type Node struct {
 	Name       string
 	OS         string // linux or windows
@@ -113,7 +115,7 @@ type Node struct {
 // Taint is a taint of a node.
 type Taint struct{ Key, Value, Effect string }
 
-// ParseTaint reads kubectl's spelling, "os=windows:NoSchedule".
+// ParseTaint parses a taint in kubectl's notation, "os=windows:NoSchedule".
 func ParseTaint(s string) (Taint, error) {
 	kv, effect, ok := strings.Cut(s, ":")
 	key, value, _ := strings.Cut(kv, "=")
@@ -123,20 +125,21 @@ func ParseTaint(s string) (Taint, error) {
 	return Taint{key, value, effect}, nil
 }
 
-// ParseWindowsTaint reads a taint that is to be put onto Windows nodes. It must
-// name them, because placement tolerates no other: a taint of a team keeps pods
-// off for reasons that placement does not know.
+// ParseWindowsTaint parses a taint to put on Windows nodes. It must name
+// Windows, because placement adds tolerations only for such taints: others keep
+// pods away for reasons that placement does not know.
 func ParseWindowsTaint(s string) (Taint, error) {
 	t, err := ParseTaint(s)
 	if err == nil && !t.NamesOS("windows") {
-		err = fmt.Errorf("taint %q does not name Windows, so pods for Windows would not be made to tolerate it: use for example os=windows:NoSchedule", s)
+		err = fmt.Errorf("taint %q does not name Windows, so placement would not add a toleration for it; use for "+
+			"example os=windows:NoSchedule", s)
 	}
 	return t, err
 }
 
 func (t Taint) String() string { return t.Key + "=" + t.Value + ":" + t.Effect }
 
-// RuntimeClass is what matters of one.
+// RuntimeClass holds the properties of a RuntimeClass that matter to the rules.
 type RuntimeClass struct {
 	Handler      string
 	NodeSelector map[string]string
@@ -146,7 +149,8 @@ type RuntimeClass struct {
 // Toleration is a toleration of a pod or a RuntimeClass.
 type Toleration struct{ Key, Operator, Value, Effect string }
 
-// Tolerates is the scheduler's rule for NoSchedule and NoExecute taints.
+// Tolerates reports whether t tolerates a NoSchedule or NoExecute taint, by the
+// scheduler's rule.
 func (t Toleration) Tolerates(taint Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false
@@ -157,7 +161,7 @@ func (t Toleration) Tolerates(taint Taint) bool {
 	return (t.Operator == "" || t.Operator == "Equal") && t.Key != "" && t.Value == taint.Value
 }
 
-// Image is what a registry says of an image.
+// Image is a registry's description of an image.
 type Image struct {
 	Index     bool // several platforms behind one name
 	Platforms []Platform
@@ -167,15 +171,15 @@ type Image struct {
 // Platform is one entry of an index, or the platform of a single image.
 type Platform struct{ OS, Arch, OSVersion string }
 
-// Plausible reports whether what somebody else wrote can be a platform: short
-// words, of which the operating system is not empty. Platforms are shown to
-// people, and kept.
+// Plausible reports whether the strings of p, which come from outside, can
+// describe a platform: short words, with a non-empty operating system.
+// Platforms are stored, and shown to users.
 func (p Platform) Plausible() bool {
 	return p.OS != "" && plain(p.OS, 32) && plain(p.Arch, 32) && plain(p.OSVersion, 64)
 }
 
-// plain reports whether a text has at most limit bytes, and only characters
-// that names of platforms have.
+// plain reports whether s has at most limit bytes and only characters that
+// occur in names of platforms.
 func plain(s string, limit int) bool {
 	odd := func(r rune) bool {
 		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
@@ -184,17 +188,16 @@ func plain(s string, limit int) bool {
 	return len(s) <= limit && !strings.ContainsFunc(s, odd)
 }
 
-// classKnown reports whether it is known what a RuntimeClass is, or that there is
-// none of the name.
+// classKnown reports whether a RuntimeClass is known, or known not to exist.
 func (f *Facts) classKnown(name string) bool {
 	_, ok := f.RuntimeClasses[name]
 	return ok || f.RuntimeClasses != nil && !f.SomeClasses
 }
 
-// windows are the nodes that run Windows.
+// windows returns the nodes that run Windows.
 func (f *Facts) windows() []*Node { return f.running("windows") }
 
-// node is the node with a name; nil if it is not known.
+// node returns the node with the given name; nil if it is unknown.
 func (f *Facts) node(name string) *Node {
 	for i := range f.Nodes {
 		if f.Nodes[i].Name == name {
@@ -214,7 +217,7 @@ func (f *Facts) running(os string) []*Node {
 	return out
 }
 
-// Finding is one thing that a rule has to say about one place.
+// Finding is one remark of a rule about one field.
 type Finding struct {
 	Code     string      `json:"code"`
 	Severity Severity    `json:"severity"`
@@ -223,7 +226,7 @@ type Finding struct {
 	Missing  bool        `json:"missing,omitempty"`
 	Message  string      `json:"message"`
 	Fix      string      `json:"fix"`
-	Edits    []tree.Edit `json:"-"` // take the finding away without changing what the object does on Windows
+	Edits    []tree.Edit `json:"-"` // resolve the finding without changing what the object does on Windows
 	Scope    tree.Path   `json:"-"` // the object, or the item of a List, whose annotations may suppress it
 }
 
@@ -246,16 +249,15 @@ func New(facts Facts) *Evaluator {
 	return e
 }
 
-// Evaluate applies all rules to an object. Whoever has many objects makes one
+// Evaluate applies all rules to an object. To check many objects, reuse one
 // Evaluator.
 func Evaluate(object map[string]any, facts Facts) []Finding {
 	return New(facts).Evaluate(Parse(object), facts)
 }
 
-// Evaluate applies the rules to an object, to the items of a List. The facts
-// may be more than those that the rules were picked by, of the same version of
-// Kubernetes. The findings are in the order of their fields. It may be called
-// concurrently.
+// Evaluate applies the rules to an object, or to the items of a List. The facts
+// may include more than those given to New, but must have the same Kubernetes
+// version. The findings are ordered by field. It may be called concurrently.
 func (e *Evaluator) Evaluate(object *Parsed, facts Facts) []Finding {
 	return e.evaluate(object.under(facts))
 }

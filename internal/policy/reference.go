@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Markdown writes one rule as a section of the reference.
+// Markdown formats the rule as a section of the reference.
 func (r *Rule) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n%s\n\n", r.Code, r.Title, strings.TrimSuffix(sentence(r.Why), ".")+".")
@@ -26,7 +26,7 @@ func (r *Rule) Markdown() string {
 	return b.String()
 }
 
-// Text writes one rule for a terminal.
+// Text formats the rule for a terminal.
 func (r *Rule) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n\n%s.\n\nseverity    %s", r.Code, strings.ReplaceAll(r.Title, "`", ""), strings.TrimSuffix(sentence(r.Why), "."), r.Severity)
@@ -47,7 +47,7 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// Reference is the page of the rules.
+// Reference returns the reference page of the rules.
 func Reference(rules []Rule) string {
 	var b strings.Builder
 	b.WriteString(`# Rules

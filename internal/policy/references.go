@@ -5,16 +5,16 @@ package policy
 
 import "slices"
 
-// References is what one pod, or one template of pods, names of the cluster
-// and of registries.
+// References lists the objects and images to which one pod or pod template
+// refers.
 type References struct {
-	Images         []string // of all containers, as the pod has them, each once
+	Images         []string // of all containers, as written in the pod, each once
 	PullSecrets    []string // names of Secrets in its namespace
 	ServiceAccount string   // "" for the default
 	RuntimeClass   string   // "" for none
 }
 
-// References lists what the pods and templates of an object name, in their
+// References returns the references of the pods and templates of an object, in
 // order: the facts that are worth collecting for Evaluate and Place.
 func (p *Parsed) References() []References {
 	var out []References
@@ -42,9 +42,9 @@ func (p *Parsed) References() []References {
 }
 
 // Unclear lists, for each pod of References, the images that a registry should be
-// asked about: those whose operating system or build neither the pod nor their
-// names tell. In a cluster without Windows nodes there are none, because the
-// answer would change nothing.
+// asked about: those whose operating system or build is clear neither from the
+// pod nor from their names. In a cluster without Windows nodes there are none,
+// because the answer would change nothing.
 func (p *Parsed) Unclear(facts Facts) [][]string {
 	var out [][]string
 	windows := slices.ContainsFunc(facts.Nodes, func(n Node) bool { return n.OS == "windows" })
@@ -88,9 +88,9 @@ func (p *Pod) unclear() []string {
 	return out
 }
 
-// onlyLinuxHas reports whether the image runs on Linux for sure, and nothing hints
-// at Windows. It may be for Windows too; that matters to DaemonSets, and where
-// Windows is the default.
+// onlyLinuxHas reports whether the image certainly runs on Linux and nothing
+// hints at Windows. It may run on Windows too; that matters only to DaemonSets,
+// and where Windows is the default.
 func (p *Pod) onlyLinuxHas(c Container) bool {
 	present := p.Facts().PresentImages[c.Image]
 	if os, _ := p.defaultOS(); os == "windows" || p.Object.Kind == "DaemonSet" || len(present) != 1 ||

@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// Rule is one thing that is true of Windows nodes.
+// Rule is one fact about Windows nodes.
 type Rule struct {
 	Code     string
-	Title    string   // what is wrong, in a few words
-	Severity Severity // the worst that it reports
+	Title    string   // the problem, in a few words
+	Severity Severity // the highest that it reports
 	Field    string   // the field that it reads, for documents
 	Why      string   // what happens, and why
 	Fix      string   // what to do
 	Sources  []string // where it can be checked
-	Since    Version  // the first Kubernetes in which it holds; 0: every one
-	Before   Version  // the first in which it does not any more; 0: none
-	Inferred bool     // concluded, not read or seen: never an Error
+	Since    Version  // the first Kubernetes version in which it holds; 0: all
+	Before   Version  // the first version in which it no longer holds; 0: none
+	Inferred bool     // concluded, neither documented nor observed: never an Error
 
-	kinds  []string // the kinds it is about; nil: whatever has a pod template
+	kinds  []string // the kinds that it applies to; nil: everything with a pod template
 	object func(*Object, reporter)
 	pod    func(*Pod, reporter)
 }
@@ -39,7 +39,7 @@ func (r *Rule) applies(o *Object) bool {
 	return len(o.Pods) > 0
 }
 
-// Versions says in words in which versions of Kubernetes the rule holds.
+// Versions describes the Kubernetes versions in which the rule holds.
 func (r *Rule) Versions() string {
 	switch {
 	case r.Since != 0 && r.Before != 0:
@@ -52,7 +52,8 @@ func (r *Rule) Versions() string {
 	return "all"
 }
 
-// Section is the heading under which a rule stands: its hundred.
+// Section returns the heading under which a rule is listed, by the first digit
+// of its code.
 func (r *Rule) Section() string {
 	for _, s := range sections {
 		if strings.HasPrefix(r.Code, "WIN"+s.digit) {

@@ -36,8 +36,8 @@ func checkMixedNodes(p *Pod, r reporter) {
 	}
 	nodes := p.candidates()
 	fit := p.fitting(nodes, hyperV(p))
-	// None of them: another rule's. Only nodes whose build is not known: nothing
-	// that one could select.
+	// If no node fits, another rule reports it. If the build of the fitting
+	// nodes is unknown, there is nothing to select.
 	builds := buildsOf(fit)
 	if len(fit) == len(nodes) || len(builds) == 0 {
 		return

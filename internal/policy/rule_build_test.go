@@ -9,7 +9,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// TestNodeWithoutBuild: a node that has just joined has not told its build.
+// TestNodeWithoutBuild: a node that has just joined has not reported its build.
 func TestNodeWithoutBuild(t *testing.T) {
 	pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{
 		"os":         map[string]any{"name": "windows"},

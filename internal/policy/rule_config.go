@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// The numbers that the Windows VXLAN implementation has fixed.
-// github.com/flannel-io/flannel Documentation/backends.md and pkg/backend/vxlan: vxlan_windows.go.
+// The values that the VXLAN implementation of Windows requires. github.com/flannel-io/flannel
+// Documentation/backends.md and pkg/backend/vxlan: vxlan_windows.go.
 const (
 	vxlanMinVNI = 4096
 	vxlanPort   = 4789
@@ -82,7 +82,7 @@ func orDefault(n int) string {
 var proxyPatterns = struct{ mode *regexp.Regexp }{regexp.MustCompile(`(?m)^mode:\s*"?([A-Za-z]*)"?\s*(?:#.*)?$`)}
 
 // checkProxyMode looks at ConfigMaps for kube-proxy on Windows by their name:
-// that of Linux nodes has every right to say iptables.
+// that of Linux nodes may well say iptables.
 func checkProxyMode(o *Object, r reporter) {
 	if !strings.Contains(o.Name, "kube-proxy") || !strings.Contains(strings.ToLower(o.Name), "win") {
 		return

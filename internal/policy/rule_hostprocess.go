@@ -246,7 +246,7 @@ func checkHostProcessLevel(p *Pod, r reporter) {
 	}
 }
 
-// pipe reports whether a path is one of a named pipe, with either slash.
+// pipe reports whether a path names a named pipe, with either slash.
 func pipe(path string) bool {
 	return strings.HasPrefix(strings.ToLower(strings.ReplaceAll(path, "/", `\`)), `\\.\pipe\`)
 }

@@ -177,7 +177,7 @@ func checkRetiredImages(p *Pod, r reporter) {
 
 func checkEndOfLife(p *Pod, r reporter) {
 	for _, c := range p.Containers {
-		// Of a retired repository the next thing to do is to leave it.
+		// An image of a retired repository must first be replaced.
 		if b := c.Build; c.HasBuild && b.Number != 17763 && b.Number < 20348 && !retired(c.Image) {
 			r.at(c.Get("image"), "container %s: %s is of %s, which gets no updates after %s", c.Name, c.Image, b, b.EndOfLife())
 		}
@@ -205,7 +205,7 @@ func checkCSIProxy(p *Pod, r reporter) {
 	}
 }
 
-// checkRetired names the repository to which Microsoft has moved.
+// checkRetired suggests the repository to which Microsoft moved the image.
 func checkRetired(c Container, r reporter) {
 	if !retired(c.Image) {
 		return
@@ -229,14 +229,14 @@ func checkRetired(c Container, r reporter) {
 	}
 }
 
-// retired reports whether an image is in one of the repositories that Microsoft
-// has left.
+// retired reports whether an image is in a repository that Microsoft has
+// abandoned.
 func retired(image string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "index.docker.io/"), "microsoft/")
 }
 
-// older compares a version like "1.7.13" or "1.7.0-rc.1" with three numbers.
-// What cannot be read is not older.
+// older compares a version like "1.7.13" or "1.7.0-rc.1" with three numbers. A
+// version that cannot be parsed is not older.
 func older(version string, major, minor, patch int) bool {
 	var a, b, c int
 	if n, _ := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d.%d", &a, &b, &c); n < 2 {
@@ -304,7 +304,8 @@ func checkTag(p *Pod, c Container, r reporter) {
 		r.at(c.Get("image"), "container %s: %s has no tag latest", c.Name, c.Image)
 		return
 	}
-	// Every host runs HostProcess containers; and of some images a registry has told.
+	// Every host runs HostProcess containers, and for some images the
+	// registry's answer is known.
 	if p.HostProcess || len(p.Facts().Images[c.Image].Platforms) > 0 {
 		return
 	}
@@ -319,8 +320,7 @@ func hyperV(p *Pod) bool {
 	return strings.Contains(class.Handler, "hypervisor")
 }
 
-// builds are the builds of the pod's images as their names have them, by
-// container.
+// builds returns the builds of the pod's images by their names, per container.
 func (p *Pod) builds() map[string]winver.Build {
 	out := map[string]winver.Build{}
 	for _, c := range p.Containers {
@@ -334,8 +334,8 @@ func (p *Pod) builds() map[string]winver.Build {
 	return out
 }
 
-// unlessIsolated reports an image that no node runs; only as a warning if
-// placement finds a RuntimeClass for it that isolates with Hyper-V.
+// unlessIsolated reports an image that no node can run, but only as a warning
+// if placement finds a RuntimeClass with Hyper-V isolation for it.
 func (r reporter) unlessIsolated(p *Pod, s Severity, c Container, format string, args ...any) {
 	if class, _ := p.hyperVClass(); class != "" {
 		s, format, args = Warning, format+"; only RuntimeClass %s, with Hyper-V isolation, can run it", append(args, class)
@@ -345,7 +345,7 @@ func (r reporter) unlessIsolated(p *Pod, s Severity, c Container, format string,
 
 func checkNodesBuild(p *Pod, r reporter) {
 	nodes := p.judged()
-	if p.selectsBuild() { // whether that build fits is a rule of its own
+	if p.selectsBuild() { // another rule checks whether that build fits
 		nodes = p.Facts().windows()
 	}
 	if !p.Windows() || len(nodes) == 0 || p.HostProcess || hyperV(p) {
@@ -402,7 +402,7 @@ func checkBuildMix(p *Pod, r reporter) {
 	r.at(p.Spec.Get("containers"), "no host can run all of them: %s", imagesText(p))
 }
 
-// imagesText is what is known of the builds of a pod's images.
+// imagesText describes the known builds of a pod's images.
 func imagesText(p *Pod) string {
 	var text []string
 	builds := p.builds()

@@ -11,8 +11,8 @@ import (
 
 const srcPredicate = "k8s.io/kubernetes pkg/kubelet/lifecycle: predicate.go"
 
-// osRules are about what a pod says of its operating system, and about fields
-// that depend on it with more than presence.
+// osRules are about a pod's operating system, and about fields for which more
+// than their presence matters.
 func osRules() []Rule {
 	return []Rule{
 		{
@@ -205,11 +205,11 @@ func checkStopSignal(p *Pod, r reporter) {
 	}
 }
 
-// checkConflicts compares the strongest signal of each sort with the
-// stronger ones of other sorts.
+// checkConflicts compares the strongest signal of each kind with the stronger
+// ones of other kinds.
 func checkConflicts(p *Pod, r reporter) {
-	// Contents, defaults and what nodes have pulled are never a contradiction;
-	// windowsOptions on a Linux pod have a rule of their own.
+	// Contents, defaults and pulled images never contradict; windowsOptions on
+	// a Linux pod have their own rule.
 	for i, weak := range p.Signals {
 		if weak.Confidence == Low || weak.source == fromOptions {
 			continue

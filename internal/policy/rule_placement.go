@@ -208,7 +208,8 @@ func checkDaemonSet(p *Pod, r reporter) {
 
 func checkBroadToleration(p *Pod, r reporter) {
 	for _, t := range p.Spec.Find("tolerations").Items() {
-		// Selected by operating system the pod does no harm; the toleration is then only too broad.
+		// A pod that selects its operating system does no harm; its toleration
+		// is merely too broad.
 		if tol := toleration(t); tol.Operator == "Exists" && tol.Key == "" && tol.Effect != "NoExecute" {
 			s := Warning
 			if placed(p) {
@@ -284,7 +285,8 @@ func checkSelectsWindows(p *Pod, r reporter) {
 	if !p.Windows() || placed(p) || !p.confident() || p.Object.Kind == "DaemonSet" || p.Spec.Find("nodeName").Set() {
 		return
 	}
-	// A RuntimeClass that is not known may well select: its name says for what it is made.
+	// An unknown RuntimeClass may select the operating system: its name
+	// suggests its purpose.
 	if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.Facts().classKnown(rc.Str()) {
 		return
 	}
@@ -320,11 +322,12 @@ func checkHandlerOnNodes(p *Pod, r reporter) {
 	}
 }
 
-// confident reports whether the operating system is known well enough to write
-// it into the pod.
+// confident reports whether the operating system is certain enough to be
+// written into the pod.
 func (p *Pod) confident() bool { return len(p.Signals) > 0 && p.Signals[0].Confidence >= Medium }
 
-// placed reports whether the scheduler is told about the operating system.
+// placed reports whether the scheduler learns the operating system from the
+// pod.
 func placed(p *Pod) bool {
 	_, ok := p.signal(fromSelector, fromBuildLabel, fromRuntimeClass)
 	return ok
@@ -338,7 +341,8 @@ func toleration(v tree.Value) Toleration {
 	return Toleration{v.Get("key").Str(), v.Get("operator").Str(), v.Get("value").Str(), v.Get("effect").Str()}
 }
 
-// tolerations are the pod's, and those that its RuntimeClass adds.
+// tolerations returns the pod's tolerations and those that its RuntimeClass
+// adds.
 func (p *Pod) tolerations() []Toleration {
 	var out []Toleration
 	for _, t := range p.Spec.Find("tolerations").Items() {
@@ -350,16 +354,16 @@ func (p *Pod) tolerations() []Toleration {
 // hard reports whether the taint keeps pods off.
 func (t Taint) hard() bool { return t.Effect != "PreferNoSchedule" }
 
-// passing reports whether the taint is one of a condition of the node, which comes
-// and goes: not-ready, unschedulable, uninitialized and the like.
+// passing reports whether the taint reflects a transient condition of the node:
+// not-ready, unschedulable, uninitialized and the like.
 func (t Taint) passing() bool {
 	prefix, name, _ := strings.Cut(t.Key, "/")
 	return prefix == "node.kubernetes.io" && name != "os" || prefix == "node.cloudprovider.kubernetes.io" ||
 		t.Key == "ToBeDeletedByClusterAutoscaler"
 }
 
-// allTainted returns a taint that keeps a pod with the tolerations off each of
-// the nodes for good; ok is false if there is a node without one.
+// allTainted returns a taint that keeps a pod with the tolerations permanently
+// off each of the nodes; ok is false if there is a node without one.
 func allTainted(nodes []*Node, tolerations []Toleration) (first Taint, ok bool) {
 	for _, n := range nodes {
 		i := slices.IndexFunc(n.Taints, func(t Taint) bool {
@@ -380,7 +384,7 @@ func checkTolerations(p *Pod, r reporter) {
 	if !p.Windows() {
 		return
 	}
-	// A RuntimeClass that is not known may bring tolerations.
+	// An unknown RuntimeClass may add tolerations.
 	if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.Facts().classKnown(rc.Str()) {
 		return
 	}

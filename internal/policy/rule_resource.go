@@ -7,12 +7,13 @@ import "strings"
 
 const srcResources = "https://kubernetes.io/docs/concepts/configuration/windows-resource-management/"
 
-// graceCutSeconds is what Windows Server Core grants a process at shutdown by
-// default: WaitToKillServiceTimeout, 5000 ms. github.com/microsoft/Windows-Containers issue 164.
+// graceCutSeconds is how long Windows Server Core waits for a process at shutdown by default:
+// WaitToKillServiceTimeout, 5000 ms. github.com/microsoft/Windows-Containers issue 164.
 const graceCutSeconds = 5
 
-// graceDefaultSeconds is what the API server writes into every pod that says
-// nothing. k8s.io/api/core/v1, DefaultTerminationGracePeriodSeconds.
+// graceDefaultSeconds is the value that the API server writes into every pod
+// that does not set one. k8s.io/api/core/v1,
+// DefaultTerminationGracePeriodSeconds.
 const graceDefaultSeconds = 30
 
 // resourceRules are about resources and the end of a container.

@@ -11,8 +11,8 @@ const (
 	enforceVersion = "pod-security.kubernetes.io/enforce-version"
 )
 
-// exemptFrom is the version of the restricted profile that lets pods for
-// Windows off the Linux-only fields.
+// exemptFrom is the version of the restricted profile that exempts Windows pods
+// from the Linux-only fields.
 const exemptFrom Version = 25
 
 // securityRules are about Pod Security Admission.

@@ -15,13 +15,13 @@ const (
 	srcNetworking = "https://kubernetes.io/docs/concepts/services-networking/windows-networking/"
 )
 
-// affinityTimeoutDefault is what the API server fills in.
-// k8s.io/api/core/v1: DefaultClientIPServiceAffinitySeconds.
+// affinityTimeoutDefault is the API server's default. k8s.io/api/core/v1:
+// DefaultClientIPServiceAffinitySeconds.
 const affinityTimeoutDefault = 10800
 
 // serviceRules are about Services. kube-proxy programs every Service on every
-// Windows node, so that most of them are about clients on Windows, wherever
-// the backends run.
+// Windows node, so most rules are about clients on Windows, wherever the
+// backends run.
 func serviceRules() []Rule {
 	return []Rule{
 		{

@@ -26,8 +26,8 @@ var userPatterns = struct{ control, netBIOS, dns, badChars, onlyDots *regexp.Reg
 	onlyDots: regexp.MustCompile(`^[\. ]+$`),
 }
 
-// CheckUserName says what the API server has against a runAsUserName, in its
-// words; nothing if the name is valid.
+// CheckUserName returns the API server's error messages for a runAsUserName;
+// none if the name is valid.
 func CheckUserName(name string) []string {
 	switch {
 	case name == "":

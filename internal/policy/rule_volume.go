@@ -235,8 +235,8 @@ func checkFileSystem(p *Pod, r reporter) {
 	}
 }
 
-// modeDefault is 0644: what the API server fills in for defaultMode, so it
-// says nothing about what was intended.
+// modeDefault is 0644, the API server's default for defaultMode, so it does not
+// show what the user intended.
 const modeDefault = 0o644
 
 func checkModes(p *Pod, r reporter) {

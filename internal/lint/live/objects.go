@@ -2,7 +2,7 @@
 // Copyright The mullion Authors.
 
 // Package live reads the objects of a running cluster that lint has rules
-// about: a page at a time, as trees, as a manifest would have them.
+// about: page by page, as trees like those of manifests.
 package live
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// resource is a kind of objects that is read.
+// resource is a kind of object to read.
 type resource struct {
 	schema.GroupVersionResource
 	cluster  bool     // has no namespace
@@ -27,7 +27,8 @@ type resource struct {
 	only     []string // the namespaces in which it is read; nil for all
 }
 
-// resources lists what is read, in the order in which it is reported.
+// resources lists the resources to read, in the order in which they are
+// reported.
 func resources() []resource {
 	core := func(name string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Version: "v1", Resource: name}
@@ -53,14 +54,14 @@ func resources() []resource {
 	}
 }
 
-// pageSize bounds one answer of the API server: kubectl's own.
+// pageSize bounds one answer of the API server; kubectl uses the same.
 const pageSize = 500
 
-// Objects calls yield with the objects of a cluster, or of one namespace if
-// it has a name; then without those of the cluster itself. What belongs to a
-// controller is left out, since its owner is there, and so are pods that have
-// ended. What may not be read is named in notes: "services are not known: …".
-// It ends with the first error of yield.
+// Objects calls yield with the objects of a cluster, or, if namespace is not
+// empty, with the namespaced objects of that namespace. It omits objects that
+// belong to a controller, since their owner is included, and pods that have
+// ended. Resources that it may not read are named in notes: "services are not
+// known: …". It stops at the first error of yield.
 func Objects(ctx context.Context, client dynamic.Interface, namespace string, yield func(map[string]any) error) (notes []string, err error) {
 	var stopped error
 	each := func(o map[string]any) error {

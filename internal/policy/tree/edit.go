@@ -25,10 +25,9 @@ const (
 // Edit is one change of an object.
 //
 //   - Add sets a key of a map, or inserts an item before the index of a list.
-//     Maps on the way that are missing are made.
+//     Missing maps along the path are created.
 //   - Replace sets a key or an item that exists.
-//   - Remove takes a key or an item away; then each map on the way that is
-//     empty because of it, unless it is an item of a list or the object.
+//   - Remove removes a key or an item, and then each map along the path that becomes empty, unless it is an item of a list or the object.
 //
 // A null is a missing field. An edit that changes nothing is not an error: it
 // removes what is missing, or sets a key to the value that it has.
@@ -53,18 +52,16 @@ func (e Edit) MarshalJSON() ([]byte, error) {
 	}{e.Op, e.Path.Pointer(), e.Value})
 }
 
-// Patch is a list of edits that are spelled out: no missing map is left to be
-// made, and none that becomes empty to be removed. In JSON it is a JSON patch
-// (RFC 6902).
+// Patch is a list of explicit edits: they create no missing maps and remove no
+// empty ones implicitly. In JSON it is a JSON patch (RFC 6902).
 type Patch []Edit
 
-// Apply makes edits in their order; an index counts items as the edits before
-// have left them. It returns the edited object, and the patch that makes the
-// same of the object, without edits that change nothing. The object itself is
-// not changed; the result shares with it what was not edited, and with the
-// edits their values.
+// Apply applies edits in order; an index counts items after the preceding
+// edits. It returns the edited object, and the equivalent patch without edits
+// that change nothing. The object itself is not changed; the result shares
+// unedited parts with it, and values with the edits.
 //
-// It fails if the object has something on the way that is neither a map nor a
+// It fails if the path leads through something that is neither a map nor a
 // list, if an index is out of range, and if there is nothing to replace.
 func Apply(object map[string]any, edits []Edit) (map[string]any, Patch, error) {
 	var patch Patch
@@ -83,8 +80,8 @@ func Apply(object map[string]any, edits []Edit) (map[string]any, Patch, error) {
 	return after, patch, nil
 }
 
-// apply makes one edit, and returns it spelled out; the zero Edit if it changes
-// nothing.
+// apply applies one edit and returns its explicit form; the zero Edit if it
+// changes nothing.
 func apply(root any, e Edit) (Edit, any, error) {
 	if len(e.Path) == 0 {
 		return e, root, errors.New("the whole object cannot be edited")
@@ -122,9 +119,9 @@ func apply(root any, e Edit) (Edit, any, error) {
 	return e, next, err
 }
 
-// descend follows a path as far as the object has it. found is the number of
-// its steps that exist; at is what the first missing step, or the last one of
-// the path, would lead from.
+// descend follows a path as far as it exists in the object. found is the number
+// of its steps that exist; at is the value to which the first missing step, or
+// the last step of the path, applies.
 func descend(root any, path Path) (at any, found int, err error) {
 	at = root
 	for i, s := range path {
@@ -155,7 +152,7 @@ func descend(root any, path Path) (at any, found int, err error) {
 	return at, len(path), nil
 }
 
-// equal reports whether the value of a key in a map is the given one.
+// equal reports whether a key of a map has the given value.
 func equal(at any, key Step, value any) bool {
 	m, _ := at.(map[string]any)
 	return reflect.DeepEqual(m[key.Key], value)
@@ -175,7 +172,7 @@ func emptied(root any, path Path) Path {
 }
 
 // with returns the tree after an edit of a path below a node. It copies only
-// what lies on the way.
+// the nodes along the path.
 func with(node any, path Path, e Edit) (any, error) {
 	s := path[0]
 	switch v := node.(type) {
