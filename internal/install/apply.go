@@ -20,9 +20,9 @@ import (
 type Options struct {
 	// Force takes over fields that others have set.
 	Force bool
-	// Say is told of each object when it is done; nil for nobody.
+	// Say is called with each object when it is done; it may be nil.
 	Say func(Step)
-	// Waiting is told what is waited for; nil for nobody.
+	// Waiting is called with a description of what Apply waits for; it may be nil.
 	Waiting func(string)
 }
 
@@ -38,9 +38,10 @@ func (o Options) waiting(format string, args ...any) {
 	}
 }
 
-// Apply makes the objects of a configuration, or changes those that differ. It
-// first asks the API server about all of them, so that what it would refuse is
-// known before anything is changed. Interrupted, it may be called again.
+// Apply creates the objects of a configuration, and changes those that differ.
+// It first sends all of them to the API server as dry runs, so that refusals
+// are known before anything is changed. If it is interrupted, it may be called
+// again.
 //
 // Errors: ErrUnreachable, *TooOldError, *ElsewhereError, *BuiltInError,
 // *HelmError, *AuthoritiesError, ConflictError, and those of the API server.
@@ -113,7 +114,7 @@ func (e *BuiltInError) Error() string {
 	return fmt.Sprintf("the cluster's control plane has its own manager, at %s", e.URL)
 }
 
-// alone makes sure that nobody else does the same in the cluster.
+// alone checks that there is no other manager in the cluster.
 func (c *Cluster) alone(ctx context.Context, namespace string) error {
 	found, err := c.list(ctx, deployments, "", nameLabel+"="+appName+","+componentLabel+"="+component)
 	if err != nil {
@@ -127,8 +128,8 @@ func (c *Cluster) alone(ctx context.Context, namespace string) error {
 	return c.notBuiltIn(ctx)
 }
 
-// notBuiltIn: webhooks that are found by a URL are those of a control plane of
-// mullion's own; an installation has a Service.
+// notBuiltIn checks that no webhook is addressed by a URL: such webhooks belong
+// to a control plane of mullion, an installation has a Service.
 func (c *Cluster) notBuiltIn(ctx context.Context) error {
 	hook, err := c.get(ctx, mutatingWebhooks, "", registration.Name)
 	if err != nil || hook == nil {
@@ -142,8 +143,9 @@ func (c *Cluster) notBuiltIn(ctx context.Context) error {
 	return nil
 }
 
-// settled waits until what is on its way out is gone: an uninstallation may
-// just have been interrupted, and nothing can be made in a namespace that goes.
+// settled waits until objects that are being deleted are gone: an
+// uninstallation may just have been interrupted, and nothing can be created in
+// a namespace that is being deleted.
 func (c *Cluster) settled(ctx context.Context, objects []*unstructured.Unstructured, opts Options) error {
 	for _, o := range objects {
 		k, err := kindOf(o)
@@ -167,7 +169,7 @@ func (c *Cluster) settled(ctx context.Context, objects []*unstructured.Unstructu
 	return nil
 }
 
-// goes says what keeps an object that is being deleted.
+// goes describes what delays the deletion of an object.
 func goes(o, live *unstructured.Unstructured) string {
 	text := "the removal of " + Describe(o)
 	if live == nil {
@@ -187,8 +189,9 @@ func goes(o, live *unstructured.Unstructured) string {
 	return text
 }
 
-// prune removes what an earlier version or another configuration made and this
-// one does not. A definition stays: objects of users may hang on it.
+// prune removes objects that an earlier version or another configuration
+// created and this one does not. A definition stays: users' objects may depend
+// on it.
 func (c *Cluster) prune(ctx context.Context, objects []*unstructured.Unstructured, opts Options) error {
 	wanted := func(o *unstructured.Unstructured) bool {
 		return slices.ContainsFunc(objects, func(w *unstructured.Unstructured) bool {

@@ -14,20 +14,21 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// authoritiesKey of the ConfigMap: what `kubectl create configmap
-// --from-file=ca.crt` makes, and what a folder of containerd's certs.d has.
+// authoritiesKey is the key in the ConfigMap: the one that `kubectl create
+// configmap --from-file=ca.crt` makes, and what a folder of containerd's
+// certs.d has.
 const authoritiesKey = "ca.crt"
 
-// AuthoritiesError refuses a ConfigMap of registries' authorities that the
-// manager's pods would wait for in vain, or that would do nothing.
+// AuthoritiesError reports a ConfigMap of registries' authorities that does not
+// exist, so that the manager's pods would never start, or that has no effect.
 type AuthoritiesError struct{ Namespace, Name, Problem string }
 
 func (e *AuthoritiesError) Error() string {
 	return fmt.Sprintf("read the authorities of registries: ConfigMap %s/%s %s", e.Namespace, e.Name, e.Problem)
 }
 
-// authorities looks at the ConfigMap that the configuration names. Who installs
-// need not be allowed to read it.
+// authorities checks the ConfigMap that the configuration names. The user who
+// installs need not be allowed to read it.
 func (c *Cluster) authorities(ctx context.Context, cfg Config) error {
 	if cfg.RegistryCerts == "" {
 		return nil

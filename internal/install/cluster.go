@@ -22,28 +22,27 @@ import (
 // FieldManager is the name under which fields are applied.
 const FieldManager = "mullion"
 
-// oldest is the first version whose webhooks have matchConditions for good
+// oldest is the first version in which matchConditions of webhooks are stable
 // (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-matchconditions).
-// An older API server may drop them, and would hold up every pod of the cluster
-// for what only concerns those with a GMSA.
+// An older API server may drop them, and would then delay every pod of the cluster for a webhook that concerns only
+// pods with a GMSA.
 var oldest = version.MajorMinor(1, 30)
 
 // Times.
 const (
-	// requestLimit bounds one question to the API server: one that answers at all
-	// takes milliseconds, and a webhook of somebody else may hold a change up for
-	// 30 s.
+	// requestLimit bounds one request to the API server: a working one answers
+	// in milliseconds, and another webhook may delay a change for up to 30 s.
 	requestLimit = 40 * time.Second
 	lookEvery    = 250 * time.Millisecond
 )
 
-// Cluster is the cluster that is installed onto.
+// Cluster is the cluster to install on.
 type Cluster struct {
 	dynamic   dynamic.Interface
 	discovery discovery.DiscoveryInterface
 }
 
-// Connect makes a Cluster. Nothing is asked yet.
+// Connect returns a Cluster. It sends no request.
 func Connect(cfg *rest.Config) (*Cluster, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1 // a few dozen requests, one after the other
@@ -88,7 +87,7 @@ func (c *Cluster) check() error {
 	return nil
 }
 
-// kind is how objects of a kind are asked for.
+// kind describes how to request objects of a kind.
 type kind struct {
 	name       string
 	gvr        schema.GroupVersionResource
@@ -138,7 +137,7 @@ func kindOf(o *unstructured.Unstructured) (kind, error) {
 	return kind{}, fmt.Errorf("%s: unknown kind", Describe(o))
 }
 
-// at is the client of a kind; namespace is not looked at where there is none.
+// at returns the client for a kind; it ignores namespace for kinds without one.
 func (c *Cluster) at(k kind, namespace string) dynamic.ResourceInterface {
 	if k.namespaced {
 		return c.dynamic.Resource(k.gvr).Namespace(namespace)
@@ -158,11 +157,11 @@ func (c *Cluster) get(ctx context.Context, k kind, namespace, name string) (*uns
 	return o, nil
 }
 
-// pageSize is how many objects are asked for at once; kubectl's own number.
+// pageSize is the number of objects per request, the same as kubectl's.
 const pageSize = 500
 
-// list returns the objects of a kind that a selector finds, in all namespaces if
-// namespace is ""; none if there is no such kind.
+// list returns the objects of a kind that match a selector, in all namespaces
+// if namespace is ""; none if there is no such kind.
 func (c *Cluster) list(ctx context.Context, k kind, namespace, selector string) ([]unstructured.Unstructured, error) {
 	var out []unstructured.Unstructured
 	opts := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
@@ -181,8 +180,8 @@ func (c *Cluster) list(ctx context.Context, k kind, namespace, selector string) 
 	}
 }
 
-// until asks until done says so, an error comes, or the context ends; the error
-// then says what was waited for.
+// until calls done until it returns true or an error, or the context ends; the
+// error then says what it waited for.
 func until(ctx context.Context, what func() string, done func(context.Context) (bool, error)) error {
 	t := time.NewTicker(lookEvery)
 	defer t.Stop()

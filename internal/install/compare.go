@@ -18,7 +18,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
-// Action is what becomes of an object.
+// Action is the change that is made to an object.
 type Action string
 
 // The actions.
@@ -30,14 +30,14 @@ const (
 	Kept      Action = "kept" // not ours, or in use; Why says so
 )
 
-// Step is one object and what becomes, or became, of it.
+// Step is one object and the action planned or done for it.
 type Step struct {
 	Object string // as Describe names it
 	Action Action
 	Why    string // of Kept; "" otherwise
 
 	kind      kind
-	object    *unstructured.Unstructured // what is applied, or what is there to be removed
+	object    *unstructured.Unstructured // the object to apply, or the existing one to remove
 	namespace string
 }
 
@@ -48,10 +48,10 @@ func (s Step) String() string {
 	return fmt.Sprintf("%s %s", s.Object, s.Action)
 }
 
-// Conflict is a field that somebody else has set to another value.
+// Conflict is a field that another client has set to a different value.
 type Conflict struct{ Object, Field, Manager string }
 
-// ConflictError lists all fields that somebody else has set.
+// ConflictError lists all fields that other clients have set.
 type ConflictError []Conflict
 
 func (e ConflictError) Error() string {
@@ -80,21 +80,22 @@ func conflicts(o *unstructured.Unstructured, err error) ConflictError {
 	return out
 }
 
-// helmRelease is the release of Helm that an object belongs to; "" if none.
+// helmRelease returns the Helm release that an object belongs to; "" if none.
 func helmRelease(o *unstructured.Unstructured) string {
 	return o.GetAnnotations()["meta.helm.sh/release-name"]
 }
 
 func ours(o *unstructured.Unstructured) bool { return o.GetLabels()[inventory.ManagedBy] == appName }
 
-// HelmError refuses to touch what belongs to a release of Helm.
+// HelmError reports an object that belongs to a Helm release, which must not be
+// touched.
 type HelmError struct{ Object, Release string }
 
 func (e *HelmError) Error() string {
 	return fmt.Sprintf("%s belongs to the Helm release %s", e.Object, e.Release)
 }
 
-// compare says what applying an object would do, without doing it.
+// compare determines what applying an object would do, without doing it.
 func (c *Cluster) compare(ctx context.Context, o *unstructured.Unstructured, force bool) (Step, error) {
 	k, err := kindOf(o)
 	if err != nil {
@@ -131,8 +132,8 @@ func (c *Cluster) compare(ctx context.Context, o *unstructured.Unstructured, for
 	return s, nil
 }
 
-// wouldCreate finds out what the API server would say to a new object. In a
-// namespace that is not there yet it cannot be asked.
+// wouldCreate checks with a dry run whether the API server would accept a new
+// object. It cannot check objects in a namespace that does not exist yet.
 func (c *Cluster) wouldCreate(ctx context.Context, s Step, force bool) error {
 	_, err := c.at(s.kind, s.namespace).Apply(ctx, s.object.GetName(), s.object, metav1.ApplyOptions{FieldManager: FieldManager, Force: force, DryRun: []string{metav1.DryRunAll}})
 	if s.kind.namespaced && apierrors.IsNotFound(err) || noDryRun(err) {
@@ -141,13 +142,13 @@ func (c *Cluster) wouldCreate(ctx context.Context, s Step, force bool) error {
 	return err
 }
 
-// noDryRun: a webhook of somebody else may not allow dry runs
+// noDryRun reports whether another webhook does not support dry runs
 // (k8s.io/apiserver pkg/admission/plugin/webhook/errors: NewDryRunUnsupportedErr).
 func noDryRun(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "dry run")
 }
 
-// same compares what users see of two objects.
+// same compares the user-visible parts of two objects.
 func same(a, b *unstructured.Unstructured) bool {
 	strip := func(o *unstructured.Unstructured) map[string]any {
 		o = o.DeepCopy()

@@ -20,45 +20,47 @@ import (
 // Defaults of a Config.
 const (
 	DefaultNamespace = inventory.Namespace
-	// DefaultReplicas: one may be down while the other answers.
+	// DefaultReplicas lets one manager be down while the other answers.
 	DefaultReplicas int32 = 2
 )
 
-// maxReplicas bounds what is surely a slip: every replica watches all pods.
+// maxReplicas catches typing errors: every replica watches all pods.
 const maxReplicas = 32
 
-// Config says what is installed. The names in JSON are those of the chart's
+// Config describes an installation. The JSON names are those of the chart's
 // values.
 type Config struct {
-	// Namespace holds everything; "" means mullion-system. A release of the chart
-	// has its own word for it.
+	// Namespace contains all objects; "" means mullion-system. For the chart,
+	// Helm sets the namespace.
 	Namespace string `json:"-"`
 	// Image is the reference of the manager's image. It must be set.
 	Image string `json:"image,omitempty"`
-	// ImagePullSecrets are names of Secrets in Namespace; the kubelet pulls the
-	// image with them.
+	// ImagePullSecrets are names of Secrets in Namespace that the kubelet uses
+	// to pull the image.
 	ImagePullSecrets []string `json:"imagePullSecrets,omitempty"`
 	// Replicas is the number of managers; 0 means DefaultReplicas.
 	Replicas int32 `json:"replicas,omitempty"`
-	// WindowsTaint, KEY=VALUE:EFFECT, is put onto every Windows node; "" means none.
+	// WindowsTaint, KEY=VALUE:EFFECT, is added to every Windows node; "" means
+	// none.
 	WindowsTaint string `json:"windowsTaint,omitempty"`
-	// RulesFailurePolicy is what becomes of an object when no manager answers:
-	// Ignore, which is the default, or Fail.
+	// RulesFailurePolicy applies to objects while no manager answers: Ignore,
+	// which is the default, or Fail.
 	RulesFailurePolicy string `json:"rulesFailurePolicy,omitempty"`
 	// ReadPullSecrets gives the manager the right to read Secrets of all
-	// namespaces, so that it can ask private registries about images.
+	// namespaces, so that it can query private registries about images.
 	ReadPullSecrets bool `json:"readPullSecrets,omitempty"`
-	// NoRegistries keeps the manager from asking registries what images are for.
+	// NoRegistries keeps the manager from querying registries for the platforms
+	// of images.
 	NoRegistries bool `json:"noRegistries,omitempty"`
-	// InsecureRegistries, HOST or HOST:PORT, may be asked over plain HTTP.
+	// InsecureRegistries, HOST or HOST:PORT, may be queried over plain HTTP.
 	InsecureRegistries []string `json:"insecureRegistries,omitempty"`
-	// RegistryCerts is the name of a ConfigMap in Namespace, whose ca.crt holds the
-	// authorities of registries; "" means the system's alone.
+	// RegistryCerts is the name of a ConfigMap in Namespace, whose ca.crt holds
+	// certificate authorities for registries; "" means only the system's.
 	RegistryCerts string `json:"registryCerts,omitempty"`
-	// NoGMSA leaves GMSA to another webhook, and the definition of
-	// GMSACredentialSpecs out.
+	// NoGMSA leaves GMSA to another webhook and omits the definition of
+	// GMSACredentialSpecs.
 	NoGMSA bool `json:"noGMSA,omitempty"`
-	// GMSARandomHostname gives each pod with a GMSA a host name of its own.
+	// GMSARandomHostname gives each pod with a GMSA its own host name.
 	GMSARandomHostname bool `json:"gmsaRandomHostname,omitempty"`
 }
 
@@ -75,7 +77,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate says all that is wrong with the configuration.
+// Validate returns all errors in the configuration.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var errs []error
@@ -103,15 +105,16 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("failure policy %q: want Ignore or Fail", c.RulesFailurePolicy))
 	}
 	if c.NoGMSA && c.GMSARandomHostname {
-		errs = append(errs, errors.New("host names of pods with a GMSA are given by the webhook that is left out"))
+		errs = append(errs, errors.New("random host names for pods with a GMSA need the GMSA webhook, which is left "+
+			"out"))
 	}
 	return errors.Join(errs...)
 }
 
-// registries says what is wrong with what is said about registries.
+// registries returns the errors in the settings for registries.
 func (c Config) registries() (errs []error) {
 	for _, host := range c.InsecureRegistries {
-		// Images are compared by the host that their references are read to have.
+		// Hosts are compared with those of parsed image references.
 		ref, err := reference.ParseNormalizedNamed(host + "/image")
 		if err != nil || reference.Domain(ref) != host || strings.Contains(host, "/") {
 			errs = append(errs, fmt.Errorf("insecure registry %q: want HOST or HOST:PORT as in the names of images, such as registry.example:5000", host))
@@ -123,20 +126,21 @@ func (c Config) registries() (errs []error) {
 		}
 	}
 	if c.NoRegistries && (len(c.InsecureRegistries) > 0 || c.RegistryCerts != "" || c.ReadPullSecrets) {
-		errs = append(errs, errors.New("how registries are asked is said, and that none is: leave one of them out"))
+		errs = append(errs, errors.New("registries are disabled, but settings for them are given: leave one of "+
+			"them out"))
 	}
 	return errs
 }
 
-// repository is the image's name without a registry: where it is pulled from is
-// the choice of who installs.
+// repository is the image's name without a registry: the user chooses where it
+// is pulled from.
 const repository = "mullion/mullion"
 
-// release is what git describe says of a tagged commit.
+// release matches the output of git describe for a tagged commit.
 var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)\.?[0-9]+)?$`)
 
-// DefaultImage is the image of a version of mullion; published is false for a
-// development build, whose image only exists where somebody made it.
+// DefaultImage returns the image of a version of mullion; published is false
+// for a development build, whose image exists only where it was built.
 func DefaultImage(version string) (image string, published bool) {
 	return repository + ":" + version, release.MatchString(version) && version != "v0.0.0"
 }

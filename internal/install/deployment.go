@@ -26,31 +26,31 @@ const (
 	metricsPortNumber = 8080
 )
 
-// The volume of registries' authorities, and where mullion manager finds it.
-// Whatever keys the ConfigMap has are files of a folder as containerd's certs.d.
+// The volume of registries' authorities, and its mount path in mullion manager.
+// The ConfigMap's keys become files of a folder in the layout of containerd's
+// certs.d.
 const (
 	registryCerts     = "registry-certs"
 	registryCertsPath = "/etc/mullion/registry-certs"
 )
 
-// scrape are the annotations by which a Prometheus that is configured as most
-// are finds the metrics; cert-manager's chart has the same.
+// scrape returns the annotations by which a Prometheus with the usual
+// configuration finds the metrics; cert-manager's chart has the same.
 func scrape() map[string]string {
 	return map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": fmt.Sprint(metricsPortNumber), "prometheus.io/path": "/metrics"}
 }
 
-// priorityClass: pods of a cluster that is full are placed by the manager, so
-// that it must not be what is put out to make room
-// (docs/adr/0127-priority-of-the-manager.md).
+// priorityClass protects the manager from preemption: in a full cluster it must
+// still place pods (docs/adr/0127-priority-of-the-manager.md).
 const priorityClass = "system-cluster-critical"
 
 // user is the unprivileged user of the image, the "nonroot" of distroless
 // images. It owns nothing.
 const user = 65532
 
-// What a manager may use. An idle one has about 40 MB; its caches grow with the
+// Resources of a manager. An idle one uses about 40 MB; its caches grow with the
 // nodes and pods of the cluster, about 4 kB each. Processor time is not limited:
-// throttling would be felt by every pod that is created.
+// throttling would delay every pod that is created.
 var (
 	memoryRequest    = resource.MustParse("64Mi")
 	memoryLimit      = resource.MustParse("512Mi")
@@ -59,8 +59,8 @@ var (
 	quotaPods = resource.MustParse("100")
 )
 
-// goMemoryLimit is nine tenths of memoryLimit: the collector works harder before
-// the kernel kills.
+// goMemoryLimit is nine tenths of memoryLimit: the garbage collector runs more
+// often before the kernel kills the process.
 const goMemoryLimit = "460MiB"
 
 func (c Config) deployment() *appsv1.Deployment {
@@ -103,9 +103,9 @@ func (c Config) pod() corev1.PodSpec {
 	return p
 }
 
-// spread keeps the managers apart where that is possible; a cluster of one node
-// has them all. Pods of another template do not count, or the new ones of a
-// roll-out would avoid the nodes of the old ones.
+// spread puts the managers on different nodes if possible; a cluster of one
+// node runs them all. Pods of another template do not count, or the new ones of
+// a roll-out would avoid the nodes of the old ones.
 func spread(by string) corev1.TopologySpreadConstraint {
 	return corev1.TopologySpreadConstraint{
 		MaxSkew: 1, TopologyKey: by, WhenUnsatisfiable: corev1.ScheduleAnyway,
@@ -141,8 +141,8 @@ func (c Config) container() corev1.Container {
 	}
 }
 
-// probe asks every so many seconds. Three answers in a row must be missing,
-// Kubernetes' default, before something is done about it.
+// probe runs at the given interval in seconds. It fails after three missing
+// answers in a row, Kubernetes' default.
 func probe(path string, seconds int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(healthPort), Scheme: corev1.URISchemeHTTP}},
@@ -150,7 +150,8 @@ func probe(path string, seconds int32) *corev1.Probe {
 	}
 }
 
-// arguments are those of mullion manager. What is its default is not said.
+// arguments returns the arguments of mullion manager, without those that equal
+// its defaults.
 func (c Config) arguments() []string {
 	args := []string{"manager", "--namespace=" + c.Namespace, "--service=" + inventory.Service, "--owner-cluster-role=" + Name,
 		"--rules-failure-policy=" + c.RulesFailurePolicy}

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package install puts the manager (admission webhooks and controllers) onto a
-// cluster that somebody else runs, and takes it away again.
+// Package install installs the manager (admission webhooks and controllers) on
+// an existing cluster, and removes it again.
 //
-// Objects is pure: what a configuration comes to, as the values that the API
-// server is asked for. Apply and Remove do it. Both first look at everything
-// and then change what differs, so that each may be interrupted at any point
-// and be run again.
+// Objects is a pure function from a configuration to the objects to send to the
+// API server. Apply and Remove carry it out. Both first inspect everything and
+// then change what differs, so each may be interrupted at any point and run
+// again.
 //
-// What is not in Objects, because the manager makes it at run time: the webhook
+// Objects does not include what the manager creates at run time: the webhook
 // configurations, the Secret with their certificates, the Lease of the leader,
 // the RuntimeClasses, taints on nodes. Remove knows these too.
 //

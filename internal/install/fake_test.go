@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// conflict is the error of an API server whose object somebody else applied.
+// conflict is the error of an API server whose object another client applied.
 func conflict(manager, field string) error {
 	return apierrors.NewApplyConflict([]metav1.StatusCause{{
 		Type: metav1.CauseTypeFieldManagerConflict, Message: fmt.Sprintf("conflict with %q using apps/v1", manager), Field: field,

@@ -14,12 +14,12 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
-// Name is the name of what there is one of: the Deployment, the ServiceAccount,
-// the roles.
+// Name is the name of each object that exists once: the Deployment, the
+// ServiceAccount, the roles.
 const Name = "mullion-manager"
 
-// Labels of the objects. All carry them, so that what an older version made is
-// found, too.
+// Labels of the objects. All objects carry them, so that those of older
+// versions are found too.
 const (
 	nameLabel      = "app.kubernetes.io/name"
 	componentLabel = "app.kubernetes.io/component"
@@ -28,22 +28,22 @@ const (
 	component = "manager"
 )
 
-// Selector finds the objects of any installation, those that the manager makes
-// at run time left out.
+// Selector finds the objects of any installation, except those that the manager
+// creates at run time.
 const Selector = inventory.ManagedBy + "=" + appName + "," + nameLabel + "=" + appName
 
 func labels() map[string]string {
 	return map[string]string{nameLabel: appName, componentLabel: component, inventory.ManagedBy: appName}
 }
 
-// selected are the labels of the manager's pods by which Service and Deployment
-// find them; a Deployment's can never be changed.
+// selected returns the labels by which the Service and the Deployment find the
+// manager's pods; those of a Deployment can never be changed.
 func selected() map[string]string {
 	return map[string]string{nameLabel: appName, componentLabel: component}
 }
 
-// Objects are the objects of an installation, in the order in which they are to
-// be made.
+// Objects returns the objects of an installation, in the order in which to
+// create them.
 func Objects(c Config) ([]*unstructured.Unstructured, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (c Config) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: c.Namespace, Name: name, Labels: labels()}
 }
 
-// namespace admits restricted pods only: the manager needs no more
+// namespace admits only restricted pods: the manager needs no more
 // (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
 func (c Config) namespace() *corev1.Namespace {
 	n := c.account().Space()
@@ -84,8 +84,9 @@ func (c Config) namespace() *corev1.Namespace {
 	return n
 }
 
-// quota: clusters may admit critical pods only where a quota says so (GKE does;
-// https://kubernetes.io/docs/concepts/policy/resource-quotas/#limit-priority-class-consumption-by-default).
+// quota allows critical pods: some clusters, such as GKE, admit them only in
+// namespaces with a quota
+// (https://kubernetes.io/docs/concepts/policy/resource-quotas/#limit-priority-class-consumption-by-default).
 func (c Config) quota() *corev1.ResourceQuota {
 	return &corev1.ResourceQuota{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ResourceQuota"}, ObjectMeta: c.meta("mullion-critical-pods"),
@@ -116,8 +117,8 @@ func (c Config) service() *corev1.Service {
 	}
 }
 
-// disruptionBudget keeps a drain from taking all managers at once, and never
-// holds up the drain of a node when there is only one.
+// disruptionBudget keeps a drain from stopping all managers at once, but does
+// not block the drain of a node if there is only one.
 func (c Config) disruptionBudget() *policyv1.PodDisruptionBudget {
 	one := intstr.FromInt32(1)
 	return &policyv1.PodDisruptionBudget{

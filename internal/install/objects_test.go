@@ -165,7 +165,7 @@ func TestValidate(t *testing.T) {
 		{"certificates", func(c *Config) { c.RegistryCerts = "/etc/ssl/ca.crt" }, "ConfigMap"},
 		{"no registries, and how", func(c *Config) { c.NoRegistries, c.RegistryCerts = true, "company-ca" }, "leave one"},
 		{"no registries, and secrets", func(c *Config) { c.NoRegistries, c.ReadPullSecrets = true, true }, "leave one"},
-		{"names of nobody", func(c *Config) { c.NoGMSA, c.GMSARandomHostname = true, true }, "GMSA"},
+		{"random names without GMSA", func(c *Config) { c.NoGMSA, c.GMSARandomHostname = true, true }, "GMSA"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := good

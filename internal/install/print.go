@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Print writes objects as kubectl reads them: format is yaml (a document each)
-// or json (a List).
+// Print writes objects in a form that kubectl reads: format is yaml (one
+// document per object) or json (a List).
 func Print(w io.Writer, format string, objects []*unstructured.Unstructured) error {
 	if format == "json" {
 		list := map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
@@ -36,7 +36,8 @@ func Print(w io.Writer, format string, objects []*unstructured.Unstructured) err
 	return nil
 }
 
-// Describe names an object for people: "Deployment mullion-system/mullion-manager".
+// Describe returns the name of an object for users: "Deployment
+// mullion-system/mullion-manager".
 func Describe(o *unstructured.Unstructured) string {
 	if ns := o.GetNamespace(); ns != "" {
 		return o.GetKind() + " " + ns + "/" + o.GetName()

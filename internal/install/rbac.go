@@ -15,8 +15,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
-// account is who the manager is and what it may do. Rights on objects that it
-// makes are by name; create cannot be, because RBAC does not see the name.
+// account returns the manager's service account and its rights. Rights on
+// objects that it creates are restricted by name, except create, because RBAC
+// does not see the name then.
 func (c Config) account() inventory.Manager {
 	return inventory.Manager{
 		Name:           Name,
@@ -28,13 +29,14 @@ func (c Config) account() inventory.Manager {
 	}
 }
 
-// manager is the manager's configuration as far as its rights depend on it.
+// manager returns the part of the manager's configuration that determines its
+// rights.
 func (c Config) manager() manager.Config {
 	return manager.Config{NoGMSA: c.NoGMSA, OwnerClusterRole: Name, LeaderElection: true}
 }
 
-// rights are those of all configurations, in parts. The chart has them as a
-// file; its names are those in JSON.
+// rights holds the rights of all configurations, in parts. The chart contains
+// them as a file, under their JSON names.
 type rights struct {
 	Cluster         []rbacv1.PolicyRule `json:"cluster"`
 	GMSA            []rbacv1.PolicyRule `json:"gmsa"`            // unless NoGMSA
@@ -45,8 +47,8 @@ type rights struct {
 
 func allRights() rights {
 	m := Config{NoGMSA: true}.manager()
-	// What reads credentials of registries says so among its rights; whether it may
-	// is for the user to decide.
+	// The right to read credentials of registries is listed separately, because
+	// the user decides whether to grant it.
 	registries, secrets := rule("", "serviceaccounts", "get"), rule("", "secrets", "get")
 	cluster := slices.DeleteFunc(merge(m.ClusterRules()), func(r rbacv1.PolicyRule) bool {
 		return r.String() == registries.String() || slices.Contains(r.Resources, "secrets")
@@ -57,7 +59,7 @@ func allRights() rights {
 	}
 }
 
-// clusterRules are the rights in the whole cluster.
+// clusterRules returns the cluster-wide rights.
 func (c Config) clusterRules() []rbacv1.PolicyRule {
 	all := allRights()
 	rules := all.Cluster
@@ -77,9 +79,9 @@ func rule(group, resources, verbs string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: strings.Fields(resources), ResourceNames: names, Verbs: strings.Fields(verbs)}
 }
 
-// merge says the same in fewer rules: verbs of one resource and the same names
-// together, then resources of one group with the same verbs. The order of the
-// given rules does not matter.
+// merge combines rules: first the verbs of the same resource and names, then
+// the resources of one group with the same verbs. The order of the given rules
+// does not matter.
 func merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	type key struct{ group, resource, names string }
 	verbs := map[key][]string{}
@@ -91,7 +93,7 @@ func merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 			}
 		}
 	}
-	// What holds for all names need not be said for some.
+	// A right for all names includes those for some names.
 	for k, v := range verbs {
 		if all, ok := verbs[key{k.group, k.resource, ""}]; ok && k.names != "" {
 			verbs[k] = slices.DeleteFunc(slices.Clone(v), func(x string) bool { return slices.Contains(all, x) })
@@ -99,7 +101,7 @@ func merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	}
 	type same struct {
 		group, names, verbs string
-		secrets             bool // a reader of the rules must not overlook these
+		secrets             bool // rules for Secrets stay separate, so that readers notice them
 	}
 	resources := map[same][]string{}
 	for k, v := range verbs {

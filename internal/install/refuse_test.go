@@ -131,7 +131,7 @@ func TestBuiltInManagerIsLeftAlone(t *testing.T) {
 }
 
 // TestAuthoritiesThatCannotWork: managers would wait for them, or not trust
-// anybody by them. Nothing is written before that is known.
+// anyone by them. Nothing is written before that check.
 func TestAuthoritiesThatCannotWork(t *testing.T) {
 	cfg := good()
 	cfg.RegistryCerts = "company-ca"

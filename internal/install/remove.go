@@ -24,38 +24,37 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// podsLimit is how long the manager's pods are waited for: their grace period,
-// 30 s, and as long again for a slow kubelet. Then the rest is removed anyway;
-// they have no rights any more.
+// podsLimit is how long to wait for the manager's pods to end: twice their
+// grace period of 30 s, for slow kubelets. Then the rest is removed anyway; the
+// pods no longer have any rights.
 const podsLimit = time.Minute
 
-// RemoveOptions of Remove.
+// RemoveOptions are the options of Remove.
 type RemoveOptions struct {
-	// Namespace is looked at beside those in which something is found; "" means
-	// mullion-system.
+	// Namespace is searched in addition to those in which something is found;
+	// "" means mullion-system.
 	Namespace string
 	// Purge also removes what is in use: RuntimeClasses that workloads name,
-	// GMSACredentialSpecs, what others keep in the namespace.
+	// GMSACredentialSpecs, and other objects in the namespace.
 	Purge bool
-	// DryRun only says what would be done.
+	// DryRun only reports what would be done.
 	DryRun bool
 	// Say and Waiting are as in Options.
 	Say     func(Step)
 	Waiting func(string)
 }
 
-// Remove removes an installation, in whatever state it is. What it leaves is
-// said, with the reason. The order:
+// Remove removes an installation in any state. It reports what it keeps, with
+// the reason. The order:
 //
-//  1. webhook configurations, so that nothing of the cluster waits for webhooks
-//     whose manager goes
+//  1. webhook configurations, so that no request waits for webhooks whose manager is being removed
 //  2. the manager's rights, so that it cannot put anything back
-//  3. the manager; then what it may have put back in between
-//  4. what it made in the cluster: RuntimeClasses, taints on nodes
-//  5. everything else, the namespace at last
+//  3. the manager; then what it may have created again in between
+//  4. what it created in the cluster: RuntimeClasses, taints on nodes
+//  5. everything else, the namespace last
 //
 // Errors: ErrUnreachable, *HelmError, *BuiltInError, and those of the API
-// server; the first error ends it, and it may be called again.
+// server; it stops at the first error and may be called again.
 func Remove(ctx context.Context, c *Cluster, opts RemoveOptions) error {
 	if opts.Namespace == "" {
 		opts.Namespace = DefaultNamespace
@@ -85,16 +84,17 @@ func Remove(ctx context.Context, c *Cluster, opts RemoveOptions) error {
 type removal struct {
 	c          *Cluster
 	opts       RemoveOptions
-	namespaces []string // in which something of ours is or may be
+	namespaces []string // that contain or may contain objects of an installation
 	found      []Step   // what carries the labels of an installation
 	seen       map[string]bool
 }
 
-// find looks for everything that carries the labels.
+// find finds all objects with the labels.
 func (r *removal) find(ctx context.Context) error {
 	r.namespaces = []string{r.opts.Namespace}
 	for _, k := range applied() {
-		// Whoever is in charge of an object has changed the label that says so.
+		// Another tool has taken over the object and changed its managed-by
+		// label.
 		list, err := r.c.list(ctx, k, "", nameLabel+"="+appName+","+componentLabel+"="+component)
 		if err != nil {
 			return err
@@ -147,7 +147,8 @@ func (r *removal) remove(ctx context.Context, s Step) error {
 	return nil
 }
 
-// delete removes the very object that was looked at. That it is gone is good.
+// delete removes the object only if it is still the one that was inspected. An
+// object that is already gone is not an error.
 func (c *Cluster) delete(ctx context.Context, s Step) error {
 	uid := s.object.GetUID()
 	behind := metav1.DeletePropagationBackground
@@ -158,7 +159,7 @@ func (c *Cluster) delete(ctx context.Context, s Step) error {
 	return nil
 }
 
-// removeNamed removes an object that the manager made, if it is there.
+// removeNamed removes an object that the manager created, if it exists.
 func (r *removal) removeNamed(ctx context.Context, k kind, namespace, name string) error {
 	o, err := r.c.get(ctx, k, namespace, name)
 	if err != nil || o == nil {
@@ -224,8 +225,8 @@ func (r *removal) manager(ctx context.Context) error {
 	return nil
 }
 
-// taints takes the taints of the policy away again. Labels stay: they say what
-// the kubelet says of itself.
+// taints removes the taints of the policy. Labels stay: they repeat what the
+// kubelet reports about its node.
 func (r *removal) taints(ctx context.Context) error {
 	list, err := r.c.list(ctx, nodes, "", "")
 	if err != nil {
@@ -245,12 +246,13 @@ func (r *removal) taints(ctx context.Context) error {
 			return err
 		}
 		if data == nil {
-			continue // the record of a node that is no Windows node
+			continue // the record of a node that is not a Windows node
 		}
 		if !r.opts.DryRun {
 			_, err = r.c.at(nodes, "").Patch(ctx, n.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: FieldManager})
 			if apierrors.IsConflict(err) {
-				return fmt.Errorf("remove the taint of node %s: it was changed meanwhile; try again: %w", n.Name, err)
+				return fmt.Errorf("remove the taint of node %s: it was changed concurrently; try again: %w",
+					n.Name, err)
 			}
 			if err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("remove the taint of node %s: %w", n.Name, err)
@@ -261,8 +263,8 @@ func (r *removal) taints(ctx context.Context) error {
 	return nil
 }
 
-// rest removes what is left in namespaces and in the cluster, but for
-// definitions and namespaces themselves.
+// rest removes the remaining objects in namespaces and in the cluster, except
+// definitions and namespaces.
 func (r *removal) rest(ctx context.Context) error {
 	err := r.ofKinds(ctx, disruptionBudgets, services, roles, clusterRoles, serviceAccounts, resourceQuotas)
 	if err != nil {
@@ -282,7 +284,7 @@ func (r *removal) rest(ctx context.Context) error {
 }
 
 // definition removes the definition of GMSACredentialSpecs if an installation
-// made it and nobody has any.
+// created it and none exist.
 func (r *removal) definition(ctx context.Context) error {
 	crd, err := r.c.get(ctx, definitions, "", inventory.CredentialSpecs)
 	if err != nil || crd == nil {
@@ -290,14 +292,15 @@ func (r *removal) definition(ctx context.Context) error {
 	}
 	s := step(definitions, crd)
 	if !ours(crd) {
-		return nil // never had anything to do with us
+		return nil // it never belonged to an installation
 	}
 	specs, err := r.c.list(ctx, credentialSpecObjs, "", "")
 	if err != nil {
 		return err
 	}
 	if len(specs) > 0 && !r.opts.Purge {
-		s.Action, s.Why = Kept, fmt.Sprintf("there are %d GMSACredentialSpecs, which would go with it; --purge removes them", len(specs))
+		s.Action, s.Why = Kept, fmt.Sprintf("there are %d GMSACredentialSpecs, which would be deleted with it; "+
+			"--purge removes them", len(specs))
 		r.say(s)
 		return nil
 	}

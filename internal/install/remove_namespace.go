@@ -18,8 +18,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
-// namespace removes the namespaces that an installation made, and waits until
-// they are gone. One in which others keep something stays.
+// namespace removes the namespaces that an installation created, and waits
+// until they are gone. It keeps a namespace that contains other objects.
 func (r *removal) namespace(ctx context.Context) error {
 	for _, name := range r.namespaces {
 		ns, err := r.c.get(ctx, namespaces, "", name)
@@ -31,7 +31,7 @@ func (r *removal) namespace(ctx context.Context) error {
 		}
 		s := step(namespaces, ns)
 		if !ours(ns) {
-			s.Action, s.Why = Kept, "it was not made by mullion install"
+			s.Action, s.Why = Kept, "it was not created by mullion install"
 			r.say(s)
 			continue
 		}
@@ -41,7 +41,7 @@ func (r *removal) namespace(ctx context.Context) error {
 				return err
 			}
 			if len(others) > 0 {
-				s.Action, s.Why = Kept, fmt.Sprintf("others keep something in it: %s; --purge removes it", few(others))
+				s.Action, s.Why = Kept, fmt.Sprintf("it contains other objects: %s; --purge removes it", few(others))
 				r.say(s)
 				continue
 			}
@@ -72,7 +72,7 @@ func (r *removal) gone(ctx context.Context, ns *unstructured.Unstructured) error
 	})
 }
 
-// fewNames is how many names are printed before the rest is only counted.
+// fewNames is the number of names to print; further ones are only counted.
 const fewNames = 5
 
 func few(names []string) string {
@@ -82,8 +82,8 @@ func few(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:fewNames], ", "), len(names)-fewNames)
 }
 
-// others lists what is in a namespace and came from neither us nor Kubernetes
-// itself.
+// others lists the objects in a namespace that neither an installation nor
+// Kubernetes itself created.
 func (r *removal) others(ctx context.Context, namespace string) ([]string, error) {
 	lists, err := r.c.discovery.ServerPreferredResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
@@ -93,7 +93,7 @@ func (r *removal) others(ctx context.Context, namespace string) ([]string, error
 	for _, l := range lists {
 		gv, err := schema.ParseGroupVersion(l.GroupVersion)
 		if err != nil {
-			continue // an API server of somebody else that names itself badly
+			continue // an aggregated API server with a malformed name
 		}
 		for _, res := range l.APIResources {
 			verbs := []string(res.Verbs)
@@ -118,9 +118,9 @@ func (r *removal) others(ctx context.Context, namespace string) ([]string, error
 	return out, nil
 }
 
-// expected reports whether an object needs no thought: it is on its way out, it
-// goes with its owner, or every namespace has it. In a dry run what would have
-// been removed is still there.
+// expected reports whether an object may be ignored: it is being deleted, it is
+// deleted with its owner, or every namespace has it. In a dry run, objects that
+// would have been removed still exist.
 func expected(o *unstructured.Unstructured, dryRun bool) bool {
 	name, kind := o.GetName(), o.GetKind()
 	if o.GetDeletionTimestamp() != nil || len(o.GetOwnerReferences()) > 0 {

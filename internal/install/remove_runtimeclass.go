@@ -11,14 +11,14 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// workload says where objects of a kind have the pods that they make.
+// workload describes where objects of a kind contain their pod spec.
 type workload struct {
 	kind kind
 	path []string
 }
 
-// workloads lists the kinds whose pods would be refused if a RuntimeClass that
-// they name were gone. ReplicaSets are those of Deployments or rare.
+// workloads lists the kinds whose pods would be refused without the
+// RuntimeClass that they name. ReplicaSets mostly belong to Deployments.
 func workloads() []workload {
 	template := []string{"spec", "template", "spec"}
 	return []workload{
@@ -31,7 +31,8 @@ func workloads() []workload {
 	}
 }
 
-// runtimeClasses removes those that the manager made and no workload names.
+// runtimeClasses removes the RuntimeClasses that the manager created and no
+// workload names.
 func (r *removal) runtimeClasses(ctx context.Context) error {
 	list, err := r.c.list(ctx, runtimeClasses, "", inventory.ManagedBy+"="+appName)
 	if err != nil || len(list) == 0 {
@@ -57,7 +58,7 @@ func (r *removal) runtimeClasses(ctx context.Context) error {
 	return nil
 }
 
-// users lists by RuntimeClass what names it.
+// users lists, by RuntimeClass, the workloads that name it.
 func (r *removal) users(ctx context.Context) (map[string][]string, error) {
 	out := map[string][]string{}
 	for _, w := range workloads() {
@@ -66,7 +67,7 @@ func (r *removal) users(ctx context.Context) (map[string][]string, error) {
 			return nil, err
 		}
 		for _, o := range list {
-			// What made a pod says what the next one is like.
+			// The owner of a pod determines its successors.
 			if len(o.GetOwnerReferences()) > 0 && w.kind != deployments {
 				continue
 			}

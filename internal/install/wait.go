@@ -16,7 +16,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// StuckError says what a person has to mend before the manager can run.
+// StuckError describes a problem that the user must fix before the manager can
+// run.
 type StuckError struct{ Object, Reason, Message string }
 
 func (e *StuckError) Error() string {
@@ -24,7 +25,7 @@ func (e *StuckError) Error() string {
 }
 
 // Wait returns when all managers run and the API server knows their webhooks.
-// It returns a *StuckError when that cannot come without a person's help.
+// It returns a *StuckError if that cannot happen without the user's help.
 func Wait(ctx context.Context, c *Cluster, cfg Config, opts Options) error {
 	cfg = cfg.withDefaults()
 	last := "the managers"
@@ -45,7 +46,7 @@ func Wait(ctx context.Context, c *Cluster, cfg Config, opts Options) error {
 	return err
 }
 
-// rollout says what the Deployment lacks; "" if nothing.
+// rollout describes what the Deployment is waiting for; "" if nothing.
 func (c *Cluster) rollout(ctx context.Context, cfg Config) (missing string, err error) {
 	o, err := c.get(ctx, deployments, cfg.Namespace, Name)
 	if err != nil {
@@ -76,7 +77,7 @@ func (c *Cluster) rollout(ctx context.Context, cfg Config) (missing string, err 
 	return fmt.Sprintf("the managers: %d of %d run", min(d.Status.UpdatedReplicas, d.Status.AvailableReplicas), want), nil
 }
 
-// stuck finds pods of the newest template that wait for a person.
+// stuck finds pods of the newest template that need the user's help.
 func (c *Cluster) stuck(ctx context.Context, d *appsv1.Deployment) error {
 	const revision = "deployment.kubernetes.io/revision"
 	sets, err := c.list(ctx, replicaSets, d.Namespace, nameLabel+"="+appName+","+componentLabel+"="+component)
@@ -97,7 +98,7 @@ func (c *Cluster) stuck(ctx context.Context, d *appsv1.Deployment) error {
 				return fmt.Errorf("read pod %s: %w", o.GetName(), err)
 			}
 			for _, s := range p.Status.ContainerStatuses {
-				if w := s.State.Waiting; w != nil && forAPerson[w.Reason] {
+				if w := s.State.Waiting; w != nil && needUser[w.Reason] {
 					return &StuckError{"Pod " + p.Namespace + "/" + p.Name, w.Reason, w.Message}
 				}
 			}
@@ -106,15 +107,16 @@ func (c *Cluster) stuck(ctx context.Context, d *appsv1.Deployment) error {
 	return nil
 }
 
-// forAPerson are the reasons that a kubelet gives and that waiting does not mend
-// (k8s.io/kubernetes pkg/kubelet/images: types.go; pkg/kubelet/container).
-var forAPerson = map[string]bool{
+// needUser are the kubelet's reasons for failures that do not resolve
+// themselves (k8s.io/kubernetes pkg/kubelet/images: types.go;
+// pkg/kubelet/container).
+var needUser = map[string]bool{
 	"ImagePullBackOff": true, "InvalidImageName": true, "ErrImageNeverPull": true, "CreateContainerConfigError": true, "CrashLoopBackOff": true,
 }
 
-// registered says which webhooks the API server does not know yet, or knows as
-// another configuration had them: their registration outlives the managers of
-// before.
+// registered describes which webhooks the API server does not know yet, or
+// knows with an older configuration: registrations outlive the managers that
+// made them.
 func (c *Cluster) registered(ctx context.Context, cfg Config) (missing string, err error) {
 	for _, k := range []kind{mutatingWebhooks, validatingWebhooks} {
 		o, err := c.get(ctx, k, "", registration.Name)
@@ -137,7 +139,7 @@ func (c *Cluster) registered(ctx context.Context, cfg Config) (missing string, e
 			}
 		}
 		if gmsa == cfg.NoGMSA {
-			return "the manager to register its webhooks anew, for a GMSA", nil
+			return "the manager to update the registration of its GMSA webhooks", nil
 		}
 	}
 	return "", nil

@@ -11,9 +11,9 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// Normalise spells a reference as container runtimes do:
-// "docker.io/library/nginx:latest" for "nginx"; of a tag and a digest only the
-// digest stays.
+// Normalise returns a reference in the form that container runtimes use:
+// "docker.io/library/nginx:latest" for "nginx"; if it has a tag and a digest,
+// only the digest is kept.
 func Normalise(ref string) (string, error) {
 	named, err := reference.ParseDockerRef(ref)
 	if err != nil {
@@ -22,7 +22,7 @@ func Normalise(ref string) (string, error) {
 	return named.String(), nil
 }
 
-// Spellings returns the ways in which people write a normalised reference.
+// Spellings returns the common spellings of a normalised reference.
 func Spellings(ref string) []string {
 	out := []string{ref}
 	if short, ok := strings.CutPrefix(ref, "docker.io/library/"); ok {
@@ -38,28 +38,27 @@ func Spellings(ref string) []string {
 	return out
 }
 
-// Reference is a reference that was parsed.
+// Reference is a parsed reference.
 type Reference struct {
 	Named reference.Named
 	Text  string // normalised
 }
 
-// Parser parses references and remembers them: parsing one costs some ten
-// microseconds, and the same few come again and again.
+// Parser parses references and caches them: parsing one takes about ten
+// microseconds, and the same few recur.
 type Parser struct{ known *lru.Cache } // of Reference by the text that was parsed
 
 const (
-	// maxReferences and maxReference, in bytes, bound what a Parser remembers: at
-	// most some MB.
+	// maxReferences and maxReference, in bytes, bound the cache of a Parser to
+	// a few MB.
 	maxReferences = 4096
 	maxReference  = 400
 )
 
-// NewParser returns a Parser that knows no reference yet. It may be used
-// concurrently.
+// NewParser returns an empty Parser. It may be used concurrently.
 func NewParser() Parser { return Parser{lru.New(maxReferences)} }
 
-// Parse parses a reference as a pod has it; ok is false if it is none.
+// Parse parses a reference from a pod; ok is false if it is invalid.
 func (p Parser) Parse(text string) (ref Reference, ok bool) {
 	if v, ok := p.known.Get(text); ok {
 		return v.(Reference), true

@@ -25,25 +25,26 @@ import (
 )
 
 const (
-	// dialTimeout and tlsTimeout are those of containerd's default transport
-	// (core/remotes/docker/config/hosts.go).
+	// dialTimeout and tlsTimeout are the values of containerd's default
+	// transport (core/remotes/docker/config/hosts.go).
 	dialTimeout = 30 * time.Second
 	tlsTimeout  = 10 * time.Second
-	// maxHeader bounds the headers of an answer, in bytes. Registries send some
-	// kB; net/http's own bound is 10 MB.
+	// maxHeader bounds the headers of an answer, in bytes. Registries send a
+	// few kB; net/http's own bound is 10 MB.
 	maxHeader = 256 << 10
 )
 
-// Config says how registries are reached.
+// Config configures how registries are reached.
 type Config struct {
 	// CertsDir has certificate authorities and client certificates, as containerd's
 	// certs.d: ca.crt for all registries; HOST/ca.crt, HOST/client.cert and
-	// HOST/client.key for one. They stand beside the system's. "" means only those.
+	// HOST/client.key for one. They are used in addition to the system's. "" means
+	// only the system's.
 	CertsDir string
-	// Insecure lists registries (host or host:port) that may be asked over plain
-	// HTTP. Those on a loopback address always may.
+	// Insecure lists registries (host or host:port) that may be accessed over
+	// plain HTTP. Those on a loopback address always may.
 	Insecure []string
-	// Dial replaces the usual way of making connections; nil means that.
+	// Dial makes connections; nil means the usual way.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// HeaderTimeout bounds the time until an answer begins; 0 means no bound.
 	HeaderTimeout time.Duration
@@ -52,8 +53,8 @@ type Config struct {
 	IdlePerHost int
 }
 
-// Transport makes the HTTP client of one registry, "host" or "host:port". It
-// uses the proxy of the environment. CloseIdleConnections of an http.Client
+// Transport returns the HTTP transport for one registry, "host" or "host:port".
+// It uses the proxy of the environment. CloseIdleConnections of an http.Client
 // works with it.
 func Transport(host string, c Config) (http.RoundTripper, error) {
 	tlsConfig, err := c.tls(host)
@@ -95,7 +96,7 @@ func (c Config) tls(host string) (*tls.Config, error) {
 			return nil, fmt.Errorf("read certificate authority: %w", err)
 		}
 		if cfg.RootCAs == nil {
-			// Beside the system's, not instead of them.
+			// In addition to the system's authorities, not instead of them.
 			if cfg.RootCAs, err = x509.SystemCertPool(); err != nil {
 				cfg.RootCAs = x509.NewCertPool()
 			}
@@ -128,7 +129,8 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.Transport.RoundTrip(req)
 }
 
-// Loopback reports whether a host, without a port, is by its name on this machine.
+// Loopback reports whether the name of a host, without a port, denotes this
+// machine.
 func Loopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -137,8 +139,9 @@ func Loopback(host string) bool {
 	return err == nil && a.IsLoopback()
 }
 
-// Host is the host of a registry's address, with its port if it has one. The
-// address may be a URL. The Docker Hub has several names and is "docker.io".
+// Host returns the host of a registry's address, with its port if it has one.
+// The address may be a URL. Docker Hub has several names and becomes
+// "docker.io".
 func Host(address string) string {
 	if !strings.Contains(address, "://") {
 		address = "https://" + address

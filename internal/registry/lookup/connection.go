@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// maxAnswer bounds each body that a registry sends, in bytes. The largest known
-	// indexes have some 50 kB, manifests and configs some 100 kB.
+	// maxAnswer bounds each body that a registry sends, in bytes. The largest
+	// known indexes have about 50 kB, manifests and configs about 100 kB.
 	maxAnswer = 1 << 20
 	// maxRedirects in a row: registries redirect once, to a store of blobs.
 	maxRedirects = 3
@@ -35,9 +35,9 @@ const (
 	connectLimit = 5 * time.Second
 )
 
-// dialer makes connections that a pod author may cause. Addresses that are only
-// meant for this machine are left out: link-local ones, where clouds keep
-// credentials; and loopback ones, unless the registry is by its name on one.
+// dialer makes connections that a pod author may cause. It refuses addresses
+// meant only for this machine: link-local ones, where clouds serve credentials,
+// and loopback ones, unless the name of the registry is one.
 type dialer struct {
 	loopback bool
 	proxies  []string // addresses of proxies, which the environment may place anywhere
@@ -88,7 +88,7 @@ func (d *dialer) check(address string) error {
 	}
 	ip := at.Addr().Unmap()
 	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.IsLoopback() && !d.loopback || slices.Contains(metadata(), ip) {
-		return fmt.Errorf("%w: connect to %s, which is for this machine alone", errRefused, ip)
+		return fmt.Errorf("%w: connect to %s, which is meant only for this machine", errRefused, ip)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func metadata() []netip.Addr {
 	}
 }
 
-// bounded makes sure that no answer is long.
+// bounded limits the length of answers.
 type bounded struct{ next http.RoundTripper }
 
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -113,7 +113,8 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
+// CloseIdleConnections implements the interface that
+// http.Client.CloseIdleConnections uses.
 func (b bounded) CloseIdleConnections() {
 	(&http.Client{Transport: b.next}).CloseIdleConnections()
 }
@@ -140,7 +141,8 @@ type connection struct {
 	client *http.Client
 }
 
-// connect asks the registry how it wants to be asked, and for a token.
+// connect finds out how the registry authenticates clients, and requests a
+// token.
 func connect(ctx context.Context, repo name.Repository, auth authn.Authenticator, base http.RoundTripper) (*connection, error) {
 	tr, err := transport.NewWithContext(ctx, repo.Registry, auth, transport.NewUserAgent(base, "mullion"), []string{repo.Scope(transport.PullScope)})
 	if err != nil {
@@ -211,8 +213,8 @@ func (c *connection) get(ctx context.Context, kind, id, accept string) ([]byte, 
 	return body, resp.Header, verify(body, id)
 }
 
-// verify compares a content with its digest; with a tag there is nothing to
-// compare.
+// verify checks content against its digest; for a tag there is nothing to
+// check.
 func verify(body []byte, id string) error {
 	algorithm, hex, ok := strings.Cut(id, ":")
 	if !ok {
@@ -224,7 +226,7 @@ func verify(body []byte, id string) error {
 	}
 	h.Write(body) // a hash never fails
 	if got := fmt.Sprintf("%x", h.Sum(nil)); got != hex {
-		return invalidf("a content that has the digest %s:%s, not %s", algorithm, got, clip(id, 140))
+		return invalidf("content that has the digest %s:%s, not %s", algorithm, got, clip(id, 140))
 	}
 	return nil
 }

@@ -27,8 +27,7 @@ const (
 	maxEntries = 256
 )
 
-// puller is who an image is pulled as: the credentials that a kubelet would
-// have for it.
+// puller identifies the credentials that a kubelet would use to pull an image.
 type puller struct {
 	namespace, account string
 	secrets            string // names, with "\n" between them, as a map's key can have them
@@ -38,8 +37,8 @@ func newPuller(namespace, account string, secrets []string) puller {
 	return puller{namespace, account, strings.Join(secrets[:min(len(secrets), maxSecrets)], "\n")}
 }
 
-// keyring reads the credentials. Secrets that are not there, may not be read or
-// are malformed count as none, as on a node. They are not kept.
+// keyring reads the credentials. It ignores Secrets that do not exist, may not
+// be read or are malformed, as a node does. They are not cached.
 func (p puller) keyring(ctx context.Context, client kubernetes.Interface) keyring {
 	names := strings.Split(p.secrets, "\n")
 	if p.secrets == "" {
@@ -61,8 +60,9 @@ func (p puller) keyring(ctx context.Context, client kubernetes.Interface) keyrin
 	return out
 }
 
-// accountSecrets are the secrets of the service account, which a pod gets that
-// names none itself (k8s.io/kubernetes plugin/pkg/admission/serviceaccount).
+// accountSecrets returns the secrets of the service account, which a pod gets
+// if it names none itself (k8s.io/kubernetes
+// plugin/pkg/admission/serviceaccount).
 func (p puller) accountSecrets(ctx context.Context, client kubernetes.Interface) []string {
 	account := p.account
 	if account == "" {
@@ -81,8 +81,8 @@ func (p puller) accountSecrets(ctx context.Context, client kubernetes.Interface)
 	return names
 }
 
-// keyring has credentials, the most specific first. What matches which image is
-// as in k8s.io/kubernetes/pkg/credentialprovider, which is too large to link;
+// keyring holds credentials, most specific first. It matches images as
+// k8s.io/kubernetes/pkg/credentialprovider does, which is too large to link;
 // see docs/adr/0115-credentials-of-registries.md.
 type keyring []credential
 
@@ -97,7 +97,7 @@ func (k keyring) sort() {
 	slices.SortStableFunc(k, func(a, b credential) int { return strings.Compare(b.location, a.location) })
 }
 
-// find are the credentials for a repository, "docker.io/library/nginx".
+// find returns the credentials for a repository, "docker.io/library/nginx".
 func (k keyring) find(repository string) []authn.AuthConfig {
 	var out []authn.AuthConfig
 	for _, c := range k {
@@ -175,7 +175,7 @@ func decodeSecret(s *corev1.Secret) (keyring, error) {
 	return nil, errNoCredentials
 }
 
-// dockerEntry is what Docker writes for one registry.
+// dockerEntry is the entry that Docker writes for one registry.
 type dockerEntry struct {
 	Username      string `json:"username"`
 	Password      string `json:"password"`
@@ -212,7 +212,7 @@ func decodeEntries(auths map[string]dockerEntry) (keyring, error) {
 	return out, nil
 }
 
-// decodeLocation is the key of an entry without scheme, and without the version
+// decodeLocation returns the key of an entry without the scheme and the version
 // of the API: "https://index.docker.io/v1/" is "index.docker.io".
 func decodeLocation(s string) (string, bool) {
 	if !strings.HasPrefix(s, "https://") && !strings.HasPrefix(s, "http://") {

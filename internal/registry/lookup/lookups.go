@@ -47,31 +47,32 @@ const (
 	// maxDown bounds the registries that are known not to answer.
 	maxDown = 256
 
-	// How long an answer is kept. A tag may be moved at any time; a digest stays
-	// what it is, and only its removal would be missed. What was read with
-	// credentials is kept for privateAge, so that revoked credentials go on to work
-	// for that long at most.
+	// How long answers are cached. A tag may be moved at any time; a digest
+	// never changes, so only its removal would be missed. Results obtained with
+	// credentials are cached for privateAge, so revoked credentials work at
+	// most that long.
 	tagAge     = 5 * time.Minute
 	digestAge  = 24 * time.Hour
 	privateAge = 5 * time.Minute
 	problemAge = 30 * time.Second
 )
 
-// question is one image, for those who may ask for it: what was read with
-// credentials is only for the same puller. The zero puller is everybody.
+// question is one image and the puller that may know the answer: a result
+// obtained with credentials is only for the same puller. The zero puller means
+// everyone.
 type question struct {
 	ref string // normalised
 	as  puller
 }
 
-// result is what came of a question.
+// result is the answer to a question.
 type result struct {
 	image   policy.Image
-	problem string // for people; "" if the image is known
+	problem string // for users; "" if the image is known
 	until   time.Time
 }
 
-// flight is a lookup that is under way.
+// flight is a lookup in progress.
 type flight struct {
 	began  time.Time
 	cancel context.CancelFunc
@@ -79,8 +80,8 @@ type flight struct {
 	got    result // set before done is closed
 }
 
-// Images looks up in registries which platforms images are for. It asks each
-// question once at a time, and remembers the answers. It may be used
+// Images looks up the platforms of images in registries. It runs only one
+// lookup per question at a time and caches the answers. It may be used
 // concurrently.
 type Images struct {
 	client kubernetes.Interface
@@ -99,8 +100,8 @@ type Images struct {
 	down    *lru.Cache           // of result by host: registries that do not answer
 }
 
-// New makes Images, which send no request yet. The client reads credentials, with
-// the rights of Rules; count is called with what came of each lookup, and may
+// New returns Images; it sends no request. The client reads credentials, with
+// the rights of Rules; count is called with the outcome of each lookup, and may
 // be nil.
 func New(client kubernetes.Interface, cfg Config, refs registry.Parser, log *slog.Logger, count func(Outcome)) *Images {
 	cfg.Budget = cmp.Or(cfg.Budget, budget)
@@ -142,8 +143,8 @@ func (l *Images) Close() {
 }
 
 // Find looks up the images of pods in a namespace: those of unclear, whose pods
-// stand in the order of refs. It returns what it found, by the references as
-// the pods have them, and in warnings, for people, what it did not find.
+// stand in the order of refs. It returns the images found, by the references in
+// the pods, and warnings for users about the others.
 func (l *Images) Find(ctx context.Context, namespace string, refs []policy.References, unclear [][]string) (found map[string]policy.Image, warnings []string) {
 	w := waiting{asked: map[string]bool{}, found: map[string]policy.Image{}}
 	for i, images := range unclear[:min(len(unclear), MaxPods)] {
@@ -208,10 +209,11 @@ func (w *waiting) take(image string, ref reference.Named, r result) {
 }
 
 func (w *waiting) warn(image string, ref reference.Named, problem string) {
-	w.warnings = append(w.warnings, fmt.Sprintf("image %s: the registry %s %s: which operating system and build it is for was not compared with the nodes", clip(image, 256), clip(reference.Domain(ref), 128), problem))
+	w.warnings = append(w.warnings, fmt.Sprintf("image %s: the registry %s %s: its operating system and build were "+
+		"not compared with the nodes", clip(image, 256), clip(reference.Domain(ref), 128), problem))
 }
 
-// ask answers from what is kept, or starts or joins a lookup.
+// ask answers from the cache, or starts or joins a lookup.
 func (l *Images) ask(ctx context.Context, image string, as puller, w *waiting) {
 	p, ok := l.refs.Parse(image)
 	if !ok {
@@ -235,13 +237,13 @@ func (l *Images) ask(ctx context.Context, image string, as puller, w *waiting) {
 	case fl == nil:
 		w.warn(image, ref, problem)
 	case time.Since(fl.began) > l.cfg.Budget:
-		w.warn(image, ref, "has not answered yet") // another answer waited for it in vain
+		w.warn(image, ref, "has not answered yet") // another answer has already waited for it
 	default:
 		w.flights = append(w.flights, pending{image, ref, fl})
 	}
 }
 
-// cached returns what is kept for everybody, or for this puller.
+// cached returns the cached result for everyone, or for this puller.
 func (l *Images) cached(q question) (result, bool) {
 	if r, ok := fresh(l.kept, question{ref: q.ref}); ok {
 		return r, true
@@ -266,7 +268,7 @@ func (l *Images) start(ctx context.Context, q question, ref reference.Named) (fl
 		return fl, ""
 	}
 	if l.closed || len(l.flights) >= maxRunning || l.running[q.as.namespace] >= maxPerNamespace {
-		return nil, "was not asked, because too many questions are open"
+		return nil, "was not asked, because too many questions are pending"
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupLimit)
 	fl = &flight{began: time.Now(), cancel: cancel, done: make(chan struct{})}
@@ -301,7 +303,8 @@ func (l *Images) lookUp(ctx context.Context, q question, ref reference.Named) re
 		}
 		l.count(p.outcome())
 		l.kept.Add(q, r)
-		l.log.Info("an image is not known", logkey.Image, q.ref, logkey.Namespace, q.as.namespace, logkey.Error, clip(err.Error(), 500))
+		l.log.Info("an image is unknown",
+			logkey.Image, q.ref, logkey.Namespace, q.as.namespace, logkey.Error, clip(err.Error(), 500))
 		return r
 	}
 	l.count(Found)
@@ -320,7 +323,8 @@ func (l *Images) lookUp(ctx context.Context, q question, ref reference.Named) re
 
 var errDefect = errors.New("a defect of the reader")
 
-// safeRead: whatever a registry sends, other lookups go on.
+// safeRead recovers from panics: whatever a registry sends, other lookups
+// continue.
 func (l *Images) safeRead(ctx context.Context, ref reference.Named, credentials []authn.AuthConfig) (image policy.Image, err error) {
 	defer func() {
 		if p := recover(); p != nil {

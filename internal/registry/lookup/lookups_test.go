@@ -101,7 +101,7 @@ func TestLookUp(t *testing.T) {
 	if n := shelf.asked.Load(); n != 1 {
 		t.Errorf("the registry was asked %d times", n)
 	}
-	// What anybody may read, every namespace knows.
+	// What anyone may read, every namespace knows.
 	s.Facts(t.Context(), "other", pod("other", image))
 	if n := shelf.asked.Load(); n != 1 {
 		t.Errorf("the registry was asked %d times", n)

@@ -24,8 +24,8 @@ const (
 	maxUser = 360
 )
 
-// The decoders below take only what is needed: what a registry sends may be
-// small as text and large as Go values.
+// The decoders below read only what is needed: a registry's answer may be small
+// as text but large as Go values.
 
 // entry is one entry of an index.
 type entry struct {
@@ -42,24 +42,24 @@ type entry struct {
 func decodeIndex(raw []byte) ([]entry, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, invalidf("an index that is no JSON object")
+		return nil, invalidf("an index that is not a JSON object")
 	}
 	var out []entry
 	count := 0
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
-			return nil, invalidf("an index that is no JSON")
+			return nil, invalidf("an index that is not JSON")
 		}
 		if key != "manifests" {
 			var skipped json.RawMessage
 			if err := dec.Decode(&skipped); err != nil {
-				return nil, invalidf("an index that is no JSON")
+				return nil, invalidf("an index that is not JSON")
 			}
 			continue
 		}
 		if t, err := dec.Token(); err != nil || t != json.Delim('[') {
-			return nil, invalidf("an index whose manifests are no list")
+			return nil, invalidf("an index whose manifests are not a list")
 		}
 		for dec.More() {
 			var e entry
@@ -74,11 +74,11 @@ func decodeIndex(raw []byte) ([]entry, error) {
 			}
 		}
 		if _, err := dec.Token(); err != nil {
-			return nil, invalidf("an index that is no JSON")
+			return nil, invalidf("an index that is not JSON")
 		}
 	}
 	if _, err := dec.Token(); err != nil {
-		return nil, invalidf("an index that is no JSON")
+		return nil, invalidf("an index that is not JSON")
 	}
 	return out, nil
 }
@@ -95,7 +95,8 @@ func indexPlatforms(entries []entry) (platforms []policy.Platform, unnamed []str
 		if !p.Plausible() {
 			return nil, nil, invalidf("an index with the platform %q", clip(e.Platform.OS+" "+e.Platform.Architecture+" "+e.Platform.OSVersion, 64))
 		}
-		// Attestations of builds are filed under a platform that there is not.
+		// Attestations of builds are listed under a platform that does not
+		// exist.
 		if p.OS != "unknown" && !slices.Contains(platforms, p) {
 			platforms = append(platforms, p)
 		}
@@ -111,7 +112,7 @@ func decodeManifest(raw []byte) (config string, err error) {
 		} `json:"config"`
 	}
 	if json.Unmarshal(raw, &m) != nil {
-		return "", invalidf("a manifest that is no JSON")
+		return "", invalidf("a manifest that is not JSON")
 	}
 	if m.Config.Digest == "" {
 		return "", invalidf("a manifest without a configuration")
@@ -130,14 +131,15 @@ func decodeConfig(raw []byte) (policy.Platform, string, error) {
 		} `json:"config"`
 	}
 	if json.Unmarshal(raw, &c) != nil {
-		return policy.Platform{}, "", invalidf("a configuration that is no JSON")
+		return policy.Platform{}, "", invalidf("a configuration that is not JSON")
 	}
 	p := policy.Platform{OS: c.OS, Arch: c.Architecture, OSVersion: c.OSVersion}
 	if !p.Plausible() {
-		return policy.Platform{}, "", invalidf("an image whose platform is %q: it is none that runs", clip(c.OS+" "+c.Architecture+" "+c.OSVersion, 64))
+		return policy.Platform{}, "",
+			invalidf("an image whose platform is %q, which cannot run", clip(c.OS+" "+c.Architecture+" "+c.OSVersion, 64))
 	}
 	if len(c.Config.User) > maxUser || !printable(c.Config.User) {
-		return policy.Platform{}, "", invalidf("an image with a user that cannot be one")
+		return policy.Platform{}, "", invalidf("an image with an invalid user")
 	}
 	return p, c.Config.User, nil
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// problem is why an image is not known, in words for the user who creates a pod. It
-// says no more of what the manager's network is like than a kubelet's event
-// would; the log has the cause.
+// problem is the reason why an image is unknown, in words for the user who
+// creates a pod. It reveals no more about the manager's network than a
+// kubelet's event would; the log has the cause.
 type problem struct {
 	text        string // "does not answer"; follows "the registry HOST"
 	unreachable bool   // no answer at all: another image would fare no better
 	denied      bool   // other credentials may help
 }
 
-// Outcome is what came of a lookup in a registry.
+// Outcome is the outcome of a lookup in a registry.
 type Outcome string
 
 // The outcomes.
@@ -49,15 +49,15 @@ func (p problem) outcome() Outcome {
 	return Failed
 }
 
-// invalid is an error about what a registry sends; its text shows little of
-// that, and nothing that is not plain.
+// invalid is an error about a registry's answer; its text quotes little of it,
+// and only printable characters.
 type invalid struct{ text string }
 
 func (e *invalid) Error() string { return "not valid: " + e.text }
 
 func invalidf(format string, args ...any) error { return &invalid{fmt.Sprintf(format, args...)} }
 
-// clip shortens a foreign text to a number of bytes, for people.
+// clip shortens untrusted text to a number of bytes, for users.
 func clip(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -65,15 +65,16 @@ func clip(s string, limit int) string {
 	return strings.ToValidUTF8(s[:limit], "") + "…"
 }
 
-// errRefused is wrapped where a connection is not made, for safety.
+// errRefused is wrapped by errors about connections that are not made, for
+// safety.
 var errRefused = errors.New("refused")
 
-// explain finds the words for an error.
+// explain returns the problem for an error.
 func explain(err error) problem {
 	var sent *invalid
 	switch {
 	case errors.As(err, &sent):
-		return problem{text: "sends what cannot be right: " + sent.text}
+		return problem{text: "sends an invalid answer: " + sent.text}
 	case errors.Is(err, errRefused):
 		return problem{text: "is at, or leads to, an address that is not asked"}
 	case errors.Is(err, errDefect):
@@ -95,7 +96,7 @@ func explainStatus(code int) problem {
 	case code == http.StatusNotFound:
 		return problem{text: "does not have it"}
 	case code == http.StatusTooManyRequests:
-		return problem{text: "limits how often it may be asked"}
+		return problem{text: "limits how often it accepts requests"}
 	case code >= http.StatusInternalServerError:
 		return problem{text: fmt.Sprintf("fails (HTTP status %d)", code)}
 	}
@@ -122,7 +123,7 @@ func explainConnection(err error) string {
 	var lookup *net.DNSError
 	switch {
 	case errors.As(err, &record):
-		return "does not speak HTTPS (plain HTTP has to be allowed for it)"
+		return "does not speak HTTPS (plain HTTP must be allowed for it)"
 	case errors.As(err, &lookup) && lookup.IsNotFound:
 		return "is not known to DNS"
 	case errors.Is(err, context.DeadlineExceeded):

@@ -19,34 +19,34 @@ import (
 	"github.com/mullion-k8s/mullion/internal/registry"
 )
 
-// Config says how registries are asked.
+// Config configures how registries are queried.
 type Config struct {
-	// Off: they are not, and no Images are made.
+	// Off disables registries: no Images are created.
 	Off bool
 	// CertsDir has certificate authorities and client certificates of registries,
 	// as containerd's certs.d: ca.crt for all of them; HOST/ca.crt,
 	// HOST/client.cert and HOST/client.key for one. "" means the system's alone.
-	// It is read again every few minutes.
+	// It is reread every few minutes.
 	CertsDir string
-	// Insecure lists registries (host or host:port) that may be asked over plain
-	// HTTP. Registries on a loopback address always may.
+	// Insecure lists registries (host or host:port) that may be queried over
+	// plain HTTP. Registries on a loopback address always may.
 	Insecure []string
-	// NoLoopback leaves registries on loopback addresses out: in a cluster they are
-	// those of the nodes, not of the pod that this is.
+	// NoLoopback excludes registries on loopback addresses: in a cluster they
+	// are those of the nodes, not of the manager's pod.
 	NoLoopback bool
-	// Budget is how long one answer waits for registries; 0 means one second. The
-	// webhooks have two.
+	// Budget bounds how long one answer waits for registries; 0 means one
+	// second. The timeout of the webhooks is two.
 	Budget time.Duration
 }
 
 const (
-	// maxHosts bounds the registries that connections are kept to.
+	// maxHosts bounds the number of registries to which connections are kept.
 	maxHosts = 32
-	// hostAge is how long a registry's certificates are not read again.
+	// hostAge is how long a registry's certificates are cached.
 	hostAge = 5 * time.Minute
 )
 
-// reader reads from registries. It keeps connections, no answers.
+// reader reads from registries. It keeps connections, but caches no answers.
 type reader struct {
 	cfg   Config
 	hosts *lru.Cache // of *host by their names
@@ -66,7 +66,8 @@ func newReader(cfg Config) *reader {
 // close ends unused connections.
 func (r *reader) close() { r.hosts.Clear() }
 
-// transport is the way to a registry. Two at once for one registry do no harm.
+// transport returns the transport to a registry. Two at once for one registry
+// are harmless.
 func (r *reader) transport(domain string) (http.RoundTripper, error) {
 	if v, ok := r.hosts.Get(domain); ok && time.Since(v.(*host).made) < hostAge {
 		return v.(*host).transport, nil
@@ -174,7 +175,8 @@ func (c *connection) index(ctx context.Context, raw []byte) (policy.Image, error
 		return policy.Image{}, invalidf("an index without images")
 	}
 	out := policy.Image{Index: true, Platforms: platforms}
-	// Rules ask for the user of Windows images. All builds of one have the same.
+	// Rules read the user of Windows images. All builds of an image have the
+	// same user.
 	if i := slices.IndexFunc(entries, func(e entry) bool { return e.Platform != nil && e.Platform.OS == "windows" }); i >= 0 {
 		if _, user, err := c.child(ctx, entries[i].Digest); err == nil {
 			out.User = user
@@ -211,7 +213,7 @@ func (c *connection) image(ctx context.Context, manifest []byte) (policy.Platfor
 	return decodeConfig(raw)
 }
 
-// checkDigest: what a registry writes becomes part of a URL.
+// checkDigest checks a digest from a registry before it becomes part of a URL.
 func checkDigest(s string) error {
 	if !reference.DigestRegexp.MatchString(s) || reference.DigestRegexp.FindString(s) != s {
 		return invalidf("the digest %q", clip(s, 80))

@@ -247,15 +247,15 @@ func TestHostileRegistry(t *testing.T) {
 		{name: "index of indexes", serve: func(s *shelf) {
 			s.manifest("a/b", "1", mediaIndex, fmt.Appendf(nil, `{"manifests":[{"mediaType":%q,"digest":%q}]}`, mediaIndex, digestOf(nil)))
 		}, problem: "without images"},
-		{name: "not JSON", serve: func(s *shelf) { s.manifest("a/b", "1", mediaIndex, []byte("<html>")) }, problem: "no JSON"},
+		{name: "not JSON", serve: func(s *shelf) { s.manifest("a/b", "1", mediaIndex, []byte("<html>")) }, problem: "not a JSON object"},
 		{name: "deep JSON", serve: func(s *shelf) {
 			s.manifest("a/b", "1", mediaIndex, []byte(`{"x":`+strings.Repeat("[", 500_000)))
-		}, problem: "no JSON"},
+		}, problem: "not JSON"},
 		{name: "wrong media type", serve: func(s *shelf) { s.manifest("a/b", "1", "text/html", []byte("<html>")) }, problem: `media type "text/html"`},
 		{name: "old schema", serve: func(s *shelf) { s.manifest("a/b", "1", string(types.DockerManifestSchema1Signed), []byte("{}")) }, problem: "media type"},
-		{name: "terminal escapes", serve: func(s *shelf) { s.image("a/b", "1", "\x1b[31mwindows", "", "") }, problem: "none that runs"},
-		{name: "no platform", serve: func(s *shelf) { s.image("a/b", "1", "", "", "") }, problem: "none that runs"},
-		{name: "long user", serve: func(s *shelf) { s.image("a/b", "1", "windows", "10.0.17763.1", strings.Repeat("x", 1000)) }, problem: "cannot be one"},
+		{name: "terminal escapes", serve: func(s *shelf) { s.image("a/b", "1", "\x1b[31mwindows", "", "") }, problem: "which cannot run"},
+		{name: "no platform", serve: func(s *shelf) { s.image("a/b", "1", "", "", "") }, problem: "which cannot run"},
+		{name: "long user", serve: func(s *shelf) { s.image("a/b", "1", "windows", "10.0.17763.1", strings.Repeat("x", 1000)) }, problem: "an invalid user"},
 		{name: "gzip bomb", serve: func(s *shelf) {
 			s.before = func(w http.ResponseWriter, r *http.Request) bool {
 				w.Header().Set("Content-Encoding", "gzip")
@@ -263,7 +263,7 @@ func TestHostileRegistry(t *testing.T) {
 				_, _ = w.Write(bomb)
 				return true
 			}
-		}, problem: "no JSON"},
+		}, problem: "not a JSON object"},
 		{name: "redirect loop", serve: func(s *shelf) {
 			s.before = func(w http.ResponseWriter, r *http.Request) bool {
 				if r.URL.Path != "/v2/" {
