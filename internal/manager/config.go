@@ -20,13 +20,13 @@ import (
 	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 )
 
-// Config says what a manager does. REST, Log, one of Listen and Listener, and
-// one of URL and Service must be set.
+// Config configures a manager. REST, Log, one of Listen and Listener, and one
+// of URL and Service must be set.
 type Config struct {
-	// REST is how the API server is asked. It is not changed.
+	// REST configures the requests to the API server. It is not changed.
 	REST *rest.Config
-	// Listen is the address of the webhooks, "127.0.0.1:9443"; Listener is used
-	// in its place if it is there, and closed at the end.
+	// Listen is the address of the webhooks, "127.0.0.1:9443"; Listener, if
+	// set, is used instead, and closed at the end.
 	Listen   string
 	Listener net.Listener
 	// URL is where the API server finds the webhooks, "https://127.0.0.1:9443";
@@ -34,10 +34,10 @@ type Config struct {
 	URL     string
 	Service registration.Service
 	// Namespace holds the certificates and the Lease; "" means mullion-system.
-	// It is made if it is not there.
+	// It is created if it does not exist.
 	Namespace string
-	// ClientCA is PEM: who asks the webhooks must show a certificate of one of
-	// these authorities. Nil: clients need none.
+	// ClientCA is PEM: clients of the webhooks must present a certificate of
+	// one of these authorities. If nil, clients need none.
 	ClientCA []byte
 	// Health is the address of /livez and /readyz over plain HTTP; "" means
 	// none.
@@ -46,33 +46,34 @@ type Config struct {
 	// counted.
 	Metrics string
 
-	// OwnProcess says that the process is the manager's alone: it then decides how
-	// often garbage is collected.
+	// OwnProcess means that the process runs only the manager, which then tunes
+	// garbage collection.
 	OwnProcess bool
 
 	// RulesFailurePolicy, NoGMSA: as in registration.Config.
 	RulesFailurePolicy admissionregistrationv1.FailurePolicyType
 	NoGMSA             bool
-	// RandomHostname gives pods with a GMSA a host name of their own, as upstream's
+	// RandomHostname gives pods with a GMSA their own host names, as upstream's
 	// RANDOM_HOSTNAME does.
 	RandomHostname bool
 	// OwnerClusterRole is the ClusterRole with whose removal the certificates and
 	// the webhook configurations go; "" means that they stay.
 	OwnerClusterRole string
 
-	// WindowsTaint is put onto every Windows node; the zero value means none.
+	// WindowsTaint is added to every Windows node; the zero value means none.
 	WindowsTaint policy.Taint
-	// LeaderElection lets one of several managers run the controllers. Webhooks
-	// are answered by all.
+	// LeaderElection lets one of several managers run the controllers. All of
+	// them answer webhooks.
 	LeaderElection bool
 	// Identity is this manager's name in the election; "" means the host's name
 	// and a random part.
 	Identity string
 
-	// DefaultOS is what pods are for that say nothing, in namespaces that do not
-	// say it either: "linux" (the default) or "windows".
+	// DefaultOS is the operating system of pods that do not indicate one, in
+	// namespaces that do not either: "linux" (the default) or "windows".
 	DefaultOS string
-	// Registry says how registries are asked what images are for.
+	// Registry configures how registries are queried for the platforms of
+	// images.
 	Registry lookup.Config
 	// Facts replaces the facts that are read from the cluster; nil means those.
 	Facts webhook.Facts
@@ -96,7 +97,7 @@ func (c Config) registration() registration.Config {
 	}
 }
 
-// Validate says what is wrong with the configuration.
+// Validate returns the errors in the configuration.
 func (c Config) Validate() error {
 	switch {
 	case c.REST == nil:

@@ -98,7 +98,7 @@ func start(t testing.TB, client *fake.Clientset, edit func(*Config)) (*Manager, 
 	return m, stop
 }
 
-// bundle is what the API server would trust.
+// bundle holds the authorities that the API server would trust.
 func bundle(t testing.TB, client *fake.Clientset) *x509.CertPool {
 	t.Helper()
 	hooks, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), registration.Name, metav1.GetOptions{})
@@ -255,7 +255,7 @@ func codes(t *testing.T, address string, want map[string]int) {
 	}
 }
 
-// TestPortInUse: what cannot be mended by trying again is returned.
+// TestPortInUse: errors that retrying cannot fix are returned.
 func TestPortInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -24,13 +24,13 @@ import (
 const (
 	// maxScrapes at once: a cluster has one or two Prometheus.
 	maxScrapes = 4
-	// other is the label of what has no name of its own, so that no client can make
-	// names by asking.
+	// other is the label of anything without a known name, so that requests
+	// cannot create labels.
 	other = "other"
 )
 
-// metrics are what a manager counts. No label holds what a user chose: neither
-// names of objects nor of registries.
+// metrics are the metrics of a manager. No label contains text that users
+// chose: neither names of objects nor of registries.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -46,7 +46,7 @@ type metricsSource struct {
 	certificate func() *tls.Certificate // nil if there is none yet
 }
 
-// answers is what every answer of a webhook needs.
+// answers holds the metrics of the answers of one webhook.
 type answers struct {
 	name     string
 	duration prometheus.Observer
@@ -146,8 +146,8 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, DisableCompression: true})
 }
 
-// expiry says until when the serving certificate is valid; nothing while there
-// is none, because zero would look like long ago.
+// expiry reports until when the serving certificate is valid. It reports
+// nothing while there is none, because zero would look like long ago.
 type expiry struct {
 	desc        *prometheus.Desc
 	certificate func() *tls.Certificate

@@ -25,7 +25,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// shape is what people build dashboards and alarms on: names, types and labels,
+// shape holds what dashboards and alerts depend on: names, types and labels,
 // without the values; of labels with few values also these.
 func shape(t *testing.T, families []*dto.MetricFamily) string {
 	t.Helper()
@@ -136,7 +136,7 @@ func TestMetricsOfAManager(t *testing.T) {
 	codes(t, address, map[string]int{"/": 404, "/debug/pprof/": 404, "/debug/vars": 404})
 }
 
-// BenchmarkAnswered is what counting adds to an answer.
+// BenchmarkAnswered measures the time that counting adds to an answer.
 func BenchmarkAnswered(b *testing.B) {
 	m := newMetrics(prometheus.NewRegistry(), metricsSource{leads: func() bool { return false }, certificate: func() *tls.Certificate { return nil }})
 	b.ReportAllocs()

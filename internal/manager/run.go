@@ -57,8 +57,8 @@ const (
 	userAgent = "mullion-manager"
 )
 
-// Run is the life of a manager: it returns nil when the context is cancelled
-// and everything has stopped.
+// Run runs a manager. It returns nil when the context is cancelled and
+// everything has stopped.
 func Run(ctx context.Context, c Config) error {
 	m, err := New(c)
 	if err != nil {
@@ -84,7 +84,7 @@ type Manager struct {
 	status []supervise.Status // guarded by mu
 }
 
-// New checks the configuration and makes a manager. It sends no request yet.
+// New checks the configuration and returns a Manager. It sends no request.
 func New(c Config) (*Manager, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func assemble(c Config, client kubernetes.Interface, trees dynamic.Interface) (*
 	return m, nil
 }
 
-// certificate is what is being served; nil if there is nothing yet.
+// certificate returns the certificate being served; nil if there is none yet.
 func (m *Manager) certificate() *tls.Certificate {
 	c, err := m.keeper.Certificate(nil)
 	if err != nil {
@@ -234,7 +234,7 @@ func (m *Manager) components(webhooks *endpoint) []supervise.Component {
 			}
 			return nil
 		}},
-		// Nobody waits for it: until it knows, new pods are judged by a webhook.
+		// Nothing waits for it: until it has synced, a webhook judges new pods.
 		{Name: componentOthers, Run: m.others.Run},
 		{Name: componentCertificates, Needs: []string{componentPrepare}, Run: m.keeper.Run, Ready: func(context.Context) error {
 			if m.keeper.Bundle() == nil {
@@ -252,14 +252,14 @@ func (m *Manager) components(webhooks *endpoint) []supervise.Component {
 	}
 }
 
-// Ready reports whether the webhooks are registered and answer; the error says
-// what is missing.
+// Ready returns nil if the webhooks are registered and answer; otherwise the
+// error describes what is missing.
 func (m *Manager) Ready(context.Context) error {
 	return m.is(componentFacts, componentWebhooks, componentRegistration)
 }
 
-// serving reports whether questions can be answered; a manager that is not
-// registered yet can, and must be found by its Service before it is.
+// serving reports whether the manager can answer reviews. It can before it is
+// registered, and its Service must find it before that.
 func (m *Manager) serving() error { return m.is(componentFacts, componentWebhooks) }
 
 // is reports whether the components are ready.
@@ -281,7 +281,7 @@ func (m *Manager) is(names ...string) error {
 	return nil
 }
 
-// host is what the serving certificate is for.
+// host returns the name for which the serving certificate is issued.
 func (c Config) host() (string, error) {
 	if c.URL == "" {
 		return c.Service.Host(), nil

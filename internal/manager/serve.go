@@ -23,15 +23,15 @@ const (
 	// headerLimit, bodyLimit, idleLimit: no client may hold a connection without use.
 	// The API server sends a review in one go and keeps its connections. It closes
 	// those that are idle after 90 s (k8s.io/apimachinery pkg/util/net,
-	// SetOldTransportDefaults); if we did before, a review could meet the end of its
-	// connection, and be lost.
+	// SetOldTransportDefaults); if the server closed them earlier, a review could be
+	// lost with its connection.
 	headerLimit = 5 * time.Second
 	bodyLimit   = 15 * time.Second
 	idleLimit   = 2 * time.Minute
 	// maxHeader, in bytes: a review has a few hundred.
 	maxHeader = 16 << 10
-	// drain is how long a manager behind a Service goes on answering after it was
-	// asked to stop: clients go on sending for a moment.
+	// drain is how long a manager behind a Service continues to answer after it
+	// was asked to stop: clients continue to send for a moment.
 	drain = 3 * time.Second
 )
 
@@ -80,8 +80,8 @@ func (m *Manager) serve(ctx context.Context, d *endpoint) error {
 	return serveUntil(ctx, server, func() error { return server.ServeTLS(l, "", "") }, m.cfg.URL == "")
 }
 
-// closeOnStop answers as next does, and once ctx is done asks clients to close
-// the connection: an API server would send the next review over it, and it ends
+// closeOnStop serves next and, once ctx is done, asks clients to close the
+// connection: an API server would send the next review over it, and it ends
 // soon.
 func closeOnStop(ctx context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -132,8 +132,7 @@ func serveUntil(ctx context.Context, server *http.Server, serve func() error, be
 }
 
 // dial reports whether a webhook with the right certificate answers at an address.
-// Whether it takes a client's certificate is not asked: only the API server has
-// one.
+// It does not check client authentication: only the API server has a certificate.
 func (m *Manager) dial(ctx context.Context, address string, bundle []byte) error {
 	host, err := m.cfg.host()
 	if err != nil {

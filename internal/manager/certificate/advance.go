@@ -27,8 +27,8 @@ const (
 	servingRenew = 30 * day
 	// caRenew is the same for the authority: it must outlive what it signs.
 	caRenew = servingLifetime + servingRenew
-	// skew is how far back the validity of a new certificate begins: the clocks of
-	// API servers differ from the manager's.
+	// skew is how far in the past the validity of a new certificate begins: the
+	// clocks of API servers differ from the manager's.
 	skew = time.Hour
 	// Overlap is how long two authorities are trusted before and after the new one
 	// begins to sign. API servers see a changed bundle and managers a changed
@@ -36,10 +36,10 @@ const (
 	Overlap = time.Hour
 )
 
-// Advance says what the state should become, why (in words for the log; ""
-// if nothing changes), and when to ask again at the latest. names are the DNS
-// names and addresses of the serving certificate. It is pure but for the keys
-// that it makes.
+// Advance returns the next state, the reason (for the log; "" if nothing
+// changes), and the latest time of the next call. names are the DNS names and
+// addresses of the serving certificate. It is a pure function except for the
+// keys that it generates.
 func Advance(s State, names []string, now time.Time) (next State, why string, at time.Time, err error) {
 	switch {
 	case s.ca.cert == nil:
@@ -81,7 +81,7 @@ func Advance(s State, names []string, now time.Time) (next State, why string, at
 	return next, why, due(next, now), nil
 }
 
-// due is when something is to be done next.
+// due returns when the next change is due.
 func due(s State, now time.Time) time.Time {
 	times := []time.Time{s.serving.cert.NotAfter.Add(-servingRenew)}
 	if s.next.cert != nil {

@@ -99,7 +99,8 @@ func TestAdvance(t *testing.T) {
 		{"in another order", fresh, []string{"127.0.0.1", "a.example"}, start.Add(day), "", false},
 		{"serving ages", fresh, names, start.Add(servingLifetime - servingRenew + time.Minute), "the serving certificate ages", false},
 		{"another address", fresh, []string{"b.example"}, start.Add(day), "the address of the webhooks changed", false},
-		{"everything ended while nobody ran", fresh, names, start.Add(2 * caLifetime), "the authority is not valid any more, or not yet", true},
+		{"everything expired while no manager ran",
+			fresh, names, start.Add(2 * caLifetime), "the authority is not valid any more, or not yet", true},
 		{"the clock went back", fresh, names, start.Add(-2 * day), "the authority is not valid any more, or not yet", true},
 		{"the clock went back a little", fresh, names, start.Add(-skew / 2), "", false},
 	} {

@@ -5,8 +5,8 @@
 // and the authority that signs it, and keeps both in a Secret, so that no other
 // program (cert-manager, a job of an installation) is needed.
 //
-// What follows what is decided by one pure function, Advance, from what the
-// Secret holds and the time:
+// One pure function, Advance, decides the next step from the content of the
+// Secret and the time:
 //
 //	nothing, damaged,  ──► new authority + serving certificate
 //	expired
@@ -21,6 +21,6 @@
 // each bundle that an API server may still have, if both learn of a change
 // within the overlap.
 //
-// Keeper does it: several managers may race, the API server's optimistic lock
-// decides, and who lost reads what the winner wrote.
+// Keeper carries this out: several managers may race; the API server's
+// optimistic lock decides, and the losers read what the winner wrote.
 package certificate

@@ -27,25 +27,26 @@ import (
 )
 
 const (
-	// attempts: how often one round loses against another manager before it
-	// rests. Each loss means that the other one wrote.
+	// attempts is how often one round may lose against another manager before
+	// it waits. Each loss means that the other one has written.
 	attempts = 5
 	// retryMin and retryMax bound the wait after an error.
 	retryMin = 500 * time.Millisecond
 	retryMax = 30 * time.Second
-	// lookEvery is how long nothing is looked at: clocks are set, machines sleep.
+	// lookEvery bounds the time between two checks, because clocks are set and
+	// machines sleep.
 	lookEvery = 6 * time.Hour
 )
 
-// Config says where the certificates are kept and what for.
+// Config configures a Keeper.
 type Config struct {
 	Client          kubernetes.Interface
 	Namespace, Name string   // of the Secret
 	Hosts           []string // DNS names and addresses of the serving certificate
 	// OnChange is called with every new bundle of authorities, before what it
-	// trusts is served. It must not block. Nil is fine.
+	// trusts is served. It must not block and may be nil.
 	OnChange func(bundle []byte)
-	// Owner finds what the Secret goes with; nil: nothing.
+	// Owner returns the owner of the Secret; nil means that it has none.
 	Owner func(ctx context.Context) (*metav1.OwnerReference, error)
 	Log   *slog.Logger
 }
@@ -56,10 +57,10 @@ type Keeper struct {
 	state atomic.Pointer[State]
 }
 
-// New makes a keeper.
+// New returns a Keeper.
 func New(c Config) *Keeper { return &Keeper{cfg: c} }
 
-// Certificate is the serving certificate, for tls.Config.GetCertificate.
+// Certificate returns the serving certificate, for tls.Config.GetCertificate.
 func (k *Keeper) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if s := k.state.Load(); s != nil {
 		return s.TLS(), nil
@@ -67,7 +68,7 @@ func (k *Keeper) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return nil, errors.New("there is no certificate yet")
 }
 
-// Bundle is PEM: the authorities to trust. Nil before the first Ensure.
+// Bundle returns the authorities to trust, in PEM; nil before the first Ensure.
 func (k *Keeper) Bundle() []byte {
 	if s := k.state.Load(); s != nil {
 		return s.Bundle()
@@ -117,8 +118,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// Ensure does one round: it reads the Secret, writes what is to change, and
-// serves what it holds. It says when to look again.
+// Ensure does one round: it reads the Secret, writes changes that are due, and
+// serves the result. It returns the time of the next check.
 func (k *Keeper) Ensure(ctx context.Context) (time.Time, error) {
 	var err error
 	for range attempts {
@@ -147,13 +148,14 @@ func (k *Keeper) round(ctx context.Context) (time.Time, error) {
 	switch mine := k.state.Load(); {
 	case found:
 		if state, err = Parse(secret.Data); err != nil {
-			k.cfg.Log.Warn("the Secret of the webhooks' certificates is damaged; it is written anew", logkey.Namespace, k.cfg.Namespace, logkey.Name, k.cfg.Name, logkey.Error, err)
+			k.cfg.Log.Warn("the Secret of the webhooks' certificates is damaged; writing a new one",
+				logkey.Namespace, k.cfg.Namespace, logkey.Name, k.cfg.Name, logkey.Error, err)
 			if mine != nil {
 				state = *mine
 			}
 		}
 	case mine != nil:
-		// Somebody removed it; the API server still trusts what is served.
+		// The Secret was removed; the API server still trusts what is served.
 		state = *mine
 	}
 	next, why, at, err := Advance(state, k.cfg.Hosts, time.Now())
@@ -174,8 +176,7 @@ func (k *Keeper) round(ctx context.Context) (time.Time, error) {
 	return at, nil
 }
 
-// holds reports whether the Secret has the data already. What else is in it does
-// not matter.
+// holds reports whether the Secret already has the data. It ignores other keys.
 func holds(have, want map[string][]byte) bool {
 	for key, v := range want {
 		if string(have[key]) != string(v) {
@@ -215,7 +216,7 @@ func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, found bool, d
 	return nil
 }
 
-// use serves a state; who must trust it hears of it first.
+// use serves a state, after telling those who must trust it.
 func (k *Keeper) use(s State) {
 	mine := k.state.Load()
 	if mine != nil && mine.Equal(s) {
@@ -227,8 +228,8 @@ func (k *Keeper) use(s State) {
 	k.state.Store(&s)
 }
 
-// Rules are the rights that a keeper of the Secret needs in its namespace. The
-// name of what is made cannot be restricted.
+// Rules returns the rights that a Keeper needs in its namespace. The name of a
+// new Secret cannot be restricted.
 func Rules(secret string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get", "list", "update", "watch"}},

@@ -12,8 +12,8 @@ import (
 	"fmt"
 )
 
-// The keys of the Secret. Its type is kubernetes.io/tls, which wants the first
-// two.
+// The keys of the Secret. Its type is kubernetes.io/tls, which requires the
+// first two.
 const (
 	keyServingCert = "tls.crt"
 	keyServingKey  = "tls.key"
@@ -30,7 +30,7 @@ type pair struct {
 	key  *ecdsa.PrivateKey
 }
 
-// State is what the Secret holds. The zero value is "nothing".
+// State is the content of the Secret. The zero value means that it is empty.
 type State struct {
 	serving pair
 	ca      pair              // signed serving
@@ -38,7 +38,8 @@ type State struct {
 	old     *x509.Certificate // trusted still; nil if there is none
 }
 
-// Bundle is PEM: the authorities that may have signed what a manager serves.
+// Bundle returns, in PEM, the authorities that may have signed a serving
+// certificate.
 func (s State) Bundle() []byte {
 	var out []byte
 	for _, c := range []*x509.Certificate{s.ca.cert, s.next.cert, s.old} {
@@ -49,7 +50,7 @@ func (s State) Bundle() []byte {
 	return out
 }
 
-// TLS is the serving certificate.
+// TLS returns the serving certificate.
 func (s State) TLS() *tls.Certificate {
 	if s.serving.cert == nil {
 		return nil
@@ -66,7 +67,7 @@ func same(a, b *x509.Certificate) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.Equal(b)
 }
 
-// Data is the Secret's.
+// Data returns the data of the Secret.
 func (s State) Data() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, p := range []struct {
@@ -110,7 +111,7 @@ func Parse(data map[string][]byte) (State, error) {
 		}
 	}
 	if !s.ca.cert.IsCA || s.next.cert != nil && !s.next.cert.IsCA {
-		return State{}, fmt.Errorf("read %s: it is no certificate of an authority", keyCACert)
+		return State{}, fmt.Errorf("read %s: it is not the certificate of an authority", keyCACert)
 	}
 	if err := s.serving.cert.CheckSignatureFrom(s.ca.cert); err != nil {
 		return State{}, fmt.Errorf("read %s: not signed by %s: %w", keyServingCert, keyCACert, err)

@@ -4,8 +4,8 @@
 // Package controller holds what the controllers below it have in common: the
 // loop that works on a queue, and the recorder of events. Each controller keeps
 // one kind of thing true, writes only when something differs, and may be
-// stopped and started anywhere; that only one of them runs in a cluster is the
-// business of the program that runs them.
+// stopped and started anywhere; the program that runs them ensures that only
+// one of each runs in a cluster.
 package controller
 
 import (
@@ -39,10 +39,10 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-// Queue holds keys of what is to be looked at.
+// Queue holds the keys of objects to process.
 type Queue = workqueue.TypedRateLimitingInterface[string]
 
-// NewQueue makes an empty one.
+// NewQueue returns an empty Queue.
 func NewQueue() Queue {
 	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// describeClass is what policy knows of a RuntimeClass.
+// describeClass converts a RuntimeClass to the facts of package policy.
 func describeClass(c *nodev1.RuntimeClass) policy.RuntimeClass {
 	out := policy.RuntimeClass{Handler: c.Handler}
 	if c.Scheduling == nil {

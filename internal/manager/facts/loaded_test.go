@@ -84,8 +84,8 @@ func TestRecordLoadedRefuses(t *testing.T) {
 	}
 }
 
-// TestRecordLoadedAtOnce: another `mullion load` wrote meanwhile; nobody's
-// record is lost.
+// TestRecordLoadedAtOnce: another `mullion load` wrote meanwhile; no record is
+// lost.
 func TestRecordLoadedAtOnce(t *testing.T) {
 	client := newClient()
 	if err := RecordLoaded(t.Context(), client, "", []Loaded{{Reference: "x:1", OS: "windows"}}); err != nil {

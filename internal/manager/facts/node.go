@@ -17,7 +17,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// describeNode is what policy knows of a node.
+// describeNode converts a node to the facts of package policy.
 func describeNode(n *corev1.Node) policy.Node {
 	info := &n.Status.NodeInfo
 	out := policy.Node{
@@ -68,7 +68,8 @@ func platforms() map[string]string {
 	}
 }
 
-// nodePlatform says whose cluster a node is of; "" if its labels do not.
+// nodePlatform returns the kind of cluster of a node; "" if its labels do not
+// show it.
 func nodePlatform(n *corev1.Node) string {
 	for prefix, name := range platforms() {
 		for label := range n.Labels {
@@ -80,7 +81,8 @@ func nodePlatform(n *corev1.Node) string {
 	return ""
 }
 
-// nodes keeps all nodes as policy wants them, and which images they have.
+// nodes holds all nodes in the form that policy needs, and the images that they
+// have.
 type nodes struct {
 	mu      sync.RWMutex
 	byName  map[string]nodeEntry // guarded by mu
@@ -177,7 +179,7 @@ func (s *nodes) all() (list []policy.Node, platform string) {
 	return s.list, s.owner
 }
 
-// where says which operating systems have the image.
+// where returns the operating systems of the nodes that have the image.
 func (s *nodes) where(image string) []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

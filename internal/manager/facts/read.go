@@ -17,10 +17,10 @@ import (
 	"github.com/mullion-k8s/mullion/internal/registry"
 )
 
-// Read asks a cluster once for what a Source keeps, without any registry. What
-// may not be read stays unknown, and a note says so: "RuntimeClasses are not
-// known: …". It is an error if the API server does not answer. Images are known
-// by every usual spelling of their names.
+// Read reads the facts of a Source once from a cluster, without querying
+// registries. Facts that it may not read stay unknown, with a note:
+// "RuntimeClasses are not known: …". It is an error if the API server does not
+// answer. Images are known by every usual spelling of their names.
 func Read(ctx context.Context, client kubernetes.Interface) (facts policy.Facts, notes []string, err error) {
 	v, err := client.Discovery().ServerVersion()
 	if err != nil {
@@ -46,7 +46,7 @@ func Read(ctx context.Context, client kubernetes.Interface) (facts policy.Facts,
 	return facts, notes, nil
 }
 
-// pageSize bounds one answer of the API server: kubectl's own.
+// pageSize bounds one answer of the API server; kubectl uses the same.
 const pageSize = 500
 
 // pages lists all of a kind, a page at a time, as of one moment.

@@ -23,21 +23,22 @@ import (
 	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 )
 
-// Config is what a Source may be given. Log must be set.
+// Config configures a Source. Log must be set.
 type Config struct {
 	Log *slog.Logger
 	// Namespace has the ConfigMap of loaded images; "" means DefaultNamespace.
 	Namespace string
-	// DefaultOS is what pods are for that say nothing, in namespaces that do not
-	// say it either; "" if it is not configured.
+	// DefaultOS is the operating system of pods that do not indicate one, in
+	// namespaces that do not either; "" if it is not configured.
 	DefaultOS string
 	// NoPrivileged: the API server runs with --allow-privileged=false.
 	NoPrivileged bool
 	// Informers may be shared with others; nil makes the Source watch by itself.
 	Informers informers.SharedInformerFactory
-	// Registry says how registries are asked.
+	// Registry configures how registries are queried.
 	Registry lookup.Config
-	// Looked is called with what came of each lookup in a registry; it may be nil.
+	// Looked is called with the outcome of each lookup in a registry; it may be
+	// nil.
 	Looked func(lookup.Outcome)
 }
 
@@ -52,7 +53,8 @@ const (
 	versionRetry = 2 * time.Second
 )
 
-// Source knows a cluster. It implements webhook.Facts; Run must be running.
+// Source holds the facts of a cluster. It implements webhook.Facts; Run must be
+// running.
 type Source struct {
 	client kubernetes.Interface
 	cfg    Config
@@ -71,8 +73,8 @@ type Source struct {
 	images *lookup.Images // nil: registries are not asked
 }
 
-// New makes a Source. It sends no request before Run. Its client needs the rights of
-// Rules and NamespaceRules.
+// New returns a Source. It sends no request before Run. Its client needs the
+// rights of Rules and NamespaceRules.
 func New(client kubernetes.Interface, cfg Config) *Source {
 	cfg.Namespace = cmp.Or(cfg.Namespace, inventory.Namespace)
 	s := &Source{

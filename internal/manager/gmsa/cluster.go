@@ -30,7 +30,7 @@ var (
 	ErrNoContents = errors.New("the GMSACredentialSpec has no credspec")
 )
 
-// Cluster is asked about credential specs.
+// Cluster answers questions about credential specs.
 type Cluster interface {
 	// CredentialSpec is the credspec of a GMSACredentialSpec as JSON. The error is
 	// ErrNotFound or ErrNoContents, or what kept it from being read.
@@ -53,8 +53,8 @@ func OptOut() []Label {
 	return []Label{{"windows.k8s.io/disabled", "true"}, {"gmsa-webhook", "disabled"}}
 }
 
-// API is the Cluster that an API server knows. Nothing is cached: pods with a
-// GMSA are few, and a right that was taken away must count at once.
+// API is the Cluster that reads from an API server. Nothing is cached: pods
+// with a GMSA are few, and revoking a right must take effect at once.
 type API struct {
 	Dynamic dynamic.Interface
 	Client  kubernetes.Interface

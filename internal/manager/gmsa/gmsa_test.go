@@ -182,7 +182,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestDown: when the API server cannot be asked nobody gets an account.
+// TestDown: when the API server cannot be reached, no pod gets an account.
 func TestDown(t *testing.T) {
 	r := request(t, fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), "", "")
 	c := Config{Cluster: &fakeCluster{down: true}}
@@ -318,7 +318,7 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// FuzzSameJSON: what differs when it is written anew is not the same.
+// FuzzSameJSON: texts that differ after encoding them again are not the same.
 func FuzzSameJSON(f *testing.F) {
 	const want = `{"CmsPlugins":["ActiveDirectory"],"Config":{"Name":"web"}}`
 	for _, text := range []string{want, ` {"Config":{"Name":"web"},"CmsPlugins":["ActiveDirectory"]}`, `{"Config":{"Name":"db","Name":"web"},"CmsPlugins":["ActiveDirectory"]}`, want + want, "null", "{"} {

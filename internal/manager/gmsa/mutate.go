@@ -18,7 +18,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// Config says how pods with a GMSA are treated.
+// Config configures the handling of pods with a GMSA.
 type Config struct {
 	Cluster Cluster
 	// RandomHostname gives each pod with a GMSA a host name of its own, if it asks
@@ -32,7 +32,7 @@ type Config struct {
 // ephemeral containers.
 func WaivedRules() []string { return []string{"WIN318", "WIN510"} }
 
-// Mutate makes the webhook that fills in the contents of credential specs.
+// Mutate returns the webhook that fills in the contents of credential specs.
 func Mutate(c Config) webhook.Handler {
 	return func(ctx context.Context, r *webhook.Request) (webhook.Response, error) {
 		if r.Kind.Kind != "Pod" {
@@ -83,8 +83,8 @@ func Mutate(c Config) webhook.Handler {
 }
 
 // MutateThen returns a handler that fills in the contents of new pods, and then
-// calls next: one question of the API server in place of two. It is registered
-// for namespaces that opted out of GMSA too, so it looks whether one did.
+// calls next: one request of the API server instead of two. It is registered
+// for namespaces that opted out of GMSA too, so it checks for that.
 //
 // Unlike Mutate it may be registered to fail open: Validate refuses what was not
 // filled in.

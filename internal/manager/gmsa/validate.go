@@ -18,7 +18,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// Validate makes the webhook that decides who may use which GMSA.
+// Validate returns the webhook that decides which service account may use which
+// GMSA.
 func Validate(c Config) webhook.Handler {
 	return func(ctx context.Context, r *webhook.Request) (webhook.Response, error) {
 		if r.Kind.Kind != "Pod" {

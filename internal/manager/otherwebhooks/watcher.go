@@ -195,7 +195,8 @@ func (w *Watcher) parts(object any) []other {
 	return nil
 }
 
-// selector is what the API server makes of one: all namespaces if there is none.
+// selector converts a selector as the API server does: without one it selects
+// all namespaces.
 func selector(s *metav1.LabelSelector) labels.Selector {
 	if s == nil {
 		return labels.Everything()

@@ -83,7 +83,7 @@ func (l *lab) configuration(text string) *admissionregistrationv1.MutatingWebhoo
 func TestWebhooks(t *testing.T) {
 	const pods = `rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]`
 	l := start(t, false)
-	l.are("nobody is there", true, true)
+	l.are("no webhook exists", true, true)
 	api := l.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	for name, tc := range map[string]struct {
 		text          string
@@ -127,7 +127,7 @@ func TestWebhooks(t *testing.T) {
 
 func TestPolicies(t *testing.T) {
 	l := start(t, true)
-	l.are("nobody is there", true, true)
+	l.are("no webhook exists", true, true)
 	api := l.policies.Resource(policyResource)
 	for name, tc := range map[string]struct {
 		spec          string
@@ -152,8 +152,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestForbidden: who may not look does not know, and says so to nobody: pods
-// are judged by the webhook then.
+// TestForbidden: without the right to list, the watcher does not know, and
+// stays quiet: pods are judged by the webhook then.
 func TestForbidden(t *testing.T) {
 	client := fake.NewClientset()
 	client.Resources = []*metav1.APIResourceList{{GroupVersion: group + "/v1"}}
@@ -169,7 +169,7 @@ func TestForbidden(t *testing.T) {
 	<-asked
 	<-asked // the second time: the first was seen
 	if w.Alone(ctx, "default") {
-		t.Error("alone, by what nobody has read")
+		t.Error("alone, though nothing was read")
 	}
 	cancel()
 	if err := <-ended; err != nil {

@@ -59,8 +59,8 @@ type Config struct {
 	// CABundle is PEM: the authorities that may have signed the serving
 	// certificate.
 	CABundle []byte
-	// RulesFailurePolicy is what becomes of an object when the rules cannot be
-	// asked: Ignore (the default) or Fail.
+	// RulesFailurePolicy applies to an object when the rules cannot be asked:
+	// Ignore (the default) or Fail.
 	RulesFailurePolicy admissionregistrationv1.FailurePolicyType
 	// NoGMSA leaves the GMSA webhooks out, where upstream's own are installed.
 	NoGMSA bool

@@ -43,8 +43,8 @@ var errNoBundle = errors.New("there is no certificate yet")
 // KeeperConfig says what is kept.
 type KeeperConfig struct {
 	Client kubernetes.Interface
-	// Config is what is applied; its CABundle and Owner are the keeper's to fill
-	// in.
+	// Config is the configuration to apply; the keeper fills in CABundle and
+	// Owner in.
 	Config Config
 	// Owner finds the owner; nil: there is none.
 	Owner func(ctx context.Context) (*metav1.OwnerReference, error)

@@ -71,8 +71,8 @@ func newTestKeeper(client *fake.Clientset, answers func(context.Context, []byte)
 	return NewKeeper(KeeperConfig{Client: client, Config: Config{URL: "https://127.0.0.1:9443", Namespace: "n"}, Answers: answers, Log: slog.New(slog.DiscardHandler)})
 }
 
-// TestKeeper: nothing is registered before the webhooks answer; what somebody
-// changes or removes comes back; a new bundle is applied.
+// TestKeeper: nothing is registered before the webhooks answer; what another
+// client changes or removes comes back; a new bundle is applied.
 func TestKeeper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()

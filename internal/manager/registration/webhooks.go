@@ -232,7 +232,7 @@ func rulesConditions() []admissionregistrationv1.MatchCondition {
 
 // notOnLinux: placement has found nothing about Windows in a pod and put it on
 // Linux nodes: no rule looks at it. This is the one question that every ordinary
-// pod of the cluster would wait for in vain.
+// pod of the cluster would wait for without need.
 func notOnLinux() admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{
 		Name: "not-placed-on-linux",

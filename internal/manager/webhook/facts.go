@@ -16,14 +16,14 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// Facts tells what the rules need to know beside the object.
+// Facts provides what the rules need to know besides the object.
 //
 // It must answer before the context's deadline, with what it knows by then;
 // one that does not is not waited for. It may be called concurrently, and must
 // not change the object.
 type Facts interface {
 	// Facts returns what is known for judging object, which is (to be) in
-	// namespace. The warnings are for people: kubectl prints them ("registry X
+	// namespace. The warnings are for users: kubectl prints them ("registry X
 	// does not answer: the image's build is not known").
 	Facts(ctx context.Context, namespace string, object *policy.Parsed) (facts policy.Facts, warnings []string)
 }
@@ -37,14 +37,14 @@ const (
 	maxAsking = 64
 )
 
-// factsClient asks for facts, and waits no longer than it may.
+// factsClient asks for facts, with a time limit.
 type factsClient struct {
 	facts  Facts
 	asking atomic.Int32
 	log    *slog.Logger
 }
 
-// answer is what came of a call.
+// answer is the result of a call.
 type answer struct {
 	facts    policy.Facts
 	warnings []string

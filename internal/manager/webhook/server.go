@@ -31,8 +31,8 @@ const (
 	// about ten times its text, so 32 MB bound the memory at some 300 MB, and
 	// still let hundreds of ordinary reviews (some kB) in.
 	maxInFlight = 4 * maxBody
-	// defaultTimeout is what a caller that names none gets; API servers name the
-	// webhook's timeout in the query (k8s.io/apiserver
+	// defaultTimeout applies to callers that do not specify one; API servers
+	// name the webhook's timeout in the query (k8s.io/apiserver
 	// pkg/admission/plugin/webhook: parameter "timeout").
 	defaultTimeout = 2 * time.Second
 	// maxTimeout is the API's own limit for timeoutSeconds.
@@ -40,18 +40,19 @@ const (
 )
 
 // Handler answers questions. An error means that it cannot: the API server does
-// what the webhook's failurePolicy says. The context ends a little before the
-// API server stops to wait.
+// what the webhook's failurePolicy says. The context expires shortly before the
+// API server gives up waiting.
 type Handler func(ctx context.Context, r *Request) (Response, error)
 
-// Observer is told of every answer: the path, HTTP's code, how long it took, and
-// of a refusal. It may be called concurrently, and holds up the answer's caller.
+// Observer is called for every answer with the path, the HTTP status code, the
+// duration, and the refusal, if any. It may be called concurrently, and delays
+// the caller of the webhook.
 type Observer interface {
 	Answered(path string, code int, took time.Duration, refusal *metav1.Status)
 }
 
-// Server is the HTTP side of the webhooks: it knows how questions come, not
-// what they are about.
+// Server is the HTTP layer of the webhooks; it knows nothing about the contents
+// of reviews.
 type Server struct {
 	handlers map[string]Handler
 	inFlight *semaphore.Weighted
@@ -64,8 +65,7 @@ func NewServer(handlers map[string]Handler, log *slog.Logger) *Server {
 	return &Server{handlers: handlers, inFlight: semaphore.NewWeighted(maxInFlight), log: log}
 }
 
-// Observe names who is told of answers.
-// Preconditions: nothing was asked yet.
+// Observe sets the observer of answers. Preconditions: nothing was asked yet.
 func (s *Server) Observe(o Observer) { s.observer = o }
 
 // httpError is a failure with its status code.

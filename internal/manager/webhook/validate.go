@@ -52,7 +52,7 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 	found := h.judge(r, asked)
 	before := map[string]int{}
 	if r.Operation == Update && len(found) > 0 {
-		// The old object is judged as it stands: the subresource is what is new.
+		// The old object is judged unchanged: only the subresource is new.
 		for _, f := range h.judge(&Request{Object: r.OldObject}, known.facts) {
 			before[h.key(f)]++
 		}

@@ -284,7 +284,7 @@ func TestSlowFacts(t *testing.T) {
 		begin := time.Now()
 		w := post(s, "/rules", review(t, silentPod, "", ""), func(r *http.Request) { r.URL.RawQuery = "timeout=200ms" })
 		// The promise is an answer before the caller's own deadline, which a busy
-		// machine may miss; that it does not wait for ever is certain.
+		// machine may miss; but it certainly does not wait forever.
 		if took := time.Since(begin); took > 20*time.Second {
 			t.Errorf("%s: %s", name, took)
 		}
@@ -331,7 +331,7 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// TestBrokenBody: a caller that goes away is no defect.
+// TestBrokenBody: a caller that goes away is not a defect.
 func TestBrokenBody(t *testing.T) {
 	s := NewServer(handlers(fixed(mixed(t))), discard())
 	r := httptest.NewRequest(http.MethodPost, "/rules", io.MultiReader(strings.NewReader("{"), brokenReader{}))

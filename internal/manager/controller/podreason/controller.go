@@ -56,11 +56,11 @@ const (
 	tells, burst = 20, 40
 	// workers judge at the same time: some may wait for a registry.
 	workers = 4
-	// everything is the key that stands for all pods that wait.
+	// everything is the key for all waiting pods.
 	everything = ""
 )
 
-// Facts tells what the rules need to know beside the pod.
+// Facts provides what the rules need to know besides the pod.
 type Facts interface {
 	// Facts returns what is known for judging object, which is in namespace. It
 	// may be called concurrently, and must answer before the context's deadline.
@@ -70,17 +70,17 @@ type Facts interface {
 // factsLimit bounds one call of Facts, which may ask registries.
 const factsLimit = 5 * time.Second
 
-// Config is what a Controller may be given. Log and Facts must be set.
+// Config configures a Controller. Log and Facts must be set.
 type Config struct {
 	Log   *slog.Logger
 	Facts Facts
 	// Informers of nodes and RuntimeClasses may be shared with others; nil makes
-	// the controller watch by itself. Pods it always watches by itself: it keeps
-	// only those that wait.
+	// the controller watch by itself. It always watches pods by itself, because
+	// it keeps only waiting ones.
 	Informers informers.SharedInformerFactory
 }
 
-// Controller judges the pods of a cluster that wait.
+// Controller judges the waiting pods of a cluster.
 type Controller struct {
 	client kubernetes.Interface
 	cfg    Config
@@ -160,8 +160,8 @@ func (c *Controller) classes(any) {
 	c.queue.AddAfter(everything, settle)
 }
 
-// strip leaves of a pod that needs no word only what tells it from others: the
-// cache holds all pods of the cluster that have not ended.
+// strip reduces a pod that needs no explanation to its identity: the cache
+// holds all pods of the cluster that have not ended.
 func strip(obj any) (any, error) {
 	p, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -174,8 +174,8 @@ func strip(obj any) (any, error) {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}}, nil
 }
 
-// summary is what of a node may change a verdict: not its name, so that the
-// hundredth node of a kind changes nothing.
+// summary holds the properties of a node that may change a verdict. Its name is
+// not one, so the hundredth node of a kind changes nothing.
 func summary(n *corev1.Node) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s %s", n.Labels[corev1.LabelOSStable], n.Labels[corev1.LabelWindowsBuild], n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.KernelVersion)
@@ -258,11 +258,12 @@ func (c *Controller) judge(ctx context.Context, pod *corev1.Pod) (Verdict, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, factsLimit)
 	defer cancel()
-	facts, _ := c.cfg.Facts.Facts(ctx, pod.Namespace, policy.Parse(object)) // what is not known is not told
+	facts, _ := c.cfg.Facts.Facts(ctx, pod.Namespace, policy.Parse(object)) // unknown facts are not reported
 	return Judge(c.evaluator(facts.Kubernetes), pod, object, facts), nil
 }
 
-// decode returns a pod as encoding/json decodes it, which is what the rules take.
+// decode returns a pod as encoding/json decodes it, the form that the rules
+// need.
 func decode(pod *corev1.Pod) (map[string]any, error) {
 	p := *pod
 	p.APIVersion, p.Kind = "v1", "Pod"

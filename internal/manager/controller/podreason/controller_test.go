@@ -26,7 +26,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// known is what the tests say of the cluster.
+// known holds the facts about the cluster in the tests.
 type known struct {
 	mu    sync.Mutex
 	facts policy.Facts // guarded by mu
@@ -337,7 +337,7 @@ func TestManyPods(t *testing.T) {
 			settled(100 * time.Millisecond)
 		}
 		settled(5 * time.Second)
-		// Each pod is judged anew every two minutes in any case: 15 s of that.
+		// Each pod is judged again every two minutes in any case: 15 s of that.
 		if n := l.known.count(); n > count*15/120*2 {
 			t.Errorf("asked %d times for facts while nothing changed", n)
 		}

@@ -43,8 +43,8 @@ const (
 	maxMessageBytes = 1000 // the API server takes 1024 of an event (k8s.io/kubernetes pkg/apis/core/validation: events.go)
 )
 
-// Verdict is why a pod cannot run; the zero value says that nothing is known
-// against it.
+// Verdict is the reason why a pod cannot run; the zero value means that there
+// is none known.
 type Verdict struct{ Reason, Message string }
 
 // Rules are the rights that the controller needs, beside those of its facts.
@@ -64,7 +64,7 @@ func unscheduled(p *corev1.Pod) bool {
 	})
 }
 
-// told is the condition that a pod has, or nil.
+// told returns the condition of a pod, or nil.
 func told(p *corev1.Pod) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
 		if p.Status.Conditions[i].Type == Condition {
@@ -74,7 +74,7 @@ func told(p *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// over reports whether a pod has ended, or is to.
+// over reports whether a pod has ended or is being deleted.
 func over(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil
 }
@@ -95,7 +95,7 @@ func NeedsReason(p *corev1.Pod) bool {
 	return p.Spec.RuntimeClassName != nil && p.Status.Phase == corev1.PodPending || len(refusals(p)) > 0
 }
 
-// refusal is what a node said of a container that it could not start.
+// refusal is a node's report of a container that it could not start.
 type refusal struct {
 	container, image string
 	platform         bool // while pulling: the image has nothing for the host
@@ -156,9 +156,9 @@ var reasons = map[string]string{
 // when the taint is tolerated.
 var order = []string{NoWindowsNode, BuildMismatch, WrongOS, HandlerMissing, TaintTolerate}
 
-// Judge says why no node can run a pod. object is the pod as a tree, facts what
-// is known of the cluster; with nodes that are not known nothing is said. The
-// evaluator's facts are not looked at.
+// Judge returns the reason why no node can run a pod. object is the pod as a
+// tree, facts describes the cluster; if its nodes are unknown, there is no
+// verdict. Judge ignores the evaluator's facts.
 func Judge(e *policy.Evaluator, pod *corev1.Pod, object map[string]any, facts policy.Facts) Verdict {
 	if over(pod) || len(facts.Nodes) == 0 {
 		return Verdict{}
@@ -227,7 +227,7 @@ func judgeUnscheduled(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parse
 	return Verdict{}
 }
 
-// worst puts the findings of the first reason in order into words.
+// worst formats the findings of the most important reason.
 func worst(findings []policy.Finding) Verdict {
 	for _, reason := range order {
 		var text []string
@@ -244,7 +244,7 @@ func worst(findings []policy.Finding) Verdict {
 }
 
 // judgeHandler reports whether the pod's node lacks the handler of its
-// RuntimeClass: the kubelet only tries again for ever.
+// RuntimeClass: the kubelet only retries endlessly.
 func judgeHandler(pod *corev1.Pod, node policy.Node, facts policy.Facts) Verdict {
 	if pod.Spec.RuntimeClassName == nil || pod.Status.Phase != corev1.PodPending {
 		return Verdict{}
@@ -258,7 +258,7 @@ func judgeHandler(pod *corev1.Pod, node policy.Node, facts policy.Facts) Verdict
 		name, class.Handler, node.Name, named(node.Handlers), aboutHyperV(pod, facts))}
 }
 
-// aboutHyperV adds what is to be known where the handler is one for Hyper-V.
+// aboutHyperV adds a note if the handler is one for Hyper-V.
 func aboutHyperV(pod *corev1.Pod, facts policy.Facts) string {
 	if pod.Spec.RuntimeClassName == nil || !strings.Contains(facts.RuntimeClasses[*pod.Spec.RuntimeClassName].Handler, "hypervisor") {
 		return ""
@@ -275,7 +275,7 @@ func named(handlers []string) string {
 	return strings.Join(out, ", ")
 }
 
-// judgeOnNode reads what the pod's node said.
+// judgeOnNode evaluates the report of the pod's node.
 func judgeOnNode(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, facts policy.Facts) Verdict {
 	i := slices.IndexFunc(facts.Nodes, func(n policy.Node) bool { return n.Name == pod.Spec.NodeName })
 	if i < 0 {
@@ -295,14 +295,15 @@ func judgeOnNode(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, fa
 			}
 			return Verdict{BuildMismatch, fmt.Sprintf("%s; the Windows nodes are %s. Use an image for the node's build, or select nodes of the image's with nodeSelector %s", text, windowsBuilds(facts), corev1.LabelWindowsBuild)}
 		case os != "" && os != node.OS, os == "" && node.OS == windows:
-			return Verdict{WrongOS, fmt.Sprintf("container %s: node %s runs %s, for which the image %s has nothing; select the image's operating system with nodeSelector %s",
+			return Verdict{WrongOS, fmt.Sprintf("container %s: node %s runs %s, for which the image %s has no "+
+				"platform; select the image's operating system with nodeSelector %s",
 				r.container, node.Name, title(node), r.image, corev1.LabelOSStable)}
 		}
 	}
 	return Verdict{}
 }
 
-// builds says what is known of an image's builds, in brackets.
+// builds returns the known builds of an image, in brackets.
 func builds(image string, facts policy.Facts) string {
 	var out []string
 	for _, p := range facts.Images[image].Platforms {

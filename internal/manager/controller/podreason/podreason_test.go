@@ -66,7 +66,8 @@ const (
 	mismatch   = "hcs::CreateComputeSystem p: The container operating system does not match the host operating system."
 )
 
-// TestJudge shows what users read, for each reason and for what is no reason.
+// TestJudge shows what users read, for each reason and for states that have
+// none.
 func TestJudge(t *testing.T) {
 	tainted := policy.Taint{Key: "os", Value: "windows", Effect: "NoSchedule"}
 	classes := map[string]policy.RuntimeClass{

@@ -19,8 +19,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// Claim returns the webhook that lets users have a RuntimeClass whose name the
-// controller took before them: the guide's windows-2019 is one
+// Claim returns the webhook that lets users create a RuntimeClass with a name
+// that the controller already uses, such as the guide's windows-2019
 // (docs/adr/0122-claiming-runtimeclasses.md). It is asked about the creation and
 // the update of RuntimeClasses, and fails open.
 //
@@ -28,9 +28,9 @@ import (
 // update that wants another handler, which cannot be changed, keeps the handler
 // and makes the rest the user's.
 //
-// Only the API server may be able to ask: a client that may ask can have a class
-// deleted. Where that is not ensured client is nil, and creations are refused by
-// the API server as those of any name that is taken.
+// Only the API server may be able to call it, because a caller can have a class
+// deleted. If that is not ensured, client is nil, and the API server refuses
+// creations as for any name that is taken.
 func Claim(client kubernetes.Interface, log *slog.Logger) webhook.Handler {
 	return func(ctx context.Context, r *webhook.Request) (webhook.Response, error) {
 		if r.Kind.Kind != "RuntimeClass" || r.SubResource != "" {
@@ -52,8 +52,8 @@ func labelled(class map[string]any) bool {
 	return tree.Root(class).Find("metadata", "labels", inventory.ManagedBy).Str() == inventory.Owner
 }
 
-// WantedAnnotation of a RuntimeClass that was ours holds the handler that its
-// owner wants and cannot have, so that the same update passes again.
+// WantedAnnotation, on a RuntimeClass that a user took over, holds the handler
+// that the user wants but cannot have, so that the same update passes again.
 const WantedAnnotation = "mullion.dev/wanted-handler"
 
 // keepHandler lets an update pass that would fail because of the handler.
@@ -74,8 +74,8 @@ func keepHandler(r *webhook.Request) (webhook.Response, error) {
 	}}, nil
 }
 
-// giveWay takes our class of a name away. Its controller leaves the name free
-// for a while.
+// giveWay deletes the controller's class of a name. The controller leaves the
+// name free for a while.
 func giveWay(ctx context.Context, client kubernetes.Interface, log *slog.Logger, name string) (webhook.Response, error) {
 	api := client.NodeV1().RuntimeClasses()
 	c, err := api.Get(ctx, name, metav1.GetOptions{})
@@ -89,7 +89,7 @@ func giveWay(ctx context.Context, client kubernetes.Interface, log *slog.Logger,
 	if err := api.Delete(ctx, name, only); err != nil && !apierrors.IsNotFound(err) {
 		return webhook.Response{}, fmt.Errorf("delete RuntimeClass %s: %w", name, err)
 	}
-	log.Info("a RuntimeClass gave way to somebody's of the same name", logkey.Name, name)
+	log.Info("a RuntimeClass gave way to a user's of the same name", logkey.Name, name)
 	return webhook.Response{Allowed: true, Warnings: []string{
 		fmt.Sprintf("this replaces the RuntimeClass %s that %s had made; it no longer follows the taints of the nodes", name, inventory.Owner),
 	}}, nil

@@ -68,11 +68,11 @@ func TestClaimByCreation(t *testing.T) {
 		gone    bool
 	}{
 		"ours gives way":        {mine, request(webhook.Create, guide(t), nil), false, true},
-		"somebody's does not":   {foreign, request(webhook.Create, guide(t), nil), false, false},
+		"a user's does not":     {foreign, request(webhook.Create, guide(t), nil), false, false},
 		"another name":          {mine, request(webhook.Create, other, nil), false, false},
 		"our own creation":      {mine, request(webhook.Create, asTree(t, mine), nil), false, false},
 		"dry run":               {mine, dry, false, false},
-		"anybody could ask":     {mine, request(webhook.Create, guide(t), nil), true, false},
+		"anyone could ask":      {mine, request(webhook.Create, guide(t), nil), true, false},
 		"an object without all": {mine, request(webhook.Create, nil, nil), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestClaimByUpdate(t *testing.T) {
 	foreign := guide(t)
 	for name, r := range map[string]*webhook.Request{
 		"no other handler": request(webhook.Update, mine, mine),
-		"somebody's":       request(webhook.Update, mine, foreign),
+		"a user's":         request(webhook.Update, mine, foreign),
 		"no objects":       request(webhook.Update, nil, nil),
 	} {
 		if resp, err := Claim(nil, slog.New(slog.DiscardHandler))(t.Context(), r); err != nil || !resp.Allowed || resp.Edits != nil || resp.Warnings != nil {

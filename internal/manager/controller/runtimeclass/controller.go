@@ -42,12 +42,12 @@ const (
 	reasonHandler = "RuntimeHandlerMissing"
 )
 
-// Config is what a Controller may be given.
+// Config configures a Controller.
 type Config struct {
 	Log *slog.Logger
 	// Informers may be shared with others; nil makes the controller watch by itself.
 	Informers informers.SharedInformerFactory
-	// Events takes what users should see; nil writes events of the API.
+	// Events records events for users; nil writes them to the API.
 	Events record.EventRecorder
 }
 
@@ -64,7 +64,7 @@ type Controller struct {
 	said map[string]string // guarded by mu; by class: the last thing that was said about it
 }
 
-// New makes a controller. Its client needs the rights of Rules.
+// New returns a Controller. Its client needs the rights of Rules.
 func New(client kubernetes.Interface, cfg Config) *Controller {
 	return &Controller{client: client, cfg: cfg, vacancy: vacancy, said: map[string]string{}}
 }
@@ -138,7 +138,7 @@ func (c *Controller) look(obj any, after time.Duration) {
 	}
 }
 
-// handle makes one class what the nodes ask for.
+// handle brings one class into the state that the nodes require.
 func (c *Controller) handle(ctx context.Context, name string) error {
 	nodes, err := c.nodes.List(labels.Everything())
 	if err != nil {

@@ -167,7 +167,7 @@ func TestTakesCareOfItsOwn(t *testing.T) {
 		}
 		time.Sleep(vacancy - time.Second)
 		if l.class("windows-2019") != nil {
-			t.Error("made anew at once")
+			t.Error("created again at once")
 		}
 		l.settle()
 		l.want("windows-2019", "")
@@ -180,7 +180,7 @@ func TestTakesCareOfItsOwn(t *testing.T) {
 		}
 		l.settle()
 		if c := l.class("windows-2019"); len(c.Scheduling.NodeSelector) != 2 || c.Overhead == nil {
-			t.Errorf("after somebody's change: %+v", c)
+			t.Errorf("after a user's change: %+v", c)
 		}
 	})
 }
@@ -210,7 +210,7 @@ func TestLeavesOthersAlone(t *testing.T) {
 		if e := l.event(); e != "" {
 			t.Errorf("said again: %q", e)
 		}
-		// Somebody's own goes, ours comes.
+		// A user's class goes, the controller's comes.
 		if err := l.client.NodeV1().RuntimeClasses().Delete(t.Context(), "windows-2019", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -65,9 +65,9 @@ func Rules() []rbacv1.PolicyRule {
 	}
 }
 
-// build is the build of a Windows node by its labels: they are what a
-// RuntimeClass selects by. ok is false for other nodes, and for builds that
-// are not known.
+// build returns the build of a Windows node by its labels, by which a
+// RuntimeClass selects. ok is false for other nodes, and for builds that are
+// not known.
 func build(n *corev1.Node) (b winver.Build, ok bool) {
 	if n.Labels[corev1.LabelOSStable] != string(corev1.Windows) {
 		return b, false
@@ -79,8 +79,8 @@ func build(n *corev1.Node) (b winver.Build, ok bool) {
 	return winver.Find(v.Build)
 }
 
-// Desired are the RuntimeClasses that the nodes ask for, in the order of their
-// names. The order of the nodes does not matter.
+// Desired returns the RuntimeClasses that the nodes require, ordered by name.
+// The order of the nodes does not matter.
 func Desired(nodes []*corev1.Node) []*nodev1.RuntimeClass {
 	byBuild := map[int][]*corev1.Node{}
 	for _, n := range nodes {
@@ -110,10 +110,10 @@ func class(b winver.Build, nodes []*corev1.Node) *nodev1.RuntimeClass {
 	}
 }
 
-// tolerations are those of the Windows taints that every one of the nodes
-// carries: those that name the operating system. Others keep pods off for a
-// reason of their own (a node that drains, a team's nodes), which a RuntimeClass
-// must not undo. A taint that some nodes lack is not a reason to tolerate it.
+// tolerations returns tolerations for the Windows taints that all nodes carry:
+// those that name the operating system. Other taints keep pods away for other
+// reasons (a node that drains, a team's nodes), which a RuntimeClass must not
+// undo. A taint that some nodes lack is not a reason to tolerate it.
 func tolerations(nodes []*corev1.Node) []corev1.Toleration {
 	var out []corev1.Toleration
 	for _, t := range nodes[0].Spec.Taints {
@@ -144,7 +144,7 @@ func lacking(nodes []*corev1.Node) []string {
 	return out
 }
 
-// ours reports whether a class is the controller's to change.
+// ours reports whether the controller may change a class.
 func ours(c *nodev1.RuntimeClass) bool { return c.Labels[inventory.ManagedBy] == inventory.Owner }
 
 // operation is one of a JSON patch (RFC 6902).

@@ -24,7 +24,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// Config is what a Controller may be given.
+// Config configures a Controller.
 type Config struct {
 	Log *slog.Logger
 	// Taint is kept on every Windows node; the zero value takes those away that
@@ -44,7 +44,7 @@ type Controller struct {
 	noted map[string]string // guarded by mu; by node: the last thing that was said about it
 }
 
-// New makes a controller. Its client needs the rights of Rules.
+// New returns a Controller. Its client needs the rights of Rules.
 func New(client kubernetes.Interface, cfg Config) *Controller {
 	return &Controller{client: client, cfg: cfg, noted: map[string]string{}}
 }

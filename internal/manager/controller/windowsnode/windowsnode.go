@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package windowsnode gives Windows nodes what placement reads and a kubelet
-// may not have written: the label node.kubernetes.io/windows-build, and the
-// taint that the cluster's owner wants on every Windows node.
+// Package windowsnode adds to Windows nodes what placement reads and the
+// kubelet may not have written: the label node.kubernetes.io/windows-build, and
+// the taint that the cluster's owner wants on every Windows node.
 //
-// A label that is there is never changed. A taint of the policy is kept there
-// as long as the policy holds; the annotation of TaintAnnotation records that it
-// is ours, so that it, and nothing else, goes when the policy is changed or
-// turned off (docs/adr/0121-taint-policy.md).
+// A label that is there is never changed. The taint of the policy is kept as
+// long as the policy holds. TaintAnnotation records that the controller added
+// it, so that only this taint is removed when the policy is changed or turned
+// off (docs/adr/0121-taint-policy.md).
 //
 // Patch is pure; Controller feeds it.
 package windowsnode
@@ -68,8 +68,8 @@ type taintsPatch struct {
 }
 
 // Patch is the JSON merge patch that a node needs under a taint policy (the
-// zero Taint is none); nil if it needs nothing. note says, for people, why the
-// policy cannot be had on this node; it is mostly "".
+// zero Taint is none); nil if it needs nothing. note explains to users why the
+// policy cannot be applied to this node; it is usually "".
 func Patch(n *corev1.Node, want policy.Taint) (data []byte, note string, err error) {
 	if !windows(n) {
 		return nil, "", nil
@@ -102,7 +102,8 @@ func Patch(n *corev1.Node, want policy.Taint) (data []byte, note string, err err
 	return data, note, nil
 }
 
-// judge says which taints a node is to have, and what to record of it.
+// judge returns the taints that a node must have, and the record to keep of
+// them.
 func judge(n *corev1.Node, want policy.Taint) (taints []corev1.Taint, record, note string) {
 	taints = slices.Clone(n.Spec.Taints)
 	recorded := n.Annotations[TaintAnnotation]

@@ -85,15 +85,16 @@ func TestPatch(t *testing.T) {
 		{"beside another", node("w", "", nil, "a=b:NoExecute"), os, `{"metadata":{` + record + `},"spec":{"taints":[{"key":"a","value":"b","effect":"NoExecute"},{"key":"os","value":"windows","effect":"NoSchedule"}]}}`, ""},
 		{"there by the kubelet's flag", node("w", "", nil, os), os, "", ""},
 		{"there by us", recorded(node("w", "", nil, os), os), os, "", ""},
-		{"removed by somebody", recorded(node("w", "", nil), os), os, `{"metadata":{},` + tainted + `}`, ""},
+		{"removed by a user", recorded(node("w", "", nil), os), os, `{"metadata":{},` + tainted + `}`, ""},
 		{"policy off", recorded(node("w", "", nil, os), os), "", `{"metadata":{"annotations":{"placement.mullion.dev/taint":null}},"spec":{"taints":null}}`, ""},
 		{"policy off, others stay", recorded(node("w", "", nil, "a=b:NoExecute", os), os), "", `{"metadata":{"annotations":{"placement.mullion.dev/taint":null}},"spec":{"taints":[{"key":"a","value":"b","effect":"NoExecute"}]}}`, ""},
 		{"policy off, gone already", recorded(node("w", "", nil), os), "", `{"metadata":{"annotations":{"placement.mullion.dev/taint":null}}}`, ""},
 		{"policy off, not ours", node("w", "", nil, os), "", "", ""},
 		{"policy changed", recorded(node("w", "", nil, "sku=windows:NoSchedule"), "sku=windows:NoSchedule"), os, `{"metadata":{` + record + `},` + tainted + `}`, ""},
 		{"value changed", recorded(node("w", "", nil, "os=Windows:NoSchedule"), "os=Windows:NoSchedule"), os, `{"metadata":{` + record + `},` + tainted + `}`, ""},
-		{"policy changed to somebody's", recorded(node("w", "", nil, os, "sku=windows:NoSchedule"), "sku=windows:NoSchedule"), os, `{"metadata":{"annotations":{"placement.mullion.dev/taint":null}},` + tainted + `}`, ""},
-		{"another value of somebody's", node("w", "", nil, "os=Windows:NoSchedule"), os, "", "the node carries os=Windows:NoSchedule, which is not ours; the taint os=windows:NoSchedule cannot stand beside it"},
+		{"policy changed to a user's", recorded(node("w", "", nil, os, "sku=windows:NoSchedule"), "sku=windows:NoSchedule"), os, `{"metadata":{"annotations":{"placement.mullion.dev/taint":null}},` + tainted + `}`, ""},
+		{"another value by a user",
+			node("w", "", nil, "os=Windows:NoSchedule"), os, "", "the node carries os=Windows:NoSchedule, which is not ours; the taint os=windows:NoSchedule cannot stand beside it"},
 		{"same key, other effect", node("w", "", nil, "os=windows:NoExecute"), os, `{"metadata":{` + record + `},"spec":{"taints":[{"key":"os","value":"windows","effect":"NoExecute"},{"key":"os","value":"windows","effect":"NoSchedule"}]}}`, ""},
 		{"an annotation that is no taint", recorded(node("w", "", nil, os), "x"), os, `{"metadata":{"annotations":{"placement.mullion.dev/taint":null}}}`, ""},
 	} {
@@ -139,7 +140,7 @@ func settle() {
 	synctest.Wait()
 }
 
-// state is what matters of a node: label, taints, annotation.
+// state is the part of a node that matters: label, taints, annotation.
 func state(t *testing.T, client *fake.Clientset, name string) string {
 	t.Helper()
 	n, err := client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
@@ -183,7 +184,7 @@ func TestPolicyOnAndOff(t *testing.T) {
 			}
 			settle()
 			late.Status.NodeInfo.KernelVersion = "10.0.26100.1"
-			late.Spec.Taints = nil // somebody's removal
+			late.Spec.Taints = nil // a user's removal
 			if _, err := client.CoreV1().Nodes().Update(t.Context(), late, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
