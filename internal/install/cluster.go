@@ -24,8 +24,8 @@ const FieldManager = "mullion"
 
 // oldest is the first version in which matchConditions of webhooks are stable
 // (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-matchconditions).
-// An older API server may drop them, and would then delay every pod of the cluster for a webhook that concerns only
-// pods with a GMSA.
+// An older API server may drop them, and would then delay every pod of the
+// cluster for a webhook that concerns only pods with a GMSA.
 var oldest = version.MajorMinor(1, 30)
 
 // Times.

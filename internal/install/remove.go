@@ -47,7 +47,8 @@ type RemoveOptions struct {
 // Remove removes an installation in any state. It reports what it keeps, with
 // the reason. The order:
 //
-//  1. webhook configurations, so that no request waits for webhooks whose manager is being removed
+//  1. webhook configurations, so that no request waits for webhooks whose
+//     manager is being removed
 //  2. the manager's rights, so that it cannot put anything back
 //  3. the manager; then what it may have created again in between
 //  4. what it created in the cluster: RuntimeClasses, taints on nodes

@@ -195,7 +195,8 @@ type requirement struct {
 	how        string // nodeSelector or nodeAffinity
 }
 
-// required lists the labels that a node must have for the pod: its nodeSelector, and the labels that all terms of its required affinity share.
+// required lists the labels that a node must have for the pod: its
+// nodeSelector, and the labels that all terms of its required affinity share.
 func required(p *Pod) []requirement {
 	var out []requirement
 	sel := p.Spec.Find("nodeSelector")

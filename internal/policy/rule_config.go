@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// The values that the VXLAN implementation of Windows requires. github.com/flannel-io/flannel
-// Documentation/backends.md and pkg/backend/vxlan: vxlan_windows.go.
+// The values that the VXLAN implementation of Windows requires.
+// github.com/flannel-io/flannel Documentation/backends.md and
+// pkg/backend/vxlan: vxlan_windows.go.
 const (
 	vxlanMinVNI = 4096
 	vxlanPort   = 4789

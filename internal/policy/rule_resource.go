@@ -7,8 +7,9 @@ import "strings"
 
 const srcResources = "https://kubernetes.io/docs/concepts/configuration/windows-resource-management/"
 
-// graceCutSeconds is how long Windows Server Core waits for a process at shutdown by default:
-// WaitToKillServiceTimeout, 5000 ms. github.com/microsoft/Windows-Containers issue 164.
+// graceCutSeconds is how long Windows Server Core waits for a process at
+// shutdown by default: WaitToKillServiceTimeout, 5000 ms.
+// github.com/microsoft/Windows-Containers issue 164.
 const graceCutSeconds = 5
 
 // graceDefaultSeconds is the value that the API server writes into every pod

@@ -27,7 +27,8 @@ const (
 //   - Add sets a key of a map, or inserts an item before the index of a list.
 //     Missing maps along the path are created.
 //   - Replace sets a key or an item that exists.
-//   - Remove removes a key or an item, and then each map along the path that becomes empty, unless it is an item of a list or the object.
+//   - Remove removes a key or an item, and then each map along the path that
+//     becomes empty, unless it is an item of a list or the object.
 //
 // A null is a missing field. An edit that changes nothing is not an error: it
 // removes what is missing, or sets a key to the value that it has.
