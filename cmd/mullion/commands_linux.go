@@ -15,7 +15,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cli/winhostcmd"
 )
 
-// commands is what mullion can do on Linux.
+// commands lists the commands on Linux.
 func commands() []cli.Command {
 	return []cli.Command{
 		{Group: cli.Cluster, New: clustercmd.Up},

@@ -13,8 +13,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cli/versioncmd"
 )
 
-// commands is what mullion can do on Linux where Windows cannot be emulated: its
-// programs are for amd64. The manager runs on nodes of any kind.
+// commands lists the commands on Linux machines that cannot emulate Windows,
+// whose programs are for amd64. The manager runs on any architecture.
 func commands() []cli.Command {
 	return []cli.Command{
 		{Group: cli.Cluster, New: installcmd.New},

@@ -2,9 +2,8 @@
 // Copyright The mullion Authors.
 
 // Package cli is the frame of the command line: it runs a list of commands,
-// owns what is printed to users, and turns errors into exit codes. The
-// commands themselves live in the packages below it; which of them an
-// executable has is decided in cmd/mullion, per operating system.
+// prints to users, and turns errors into exit codes. The commands are in the
+// packages below it; cmd/mullion selects them for each operating system.
 package cli
 
 import (
@@ -30,7 +29,7 @@ type Streams struct {
 	Err io.Writer // narration: progress, warnings, errors
 }
 
-// Stdio is the process' own streams.
+// Stdio returns the standard streams of the process.
 func Stdio() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr} }
 
 // Group heads a section of `mullion --help`.
@@ -77,18 +76,18 @@ func Run(ctx context.Context, s Streams, args []string, commands []Command) int 
 	return int(report(s.Err, cmd, err))
 }
 
-// execute turns a panic of a command into an error that says whose fault it is.
+// execute runs the command. It turns a panic into an error that asks for a bug report.
 func execute(ctx context.Context, root *cobra.Command) (cmd *cobra.Command, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &Failure{Code: Fault, Err: fmt.Errorf("a defect of mullion, not of yours: %v", p), Hint: "please report it with these lines:\n" + string(debug.Stack())}
+			err = &Failure{Code: Fault, Err: fmt.Errorf("a bug in mullion, not a mistake of yours: %v", p), Hint: "please report it with these lines:\n" + string(debug.Stack())}
 		}
 	}()
 	return root.ExecuteContextC(ctx)
 }
 
-// alias maps a program name onto a command, so that a link named kubectl to
-// the executable is kubectl.
+// alias maps the program's name to a command, so that a link to the executable
+// named kubectl acts as kubectl.
 func alias(args []string) []string {
 	if len(args) == 0 {
 		return nil
@@ -99,7 +98,7 @@ func alias(args []string) []string {
 	return args[1:]
 }
 
-// Root builds the tree of commands.
+// Root returns the tree of commands.
 func Root(s Streams, commands []Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mullion",
@@ -110,7 +109,7 @@ On one Linux machine "mullion up" starts upstream's control plane and emulated
 Windows hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		// Without a command the help is what a user needs; it is not an error.
+		// Without a command, print the help; this is not an error.
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -123,13 +122,13 @@ Windows hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.`,
 			return err
 		},
 	}
-	root.SuggestionsMinimumDistance = 2 // letters; cobra's own default, which it sets too late for us
+	root.SuggestionsMinimumDistance = 2 // letters; cobra's default, which it sets after we need it
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usagef("%w", err) })
 	for _, t := range titles {
-		// A heading without commands would be noise: Windows has no cluster ones.
+		// Omit empty sections: on Windows there are no cluster commands.
 		if slices.ContainsFunc(commands, func(c Command) bool { return c.Group == t.group }) {
 			root.AddGroup(&cobra.Group{ID: string(t.group), Title: t.title})
 		}
@@ -147,8 +146,7 @@ Windows hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.`,
 	return root
 }
 
-// usageOfArgs makes wrong arguments errors of the command line, as wrong flags
-// are.
+// usageOfArgs makes wrong arguments usage errors, like wrong flags.
 func usageOfArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

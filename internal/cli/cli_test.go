@@ -67,7 +67,7 @@ func TestDefect(t *testing.T) {
 	if code != int(cli.Fault) {
 		t.Errorf("exit code %d", code)
 	}
-	for _, want := range []string{"mullion: error: a defect of mullion, not of yours: no such thing\n", "mullion: hint: please report it", "cli_test.go"} {
+	for _, want := range []string{"mullion: error: a bug in mullion, not a mistake of yours: no such thing\n", "mullion: hint: please report it", "cli_test.go"} {
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("%q is not in\n%s", want, errs.String())
 		}

@@ -18,10 +18,10 @@ type Code int
 // The exit codes.
 const (
 	OK          Code = 0
-	Unhealthy   Code = 1   // it worked, and what it found is not good; or a plain failure
+	Unhealthy   Code = 1   // the command failed, or it worked and found problems
 	Usage       Code = 2   // the command line is wrong
 	Environment Code = 3   // the machine lacks something: root, a program, a free port
-	Fault       Code = 4   // a defect of mullion
+	Fault       Code = 4   // a bug in mullion
 	Interrupted Code = 130 // Ctrl-C, as shells count it (128 + SIGINT)
 )
 
@@ -35,16 +35,16 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Usagef is an error of the command line.
+// Usagef returns a usage error: the command line is wrong.
 func Usagef(format string, args ...any) error {
 	return &Failure{Code: Usage, Err: fmt.Errorf(format, args...)}
 }
 
-// WithHint says what the user can do about err. The code of an inner Failure
-// is kept.
+// WithHint adds a hint about what the user can do. It keeps the code of an inner
+// Failure.
 func WithHint(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -52,16 +52,16 @@ func WithHint(err error, format string, args ...any) error {
 	return &Failure{Code: codeOf(err), Err: err, Hint: fmt.Sprintf(format, args...)}
 }
 
-// Environmentf is an error of the machine, with what to do about it.
+// Environmentf returns an error about the machine, with a hint what to do.
 func Environmentf(hint, format string, args ...any) error {
 	return &Failure{Code: Environment, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// Silent ends the program with a code after the command has already said all
-// there is to say.
+// Silent returns an error that sets the exit code and prints nothing, for
+// commands that have printed everything already.
 func Silent(code Code) error { return &Failure{Code: code} }
 
-// ExitStatus passes on the exit status of a program that was run for the user.
+// ExitStatus returns an error that passes on the exit status of a program.
 func ExitStatus(status int) error { return &Failure{Code: Code(status)} }
 
 func codeOf(err error) Code {

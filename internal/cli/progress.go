@@ -15,13 +15,13 @@ import (
 
 // Rules of what users see:
 //   - Data goes to Streams.Out, everything else to Streams.Err.
-//   - On a terminal a line that is under way is redrawn in place, with the
-//     elapsed time; in a pipe each line is printed once, when it is final.
-//   - A finished line begins with a tick or a cross; a running one with a
-//     spinner. Nothing is coloured: the marks carry the meaning.
+//   - On a terminal, unfinished lines are redrawn in place, with the elapsed
+//     time; in a pipe, each line is printed once, when it is final.
+//   - A finished line begins with a tick or a cross, a running one with a
+//     spinner. There are no colours: the marks carry the meaning.
 
-// Progress shows a list of lines that become final one after another or all
-// at once. It is safe for concurrent use.
+// Progress shows a list of lines, each of which becomes final at some time. It
+// is safe for concurrent use.
 type Progress struct {
 	w     io.Writer
 	tty   bool
@@ -43,7 +43,7 @@ type Line struct {
 	final bool
 }
 
-// NewProgress begins to draw on w. Close ends it.
+// NewProgress starts drawing on w. Close ends it.
 func NewProgress(w io.Writer) *Progress {
 	p := &Progress{w: w, began: time.Now(), quit: make(chan struct{})}
 	if f, ok := w.(*os.File); ok {
@@ -73,13 +73,13 @@ func (l *Line) Set(format string, args ...any) {
 	l.p.draw()
 }
 
-// Done makes the line final. Elapsed is added behind the text.
+// Done makes the line final, with a tick.
 func (l *Line) Done(format string, args ...any) { l.finish("✓", fmt.Sprintf(format, args...)) }
 
 // Fail makes the line final with a cross.
 func (l *Line) Fail(format string, args ...any) { l.finish("✗", fmt.Sprintf(format, args...)) }
 
-// Elapsed is the time since the line was started, rounded for people.
+// Elapsed returns the time since the line was started, rounded for people.
 func (l *Line) Elapsed() string { return Elapsed(time.Since(l.began)) }
 
 func (l *Line) finish(mark, text string) {
@@ -139,7 +139,7 @@ func (p *Progress) draw() {
 	p.drawn = len(p.lines)
 }
 
-// Elapsed prints a duration as people read it: 3.4s, 1m12s.
+// Elapsed formats a duration for people: 3.4s, 1m12s.
 func Elapsed(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%.1fs", d.Seconds())

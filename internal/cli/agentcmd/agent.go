@@ -17,13 +17,13 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cli"
 )
 
-// New is `mullion agent`.
+// New returns `mullion agent`.
 func New(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Keep this Windows machine a node of a cluster",
-		Long: `The agent brings about what ` + agent.ConfigFile + ` says: the configuration
-of kubelet and kube-proxy, the pods' network, and the services that run them.`,
+		Short: "Run this Windows machine as a node of a cluster",
+		Long: `The agent sets up this machine as ` + agent.ConfigFile + ` describes: the
+configuration of kubelet and kube-proxy, their services, and the pod network.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -37,13 +37,13 @@ func newRun(s cli.Streams) *cobra.Command {
 		Use:   "run",
 		Short: "Run the agent until it is stopped",
 		Long: `Run the agent until it is stopped, at a prompt or as a Windows service.
-The node's services go on running without it.`,
+The node's services keep running without it.`,
 		Example: "  mullion agent run\n  sc create mullion start= auto binPath= \"\\\"C:\\Program Files\\mullion\\mullion.exe\\\" agent run\"",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := agent.Load(config)
 			if errors.Is(err, agent.ErrNoConfig) {
-				return cli.Environmentf("the file is described in docs/internals/agent.md", "%w", err)
+				return cli.Environmentf("see docs/internals/agent.md for its format", "%w", err)
 			}
 			if err != nil {
 				return err
@@ -59,7 +59,7 @@ func newStatus(s cli.Streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show how the node is; exit code 1 if it is not well",
+		Short: "Show node status; exits 1 if the node is unhealthy",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			st, err := agent.ReadStatus(agent.Disk{})
@@ -108,13 +108,13 @@ func print(s cli.Streams, st agent.Status) {
 	}
 }
 
-// NewService is `mullion service`, which the agent's services are started
-// with: see package wrap.
+// NewService returns `mullion service`, the command that runs the agent's
+// services: see package wrap.
 func NewService(cli.Streams) *cobra.Command {
 	var log string
 	cmd := &cobra.Command{
 		Use:   "service --log FILE -- PROGRAM [ARGUMENT...]",
-		Short: "Run a program of a Windows service and keep its output",
+		Short: "Run the program of a Windows service and write its output to a file",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			code, err := wrap.Run(cmd.Context(), log, argv)
@@ -124,9 +124,9 @@ func NewService(cli.Streams) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&log, "log", "", "file for its output")
+	cmd.Flags().StringVar(&log, "log", "", "file for the program's output")
 	if err := cmd.MarkFlagRequired("log"); err != nil {
-		panic(err) // the flag above does not exist: a defect
+		panic(err) // a bug: the flag above does not exist
 	}
 	return cmd
 }

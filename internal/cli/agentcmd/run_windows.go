@@ -17,7 +17,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
 
-// serviceLog is used when the service manager started us: it gives no streams.
+// serviceLog is the log if the service manager started the agent: a service has
+// no standard streams.
 const serviceLog = `C:\var\log\mullion\agent.log`
 
 func run(ctx context.Context, c agent.Config, s cli.Streams) error {
@@ -72,7 +73,7 @@ func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, status 
 		select {
 		case h.err = <-done:
 			if h.err != nil {
-				return true, 1 // a failure of ours: the failure action applies
+				return true, 1 // the agent failed: the service's failure action applies
 			}
 			return false, 0
 		case r := <-requests:

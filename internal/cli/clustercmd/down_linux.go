@@ -21,9 +21,9 @@ func Down(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "Stop a cluster; with --purge also remove its data",
-		Long: `Stop a cluster. No process, network namespace, mount, nftables table or network
-link of it is left. Its data stays for the next 'mullion up' unless --purge is
-given.`,
+		Long: `Stop a cluster and remove all of its processes, network namespaces, mounts,
+nftables tables and network links. Its data is kept for the next 'mullion up'
+unless --purge is given.`,
 		Example: `  mullion down
   mullion down --name ci --purge`,
 		Args: cobra.NoArgs,
@@ -65,12 +65,12 @@ func runDown(ctx context.Context, s cli.Streams, t target, purge bool) error {
 	return nil
 }
 
-// pruneCache tells what it removed, which is seldom anything. That it could not
-// is no reason to fail: what is left only takes room.
+// pruneCache removes what no cluster uses, and prints what it removed. A failure
+// is only a warning: the remaining files just take up space.
 func pruneCache(s cli.Streams, l cluster.Layout) {
 	removed, err := cluster.PruneCache(l)
 	if len(removed) > 0 {
-		fmt.Fprintf(s.Err, "   removed from the cache, used by no cluster: %s\n", strings.Join(removed, ", "))
+		fmt.Fprintf(s.Err, "   removed from the cache, as no cluster uses it: %s\n", strings.Join(removed, ", "))
 	}
 	if err != nil {
 		fmt.Fprintf(s.Err, "mullion: warning: %v\n", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cluster"
 )
 
-// target are the flags that say which cluster is meant.
+// target holds the flags that select a cluster.
 type target struct {
 	name    string
 	dataDir string
@@ -27,8 +27,8 @@ func (t *target) add(cmd *cobra.Command) {
 	if dir == "" {
 		dir = cluster.DefaultDataDir
 	}
-	cmd.Flags().StringVar(&t.dataDir, "data-dir", dir, "`directory` with all of mullion's data (environment MULLION_DATA)")
-	// Completion of names needs no error: a missing directory has no clusters.
+	cmd.Flags().StringVar(&t.dataDir, "data-dir", dir, "`directory` for all of mullion's data (environment MULLION_DATA)")
+	// Completion ignores errors: a missing directory has no clusters.
 	_ = cmd.RegisterFlagCompletionFunc("name", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		names, err := cluster.Names(t.dataDir)
 		if err != nil {
@@ -45,7 +45,7 @@ func (t *target) layout() (cluster.Layout, error) {
 	return cluster.Layout{DataDir: t.dataDir, Name: t.name}, nil
 }
 
-// existing loads the cluster that the flags mean.
+// existing loads the selected cluster.
 func (t *target) existing() (cluster.Layout, cluster.Config, error) {
 	l, err := t.layout()
 	if err != nil {
@@ -53,7 +53,7 @@ func (t *target) existing() (cluster.Layout, cluster.Config, error) {
 	}
 	c, err := cluster.Load(l)
 	if errors.Is(err, cluster.ErrNotFound) {
-		return l, c, cli.WithHint(err, "make it with 'mullion up%s'", nameFlag(t.name))
+		return l, c, cli.WithHint(err, "create it with 'mullion up%s'", nameFlag(t.name))
 	}
 	return l, c, err
 }

@@ -19,10 +19,10 @@ import (
 func Kubectl(cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl ...",
-		Short: "Upstream's kubectl for a cluster (--name NAME first, then kubectl's own arguments)",
+		Short: "Run upstream's kubectl for a cluster (put --name NAME before kubectl's own arguments)",
 		Example: `  mullion kubectl get nodes -o wide
   mullion kubectl --name ci get pods
-  ln -s "$(command -v mullion)" /usr/local/bin/kubectl   # a link of that name is kubectl`,
+  ln -s "$(command -v mullion)" /usr/local/bin/kubectl   # run as kubectl, mullion is kubectl`,
 		DisableFlagParsing: true, // every flag but a leading --name or --data-dir is kubectl's
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, rest, err := leadingTarget(args)
@@ -57,7 +57,7 @@ func Server(cli.Streams) *cobra.Command {
 	}
 }
 
-// execKube becomes the program that has Kubernetes in it.
+// execKube replaces this process with mullion-kube, which contains Kubernetes.
 func execKube(args, env []string) error {
 	bin, err := cluster.FindBinaries()
 	if err != nil {
@@ -67,7 +67,7 @@ func execKube(args, env []string) error {
 	return cli.WithHint(fmt.Errorf("run %s: %w", bin.Kube(), err), "run `make build`")
 }
 
-// namedTarget is a target that knows whether it was given.
+// namedTarget is a target and whether the user gave it explicitly.
 type namedTarget struct {
 	target
 	named bool

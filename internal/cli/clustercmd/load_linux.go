@@ -25,8 +25,8 @@ func Load(s cli.Streams) *cobra.Command {
 	var nodes []string
 	cmd := &cobra.Command{
 		Use:   "load IMAGE.tar",
-		Short: "Put images of an archive onto the Windows hosts",
-		Long: `Put the images of an OCI or Docker archive (plain or gzip) onto the Windows
+		Short: "Load images from an archive onto the Windows hosts",
+		Long: `Load the images in an OCI or Docker archive (plain or gzip) onto the Windows
 hosts, so that pods can use them without a registry. "-" reads standard input.`,
 		Example: `  mullion load app.tar
   docker save app:v1 | mullion load -`,
@@ -75,18 +75,19 @@ func runLoad(ctx context.Context, s cli.Streams, l cluster.Layout, file string, 
 		loaded = append(loaded, images...)
 	}
 	if err := record(ctx, l, loaded); err != nil {
-		// The images are there: pods that select a Windows host find them.
-		p.Start("the cluster knows of them").Fail("pods with these images need a nodeSelector: %v", err)
+		// The images are loaded: pods that select a Windows host can use them.
+		p.Start("recording the images").Fail("pods with these images need a nodeSelector: %v", err)
 	}
 	return errors.Join(errs...)
 }
 
-// record tells placement of the images, whose names may say nothing.
+// record tells placement about the images: their platform may not be known
+// from their names.
 func record(ctx context.Context, l cluster.Layout, images []imageload.Image) error {
 	var all []facts.Loaded
 	for _, i := range images {
 		for _, name := range i.Names {
-			// An image without a name is only its digest, and no pod can name it.
+			// An unnamed image has only a digest, and no pod can refer to it.
 			if !strings.HasPrefix(name, "sha256:") {
 				all = append(all, facts.Loaded{Reference: name, OS: i.OS, Arch: i.Arch, OSVersion: i.OSVersion})
 			}
@@ -111,7 +112,7 @@ func loadOnto(ctx context.Context, l cluster.Layout, node, path string) ([]image
 	return imageload.Send(ctx, l.ImageSocket(node), f)
 }
 
-// archive makes a file of standard input, which has to be read once per host.
+// archive copies standard input to a file, because it is read once per host.
 func archive(in io.Reader, file string) (path string, done func(), err error) {
 	if file != "-" {
 		return file, func() {}, nil

@@ -28,9 +28,9 @@ func Logs(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [COMPONENT | NODE | NODE/COMPONENT]",
 		Short: "Print the log of a component or of a node",
-		Long: `Print the log of a component or of a node. Without an argument, list what there
-is. A node's log is its host's own; NODE/kubelet, NODE/kube-proxy and so on are
-those of the programs on it.`,
+		Long: `Print the log of a component or of a node. Without an argument, list the logs.
+NODE is the log of the node's host; NODE/kubelet, NODE/kube-proxy and so on are
+the logs of the programs on it.`,
 		Example: `  mullion logs                     # list
   mullion logs server --tail 50
   mullion logs win-1/kubelet -f`,
@@ -55,7 +55,7 @@ those of the programs on it.`,
 		},
 	}
 	t.add(cmd)
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing what is added")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing as the log grows")
 	cmd.Flags().IntVar(&tail, "tail", -1, "print only the last `lines`")
 	return cmd
 }
@@ -107,8 +107,8 @@ func runLogs(ctx context.Context, s cli.Streams, l cluster.Layout, args []string
 	return cli.WithHint(cli.Usagef("no log named %q", args[0]), "there are: %s", strings.Join(names(files), ", "))
 }
 
-// pollEvery is how often a followed log is looked at. A quarter of a second
-// feels immediate and costs nothing.
+// pollEvery is how often a followed log is checked. A quarter of a second feels
+// immediate and costs nothing.
 const pollEvery = 250 * time.Millisecond
 
 func printLog(ctx context.Context, w io.Writer, path string, tail int, follow bool) error {
@@ -131,7 +131,7 @@ func printLog(ctx context.Context, w io.Writer, path string, tail int, follow bo
 		}
 		select {
 		case <-ctx.Done():
-			return nil // Ctrl-C is how following ends
+			return nil // Ctrl-C ends following
 		case <-time.After(pollEvery):
 		}
 		if f, err = reopened(f, path); err != nil {
@@ -140,7 +140,7 @@ func printLog(ctx context.Context, w io.Writer, path string, tail int, follow bo
 	}
 }
 
-// reopened gives the file that now has the path, if the log was rotated.
+// reopened returns the new file at the path if the log was rotated.
 func reopened(f *os.File, path string) (*os.File, error) {
 	old, err := f.Stat()
 	if err != nil {

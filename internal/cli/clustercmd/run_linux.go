@@ -13,7 +13,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cluster"
 )
 
-// Run is `mullion cluster run`: the supervisor. `mullion up` starts it.
+// Run returns `mullion cluster run`, the supervisor, which `mullion up` starts.
 func Run(s cli.Streams) *cobra.Command {
 	group := &cobra.Command{Use: "cluster", Short: "Started by mullion itself"}
 	var t target

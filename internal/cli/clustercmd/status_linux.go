@@ -18,7 +18,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/version"
 )
 
-// report is what `mullion status -o json` prints. Fields are only ever added.
+// report is the output of `mullion status -o json`. Fields are only ever added.
 type report struct {
 	Name       string             `json:"name"`
 	Running    bool               `json:"running"`
@@ -37,8 +37,8 @@ func Status(s cli.Streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show whether a cluster and its parts run",
-		Long:  "Show whether a cluster and its parts run. The exit code is 0 if everything is ready and 1 if not.",
+		Short: "Show the status of a cluster and its components",
+		Long:  "Show the status of a cluster and its components. The exit code is 0 if everything is ready and 1 if not.",
 		Example: `  mullion status
   mullion status -o json | jq .components`,
 		Args: cobra.NoArgs,
@@ -85,7 +85,7 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 	client, clientErr := cluster.Client(l)
 	for i, c := range r.Components {
 		if c.State == supervise.Ready && cluster.IsNode(cfg, c.Name) {
-			// The host runs; what Kubernetes thinks of it is a second question.
+			// The host runs; the node's readiness is a separate question.
 			err := clientErr
 			if err == nil {
 				err = cluster.NodeReady(ctx, client, c.Name, time.Time{})

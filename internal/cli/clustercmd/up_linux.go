@@ -31,30 +31,30 @@ func Up(s cli.Streams) *cobra.Command {
 	var f upFlags
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Start a cluster on this machine, or what is missing of it",
+		Short: "Create or resume a cluster on this machine",
 		Long: `Start a cluster: upstream's control plane in one process, and emulated Windows
 hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.
 
-A second run starts only what is missing. Data of an earlier run is kept; see
-'mullion down --purge'.`,
-		Example: `  mullion up                                  # a host each of Windows Server 2019, 2022, 2025
+A second run starts only what is missing and keeps the data of earlier runs; to
+remove the data, use 'mullion down --purge'.`,
+		Example: `  mullion up                                  # one host each of Windows Server 2019, 2022, 2025
   mullion up --windows 2019,2019              # two hosts of one build
   mullion up --windows-taint os=windows:NoSchedule
   mullion up --name ci --data-dir /tmp/ci     # a second cluster, elsewhere
-  mullion up --dry-run                        # print the whole plan, do nothing`,
+  mullion up --dry-run                        # print the whole plan, change nothing`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runUp(cmd.Context(), s, f) },
 	}
 	f.add(cmd)
 	cmd.Flags().StringSliceVar(&f.Windows, "windows", nil, "`builds` of the Windows hosts: 2016, 1709, 1803, 2019, 2022, 2025 (default 2019,2022,2025)")
 	cmd.Flags().StringVar(&f.WindowsTaint, "windows-taint", "", "`taint` of every Windows node, for example os=windows:NoSchedule (default none: placement keeps Linux pods off)")
-	cmd.Flags().BoolVar(&f.NoAdmission, "no-admission", false, "leave out placement, refusal and RuntimeClasses: upstream's components alone")
+	cmd.Flags().BoolVar(&f.NoAdmission, "no-admission", false, "run only upstream's components: no placement, no validation, no RuntimeClasses")
 	cmd.Flags().StringSliceVar(&f.Datastore.Endpoints, "datastore-endpoints", nil, "`URLs` of an external etcd instead of the embedded one")
 	cmd.Flags().StringVar(&f.Datastore.CAFile, "datastore-cafile", "", "CA `file` of the external etcd")
 	cmd.Flags().StringVar(&f.Datastore.CertFile, "datastore-certfile", "", "client certificate `file` for the external etcd")
 	cmd.Flags().StringVar(&f.Datastore.KeyFile, "datastore-keyfile", "", "client key `file` for the external etcd")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print directories, certificates, programs and their order; change nothing")
-	cmd.Flags().DurationVar(&f.wait, "wait", 5*time.Minute, "how `long` to wait until everything is ready")
+	cmd.Flags().DurationVar(&f.wait, "wait", 5*time.Minute, "how `long` to wait for everything to be ready")
 	return cmd
 }
 
@@ -85,7 +85,7 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	}
 	cfg, err := cluster.Make(l, f.Choice)
 	if err != nil {
-		return cli.WithHint(err, "'mullion down%s --purge' removes the cluster, then 'up' makes it anew", nameFlag(f.name))
+		return cli.WithHint(err, "to start over, remove the cluster with 'mullion down%s --purge' and run 'mullion up' again", nameFlag(f.name))
 	}
 	plan, err := cluster.Describe(l, cfg, bin)
 	if err != nil {
@@ -99,8 +99,8 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	}
 	if err := watch(ctx, s, l, plan.Rows()); err != nil {
 		if began && errors.Is(ctx.Err(), context.Canceled) {
-			// Ctrl-C: take back what this invocation started, and only that.
-			fmt.Fprintln(s.Err, "mullion: interrupted: stopping what was started")
+			// Ctrl-C: stop what this invocation started, and only that.
+			fmt.Fprintln(s.Err, "mullion: interrupted: stopping the cluster")
 			return errors.Join(context.Canceled, cluster.Stop(context.WithoutCancel(ctx), l))
 		}
 		return cli.WithHint(err, "see 'mullion status%s' and 'mullion logs%s'", nameFlag(f.name), nameFlag(f.name))
@@ -139,7 +139,7 @@ func dryRun(s cli.Streams, l cluster.Layout, f upFlags, bin cluster.Binaries) er
 	return err
 }
 
-// watch shows how the components become ready, and returns when all are.
+// watch shows the components' progress and returns when all are ready.
 func watch(ctx context.Context, s cli.Streams, l cluster.Layout, rows []cluster.Row) error {
 	p := cli.NewProgress(s.Err)
 	defer p.Close()

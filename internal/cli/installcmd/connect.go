@@ -14,13 +14,13 @@ import (
 	"github.com/mullion-k8s/mullion/internal/install"
 )
 
-// connect finds the cluster as kubectl does. Nothing is asked yet.
+// connect finds the cluster as kubectl does. It does not contact the cluster.
 func (t *target) connect() (*install.Cluster, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = t.kubeconfig
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: t.context}).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", cli.Environmentf("name a file by --kubeconfig or $KUBECONFIG", "find the cluster: there is no kubeconfig")
+		return nil, "", cli.Environmentf("choose a file with --kubeconfig or $KUBECONFIG", "find the cluster: there is no kubeconfig")
 	}
 	if err != nil {
 		return nil, "", cli.Usagef("find the cluster: %w", err)
@@ -33,7 +33,7 @@ func (t *target) connect() (*install.Cluster, string, error) {
 	return c, cfg.Host, nil
 }
 
-// forbidden says whether the API server refused for want of rights.
+// forbidden reports whether the API server refused because of missing permissions.
 func forbidden(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && apierrors.IsForbidden(err)

@@ -17,11 +17,11 @@ import (
 	"github.com/mullion-k8s/mullion/internal/version"
 )
 
-// timeout is how long install and uninstall take at most if nothing else is
-// said: the pull of an image of 15 MB over a slow line, and then some.
+// timeout is the default limit for install and uninstall. It leaves ample time
+// to pull an image of 15 MB over a slow connection.
 const timeout = 3 * time.Minute
 
-// target is the cluster that is meant.
+// target identifies the cluster to work on.
 type target struct {
 	kubeconfig, context, namespace string
 	timeout                        time.Duration
@@ -29,13 +29,13 @@ type target struct {
 
 func (t *target) flags(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&t.kubeconfig, "kubeconfig", "", "`file` with the address of the cluster and credentials; without it $KUBECONFIG or ~/.kube/config")
-	fl.StringVar(&t.context, "context", "", "`name` of the context in it; without it the current one")
+	fl.StringVar(&t.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config)")
+	fl.StringVar(&t.context, "context", "", "`name` of the kubeconfig context (default: the current context)")
 	fl.StringVar(&t.namespace, "namespace", install.DefaultNamespace, "`namespace` of the installation")
-	fl.DurationVar(&t.timeout, "timeout", timeout, "the longest that the whole may take")
+	fl.DurationVar(&t.timeout, "timeout", timeout, "time limit for the whole command")
 }
 
-// installFlags are the command's.
+// installFlags holds the command's flags.
 type installFlags struct {
 	target
 	cfg                 install.Config
@@ -48,19 +48,19 @@ func New(s cli.Streams) *cobra.Command {
 	var f installFlags
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Put the admission webhooks and controllers onto a cluster",
-		Long: `install puts mullion's manager onto a cluster that somebody else runs, of
-Kubernetes 1.30 or newer: pods are placed on nodes that can run them, what
-cannot work on Windows is refused with the reason and the fix, and there is a
-RuntimeClass per Windows build. The nodes themselves are not touched, but for a
-missing label and the taint of --windows-taint.
+		Short: "Install the admission webhooks and controllers in a cluster",
+		Long: `install adds mullion's manager to an existing cluster (Kubernetes 1.30 or
+newer). The manager places pods on nodes that can run them, rejects objects that
+cannot work on Windows, with the reason and the fix, and maintains a
+RuntimeClass for each Windows build. It does not change the nodes, except that
+it adds missing labels and the taint given by --windows-taint.
 
-Called again it changes what differs, which is how mullion is upgraded and
-reconfigured. Interrupted it can be called again. What would be refused is known
-before anything is changed. "mullion uninstall" removes all of it.
+To upgrade or reconfigure mullion, run install again: it changes only what
+differs. An interrupted installation can be resumed the same way. All checks
+run before the first change. "mullion uninstall" removes everything.
 
-The image is pulled by the cluster's nodes. "make image" makes it as an archive
-for a registry of yours or for your nodes.`,
+The cluster's nodes pull the manager's image. "make image" builds it as an
+archive, which you can push to a registry or load onto the nodes.`,
 		Example: `  mullion install
   mullion install --context staging --image registry.example/mullion:v0.1.0 --image-pull-secret regcred
   mullion install --windows-taint os=windows:NoSchedule --rules-failure-policy Fail
@@ -84,34 +84,34 @@ for a registry of yours or for your nodes.`,
 	}
 	f.flags(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.cfg.Image, "image", "", "`reference` of the manager's image; without it mullion/mullion and the version of this program")
-	fl.StringSliceVar(&f.cfg.ImagePullSecrets, "image-pull-secret", nil, "`name` of a Secret in the namespace with which the image is pulled")
+	fl.StringVar(&f.cfg.Image, "image", "", "`reference` of the manager's image (default: mullion/mullion in the version of this program)")
+	fl.StringSliceVar(&f.cfg.ImagePullSecrets, "image-pull-secret", nil, "`name` of a Secret in the namespace with credentials for pulling the image")
 	fl.Int32Var(&f.cfg.Replicas, "replicas", install.DefaultReplicas, "`number` of managers")
 	fl.StringVar(&f.cfg.WindowsTaint, "windows-taint", "", "`taint` for every Windows node, such as os=windows:NoSchedule; empty for none")
-	fl.StringVar(&f.cfg.RulesFailurePolicy, "rules-failure-policy", "Ignore", "what becomes of objects when no manager answers, by `policy`: Ignore or Fail")
-	fl.BoolVar(&f.cfg.ReadPullSecrets, "read-pull-secrets", false, "let the manager read image pull secrets of all namespaces, to ask private registries about images")
-	fl.BoolVar(&f.cfg.NoRegistries, "no-registries", false, "do not ask registries what images are for")
-	fl.StringSliceVar(&f.cfg.InsecureRegistries, "insecure-registry", nil, "`registries` (HOST or HOST:PORT) that may be asked over plain HTTP")
-	fl.StringVar(&f.cfg.RegistryCerts, "registry-certs", "", "`name` of a ConfigMap in the namespace, whose ca.crt has the authorities of registries")
-	fl.BoolVar(&f.cfg.NoGMSA, "no-gmsa", false, "leave GMSA to another webhook")
-	fl.BoolVar(&f.cfg.GMSARandomHostname, "gmsa-random-hostname", false, "give each pod with a GMSA a host name of its own")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "print the objects and ask no cluster")
-	fl.StringVarP(&f.output, "output", "o", "yaml", "`format` of --dry-run: yaml or json")
+	fl.StringVar(&f.cfg.RulesFailurePolicy, "rules-failure-policy", "Ignore", "`policy` for new objects when no manager answers: Ignore admits them, Fail rejects them")
+	fl.BoolVar(&f.cfg.ReadPullSecrets, "read-pull-secrets", false, "let the manager read the image pull secrets of all namespaces, so that it can query private registries")
+	fl.BoolVar(&f.cfg.NoRegistries, "no-registries", false, "do not query registries for the platforms of images")
+	fl.StringSliceVar(&f.cfg.InsecureRegistries, "insecure-registry", nil, "`registries` (HOST or HOST:PORT) that may be queried over plain HTTP")
+	fl.StringVar(&f.cfg.RegistryCerts, "registry-certs", "", "`name` of a ConfigMap in the namespace whose ca.crt holds the CA certificates of registries")
+	fl.BoolVar(&f.cfg.NoGMSA, "no-gmsa", false, "do not handle GMSA; another webhook does")
+	fl.BoolVar(&f.cfg.GMSARandomHostname, "gmsa-random-hostname", false, "give each pod with a GMSA its own host name")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "print the objects without contacting a cluster")
+	fl.StringVarP(&f.output, "output", "o", "yaml", "output `format` of --dry-run: yaml or json")
 	fl.BoolVar(&f.wait, "wait", true, "wait until the managers run and their webhooks are registered")
-	fl.BoolVar(&f.force, "force-conflicts", false, "take over fields that others have set")
+	fl.BoolVar(&f.force, "force-conflicts", false, "take over fields that other clients have set")
 	return cmd
 }
 
-// check completes the flags and says what is wrong with them.
+// check fills in defaults and validates the flags.
 func (f *installFlags) check(outputSet bool) error {
 	f.cfg.Namespace = f.namespace
 	switch {
 	case outputSet && !f.dryRun:
-		return cli.Usagef("--output is the format of --dry-run")
+		return cli.Usagef("--output needs --dry-run")
 	case f.output != "yaml" && f.output != "json":
 		return cli.Usagef("--output %q: want yaml or json", f.output)
 	case f.timeout <= 0:
-		return cli.Usagef("--timeout %s: want more than nothing", f.timeout)
+		return cli.Usagef("--timeout %s: must be positive", f.timeout)
 	}
 	if f.cfg.Image == "" {
 		f.cfg.Image, _ = install.DefaultImage(version.String())
@@ -127,9 +127,9 @@ func (f *installFlags) run(ctx context.Context, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Err, "mullion %s onto %s, namespace %s\n", version.String(), host, f.namespace)
+	fmt.Fprintf(s.Err, "installing mullion %s in %s, namespace %s\n", version.String(), host, f.namespace)
 	if image, published := install.DefaultImage(version.String()); f.cfg.Image == image && !published {
-		fmt.Fprintf(s.Err, "mullion: warning: this is a development build: no registry has %s. Make it (make image), and load it onto the nodes or push it and name it with --image.\n", image)
+		fmt.Fprintf(s.Err, "mullion: warning: this is a development build: no registry has %s. Build it (make image), then load it onto the nodes, or push it to a registry and pass its reference with --image.\n", image)
 	}
 	out := newOutput(s.Err)
 	defer out.close()
@@ -141,12 +141,12 @@ func (f *installFlags) run(ctx context.Context, s cli.Streams) error {
 		if err := install.Wait(ctx, cluster, f.cfg, install.Options{Waiting: out.waiting}); err != nil {
 			return out.fail(err)
 		}
-		out.done("the managers run, and the API server asks their webhooks")
+		out.done("the managers are running, and the API server calls their webhooks")
 	}
 	return nil
 }
 
-// explain adds what can be done about an error.
+// explain adds a hint to errors that the user can do something about.
 func explain(err error) error {
 	var (
 		old       *install.TooOldError
@@ -161,25 +161,25 @@ func explain(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, install.ErrUnreachable):
-		return cli.Environmentf("name the cluster by --kubeconfig and --context; kubectl version says whether it answers", "%w", err)
+		return cli.Environmentf("choose the cluster with --kubeconfig and --context; 'kubectl version' shows whether it answers", "%w", err)
 	case errors.As(err, &old):
 		return cli.Environmentf("upgrade the cluster; \"mullion lint\" works with manifests of any version", "%w", err)
 	case errors.As(err, &elsewhere):
-		return cli.WithHint(err, "a cluster has one installation: mullion install --namespace %s upgrades it, mullion uninstall removes it", elsewhere.Namespace)
+		return cli.WithHint(err, "a cluster can have only one installation: 'mullion install --namespace %s' upgrades it, 'mullion uninstall' removes it", elsewhere.Namespace)
 	case errors.As(err, &builtIn):
-		return cli.WithHint(err, "a cluster of \"mullion up\" needs no installation; \"mullion up --no-admission\" makes one without")
+		return cli.WithHint(err, "a cluster created by \"mullion up\" already has the manager; \"mullion up --no-admission\" creates one without it")
 	case errors.As(err, &helm):
 		return cli.WithHint(err, "use helm upgrade or helm uninstall %s", helm.Release)
 	case errors.As(err, &ca):
-		return cli.WithHint(err, "nothing was changed; make it first, in a namespace that you make if it is not there:\nkubectl create configmap %s --namespace %s --from-file=ca.crt", ca.Name, ca.Namespace)
+		return cli.WithHint(err, "nothing was changed; create it first (and its namespace, if necessary):\nkubectl create configmap %s --namespace %s --from-file=ca.crt", ca.Name, ca.Namespace)
 	case errors.As(err, &conflict):
-		return cli.WithHint(err, "nothing was changed; --force-conflicts takes these fields over")
+		return cli.WithHint(err, "nothing was changed; use --force-conflicts to take over these fields")
 	case errors.As(err, &stuck):
-		return cli.WithHint(err, "mend it and call mullion install again; with another image: --image REFERENCE\nkubectl describe pods and kubectl logs in the namespace say more")
+		return cli.WithHint(err, "fix it and run 'mullion install' again; --image REFERENCE chooses another image\nsee 'kubectl describe pods' and 'kubectl logs' in the namespace for details")
 	case forbidden(err):
-		return cli.WithHint(err, "whoever installs must be allowed all that the manager is to be allowed: a cluster-admin is")
+		return cli.WithHint(err, "to install mullion you need every permission that the manager gets; a cluster-admin has them")
 	case errors.Is(err, context.DeadlineExceeded):
-		return cli.WithHint(err, "call it again to go on; --timeout gives it longer")
+		return cli.WithHint(err, "run it again to continue; --timeout allows more time")
 	}
 	return err
 }

@@ -19,23 +19,23 @@ func NewUninstall(s cli.Streams) *cobra.Command {
 	var purge, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Remove what mullion install put onto a cluster",
-		Long: `uninstall removes an installation in whatever state it is: whole, half made, with
-its manager down, in another namespace than it thinks. The webhook
-configurations go first, so that nothing of the cluster waits for webhooks that
-nobody answers any more.
+		Short: "Remove what mullion install added to a cluster",
+		Long: `uninstall removes an installation, even if it is incomplete, its manager is down,
+or it is in another namespace than expected. It removes the webhook
+configurations first, so that the API server does not wait for webhooks that no
+longer answer.
 
-It says what it leaves, and why: RuntimeClasses that workloads name, the
-definition of GMSACredentialSpecs while there are any, a namespace in which
-others keep something. --purge removes these too. Pods keep their nodes and what
-placement has written into them; labels of nodes stay, because they are true.`,
+It lists what it keeps, and why: RuntimeClasses that workloads use, the
+definition of GMSACredentialSpecs while any exist, and the namespace if it holds
+other objects. --purge removes these too. Pods stay on their nodes and keep the
+fields that placement set; nodes keep their labels, which are still correct.`,
 		Example: `  mullion uninstall
   mullion uninstall --context staging --dry-run
   mullion uninstall --purge`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if t.timeout <= 0 {
-				return cli.Usagef("--timeout %s: want more than nothing", t.timeout)
+				return cli.Usagef("--timeout %s: must be positive", t.timeout)
 			}
 			ctx, stop := context.WithTimeout(cmd.Context(), t.timeout)
 			defer stop()
@@ -43,7 +43,7 @@ placement has written into them; labels of nodes stay, because they are true.`,
 			if err != nil {
 				return explain(err)
 			}
-			fmt.Fprintf(s.Err, "mullion from %s\n", host)
+			fmt.Fprintf(s.Err, "removing mullion from %s\n", host)
 			out := newOutput(s.Err)
 			defer out.close()
 			err = install.Remove(ctx, cluster, install.RemoveOptions{Namespace: t.namespace, Purge: purge, DryRun: dryRun, Say: out.say, Waiting: out.waiting})
@@ -52,15 +52,15 @@ placement has written into them; labels of nodes stay, because they are true.`,
 			}
 			switch {
 			case out.steps == 0:
-				out.done("nothing of mullion is there")
+				out.done("mullion is not installed")
 			case dryRun:
-				out.done("nothing was done: --dry-run")
+				out.done("nothing was removed (--dry-run)")
 			}
 			return nil
 		},
 	}
 	t.flags(cmd)
-	cmd.Flags().BoolVar(&purge, "purge", false, "also remove what is in use: RuntimeClasses, GMSACredentialSpecs, what others keep in the namespace")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be removed")
+	cmd.Flags().BoolVar(&purge, "purge", false, "also remove what is in use: RuntimeClasses, GMSACredentialSpecs, and the namespace with everything in it")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be removed; change nothing")
 	return cmd
 }

@@ -23,24 +23,24 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// connection is to the cluster of --cluster.
+// connection is a connection to the cluster that --cluster selects.
 type connection struct {
 	host  string
 	typed kubernetes.Interface
 	trees dynamic.Interface
 }
 
-// Requests a second, and in a burst: lint reads some twenty pages, and
-// client-go's default of 5 would make it wait.
+// Limits for requests per second and in a burst. lint reads about twenty pages;
+// client-go's default of 5 per second would slow it down.
 const requestsPerSecond, burst = 50, 100
 
-// connect finds the cluster as kubectl does. Nothing is asked yet.
+// connect finds the cluster as kubectl does. It does not contact the cluster.
 func connect(f flags) (*connection, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, cli.Environmentf("name a file by --kubeconfig or $KUBECONFIG", "find the cluster: there is no kubeconfig")
+		return nil, cli.Environmentf("choose a file with --kubeconfig or $KUBECONFIG", "find the cluster: there is no kubeconfig")
 	}
 	if err != nil {
 		return nil, cli.Usagef("find the cluster: %w", err)
@@ -61,11 +61,12 @@ func dial(cfg *rest.Config) (*connection, error) {
 	return &connection{host: cfg.Host, typed: typed, trees: trees}, nil
 }
 
-// facts asks the cluster. What may not be read is said, and stays unknown.
+// facts reads the facts from the cluster. It prints a note for everything that
+// the user may not read; those facts stay unknown.
 func (c *connection) facts(ctx context.Context, s cli.Streams, flags policy.Facts) (policy.Facts, error) {
 	facts, notes, err := facts.Read(ctx, c.typed)
 	if err != nil {
-		return facts, fmt.Errorf("ask the cluster at %s: %w", c.host, err)
+		return facts, fmt.Errorf("query the cluster at %s: %w", c.host, err)
 	}
 	for _, n := range notes {
 		fmt.Fprintf(s.Err, "mullion: %s\n", n)
@@ -76,8 +77,8 @@ func (c *connection) facts(ctx context.Context, s cli.Streams, flags policy.Fact
 	return facts, nil
 }
 
-// places says whether the cluster has mullion's placement. Who may not ask
-// hears what a cluster without it would do.
+// places reports whether the cluster has mullion's placement. Without
+// permission to list webhooks, placement is assumed absent.
 func (c *connection) places(ctx context.Context) bool {
 	list, err := c.typed.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -91,7 +92,7 @@ func (c *connection) places(ctx context.Context) bool {
 	return false
 }
 
-// lint judges what the cluster holds.
+// lint checks the objects in the cluster.
 func (c *connection) lint(ctx context.Context, s cli.Streams, cfg lint.Config, namespace string, emit func(lint.Result) error) (lint.Summary, error) {
 	return lint.Objects(cfg, func(yield func(map[string]any) error) error {
 		notes, err := live.Objects(ctx, c.trees, namespace, yield)

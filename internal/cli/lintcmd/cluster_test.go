@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// answers are what the API server of the tests has to say, by path.
+// answers holds the responses of the tests' API server, by path.
 func answers() map[string]string {
 	return map[string]string{
 		"/version": `{"major": "1", "minor": "36", "gitVersion": "v1.36.3"}`,
@@ -62,7 +62,7 @@ func TestClusterObjects(t *testing.T) {
 	if code != 1 || !strings.HasPrefix(out, want) || !strings.Contains(out, "  fix: ") {
 		t.Errorf("exit code %d; want %q in\n%s%s", code, want, out, errs)
 	}
-	for _, s := range []string{"1 object of the cluster: 1 error, 0 warnings", "services are not known: you may not"} {
+	for _, s := range []string{"1 object in the cluster: 1 error, 0 warnings", "services are not known: you may not"} {
 		if !strings.Contains(errs, s) {
 			t.Errorf("want %q in %s", s, errs)
 		}
@@ -89,7 +89,7 @@ func TestClusterPlaces(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 	if code, out, _ := call(t, "", "--cluster", "--kubeconfig", apiServer(t, have)); code != 1 || !strings.Contains(out, "WIN412") {
-		t.Errorf("what placement cannot mend is not said: exit code %d\n%s", code, out)
+		t.Errorf("problems that placement cannot fix are missing: exit code %d\n%s", code, out)
 	}
 }
 

@@ -27,7 +27,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// flags are the command's.
+// flags holds the command's flags.
 type flags struct {
 	kubernetes, output, severity, failOn, platform string
 	builds, taints                                 []string
@@ -36,40 +36,41 @@ type flags struct {
 	kubeconfig, context, namespace                 string
 }
 
-// New makes the command.
+// New returns the command.
 func New(s cli.Streams) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "lint [FILE|FOLDER|-]...",
-		Short: "Say what in manifests Windows nodes refuse, ignore or do differently",
-		Long: `lint reads manifests (YAML or JSON, files, folders or standard input) and
-says what Windows nodes refuse, ignore in silence or do differently, with the
+		Short: "Check manifests for fields that Windows nodes reject, ignore or treat differently",
+		Long: `lint reads manifests (YAML or JSON; files, folders or standard input) and reports
+fields that Windows nodes reject, silently ignore or treat differently, with the
 reason and the fix.
 
-It knows more if it knows the nodes: --builds and --node-taints name them, and
---cluster asks the API server for its nodes, RuntimeClasses and namespaces.
---cluster without files judges the objects that the cluster holds. It reads, and
-changes nothing; no registry is asked.
+It finds more if it knows the nodes: describe them with --builds and
+--node-taints, or use --cluster to read nodes, RuntimeClasses and namespaces
+from the API server. Without files, --cluster checks the objects in the cluster.
+lint never changes the cluster and never contacts a registry.
 
-Where mullion's admission is installed, pods get selectors and tolerations
-anyway; with --placed, or if --cluster finds it there, lint says only what is
-left.
+If mullion's admission webhooks are installed, they add selectors and
+tolerations to pods. With --placed, or if --cluster finds the webhooks, lint
+reports only the remaining problems.
 
---fix writes into the files what admission would write into their pods, and
-takes out what Windows ignores: fields for Linux only go, selectors of the
-operating system and spec.os.name come; with the nodes known also a selector of
-the builds that can run the image, and tolerations of the nodes' taints. Lines
-and comments around stay as they are. Templates of Deployments and the like are
-mended too. Calling it again changes nothing more. Findings that are left are
-printed; with - they go to standard error, and the exit code is about them.
+--fix edits the files: it adds the fields that admission would add to the pods
+(selectors for the operating system, spec.os.name), and removes fields that only
+Linux uses. If the nodes are known, it also adds a selector for the builds that
+can run the image, and tolerations for the nodes' taints. It fixes pod templates
+of Deployments and other workloads too, and keeps all other lines and comments.
+A second run changes nothing. Remaining findings are printed (with - to standard
+error) and determine the exit code.
 
-A comment suppresses rules for a field and what is below it; an annotation for
-an object. Both want a reason:
+A comment suppresses rules for a field and everything below it, an annotation
+for an object. Both need a reason:
 
   # mullion:ignore WIN312 the node has nothing else to do
   ignore.lint.mullion.dev/WIN312: the node has nothing else to do
 
-The exit code is 0 without findings, 1 with, 2 if the command line is wrong.`,
+The exit code is 0 without findings, 1 with findings, and 2 if the command line
+is wrong.`,
 		Example: `  mullion lint deploy/
   helm template chart/ | mullion lint -
   mullion lint --builds 2022,2025 --node-taints os=windows:NoSchedule deploy/
@@ -85,19 +86,19 @@ The exit code is 0 without findings, 1 with, 2 if the command line is wrong.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.kubernetes, "kubernetes-version", "", "`version` of the cluster, such as 1.34; without it the rules of the newest hold")
+	fl.StringVar(&f.kubernetes, "kubernetes-version", "", "Kubernetes `version` of the cluster, such as 1.34 (default: the newest that lint knows)")
 	fl.StringSliceVar(&f.builds, "builds", nil, "`builds` of the Windows nodes, such as 2022,2025 or 10.0.20348")
 	fl.StringSliceVar(&f.taints, "node-taints", nil, "`taints` of all Windows nodes, such as os=windows:NoSchedule")
-	fl.BoolVar(&f.cluster, "cluster", false, "ask a cluster what its nodes are; without files, judge the objects that it holds")
-	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the address of the cluster and credentials; without it $KUBECONFIG or ~/.kube/config")
-	fl.StringVar(&f.context, "context", "", "`name` of the context in it; without it the current one")
-	fl.StringVarP(&f.namespace, "namespace", "n", "", "judge the cluster's objects of one `namespace` only")
-	fl.BoolVar(&f.placed, "placed", false, "the cluster has mullion's admission: judge pods as it will place them (--cluster finds out)")
-	fl.StringVar(&f.platform, "platform", "", "whose cluster it is, where that matters: `eks`")
-	fl.StringVarP(&f.output, "output", "o", "text", "`format`: text, json (an object per line) or sarif")
-	fl.StringVar(&f.severity, "severity", "warning", "the least that is printed: `error`, warning or info")
-	fl.StringVar(&f.failOn, "fail-on", "warning", "the least that makes the exit code 1: `error`, warning or info")
-	fl.BoolVar(&f.fix, "fix", false, "write what can be mended safely, and what placement would write, into the files; with - to standard output")
+	fl.BoolVar(&f.cluster, "cluster", false, "read the nodes from a cluster; without files, check the objects in the cluster")
+	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config)")
+	fl.StringVar(&f.context, "context", "", "`name` of the kubeconfig context (default: the current context)")
+	fl.StringVarP(&f.namespace, "namespace", "n", "", "check only the cluster's objects in this `namespace`")
+	fl.BoolVar(&f.placed, "placed", false, "check pods as mullion's placement will change them; implied if --cluster finds it")
+	fl.StringVar(&f.platform, "platform", "", "the managed platform, if its rules differ: `eks`")
+	fl.StringVarP(&f.output, "output", "o", "text", "output `format`: text, json (one object per line) or sarif")
+	fl.StringVar(&f.severity, "severity", "warning", "minimum severity to print: `error`, warning or info")
+	fl.StringVar(&f.failOn, "fail-on", "warning", "minimum severity for exit code 1: `error`, warning or info")
+	fl.BoolVar(&f.fix, "fix", false, "write safe fixes, and the fields that placement would add, to the files; with - to standard output")
 	cmd.AddCommand(explain(s))
 	return cmd
 }
@@ -105,7 +106,7 @@ The exit code is 0 without findings, 1 with, 2 if the command line is wrong.`,
 func explain(s cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:     "explain CODE...",
-		Short:   "Print what a rule is about",
+		Short:   "Explain a rule",
 		Example: "  mullion lint explain WIN019",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -126,24 +127,24 @@ func explain(s cli.Streams) *cobra.Command {
 	}
 }
 
-// check refuses flags that say nothing together.
+// check rejects combinations of flags that make no sense.
 func (f flags) check(args []string) error {
 	switch {
 	case len(args) == 0 && !f.cluster:
-		return cli.Usagef("nothing to lint: name files or folders, - for standard input, or --cluster for the objects of a cluster")
+		return cli.Usagef("nothing to lint: pass files or folders, - for standard input, or --cluster for the objects in a cluster")
 	case len(args) == 0 && f.fix:
-		return cli.Usagef("--fix mends files: name them")
+		return cli.Usagef("--fix needs files to change")
 	case f.cluster && (len(f.builds) > 0 || len(f.taints) > 0 || f.kubernetes != ""):
-		return cli.Usagef("--cluster tells what --builds, --node-taints and --kubernetes-version would")
+		return cli.Usagef("--cluster cannot be combined with --builds, --node-taints or --kubernetes-version")
 	case !f.cluster && (f.kubeconfig != "" || f.context != ""):
 		return cli.Usagef("--kubeconfig and --context need --cluster")
 	case f.namespace != "" && (!f.cluster || len(args) > 0):
-		return cli.Usagef("--namespace is for --cluster without files")
+		return cli.Usagef("--namespace needs --cluster, without files")
 	}
 	return nil
 }
 
-// facts turns the flags into what is known of the cluster.
+// facts derives facts about the cluster from the flags.
 func (f flags) facts() (policy.Facts, error) {
 	out := policy.Facts{Platform: f.platform}
 	var err error
@@ -168,17 +169,17 @@ func (f flags) facts() (policy.Facts, error) {
 		out.Nodes = append(out.Nodes, policy.Node{Name: "of build " + b.Label(), OS: "windows", Build: b, Taints: taints})
 	}
 	if len(taints) > 0 && len(f.builds) == 0 {
-		return out, errors.New("--node-taints needs --builds: it says of which nodes")
+		return out, errors.New("--node-taints needs --builds")
 	}
 	return out, nil
 }
 
-// gcPercent makes the collector wait for about 32 MiB of garbage (its minimum
-// heap of 4 MiB times this).
+// gcPercent lets about 32 MiB of garbage accumulate between collections (the
+// minimum heap of 4 MiB times this percentage).
 const gcPercent = 800
 
-// softMemoryBytes is where it stops to wait: large documents are alive as
-// trees.
+// softMemoryBytes is the size at which collections become more frequent: the
+// trees of large documents are live memory.
 const softMemoryBytes = 256 << 20
 
 func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
@@ -215,7 +216,7 @@ func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 	if f.fix {
 		if slices.Contains(args, "-") {
 			if len(args) > 1 {
-				return cli.Usagef("--fix mends standard input or files, not both")
+				return cli.Usagef("--fix takes standard input or files, not both")
 			}
 			return fixStream(ctx, s, facts, severity, failOn)
 		}
@@ -228,8 +229,8 @@ func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 	if len(args) == 0 {
 		sum, err = cluster.lint(ctx, s, cfg, f.namespace, printer.Print)
 	} else {
-		// What is alive at a time is a megabyte or two: the collector would run all
-		// the time.
+		// Live memory is a megabyte or two: with default settings the collector
+		// would run all the time.
 		debug.SetGCPercent(gcPercent)
 		debug.SetMemoryLimit(softMemoryBytes)
 		sum, err = lint.Run(ctx, cfg, printer.Print)
@@ -240,12 +241,12 @@ func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 	return conclude(s, f.output, failOn, sum)
 }
 
-// conclude prints the counts and makes the exit code.
+// conclude prints the counts and returns the error that carries the exit code.
 func conclude(s cli.Streams, output string, failOn policy.Severity, sum lint.Summary) error {
 	if output == "text" {
 		where := fmt.Sprintf("%s in %s", count(sum.Objects, "object"), count(sum.Files, "file"))
 		if sum.Files == 0 {
-			where = count(sum.Objects, "object") + " of the cluster"
+			where = count(sum.Objects, "object") + " in the cluster"
 		}
 		fmt.Fprintf(s.Err, "mullion: %s: %s, %s, %d suppressed\n", where, count(sum.Errors, "error"), count(sum.Warnings, "warning"), sum.Suppressed)
 	}
@@ -270,7 +271,7 @@ func isAre(n int, what string) string {
 	return count(n, what) + " are"
 }
 
-// inputs resolves the arguments: folders are searched for manifests.
+// inputs resolves the arguments. It searches folders for manifests.
 func inputs(s cli.Streams, args []string) ([]lint.Input, error) {
 	var out []lint.Input
 	for _, a := range args {
@@ -294,7 +295,7 @@ func inputs(s cli.Streams, args []string) ([]lint.Input, error) {
 				return filepath.SkipDir
 			case d.IsDir():
 				if _, err := os.Stat(filepath.Join(path, "Chart.yaml")); err == nil {
-					fmt.Fprintf(s.Err, "mullion: %s is a chart, left out: helm template %s | mullion lint -\n", path, path)
+					fmt.Fprintf(s.Err, "mullion: skipped the chart %s; use: helm template %s | mullion lint -\n", path, path)
 					return filepath.SkipDir
 				}
 			case d.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(path))):
@@ -309,8 +310,8 @@ func inputs(s cli.Streams, args []string) ([]lint.Input, error) {
 	return out, nil
 }
 
-// fixStream writes standard input, mended, to standard output; what is left to
-// say of it goes to standard error.
+// fixStream writes the fixed standard input to standard output, and the
+// remaining findings to standard error.
 func fixStream(ctx context.Context, s cli.Streams, facts policy.Facts, severity, failOn policy.Severity) error {
 	fixed, err := lint.FixAll("<stdin>", s.In, facts)
 	if err != nil {

@@ -72,8 +72,8 @@ func TestExitCodes(t *testing.T) {
 		{"severity", "", []string{"--severity", "fatal", "-"}, 2, "fatal"},
 		{"taints count", good, []string{"--builds", "2022", "--node-taints", "os=windows:NoSchedule", "-"}, 1, "WIN404"},
 		{"builds count", good, []string{"--builds", "2019", "-"}, 1, "WIN412"},
-		{"cluster and builds", "", []string{"--cluster", "--builds", "2022"}, 2, "--cluster tells"},
-		{"fix of a cluster", "", []string{"--cluster", "--fix"}, 2, "--fix mends files"},
+		{"cluster and builds", "", []string{"--cluster", "--builds", "2022"}, 2, "--cluster cannot be combined"},
+		{"fix of a cluster", "", []string{"--cluster", "--fix"}, 2, "--fix needs files"},
 		{"context of no cluster", "", []string{"--context", "c", "-"}, 2, "need --cluster"},
 		{"namespace of files", "", []string{"-n", "shop", "-"}, 2, "--namespace"},
 		{"no kubeconfig", "", []string{"--cluster", "--kubeconfig", "/nonexistent"}, 2, "/nonexistent"},
@@ -133,7 +133,7 @@ func TestFolderAndFix(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs := call(t, "", "--fix", dir); code != 0 || !strings.Contains(errs, "2 changes") {
-		t.Errorf("exit code %d after mending\n%s%s", code, out, errs)
+		t.Errorf("exit code %d after the fix\n%s%s", code, out, errs)
 	}
 	got, err := os.ReadFile(path)
 	if err != nil {
@@ -141,12 +141,12 @@ func TestFolderAndFix(t *testing.T) {
 	}
 	want := strings.Replace(privileged, "    securityContext: {privileged: false}\n", "", 1)
 	if want = strings.Replace(want, "{kubernetes.io/os", "{kubernetes.io/arch: amd64, kubernetes.io/os", 1); string(got) != want {
-		t.Errorf("mended file:\n%s", got)
+		t.Errorf("fixed file:\n%s", got)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	if _, out, _ := call(t, privileged, "--fix", "-"); !strings.Contains(out, "# kept") || strings.Contains(out, "privileged") {
-		t.Errorf("mended stream:\n%s", out)
+		t.Errorf("fixed stream:\n%s", out)
 	}
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/registry/lookup"
 )
 
-// flags are the command's.
+// flags holds the command's flags.
 type flags struct {
 	kubeconfig, namespace, listen, service, url, clientCA    string
 	health, metrics                                          string
@@ -36,22 +36,22 @@ type flags struct {
 	leaderElect, noGMSA, noRegistries, randomHostname        bool
 }
 
-// New makes the command.
+// New returns the command.
 func New(s cli.Streams) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "manager",
 		Short: "Run the admission webhooks and controllers of a cluster",
-		Long: `manager answers the API server's questions about new objects: it places pods
-on nodes that can run them, refuses what cannot work on Windows with the reason
-and the fix, and fills in credential specs (GMSA). Beside that it keeps a
-RuntimeClass per Windows build, the labels and taints of Windows nodes, and
-says on pods that no node can run why.
+		Long: `manager serves the admission webhooks: it places pods on nodes that can run them,
+rejects objects that cannot work on Windows, with the reason and the fix, and
+fills in credential specs (GMSA). It also maintains a RuntimeClass for each
+Windows build and the labels and taints of Windows nodes, and records on pods
+that no node can run why that is so.
 
-"mullion install" runs it in a cluster; "mullion up" has it in its control
-plane. It makes its own certificates, keeps them in a Secret and renews them.
-The webhooks are registered once they answer. Several managers may run: all
-answer, one runs the controllers.`,
+"mullion install" runs it in a cluster; "mullion up" includes it in its control
+plane. It creates its own certificates, stores them in a Secret and renews them.
+It registers the webhooks once they answer. Several managers can run at the same
+time: all of them serve the webhooks, one runs the controllers.`,
 		Example: `  mullion manager                                  in a pod, as "mullion install" sets it up
   mullion manager --kubeconfig admin.kubeconfig --listen 192.0.2.1:9443 --url https://192.0.2.1:9443
   mullion manager --rules-failure-policy Fail --windows-taint os=windows:NoSchedule`,
@@ -61,30 +61,30 @@ answer, one runs the controllers.`,
 			if err != nil {
 				return err
 			}
-			klog.SetSlogLogger(c.Log) // what client-go has to say
+			klog.SetSlogLogger(c.Log) // client-go logs through klog
 			return manager.Run(cmd.Context(), c)
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the address of the cluster and credentials; without it those of the pod")
+	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the credentials of the pod)")
 	fl.StringVar(&f.namespace, "namespace", inventory.Namespace, "`namespace` of the certificates, the Lease and the Service")
-	fl.StringVar(&f.listen, "listen", ":9443", "`address` of the webhooks")
+	fl.StringVar(&f.listen, "listen", ":9443", "`address` on which the webhooks listen")
 	fl.StringVar(&f.service, "service", inventory.Service, "`name` of the Service by which the API server finds the webhooks")
 	fl.StringVar(&f.url, "url", "", "`URL` by which the API server finds the webhooks, instead of a Service")
-	fl.StringVar(&f.clientCA, "client-ca", "", "PEM `file`: who asks the webhooks must show a certificate of these authorities")
+	fl.StringVar(&f.clientCA, "client-ca", "", "PEM `file` with CA certificates; clients of the webhooks must present a certificate signed by one of them")
 	fl.StringVar(&f.health, "health", ":8081", "`address` of /livez and /readyz (plain HTTP); empty for none")
 	fl.StringVar(&f.metrics, "metrics", ":8080", "`address` of /metrics, in Prometheus' format (plain HTTP); empty for none")
-	fl.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several managers run the controllers")
+	fl.BoolVar(&f.leaderElect, "leader-elect", true, "elect one of several managers to run the controllers")
 	fl.StringVar(&f.taint, "windows-taint", "", "`taint` for every Windows node, such as os=windows:NoSchedule; empty for none")
-	fl.StringVar(&f.rulesPolicy, "rules-failure-policy", "Ignore", "what becomes of objects when the rules cannot be asked: `Ignore` or Fail")
-	fl.BoolVar(&f.noGMSA, "no-gmsa", false, "leave GMSA to another webhook")
-	fl.BoolVar(&f.randomHostname, "gmsa-random-hostname", false, "give each pod with a GMSA a host name of its own")
-	fl.StringVar(&f.defaultOS, "default-os", "linux", "`system` of pods that say nothing: linux or windows")
-	fl.StringVar(&f.registryCerts, "registry-certs", "", "`folder` with certificates of registries, as containerd's certs.d")
-	fl.StringSliceVar(&f.insecure, "insecure-registry", nil, "`registries` that may be asked over plain HTTP")
-	fl.BoolVar(&f.noRegistries, "no-registries", false, "do not ask registries what images are for")
-	fl.StringVar(&f.owner, "owner-cluster-role", "", "`name` of the ClusterRole with which certificates and webhook configurations are removed")
-	fl.StringVar(&f.log, "log-level", "info", "the least that is logged: `debug`, info, warn or error")
+	fl.StringVar(&f.rulesPolicy, "rules-failure-policy", "Ignore", "what happens to objects when the rules webhook does not answer: `Ignore` admits them, Fail rejects them")
+	fl.BoolVar(&f.noGMSA, "no-gmsa", false, "do not handle GMSA; another webhook does")
+	fl.BoolVar(&f.randomHostname, "gmsa-random-hostname", false, "give each pod with a GMSA its own host name")
+	fl.StringVar(&f.defaultOS, "default-os", "linux", "operating `system` of pods that do not specify one: linux or windows")
+	fl.StringVar(&f.registryCerts, "registry-certs", "", "`folder` with CA certificates of registries, laid out like containerd's certs.d")
+	fl.StringSliceVar(&f.insecure, "insecure-registry", nil, "`registries` that may be queried over plain HTTP")
+	fl.BoolVar(&f.noRegistries, "no-registries", false, "do not query registries for the platforms of images")
+	fl.StringVar(&f.owner, "owner-cluster-role", "", "`name` of the ClusterRole that owns the certificates and webhook configurations: they are deleted with it")
+	fl.StringVar(&f.log, "log-level", "info", "minimum level to log: `debug`, info, warn or error")
 	return cmd
 }
 
@@ -99,7 +99,7 @@ func (f flags) config(s cli.Streams) (manager.Config, error) {
 		RulesFailurePolicy: admissionregistrationv1.FailurePolicyType(f.rulesPolicy),
 		NoGMSA:             f.noGMSA, RandomHostname: f.randomHostname, OwnerClusterRole: f.owner, OwnProcess: true,
 		LeaderElection: f.leaderElect, DefaultOS: f.defaultOS,
-		// Loopback addresses in images' names are the nodes'.
+		// A loopback address in an image's name refers to the node.
 		Registry: lookup.Config{Off: f.noRegistries, CertsDir: f.registryCerts, Insecure: f.insecure, NoLoopback: true},
 		Log:      slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: level})),
 	}
@@ -120,7 +120,7 @@ func (f flags) config(s cli.Streams) (manager.Config, error) {
 		}
 		c.ClientCA = pem
 	}
-	c.REST = &rest.Config{} // what follows is checked first: it needs no cluster
+	c.REST = &rest.Config{} // validate the rest first: that needs no cluster
 	if err := c.Validate(); err != nil {
 		return c, cli.Usagef("%w", err)
 	}
@@ -134,7 +134,7 @@ func (f flags) client() (*rest.Config, error) {
 	if f.kubeconfig == "" {
 		cfg, err := rest.InClusterConfig()
 		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, cli.Environmentf("outside of a cluster name a kubeconfig: mullion manager --kubeconfig FILE --url https://ADDRESS:9443", "not in a pod of a cluster")
+			return nil, cli.Environmentf("outside a cluster, pass a kubeconfig: mullion manager --kubeconfig FILE --url https://ADDRESS:9443", "not running in a pod")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("find the cluster: %w", err)
@@ -146,7 +146,7 @@ func (f flags) client() (*rest.Config, error) {
 		return nil, cli.Usagef("--kubeconfig: %w", err)
 	}
 	if u, err := url.Parse(cfg.Host); err == nil && u.Scheme == "http" && !strings.HasPrefix(u.Host, "127.") && !strings.HasPrefix(u.Host, "localhost") {
-		return nil, cli.Usagef("--kubeconfig: the server %s is not reached by TLS", cfg.Host)
+		return nil, cli.Usagef("--kubeconfig: the server %s does not use TLS", cfg.Host)
 	}
 	return cfg, nil
 }

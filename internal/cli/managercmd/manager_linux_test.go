@@ -41,8 +41,8 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"--client-ca", file("bad", "x")}, 2, "no certificate in PEM"},
 		{[]string{"--kubeconfig", filepath.Join(dir, "none")}, 2, "no such file"},
 		{[]string{"--kubeconfig", file("broken", "x: [")}, 2, "--kubeconfig"},
-		{[]string{"--kubeconfig", plain}, 2, "not reached by TLS"},
-		{nil, 3, "name a kubeconfig"},
+		{[]string{"--kubeconfig", plain}, 2, "does not use TLS"},
+		{nil, 3, "pass a kubeconfig"},
 	} {
 		var out, errs strings.Builder
 		code := cli.Run(t.Context(), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, append([]string{"mullion", "manager"}, tc.args...), []cli.Command{{Group: cli.Cluster, New: New}})

@@ -20,7 +20,7 @@ func New(s cli.Streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Print the versions of mullion and of the Kubernetes in it",
+		Short:   "Print the versions of mullion and of its Kubernetes",
 		Example: "  mullion version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

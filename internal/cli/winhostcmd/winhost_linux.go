@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package winhostcmd holds the commands that an emulated Windows host consists
-// of. Users do not type them; the cluster's supervisor runs them.
+// Package winhostcmd holds the commands that make up an emulated Windows host.
+// The cluster's supervisor runs them; users do not.
 package winhostcmd
 
 import (

@@ -208,7 +208,7 @@ func TestInstall(t *testing.T) {
 		if d := difference(before, c.snapshot()); d != "" {
 			c.t.Errorf("left behind:\n%s\n%s", d, errs)
 		}
-		if errs := c.must("uninstall"); !strings.Contains(errs, "nothing of mullion is there") {
+		if errs := c.must("uninstall"); !strings.Contains(errs, "mullion is not installed") {
 			c.t.Error(errs)
 		}
 	})

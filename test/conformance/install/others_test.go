@@ -68,7 +68,7 @@ func (c *cluster) others(before map[string]string) {
 		c.t.Errorf("a namespace that is held: %v", err)
 	}
 	code, errs := c.mullion(ctx, append(args, "--timeout", "2s")...)
-	if code != 1 || !strings.Contains(errs, "example.com/hold") || !strings.Contains(errs, "call it again") {
+	if code != 1 || !strings.Contains(errs, "example.com/hold") || !strings.Contains(errs, "run it again") {
 		c.t.Errorf("install into a namespace that goes: exit code %d\n%s", code, errs)
 	}
 	user, err := maps.Get(ctx, "of-a-user", metav1.GetOptions{})
