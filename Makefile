@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The mullion Authors.
 #
-# Every target is incremental: a second run with nothing changed does nothing.
+# Every target is incremental: a second run without changes does nothing.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -9,14 +9,14 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 export CGO_ENABLED := 0
-# Builds, vet and tests share one compilation of Kubernetes only if they have the
-# same flags.
+# Builds, vet and tests share one compilation of Kubernetes only if their flags
+# are the same.
 export GOFLAGS := $(GOFLAGS) -trimpath
 
 KUBERNETES := v1.36.3
 VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0-unknown)
 
-# kubectl and the kubelet refuse to work with a version that they cannot parse.
+# kubectl and the kubelet do not work with a version that they cannot parse.
 KUBE_X := k8s.io/component-base/version k8s.io/client-go/pkg/version
 KUBE_LDFLAGS := -s -w $(foreach p,$(KUBE_X), -X $p.gitVersion=$(KUBERNETES) -X $p.gitMajor=1 -X $p.gitMinor=36 -X $p.gitTreeState=clean)
 LDFLAGS := -s -w -X github.com/mullion-k8s/mullion/internal/version.version=$(VERSION)
@@ -34,11 +34,11 @@ help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: deps build ## Install what is needed, build, start a cluster
+up: deps build ## Install dependencies, build, start a cluster
 	@bin/mullion up
 
 .PHONY: deps
-deps: ## Install the distribution's packages that are missing (apt, needs root)
+deps: ## Install missing packages of the distribution (apt, needs root)
 	@hack/deps
 
 .PHONY: build
@@ -66,7 +66,7 @@ bin/windows/win-bridge.exe bin/windows/host-local.exe &: $(UPSTREAM)
 	  github.com/containernetworking/plugins/plugins/main/windows/win-bridge github.com/containernetworking/plugins/plugins/ipam/host-local
 	$(call page-align,bin/windows/win-bridge.exe bin/windows/host-local.exe)
 
-# Conformance suites that others wrote, as test binaries.
+# Conformance suites of other projects, as test binaries.
 bin/windows/critest.exe: $(UPSTREAM)
 	$(call say,GO)
 	@cd upstream && GOOS=windows go test -c -o ../$@ sigs.k8s.io/cri-tools/cmd/critest
@@ -107,7 +107,7 @@ bin/image/mullion.tar: $(addprefix bin/image/mullion-,$(IMAGE_ARCHITECTURES)) $(
 	@go run ./tools/image -o $@ -t $(IMAGE) $(foreach a,$(IMAGE_ARCHITECTURES),linux/$a=bin/image/mullion-$a)
 
 .PHONY: image
-image: bin/image/mullion.tar ## Make the image of `mullion install` as an archive, bin/image/mullion.tar
+image: bin/image/mullion.tar ## Build the image of `mullion install` as an archive, bin/image/mullion.tar
 
 .PHONY: suites
 suites: bin/windows/critest.exe bin/windows/hcn.test.exe ## Build the conformance suites of other projects
@@ -154,14 +154,14 @@ bin/peers/helm: test/conformance/chart/go.mod test/conformance/chart/go.sum
 	@touch $@
 
 .PHONY: peers
-peers: $(addprefix bin/peers/,$(PEER_PROGRAMS) $(PEERS) helm) ## Build what `make bench` and the tests of installation compare with
+peers: $(addprefix bin/peers/,$(PEER_PROGRAMS) $(PEERS) helm) ## Build the programs that `make bench` and the tests compare with
 
 .PHONY: bench
-bench: build peers ## Run the benchmarks; ratios against peers in the same run
+bench: build peers ## Run the benchmarks, with ratios to peers in the same run
 	@hack/test bench
 
-# A version of its own: new linters find new things, which should not break a
-# build that nobody touched.
+# Pinned: a new linter version finds new problems, which must not break the
+# build of unchanged code.
 GOLANGCI_LINT := v2.15.0
 bin/tools/golangci-lint-$(GOLANGCI_LINT):
 	$(call say,GO)
@@ -169,7 +169,7 @@ bin/tools/golangci-lint-$(GOLANGCI_LINT):
 	@mv bin/tools/golangci-lint $@
 
 .PHONY: check
-check: bin/tools/golangci-lint-$(GOLANGCI_LINT) ## Format, vet for both systems, linters, repository rules
+check: bin/tools/golangci-lint-$(GOLANGCI_LINT) ## Check formatting, vet for both systems, linters, repository rules
 	@hack/check $<
 
 .PHONY: gen
