@@ -25,8 +25,8 @@ func main() {
 	}
 }
 
-// options are what Wine's kernelbase.dll passes (dlls/kernelbase/console.c,
-// create_pseudo_console and alloc_console).
+// options holds the options that Wine's kernelbase.dll passes
+// (dlls/kernelbase/console.c, create_pseudo_console and alloc_console).
 type options struct {
 	server   windows.Handle
 	size     console.Size
@@ -71,7 +71,7 @@ func parse(args []string) (options, error) {
 		}
 	}
 	if o.server == 0 {
-		return o, errors.New("no console: this program is started by the system, not by people")
+		return o, errors.New("no console: only the system starts this program")
 	}
 	return o, nil
 }
@@ -176,7 +176,7 @@ func (h *host) serve() (ended bool, err error) {
 		r, ok, err := h.server.Next(answer, h.signaled)
 		if err != nil {
 			h.show()
-			return true, nil //nolint:nilerr // how the server tells that nobody has the console any more
+			return true, nil //nolint:nilerr // this is how the server reports that no process has the console any more
 		}
 		if !ok {
 			return false, nil

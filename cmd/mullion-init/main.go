@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Command mullion-init is PID 1 of an emulated Windows container, and the
-// parent of what exec starts in one. It also takes the rights that the programs
-// of an emulated host must not have. The CRI server passes its arguments
-// (internal/wine, ContainerProcess); nobody types them.
+// Command mullion-init is PID 1 of an emulated Windows container, and the parent
+// of every process that exec starts in one. It also drops privileges that the
+// programs of an emulated host must not have. The CRI server passes its
+// arguments (internal/wine, ContainerProcess); users do not run it.
 package main
 
 import (

@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	// SIGTERM is what Windows' shutdown and close events become in Go.
+	// Go reports Windows' shutdown and close events as SIGTERM.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	argv := os.Args
 	// The file's own name decides: cmd.exe passes argv[0] as it was typed, and

@@ -2,7 +2,7 @@
 // Copyright The mullion Authors.
 
 // Package certpem reads and writes certificates and their keys as PEM text, and
-// knows the hash by which a certificate authority is pinned.
+// computes the hash that pins a certificate authority.
 package certpem
 
 import (
@@ -16,8 +16,8 @@ import (
 // Types of PEM blocks.
 const (
 	Certificate = "CERTIFICATE"
-	// Key is the SEC 1 form, not PKCS #8: Kubernetes' keyutil reads both, and this
-	// is the one that it writes itself.
+	// Key is the SEC 1 form, not PKCS #8: Kubernetes' keyutil reads both and writes
+	// SEC 1.
 	Key = "EC PRIVATE KEY"
 )
 

@@ -16,8 +16,8 @@ import (
 
 const pinPrefix = "sha256:"
 
-// Pin is how people carry an authority from one machine to another: the hash of
-// its public key, in the form of kubeadm's --discovery-token-ca-cert-hash.
+// Pin returns the hash of an authority's public key, which people copy from one
+// machine to another. It has the form of kubeadm's --discovery-token-ca-cert-hash.
 func Pin(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
 	return pinPrefix + hex.EncodeToString(sum[:])

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package cgroup makes, reads and removes cgroups, on machines with one
-// hierarchy (version 2) and with many (version 1, or hybrid if one of them is
-// version 2). What is written to which file is described first, as steps, and
-// then done.
+// Package cgroup creates, reads and removes cgroups, on machines with one
+// hierarchy (version 2) and with several (version 1, or hybrid if one of them is
+// version 2). Changes are described first, as steps that each write one file, and
+// then performed.
 package cgroup

@@ -96,9 +96,9 @@ func (g Group) Children() []string {
 // milliseconds, unless it frees much memory.
 const clearPoll = 10 * time.Millisecond
 
-// Clear kills the processes in the group, removes it, and then the groups above
-// it that have become empty. It tries until the time limit, whatever becomes of
-// the context.
+// Clear kills the processes in the group, removes it, and then removes the groups
+// above it that have become empty. It tries until the time limit, even if the
+// context is cancelled.
 func (g Group) Clear(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
@@ -117,12 +117,12 @@ func (g Group) Clear(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// kill sends SIGKILL to all processes of the group and of those below it. All
-// hierarchies hold the same processes; asking each finds those that are being
-// moved from one to another.
+// kill sends SIGKILL to all processes in the group and in the groups below it.
+// All hierarchies hold the same processes; checking each also finds processes
+// that are being moved.
 func (g Group) kill() {
 	for _, h := range g.where.List {
-		// What cannot be read is gone.
+		// A group that cannot be read is gone.
 		_ = filepath.WalkDir(g.dir(h), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {
 				return nil
@@ -153,11 +153,11 @@ func (g Group) Remove() error {
 	return nil
 }
 
-// prune removes the groups above g that are empty.
+// prune removes empty groups above g.
 func (g Group) prune() {
 	for _, h := range g.where.List {
 		for up := filepath.Dir(g.path); up != "."; up = filepath.Dir(up) {
-			// An error means that it is in use, or gone.
+			// An error means that the group is in use or gone.
 			if syscall.Rmdir(filepath.Join(g.mount, h.Dir, up)) != nil {
 				break
 			}
@@ -188,7 +188,7 @@ func removeTree(dir string) error {
 	return nil
 }
 
-// do makes the steps happen, up to the first that fails.
+// do performs the steps, up to the first that fails.
 func (g Group) do(steps []step) error {
 	for _, s := range steps {
 		path := filepath.Join(g.mount, s.path)
@@ -236,8 +236,8 @@ func inheritFile(path string) error {
 	return os.WriteFile(path, value, 0)
 }
 
-// enableControllers gives the children of a version 2 group the controllers that
-// it has. They are written one by one: the kernel takes all of a line or none.
+// enableControllers enables the group's controllers for its children (version 2).
+// It writes them one by one: the kernel accepts all controllers of a line or none.
 func enableControllers(dir string) error {
 	have, err := controllersOf(dir)
 	if err != nil {
@@ -254,7 +254,7 @@ func enableControllers(dir string) error {
 	return nil
 }
 
-// controllersOf are those of a version 2 group.
+// controllersOf returns the controllers of a version 2 group.
 func controllersOf(dir string) ([]string, error) {
 	have, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	return strings.Fields(string(have)), err

@@ -17,15 +17,15 @@ type Limits struct {
 	Processes int64 `json:"processes,omitempty"`
 }
 
-// op is what a step does.
+// op is the operation of a step.
 type op string
 
 const (
 	mkdir op = "mkdir" // makes a group, unless it exists
 	// inherit copies a setting of the parent if the group has none.
 	inherit op = "inherit"
-	// enable gives the children of a version 2 group those of its controllers that
-	// mullion uses.
+	// enable enables the controllers that mullion uses for the children of a
+	// version 2 group.
 	enable op = "enable"
 	write  op = "write"
 )
@@ -40,7 +40,7 @@ type step struct {
 	needs string
 }
 
-// String is for tests and errors: "write memory/a/memory.limit_in_bytes 4096".
+// String formats a step for tests and errors: "write memory/a/memory.limit_in_bytes 4096".
 func (s step) String() string {
 	out := string(s.op) + " " + s.path
 	if s.text != "" {

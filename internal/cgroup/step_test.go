@@ -11,7 +11,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// TestSteps is what happens to a host's cgroup, on each kind of machine.
+// TestSteps checks the steps for a host's cgroup on each kind of machine.
 func TestSteps(t *testing.T) {
 	limits := Limits{MemoryBytes: 256 << 20, MilliCPU: 1500, Processes: 100}
 	for name, mountinfo := range map[string]string{"unified": unified, "hybrid": hybrid, "version1": version1} {

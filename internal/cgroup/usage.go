@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Usage is what the kernel counts for a group.
+// Usage holds the kernel's counters of a group.
 type Usage struct {
 	CPUNanos        uint64
 	MemoryBytes     uint64 // all that is charged, page cache too
@@ -36,8 +36,8 @@ func (u Usage) WorkingSet() uint64 {
 // 2^63, version 2 as "max".
 const unlimited = 1 << 60
 
-// counter is where a number of a Usage is found: in a file that holds nothing
-// else, or in a line of a file ("inactive_file 4096").
+// counter is the place of a number of a Usage: a file that holds nothing else, or
+// a line of a file ("inactive_file 4096").
 type counter struct {
 	to         *uint64
 	controller string // whose hierarchy has the file; version 2 has one
@@ -107,8 +107,8 @@ func (g Group) file(controller, name string) (string, error) {
 	return filepath.Join(g.dir(g.where.List[i]), name), nil
 }
 
-// parse reads the counter from the content of its file. A line that the kernel
-// does not have is zero: which there are depends on its configuration.
+// parse reads the counter from the content of its file. A missing line counts as
+// zero: the lines depend on the kernel's configuration.
 func (c counter) parse(text string) (uint64, error) {
 	if c.line != "" {
 		for l := range strings.Lines(text) {

@@ -31,8 +31,8 @@ func width(r rune) int {
 	return ansi.StringWidth(string(r))
 }
 
-// glyph is what the console shows for a control character that it does not
-// act upon: the pictures of code page 437.
+// glyph returns the character shown for a control character that the console
+// does not interpret: a picture of code page 437.
 func glyph(r rune) rune {
 	switch {
 	case r == 0:

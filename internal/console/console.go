@@ -178,8 +178,8 @@ func (c *Console) TakeControls() []Control {
 // Signaled reports whether a program that waits for input has some.
 func (c *Console) Signaled() bool { return len(c.events) > 0 }
 
-// enough is how many events may wait before the terminal is no longer read: a
-// program that reads nothing must not make the queue grow for ever.
+// enough is the number of queued events at which the terminal is no longer read:
+// if a program reads no input, the queue must not grow forever.
 const enough = 1 << 16
 
 // Full reports whether input should be left with the terminal for the moment.

@@ -17,7 +17,7 @@ type decoder struct {
 	// raw: the program wants sequences as they come
 	// (ENABLE_VIRTUAL_TERMINAL_INPUT).
 	raw bool
-	// reports are those that have come since somebody took them.
+	// reports holds the reports that have arrived and have not been taken.
 	reports []inband.Event
 }
 

@@ -16,7 +16,7 @@ func TestKeys(t *testing.T) {
 	}
 	tests := []struct {
 		keys string
-		want Key // the first that goes down and is no modifier
+		want Key // the first key press that is not a modifier
 	}{
 		{"a", down('A', 'a', 0)}, {"A", down('A', 'A', shift)}, {"1", down('1', '1', 0)}, {"!", down('1', '!', shift)},
 		{"/", down(0xbf, '/', 0)}, {"?", down(0xbf, '?', shift)}, {" ", down(vkSpace, ' ', 0)}, {"ä", down(0, 'ä', 0)},
@@ -100,7 +100,7 @@ func TestRawInput(t *testing.T) {
 	}
 }
 
-// TestFull: keys that nobody reads do not pile up without bound.
+// TestFull checks that the queue of unread keys is bounded.
 func TestFull(t *testing.T) {
 	l := newLab(t, 80, 25)
 	for range 1 << 20 {

@@ -131,8 +131,8 @@ func (l *lab) gotText() string {
 	return string(utf16.Decode(text16(l.got())))
 }
 
-// screen is what the terminal shows: its rows without blanks at their ends, to
-// the last one that is not empty, and the cursor as | in its place.
+// screen returns the terminal's content: its rows without trailing blanks, up to
+// the last one that is not empty, with the cursor shown as |.
 func (l *lab) screen() string {
 	width, height := l.term.Size()
 	cursor := l.term.Cursor()

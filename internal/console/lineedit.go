@@ -9,8 +9,8 @@ import (
 	"unicode/utf16"
 )
 
-// maxLine bounds a line, in characters. Nobody types so much, and what is
-// pasted beyond it is dropped.
+// maxLine bounds a line, in characters. Nothing typed is as long; longer pasted
+// text is truncated.
 const maxLine = 1 << 16
 
 // lineEditor edits one line for a program that reads lines. It shows the line
@@ -141,7 +141,7 @@ func (e *lineEditor) end(b *buffer) {
 	b.lineFeed()
 }
 
-// outcome is what a key did to a line.
+// outcome is the effect of a key on a line.
 type outcome int
 
 const (

@@ -31,8 +31,8 @@ func newRenderer(size Size) *renderer {
 	return &renderer{size: size, shown: blankRows(size, attr{}), visible: true}
 }
 
-// resize takes the terminal's new size. Terminals arrange their lines anew in
-// different ways, so everything is painted.
+// resize sets the terminal's new size. Terminals reflow their lines in different
+// ways, so everything is repainted.
 func (r *renderer) resize(s Size) {
 	r.size = s
 	r.everything = true

@@ -89,7 +89,7 @@ func cellSize(mode uint32) int {
 	return 2
 }
 
-// char is what a program reads from a cell.
+// char is the character that a program reads from a cell.
 func (c cell) char() uint16 {
 	if c.r > 0xffff {
 		return 0xfffd

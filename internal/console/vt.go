@@ -17,7 +17,7 @@ const maxStringBytes = 4096
 // maxParams is how many parameters of a sequence count.
 const maxParams = 32
 
-// vtState is what escape sequences have set for a screen buffer.
+// vtState is the state that escape sequences have set for a screen buffer.
 type vtState struct {
 	parser                  *ansi.Parser
 	scrollTop, scrollBottom int // the scrolling region, both rows included
@@ -38,7 +38,7 @@ type savedCursor struct {
 	lineDrawing bool
 }
 
-// mainScreen is what an alternate screen hides.
+// mainScreen is the state that an alternate screen hides.
 type mainScreen struct {
 	rows   [][]cell
 	cursor savedCursor
@@ -82,7 +82,7 @@ func (v *vtState) feed(b *buffer, r rune) {
 	}
 }
 
-// lineDrawing is what the letters from ` to ~ show in DEC's special set.
+// lineDrawing holds the characters of DEC's special set, for the letters from ` to ~.
 const lineDrawing = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·"
 
 func (v *vtState) print(b *buffer, r rune) {

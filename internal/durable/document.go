@@ -13,14 +13,14 @@ import (
 )
 
 // maxDocument bounds a document, in bytes. The largest that mullion writes, the
-// status of a cluster of 250 hosts, has about 100 kB; what is much larger is
-// another file whose name was given by mistake.
+// status of a cluster of 250 hosts, has about 100 kB; a much larger file is not a
+// document.
 const maxDocument = 1 << 20
 
 // ErrTooLarge is returned, wrapped, for a file that is too large for a document.
 var ErrTooLarge = fmt.Errorf("more than %d bytes", maxDocument)
 
-// byteOrderMark is what Windows' editors write before UTF-8.
+// byteOrderMark is the prefix that editors on Windows write before UTF-8.
 const byteOrderMark = "\xef\xbb\xbf"
 
 // ParseDocument reads a JSON document strictly: a field that T lacks is an

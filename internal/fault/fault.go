@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package fault names the places where a multi-step operation may fail, so
-// that tests can make it fail there. In production a point costs one context
-// look-up and does nothing: the set of faults travels in the context, and With
-// refuses to put one in outside of a test binary.
+// Package fault names the points where a multi-step operation may fail, so that
+// tests can make it fail there. In production a point costs one context lookup
+// and does nothing: the context carries the set of faults, and With panics
+// outside a test binary.
 package fault
 
 import (
@@ -15,7 +15,7 @@ import (
 	"sync"
 )
 
-// ErrInjected is what a point returns when a test asked it to fail.
+// ErrInjected is the error of a point that a test made fail.
 var ErrInjected = errors.New("injected fault")
 
 type key struct{}

@@ -53,7 +53,7 @@ func Serve(ctx context.Context, l net.Listener, load Loader) error {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
-		// The client has gone if this fails, and there is nobody else to tell.
+		// If this fails, the client has gone, and the error can be reported nowhere.
 		_ = json.NewEncoder(w).Encode(a)
 	})
 	// No read timeout: an archive may come from a slow pipe. Only root connects.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package kubeconfig describes kubeconfig files, as far as mullion writes them.
-// Its types have the form of k8s.io/client-go/tools/clientcmd/api/v1, which would
-// link the whole of client-go into the node agent.
+// Package kubeconfig defines the part of kubeconfig files that mullion writes. Its
+// types mirror k8s.io/client-go/tools/clientcmd/api/v1, which would link all of
+// client-go into the node agent.
 package kubeconfig
 
-// Config is the content of a file, to be marshalled as JSON or YAML.
+// Config is the content of a kubeconfig file, to be marshalled as JSON or YAML.
 type Config struct {
 	APIVersion     string    `json:"apiVersion"`
 	Clusters       []Cluster `json:"clusters,omitzero"`
@@ -16,8 +16,7 @@ type Config struct {
 	Users          []User    `json:"users,omitzero"`
 }
 
-// Cluster is a server and the authority that it is known by, as a file or as
-// data.
+// Cluster is a server and its certificate authority, as a file or as data.
 type Cluster struct {
 	Cluster struct {
 		CA     string `json:"certificate-authority,omitempty"`
@@ -42,7 +41,7 @@ type Credentials struct {
 	Token           string `json:"token,omitempty"`
 }
 
-// Context is the use of a cluster by a user.
+// Context pairs a cluster with a user.
 type Context struct {
 	Context struct {
 		Cluster string `json:"cluster"`
@@ -51,10 +50,10 @@ type Context struct {
 	Name string `json:"name"`
 }
 
-// New is a Config without content.
+// New returns an empty Config.
 func New() Config { return Config{APIVersion: "v1", Kind: "Config"} }
 
-// ForUser is a Config with one context, in which the user speaks to the cluster.
+// ForUser returns a Config with one context, for the user and the cluster.
 func ForUser(context string, c Cluster, u User) Config {
 	k := New()
 	k.Clusters, k.Users = []Cluster{c}, []User{u}
@@ -63,14 +62,14 @@ func ForUser(context string, c Cluster, u User) Config {
 	return k
 }
 
-// WithCA is a cluster whose authority is in a file.
+// WithCA returns a cluster whose authority is in a file.
 func WithCA(name, server, file string) Cluster {
 	c := Cluster{Name: name}
 	c.Cluster.Server, c.Cluster.CA = server, file
 	return c
 }
 
-// WithCAData is a cluster whose authority, in PEM, is part of the kubeconfig.
+// WithCAData returns a cluster whose authority, in PEM, is part of the kubeconfig.
 func WithCAData(name, server string, ca []byte) Cluster {
 	c := Cluster{Name: name}
 	c.Cluster.Server, c.Cluster.CAData = server, ca

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package logkey is the one list of structured-log keys, so that a value can
-// be searched for under one name in every component's log.
+// Package logkey defines the keys of structured logs, so that a value has the
+// same name in every component's log.
 package logkey
 
-// Keys are snake_case, as the fields of Kubernetes' own JSON logs are not; a
-// reader tells ours from upstream's at a glance.
+// The keys are in snake_case, unlike those of Kubernetes' JSON logs, so that
+// readers can tell them apart at a glance.
 const (
 	Address     = "address"
 	Build       = "build" // Windows build, "10.0.17763"

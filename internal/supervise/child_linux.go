@@ -25,7 +25,7 @@ type Command struct {
 	Stop time.Duration
 	// Log receives stdout and stderr.
 	Log io.Writer
-	// OnStart is told the process ID.
+	// OnStart is called with the process ID.
 	OnStart func(pid int)
 }
 
@@ -49,15 +49,15 @@ func NewSpawner() *Spawner {
 	return s
 }
 
-// Child makes a component's Run of a program. The program gets SIGTERM when
-// the context is cancelled, or when this process dies by whatever means.
+// Child returns a component's Run function for a program. The program gets
+// SIGTERM when the context is cancelled, or when this process dies for any reason.
 func (s *Spawner) Child(c Command) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		cmd := exec.Command(c.Argv[0], c.Argv[1:]...)
 		cmd.Env, cmd.Dir = c.Env, c.Dir
 		cmd.Stdout, cmd.Stderr = c.Log, c.Log
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-		// A grandchild that keeps the pipe open must not keep us here.
+		// Do not wait for a grandchild that keeps the pipe open.
 		cmd.WaitDelay = time.Second
 		started := make(chan error)
 		s.jobs <- func() { started <- cmd.Start() }
@@ -74,7 +74,7 @@ func (s *Spawner) Child(c Command) func(ctx context.Context) error {
 			return describe(c.Argv[0], err)
 		case <-ctx.Done():
 		}
-		// Errors of the two signals mean that the process is gone, which Wait tells.
+		// If one of the signals fails, the process is gone, and Wait returns.
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended: //nolint:errcheck // it was told to end

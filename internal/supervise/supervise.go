@@ -5,8 +5,8 @@
 // starts them in waves, waits for each to be ready, restarts those that end,
 // and stops them in the reverse order.
 //
-// It knows nothing of what a component is. A component is data plus one
-// blocking function; Child makes such a function of a program.
+// A component is data and one blocking function; Child returns such a function
+// for a program.
 //
 // # Lifecycle
 //
@@ -32,11 +32,10 @@ import (
 
 // Component is one thing to keep running.
 type Component struct {
-	// Name is what users type in `mullion logs NAME`.
+	// Name is the name that users type in `mullion logs NAME`.
 	Name string
-	// Needs names components that must be ready before this one starts. A
-	// component that it needs going down later does not stop it: Kubernetes'
-	// parts reconnect by themselves.
+	// Needs names components that must be ready before this one starts. If one of
+	// them stops later, this one keeps running: Kubernetes' components reconnect.
 	Needs []string
 	// Uses names components that this one talks to but starts without. They are
 	// stopped after it.
@@ -44,15 +43,15 @@ type Component struct {
 	// Run blocks until the component has ended. A cancelled context asks it to
 	// stop; Run returns when it has.
 	Run func(ctx context.Context) error
-	// Ready returns nil once the component does its work, and is asked again
-	// until then. Nil means ready as soon as it runs.
+	// Ready returns nil once the component works; it is called until then. If
+	// Ready is nil, the component is ready as soon as it runs.
 	Ready func(ctx context.Context) error
-	// Once marks a preparation step: it is ready when Run has returned nil and
-	// it is not run again. An error of it is retried like any other end.
+	// Once marks a preparation step: it is ready when Run has returned nil, and it
+	// is not run again. If Run returns an error, it is retried.
 	Once bool
 }
 
-// State of a component, in the words that `mullion status` prints.
+// State is the state of a component, as `mullion status` prints it.
 type State string
 
 // The states of the diagram above.
@@ -65,7 +64,7 @@ const (
 	Stopped    State = "stopped"
 )
 
-// Status is what is known of one component.
+// Status is the status of one component.
 type Status struct {
 	Name     string    `json:"name"`
 	State    State     `json:"state"`
@@ -94,7 +93,7 @@ type Supervisor struct {
 	stopping bool       // guarded by mu
 }
 
-// running is a component and what the supervisor knows of it.
+// running is a component with its state in the supervisor.
 type running struct {
 	Component
 	status  Status        // guarded by Supervisor.mu
@@ -150,8 +149,8 @@ func (s *Supervisor) Add(c Component) error {
 	return nil
 }
 
-// start gives the component a context of its own, so that stopping can follow
-// the order of the graph instead of happening all at once.
+// start gives the component its own context, so that components can be stopped
+// in the order of the graph instead of all at once.
 // Preconditions: s.mu is held.
 func (s *Supervisor) start(r *running) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.ctx))
@@ -236,7 +235,7 @@ func (s *Supervisor) keep(ctx context.Context, i *running) {
 	}
 }
 
-// once is one life of a component: it runs it and marks it ready on the way.
+// once runs a component one time and marks it ready on the way.
 func (s *Supervisor) once(ctx context.Context, i *running) (err error) {
 	c := i.Component
 	rctx, cancel := context.WithCancel(ctx)
@@ -254,7 +253,7 @@ func (s *Supervisor) once(ctx context.Context, i *running) (err error) {
 	return c.Run(ctx)
 }
 
-// ask polls Ready until it returns nil.
+// ask calls Ready until it returns nil.
 func (s *Supervisor) ask(ctx context.Context, i *running) {
 	c := i.Component
 	var last string

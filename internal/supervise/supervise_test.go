@@ -112,7 +112,7 @@ func TestRestartsWithBackoff(t *testing.T) {
 			case 2:
 				return errors.New("second life")
 			case 3:
-				time.Sleep(time.Minute) // stable: the wait begins anew
+				time.Sleep(time.Minute) // stable: the back-off starts over
 				return nil
 			}
 			<-ctx.Done()

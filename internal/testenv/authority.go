@@ -24,7 +24,7 @@ type Authority struct {
 	key *ecdsa.PrivateKey
 }
 
-// NewAuthority makes one that nobody knows yet.
+// NewAuthority creates an authority that no program trusts yet.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{key: newKey(t)}

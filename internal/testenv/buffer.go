@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Buffer collects a program's output while it may be read.
+// Buffer collects a program's output and can be read at the same time.
 type Buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer // guarded by mu
@@ -21,7 +21,7 @@ func (l *Buffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// String is what was collected until now.
+// String returns the output collected so far.
 func (l *Buffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package testenv says what a test needs of the machine. A missing capability
+// Package testenv checks what a test needs from the machine. A missing capability
 // skips the test on a developer's machine and fails it where
 // MULLION_REQUIRE names it (a comma-separated list, or "all"), so that a green
 // CI run cannot hide tests that never ran.
@@ -115,7 +115,7 @@ func missing(c Capability) string {
 	return ""
 }
 
-// dynamic says whether a program asks for a loader of shared libraries.
+// dynamic reports whether a program needs a loader of shared libraries.
 func dynamic(program string) bool {
 	f, err := elf.Open(program)
 	if err != nil {
@@ -142,8 +142,8 @@ func Repo(elem ...string) string {
 	panic("testenv: the working directory is outside of the repository")
 }
 
-// Bin is the path of a file that `make build` makes, or of one in the directory
-// that MULLION_TEST_BIN names: a build that is to be tried out.
+// Bin returns the path of a file that `make build` creates. MULLION_TEST_BIN can
+// name another directory, to test another build.
 func Bin(elem ...string) string {
 	if dir := os.Getenv("MULLION_TEST_BIN"); dir != "" {
 		return filepath.Join(append([]string{dir}, elem...)...)

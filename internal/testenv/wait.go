@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// waitLimit is far above anything that is waited for, on a machine that
-	// does other work too: how long it takes is not the test's matter.
+	// waitLimit is far above any expected wait, even on a busy machine: tests do
+	// not assert durations.
 	waitLimit = 2 * time.Minute
-	// waitPause is the longest between two looks; the first is 1 ms.
+	// waitPause is the longest pause between two attempts; the first is 1 ms.
 	waitPause = 10 * time.Millisecond
 )
 
-// Eventually asks until there is no error, or fails the test with the last one.
+// Eventually retries until there is no error, or fails the test with the last error.
 func Eventually(t testing.TB, what string, ask func() error) {
 	t.Helper()
 	deadline := time.Now().Add(waitLimit)
@@ -33,7 +33,7 @@ func Eventually(t testing.TB, what string, ask func() error) {
 	}
 }
 
-// Until looks until something holds.
+// Until polls until the condition holds.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	Eventually(t, what, func() error {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package undo is a stack of inverse steps for operations that are made of
-// several effects. Each step that succeeds pushes its inverse; if a later step
-// fails, Run takes them back in reverse order.
+// Package undo provides a stack of inverse steps for operations with several
+// effects. Each step that succeeds pushes its inverse; if a later step fails, Run
+// performs the inverses in reverse order.
 package undo
 
 import (
@@ -39,8 +39,8 @@ func (s *Stack) Add(name string, do func(ctx context.Context) error) {
 // Release forgets all inverses: the operation succeeded as a whole.
 func (s *Stack) Release() { s.steps = nil }
 
-// Run takes every step back, last first, and empties the stack. A failing
-// inverse does not keep the others from running; all failures are joined.
+// Run performs all inverses, last first, and empties the stack. If one fails, the
+// others still run; Run joins all errors.
 func (s *Stack) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
@@ -54,8 +54,8 @@ func (s *Stack) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// OnError is meant for defer: it runs the stack if *err is set and joins what
-// went wrong to it, and releases the stack otherwise.
+// OnError is meant for defer: if *err is set, it runs the stack and joins its
+// errors to *err; otherwise it releases the stack.
 func (s *Stack) OnError(ctx context.Context, err *error) {
 	if *err == nil {
 		s.Release()

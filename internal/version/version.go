@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package version knows which mullion this is.
+// Package version holds the version of mullion.
 package version
 
-// version is stamped by the linker: see LDFLAGS in the Makefile.
+// version is set by the linker: see LDFLAGS in the Makefile.
 var version = "v0.0.0-unknown"
 
-// Kubernetes is the version of Kubernetes that is built in. The same number
-// stands in go.mod, where it pins the code; a test keeps the two together.
+// Kubernetes is the version of the linked Kubernetes. go.mod pins the same
+// version; a test compares the two.
 const Kubernetes = "v1.36.3"
 
-// String is the version of mullion, as git describes it.
+// String returns the version of mullion, from git describe.
 func String() string { return version }

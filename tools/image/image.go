@@ -69,7 +69,7 @@ func newPart(os, arch, program string) (part, error) {
 	return part{p, img}, nil
 }
 
-// machines are what ELF calls the architectures.
+// machines maps architectures to their ELF machine types.
 func machines() map[string]elf.Machine {
 	return map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 }

@@ -37,7 +37,7 @@ func Open(handle windows.Handle) (*Server, error) {
 	}
 	call, err := ntdll.FindProc("wine_server_call")
 	if err != nil {
-		return nil, fmt.Errorf("open console: this is no Wine: %w", err)
+		return nil, fmt.Errorf("open console: not running under Wine: %w", err)
 	}
 	var self windows.Handle
 	if err := windows.GetModuleHandleEx(0, nil, &self); err != nil {

@@ -16,7 +16,7 @@ import (
 	"fmt"
 )
 
-// prefix is what every report begins with.
+// prefix begins every report.
 const prefix = "\x1b[48;"
 
 // maxLength bounds a report.
@@ -30,7 +30,7 @@ func Report(width, height uint16) []byte {
 // Gone reports that the terminal is gone.
 const Gone = "\x1b[48t"
 
-// Event is what a report says.
+// Event is the content of a report.
 type Event struct {
 	Width, Height uint16
 	Gone          bool
