@@ -151,7 +151,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// TestOutputCloses ends when nobody reads what is printed.
+// TestOutputCloses checks that a script ends when its output is closed.
 func TestOutputCloses(t *testing.T) {
 	var errs bytes.Buffer
 	for _, args := range [][]string{nil, {"-c", "1; 2"}, {"-?"}} {

@@ -181,7 +181,7 @@ func (network) LookupNS(ctx context.Context, name string) ([]*net.NS, error) {
 	return net.DefaultResolver.LookupNS(ctx, name)
 }
 
-// defaultSpeed is what a virtual adapter of Hyper-V claims. Bits per second.
+// defaultSpeed is the speed that a virtual adapter of Hyper-V reports, in bits per second.
 const defaultSpeed = 10_000_000_000
 
 type system struct{ started time.Time }

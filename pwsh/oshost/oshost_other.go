@@ -25,7 +25,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/host"
 )
 
-// errNotWindows is what facilities of Windows give elsewhere.
+// errNotWindows is the error of Windows facilities on other systems.
 var errNotWindows = errors.New("only Windows has this")
 
 func prepare(*exec.Cmd, host.Process) {}

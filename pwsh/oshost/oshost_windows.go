@@ -254,7 +254,7 @@ func (system) OSVersion() string {
 	return fmt.Sprintf("%d.%d.%d.0", v.MajorVersion, v.MinorVersion, v.BuildNumber)
 }
 
-// UserName is what GetUserName says, as in .NET; USERNAME is another thing.
+// UserName returns the result of GetUserName, as .NET does; USERNAME may differ.
 func (s system) UserName() string {
 	id, err := s.Identity()
 	if err != nil {

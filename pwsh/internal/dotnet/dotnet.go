@@ -45,8 +45,8 @@ func rw[T any](name string, f func(x T) any, set func(c *interp.Call, x T, v any
 		Set: func(c *interp.Call, v any) error { return set(c, self[T](c), v) }}
 }
 
-// self is what a member is called on: a value of package value, or the state
-// of an Instance.
+// self returns the object on which a member is called: a value of package value,
+// or the state of an Instance.
 func self[T any](c *interp.Call) T {
 	v := value.Unwrap(c.Self)
 	if i, ok := v.(*interp.Instance); ok {

@@ -356,7 +356,7 @@ func readLine(in interface{ Read([]byte) (int, error) }) (any, error) {
 	return string(line), nil
 }
 
-// threadClasses is what scripts use of System.Threading.
+// threadClasses returns the part of System.Threading that scripts use.
 func threadClasses() []*interp.Class {
 	return []*interp.Class{
 		{Name: "System.Threading.Thread", StaticMethods: []interp.Method{

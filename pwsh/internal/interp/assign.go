@@ -28,7 +28,7 @@ func (r *Runner) assign(s *syntax.Assign) error {
 	return r.assignTo(s.Left, v)
 }
 
-// combine is what a compound assignment gives a variable.
+// combine returns the value that a compound assignment stores.
 func (r *Runner) combine(op string, old, v any) (any, error) {
 	if op != "??=" {
 		return r.operate(strings.TrimSuffix(op, "="), old, v, false)

@@ -176,7 +176,7 @@ type memberKey struct {
 	static bool
 }
 
-// member is what a name of a class stands for.
+// member is the meaning of a name in a class.
 type member struct {
 	prop   *Property
 	method *Method

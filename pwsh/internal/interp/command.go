@@ -173,7 +173,7 @@ func (r *Runner) resolved(cmd *Command, invoke string, args []argument, c *synta
 	return &nativeStage{r: r, path: cmd.Path, name: cmd.Name, args: args, out: out, p: p}, nil
 }
 
-// Command is what a name stands for; one of the fields is set.
+// Command is the command that a name resolves to; one of the fields is set.
 type Command struct {
 	Name     string
 	Alias    string // the alias that led here

@@ -49,7 +49,7 @@ func Failf(typ, id, category string, target any, format string, args ...any) *Ex
 	return &Exception{Type: typ, Message: fmt.Sprintf(format, args...), ID: id, Category: category, Target: target}
 }
 
-// ErrorRecord is what the error stream carries.
+// ErrorRecord is an item of the error stream.
 type ErrorRecord struct {
 	Exception *Exception
 	Category  string
@@ -68,7 +68,7 @@ type ErrorRecord struct {
 // TypeName is the .NET name.
 func (e *ErrorRecord) TypeName() string { return "System.Management.Automation.ErrorRecord" }
 
-// Text is the message, which is what a script prints with "$_".
+// Text is the message, which "$_" expands to in a script.
 func (e *ErrorRecord) Text() string {
 	if e.Details != "" {
 		return e.Details

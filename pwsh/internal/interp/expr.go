@@ -10,7 +10,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// void is what a method without a result gives: a pipeline drops it.
+// void is the value of a method without a result; a pipeline drops it.
 type void struct{}
 
 // TypeName is the .NET name.

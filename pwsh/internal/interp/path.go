@@ -145,7 +145,7 @@ func (r *Runner) SearchPath() []string {
 	return strings.Split(p, sep)
 }
 
-// PathInfo is what Get-Location gives.
+// PathInfo is the result of Get-Location.
 func (r *Runner) PathInfo(p string) *value.Object {
 	o := value.NewObject("System.Management.Automation.PathInfo", "Drive", value.NewObject("System.Management.Automation.PSDriveInfo", "Name", strings.TrimSuffix(drive(p), ":")), "Provider", "Microsoft.PowerShell.Core\\FileSystem", "ProviderPath", p, "Path", p)
 	o.Str, o.Show = p, []string{"Path"}

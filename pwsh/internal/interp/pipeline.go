@@ -20,14 +20,14 @@ type stage interface {
 	end() error
 }
 
-// pipeline is a running pipeline: its identity is what a stop unwinds to.
+// pipeline is a running pipeline. A stop unwinds to the pipeline with the same identity.
 type pipeline struct {
 	stages  []stage
 	stopped int // stages up to this one are done; -1: none
 }
 
-// ambient is what belongs to the code of one stage and must be put back while
-// another one runs inside of it.
+// ambient is the state that belongs to the code of one stage. It must be
+// restored while that code runs inside another stage.
 type ambient struct {
 	scope   *scope
 	streams *streams

@@ -41,7 +41,7 @@ type Group struct {
 // TypeName is the .NET name.
 func (*Group) TypeName() string { return "System.Text.RegularExpressions.Group" }
 
-// Text is what the group matched.
+// Text is the text that the group matched.
 func (g *Group) Text() string { return g.Value }
 
 // Match is one match of a Regex.
@@ -181,7 +181,7 @@ func translate(p string) (string, error) {
 	return b.String(), nil
 }
 
-// wordClass is what \w stands for within a class.
+// wordClass is the meaning of \w within a class.
 const wordClass = `\p{L}\p{Mn}\p{Nd}\p{Pc}`
 
 // QuoteRegex escapes a literal.

@@ -18,7 +18,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// Library is what a Runner can call.
+// Library holds the commands and classes that a Runner can use.
 type Library struct {
 	Cmdlets []*Cmdlet
 	Classes []*Class
@@ -32,7 +32,7 @@ type Display interface {
 	Flush() error
 }
 
-// Config is what a Runner is made of.
+// Config configures a Runner.
 type Config struct {
 	Handlers host.Handlers
 	Library  Library
@@ -176,7 +176,7 @@ func (r *Runner) Edition() syntax.Edition { return r.cfg.Edition }
 // Windows says which path rules hold.
 func (r *Runner) Windows() bool { return r.cfg.Windows }
 
-// Library is what the session can call.
+// Library returns the commands and classes of the session.
 func (r *Runner) Library() *Library { return &r.cfg.Library }
 
 // Result is how a script ended.

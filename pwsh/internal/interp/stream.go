@@ -52,8 +52,7 @@ func (r *Runner) showError(rec *ErrorRecord) error {
 	return hostError(err)
 }
 
-// StreamRecord is what the warning, verbose, debug and information streams
-// carry.
+// StreamRecord is an item of the warning, verbose, debug or information stream.
 type StreamRecord struct {
 	Kind    string // warning, verbose, debug, information
 	Message any

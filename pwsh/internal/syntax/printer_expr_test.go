@@ -194,8 +194,8 @@ func (p *printer) variable(v *Variable) {
 	p.str(escapeName(v.Name), "}")
 }
 
-// operandOf writes a part of an expression; parentheses would add a node, so
-// the tree's own Paren nodes are what keeps precedence.
+// operandOf writes a part of an expression. Added parentheses would add a node,
+// so only the tree's own Paren nodes preserve precedence.
 //
 // Length: one walk over one kind of thing; its parts share its state.
 func (p *printer) expr(x Expr) {

@@ -237,8 +237,8 @@ func Items(v any) ([]any, bool) {
 // Enumerable is an Opaque that a pipeline enumerates.
 type Enumerable interface{ Enumerate() []any }
 
-// Collapse is what a list of results is as one value: nothing is $null, one is
-// itself, more are an array.
+// Collapse returns a list of results as one value: $null for none, the item
+// itself for one, and an array for more.
 func Collapse(items []any) any {
 	switch len(items) {
 	case 0:

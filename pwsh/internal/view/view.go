@@ -46,8 +46,8 @@ type Column struct {
 	Fmt   string
 }
 
-// Format is what the Format- cmdlets send down the pipeline: a group of
-// objects with their layout.
+// Format is the output of the Format- cmdlets: a group of objects with their
+// layout.
 type Format struct {
 	Kind       Kind
 	Columns    []Column // nil: chosen by the object
