@@ -21,17 +21,17 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
 
-// Times between passes: short while the node is coming up, so that each step
-// follows the one before at once; longer when all is well. Looking at the
-// services is two local calls; looking at the cluster is a request, so it is
-// made less often.
+// Intervals between passes: short while the node starts, so that each step
+// follows the previous one at once; longer when the node is complete. Checking
+// the services takes two local calls; checking the cluster takes a request, so
+// that happens less often.
 const (
 	busy         = 200 * time.Millisecond
 	idle         = 2 * time.Second
 	clusterEvery = 30 * time.Second
 )
 
-// Options are what an Agent works on.
+// Options configures an Agent.
 type Options struct {
 	Config Config
 	Disk   Disk
@@ -42,7 +42,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Agent keeps a machine a node. Its methods are not safe for concurrent use.
+// Agent keeps a machine set up as a node. Its methods are not safe for concurrent use.
 type Agent struct {
 	Options
 	kubelet, proxy *keeper
@@ -55,7 +55,7 @@ type Agent struct {
 	reported *string // the last message that was logged; nil before the first
 }
 
-// New makes an agent; nothing happens before Run.
+// New returns an agent. It does nothing until Run.
 func New(o Options) *Agent {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -64,9 +64,9 @@ func New(o Options) *Agent {
 	return &Agent{Options: o, kubelet: keep(), proxy: keep()}
 }
 
-// Run works until the context is cancelled. The services go on without it. An
-// error means that the machine is not fit to be a node; everything else is
-// tried again.
+// Run works until the context is cancelled. The services keep running without
+// it. Run returns an error only if the machine cannot be a node; it retries after
+// all other errors.
 func (a *Agent) Run(ctx context.Context) error {
 	for _, dir := range privateDirs() {
 		if err := acl.MakePrivate(a.Disk.Path(dir)); err != nil {
@@ -87,7 +87,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// pass goes over everything once and says whether all is as it shall be.
+// pass checks and corrects everything once, and reports whether the node is
+// complete.
 func (a *Agent) pass(ctx context.Context) bool {
 	err := a.advance(ctx)
 	if ctx.Err() != nil {
@@ -114,9 +115,9 @@ func (a *Agent) pass(ctx context.Context) bool {
 	return err == nil
 }
 
-// advance does whatever can be done now. Later steps need earlier ones, so it
-// ends at the first that is not there yet; kube-proxy is kept even if the
-// kubelet is down, and the other way round.
+// advance does everything that can be done now. Later steps need earlier ones, so
+// it stops at the first step that is incomplete; but it keeps kube-proxy running
+// while the kubelet is down, and vice versa.
 func (a *Agent) advance(ctx context.Context) error {
 	a.status.Node, a.status.PID = a.Config.Node.Name, os.Getpid()
 	ca, err := os.ReadFile(a.Disk.Path(a.Config.Cluster.CAFile))
@@ -148,7 +149,7 @@ func (a *Agent) advance(ctx context.Context) error {
 	return errors.Join(kubeletErr, a.connect(ctx, ca, d.Proxy))
 }
 
-// connect does what needs the cluster: the pods' network and kube-proxy.
+// connect does the steps that need the cluster: the pods' network and kube-proxy.
 func (a *Agent) connect(ctx context.Context, ca []byte, proxy Program) error {
 	if a.api == nil {
 		api, err := newAPIServer(a.Config.Cluster.Server, ca, a.Disk.Path(kubeletKeyPair))
@@ -180,7 +181,7 @@ func (a *Agent) connect(ctx context.Context, ca []byte, proxy Program) error {
 	return errors.Join(askErr, proxyErr)
 }
 
-// ask looks at the cluster if it is time to.
+// ask queries the cluster if the interval has passed.
 func (a *Agent) ask(ctx context.Context) error {
 	every := clusterEvery
 	if !a.podCIDR.IsValid() || !a.ready {
@@ -226,7 +227,7 @@ func (a *Agent) exists(windows string) bool {
 	return err == nil
 }
 
-// token reads the bootstrap token; "" once the node has joined.
+// token returns the bootstrap token, or "" once the node has joined.
 func (a *Agent) token() (string, error) {
 	if a.status.Joined {
 		return "", nil
@@ -244,7 +245,7 @@ func (a *Agent) token() (string, error) {
 	return strings.TrimSpace(string(content)), nil
 }
 
-// forgetToken deletes what gave the node its first identity.
+// forgetToken deletes the bootstrap token and the bootstrap kubeconfig.
 func (a *Agent) forgetToken() error {
 	for _, f := range []string{bootstrapKubeconfig, a.Config.Cluster.TokenFile} {
 		if f == "" || !a.exists(f) {
@@ -258,8 +259,8 @@ func (a *Agent) forgetToken() error {
 	return nil
 }
 
-// publish writes the status file. A failure is logged and nothing more: the
-// node works without it.
+// publish writes the status file. It only logs a failure: the node works without
+// the file.
 func (a *Agent) publish() {
 	content, err := durable.EncodeDocument(a.status)
 	path := a.Disk.Path(StatusFile)

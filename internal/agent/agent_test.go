@@ -69,7 +69,7 @@ func testConfig() Config {
 	}
 }
 
-// join is what a kubelet does with a bootstrap kubeconfig.
+// join joins the cluster as a kubelet does with a bootstrap kubeconfig.
 func (r *rig) join() error {
 	if _, err := os.Stat(r.disk.Path(kubeletKeyPair)); err == nil {
 		return nil
@@ -179,7 +179,7 @@ func TestANodeComesUp(t *testing.T) {
 		t.Error("not complete although the node is Ready")
 	}
 	r.wantStatus(Status.Healthy, "healthy")
-	// Nothing more to do, whoever asks.
+	// A restarted agent has nothing to do.
 	r.restartAgent()
 	if !r.passes(3) || r.scm.Dump()+r.hns.changes() != "" {
 		t.Error("a pass over a complete node changed something")
@@ -204,7 +204,7 @@ func TestADeadServiceIsStartedAgain(t *testing.T) {
 		r := up(t)
 		r.scm.Stale = stale
 		r.now = r.now.Add(time.Minute)
-		// The first crash after a while is mended at once, the next ones are not.
+		// After the first crash in a while the restart is immediate, later ones are delayed.
 		for i, wait := range []time.Duration{0, 2 * firstWait, 4 * firstWait, 8 * firstWait} {
 			if err := r.scm.Kill("kubelet"); err != nil {
 				t.Fatal(err)
@@ -234,12 +234,12 @@ func TestAChangedConfigurationRestarts(t *testing.T) {
 	if got := r.scm.Dump(); got != "stop kubelet\nstart kubelet" {
 		t.Errorf("services:\n%s\nwant only the kubelet restarted", got)
 	}
-	// What somebody else wrote into the file is undone, without a restart: the
-	// kubelet reads it at its start only.
+	// Foreign changes to the file are reverted without a restart: the kubelet
+	// reads it only when it starts.
 	r.write(kubeletConfig, "rubbish")
 	r.passes(2)
 	if strings.Contains(r.read(kubeletConfig), "rubbish") || r.scm.Dump() != "" {
-		t.Error("the kubelet's configuration was not mended quietly")
+		t.Error("the kubelet's configuration was not restored, or not without a restart")
 	}
 }
 

@@ -16,22 +16,22 @@ import (
 	"time"
 )
 
-// apiServer is the Kubernetes API as far as the agent needs it: it reads its own
-// Node. Plain HTTPS does that; client-go would make mullion.exe several times
-// as large and slow to start.
+// apiServer is a client for the only part of the Kubernetes API that the agent
+// needs: its own Node. It uses plain HTTPS; client-go would make mullion.exe
+// several times as large and slow to start.
 type apiServer struct {
 	url  string
 	http *http.Client
 }
 
-// requestLimit bounds one request. The agent asks again anyway.
+// requestLimit is the time limit of a request. The agent retries anyway.
 const requestLimit = 10 * time.Second
 
 // answerLimit bounds an answer. A Node object is a few kB.
 const answerLimit = 4 << 20
 
-// newAPIServer speaks to the API server with the certificate in keyPair, which
-// is read anew for each connection because the kubelet renews it.
+// newAPIServer returns a client that authenticates with the certificate in
+// keyPair. It reads the file for each connection, because the kubelet renews it.
 func newAPIServer(url string, ca []byte, keyPair string) (*apiServer, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {
@@ -95,14 +95,14 @@ func (a *apiServer) get(ctx context.Context, path string, out any) error {
 	return json.Unmarshal(answer, out)
 }
 
-// node is the part of the Node object that matters.
+// node is the part of the Node object that the agent uses.
 type node struct {
 	PodCIDR netip.Prefix
 	Ready   bool
 }
 
-// Node reads the agent's own node. A node that does not exist yet is one
-// without a pod range.
+// Node reads the agent's own node. A missing Node is returned as one without a
+// pod range.
 func (a *apiServer) Node(ctx context.Context, name string) (node, error) {
 	var v struct {
 		Spec struct {

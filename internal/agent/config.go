@@ -21,7 +21,7 @@ import (
 // Version is the apiVersion of agent.json.
 const Version = "mullion/v1alpha1"
 
-// Config is agent.json: what the administrator of a node decides.
+// Config is agent.json: the settings that the administrator of a node chooses.
 type Config struct {
 	APIVersion string  `json:"apiVersion"`
 	Node       Node    `json:"node"`
@@ -30,7 +30,7 @@ type Config struct {
 	Network    Network `json:"network,omitzero"`
 }
 
-// Node is what the machine says of itself when it registers.
+// Node describes the node when it registers.
 type Node struct {
 	// Name of the node; empty: the computer's name in lower case.
 	Name string `json:"name,omitempty"`
@@ -40,13 +40,13 @@ type Node struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Taints in kubectl's notation, "key=value:Effect".
 	Taints []string `json:"taints,omitempty"`
-	// SharedDisk says that the node's disk is not its own: how full it is says
-	// nothing of the node, and the kubelet makes room on it only when hardly any is
-	// left.
+	// SharedDisk means that others use the node's disk too. The disk usage then
+	// says nothing about the node, and the kubelet frees space only when hardly any
+	// is left.
 	SharedDisk bool `json:"sharedDisk,omitempty"`
 }
 
-// Cluster is what the node has to know about the cluster.
+// Cluster holds the properties of the cluster that the node needs.
 type Cluster struct {
 	// Server is the API server's URL.
 	Server string `json:"server"`

@@ -24,8 +24,8 @@ type File struct {
 	Content []byte
 }
 
-// Desired is what shall be on the node, as far as it can be said before the
-// node has joined: pure, compared with what is there by Agent.pass.
+// Desired is the desired state of the node, as far as it is known before the node
+// has joined. It is a plain value; Agent.pass compares the node with it.
 type Desired struct {
 	// Bootstrap is the kubeconfig with the token; nil after joining.
 	Bootstrap *File
@@ -82,13 +82,13 @@ func Describe(c Config, ca []byte, token string) (Desired, error) {
 	return d, nil
 }
 
-// restartAfter is the service manager's own failure action. It counts only
-// while the agent is down: the agent looks every few seconds.
+// restartAfter is the delay of the service manager's failure action. It matters
+// only while the agent is down, because the agent checks every few seconds.
 const restartAfter = 30 * time.Second
 
-// service wraps a program so that what it prints reaches a file: a Windows
-// service has no standard error. The program remains the service; `mullion.exe
-// service` only starts it and copies its output.
+// service wraps a program so that its output is written to a file: a Windows
+// service has no standard error. The program itself remains the service;
+// `mullion.exe service` only starts it and copies its output.
 func service(name, display, description, log string, argv []string) scm.Service {
 	return scm.Service{
 		Name: name, DisplayName: display, Description: description,
@@ -117,7 +117,7 @@ func cniFile(c Config, podCIDR netip.Prefix) (File, error) {
 	return File{cniConf, append(content, '\n')}, nil
 }
 
-// same says whether the file has this content already.
+// same reports whether the file already has this content.
 func same(path string, content []byte) bool {
 	have, err := os.ReadFile(path)
 	return err == nil && bytes.Equal(have, content)

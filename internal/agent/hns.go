@@ -14,11 +14,11 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
-// HNS is the Host Networking Service as the agent needs it:
-// vmcompute.dll!HNSCall, with method and path as in HTTP and JSON both ways.
-// hns.API has it.
+// HNS is the call of the Host Networking Service that the agent needs:
+// vmcompute.dll!HNSCall, with method and path as in HTTP, and JSON in both
+// directions. hns.API implements it.
 //
-// That is what flannel uses on Windows, too (github.com/Microsoft/hnslib v0.1.2,
+// flannel uses the same call on Windows (github.com/Microsoft/hnslib v0.1.2,
 // internal/hns, and github.com/flannel-io/flannel
 // pkg/backend/hostgw/hostgw_windows.go), because it is one function that every
 // Windows Server since 2016 has; the newer computenetwork.dll shows the same
@@ -85,7 +85,7 @@ func (c hnsClient) deleteNetwork(ctx context.Context, id string) error {
 	return c.do(ctx, "DELETE", "/networks/"+id, nil, nil)
 }
 
-// endpoints lists those of all networks.
+// endpoints lists the endpoints of all networks.
 func (c hnsClient) endpoints(ctx context.Context) ([]schema.V1Endpoint, error) {
 	var list []schema.V1Endpoint
 	return list, c.do(ctx, "GET", "/endpoints/", nil, &list)
@@ -100,8 +100,7 @@ func (c hnsClient) deleteEndpoint(ctx context.Context, id string) error {
 	return c.do(ctx, "DELETE", "/endpoints/"+id, nil, nil)
 }
 
-// attachToHost connects an endpoint to the node itself: its address becomes one
-// of the node's.
+// attachToHost attaches an endpoint to the node itself, which gets its address.
 func (c hnsClient) attachToHost(ctx context.Context, id string) error {
 	// Compartment 1 is the network compartment of the host.
 	request := schema.V1AttachRequest{SystemType: schema.SystemHost, CompartmentID: 1}

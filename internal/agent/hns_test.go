@@ -90,7 +90,7 @@ func (r *recordedHNS) changes() string {
 	return out
 }
 
-// networkOf is what the data plane has when a node has the pod range NET.0/24.
+// networkOf returns the network in the data plane of a node with the pod range NET.0/24.
 func networkOf(net string) string {
 	return strings.ReplaceAll(`network cbr0 L2Bridge [{NET.0/24 NET.1 0 0}]
 endpoint cbr0_ep [NET.2/24] namespace "" host true

@@ -40,7 +40,7 @@ type kubeletConfiguration struct {
 	EnforceNodeAllocatable []string `json:"enforceNodeAllocatable"`
 
 	ContainerRuntimeEndpoint string `json:"containerRuntimeEndpoint"`
-	// VolumePluginDir: the default is below \usr\libexec, which is no place on
+	// VolumePluginDir: the default is below \usr\libexec, which does not fit
 	// Windows.
 	VolumePluginDir string `json:"volumePluginDir"`
 
@@ -54,10 +54,10 @@ type kubeletConfiguration struct {
 }
 
 // sharedDisk keeps the kubelet from evicting pods and removing images because
-// somebody else fills the disk: its defaults are shares of the whole, 10 to
-// 15 %, of which a large disk in ordinary use has less. kind turns them off
-// (pkg/cluster/internal/kubeadm/config.go: "kubelet will see the host disk");
-// here the last gigabyte is kept, which the machine needs itself.
+// other users fill the disk. The kubelet's defaults want 10 to 15 % of the disk
+// to be free, and large disks in ordinary use often have less. kind turns the
+// limits off (pkg/cluster/internal/kubeadm/config.go: "kubelet will see the host
+// disk"); here the last gigabyte is reserved, which the machine itself needs.
 func (k *kubeletConfiguration) sharedDisk() {
 	k.EvictionHard = map[string]string{"nodefs.available": "1Gi", "imagefs.available": "1Gi"}
 	k.MergeDefaultEvictionSettings = true
@@ -109,8 +109,8 @@ func describeKubelet(c Config) kubeletConfiguration {
 	return k
 }
 
-// kubeletArgv is the command line: what the configuration file cannot say. It
-// holds no secret, because every user of the machine can read it.
+// kubeletArgv returns the command line, with the settings that the configuration
+// file lacks. It holds no secrets, because every user of the machine can read it.
 func kubeletArgv(c Config) []string {
 	argv := []string{
 		kubeletExe,

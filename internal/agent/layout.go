@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Where things lie on a node. The kubelet's directories are the ones that
-// Windows nodes have everywhere, the CNI ones those of containerd's default
-// configuration, so that other people's tools find them.
+// Paths on a node. The kubelet's directories are the usual ones of Windows nodes,
+// the CNI directories those of containerd's default configuration, so that other
+// tools find them.
 const (
 	ProgramDir = `C:\Program Files\mullion`
 	StateDir   = `C:\ProgramData\mullion`
@@ -47,8 +47,8 @@ const (
 	proxyLog   = logDir + `\kube-proxy\kube-proxy.log`
 )
 
-// privateDirs hold keys, tokens or other people's secrets: they are closed to
-// ordinary users before anything is written into them.
+// privateDirs lists the directories with keys, tokens or secrets of pods. They are
+// closed to ordinary users before anything is written into them.
 func privateDirs() []string {
 	return []string{StateDir, KubeletDir, kubeletPKI, cniConfDir, logDir + `\kubelet`, logDir + `\kube-proxy`}
 }

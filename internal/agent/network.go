@@ -12,9 +12,9 @@ import (
 )
 
 // ensureNetwork makes sure that the pods' network has the node's pod range and
-// that the node has an address in it, and returns what it had to do ("" for
-// nothing). A network with another range is one of a node that was deleted from
-// the cluster and joined again: its pods are gone, so it goes too.
+// that the node has an address in it. It returns a description of its changes, ""
+// for none. A network with another range dates from before the node was deleted
+// from the cluster and joined again: its pods are gone, so it is deleted.
 func ensureNetwork(ctx context.Context, h hnsClient, c Config, podCIDR netip.Prefix) (did string, err error) {
 	a := addressesOf(podCIDR)
 	// The endpoints of an L2Bridge share the node's network: the cluster's pod

@@ -15,10 +15,10 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
 
-// Times of restarting. A program that ran for longer than stable is started
-// again at once; otherwise the wait doubles from firstWait to lastWait. The
-// figures are the kubelet's crash-loop back-off, begun earlier because a node
-// without its kubelet is lost after 40 s.
+// Restart delays. A program that ran for longer than stable is restarted at once;
+// otherwise the delay doubles from firstWait to lastWait. This is the kubelet's
+// crash-loop back-off with a shorter first delay, because a node whose kubelet is
+// down is considered lost after 40 s.
 const (
 	firstWait = time.Second
 	lastWait  = time.Minute
@@ -41,7 +41,7 @@ type keeper struct {
 }
 
 // keep declares the service, writes its files and makes sure that it runs with
-// the current ones. It returns how it is.
+// the current files. It returns the program's status.
 func (k *keeper) keep(p Program) (ProgramStatus, error) {
 	name := p.Service.Name
 	// Whether either of the two changes anything shows in the fingerprint.
@@ -95,7 +95,7 @@ func (k *keeper) start(p Program, prints map[string]string, print string) error 
 	k.wait = min(max(2*k.wait, firstWait), lastWait)
 	k.next = k.now().Add(k.wait)
 	// The fingerprint is written first: if we die in between, the program is not
-	// running, and whoever starts it reads the files that are there now.
+	// running, and the next start uses the files as they are now.
 	prints[name] = print
 	if err := k.saveFingerprints(prints); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (k *keeper) stop(name string) error {
 	return nil
 }
 
-// hurry kills a program that does not stop in time.
+// hurry kills the program if it does not stop in time.
 func (k *keeper) hurry(name string) error {
 	if k.stopping.IsZero() {
 		k.stopping = k.now()
@@ -158,7 +158,7 @@ func writeFiles(d Disk, files []File) error {
 	return nil
 }
 
-// fingerprint tells one configuration of a program from another.
+// fingerprint returns a hash that identifies a program's configuration.
 func fingerprint(p Program) string {
 	h := sha256.New()
 	fmt.Fprintln(h, strings.Join(p.Service.Argv, "\x00"))
@@ -168,8 +168,8 @@ func fingerprint(p Program) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// fingerprints says with which configuration each program was last started. A
-// damaged file counts as unknown: the programs are restarted once.
+// fingerprints returns the fingerprint with which each program was last started.
+// If the file is damaged, the programs are restarted once.
 func (k *keeper) fingerprints() map[string]string {
 	prints, err := durable.ReadStatus[map[string]string](k.disk.Path(startedFile))
 	if err != nil || prints == nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
-// Status is what the agent tells about the node in StatusFile.
+// Status is the status of the node, as the agent writes it to StatusFile.
 type Status struct {
 	Node string `json:"node"`
 	PID  int    `json:"pid"`
-	// Since is when the agent last changed its mind about Message.
+	// Since is the time of the last change of Message.
 	Since time.Time `json:"since"`
-	// Message says what the node waits for; empty when it has all it needs.
+	// Message says what the node is waiting for; it is empty if the node is complete.
 	Message string `json:"message,omitempty"`
 
 	Joined  bool          `json:"joined"`
@@ -29,7 +29,7 @@ type Status struct {
 	Proxy   ProgramStatus `json:"kubeProxy"`
 }
 
-// ProgramStatus is how one service does.
+// ProgramStatus is the status of one service.
 type ProgramStatus struct {
 	State    string `json:"state"`
 	PID      uint32 `json:"pid,omitempty"`
@@ -37,13 +37,13 @@ type ProgramStatus struct {
 	Message  string `json:"message,omitempty"`
 }
 
-// Healthy says that nothing is missing.
+// Healthy reports whether the node is complete.
 func (s Status) Healthy() bool { return s.Joined && s.Ready && s.Network && s.Message == "" }
 
 // ErrNoStatus is returned if the agent has never run here.
 var ErrNoStatus = errors.New("the agent has not run on this machine")
 
-// ReadStatus reads what a running agent wrote last.
+// ReadStatus reads the last status that an agent wrote.
 func ReadStatus(d Disk) (Status, error) {
 	s, err := durable.ReadStatus[Status](d.Path(StatusFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package logfile is a log file that does not grow without end.
+// Package logfile provides log files that rotate, so that their size is bounded.
 package logfile
 
 import (
@@ -48,7 +48,7 @@ func Open(path string, max int64, keep int) (*Rotating, error) {
 }
 
 // open opens the current file.
-// Preconditions: r.mu is held, or nobody else knows r.
+// Preconditions: r.mu is held, or r is not shared yet.
 func (r *Rotating) open() error {
 	f, err := os.OpenFile(r.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

@@ -9,11 +9,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// noConsole keeps a console program from getting a console. A service has none,
-// so the system would make one for it, with a process of its own (conhost.exe)
-// and, in an emulated host, a desktop that nobody looks at. Nothing is lost: the
-// program's output is a pipe, and services are controlled by the service
-// manager.
+// noConsole starts a console program without a console. A service has none, so
+// the system would create one, with its own process (conhost.exe) and, in an
+// emulated host, an unused desktop. The program does not need it: its output is a
+// pipe, and the service manager controls services.
 func noConsole() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.DETACHED_PROCESS}
 }

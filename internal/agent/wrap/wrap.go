@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package wrap runs a program of a Windows service so that its output is kept.
+// Package wrap runs the program of a Windows service and writes its output to a
+// log.
 //
 // The service manager starts services without standard streams, so what the
 // kubelet prints would be lost. It starts the wrapper instead, the wrapper
@@ -39,7 +40,7 @@ func Run(ctx context.Context, log string, argv []string) (code int, err error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = noConsole()
-	// A grandchild that keeps the pipe must not keep us.
+	// Do not wait for a grandchild that keeps the pipe open.
 	cmd.WaitDelay = 2 * time.Second
 	fmt.Fprintf(out, "--- %s starting %q\n", time.Now().UTC().Format(time.RFC3339), argv)
 	err = cmd.Run()
