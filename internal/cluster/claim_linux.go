@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Names that a running cluster has on the machine, whatever its data directory:
-// its own, which is part of the names of cgroups, and its network's. They are
-// Unix sockets in the abstract namespace: the kernel takes one away with its
-// process, and none leaves a file.
+// A running cluster claims names on the machine, whatever its data directory: its
+// own name, which is part of the names of cgroups, and its network. A claim is a
+// Unix socket in the abstract namespace: the kernel removes it with its process,
+// and it leaves no file.
 
-// InUseError is returned if another cluster on this machine has what this one
-// needs.
+// InUseError is returned if another cluster on this machine holds a name that
+// this one needs.
 type InUseError struct {
 	What string // for people
 	PID  int    // of the other's supervisor; 0 if unknown
@@ -65,7 +65,7 @@ func (c claim) take() (release func(), err error) {
 	return func() { _ = l.Close() }, nil // closing it is the release
 }
 
-// taken says whether a process holds the name, and which.
+// taken reports whether a process holds the name, and which one.
 func (c claim) taken() (taken bool, pid int) {
 	conn, err := net.Dial("unix", c.socket)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c claim) taken() (taken bool, pid int) {
 	return true, pid
 }
 
-// takeAll takes what a running cluster needs for itself.
+// takeAll claims all names of a running cluster.
 func takeAll(claims ...claim) (release func(), err error) {
 	var taken []func()
 	release = func() {

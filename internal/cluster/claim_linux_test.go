@@ -15,7 +15,7 @@ func TestClaim(t *testing.T) {
 	unique := "@mullion/test/" + strings.ToLower(rand.Text())
 	a, b := claim{unique + "/a", "take a"}, claim{unique + "/b", "take b"}
 	if taken, _ := a.taken(); taken {
-		t.Fatal("taken by nobody")
+		t.Fatal("no process holds the name")
 	}
 	release, err := takeAll(a)
 	if err != nil {

@@ -6,9 +6,9 @@
 //
 // A cluster is described first (Describe: pure, printed by
 // `mullion up --dry-run`) and then run by one supervisor process (Run). The
-// commands talk to the supervisor through files of the cluster's directory and
-// through signals; whether it runs is told by a lock that the kernel drops when
-// the process dies, however it dies.
+// commands communicate with the supervisor through files in the cluster's
+// directory and through signals. A file lock, which the kernel releases on any
+// exit, shows whether it is running.
 package cluster
 
 import (
@@ -27,11 +27,11 @@ import (
 // apiVersion of the document cluster.json.
 const apiVersion = "mullion/v1alpha1"
 
-// Config is what the user chose; cluster.json.
+// Config holds the user's choices; cluster.json.
 type Config struct {
 	APIVersion string `json:"apiVersion"`
 	Name       string `json:"name"`
-	// Index tells clusters on one machine apart; see Network.
+	// Index distinguishes the clusters of one machine; see Network.
 	Index int `json:"index"`
 	// Windows holds the build of each emulated host, win-1 first, in a spelling
 	// that winver.Parse knows.
@@ -46,7 +46,7 @@ type Config struct {
 	Datastore Datastore `json:"datastore,omitzero"`
 }
 
-// Choice is what the user asked `mullion up` for.
+// Choice holds the choices given to `mullion up`.
 type Choice struct {
 	// Windows are the builds of the hosts; empty means those of the cluster that
 	// exists, or one of each current build.
@@ -58,7 +58,7 @@ type Choice struct {
 	Datastore    Datastore
 }
 
-// Datastore is an etcd that is not ours.
+// Datastore is an external etcd.
 type Datastore struct {
 	Endpoints []string `json:"endpoints,omitempty"`
 	CAFile    string   `json:"caFile,omitempty"`
@@ -66,14 +66,14 @@ type Datastore struct {
 	KeyFile   string   `json:"keyFile,omitempty"`
 }
 
-// ErrNotFound is returned for a cluster that was never made.
+// ErrNotFound is returned for a cluster that does not exist.
 var ErrNotFound = errors.New("no such cluster")
 
 // validName follows Kubernetes' DNS labels, and is short because the name is
 // part of the names of network namespaces and cgroups.
 var validName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
 
-// CheckName tells whether a cluster may have this name.
+// CheckName returns an error if a cluster may not have this name.
 func CheckName(name string) error {
 	if !validName.MatchString(name) {
 		return fmt.Errorf("cluster name %q: want 1 to 20 lower-case letters, digits and '-', beginning with a letter and not ending with '-'", name)
@@ -152,9 +152,9 @@ func Names(dataDir string) ([]string, error) {
 	return names, nil
 }
 
-// Merge reconciles what a second `mullion up` asks for with what exists: hosts
-// may be added at the end, nothing else may change, because a running host
-// cannot become another one.
+// Merge combines the choices of another `mullion up` with the existing cluster.
+// Hosts may be added at the end; nothing else may change, because a running host
+// cannot become a different one.
 func (c Config) Merge(asked Choice) (Config, error) {
 	if asked.WindowsTaint != "" && asked.WindowsTaint != c.WindowsTaint {
 		return c, fmt.Errorf("cluster %q was made with the Windows taint %q; it cannot become %q", c.Name, c.WindowsTaint, asked.WindowsTaint)

@@ -21,20 +21,19 @@ import (
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
-// Times of waiting for the supervisor. It stops a node in at most 10 s and the
-// control plane in at most 10 s, one after the other; stopLimit leaves room.
+// Time limits for the supervisor. It stops the nodes in at most 10 s and then the
+// control plane in at most 10 s; stopLimit leaves some margin.
 const (
 	lookEvery  = 50 * time.Millisecond
 	startLimit = 10 * time.Second
 	stopLimit  = 45 * time.Second
 )
 
-// defaultWindows are the hosts of a cluster when the user names none: one of
-// each build with long-term support, so that every image of theirs finds a node
-// that can run it.
+// defaultWindows lists the default hosts of a cluster: one of each build with
+// long-term support, so that there is a node for each of their images.
 func defaultWindows() []string { return []string{"2019", "2022", "2025"} }
 
-// Choose says what Config `mullion up` would work with, changing nothing.
+// Choose returns the Config that `mullion up` would use. It changes nothing.
 func Choose(l Layout, asked Choice) (Config, error) {
 	c, err := Load(l)
 	if errors.Is(err, ErrNotFound) {
@@ -81,8 +80,8 @@ func Make(l Layout, asked Choice) (Config, error) {
 	return c, c.Save(l)
 }
 
-// Start makes sure that the cluster's supervisor runs, and tells whether it
-// had to be started. A running one is told to look for new hosts.
+// Start makes sure that the cluster's supervisor runs, and reports whether it
+// started it. It tells a running supervisor to look for new hosts.
 func Start(l Layout, bin Binaries) (started bool, err error) {
 	pid, err := durable.Holder(l.Lock())
 	if err != nil {
@@ -114,16 +113,16 @@ func Start(l Layout, bin Binaries) (started bool, err error) {
 		}
 		select {
 		case <-ended: //nolint:errcheck // the log says why
-			return true, fmt.Errorf("start supervisor: it ended at once: %s", lastLine(l.Log("supervisor")))
+			return true, fmt.Errorf("start supervisor: it exited immediately: %s", lastLine(l.Log("supervisor")))
 		case <-deadline:
-			return true, fmt.Errorf("start supervisor: no sign of life after %s", startLimit)
+			return true, fmt.Errorf("start supervisor: it is not running after %s", startLimit)
 		case <-time.After(lookEvery):
 		}
 	}
 }
 
-// Stop stops the supervisor and with it everything of the cluster, and returns
-// when it has ended. Stopping what does not run is not an error.
+// Stop stops the supervisor and with it the whole cluster, and waits until it has
+// exited. It is not an error if the supervisor is not running.
 func Stop(ctx context.Context, l Layout) error {
 	pid, err := durable.Holder(l.Lock())
 	if err != nil || pid == 0 {
@@ -158,7 +157,7 @@ func Watch(ctx context.Context, l Layout, want []Row, f func(supervise.Status)) 
 			return err
 		}
 		if !running {
-			return fmt.Errorf("the cluster's supervisor ended: %s", lastLine(l.Log("supervisor")))
+			return fmt.Errorf("the cluster's supervisor exited: %s", lastLine(l.Log("supervisor")))
 		}
 		for _, c := range st.Components {
 			if seen[c.Name] != c {

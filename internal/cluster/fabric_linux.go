@@ -48,8 +48,8 @@ func Clean(ctx context.Context, l Layout) error {
 		unlessInUse(c.networkClaim(), func() error { return removeFabric(ctx, l, c) }))
 }
 
-// unlessInUse removes what has the name, unless it is another data directory's
-// running cluster that has it.
+// unlessInUse calls remove unless a running cluster of another data directory has
+// the name.
 func unlessInUse(name claim, remove func() error) error {
 	release, err := name.take()
 	if _, inUse := errors.AsType[*InUseError](err); inUse {

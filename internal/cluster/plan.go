@@ -32,7 +32,7 @@ type Row struct {
 	Done string
 }
 
-// Plan is all that running a cluster will do, as data.
+// Plan describes everything that running a cluster does, as data.
 type Plan struct {
 	Config      Config
 	Directories []string // made if missing, 0700
@@ -165,7 +165,7 @@ func section(b *strings.Builder, title string, document any) error {
 	return nil
 }
 
-// IsNode tells whether a component is a host of the cluster.
+// IsNode reports whether a component is a host of the cluster.
 func IsNode(c Config, component string) bool {
 	for i := range c.Windows {
 		if NodeName(i) == component {

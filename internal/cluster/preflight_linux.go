@@ -34,7 +34,7 @@ func (b Binaries) Mullion() string { return filepath.Join(string(b), "mullion") 
 // Kube is the program with Kubernetes in it.
 func (b Binaries) Kube() string { return filepath.Join(string(b), "mullion-kube") }
 
-// Missing is what the machine lacks, in words for people.
+// Missing describes, for people, something that the machine lacks.
 type Missing struct {
 	What string
 	Hint string
@@ -42,8 +42,8 @@ type Missing struct {
 
 func (m *Missing) Error() string { return m.What }
 
-// Preflight looks for everything that running a cluster needs and returns all
-// that is missing, joined. Each part is a *Missing.
+// Preflight checks for everything that a cluster needs and returns an error that
+// joins a *Missing for each missing part.
 func Preflight(b Binaries) error {
 	var errs []error
 	miss := func(hint, format string, args ...any) {

@@ -18,9 +18,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winhost"
 )
 
-// Purge removes the cluster's directory. Mounts below it, which a crash may
-// have left, are taken away first: removing through a mount would remove
-// somebody else's files.
+// Purge removes the cluster's directory. It first detaches mounts below it, which
+// a crash may have left: removing files through a mount would delete files that
+// belong to others.
 func Purge(l Layout) error {
 	pid, err := durable.Holder(l.Lock())
 	if err != nil {
@@ -38,8 +38,8 @@ func Purge(l Layout) error {
 	return removeIfLast(l)
 }
 
-// removeIfLast removes the shared cache and the data directory itself when no
-// cluster is left in it. Files that are not ours keep the directory.
+// removeIfLast removes the shared cache and the data directory itself if no
+// cluster is left in it. It keeps a directory that contains foreign files.
 func removeIfLast(l Layout) error {
 	names, err := Names(l.DataDir)
 	if err != nil || len(names) > 0 {
@@ -57,8 +57,8 @@ func removeIfLast(l Layout) error {
 	return nil
 }
 
-// PruneCache removes what earlier versions of Wine or mullion have left in the
-// shared cache and no host of any cluster uses, and returns its names.
+// PruneCache removes files of earlier versions of Wine or mullion from the shared
+// cache if no host of any cluster uses them, and returns their names.
 func PruneCache(l Layout) ([]string, error) {
 	hosts, err := filepath.Glob(filepath.Join(l.Clusters(), "*", "nodes", "*"))
 	if err != nil {

@@ -37,8 +37,8 @@ const stopProgram = 20 * time.Second
 // token is made at each start of a host.
 const tokenLife = time.Hour
 
-// ErrRunning is returned by Run if another supervisor has the cluster.
-var ErrRunning = errors.New("the cluster's supervisor runs already")
+// ErrRunning is returned by Run if another supervisor runs the cluster.
+var ErrRunning = errors.New("the cluster's supervisor is already running")
 
 // Run is the supervisor: it brings up everything of the cluster's plan and
 // blocks until the context is cancelled and all of it is gone. A SIGHUP makes
@@ -95,8 +95,8 @@ type run struct {
 	admin kubernetes.Interface // guarded by mu; nil until the kubeconfig exists
 }
 
-// client is made once: reading certificates for every question costs more than
-// the question.
+// client creates the client once: reading certificates for every request would
+// cost more than the request.
 func (r *run) client() (kubernetes.Interface, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -245,9 +245,9 @@ func (r *run) admit(ctx context.Context, host winhost.Config, tok token.Token) e
 	})
 }
 
-// recordStandIns tells placement of the stand-in images whose names do not say
-// for which build they are: no registry can be asked about them. It tells of all
-// hosts at once, because images of one name differ from build to build.
+// recordStandIns tells placement about the stand-in images whose names do not
+// include a build: no registry knows them. It records the images of all hosts at
+// once, because images of one name differ from build to build.
 func (r *run) recordStandIns(ctx context.Context, p Plan) error {
 	images, err := standInRecords(p.Config)
 	if err != nil {
@@ -262,7 +262,7 @@ func (r *run) recordStandIns(ctx context.Context, p Plan) error {
 	})
 }
 
-// standInRecords are what recordStandIns tells.
+// standInRecords returns the records that recordStandIns writes.
 func standInRecords(c Config) ([]facts.Loaded, error) {
 	builds, err := c.Builds()
 	if err != nil {
@@ -280,7 +280,7 @@ func standInRecords(c Config) ([]facts.Loaded, error) {
 	return images, nil
 }
 
-// wait asks until f returns nil or the context ends.
+// wait calls f until it returns nil or the context ends.
 func wait(ctx context.Context, f func() error) error {
 	for {
 		err := f()
@@ -323,8 +323,8 @@ func (r *run) child(ctx context.Context, p Program, pid *process) error {
 	return r.spawner.Child(supervise.Command{Argv: p.Argv, Env: os.Environ(), Dir: "/", Stop: stopProgram, Log: log, OnStart: pid.set})(ctx)
 }
 
-// process remembers the ID of a child for the readiness check, which must not
-// believe what an earlier process wrote.
+// process remembers the ID of a child for the readiness check, which must ignore
+// the status of an earlier process.
 type process struct {
 	mu sync.Mutex
 	id int // guarded by mu

@@ -13,14 +13,14 @@ import (
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
-// State is what the supervisor publishes; status.json.
+// State is the status that the supervisor publishes; status.json.
 type State struct {
 	PID        int                `json:"pid"`
 	Started    time.Time          `json:"started"`
 	Components []supervise.Status `json:"components"`
 }
 
-// ReadState gives the state of a running supervisor, and false if none runs.
+// ReadState returns the state of the running supervisor, and false if none runs.
 func ReadState(l Layout) (State, bool, error) {
 	pid, err := durable.Holder(l.Lock())
 	if err != nil || pid == 0 {

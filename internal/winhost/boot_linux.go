@@ -47,7 +47,7 @@ const (
 	fdFabric  = 6 // the fabric's network namespace
 )
 
-// boot is what the parent tells init.
+// boot is the document that the parent sends to init.
 type boot struct {
 	Config Config `json:"config"`
 	// BootID is new at each boot.

@@ -192,7 +192,7 @@ func (h *host) processes() []string {
 		h.t.Fatal(err)
 	}
 	for _, l := range lists {
-		// A process that has ended meanwhile is what we want.
+		// An error means that the process has ended, which is wanted.
 		content, _ := os.ReadFile(l)
 		if strings.Contains(string(content), "/mullion/"+h.cfg.Cluster+"/") {
 			name, _ := os.ReadFile(filepath.Join(filepath.Dir(l), "comm"))

@@ -18,11 +18,11 @@ import (
 // cached are the directories that hosts make in the cache, and their hash.
 var cached = regexp.MustCompile(`^(?:wine|base|prefix|croot|account|standin)-(?:[^/]+-)?([0-9a-f]{12,16})$`)
 
-// PruneCache removes from the cache what none of the hosts uses, hosts being
-// their directories, and what an interrupted start has left half made. It
-// removes nothing while a host is being prepared, or if there is a host that
-// says nothing about its use, as those of older versions do. It returns the
-// names of what it removed.
+// PruneCache removes from the cache the directories that no host uses, and
+// unfinished directories of an interrupted start. hosts lists the directories of
+// the hosts. It removes nothing while a host is being prepared, or if a host has
+// not recorded what it uses, as with older versions. It returns the names of the
+// removed directories.
 func PruneCache(cache string, hosts []string) (removed []string, err error) {
 	entries, err := os.ReadDir(cache)
 	if errors.Is(err, fs.ErrNotExist) {

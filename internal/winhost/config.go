@@ -15,8 +15,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// Config is everything that one emulated host is made from. It is a JSON
-// document (`mullion winhost --config FILE`), read strictly.
+// Config configures one emulated host. It is a JSON document
+// (`mullion winhost --config FILE`), which is read strictly.
 type Config struct {
 	// Cluster is the cluster's name; with Name it names the host's cgroup.
 	Cluster string `json:"cluster"`

@@ -45,7 +45,7 @@ type machineFiles map[string][]byte
 func readMachineFiles() machineFiles {
 	files := machineFiles{}
 	for _, name := range []string{"resolv.conf", "hosts"} {
-		// Without them names are not resolved, which pulling will say.
+		// Without them names cannot be resolved, and pulling images reports that.
 		if content, err := os.ReadFile(filepath.Join("/etc", name)); err == nil {
 			files[name] = content
 		}

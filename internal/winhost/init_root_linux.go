@@ -15,8 +15,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 )
 
-// mount is one step of building a host's root file system. Describe first, do
-// then: the list is what a test checks and what a reader reads.
+// mount is one step of building a host's root file system. The steps are
+// described before they are performed, so that a test can check the list.
 type mount struct {
 	Source string // on the machine, or the name of a file system
 	Target string // in the new root

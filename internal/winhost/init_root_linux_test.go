@@ -32,7 +32,7 @@ func TestOnlyTheHostsDirectoryIsWritable(t *testing.T) {
 	}
 }
 
-// jailed is what the test binary does as process 1 of a test's namespaces.
+// jailed is the main function of the test binary as process 1 of a test's namespaces.
 func jailed() {
 	say := func(ok bool, what string) {
 		if !ok {

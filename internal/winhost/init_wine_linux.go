@@ -20,8 +20,8 @@ import (
 
 func wineserver(h wine.Host) string { return filepath.Join(h.Runtime, "usr/lib/wine/wineserver") }
 
-// wineSockets says where a wineserver may have its socket: in a directory named
-// after user and prefix (Wine, server/request.c, create_server_dir), which
+// wineSockets returns the places where a wineserver may have its socket: in a directory
+// named after user and prefix (Wine, server/request.c, create_server_dir), which
 // Debian and Ubuntu put below /run/user, or else into a directory with a random
 // name that the file "wineserver" of the prefix remembers.
 func wineSockets() []string {
@@ -51,8 +51,8 @@ func wineReady(ctx context.Context) error {
 // milliseconds.
 const readyPoll = 20 * time.Millisecond
 
-// after delays run until ready says yes, at each start. A Windows program that
-// is started without a wineserver starts one of its own, which nobody watches.
+// after delays each call of run until ready succeeds. A Windows program that is
+// started without a wineserver would start its own, which init does not supervise.
 func after(ready func(context.Context) error, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for ready(ctx) != nil {
@@ -66,12 +66,12 @@ func after(ready func(context.Context) error, run func(context.Context) error) f
 	}
 }
 
-// withoutClients runs the wineserver and, when it has ended, kills the host's
-// Windows programs: without a wineserver they hang for ever at their next call
-// instead of ending. Containers have wineservers of their own and are spared.
+// withoutClients runs the wineserver and, when it has exited, kills the host's
+// Windows programs: without a wineserver they would hang forever at their next
+// call. Containers have their own wineservers and are not affected.
 func withoutClients(run func(context.Context) error, loaderDir string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		killClients(loaderDir) // of a wineserver that nobody watched
+		killClients(loaderDir) // of a wineserver that init did not supervise
 		err := run(ctx)
 		killClients(loaderDir)
 		return err

@@ -12,9 +12,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
-// cacheUse is what a host says of the shared cache; cache.json in its directory.
-// An upgrade of Wine or of mullion makes new directories in the cache; those that
-// no host names any more can go.
+// cacheUse records which parts of the shared cache a host uses; cache.json in its
+// directory. An upgrade of Wine or mullion creates new directories in the cache;
+// directories that no host uses any more can be removed.
 type cacheUse struct {
 	Names []string `json:"names"` // of directories in the cache
 }

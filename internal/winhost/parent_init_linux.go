@@ -57,7 +57,7 @@ func startInit(c Config) (_ *initProcess, err error) {
 		return nil, err
 	}
 	defer fab.Close()
-	// The words of the last life are kept: they say why it ended.
+	// Keep the previous run's log: it shows why init exited.
 	name := filepath.Join(c.Dir, "logs", "init.log")
 	if err := os.Rename(name, name+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

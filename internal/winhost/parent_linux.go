@@ -35,12 +35,12 @@ import (
 // kernel takes longest for a process that is freeing a lot of memory.
 const clearLimit = 5 * time.Second
 
-// ErrRunning is returned if the host runs already.
-var ErrRunning = errors.New("the host runs already")
+// ErrRunning is returned if the host is already running.
+var ErrRunning = errors.New("the host is already running")
 
-// Run boots a host and blocks until it has ended: nil after the context was
-// cancelled, an error if it ended by itself. Whatever an earlier life of the
-// host left behind is cleaned up first.
+// Run boots a host and blocks until it has ended. It returns nil if the context
+// was cancelled, and an error if the host ended by itself. It first cleans up what
+// an earlier run of the host left behind.
 func Run(ctx context.Context, c Config, log *slog.Logger) (err error) {
 	build, err := winver.Parse(c.Build)
 	if err != nil {
@@ -233,7 +233,7 @@ func (p *parent) run(ctx context.Context, b boot) (err error) {
 	return in.stop()
 }
 
-// connect gives init everything that has to come from outside and lets it go.
+// connect gives init everything that must come from outside and lets it start.
 func (p *parent) connect(ctx context.Context, b boot, in *initProcess, group cgroup.Group) error {
 	c := p.cfg
 	if err := group.Enter(in.pid()); err != nil {

@@ -21,9 +21,9 @@ import (
 // a registry on the machine's loopback, a proxy or a VPN of the machine would
 // be out of the host's reach, and a real server would reach them. Only `winhost
 // serve` has the machine's network, and only its image puller uses it; no
-// Windows program and no container does. What it connects to is named by the
-// pod's image, as on every node: whoever may create pods may have the node
-// contact any address of the machine's network. See docs/internals/winhost.md.
+// Windows program and no container does. The pod's image determines where it
+// connects, as on every node: users who may create pods can make the node contact
+// any address in the machine's network. See docs/internals/winhost.md.
 
 // dialLimit bounds one connection attempt; Go's own default for HTTP.
 const dialLimit = 30 * time.Second
@@ -34,7 +34,7 @@ type machineDialer struct {
 	dir   string // with resolv.conf and hosts
 }
 
-// DialContext is what http.Transport wants.
+// DialContext has the signature that http.Transport expects.
 func (d *machineDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -53,7 +53,7 @@ func TestMachineDialer(t *testing.T) {
 		_ = conn.Close()
 	}
 	if _, err := d.DialContext(t.Context(), "tcp", net.JoinHostPort("nowhere.test", port)); err == nil {
-		t.Error("a name that nobody knows was resolved")
+		t.Error("an unknown name was resolved")
 	}
 	netlab.LeavesNoThread(t, func() (net.Conn, error) { return d.DialContext(t.Context(), "tcp", "127.0.0.1:"+port) })
 }

@@ -28,7 +28,7 @@ func serveImages(ctx context.Context, l net.Listener, store *image.Store) error 
 	})
 }
 
-// load is what `mullion load` does on a host.
+// load performs `mullion load` on a host.
 func load(ctx context.Context, images *image.Store, archive io.Reader) ([]imageload.Image, error) {
 	loaded, err := images.Load(ctx, archive)
 	if err != nil {

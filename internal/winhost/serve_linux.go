@@ -23,8 +23,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// Files by which serve reaches init's descriptors. They are opened anew, so
-// they need not be inherited through anything.
+// Files through which serve reaches init's descriptors. serve opens them itself,
+// so that it need not inherit the descriptors.
 const (
 	machineNetns = "/proc/1/fd/5" // fdMachine
 	fabricNetns  = "/proc/1/fd/6" // fdFabric

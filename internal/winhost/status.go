@@ -23,8 +23,8 @@ const (
 	Stopped   Phase = "stopped"
 )
 
-// Status is what a host tells about itself in Config.Status. The file is
-// meaningful while process PID runs.
+// Status is the status that a host writes to Config.Status. The file is valid only
+// while process PID runs.
 type Status struct {
 	Name    string `json:"name"`
 	Build   string `json:"build"`   // "10.0.17763.7919"
@@ -37,7 +37,7 @@ type Status struct {
 	InitPID int       `json:"initPID,omitempty"`
 	Phase   Phase     `json:"phase"`
 	Since   time.Time `json:"since"`
-	// Step is what is being prepared, or why the host stopped by itself.
+	// Step says what is being prepared, or why the host stopped by itself.
 	Step string `json:"step,omitempty"`
 
 	// Components are the processes that init keeps.
@@ -46,8 +46,8 @@ type Status struct {
 	Agent json.RawMessage `json:"agent,omitempty"`
 }
 
-// ReadStatus reads what a host wrote last. The error of a host that never
-// started is fs.ErrNotExist.
+// ReadStatus reads the last status that a host wrote. If the host never started,
+// the error is fs.ErrNotExist.
 func ReadStatus(path string) (Status, error) {
 	s, err := durable.ReadStatus[Status](path)
 	if err != nil {

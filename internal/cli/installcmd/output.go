@@ -12,8 +12,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/install"
 )
 
-// output shows each object as a line once it is done, and what is waited for
-// as one that changes.
+// output prints a line for each finished object, and one changing line that shows
+// what the command is waiting for.
 type output struct {
 	progress *cli.Progress
 	wait     *cli.Line // nil while nothing is waited for
