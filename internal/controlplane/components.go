@@ -56,12 +56,12 @@ func withLog(ctx context.Context, log *slog.Logger, name string) context.Context
 	return klog.NewContext(ctx, logr.FromSlogHandler(log.With(logkey.Component, name).Handler()))
 }
 
-// apiServer runs kube-apiserver on a listener of ours.
+// apiServer runs kube-apiserver on our own listener.
 type apiServer struct {
 	argv   []string
 	listen func(ctx context.Context) (net.Listener, error)
 	log    *slog.Logger
-	// configured is what configure returned; see begin.
+	// configured receives the result of configure; see begin.
 	configured func() (*apiserver.Config, error)
 
 	mu sync.Mutex

@@ -60,10 +60,10 @@ func etcdConfig(c config.Config, log *slog.Logger, fatal func(reason error)) (*e
 	// There are no other members: nothing listens for them, and what is
 	// advertised is only a name.
 	e.ListenPeerUrls = nil
-	nobody := url.URL{Scheme: "https", Host: "127.0.0.1:2380"}
-	e.AdvertisePeerUrls = []url.URL{nobody}
+	unused := url.URL{Scheme: "https", Host: "127.0.0.1:2380"}
+	e.AdvertisePeerUrls = []url.URL{unused}
 	e.AdvertiseClientUrls = []url.URL{{Scheme: "https", Host: "127.0.0.1:2379"}}
-	e.InitialCluster = e.Name + "=" + nobody.String()
+	e.InitialCluster = e.Name + "=" + unused.String()
 	e.ClientTLSInfo = transport.TLSInfo{
 		CertFile: s.Leaf(pki.Etcd), KeyFile: s.Leaf(pki.Etcd),
 		TrustedCAFile: s.Cert(pki.EtcdCA), ClientCertAuth: true,
@@ -114,7 +114,7 @@ func (e *etcd) run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	// From here on there is data that somebody may rely on.
+	// From here on clients may rely on the data.
 	if err := os.Remove(bootstrapping(e.cfg)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("prepare etcd: %w", err)
 	}

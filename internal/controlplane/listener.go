@@ -47,7 +47,7 @@ func listen(ctx context.Context, addresses []netip.Addr, port uint16) (net.Liste
 	return l, nil
 }
 
-// explain says what the two usual errors mean.
+// explain adds the meaning of the two most common errors.
 func explain(at string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -65,7 +65,7 @@ func (l *fanIn) accept(x net.Listener) {
 		case l.conns <- accepted{conn, err}:
 		case <-l.done:
 			if conn != nil {
-				_ = conn.Close() // nobody will read it
+				_ = conn.Close() // no Accept will return it
 			}
 			return
 		}

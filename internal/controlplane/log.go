@@ -22,8 +22,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
-// bridgeLogs leads the loggers that upstream's code uses, which are global, into
-// ours, and makes klog.Fatal and its like end the control plane in order.
+// bridgeLogs redirects the global loggers of upstream's code to ours, and makes
+// klog.Fatal and the like stop the control plane in order.
 // Preconditions: called once, before any component starts.
 func bridgeLogs(log *slog.Logger, exit func(code int)) {
 	bridgeKlog(log)
@@ -43,8 +43,8 @@ func bridgeKlog(log *slog.Logger) {
 	klog.SetSlogLogger(slog.New(without{h, noise()}))
 }
 
-// noise is what upstream says as a warning or an error on every start or stop
-// although all is well.
+// noise lists warnings and errors that upstream logs on every start or stop
+// although nothing is wrong.
 func noise() []string {
 	const manifest = "The manifest file is empty, ignoring." // there is no file of metric labels (component-base/metrics, Options.Apply)
 	return []string{

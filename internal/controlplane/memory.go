@@ -10,13 +10,13 @@ const (
 	// startGCPercent: while it starts, the process allocates a few hundred
 	// megabytes and the processors are the bottleneck.
 	startGCPercent = 400
-	// idleGCPercent: afterwards memory is what counts. At 50 the heap is at most
-	// half as large again as what lives; the processor time of an idle control
+	// idleGCPercent: afterwards memory matters more. At 50 the heap is at most half
+	// as large again as the live memory; the processor time of an idle control
 	// plane hardly changes (docs/internals/controlplane.md has the figures).
 	idleGCPercent = 50
 )
 
-// settle ends the start: it gives back what starting needed.
+// settle is called after the start and returns the memory that it needed.
 func settle() {
 	debug.SetGCPercent(idleGCPercent)
 	debug.FreeOSMemory()

@@ -72,7 +72,7 @@ func TestEtcdThatNeverBecameReady(t *testing.T) {
 }
 
 // TestAdminKubeconfigFollows: the administrator's file is renewed with the
-// certificate and mended when damaged.
+// certificate and repaired when damaged.
 func TestAdminKubeconfigFollows(t *testing.T) {
 	c := testConfig(t)
 	now := time.Now()
@@ -107,7 +107,7 @@ func TestAdminKubeconfigFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(read(), second) {
-		t.Error("it was not mended")
+		t.Error("it was not repaired")
 	}
 }
 

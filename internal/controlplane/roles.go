@@ -21,9 +21,9 @@ const roleWriters = 8
 
 // firstRoles writes the default roles and bindings into an empty cluster.
 // Upstream's own hook (rbac/bootstrap-roles) waits for a second before it begins
-// and then writes them one after the other; it finds most of them there. It
-// remains the one that decides what they look like and mends them, so whatever
-// fails here is left to it.
+// and then writes them one after the other; it then finds most of them in place.
+// The hook still defines the roles and repairs them, so failures here are left
+// to it.
 func firstRoles(hook genericapiserver.PostStartHookContext) error {
 	cfg := rest.CopyConfig(hook.LoopbackClientConfig)
 	cfg.QPS = -1 // no limit: it is our own server

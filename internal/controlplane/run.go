@@ -25,18 +25,18 @@ import (
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
-// stopLimit bounds an orderly stop; whoever asked for it waits for 10 s before
-// it kills (package cluster). The parts that take long are the API server, which
+// stopLimit bounds an orderly stop; the supervisor (package cluster) waits for
+// 10 s before it kills the process. The slow parts are the API server, which
 // drains for up to 2 s, and etcd, which syncs.
 const stopLimit = 9 * time.Second
 
 // ErrLocked is returned when another process uses the data directory.
 var ErrLocked = errors.New("another control plane uses this data directory")
 
-// Run is the life of a control plane. It returns nil if the context was
-// cancelled and everything stopped, and else the reason why it ended. Something
-// received from look makes it look at its certificates at once instead of within
-// the hour; nil is fine.
+// Run runs a control plane. It returns nil if the context was cancelled and
+// everything stopped, and otherwise the reason why it ended. A value received
+// from look makes it check its certificates at once instead of within the hour;
+// look may be nil.
 // Preconditions: once per process.
 func Run(ctx context.Context, c config.Config, look <-chan os.Signal, log *slog.Logger) error {
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
@@ -59,7 +59,7 @@ func Run(ctx context.Context, c config.Config, look <-chan os.Signal, log *slog.
 	return s.run(ctx)
 }
 
-// lock takes the data directory, and names who has it.
+// lock locks the data directory. Its error names the process that holds the lock.
 func lock(path string) (release func(), err error) {
 	l, err := durable.TryLock(path, durable.Exclusive)
 	if held, ok := errors.AsType[*durable.LockedError](err); ok {
@@ -85,8 +85,8 @@ type server struct {
 	api apiServer
 }
 
-// end is how any part says that the control plane is over. Only the first
-// reason counts: the others follow from it.
+// end ends the control plane; any part may call it. Only the first reason counts,
+// because the others follow from it.
 func (s *server) end(reason error) {
 	s.stopOnce.Do(func() {
 		s.reason = reason

@@ -7,7 +7,7 @@
 // client-kubelet for its identity, with a bootstrap token: upstream's own
 // approver would grant any name, so a token would be enough to become a node
 // that exists already; here the name must be the one that the token is bound to,
-// or be nobody's. A node asks kubernetes.io/kubelet-serving for the certificate
+// or unused. A node asks kubernetes.io/kubelet-serving for the certificate
 // of its own HTTPS server: upstream leaves that to the cluster's owner; here the
 // names and addresses must be the node's own and lie in the nodes' network.
 //
@@ -56,7 +56,7 @@ const (
 // String implements fmt.Stringer.
 func (v Verdict) String() string { return [...]string{"ignore", "wait", "deny", "approve"}[v] }
 
-// Facts are what the decision depends on besides the request.
+// Facts holds everything besides the request on which the decision depends.
 type Facts struct {
 	// Token is the Secret of the requester's bootstrap token; nil if it is gone.
 	Token *corev1.Secret
@@ -189,7 +189,7 @@ func judgeServing(csr *certv1.CertificateSigningRequest, req *x509.CertificateRe
 	return Approve, "the names and addresses are the node's own"
 }
 
-// usagesAre tells whether the usages are exactly what a kubelet asks for: want,
+// usagesAre reports whether the usages are exactly those that a kubelet requests: want,
 // digital signature, and with an RSA key also key encipherment
 // (k8s.io/kubernetes/pkg/apis/certificates, ValidateKubeletServingCSR).
 func usagesAre(have []certv1.KeyUsage, want certv1.KeyUsage) bool {

@@ -25,8 +25,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
-// Times of looking again. A kubelet asks for its serving certificate within a
-// second of registering, and asks anew after about 15 minutes.
+// Retry intervals. A kubelet requests its serving certificate within a second of
+// registering, and again after about 15 minutes.
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package config is what others know of a control plane: the document that
-// configures it, where its files lie, and the status that it reports. It links
-// nothing of Kubernetes, so that the supervisor and the command line can use it.
+// Package config defines a control plane's configuration document, its file layout
+// and the status that it reports. It does not link Kubernetes, so that the
+// supervisor and the command line can use it.
 package config
 
 import (
@@ -31,8 +31,8 @@ type Config struct {
 	// DataDir is the cluster's directory. One control plane at a time may use it.
 	DataDir string `json:"dataDir"`
 
-	// Addresses are the only ones that the API server listens on. The first
-	// that is not a loopback address is what pods and nodes are told.
+	// Addresses are the only ones that the API server listens on. Pods and nodes
+	// use the first that is not a loopback address.
 	Addresses []netip.Addr `json:"addresses"`
 	// Port of the API server, the same on each address.
 	Port uint16 `json:"port"`
@@ -68,7 +68,7 @@ type Config struct {
 	// (os=windows:NoSchedule); "" means none.
 	WindowsTaint string `json:"windowsTaint,omitempty"`
 
-	// Datastore is an etcd that is run by somebody else.
+	// Datastore is an external etcd.
 	Datastore Datastore `json:"datastore,omitzero"`
 }
 
@@ -81,7 +81,7 @@ type Datastore struct {
 	KeyFile   string   `json:"keyFile,omitempty"`
 }
 
-// Embedded tells whether the control plane runs etcd itself.
+// Embedded reports whether the control plane runs etcd itself.
 func (d Datastore) Embedded() bool { return len(d.Endpoints) == 0 }
 
 // Parse reads a Config strictly, fills its defaults and checks it.
@@ -137,7 +137,7 @@ const maxSANs = 32
 // sun_path has 108, one of them for the final NUL).
 const maxSocketPath = 107
 
-// Validate tells the first thing that is wrong with c.
+// Validate returns an error for the first invalid field of c.
 func (c Config) Validate() error {
 	switch {
 	case c.APIVersion != Version:
@@ -174,7 +174,7 @@ func (c Config) validateAddresses() error {
 			return fmt.Errorf("addresses: %s: want the address of an interface", a)
 		}
 		if slices.Contains(c.Addresses[:i], a) {
-			return fmt.Errorf("addresses: %s is there twice", a)
+			return fmt.Errorf("addresses: %s is listed twice", a)
 		}
 		loopback = loopback || a.IsLoopback()
 	}
@@ -234,7 +234,7 @@ func (c Config) validateNetworks() error {
 func (d Datastore) validate() error {
 	for _, e := range d.Endpoints {
 		u, err := url.Parse(e)
-		// Whoever can read the connection can read every secret.
+		// Every secret crosses this connection.
 		if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" {
 			return fmt.Errorf("datastore endpoint %q: want https://HOST:PORT", e)
 		}

@@ -11,15 +11,15 @@ func (c Config) PKI() string { return filepath.Join(c.DataDir, "pki") }
 // Etcd is the data directory of the embedded etcd, 0700.
 func (c Config) Etcd() string { return filepath.Join(c.DataDir, "etcd") }
 
-// Run is the directory of what describes the running process.
+// Run is the directory with the files that describe the running process.
 func (c Config) Run() string { return filepath.Join(c.DataDir, "run") }
 
 // EtcdSocket is where the embedded etcd listens, in a directory of its own
 // that only root can enter.
 func (c Config) EtcdSocket() string { return filepath.Join(c.Run(), "etcd", "etcd.sock") }
 
-// Generated is the directory of the configuration files that are written anew
-// at each start.
+// Generated is the directory of the configuration files that are rewritten at
+// each start.
 func (c Config) Generated() string { return filepath.Join(c.Run(), "server") }
 
 // AuditLog is rotated; see plan.APIServer.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package controlplanetest runs a control plane for tests, as the program that
-// it is: bin/mullion-kube, without nodes, on a loopback port and in a directory
-// of its own.
+// Package controlplanetest runs a control plane for tests: the real program,
+// bin/mullion-kube, without nodes, on a loopback port and in a temporary
+// directory.
 package controlplanetest
 
 import (
@@ -32,8 +32,7 @@ import (
 // startLimit is far above any start on a machine that does other work, too.
 const startLimit = 2 * time.Minute
 
-// stopLimit is above the 10 s after which whoever asked for an orderly stop
-// kills.
+// stopLimit is above the 10 s after which the supervisor would kill the process.
 const stopLimit = 15 * time.Second
 
 // Server is a control plane under test. Its methods fail the test that it was
@@ -92,7 +91,7 @@ func Run(t testing.TB, edit func(*config.Config)) *Server {
 	return s
 }
 
-// FreePort finds a TCP port of 127.0.0.1 that nobody listens on.
+// FreePort returns a TCP port of 127.0.0.1 that is not in use.
 func FreePort(t testing.TB) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

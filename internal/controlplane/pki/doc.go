@@ -18,9 +18,9 @@
 // Every file is written to a temporary name, synced and renamed. A leaf and its
 // key are one file. An authority's key is written before its certificate, so a
 // certificate never exists without its key. Ensure writes the file initialised
-// last; before that nothing has used the keys and whatever is broken is made
-// anew. Afterwards a lost or broken cluster authority, service account key or
+// last; before that nothing has used the keys, and broken files are recreated.
+// Afterwards a lost or broken cluster authority, service account key or
 // encryption key is an error that names the file, because a new one would lock
 // the nodes out or make secrets unreadable; leaves, and the authorities that
-// sign for nobody but this control plane, are replaced.
+// sign only for this control plane, are replaced.
 package pki

@@ -21,7 +21,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
-// marker is the file that says that the keys may be in use.
+// marker is the file whose existence means that the keys may be in use.
 const marker = "initialised"
 
 // Store is a directory of key material.
@@ -146,7 +146,7 @@ func (s Store) tighten(path string, st fs.FileInfo, allowed os.FileMode) error {
 
 // broken is the error for key material that cannot be replaced.
 func broken(path string, err error) error {
-	return fmt.Errorf("key material %s: %w (it is in use and cannot be made anew: restore the file from a backup, or start over with `mullion down --purge`)", path, err)
+	return fmt.Errorf("key material %s: %w (it is in use and cannot be recreated: restore the file from a backup, or start over with `mullion down --purge`)", path, err)
 }
 
 func (s Store) authority(a Authority, used bool) (pair, error) {
@@ -192,7 +192,7 @@ func (s Store) checkAuthority(a Authority, ca pair) error {
 	case now.Before(ca.cert.NotBefore):
 		return fmt.Errorf("authority %s is valid from %s, and it is %s: is the clock right?", s.Cert(a.Name), ca.cert.NotBefore.Format(time.RFC3339), now.Format(time.RFC3339))
 	case now.After(ca.cert.NotAfter):
-		return fmt.Errorf("authority %s expired on %s: is the clock right? If it is, the cluster must be made anew", s.Cert(a.Name), ca.cert.NotAfter.Format(time.RFC3339))
+		return fmt.Errorf("authority %s expired on %s: is the clock right? If it is, the cluster must be recreated", s.Cert(a.Name), ca.cert.NotAfter.Format(time.RFC3339))
 	case now.Add(leafLife).After(ca.cert.NotAfter):
 		s.Log.Warn("a certificate authority expires within a year", logkey.Path, s.Cert(a.Name), "not_after", ca.cert.NotAfter)
 	}
@@ -223,7 +223,7 @@ func (s Store) bareKey(name string, used bool) error {
 	return s.publish(name, data)
 }
 
-// publish writes the public half of a key, which can always be made anew.
+// publish writes the public half of a key, which can always be recreated.
 func (s Store) publish(name string, keyPEM []byte) error {
 	key, err := certpem.ParseKey(keyPEM)
 	if err != nil {

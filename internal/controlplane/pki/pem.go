@@ -123,7 +123,7 @@ func sign(t, parent *x509.Certificate, key, by *ecdsa.PrivateKey) (*x509.Certifi
 	return x509.ParseCertificate(der)
 }
 
-// outdated says why a leaf must be replaced, or "".
+// outdated returns the reason why a leaf must be replaced, or "".
 func outdated(l Leaf, p pair, ca pair, now time.Time) string {
 	c := p.cert
 	switch {
@@ -136,7 +136,7 @@ func outdated(l Leaf, p pair, ca pair, now time.Time) string {
 	case now.Add(renewBefore).After(c.NotAfter) && c.NotAfter.Before(ca.cert.NotAfter):
 		return "it expires soon"
 	case c.Subject.CommonName != l.CommonName || !slices.Equal(c.Subject.Organization, l.Organizations):
-		return "it names somebody else"
+		return "it has another subject"
 	case !slices.Equal(c.ExtKeyUsage, usages(l)):
 		return "it is for another use"
 	}

@@ -31,7 +31,7 @@ type Authority struct {
 	Name       string
 	CommonName string
 	// Internal authorities sign only for parts of this control plane, which all
-	// get new leaves when it changes; such an authority can be made anew.
+	// get new leaves when it changes; such an authority can be recreated.
 	Internal bool
 }
 
@@ -91,7 +91,7 @@ const (
 	ManagerUser        = "system:mullion:manager"
 )
 
-// NewPlan says what key material the control plane needs.
+// NewPlan returns the key material that the control plane needs.
 func NewPlan(c config.Config) Plan {
 	names := []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + c.ClusterDomain, "localhost"}
 	addresses := append([]netip.Addr{c.ServiceIP()}, c.Addresses...)

@@ -38,7 +38,8 @@ func corefile(c config.Config, m Machine) string {
 	return b.String()
 }
 
-// upstream says whom to ask for other names. Asking oneself would never end.
+// upstream returns the servers to ask for other names. It must not include the
+// server itself, which would cause a loop.
 func upstream(c config.Config, m Machine) []netip.AddrPort {
 	if c.DNSUpstream != nil {
 		return c.DNSUpstream

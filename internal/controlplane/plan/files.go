@@ -82,7 +82,7 @@ func forUser(c kubeconfig.Cluster, name string, credentials kubeconfig.Credentia
 	return kubeconfig.ForUser(name+"@"+c.Name, c, kubeconfig.User{Name: name, User: credentials})
 }
 
-// authentication lets nobody in without credentials but to the health checks
+// authentication allows anonymous requests only for the health checks
 // (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#anonymous-requests).
 func authentication() object {
 	return object{

@@ -128,14 +128,14 @@ func clusterRoleBindings(c config.Config) []object {
 		clusterRoleBinding("mullion:cluster-admins", "cluster-admin", subject("Group", pki.AdminGroup)),
 		// kube-apiserver, for logs, exec and port-forward.
 		clusterRoleBinding("mullion:kubelet-clients", "system:kubelet-api-admin", subject("Group", pki.KubeletClientGroup)),
-		// Joining: asking for a certificate, and nothing else. Who gets it is
-		// decided by package approve, not by RBAC, because RBAC cannot tell
-		// whether the node's name is somebody else's.
+		// Joining: requesting a certificate, and nothing else. Package approve
+		// decides who gets one, because RBAC cannot check whether the name belongs
+		// to another node.
 		clusterRoleBinding("mullion:node-bootstrappers", "system:node-bootstrapper", subject("Group", BootstrapGroup)),
 		// Renewing one's own certificate.
 		clusterRoleBinding("mullion:node-renewal", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", subject("Group", nodesGroup)),
-		// kube-proxy runs with its node's identity: it has no more rights there than
-		// whoever holds the node anyway.
+		// kube-proxy runs with its node's identity. It gets no more permissions than
+		// an administrator of the node has anyway.
 		clusterRoleBinding("mullion:node-proxiers", "system:node-proxier", subject("Group", nodesGroup)),
 		clusterRoleBinding("mullion:controllers", "mullion:controllers", subject("User", pki.ControllersUser)),
 	}
@@ -159,8 +159,9 @@ func clusterInfo(c config.Config, caPEM []byte) (object, error) {
 		"data": object{"kubeconfig": string(data)}}, nil
 }
 
-// dnsService is what pods know as the cluster's DNS server. It has no selector,
-// because the server is not a pod; the names, ports and labels are kubeadm's.
+// dnsService returns the Service through which pods reach the cluster's DNS server.
+// It has no selector, because the server is not a pod; the names, ports and labels
+// are kubeadm's.
 func dnsService(c config.Config) object {
 	port := c.DNSAddress.Port()
 	return object{"apiVersion": "v1", "kind": "Service",

@@ -18,7 +18,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
 )
 
-// The components, in the words of `mullion status`.
+// The components, with the names that `mullion status` prints.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -41,7 +41,7 @@ type Component struct {
 	Note string
 }
 
-// File is written anew at each start.
+// File is a file that is rewritten at each start.
 type File struct {
 	Path    string
 	Mode    os.FileMode
@@ -57,7 +57,7 @@ type Plan struct {
 	Corefile   string // "" if there is no DNS server
 }
 
-// Machine is what the plan depends on besides the configuration.
+// Machine holds the properties of the machine on which the plan depends.
 type Machine struct {
 	// Resolvers are the machine's own DNS servers; see ParseResolvConf.
 	Resolvers []netip.AddrPort

@@ -33,7 +33,7 @@ func TestHalfWrittenKeys(t *testing.T) {
 	s.Start()
 	s.Component(plan.Etcd, string(supervise.Ready)) // the keys are in use
 	s.Kill()
-	// What can be made anew is.
+	// Files that can be recreated are.
 	for _, name := range []string{"kube-apiserver.pem", "admin.pem", "etcd-ca.key", "service-account.pub"} {
 		half(t, filepath.Join(s.Config.PKI(), name))
 	}
@@ -62,7 +62,7 @@ func TestHalfWrittenKeys(t *testing.T) {
 	}
 }
 
-// TestBadEnvironment: what the user can mend is said, with exit code 3.
+// TestBadEnvironment checks that problems that the user can fix are reported, with exit code 3.
 func TestBadEnvironment(t *testing.T) {
 	t.Run("port in use", func(t *testing.T) {
 		s := controlplanetest.New(t, nil)

@@ -81,7 +81,7 @@ func TestKillUnderLoad(t *testing.T) {
 	s.Stop()
 }
 
-// history is what the server has acknowledged.
+// history holds the writes that the server has acknowledged.
 type history struct {
 	mu     sync.Mutex
 	acked  map[string]string // guarded by mu

@@ -117,7 +117,7 @@ func resolve(t *testing.T, s *controlplanetest.Server, admin *kubernetes.Clients
 		{"udp", "_http._tcp.web.default.svc.cluster.local.", dns.TypeSRV, "NOERROR 0 100 80 web.default.svc.cluster.local."},
 		{"udp", reverse, dns.TypePTR, "NOERROR web.default.svc.cluster.local."},
 		{"udp", "none.default.svc.cluster.local.", dns.TypeA, "NXDOMAIN"},
-		{"udp", "example.com.", dns.TypeA, "SERVFAIL"}, // there is nobody to ask
+		{"udp", "example.com.", dns.TypeA, "SERVFAIL"}, // there is no upstream server
 	} {
 		testenv.Eventually(t, tc.name, func() error {
 			got, err := ask(tc.network, tc.name, tc.kind)

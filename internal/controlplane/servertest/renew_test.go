@@ -36,7 +36,7 @@ func TestRenewal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A certificate that is gone is made anew like one that expires.
+	// A missing certificate is replaced like one that expires.
 	keys := pki.Store{Dir: s.Config.PKI()}
 	for _, leaf := range []string{pki.APIServer, pki.Admin, pki.Etcd, pki.APIServerEtcd, pki.ControllerManager} {
 		if err := os.Remove(keys.Leaf(leaf)); err != nil {
