@@ -19,7 +19,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// action is what GitHub reads of an action.yml.
+// action holds the parts of an action.yml that GitHub reads.
 type action struct {
 	Name, Description string
 	Inputs            map[string]struct{ Description, Default string }
@@ -95,7 +95,7 @@ func TestActions(t *testing.T) {
 				}
 				for _, m := range output.FindAllStringSubmatch(string(text), -1) {
 					if !ids[m[1]] {
-						t.Errorf("step %q reads outputs of %s, which is no step before it", s.Name, m[1])
+						t.Errorf("step %q reads outputs of %s, which is not an earlier step", s.Name, m[1])
 					}
 				}
 				ids[s.ID] = true

@@ -48,8 +48,8 @@ func BenchmarkLint(b *testing.B) {
 	b.ReportMetric(0, "ns/op") // the sum of both
 }
 
-// BenchmarkLintOneFile is what a user waits for: one file with two objects,
-// from exec to exit.
+// BenchmarkLintOneFile measures the time that a user waits: one file with two
+// objects, from exec to exit.
 func BenchmarkLintOneFile(b *testing.B) {
 	testenv.Need(b, testenv.Built)
 	file := write(b, 2)
@@ -90,13 +90,13 @@ func write(b *testing.B, n int) string {
 	return name
 }
 
-// usage is what a run of a program took.
+// usage holds the resources that a run of a program used.
 type usage struct {
 	wall, cpu time.Duration
 	peak      int64 // bytes resident
 }
 
-// measure runs a program. Findings (exit code 1) are no error.
+// measure runs a program. Findings (exit code 1) are not an error.
 func measure(b *testing.B, argv []string) usage {
 	b.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)

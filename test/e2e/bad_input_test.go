@@ -95,7 +95,7 @@ func TestBusyPort(t *testing.T) {
 	// The 31st cluster's port, which nothing else here uses.
 	l, err := net.Listen("tcp", "127.0.0.1:6473")
 	if err != nil {
-		t.Skipf("the port is taken by somebody else: %v", err)
+		t.Skipf("another program uses the port: %v", err)
 	}
 	defer l.Close()
 	if err := os.MkdirAll(filepath.Join(dir, "clusters", "busy"), 0o700); err != nil {

@@ -35,9 +35,9 @@ spec:
   - {name: main, image: "example.test/winprog:v1", imagePullPolicy: Never, args: [wait]}
 `
 
-// TestDiskFull gives a cluster a disk of its own and fills it. What needs room
-// says that there is none; what was acknowledged is there afterwards; and when
-// the disk has room again everything works without anybody's help.
+// TestDiskFull puts a cluster on a separate disk and fills it. Operations that
+// need space report that there is none; acknowledged writes survive; and once
+// there is space again, everything recovers by itself.
 func TestDiskFull(t *testing.T) {
 	c := up(t)
 	s := newSingle(t, "full", c.dir, 23, "2019")

@@ -217,8 +217,8 @@ func TestGMSAOfKubelet(t *testing.T) {
 		}
 	}
 
-	// What is no credential spec: of a pod it fails the sandbox, of a container
-	// its start. Both can be deleted, and leave nothing.
+	// An invalid credential spec of a pod makes its sandbox fail, one of a
+	// container makes its start fail. Both pods can be deleted and leave nothing.
 	const invalid = "failed to generate container credential guard instance: hcs::ModifyServiceSettings: The virtual machine or container JSON document is invalid."
 	c.pod(t, ns, "bad-pod", onNode+`
   terminationGracePeriodSeconds: 1
@@ -235,8 +235,8 @@ func TestGMSAOfKubelet(t *testing.T) {
 	c.kubectl(t, "delete", "pod", "-n", ns, "bad-pod", "bad-container", "--timeout=60s")
 }
 
-// TestGMSABadInput is what people preset, and what is too large. No container
-// gets it.
+// TestGMSABadInput checks that no container gets a credential spec that the user
+// preset, or one that is too large.
 func TestGMSABadInput(t *testing.T) {
 	c := up(t)
 	ns := c.namespace(t)

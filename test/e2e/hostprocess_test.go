@@ -21,7 +21,7 @@ func hostProcess(user string) string {
   securityContext: {windowsOptions: {hostProcess: true, runAsUserName: '` + user + `'}}`
 }
 
-// TestHostProcess is what Kubernetes' documents promise of host process
+// TestHostProcess checks what Kubernetes' documentation promises of host process
 // containers (tasks/configure-pod-container/create-hostprocess-pod), and what
 // its end-to-end tests check (test/e2e/windows/host_process.go).
 func TestHostProcess(t *testing.T) {

@@ -79,7 +79,7 @@ func TestRunAsNonRoot(t *testing.T) {
 	for _, tt := range []struct{ name, image, user string }{
 		{"by-name", core, "ContainerAdministrator"}, {"by-case", core, "containeradministrator"},
 		{"user", core, "ContainerUser"}, {"nano", nano, ""},
-		// Nobody says who it is, so that nobody can refuse it: use runAsUserName.
+		// The user comes from the image, so the kubelet cannot reject it: use runAsUserName.
 		{"trap", core, ""}, {"system", core, `NT AUTHORITY\SYSTEM`},
 	} {
 		user := ""

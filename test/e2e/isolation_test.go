@@ -117,7 +117,7 @@ func (c *shared) sockets(t *testing.T, cluster string) []string {
 		if err == nil && d.Type() == os.ModeSocket {
 			out = append(out, "unix="+p)
 		}
-		return nil //nolint:nilerr // what vanishes is no socket to try
+		return nil //nolint:nilerr // a file that vanishes need not be tried
 	})
 	if err != nil {
 		t.Fatal(err)

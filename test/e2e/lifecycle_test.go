@@ -17,7 +17,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// machine is what a cluster could leave behind on the machine.
+// machine holds the objects that a cluster could leave behind on the machine.
 type machine struct {
 	processes, links, mounts, tables, routes, cgroups []string
 }

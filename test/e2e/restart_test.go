@@ -47,7 +47,7 @@ func TestRestart(t *testing.T) {
 	last := -1
 	// back waits for a container that was started since the last time. A kubelet
 	// that is killed a moment after its containers may have started another first,
-	// so more than one restart is no fault.
+	// so more than one restart is allowed.
 	back := func() {
 		t.Helper()
 		eventually(t, 60*time.Second, "the pod runs", func() error {

@@ -67,5 +67,5 @@ func (s single) mullion(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// mark is what the cluster's processes and mounts have in common.
+// mark returns a string that occurs in all of the cluster's processes and mounts.
 func (s single) mark() string { return filepath.Join("clusters", s.name) }

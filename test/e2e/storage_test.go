@@ -84,7 +84,7 @@ func TestStorage(t *testing.T) {
 		}
 	})
 	t.Run("refused", func(t *testing.T) {
-		// ERROR_ACCESS_DENIED and ERROR_WRITE_PROTECT are what Windows has for it.
+		// Windows reports ERROR_ACCESS_DENIED or ERROR_WRITE_PROTECT.
 		for _, path := range []string{`C:\fixed\new.txt`, `C:\password\new.txt`} {
 			out := c.exec(t, ns, "volumes", `C:\app\winprog.exe`, "write", path)
 			if !strings.HasPrefix(out, "write: 5 ") && !strings.HasPrefix(out, "write: 19 ") {

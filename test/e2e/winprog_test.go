@@ -140,8 +140,8 @@ func (c *shared) apply(t *testing.T, ns, manifest string) {
 	}
 }
 
-// pod applies a pod of winprog; spec is what follows under "spec:", indented
-// by two blanks.
+// pod applies a pod of winprog; spec is the text below "spec:", indented by two
+// spaces.
 func (c *shared) pod(t *testing.T, ns, pod, spec string) {
 	t.Helper()
 	c.apply(t, ns, "apiVersion: v1\nkind: Pod\nmetadata: {name: "+pod+", labels: {app: "+pod+"}}\nspec:\n  "+spec+"\n")

@@ -35,8 +35,8 @@ import (
 // offline keeps the tests off the internet.
 func offline(c *manager.Config) { c.Registry = lookup.Config{Off: true} }
 
-// device is what no pod on Windows can have; wantDevice is a pod that gets it
-// from somebody else.
+// device is a volume that no Windows pod can have; wantDevice is a pod to which
+// another webhook adds it.
 const (
 	device     = `{"name":"device","hostPath":{"path":"/dev/sda","type":"BlockDevice"}}`
 	wantDevice = `apiVersion: v1
@@ -48,9 +48,9 @@ spec:
 `
 )
 
-// injector is a mutating webhook of somebody else: it adds what Linux sidecar
-// injectors add to every pod, and a device to those that want it. Its
-// configuration comes after ours.
+// injector is a third-party mutating webhook. To every pod it adds what Linux
+// sidecar injectors add, and to pods that want it a device. It is called after
+// our webhooks.
 func injector(t *testing.T, c *cluster) {
 	t.Helper()
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -119,14 +119,14 @@ func another(t *testing.T, c *cluster) {
 			t.Errorf("os %v, fsGroup %v\n%s", got.Spec.OS, got.Spec.SecurityContext.FSGroup, out)
 		}
 		if !strings.Contains(out, "fsGroup is removed") {
-			t.Errorf("nobody is told:\n%s", out)
+			t.Errorf("there is no warning:\n%s", out)
 		}
 	}
 	finallyRefused(t, c)
 }
 
-// finallyRefused: what somebody else made of a pod after its placement is judged.
-// The manager may learn of somebody else later than the API server.
+// finallyRefused checks that changes by other webhooks after placement are
+// validated. The manager may learn of such a webhook later than the API server.
 func finallyRefused(t *testing.T, c *cluster) {
 	t.Helper()
 	testenv.Eventually(t, "a device that another one added is refused", func() error {
@@ -165,7 +165,7 @@ spec: {policyName: devices}
 	finallyRefused(t, c)
 }
 
-// kept: what somebody does to the registration or the Secret is put right.
+// kept checks that the manager reverts changes to the registration and the Secret.
 func kept(t *testing.T, c *cluster) {
 	hooks := c.Admin().AdmissionregistrationV1().MutatingWebhookConfigurations()
 	before, err := hooks.Get(t.Context(), registration.Name, metav1.GetOptions{})
@@ -209,7 +209,7 @@ func kept(t *testing.T, c *cluster) {
 	if _, err := secrets.Update(t.Context(), damaged, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Until(t, "the damaged Secret is written anew", back)
+	testenv.Until(t, "the damaged Secret is replaced", back)
 	testenv.Until(t, "pods are placed after all that", func() bool {
 		var got corev1.Pod
 		c.must(pod("probe", linux), &got, "create", "-f", "-", "--dry-run=server", "-o", "json")
@@ -242,7 +242,7 @@ func TestWebhooksDown(t *testing.T) {
 			t.Errorf("%s: a pod with a GMSA: %d\n%s", why, code, out)
 		}
 	}
-	without(t, "nobody listens")
+	without(t, "the port is closed")
 
 	for _, tc := range []struct {
 		name    string

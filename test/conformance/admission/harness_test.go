@@ -47,7 +47,7 @@ func startCluster(t testing.TB) *cluster {
 		}
 		t.Logf("log of the manager:\n%s", strings.Join(lines[max(0, len(lines)-40):], ""))
 	})
-	// Whoever brings a manager into a cluster brings the definition along.
+	// Every installation of a manager includes the definition.
 	c.must("", nil, "apply", "--server-side", "-f", testenv.Repo("internal", "manager", "inventory", "gmsacredentialspecs.yaml"))
 	return c
 }

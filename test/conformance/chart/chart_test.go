@@ -40,7 +40,7 @@ func load(t *testing.T) *chart.Chart {
 	return c
 }
 
-// render is what `helm install` would send, by kind and name.
+// render returns the objects that `helm install` would create, by kind and name.
 func render(c *chart.Chart, values []byte) (map[string]any, error) {
 	var v map[string]any
 	if err := yaml.Unmarshal(values, &v); err != nil {

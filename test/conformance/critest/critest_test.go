@@ -153,7 +153,7 @@ func start(t *testing.T) host {
 			t.Fatal(err)
 		}
 	}
-	// In a mount namespace of our own: nobody has to unmount it.
+	// The test has its own mount namespace, so a leftover mount would go with it.
 	run(t, "mount", "-t", "overlay", "overlay", "-o", "lowerdir="+template+",upperdir="+filepath.Join(dir, "prefix-upper")+",workdir="+filepath.Join(dir, "prefix-work"), h.wine.Prefix)
 	t.Cleanup(func() { run(t, "umount", "-l", h.wine.Prefix) })
 	install(t, h)

@@ -33,8 +33,8 @@ func (c *cluster) helm(args ...string) string {
 	return string(out)
 }
 
-// TestHelm is the life of a release: what the manual says it leaves is what it
-// leaves.
+// TestHelm follows a release from installation to removal, and checks that only
+// the documented objects remain.
 func TestHelm(t *testing.T) {
 	c := newCluster(t)
 	c.prepare()
@@ -115,7 +115,7 @@ func TestHelm(t *testing.T) {
 	})
 }
 
-// tainted says whether the Windows nodes are (not) as they should be.
+// tainted returns an error if the taints of the Windows nodes are not as wanted.
 func (c *cluster) tainted(ctx context.Context, want bool) error {
 	for _, name := range []string{"win-2019", "win-2022"} {
 		n, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})

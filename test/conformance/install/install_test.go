@@ -306,7 +306,7 @@ func (c *cluster) down() {
 	if err == nil || !strings.Contains(err.Error(), "rules.mullion.dev") {
 		c.t.Errorf("failure policy Fail: %v", err)
 	}
-	// Whoever opted out, the cluster's own pods and the manager's are not held up.
+	// Exempt namespaces, the cluster's own pods and the manager's are not blocked.
 	ns, err := c.client.CoreV1().Namespaces().Get(c.t.Context(), "apps", metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)
@@ -346,8 +346,8 @@ func (c *cluster) down() {
 	c.rulesPolicy(admissionregistrationv1.Fail) // what comes next works in any case
 }
 
-// rulesPolicy changes the failure policy of webhooks that nobody looks after, to
-// what a manager with that policy registers.
+// rulesPolicy sets the failure policy of webhooks that no manager maintains, as a
+// manager with this policy would register it.
 func (c *cluster) rulesPolicy(p admissionregistrationv1.FailurePolicyType) {
 	c.t.Helper()
 	api := c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()

@@ -22,9 +22,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
 
-// TestTwoManagers is the life of two managers, which is what install sets up:
-// one is killed, comes back, and later the other is asked to stop. Pods are
-// created all the time.
+// TestTwoManagers runs two managers, as install does by default: one is killed
+// and comes back, and later the other is asked to stop. Pods are created all the
+// time.
 func TestTwoManagers(t *testing.T) {
 	c := newCluster(t)
 	c.prepare()
@@ -66,7 +66,7 @@ func TestTwoManagers(t *testing.T) {
 	c.leads(other, back)
 	load.more(200)
 
-	// A pod that is deleted is no endpoint any more, and its process is told.
+	// A deleted pod is removed from the endpoints, and its process gets a signal.
 	leases := c.leases()
 	if err := c.client.CoreV1().Pods(other.pod.Namespace).Delete(t.Context(), other.pod.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestTwoManagers(t *testing.T) {
 		}
 		return nil
 	})
-	// It was given back: nobody had to wait until it ended.
+	// The lease was released: the successor did not wait for it to expire.
 	if got := leases.all(); !slices.Contains(got, "") {
 		t.Errorf("holders of the lease: %q", got)
 	}
@@ -94,10 +94,10 @@ func TestTwoManagers(t *testing.T) {
 	c.build("win-23h2", "10.0.25398.1665", "windows-23h2", next)
 	load.more(200)
 	load.stop()
-	t.Logf("%d pods were created; %d reviews found nobody between the kill and the kubelet's word", load.created.Load(), len(before))
+	t.Logf("%d pods were created; %d reviews failed between the kill and the kubelet's status update", load.created.Load(), len(before))
 
-	// A review that nobody answers in time is the machine's business; one that found
-	// nobody is ours.
+	// A review may time out on a slow machine; any other failure means that no
+	// manager was listening, which is a bug.
 	for _, line := range c.failures()[len(before):] {
 		if !strings.Contains(line, "deadline exceeded") {
 			t.Errorf("a review was lost: %s", line)
@@ -110,7 +110,7 @@ func TestTwoManagers(t *testing.T) {
 	}
 }
 
-// holder is the pod that has the lease; "" if nobody has.
+// holder returns the pod that has the lease, or "" if it is free.
 func (c *cluster) holder() string {
 	c.t.Helper()
 	l, err := c.client.CoordinationV1().Leases(install.DefaultNamespace).Get(c.t.Context(), inventory.Lease, metav1.GetOptions{})
@@ -188,7 +188,7 @@ func (c *cluster) build(name, kernel, class string, leader *running) {
 		for _, object := range []string{"runtimeclasses/" + class, "nodes/" + name} {
 			by := c.writers()[object]
 			if len(by) == 0 {
-				return fmt.Errorf("nobody wrote %s", object)
+				return fmt.Errorf("no manager wrote %s", object)
 			}
 			if slices.ContainsFunc(by, func(pod string) bool { return pod != leader.pod.Name }) {
 				c.t.Fatalf("%s was written by %q; %s leads", object, by, leader.pod.Name)

@@ -33,9 +33,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cli/managercmd"
 )
 
-// The test's executable has four roles, told by this variable: unset, it starts
-// itself anew in namespaces; then it runs the tests; or it makes the inside of a
-// pod, and becomes mullion.
+// This variable selects one of the four roles of the test's executable. Unset,
+// the executable restarts itself in new namespaces, where it runs the tests; the
+// other roles set up the inside of a pod and execute mullion there.
 const (
 	roleVariable = "MULLION_INSTALL_TEST_ROLE"
 	roleTest     = "test"

@@ -85,8 +85,8 @@ func (c *cluster) others(before map[string]string) {
 	}
 }
 
-// byHand: whoever deletes the objects by themselves, as helm uninstall does, is
-// rid of the webhooks, too: the ClusterRole owns them.
+// byHand checks that deleting the installed objects, as helm uninstall does, also
+// removes the webhooks: the ClusterRole owns them.
 func (c *cluster) byHand() {
 	ctx := c.t.Context()
 	c.must("install", "--image", image, "--replicas", "1", "--wait=false")

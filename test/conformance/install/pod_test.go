@@ -24,7 +24,7 @@ import (
 // insideVariable holds an inside as JSON.
 const insideVariable = "MULLION_INSTALL_TEST_POD"
 
-// inside is what a pod finds around itself.
+// inside sets up the environment that a pod sees.
 type inside struct {
 	Name    string
 	Address netip.Addr

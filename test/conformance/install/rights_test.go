@@ -17,8 +17,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/manager/controller/podreason"
 )
 
-// aggregated says whether ClusterRoles that are made of others have all of their
-// rules. A controller adds them.
+// aggregated returns an error until aggregated ClusterRoles have all of their
+// rules, which a controller adds.
 func (c *cluster) aggregated() error {
 	// Of each a rule of its own, and one of each role within.
 	for name, resources := range map[string][]string{

@@ -63,7 +63,7 @@ func seen(o *unstructured.Unstructured) string {
 	return string(data)
 }
 
-// difference is what two snapshots differ in; "" if in nothing.
+// difference describes how two snapshots differ, or returns "" if they are equal.
 func difference(before, after map[string]string) string {
 	var out []string
 	for k, v := range after {

@@ -50,7 +50,7 @@ func codes(object map[string]any, facts policy.Facts) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// TestDefaultsAreNoFindings: what the API server fills in is nobody's mistake.
+// TestDefaultsAreNoFindings checks that defaults of the API server cause no findings.
 // The findings on an object are those on its manifest.
 func TestDefaultsAreNoFindings(t *testing.T) {
 	check := func(name string, object map[string]any, facts policy.Facts) {

@@ -201,7 +201,7 @@ type exception struct {
 // always differs with whatever features.
 func always() []exception {
 	return []exception{
-		{"linux", regexp.MustCompile(`\.lifecycle\.stopSignal$`), "which signals a Linux pod may name is no question of Windows"},
+		{"linux", regexp.MustCompile(`\.lifecycle\.stopSignal$`), "the stop signals of Linux pods have nothing to do with Windows"},
 	}
 }
 

@@ -173,7 +173,7 @@ func says(object map[string]any, facts policy.Facts, id, at string) (out policy.
 	return out, ok
 }
 
-// upstream is what upstream says of the object of a fact.
+// upstream returns upstream's verdict on the object of a fact.
 func (f fact) upstream(t *testing.T, object map[string]any) field.ErrorList {
 	switch f.id {
 	case "WIN028":

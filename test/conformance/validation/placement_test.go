@@ -90,7 +90,7 @@ func TestPlacementWithInjectedFields(t *testing.T) {
 	facts := mixed(t)
 	judge := policy.New(facts)
 	pods, containers := injected()
-	count, mended, declared := 0, 0, 0
+	count, fixed, declared := 0, 0, 0
 	for _, os := range []string{`{}`, `{os: {name: windows}}`} {
 		for _, meta := range []string{`{}`, `{ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: u, controller: true}]}`} {
 			for _, p := range pods {
@@ -112,9 +112,9 @@ spec: {containers: [{name: c, image: "mcr.microsoft.com/windows/nanoserver:ltsc2
 						text, _ := json.Marshal(object)
 						t.Errorf("refused once it is placed: %v\n%s", errs, text)
 					case len(before) > 0 && len(errs) == 0:
-						mended++
+						fixed++
 						if meta == `{}` || os == `{}` {
-							t.Errorf("a pod that somebody wrote lost fields: %v", before)
+							t.Errorf("placement removed fields that the pod's author set: %v", before)
 						}
 					}
 					if os == `{}` && after["spec"].(map[string]any)["os"] != nil {
@@ -124,5 +124,5 @@ spec: {containers: [{name: c, image: "mcr.microsoft.com/windows/nanoserver:ltsc2
 			}
 		}
 	}
-	t.Logf("%d pods; %d got spec.os.name, %d are not refused any more", count, declared, mended)
+	t.Logf("%d pods; %d got spec.os.name, %d are not refused any more", count, declared, fixed)
 }

@@ -84,7 +84,7 @@ func upstream(object map[string]any) field.ErrorList {
 	return nil
 }
 
-// options are what the strategies of workloads validate a template with.
+// options returns the options with which the strategies of workloads validate a template.
 func options(t *core.PodTemplateSpec) corevalidation.PodValidationOptions {
 	podutil.DropDisabledTemplateFields(t, nil)
 	return podutil.GetValidationOptionsFromPodTemplate(t, nil)
