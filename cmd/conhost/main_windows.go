@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Command conhost is conhost.exe of the emulated hosts and their containers:
-// the program that Wine starts for each console. internal/console has its logic.
+// Command conhost is conhost.exe of the emulated hosts and their containers,
+// which Wine starts for each console. Its logic is in internal/console.
 package main
 
 import (
@@ -76,8 +76,8 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// sequenceWait is how long the rest of an escape sequence may take. A terminal
-// sends one in one piece; what splits it on the way is the network's packets.
+// sequenceWait is the time limit for the rest of an escape sequence. A terminal
+// sends a sequence in one piece, but network packets may split it.
 const sequenceWait = 50 * time.Millisecond
 
 func run(args []string) error {
@@ -98,7 +98,7 @@ func run(args []string) error {
 	return h.loop()
 }
 
-// host connects a console with its server and its terminal.
+// host connects a console to its server and its terminal.
 type host struct {
 	server   *condrv.Server
 	console  *console.Console
@@ -167,8 +167,8 @@ func (h *host) close() {
 	go func() { closed <- h.server.Control(console.CtrlClose) }()
 }
 
-// serve answers the programs' calls until there is none. ended: the last
-// program is gone.
+// serve answers the pending calls of programs. ended reports that the last
+// program has exited.
 func (h *host) serve() (ended bool, err error) {
 	var answer console.Reply
 	for {
@@ -196,7 +196,7 @@ func (h *host) answerReads() {
 	}
 }
 
-// settle does what the last step asks for.
+// settle performs the effects that the last step requested.
 func (h *host) settle() error {
 	// The event comes first: a program whose read ends without text asks
 	// whether it was interrupted.

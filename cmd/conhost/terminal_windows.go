@@ -28,7 +28,7 @@ func openTerminal() (*terminal, error) {
 	return &terminal{in: in, out: out, input: make(chan []byte)}, nil
 }
 
-// read sends what comes from the terminal to input, which it closes when the
+// read sends the terminal's input to the channel, which it closes when the
 // terminal is gone.
 func (t *terminal) read() {
 	defer close(t.input)
@@ -42,7 +42,7 @@ func (t *terminal) read() {
 	}
 }
 
-// write sends data. That the terminal is gone shows when it is read.
+// write sends data. It ignores errors: read notices when the terminal is gone.
 func (t *terminal) write(data []byte) {
 	for len(data) > 0 {
 		var n uint32

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Command mullion-kube holds the parts of mullion that are Kubernetes' own: the
+// Command mullion-kube contains the parts of mullion that link Kubernetes: the
 // control plane (server) and kubectl.
 package main
 
@@ -24,7 +24,7 @@ renew on SIGHUP (as it does every hour).
 `
 
 func main() {
-	// A link named kubectl is kubectl.
+	// Started through a link named kubectl, the program is kubectl.
 	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "kubectl" {
 		kubectl(os.Args[1:])
 		return

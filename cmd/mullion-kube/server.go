@@ -20,7 +20,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 )
 
-// The exit codes, as docs/reference/exit-codes.md has them.
+// The exit codes; see docs/reference/exit-codes.md.
 const (
 	exitOK          = 0
 	exitFailure     = 1
@@ -28,7 +28,7 @@ const (
 	exitEnvironment = 3
 )
 
-// serve is `mullion-kube server`.
+// serve implements `mullion-kube server`.
 func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("mullion-kube server", flag.ContinueOnError)
 	flags.SetOutput(stderr)

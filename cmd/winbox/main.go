@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Command winbox is the small Windows programs of the stand-in images: ping,
-// curl, ipconfig, an IIS and more, chosen by the name it is started under.
+// Command winbox implements the small Windows programs of the stand-in images:
+// ping, curl, ipconfig, IIS and more. The name of the executable selects one.
 package main
 
 import (

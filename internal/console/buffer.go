@@ -3,13 +3,13 @@
 
 package console
 
-// Size is that of a terminal or a screen buffer, in characters.
+// Size is the size of a terminal or a screen buffer, in characters.
 type Size struct {
 	Width, Height int
 }
 
-// Bounds of a screen buffer. A larger terminal shows less than it could, and
-// one that says nothing of its size is taken for Windows' default one.
+// Bounds of a screen buffer. A larger terminal is used only in part, and one of
+// unknown size is treated as having Windows' default size.
 const (
 	maxSide       = 1000
 	defaultWidth  = 80
@@ -98,7 +98,7 @@ func (b *buffer) resize(size, window Size) (lost int) {
 	rows := blankRows(size, attr{})
 	for y := range min(len(b.rows), size.Height) {
 		copy(rows[y], b.rows[y])
-		mendWide(rows[y])
+		repairWide(rows[y])
 	}
 	if b.size.Height != size.Height {
 		b.vt.scrollTop, b.vt.scrollBottom = 0, size.Height-1
@@ -112,9 +112,8 @@ func (b *buffer) resize(size, window Size) (lost int) {
 	return lost
 }
 
-// mendWide removes halves of wide characters that a row has lost the other
-// half of.
-func mendWide(row []cell) {
+// repairWide removes halves of wide characters whose other half the row has lost.
+func repairWide(row []cell) {
 	for x := range row {
 		if row[x].wide && (x+1 == len(row) || !row[x+1].behind) {
 			row[x] = blank(row[x].attr)
@@ -165,7 +164,7 @@ func (b *buffer) put(r rune) {
 	if w == 2 {
 		row[b.cursor.x+1] = cell{r: ' ', attr: b.attr, behind: true}
 	}
-	mendWide(row)
+	repairWide(row)
 	b.cursor.x += w
 	if b.cursor.x < b.size.Width {
 		return
@@ -276,7 +275,7 @@ func (b *buffer) erase(from, to position) {
 		for x := max(0, left); x <= right; x++ {
 			b.rows[y][x] = blank(b.attr)
 		}
-		mendWide(b.rows[y])
+		repairWide(b.rows[y])
 	}
 }
 

@@ -148,7 +148,7 @@ func (c *Console) resize(size Size) {
 // Size is that of the window.
 func (c *Console) Size() Size { return c.size }
 
-// TakeOutput returns what the terminal is to be sent now.
+// TakeOutput returns the output to send to the terminal now.
 func (c *Console) TakeOutput() []byte {
 	if !c.terminal {
 		return nil
@@ -168,14 +168,14 @@ func (c *Console) TakeReads() []Reply {
 	return reads
 }
 
-// TakeControls returns the events that the console's programs are to get.
+// TakeControls returns the events to send to the console's programs.
 func (c *Console) TakeControls() []Control {
 	controls := c.controls
 	c.controls = nil
 	return controls
 }
 
-// Signaled reports whether a program that waits for input has some.
+// Signaled reports whether there is input for a program that waits for it.
 func (c *Console) Signaled() bool { return len(c.events) > 0 }
 
 // enough is the number of queued events at which the terminal is no longer read:
@@ -268,7 +268,7 @@ func (c *Console) finishRead(data []byte, state uint32) {
 	c.read = nil
 }
 
-// serveRead gives what is there to the call that waits, if that is enough.
+// serveRead answers the waiting call if enough input is there.
 func (c *Console) serveRead() {
 	switch {
 	case c.read == nil:

@@ -4,13 +4,13 @@
 // Package console is a Windows console without a window: screen buffers, a
 // queue of input events, a line editor, and a renderer that shows the active
 // screen buffer on a terminal. It is the logic of conhost.exe in containers
-// (cmd/conhost); Wine's conhost.exe needs a desktop, knows no escape sequences
-// in output, and does not follow a terminal that changes its size.
+// (cmd/conhost); Wine's conhost.exe needs a desktop, ignores escape sequences in
+// output, and does not follow changes of the terminal's size.
 //
 // A Console is a state machine. Programs' calls go in as a Request, the
-// terminal's bytes through Input. What must happen outside comes out of
-// TakeOutput, TakeReads and TakeControls. Nothing here does
-// input or output, so that every behaviour has a test on any system.
+// terminal's bytes through Input. TakeOutput, TakeReads and TakeControls return
+// the effects to perform. The package does no I/O, so that all behaviour can be
+// tested on any system.
 //
 // The model is that of ConPTY: the window of the active screen buffer is as
 // large as the terminal, and only what changed is sent.

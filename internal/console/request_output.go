@@ -212,7 +212,7 @@ func (b *buffer) writeOutput(r Request) Reply {
 		}
 	}
 	for y := top; y < min(b.size.Height, top+count); y++ {
-		mendWide(b.rows[y])
+		repairWide(b.rows[y])
 	}
 	if r.Size == rectangleSize {
 		return Reply{Data: rectangle(left, top, min(left+across, b.size.Width)-1, min(top+count/across, b.size.Height)-1)}
@@ -239,7 +239,7 @@ func (b *buffer) fill(r Request) Reply {
 		filled++
 	}
 	for _, row := range b.rows {
-		mendWide(row)
+		repairWide(row)
 	}
 	return Reply{Data: le32(uint32(filled))}
 }
@@ -280,7 +280,7 @@ func (b *buffer) scrollRect(data []byte) Reply {
 		}
 	}
 	for _, row := range b.rows {
-		mendWide(row)
+		repairWide(row)
 	}
 	return Reply{}
 }

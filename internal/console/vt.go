@@ -57,7 +57,7 @@ func (v *vtState) resized(s Size) {
 	rows := blankRows(s, attr{})
 	for y := range min(len(v.main.rows), s.Height) {
 		copy(rows[y], v.main.rows[y])
-		mendWide(rows[y])
+		repairWide(rows[y])
 	}
 	v.main.rows = rows
 }
@@ -284,7 +284,7 @@ func (b *buffer) shift(at position, n int, insert bool) {
 			row[x] = blank(b.attr)
 		}
 	}
-	mendWide(row)
+	repairWide(row)
 }
 
 // other acts upon the remaining sequences.

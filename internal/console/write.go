@@ -3,9 +3,8 @@
 
 package console
 
-// write shows text as WriteConsole does. It returns what the terminal is to be
-// told at once (a bell) and what the program gets as input in answer to its
-// questions.
+// write shows text as WriteConsole does. It returns the output to send to the
+// terminal at once (a bell) and the input that answers queries of the program.
 func (b *buffer) write(text string) (now, answer []byte) {
 	for _, r := range text {
 		switch {

@@ -56,7 +56,7 @@ func write(out, tag string, parts []part) (digest string, err error) {
 	files[blob(named)] = raw
 	top := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{{
 		MediaType: types.OCIImageIndex, Size: int64(len(raw)), Digest: named,
-		// containerd's name of it, and the specification's.
+		// The annotations of containerd and of the specification.
 		Annotations: map[string]string{"io.containerd.image.name": full, "org.opencontainers.image.ref.name": short},
 	}}}
 	if files["index.json"], err = json.Marshal(top); err != nil {
@@ -69,8 +69,8 @@ func write(out, tag string, parts []part) (digest string, err error) {
 	return named.String(), durable.WriteFile(out, data, 0o644)
 }
 
-// names are the full name of a reference, with the registry's host that it has
-// without saying so, and its tag. Kubelets ask their runtime for the full one.
+// names returns the full name of a reference, including the default registry host,
+// and its tag. Kubelets ask their runtime for the full name.
 func names(tag string) (full, short string, err error) {
 	ref, err := reference.ParseNormalizedNamed(tag)
 	if err != nil {
@@ -92,7 +92,7 @@ type dockerImage struct {
 
 func blob(h v1.Hash) string { return path.Join("blobs", h.Algorithm, h.Hex) }
 
-// blobs adds what an image consists of.
+// blobs adds the parts of an image.
 func blobs(files map[string][]byte, img v1.Image) (out dockerImage, err error) {
 	manifest, err := img.RawManifest()
 	if err != nil {
@@ -138,7 +138,7 @@ func blobs(files map[string][]byte, img v1.Image) (out dockerImage, err error) {
 	return out, nil
 }
 
-// archive is a tar of the files, in the order of their names.
+// archive returns a tar archive of the files, sorted by name.
 func archive(files map[string][]byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

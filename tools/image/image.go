@@ -23,8 +23,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// epoch is the time of everything in the image. Zero would do for machines;
-// some tools print it as a date without a year.
+// epoch is the timestamp of everything in the image. It is not zero, because some
+// tools print zero as a date without a year.
 func epoch() time.Time { return time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
 // user is the unprivileged user; internal/install runs the image as it.
@@ -74,9 +74,9 @@ func machines() map[string]elf.Machine {
 	return map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 }
 
-// newLayer holds the program as /mullion, the authorities that registries are
-// known by, and /tmp for what Go's standard library may write where the root is
-// not read-only.
+// newLayer returns a layer with the program as /mullion, the CA certificates for
+// registries, and /tmp, where Go's standard library may write if the root is not
+// read-only.
 func newLayer(program, arch string) (v1.Layer, error) {
 	data, err := os.ReadFile(program)
 	if err != nil {
@@ -125,9 +125,9 @@ func newLayer(program, arch string) (v1.Layer, error) {
 		tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithMediaType(types.OCILayer))
 }
 
-// authorities is PEM: Mozilla's authorities for web servers, in the version that
-// go.mod pins. Those that only count with a condition, which a file cannot
-// express, are left out.
+// authorities returns Mozilla's CA certificates for web servers as PEM, in the
+// version that go.mod pins. It omits authorities that are trusted only under
+// conditions, which a file cannot express.
 func authorities() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Command image makes the image of mullion's manager: an archive with one layer
+// Command image builds the image of mullion's manager: an archive with one layer
 // that holds one static program. The same programs give the same archive, byte
-// by byte: times are fixed and nothing of the machine is read.
+// for byte: timestamps are fixed, and nothing is read from the machine.
 //
 //	image -o FILE -t REFERENCE OS/ARCH=PROGRAM...
 //
-// The archive is an OCI image layout (containerd, podman, skopeo, crane read
-// it), with the manifest.json beside it that docker load wants.
+// The archive is an OCI image layout (for containerd, podman, skopeo, crane) and
+// also has the manifest.json that docker load needs.
 package main
 
 import (
@@ -38,7 +38,7 @@ func main() {
 	fmt.Printf("%s\n%s\n", *tag, digest)
 }
 
-// build writes the archive and returns the digest of what the reference names.
+// build writes the archive and returns the digest that the reference names.
 func build(out, tag string, programs []string) (digest string, err error) {
 	var parts []part
 	for _, p := range programs {

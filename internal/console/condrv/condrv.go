@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package condrv is the way from Wine's server to the console host: the server
-// queues the console calls of programs, and the host asks for the next one and
-// gives the answer to the last in one server request, get_next_console_request
+// Package condrv connects Wine's server and the console host. The server queues
+// the console calls of programs. In one server request, get_next_console_request,
+// the host answers the last call and asks for the next one
 // (server/protocol.def of Wine 8; the same in 9).
 package condrv
 

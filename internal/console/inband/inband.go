@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package inband tells a console within its terminal's input what Linux tells by
-// signals, which do not reach Windows programs: the terminal's size, and that it
-// is gone. The form is that of terminals' own reports in mode 2048: CSI 48 ; rows
+// Package inband reports the terminal's size and its end to a console within the
+// terminal's input. Linux uses signals for this, which do not reach Windows
+// programs. The form is that of terminals' own reports in mode 2048: CSI 48 ; rows
 // ; columns ; height ; width t, the last two in pixels; without numbers the
 // terminal is gone.
 //
