@@ -308,7 +308,7 @@ func (c *session) given(ctx context.Context) (code int, prompt bool) {
 	return c.file(ctx)
 }
 
-// exit is the program's exit code. -Command: that of exit, else 1 when the
+// exit returns the program's exit code. -Command: that of exit, else 1 when the
 // last command failed.
 func (c *session) exit(res interp.Result, err error) int {
 	switch {

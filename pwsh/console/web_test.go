@@ -20,7 +20,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/rowtest"
 )
 
-// guide is the guide's web server as Kubernetes passes it to powershell.exe.
+// guide returns the guide's web server as Kubernetes passes it to powershell.exe.
 func guide(t testing.TB) string {
 	t.Helper()
 	b, err := os.ReadFile("../internal/syntax/testdata/scripts/guide_webserver.ps1")

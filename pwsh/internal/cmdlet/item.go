@@ -18,7 +18,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// fileItem is a file or directory as an object.
+// fileItem returns a file or directory as an object.
 func fileItem(r *interp.Runner, full string, fi fs.FileInfo) *value.Object {
 	name := interp.LeafPath(full)
 	if name == "" {

@@ -23,7 +23,7 @@ func adapters(c *interp.Invocation) ([]host.Adapter, error) {
 	return n.Adapters(c.R.Context())
 }
 
-// linkLocal is the address that every Windows interface has: where the
+// linkLocal returns the address that every Windows interface has: where the
 // interface shows none, the one that RFC 4291 derives from its MAC.
 func linkLocal(a host.Adapter) (netip.Prefix, bool) {
 	mac, err := hex.DecodeString(strings.NewReplacer("-", "", ":", "").Replace(a.MAC))
@@ -98,7 +98,7 @@ func addressObject(a host.Adapter, p netip.Prefix) *value.Object {
 	return asList(o, "IPAddress", "InterfaceIndex", "InterfaceAlias", "AddressFamily", "Type", "PrefixLength", "PrefixOrigin", "SuffixOrigin", "AddressState", "ValidLifetime", "PreferredLifetime", "SkipAsSource", "PolicyStore")
 }
 
-// chosen are the adapters that the arguments name, or that came down the
+// chosen returns the adapters that the arguments name, or that came down the
 // pipeline.
 func chosen(c *interp.Invocation) ([]host.Adapter, error) {
 	list, err := adapters(c)
@@ -149,7 +149,7 @@ func noObjects(class, property, val string) error {
 	return interp.Failf("Microsoft.PowerShell.Cmdletization.Cim.CimJobException", "CmdletizationQuery_NotFound_"+property, "ObjectNotFound", val, "No matching %s objects found by CIM query for instances of the ROOT/StandardCimv2/%s class on the  CIM server: verify the query parameters and retry.", class, class)
 }
 
-// pipedIndex is the ifIndex of an object from the pipeline (-AssociatedAdapter
+// pipedIndex returns the ifIndex of an object from the pipeline (-AssociatedAdapter
 // and its like), which Windows associates.
 func pipedIndex(c *interp.Invocation) (int, bool) {
 	if !c.HasItem {

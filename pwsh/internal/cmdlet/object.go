@@ -10,7 +10,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// objectCmdlets are the cmdlets of the noun Object.
+// objectCmdlets returns the cmdlets of the noun Object.
 func objectCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
 		forEachObject(), whereObject(), selectObject(), sortObject(), groupObject(), measureObject(), compareObject(), newObject(),

@@ -83,7 +83,7 @@ func hostText(c *interp.Invocation, v any, sep string) string {
 	return strings.Join(parts, sep)
 }
 
-// outputCmdlets are the other streams' and the Out- cmdlets.
+// outputCmdlets returns the cmdlets for the other streams and the Out- cmdlets.
 //
 // Length: one table; splitting hides which names belong together.
 func outputCmdlets() []*interp.Cmdlet {

@@ -194,7 +194,7 @@ func splitPath(c *interp.Invocation, p string) (any, error) {
 	return out, nil
 }
 
-// locationCmdlets are the current location.
+// locationCmdlets returns the cmdlets for the current location.
 func locationCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
 		{Name: "Get-Location", Aliases: []string{"pwd", "gl"}, Params: "PSDrive[]~ PSProvider[] Stack?~", Process: func(c *interp.Invocation) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// paths are the arguments -Path (with wildcards expanded, where the path has
+// paths returns the arguments -Path (with wildcards expanded, where the path has
 // any and is of the file system) and -LiteralPath.
 func paths(c *interp.Invocation) []string {
 	var out []string

@@ -22,7 +22,7 @@ func noKey(name string) error {
 	return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound", name, "Cannot find path '%s' because it does not exist.", drivePath(name))
 }
 
-// drivePath is the path of a key as a path of its drive.
+// drivePath returns the path of a key as a path of its drive.
 func drivePath(name string) string {
 	hive, rest, _ := strings.Cut(name, `\`)
 	return hive + `:\` + rest

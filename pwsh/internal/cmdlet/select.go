@@ -259,7 +259,7 @@ func selectOne(c *interp.Invocation, s *selectState, item any) error {
 	return c.Write(out)
 }
 
-// spelled is a property's name as the object spells it: PowerShell keeps the
+// spelled returns a property's name as the object spells it: PowerShell keeps the
 // spelling of the argument only for calculated ones.
 func spelled(c *interp.Invocation, item any, name string) string {
 	if c.R.Edition() == 0 {

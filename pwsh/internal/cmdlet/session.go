@@ -318,7 +318,7 @@ func expressionCmdlets() []*interp.Cmdlet {
 	}
 }
 
-// historyCmdlets are the history, which is not kept.
+// historyCmdlets returns the cmdlets for the history, which is not kept.
 func historyCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{{Name: "Get-History", Aliases: []string{"h", "history", "ghy"}, Params: "Id:any@0 Count:int", Fidelity: "no history is kept", Process: func(*interp.Invocation) error { return nil }}}
 }

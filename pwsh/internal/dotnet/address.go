@@ -19,10 +19,10 @@ import (
 // address is System.Net.IPAddress; equal ones are equal as keys.
 type address struct{ netip.Addr }
 
-// TypeName is the .NET name.
+// TypeName returns the .NET name.
 func (address) TypeName() string { return "System.Net.IPAddress" }
 
-// Text is the usual notation.
+// Text returns the usual notation.
 func (a address) Text() string { return a.String() }
 
 // HashKey makes equal addresses one key.
@@ -31,7 +31,7 @@ func (a address) HashKey() any { return a.Addr }
 // endPoint is System.Net.IPEndPoint.
 type endPoint struct{ netip.AddrPort }
 
-// TypeName is the .NET name.
+// TypeName returns the .NET name.
 func (endPoint) TypeName() string { return "System.Net.IPEndPoint" }
 
 // Text is address:port.
@@ -72,7 +72,7 @@ func newURI(r *interp.Runner, s string) (any, error) {
 	return instance(r, "System.Uri", x, x.String), nil
 }
 
-// String is the address with a path, and without a default port.
+// String returns the address with a path, and without a default port.
 func (x *uri) String() string {
 	if !x.u.IsAbs() {
 		return x.text

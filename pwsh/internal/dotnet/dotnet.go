@@ -56,7 +56,7 @@ func self[T any](c *interp.Call) T {
 	return x
 }
 
-// data is the state of an Instance argument.
+// data returns the state of an Instance argument.
 func data[T any](v any) (T, bool) {
 	v = value.Unwrap(v)
 	if i, ok := v.(*interp.Instance); ok {

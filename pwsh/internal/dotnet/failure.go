@@ -256,7 +256,7 @@ func regexClasses() []*interp.Class {
 // groups is the GroupCollection of a match, by number or name.
 type groups struct{ m *interp.Match }
 
-// TypeName is the .NET name.
+// TypeName returns the .NET name.
 func (groups) TypeName() string { return "System.Text.RegularExpressions.GroupCollection" }
 
 // Enumerate lists the groups.
@@ -268,7 +268,7 @@ func (g groups) Enumerate() []any {
 	return out
 }
 
-// Index is a group by number or name.
+// Index returns a group by number or name.
 func (g groups) Index(i any) (any, error) {
 	if x := g.m.Group(value.String(i)); x != nil {
 		return x, nil

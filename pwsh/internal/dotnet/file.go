@@ -14,7 +14,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// encodingArg is an encoding argument, or UTF-8.
+// encodingArg returns an encoding argument, or UTF-8.
 func encodingArg(v any) *encoding {
 	if e, ok := data[*encoding](v); ok {
 		return e

@@ -16,7 +16,7 @@ import (
 // sid is System.Security.Principal.SecurityIdentifier.
 type sid struct{ text, name string }
 
-// String is the identifier itself.
+// String returns the identifier itself.
 func (s sid) String() string { return s.text }
 
 func sidObject(r *interp.Runner, text, name string) any {
@@ -27,7 +27,7 @@ func sidObject(r *interp.Runner, text, name string) any {
 // localGroup is the prefix of the identifiers of BUILTIN's groups.
 const localGroup = "S-1-5-32-"
 
-// identityClasses are the types that tell who a program runs as.
+// identityClasses returns the types that tell who a program runs as.
 func identityClasses() []*interp.Class {
 	const principal = "System.Security.Principal."
 	roles := numbered(principal+"WindowsBuiltInRole", false, member("Administrator", 544), member("User", 545), member("Guest", 546), member("PowerUser", 547))

@@ -10,7 +10,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// now is the handlers' clock.
+// now returns the handlers' clock.
 func now(r *interp.Runner) time.Time {
 	if f := r.Handlers().Now; f != nil {
 		return f()

@@ -11,7 +11,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// numberClasses are the numeric types, Math, Boolean and Random.
+// numberClasses returns the numeric types, Math, Boolean and Random.
 func numberClasses() []*interp.Class {
 	var list []*interp.Class
 	ranges := []struct {

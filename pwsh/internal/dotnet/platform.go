@@ -134,7 +134,7 @@ func convertClasses() []*interp.Class {
 	}
 }
 
-// NewGUID is a random GUID of version 4 (RFC 9562, 5.4).
+// NewGUID returns a random GUID of version 4 (RFC 9562, 5.4).
 func NewGUID(r *interp.Runner) value.Guid {
 	var b [16]byte
 	for i := range b {

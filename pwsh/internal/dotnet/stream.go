@@ -396,7 +396,7 @@ func textStreamClasses() []*interp.Class {
 	}
 }
 
-// formatArgs is the text of Write(format, args…).
+// formatArgs returns the text of Write(format, args…).
 func formatArgs(c *interp.Call) (string, error) {
 	if c.N() <= 1 {
 		if a, ok := c.Arg(0).(*value.Array); ok && a.Elem == "Char" {

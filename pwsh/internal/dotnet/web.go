@@ -25,7 +25,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// HTTPClient is a client over the handlers' network. Insecure accepts any
+// HTTPClient returns a client over the handlers' network. Insecure accepts any
 // certificate.
 func HTTPClient(r *interp.Runner, timeout time.Duration, insecure bool) (*http.Client, error) {
 	n := r.Handlers().Net
@@ -44,7 +44,7 @@ func HTTPClient(r *interp.Runner, timeout time.Duration, insecure bool) (*http.C
 	return &http.Client{Transport: t, Timeout: timeout}, nil
 }
 
-// WebException is the error of a failed request, with its response if there
+// WebException returns the error of a failed request, with its response if there
 // was one.
 func WebException(r *interp.Runner, err error, resp any, status string) *interp.Exception {
 	msg := "Unable to connect to the remote server"
@@ -170,7 +170,7 @@ func httpStatus() *interp.Class {
 	return k
 }
 
-// securityClasses are the hash algorithms.
+// securityClasses returns the hash algorithms.
 func securityClasses() []*interp.Class {
 	algorithms := []struct {
 		name string
@@ -202,7 +202,7 @@ func securityClasses() []*interp.Class {
 	return list
 }
 
-// processClasses are the parts of System.Diagnostics that scripts reach.
+// processClasses returns the parts of System.Diagnostics that scripts reach.
 func processClasses() []*interp.Class {
 	return []*interp.Class{
 		{Name: "System.Diagnostics.Process", StaticMethods: []interp.Method{
@@ -226,7 +226,7 @@ func processClasses() []*interp.Class {
 	}
 }
 
-// ProcessObject is a process as Get-Process gives it.
+// ProcessObject returns a process as Get-Process gives it.
 func ProcessObject(p host.ProcessInfo) *value.Object {
 	o := value.NewObject("System.Diagnostics.Process", "Id", i32(p.ID), "ProcessName", p.Name, "Name", p.Name, "Path", nilEmpty(p.Path),
 		"Handles", int32(0), "WorkingSet", int32(min(p.WorkingSet, 1<<31-1)), "WorkingSet64", p.WorkingSet, "WS", p.WorkingSet, "CPU", p.CPU.Seconds(),

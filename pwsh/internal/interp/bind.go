@@ -30,10 +30,10 @@ func (p *Param) isSwitch() bool { return p.Kind == "switch" }
 // Switch is System.Management.Automation.SwitchParameter.
 type Switch bool
 
-// TypeName is the .NET name.
+// TypeName returns the .NET name.
 func (Switch) TypeName() string { return "System.Management.Automation.SwitchParameter" }
 
-// IsPresent is whether the switch was given.
+// IsPresent reports whether the switch was given.
 func (s Switch) IsPresent() bool { return bool(s) }
 
 // Text is True or False.

@@ -54,10 +54,10 @@ type Call struct {
 	Name string
 }
 
-// N is the number of arguments.
+// N returns the number of arguments.
 func (c *Call) N() int { return len(c.Args) }
 
-// Arg is an argument, or nil.
+// Arg returns an argument, or nil.
 func (c *Call) Arg(i int) any {
 	if i < len(c.Args) {
 		return c.Args[i]
@@ -65,10 +65,10 @@ func (c *Call) Arg(i int) any {
 	return nil
 }
 
-// Str is an argument as text.
+// Str returns an argument as text.
 func (c *Call) Str(i int) string { return c.R.Text(c.Arg(i)) }
 
-// Int is an argument as a number.
+// Int returns an argument as a number.
 func (c *Call) Int(i int) (int, error) { return value.ToInt(c.Arg(i)) }
 
 // Need reports a call with the wrong number of arguments.
@@ -87,7 +87,7 @@ type Instance struct {
 	Str   func() string // ToString; nil: the class's name
 }
 
-// TypeName is the class's name.
+// TypeName returns the class's name.
 func (i *Instance) TypeName() string { return i.Class.Name }
 
 // Text is ToString.
@@ -104,16 +104,16 @@ type EnumValue struct {
 	N     int64
 }
 
-// TypeName is the enumeration's name.
+// TypeName returns the enumeration's name.
 func (e EnumValue) TypeName() string { return e.Class.Name }
 
-// IntValue is the number behind it.
+// IntValue returns the number behind it.
 func (e EnumValue) IntValue() int64 { return e.N }
 
 // HashKey makes equal members equal.
 func (e EnumValue) HashKey() any { return [2]any{e.Class.Name, e.N} }
 
-// Text is the member's name, or those of the flags.
+// Text returns the member's name, or those of the flags.
 func (e EnumValue) Text() string {
 	for _, m := range e.Class.Enum {
 		if m.Value == e.N {
@@ -187,7 +187,7 @@ func (r *Runner) Class(name string) *Class {
 	return r.classes[strings.ToLower(name)]
 }
 
-// baseOf is the base of a type: as the class says, or System.Array, or what
+// baseOf returns the base of a type: as the class says, or System.Array, or what
 // .NET's names imply.
 func (r *Runner) baseOf(name string) string {
 	if c := r.Class(name); c != nil {
@@ -331,5 +331,5 @@ func (r *Runner) MembersOf(typ string, static bool) (props []Property, methods [
 	return props, methods
 }
 
-// BaseType is the name of a type's base; empty for System.Object.
+// BaseType returns the name of a type's base; empty for System.Object.
 func (r *Runner) BaseType(name string) string { return r.baseOf(name) }

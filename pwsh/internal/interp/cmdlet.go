@@ -93,7 +93,7 @@ func readParamFlags(p *Param, flags string) {
 	}
 }
 
-// ParamsOf are the parameters of a cmdlet.
+// ParamsOf returns the parameters of a cmdlet.
 func (r *Runner) ParamsOf(c *Cmdlet) []Param {
 	p, ok := r.specs[c]
 	if !ok {
@@ -236,7 +236,7 @@ func (c *Invocation) Stop() error {
 	return &stopError{c.pipe}
 }
 
-// action is the command's error action.
+// action returns the command's error action.
 func (c *Invocation) action() string {
 	if v, ok := c.args["erroraction"].(string); ok {
 		return strings.ToLower(v)

@@ -183,7 +183,7 @@ type Command struct {
 	Path     string // a program
 }
 
-// TypeName is the .NET name.
+// TypeName returns the .NET name.
 func (c *Command) TypeName() string {
 	switch {
 	case c.Function != nil:
@@ -196,7 +196,7 @@ func (c *Command) TypeName() string {
 	return "System.Management.Automation.ApplicationInfo"
 }
 
-// Text is the name.
+// Text returns the name.
 func (c *Command) Text() string { return c.Name }
 
 // Lookup resolves a name: alias, function, cmdlet, then a script or a program.

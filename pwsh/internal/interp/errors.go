@@ -38,7 +38,7 @@ type Exception struct {
 	cause    error
 }
 
-// Error is the message.
+// Error returns the message.
 func (e *Exception) Error() string    { return e.Message }
 func (e *Exception) Unwrap() error    { return e.cause }
 func (e *Exception) TypeName() string { return e.Type }
@@ -65,10 +65,10 @@ type ErrorRecord struct {
 	Caller bool // Prefix is a function, whose call is the position
 }
 
-// TypeName is the .NET name.
+// TypeName returns the .NET name.
 func (e *ErrorRecord) TypeName() string { return "System.Management.Automation.ErrorRecord" }
 
-// Text is the message, which "$_" expands to in a script.
+// Text returns the message, which "$_" expands to in a script.
 func (e *ErrorRecord) Text() string {
 	if e.Details != "" {
 		return e.Details
@@ -76,7 +76,7 @@ func (e *ErrorRecord) Text() string {
 	return e.Exception.Message
 }
 
-// CategoryInfo is the line of that name.
+// CategoryInfo returns the line of that name.
 func (e *ErrorRecord) CategoryInfo() string {
 	target := ":"
 	if e.Target != nil {
@@ -96,7 +96,7 @@ type Thrown struct {
 	Script bool
 }
 
-// Error is the record's message.
+// Error returns the record's message.
 func (t *Thrown) Error() string { return t.Record.Text() }
 
 // Unwrap gives the exception, for errors.Is.
@@ -201,7 +201,7 @@ func (r *Runner) exception(err error) *Exception {
 	return &Exception{Type: "System.Management.Automation.RuntimeException", Message: err.Error(), ID: "RuntimeException", Category: "OperationStopped", cause: err}
 }
 
-// FormatError is an error record as the console shows it.
+// FormatError returns an error record as the console shows it.
 func (r *Runner) FormatError(e *ErrorRecord) string {
 	var b strings.Builder
 	msg := e.Text()
@@ -254,7 +254,7 @@ func (e *ErrorRecord) position() string {
 	return fmt.Sprintf("At %s%d char:%d\n+ %s\n+ %s\n", where, line, col, text, mark)
 }
 
-// PositionMessage is the place of an error as text.
+// PositionMessage returns the place of an error as text.
 func (e *ErrorRecord) PositionMessage() string {
 	if e.Source == nil {
 		return ""

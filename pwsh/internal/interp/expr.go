@@ -13,7 +13,7 @@ import (
 // void is the value of a method without a result; a pipeline drops it.
 type void struct{}
 
-// TypeName is the .NET name.
+// TypeName returns the .NET name.
 func (void) TypeName() string { return "System.Void" }
 
 // Text is nothing.
@@ -107,7 +107,7 @@ func (r *Runner) expand(x *syntax.Expand) (any, error) {
 	return b.String(), nil
 }
 
-// Text is a value as a string expansion writes it: collections are joined
+// Text returns a value as a string expansion writes it: collections are joined
 // with $OFS.
 func (r *Runner) Text(v any) string {
 	switch v := v.(type) {

@@ -18,10 +18,10 @@ type ScriptBlock struct {
 	closure map[string]*Variable
 }
 
-// TypeName is the .NET name.
+// TypeName returns the .NET name.
 func (*ScriptBlock) TypeName() string { return "System.Management.Automation.ScriptBlock" }
 
-// Text is the source between the braces.
+// Text returns the source between the braces.
 func (b *ScriptBlock) Text() string {
 	if b == nil || b.Body.Source == nil {
 		return ""
@@ -38,7 +38,7 @@ type Function struct {
 	Block  *ScriptBlock
 }
 
-// declared are the parameters of a function, wherever they stand.
+// declared returns the parameters of a function, wherever they stand.
 func (f *Function) declared() []*syntax.Param {
 	if f.Params != nil {
 		return f.Params
@@ -374,10 +374,10 @@ func (s *functionStage) bindCommon(b *binding) {
 // PSCmdlet is $PSCmdlet of an advanced function.
 type PSCmdlet struct{ name string }
 
-// TypeName is the .NET name.
+// TypeName returns the .NET name.
 func (*PSCmdlet) TypeName() string { return "System.Management.Automation.PSScriptCmdlet" }
 
-// Name is the function's.
+// Name returns the function's name.
 func (p *PSCmdlet) Name() string { return p.name }
 
 func zeroOf(t *syntax.TypeName) any {
@@ -499,7 +499,7 @@ func readParameterAttribute(a *syntax.Attribute, p *Param, explicit *bool) {
 	}
 }
 
-// scriptStage is a .ps1 file as a command.
+// scriptStage returns a .ps1 file as a command.
 func (r *Runner) scriptStage(path string, dot bool, args []argument, out Sink, at *syntax.Command) (stage, error) {
 	text, err := r.ReadText(path)
 	if err != nil {

@@ -300,7 +300,7 @@ func (r *Runner) CallMethod(x any, name string, args []any) (any, error) {
 		"Method invocation failed because [%s] does not contain a method named '%s' in mullion's PowerShell. See %s.", typ, name, FidelityPage)
 }
 
-// magic are the methods that every collection has: ForEach and Where.
+// magic returns the methods that every collection has: ForEach and Where.
 // Source: about_Arrays.
 func (r *Runner) magic(x any, lower string, args []any) (any, bool, error) {
 	if lower != "foreach" && lower != "where" || len(args) == 0 {

@@ -188,7 +188,7 @@ func (s *nativeStage) end() error {
 	return sendErr
 }
 
-// nativeError is a line of a program's standard error.
+// nativeError returns an error record for a line of a program's standard error.
 func (r *Runner) nativeError(text string) *ErrorRecord {
 	return &ErrorRecord{Exception: &Exception{Type: "System.Management.Automation.RemoteException", Message: text, ID: "NativeCommandError"},
 		Category: "NotSpecified", FQID: "NativeCommandError", Target: text}
@@ -243,7 +243,7 @@ func SplitLines(text string) []string {
 	return lines
 }
 
-// Newline is the line end that files and pipes get.
+// Newline returns the line end that files and pipes get.
 func (r *Runner) Newline() string {
 	if r.cfg.Windows {
 		return "\r\n"

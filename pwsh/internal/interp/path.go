@@ -14,7 +14,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// Separator is the path separator.
+// Separator returns the path separator.
 func (r *Runner) Separator() string {
 	if r.cfg.Windows {
 		return `\`
@@ -97,7 +97,7 @@ func (r *Runner) JoinPath(a, b string) string {
 	return strings.TrimRight(a, sep) + sep + strings.TrimLeft(b, sep)
 }
 
-// ParentPath is the directory part of a path, without touching its spelling.
+// ParentPath returns the directory part of a path, without touching its spelling.
 func (r *Runner) ParentPath(p string) string {
 	i := strings.LastIndexAny(p, `/\`)
 	switch {
@@ -117,7 +117,7 @@ func (r *Runner) ParentPath(p string) string {
 	return p[:i]
 }
 
-// LeafPath is the last part of a path.
+// LeafPath returns the last part of a path.
 func LeafPath(p string) string {
 	t := strings.TrimRight(p, `/\`)
 	if i := strings.LastIndexAny(t, `/\`); i >= 0 {
@@ -145,7 +145,7 @@ func (r *Runner) SearchPath() []string {
 	return strings.Split(p, sep)
 }
 
-// PathInfo is the result of Get-Location.
+// PathInfo returns the result of Get-Location.
 func (r *Runner) PathInfo(p string) *value.Object {
 	o := value.NewObject("System.Management.Automation.PathInfo", "Drive", value.NewObject("System.Management.Automation.PSDriveInfo", "Name", strings.TrimSuffix(drive(p), ":")), "Provider", "Microsoft.PowerShell.Core\\FileSystem", "ProviderPath", p, "Path", p)
 	o.Str, o.Show = p, []string{"Path"}

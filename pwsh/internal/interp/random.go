@@ -10,7 +10,7 @@ import "math/rand/v2"
 // Fidelity: simplified - the sequence of a seed is not .NET's (docs/fidelity/pwsh.md).
 type randSource struct{ *rand.Rand }
 
-// Rand is the session's random numbers.
+// Rand returns the session's random numbers.
 func (r *Runner) Rand() *rand.Rand {
 	if r.rand == nil {
 		r.rand = &randSource{rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}

@@ -22,10 +22,10 @@ type Regex struct {
 	re      *regexp.Regexp
 }
 
-// TypeName is the .NET name.
+// TypeName returns the .NET name.
 func (*Regex) TypeName() string { return "System.Text.RegularExpressions.Regex" }
 
-// Text is the pattern.
+// Text returns the pattern.
 func (x *Regex) Text() string { return x.Pattern }
 
 // Group is a group of a match.
@@ -38,10 +38,10 @@ type Group struct {
 	Success bool
 }
 
-// TypeName is the .NET name.
+// TypeName returns the .NET name.
 func (*Group) TypeName() string { return "System.Text.RegularExpressions.Group" }
 
-// Text is the text that the group matched.
+// Text returns the text that the group matched.
 func (g *Group) Text() string { return g.Value }
 
 // Match is one match of a Regex.
@@ -52,10 +52,10 @@ type Match struct {
 	from, to int
 }
 
-// TypeName is the .NET name.
+// TypeName returns the .NET name.
 func (*Match) TypeName() string { return "System.Text.RegularExpressions.Match" }
 
-// Text is the matched text.
+// Text returns the matched text.
 func (m *Match) Text() string {
 	if m == nil || len(m.Groups) == 0 {
 		return ""
@@ -63,7 +63,7 @@ func (m *Match) Text() string {
 	return m.Groups[0].Value
 }
 
-// Next is the match behind this one, or nil.
+// Next returns the match behind this one, or nil.
 func (m *Match) Next() *Match {
 	at := m.to
 	if m.from == m.to {
@@ -190,7 +190,7 @@ func QuoteRegex(s string) string { return regexp.QuoteMeta(s) }
 // MatchString reports whether the text has a match.
 func (x *Regex) MatchString(s string) bool { return x.re.MatchString(s) }
 
-// Find is the first match at or behind a byte offset, or nil.
+// Find returns the first match at or behind a byte offset, or nil.
 func (x *Regex) Find(s string, from int) *Match {
 	if from > len(s) {
 		return nil
@@ -361,7 +361,7 @@ func (m *Match) Result(sub string) string {
 	return b.String()
 }
 
-// Group is a group by its name or number, or nil.
+// Group returns a group by its name or number, or nil.
 func (m *Match) Group(name string) *Group {
 	if n, err := strconv.Atoi(name); err == nil {
 		if n >= 0 && n < len(m.Groups) {

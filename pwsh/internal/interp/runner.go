@@ -170,7 +170,7 @@ func (r *Runner) Context() context.Context {
 	return r.ctx
 }
 
-// Edition is the dialect.
+// Edition returns the dialect.
 func (r *Runner) Edition() syntax.Edition { return r.cfg.Edition }
 
 // Windows says which path rules hold.
@@ -353,7 +353,7 @@ func (r *Runner) enter() error {
 
 func (r *Runner) leave() { r.depth-- }
 
-// automatic gives the automatic variables. Source: about_Automatic_Variables.
+// automatic returns the automatic variables. Source: about_Automatic_Variables.
 func (r *Runner) automatic(lower string) (any, bool) {
 	switch lower {
 	case "true":

@@ -77,7 +77,7 @@ func (s *scope) scriptScope() *scope {
 	return s
 }
 
-// scopeOf is the scope that a written prefix names; ok is false for a drive.
+// scopeOf returns the scope that a written prefix names; ok is false for a drive.
 func (r *Runner) scopeOf(prefix string) (*scope, bool) {
 	switch prefix {
 	case "global":
@@ -253,7 +253,7 @@ func (r *Runner) GetVariable(name string) (any, bool) {
 	return r.automatic(lower)
 }
 
-// FindVariable gives a variable's record.
+// FindVariable returns a variable's record.
 func (r *Runner) FindVariable(name string) *Variable { return r.scope.lookup(strings.ToLower(name)) }
 
 // Variables lists every variable that is visible.

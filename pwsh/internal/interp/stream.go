@@ -10,7 +10,7 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-// pref is the value of a preference variable.
+// pref returns the value of a preference variable.
 func (r *Runner) pref(name string) any {
 	if v := r.scope.lookup(strings.ToLower(name)); v != nil {
 		return v.Value
@@ -58,12 +58,12 @@ type StreamRecord struct {
 	Message any
 }
 
-// TypeName is the .NET name.
+// TypeName returns the .NET name.
 func (s *StreamRecord) TypeName() string {
 	return "System.Management.Automation." + strings.ToUpper(s.Kind[:1]) + s.Kind[1:] + "Record"
 }
 
-// Text is the message.
+// Text returns the message.
 func (s *StreamRecord) Text() string { return value.String(s.Message) }
 
 // WriteStream sends a message to a stream, as its preference variable says.

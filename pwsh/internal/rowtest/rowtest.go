@@ -221,7 +221,7 @@ func network() *hosttest.Network {
 	}
 }
 
-// system is a container of Windows Server 2022.
+// system returns a container of Windows Server 2022.
 func system() *hosttest.System {
 	started := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	return &hosttest.System{

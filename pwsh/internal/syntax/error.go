@@ -20,13 +20,13 @@ type Error struct {
 	Incomplete bool
 }
 
-// Error is the message alone, with its place.
+// Error returns the message alone, with its place.
 func (e *Error) Error() string {
 	line, col := e.Source.LineCol(e.At)
 	return fmt.Sprintf("line %d char %d: %s", line, col, e.Msg)
 }
 
-// LineCol is the line and the column of an offset, both from 1; a column
+// LineCol returns the line and the column of an offset, both from 1; a column
 // counts characters.
 func (s *Source) LineCol(at Pos) (line, col int) {
 	n := min(int(at), len(s.Text))
@@ -35,7 +35,7 @@ func (s *Source) LineCol(at Pos) (line, col int) {
 	return line, utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
 }
 
-// Line is the text of the line that holds an offset, without its end.
+// Line returns the text of the line that holds an offset, without its end.
 func (s *Source) Line(at Pos) string {
 	n := min(int(at), len(s.Text))
 	start := strings.LastIndexByte(s.Text[:n], '\n') + 1
@@ -46,7 +46,7 @@ func (s *Source) Line(at Pos) string {
 	return strings.TrimSuffix(rest, "\r")
 }
 
-// Slice is the text of a span.
+// Slice returns the text of a span.
 func (s *Source) Slice(from, to Pos) string {
 	n := Pos(len(s.Text))
 	from, to = min(from, n), min(to, n)
@@ -56,7 +56,7 @@ func (s *Source) Slice(from, to Pos) string {
 	return s.Text[from:to]
 }
 
-// Window is the line with the mark under it, as PowerShell shows the place of
+// Window returns the line with the mark under it, as PowerShell shows the place of
 // an error: the line is cut around the mark when it is long.
 func (s *Source) Window(from, to Pos) (text, mark string) {
 	const before, after = 35, 40 // characters kept around the mark; PowerShell 5.1's PositionMessage keeps about as many

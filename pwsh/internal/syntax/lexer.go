@@ -140,7 +140,7 @@ func (p *parser) blanks(i int, newlines bool) int {
 	return i
 }
 
-// peek is the next token of expression mode.
+// peek returns the next token of expression mode.
 func (p *parser) peek() token {
 	if p.cached && p.cachePos == p.pos {
 		return p.cache
@@ -255,7 +255,7 @@ func (p *parser) nameEnd(i int) int {
 	return i
 }
 
-// variableEnd is the end of the variable at i, which holds a $; it is i when
+// variableEnd returns the end of the variable at i, which holds a $; it is i when
 // no variable stands there.
 func (p *parser) variableEnd(i int) int {
 	switch c := p.byteAt(i + 1); {
@@ -312,7 +312,7 @@ func unescapeName(s string) string {
 	return b.String()
 }
 
-// numberEnd is the end of the numeric literal at i.
+// numberEnd returns the end of the numeric literal at i.
 func (p *parser) numberEnd(i int) int {
 	j := i
 	if p.src[i] == '0' && (p.byteAt(i+1)|0x20) == 'x' {

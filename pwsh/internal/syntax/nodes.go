@@ -11,10 +11,10 @@ type Pos int32
 // Span is the half-open range of source that a node covers.
 type Span struct{ From, To Pos }
 
-// Pos is the offset of the node's first byte.
+// Pos returns the offset of the node's first byte.
 func (s Span) Pos() Pos { return s.From }
 
-// End is the offset behind the node's last byte.
+// End returns the offset behind the node's last byte.
 func (s Span) End() Pos { return s.To }
 
 // Node is any part of the tree.
@@ -253,7 +253,7 @@ const (
 	MatchRegex
 )
 
-// String is the option's name.
+// String returns the option's name.
 func (m SwitchMatch) String() string {
 	return [...]string{"exact", "wildcard", "regex"}[m]
 }
@@ -270,7 +270,7 @@ const (
 	Continue
 )
 
-// String is the statement's keyword.
+// String returns the statement's keyword.
 func (k FlowKind) String() string {
 	return [...]string{"return", "throw", "exit", "break", "continue"}[k]
 }

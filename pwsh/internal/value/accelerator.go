@@ -31,7 +31,7 @@ var accelerators = []struct{ short, full string }{
 	{"powershell", "System.Management.Automation.PowerShell"}, {"semver", "System.Management.Automation.SemanticVersion"},
 }
 
-// Accelerated gives the full name of a short one.
+// Accelerated returns the full name of a short one.
 func Accelerated(name string) (string, bool) {
 	for _, a := range accelerators {
 		if strings.EqualFold(a.short, name) {

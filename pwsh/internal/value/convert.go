@@ -28,7 +28,7 @@ func (e *ConvertError) Error() string {
 	return fmt.Sprintf("Cannot convert value \"%s\" to type \"%s\".%s", String(e.From), e.To, why)
 }
 
-// Bool is a value's truth.
+// Bool returns a value's truth.
 func Bool(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -81,7 +81,7 @@ func truthOfItems(items []any) bool {
 	return true
 }
 
-// String is a value as text, as in "$v".
+// String returns a value as text, as in "$v".
 func String(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -131,7 +131,7 @@ func String(v any) string {
 	return TypeName(v)
 }
 
-// displayType gives the accelerator, as "$([int])" does.
+// displayType returns the accelerator, as "$([int])" does.
 func displayType(full string) string {
 	for _, a := range accelerators {
 		if a.full == full {
@@ -193,7 +193,7 @@ func Join(items []any, sep string) string {
 	return b.String()
 }
 
-// FormatFloat is a double as .NET Core writes it: the shortest text that reads
+// FormatFloat returns a double as .NET Core writes it: the shortest text that reads
 // back as the same number.
 func FormatFloat(f float64) string { return formatShortest(f, 64) }
 
@@ -264,7 +264,7 @@ func sign(d int) int {
 	return 0
 }
 
-// asInt is an integer value's number.
+// asInt returns an integer value's number.
 func asInt(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int32:
@@ -385,7 +385,7 @@ func parseNumber(s string) (any, bool) {
 	return f, err == nil
 }
 
-// shrink is the smallest of int32 and int64 that holds n.
+// shrink returns the smallest of int32 and int64 that holds n.
 func shrink(n int64) any {
 	if n >= math.MinInt32 && n <= math.MaxInt32 {
 		return int32(n)

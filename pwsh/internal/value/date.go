@@ -158,12 +158,12 @@ var dateLayouts = []string{
 // unspecified is the location of a DateTime whose Kind is Unspecified.
 var unspecified = time.FixedZone("unspecified", 0)
 
-// Unspecified is a time's clock reading with the Kind Unspecified.
+// Unspecified returns a time's clock reading with the Kind Unspecified.
 func Unspecified(t time.Time) DateTime {
 	return DateTime{time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), unspecified)}
 }
 
-// Kind is the name of a DateTime's Kind.
+// Kind returns the name of a DateTime's Kind.
 func (d DateTime) Kind() string {
 	switch d.Location() {
 	case time.UTC:

@@ -18,7 +18,7 @@ var ErrFormat = errors.New("Error formatting a string: Index (zero based) must b
 
 var errBadFormat = errors.New("Error formatting a string: Input string was not in a correct format..") //nolint:staticcheck // .NET's own text
 
-// Format is the -f operator: {index[,width][:format]}, {{ and }}.
+// Format implements the -f operator: {index[,width][:format]}, {{ and }}.
 // Source: https://learn.microsoft.com/dotnet/standard/base-types/composite-formatting, read 2026-11.
 func Format(format string, args []any) (string, error) {
 	var b strings.Builder

@@ -57,10 +57,10 @@ func (h *Hash) hashKey(k any) any {
 // Keyer is an Opaque whose equality is not identity, such as an IP address.
 type Keyer interface{ HashKey() any }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (h *Hash) Len() int { return len(h.index) }
 
-// Get is the value of a key.
+// Get returns the value of a key.
 func (h *Hash) Get(k any) (any, bool) {
 	if i, ok := h.index[h.hashKey(k)]; ok {
 		return h.entries[i].val, true
@@ -121,7 +121,7 @@ func (h *Hash) Insert(at int, k, v any) {
 	h.compact()
 }
 
-// At is the n-th value.
+// At returns the n-th value.
 func (h *Hash) At(n int) (any, bool) {
 	h.compact()
 	if n < 0 || n >= len(h.entries) {
@@ -162,7 +162,7 @@ func (h *Hash) Values() []any {
 	return vals
 }
 
-// Clone is a copy with the same keys and values.
+// Clone returns a copy with the same keys and values.
 func (h *Hash) Clone() *Hash {
 	c := &Hash{Ordered: h.Ordered, CaseSensitive: h.CaseSensitive}
 	for _, e := range h.entries {

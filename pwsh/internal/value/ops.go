@@ -117,7 +117,7 @@ func Sub(x, y any) (any, error) {
 	return arith(x, y, "-")
 }
 
-// wall is a date's clock reading, without its zone: .NET subtracts these.
+// wall returns a date's clock reading, without its zone: .NET subtracts these.
 func wall(d DateTime) time.Time {
 	return time.Date(d.Year(), d.Month(), d.Day(), d.Hour(), d.Minute(), d.Second(), d.Nanosecond(), time.UTC)
 }

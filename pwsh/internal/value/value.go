@@ -34,10 +34,10 @@ type Array struct {
 	Elem  string
 }
 
-// NewArray is an Object[] of the items.
+// NewArray returns an Object[] of the items.
 func NewArray(items ...any) *Array { return &Array{Items: items, Elem: "Object"} }
 
-// NewBytes is a Byte[] with the bytes of b.
+// NewBytes returns a Byte[] with the bytes of b.
 func NewBytes(b []byte) *Array {
 	a := &Array{Items: make([]any, len(b)), Elem: "Byte"}
 	for i, c := range b {
@@ -46,7 +46,7 @@ func NewBytes(b []byte) *Array {
 	return a
 }
 
-// NewStrings is a String[].
+// NewStrings returns a String[].
 func NewStrings(s []string) *Array {
 	a := &Array{Items: make([]any, len(s)), Elem: "String"}
 	for i, x := range s {
@@ -120,7 +120,7 @@ func NewObject(typ string, pairs ...any) *Object {
 	return o
 }
 
-// TypeName is the object's most derived type.
+// TypeName returns the object's most derived type.
 func (o *Object) TypeName() string {
 	if len(o.Types) > 0 {
 		return o.Types[0]
@@ -131,7 +131,7 @@ func (o *Object) TypeName() string {
 	return CustomType
 }
 
-// Get is a property's value.
+// Get returns a property's value.
 func (o *Object) Get(name string) (any, bool) {
 	for i := range o.Props {
 		if strings.EqualFold(o.Props[i].Name, name) {
@@ -152,7 +152,7 @@ func (o *Object) Set(name string, v any) {
 	o.Props = append(o.Props, Prop{name, v})
 }
 
-// TypeName is the full .NET name of a value's type.
+// TypeName returns the full .NET name of a value's type.
 func TypeName(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -208,7 +208,7 @@ func TypeName(v any) string {
 	return "System.Object"
 }
 
-// ShortName is the last part of a type's name.
+// ShortName returns the last part of a type's name.
 func ShortName(full string) string {
 	if i := strings.IndexByte(full, '['); i > 0 && !strings.HasPrefix(full[i:], "[]") {
 		return full[strings.LastIndexByte(full[:i], '.')+1:]
@@ -216,7 +216,7 @@ func ShortName(full string) string {
 	return full[strings.LastIndexByte(full, '.')+1:]
 }
 
-// Items gives the elements of a collection that a pipeline and foreach
+// Items returns the elements of a collection that a pipeline and foreach
 // enumerate. Hashtables and strings are not enumerated.
 func Items(v any) ([]any, bool) {
 	switch v := v.(type) {

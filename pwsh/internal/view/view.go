@@ -57,7 +57,7 @@ type Format struct {
 	GroupBy    string
 }
 
-// TypeName is the .NET name.
+// TypeName returns the .NET name.
 func (*Format) TypeName() string {
 	return "Microsoft.PowerShell.Commands.Internal.Format.FormatStartData"
 }
@@ -154,7 +154,7 @@ func (w *Writer) write(s string) error {
 	return err
 }
 
-// plain is a value that is shown as one line of text.
+// plain returns a value that is shown as one line of text.
 func (w *Writer) plain(v any) string {
 	switch x := v.(type) {
 	case value.DateTime:
@@ -203,7 +203,7 @@ func (w *Writer) shape(v any) string {
 	return value.TypeName(v)
 }
 
-// columns are the properties that a value shows by default.
+// columns returns the properties that a value shows by default.
 func (w *Writer) columns(v any) []Column {
 	var names []string
 	switch x := v.(type) {
@@ -370,7 +370,7 @@ func (w *Writer) grouped(f *Format) error {
 // maxEnumerated is $FormatEnumerationLimit's default.
 const maxEnumerated = 4
 
-// cell is a property's value as a table or list shows it.
+// cell returns a property's value as a table or list shows it.
 func (w *Writer) cell(c Column, v any) (string, any) {
 	x, err := c.Value(v)
 	if err != nil {
@@ -384,7 +384,7 @@ func (w *Writer) cell(c Column, v any) (string, any) {
 	return w.Short(x), x
 }
 
-// Short is a value inside of a table or list.
+// Short returns a value inside of a table or list.
 func (w *Writer) Short(x any) string {
 	switch t := x.(type) {
 	case nil:
