@@ -186,7 +186,7 @@ func TestANodeComesUp(t *testing.T) {
 	}
 }
 
-// up is a rig with a complete node.
+// up returns a rig with a complete node.
 func up(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t)

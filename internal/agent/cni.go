@@ -45,7 +45,7 @@ type hnPolicy struct {
 	Settings map[string]any `json:"Settings"`
 }
 
-// describeCNI is the configuration for a node whose pods have podCIDR. The
+// describeCNI returns the configuration for a node whose pods have podCIDR. The
 // policies are those of an L2Bridge node in Kubernetes' Windows documentation
 // (also flannel's host-gw): pods speak to pods, services and nodes with their
 // own address and to the rest of the world with the node's; service and node

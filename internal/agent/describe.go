@@ -108,7 +108,7 @@ func yamlFile(path string, v any) (File, error) {
 	return File{path, append([]byte("# Written by mullion.exe agent; changes are overwritten.\n"), content...)}, nil
 }
 
-// cniFile is the CNI configuration for the node's pod range.
+// cniFile returns the CNI configuration for the node's pod range.
 func cniFile(c Config, podCIDR netip.Prefix) (File, error) {
 	content, err := json.MarshalIndent(describeCNI(c, podCIDR), "", "  ")
 	if err != nil {

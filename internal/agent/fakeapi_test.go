@@ -58,7 +58,7 @@ func (a *fakeAPI) pair(name string, until time.Time) tls.Certificate {
 	})
 }
 
-// issue is a certificate and its key in a file.
+// issue returns a certificate and its key in a file.
 func (a *fakeAPI) issue(name string, until time.Time) []byte {
 	pair := a.pair(name, until)
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)

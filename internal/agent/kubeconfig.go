@@ -9,7 +9,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/kubeconfig"
 )
 
-// newKubeconfig is the kubeconfig of a program of the node.
+// newKubeconfig returns the kubeconfig of a program of the node.
 func newKubeconfig(c Cluster, ca []byte, user string, credentials kubeconfig.Credentials) kubeconfig.Config {
 	const name = "mullion" // of the cluster and the context: the file has no other
 	cluster := kubeconfig.WithCAData(name, c.Server, ca)

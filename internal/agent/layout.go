@@ -59,7 +59,7 @@ type Disk struct {
 	Root string // "" on Windows
 }
 
-// Path is the name of a file on C: for the operating system that we run on.
+// Path returns the name of a file on C: for the operating system that we run on.
 func (d Disk) Path(windows string) string {
 	if d.Root == "" {
 		return windows

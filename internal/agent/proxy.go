@@ -47,7 +47,7 @@ func describeProxy(c Config) proxyConfiguration {
 	}
 }
 
-// proxyArgv is the command line. Being a service must be said here: kube-proxy
+// proxyArgv returns the command line. Being a service must be said here: kube-proxy
 // reads windowsRunAsService of the file only after it has decided about it
 // (kubernetes v1.36.3 cmd/kube-proxy/app/server.go, NewProxyCommand).
 func proxyArgv() []string {

@@ -25,18 +25,18 @@ type Group struct {
 	path  string // without a leading slash; "" is the root
 }
 
-// Group is the group at a path from the root of each hierarchy.
+// Group returns the group at a path from the root of each hierarchy.
 func (hs Hierarchies) Group(path string) Group {
 	return Group{Mount, hs, strings.Trim(filepath.Clean("/"+path), "/")}
 }
 
-// Child is a group directly below g.
+// Child returns a group directly below g.
 func (g Group) Child(name string) Group {
 	g.path = filepath.Join(g.path, name)
 	return g
 }
 
-// Path is the group's path from the root of each hierarchy, with a leading
+// Path returns the group's path from the root of each hierarchy, with a leading
 // slash.
 func (g Group) Path() string { return "/" + g.path }
 
@@ -75,7 +75,7 @@ func (g Group) Split(leaf, inner string, pid int) error {
 	return nil
 }
 
-// Children are the names of the groups directly below g, in any hierarchy.
+// Children returns the names of the groups directly below g, in any hierarchy.
 func (g Group) Children() []string {
 	var out []string
 	for _, h := range g.where.List {

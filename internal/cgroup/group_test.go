@@ -15,7 +15,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// inDirectory is a group in an ordinary directory, of a machine with these
+// inDirectory returns a group in an ordinary directory, of a machine with these
 // mounts.
 func inDirectory(t *testing.T, mountinfo, path string) Group {
 	t.Helper()

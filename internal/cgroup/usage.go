@@ -24,7 +24,7 @@ type Usage struct {
 	Tasks           uint64
 }
 
-// WorkingSet is the memory that cannot be reclaimed without harm.
+// WorkingSet returns the memory that cannot be reclaimed without harm.
 func (u Usage) WorkingSet() uint64 {
 	if u.InactiveBytes > u.MemoryBytes {
 		return 0
@@ -98,7 +98,7 @@ func (g Group) Usage() (Usage, error) {
 	return u, errors.Join(errs...)
 }
 
-// file is the path of a controller's file.
+// file returns the path of a controller's file.
 func (g Group) file(controller, name string) (string, error) {
 	i := slices.IndexFunc(g.where.List, func(h Hierarchy) bool { return g.where.Unified || h.has(controller) })
 	if i < 0 {

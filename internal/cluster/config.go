@@ -120,7 +120,7 @@ func (c Config) Builds() ([]winver.Build, error) {
 	return builds, nil
 }
 
-// Network is the cluster's address plan.
+// Network returns the cluster's address plan.
 func (c Config) Network() Network { return Network{c.Index} }
 
 // Load reads cluster.json.

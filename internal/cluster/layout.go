@@ -21,16 +21,16 @@ type Layout struct {
 // deleted while no cluster runs.
 func (l Layout) Cache() string { return filepath.Join(l.DataDir, "cache") }
 
-// Clusters is the directory with one directory per cluster.
+// Clusters returns the directory with one directory per cluster.
 func (l Layout) Clusters() string { return filepath.Join(l.DataDir, "clusters") }
 
-// Dir is the cluster's own directory.
+// Dir returns the cluster's own directory.
 func (l Layout) Dir() string { return filepath.Join(l.Clusters(), l.Name) }
 
-// Config is the file with the cluster's Config.
+// Config returns the file with the cluster's Config.
 func (l Layout) Config() string { return filepath.Join(l.Dir(), "cluster.json") }
 
-// Kubeconfig is the administrator's, 0600.
+// Kubeconfig returns the administrator's kubeconfig file, 0600.
 func (l Layout) Kubeconfig() string { return filepath.Join(l.Dir(), "admin.kubeconfig") }
 
 // Run holds what describes running processes: status, locks, sockets. It
@@ -40,22 +40,22 @@ func (l Layout) Run() string { return filepath.Join(l.Dir(), "run") }
 // Logs holds one file per component.
 func (l Layout) Logs() string { return filepath.Join(l.Dir(), "logs") }
 
-// Log is the file of one component.
+// Log returns the file of one component.
 func (l Layout) Log(component string) string { return filepath.Join(l.Logs(), component+".log") }
 
-// Node is the directory of one emulated host.
+// Node returns the directory of one emulated host.
 func (l Layout) Node(name string) string { return filepath.Join(l.Dir(), "nodes", name) }
 
 // Lock is held by the supervisor for as long as it runs.
 func (l Layout) Lock() string { return filepath.Join(l.Run(), "supervisor.lock") }
 
-// Status is the file that the supervisor writes at each change.
+// Status returns the file that the supervisor writes at each change.
 func (l Layout) Status() string { return filepath.Join(l.Run(), "status.json") }
 
-// ServerConfig is the control plane's configuration.
+// ServerConfig returns the control plane's configuration.
 func (l Layout) ServerConfig() string { return filepath.Join(l.Run(), "server-config.json") }
 
-// NodeConfig is the configuration of one emulated host.
+// NodeConfig returns the configuration of one emulated host.
 func (l Layout) NodeConfig(name string) string {
 	return filepath.Join(l.Run(), name+"-config.json")
 }
@@ -66,7 +66,7 @@ func (l Layout) NodeStatus(name string) string { return filepath.Join(l.Run(), n
 // Token holds the bootstrap token of a host that has yet to join.
 func (l Layout) Token(node string) string { return filepath.Join(l.Run(), node+".token") }
 
-// Netns is the directory in which network namespaces are kept as files.
+// Netns returns the directory in which network namespaces are kept as files.
 func (l Layout) Netns() string { return filepath.Join(l.Run(), "netns") }
 
 // ImageSocket is where a host takes image archives; see package imageload.

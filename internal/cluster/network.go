@@ -24,7 +24,7 @@ type Network struct {
 	Index int
 }
 
-// Nodes is the network of the hosts: 10.89.INDEX.0/24.
+// Nodes returns the network of the hosts: 10.89.INDEX.0/24.
 func (n Network) Nodes() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 89, byte(n.Index), 0}), 24)
 }
@@ -39,26 +39,26 @@ func (n Network) Services() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(96 + n.Index), 0, 0}), 16)
 }
 
-// Machine is the machine's own address in the hosts' network; the API server
+// Machine returns the machine's own address in the hosts' network; the API server
 // and the cluster's DNS server listen there.
 func (n Network) Machine() netip.Addr { return host(n.Nodes(), 1) }
 
-// Router is the hosts' default gateway.
+// Router returns the hosts' default gateway.
 func (n Network) Router() netip.Addr { return host(n.Nodes(), 254) }
 
-// Node is the address of the i-th host, counted from 0.
+// Node returns the address of the i-th host, counted from 0.
 func (n Network) Node(i int) netip.Addr { return host(n.Nodes(), 10+i) }
 
-// DNS is the cluster IP of Service kube-system/kube-dns.
+// DNS returns the cluster IP of Service kube-system/kube-dns.
 func (n Network) DNS() netip.Addr { return host(n.Services(), 10) }
 
-// Port is the API server's, on loopback and on Machine.
+// Port returns the API server's port on loopback and on Machine.
 func (n Network) Port() uint16 { return uint16(6443 + n.Index) }
 
 // AdmissionPort is that of the admission webhooks, on loopback.
 func (n Network) AdmissionPort() uint16 { return uint16(9443 + n.Index) }
 
-// APIServer is the URL that the hosts use.
+// APIServer returns the URL that the hosts use.
 func (n Network) APIServer() string { return fmt.Sprintf("https://%s:%d", n.Machine(), n.Port()) }
 
 func host(p netip.Prefix, i int) netip.Addr {

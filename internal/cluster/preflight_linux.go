@@ -15,7 +15,7 @@ import (
 // Binaries is the directory with what `make build` made.
 type Binaries string
 
-// FindBinaries gives the directory of the running executable.
+// FindBinaries returns the directory of the running executable.
 func FindBinaries() (Binaries, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -31,7 +31,7 @@ func FindBinaries() (Binaries, error) {
 // Mullion is this program.
 func (b Binaries) Mullion() string { return filepath.Join(string(b), "mullion") }
 
-// Kube is the program with Kubernetes in it.
+// Kube returns the program with Kubernetes in it.
 func (b Binaries) Kube() string { return filepath.Join(string(b), "mullion-kube") }
 
 // Missing describes, for people, something that the machine lacks.
@@ -53,7 +53,7 @@ func Preflight(b Binaries) error {
 		miss("emulated Windows hosts need an amd64 machine", "this machine is %s", runtime.GOARCH)
 	}
 	if os.Geteuid() != 0 {
-		miss("run it with sudo", "needs root: it makes network namespaces and mounts")
+		miss("run it with sudo", "mullion up needs root to create network namespaces and mounts")
 	}
 	for _, p := range []struct{ program, pkg string }{{"runc", "runc"}, {"conmon", "conmon"}, {"nft", "nftables"}} {
 		if _, err := exec.LookPath(p.program); err != nil {

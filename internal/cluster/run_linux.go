@@ -159,7 +159,7 @@ func (r *run) components(p Plan) []supervise.Component {
 	return cs
 }
 
-// server is the control plane's component.
+// server returns the control plane's component.
 func (r *run) server(p Plan) supervise.Component {
 	prog := p.Programs[0]
 	var pid process
@@ -192,7 +192,7 @@ func progress(cs []config.ComponentStatus) string {
 	return "starting"
 }
 
-// node is the component of the i-th host. It does not wait for the control
+// node returns the component of the i-th host. It does not wait for the control
 // plane: the host boots meanwhile, and its kubelet asks until it is let in.
 func (r *run) node(p Plan, i int) supervise.Component {
 	host, prog := p.Nodes[i], p.Programs[i+1]

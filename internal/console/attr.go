@@ -69,7 +69,7 @@ func attrOf(word uint16) attr {
 	return a
 }
 
-// word is the attribute word that comes nearest to a.
+// word returns the attribute word that comes nearest to a.
 func (a attr) word() uint16 {
 	w := nearest(a.fg, wordDefault) | nearest(a.bg, 0)<<4
 	if a.flags&flagBold != 0 {
@@ -84,7 +84,7 @@ func (a attr) word() uint16 {
 	return w
 }
 
-// nearest is the index among Windows' sixteen colors.
+// nearest returns the index of the nearest of Windows' sixteen colors.
 func nearest(c color, otherwise uint16) uint16 {
 	switch c & colorKind {
 	case colorPalette:
@@ -114,7 +114,7 @@ func fromRGB(r, g, b uint8) uint16 {
 	return w
 }
 
-// paletteRGB is the color of an index from 16 on: a cube of 6 by 6 by 6 colors
+// paletteRGB returns the color of an index from 16 on: a cube of 6 by 6 by 6 colors
 // and 24 grays (xterm's 256 colors).
 func paletteRGB(i uint8) (r, g, b uint8) {
 	if i >= 232 {

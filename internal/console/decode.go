@@ -99,7 +99,7 @@ func (d *decoder) decode(data []byte) []Key {
 // rawKeys are the keys of control characters that the line editor goes by.
 var rawKeys = map[rune]uint16{'\r': vkReturn, '\t': vkTab, 0x7f: vkBack}
 
-// character is the key of one character.
+// character returns the key of one character.
 func character(r rune) []Key {
 	switch r {
 	case 0:
@@ -125,7 +125,7 @@ func character(r rune) []Key {
 	return typed(r, 0)
 }
 
-// withAlt is a key with Alt held, which terminals send as Escape and the key.
+// withAlt returns a key with Alt held, which terminals send as Escape and the key.
 func withAlt(r rune) []Key {
 	switch r {
 	case 0x7f:
@@ -247,7 +247,7 @@ func modifiers(n int) uint32 {
 	return state
 }
 
-// letterKey is the key of a sequence by its last letter.
+// letterKey returns the key of a sequence by its last letter.
 func letterKey(final byte) uint16 {
 	switch final {
 	case 'A':
@@ -268,7 +268,7 @@ func letterKey(final byte) uint16 {
 	return 0
 }
 
-// numberKey is the key of "CSI n ~".
+// numberKey returns the key of "CSI n ~".
 func numberKey(n int) uint16 {
 	switch n {
 	case 1, 7:

@@ -28,7 +28,7 @@ func (h *history) add(line string) {
 	h.at = len(h.lines)
 }
 
-// last is the line entered before, empty if there is none.
+// last returns the line entered before, empty if there is none.
 func (h *history) last() string {
 	if len(h.lines) == 0 {
 		return ""

@@ -54,7 +54,7 @@ var scanRows = [...]struct {
 // shiftedDigits are the characters of Shift with 0 to 9.
 const shiftedDigits = ")!@#$%^&*("
 
-// scanCode is the scan code of a virtual key on a US keyboard, 0 if it has none.
+// scanCode returns the scan code of a virtual key on a US keyboard, 0 if it has none.
 func scanCode(vk uint16) uint16 {
 	for _, row := range scanRows {
 		for i, c := range row.keys {
@@ -116,7 +116,7 @@ func keyOf(r rune) (vk uint16, state uint32, ok bool) {
 	return 0, 0, false
 }
 
-// press is a key going down and up again, with the keys held meanwhile.
+// press returns a key going down and up again, with the keys held meanwhile.
 func press(vk uint16, char uint16, state uint32) []Key {
 	var keys []Key
 	held := uint32(0)
@@ -147,7 +147,7 @@ func press(vk uint16, char uint16, state uint32) []Key {
 	return keys
 }
 
-// typed is a character typed with what state says held in addition.
+// typed returns a character typed with what state says held in addition.
 func typed(r rune, state uint32) []Key {
 	vk, with, ok := keyOf(r)
 	if ok {

@@ -115,7 +115,7 @@ func (l *lab) startReading(code uint32, size int, data []byte) {
 	l.settle()
 }
 
-// got is the answer to the oldest read, which must be there.
+// got returns the answer to the oldest read, which must be there.
 func (l *lab) got() []byte {
 	l.Helper()
 	if len(l.reads) == 0 {

@@ -111,7 +111,7 @@ func (e *lineEditor) put(b *buffer, r rune, cell int) {
 	}
 }
 
-// row is the row of a cell of the line.
+// row returns the row of a cell of the line.
 func (e *lineEditor) row(b *buffer, cell int) int {
 	return e.start.y + (e.start.x+cell)/b.size.Width
 }

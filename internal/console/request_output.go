@@ -81,7 +81,7 @@ const (
 	modeBoth
 )
 
-// cellSize is the size of a cell in memory by mode.
+// cellSize returns the size of a cell in memory by mode.
 func cellSize(mode uint32) int {
 	if mode == modeBoth {
 		return 4 // CHAR_INFO
@@ -89,7 +89,7 @@ func cellSize(mode uint32) int {
 	return 2
 }
 
-// char is the character that a program reads from a cell.
+// char returns the character that a program reads from a cell.
 func (c cell) char() uint16 {
 	if c.r > 0xffff {
 		return 0xfffd
@@ -97,7 +97,7 @@ func (c cell) char() uint16 {
 	return uint16(c.r)
 }
 
-// attribute is the attribute word that a program reads from a cell.
+// attribute returns the attribute word that a program reads from a cell.
 func (c cell) attribute() uint16 {
 	w := c.attr.word()
 	if c.wide {
@@ -133,7 +133,7 @@ func (c *cell) set(data []byte, mode uint32) {
 	}
 }
 
-// rectangle is a SMALL_RECT in memory.
+// rectangle returns a SMALL_RECT in memory.
 func rectangle(left, top, right, bottom int) []byte {
 	var data []byte
 	for _, n := range []int{left, top, right, bottom} {

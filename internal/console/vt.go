@@ -166,7 +166,7 @@ func (v *vtState) csi(b *buffer, c ansi.Cmd, p ansi.Params) {
 	}
 }
 
-// param is the parameter i. Where it is absent or 0 it is 1, as most sequences
+// param returns the parameter i. Where it is absent or 0 it is 1, as most sequences
 // have it.
 func param(p ansi.Params, i int) int {
 	n, _, _ := p.Param(i, 1)
@@ -217,7 +217,7 @@ func (v *vtState) move(b *buffer, final byte, p ansi.Params) bool {
 	return true
 }
 
-// home is the row that sequences call 1.
+// home returns the row that sequences call 1.
 func (v *vtState) home(b *buffer) int {
 	if v.origin {
 		return v.scrollTop

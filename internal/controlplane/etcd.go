@@ -44,7 +44,7 @@ const (
 	etcdProgress = 5 * time.Second
 )
 
-// etcdConfig is the configuration of the embedded etcd. Compaction is not set:
+// etcdConfig returns the configuration of the embedded etcd. Compaction is not set:
 // kube-apiserver compacts every five minutes, and two of them doing so would be
 // in each other's way.
 func etcdConfig(c config.Config, log *slog.Logger, fatal func(reason error)) (*embed.Config, error) {
@@ -87,7 +87,7 @@ type etcd struct {
 	ready chan struct{}
 }
 
-// bootstrapping is the name of the file that exists while etcd makes its data
+// bootstrapping returns the name of the file that exists while etcd makes its data
 // directory. A power cut at that moment can leave a directory that etcd cannot
 // open again (etcd issue 16596); nothing was written to it yet, so it is removed.
 func bootstrapping(c config.Config) string { return c.Etcd() + ".bootstrapping" }

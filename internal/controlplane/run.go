@@ -268,7 +268,7 @@ func (s *server) oneForAll(name string, run func(context.Context) error, once bo
 			}
 			if ctx.Err() == nil {
 				if err == nil {
-					err = errors.New("ended without being asked to")
+					err = errors.New("exited unexpectedly")
 				}
 				s.end(fmt.Errorf("%s: %w", name, err))
 				<-ctx.Done()

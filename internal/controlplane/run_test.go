@@ -30,7 +30,7 @@ func TestOneForAll(t *testing.T) {
 		want string
 	}{
 		{"error", func(*server) error { return errors.New("lost the lease") }, "bad: lost the lease"},
-		{"return", func(*server) error { return nil }, "bad: ended without being asked to"},
+		{"return", func(*server) error { return nil }, "bad: exited unexpectedly"},
 		{"panic", func(*server) error { panic("nil map") }, "bad: panic: nil map"},
 		{"exit", func(s *server) error { s.exit(7); return nil }, "exit code 7"},
 		{"exit of another goroutine", func(s *server) error { go s.exit(255); select {} }, "exit code 255"},

@@ -47,7 +47,7 @@ func plan(cs []Component) ([][]int, error) {
 	return waves, nil
 }
 
-// below are the components that must outlive c.
+// below returns the components that must outlive c.
 func below(c Component) []string { return slices.Concat(c.Needs, c.Uses) }
 
 func allPlaced(needs []string, byName map[string]int, wave []int) bool {

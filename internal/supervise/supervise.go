@@ -219,7 +219,7 @@ func (s *Supervisor) keep(ctx context.Context, i *running) {
 			return
 		}
 		if err == nil {
-			err = errors.New("ended without being asked to")
+			err = errors.New("exited unexpectedly")
 		}
 		if time.Since(began) > stable {
 			wait = firstWait

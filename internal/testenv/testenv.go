@@ -125,7 +125,7 @@ func dynamic(program string) bool {
 	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 }
 
-// Repo is the absolute path of the repository's root, with elem joined to it.
+// Repo returns the absolute path of the repository's root, with elem joined to it.
 // It is found upwards from the working directory, which `go test` makes the
 // package's own; paths of sources are not in binaries that are built with
 // -trimpath.

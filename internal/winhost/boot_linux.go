@@ -74,7 +74,7 @@ func readBoot(r io.Reader) (boot, error) {
 	return b, nil
 }
 
-// hostDisk is the host's C:.
+// hostDisk returns the host's C:.
 func hostDisk() agent.Disk { return agent.Disk{Root: filepath.Join(prefixDir, "drive_c")} }
 
 // onDisk is where a path on C: lies in the host's root.
@@ -85,7 +85,7 @@ func wineHost(b boot) wine.Host {
 	return wine.Host{Runtime: filepath.Join(cacheDir, b.Runtime), Prefix: prefixDir}
 }
 
-// programsOf are the executables that stand-in images consist of.
+// programsOf returns the executables that stand-in images consist of.
 func programsOf(bin string) standin.Programs {
 	return standin.Programs{
 		Winbox:     filepath.Join(bin, "windows", "winbox.exe"),

@@ -22,5 +22,5 @@ func Clear(ctx context.Context, cluster string) error {
 	return hs.Group(clusterGroup(cluster)).Clear(ctx, clearLimit)
 }
 
-// clusterGroup is the path of the cgroup of a cluster's hosts.
+// clusterGroup returns the path of the cgroup of a cluster's hosts.
 func clusterGroup(cluster string) string { return "/mullion/" + cluster }

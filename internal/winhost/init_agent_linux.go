@@ -24,7 +24,7 @@ const (
 	tokenFile = agent.StateDir + `\bootstrap-token`
 )
 
-// agentConfig is the agent.json that an administrator would write on a real
+// agentConfig returns the agent.json that an administrator would write on a real
 // server.
 func agentConfig(c Config, pin string) agent.Config {
 	return agent.Config{

@@ -49,7 +49,7 @@ func (c cluster) kubectl(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// run is a path in the cluster's run directory.
+// run returns a path in the cluster's run directory.
 func (c cluster) run(elem ...string) string {
 	return filepath.Join(append([]string{c.dir, "clusters", name, "run"}, elem...)...)
 }
@@ -190,7 +190,7 @@ func (c cluster) initPID(node string) int {
 	return st.InitPID
 }
 
-// namespace is the PID namespace that a process lives in.
+// namespace returns the PID namespace that a process lives in.
 func namespace(pid int) string {
 	link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
 	if err != nil {

@@ -109,7 +109,7 @@ func (c *shared) dump(t *testing.T) {
 	t.Logf("look further with: %s kubectl --name %s --data-dir %s …", testenv.Bin("mullion"), name, c.dir)
 }
 
-// lastProblems are the last lines of a log that are warnings or errors.
+// lastProblems returns the last lines of a log that are warnings or errors.
 func lastProblems(file string) string {
 	const most = 8
 	content, err := os.ReadFile(file)

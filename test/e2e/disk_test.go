@@ -137,7 +137,7 @@ func (s single) fill() (free func()) {
 	}
 }
 
-// randomSpec is an image with a layer that does not compress.
+// randomSpec returns an image with a layer that does not compress.
 func randomSpec(t *testing.T, size int) imagebuild.Spec {
 	content := make([]byte, size)
 	_, _ = rand.Read(content) // never fails

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// hostProcess is the part of a pod's spec that runs it on the first host itself.
+// hostProcess returns the part of a pod's spec that runs it on the first host itself.
 func hostProcess(user string) string {
 	return onNode + `
   hostNetwork: true

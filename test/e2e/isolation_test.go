@@ -109,7 +109,7 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// sockets are the Unix sockets of the cluster, as arguments.
+// sockets returns the Unix sockets of the cluster, as arguments.
 func (c *shared) sockets(t *testing.T, cluster string) []string {
 	t.Helper()
 	out := []string{"unix=/run/docker.sock", "unix=/run/systemd/private", "unix=/run/dbus/system_bus_socket"}

@@ -148,7 +148,7 @@ func (c *shared) cgroupValue(t *testing.T, ns, pod, controller, file string) str
 	return strings.TrimSpace(string(b))
 }
 
-// containerProcess is the process ID, on the machine, of the init of a pod's
+// containerProcess returns the process ID, on the machine, of the init of a pod's
 // first container.
 func (c *shared) containerProcess(t *testing.T, ns, pod string) int {
 	t.Helper()
@@ -181,7 +181,7 @@ func (c *shared) containerProcess(t *testing.T, ns, pod string) int {
 	return found
 }
 
-// containerProcesses are the processes of a pod's first container whose command
+// containerProcesses returns the processes of a pod's first container whose command
 // line has the part.
 func (c *shared) containerProcesses(t *testing.T, ns, pod, part string) []int {
 	t.Helper()

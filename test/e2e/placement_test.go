@@ -42,7 +42,7 @@ func (c *shared) buildsOf(t *testing.T) map[string]string {
 	return builds
 }
 
-// windowsBuilds are the builds of the Windows nodes.
+// windowsBuilds returns the builds of the Windows nodes.
 func (c *shared) windowsBuilds(t *testing.T) []string {
 	t.Helper()
 	return slices.DeleteFunc(slices.Collect(maps.Values(c.buildsOf(t))), func(b string) bool { return b == "" })

@@ -38,7 +38,7 @@ var (
 	loaded  sync.Once
 )
 
-// build2019 is the guide's build, which two hosts of the cluster have.
+// build2019 returns the guide's build, which two hosts of the cluster have.
 func build2019(t *testing.T) winver.Build {
 	t.Helper()
 	b, err := winver.Parse("2019")
@@ -71,7 +71,7 @@ func (p *winprog) bytes(t *testing.T) []byte {
 	return p.exe
 }
 
-// winprogSpec is an image on Server Core with the program and a configuration.
+// winprogSpec returns an image on Server Core with the program and a configuration.
 func winprogSpec(t *testing.T) imagebuild.Spec {
 	t.Helper()
 	return imagebuild.Spec{

@@ -23,7 +23,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// epoch is the timestamp of everything in the image. It is not zero, because some
+// epoch returns the timestamp of everything in the image. It is not zero, because some
 // tools print zero as a date without a year.
 func epoch() time.Time { return time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) }
 

@@ -30,7 +30,7 @@ func call(t *testing.T, args ...string) (code int, out, errs string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// api is a kubeconfig of a server that says a version and refuses the rest.
+// api returns a kubeconfig for a server that reports a version and refuses the rest.
 func api(t *testing.T, version string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -62,7 +62,7 @@ func node(name, ip string) corev1.Node {
 		{Type: corev1.NodeInternalIP, Address: ip}, {Type: corev1.NodeHostName, Address: name}}}}
 }
 
-// token is a bootstrap token that is bound to a node, or to none.
+// token returns a bootstrap token that is bound to a node, or to none.
 func token(node string) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-abcdef", Namespace: "kube-system"}}
 	if node != "" {

@@ -260,13 +260,13 @@ func (c Config) Marshal() ([]byte, error) {
 	return data, nil
 }
 
-// Loopback is the address that the control plane's own parts use.
+// Loopback returns the address that the control plane's own parts use.
 func (c Config) Loopback() netip.Addr {
 	i := slices.IndexFunc(c.Addresses, netip.Addr.IsLoopback)
 	return c.Addresses[i] // Validate has seen one
 }
 
-// Advertise is the address behind Service default/kubernetes: the first that
+// Advertise returns the address behind Service default/kubernetes: the first that
 // is not a loopback address, or else the loopback address.
 func (c Config) Advertise() netip.Addr {
 	if i := slices.IndexFunc(c.Addresses, func(a netip.Addr) bool { return !a.IsLoopback() }); i >= 0 {
@@ -275,12 +275,12 @@ func (c Config) Advertise() netip.Addr {
 	return c.Loopback()
 }
 
-// LocalURL is the API server's, for programs on this machine.
+// LocalURL returns the API server's URL for programs on this machine.
 func (c Config) LocalURL() string {
 	return "https://" + netip.AddrPortFrom(c.Loopback(), c.Port).String()
 }
 
-// ServiceIP is the cluster IP of Service default/kubernetes: kube-apiserver
+// ServiceIP returns the cluster IP of Service default/kubernetes: kube-apiserver
 // takes the first address.
 func (c Config) ServiceIP() netip.Addr { return nth(c.ServiceCIDR, 1) }
 

@@ -143,7 +143,7 @@ func (s *Server) Start() {
 	})
 }
 
-// Tail is the end of what the program wrote.
+// Tail returns the end of the program's output.
 func (s *Server) Tail(lines int) string { return tail(s.Log, lines) }
 
 func tail(log *testenv.Buffer, lines int) string {
@@ -151,7 +151,7 @@ func tail(log *testenv.Buffer, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// PID is the running program's.
+// PID returns the ID of the running process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // Status reads what the running program reports; ok is false before it does.
@@ -242,7 +242,7 @@ func (s *Server) Exit() int {
 	return s.cmd.ProcessState.ExitCode()
 }
 
-// REST is the administrator's way in, without a limit of requests.
+// REST returns the administrator's client configuration, without a rate limit.
 func (s *Server) REST() *rest.Config {
 	s.t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", s.Config.AdminKubeconfig())
@@ -253,7 +253,7 @@ func (s *Server) REST() *rest.Config {
 	return cfg
 }
 
-// Admin is a client of the administrator.
+// Admin returns a client of the administrator.
 func (s *Server) Admin() *kubernetes.Clientset { return Client(s.t, s.REST()) }
 
 // Client makes one that works without a limit of requests.

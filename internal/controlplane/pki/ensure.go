@@ -31,19 +31,19 @@ type Store struct {
 	Log *slog.Logger
 }
 
-// Cert is the file of an authority's certificate.
+// Cert returns the file of an authority's certificate.
 func (s Store) Cert(authority string) string { return filepath.Join(s.Dir, authority+".crt") }
 
-// Key is the file of an authority's or a bare key.
+// Key returns the file of an authority's or a bare key.
 func (s Store) Key(name string) string { return filepath.Join(s.Dir, name+".key") }
 
-// Public is the file of the public half of a bare key.
+// Public returns the file of the public half of a bare key.
 func (s Store) Public(name string) string { return filepath.Join(s.Dir, name+".pub") }
 
-// Leaf is the file with a leaf's certificate and key.
+// Leaf returns the file with a leaf's certificate and key.
 func (s Store) Leaf(name string) string { return filepath.Join(s.Dir, name+".pem") }
 
-// Secret is the file of an encryption configuration.
+// Secret returns the file of an encryption configuration.
 func (s Store) Secret(name string) string { return filepath.Join(s.Dir, name+".json") }
 
 // Ensure makes the directory agree with the plan and names the leaves that it

@@ -22,7 +22,7 @@ func AdmissionAddress(c config.Config) netip.AddrPort {
 	return netip.AddrPortFrom(c.Loopback(), c.AdmissionPort)
 }
 
-// AdmissionClientCA is the authority of the clients that may call the webhooks.
+// AdmissionClientCA returns the authority of the clients that may call the webhooks.
 func AdmissionClientCA(c config.Config) string { return store(c).Cert(pki.AdmissionClientCA) }
 
 // admission tells the API server to show a certificate to webhooks

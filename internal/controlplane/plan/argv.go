@@ -11,7 +11,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
 )
 
-// EtcdEndpoint is the URL of the embedded etcd.
+// EtcdEndpoint returns the URL of the embedded etcd.
 func EtcdEndpoint(c config.Config) string { return "unixs://" + c.EtcdSocket() }
 
 // Audit log sizes. 20 MB hold about a day of an idle cluster of two nodes at
@@ -24,7 +24,7 @@ const (
 	auditMegabyte = 20
 )
 
-// apiServer is the command line of kube-apiserver. The numbers in the comments
+// apiServer returns the command line of kube-apiserver. The numbers in the comments
 // are sections of the CIS Kubernetes Benchmark 1.12.
 func apiServer(c config.Config) []string {
 	s := store(c)
@@ -111,7 +111,7 @@ func electLeader(c config.Config) string {
 	return fmt.Sprintf("--leader-elect=%t", !c.Datastore.Embedded())
 }
 
-// controllerManager is the command line of kube-controller-manager.
+// controllerManager returns the command line of kube-controller-manager.
 func controllerManager(c config.Config) []string {
 	s := store(c)
 	kubeconfig := generated(c, ControllerManager+".kubeconfig")
@@ -157,7 +157,7 @@ func nodeMask(c config.Config) string {
 	return fmt.Sprintf("--node-cidr-mask-size-%s=%d", family, c.NodeMaskSize)
 }
 
-// scheduler is the command line of kube-scheduler.
+// scheduler returns the command line of kube-scheduler.
 func scheduler(c config.Config) []string {
 	kubeconfig := generated(c, Scheduler+".kubeconfig")
 	return []string{

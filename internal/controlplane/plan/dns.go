@@ -11,7 +11,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 )
 
-// ReadyName is a name that the cluster's DNS server knows as soon as it works.
+// ReadyName returns a name that the cluster's DNS server knows as soon as it works.
 func ReadyName(c config.Config) string { return "kubernetes.default.svc." + c.ClusterDomain + "." }
 
 // corefile is kubeadm's default

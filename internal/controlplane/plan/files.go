@@ -21,7 +21,7 @@ type object map[string]any
 
 func generated(c config.Config, name string) string { return filepath.Join(c.Generated(), name) }
 
-// Kubeconfig is the file of a component's identity.
+// Kubeconfig returns the file of a component's identity.
 func Kubeconfig(c config.Config, component string) string {
 	return generated(c, component+".kubeconfig")
 }
@@ -65,7 +65,7 @@ func files(c config.Config) ([]File, error) {
 	return fs, nil
 }
 
-// AdminKubeconfig is a kubeconfig that holds everything it needs, so that it can
+// AdminKubeconfig returns a kubeconfig that holds everything it needs, so that it can
 // be copied elsewhere.
 func AdminKubeconfig(c config.Config, caPEM, certPEM, keyPEM []byte) ([]byte, error) {
 	data, err := durable.EncodeDocument(forUser(
@@ -77,7 +77,7 @@ func AdminKubeconfig(c config.Config, caPEM, certPEM, keyPEM []byte) ([]byte, er
 	return data, nil
 }
 
-// forUser is a kubeconfig of one user. It is written as JSON, which is YAML.
+// forUser returns a kubeconfig of one user. It is written as JSON, which is YAML.
 func forUser(c kubeconfig.Cluster, name string, credentials kubeconfig.Credentials) kubeconfig.Config {
 	return kubeconfig.ForUser(name+"@"+c.Name, c, kubeconfig.User{Name: name, User: credentials})
 }

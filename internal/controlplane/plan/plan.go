@@ -138,5 +138,5 @@ func etcdNote(c config.Config) string {
 	return fmt.Sprintf("data in %s, mutual TLS on the socket %s", c.Etcd(), c.EtcdSocket())
 }
 
-// store is the key directory, for its file names only.
+// store returns the key directory, for its file names only.
 func store(c config.Config) pki.Store { return pki.Store{Dir: c.PKI()} }

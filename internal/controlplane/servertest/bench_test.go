@@ -55,7 +55,7 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(100*cpu/n, "%-of-a-cpu/idle")
 }
 
-// memory is the process' proportional set size in megabytes.
+// memory returns the process' proportional set size in megabytes.
 func memory(b *testing.B, pid int) float64 {
 	b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
@@ -72,7 +72,7 @@ func memory(b *testing.B, pid int) float64 {
 	return 0
 }
 
-// processor is the processor time that a process has used, in seconds.
+// processor returns the processor time that a process has used, in seconds.
 func processor(b *testing.B, pid int) float64 {
 	b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

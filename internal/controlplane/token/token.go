@@ -39,7 +39,7 @@ func New() (Token, error) {
 	return Token{id, secret}, nil
 }
 
-// Secret is the whole token, "ID.SECRET".
+// Secret returns the whole token, "ID.SECRET".
 func (t Token) Secret() string { return bootstraputil.TokenFromIDAndSecret(t.ID, t.secret) }
 
 // String hides the secret part, so that a token can be logged.

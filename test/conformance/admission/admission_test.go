@@ -51,7 +51,7 @@ func (c *cluster) addNodes() {
 	}
 }
 
-// pod is a manifest with one container; more is spliced into its spec.
+// pod returns a manifest with one container; more is spliced into its spec.
 func pod(name, image string, more ...string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", namespace: default}\nspec:\n  containers: [{name: c, image: \"" + image + "\"}]\n" + strings.Join(more, "")
 }

@@ -111,7 +111,7 @@ func peer(b *testing.B, client kubernetes.Interface, namespace string) {
 	}
 }
 
-// quantiles are the median and the 99th of a hundred, in milliseconds.
+// quantiles returns the median and the 99th of a hundred, in milliseconds.
 func quantiles(d []time.Duration) [2]float64 {
 	slices.Sort(d)
 	return [2]float64{float64(d[len(d)/2].Microseconds()) / 1000, float64(d[len(d)*99/100].Microseconds()) / 1000}

@@ -201,7 +201,7 @@ func (c *cluster) mullion(ctx context.Context, args ...string) (code int, errs s
 	return code, narration.String()
 }
 
-// must is a mullion command that succeeds.
+// must runs a mullion command that must succeed and returns its standard error.
 func (c *cluster) must(args ...string) string {
 	c.t.Helper()
 	code, errs := c.mullion(c.t.Context(), args...)

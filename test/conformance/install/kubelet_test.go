@@ -280,7 +280,7 @@ func (c *cluster) forward(l net.Listener) {
 	}
 }
 
-// endpoints are the addresses of the pods that stand for the Service; none if
+// endpoints returns the addresses of the pods that stand for the Service; none if
 // the API server does not say.
 func (c *cluster) endpoints(ctx context.Context) []string {
 	list, err := c.client.DiscoveryV1().EndpointSlices(install.DefaultNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + inventory.Service})

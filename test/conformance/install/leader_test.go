@@ -232,7 +232,7 @@ func (c *cluster) writers() map[string][]string {
 	return out
 }
 
-// failures are the lines in which the API server says that a webhook did not
+// failures returns the lines in which the API server says that a webhook did not
 // answer.
 func (c *cluster) failures() []string {
 	var out []string

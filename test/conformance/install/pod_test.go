@@ -84,7 +84,7 @@ func link(pid int, address netip.Addr) error {
 	return nil
 }
 
-// only is the network of one address.
+// only returns the network of one address.
 func only(a netip.Addr) *net.IPNet {
 	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}
 }

@@ -83,7 +83,7 @@ func difference(before, after map[string]string) string {
 	return strings.Join(out, "\n")
 }
 
-// versions are the resource versions of what an installation applied.
+// versions returns the resource versions of what an installation applied.
 func (c *cluster) versions() map[string]string {
 	c.t.Helper()
 	out := map[string]string{}

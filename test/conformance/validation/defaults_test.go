@@ -18,7 +18,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/policytest"
 )
 
-// defaulted is the object as the API server keeps it: with every default
+// defaulted returns the object as the API server keeps it: with every default
 // filled in. So webhooks and `mullion lint --cluster` see objects.
 func defaulted(t *testing.T, object map[string]any) map[string]any {
 	t.Helper()

@@ -175,7 +175,7 @@ func upstreamVerdict(pod map[string]any, os string) verdict {
 	return verdict{because: fields(named, none, ""), without: fields(none, named, "os.name"), anyway: fields(named, nil, "")}
 }
 
-// ourVerdict is the same of the rules that repeat the API server's: the
+// ourVerdict returns the same of the rules that repeat the API server's: the
 // hundred WIN0.
 func ourVerdict(pod map[string]any, os string) verdict {
 	fields := func(os string) map[string]bool {
@@ -243,7 +243,7 @@ func compare(t *testing.T, name string, pod map[string]any, known []exception) {
 	}
 }
 
-// upstreamOptions are the refusals of windowsOptions, which do not depend on
+// upstreamOptions returns the refusals of windowsOptions, which do not depend on
 // os.name.
 func upstreamOptions(pod map[string]any) []string {
 	var out []string
@@ -255,7 +255,7 @@ func upstreamOptions(pod map[string]any) []string {
 	return out
 }
 
-// ourOptions are the findings of the rules WIN101 to WIN107.
+// ourOptions returns the findings of the rules WIN101 to WIN107.
 func ourOptions(pod map[string]any) []string {
 	var out []string
 	for _, f := range policy.Evaluate(withOS(pod, "windows"), policy.Facts{Kubernetes: version}) {

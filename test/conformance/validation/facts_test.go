@@ -39,7 +39,7 @@ type fact struct {
 
 const forbidden = "cannot be set for a windows pod"
 
-// refused are the facts that the API server knows.
+// refused returns the facts that the API server knows.
 func refused() []fact {
 	pod := func(id, path, value string) fact {
 		at := "spec." + path
@@ -108,7 +108,7 @@ func classes(name string, c policy.RuntimeClass) policy.Facts {
 	return policy.Facts{RuntimeClasses: map[string]policy.RuntimeClass{name: c}}
 }
 
-// failing are the facts that only nodes know.
+// failing returns the facts that only nodes know.
 //
 // Length: a table.
 func failing() []fact {

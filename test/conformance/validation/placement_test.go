@@ -15,7 +15,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// mixed is a cluster with a Linux node and tainted Windows nodes of the builds
+// mixed returns a cluster with a Linux node and tainted Windows nodes of the builds
 // that a manifest may meet.
 func mixed(t *testing.T) policy.Facts {
 	t.Helper()
@@ -30,7 +30,7 @@ func mixed(t *testing.T) policy.Facts {
 	return f
 }
 
-// placed is the object after placement.
+// placed returns the object after placement.
 func placed(t *testing.T, judge *policy.Evaluator, object map[string]any, facts policy.Facts) map[string]any {
 	t.Helper()
 	var edits []tree.Edit

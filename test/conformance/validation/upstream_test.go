@@ -90,7 +90,7 @@ func options(t *core.PodTemplateSpec) corevalidation.PodValidationOptions {
 	return podutil.GetValidationOptionsFromPodTemplate(t, nil)
 }
 
-// stored is a pod as the API server keeps it.
+// stored returns a pod as the API server keeps it.
 func stored(t *testing.T, object map[string]any) *core.Pod {
 	t.Helper()
 	text, err := json.Marshal(object)
