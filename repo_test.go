@@ -228,7 +228,7 @@ var onlyIn = []struct {
 	},
 }
 
-// TestOneOfEachIdea keeps second copies of what a package of ours does from
+// TestOneOfEachIdea keeps second copies of what another package does from
 // being written.
 func TestOneOfEachIdea(t *testing.T) {
 	sources(t, func(name string) {
