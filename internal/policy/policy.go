@@ -71,7 +71,7 @@ type Version int
 func ParseVersion(s string) (Version, error) {
 	var major, minor int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &major, &minor); err != nil || major != 1 || minor < 1 || minor > 999 {
-		return 0, fmt.Errorf("Kubernetes version %q: want for example 1.36", s)
+		return 0, fmt.Errorf("version of Kubernetes %q: want for example 1.36", s)
 	}
 	return Version(minor), nil
 }
