@@ -16,9 +16,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
@@ -43,7 +46,7 @@ type Config struct {
 	// cluster as upstream's components alone make it.
 	NoAdmission bool `json:"noAdmission,omitempty"`
 	// Datastore is an external etcd; empty means the embedded one.
-	Datastore Datastore `json:"datastore,omitzero"`
+	Datastore config.Datastore `json:"datastore,omitzero"`
 }
 
 // Choice holds the choices given to `mullion up`.
@@ -55,15 +58,7 @@ type Choice struct {
 	// when the cluster is made; later their zero values mean "as it is".
 	WindowsTaint string
 	NoAdmission  bool
-	Datastore    Datastore
-}
-
-// Datastore is an external etcd.
-type Datastore struct {
-	Endpoints []string `json:"endpoints,omitempty"`
-	CAFile    string   `json:"caFile,omitempty"`
-	CertFile  string   `json:"certFile,omitempty"`
-	KeyFile   string   `json:"keyFile,omitempty"`
+	Datastore    config.Datastore
 }
 
 // ErrNotFound is returned for a cluster that does not exist.
@@ -102,6 +97,9 @@ func (c Config) Validate() error {
 		if _, err := policy.ParseWindowsTaint(c.WindowsTaint); err != nil {
 			return err
 		}
+	}
+	if err := c.Datastore.Validate(); err != nil {
+		return err
 	}
 	_, err := c.Builds()
 	return err
@@ -162,7 +160,18 @@ func (c Config) Merge(asked Choice) (Config, error) {
 	if asked.NoAdmission && !c.NoAdmission {
 		return c, fmt.Errorf("cluster %q was made with admission webhooks; they cannot be left out later", c.Name)
 	}
+	if !reflect.DeepEqual(asked.Datastore, config.Datastore{}) && !reflect.DeepEqual(asked.Datastore, c.Datastore) {
+		return c, fmt.Errorf("cluster %q was made with %s; a cluster cannot move to another datastore", c.Name, datastoreName(c.Datastore))
+	}
 	return c.mergeHosts(asked.Windows)
+}
+
+// datastoreName names a datastore for people.
+func datastoreName(d config.Datastore) string {
+	if d.Embedded() {
+		return "its own etcd"
+	}
+	return "the etcd at " + strings.Join(d.Endpoints, ", ")
 }
 
 func (c Config) mergeHosts(windows []string) (Config, error) {

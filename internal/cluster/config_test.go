@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 )
 
 func TestCreateChoosesTheSmallestFreeIndex(t *testing.T) {
@@ -79,6 +81,33 @@ func TestMerge(t *testing.T) {
 		got, err := c.Merge(Choice{Windows: tc.ask})
 		if (err == nil) != tc.ok || tc.ok && !slices.Equal(got.Windows, tc.want) {
 			t.Errorf("Merge(%v) = %v, %v", tc.ask, got.Windows, err)
+		}
+	}
+}
+
+// TestDatastore: a datastore that cannot be used is refused before anything is
+// written, and a cluster keeps the one it has.
+func TestDatastore(t *testing.T) {
+	external := config.Datastore{Endpoints: []string{"https://etcd:2379"}, CAFile: "/ca.crt"}
+	for _, tc := range []struct {
+		has, asked config.Datastore
+		want       string // in the error
+	}{
+		{config.Datastore{}, config.Datastore{}, ""},
+		{external, config.Datastore{}, ""},
+		{external, external, ""},
+		{config.Datastore{}, external, "its own etcd"},
+		{external, config.Datastore{Endpoints: []string{"https://other:2379"}, CAFile: "/ca.crt"}, "the etcd at https://etcd:2379"},
+	} {
+		_, err := Config{Name: "x", Datastore: tc.has}.Merge(Choice{Datastore: tc.asked})
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%v, asked for %v: %v, want %q", tc.has, tc.asked, err, tc.want)
+		}
+	}
+	for _, bad := range []config.Datastore{{Endpoints: []string{"http://etcd:2379"}}, {Endpoints: []string{"https://etcd:2379"}}, {CAFile: "/ca.crt"}} {
+		layout := Layout{DataDir: t.TempDir(), Name: "x"}
+		if _, err := Create(layout, Choice{Datastore: bad}, func(int) bool { return false }); err == nil || !strings.Contains(err.Error(), "datastore") {
+			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func describeServer(l Layout, c Config) config.Config {
 		NodeCIDR: n.Nodes(), PodCIDR: n.Pods(), ServiceCIDR: n.Services(),
 		DNSAddress: netip.AddrPortFrom(n.Machine(), 53), DNSServiceIP: n.DNS(),
 		AdmissionPort: admission, WindowsTaint: c.WindowsTaint,
-		Datastore: config.Datastore(c.Datastore),
+		Datastore: c.Datastore,
 	}.Default()
 }
 

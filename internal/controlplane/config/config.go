@@ -161,7 +161,7 @@ func (c Config) Validate() error {
 	if err := c.validateNetworks(); err != nil {
 		return err
 	}
-	return c.Datastore.validate()
+	return c.Datastore.Validate()
 }
 
 func (c Config) validateAddresses() error {
@@ -231,7 +231,8 @@ func (c Config) validateNetworks() error {
 	return nil
 }
 
-func (d Datastore) validate() error {
+// Validate reports what keeps the datastore from being used.
+func (d Datastore) Validate() error {
 	for _, e := range d.Endpoints {
 		u, err := url.Parse(e)
 		// Every secret crosses this connection.
