@@ -29,7 +29,9 @@ func (s *Server) Control(c console.Control) error {
 	}
 	programs, err := s.programs()
 	if err != nil {
-		return fmt.Errorf("send control event %d: %w", c, err)
+		// The program that started this host has ended, and only it could tell who is
+		// left. Ctrl+C comes nearest: by default both end a program.
+		return s.interrupt()
 	}
 	routine, err := controlRoutine()
 	if err != nil {
