@@ -160,6 +160,11 @@ peers: $(addprefix bin/peers/,$(PEER_PROGRAMS) $(PEERS) helm) ## Build the progr
 bench: build peers ## Run the benchmarks, with ratios to peers in the same run
 	@hack/test bench
 
+FUZZTIME := 20s
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default 20s)
+	@hack/fuzz $(FUZZTIME)
+
 # Pinned: a new linter version finds new problems, which must not break the
 # build of unchanged code.
 GOLANGCI_LINT := v2.15.0
