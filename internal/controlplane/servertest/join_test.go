@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	certv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -145,11 +146,18 @@ func withToken(t *testing.T, s *controlplanetest.Server, caPEM []byte, node stri
 	if err := token.Register(t.Context(), s.Admin(), tok, token.Options{TTL: time.Minute, Node: node}); err != nil {
 		t.Fatal(err)
 	}
-	return controlplanetest.Client(t, &rest.Config{
+	client := controlplanetest.Client(t, &rest.Config{
 		Host:            s.Config.LocalURL(),
 		BearerToken:     tok.Secret(),
 		TLSClientConfig: rest.TLSClientConfig{CAData: caPEM},
 	})
+	// The server reads tokens from a cache that follows their Secrets, so that a new
+	// one may be unknown for a moment. A kubelet tries again, too.
+	testenv.Eventually(t, "token known to the server", func() error {
+		_, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		return err
+	})
+	return client
 }
 
 // sendsItsAuthority: a machine that knows only the authority's hash can find the
