@@ -89,14 +89,8 @@ func fail(status uint32) Reply { return Reply{Status: status} }
 // doInput answers a request to the console's input.
 func (c *Console) doInput(r Request) Reply {
 	switch r.Code {
-	case codeGetMode:
-		return Reply{Data: le32(c.mode)}
-	case codeSetMode:
-		if len(r.Data) != 4 {
-			return fail(statusInvalidParameter)
-		}
-		c.mode = binary.LittleEndian.Uint32(r.Data)
-		return Reply{}
+	case codeGetMode, codeSetMode:
+		return doMode(&c.mode, r)
 	case codeIsUnix:
 		// Wine would hand the terminal itself to a program's children.
 		return fail(statusNotSupported)
@@ -136,6 +130,18 @@ func (c *Console) doInput(r Request) Reply {
 		return Reply{Data: le32(0)} // there is none
 	}
 	return fail(statusInvalidHandle)
+}
+
+// doMode answers GetConsoleMode and SetConsoleMode.
+func doMode(mode *uint32, r Request) Reply {
+	if r.Code == codeGetMode {
+		return Reply{Data: le32(*mode)}
+	}
+	if len(r.Data) != 4 {
+		return fail(statusInvalidParameter)
+	}
+	*mode = u32(r.Data, 0)
+	return Reply{}
 }
 
 // writeInput queues events that a program made (WriteConsoleInput).

@@ -11,14 +11,8 @@ import (
 // doOutput answers a request to a screen buffer.
 func (c *Console) doOutput(b *buffer, r Request) Reply {
 	switch r.Code {
-	case codeGetMode:
-		return Reply{Data: le32(b.mode)}
-	case codeSetMode:
-		if len(r.Data) != 4 {
-			return fail(statusInvalidParameter)
-		}
-		b.mode = binary.LittleEndian.Uint32(r.Data)
-		return Reply{}
+	case codeGetMode, codeSetMode:
+		return doMode(&b.mode, r)
 	case codeIsUnix:
 		return fail(statusNotSupported)
 	case codeWriteConsole:
