@@ -15,6 +15,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 	"github.com/mullion-k8s/mullion/internal/wine"
+	"github.com/mullion-k8s/mullion/internal/wine/launch"
 )
 
 // mainStatus is the name of the status file of a container's main program.
@@ -65,46 +66,11 @@ func command(c *runtime.ContainerConfig, img v1.Config) (args []string, commandL
 	if !img.ArgsEscaped || !ofImage { // deprecated in OCI, used by every image of docker build
 		return args, "", nil
 	}
-	var line strings.Builder
-	line.WriteString(args[0])
-	for _, a := range args[1:] {
-		line.WriteString(" " + escapeArg(a))
+	line := args[0]
+	if len(args) > 1 {
+		line += " " + launch.CommandLine(args[1:])
 	}
-	return args, line.String(), nil
-}
-
-// escapeArg quotes an argument as CommandLineToArgvW splits it; the rules are
-// those of syscall.EscapeArg for Windows, which other systems do not have.
-func escapeArg(s string) string {
-	if s == "" {
-		return `""`
-	}
-	if !strings.ContainsAny(s, "\" \t\\") {
-		return s
-	}
-	quote := strings.ContainsAny(s, " \t")
-	var b strings.Builder
-	if quote {
-		b.WriteByte('"')
-	}
-	slashes := 0
-	for i := range len(s) {
-		switch s[i] {
-		case '\\':
-			slashes++
-		case '"':
-			b.WriteString(strings.Repeat(`\`, slashes+1)) // double those before, escape the quote
-			slashes = 0
-		default:
-			slashes = 0
-		}
-		b.WriteByte(s[i])
-	}
-	if quote {
-		b.WriteString(strings.Repeat(`\`, slashes))
-		b.WriteByte('"')
-	}
-	return b.String()
+	return args, line, nil
 }
 
 // environment adds the pod's variables to the image's. Names that differ only

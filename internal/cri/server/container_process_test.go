@@ -49,18 +49,6 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestEscapeArg has the examples of "Parsing C command-line arguments" on
-// learn.microsoft.com.
-func TestEscapeArg(t *testing.T) {
-	for in, want := range map[string]string{
-		"": `""`, "a": "a", "a b": `"a b"`, `a"b`: `a\"b`, `a\b`: `a\b`, `a b\`: `"a b\\"`, `a\\"b`: `a\\\\\"b`, `a\"b c`: `"a\\\"b c"`, "tab\there": "\"tab\there\"",
-	} {
-		if got := escapeArg(in); got != want {
-			t.Errorf("escapeArg(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
 func TestUsers(t *testing.T) {
 	config := func(container, pod string) (*runtime.ContainerConfig, *runtime.PodSandboxConfig) {
 		return &runtime.ContainerConfig{Windows: &runtime.WindowsContainerConfig{SecurityContext: &runtime.WindowsContainerSecurityContext{RunAsUsername: container}}},

@@ -4,7 +4,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -116,7 +114,7 @@ func TestAttachWindowsShell(t *testing.T) {
 	c.Stdin, c.StdinOnce = true, true
 	id := l.run(sb, c)
 	in, feed := io.Pipe()
-	out := &lockedBuffer{}
+	out := &testenv.Buffer{}
 	done := make(chan error, 1)
 	go func() {
 		done <- l.runtime.Attach(t.Context(), runc.Attach{Bundle: l.dir(id, bundleDir), Stdin: in, Stdout: out, Stderr: out})
@@ -137,7 +135,7 @@ func TestTerminalSize(t *testing.T) {
 	l := newWineLab(t)
 	sb := l.runSandbox(sandboxConfig("web"))
 	id := l.run(sb, windowsContainer("c", "ping", "-t", "127.0.0.1"))
-	resize, out := make(chan runc.Size), &lockedBuffer{}
+	resize, out := make(chan runc.Size), &testenv.Buffer{}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -154,21 +152,4 @@ func TestTerminalSize(t *testing.T) {
 	}
 	cancel()
 	<-done
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -5,43 +5,48 @@ package launch
 
 import "strings"
 
-// commandLine joins arguments as containerd's shim does on Windows: programs that
-// split the line by Microsoft's rules get the same arguments back, the first as it
-// was written. Wine would put the path of the file there.
+// CommandLine joins arguments as containerd does on Windows. A program that splits
+// the line by Microsoft's rules gets the same arguments back.
 //
 // Source: "Parsing C command-line arguments", learn.microsoft.com/cpp/c-language.
-func commandLine(args []string) string {
-	var b strings.Builder
+func CommandLine(args []string) string {
+	quoted := make([]string, len(args))
 	for i, a := range args {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		quoteArgument(&b, a)
+		quoted[i] = escapeArg(a)
 	}
-	return b.String()
+	return strings.Join(quoted, " ")
 }
 
-// quoteArgument writes one argument. Backslashes count only before a quotation
-// mark, where each is doubled.
-func quoteArgument(b *strings.Builder, a string) {
-	if a != "" && !strings.ContainsAny(a, " \t\n\v\"") {
-		b.WriteString(a)
-		return
+// escapeArg quotes an argument as CommandLineToArgvW splits it; the rules are
+// those of syscall.EscapeArg for Windows, which other systems do not have.
+func escapeArg(s string) string {
+	if s == "" {
+		return `""`
 	}
-	b.WriteByte('"')
-	backslashes := 0
-	for _, c := range []byte(a) {
-		switch c {
+	if !strings.ContainsAny(s, "\" \t\\") {
+		return s
+	}
+	quote := strings.ContainsAny(s, " \t")
+	var b strings.Builder
+	if quote {
+		b.WriteByte('"')
+	}
+	slashes := 0
+	for i := range len(s) {
+		switch s[i] {
 		case '\\':
-			backslashes++
+			slashes++
 		case '"':
-			b.WriteString(strings.Repeat(`\`, backslashes+1))
-			backslashes = 0
+			b.WriteString(strings.Repeat(`\`, slashes+1)) // double those before, escape the quote
+			slashes = 0
 		default:
-			backslashes = 0
+			slashes = 0
 		}
-		b.WriteByte(c)
+		b.WriteByte(s[i])
 	}
-	b.WriteString(strings.Repeat(`\`, backslashes))
-	b.WriteByte('"')
+	if quote {
+		b.WriteString(strings.Repeat(`\`, slashes))
+		b.WriteByte('"')
+	}
+	return b.String()
 }

@@ -15,12 +15,24 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"cmd", "/c", "echo hi & exit 3"}, `cmd /c "echo hi & exit 3"`},
 		{[]string{"x", ""}, `x ""`},
 		{[]string{"x", `a\\b`}, `x a\\b`},
-		{[]string{"x", `a\"b`}, `x "a\\\"b"`},
+		{[]string{"x", `a\"b`}, `x a\\\"b`},
 		{[]string{"x", `a b\`}, `x "a b\\"`},
 		{[]string{"x", "tab\there"}, "x \"tab\there\""},
 	} {
-		if got := commandLine(row.args); got != row.want {
+		if got := CommandLine(row.args); got != row.want {
 			t.Errorf("%q: %s, want %s", row.args, got, row.want)
+		}
+	}
+}
+
+// TestEscapeArg has the examples of "Parsing C command-line arguments" on
+// learn.microsoft.com.
+func TestEscapeArg(t *testing.T) {
+	for in, want := range map[string]string{
+		"": `""`, "a": "a", "a b": `"a b"`, `a"b`: `a\"b`, `a\b`: `a\b`, `a b\`: `"a b\\"`, `a\\"b`: `a\\\\\"b`, `a\"b c`: `"a\\\"b c"`, "tab\there": "\"tab\there\"",
+	} {
+		if got := escapeArg(in); got != want {
+			t.Errorf("escapeArg(%q) = %q, want %q", in, got, want)
 		}
 	}
 }

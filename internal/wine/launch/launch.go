@@ -162,7 +162,7 @@ func makePlan(c Config, env []string) (plan, error) {
 	line := c.CommandLine
 	// Wine's cmd.exe takes a slash in its own name for an option.
 	if line == "" && !isBatch(file) && !strings.EqualFold(filepath.Base(file), "cmd.exe") {
-		line = commandLine(c.Args)
+		line = CommandLine(c.Args)
 	}
 	if line != "" {
 		// Wine would build another command line from argv; winemend.dll puts

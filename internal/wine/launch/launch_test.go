@@ -80,7 +80,7 @@ func TestPlan(t *testing.T) {
 		if err != nil || !slices.Equal(p.argv, append([]string{"/loader"}, row.argv...)) || p.dir != filepath.Join(root, row.dir) {
 			t.Errorf("%s: %v, argv %q, dir %s", row.name, err, p.argv, p.dir)
 		}
-		if line := commandLine(row.c.Args); row.c.CommandLine == "" && !isBatch(p.argv[1]) && p.argv[1] != cmd && !slices.Contains(p.env, commandLineVariable+"="+line) {
+		if line := CommandLine(row.c.Args); row.c.CommandLine == "" && !isBatch(p.argv[1]) && p.argv[1] != cmd && !slices.Contains(p.env, commandLineVariable+"="+line) {
 			t.Errorf("%s: environment %q, want the command line %s", row.name, p.env, line)
 		}
 		if row.c.CommandLine != "" && !slices.Contains(p.env, commandLineVariable+"="+row.c.CommandLine) {
