@@ -93,7 +93,7 @@ func New(size Size, terminal bool, pages CodePages) *Console {
 		terminal:   terminal,
 	}
 	c.addBuffer(1)
-	c.activate(1)
+	c.active = c.buffers[1]
 	return c
 }
 
@@ -113,12 +113,6 @@ func (c *Console) addBuffer(id uint32) {
 		}
 	}
 	c.buffers[id] = b
-}
-
-func (c *Console) activate(id uint32) {
-	if b := c.buffers[id]; b != nil {
-		c.active = b
-	}
 }
 
 // resize takes the terminal's new size. Programs that asked for it get an event.
@@ -159,6 +153,14 @@ func (c *Console) TakeOutput() []byte {
 	out := r.out
 	r.out = nil
 	return out
+}
+
+// send sends bytes to the terminal that change nothing on the screen. Without a
+// terminal there is nowhere to send them to.
+func (c *Console) send(data string) {
+	if c.terminal {
+		c.renderer.out = append(c.renderer.out, data...)
+	}
 }
 
 // TakeReads returns the answers to calls that waited for input.

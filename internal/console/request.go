@@ -121,7 +121,7 @@ func (c *Console) doInput(r Request) Reply {
 		c.setTitle(string(utf16.Decode(text16(r.Data))))
 		return Reply{}
 	case codeBeep:
-		c.renderer.out = append(c.renderer.out, '\a')
+		c.send("\a")
 		return Reply{}
 	case codeFlush:
 		c.events = nil
@@ -200,7 +200,7 @@ func (c *Console) setTitle(title string) {
 	}
 	if string(shown) != c.titleShown {
 		c.titleShown = string(shown)
-		c.renderer.out = append(c.renderer.out, "\x1b]0;"+c.titleShown+"\a"...)
+		c.send("\x1b]0;" + c.titleShown + "\a")
 	}
 }
 

@@ -58,7 +58,7 @@ func (c *Console) writeText(b *buffer, text []uint16) {
 		b.vt.title = nil
 	}
 	if b == c.active {
-		c.renderer.out = append(c.renderer.out, now...)
+		c.send(string(now))
 	}
 	for _, char := range string(answer) {
 		c.queue(Key{Down: true, Char: uint16(char)}.event())

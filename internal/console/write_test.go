@@ -326,3 +326,18 @@ func TestResizing(t *testing.T) {
 	resize(6, 1)
 	l.want("two|")
 }
+
+// TestNoTerminal: a console without a terminal, as `start cmd` makes in a
+// container, works and keeps no output.
+func TestNoTerminal(t *testing.T) {
+	c := New(Size{}, false, utf8Pages{})
+	for range 100 {
+		c.Do(Request{Code: codeSetTitle, Data: bytes16(utf16Of("one"))})
+		c.Do(Request{Code: codeSetTitle, Data: bytes16(utf16Of("two"))})
+		c.Do(Request{Code: codeBeep})
+		c.Do(Request{Code: codeWriteConsole, Output: 1, Data: bytes16(utf16Of("line\a\r\n"))})
+	}
+	if out := c.TakeOutput(); len(out) != 0 || len(c.renderer.out) != 0 {
+		t.Errorf("%q and %d bytes more", out, len(c.renderer.out))
+	}
+}
