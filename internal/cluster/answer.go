@@ -27,9 +27,9 @@ const (
 )
 
 // AwaitAnswer waits until the address of a Service accepts connections, or ctx
-// ends. After each attempt it calls waiting with what the Service still lacks. The
-// error of a context that ended says what was lacking. A port that is not of TCP
-// is not waited for, because only the program behind it knows how to ask.
+// ends. After each failed attempt it calls waiting with the reason. If ctx ends,
+// the error contains the last reason. AwaitAnswer does not wait for UDP ports,
+// because UDP has no connections.
 func AwaitAnswer(ctx context.Context, client kubernetes.Interface, namespace, name, address string, waiting func(string)) error {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -42,7 +42,7 @@ func AwaitAnswer(ctx context.Context, client kubernetes.Interface, namespace, na
 	if !isTCP(service, u.Port()) {
 		return nil
 	}
-	var lacks string
+	lacks := "no attempt has finished"
 	for {
 		dialer := net.Dialer{Timeout: answerTimeout}
 		conn, err := dialer.DialContext(ctx, "tcp", u.Host)

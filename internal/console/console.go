@@ -184,7 +184,7 @@ func (c *Console) Signaled() bool { return len(c.events) > 0 }
 // if a program reads no input, the queue must not grow forever.
 const enough = 1 << 16
 
-// Full reports whether input should be left with the terminal for the moment.
+// Full reports whether the caller should stop reading the terminal for now.
 func (c *Console) Full() bool { return len(c.events) >= enough }
 
 // Input takes what the terminal sent: keys, its size, and that it is gone (see
@@ -203,11 +203,11 @@ func (c *Console) Input(data []byte) {
 	c.serveRead()
 }
 
-// Waiting reports whether the last Input ended amid a sequence. The caller
-// calls InputPaused if nothing follows for a moment.
+// Waiting reports whether the last Input ended within a sequence. If nothing
+// follows within a moment, the caller calls InputPaused.
 func (c *Console) Waiting() bool { return c.decoder.pending() }
 
-// InputPaused tells that the terminal sends nothing more for now.
+// InputPaused treats a sequence whose end is missing as keys of its own.
 func (c *Console) InputPaused() { c.keys(c.decoder.flush()) }
 
 // keys queues keys, except those that interrupt.

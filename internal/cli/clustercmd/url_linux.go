@@ -6,7 +6,6 @@ package clustercmd
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,8 +23,7 @@ func URL(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "url SERVICE",
 		Short: "Print the address at which a Service answers from this machine",
-		Long: "Url prints the address at which a Service answers from this machine, once it does: it waits for ready pods and\n" +
-			"for the node's kube-proxy.",
+		Long:  "Url waits until a Service accepts connections, and prints the address at which this machine reaches it.",
 		Example: `  curl "$(mullion url win-webserver)"
   mullion url web --namespace shop --port https
   mullion url web --wait 0                        # do not wait`,
@@ -43,7 +41,7 @@ func URL(s cli.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if wait > 0 && strings.HasPrefix(url, "http") {
+			if wait > 0 {
 				if err := awaitAnswer(cmd.Context(), s, client, namespace, args[0], url, wait); err != nil {
 					return err
 				}
@@ -59,7 +57,7 @@ func URL(s cli.Streams) *cobra.Command {
 	return cmd
 }
 
-// quietFor is how long a wait may take before it is worth a word.
+// quietFor is how long a wait may take before its progress is shown.
 const quietFor = time.Second
 
 // awaitAnswer waits until the Service answers and shows what it waits for.

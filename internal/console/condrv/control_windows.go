@@ -29,8 +29,8 @@ func (s *Server) Control(c console.Control) error {
 	}
 	programs, err := s.programs()
 	if err != nil {
-		// The program that started this host has ended, and only it could tell who is
-		// left. Ctrl+C comes nearest: by default both end a program.
+		// The list comes from the program that started this host, which has exited.
+		// Ctrl+C is the closest event: by default both end a program.
 		return s.interrupt()
 	}
 	routine, err := controlRoutine()

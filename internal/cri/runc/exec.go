@@ -109,8 +109,9 @@ type running struct {
 // host gives the programs five seconds to end and then ends them.
 const hangUpWait = 6 * time.Second
 
-// waitExec waits for runc. If the context ends it ends the process: as one whose
-// terminal is gone, if it has one, else by killing it. It kills runc if only strangers keep the output open.
+// waitExec waits for runc. If the context ends, waitExec hangs up the process's
+// terminal, or kills the process if it has none. It kills runc if only other
+// processes keep the output open.
 func waitExec(ctx context.Context, cmd *exec.Cmd, p running, pidfile string) error {
 	gone := make(chan struct{})
 	stopWatch := make(chan struct{})
@@ -250,7 +251,7 @@ func (r *Runtime) startTerminal(cmd *exec.Cmd, e Exec) (running, error) {
 		return running{}, fmt.Errorf("open terminal: %w", err)
 	}
 	first := firstSize(e.Resize)
-	_ = resize(master, first) // it keeps the size that it has
+	_ = resize(master, first) // on failure the terminal keeps its size
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	err = cmd.Start()
@@ -302,8 +303,8 @@ func (r *Runtime) startTerminal(cmd *exec.Cmd, e Exec) (running, error) {
 		done <- err
 	}()
 	hangUp := func() {
-		// Not by closing the terminal: runc has one of its own in between, and
-		// keeps that. Waiting for space in it, or gone, both end with the kill.
+		// Closing the terminal would not reach the process: runc keeps a second one
+		// in between. The write may block or fail; the process is killed later.
 		go func() { _, _ = master.WriteString(inband.Gone) }()
 	}
 	return running{done: done, hangUp: hangUp}, nil

@@ -11,12 +11,12 @@ import (
 	"sync"
 )
 
-// errGone is why the context of a call ends whose client has gone.
+// errGone is the cause of a call's context when the client has disconnected.
 var errGone = errors.New("the client has gone")
 
-// watched is a listener whose connections tell when the client has gone. The
-// library takes connections over from the HTTP server, which from then on says
-// nothing of them; but it always reads.
+// watched is a listener whose connections report when the client has disconnected.
+// The HTTP server does not report it once the library has hijacked a connection,
+// but the library always reads.
 type watched struct{ net.Listener }
 
 func (w watched) Accept() (net.Conn, error) {
@@ -46,7 +46,7 @@ func (c *watchedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// untilGone returns a context that ends when the connection's client has gone.
+// untilGone returns a context that ends when the connection's client disconnects.
 func untilGone(ctx context.Context, c net.Conn) context.Context {
 	w, ok := c.(*watchedConn)
 	if !ok {
