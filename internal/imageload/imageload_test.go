@@ -47,3 +47,40 @@ func TestSend(t *testing.T) {
 		t.Error("host is down: want an error")
 	}
 }
+
+// TestClientLeaves: the context of a load ends with its client.
+func TestClientLeaves(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, ended := make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() {
+		served <- imageload.Serve(ctx, l, func(ctx context.Context, r io.Reader) ([]imageload.Image, error) {
+			_, err := io.Copy(io.Discard, r)
+			close(started)
+			<-ctx.Done()
+			close(ended)
+			return nil, errors.Join(err, ctx.Err())
+		})
+	}()
+	client, leave := context.WithCancel(t.Context())
+	sent := make(chan error)
+	go func() {
+		_, err := imageload.Send(client, socket, strings.NewReader("app"))
+		sent <- err
+	}()
+	<-started
+	leave()
+	<-ended
+	if err := <-sent; !errors.Is(err, context.Canceled) {
+		t.Errorf("the client: %v", err)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+}

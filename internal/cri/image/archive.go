@@ -63,7 +63,7 @@ func (s *Store) spool(ctx context.Context, r io.Reader) (_ *archive, err error) 
 		}
 		hdr, err := tr.Next()
 		if errors.Is(err, io.EOF) {
-			return ar, nil
+			return ar, drain(r, s.cfg.Limits.ArchiveBytes)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: read tar: %w", ErrInvalid, err)
@@ -89,6 +89,19 @@ func (s *Store) spool(ctx context.Context, r io.Reader) (_ *archive, err error) 
 			ar.links[name] = path.Clean("/" + hdr.Linkname)[1:]
 		}
 	}
+}
+
+// drain reads what follows the end of a tar. A server notices that its client has
+// left, and ends the context, only after it has read the request to its end.
+func drain(r io.Reader, limit int64) error {
+	n, err := io.Copy(io.Discard, io.LimitReader(r, limit+1))
+	if err == nil && n > limit {
+		err = errors.New("no end")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: after the end of the tar: %w", ErrInvalid, err)
+	}
+	return nil
 }
 
 func spoolFile(name string, r io.Reader) (archiveFile, error) {

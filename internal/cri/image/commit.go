@@ -205,8 +205,11 @@ func (a *assembly) unpackAll(ctx context.Context, rec *record) error {
 }
 
 func (a *assembly) unpackOne(ctx context.Context, i int, below []string) (*layerRecord, error) {
-	a.store.unpack.Lock()
-	defer a.store.unpack.Unlock()
+	unlock, err := a.store.lockLayer(ctx, a.keys[i])
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	d := a.manifest.Layers[i]
 	// The same layer may have been unpacked meanwhile, and its blob dropped.
 	if !a.store.blobs.has(d.Digest.String(), d.Size) {

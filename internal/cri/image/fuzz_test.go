@@ -68,6 +68,7 @@ func FuzzUnpack(f *testing.F) {
 	add(tar.Header{Typeflag: sym, Name: "Files/l", Linkname: `..\..\x`}, tar.Header{Typeflag: reg, Name: "Files/l/x"})
 	add(tar.Header{Typeflag: sym, Name: "a/l", Linkname: "/etc"}, tar.Header{Typeflag: reg, Name: "a/.wh.l"}, tar.Header{Typeflag: reg, Name: "a/l/passwd"})
 	add(tar.Header{Typeflag: reg, Name: "Files/d/.wh..wh..opq"}, tar.Header{Typeflag: reg, Name: "Files/.wh.gone"})
+	add(tar.Header{Typeflag: reg, Name: "Files/" + strings.Repeat("d/", maxDepth-1) + "x"}, tar.Header{Typeflag: sym, Name: "Files/d/D"})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		top := t.TempDir()
 		layer := filepath.Join(top, "layer")

@@ -111,6 +111,8 @@ func TestHostileLayers(t *testing.T) {
 		{"characters that NTFS refuses", []*tar.Header{file("Files/a<b")}, true, nil, ""},
 		{"name too long", []*tar.Header{file("Files/" + strings.Repeat("a", 256))}, true, nil, ""},
 		{"path too long", []*tar.Header{file("Files/" + strings.Repeat("abcdefgh/", 600) + "x")}, true, nil, ""},
+		{"path too deep", []*tar.Header{file("Files/" + strings.Repeat("d/", 128) + "x")}, true, nil, ""},
+		{"link to a path too deep", []*tar.Header{symlink("Files/l", strings.Repeat(`d\`, 128)+"x")}, true, nil, ""},
 		{"write through a link of the same layer", []*tar.Header{symlink("Files/d", "/tmp"), file("Files/d/escaped")}, true, nil, ""},
 		{"write through a link, other case", []*tar.Header{symlink("Files/dir", "/tmp"), file("Files/DIR/escaped")}, true, nil, ""},
 		{"link over a directory with content", []*tar.Header{file("Files/d/x"), symlink("Files/d", "/tmp")}, true, nil, ""},

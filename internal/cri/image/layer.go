@@ -50,9 +50,33 @@ func (s *Store) loadLayer(key string) (*layerRecord, error) {
 	return &r, nil
 }
 
+// lockLayer waits until no other call unpacks the layer of the key, or the context ends.
+func (s *Store) lockLayer(ctx context.Context, key string) (unlock func(), err error) {
+	for {
+		s.mu.Lock()
+		other, busy := s.unpacking[key]
+		if !busy {
+			done := make(chan struct{})
+			s.unpacking[key] = done
+			s.mu.Unlock()
+			return func() {
+				s.mu.Lock()
+				delete(s.unpacking, key)
+				s.mu.Unlock()
+				close(done)
+			}, nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-other:
+		}
+	}
+}
+
 // addLayer unpacks the blob as the layer of the given key, unless it exists.
-// Preconditions: the blob was verified; s.unpack is held, so that one layer is
-// unpacked at a time and once.
+// Preconditions: the blob was verified, and the layer is locked (lockLayer).
 func (s *Store) addLayer(ctx context.Context, key, diffID, blob string, below []string) (*layerRecord, error) {
 	if r, err := s.loadLayer(key); err != nil || r != nil {
 		return r, err
@@ -148,7 +172,7 @@ func (s *Store) unpackAs(ctx context.Context, sh shape, dir, diffID, blob string
 	if got := "sha256:" + hex.EncodeToString(h.Sum(nil)); got != diffID {
 		return nil, fmt.Errorf("%w: unpacked content is %s, the config says %s", ErrInvalid, got, diffID)
 	}
-	if err := u.own("."); err != nil {
+	if err := u.own(root, "."); err != nil {
 		return nil, err
 	}
 	return &layerRecord{DiffID: diffID, Bytes: m.bytes, Entries: m.entries, Shape: u.shape.String(), Notes: noteList(u.notes)}, nil

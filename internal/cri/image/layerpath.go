@@ -61,6 +61,11 @@ const maxPathBytes = 4096
 // maxNameBytes bounds one name: NAME_MAX of Linux. NTFS has 255 UTF-16 units.
 const maxNameBytes = 255
 
+// maxDepth bounds the components of a mapped path: no path of MAX_PATH = 260
+// characters, with the drive in front and the final zero, has more. Windows itself
+// accepts deeper ones that begin with \\?\, but no layer that was seen has them.
+const maxDepth = 128
+
 // detectShape decides by a layer's first entry. See also errMixed.
 func detectShape(name string) shape {
 	first, _, _ := strings.Cut(strings.TrimPrefix(slashed(name), "./"), "/")
@@ -132,7 +137,7 @@ func split(name string) ([]string, error) {
 		return nil, refuse(name, "not UTF-8")
 	}
 	if len(name) > maxPathBytes {
-		return nil, refuse(name[:64]+"…", "longer than %d bytes", maxPathBytes)
+		return nil, refuse(name, "longer than %d bytes", maxPathBytes)
 	}
 	name = slashed(name)
 	if strings.HasPrefix(name, "/") {
@@ -153,6 +158,9 @@ func split(name string) ([]string, error) {
 
 // judge applies the rules of NTFS and Win32 to every component.
 func judge(name string, m mapped) (mapped, error) {
+	if len(m.parts) > maxDepth {
+		return mapped{}, refuse(name, "%d directories deep, at most %d are allowed", len(m.parts), maxDepth)
+	}
 	for i, p := range m.parts {
 		if len(p) > maxNameBytes {
 			return mapped{}, refuse(name, "a name longer than %d bytes", maxNameBytes)
@@ -221,7 +229,13 @@ func (r *refusal) Error() string {
 }
 func (r *refusal) Unwrap() error { return ErrInvalid }
 
+// shownName is how much of an entry's name an error shows, in bytes.
+const shownName = 200
+
 func refuse(name, format string, args ...any) error {
+	if len(name) > shownName {
+		name = strings.ToValidUTF8(name[:shownName], "") + "…"
+	}
 	return &refusal{name, fmt.Sprintf(format, args...)}
 }
 

@@ -18,7 +18,11 @@ type Limits struct {
 	// publishes (windows/server) unpacks to about 11 GB; 64 GiB is far above.
 	LayerBytes int64
 	// LayerEntries bounds the entries of one layer; windows/server has 180,000.
+	// Directories that only the paths of others name count too.
 	LayerEntries int64
+	// NameBytes bounds the paths of one layer's entries together, which are
+	// remembered while it is unpacked; those of windows/server have some 20 MB.
+	NameBytes int64
 	// Ratio bounds unpacked to compressed bytes once more than RatioFrom bytes
 	// were unpacked. Real layers stay below 10; gzip of zeros reaches 1,032.
 	Ratio     int64
@@ -36,6 +40,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.MetadataBytes, 8<<20)
 	set(&l.LayerBytes, 64<<30)
 	set(&l.LayerEntries, 1_000_000)
+	set(&l.NameBytes, 256<<20)
 	set(&l.Ratio, 200)
 	set(&l.RatioFrom, 64<<20)
 	set(&l.ArchiveBytes, 128<<30)
@@ -50,6 +55,7 @@ type meter struct {
 	limits     Limits
 	compressed int64 // size of the blob
 	entries    int64
+	names      int64
 	bytes      int64
 	read       int64 // bytes of the tar stream, headers included
 }
@@ -58,6 +64,15 @@ func (m *meter) entry() error {
 	m.entries++
 	if m.entries > m.limits.LayerEntries {
 		return fmt.Errorf("%w: more than %d entries", ErrInvalid, m.limits.LayerEntries)
+	}
+	return nil
+}
+
+// name counts the path of an entry.
+func (m *meter) name(n int) error {
+	m.names += int64(n)
+	if m.names > m.limits.NameBytes {
+		return fmt.Errorf("%w: paths of more than %d bytes", ErrInvalid, m.limits.NameBytes)
 	}
 	return nil
 }

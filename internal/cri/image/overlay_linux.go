@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,22 +20,22 @@ const (
 )
 
 // makeWhiteout creates the character device 0/0, which overlayfs reads as
-// "deleted". Linux lets any user create that one device.
-func (u *unpacker) makeWhiteout(name string) error {
-	dir, err := u.root.Open(path.Dir(name))
+// "deleted", in a directory. Linux lets any user create that one device.
+func makeWhiteout(in *os.Root, base string) error {
+	dir, err := in.Open(".")
 	if err != nil {
 		return err
 	}
 	defer dir.Close() // opened for reading
-	if err := unix.Mknodat(int(dir.Fd()), path.Base(name), unix.S_IFCHR, 0); err != nil {
+	if err := unix.Mknodat(int(dir.Fd()), base, unix.S_IFCHR, 0); err != nil {
 		return fmt.Errorf("make whiteout: %w", err)
 	}
 	return nil
 }
 
 // opaque hides everything that the layers below have in a directory.
-func (u *unpacker) opaque(name string) error {
-	dir, err := u.root.Open(name)
+func opaque(root *os.Root) error {
+	dir, err := root.Open(".")
 	if err != nil {
 		return err
 	}

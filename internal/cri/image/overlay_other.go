@@ -5,12 +5,15 @@
 
 package image
 
-import "errors"
+import (
+	"errors"
+	"os"
+)
 
 // errNoOverlay: the store needs overlayfs, which only Linux has.
 var errNoOverlay = errors.New("image store works on Linux only")
 
-func (u *unpacker) makeWhiteout(string) error { return errNoOverlay }
-func (u *unpacker) opaque(string) error       { return errNoOverlay }
-func syncTree(string) error                   { return errNoOverlay }
-func isSpace(error) bool                      { return false }
+func makeWhiteout(*os.Root, string) error { return errNoOverlay }
+func opaque(*os.Root) error               { return errNoOverlay }
+func syncTree(string) error               { return errNoOverlay }
+func isSpace(error) bool                  { return false }

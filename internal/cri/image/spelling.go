@@ -18,26 +18,41 @@ import (
 // does not. One spelling serves one unpacking and is not safe for concurrent
 // use.
 type spelling struct {
-	below []string                     // absolute directories, lowest first
-	dirs  map[string]map[string]string // spelled directory -> folded name -> spelled name
+	below []*os.Root // lowest first; nil if it cannot be opened
+	dirs  map[string]spelled
+}
+
+// spelled holds the names in a directory, of the layers below and of the layer itself.
+type spelled struct {
+	names map[string]string // folded -> as spelled
+	below []int             // the layers below that have the directory
 }
 
 func newSpelling(below []string) *spelling {
-	return &spelling{below: below, dirs: map[string]map[string]string{}}
-}
-
-// path spells all components and remembers new ones.
-func (s *spelling) path(parts []string) string {
-	dir := "."
-	for _, p := range parts {
-		dir = path.Join(dir, s.name(dir, p))
+	s := &spelling{dirs: map[string]spelled{}}
+	for _, dir := range below {
+		r, err := os.OpenRoot(dir)
+		if err != nil {
+			r = nil // it has no names: the worst outcome is a second spelling
+		}
+		s.below = append(s.below, r)
 	}
-	return dir
+	return s
 }
 
-// name spells one component of an already spelled directory.
+// close closes the layers below.
+func (s *spelling) close() {
+	for _, r := range s.below {
+		if r != nil {
+			_ = r.Close() // only a handle
+		}
+	}
+	s.below = nil
+}
+
+// name spells one component of an already spelled directory, and remembers it.
 func (s *spelling) name(dir, name string) string {
-	known := s.list(dir)
+	known := s.list(dir).names
 	key := fold(name)
 	if have, ok := known[key]; ok {
 		return have
@@ -46,13 +61,13 @@ func (s *spelling) name(dir, name string) string {
 	return name
 }
 
-// lookup is like path but records nothing: it spells the known part of a path
-// and reports whether all of it is known.
+// lookup spells a whole path as far as it is known, records nothing, and reports
+// whether all of it is known.
 func (s *spelling) lookup(parts []string) (string, bool) {
 	dir, known := ".", true
 	for _, p := range parts {
 		if known {
-			have, ok := s.list(dir)[fold(p)]
+			have, ok := s.list(dir).names[fold(p)]
 			if known = ok; ok {
 				p = have
 			}
@@ -62,46 +77,59 @@ func (s *spelling) lookup(parts []string) (string, bool) {
 	return dir, known
 }
 
-func (s *spelling) list(dir string) map[string]string {
+func (s *spelling) list(dir string) spelled {
 	if known, ok := s.dirs[dir]; ok {
 		return known
 	}
-	known := map[string]string{}
-	for _, root := range s.below {
-		for _, name := range readNames(root, dir) {
-			known[fold(name)] = name
+	known := spelled{names: map[string]string{}}
+	for _, i := range s.having(path.Dir(dir)) {
+		names, err := readNames(s.below[i], dir)
+		if err != nil {
+			continue // as a layer that cannot be opened
+		}
+		known.below = append(known.below, i)
+		for _, name := range names {
+			known.names[fold(name)] = name
 		}
 	}
 	s.dirs[dir] = known
 	return known
 }
 
-// readNames lists a directory of a lower layer through os.Root, so that a
-// symbolic link in it cannot lead outside. What cannot be read has no names:
-// the worst outcome is a second spelling.
-func readNames(root, dir string) []string {
-	r, err := os.OpenRoot(root)
-	if err != nil {
-		return nil
+// having returns the layers below that have a directory, which was listed before
+// those in it. A layer without it has nothing below it either and need not be asked.
+func (s *spelling) having(dir string) []int {
+	if known, ok := s.dirs[dir]; ok {
+		return known.below
 	}
-	defer r.Close() // opened for reading
-	d, err := r.Open(dir)
+	var all []int
+	for i, r := range s.below {
+		if r != nil {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// readNames lists a directory of a lower layer through os.Root, so that a
+// symbolic link in it cannot lead outside.
+func readNames(root *os.Root, dir string) ([]string, error) {
+	d, err := root.Open(dir)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer d.Close() // opened for reading
-	names, err := d.Readdirnames(-1)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return names
+	return d.Readdirnames(-1)
 }
 
 // openBelow opens the topmost lower layer's regular file of that spelling, for
 // hard links into lower layers.
 func (s *spelling) openBelow(name string) (*os.File, error) {
-	for _, v := range slices.Backward(s.below) {
-		f, err := openRegular(v, name)
+	for _, r := range slices.Backward(s.below) {
+		if r == nil {
+			continue
+		}
+		f, err := openRegular(r, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -110,12 +138,7 @@ func (s *spelling) openBelow(name string) (*os.File, error) {
 	return nil, fs.ErrNotExist
 }
 
-func openRegular(dir, name string) (*os.File, error) {
-	r, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close() // opened for reading
+func openRegular(r *os.Root, name string) (*os.File, error) {
 	st, err := r.Lstat(name)
 	if err != nil {
 		return nil, err

@@ -92,9 +92,10 @@ type Store struct {
 	pulls   map[string]*pull   // running, by reference; guarded by mu
 	pending sync.WaitGroup     // goroutines of pulls
 
-	// unpack is held while a layer is unpacked: unpacking is bound by one disk,
-	// and the same layer must not be made twice.
-	unpack sync.Mutex
+	// unpacking has the layers that are being unpacked, by key; a channel is closed when
+	// its layer is done; guarded by mu. The same layer must not be made twice at a
+	// time. Different layers do not wait for each other.
+	unpacking map[string]chan struct{}
 }
 
 // Open opens or makes the store in a directory and repairs what a crash left.
@@ -114,6 +115,7 @@ func Open(dir string, cfg Config) (_ *Store, err error) {
 		dir: dir, cfg: cfg, log: cfg.Log,
 		blobs:  blobs{dir: filepath.Join(dir, "blobs", "sha256"), ingest: filepath.Join(dir, "ingest")},
 		images: map[string]*record{}, holds: map[string]*hold{}, busy: map[string]int{}, pulls: map[string]*pull{},
+		unpacking: map[string]chan struct{}{},
 	}
 	defer func() {
 		if err != nil {

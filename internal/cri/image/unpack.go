@@ -27,6 +27,7 @@ var errMixed = errors.New("not a Windows layer")
 // directory could be reached.
 type unpacker struct {
 	root     *os.Root
+	path     *openPath
 	spelling *spelling
 	shape    shape
 	meter    *meter
@@ -41,8 +42,15 @@ type unpacker struct {
 
 func newUnpacker(root *os.Root, below []string, m *meter, uid, gid int) *unpacker {
 	return &unpacker{
-		root: root, spelling: newSpelling(below), meter: m, uid: uid, gid: gid,
-		notes: map[string]int{}, links: map[string]string{}, made: map[string]bool{},
+		root:     root,
+		path:     newOpenPath(root),
+		spelling: newSpelling(below),
+		meter:    m,
+		uid:      uid,
+		gid:      gid,
+		notes:    map[string]int{},
+		links:    map[string]string{},
+		made:     map[string]bool{},
 	}
 }
 
@@ -68,6 +76,8 @@ const (
 const paxAttributes = "MSWINDOWS.fileattr"
 
 func (u *unpacker) run(ctx context.Context, r io.Reader) error {
+	defer u.path.close()
+	defer u.spelling.close()
 	tr := tar.NewReader(r)
 	first := true
 	for {
@@ -134,39 +144,48 @@ func (u *unpacker) entry(hdr *tar.Header, content io.Reader) error {
 func (u *unpacker) place(hdr *tar.Header, m mapped, content io.Reader) error {
 	if len(m.parts) == 0 {
 		if m.opaque {
-			return u.opaque(".")
+			return opaque(u.root)
 		}
 		if hdr.Typeflag != tar.TypeDir {
 			return refuse(hdr.Name, "the root is not a directory")
 		}
 		return nil
 	}
-	if err := u.parents(m.parts[:len(m.parts)-1]); err != nil {
+	at, err := u.enter(m.parts[:len(m.parts)-1])
+	if err != nil {
 		return err
 	}
-	name := u.spelling.path(m.parts)
+	base := u.spelling.name(at.name, m.parts[len(m.parts)-1])
+	name := at.join(base)
+	if err := u.meter.name(len(name)); err != nil {
+		return err
+	}
 	switch {
 	case m.opaque:
-		if err := u.dir(name, time.Time{}); err != nil {
+		if err := u.dir(at, base, time.Time{}); err != nil {
 			return err
 		}
-		return u.opaque(name)
+		dir, err := at.root.OpenRoot(base)
+		if err != nil {
+			return err
+		}
+		return errors.Join(opaque(dir), dir.Close())
 	case m.whiteout:
-		return u.whiteout(name)
+		return u.whiteout(at, base)
 	}
 	if _, ok := u.links[name]; ok {
 		return refuse(hdr.Name, "the path is a symbolic link already")
 	}
 	switch hdr.Typeflag {
 	case tar.TypeDir:
-		return u.dir(name, hdr.ModTime)
+		return u.dir(at, base, hdr.ModTime)
 	case tar.TypeReg, tar.TypeGNUSparse:
-		return u.file(name, hdr, content)
+		return u.file(at, base, hdr, content)
 	case tar.TypeLink:
-		return u.hardLink(name, hdr)
+		return u.hardLink(at, base, hdr)
 	case tar.TypeSymlink:
 		// A file under the link's name may have come before; a directory may not.
-		if err := u.clear(name); err != nil {
+		if err := u.clear(at, base); err != nil {
 			return err
 		}
 		target, err := u.linkTarget(hdr)
@@ -179,39 +198,53 @@ func (u *unpacker) place(hdr *tar.Header, m mapped, content io.Reader) error {
 	return refuse(hdr.Name, "type %q: devices, pipes and the like are not part of Windows layers", hdr.Typeflag)
 }
 
-// parents makes the directories on the way. One that the archive made a
-// symbolic link is refused: Windows' own tools never write through links.
-func (u *unpacker) parents(parts []string) error {
-	for i := range parts {
-		if err := u.dir(u.spelling.path(parts[:i+1]), time.Time{}); err != nil {
-			return err
+// enter opens the directory that the components lead to, and makes those on the
+// way. One that the archive made a symbolic link is refused: Windows' own tools never
+// write through links.
+func (u *unpacker) enter(parts []string) (openDir, error) {
+	for _, p := range parts[u.path.shared(parts):] {
+		at := u.path.last()
+		base := u.spelling.name(at.name, p)
+		if name := at.join(base); !u.made[name] {
+			// An archive of few entries must not make many directories.
+			if err := errors.Join(u.meter.entry(), u.meter.name(len(name))); err != nil {
+				return openDir{}, err
+			}
+		}
+		if err := u.dir(at, base, time.Time{}); err != nil {
+			return openDir{}, err
+		}
+		if err := u.path.descend(base); err != nil {
+			return openDir{}, err
 		}
 	}
-	return nil
+	return u.path.last(), nil
 }
 
-func (u *unpacker) dir(name string, at time.Time) error {
+// dir makes a directory in an open one, unless the archive made it before.
+func (u *unpacker) dir(at openDir, base string, modified time.Time) error {
+	name := at.join(base)
 	if _, ok := u.links[name]; ok {
 		return refuse(name, "a path through a symbolic link")
 	}
-	if !at.IsZero() {
-		u.dirTimes = append(u.dirTimes, dirTime{name, at})
+	if !modified.IsZero() {
+		u.dirTimes = append(u.dirTimes, dirTime{name, modified})
 	}
 	if u.made[name] {
 		return nil
 	}
-	err := u.root.Mkdir(name, dirPerm)
+	err := at.root.Mkdir(base, dirPerm)
 	if errors.Is(err, fs.ErrExist) {
-		st, serr := u.root.Lstat(name)
+		st, serr := at.root.Lstat(base)
 		if serr != nil {
 			return serr
 		}
 		if !st.IsDir() {
 			// The archive replaces a file, or its own whiteout, by a directory.
-			if err := u.root.Remove(name); err != nil {
+			if err := at.root.Remove(base); err != nil {
 				return err
 			}
-			err = u.root.Mkdir(name, dirPerm)
+			err = at.root.Mkdir(base, dirPerm)
 		} else {
 			err = nil
 		}
@@ -220,10 +253,10 @@ func (u *unpacker) dir(name string, at time.Time) error {
 		return err
 	}
 	u.made[name] = true
-	if err := u.own(name); err != nil || isClosed(name) {
+	if err := u.own(at.root, base); err != nil || isClosed(name) {
 		return err
 	}
-	return u.root.Chmod(name, openDirPerm)
+	return at.root.Chmod(base, openDirPerm)
 }
 
 // isClosed tells directories that ordinary users cannot write to: those of
@@ -241,26 +274,26 @@ func isClosed(name string) bool {
 
 // clear removes what the archive itself put at a name before. A directory with
 // content stays and the caller's own call fails.
-func (u *unpacker) clear(name string) error {
-	err := u.root.Remove(name)
+func (u *unpacker) clear(at openDir, base string) error {
+	err := at.root.Remove(base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		delete(u.made, name)
+		delete(u.made, at.join(base))
 	}
 	return err
 }
 
-func (u *unpacker) file(name string, hdr *tar.Header, content io.Reader) error {
-	if err := u.clear(name); err != nil {
+func (u *unpacker) file(at openDir, base string, hdr *tar.Header, content io.Reader) error {
+	if err := u.clear(at, base); err != nil {
 		return err
 	}
 	perm := fs.FileMode(filePerm)
 	if readOnly(hdr) {
 		perm = readOnlyPerm
 	}
-	f, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	f, err := at.root.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
 		return err
 	}
@@ -276,10 +309,10 @@ func (u *unpacker) file(name string, hdr *tar.Header, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := u.own(name); err != nil {
+	if err := u.own(at.root, base); err != nil {
 		return err
 	}
-	return u.root.Chtimes(name, hdr.ModTime, hdr.ModTime)
+	return at.root.Chtimes(base, hdr.ModTime, hdr.ModTime)
 }
 
 // readOnly reads FILE_ATTRIBUTE_READONLY, bit 0, from the entry's attributes.
@@ -293,7 +326,7 @@ func readOnly(hdr *tar.Header) bool {
 
 // hardLink links to a file of this layer, or copies one from a lower layer, as
 // overlayfs itself would on a link call.
-func (u *unpacker) hardLink(name string, hdr *tar.Header) error {
+func (u *unpacker) hardLink(at openDir, base string, hdr *tar.Header) error {
 	m, err := mapEntry(u.shape, hdr.Linkname)
 	if err != nil {
 		return err
@@ -305,10 +338,11 @@ func (u *unpacker) hardLink(name string, hdr *tar.Header) error {
 	if !ok {
 		return refuse(hdr.Name, "hard link to %q, which does not exist", hdr.Linkname)
 	}
+	name := at.join(base)
 	if target == name {
 		return nil
 	}
-	if err := u.clear(name); err != nil {
+	if err := u.clear(at, base); err != nil {
 		return err
 	}
 	st, err := u.root.Lstat(target)
@@ -334,7 +368,7 @@ func (u *unpacker) hardLink(name string, hdr *tar.Header) error {
 	}
 	copied := *hdr
 	copied.Size, copied.ModTime = info.Size(), info.ModTime()
-	return u.file(name, &copied, below)
+	return u.file(at, base, &copied, below)
 }
 
 // linkTarget turns a link's target into a relative Unix path that cannot leave
@@ -387,18 +421,19 @@ func (u *unpacker) linkTarget(hdr *tar.Header) (string, error) {
 }
 
 func (u *unpacker) makeLinks() error {
+	u.path.close() // the root alone is left
 	for _, at := range slices.Sorted(maps.Keys(u.links)) {
 		target := u.links[at]
 		// Now that all entries are there, the target's spelling is known.
 		dest, _ := u.spelling.lookup(strings.Split(target, "/"))
 		rel := path.Clean(strings.Repeat("../", strings.Count(at, "/")) + dest)
-		if err := u.clear(at); err != nil {
+		if err := u.clear(u.path.last(), at); err != nil {
 			return fmt.Errorf("%w: symbolic link %q: %w", ErrInvalid, at, err)
 		}
 		if err := u.root.Symlink(rel, at); err != nil {
 			return fmt.Errorf("symbolic link %q: %w", at, err)
 		}
-		if err := u.own(at); err != nil {
+		if err := u.own(u.root, at); err != nil {
 			return err
 		}
 	}
@@ -407,13 +442,14 @@ func (u *unpacker) makeLinks() error {
 
 // whiteout hides a name of the layers below. It also removes what this archive
 // put there, because the order of entries has no meaning to a reader.
-func (u *unpacker) whiteout(name string) error {
-	if err := u.root.RemoveAll(name); err != nil {
+func (u *unpacker) whiteout(in openDir, base string) error {
+	if err := in.root.RemoveAll(base); err != nil {
 		return err
 	}
+	name := in.join(base)
 	maps.DeleteFunc(u.links, func(at, _ string) bool { return within(at, name) })
 	maps.DeleteFunc(u.made, func(at string, _ bool) bool { return within(at, name) })
-	return u.makeWhiteout(name)
+	return makeWhiteout(in.root, base)
 }
 
 // within reports whether name is dir or lies below it.
@@ -421,11 +457,11 @@ func within(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-func (u *unpacker) own(name string) error {
+func (u *unpacker) own(in *os.Root, name string) error {
 	if u.uid < 0 {
 		return nil
 	}
-	return u.root.Lchown(name, u.uid, u.gid)
+	return in.Lchown(name, u.uid, u.gid)
 }
 
 // setDirTimes comes last and deepest first, because making an entry changes the
