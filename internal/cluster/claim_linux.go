@@ -6,16 +6,21 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"net"
+	"os"
+	"path/filepath"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/mullion-k8s/mullion/internal/durable"
 )
 
 // A running cluster claims names on the machine, whatever its data directory: its
 // own name, which is part of the names of cgroups, and its network. A claim is a
-// Unix socket in the abstract namespace: the kernel removes it with its process,
-// and it leaves no file.
+// lock on a file in a directory that only root can enter, so that no other user
+// can hold it. The kernel releases it with its process.
+
+// claimDir is where the locks lie. /run belongs to root and is empty after a boot
+// (Filesystem Hierarchy Standard 3.0, section 3.15).
+const claimDir = "/run/mullion/claims"
 
 // InUseError is returned if another cluster on this machine holds a name that
 // this one needs.
@@ -29,60 +34,60 @@ func (e *InUseError) Error() string {
 }
 
 func (c Config) nameClaim() claim {
-	return claim{"@mullion/cluster/" + c.Name, fmt.Sprintf("take cluster name %q", c.Name)}
+	return claim{claimDir, "cluster-" + c.Name, fmt.Sprintf("take cluster name %q", c.Name)}
 }
 
 func (c Config) networkClaim() claim {
 	n := c.Network()
-	return claim{fmt.Sprintf("@mullion/network/%d", c.Index), fmt.Sprintf("take addresses %s", n.Nodes())}
+	return claim{claimDir, fmt.Sprintf("network-%d", c.Index), fmt.Sprintf("take addresses %s", n.Nodes())}
 }
 
 // claim is a name that exists once on a machine.
 type claim struct {
-	socket, what string
+	dir, name string // of the lock's file
+	what      string
 }
+
+func (c claim) file() string { return filepath.Join(c.dir, c.name+".lock") }
 
 // take holds the name until release is called or the process ends. The error
 // is an *InUseError if another process has it.
 func (c claim) take() (release func(), err error) {
-	l, err := net.Listen("unix", c.socket)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		_, pid := c.taken()
-		return nil, &InUseError{c.what, pid}
+	if err := makeOwn(c.dir); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.what, err)
+	}
+	l, err := durable.TryLock(c.file(), durable.Exclusive)
+	if held, ok := errors.AsType[*durable.LockedError](err); ok {
+		return nil, &InUseError{c.what, held.PID}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.what, err)
 	}
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return // released
-			}
-			_ = conn.Close() // the question was only whether we are here
-		}
-	}()
-	return func() { _ = l.Close() }, nil // closing it is the release
+	return l.Unlock, nil
 }
 
-// taken reports whether a process holds the name, and which one.
-func (c claim) taken() (taken bool, pid int) {
-	conn, err := net.Dial("unix", c.socket)
-	if err != nil {
-		return !errors.Is(err, syscall.ECONNREFUSED), 0
+// taken reports whether a process holds the name. Who may not look learns nothing and
+// sees a free name; taking it will say why it cannot.
+func (c claim) taken() bool {
+	pid, err := durable.Holder(c.file())
+	return err == nil && pid != 0
+}
+
+// makeOwn makes a directory for locks, or checks that no other user can put locks
+// into the one that exists.
+func makeOwn(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make directory for locks: %w", err)
 	}
-	defer conn.Close()
-	raw, err := conn.(*net.UnixConn).SyscallConn()
+	info, err := os.Lstat(dir)
 	if err != nil {
-		return true, 0
+		return fmt.Errorf("make directory for locks: %w", err)
 	}
-	// An error leaves the number out of a message.
-	_ = raw.Control(func(fd uintptr) {
-		if peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			pid = int(peer.Pid)
-		}
-	})
-	return true, pid
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || info.Mode().Perm() != 0o700 || int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("make directory for locks: %s is not a directory of this user's alone (mode 0700): remove it", dir)
+	}
+	return nil
 }
 
 // takeAll claims all names of a running cluster.

@@ -4,34 +4,37 @@
 package cluster
 
 import (
-	"crypto/rand"
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 func TestClaim(t *testing.T) {
-	unique := "@mullion/test/" + strings.ToLower(rand.Text())
-	a, b := claim{unique + "/a", "take a"}, claim{unique + "/b", "take b"}
-	if taken, _ := a.taken(); taken {
+	dir := filepath.Join(t.TempDir(), "claims")
+	a, b := claim{dir, "a", "take a"}, claim{dir, "b", "take b"}
+	if a.taken() {
 		t.Fatal("no process holds the name")
 	}
 	release, err := takeAll(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 300 { // more than wait in a listener's queue
-		if taken, pid := a.taken(); !taken || pid != os.Getpid() {
-			t.Fatalf("taken %t by %d, want this process", taken, pid)
-		}
+	if !a.taken() {
+		t.Fatal("this process holds the name")
 	}
 	// The second is in use: the first is not kept.
 	var inUse *InUseError
 	if _, err := takeAll(b, a); !errors.As(err, &inUse) || inUse.PID != os.Getpid() || inUse.What != "take a" {
 		t.Errorf("took it twice: %v", err)
 	}
-	if taken, _ := b.taken(); taken {
+	if b.taken() {
 		t.Error("kept what it could not use")
 	}
 	release()
@@ -39,5 +42,85 @@ func TestClaim(t *testing.T) {
 		t.Errorf("after release: %v", err)
 	} else {
 		release()
+	}
+}
+
+// TestClaimDirectory: locks do not go where others could hold them.
+func TestClaimDirectory(t *testing.T) {
+	for name, set := range map[string]func(dir string) error{
+		"open":   func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)) },
+		"link":   func(dir string) error { return os.Symlink(t.TempDir(), dir) },
+		"file":   func(dir string) error { return os.WriteFile(dir, nil, 0o700) },
+		"absent": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "claims")
+			if set != nil {
+				if err := set(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			release, err := claim{dir, "a", "take a"}.take()
+			if set == nil {
+				if err != nil {
+					t.Fatal(err)
+				}
+				release()
+				return
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), "take a: make directory for locks: ") || errors.As(err, new(*InUseError)) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+// lockAsUser names the lock that the test's other process tries to take.
+const lockAsUser = "MULLION_TEST_LOCK"
+
+// TestLockAsUser is the ordinary user of TestClaimOfOrdinaryUser.
+func TestLockAsUser(t *testing.T) {
+	path := os.Getenv(lockAsUser)
+	if path == "" {
+		return
+	}
+	if _, err := durable.TryLock(path, durable.Exclusive); err == nil {
+		t.Error("took the lock")
+	}
+	if f, err := os.Open(path); err == nil {
+		t.Errorf("opened %s", f.Name())
+	}
+}
+
+// TestClaimOfOrdinaryUser: only root can hold a cluster's name.
+func TestClaimOfOrdinaryUser(t *testing.T) {
+	testenv.Need(t, testenv.Root)
+	dir := t.TempDir()
+	for d := dir; d != "/"; d = filepath.Dir(d) {
+		if info, err := os.Stat(d); err == nil && info.Mode().Perm()&1 == 0 && d != "/tmp" {
+			if err := os.Chmod(d, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c := claim{filepath.Join(dir, "claims"), "cluster-x", "take x"}
+	release, err := c.take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	// The other process reads the program from a place that every user can reach.
+	program := filepath.Join(dir, "test")
+	if err := os.Link("/proc/self/exe", program); err != nil {
+		content, rerr := os.ReadFile("/proc/self/exe")
+		if err := errors.Join(rerr, os.WriteFile(program, content, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	user := exec.Command(program, "-test.run", "^TestLockAsUser$", "-test.count=1")
+	user.Dir, user.Env = "/", append(os.Environ(), lockAsUser+"="+c.file())
+	user.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := user.CombinedOutput(); err != nil {
+		t.Errorf("an ordinary user: %v\n%s", err, out)
 	}
 }

@@ -40,10 +40,7 @@ func Choose(l Layout, asked Choice) (Config, error) {
 		if len(asked.Windows) == 0 {
 			asked.Windows = defaultWindows()
 		}
-		return Create(l, asked, func(index int) bool {
-			taken, _ := Config{Index: index}.networkClaim().taken()
-			return taken
-		})
+		return Create(l, asked, func(index int) bool { return Config{Index: index}.networkClaim().taken() })
 	}
 	if err != nil {
 		return c, err
