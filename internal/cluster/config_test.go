@@ -13,27 +13,51 @@ import (
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 )
 
+// TestCreateChoosesTheSmallestFreeIndex creates clusters beside others: those of
+// the same data directory, and a running one of another.
 func TestCreateChoosesTheSmallestFreeIndex(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"a", "b", "c"} {
-		if _, err := Make(Layout{dir, name}, Choice{}); err != nil {
+	const elsewhere = 2 // the index of the running cluster
+	create := func(name string, want int) {
+		t.Helper()
+		l := Layout{dir, name}
+		c, err := Create(l, Choice{Windows: []string{"ltsc2022"}}, func(index int) bool { return index == elsewhere })
+		if err != nil || c.Index != want {
+			t.Fatalf("index %d, %v, want %d", c.Index, err, want)
+		}
+		if err := errors.Join(os.MkdirAll(l.Dir(), 0o700), c.Save(l)); err != nil {
 			t.Fatal(err)
 		}
 	}
+	create("a", 0)
+	create("b", 1)
+	create("c", 3)
 	if err := os.RemoveAll(Layout{dir, "b"}.Dir()); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Make(Layout{dir, "d"}, Choice{Windows: []string{"ltsc2022"}})
-	if err != nil || c.Index != 1 {
-		t.Errorf("index %d, %v; want 1, which b left", c.Index, err)
-	}
+	create("d", 1) // which b left
 	names, err := Names(dir)
 	if err != nil || !slices.Equal(names, []string{"a", "c", "d"}) {
 		t.Errorf("names %v, %v", names, err)
 	}
-	again, err := Load(Layout{dir, "d"})
-	if err != nil || again.Index != 1 || !slices.Equal(again.Windows, []string{"ltsc2022"}) {
-		t.Errorf("loaded %+v, %v", again, err)
+}
+
+// TestMake makes a cluster on this machine, where others may run: its index is
+// any.
+func TestMake(t *testing.T) {
+	l := Layout{t.TempDir(), "a"}
+	made, err := Make(l, Choice{Windows: []string{"ltsc2022"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := Load(l)
+	if err != nil || stored.Index != made.Index || !slices.Equal(stored.Windows, []string{"ltsc2022"}) {
+		t.Errorf("stored %+v, %v, want %+v", stored, err, made)
+	}
+	for _, dir := range []string{l.Run(), l.Logs(), l.Cache()} {
+		if _, err := os.Stat(dir); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
