@@ -312,32 +312,3 @@ func (r *run) nodeReady(ctx context.Context, host winhost.Config, pid int) error
 	}
 	return NodeReady(ctx, client, host.Name, st.Since)
 }
-
-// child runs a program with its output in the log of its name.
-func (r *run) child(ctx context.Context, p Program, pid *process) error {
-	log, err := os.OpenFile(r.layout.Log(p.Name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return fmt.Errorf("open log: %w", err)
-	}
-	defer log.Close()
-	return r.spawner.Child(supervise.Command{Argv: p.Argv, Env: os.Environ(), Dir: "/", Stop: stopProgram, Log: log, OnStart: pid.set})(ctx)
-}
-
-// process remembers the ID of a child for the readiness check, which must ignore
-// the status of an earlier process.
-type process struct {
-	mu sync.Mutex
-	id int // guarded by mu
-}
-
-func (p *process) set(id int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.id = id
-}
-
-func (p *process) get() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.id
-}

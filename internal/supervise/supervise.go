@@ -205,10 +205,11 @@ func (s *Supervisor) keep(ctx context.Context, i *running) {
 	}
 	log := s.cfg.Log.With(logkey.Component, c.Name)
 	wait := firstWait
+	var last error // why it ended the last time
 	for restarts := 0; ; restarts++ {
 		began := time.Now()
-		s.set(i, Starting, nil, restarts > 0)
-		err := s.once(ctx, i)
+		s.set(i, Starting, last, restarts > 0)
+		err := s.once(ctx, i, last)
 		if ctx.Err() != nil {
 			return
 		}
@@ -224,6 +225,7 @@ func (s *Supervisor) keep(ctx context.Context, i *running) {
 		if time.Since(began) > stable {
 			wait = firstWait
 		}
+		last = err
 		s.set(i, Restarting, err, false)
 		log.Warn("component ended, restarting", logkey.Error, err, logkey.Wait, wait)
 		select {
@@ -235,13 +237,14 @@ func (s *Supervisor) keep(ctx context.Context, i *running) {
 	}
 }
 
-// once runs a component one time and marks it ready on the way.
-func (s *Supervisor) once(ctx context.Context, i *running) (err error) {
+// once runs a component one time and marks it ready on the way. last says why it
+// ended before, if it did.
+func (s *Supervisor) once(ctx context.Context, i *running, last error) (err error) {
 	c := i.Component
 	rctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	if !c.Once {
-		asking.Go(func() { s.ask(rctx, i) })
+		asking.Go(func() { s.ask(rctx, i, last) })
 	}
 	defer func() {
 		cancel()
@@ -253,8 +256,9 @@ func (s *Supervisor) once(ctx context.Context, i *running) (err error) {
 	return c.Run(ctx)
 }
 
-// ask calls Ready until it returns nil.
-func (s *Supervisor) ask(ctx context.Context, i *running) {
+// ask calls Ready until it returns nil. A component that ends again and again is
+// mostly starting: its state says why it ended all the while.
+func (s *Supervisor) ask(ctx context.Context, i *running, ended error) {
 	c := i.Component
 	var last string
 	for c.Ready != nil {
@@ -264,6 +268,9 @@ func (s *Supervisor) ask(ctx context.Context, i *running) {
 		}
 		if msg := err.Error(); msg != last && ctx.Err() == nil {
 			last = msg
+			if ended != nil {
+				err = fmt.Errorf("%w; the last time: %w", err, ended)
+			}
 			s.set(i, Starting, err, false)
 		}
 		select {

@@ -6,6 +6,7 @@ package supervise
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -134,6 +135,35 @@ func TestRestartsWithBackoff(t *testing.T) {
 		}
 		if last[0].Restarts != 3 || last[0].State != Stopped {
 			t.Errorf("status %+v", last[0])
+		}
+	})
+}
+
+// TestStartingSaysWhyItEnded: a component that ends again and again is asked
+// about while it starts.
+func TestStartingSaysWhyItEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := Component{
+			Name:  "flaky",
+			Run:   func(context.Context) error { time.Sleep(time.Second); return errors.New("the port is busy") },
+			Ready: func(context.Context) error { return errors.New("not yet") },
+		}
+		var said []string
+		s, err := New(Config{Log: slog.New(slog.DiscardHandler), Components: []Component{c}, OnChange: func(st []Status) {
+			said = append(said, fmt.Sprintf("%s: %s", st[0].State, st[0].Message))
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if err := s.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"starting: ", "starting: not yet", "restarting: the port is busy", "starting: the port is busy",
+			"starting: not yet; the last time: the port is busy", "stopping: ", "stopped: "}
+		if !slices.Equal(said, want) {
+			t.Errorf("said %q, want %q", said, want)
 		}
 	})
 }

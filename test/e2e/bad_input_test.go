@@ -4,11 +4,13 @@
 package e2e
 
 import (
+	"errors"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/testenv"
@@ -92,12 +94,13 @@ func TestBusyPort(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	// The 31st cluster's port, which nothing else here uses.
+	// The 31st cluster's port. It may be busy already.
 	l, err := net.Listen("tcp", "127.0.0.1:6473")
-	if err != nil {
-		t.Skipf("another program uses the port: %v", err)
+	if err == nil {
+		defer l.Close()
+	} else if !errors.Is(err, syscall.EADDRINUSE) {
+		t.Fatal(err)
 	}
-	defer l.Close()
 	if err := os.MkdirAll(filepath.Join(dir, "clusters", "busy"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +109,8 @@ func TestBusyPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := run("up", "--name", "busy", "--wait", "15s")
-	if err == nil || !strings.Contains(out, "6473") {
-		t.Errorf("up with a busy port: %v: %s; want the port named", err, out)
+	if err == nil || !strings.Contains(out, "listen on 127.0.0.1:6473: another program uses this port") {
+		t.Errorf("up with a busy port: %v: %s; want the reason", err, out)
 	}
 	if out, err := run("down", "--name", "busy", "--purge"); err != nil {
 		t.Errorf("down: %v: %s", err, out)
