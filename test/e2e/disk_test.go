@@ -100,7 +100,7 @@ func TestDiskFull(t *testing.T) {
 // smallDisk puts the cluster's directory onto a file system of its own.
 func (s single) smallDisk(size int) {
 	s.t.Helper()
-	dir := filepath.Join(s.dataDir, s.mark())
+	dir := s.dir()
 	config, err := os.ReadFile(filepath.Join(dir, "cluster.json"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -116,7 +116,7 @@ func (s single) smallDisk(size int) {
 // fill leaves no byte on the cluster's disk; free gives the room back.
 func (s single) fill() (free func()) {
 	s.t.Helper()
-	f, err := os.Create(filepath.Join(s.dataDir, s.mark(), "ballast"))
+	f, err := os.Create(filepath.Join(s.dir(), "ballast"))
 	if err != nil {
 		s.t.Fatal(err)
 	}

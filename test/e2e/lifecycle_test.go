@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,15 +16,23 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// machine holds the objects that a cluster could leave behind on the machine.
-type machine struct {
+// traces lists what the machine shows of one cluster. Others may run beside it,
+// and come and go meanwhile, so everything is found by the cluster's own names.
+type traces struct {
 	processes, links, mounts, tables, routes, cgroups []string
 }
 
-// look records the machine's state, seen from outside. Only entries with
-// mark count where others may come and go.
-func look(t *testing.T, mark string) machine {
+// tracesOf looks for a cluster of the data directory dir, from outside.
+func tracesOf(t *testing.T, dir, cluster string, index int) traces {
 	t.Helper()
+	having := func(mark string, lines ...string) (found []string) {
+		for _, l := range lines {
+			if strings.Contains(l+" ", mark) {
+				found = append(found, l)
+			}
+		}
+		return found
+	}
 	run := func(argv ...string) []string {
 		out, err := exec.Command(argv[0], argv[1:]...).Output()
 		if err != nil {
@@ -33,40 +40,49 @@ func look(t *testing.T, mark string) machine {
 		}
 		return strings.Split(strings.TrimSpace(string(out)), "\n")
 	}
-	having := func(lines []string) []string {
-		var out []string
-		for _, l := range lines {
-			if strings.Contains(l, mark) {
-				out = append(out, l)
-			}
-		}
-		return out
-	}
-	var m machine
-	dirs, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	link, files := fmt.Sprintf("mln%d", index), filepath.Join(dir, "clusters", cluster)
+	var found traces
+	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range dirs {
-		if b, err := os.ReadFile(d); err == nil {
-			m.processes = append(m.processes, having([]string{strings.ReplaceAll(string(b), "\x00", " ")})...)
+	for _, p := range processes {
+		if b, err := os.ReadFile(p); err == nil {
+			argv := strings.ReplaceAll(string(b), "\x00", " ")
+			found.processes = append(found.processes, having(files, argv)...)
+			found.processes = append(found.processes, having("--name "+cluster+" --data-dir "+dir, argv)...)
 		}
 	}
-	m.links = run("ip", "-o", "-br", "link", "show", "type", "veth")
-	m.routes = run("ip", "-4", "route", "show")
-	m.tables = run("nft", "list", "tables")
+	// ip prints "mln3@if2: <…> … \ alias cluster NAME".
+	links := run("ip", "-o", "link", "show")
+	found.links = append(having(" "+link+"@", links...), having("alias cluster "+cluster+" ", links...)...)
+	found.routes = having(" dev "+link+" ", run("ip", "-4", "route", "show")...)
+	found.tables = having(" mullion-"+cluster+" ", run("nft", "list", "tables")...)
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.mounts = having(strings.Split(string(mounts), "\n"))
+	found.mounts = having(files, strings.Split(string(mounts), "\n")...)
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(p string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() && strings.Contains(d.Name(), "mullion") {
-			m.cgroups = append(m.cgroups, p)
+		if err == nil && d.IsDir() {
+			found.cgroups = append(found.cgroups, having("/mullion/"+cluster+"/", p+"/")...)
 		}
 		return nil
 	})
-	return m
+	return found
+}
+
+// none fails the test if there is a trace of the cluster.
+func (f traces) none(t *testing.T, when string) {
+	t.Helper()
+	for what, left := range map[string][]string{
+		"processes": f.processes, "links": f.links, "mounts": f.mounts,
+		"nft tables": f.tables, "routes": f.routes, "cgroups": f.cgroups,
+	} {
+		if len(left) > 0 {
+			t.Errorf("%s: %s are left: %q", when, what, left)
+		}
+	}
 }
 
 // TestLifecycle starts a second cluster beside the first, stops it, starts it
@@ -76,7 +92,7 @@ func TestLifecycle(t *testing.T) {
 	up(t)
 	// Clusters of other data directories do not know of each other, so the
 	// second is made with an index of its own by sharing the first's directory.
-	const second = "second"
+	const second = "e2e-second"
 	args := func(a ...string) []string { return append(a, "--name", second, "--data-dir", suite.dir) }
 	run := func(a ...string) string {
 		t.Helper()
@@ -92,13 +108,18 @@ func TestLifecycle(t *testing.T) {
 		out, err := exec.Command(testenv.Bin("mullion"), append([]string{"kubectl", "--name", second, "--data-dir", suite.dir}, a...)...).CombinedOutput()
 		return string(out), err
 	}
-	mark := filepath.Join("clusters", second)
-	before := look(t, mark)
 	out := run("up", "--windows", "2019")
 	for _, want := range []string{"✓ control plane", "Kubernetes v1.36", "✓ win-1", "Windows Server 2019 10.0.17763", "(emulated)", "kubeconfig:"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("up printed %q, which lacks %q", out, want)
 		}
+	}
+	index := indexOf(t, suite.dir, second)
+	look := func() traces { return tracesOf(t, suite.dir, second, index) }
+	// What is not found now would not be found later either. A machine that does not
+	// forward packets has no table, and the mounts are in the hosts' namespaces.
+	if f := look(); len(f.processes) == 0 || len(f.links) == 0 || len(f.routes) == 0 || len(f.cgroups) == 0 {
+		t.Errorf("a running cluster shows only %+v", f)
 	}
 	if out := run("up"); strings.Contains(out, "✗") {
 		t.Errorf("second up: %s", out)
@@ -107,7 +128,7 @@ func TestLifecycle(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	run("down")
-	same(t, "after down", before, look(t, mark))
+	look().none(t, "after down")
 	run("down") // of a cluster that is down: nothing to do
 
 	run("up")
@@ -122,40 +143,23 @@ func TestLifecycle(t *testing.T) {
 		t.Fatalf("kill %s: %v: %s", pid, err, out)
 	}
 	eventually(t, 30*time.Second, "processes gone", func() error {
-		if p := look(t, mark).processes; len(p) > 0 {
+		if p := look().processes; len(p) > 0 {
 			return fmt.Errorf("%q", p)
 		}
 		return nil
 	})
 	run("down", "--purge")
-	same(t, "after kill -9 and down --purge", before, look(t, mark))
-	if _, err := os.Stat(filepath.Join(suite.dir, mark)); !os.IsNotExist(err) {
+	look().none(t, "after kill -9 and down --purge")
+	if _, err := os.Stat(filepath.Join(suite.dir, "clusters", second)); !os.IsNotExist(err) {
 		t.Errorf("directory after purge: %v", err)
 	}
 }
 
-func same(t *testing.T, when string, a, b machine) {
+// indexOf returns the index of a cluster, from which its addresses and the name
+// of its link follow.
+func indexOf(t *testing.T, dir, cluster string) int {
 	t.Helper()
-	for _, x := range []struct {
-		what string
-		a, b []string
-	}{{"processes", a.processes, b.processes}, {"links", names(a.links), names(b.links)}, {"mounts", a.mounts, b.mounts},
-		{"nft tables", a.tables, b.tables}, {"routes", a.routes, b.routes}, {"cgroups", a.cgroups, b.cgroups}} {
-		slices.Sort(x.a)
-		slices.Sort(x.b)
-		if !slices.Equal(x.a, x.b) {
-			t.Errorf("%s: %s: before %q, now %q", when, x.what, x.a, x.b)
-		}
-	}
-}
-
-// names keeps the first column of ip's brief listing: flags and states change.
-func names(lines []string) []string {
-	var out []string
-	for _, l := range lines {
-		if f := strings.Fields(l); len(f) > 0 {
-			out = append(out, f[0])
-		}
-	}
-	return out
+	var c struct{ Index int }
+	readJSON(t, filepath.Join(dir, "clusters", cluster, "cluster.json"), &c)
+	return c.Index
 }

@@ -41,7 +41,6 @@ spec:
 func TestRestart(t *testing.T) {
 	c := up(t)
 	s := newSingle(t, "restarted", c.dir, 21, "2019")
-	before := look(t, s.mark())
 	s.mullion("up")
 	s.applyPod(restartYAML)
 	last := -1
@@ -101,12 +100,12 @@ func TestRestart(t *testing.T) {
 		})
 	}
 	s.mullion("down", "--purge")
-	same(t, "in the end", before, look(t, s.mark()))
+	s.traces().none(t, "in the end")
 }
 
 // addresses are those that the node's address management has given out.
 func (s single) addresses() []string {
-	dir := filepath.Join(s.dataDir, s.mark(), "nodes", "win-1", "prefix", "upper", "drive_c", "var", "lib", "cni", "networks", "cbr0")
+	dir := filepath.Join(s.dir(), "nodes", "win-1", "prefix", "upper", "drive_c", "var", "lib", "cni", "networks", "cbr0")
 	found, err := filepath.Glob(filepath.Join(dir, "[0-9]*"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -165,7 +164,7 @@ func (s single) processes() []int {
 			s.t.Fatal(err)
 		}
 		argv := strings.ReplaceAll(string(cmdline), "\x00", " ")
-		if strings.Contains(argv, s.mark()) || strings.Contains(argv, "cluster run --name "+s.name+" --data-dir "+s.dataDir) {
+		if strings.Contains(argv, s.dir()) || strings.Contains(argv, "cluster run --name "+s.name+" --data-dir "+s.dataDir) {
 			ours[pid] = true
 		}
 	}
@@ -194,17 +193,17 @@ func (s single) forgetKernel() {
 		s.t.Fatal(err)
 	}
 	for line := range strings.Lines(string(mounts)) {
-		if point := strings.Fields(line)[4]; strings.Contains(point, s.mark()) {
+		if point := strings.Fields(line)[4]; strings.Contains(point, s.dir()) {
 			if err := syscall.Unmount(point, syscall.MNT_DETACH); err != nil {
 				s.t.Fatalf("unmount %s: %v", point, err)
 			}
 		}
 	}
 	// It is gone already if the network namespace of its other end is.
-	_ = exec.Command("ip", "link", "delete", "mln21").Run()
+	_ = exec.Command("ip", "link", "delete", fmt.Sprintf("mln%d", s.index)).Run()
 	var groups []string
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(p string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() && strings.Contains(p, "/mullion/"+s.name) {
+		if err == nil && d.IsDir() && strings.Contains(p+"/", "/mullion/"+s.name+"/") {
 			groups = append(groups, p)
 		}
 		return nil

@@ -21,6 +21,7 @@ type single struct {
 	t       *testing.T
 	name    string
 	dataDir string
+	index   int
 }
 
 // newSingle pins the cluster's addresses, because clusters of other data
@@ -28,8 +29,8 @@ type single struct {
 func newSingle(t *testing.T, name, dataDir string, index int, windows string) single {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
-	s := single{t, name, dataDir}
-	dir := filepath.Join(dataDir, "clusters", name)
+	s := single{t, name, dataDir, index}
+	dir := s.dir()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -67,5 +68,8 @@ func (s single) mullion(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// mark returns a string that occurs in all of the cluster's processes and mounts.
-func (s single) mark() string { return filepath.Join("clusters", s.name) }
+// dir is the cluster's directory, whose path occurs in all of its processes and
+// mounts.
+func (s single) dir() string { return filepath.Join(s.dataDir, "clusters", s.name) }
+
+func (s single) traces() traces { return tracesOf(s.t, s.dataDir, s.name, s.index) }
