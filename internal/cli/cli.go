@@ -109,20 +109,7 @@ On one Linux machine "mullion up" starts upstream's control plane and emulated
 Windows hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		// Without a command, print the help; this is not an error.
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			err := Usagef("unknown command %q", args[0])
-			if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
-				return WithHint(err, `did you mean "%s"?`, strings.Join(like, `" or "`))
-			}
-			return err
-		},
 	}
-	root.SuggestionsMinimumDistance = 2 // letters; cobra's default, which it sets after we need it
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
@@ -135,7 +122,6 @@ Windows hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.`,
 	}
 	for _, c := range commands {
 		cmd := c.New(s)
-		usageOfArgs(cmd)
 		if c.Group == Internal {
 			cmd.Hidden = true
 		} else {
@@ -143,20 +129,62 @@ Windows hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.`,
 		}
 		root.AddCommand(cmd)
 	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	strict(root)
 	return root
 }
 
-// usageOfArgs makes wrong arguments usage errors, like wrong flags.
-func usageOfArgs(cmd *cobra.Command) {
-	if check := cmd.Args; check != nil {
+// strict makes wrong arguments, missing flags and unknown subcommands usage
+// errors, like wrong flags. Cobra reports the first two without a type, and for
+// the third it prints the help as if all were well.
+func strict(cmd *cobra.Command) {
+	switch check := cmd.Args; {
+	case cmd.Name() == "help" && !cmd.HasSubCommands():
+		cmd.RunE = help
+	case !cmd.Runnable():
+		cmd.Args, cmd.RunE = cobra.ArbitraryArgs, group
+	case check != nil:
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
+			if err := errors.Join(check(cmd, args), cmd.ValidateRequiredFlags()); err != nil {
 				return Usagef("%w", err)
 			}
 			return nil
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		usageOfArgs(sub)
+		strict(sub)
 	}
+}
+
+// group runs a command that only groups others: without an argument it prints
+// the help, which is not an error.
+func group(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	return unknown(cmd, args[0])
+}
+
+// help runs `mullion help [COMMAND]`.
+func help(cmd *cobra.Command, args []string) error {
+	about, rest, err := cmd.Root().Find(args)
+	if err != nil {
+		return Usagef("%w", err)
+	}
+	if len(rest) > 0 {
+		return unknown(about, rest[0])
+	}
+	about.InitDefaultHelpFlag()
+	return about.Help()
+}
+
+// unknown returns the error for a word that is not a subcommand of cmd.
+func unknown(cmd *cobra.Command, word string) error {
+	err := Usagef("unknown command %q", word)
+	cmd.SuggestionsMinimumDistance = 2 // letters; cobra sets its default later than this
+	if like := cmd.SuggestionsFor(word); len(like) > 0 {
+		return WithHint(err, `did you mean "%s"?`, strings.Join(like, `" or "`))
+	}
+	return err
 }

@@ -24,8 +24,6 @@ func New(s cli.Streams) *cobra.Command {
 		Short: "Run this Windows machine as a node of a cluster",
 		Long: `The agent sets up this machine as ` + agent.ConfigFile + ` describes: the
 configuration of kubelet and kube-proxy, their services, and the pod network.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newRun(s), newStatus(s))
 	return cmd
@@ -51,7 +49,7 @@ The node's services keep running without it.`,
 			return run(cmd.Context(), c, s)
 		},
 	}
-	cmd.Flags().StringVar(&config, "config", agent.ConfigFile, "configuration file")
+	cmd.Flags().StringVar(&config, "config", agent.ConfigFile, "configuration `file`")
 	return cmd
 }
 
@@ -60,23 +58,25 @@ func newStatus(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show node status; exits 1 if the node is unhealthy",
-		Args:  cobra.NoArgs,
+		Example: "  mullion agent status\n" +
+			"  mullion agent status -o json",
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if output != "text" && output != "json" {
+				return cli.Usagef("output format %q: want text or json", output)
+			}
 			st, err := agent.ReadStatus(agent.Disk{})
 			if err != nil {
 				return cli.WithHint(err, "start it with 'mullion agent run'")
 			}
-			switch output {
-			case "json":
+			if output == "json" {
 				e := json.NewEncoder(s.Out)
 				e.SetIndent("", "  ")
 				if err := e.Encode(st); err != nil {
 					return err
 				}
-			case "text":
+			} else {
 				print(s, st)
-			default:
-				return cli.Usagef("output %q: want text or json", output)
 			}
 			if !st.Healthy() {
 				return cli.Silent(cli.Unhealthy)
@@ -84,7 +84,7 @@ func newStatus(s cli.Streams) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format`: text or json")
 	return cmd
 }
 

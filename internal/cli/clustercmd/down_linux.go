@@ -5,7 +5,10 @@ package clustercmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,6 +42,8 @@ func runDown(ctx context.Context, s cli.Streams, t target, purge bool) error {
 	if err != nil {
 		return err
 	}
+	_, err = cluster.Load(l)
+	missing := errors.Is(err, cluster.ErrNotFound)
 	p := cli.NewProgress(s.Err)
 	defer p.Close()
 	line := p.Start("stopping cluster %s", l.Name)
@@ -50,8 +55,14 @@ func runDown(ctx context.Context, s cli.Streams, t target, purge bool) error {
 		line.Fail("stopping cluster %s", l.Name)
 		return err
 	}
-	line.Done("stopped cluster %s in %s", l.Name, line.Elapsed())
-	if !purge {
+	if missing {
+		// Not an error: the cluster is not running, as asked. Stop and Clean have
+		// removed what a cluster whose directory was deleted left behind.
+		line.Done("nothing to stop: no cluster %s in %s", l.Name, l.DataDir)
+	} else {
+		line.Done("stopped cluster %s in %s", l.Name, line.Elapsed())
+	}
+	if _, err := os.Stat(l.Dir()); !purge || errors.Is(err, fs.ErrNotExist) {
 		pruneCache(s, l)
 		return nil
 	}

@@ -4,8 +4,10 @@
 package clustercmd
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -16,7 +18,7 @@ import (
 )
 
 // Kubectl is `mullion kubectl`: upstream's, with the cluster's kubeconfig.
-func Kubectl(cli.Streams) *cobra.Command {
+func Kubectl(s cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl ...",
 		Short: "Run upstream's kubectl for a cluster (put --name NAME before kubectl's own arguments)",
@@ -29,13 +31,19 @@ func Kubectl(cli.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l, err := t.layout()
-			if err != nil {
-				return err
-			}
 			env := os.Environ()
 			// A kubeconfig that the user chose wins, as with any kubectl.
 			if os.Getenv("KUBECONFIG") == "" || t.named {
+				l, _, err := t.existing()
+				switch {
+				case errors.Is(err, cluster.ErrNotFound) && !t.named:
+					// The arguments may need no cluster, or name a server.
+					fmt.Fprintf(s.Err, "mullion: warning: %v; create it with 'mullion up'\n", err)
+				case err != nil:
+					return err
+				}
+				// Of two values, a Go program takes the first.
+				env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "KUBECONFIG=") })
 				env = append(env, "KUBECONFIG="+l.Kubeconfig())
 			}
 			return execKube(append([]string{"kubectl"}, rest...), env)

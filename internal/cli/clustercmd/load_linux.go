@@ -30,7 +30,7 @@ func Load(s cli.Streams) *cobra.Command {
 hosts, so that pods can use them without a registry. "-" reads standard input.`,
 		Example: `  mullion load app.tar
   docker save app:v1 | mullion load -`,
-		Args: exactArgs(1),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, cfg, err := t.existing()
 			if err != nil {

@@ -63,6 +63,9 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.wait <= 0 {
+		return cli.Usagef("--wait %s: must be positive", f.wait)
+	}
 	for _, w := range f.Windows {
 		if _, err := winver.Parse(w); err != nil {
 			return cli.Usagef("--windows: %w", err)

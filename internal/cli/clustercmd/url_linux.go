@@ -23,12 +23,15 @@ func URL(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "url SERVICE",
 		Short: "Print the address at which a Service answers from this machine",
-		Long:  "Url waits until a Service accepts connections, and prints the address at which this machine reaches it.",
+		Long:  "url waits until a Service accepts connections, and prints the address at which this machine reaches it.",
 		Example: `  curl "$(mullion url win-webserver)"
   mullion url web --namespace shop --port https
   mullion url web --wait 0                        # do not wait`,
-		Args: exactArgs(1),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if wait < 0 {
+				return cli.Usagef("--wait %s: must not be negative", wait)
+			}
 			l, _, err := t.existing()
 			if err != nil {
 				return err
@@ -87,14 +90,4 @@ func awaitAnswer(ctx context.Context, s cli.Streams, client kubernetes.Interface
 		line.Done("%s", url)
 	}
 	return err
-}
-
-// exactArgs is cobra.ExactArgs with a usage error.
-func exactArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := cobra.ExactArgs(n)(cmd, args); err != nil {
-			return cli.Usagef("%w", err)
-		}
-		return nil
-	}
 }

@@ -34,7 +34,7 @@ func New(s cli.Streams) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&config, "config", "", "configuration of the host (JSON)")
+	cmd.Flags().StringVar(&config, "config", "", "`file` with the host's configuration (JSON)")
 	if err := cmd.MarkFlagRequired("config"); err != nil {
 		panic(err) // the flag above does not exist: a defect
 	}
@@ -62,7 +62,7 @@ func newServe(s cli.Streams) *cobra.Command {
 		Args:   cobra.NoArgs,
 		RunE:   func(cmd *cobra.Command, _ []string) error { return winhost.Serve(cmd.Context(), boot, logger(s)) },
 	}
-	cmd.Flags().StringVar(&boot, "boot", "", "boot document")
+	cmd.Flags().StringVar(&boot, "boot", "", "boot document, a `file`")
 	if err := cmd.MarkFlagRequired("boot"); err != nil {
 		panic(err) // the flag above does not exist: a defect
 	}
