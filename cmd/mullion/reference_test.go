@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,7 @@ func TestReference(t *testing.T) {
 	b.WriteString("# Commands\n\nGenerated from the code by `go test ./cmd/mullion -update`; do not edit.\n")
 	root := cli.Root(cli.Streams{}, commands())
 	for _, c := range root.Commands() {
-		if !c.Hidden && c.Name() != "help" && c.Name() != "completion" {
+		if !c.Hidden && !standard(c) {
 			describe(&b, c)
 		}
 	}
@@ -59,12 +60,33 @@ func firstNonEmpty(s ...string) string {
 	return ""
 }
 
-// TestEveryCommandHasAnExample: --help without an example is half a help.
+// TestEveryCommandHasAnExample: help without an example is half a help.
 func TestEveryCommandHasAnExample(t *testing.T) {
-	root := cli.Root(cli.Streams{}, commands())
-	for _, c := range root.Commands() {
-		if !c.Hidden && c.Name() != "help" && c.Name() != "completion" && c.Example == "" && !c.HasSubCommands() {
+	for c := range walk(cli.Root(cli.Streams{}, commands())) {
+		hidden := c.Hidden || c.HasParent() && c.Parent().Hidden
+		if !hidden && !c.HasSubCommands() && c.Example == "" && !standard(c) {
 			t.Errorf("%s has no example", c.CommandPath())
 		}
 	}
+}
+
+// walk yields a command and everything below it.
+func walk(c *cobra.Command) iter.Seq[*cobra.Command] {
+	return func(yield func(*cobra.Command) bool) {
+		if !yield(c) {
+			return
+		}
+		for _, sub := range c.Commands() {
+			for c := range walk(sub) {
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// standard reports whether Cobra supplies the command.
+func standard(c *cobra.Command) bool {
+	return c.Name() == "help" || c.Name() == "completion" || c.HasParent() && c.Parent().Name() == "completion"
 }

@@ -9,9 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/mullion-k8s/mullion/internal/cli"
-	"github.com/mullion-k8s/mullion/internal/cluster"
 )
 
 func TestTail(t *testing.T) {
@@ -39,29 +36,5 @@ func TestTail(t *testing.T) {
 				t.Errorf("got %d bytes, %v; want %d", b.Len(), err, len(tc.want))
 			}
 		})
-	}
-}
-
-func TestLogNames(t *testing.T) {
-	l := cluster.Layout{DataDir: t.TempDir(), Name: "x"}
-	for _, f := range []string{l.Log("server"), filepath.Join(l.Node("win-1"), "logs", "kubelet.log")} {
-		if err := os.MkdirAll(filepath.Dir(f), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(f, []byte(f+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var out bytes.Buffer
-	s := cli.Streams{Out: &out}
-	if err := runLogs(t.Context(), s, l, nil, -1, false); err != nil || out.String() != "server\nwin-1/kubelet\n" {
-		t.Errorf("list: %q, %v", out.String(), err)
-	}
-	out.Reset()
-	if err := runLogs(t.Context(), s, l, []string{"win-1/kubelet"}, -1, false); err != nil || !strings.HasSuffix(out.String(), "kubelet.log\n") {
-		t.Errorf("one: %q, %v", out.String(), err)
-	}
-	if err := runLogs(t.Context(), s, l, []string{"nope"}, -1, false); err == nil {
-		t.Error("unknown log: want an error")
 	}
 }
