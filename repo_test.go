@@ -7,6 +7,7 @@ package mullion
 
 import (
 	"bufio"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -19,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 const module = "github.com/mullion-k8s/mullion"
@@ -334,11 +336,66 @@ func TestGoMod(t *testing.T) {
 	}
 }
 
-// TestDocReferences checks that every path of the repository that a document
-// names exists, and that none names a line number, which would go stale.
+// TestDocReferences checks that every path and every heading that a document
+// links to exists, and that none names a line number, which would go stale.
 func TestDocReferences(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	link := regexp.MustCompile(`\]\(([^)#:]*)(#[^):]*)?\)`)
 	number := regexp.MustCompile(`\b[a-z_]+\.go:\d+`)
+	texts := readFiles(t, func(name string) bool { return strings.HasSuffix(name, ".md") })
+	for name, text := range texts {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			target := name
+			if m[1] != "" {
+				target = path.Join(path.Dir(name), m[1])
+			}
+			if _, err := os.Stat(filepath.FromSlash(target)); err != nil {
+				t.Errorf("%s links to %s, which does not exist", name, m[1])
+			} else if m[2] != "" && strings.HasSuffix(target, ".md") && !slices.Contains(anchors(texts[target]), m[2]) {
+				t.Errorf("%s links to %s%s, and %s has no such heading", name, m[1], m[2], target)
+			}
+		}
+		if m := number.FindString(text); m != "" && !strings.HasPrefix(name, "docs/fidelity/") {
+			t.Errorf("%s names a line number, %s: name the symbol", name, m)
+		}
+	}
+}
+
+// anchors returns the fragments by which GitHub links to a document's headings.
+func anchors(text string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if heading, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); ok && line[0] == '#' {
+			out = append(out, "#"+strings.Map(func(r rune) rune {
+				switch {
+				case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+					return unicode.ToLower(r)
+				case r == ' ':
+					return '-'
+				}
+				return -1
+			}, strings.TrimSpace(heading)))
+		}
+	}
+	return out
+}
+
+// TestSourceReferences checks that the documents that the sources name exist.
+func TestSourceReferences(t *testing.T) {
+	named := regexp.MustCompile(`(?:^|[^/\w])(docs/(?:adr|bench|fidelity|internals|reference|user)/[\w.-]*\w)`)
+	source := regexp.MustCompile(`(\.(go|c|h|sh|yaml|yml|txt|mod)|Makefile|hack/[a-z-]+)$`)
+	for name, text := range readFiles(t, source.MatchString) {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.FromSlash(m[1])); err != nil {
+				t.Errorf("%s names %s, which does not exist", name, m[1])
+			}
+		}
+	}
+}
+
+// readFiles returns the files of the repository whose slash-separated names match.
+func readFiles(t *testing.T, match func(name string) bool) map[string]string {
+	t.Helper()
+	out := map[string]string{}
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -346,41 +403,34 @@ func TestDocReferences(t *testing.T) {
 		if d.IsDir() && (name == "bin" || name == ".git") {
 			return filepath.SkipDir
 		}
-		if !strings.HasSuffix(name, ".md") {
+		if d.IsDir() || !match(filepath.ToSlash(name)) {
 			return nil
 		}
 		content, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		for _, m := range link.FindAllStringSubmatch(string(content), -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
-				t.Errorf("%s links to %s, which does not exist", name, m[1])
-			}
-		}
-		if m := number.FindString(string(content)); m != "" && !strings.HasPrefix(filepath.ToSlash(name), "docs/fidelity/") {
-			t.Errorf("%s names a line number, %s: name the symbol", name, m)
-		}
-		return nil
+		out[filepath.ToSlash(name)] = string(content)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return out
 }
 
-// TestDecisionsAreListed: a decision that the index does not name is lost.
-func TestDecisionsAreListed(t *testing.T) {
-	index, err := os.ReadFile("docs/adr/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob("docs/adr/[0-9]*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if !strings.Contains(string(index), "("+filepath.Base(f)+")") {
-			t.Errorf("docs/adr/README.md does not list %s", filepath.Base(f))
+// TestDecisions checks that the index names every decision, by its title, and
+// that each has a date and a status.
+func TestDecisions(t *testing.T) {
+	title := regexp.MustCompile(`^# (\d{4}): (.+)\n\nDate: \d{4}-\d\d-\d\d\. Status: (accepted|superseded by \d{4})\.\n`)
+	files := readFiles(t, func(name string) bool { return strings.HasPrefix(name, "docs/adr/") })
+	index := files["docs/adr/README.md"]
+	delete(files, "docs/adr/README.md")
+	for name, text := range files {
+		m := title.FindStringSubmatch(text)
+		if m == nil {
+			t.Errorf("%s does not begin with \"# NUMBER: TITLE\", \"Date: YYYY-MM-DD. Status: accepted.\"", name)
+			continue
+		}
+		if row := fmt.Sprintf("| [%s](%s) | %s |\n", m[1], path.Base(name), m[2]); !strings.Contains(index, row) {
+			t.Errorf("docs/adr/README.md lacks the row %s", row)
 		}
 	}
 }

@@ -5,7 +5,8 @@
 // ordinary Linux process, so the syscall instruction reaches Linux. The DLLs
 // here use that where Wine offers no way to a Linux feature (symbolic links).
 // It stops working where Wine takes system calls of PE code for Windows' own
-// (Syscall User Dispatch, newer than the supported versions; docs/adr/0041).
+// (Syscall User Dispatch, newer than the supported versions;
+// docs/adr/0041-one-dll-in-every-process.md).
 
 #ifndef MULLION_LINUX_H
 #define MULLION_LINUX_H

@@ -65,7 +65,7 @@ func Describe(c Config, ca []byte, token string) (Desired, error) {
 	if err != nil {
 		return Desired{}, err
 	}
-	// The node's own identity: see docs/adr/0050-kube-proxy-identity.md.
+	// The node's own identity: see docs/internals/agent.md, Decisions.
 	credentials, err := yamlFile(proxyKubeconfig, newKubeconfig(c.Cluster, ca, "node",
 		kubeconfig.Credentials{Certificate: kubeletKeyPair, Key: kubeletKeyPair}))
 	if err != nil {

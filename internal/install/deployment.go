@@ -41,7 +41,7 @@ func scrape() map[string]string {
 }
 
 // priorityClass protects the manager from preemption: in a full cluster it must
-// still place pods (docs/adr/0127-priority-of-the-manager.md).
+// still place pods, or Linux pods land on Windows nodes unnoticed.
 const priorityClass = "system-cluster-critical"
 
 // user is the unprivileged user of the image, the "nonroot" of distroless

@@ -14,5 +14,5 @@
 // the RuntimeClasses, taints on nodes. Remove knows these too.
 //
 // The Helm chart in charts/mullion renders the same objects
-// (docs/adr/0126-chart-beside-objects.md).
+// (docs/internals/install.md).
 package install

@@ -13,7 +13,7 @@ import (
 // isolate adds a RuntimeClass with Hyper-V isolation if the pod has the old
 // annotation, or if no node can run its image otherwise. It returns the nodes
 // that the class allows, and those of them that can run the pod. See
-// docs/adr/0100-which-pods-get-a-runtimeclass.md.
+// docs/internals/policy.md.
 func (t *placer) isolate(nodes, fit []*Node) (left, can []*Node) {
 	p := t.pod
 	asked := askedForHyperV(p)

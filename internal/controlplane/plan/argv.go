@@ -30,7 +30,7 @@ func apiServer(c config.Config) []string {
 	s := store(c)
 	argv := []string{
 		// The listener itself is given to the library, because kube-apiserver can
-		// bind one address or all, and we want some; see docs/adr/0011.
+		// bind one address or all, and we want some; see fanIn in internal/controlplane.
 		"--bind-address=" + c.Loopback().String(),
 		fmt.Sprintf("--secure-port=%d", c.Port),
 		"--advertise-address=" + c.Advertise().String(),

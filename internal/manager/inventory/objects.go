@@ -5,7 +5,7 @@
 // namespace, its rights, and the definition of GMSACredentialSpec. The control
 // plane of `mullion up` makes these objects; `mullion install` adds what runs a
 // manager in a cluster to them. The Helm chart is compared with what
-// `mullion install` makes (docs/adr/0126-chart-beside-objects.md).
+// `mullion install` makes (docs/internals/install.md).
 package inventory
 
 import (

@@ -83,7 +83,7 @@ func (p puller) accountSecrets(ctx context.Context, client kubernetes.Interface)
 
 // keyring holds credentials, most specific first. It matches images as
 // k8s.io/kubernetes/pkg/credentialprovider does, which is too large to link;
-// see docs/adr/0115-credentials-of-registries.md.
+// see docs/internals/facts.md.
 type keyring []credential
 
 // credential is one entry of a Secret. It has no String method and is never

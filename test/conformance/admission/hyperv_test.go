@@ -14,7 +14,7 @@ import (
 
 // TestHyperV: the RuntimeClass that placement writes for the old annotation is
 // merged in by the API server as if the user had named it
-// (docs/adr/0100-which-pods-get-a-runtimeclass.md).
+// (docs/internals/policy.md).
 func TestHyperV(t *testing.T) {
 	c := startCluster(t)
 	c.addNodes()

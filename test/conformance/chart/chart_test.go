@@ -5,7 +5,7 @@
 // with the objects of `mullion install` for the same values, which are goldens
 // of internal/install. It is a module of its own, because Helm wants other
 // versions of Kubernetes' libraries than the control plane
-// (docs/adr/0126-chart-beside-objects.md).
+// (docs/internals/install.md).
 package chart_test
 
 import (

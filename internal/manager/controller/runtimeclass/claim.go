@@ -21,7 +21,7 @@ import (
 
 // Claim returns the webhook that lets users create a RuntimeClass with a name
 // that the controller already uses, such as the guide's windows-2019
-// (docs/adr/0122-claiming-runtimeclasses.md). It is asked about the creation and
+// (docs/internals/controllers.md). It is asked about the creation and
 // the update of RuntimeClasses, and fails open.
 //
 // A creation deletes the controller's class, so that it finds the name free. An

@@ -9,7 +9,7 @@
 // Desired is pure; Controller compares it with the cluster. A class whose label
 // app.kubernetes.io/managed-by is not mullion belongs to others and is
 // never touched: removing the label takes one over. A class stays when the last
-// node of its build goes (docs/adr/0120-runtimeclasses-stay.md).
+// node of its build goes (docs/internals/controllers.md).
 package runtimeclass
 
 import (

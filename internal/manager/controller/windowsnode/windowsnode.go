@@ -8,7 +8,7 @@
 // A label that is there is never changed. The taint of the policy is kept as
 // long as the policy holds. TaintAnnotation records that the controller added
 // it, so that only this taint is removed when the policy is changed or turned
-// off (docs/adr/0121-taint-policy.md).
+// off (docs/internals/controllers.md).
 //
 // Patch is pure; Controller feeds it.
 package windowsnode
