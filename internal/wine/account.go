@@ -47,7 +47,7 @@ const (
 	localServiceID   = 64019
 	networkServiceID = 64020
 	administratorGID = 64050
-	// Ephemeral users of host process containers, members of Users alone or of
+	// Ephemeral users of HostProcess containers, members of Users alone or of
 	// Administrators.
 	localUserGID          = 64060
 	localAdministratorGID = 64061

@@ -25,7 +25,7 @@ const (
 	netnsDir   = "/run/netns"   // HCN namespaces
 	machineDir = "/run/machine" // the machine's resolv.conf and hosts, for pulling images
 	podsCgroup = "/pods"        // parent of all containers' cgroups
-	viewsDir   = "/hpc"         // views of host process containers; shared with wineserver's mount namespace
+	viewsDir   = "/hpc"         // views of HostProcess containers; shared with wineserver's mount namespace
 	socketsDir = "/run/user"    // of wineserver
 	// certsDir holds CA certificates of registries: the machine's, see describeRoot.
 	certsDir = machineDir + "/certs.d"

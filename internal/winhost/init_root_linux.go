@@ -214,7 +214,7 @@ func pivot(dir string) error {
 	return unix.Chdir("/")
 }
 
-// shareViews lets what is mounted for host process containers later appear in
+// shareViews lets what is mounted for HostProcess containers later appear in
 // the mount namespaces of the host's Windows programs.
 func shareViews() error {
 	if err := unix.Mount("", viewsDir, "", unix.MS_SHARED, ""); err != nil {

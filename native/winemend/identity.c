@@ -91,7 +91,7 @@ static const struct account accounts[] = {
 // Wine's only user, whose SID is in the descriptors of all files.
 static const struct sid wine_user = NT_SID(5, 21, 0, 0, 0, 1000);
 
-// A user that the container runtime made for one host process container, as a
+// A user that the container runtime made for one HostProcess container, as a
 // member of a group of the host.
 static WCHAR local_name[32] = L"user", local_profile[48] = L"C:\\Users\\user";
 static const struct account local_accounts[] = {

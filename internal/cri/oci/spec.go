@@ -128,7 +128,7 @@ func process(p Process, adj *int) *specs.Process {
 // HostCapabilities returns the capabilities of the programs of an emulated host.
 // They may use the files of all users, as Windows administrators do, and low
 // ports. No capability lets them reach beyond their mounts. Programs of the host
-// and of host process containers must have the same set: wineserver reads the
+// and of HostProcess containers must have the same set: wineserver reads the
 // memory of both, and ptrace(2) allows that only if it has all capabilities of
 // the process it reads.
 func HostCapabilities() []string {

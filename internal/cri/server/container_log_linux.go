@@ -13,7 +13,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 )
 
-// Logs lie on the host's drive C, where host process containers may put links
+// Logs lie on the host's drive C, where HostProcess containers may put links
 // in the place of anything, and conmon, which opens a log at the start and at
 // each rotation, has all rights. So it gets the directory as it was found, in
 // which no link is followed.

@@ -37,7 +37,7 @@ type HostProcesses struct {
 	Shared []string
 }
 
-// What hcsshim does with host process containers: internal/jobcontainers of
+// What hcsshim does with HostProcess containers: internal/jobcontainers of
 // github.com/Microsoft/hcsshim v0.13.0. Where a host can bind files, which all
 // supported builds can, the image's files are at imageRoot.
 const (
@@ -61,7 +61,7 @@ func hostProcessUser(c *runtime.ContainerConfig, sb *runtime.PodSandboxConfig, i
 	return cmp.Or(c.GetWindows().GetSecurityContext().GetRunAsUsername(), sb.GetWindows().GetSecurityContext().GetRunAsUsername(), img.User)
 }
 
-// hostAccount finds the account that a host process container logs on as; see
+// hostAccount finds the account that a HostProcess container logs on as; see
 // processToken of hcsshim. groups are the local groups of the host.
 func hostAccount(user, id string, groups []string) (wine.Account, error) {
 	if user == "" {
@@ -129,7 +129,7 @@ func (s *Server) hostGroups() []string {
 	return groups
 }
 
-// hostProcess returns the main process of a host process container, as
+// hostProcess returns the main process of a HostProcess container, as
 // mainProcess does for others.
 func (s *Server) hostProcess(c *store.Container, sb *runtime.PodSandboxConfig, img v1.Config) (oci.Process, error) {
 	args, commandLine, err := command(c.Config, img)
@@ -145,7 +145,7 @@ func (s *Server) hostProcess(c *store.Container, sb *runtime.PodSandboxConfig, i
 	return s.hostProgram(*c, wine.Process{Args: args, CommandLine: withMountPoint(commandLine), Status: mainStatus}, c.Config.GetTty()), nil
 }
 
-// hostProgram completes a program of a host process container.
+// hostProgram completes a program of a HostProcess container.
 func (s *Server) hostProgram(c store.Container, p wine.Process, terminal bool) oci.Process {
 	p.Env, p.Dir, p.Computer = c.Env, c.Dir, s.cfg.Hostname
 	// One that cannot log on is refused by the start.
@@ -182,7 +182,7 @@ func hostEnvironment(env []string) []string {
 // hostPath is Path of a Windows Server.
 const hostPath = `C:\Windows\system32;C:\Windows;C:\Windows\System32\Wbem;C:\Windows\System32\WindowsPowerShell\v1.0`
 
-// hostSpec describes a host process container. It shares the namespaces of the
+// hostSpec describes a HostProcess container. It shares the namespaces of the
 // host but for the mounts: the programs see drive C and what Wine needs of Linux,
 // and nothing of the container runtime.
 func (s *Server) hostSpec(c *store.Container, process oci.Process) oci.Config {
@@ -213,7 +213,7 @@ func (s *Server) hostSpec(c *store.Container, process oci.Process) oci.Config {
 // hostTmpBytes bounds what Wine's Unix side keeps in /tmp: a cache of fonts.
 const hostTmpBytes = 16 << 20
 
-// view returns the prefix of a host process container, as all see it.
+// view returns the prefix of a HostProcess container, as all see it.
 func (s *Server) view(id string) string {
 	if s.cfg.HostProcesses == nil {
 		return ""

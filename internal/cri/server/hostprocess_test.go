@@ -15,7 +15,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/wine/launch"
 )
 
-// TestHostCapabilities: wineserver reads the memory of host process containers
+// TestHostCapabilities: wineserver reads the memory of HostProcess containers
 // and of the host's own programs only if all have the same capabilities.
 func TestHostCapabilities(t *testing.T) {
 	var names []string

@@ -21,7 +21,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winpath"
 )
 
-// A host process container sees the host's drive C with the image's files at
+// A HostProcess container sees the host's drive C with the image's files at
 // C:\hpc and its volumes at their places, which no other program of the host
 // sees: Windows' bind filter does that for a silo. Here the container has a
 // prefix of its own, its view: the host's, mounted a second time, with the rest

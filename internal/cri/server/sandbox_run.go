@@ -35,7 +35,7 @@ func (s *Server) RunPodSandbox(ctx context.Context, req *runtime.RunPodSandboxRe
 		return nil, err
 	}
 	if config.GetWindows().GetSecurityContext().GetHostProcess() && s.cfg.HostProcesses == nil {
-		return nil, errors.New("host process containers are not configured")
+		return nil, errors.New("HostProcess containers are not configured")
 	}
 	sb := store.Sandbox{
 		ID: newID(), Name: sandboxName(config.GetMetadata()), Handler: req.GetRuntimeHandler(), Config: config, Created: now(),

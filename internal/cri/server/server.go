@@ -82,9 +82,9 @@ type Config struct {
 	Handlers []string
 	// Version is mullion's.
 	Version string
-	// Hostname is that of the host, and of host process containers.
+	// Hostname is that of the host, and of HostProcess containers.
 	Hostname string
-	// HostProcesses is how host process containers run; nil refuses them.
+	// HostProcesses is how HostProcess containers run; nil refuses them.
 	HostProcesses *HostProcesses
 
 	Runc, Conmon string // executables; looked up in PATH if empty

@@ -17,7 +17,7 @@ import (
 // Confine executes a program of an emulated host, wineserver or any that talks
 // to it, with the rights of the host's Windows side. It returns only if it fails.
 //
-// Whatever a Windows program of the host may do, host process containers may
+// Whatever a Windows program of the host may do, HostProcess containers may
 // have done: they can start services, put other DLLs into the system's directory,
 // and ask wineserver to open any file. So none of these programs may have a way
 // out of the emulated host that the container runtime, which has all rights of
@@ -64,7 +64,7 @@ func hide() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make mount namespace: %w", err)
 	}
-	// What the host mounts later, for host process containers, shows here; what
+	// What the host mounts later, for HostProcess containers, shows here; what
 	// is mounted here does not show there.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("separate mounts: %w", err)

@@ -228,7 +228,7 @@ func makeDir(root, name string) (string, error) {
 }
 
 // shellPlan hands the command to cmd.exe, as hcsshim does with each command of a
-// host process container (internal/jobcontainers/jobcontainer.go, CreateProcess):
+// HostProcess container (internal/jobcontainers/jobcontainer.go, CreateProcess):
 // it may be one of the shell's own. cmd.exe says if there is no such program.
 func (c Config) shellPlan(p plan) plan {
 	p.argv = []string{c.Loader, `C:\windows\system32\cmd.exe`, "/c"}

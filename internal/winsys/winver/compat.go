@@ -22,7 +22,7 @@ func Compatible(host, image Build) bool { return compatible(host.Number, image.N
 
 // CompatibleOSVersion is Compatible for an image's os.version as it stands in
 // a manifest or config. An empty one fits every host: that is how base images
-// of host process containers work. One that cannot be parsed fits none.
+// of HostProcess containers work. One that cannot be parsed fits none.
 func CompatibleOSVersion(host Build, osVersion string) bool {
 	if osVersion == "" {
 		return true

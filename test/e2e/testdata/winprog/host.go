@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// hostEscape is what a host process container tries, which may do what it likes
+// hostEscape is what a HostProcess container tries, which may do what it likes
 // with the emulated host, and nothing with the machine below it. args are as
 // those of escape; "out=FILE" sends the observations to a file.
 func hostEscape(args []string) {
