@@ -149,3 +149,30 @@ func ExampleType() {
 	// Output:
 	// count: 9
 }
+
+// A script that runs often is parsed once.
+func ExampleRunner_RunScript() {
+	script, err := pwsh.Parse("ready.ps1", `if ($env:READY -eq 'yes') { exit 0 }; 'not ready'; exit 1`, pwsh.Desktop)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, ready := range []string{"no", "yes"} {
+		r, err := pwsh.New(pwsh.Config{Handlers: host.Handlers{
+			Stdout: os.Stdout,
+			Stderr: os.Stderr,
+			Env:    hosttest.Env{"READY": ready},
+		}})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer r.Close()
+		res, err := r.RunScript(context.Background(), script)
+		fmt.Println("exit code", res.Exit, err)
+	}
+	// Output:
+	// not ready
+	// exit code 1 <nil>
+	// exit code 0 <nil>
+}
