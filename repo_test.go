@@ -172,11 +172,13 @@ func inPwsh(pkg string) bool { return pkg == "pwsh" || strings.HasPrefix(pkg, "p
 var forbidden = []struct {
 	goos, pkg, dep, why string
 }{
-	{"windows", "./cmd/mullion", "k8s.io/kubernetes/", "the node agent stays small; the kubelet is a program of its own"},
+	{"windows", "./cmd/mullion", "k8s.io/kubernetes/",
+		"the node agent stays small; the kubelet is a program of its own"},
 	{"windows", "./cmd/mullion", "go.etcd.io/", "the node agent has no datastore"},
 	{"windows", "./cmd/mullion", module + "/internal/wine", "the agent must not know that it may be emulated"},
 	{"windows", "./cmd/mullion", module + "/internal/netplane", "the data plane of the emulator is Linux"},
-	{"windows", "./cmd/mullion", module + "/internal/hns/emul", "the agent calls HNS and must not know that it may be emulated"},
+	{"windows", "./cmd/mullion", module + "/internal/hns/emul",
+		"the agent calls HNS and must not know that it may be emulated"},
 	{"windows", "./cmd/mullion", module + "/internal/hns/wire", "as above"},
 	{"windows", "./cmd/mullion", "testing", "test code does not ship"},
 	{"linux", "./cmd/mullion", "k8s.io/kubernetes/", "every emulated host and every CLI call would pay for it"},
@@ -266,7 +268,8 @@ func TestPackageDocs(t *testing.T) {
 	})
 	for p, files := range docs {
 		if len(files) != 1 {
-			t.Errorf("package %s in %s has %d package comments, want exactly one: %v", p.name, p.files, len(files), files)
+			t.Errorf("package %s in %s has %d package comments, want exactly one: %v", p.name, p.files,
+				len(files), files)
 		}
 	}
 }
@@ -284,7 +287,8 @@ func TestHeaders(t *testing.T) {
 		for s := bufio.NewScanner(f); s.Scan() && len(lines) < 2; {
 			lines = append(lines, s.Text())
 		}
-		if !slices.Equal(lines, []string{"// SPDX-License-Identifier: Apache-2.0", "// Copyright The mullion Authors."}) {
+		if !slices.Equal(lines,
+			[]string{"// SPDX-License-Identifier: Apache-2.0", "// Copyright The mullion Authors."}) {
 			t.Errorf("%s does not begin with the two-line licence header", name)
 		}
 	})
@@ -306,7 +310,8 @@ func TestFileNames(t *testing.T) {
 			t.Errorf("%s: the suffix order is _windows_test.go", name)
 		}
 		for dir := range strings.SplitSeq(path.Dir(name), "/") {
-			if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "misc", "types", "base", "core", "pkg"}, dir) {
+			if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "misc", "types", "base", "core",
+				"pkg"}, dir) {
 				t.Errorf("%s: package %q says nothing", name, dir)
 			}
 		}
@@ -329,7 +334,8 @@ func TestGoMod(t *testing.T) {
 				continue // a module of this repository
 			}
 			if to != from+" v0.36.3" || !strings.HasPrefix(from, "k8s.io/") {
-				t.Errorf("%s: %q: only Kubernetes' staging modules are replaced, all by one version, and pwsh by its directory",
+				t.Errorf("%s: %q: only Kubernetes' staging modules are replaced, all by one version, and pwsh by its "+
+					"directory",
 					file, line)
 			}
 		}
@@ -419,7 +425,8 @@ func readFiles(t *testing.T, match func(name string) bool) map[string]string {
 // TestDecisions checks that the index names every decision, by its title, and
 // that each has a date and a status.
 func TestDecisions(t *testing.T) {
-	title := regexp.MustCompile(`^# (\d{4}): (.+)\n\nDate: \d{4}-\d\d-\d\d\. Status: (accepted|superseded by \d{4})\.\n`)
+	title := regexp.MustCompile(`^# (\d{4}): (.+)\n\nDate: \d{4}-\d\d-\d\d\. Status: (accepted|superseded by ` +
+		`\d{4})\.\n`)
 	files := readFiles(t, func(name string) bool { return strings.HasPrefix(name, "docs/adr/") })
 	index := files["docs/adr/README.md"]
 	delete(files, "docs/adr/README.md")

@@ -33,9 +33,10 @@ func start(t *testing.T, cfg pwsh.Config) *pwsh.Runner {
 func TestNewFails(t *testing.T) {
 	nothing := func(*pwsh.Invocation) error { return nil }
 	for name, cfg := range map[string]pwsh.Config{
-		"a cmdlet of Config.Cmdlets has no name":                  {Cmdlets: []pwsh.Cmdlet{{Process: nothing}}},
-		"cmdlet Get-X has neither Begin nor Process nor End":      {Cmdlets: []pwsh.Cmdlet{{Name: "Get-X"}}},
-		"two cmdlets are named get-x":                             {Cmdlets: []pwsh.Cmdlet{{Name: "Get-X", End: nothing}, {Name: "get-x", End: nothing}}},
+		"a cmdlet of Config.Cmdlets has no name":             {Cmdlets: []pwsh.Cmdlet{{Process: nothing}}},
+		"cmdlet Get-X has neither Begin nor Process nor End": {Cmdlets: []pwsh.Cmdlet{{Name: "Get-X"}}},
+		"two cmdlets are named get-x": {
+			Cmdlets: []pwsh.Cmdlet{{Name: "Get-X", End: nothing}, {Name: "get-x", End: nothing}}},
 		"start PowerShell session: type 0 of Config.Types has no": {Types: []pwsh.Type{{}}},
 	} {
 		if _, err := pwsh.New(cfg); err == nil || !strings.Contains(err.Error(), name) {
@@ -103,12 +104,14 @@ func TestEvalErrors(t *testing.T) {
 	r := start(t, pwsh.Config{})
 	var mistake *pwsh.SyntaxError
 	const want = "script:1:5: Missing condition in if statement after 'if ('."
-	if _, err := r.Eval(t.Context(), "if ("); !errors.As(err, &mistake) || !mistake.Incomplete || mistake.Error() != want {
+	if _, err := r.Eval(t.Context(), "if ("); !errors.As(err, &mistake) || !mistake.Incomplete ||
+		mistake.Error() != want {
 		t.Errorf("got %v", err)
 	}
 	var failed *pwsh.ScriptError
 	got, err := r.Eval(t.Context(), "'before'; throw 'reason'; 'after'")
-	if !errors.As(err, &failed) || len(got) != 1 || failed.Error() != "reason" || failed.Category != "OperationStopped" ||
+	if !errors.As(err, &failed) || len(got) != 1 || failed.Error() != "reason" ||
+		failed.Category != "OperationStopped" ||
 		failed.Line != 1 {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -202,9 +205,11 @@ func TestType(t *testing.T) {
 		},
 		{Name: "Acme.Sealed"},
 	}})
-	got, err := r.Eval(t.Context(), `$b = New-Object Acme.Box 'x'; $b.Content; $b.Content = 5; $b.Content; "$b"; $b.Same($b)
+	got, err := r.Eval(t.Context(), `$b = New-Object Acme.Box 'x'; $b.Content
+$b.Content = 5; $b.Content; "$b"; $b.Same($b)
 [Acme.Box]::Material; [Acme.Box]::Add(1, 2); $b.GetType().FullName
-try { [Acme.Box]::new() } catch { $_.Exception.InnerException.Message }; try { [Acme.Sealed]::new() } catch { 'sealed' }`)
+try { [Acme.Box]::new() } catch { $_.Exception.InnerException.Message }
+try { [Acme.Sealed]::new() } catch { 'sealed' }`)
 	want := []any{"x", int32(5), "a box", true, true, int32(2), "Acme.Box", "a box holds one thing", "sealed"}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %#v, %v\nwant %#v", got, err, want)

@@ -97,7 +97,8 @@ func TestListener(t *testing.T) {
 				t.Errorf("redirected to %q", to)
 			}
 		case "/headers":
-			if a, b := resp.Header.Values("X-A"), resp.Header.Get("X-B"); strings.Join(a, "+") != "1+2" || b != "3" || !resp.Close {
+			if a, b := resp.Header.Values("X-A"), resp.Header.Get("X-B"); strings.Join(a, "+") != "1+2" || b != "3" ||
+				!resp.Close {
 				t.Errorf("X-A %v, X-B %s, close %t", a, b, resp.Close)
 			}
 		}

@@ -33,7 +33,8 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("mullion-kube server", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	file := flags.String("config", "", "the control plane's configuration (JSON)")
-	dryRun := flags.Bool("dry-run", false, "print the plan (directories, certificates, command lines, order) and change nothing")
+	dryRun := flags.Bool("dry-run", false, "print the plan (directories, certificates, command lines, order) and "+
+		"change nothing")
 	level := slog.LevelInfo
 	flags.TextVar(&level, "log-level", level, "debug, info, warn or error")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -60,7 +61,8 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	signal.Notify(hup, syscall.SIGHUP)
 	if err := controlplane.Run(ctx, c, hup, log); err != nil {
 		fmt.Fprintf(stderr, "mullion: error: %v\n", err)
-		if errors.Is(err, controlplane.ErrLocked) || errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL) {
+		if errors.Is(err, controlplane.ErrLocked) || errors.Is(err, syscall.EADDRINUSE) ||
+			errors.Is(err, syscall.EADDRNOTAVAIL) {
 			return exitEnvironment
 		}
 		return exitFailure

@@ -27,5 +27,6 @@ func run() int {
 	}
 	fi, err := os.Stdin.Stat()
 	terminal := err == nil && fi.Mode()&os.ModeCharDevice != 0
-	return console.Main(context.Background(), interrupts, os.Args[0], os.Args[1:], oshost.New(os.Stdin, os.Stdout, os.Stderr), runtime.GOOS == "windows", terminal, dir)
+	return console.Main(context.Background(), interrupts, os.Args[0], os.Args[1:],
+		oshost.New(os.Stdin, os.Stdout, os.Stderr), runtime.GOOS == "windows", terminal, dir)
 }

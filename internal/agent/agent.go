@@ -167,7 +167,8 @@ func (a *Agent) connect(ctx context.Context, ca []byte, proxy Program) error {
 	}
 	did, err := ensureNetwork(ctx, hnsClient{a.HNS}, a.Config, a.podCIDR)
 	if did != "" {
-		a.Log.Info("pod network is as wanted", logkey.Reason, did, logkey.Network, a.Config.Network.Name, logkey.Address, a.podCIDR)
+		a.Log.Info("pod network is as wanted", logkey.Reason, did, logkey.Network, a.Config.Network.Name,
+			logkey.Address, a.podCIDR)
 	}
 	if err == nil {
 		err = a.writeCNI()
@@ -237,7 +238,8 @@ func (a *Agent) token() (string, error) {
 	}
 	content, err := os.ReadFile(a.Disk.Path(a.Config.Cluster.TokenFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("the node has not joined, and there is no bootstrap token: put a new one into %s", a.Config.Cluster.TokenFile)
+		return "", fmt.Errorf("the node has not joined, and there is no bootstrap token: put a new one into %s",
+			a.Config.Cluster.TokenFile)
 	}
 	if err != nil {
 		return "", fmt.Errorf("read bootstrap token: %w", err)

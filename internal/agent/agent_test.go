@@ -57,12 +57,22 @@ func newRig(t *testing.T) *rig {
 func testConfig() Config {
 	return Config{
 		APIVersion: Version,
-		Node:       Node{Name: "node-1", Address: netip.MustParseAddr("10.89.0.11"), Labels: map[string]string{"b": "2", "a": "1"}, Taints: []string{"os=windows:NoSchedule"}},
+		Node: Node{
+			Name:    "node-1",
+			Address: netip.MustParseAddr("10.89.0.11"),
+			Labels:  map[string]string{"b": "2", "a": "1"},
+			Taints:  []string{"os=windows:NoSchedule"},
+		},
 		Cluster: Cluster{
-			Server: "https://10.89.0.1:6443", CAFile: StateDir + `\ca.crt`, TokenFile: StateDir + `\bootstrap-token`, Domain: "cluster.local",
-			CAHash: "sha256:" + strings.Repeat("0", 64), DNS: []netip.Addr{netip.MustParseAddr("10.96.0.10")},
-			PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
-			NodeCIDRs: []netip.Prefix{netip.MustParsePrefix("10.89.0.0/24")},
+			Server:      "https://10.89.0.1:6443",
+			CAFile:      StateDir + `\ca.crt`,
+			TokenFile:   StateDir + `\bootstrap-token`,
+			Domain:      "cluster.local",
+			CAHash:      "sha256:" + strings.Repeat("0", 64),
+			DNS:         []netip.Addr{netip.MustParseAddr("10.96.0.10")},
+			PodCIDR:     netip.MustParsePrefix("10.244.0.0/16"),
+			ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
+			NodeCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.89.0.0/24")},
 		},
 		Runtime: Runtime{Endpoint: "tcp://127.0.0.1:10271"},
 		Network: Network{Name: "cbr0"},
@@ -222,7 +232,9 @@ func TestADeadServiceIsStartedAgain(t *testing.T) {
 				t.Errorf("stale=%v: crash %d: after %s: %q", stale, i, wait, got)
 			}
 		}
-		r.wantStatus(func(s Status) bool { return s.Kubelet.Restarts == 4 && s.Kubelet.State == "running" }, "restarts counted")
+		r.wantStatus(func(s Status) bool {
+			return s.Kubelet.Restarts == 4 && s.Kubelet.State == "running"
+		}, "restarts counted")
 	}
 }
 

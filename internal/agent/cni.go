@@ -56,14 +56,16 @@ func describeCNI(c Config, podCIDR netip.Prefix) cniConfiguration {
 		exceptions = append(exceptions, n.String())
 	}
 	route := func(destination string) cniPolicy {
-		return cniPolicy{"EndpointPolicy", hnPolicy{"SDNRoute", map[string]any{"DestinationPrefix": destination, "NeedEncap": true}}}
+		return cniPolicy{"EndpointPolicy",
+			hnPolicy{"SDNRoute", map[string]any{"DestinationPrefix": destination, "NeedEncap": true}}}
 	}
 	node := netip.PrefixFrom(c.Node.Address, c.Node.Address.BitLen())
 	a := addressesOf(podCIDR)
 	return cniConfiguration{
 		CNIVersion: "1.0.0", Name: c.Network.Name, Type: "win-bridge", APIVersion: 2,
 		Capabilities: map[string]bool{"portMappings": true, "dns": true},
-		IPAM:         cniIPAM{Type: "host-local", DataDir: ipamDir, Ranges: [][]cniRange{{{Subnet: podCIDR, RangeStart: a.firstPod, Gateway: a.host}}}},
+		IPAM: cniIPAM{Type: "host-local", DataDir: ipamDir,
+			Ranges: [][]cniRange{{{Subnet: podCIDR, RangeStart: a.firstPod, Gateway: a.host}}}},
 		Policies: []cniPolicy{
 			{"EndpointPolicy", hnPolicy{"OutBoundNAT", map[string]any{"Exceptions": exceptions}}},
 			route(c.Cluster.ServiceCIDR.String()),

@@ -129,7 +129,8 @@ var (
 	validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 	// A kubelet refuses to start with a taint or label that it cannot parse.
 	validTaint = regexp.MustCompile(`^[A-Za-z0-9./_-]+(=[A-Za-z0-9._-]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$`)
-	validLabel = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?=([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$`)
+	validLabel = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,` +
+		`61}[A-Za-z0-9])?=([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$`)
 )
 
 func (c Config) validate() error {
@@ -140,7 +141,8 @@ func (c Config) validate() error {
 		}
 	}
 	want(c.APIVersion == Version, "apiVersion %q: this mullion reads %q", c.APIVersion, Version)
-	want(validName.MatchString(c.Node.Name), "node.name %q is not a node name: lower-case letters, digits, '-' and '.'", c.Node.Name)
+	want(validName.MatchString(c.Node.Name), "node.name %q is not a node name: lower-case letters, digits, '-' and '.'",
+		c.Node.Name)
 	want(c.Node.Address.IsValid() && !c.Node.Address.IsLoopback() && !c.Node.Address.IsUnspecified(),
 		"node.address is missing, or an address that other nodes cannot reach")
 	for k, v := range c.Node.Labels {
@@ -153,7 +155,8 @@ func (c Config) validate() error {
 	want(err == nil && u.Scheme == "https" && u.Host != "", "cluster.server %q is not an https URL", c.Cluster.Server)
 	want(c.Cluster.CAFile != "", "cluster.caFile is missing")
 	want(certpem.ValidPin(c.Cluster.CAHash),
-		`cluster.caHash: want "sha256:" and 64 hexadecimal digits; without it another machine could pose as the cluster`)
+		`cluster.caHash: want "sha256:" and 64 hexadecimal digits; without it another machine could pose as the `+
+			`cluster`)
 	want(c.Cluster.Domain != "", "cluster.domain is missing")
 	want(len(c.Cluster.DNS) > 0 && !slices.Contains(c.Cluster.DNS, netip.Addr{}), "cluster.dns is missing")
 	want(c.Cluster.PodCIDR.IsValid(), "cluster.podCIDR is missing")

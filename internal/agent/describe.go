@@ -48,7 +48,8 @@ func Describe(c Config, ca []byte, token string) (Desired, error) {
 	var d Desired
 	if token != "" {
 		if !validToken.MatchString(token) {
-			return Desired{}, fmt.Errorf("bootstrap token in %s: want the form abcdef.0123456789abcdef", c.Cluster.TokenFile)
+			return Desired{}, fmt.Errorf("bootstrap token in %s: want the form abcdef.0123456789abcdef",
+				c.Cluster.TokenFile)
 		}
 		bootstrap := newKubeconfig(c.Cluster, ca, "bootstrap", kubeconfig.Credentials{Token: token})
 		f, err := yamlFile(bootstrapKubeconfig, bootstrap)
@@ -76,8 +77,9 @@ func Describe(c Config, ca []byte, token string) (Desired, error) {
 		Files:   []File{kubelet},
 	}
 	d.Proxy = Program{
-		Service: service("kube-proxy", "Kubernetes kube-proxy", "Programs the services of the cluster into this node's network.", proxyLog, proxyArgv()),
-		Files:   []File{proxy, credentials},
+		Service: service("kube-proxy", "Kubernetes kube-proxy",
+			"Programs the services of the cluster into this node's network.", proxyLog, proxyArgv()),
+		Files: []File{proxy, credentials},
 	}
 	return d, nil
 }

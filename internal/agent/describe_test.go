@@ -33,7 +33,8 @@ func describeAll(t *testing.T) (Desired, string) {
 	}
 	var b strings.Builder
 	for _, p := range []Program{d.Kubelet, d.Proxy} {
-		fmt.Fprintf(&b, "-- service %s --\n%s\n%s\n", p.Service.Name, p.Service.DisplayName, strings.Join(p.Service.Argv, "\n"))
+		fmt.Fprintf(&b, "-- service %s --\n%s\n%s\n", p.Service.Name, p.Service.DisplayName,
+			strings.Join(p.Service.Argv, "\n"))
 		for _, f := range p.Files {
 			fmt.Fprintf(&b, "-- %s --\n%s", f.Path, f.Content)
 		}
@@ -67,7 +68,8 @@ func TestUpstreamKnowsEveryField(t *testing.T) {
 	if kubelet.ResolverConfig == nil || *kubelet.ResolverConfig != "" {
 		t.Error("resolvConf is not the empty string: the kubelet would look for /etc/resolv.conf")
 	}
-	if kubelet.EnforceNodeAllocatable == nil || len(kubelet.EnforceNodeAllocatable) != 0 || kubelet.CgroupsPerQOS == nil || *kubelet.CgroupsPerQOS {
+	if kubelet.EnforceNodeAllocatable == nil || len(kubelet.EnforceNodeAllocatable) != 0 ||
+		kubelet.CgroupsPerQOS == nil || *kubelet.CgroupsPerQOS {
 		t.Error("the kubelet would want cgroups")
 	}
 	var proxy proxyv1.KubeProxyConfiguration
@@ -91,7 +93,8 @@ func TestSharedDisk(t *testing.T) {
 	if err := yaml.UnmarshalStrict(content, &kubelet); err != nil {
 		t.Fatal(err)
 	}
-	if kubelet.EvictionHard["imagefs.available"] != "1Gi" || kubelet.MergeDefaultEvictionSettings == nil || !*kubelet.MergeDefaultEvictionSettings ||
+	if kubelet.EvictionHard["imagefs.available"] != "1Gi" || kubelet.MergeDefaultEvictionSettings == nil ||
+		!*kubelet.MergeDefaultEvictionSettings ||
 		kubelet.ImageGCHighThresholdPercent == nil || *kubelet.ImageGCHighThresholdPercent != 100 {
 		t.Errorf("%s", content)
 	}
@@ -157,7 +160,8 @@ func TestParse(t *testing.T) {
 		{"no DNS", `["10.96.0.10"]`, `[]`, "cluster.dns"},
 		{"a taint without effect", `"name": "node-1"`, `"name": "node-1", "taints": ["a=b"]`, "key=value:Effect"},
 		{"a label with a blank", `"name": "node-1"`, `"name": "node-1", "labels": {"a": "b c"}`, "is not a label"},
-		{"a label that is a flag", `"name": "node-1"`, `"name": "node-1", "labels": {"a": "b,--v=9"}`, "is not a label"},
+		{"a label that is a flag", `"name": "node-1"`, `"name": "node-1", "labels": {"a": "b,--v=9"}`,
+			"is not a label"},
 		{"a Unix socket", `"cluster": {`, `"runtime": {"endpoint": "unix:///x"}, "cluster": {`, "runtime.endpoint"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -173,7 +177,9 @@ func TestParse(t *testing.T) {
 // and configuration files.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(goodConfig))
-	f.Add([]byte(strings.Replace(goodConfig, `"name": "node-1"`, `"name": "node-1", "taints": ["a=b:NoSchedule"], "labels": {"x.y/z": "1"}`, 1)))
+	f.Add(
+		[]byte(strings.Replace(goodConfig, `"name": "node-1"`,
+			`"name": "node-1", "taints": ["a=b:NoSchedule"], "labels": {"x.y/z": "1"}`, 1)))
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		c, err := durable.ParseDocument(content, (*Config).complete)

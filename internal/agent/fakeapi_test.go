@@ -41,7 +41,8 @@ func newFakeAPI(t *testing.T, node string) *fakeAPI {
 	clients := x509.NewCertPool()
 	clients.AddCert(a.ca.Certificate)
 	a.server = httptest.NewUnstartedServer(a)
-	a.server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert}
+	a.server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients,
+		ClientAuth: tls.RequireAndVerifyClientCert}
 	a.server.StartTLS()
 	t.Cleanup(a.server.Close)
 	return a
@@ -91,8 +92,10 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case a.broken:
 		answer(w, http.StatusServiceUnavailable, map[string]string{"message": "etcd is down"})
 	case r.URL.Path == "/api/v1/nodes/"+a.node && a.podCIDR != "":
-		condition := map[string]string{"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[a.ready]}
-		answer(w, http.StatusOK, map[string]any{"spec": map[string]any{"podCIDR": a.podCIDR}, "status": map[string]any{"conditions": []any{condition}}})
+		condition := map[string]string{"type": "Ready",
+			"status": map[bool]string{true: "True", false: "False"}[a.ready]}
+		answer(w, http.StatusOK, map[string]any{"spec": map[string]any{"podCIDR": a.podCIDR},
+			"status": map[string]any{"conditions": []any{condition}}})
 	default:
 		answer(w, http.StatusNotFound, map[string]string{"message": r.URL.Path + " not found"})
 	}

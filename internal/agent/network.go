@@ -61,7 +61,8 @@ func ensureNetwork(ctx context.Context, h hnsClient, c Config, podCIDR netip.Pre
 }
 
 func fits(have, want schema.V1Network) bool {
-	return have.Type == want.Type && len(have.Subnets) == 1 && have.Subnets[0].AddressPrefix == want.Subnets[0].AddressPrefix
+	return have.Type == want.Type && len(have.Subnets) == 1 &&
+		have.Subnets[0].AddressPrefix == want.Subnets[0].AddressPrefix
 }
 
 // ensureHostEndpoint gives the node its address inside of the pods' network,
@@ -88,7 +89,8 @@ func ensureHostEndpoint(ctx context.Context, h hnsClient, n schema.V1Network, ad
 		}
 	}
 	if have == nil {
-		made, err := h.createEndpoint(ctx, schema.V1Endpoint{Name: name, VirtualNetwork: n.ID, IPAddress: address.String()})
+		made, err := h.createEndpoint(ctx, schema.V1Endpoint{Name: name, VirtualNetwork: n.ID,
+			IPAddress: address.String()})
 		if err != nil {
 			return true, fmt.Errorf("create endpoint %s: %w", name, err)
 		}

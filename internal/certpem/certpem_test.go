@@ -59,7 +59,8 @@ func TestPin(t *testing.T) {
 		t.Errorf("pins %s, %s", pin, certpem.Pin(two.Certificate))
 	}
 	short := pin[:len(pin)-1]
-	for _, bad := range []string{"", "sha256:", short, pin + "0", "md5:" + pin[7:], strings.ToUpper(pin), short + "g", pin[7:]} {
+	for _, bad := range []string{"", "sha256:", short, pin + "0", "md5:" + pin[7:], strings.ToUpper(pin),
+		short + "g", pin[7:]} {
 		if certpem.ValidPin(bad) {
 			t.Errorf("%q is taken for a pin", bad)
 		}

@@ -46,7 +46,8 @@ func CheckPin(data []byte, pin string) error {
 		return fmt.Errorf("parse CA certificate: %w", err)
 	}
 	if got := Pin(c); subtle.ConstantTimeCompare([]byte(got), []byte(pin)) != 1 {
-		return fmt.Errorf("the CA certificate is not the pinned one: it has hash %s, the configuration says %s", got, pin)
+		return fmt.Errorf("the CA certificate is not the pinned one: it has hash %s, the configuration says %s", got,
+			pin)
 	}
 	return nil
 }

@@ -79,7 +79,8 @@ func Parse(mountinfo string) (Hierarchies, error) {
 // mountOptions are those of a version 1 hierarchy's options that name it.
 func mountOptions(all string) string {
 	options := slices.DeleteFunc(strings.Split(all, ","), func(o string) bool {
-		return slices.Contains([]string{"rw", "ro", "xattr", "clone_children"}, o) || strings.HasPrefix(o, "release_agent=")
+		return slices.Contains([]string{"rw", "ro", "xattr", "clone_children"}, o) ||
+			strings.HasPrefix(o, "release_agent=")
 	})
 	if len(options) == 1 && strings.HasPrefix(options[0], "name=") {
 		options = []string{"none", options[0]}

@@ -80,7 +80,8 @@ func Run(ctx context.Context, s Streams, args []string, commands []Command) int 
 func execute(ctx context.Context, root *cobra.Command) (cmd *cobra.Command, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &Failure{Code: Fault, Err: fmt.Errorf("a bug in mullion, not a mistake of yours: %v", p), Hint: "please report it with these lines:\n" + string(debug.Stack())}
+			err = &Failure{Code: Fault, Err: fmt.Errorf("a bug in mullion, not a mistake of yours: %v", p),
+				Hint: "please report it with these lines:\n" + string(debug.Stack())}
 		}
 	}()
 	return root.ExecuteContextC(ctx)

@@ -27,8 +27,10 @@ func TestRun(t *testing.T) {
 		{"help", nil, nil, 0, []string{"Cluster commands:", "probe"}},
 		{"success", []string{"probe"}, nil, 0, nil},
 		{"plain failure", []string{"probe"}, inner, 1, []string{"mullion: error: port 6443 is in use\n"}},
-		{"hint", []string{"probe"}, cli.WithHint(inner, "stop it\nor choose another"), 1, []string{"mullion: hint: stop it\n", "mullion: hint: or choose another\n"}},
-		{"environment", []string{"probe"}, cli.Environmentf("run as root", "needs root"), 3, []string{"needs root", "hint: run as root"}},
+		{"hint", []string{"probe"}, cli.WithHint(inner, "stop it\nor choose another"), 1,
+			[]string{"mullion: hint: stop it\n", "mullion: hint: or choose another\n"}},
+		{"environment", []string{"probe"}, cli.Environmentf("run as root", "needs root"), 3,
+			[]string{"needs root", "hint: run as root"}},
 		{"usage", []string{"probe", "--nope"}, nil, 2, []string{"unknown flag", "see 'mullion probe --help'"}},
 		{"unknown command", []string{"prob"}, nil, 2, []string{"unknown command"}},
 		{"silent", []string{"probe"}, cli.Silent(cli.Unhealthy), 1, nil},
@@ -39,7 +41,9 @@ func TestRun(t *testing.T) {
 			s := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}
 			code := cli.Run(context.Background(), s, append([]string{"mullion"}, tc.args...), []cli.Command{
 				{Group: cli.Cluster, New: func(cli.Streams) *cobra.Command {
-					return &cobra.Command{Use: "probe", Short: "probe", RunE: func(*cobra.Command, []string) error { return tc.err }}
+					return &cobra.Command{Use: "probe", Short: "probe", RunE: func(*cobra.Command, []string) error {
+						return tc.err
+					}}
 				}}})
 			if code != tc.code {
 				t.Errorf("exit code %d, want %d (stderr %q)", code, tc.code, errs.String())
@@ -67,7 +71,8 @@ func TestDefect(t *testing.T) {
 	if code != int(cli.Fault) {
 		t.Errorf("exit code %d", code)
 	}
-	for _, want := range []string{"mullion: error: a bug in mullion, not a mistake of yours: no such thing\n", "mullion: hint: please report it", "cli_test.go"} {
+	for _, want := range []string{"mullion: error: a bug in mullion, not a mistake of yours: no such thing\n",
+		"mullion: hint: please report it", "cli_test.go"} {
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("%q is not in\n%s", want, errs.String())
 		}

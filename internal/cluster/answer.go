@@ -30,7 +30,8 @@ const (
 // ends. After each failed attempt it calls waiting with the reason. If ctx ends,
 // the error contains the last reason. AwaitAnswer does not wait for UDP ports,
 // because UDP has no connections.
-func AwaitAnswer(ctx context.Context, client kubernetes.Interface, namespace, name, address string, waiting func(string)) error {
+func AwaitAnswer(ctx context.Context, client kubernetes.Interface, namespace, name, address string,
+	waiting func(string)) error {
 	u, err := url.Parse(address)
 	if err != nil {
 		return fmt.Errorf("await %s: %w", address, err)

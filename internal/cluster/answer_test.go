@@ -32,15 +32,17 @@ func TestAwaitAnswer(t *testing.T) {
 	}
 	ready := true
 	endpoints := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Name: "web-x", Namespace: "shop", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
-		Endpoints:  []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "web-x", Namespace: "shop",
+			Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		Endpoints: []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := "http://" + listener.Addr().String()
-	if err := AwaitAnswer(t.Context(), fake.NewClientset(service), "shop", "web", address, func(string) {}); err != nil {
+	if err := AwaitAnswer(t.Context(), fake.NewClientset(service), "shop", "web", address,
+		func(string) {}); err != nil {
 		t.Errorf("with a listener: %v", err)
 	}
 	if err := listener.Close(); err != nil {

@@ -103,7 +103,8 @@ func choosePort(svc *corev1.Service, portName string) (corev1.ServicePort, error
 			continue
 		}
 		if p.NodePort == 0 {
-			return p, fmt.Errorf("service %s/%s is of type %s, which has no node port; make it a NodePort, or use 'mullion kubectl port-forward service/%s'",
+			return p, fmt.Errorf("service %s/%s is of type %s, which has no node port; make it a NodePort, or use "+
+				"'mullion kubectl port-forward service/%s'",
 				svc.Namespace, svc.Name, svc.Spec.Type, svc.Name)
 		}
 		return p, nil

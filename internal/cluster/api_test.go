@@ -17,14 +17,17 @@ func TestServiceURL(t *testing.T) {
 	node := func(name, ip string, ready corev1.ConditionStatus) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, Message: "kubelet is starting"}},
-			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: ip}}}}
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name},
+				{Type: corev1.NodeInternalIP, Address: ip}}}}
 	}
 	service := func(name string, ports ...corev1.ServicePort) *corev1.Service {
-		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports}}
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"},
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports}}
 	}
 	client := fake.NewClientset(
 		node("win-1", "10.89.0.10", corev1.ConditionFalse), node("win-2", "10.89.0.11", corev1.ConditionTrue),
-		service("web", corev1.ServicePort{Name: "http", Port: 80, NodePort: 30080}, corev1.ServicePort{Name: "https", Port: 443, NodePort: 30443}),
+		service("web", corev1.ServicePort{Name: "http", Port: 80, NodePort: 30080},
+			corev1.ServicePort{Name: "https", Port: 443, NodePort: 30443}),
 		service("inner", corev1.ServicePort{Port: 80}),
 	)
 	for _, tc := range []struct{ service, port, want, err string }{
@@ -39,10 +42,12 @@ func TestServiceURL(t *testing.T) {
 			t.Errorf("ServiceURL(%s, %q) = %q, %v", tc.service, tc.port, got, err)
 		}
 	}
-	if err := NodeReady(t.Context(), client, "win-2", time.Now()); err == nil || !strings.Contains(err.Error(), "not reported") {
+	if err := NodeReady(t.Context(), client, "win-2", time.Now()); err == nil ||
+		!strings.Contains(err.Error(), "not reported") {
 		t.Errorf("win-2, whose report is old: %v", err)
 	}
-	if err := NodeReady(t.Context(), client, "win-1", time.Time{}); err == nil || !strings.Contains(err.Error(), "kubelet is starting") {
+	if err := NodeReady(t.Context(), client, "win-1", time.Time{}); err == nil ||
+		!strings.Contains(err.Error(), "kubelet is starting") {
 		t.Errorf("win-1: %v", err)
 	}
 }

@@ -30,7 +30,8 @@ type InUseError struct {
 }
 
 func (e *InUseError) Error() string {
-	return fmt.Sprintf("%s: in use by another cluster on this machine, with another data directory (process %d)", e.What, e.PID)
+	return fmt.Sprintf("%s: in use by another cluster on this machine, with another data directory (process %d)",
+		e.What, e.PID)
 }
 
 func (c Config) nameClaim() claim {
@@ -85,7 +86,8 @@ func makeOwn(dir string) error {
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || info.Mode().Perm() != 0o700 || int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("make directory for locks: %s is not a directory of this user's alone (mode 0700): remove it", dir)
+		return fmt.Errorf("make directory for locks: %s is not a directory of this user's alone (mode 0700): remove it",
+			dir)
 	}
 	return nil
 }

@@ -68,7 +68,8 @@ func TestClaimDirectory(t *testing.T) {
 				release()
 				return
 			}
-			if err == nil || !strings.HasPrefix(err.Error(), "take a: make directory for locks: ") || errors.As(err, new(*InUseError)) {
+			if err == nil || !strings.HasPrefix(err.Error(), "take a: make directory for locks: ") ||
+				errors.As(err, new(*InUseError)) {
 				t.Errorf("error %v", err)
 			}
 		})

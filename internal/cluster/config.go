@@ -71,7 +71,8 @@ var validName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
 // CheckName returns an error if a cluster may not have this name.
 func CheckName(name string) error {
 	if !validName.MatchString(name) {
-		return fmt.Errorf("cluster name %q: want 1 to 20 lower-case letters, digits and '-', beginning with a letter and not ending with '-'", name)
+		return fmt.Errorf("cluster name %q: want 1 to 20 lower-case letters, digits and '-', beginning with a letter "+
+			"and not ending with '-'", name)
 	}
 	return nil
 }
@@ -155,13 +156,15 @@ func Names(dataDir string) ([]string, error) {
 // cannot become a different one.
 func (c Config) Merge(asked Choice) (Config, error) {
 	if asked.WindowsTaint != "" && asked.WindowsTaint != c.WindowsTaint {
-		return c, fmt.Errorf("cluster %q was made with the Windows taint %q; it cannot become %q", c.Name, c.WindowsTaint, asked.WindowsTaint)
+		return c, fmt.Errorf("cluster %q was made with the Windows taint %q; it cannot become %q", c.Name,
+			c.WindowsTaint, asked.WindowsTaint)
 	}
 	if asked.NoAdmission && !c.NoAdmission {
 		return c, fmt.Errorf("cluster %q was made with admission webhooks; they cannot be left out later", c.Name)
 	}
 	if !reflect.DeepEqual(asked.Datastore, config.Datastore{}) && !reflect.DeepEqual(asked.Datastore, c.Datastore) {
-		return c, fmt.Errorf("cluster %q was made with %s; a cluster cannot move to another datastore", c.Name, datastoreName(c.Datastore))
+		return c, fmt.Errorf("cluster %q was made with %s; a cluster cannot move to another datastore", c.Name,
+			datastoreName(c.Datastore))
 	}
 	return c.mergeHosts(asked.Windows)
 }
@@ -189,7 +192,8 @@ func (c Config) mergeHosts(windows []string) (Config, error) {
 	}
 	for i, b := range have {
 		if i >= len(asked) || asked[i].Number != b.Number {
-			return c, fmt.Errorf("cluster %q has the Windows hosts %v; hosts can be added at the end of the list, not changed or removed", c.Name, c.Windows)
+			return c, fmt.Errorf("cluster %q has the Windows hosts %v; hosts can be added at the end of the list, "+
+				"not changed or removed", c.Name, c.Windows)
 		}
 	}
 	c.Windows = windows
@@ -209,7 +213,8 @@ func Create(l Layout, asked Choice, taken func(index int) bool) (Config, error) 
 		other, err := Load(Layout{l.DataDir, n})
 		if err != nil {
 			// Without its index the new cluster could take the same addresses.
-			return Config{}, fmt.Errorf("choose addresses beside cluster %q ('mullion down --name %s --purge' removes it): %w", n, n, err)
+			return Config{}, fmt.Errorf("choose addresses beside cluster %q ('mullion down --name %s --purge' "+
+				"removes it): %w", n, n, err)
 		}
 		used[other.Index] = true
 	}

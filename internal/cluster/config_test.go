@@ -79,7 +79,8 @@ func TestLoadRefuses(t *testing.T) {
 			if err := os.WriteFile(l.Config(), []byte(tc.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Load(l); err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), l.Config()) {
+			if _, err := Load(l); err == nil || !strings.Contains(err.Error(), tc.want) ||
+				!strings.Contains(err.Error(), l.Config()) {
 				t.Errorf("err = %v, want the file's name and %q", err, tc.want)
 			}
 		})
@@ -121,16 +122,19 @@ func TestDatastore(t *testing.T) {
 		{external, config.Datastore{}, ""},
 		{external, external, ""},
 		{config.Datastore{}, external, "its own etcd"},
-		{external, config.Datastore{Endpoints: []string{"https://other:2379"}, CAFile: "/ca.crt"}, "the etcd at https://etcd:2379"},
+		{external, config.Datastore{Endpoints: []string{"https://other:2379"}, CAFile: "/ca.crt"},
+			"the etcd at https://etcd:2379"},
 	} {
 		_, err := Config{Name: "x", Datastore: tc.has}.Merge(Choice{Datastore: tc.asked})
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%v, asked for %v: %v, want %q", tc.has, tc.asked, err, tc.want)
 		}
 	}
-	for _, bad := range []config.Datastore{{Endpoints: []string{"http://etcd:2379"}}, {Endpoints: []string{"https://etcd:2379"}}, {CAFile: "/ca.crt"}} {
+	for _, bad := range []config.Datastore{{Endpoints: []string{"http://etcd:2379"}},
+		{Endpoints: []string{"https://etcd:2379"}}, {CAFile: "/ca.crt"}} {
 		layout := Layout{DataDir: t.TempDir(), Name: "x"}
-		if _, err := Create(layout, Choice{Datastore: bad}, func(int) bool { return false }); err == nil || !strings.Contains(err.Error(), "datastore") {
+		if _, err := Create(layout, Choice{Datastore: bad}, func(int) bool { return false }); err == nil ||
+			!strings.Contains(err.Error(), "datastore") {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
@@ -171,8 +175,8 @@ func TestNetworksOfClustersDoNotOverlap(t *testing.T) {
 }
 
 func TestCheckName(t *testing.T) {
-	for name, ok := range map[string]bool{"default": true, "ci-1": true, "a": true, "": false, "A": false, "a-": false, "1a": false,
-		"../x": false, "averyveryverylongname": false, "a_b": false} {
+	for name, ok := range map[string]bool{"default": true, "ci-1": true, "a": true, "": false, "A": false, "a-": false,
+		"1a": false, "../x": false, "averyveryverylongname": false, "a_b": false} {
 		if err := CheckName(name); (err == nil) != ok {
 			t.Errorf("CheckName(%q) = %v", name, err)
 		}

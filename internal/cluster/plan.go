@@ -63,13 +63,18 @@ func Describe(l Layout, c Config, bin Binaries) (Plan, error) {
 		return Plan{}, err
 	}
 	p.Directories = []string{l.DataDir, l.Cache(), l.Dir(), l.Run(), l.Netns(), l.Logs()}
-	p.Programs = []Program{{Name: ServerName, Needs: []string{FabricName}, Argv: []string{bin.Kube(), "server", "--config", l.ServerConfig()}}}
+	p.Programs = []Program{{Name: ServerName, Needs: []string{FabricName},
+		Argv: []string{bin.Kube(), "server", "--config", l.ServerConfig()}}}
 	for i, b := range builds {
 		node := describeNode(l, p, bin, i, b)
 		p.Nodes = append(p.Nodes, node)
 		p.Directories = append(p.Directories, node.Dir)
-		p.Programs = append(p.Programs, Program{Name: node.Name, Needs: []string{FabricName}, Uses: []string{ServerName},
-			Argv: []string{bin.Mullion(), "winhost", "--config", l.NodeConfig(node.Name)}})
+		p.Programs = append(p.Programs, Program{
+			Name:  node.Name,
+			Needs: []string{FabricName},
+			Uses:  []string{ServerName},
+			Argv:  []string{bin.Mullion(), "winhost", "--config", l.NodeConfig(node.Name)},
+		})
 	}
 	return p, nil
 }
@@ -92,7 +97,14 @@ func describeServer(l Layout, c Config) config.Config {
 
 func fabricConfig(l Layout, c Config) fabric.Config {
 	n := c.Network()
-	return fabric.Config{Name: c.Name, Index: c.Index, Dir: l.Netns(), NodeNet: n.Nodes(), PodNet: n.Pods(), ServiceNet: n.Services()}
+	return fabric.Config{
+		Name:       c.Name,
+		Index:      c.Index,
+		Dir:        l.Netns(),
+		NodeNet:    n.Nodes(),
+		PodNet:     n.Pods(),
+		ServiceNet: n.Services(),
+	}
 }
 
 func describeNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) winhost.Config {
@@ -102,11 +114,25 @@ func describeNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) winhost
 		taints = []string{p.Config.WindowsTaint}
 	}
 	return winhost.Config{
-		Cluster: p.Config.Name, Name: name, Build: b.OSVersion(),
-		Address: netip.PrefixFrom(n.Node(i), n.Nodes().Bits()), Gateway: n.Router(), Nameserver: n.Machine(),
-		APIServer: n.APIServer(), CAFile: p.Server.ClusterCA(), TokenFile: l.Token(name),
-		ClusterDomain: "cluster.local", ClusterDNS: n.DNS(), PodCIDR: n.Pods(), ServiceCIDR: n.Services(), Taints: taints,
-		Dir: l.Node(name), Cache: l.Cache(), Bin: string(bin), Fabric: p.Fabric.Namespace, Status: l.NodeStatus(name),
+		Cluster:       p.Config.Name,
+		Name:          name,
+		Build:         b.OSVersion(),
+		Address:       netip.PrefixFrom(n.Node(i), n.Nodes().Bits()),
+		Gateway:       n.Router(),
+		Nameserver:    n.Machine(),
+		APIServer:     n.APIServer(),
+		CAFile:        p.Server.ClusterCA(),
+		TokenFile:     l.Token(name),
+		ClusterDomain: "cluster.local",
+		ClusterDNS:    n.DNS(),
+		PodCIDR:       n.Pods(),
+		ServiceCIDR:   n.Services(),
+		Taints:        taints,
+		Dir:           l.Node(name),
+		Cache:         l.Cache(),
+		Bin:           string(bin),
+		Fabric:        p.Fabric.Namespace,
+		Status:        l.NodeStatus(name),
 	}
 }
 

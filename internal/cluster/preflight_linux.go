@@ -63,8 +63,9 @@ func Preflight(b Binaries) error {
 	if _, err := os.Stat("/usr/lib/wine/wine64"); err != nil {
 		miss("apt-get install --no-install-recommends wine wine64", "Wine is not installed")
 	}
-	for _, f := range []string{"mullion-kube", "windows/kubelet.exe", "windows/kube-proxy.exe", "windows/win-bridge.exe",
-		"windows/host-local.exe", "windows/mullion.exe", "windows/powershell.exe", "windows/winbox.exe", "native/ws2_32.dll"} {
+	for _, f := range []string{"mullion-kube", "windows/kubelet.exe", "windows/kube-proxy.exe",
+		"windows/win-bridge.exe", "windows/host-local.exe", "windows/mullion.exe", "windows/powershell.exe",
+		"windows/winbox.exe", "native/ws2_32.dll"} {
 		if _, err := os.Stat(filepath.Join(string(b), f)); err != nil {
 			miss("run `make build`", "%s is missing beside the mullion executable", f)
 		}

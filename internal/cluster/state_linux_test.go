@@ -38,7 +38,9 @@ func TestReadState(t *testing.T) {
 		want  int // components
 	}{
 		{"no status", func() error { return os.Remove(l.Status()) }, 0},
-		{"of an earlier supervisor", func() error { return State{PID: os.Getpid() + 1, Components: component}.write(l) }, 0},
+		{"of an earlier supervisor", func() error {
+			return State{PID: os.Getpid() + 1, Components: component}.write(l)
+		}, 0},
 		{"damaged", func() error { return os.WriteFile(l.Status(), []byte("{"), 0o600) }, 0},
 		{"of this supervisor", func() error { return State{PID: os.Getpid(), Components: component}.write(l) }, 1},
 	} {
@@ -64,7 +66,8 @@ func TestStandInRecords(t *testing.T) {
 		got[l.Reference]++
 	}
 	for ref, want := range map[string]int{
-		"docker.io/library/redis:3.0-nanoserver": 1, "registry.k8s.io/pause:3.10.2": 3, "mcr.microsoft.com/windows/servercore:ltsc2019": 0,
+		"docker.io/library/redis:3.0-nanoserver": 1, "registry.k8s.io/pause:3.10.2": 3,
+		"mcr.microsoft.com/windows/servercore:ltsc2019": 0,
 	} {
 		if got[ref] != want {
 			t.Errorf("%s is recorded %d times, want %d", ref, got[ref], want)

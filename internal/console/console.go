@@ -317,7 +317,9 @@ func (c *Console) enterLine(did outcome, state uint32) {
 	c.editing = false
 	if did == woken {
 		// The rest of the line stands behind the control character.
-		c.editor.text = slices.DeleteFunc(c.editor.text, func(r rune) bool { return r < ' ' && c.editor.wake&(1<<r) != 0 })
+		c.editor.text = slices.DeleteFunc(c.editor.text, func(r rune) bool {
+			return r < ' ' && c.editor.wake&(1<<r) != 0
+		})
 		c.editor.cursor = min(c.editor.cursor, len(c.editor.text))
 		c.editor.show(c.active)
 	} else {

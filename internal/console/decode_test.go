@@ -23,13 +23,15 @@ func TestKeys(t *testing.T) {
 		{"\r", down(vkReturn, '\r', 0)}, {"\n", down(vkReturn, '\n', leftCtrl)}, {"\t", down(vkTab, '\t', 0)},
 		{"\x7f", down(vkBack, '\b', 0)}, {"\b", down(vkBack, 0x7f, leftCtrl)}, {"\x01", down('A', 1, leftCtrl)},
 		{"\x1a", down('Z', 0x1a, leftCtrl)}, {"\x00", down(vkSpace, 0, leftCtrl)}, {"\x1c", down(0xdc, 0x1c, leftCtrl)},
-		{"\x1b[A", down(vkUp, 0, enhanced)}, {"\x1bOA", down(vkUp, 0, enhanced)}, {"\x1b[1;2C", down(vkRight, 0, shift|enhanced)},
-		{"\x1b[1;5D", down(vkLeft, 0, leftCtrl|enhanced)}, {"\x1b[3;3~", down(vkDelete, 0, leftAlt|enhanced)},
-		{"\x1b[H", down(vkHome, 0, enhanced)}, {"\x1b[1~", down(vkHome, 0, enhanced)}, {"\x1b[4~", down(vkEnd, 0, enhanced)},
+		{"\x1b[A", down(vkUp, 0, enhanced)}, {"\x1bOA", down(vkUp, 0, enhanced)},
+		{"\x1b[1;2C", down(vkRight, 0, shift|enhanced)}, {"\x1b[1;5D", down(vkLeft, 0, leftCtrl|enhanced)},
+		{"\x1b[3;3~", down(vkDelete, 0, leftAlt|enhanced)}, {"\x1b[H", down(vkHome, 0, enhanced)},
+		{"\x1b[1~", down(vkHome, 0, enhanced)}, {"\x1b[4~", down(vkEnd, 0, enhanced)},
 		{"\x1b[5~", down(vkPrior, 0, enhanced)}, {"\x1b[6~", down(vkNext, 0, enhanced)}, {"\x1bOP", down(vkF1, 0, 0)},
 		{"\x1b[15~", down(vkF1+4, 0, 0)}, {"\x1b[24~", down(vkF12, 0, 0)}, {"\x1b[Z", down(vkTab, '\t', shift)},
-		{"\x1bx", down('X', 'x', leftAlt)}, {"\x1b\x7f", down(vkBack, '\b', leftAlt)}, {"\x1b", down(vkEscape, 0x1b, 0)},
-		{"\x1b\x1b[A", down(vkEscape, 0x1b, 0)}, {"\x1b[65;30;97;1;0;1_", down('A', 'a', 0)},
+		{"\x1bx", down('X', 'x', leftAlt)}, {"\x1b\x7f", down(vkBack, '\b', leftAlt)},
+		{"\x1b", down(vkEscape, 0x1b, 0)}, {"\x1b\x1b[A", down(vkEscape, 0x1b, 0)},
+		{"\x1b[65;30;97;1;0;1_", down('A', 'a', 0)},
 	}
 	for _, tt := range tests {
 		for _, split := range []bool{false, true} {

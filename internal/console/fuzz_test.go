@@ -49,7 +49,8 @@ func FuzzInput(f *testing.F) {
 
 // FuzzRequests hands calls of any content to the console.
 func FuzzRequests(f *testing.F) {
-	for _, code := range []uint32{codeWriteOutput, codeReadOutput, codeFillOutput, codeScroll, codeSetOutputInfo, codeSetInputInfo, codeWriteInput} {
+	for _, code := range []uint32{codeWriteOutput, codeReadOutput, codeFillOutput, codeScroll, codeSetOutputInfo,
+		codeSetInputInfo, codeWriteInput} {
 		f.Add(code, uint32(1), uint16(8), make([]byte, 4+infoSize))
 		f.Add(code, uint32(0), uint16(4), make([]byte, 24))
 		f.Add(code, uint32(1), uint16(4), make([]byte, 24))

@@ -264,7 +264,8 @@ func (e *lineEditor) copyLast(h *history, n int) {
 		return
 	}
 	end := min(len(last), e.cursor+n)
-	e.text = append(e.text[:e.cursor:e.cursor], append(slices.Clone(last[e.cursor:end]), e.text[min(len(e.text), end):]...)...)
+	e.text = append(e.text[:e.cursor:e.cursor],
+		append(slices.Clone(last[e.cursor:end]), e.text[min(len(e.text), end):]...)...)
 	e.cursor = end
 }
 

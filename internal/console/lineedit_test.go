@@ -37,7 +37,8 @@ func TestEditing(t *testing.T) {
 		{"overwrite", nil, "abc" + home + ins + "X", "> X|bc", "Xbc"},
 		{"home, end", nil, "bc" + home + "a" + end + "d", "> abcd|", "abcd"},
 		{"delete", nil, "abc" + home + del, "> |bc", "bc"},
-		{"words", nil, "one two  three" + ctrlLeft + ctrlLeft + "X" + ctrlRight + "Y", "> one Xtwo  Y|three", "one Xtwo  Ythree"},
+		{"words", nil, "one two  three" + ctrlLeft + ctrlLeft + "X" + ctrlRight + "Y", "> one Xtwo  Y|three",
+			"one Xtwo  Ythree"},
 		{"delete to the ends", nil, "abcdef" + left + left + left + ctrlHome + ctrlEnd + "x", "> x|", "x"},
 		{"escape", nil, "abc\x1b", "> |", ""},
 		{"history", []string{"one", "two"}, up + up, "> one|", "one"},
@@ -279,7 +280,8 @@ func TestWakeUp(t *testing.T) {
 	l.want("> do|")
 	l.do(codeSetOutputInfo, 1, 0, cursorAt(2, 0))
 	l.write("document")
-	l.startReading(codeReadControl, 4+200, append(le32(1<<'\t'), bytes16([]uint16{'d', 'o', 'c', 'u', 'm', 'e', 'n', 't'})...))
+	l.startReading(codeReadControl, 4+200,
+		append(le32(1<<'\t'), bytes16([]uint16{'d', 'o', 'c', 'u', 'm', 'e', 'n', 't'})...))
 	l.typing(back + "s" + enter)
 	if got := string(bytesToText(l.got()[4:])); got != "documens\r\n" {
 		t.Errorf("%q", got)

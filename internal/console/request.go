@@ -116,7 +116,8 @@ func (c *Console) doInput(r Request) Reply {
 	case codeSetInputInfo:
 		return c.setInputInfo(r.Data)
 	case codeGetTitle:
-		return Reply{Data: append(le32(uint32(len(c.title))), bytes16(c.title[:min(len(c.title), max(0, r.Size-4)/2)])...)}
+		return Reply{Data: append(le32(uint32(len(c.title))),
+			bytes16(c.title[:min(len(c.title), max(0, r.Size-4)/2)])...)}
 	case codeSetTitle:
 		c.setTitle(string(utf16.Decode(text16(r.Data))))
 		return Reply{}

@@ -209,7 +209,8 @@ func (b *buffer) writeOutput(r Request) Reply {
 		repairWide(b.rows[y])
 	}
 	if r.Size == rectangleSize {
-		return Reply{Data: rectangle(left, top, min(left+across, b.size.Width)-1, min(top+count/across, b.size.Height)-1)}
+		return Reply{Data: rectangle(left, top, min(left+across, b.size.Width)-1,
+			min(top+count/across, b.size.Height)-1)}
 	}
 	return Reply{Data: le32(uint32(wrote))}
 }
@@ -219,7 +220,8 @@ func (b *buffer) fill(r Request) Reply {
 	if len(r.Data) != 24 || r.Size != 4 {
 		return fail(statusInvalidParameter)
 	}
-	x, y, mode, count := int(int32(u32(r.Data, 0))), int(int32(u32(r.Data, 1))), u32(r.Data, 2), int(int32(u32(r.Data, 3)))
+	x, y, mode, count := int(int32(u32(r.Data, 0))), int(int32(u32(r.Data, 1))), u32(r.Data, 2),
+		int(int32(u32(r.Data, 3)))
 	if mode > modeBoth || x < 0 || y < 0 {
 		return fail(statusInvalidParameter)
 	}

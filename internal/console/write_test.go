@@ -49,7 +49,8 @@ func TestWriting(t *testing.T) {
 		{"erase in the screen", vtMode, "ab\r\ncd\r\nef\x1b[2;2H\x1b[J", "ab\nc|"},
 		{"erase before", vtMode, "ab\r\ncd\r\nef\x1b[2;1H\x1b[1J", "\n| d\nef"},
 		{"erase all", vtMode, "ab\r\ncd\x1b[2J\x1b[Hx", "x|"},
-		{"characters", vtMode, "abcdef\x1b[4G\x1b[2P\r\nabc\x1b[2G\x1b[2@x\r\nabcdef\x1b[2G\x1b[2X", "abcf\nax bc\na|  def"},
+		{"characters", vtMode, "abcdef\x1b[4G\x1b[2P\r\nabc\x1b[2G\x1b[2@x\r\nabcdef\x1b[2G\x1b[2X",
+			"abcf\nax bc\na|  def"},
 		{"lines in and out", vtMode, "1\r\n2\r\n3\x1b[2H\x1b[Lx\x1b[3H\x1b[My", "1\nx\ny|"},
 		{"region", vtMode, "1\r\n2\r\n3\r\n4\x1b[2;3r\x1b[3;1H\na\nb", "1\na\nb|\n4"},
 		{"region reversed", vtMode, "1\r\n2\r\n3\r\n4\x1b[2;3r\x1b[2;1H\x1bMx", "1\nx|\n2\n4"},
@@ -62,7 +63,8 @@ func TestWriting(t *testing.T) {
 		{"in the alternate screen", vtMode, "main\x1b[?1049h\x1b[Halt", "alt|"},
 		{"title", vtMode, "\x1b]0;hello\aabc", "abc|"},
 		{"unknown sequences", vtMode, "a\x1b[?9999hb\x1b[99zc\x1b]777;x\x1b\\d\x1bPxx\x1b\\e", "abcde|"},
-		{"huge parameters", vtMode, "\x1b[99999999999;99999999999Hx\x1b[99999999999Ay", strings.Repeat(" ", 9) + "|y\n\n\n         x"},
+		{"huge parameters", vtMode, "\x1b[99999999999;99999999999Hx\x1b[99999999999Ay", strings.Repeat(" ", 9) +
+			"|y\n\n\n         x"},
 		{"reset", vtMode, "abc\x1b[31m\x1b[2;3r\x1bcx", "x|"},
 		{"origin", vtMode, "\x1b[2;3r\x1b[?6h\x1b[1;1Hx", "\nx|"},
 	}
@@ -202,7 +204,8 @@ func TestWriteFile(t *testing.T) {
 		l.do(codeWriteFile, 1, 0, []byte{b})
 	}
 	l.want("a€b|")
-	if r := l.Do(Request{Code: codeSetInputInfo, Data: le32(maskInputPage, 4711, 0, 0)}); r.Status != statusInvalidParameter {
+	if r := l.Do(Request{Code: codeSetInputInfo, Data: le32(maskInputPage, 4711, 0, 0)}); r.Status !=
+		statusInvalidParameter {
 		t.Errorf("an unknown code page: status %#x", r.Status)
 	}
 }
@@ -258,7 +261,8 @@ func TestBadRequests(t *testing.T) {
 		{Code: codeSetMode}, {Code: codeSetMode, Output: 1}, {Code: codeWriteInput, Data: make([]byte, 7)},
 		{Code: codeSetInputInfo}, {Code: codeReadControl}, {Code: codeReadOutput, Output: 1},
 		{Code: codeWriteOutput, Output: 1, Size: 4}, {Code: codeFillOutput, Output: 1}, {Code: codeScroll, Output: 1},
-		{Code: codeSetOutputInfo, Output: 1}, {Code: 0x12345}, {Code: 0x12345, Output: 1}, {Code: codeGetMode, Output: 7},
+		{Code: codeSetOutputInfo, Output: 1}, {Code: 0x12345}, {Code: 0x12345, Output: 1},
+		{Code: codeGetMode, Output: 7},
 	} {
 		l := newLab(t, 10, 4)
 		if got := l.Do(r); got.Status != statusInvalidParameter && got.Status != statusInvalidHandle {
@@ -278,7 +282,8 @@ func TestTallBuffer(t *testing.T) {
 	l.write("1\r\n2\r\n3\r\n4\r\n5")
 	l.want("3\n4\n5|")
 	info := l.do(codeGetOutputInfo, 1, infoSize, nil)
-	if i16(info, infoHeight) != 100 || i16(info, infoTop) != 2 || i16(info, infoBottom) != 4 || i16(info, infoCursorY) != 4 {
+	if i16(info, infoHeight) != 100 || i16(info, infoTop) != 2 || i16(info, infoBottom) != 4 ||
+		i16(info, infoCursorY) != 4 {
 		t.Errorf("height %d, window from %d to %d", i16(info, infoHeight), i16(info, infoTop), i16(info, infoBottom))
 	}
 	l.do(codeSetOutputInfo, 1, 0, cursorAt(0, 0))
@@ -288,7 +293,8 @@ func TestTallBuffer(t *testing.T) {
 // TestSizes: a terminal of any size, and one that does not know its size.
 func TestSizes(t *testing.T) {
 	for _, s := range []struct{ given, want Size }{
-		{Size{0, 0}, Size{80, 25}}, {Size{1, 1}, Size{1, 1}}, {Size{500, 500}, Size{500, 500}}, {Size{30000, 30000}, Size{1000, 1000}},
+		{Size{0, 0}, Size{80, 25}}, {Size{1, 1}, Size{1, 1}}, {Size{500, 500}, Size{500, 500}},
+		{Size{30000, 30000}, Size{1000, 1000}},
 	} {
 		c := New(s.given, true, utf8Pages{})
 		if c.Size() != s.want {

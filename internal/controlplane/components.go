@@ -179,7 +179,8 @@ func (c *controllerManager) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make options: %w", err)
 	}
-	all, off, aliases := controllermanager.KnownControllers(), controllermanager.ControllersDisabledByDefault(), controllermanager.ControllerAliases()
+	all, off, aliases := controllermanager.KnownControllers(), controllermanager.ControllersDisabledByDefault(),
+		controllermanager.ControllerAliases()
 	if err := parse(opts.Flags(all, off, aliases), c.argv); err != nil {
 		return err
 	}

@@ -39,7 +39,8 @@ type coreDNS struct {
 
 func (d *coreDNS) run(ctx context.Context) error {
 	caddy.Quiet, dnsserver.Quiet = true, true
-	instance, err := caddy.Start(caddy.CaddyfileInput{Filepath: "Corefile", Contents: []byte(d.corefile), ServerTypeName: "dns"})
+	instance, err := caddy.Start(caddy.CaddyfileInput{Filepath: "Corefile", Contents: []byte(d.corefile),
+		ServerTypeName: "dns"})
 	if err != nil {
 		return fmt.Errorf("start CoreDNS: %w", explain(d.address.String(), err))
 	}

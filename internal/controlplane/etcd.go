@@ -75,7 +75,8 @@ func etcdConfig(c config.Config, log *slog.Logger, fatal func(reason error)) (*e
 	e.WatchProgressNotifyInterval = etcdProgress
 	// The field's default is set where etcd's flags are parsed.
 	e.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
-	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapCore{without{log.Handler(), noise()}}, zap.WithFatalHook(fatalHook{fatal})))
+	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapCore{without{log.Handler(), noise()}},
+		zap.WithFatalHook(fatalHook{fatal})))
 	return e, nil
 }
 

@@ -72,11 +72,13 @@ func TestFanIn(t *testing.T) {
 		_ = c.Close()
 	}
 	// 127.0.0.3 is not among the addresses.
-	if c, err := net.DialTimeout("tcp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.3"), port).String(), 5*time.Second); err == nil {
+	if c, err := net.DialTimeout("tcp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.3"), port).String(),
+		5*time.Second); err == nil {
 		_ = c.Close()
 		t.Error("it listens on more than it was told")
 	}
-	if _, err := listen(context.Background(), addrs, port); err == nil || !strings.Contains(err.Error(), "another program uses this port") {
+	if _, err := listen(context.Background(), addrs, port); err == nil ||
+		!strings.Contains(err.Error(), "another program uses this port") {
 		t.Errorf("port in use: %v", err)
 	}
 	if err := l.Close(); err != nil {
@@ -92,7 +94,8 @@ func TestFanIn(t *testing.T) {
 
 func TestListenOnForeignAddress(t *testing.T) {
 	// 192.0.2.0/24 is for documentation and on no machine.
-	_, err := listen(t.Context(), []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("192.0.2.1")}, freePort(t))
+	_, err := listen(t.Context(), []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("192.0.2.1")},
+		freePort(t))
 	if err == nil || !strings.Contains(err.Error(), "no interface of this machine has the address") {
 		t.Errorf("err = %v", err)
 	}

@@ -46,13 +46,17 @@ func bridgeKlog(log *slog.Logger) {
 // noise lists warnings and errors that upstream logs on every start or stop
 // although nothing is wrong.
 func noise() []string {
-	const manifest = "The manifest file is empty, ignoring." // there is no file of metric labels (component-base/metrics, Options.Apply)
+	// there is no file of metric labels (component-base/metrics, Options.Apply)
+	const manifest = "The manifest file is empty, ignoring."
 	return []string{
 		manifest,
-		"plugin/kubernetes: " + manifest + ": %!s(<nil>)",                                      // the same through CoreDNS
-		"Failed to shutdown server: context deadline exceeded",                                 // watches do not end by themselves
-		"Running http and grpc server on single port. This is not recommended for production.", // few clients share the socket
-		"simple token is not cryptographically signed",                                         // etcd's own users are not used
+		// the same through CoreDNS
+		"plugin/kubernetes: " + manifest + ": %!s(<nil>)",
+		// watches do not end by themselves
+		"Failed to shutdown server: context deadline exceeded",
+		// few clients share the socket
+		"Running http and grpc server on single port. This is not recommended for production.",
+		"simple token is not cryptographically signed", // etcd's own users are not used
 	}
 }
 
@@ -85,7 +89,8 @@ type corednsLog struct{ log *slog.Logger }
 
 func (w corednsLog) Write(p []byte) (int, error) {
 	level, text := slog.LevelInfo, strings.TrimSpace(string(p))
-	for prefix, l := range map[string]slog.Level{"[DEBUG] ": slog.LevelDebug, "[INFO] ": slog.LevelInfo, "[WARNING] ": slog.LevelWarn, "[ERROR] ": slog.LevelError, "[FATAL] ": slog.LevelError} {
+	for prefix, l := range map[string]slog.Level{"[DEBUG] ": slog.LevelDebug, "[INFO] ": slog.LevelInfo,
+		"[WARNING] ": slog.LevelWarn, "[ERROR] ": slog.LevelError, "[FATAL] ": slog.LevelError} {
 		if rest, ok := strings.CutPrefix(text, prefix); ok {
 			level, text = l, rest
 		}
@@ -121,7 +126,8 @@ func (c zapCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	// etcd says four times, as warnings and errors, that it stopped listening when
 	// it was told to stop.
 	for _, f := range fields {
-		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType && (errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed)) {
+		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType &&
+			(errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed)) {
 			return nil
 		}
 	}

@@ -87,8 +87,13 @@ func (w *windows) config() (manager.Config, error) {
 		return manager.Config{}, fmt.Errorf("read the authority of the webhooks' clients: %w", err)
 	}
 	cfg := manager.Config{
-		REST: rest, Listener: w.listener, URL: "https://" + plan.AdmissionAddress(c).String(), ClientCA: clientCA,
-		Namespace: inventory.Namespace, Registry: lookup.Config{CertsDir: registryCerts}, Log: w.server.log.With(logkey.Component, plan.Manager),
+		REST:      rest,
+		Listener:  w.listener,
+		URL:       "https://" + plan.AdmissionAddress(c).String(),
+		ClientCA:  clientCA,
+		Namespace: inventory.Namespace,
+		Registry:  lookup.Config{CertsDir: registryCerts},
+		Log:       w.server.log.With(logkey.Component, plan.Manager),
 	}
 	if c.WindowsTaint != "" {
 		if cfg.WindowsTaint, err = policy.ParseWindowsTaint(c.WindowsTaint); err != nil {

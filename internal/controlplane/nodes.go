@@ -29,7 +29,12 @@ func (s *server) approver(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	a := approve.Controller{Client: client, NodeCIDR: c.NodeCIDR, Reserved: c.Addresses, Log: s.log.With(logkey.Component, plan.Controllers)}
+	a := approve.Controller{
+		Client:   client,
+		NodeCIDR: c.NodeCIDR,
+		Reserved: c.Addresses,
+		Log:      s.log.With(logkey.Component, plan.Controllers),
+	}
 	return a.Run(ctx)
 }
 
@@ -45,10 +50,12 @@ func (s *server) defaultAccount(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
+	if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default",
+		metav1.GetOptions{}); err != nil {
 		return fmt.Errorf("look for the default service account: %w", err)
 	}
-	if _, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err != nil {
+	if _, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "kube-root-ca.crt",
+		metav1.GetOptions{}); err != nil {
 		return errors.Join(errors.New("look for the published certificate authority"), err)
 	}
 	return nil

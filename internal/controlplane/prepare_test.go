@@ -23,9 +23,14 @@ import (
 
 func testConfig(t *testing.T) config.Config {
 	return config.Config{
-		APIVersion: config.Version, Name: "default", DataDir: t.TempDir(),
-		Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Port: 6443,
-		NodeCIDR: netip.MustParsePrefix("10.89.0.0/24"), PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
+		APIVersion:  config.Version,
+		Name:        "default",
+		DataDir:     t.TempDir(),
+		Addresses:   []netip.Addr{netip.MustParseAddr("127.0.0.1")},
+		Port:        6443,
+		NodeCIDR:    netip.MustParsePrefix("10.89.0.0/24"),
+		PodCIDR:     netip.MustParsePrefix("10.244.0.0/16"),
+		ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
 	}.Default()
 }
 
@@ -76,7 +81,12 @@ func TestEtcdThatNeverBecameReady(t *testing.T) {
 func TestAdminKubeconfigFollows(t *testing.T) {
 	c := testConfig(t)
 	now := time.Now()
-	x := &certificates{cfg: c, plan: pki.NewPlan(c), log: slog.New(slog.DiscardHandler), now: func() time.Time { return now }}
+	x := &certificates{
+		cfg:  c,
+		plan: pki.NewPlan(c),
+		log:  slog.New(slog.DiscardHandler),
+		now:  func() time.Time { return now },
+	}
 	read := func() []byte {
 		t.Helper()
 		if err := x.renew(); err != nil {
@@ -86,7 +96,8 @@ func TestAdminKubeconfigFollows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cfg, err := clientcmd.RESTConfigFromKubeConfig(data); err != nil || cfg.Host != "https://127.0.0.1:6443" || cfg.Insecure {
+		if cfg, err := clientcmd.RESTConfigFromKubeConfig(data); err != nil || cfg.Host != "https://127.0.0.1:6443" ||
+			cfg.Insecure {
 			t.Fatalf("kubeconfig: %v, %v", cfg, err)
 		}
 		if st, err := os.Stat(c.AdminKubeconfig()); err != nil || st.Mode().Perm() != 0o600 {

@@ -192,7 +192,13 @@ func (s *server) prepare() error {
 }
 
 func (s *server) certificates() *certificates {
-	return &certificates{cfg: s.plan.Config, plan: s.plan.PKI, look: s.look, log: s.log.With(logkey.Component, plan.Certificates), now: time.Now}
+	return &certificates{
+		cfg:  s.plan.Config,
+		plan: s.plan.PKI,
+		look: s.look,
+		log:  s.log.With(logkey.Component, plan.Certificates),
+		now:  time.Now,
+	}
 }
 
 // components turns the plan's data into what supervise runs.

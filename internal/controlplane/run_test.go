@@ -41,15 +41,19 @@ func TestOneForAll(t *testing.T) {
 			var mu sync.Mutex
 			var stopped []string
 			part := func(name string, needs ...string) supervise.Component {
-				return supervise.Component{Name: name, Needs: needs, Run: s.oneForAll(name, func(ctx context.Context) error {
-					<-ctx.Done()
-					mu.Lock()
-					defer mu.Unlock()
-					stopped = append(stopped, name)
-					return nil
-				}, false)}
+				return supervise.Component{Name: name, Needs: needs,
+					Run: s.oneForAll(name, func(ctx context.Context) error {
+						<-ctx.Done()
+						mu.Lock()
+						defer mu.Unlock()
+						stopped = append(stopped, name)
+						return nil
+					}, false)}
 			}
-			bad := supervise.Component{Name: "bad", Needs: []string{"api"}, Run: s.oneForAll("bad", func(context.Context) error { return tc.end(s) }, false)}
+			bad := supervise.Component{Name: "bad", Needs: []string{"api"},
+				Run: s.oneForAll("bad", func(context.Context) error {
+					return tc.end(s)
+				}, false)}
 			err := s.keep(t.Context(), []supervise.Component{part("etcd"), part("api", "etcd"), bad}, nil)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("err = %v, want %q", err, tc.want)
@@ -64,7 +68,10 @@ func TestOneForAll(t *testing.T) {
 func TestKeepStopsWhenAsked(t *testing.T) {
 	s := &server{log: slog.New(slog.DiscardHandler), ended: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
-	once := supervise.Component{Name: "once", Once: true, Run: s.oneForAll("once", func(context.Context) error { cancel(); return nil }, true)}
+	once := supervise.Component{Name: "once", Once: true, Run: s.oneForAll("once", func(context.Context) error {
+		cancel()
+		return nil
+	}, true)}
 	if err := s.keep(ctx, []supervise.Component{once}, nil); err != nil {
 		t.Error(err)
 	}
@@ -97,13 +104,15 @@ func TestZapCore(t *testing.T) {
 		return a
 	}})
 	reason := make(chan error, 1)
-	log := zap.New(zapCore{without{h, []string{"noise"}}}, zap.WithFatalHook(fatalHook{func(err error) { reason <- err }})).With(zap.String("member", "m"))
+	log := zap.New(zapCore{without{h, []string{"noise"}}},
+		zap.WithFatalHook(fatalHook{func(err error) { reason <- err }})).With(zap.String("member", "m"))
 	log.Info("too much")
 	log.Warn("slow", zap.Duration("took", time.Second))
 	log.Error("stopped listening", zap.Error(net.ErrClosed))
 	log.Warn("noise")
 	log.Fatal("failed to commit", zap.Error(syscall.ENOSPC))
-	const want = "level=WARN msg=slow member=m took=1s\nlevel=ERROR msg=\"failed to commit\" member=m error=\"no space left on device\"\n"
+	const want = "level=WARN msg=slow member=m took=1s\n" +
+		"level=ERROR msg=\"failed to commit\" member=m error=\"no space left on device\"\n"
 	if b.String() != want {
 		t.Errorf("log:\n%swant:\n%s", b.String(), want)
 	}

@@ -35,7 +35,12 @@ func (f *statusFile) update(components []supervise.Status) {
 	st.Components = nil
 	ready := true
 	for _, c := range components {
-		st.Components = append(st.Components, config.ComponentStatus{Name: c.Name, State: string(c.State), Since: c.Since, Message: c.Message})
+		st.Components = append(st.Components, config.ComponentStatus{
+			Name:    c.Name,
+			State:   string(c.State),
+			Since:   c.Since,
+			Message: c.Message,
+		})
 		ready = ready && c.State == supervise.Ready
 	}
 	if ready != st.Ready {

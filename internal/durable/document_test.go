@@ -133,7 +133,8 @@ func TestReadStatus(t *testing.T) {
 // accepted again.
 func FuzzDocument(f *testing.F) {
 	for _, s := range []string{
-		`{"name":"a"}`, `{"name":"a","parts":[]}`, `{"name":"a","parts":["x",null]}{}`, "\xef\xbb\xbf{}", `null`, `{"NAME":"a"}]`, ``,
+		`{"name":"a"}`, `{"name":"a","parts":[]}`, `{"name":"a","parts":["x",null]}{}`, "\xef\xbb\xbf{}", `null`,
+		`{"NAME":"a"}]`, ``,
 	} {
 		f.Add([]byte(s))
 	}

@@ -57,7 +57,10 @@ func Serve(ctx context.Context, l net.Listener, load Loader) error {
 		_ = json.NewEncoder(w).Encode(a)
 	})
 	// No read timeout: an archive may come from a slow pipe. Only root connects.
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(net.Listener) context.Context {
+			return ctx
+		}}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -69,7 +72,8 @@ func Serve(ctx context.Context, l net.Listener, load Loader) error {
 // Send gives an archive to the host behind the socket and returns the images in
 // it that are for this host.
 func Send(ctx context.Context, socket string, archive io.Reader) ([]Image, error) {
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _,
+		_ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
 	defer client.CloseIdleConnections()

@@ -30,13 +30,17 @@ func TestSend(t *testing.T) {
 			if string(b) == "bad" {
 				return nil, errors.New("read archive: not a tar file")
 			}
-			return []imageload.Image{{Names: []string{string(b) + ":latest"}, OS: "windows", OSVersion: "10.0.17763.1"}}, err
+			return []imageload.Image{{Names: []string{string(b) + ":latest"}, OS: "windows",
+				OSVersion: "10.0.17763.1"}}, err
 		})
 	}()
-	if got, err := imageload.Send(ctx, socket, strings.NewReader("app")); err != nil || !reflect.DeepEqual(got, []imageload.Image{{Names: []string{"app:latest"}, OS: "windows", OSVersion: "10.0.17763.1"}}) {
+	if got, err := imageload.Send(ctx, socket, strings.NewReader("app")); err != nil ||
+		!reflect.DeepEqual(got,
+			[]imageload.Image{{Names: []string{"app:latest"}, OS: "windows", OSVersion: "10.0.17763.1"}}) {
 		t.Errorf("good: %v, %v", got, err)
 	}
-	if _, err := imageload.Send(ctx, socket, strings.NewReader("bad")); err == nil || !strings.Contains(err.Error(), "not a tar file") {
+	if _, err := imageload.Send(ctx, socket, strings.NewReader("bad")); err == nil ||
+		!strings.Contains(err.Error(), "not a tar file") {
 		t.Errorf("bad: %v", err)
 	}
 	cancel()

@@ -68,7 +68,8 @@ func Apply(ctx context.Context, c *Cluster, cfg Config, opts Options) error {
 	}
 	for _, s := range steps {
 		if s.Action == Created || s.Action == Changed {
-			_, err := c.at(s.kind, s.namespace).Apply(ctx, s.object.GetName(), s.object, metav1.ApplyOptions{FieldManager: FieldManager, Force: opts.Force})
+			_, err := c.at(s.kind, s.namespace).Apply(ctx, s.object.GetName(), s.object,
+				metav1.ApplyOptions{FieldManager: FieldManager, Force: opts.Force})
 			if err != nil {
 				return fmt.Errorf("apply %s: %w", s.Object, err)
 			}

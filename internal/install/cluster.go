@@ -23,7 +23,7 @@ import (
 const FieldManager = "mullion"
 
 // oldest is the first version in which matchConditions of webhooks are stable
-// (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-matchconditions).
+// (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matchconditions).
 // An older API server may drop them, and would then delay every pod of the
 // cluster for a webhook that concerns only pods with a GMSA.
 var oldest = version.MajorMinor(1, 30)
@@ -68,7 +68,8 @@ var ErrUnreachable = errors.New("the cluster does not answer")
 type TooOldError struct{ Version string }
 
 func (e *TooOldError) Error() string {
-	return fmt.Sprintf("the cluster runs Kubernetes %s; mullion needs %s or newer, whose webhooks choose their objects by matchConditions", e.Version, oldest)
+	return fmt.Sprintf("the cluster runs Kubernetes %s; mullion needs %s or newer, whose webhooks choose their "+
+		"objects by matchConditions", e.Version, oldest)
 }
 
 // check asks for the version.
@@ -100,32 +101,37 @@ func group(g, v, resource string) schema.GroupVersionResource {
 
 // The kinds that an installation consists of.
 var (
-	namespaces         = kind{"Namespace", group("", "v1", "namespaces"), false}
-	resourceQuotas     = kind{"ResourceQuota", group("", "v1", "resourcequotas"), true}
-	serviceAccounts    = kind{"ServiceAccount", group("", "v1", "serviceaccounts"), true}
-	services           = kind{"Service", group("", "v1", "services"), true}
-	secrets            = kind{"Secret", group("", "v1", "secrets"), true}
-	configMaps         = kind{"ConfigMap", group("", "v1", "configmaps"), true}
-	pods               = kind{"Pod", group("", "v1", "pods"), true}
-	nodes              = kind{"Node", group("", "v1", "nodes"), false}
-	leases             = kind{"Lease", group("coordination.k8s.io", "v1", "leases"), true}
-	deployments        = kind{"Deployment", group("apps", "v1", "deployments"), true}
-	replicaSets        = kind{"ReplicaSet", group("apps", "v1", "replicasets"), true}
-	disruptionBudgets  = kind{"PodDisruptionBudget", group("policy", "v1", "poddisruptionbudgets"), true}
-	clusterRoles       = kind{"ClusterRole", group("rbac.authorization.k8s.io", "v1", "clusterroles"), false}
-	clusterBindings    = kind{"ClusterRoleBinding", group("rbac.authorization.k8s.io", "v1", "clusterrolebindings"), false}
-	roles              = kind{"Role", group("rbac.authorization.k8s.io", "v1", "roles"), true}
-	roleBindings       = kind{"RoleBinding", group("rbac.authorization.k8s.io", "v1", "rolebindings"), true}
-	definitions        = kind{"CustomResourceDefinition", group("apiextensions.k8s.io", "v1", "customresourcedefinitions"), false}
-	mutatingWebhooks   = kind{"MutatingWebhookConfiguration", group("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"), false}
-	validatingWebhooks = kind{"ValidatingWebhookConfiguration", group("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"), false}
+	namespaces        = kind{"Namespace", group("", "v1", "namespaces"), false}
+	resourceQuotas    = kind{"ResourceQuota", group("", "v1", "resourcequotas"), true}
+	serviceAccounts   = kind{"ServiceAccount", group("", "v1", "serviceaccounts"), true}
+	services          = kind{"Service", group("", "v1", "services"), true}
+	secrets           = kind{"Secret", group("", "v1", "secrets"), true}
+	configMaps        = kind{"ConfigMap", group("", "v1", "configmaps"), true}
+	pods              = kind{"Pod", group("", "v1", "pods"), true}
+	nodes             = kind{"Node", group("", "v1", "nodes"), false}
+	leases            = kind{"Lease", group("coordination.k8s.io", "v1", "leases"), true}
+	deployments       = kind{"Deployment", group("apps", "v1", "deployments"), true}
+	replicaSets       = kind{"ReplicaSet", group("apps", "v1", "replicasets"), true}
+	disruptionBudgets = kind{"PodDisruptionBudget", group("policy", "v1", "poddisruptionbudgets"), true}
+	clusterRoles      = kind{"ClusterRole", group("rbac.authorization.k8s.io", "v1", "clusterroles"), false}
+	clusterBindings   = kind{"ClusterRoleBinding", group("rbac.authorization.k8s.io", "v1", "clusterrolebindings"),
+		false}
+	roles        = kind{"Role", group("rbac.authorization.k8s.io", "v1", "roles"), true}
+	roleBindings = kind{"RoleBinding", group("rbac.authorization.k8s.io", "v1", "rolebindings"), true}
+	definitions  = kind{"CustomResourceDefinition",
+		group("apiextensions.k8s.io", "v1", "customresourcedefinitions"), false}
+	mutatingWebhooks = kind{"MutatingWebhookConfiguration",
+		group("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"), false}
+	validatingWebhooks = kind{"ValidatingWebhookConfiguration",
+		group("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"), false}
 	runtimeClasses     = kind{"RuntimeClass", group("node.k8s.io", "v1", "runtimeclasses"), false}
 	credentialSpecObjs = kind{"GMSACredentialSpec", group("windows.k8s.io", "v1", "gmsacredentialspecs"), false}
 )
 
 // applied lists the kinds that Objects is made of.
 func applied() []kind {
-	return []kind{namespaces, definitions, resourceQuotas, serviceAccounts, clusterRoles, clusterBindings, roles, roleBindings, services, disruptionBudgets, deployments}
+	return []kind{namespaces, definitions, resourceQuotas, serviceAccounts, clusterRoles, clusterBindings, roles,
+		roleBindings, services, disruptionBudgets, deployments}
 }
 
 func kindOf(o *unstructured.Unstructured) (kind, error) {

@@ -117,7 +117,8 @@ func (c *Cluster) compare(ctx context.Context, o *unstructured.Unstructured, for
 		s.Action, s.Why = Kept, "it was there before, and is left as it is"
 		return s, nil
 	}
-	after, err := c.at(k, s.namespace).Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: FieldManager, Force: force, DryRun: []string{metav1.DryRunAll}})
+	after, err := c.at(k, s.namespace).Apply(ctx, o.GetName(), o,
+		metav1.ApplyOptions{FieldManager: FieldManager, Force: force, DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case noDryRun(err):
 		s.Action = Changed
@@ -135,7 +136,8 @@ func (c *Cluster) compare(ctx context.Context, o *unstructured.Unstructured, for
 // wouldCreate checks with a dry run whether the API server would accept a new
 // object. It cannot check objects in a namespace that does not exist yet.
 func (c *Cluster) wouldCreate(ctx context.Context, s Step, force bool) error {
-	_, err := c.at(s.kind, s.namespace).Apply(ctx, s.object.GetName(), s.object, metav1.ApplyOptions{FieldManager: FieldManager, Force: force, DryRun: []string{metav1.DryRunAll}})
+	_, err := c.at(s.kind, s.namespace).Apply(ctx, s.object.GetName(), s.object,
+		metav1.ApplyOptions{FieldManager: FieldManager, Force: force, DryRun: []string{metav1.DryRunAll}})
 	if s.kind.namespaced && apierrors.IsNotFound(err) || noDryRun(err) {
 		return nil
 	}

@@ -117,12 +117,15 @@ func (c Config) registries() (errs []error) {
 		// Hosts are compared with those of parsed image references.
 		ref, err := reference.ParseNormalizedNamed(host + "/image")
 		if err != nil || reference.Domain(ref) != host || strings.Contains(host, "/") {
-			errs = append(errs, fmt.Errorf("insecure registry %q: want HOST or HOST:PORT as in the names of images, such as registry.example:5000", host))
+			errs = append(errs,
+				fmt.Errorf("insecure registry %q: want HOST or HOST:PORT as in the names of images, such as "+
+					"registry.example:5000", host))
 		}
 	}
 	if c.RegistryCerts != "" {
 		if why := validation.IsDNS1123Subdomain(c.RegistryCerts); len(why) > 0 {
-			errs = append(errs, fmt.Errorf("ConfigMap of registries' authorities %q: %s", c.RegistryCerts, strings.Join(why, "; ")))
+			errs = append(errs, fmt.Errorf("ConfigMap of registries' authorities %q: %s", c.RegistryCerts,
+				strings.Join(why, "; ")))
 		}
 	}
 	if c.NoRegistries && (len(c.InsecureRegistries) > 0 || c.RegistryCerts != "" || c.ReadPullSecrets) {

@@ -37,7 +37,8 @@ const (
 // scrape returns the annotations by which a Prometheus with the usual
 // configuration finds the metrics; cert-manager's chart has the same.
 func scrape() map[string]string {
-	return map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": fmt.Sprint(metricsPortNumber), "prometheus.io/path": "/metrics"}
+	return map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": fmt.Sprint(metricsPortNumber),
+		"prometheus.io/path": "/metrics"}
 }
 
 // priorityClass protects the manager from preemption: in a full cluster it must
@@ -73,7 +74,8 @@ func (c Config) deployment() *appsv1.Deployment {
 			// The old one answers until the new one does.
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType,
 				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &zero, MaxSurge: &one}},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels(), Annotations: scrape()}, Spec: c.pod()},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels(), Annotations: scrape()},
+				Spec: c.pod()},
 		},
 	}
 }
@@ -90,12 +92,14 @@ func (c Config) pod() corev1.PodSpec {
 			RunAsNonRoot: &yes, RunAsUser: &id, RunAsGroup: &id,
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
-		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{spread(corev1.LabelHostname), spread(corev1.LabelTopologyZone)},
-		Containers:                []corev1.Container{c.container()},
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{spread(corev1.LabelHostname),
+			spread(corev1.LabelTopologyZone)},
+		Containers: []corev1.Container{c.container()},
 	}
 	if c.RegistryCerts != "" {
 		p.Volumes = []corev1.Volume{{Name: registryCerts, VolumeSource: corev1.VolumeSource{
-			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: c.RegistryCerts}}}}}
+			ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: c.RegistryCerts}}}}}
 	}
 	for _, s := range c.ImagePullSecrets {
 		p.ImagePullSecrets = append(p.ImagePullSecrets, corev1.LocalObjectReference{Name: s})
@@ -145,7 +149,8 @@ func (c Config) container() corev1.Container {
 // answers in a row, Kubernetes' default.
 func probe(path string, seconds int32) *corev1.Probe {
 	return &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(healthPort), Scheme: corev1.URISchemeHTTP}},
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path,
+			Port: intstr.FromString(healthPort), Scheme: corev1.URISchemeHTTP}},
 		PeriodSeconds: seconds, TimeoutSeconds: 2, FailureThreshold: 3,
 	}
 }
@@ -153,8 +158,8 @@ func probe(path string, seconds int32) *corev1.Probe {
 // arguments returns the arguments of mullion manager, without those that equal
 // its defaults.
 func (c Config) arguments() []string {
-	args := []string{"manager", "--namespace=" + c.Namespace, "--service=" + inventory.Service, "--owner-cluster-role=" + Name,
-		"--rules-failure-policy=" + c.RulesFailurePolicy}
+	args := []string{"manager", "--namespace=" + c.Namespace, "--service=" + inventory.Service,
+		"--owner-cluster-role=" + Name, "--rules-failure-policy=" + c.RulesFailurePolicy}
 	if c.WindowsTaint != "" {
 		args = append(args, "--windows-taint="+c.WindowsTaint)
 	}

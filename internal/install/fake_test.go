@@ -13,7 +13,8 @@ import (
 // conflict is the error of an API server whose object another client applied.
 func conflict(manager, field string) error {
 	return apierrors.NewApplyConflict([]metav1.StatusCause{{
-		Type: metav1.CauseTypeFieldManagerConflict, Message: fmt.Sprintf("conflict with %q using apps/v1", manager), Field: field,
+		Type: metav1.CauseTypeFieldManagerConflict, Message: fmt.Sprintf("conflict with %q using apps/v1", manager),
+		Field: field,
 	}}, "Apply failed with 1 conflict")
 }
 

@@ -54,8 +54,11 @@ func allRights() rights {
 		return r.String() == registries.String() || slices.Contains(r.Resources, "secrets")
 	})
 	return rights{
-		Cluster: cluster, GMSA: merge(gmsa.Rules()), Registries: []rbacv1.PolicyRule{registries}, ReadPullSecrets: []rbacv1.PolicyRule{secrets},
-		Namespace: merge(m.NamespaceRules()),
+		Cluster:         cluster,
+		GMSA:            merge(gmsa.Rules()),
+		Registries:      []rbacv1.PolicyRule{registries},
+		ReadPullSecrets: []rbacv1.PolicyRule{secrets},
+		Namespace:       merge(m.NamespaceRules()),
 	}
 }
 
@@ -76,7 +79,12 @@ func (c Config) clusterRules() []rbacv1.PolicyRule {
 }
 
 func rule(group, resources, verbs string, names ...string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: strings.Fields(resources), ResourceNames: names, Verbs: strings.Fields(verbs)}
+	return rbacv1.PolicyRule{
+		APIGroups:     []string{group},
+		Resources:     strings.Fields(resources),
+		ResourceNames: names,
+		Verbs:         strings.Fields(verbs),
+	}
 }
 
 // merge combines rules: first the verbs of the same resource and names, then
@@ -117,7 +125,8 @@ func merge(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		out = append(out, rule(s.group, strings.Join(res, " "), s.verbs, strings.Fields(s.names)...))
 	}
 	slices.SortFunc(out, func(a, b rbacv1.PolicyRule) int {
-		return cmp.Or(cmp.Compare(a.APIGroups[0], b.APIGroups[0]), slices.Compare(a.Resources, b.Resources), slices.Compare(a.ResourceNames, b.ResourceNames), slices.Compare(a.Verbs, b.Verbs))
+		return cmp.Or(cmp.Compare(a.APIGroups[0], b.APIGroups[0]), slices.Compare(a.Resources, b.Resources),
+			slices.Compare(a.ResourceNames, b.ResourceNames), slices.Compare(a.Verbs, b.Verbs))
 	})
 	return out
 }

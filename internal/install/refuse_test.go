@@ -38,8 +38,9 @@ func fake(t *testing.T, gitVersion string, objects ...runtime.Object) *Cluster {
 	t.Helper()
 	lists := map[schema.GroupVersionResource]string{}
 	for _, k := range []kind{
-		namespaces, resourceQuotas, serviceAccounts, services, secrets, configMaps, pods, nodes, leases, deployments, replicaSets, disruptionBudgets,
-		clusterRoles, clusterBindings, roles, roleBindings, definitions, mutatingWebhooks, validatingWebhooks, runtimeClasses, credentialSpecObjs,
+		namespaces, resourceQuotas, serviceAccounts, services, secrets, configMaps, pods, nodes, leases, deployments,
+		replicaSets, disruptionBudgets, clusterRoles, clusterBindings, roles, roleBindings, definitions,
+		mutatingWebhooks, validatingWebhooks, runtimeClasses, credentialSpecObjs,
 	} {
 		lists[k.gvr] = k.name + "List"
 	}
@@ -58,8 +59,10 @@ func fake(t *testing.T, gitVersion string, objects ...runtime.Object) *Cluster {
 		}
 		trees = append(trees, u)
 	}
-	disc := &discoveryfake.FakeDiscovery{Fake: &clienttesting.Fake{}, FakedServerVersion: &version.Info{GitVersion: gitVersion}}
-	return &Cluster{dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, trees...), discovery: disc}
+	disc := &discoveryfake.FakeDiscovery{Fake: &clienttesting.Fake{},
+		FakedServerVersion: &version.Info{GitVersion: gitVersion}}
+	return &Cluster{dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists,
+		trees...), discovery: disc}
 }
 
 func object(apiVersion, kind, namespace, name string, annotations map[string]string) *unstructured.Unstructured {
@@ -73,7 +76,8 @@ func object(apiVersion, kind, namespace, name string, annotations map[string]str
 
 func TestOldClusterIsRefused(t *testing.T) {
 	for gitVersion, text := range map[string]string{
-		"v1.29.14": "matchConditions", "v1.22.0-eks-1": "1.30", "1.29+": "1.30", "v1.30.0": "", "v1.36.3": "", "v1.31.4-gke.100": "", "nonsense": "nonsense",
+		"v1.29.14": "matchConditions", "v1.22.0-eks-1": "1.30", "1.29+": "1.30", "v1.30.0": "", "v1.36.3": "",
+		"v1.31.4-gke.100": "", "nonsense": "nonsense",
 	} {
 		err := fake(t, gitVersion).check()
 		if (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
@@ -119,7 +123,8 @@ func TestSecondInstallationIsRefused(t *testing.T) {
 
 func TestBuiltInManagerIsLeftAlone(t *testing.T) {
 	hook := object("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "", "mullion", nil)
-	hook.Object["webhooks"] = []any{map[string]any{"name": "placement.mullion.dev", "clientConfig": map[string]any{"url": "https://127.0.0.1:9443/placement"}}}
+	hook.Object["webhooks"] = []any{map[string]any{"name": "placement.mullion.dev",
+		"clientConfig": map[string]any{"url": "https://127.0.0.1:9443/placement"}}}
 	c := fake(t, "v1.36.3", hook)
 	var e *BuiltInError
 	if err := Apply(t.Context(), c, good(), Options{}); !errors.As(err, &e) {
@@ -146,7 +151,8 @@ func TestAuthoritiesThatCannotWork(t *testing.T) {
 		}
 		c := fake(t, "v1.34.0", there...)
 		var e *AuthoritiesError
-		if err := Apply(t.Context(), c, cfg, Options{}); !errors.As(err, &e) || !strings.Contains(err.Error(), problem) {
+		if err := Apply(t.Context(), c, cfg, Options{}); !errors.As(err, &e) ||
+			!strings.Contains(err.Error(), problem) {
 			t.Errorf("%v, want %q", err, problem)
 		}
 		for _, a := range c.dynamic.(*dynamicfake.FakeDynamicClient).Actions() {
@@ -161,7 +167,8 @@ func TestAuthoritiesThatCannotWork(t *testing.T) {
 }
 
 func TestHelmReleaseIsLeftAlone(t *testing.T) {
-	role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", Name, map[string]string{"meta.helm.sh/release-name": "r"})
+	role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", Name,
+		map[string]string{"meta.helm.sh/release-name": "r"})
 	all := role.GetLabels()
 	all[inventory.ManagedBy] = "Helm"
 	role.SetLabels(all)
@@ -187,24 +194,40 @@ func TestHelmReleaseIsLeftAlone(t *testing.T) {
 func stuckObjects(reason string) []runtime.Object {
 	one := int32(1)
 	d := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: Name, Labels: labels(), Annotations: map[string]string{"deployment.kubernetes.io/revision": "2"}},
-		Spec:       appsv1.DeploymentSpec{Replicas: &one}}
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:   DefaultNamespace,
+			Name:        Name,
+			Labels:      labels(),
+			Annotations: map[string]string{"deployment.kubernetes.io/revision": "2"},
+		},
+		Spec: appsv1.DeploymentSpec{Replicas: &one}}
 	out := []runtime.Object{d}
 	// The old pod waits, too, and does not count.
 	for revision, why := range map[string]string{"1": "CrashLoopBackOff", "2": reason} {
 		set := labels()
 		set["pod-template-hash"] = "h" + revision
 		out = append(out, &appsv1.ReplicaSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: "rs" + revision, Labels: set, Annotations: map[string]string{"deployment.kubernetes.io/revision": revision}}})
-		out = append(out, &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: "p" + revision, Labels: set},
-			Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: why, Message: "because"}}}}}})
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace:   DefaultNamespace,
+				Name:        "rs" + revision,
+				Labels:      set,
+				Annotations: map[string]string{"deployment.kubernetes.io/revision": revision},
+			}})
+		out = append(out, &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: "p" + revision, Labels: set},
+			Status: corev1.PodStatus{
+				ContainerStatuses: []corev1.ContainerStatus{
+					{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: why,
+						Message: "because"}}}}}})
 	}
 	return out
 }
 
 func TestWaitSaysWhatIsStuck(t *testing.T) {
 	var stuck *StuckError
-	if err := Wait(t.Context(), fake(t, "v1.34.0", stuckObjects("ImagePullBackOff")...), good(), Options{}); !errors.As(err, &stuck) || stuck.Reason != "ImagePullBackOff" || !strings.Contains(err.Error(), "p2") {
+	if err := Wait(t.Context(), fake(t, "v1.34.0", stuckObjects("ImagePullBackOff")...), good(),
+		Options{}); !errors.As(err, &stuck) || stuck.Reason != "ImagePullBackOff" ||
+		!strings.Contains(err.Error(), "p2") {
 		t.Errorf("%v", err)
 	}
 	var waited string
@@ -218,8 +241,11 @@ func TestWaitSaysWhatIsStuck(t *testing.T) {
 		t.Errorf("%v after %q", err, waited)
 	}
 	failing := stuckObjects("")
-	failing[0].(*appsv1.Deployment).Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota"}}
-	if err := Wait(t.Context(), fake(t, "v1.34.0", failing...), good(), Options{}); !errors.As(err, &stuck) || stuck.Message != "exceeded quota" {
+	failing[0].(*appsv1.Deployment).Status.Conditions = []appsv1.DeploymentCondition{
+		{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate",
+			Message: "exceeded quota"}}
+	if err := Wait(t.Context(), fake(t, "v1.34.0", failing...), good(), Options{}); !errors.As(err, &stuck) ||
+		stuck.Message != "exceeded quota" {
 		t.Errorf("%v", err)
 	}
 }
@@ -228,18 +254,26 @@ func TestWaitSaysWhatIsStuck(t *testing.T) {
 // registered as they were, and all managers run, for a moment.
 func TestWaitForTheRegistrationThatIsMeant(t *testing.T) {
 	const service, ca = inventory.Service, "authority"
-	was := registration.Config{Service: registration.Service{Namespace: DefaultNamespace, Name: service}, Namespace: DefaultNamespace, CABundle: []byte(ca), RulesFailurePolicy: "Ignore"}
+	was := registration.Config{
+		Service:            registration.Service{Namespace: DefaultNamespace, Name: service},
+		Namespace:          DefaultNamespace,
+		CABundle:           []byte(ca),
+		RulesFailurePolicy: "Ignore",
+	}
 	for _, tc := range []struct {
 		name    string
 		edit    func(*registration.Config, *Config)
 		missing string
 	}{
 		{name: "as it is meant", edit: func(*registration.Config, *Config) {}},
-		{name: "policy", edit: func(_ *registration.Config, c *Config) { c.RulesFailurePolicy = "Fail" }, missing: "failure policy Fail"},
+		{name: "policy", edit: func(_ *registration.Config, c *Config) { c.RulesFailurePolicy = "Fail" },
+			missing: "failure policy Fail"},
 		{name: "GMSA is to go", edit: func(_ *registration.Config, c *Config) { c.NoGMSA = true }, missing: "GMSA"},
 		{name: "GMSA is to come", edit: func(r *registration.Config, _ *Config) { r.NoGMSA = true }, missing: "GMSA"},
-		{name: "no authority", edit: func(r *registration.Config, _ *Config) { r.CABundle = nil }, missing: "placement.mullion.dev"},
-		{name: "elsewhere", edit: func(r *registration.Config, _ *Config) { r.Service.Namespace = "other" }, missing: "placement.mullion.dev"},
+		{name: "no authority", edit: func(r *registration.Config, _ *Config) { r.CABundle = nil },
+			missing: "placement.mullion.dev"},
+		{name: "elsewhere", edit: func(r *registration.Config, _ *Config) { r.Service.Namespace = "other" },
+			missing: "placement.mullion.dev"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			is, cfg := was, good().withDefaults()
@@ -259,16 +293,21 @@ func TestRuntimeClassesInUseStay(t *testing.T) {
 		return object("node.k8s.io/v1", "RuntimeClass", "", name, nil)
 	}
 	user := object("apps/v1", "StatefulSet", "web", "iis", nil)
-	user.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"runtimeClassName": "windows-2022"}}}
-	for purge, want := range map[bool]string{false: "RuntimeClass windows-2022 kept: it is named by StatefulSet web/iis", true: "RuntimeClass windows-2022 removed"} {
+	user.Object["spec"] = map[string]any{
+		"template": map[string]any{"spec": map[string]any{"runtimeClassName": "windows-2022"}}}
+	for purge, want := range map[bool]string{
+		false: "RuntimeClass windows-2022 kept: it is named by StatefulSet web/iis",
+		true:  "RuntimeClass windows-2022 removed"} {
 		c := fake(t, "v1.34.0", class("windows-2019"), class("windows-2022"), user.DeepCopy())
 		var said []string
-		r := &removal{c: c, opts: RemoveOptions{Purge: purge, Say: func(s Step) { said = append(said, s.String()) }}, seen: map[string]bool{}}
+		r := &removal{c: c, opts: RemoveOptions{Purge: purge, Say: func(s Step) { said = append(said, s.String()) }},
+			seen: map[string]bool{}}
 		if err := r.runtimeClasses(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		all := strings.Join(said, "\n")
-		if len(said) != 2 || !strings.Contains(all, want) || !strings.Contains(all, "RuntimeClass windows-2019 removed") {
+		if len(said) != 2 || !strings.Contains(all, want) ||
+			!strings.Contains(all, "RuntimeClass windows-2019 removed") {
 			t.Errorf("purge %v:\n%s", purge, all)
 		}
 	}

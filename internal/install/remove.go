@@ -153,7 +153,8 @@ func (r *removal) remove(ctx context.Context, s Step) error {
 func (c *Cluster) delete(ctx context.Context, s Step) error {
 	uid := s.object.GetUID()
 	behind := metav1.DeletePropagationBackground
-	err := c.at(s.kind, s.namespace).Delete(ctx, s.object.GetName(), metav1.DeleteOptions{PropagationPolicy: &behind, Preconditions: &metav1.Preconditions{UID: &uid}})
+	err := c.at(s.kind, s.namespace).Delete(ctx, s.object.GetName(),
+		metav1.DeleteOptions{PropagationPolicy: &behind, Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("remove %s: %w", s.Object, err)
 	}
@@ -221,7 +222,8 @@ func (r *removal) manager(ctx context.Context) error {
 		return err
 	}
 	for _, p := range left {
-		r.say(Step{Object: "Pod " + p, Action: Kept, Why: fmt.Sprintf("it has not ended within %s; its kubelet may be gone", podsLimit)})
+		r.say(Step{Object: "Pod " + p, Action: Kept,
+			Why: fmt.Sprintf("it has not ended within %s; its kubelet may be gone", podsLimit)})
 	}
 	return nil
 }
@@ -250,7 +252,8 @@ func (r *removal) taints(ctx context.Context) error {
 			continue // the record of a node that is not a Windows node
 		}
 		if !r.opts.DryRun {
-			_, err = r.c.at(nodes, "").Patch(ctx, n.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: FieldManager})
+			_, err = r.c.at(nodes, "").Patch(ctx, n.Name, types.MergePatchType, data,
+				metav1.PatchOptions{FieldManager: FieldManager})
 			if apierrors.IsConflict(err) {
 				return fmt.Errorf("remove the taint of node %s: it was changed concurrently; try again: %w",
 					n.Name, err)

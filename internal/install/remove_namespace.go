@@ -97,10 +97,12 @@ func (r *removal) others(ctx context.Context, namespace string) ([]string, error
 		}
 		for _, res := range l.APIResources {
 			verbs := []string(res.Verbs)
-			if !res.Namespaced || !slices.Contains(verbs, "list") || !slices.Contains(verbs, "delete") || gv.Group == "events.k8s.io" || res.Name == "events" {
+			if !res.Namespaced || !slices.Contains(verbs, "list") || !slices.Contains(verbs, "delete") ||
+				gv.Group == "events.k8s.io" || res.Name == "events" {
 				continue
 			}
-			items, err := r.c.dynamic.Resource(gv.WithResource(res.Name)).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize})
+			items, err := r.c.dynamic.Resource(gv.WithResource(res.Name)).Namespace(namespace).List(ctx,
+				metav1.ListOptions{Limit: pageSize})
 			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsForbidden(err) {
 				continue
 			}

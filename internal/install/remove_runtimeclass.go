@@ -27,7 +27,8 @@ func workloads() []workload {
 		{kind{"StatefulSet", group("apps", "v1", "statefulsets"), true}, template},
 		{kind{"DaemonSet", group("apps", "v1", "daemonsets"), true}, template},
 		{kind{"Job", group("batch", "v1", "jobs"), true}, template},
-		{kind{"CronJob", group("batch", "v1", "cronjobs"), true}, []string{"spec", "jobTemplate", "spec", "template", "spec"}},
+		{kind{"CronJob", group("batch", "v1", "cronjobs"), true},
+			[]string{"spec", "jobTemplate", "spec", "template", "spec"}},
 	}
 }
 

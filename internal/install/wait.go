@@ -74,7 +74,8 @@ func (c *Cluster) rollout(ctx context.Context, cfg Config) (missing string, err 
 	if err := c.stuck(ctx, &d); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("the managers: %d of %d run", min(d.Status.UpdatedReplicas, d.Status.AvailableReplicas), want), nil
+	return fmt.Sprintf("the managers: %d of %d run", min(d.Status.UpdatedReplicas, d.Status.AvailableReplicas),
+		want), nil
 }
 
 // stuck finds pods of the newest template that need the user's help.
@@ -88,7 +89,8 @@ func (c *Cluster) stuck(ctx context.Context, d *appsv1.Deployment) error {
 		if rs.GetAnnotations()[revision] != d.Annotations[revision] {
 			continue
 		}
-		list, err := c.list(ctx, pods, d.Namespace, appsv1.DefaultDeploymentUniqueLabelKey+"="+rs.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey])
+		list, err := c.list(ctx, pods, d.Namespace, appsv1.DefaultDeploymentUniqueLabelKey+"="+
+			rs.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey])
 		if err != nil {
 			return err
 		}
@@ -111,7 +113,8 @@ func (c *Cluster) stuck(ctx context.Context, d *appsv1.Deployment) error {
 // themselves (k8s.io/kubernetes pkg/kubelet/images: types.go;
 // pkg/kubelet/container).
 var needUser = map[string]bool{
-	"ImagePullBackOff": true, "InvalidImageName": true, "ErrImageNeverPull": true, "CreateContainerConfigError": true, "CrashLoopBackOff": true,
+	"ImagePullBackOff": true, "InvalidImageName": true, "ErrImageNeverPull": true, "CreateContainerConfigError": true,
+	"CrashLoopBackOff": true,
 }
 
 // registered describes which webhooks the API server does not know yet, or
@@ -131,7 +134,8 @@ func (c *Cluster) registered(ctx context.Context, cfg Config) (missing string, e
 			name := h.Find("name").Str()
 			gmsa = gmsa || name == registration.GMSAWebhook
 			if name == registration.RulesWebhook && h.Find("failurePolicy").Str() != cfg.RulesFailurePolicy {
-				return fmt.Sprintf("the manager to give the webhook %s the failure policy %s", name, cfg.RulesFailurePolicy), nil
+				return fmt.Sprintf("the manager to give the webhook %s the failure policy %s", name,
+					cfg.RulesFailurePolicy), nil
 			}
 			ca, ns := h.Find("clientConfig", "caBundle").Str(), h.Find("clientConfig", "service", "namespace").Str()
 			if ca == "" || ns != cfg.Namespace {

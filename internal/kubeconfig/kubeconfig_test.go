@@ -24,7 +24,8 @@ func TestUpstreamReadsIt(t *testing.T) {
 		config kubeconfig.Config
 	}{
 		{"data", kubeconfig.ForUser("c", kubeconfig.WithCAData("cluster", server, ca), kubeconfig.User{
-			Name: "user", User: kubeconfig.Credentials{Token: "token", CertificateData: []byte("cert"), KeyData: []byte("key")},
+			Name: "user", User: kubeconfig.Credentials{Token: "token", CertificateData: []byte("cert"),
+				KeyData: []byte("key")},
 		})},
 		{"files", kubeconfig.ForUser("c", kubeconfig.WithCA("cluster", server, "/ca"), kubeconfig.User{
 			Name: "user", User: kubeconfig.Credentials{Certificate: "/cert", Key: "/key"},
@@ -46,7 +47,8 @@ func TestUpstreamReadsIt(t *testing.T) {
 				string(cluster.CertificateAuthorityData) != string(wantC.CAData) || cluster.InsecureSkipTLSVerify {
 				t.Errorf("%s in %s: cluster %+v", tt.name, form, cluster)
 			}
-			if user.Token != wantU.Token || user.ClientCertificate != wantU.Certificate || user.ClientKey != wantU.Key ||
+			if user.Token != wantU.Token || user.ClientCertificate != wantU.Certificate ||
+				user.ClientKey != wantU.Key ||
 				string(user.ClientCertificateData) != string(wantU.CertificateData) ||
 				string(user.ClientKeyData) != string(wantU.KeyData) {
 				t.Errorf("%s in %s: user %+v", tt.name, form, user)

@@ -18,7 +18,9 @@ import (
 func BenchmarkLint(b *testing.B) {
 	const n = 9000
 	text := linttest.Corpus(n)
-	in := Input{Name: "corpus.yaml", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}
+	in := Input{Name: "corpus.yaml", Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(text)), nil
+	}}
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -44,10 +46,13 @@ func BenchmarkEvaluate(b *testing.B) {
 // program.
 func BenchmarkSingleFile(b *testing.B) {
 	text := linttest.Corpus(1)
-	in := Input{Name: "one.yaml", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}
+	in := Input{Name: "one.yaml", Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(text)), nil
+	}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Run(context.Background(), Config{Inputs: []Input{in}}, func(Result) error { return nil }); err != nil {
+		if _, err := Run(context.Background(), Config{Inputs: []Input{in}},
+			func(Result) error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

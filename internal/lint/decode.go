@@ -30,7 +30,13 @@ type problem struct {
 }
 
 func (p *problem) result(d *document) Result {
-	r := Result{Finding: policy.Finding{Code: p.code, Severity: policy.Error, Message: p.text, Fix: p.fix}, File: d.name, Line: p.line + d.line - 1, Column: p.column, width: 1}
+	r := Result{
+		Finding: policy.Finding{Code: p.code, Severity: policy.Error, Message: p.text, Fix: p.fix},
+		File:    d.name,
+		Line:    p.line + d.line - 1,
+		Column:  p.column,
+		width:   1,
+	}
 	r.excerpt, r.caret = d.excerpt(p.line, p.column)
 	return r
 }
@@ -53,7 +59,8 @@ func parse(d *document) []parsed {
 			i += n
 		}
 		before := d.text[:i]
-		return []parsed{{problem: &problem{bytes.Count(before, []byte("\n")) + 1, i - bytes.LastIndexByte(before, '\n'), "WIN904", "this is not UTF-8", "save the file as UTF-8"}}}
+		return []parsed{{problem: &problem{bytes.Count(before, []byte("\n")) + 1, i - bytes.LastIndexByte(before, '\n'),
+			"WIN904", "this is not UTF-8", "save the file as UTF-8"}}}
 	}
 	if t := bytes.TrimLeft(d.text, " \t\r\n"); len(t) > 0 && (t[0] == '{' || t[0] == '[') {
 		nodes, p := parseJSON(d.text)
@@ -123,7 +130,8 @@ func syntax(d *document, err error) *problem {
 	}
 	lines := d.lines()
 	p.line = max(1, min(p.line, len(lines)))
-	if n := dedent(lines); n > 0 && (strings.Contains(text, "did not find expected") || strings.Contains(text, "mapping values")) {
+	if n := dedent(lines); n > 0 && (strings.Contains(text, "did not find expected") ||
+		strings.Contains(text, "mapping values")) {
 		want := outer(lines, n)
 		p.line = n
 		key := strings.TrimSpace(lines[n-1])
@@ -217,7 +225,8 @@ func parseJSON(text []byte) ([]parsed, *problem) {
 			if errors.Is(err, errDeep) {
 				return out, &problem{p.line, p.column(), "WIN903", err.Error(), "check that this is the right file"}
 			}
-			return out, &problem{p.line, p.column(), "WIN901", "this is not JSON: " + err.Error(), "fix it here or just before"}
+			return out, &problem{p.line, p.column(), "WIN901", "this is not JSON: " + err.Error(),
+				"fix it here or just before"}
 		}
 		out = append(out, parsed{node: n})
 	}
@@ -371,7 +380,9 @@ func (c *converter) mapping(n *yaml.Node, depth int) any {
 		}
 		name := keyName(k)
 		if _, twice := out[name]; twice {
-			c.problems = append(c.problems, &problem{max(k.Line, 1), max(k.Column, 1), "WIN902", fmt.Sprintf("the key %q is given twice", name), "remove one of them; the last one counts, or the file is refused"})
+			c.problems = append(c.problems, &problem{max(k.Line, 1), max(k.Column, 1), "WIN902",
+				fmt.Sprintf("the key %q is given twice", name),
+				"remove one of them; the last one counts, or the file is refused"})
 		}
 		out[name] = c.value(v, depth+1)
 	}
@@ -441,7 +452,8 @@ func scalar(n *yaml.Node) any {
 			return f
 		}
 	case "!!float":
-		if f, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+		if f, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64); err == nil && !math.IsInf(f, 0) &&
+			!math.IsNaN(f) {
 			return f
 		}
 	case "!!str":

@@ -35,7 +35,8 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 // learn adds the facts about the cluster in a document. It does not change the
 // given facts, which are in use elsewhere.
 func learn(facts *policy.Facts, d document) *policy.Facts {
-	if d.problem != nil || !bytes.Contains(d.text, []byte("RuntimeClass")) && !bytes.Contains(d.text, []byte("Namespace")) {
+	if d.problem != nil || !bytes.Contains(d.text, []byte("RuntimeClass")) &&
+		!bytes.Contains(d.text, []byte("Namespace")) {
 		return facts
 	}
 	for _, root := range parse(&d) {

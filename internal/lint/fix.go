@@ -34,7 +34,8 @@ type Fixed struct {
 func Fix(name string, text []byte, facts policy.Facts) (Fixed, error) {
 	judge := policy.New(facts)
 	var docs []document
-	if err := split(name, bytes.NewReader(text), func(d document) error { docs = append(docs, d); return nil }); err != nil {
+	if err := split(name, bytes.NewReader(text),
+		func(d document) error { docs = append(docs, d); return nil }); err != nil {
 		return Fixed{}, err
 	}
 	out := Fixed{}
@@ -220,7 +221,9 @@ func (m *fixer) edits() []tree.Edit {
 		}
 	}
 	order := []tree.Op{tree.Remove, tree.Replace, tree.Add}
-	slices.SortStableFunc(out, func(a, b tree.Edit) int { return slices.Index(order, a.Op) - slices.Index(order, b.Op) })
+	slices.SortStableFunc(out, func(a, b tree.Edit) int {
+		return slices.Index(order, a.Op) - slices.Index(order, b.Op)
+	})
 	return out
 }
 
@@ -251,7 +254,9 @@ func (m *fixer) placement() []tree.Edit {
 		stays := false
 		for _, e := range p.Edits {
 			at := e.Path.String()
-			suppressed := slices.ContainsFunc(kept, func(r Result) bool { return at == r.Field || strings.HasPrefix(at, r.Field+"[") })
+			suppressed := slices.ContainsFunc(kept, func(r Result) bool {
+				return at == r.Field || strings.HasPrefix(at, r.Field+"[")
+			})
 			stays = stays || suppressed && e.Op == tree.Remove
 			if !suppressed && (!stays || !strings.HasSuffix(at, "spec.os.name")) {
 				out = append(out, e)

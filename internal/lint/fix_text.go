@@ -142,7 +142,8 @@ func (t editor) remove(root *yaml.Node, path tree.Path) (change, bool) {
 		case s == "" && value.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0:
 			continue
 		case s == "":
-		case in > key.Column-1, in == key.Column-1 && value.Kind == yaml.SequenceNode && (s == "-" || strings.HasPrefix(s, "- ")):
+		case in > key.Column-1, in == key.Column-1 && value.Kind == yaml.SequenceNode &&
+			(s == "-" || strings.HasPrefix(s, "- ")):
 			last = n
 			continue
 		default:
@@ -188,7 +189,8 @@ func (t editor) flowEnd(from int) int {
 
 func (t editor) replace(root *yaml.Node, path tree.Path, value any) (change, bool) {
 	m, i := entry(root, path)
-	if m == nil || m.Content[i+1].Kind != yaml.ScalarNode || m.Content[i+1].Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+	if m == nil || m.Content[i+1].Kind != yaml.ScalarNode ||
+		m.Content[i+1].Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		return change{}, false
 	}
 	v, asJSON := m.Content[i+1], t.json(m)

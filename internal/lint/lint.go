@@ -178,7 +178,8 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 
 // Objects checks objects that come from source instead of a file, in order, and
 // calls emit with every result. Only annotations can suppress findings there.
-func Objects(cfg Config, source func(yield func(map[string]any) error) error, emit func(Result) error) (Summary, error) {
+func Objects(cfg Config, source func(yield func(map[string]any) error) error,
+	emit func(Result) error) (Summary, error) {
 	var sum Summary
 	judge := policy.New(cfg.Facts)
 	evaluate := judge.Evaluate
@@ -253,7 +254,8 @@ func documents(in Input, f func(document) error) (err error) {
 }
 
 // check checks one document.
-func check(evaluate func(*policy.Parsed, policy.Facts) []policy.Finding, d document, facts policy.Facts) ([]Result, int) {
+func check(evaluate func(*policy.Parsed, policy.Facts) []policy.Finding, d document,
+	facts policy.Facts) ([]Result, int) {
 	if d.problem != nil {
 		return []Result{d.problem.result(&d)}, 0
 	}
@@ -287,7 +289,8 @@ func check(evaluate func(*policy.Parsed, policy.Facts) []policy.Finding, d docum
 		out = append(out, suppress(&d, root.node, object, found)...)
 	}
 	slices.SortStableFunc(out, func(a, b Result) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Field, b.Field))
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Code, b.Code),
+			cmp.Compare(a.Field, b.Field))
 	})
 	return out, objects
 }

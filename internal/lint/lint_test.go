@@ -24,13 +24,18 @@ import (
 )
 
 func text(name, content string) Input {
-	return Input{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }}
+	return Input{Name: name, Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(content)), nil
+	}}
 }
 
 func lintText(t testing.TB, content string) []Result {
 	t.Helper()
 	var out []Result
-	_, err := Run(context.Background(), Config{Inputs: []Input{text("x.yaml", content)}}, func(r Result) error { out = append(out, r); return nil })
+	_, err := Run(context.Background(), Config{Inputs: []Input{text("x.yaml", content)}}, func(r Result) error {
+		out = append(out, r)
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +75,9 @@ func TestGolden(t *testing.T) {
 	for name, ar := range testenv.Archives(t, "testdata/*.txtar") {
 		t.Run(name, func(t *testing.T) {
 			facts := factsOf(t, string(ar.Comment))
-			ar.Files = slices.DeleteFunc(ar.Files, func(f txtar.File) bool { return f.Name == "findings" || strings.HasPrefix(f.Name, "fixed/") })
+			ar.Files = slices.DeleteFunc(ar.Files, func(f txtar.File) bool {
+				return f.Name == "findings" || strings.HasPrefix(f.Name, "fixed/")
+			})
 			var inputs []Input
 			for _, f := range ar.Files {
 				inputs = append(inputs, text(f.Name, string(f.Data)))
@@ -87,7 +94,8 @@ func TestGolden(t *testing.T) {
 			if err := p.Close(sum); err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&out, "%d errors, %d warnings, %d infos, %d suppressed\n", sum.Errors, sum.Warnings, sum.Infos, sum.Suppressed)
+			fmt.Fprintf(&out, "%d errors, %d warnings, %d infos, %d suppressed\n", sum.Errors, sum.Warnings, sum.Infos,
+				sum.Suppressed)
 			ar.Files = append(ar.Files, txtar.File{Name: "findings", Data: out.Bytes()})
 			for _, f := range slices.Clone(ar.Files) {
 				if f.Name == "findings" {
@@ -95,7 +103,8 @@ func TestGolden(t *testing.T) {
 				}
 				fixed := fix(t, f.Name, f.Data, facts)
 				if fixed.Applied > 0 || fixed.Left > 0 {
-					data := append([]byte(fmt.Sprintf("# %d changes, %d left\n", fixed.Applied, fixed.Left)), fixed.Text...)
+					data := append([]byte(fmt.Sprintf("# %d changes, %d left\n", fixed.Applied, fixed.Left)),
+						fixed.Text...)
 					ar.Files = append(ar.Files, txtar.File{Name: "fixed/" + f.Name, Data: data})
 				}
 			}
@@ -190,7 +199,8 @@ func TestHostile(t *testing.T) {
 	for i := 1; i < 10; i++ {
 		bomb += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9), i-1)
 	}
-	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: c\n    image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n"
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: c\n" +
+		"    image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n"
 	for _, c := range []struct{ name, in, want string }{
 		{"alias bomb", bomb, "WIN903"},
 		{"alias to itself", "a: &a [*a]\nb: *a\n", "WIN903"},
@@ -205,19 +215,24 @@ func TestHostile(t *testing.T) {
 		{"UTF-16", "\xff\xfea\x00:\x00", "WIN904"},
 		{"BOM", "\xef\xbb\xbf" + pod, "WIN312"},
 		{"CRLF", strings.ReplaceAll(pod, "\n", "\r\n"), "WIN312"},
-		{"BOM and JSON", "\xef\xbb\xbf{\"apiVersion\": \"v1\", \"kind\": \"Service\", \"spec\": {\"ports\": [{\"protocol\": \"SCTP\"}]}}", "WIN616"},
+		{"BOM and JSON", "\xef\xbb\xbf{\"apiVersion\": \"v1\", \"kind\": \"Service\", \"spec\": {\"ports\": " +
+			"[{\"protocol\": \"SCTP\"}]}}", "WIN616"},
 		{"duplicate key", "a: 1\na: 2\n", "WIN902"},
 		{"huge number", "a: 1" + strings.Repeat("0", 400) + "\nb: .nan\nc: -.inf\n", ""},
 		{"key that is a map", "{a: b}: c\n", "WIN901"},
 		{"CR", strings.ReplaceAll(pod, "\n", "\r"), "WIN312"},
-		{"NEL and LS", strings.ReplaceAll(strings.ReplaceAll(pod, "kind", "\u0085kind"), "spec", "\u2028spec"), "WIN312"},
+		{"NEL and LS", strings.ReplaceAll(strings.ReplaceAll(pod, "kind", "\u0085kind"), "spec", "\u2028spec"),
+			"WIN312"},
 		{"a second document behind ...", "a: b\n...\n" + pod, "WIN901"},
 		{"a template", "{{- if .Values.x }}\n" + pod, "WIN901"},
 		{"scalar", "hello\n", "WIN908"},
 		{"empty", "", ""},
 		{"separators", "---\n---\n# x\n---\n", ""},
 		{"no newline at the end", strings.TrimSpace(pod), "WIN312"},
-		{"wrong types", "apiVersion: v1\nkind: Pod\nmetadata: [1]\nspec: {containers: {a: b}, volumes: 7, os: windows, nodeSelector: [x], tolerations: {a: 1}}\n", "WIN030"},
+		{"wrong types",
+			"apiVersion: v1\nkind: Pod\nmetadata: [1]\n" +
+				"spec: {containers: {a: b}, volumes: 7, os: windows, nodeSelector: [x], tolerations: {a: 1}}\n",
+			"WIN030"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := lintText(t, c.in)
@@ -227,7 +242,10 @@ func TestHostile(t *testing.T) {
 				}
 				return
 			}
-			if !slices.ContainsFunc(got, func(r Result) bool { return r.Code == c.want && r.Line > 0 && r.Column > 0 }) {
+			if !slices.ContainsFunc(got, func(r Result) bool {
+				return r.Code == c.want && r.Line > 0 &&
+					r.Column > 0
+			}) {
 				t.Errorf("no %s in %+v", c.want, got)
 			}
 		})
@@ -240,16 +258,19 @@ func TestOrder(t *testing.T) {
 	var b strings.Builder
 	const n = 2000
 	for i := range n {
-		fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Service\nmetadata: {name: s%d}\nspec: {loadBalancerSourceRanges: [10.0.0.0/8]}\n", i)
+		fmt.Fprintf(&b,
+			"---\napiVersion: v1\nkind: Service\nmetadata: {name: s%d}\n"+
+				"spec: {loadBalancerSourceRanges: [10.0.0.0/8]}\n", i)
 	}
 	next := 0
-	sum, err := Run(context.Background(), Config{Inputs: []Input{text("s.yaml", b.String())}, Jobs: 8}, func(r Result) error {
-		if want := fmt.Sprintf("Service s%d", next); r.Object != want || r.Line != next*5+5 {
-			t.Fatalf("result %d is %s in line %d", next, r.Object, r.Line)
-		}
-		next++
-		return nil
-	})
+	sum, err := Run(context.Background(), Config{Inputs: []Input{text("s.yaml", b.String())}, Jobs: 8},
+		func(r Result) error {
+			if want := fmt.Sprintf("Service s%d", next); r.Object != want || r.Line != next*5+5 {
+				t.Fatalf("result %d is %s in line %d", next, r.Object, r.Line)
+			}
+			next++
+			return nil
+		})
 	if err != nil || next != n || sum.Objects != n {
 		t.Errorf("%d results, %d objects, %v", next, sum.Objects, err)
 	}
@@ -257,7 +278,10 @@ func TestOrder(t *testing.T) {
 
 func TestEmitErrorStops(t *testing.T) {
 	stop := fmt.Errorf("disk full")
-	_, err := Run(context.Background(), Config{Inputs: []Input{text("s.yaml", strings.Repeat("---\na: 1\na: 2\n", 500))}}, func(Result) error { return stop })
+	_, err := Run(context.Background(),
+		Config{Inputs: []Input{text("s.yaml", strings.Repeat("---\na: 1\na: 2\n", 500))}}, func(Result) error {
+			return stop
+		})
 	if !errors.Is(err, stop) {
 		t.Errorf("got %v", err)
 	}
@@ -266,7 +290,8 @@ func TestEmitErrorStops(t *testing.T) {
 // TestFacts takes a RuntimeClass of a later file into account, and of standard
 // input what stands before.
 func TestFacts(t *testing.T) {
-	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {runtimeClassName: w, os: {name: linux}, containers: [{name: c, image: x}]}\n"
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n" +
+		"spec: {runtimeClassName: w, os: {name: linux}, containers: [{name: c, image: x}]}\n"
 	class := "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: w}\nhandler: runhcs-wcow-process\n"
 	run := func(inputs ...Input) (conflict bool) {
 		_, err := Run(context.Background(), Config{Inputs: inputs}, func(r Result) error {
@@ -298,7 +323,9 @@ func TestFixList(t *testing.T) {
 	b.WriteString("apiVersion: v1\nkind: List\nitems:\n")
 	const n = 500
 	for i := range n {
-		fmt.Fprintf(&b, "- apiVersion: v1\n  kind: Pod\n  metadata: {name: p%d}\n  spec:\n    containers:\n    - name: c\n      image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n      securityContext: {privileged: false}\n", i)
+		fmt.Fprintf(&b, "- apiVersion: v1\n  kind: Pod\n  metadata: {name: p%d}\n  spec:\n    containers:\n"+
+			"    - name: c\n      image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n"+
+			"      securityContext: {privileged: false}\n", i)
 	}
 	if got := fix(t, "list.yaml", []byte(b.String()), policy.Facts{}); got.Applied < 3*n || got.Left > 0 {
 		t.Errorf("%d changes, %d left", got.Applied, got.Left)
@@ -314,7 +341,9 @@ func FuzzLint(f *testing.F) {
 		}
 	}
 	f.Add([]byte("a: &a [*a]\nb:\n  <<: *a\n"))
-	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: # mullion:ignore WIN420 why\n  tolerations: # ü\n  - {key: a, operator: Exists}\n  # mullion:ignore WIN312\n  containers:\n  - name: c\n    image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n    securityContext: {privileged: false}\n"
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: # mullion:ignore WIN420 why\n  tolerations: # ü\n" +
+		"  - {key: a, operator: Exists}\n  # mullion:ignore WIN312\n  containers:\n  - name: c\n" +
+		"    image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n    securityContext: {privileged: false}\n"
 	for _, end := range []string{"\n", "\r\n", "\r", "\u0085", "\u2028"} {
 		f.Add([]byte(strings.ReplaceAll(pod, "\n", end)))
 	}
@@ -342,8 +371,10 @@ func FuzzLint(f *testing.F) {
 func FuzzYAML(f *testing.F) {
 	for _, s := range []string{
 		"a: yes\nb: 'yes'\nc: 0x1F\nd: 017\ne: 0o17\nf: 1_000\ng: .5\nh: 1e3\ni: ~\nj: null\nk:\n",
-		"a: &x {b: 1, c: [1, 2]}\nd: {<<: *x, b: 2}\ne: *x\n", "- a\n- {b: c}\n", "a: |\n  text\n  more\nb: >-\n  folded\n  text\n",
-		"a: 2026-01-01\nb: 12:30:45\nc: !!str 1\nd: !!int \"3\"\ne: \"\\u00e9\"\n", "1: a\ntrue: b\n2.5: c\n", "a: 'it''s'\n\"b\": \"x\\ny\"\n", "{a: b, c: [d, e]}", "on: on\noff: OFF\ny: N\n", "oFf", "00: oFF", "oN",
+		"a: &x {b: 1, c: [1, 2]}\nd: {<<: *x, b: 2}\ne: *x\n", "- a\n- {b: c}\n",
+		"a: |\n  text\n  more\nb: >-\n  folded\n  text\n",
+		"a: 2026-01-01\nb: 12:30:45\nc: !!str 1\nd: !!int \"3\"\ne: \"\\u00e9\"\n", "1: a\ntrue: b\n2.5: c\n",
+		"a: 'it''s'\n\"b\": \"x\\ny\"\n", "{a: b, c: [d, e]}", "on: on\noff: OFF\ny: N\n", "oFf", "00: oFF", "oN",
 	} {
 		f.Add([]byte(s))
 	}
@@ -374,7 +405,8 @@ func FuzzYAML(f *testing.F) {
 
 // FuzzJSON: what encoding/json takes is read the same way by way of nodes.
 func FuzzJSON(f *testing.F) {
-	for _, s := range []string{`{"a": [1, 2.5, true, null, "x\u00e9"]}`, `[]`, `{"a":1}{"b":2}`, `{"a`, "\t{}\r\n", `{"on": "yes", "1": 1e3, "x": "\u2028"}`, "{\"a\": \"\u2028\u0085\"}"} {
+	for _, s := range []string{`{"a": [1, 2.5, true, null, "x\u00e9"]}`, `[]`, `{"a":1}{"b":2}`, `{"a`, "\t{}\r\n",
+		`{"on": "yes", "1": 1e3, "x": "\u2028"}`, "{\"a\": \"\u2028\u0085\"}"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -394,7 +426,8 @@ func FuzzJSON(f *testing.F) {
 				t.Fatal(err)
 			}
 			var back any
-			if err := json.Unmarshal(text, &back); err == nil && len(problems) == 0 && !reflect.DeepEqual(back, theirs) {
+			if err := json.Unmarshal(text, &back); err == nil && len(problems) == 0 &&
+				!reflect.DeepEqual(back, theirs) {
 				t.Errorf("read as %v, encoding/json reads %v", back, theirs)
 			}
 		}

@@ -129,7 +129,8 @@ func (p *sarifPrinter) begin() error {
 		return err
 	}
 	p.begun = true
-	_, err = fmt.Fprintf(p.w, `{"$schema":"https://json.schemastore.org/sarif-2.1.0.json","version":"2.1.0","runs":[{"tool":{"driver":{"name":"mullion","version":%s,"rules":%s}},"results":[`+"\n", v, b)
+	_, err = fmt.Fprintf(p.w, `{"$schema":"https://json.schemastore.org/sarif-2.1.0.json","version":"2.1.0",`+
+		`"runs":[{"tool":{"driver":{"name":"mullion","version":%s,"rules":%s}},"results":[`+"\n", v, b)
 	return err
 }
 
@@ -172,7 +173,8 @@ func (p *sarifPrinter) Print(r Result) error {
 func sarifLocation(r Result) map[string]any {
 	type object = map[string]any
 	if r.File == "" {
-		return object{"logicalLocations": []any{object{"fullyQualifiedName": r.Object + ": " + r.Field, "kind": "resource"}}}
+		return object{"logicalLocations": []any{object{"fullyQualifiedName": r.Object + ": " + r.Field,
+			"kind": "resource"}}}
 	}
 	return object{"physicalLocation": object{
 		"artifactLocation": object{"uri": filepath.ToSlash(r.File)},

@@ -35,9 +35,10 @@ func inputRules() []policy.Rule {
 			Title:    "neither YAML nor JSON",
 			Severity: policy.Error,
 			Field:    field,
-			Why:      "The text cannot be parsed. The position shown is where indentation, quotes or brackets stop matching.",
-			Fix:      "fix the syntax there; render templates first",
-			Sources:  []string{yaml12},
+			Why: "The text cannot be parsed. The position shown is where indentation, quotes or brackets stop " +
+				"matching.",
+			Fix:     "fix the syntax there; render templates first",
+			Sources: []string{yaml12},
 		},
 		{
 			Code:     "WIN902",
@@ -53,7 +54,8 @@ func inputRules() []policy.Rule {
 			Title:    "larger or deeper than an object can be",
 			Severity: policy.Error,
 			Field:    field,
-			Why: "A document of more than 4 MiB, nested deeper than 200 levels, or with aliases that stand for more than " +
+			Why: "A document of more than 4 MiB, nested deeper than 200 levels, or with aliases that stand for more " +
+				"than " +
 				"100,000 values is not read: the API server accepts 3 MiB.",
 			Fix:     "split it, or write aliases out",
 			Sources: []string{"k8s.io/apiserver pkg/server: MaxRequestBodyBytes"},
@@ -63,8 +65,9 @@ func inputRules() []policy.Rule {
 			Title:    "not UTF-8 text",
 			Severity: policy.Error,
 			Field:    field,
-			Why:      "Manifests are UTF-8. PowerShell 5 writes UTF-16 with >; a NUL byte means that the file is not text.",
-			Fix:      "save it as UTF-8",
+			Why: "Manifests are UTF-8. PowerShell 5 writes UTF-16 with >; a NUL byte means that the file is not " +
+				"text.",
+			Fix: "save it as UTF-8",
 			Sources: []string{"https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/" +
 				"about_character_encoding"},
 		},

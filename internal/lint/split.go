@@ -120,8 +120,13 @@ func split(name string, r io.Reader, f func(document) error) error {
 		_, _ = br.Discard(3) // peeked
 		s.at, s.begin = 3, 3
 	} else if len(bom) >= 2 && (bom[0] == 0xFF && bom[1] == 0xFE || bom[0] == 0xFE && bom[1] == 0xFF) {
-		s.problem = &problem{line: 1, column: 1, code: "WIN904",
-			text: "the file is UTF-16, which PowerShell 5 writes with >", fix: "save it as UTF-8: Out-File -Encoding utf8"}
+		s.problem = &problem{
+			line:   1,
+			column: 1,
+			code:   "WIN904",
+			text:   "the file is UTF-16, which PowerShell 5 writes with >",
+			fix:    "save it as UTF-8: Out-File -Encoding utf8",
+		}
 	}
 	fresh := true // at the beginning of a line
 	for {
@@ -147,7 +152,8 @@ func split(name string, r io.Reader, f func(document) error) error {
 
 // separator reports whether a line begins a document.
 func separator(line []byte) bool {
-	return bytes.HasPrefix(line, []byte("---")) && (len(line) == 3 || line[3] == ' ' || line[3] == '\n' || line[3] == '\r' || line[3] == '\t')
+	return bytes.HasPrefix(line, []byte("---")) && (len(line) == 3 || line[3] == ' ' || line[3] == '\n' ||
+		line[3] == '\r' || line[3] == '\t')
 }
 
 type splitter struct {
@@ -169,8 +175,13 @@ func (s *splitter) add(chunk []byte) {
 	switch {
 	case s.problem != nil:
 	case s.size > maxDocumentBytes:
-		s.problem = &problem{line: 1, column: 1, code: "WIN903",
-			text: fmt.Sprintf("the document is larger than %d MiB", maxDocumentBytes>>20), fix: "split it with --- lines"}
+		s.problem = &problem{
+			line:   1,
+			column: 1,
+			code:   "WIN903",
+			text:   fmt.Sprintf("the document is larger than %d MiB", maxDocumentBytes>>20),
+			fix:    "split it with --- lines",
+		}
 		s.text = nil
 	default:
 		if i := bytes.IndexByte(chunk, 0); i >= 0 {
@@ -187,7 +198,8 @@ func (s *splitter) flush() error {
 	d := document{name: s.name, line: s.line, offset: s.begin, text: s.text, problem: s.problem}
 	empty := !s.seen && s.problem == nil
 	s.line, s.lines, s.size, s.begin = s.line+s.lines, 0, 0, s.at
-	s.text, s.seen, s.problem = make([]byte, 0, min(len(s.text)+len(s.text)/4, 64<<10)), false, nil // the next one is likely as large
+	// the next one is likely as large
+	s.text, s.seen, s.problem = make([]byte, 0, min(len(s.text)+len(s.text)/4, 64<<10)), false, nil
 	if empty {
 		return nil
 	}

@@ -21,7 +21,8 @@ const annotationPrefix = "ignore.lint.mullion.dev/"
 
 // suppressPatterns matches the comment that suppresses rules for a line and the
 // fields below it: # mullion:ignore WIN019,WIN020 the reason
-var suppressPatterns = struct{ comment *regexp.Regexp }{regexp.MustCompile(`#\s*mullion:ignore\s+(WIN[0-9]{3}(?:\s*,\s*WIN[0-9]{3})*)[ \t]*(.*)`)}
+var suppressPatterns = struct{ comment *regexp.Regexp }{
+	regexp.MustCompile(`#\s*mullion:ignore\s+(WIN[0-9]{3}(?:\s*,\s*WIN[0-9]{3})*)[ \t]*(.*)`)}
 
 // suppress marks the findings that a comment or an annotation suppresses. A
 // suppression without a reason has no effect and is reported.
@@ -51,7 +52,8 @@ func suppressByComment(d *document, root *yaml.Node, found []Result) []Result {
 	lines := d.lines()
 	comment := func(n int) (codes []string, reason string) {
 		if m := suppressPatterns.comment.FindStringSubmatch(lines[n-1]); m != nil {
-			return strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }), strings.TrimSpace(m[2])
+			return strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }),
+				strings.TrimSpace(m[2])
 		}
 		return nil, ""
 	}
@@ -70,7 +72,9 @@ func suppressByComment(d *document, root *yaml.Node, found []Result) []Result {
 	}
 	for n := range lines {
 		if codes, reason := comment(n + 1); codes != nil && reason == "" {
-			p := problem{n + 1, strings.IndexByte(lines[n], '#') + 1, "WIN907", "a suppression without a reason suppresses nothing", "write why: # mullion:ignore " + codes[0] + " the reason"}
+			p := problem{n + 1, strings.IndexByte(lines[n], '#') + 1, "WIN907",
+				"a suppression without a reason suppresses nothing", "write why: # mullion:ignore " + codes[0] +
+					" the reason"}
 			r := p.result(d)
 			r.Severity = policy.Warning
 			found = append(found, r)

@@ -36,19 +36,27 @@ func largePod(image string) []byte {
 	fields := map[string]any{}
 	for i := range 30 {
 		env = append(env, map[string]any{"name": fmt.Sprint("VARIABLE_", i), "value": strings.Repeat("v", 20)})
-		fields[fmt.Sprintf(`k:{"name":"VARIABLE_%d"}`, i)] = map[string]any{".": map[string]any{}, "f:name": map[string]any{}, "f:value": map[string]any{}}
+		fields[fmt.Sprintf(`k:{"name":"VARIABLE_%d"}`, i)] = map[string]any{".": map[string]any{},
+			"f:name": map[string]any{}, "f:value": map[string]any{}}
 	}
 	pod := map[string]any{
 		"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"generateName": "web-5d4f9c7b6-", "namespace": "default", "labels": map[string]any{"app": "web"},
-			"managedFields": []any{map[string]any{"manager": "kube-controller-manager", "fieldsV1": map[string]any{"f:spec": map[string]any{"f:containers": fields}}}}},
+		"metadata": map[string]any{"generateName": "web-5d4f9c7b6-", "namespace": "default",
+			"labels": map[string]any{"app": "web"},
+			"managedFields": []any{map[string]any{"manager": "kube-controller-manager",
+				"fieldsV1": map[string]any{"f:spec": map[string]any{"f:containers": fields}}}}},
 		"spec": map[string]any{"serviceAccountName": "default", "containers": []any{
-			map[string]any{"name": "web", "image": image, "env": env, "ports": []any{map[string]any{"containerPort": 80}}, "resources": map[string]any{"limits": map[string]any{"memory": "1Gi"}}},
-			map[string]any{"name": "log", "image": image, "volumeMounts": []any{map[string]any{"name": "v", "mountPath": `C:\logs`}}},
+			map[string]any{"name": "web", "image": image, "env": env,
+				"ports":     []any{map[string]any{"containerPort": 80}},
+				"resources": map[string]any{"limits": map[string]any{"memory": "1Gi"}}},
+			map[string]any{"name": "log", "image": image,
+				"volumeMounts": []any{map[string]any{"name": "v", "mountPath": `C:\logs`}}},
 		}, "volumes": []any{map[string]any{"name": "v", "emptyDir": map[string]any{}}}},
 	}
-	body, err := json.Marshal(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": map[string]any{
-		"uid": "u", "kind": map[string]any{"version": "v1", "kind": "Pod"}, "operation": "CREATE", "namespace": "default", "object": pod}})
+	body, err := json.Marshal(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+		"request": map[string]any{
+			"uid": "u", "kind": map[string]any{"version": "v1", "kind": "Pod"}, "operation": "CREATE",
+			"namespace": "default", "object": pod}})
 	if err != nil {
 		panic(err) // maps of strings
 	}
@@ -67,7 +75,8 @@ func BenchmarkWebhook(b *testing.B) {
 	// As `mullion manager`: it counts, too.
 	m, _ := start(b, client, func(c *Config) { c.Metrics, c.OwnProcess = "127.0.0.1:0", true })
 	config := &tls.Config{RootCAs: bundle(b, client)}
-	h := http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: idleConns}}
+	h := http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true,
+		MaxIdleConnsPerHost: idleConns}}
 	defer h.CloseIdleConnections()
 	hooks := []struct{ name, path string }{{"placement", registration.PlacementPath}, {"rules", registration.RulesPath}}
 	body := largePod("mcr.microsoft.com/windows/servercore:ltsc2019")

@@ -31,8 +31,11 @@ func newSource(c Config, client kubernetes.Interface, countLookup func(lookup.Ou
 		return fixedFacts{c.Facts}
 	}
 	return facts.New(client, facts.Config{
-		Log: c.Log.With(logkey.Component, componentFacts), Namespace: c.Namespace, DefaultOS: c.DefaultOS, Registry: c.Registry,
-		Looked: countLookup,
+		Log:       c.Log.With(logkey.Component, componentFacts),
+		Namespace: c.Namespace,
+		DefaultOS: c.DefaultOS,
+		Registry:  c.Registry,
+		Looked:    countLookup,
 	})
 }
 

@@ -63,10 +63,15 @@ func (m *Manager) lead(ctx context.Context) error {
 	ended := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: m.cfg.Namespace, Name: inventory.Lease}, Client: m.client.CoordinationV1(),
+			LeaseMeta:  metav1.ObjectMeta{Namespace: m.cfg.Namespace, Name: inventory.Lease},
+			Client:     m.client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
-		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true, Name: inventory.Lease,
+		LeaseDuration:   leaseDuration,
+		RenewDeadline:   renewDeadline,
+		RetryPeriod:     retryPeriod,
+		ReleaseOnCancel: true,
+		Name:            inventory.Lease,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
 				began.Store(true)
@@ -106,7 +111,8 @@ func (m *Manager) control(ctx context.Context) error {
 		return runtimeclass.New(m.client, runtimeclass.Config{Log: log, Informers: factory}).Run(ctx)
 	})
 	group.Go(func() error {
-		return windowsnode.New(m.client, windowsnode.Config{Log: log, Taint: m.cfg.WindowsTaint, Informers: factory}).Run(ctx)
+		return windowsnode.New(m.client, windowsnode.Config{Log: log, Taint: m.cfg.WindowsTaint,
+			Informers: factory}).Run(ctx)
 	})
 	group.Go(func() error {
 		return podreason.New(m.client, podreason.Config{Log: log, Facts: m.facts, Informers: factory}).Run(ctx)

@@ -42,7 +42,8 @@ func (f factsFunc) Facts(ctx context.Context, namespace string, object *policy.P
 func clientCA(t *testing.T) ([]byte, tls.Certificate) {
 	t.Helper()
 	ca := testenv.NewAuthority(t)
-	return ca.PEM, ca.Issue(t, x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return ca.PEM, ca.Issue(t, x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 }
 
 // start runs a manager against an API server that is only in memory.
@@ -55,7 +56,8 @@ func start(t testing.TB, client *fake.Clientset, edit func(*Config)) (*Manager, 
 	c := Config{
 		REST: &rest.Config{}, Listener: l, URL: "https://" + l.Addr().String(), Log: slog.New(slog.DiscardHandler),
 		Facts: factsFunc(func(context.Context, string, *policy.Parsed) (policy.Facts, []string) {
-			return policy.Facts{Kubernetes: 36, Nodes: []policy.Node{{Name: "l", OS: "linux"}, {Name: "w", OS: "windows"}}}, nil
+			return policy.Facts{Kubernetes: 36,
+				Nodes: []policy.Node{{Name: "l", OS: "linux"}, {Name: "w", OS: "windows"}}}, nil
 		}),
 	}
 	if edit != nil {
@@ -101,7 +103,8 @@ func start(t testing.TB, client *fake.Clientset, edit func(*Config)) (*Manager, 
 // bundle holds the authorities that the API server would trust.
 func bundle(t testing.TB, client *fake.Clientset) *x509.CertPool {
 	t.Helper()
-	hooks, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), registration.Name, metav1.GetOptions{})
+	hooks, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), registration.Name,
+		metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +117,12 @@ func bundle(t testing.TB, client *fake.Clientset) *x509.CertPool {
 
 func ask(t *testing.T, url string, c *tls.Config) (string, error) {
 	t.Helper()
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: c, ForceAttemptHTTP2: true}, Timeout: 30 * time.Second}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: c, ForceAttemptHTTP2: true},
+		Timeout: 30 * time.Second}
 	defer client.CloseIdleConnections()
-	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1","kind":{"kind":"Pod"},"operation":"CREATE","object":{"apiVersion":"v1","kind":"Pod","metadata":{},"spec":{"containers":[{"name":"c","image":"app"}]}}}}`
+	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1",` +
+		`"kind":{"kind":"Pod"},"operation":"CREATE","object":{"apiVersion":"v1","kind":"Pod","metadata":{},` +
+		`"spec":{"containers":[{"name":"c","image":"app"}]}}}}`
 	resp, err := client.Post(url+registration.PlacementPath+"?timeout=2s", "application/json", strings.NewReader(body))
 	if err != nil {
 		return "", err
@@ -137,16 +143,18 @@ func TestOverTLS(t *testing.T) {
 	roots := bundle(t, client)
 	url := m.cfg.URL
 	got, err := ask(t, url, &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}})
-	if err != nil || !strings.HasPrefix(got, "200 HTTP/1.1") || !strings.Contains(got, `"uid":"u-1","allowed":true,"patch":`) {
+	if err != nil || !strings.HasPrefix(got, "200 HTTP/1.1") ||
+		!strings.Contains(got, `"uid":"u-1","allowed":true,"patch":`) {
 		t.Errorf("%v %s", err, got)
 	}
 	_, other := clientCA(t)
 	for name, c := range map[string]*tls.Config{
 		"no client certificate":      {RootCAs: roots},
 		"another client certificate": {RootCAs: roots, Certificates: []tls.Certificate{other}},
-		"TLS 1.2":                    {RootCAs: roots, Certificates: []tls.Certificate{cert}, MaxVersion: tls.VersionTLS12},
-		"another authority":          {RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{cert}},
-		"another name":               {RootCAs: roots, Certificates: []tls.Certificate{cert}, ServerName: "other.example"},
+		"TLS 1.2": {RootCAs: roots, Certificates: []tls.Certificate{cert},
+			MaxVersion: tls.VersionTLS12},
+		"another authority": {RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{cert}},
+		"another name":      {RootCAs: roots, Certificates: []tls.Certificate{cert}, ServerName: "other.example"},
 	} {
 		if got, err := ask(t, url, c); err == nil {
 			t.Errorf("%s: %s", name, got)
@@ -156,7 +164,8 @@ func TestOverTLS(t *testing.T) {
 	if _, err := ask(t, url, &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}}); err == nil {
 		t.Error("a stopped manager answers")
 	}
-	if _, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), registration.Name, metav1.GetOptions{}); err != nil {
+	if _, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), registration.Name,
+		metav1.GetOptions{}); err != nil {
 		t.Errorf("the registration went with the manager: %v", err)
 	}
 }
@@ -208,7 +217,8 @@ func TestLeaving(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	server := &http.Server{Handler: closeOnStop(ctx, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})), ReadHeaderTimeout: headerLimit}
+	server := &http.Server{Handler: closeOnStop(ctx, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})),
+		ReadHeaderTimeout: headerLimit}
 	ended := make(chan error, 1)
 	go func() { ended <- serveUntil(ctx, server, func() error { return server.Serve(l) }, true) }()
 	for _, closes := range []bool{false, true, true} {
@@ -262,7 +272,12 @@ func TestPortInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	c := Config{REST: &rest.Config{}, Listen: l.Addr().String(), URL: "https://" + l.Addr().String(), Log: slog.New(slog.DiscardHandler)}
+	c := Config{
+		REST:   &rest.Config{},
+		Listen: l.Addr().String(),
+		URL:    "https://" + l.Addr().String(),
+		Log:    slog.New(slog.DiscardHandler),
+	}
 	if err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Error(err)
 	}
@@ -270,7 +285,12 @@ func TestPortInUse(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	good := func() Config {
-		return Config{REST: &rest.Config{}, Listen: ":0", URL: "https://127.0.0.1:9443", Log: slog.New(slog.DiscardHandler)}
+		return Config{
+			REST:   &rest.Config{},
+			Listen: ":0",
+			URL:    "https://127.0.0.1:9443",
+			Log:    slog.New(slog.DiscardHandler),
+		}
 	}
 	for name, edit := range map[string]func(*Config){
 		"no configuration of a client": func(c *Config) { c.REST = nil },

@@ -55,8 +55,9 @@ type answers struct {
 // names of the webhooks by their paths.
 func names() map[string]string {
 	return map[string]string{
-		registration.PlacementPath: "placement", registration.RulesPath: "rules", registration.ClassesPath: "runtimeclasses",
-		registration.MutateGMSAPath: "gmsa-mutate", registration.ValidateGMSAPath: "gmsa-validate",
+		registration.PlacementPath: "placement", registration.RulesPath: "rules",
+		registration.ClassesPath: "runtimeclasses", registration.MutateGMSAPath: "gmsa-mutate",
+		registration.ValidateGMSAPath: "gmsa-validate",
 	}
 }
 
@@ -69,16 +70,20 @@ func durationBuckets() []float64 {
 func newMetrics(registry *prometheus.Registry, from metricsSource) *metrics {
 	m := &metrics{registry: registry, webhooks: map[string]answers{}, rules: map[string]bool{}}
 	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "mullion_webhook_requests_total", Help: "Reviews that were answered, by webhook and HTTP status code; a refusal is an answer with 200.",
+		Name: "mullion_webhook_requests_total", Help: "Reviews that were answered, by webhook and HTTP status code; " +
+			"a refusal is an answer with 200.",
 	}, []string{"webhook", "code"})
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "mullion_webhook_request_duration_seconds", Help: "How long the answers took, by webhook.", Buckets: durationBuckets(),
+		Name: "mullion_webhook_request_duration_seconds", Help: "How long the answers took, by webhook.",
+		Buckets: durationBuckets(),
 	}, []string{"webhook"})
 	m.refusals = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "mullion_webhook_refusals_total", Help: "Objects that were refused, by webhook and rule; each rule that an object breaks counts. The rule none is GMSA's.",
+		Name: "mullion_webhook_refusals_total", Help: "Objects that were refused, by webhook and rule; each rule " +
+			"that an object breaks counts. The rule none is GMSA's.",
 	}, []string{"webhook", "rule"})
 	m.lookups = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "mullion_registry_lookups_total", Help: "Questions to registries which platform an image is for, by what came of them; answers that were kept do not count.",
+		Name: "mullion_registry_lookups_total", Help: "Questions to registries which platform an image is for, by " +
+			"what came of them; answers that were kept do not count.",
 	}, []string{"result"})
 	for path, name := range names() {
 		m.webhooks[path] = answers{name, durations.WithLabelValues(name)}
@@ -143,7 +148,8 @@ func (m *metrics) countLookup(o lookup.Outcome) { m.lookups.WithLabelValues(stri
 
 // handler writes the metrics as text.
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, DisableCompression: true})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes,
+		DisableCompression: true})
 }
 
 // expiry reports until when the serving certificate is valid. It reports
@@ -154,8 +160,10 @@ type expiry struct {
 }
 
 func newExpiry(certificate func() *tls.Certificate) *expiry {
-	return &expiry{certificate: certificate, desc: prometheus.NewDesc("mullion_webhook_certificate_expiration_timestamp_seconds",
-		"When the certificate of the webhooks ends, in seconds since 1970; it is replaced 30 days before.", nil, nil)}
+	return &expiry{certificate: certificate,
+		desc: prometheus.NewDesc("mullion_webhook_certificate_expiration_timestamp_seconds",
+			"When the certificate of the webhooks ends, in seconds since 1970; it is replaced 30 days before.", nil,
+			nil)}
 }
 
 // Describe is a part of prometheus.Collector.

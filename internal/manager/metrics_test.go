@@ -103,8 +103,12 @@ func TestMetricsOfAManager(t *testing.T) {
 	m, _ := start(t, client, func(c *Config) { c.Metrics = address })
 	h := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: bundle(t, client)}}}
 	defer h.CloseIdleConnections()
-	const body = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"hidden-uid","kind":{"version":"v1","kind":"Pod"},"operation":"CREATE","namespace":"hidden-namespace","name":"hidden-name","userInfo":{"username":"hidden-user"},
-"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"hidden-name"},"spec":{"os":{"name":"windows"},"containers":[{"name":"hidden-container","image":"hidden.example/windows/servercore:ltsc2022","securityContext":{"privileged":true}}]}}}}`
+	const body = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",
+	  "request":{"uid":"hidden-uid","kind":{"version":"v1","kind":"Pod"},"operation":"CREATE",
+	    "namespace":"hidden-namespace","name":"hidden-name","userInfo":{"username":"hidden-user"},
+"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"hidden-name"},
+  "spec":{"os":{"name":"windows"},"containers":[{"name":"hidden-container",
+    "image":"hidden.example/windows/servercore:ltsc2022","securityContext":{"privileged":true}}]}}}}`
 	for _, path := range []string{registration.PlacementPath, registration.RulesPath, "/hidden-path"} {
 		resp, err := h.Post(m.cfg.URL+path, "application/json", strings.NewReader(body))
 		if err != nil {
@@ -122,9 +126,13 @@ func TestMetricsOfAManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`mullion_webhook_requests_total{code="200",webhook="placement"} 1`, `mullion_webhook_requests_total{code="200",webhook="rules"} 1`,
-		`mullion_webhook_requests_total{code="404",webhook="other"} 1`, `mullion_webhook_request_duration_seconds_count{webhook="rules"} 1`,
-		`mullion_webhook_refusals_total{rule="WIN`, "mullion_leader 1", "mullion_webhook_certificate_expiration_timestamp_seconds 1.", "go_goroutines ", "process_resident_memory_bytes ",
+		`mullion_webhook_requests_total{code="200",webhook="placement"} 1`,
+		`mullion_webhook_requests_total{code="200",webhook="rules"} 1`,
+		`mullion_webhook_requests_total{code="404",webhook="other"} 1`,
+		`mullion_webhook_request_duration_seconds_count{webhook="rules"} 1`,
+		`mullion_webhook_refusals_total{rule="WIN`, "mullion_leader 1",
+		"mullion_webhook_certificate_expiration_timestamp_seconds 1.", "go_goroutines ",
+		"process_resident_memory_bytes ",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in\n%s", want, text)
@@ -138,7 +146,10 @@ func TestMetricsOfAManager(t *testing.T) {
 
 // BenchmarkAnswered measures the time that counting adds to an answer.
 func BenchmarkAnswered(b *testing.B) {
-	m := newMetrics(prometheus.NewRegistry(), metricsSource{leads: func() bool { return false }, certificate: func() *tls.Certificate { return nil }})
+	m := newMetrics(prometheus.NewRegistry(),
+		metricsSource{leads: func() bool { return false }, certificate: func() *tls.Certificate {
+			return nil
+		}})
 	b.ReportAllocs()
 	for b.Loop() {
 		m.Answered(registration.PlacementPath, 200, time.Millisecond, nil)

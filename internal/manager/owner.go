@@ -23,7 +23,12 @@ func (m *Manager) owner() func(context.Context) (*metav1.OwnerReference, error) 
 		if err != nil {
 			return nil, fmt.Errorf("find the owner of what the manager makes: %w", err)
 		}
-		return &metav1.OwnerReference{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID}, nil
+		return &metav1.OwnerReference{
+			APIVersion: rbacv1.SchemeGroupVersion.String(),
+			Kind:       "ClusterRole",
+			Name:       role.Name,
+			UID:        role.UID,
+		}, nil
 	}
 }
 
@@ -33,6 +38,7 @@ func (c Config) ownerRules() []rbacv1.PolicyRule {
 		return nil
 	}
 	return []rbacv1.PolicyRule{{
-		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{c.OwnerClusterRole}, Verbs: []string{"get"},
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"},
+		ResourceNames: []string{c.OwnerClusterRole}, Verbs: []string{"get"},
 	}}
 }

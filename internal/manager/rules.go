@@ -21,7 +21,8 @@ import (
 
 // ClusterRules are the rights that a manager needs in the whole cluster.
 func (c Config) ClusterRules() []rbacv1.PolicyRule {
-	out := slices.Concat(registration.Rules(), c.ownerRules(), otherwebhooks.Rules(), facts.Rules(), runtimeclass.Rules(), windowsnode.Rules(), podreason.Rules())
+	out := slices.Concat(registration.Rules(), c.ownerRules(), otherwebhooks.Rules(), facts.Rules(),
+		runtimeclass.Rules(), windowsnode.Rules(), podreason.Rules())
 	if !c.NoGMSA {
 		out = append(out, gmsa.Rules()...)
 	}
@@ -33,8 +34,14 @@ func (c Config) NamespaceRules() []rbacv1.PolicyRule {
 	out := slices.Concat(certificate.Rules(inventory.Secret), facts.NamespaceRules())
 	if c.LeaderElection {
 		out = append(out,
-			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{inventory.Lease}, Verbs: []string{"get", "update"}},
-			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}})
+			rbacv1.PolicyRule{
+				APIGroups:     []string{"coordination.k8s.io"},
+				Resources:     []string{"leases"},
+				ResourceNames: []string{inventory.Lease},
+				Verbs:         []string{"get", "update"},
+			},
+			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+				Verbs: []string{"create"}})
 	}
 	return out
 }

@@ -125,15 +125,24 @@ func assemble(c Config, client kubernetes.Interface, trees dynamic.Interface) (*
 	}
 	m.facts = newSource(c, client, countLookup)
 	m.others = otherwebhooks.New(otherwebhooks.Config{
-		Client: client, Dynamic: trees, Labels: m.facts.Labels, Own: registration.Name, Log: c.Log.With(logkey.Component, componentOthers),
+		Client:  client,
+		Dynamic: trees,
+		Labels:  m.facts.Labels,
+		Own:     registration.Name,
+		Log:     c.Log.With(logkey.Component, componentOthers),
 	})
 	m.register = registration.NewKeeper(registration.KeeperConfig{
 		Client: client, Config: c.registration(), Owner: m.owner(), Answers: m.answers,
 		Log: c.Log.With(logkey.Component, componentRegistration),
 	})
 	m.keeper = certificate.New(certificate.Config{
-		Client: client, Namespace: c.Namespace, Name: inventory.Secret, Hosts: []string{host}, OnChange: m.register.Trust, Owner: m.owner(),
-		Log: c.Log.With(logkey.Component, componentCertificates),
+		Client:    client,
+		Namespace: c.Namespace,
+		Name:      inventory.Secret,
+		Hosts:     []string{host},
+		OnChange:  m.register.Trust,
+		Owner:     m.owner(),
+		Log:       c.Log.With(logkey.Component, componentCertificates),
 	})
 	server := webhook.NewServer(m.handlers(), c.Log.With(logkey.Component, componentWebhooks))
 	if m.metrics != nil {
@@ -196,7 +205,12 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer webhooks.Close()
 	components := m.components(&endpoint{first: webhooks})
 	if m.cfg.OwnProcess {
-		components = append(components, supervise.Component{Name: componentMemory, Needs: []string{componentFacts}, Once: true, Run: m.collectSeldom})
+		components = append(components, supervise.Component{
+			Name:  componentMemory,
+			Needs: []string{componentFacts},
+			Once:  true,
+			Run:   m.collectSeldom,
+		})
 	}
 	for _, p := range []struct {
 		name, address string
@@ -211,13 +225,16 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 		defer l.Close()
 		at := &endpoint{first: l}
-		components = append(components, supervise.Component{Name: p.name, Run: func(ctx context.Context) error { return servePlain(ctx, at, p.handler()) }})
+		components = append(components, supervise.Component{Name: p.name, Run: func(ctx context.Context) error {
+			return servePlain(ctx, at, p.handler())
+		}})
 	}
-	sup, err := supervise.New(supervise.Config{Components: components, Log: m.cfg.Log, OnChange: func(s []supervise.Status) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.status = slices.Clone(s)
-	}})
+	sup, err := supervise.New(supervise.Config{Components: components, Log: m.cfg.Log,
+		OnChange: func(s []supervise.Status) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.status = slices.Clone(s)
+		}})
 	if err != nil {
 		return err
 	}
@@ -236,19 +253,25 @@ func (m *Manager) components(webhooks *endpoint) []supervise.Component {
 		}},
 		// Nothing waits for it: until it has synced, a webhook judges new pods.
 		{Name: componentOthers, Run: m.others.Run},
-		{Name: componentCertificates, Needs: []string{componentPrepare}, Run: m.keeper.Run, Ready: func(context.Context) error {
-			if m.keeper.Bundle() == nil {
-				return errors.New("there is no certificate yet")
-			}
-			return nil
-		}},
-		{Name: componentWebhooks, Needs: []string{componentCertificates}, Run: func(ctx context.Context) error { return m.serve(ctx, webhooks) },
-			Ready: func(ctx context.Context) error { return m.dial(ctx, webhooks.first.Addr().String(), m.keeper.Bundle()) }},
+		{Name: componentCertificates, Needs: []string{componentPrepare}, Run: m.keeper.Run,
+			Ready: func(context.Context) error {
+				if m.keeper.Bundle() == nil {
+					return errors.New("there is no certificate yet")
+				}
+				return nil
+			}},
+		{Name: componentWebhooks, Needs: []string{componentCertificates}, Run: func(ctx context.Context) error {
+			return m.serve(ctx, webhooks)
+		},
+			Ready: func(ctx context.Context) error {
+				return m.dial(ctx, webhooks.first.Addr().String(), m.keeper.Bundle())
+			}},
 		{Name: componentRegistration, Needs: []string{componentWebhooks, componentFacts}, Run: m.register.Run,
 			Ready: func(context.Context) error { return m.register.Registered() }},
 		// Uses: they are stopped before the webhooks, which go on for a moment; the
 		// next leader need not wait for that.
-		{Name: componentControllers, Needs: []string{componentPrepare, componentFacts}, Uses: []string{componentRegistration}, Run: m.lead},
+		{Name: componentControllers, Needs: []string{componentPrepare, componentFacts},
+			Uses: []string{componentRegistration}, Run: m.lead},
 	}
 }
 

@@ -67,8 +67,13 @@ func (m *Manager) serve(ctx context.Context, d *endpoint) error {
 	}
 	log := m.cfg.Log.With(logkey.Component, componentWebhooks)
 	server := &http.Server{
-		Handler: closeOnStop(ctx, m.handler), TLSConfig: m.tlsConfig(), ReadHeaderTimeout: headerLimit, ReadTimeout: bodyLimit, WriteTimeout: bodyLimit,
-		IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
+		Handler:           closeOnStop(ctx, m.handler),
+		TLSConfig:         m.tlsConfig(),
+		ReadHeaderTimeout: headerLimit,
+		ReadTimeout:       bodyLimit,
+		WriteTimeout:      bodyLimit,
+		IdleTimeout:       idleLimit,
+		MaxHeaderBytes:    maxHeader,
 		// HTTP/1.1: an API server then has a connection for each review that waits,
 		// and none stands behind another's frames; the slowest of a hundred answers
 		// come a fifth sooner.
@@ -179,6 +184,12 @@ func servePlain(ctx context.Context, d *endpoint, h http.Handler) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: headerLimit, ReadTimeout: headerLimit, WriteTimeout: headerLimit, MaxHeaderBytes: maxHeader}
+	server := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerLimit,
+		ReadTimeout:       headerLimit,
+		WriteTimeout:      headerLimit,
+		MaxHeaderBytes:    maxHeader,
+	}
 	return serveUntil(ctx, server, func() error { return server.Serve(l) }, false)
 }

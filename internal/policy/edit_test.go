@@ -45,7 +45,8 @@ func TestNoGuessIsWritten(t *testing.T) {
 	for _, text := range []string{
 		`{spec: {os: null, nodeSelector: null}, c: {image: x, command: [powershell.exe]}}`,
 		`{spec: {os: {name: linux}, nodeSelector: null, tolerations: [{key: os, value: windows}]}, c: {image: x}}`,
-		`obj: {apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {template: {spec: {containers: [{name: c, image: x, command: [cmd]}]}}}}`,
+		`obj: {apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {template: {spec: {containers: ` +
+			`[{name: c, image: x, command: [cmd]}]}}}}`,
 	} {
 		for _, g := range Evaluate(policytest.Tweak(t, text), Facts{}) {
 			for _, e := range g.Edits {

@@ -80,9 +80,11 @@ func signals(p *Pod) []Signal {
 		short := "RuntimeClass " + name.Str()
 		switch {
 		case ok && class.NodeSelector["kubernetes.io/os"] != "":
-			s.add(fromRuntimeClass, High, class.NodeSelector["kubernetes.io/os"], name, short, "RuntimeClass %s selects kubernetes.io/os=%s", name.Str(), class.NodeSelector["kubernetes.io/os"])
+			s.add(fromRuntimeClass, High, class.NodeSelector["kubernetes.io/os"], name, short,
+				"RuntimeClass %s selects kubernetes.io/os=%s", name.Str(), class.NodeSelector["kubernetes.io/os"])
 		case ok && strings.HasPrefix(class.Handler, "runhcs-wcow-"):
-			s.add(fromRuntimeClass, High, "windows", name, short, "RuntimeClass %s has the handler %s", name.Str(), class.Handler)
+			s.add(fromRuntimeClass, High, "windows", name, short, "RuntimeClass %s has the handler %s", name.Str(),
+				class.Handler)
 		}
 	}
 	imageSignals(p, &s)
@@ -100,7 +102,14 @@ type signalList []Signal
 
 func (s *signalList) add(src source, c Confidence, os string, at tree.Value, short, format string, args ...any) {
 	if os = strings.ToLower(os); os == "windows" || os == "linux" {
-		*s = append(*s, Signal{OS: os, What: fmt.Sprintf(format, args...), Short: short, At: at, Confidence: c, source: src})
+		*s = append(*s, Signal{
+			OS:         os,
+			What:       fmt.Sprintf(format, args...),
+			Short:      short,
+			At:         at,
+			Confidence: c,
+			source:     src,
+		})
 	}
 }
 
@@ -120,14 +129,16 @@ func imageSignals(p *Pod, s *signalList) {
 	}
 	for _, meta := range []tree.Value{p.Meta, p.Object.Get("metadata")} {
 		if a := meta.Find("annotations", isolationAnnotation); a.Str() != "" {
-			s.add(fromIsolation, Medium, "windows", a, "annotation isolation-type", "the annotation isolation-type is %s", a.Str())
+			s.add(fromIsolation, Medium, "windows", a, "annotation isolation-type",
+				"the annotation isolation-type is %s", a.Str())
 			break
 		}
 	}
 	for _, c := range p.Containers {
 		// A registry that names both operating systems knows better than the nodes that happen to have the image.
 		if oses := p.Facts().PresentImages[c.Image]; len(oses) == 1 && len(p.Facts().Images[c.Image].Platforms) == 0 {
-			s.add(fromPresence, Low, oses[0], c.Get("image"), "image "+c.Image+" on nodes", "only %s nodes have the image %s", oses[0], c.Image)
+			s.add(fromPresence, Low, oses[0], c.Get("image"), "image "+c.Image+" on nodes",
+				"only %s nodes have the image %s", oses[0], c.Image)
 		}
 	}
 }
@@ -224,7 +235,8 @@ func required(p *Pod) []requirement {
 }
 
 func affinityTerms(p *Pod) []tree.Value {
-	return p.Spec.Find("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").Items()
+	return p.Spec.Find("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
+		"nodeSelectorTerms").Items()
 }
 
 // single lists the expressions of a term that allow only one value of a label.
@@ -240,7 +252,8 @@ func single(term tree.Value) []requirement {
 		case "In":
 			out = append(out, requirement{key, vals[0].Str(), vals[0], "nodeAffinity"})
 		case "NotIn": // there are two operating systems
-			if other := map[string]string{"windows": "linux", "linux": "windows"}[vals[0].Str()]; osLabel(key) && other != "" {
+			if other := map[string]string{"windows": "linux", "linux": "windows"}[vals[0].Str()]; osLabel(key) &&
+				other != "" {
 				out = append(out, requirement{key, other, vals[0], "nodeAffinity"})
 			}
 		}
@@ -271,12 +284,14 @@ func windowsImage(ref string) bool {
 		repo, tag = name[:i], name[i+1:]
 	}
 	repo = strings.TrimPrefix(strings.TrimPrefix(repo, "docker.io/"), "index.docker.io/")
-	if strings.HasPrefix(repo, "mcr.microsoft.com/windows") || strings.HasPrefix(repo, "mcr.microsoft.com/dotnet/framework/") ||
+	if strings.HasPrefix(repo, "mcr.microsoft.com/windows") ||
+		strings.HasPrefix(repo, "mcr.microsoft.com/dotnet/framework/") ||
 		strings.Contains(repo, "windows-host-process-containers-base-image") {
 		return true
 	}
 	if rest, ok := strings.CutPrefix(repo, "microsoft/"); ok {
-		for _, n := range []string{"windowsservercore", "nanoserver", "windows", "iis", "aspnet", "dotnet-framework", "wcf", "mssql-server-windows"} {
+		for _, n := range []string{"windowsservercore", "nanoserver", "windows", "iis", "aspnet", "dotnet-framework",
+			"wcf", "mssql-server-windows"} {
 			if strings.HasPrefix(rest, n) {
 				return true
 			}
@@ -302,7 +317,8 @@ func imageBuild(ref string) (winver.Build, bool) {
 	// and has not moved it since.
 	name := strings.TrimPrefix(strings.TrimPrefix(ref, "index."), "docker.io/")
 	for _, repo := range []string{"microsoft/windowsservercore", "microsoft/nanoserver", "microsoft/iis"} {
-		if tag, ok := strings.CutPrefix(name, repo); ok && (tag == "" || tag == ":latest" || tag == ":windowsservercore") {
+		if tag, ok := strings.CutPrefix(name, repo); ok &&
+			(tag == "" || tag == ":latest" || tag == ":windowsservercore") {
 			return winver.Find(14393)
 		}
 	}
@@ -311,7 +327,8 @@ func imageBuild(ref string) (winver.Build, bool) {
 
 // windowsPath matches C:\x, C:/x and \\.\pipe\x.
 func windowsPath(s string) bool {
-	return len(s) >= 2 && s[1] == ':' && (s[0]|0x20) >= 'a' && (s[0]|0x20) <= 'z' && (len(s) == 2 || s[2] == '\\' || s[2] == '/') || strings.HasPrefix(s, `\\.\pipe\`)
+	return len(s) >= 2 && s[1] == ':' && (s[0]|0x20) >= 'a' && (s[0]|0x20) <= 'z' &&
+		(len(s) == 2 || s[2] == '\\' || s[2] == '/') || strings.HasPrefix(s, `\\.\pipe\`)
 }
 
 // windowsProgram finds what only a Windows container has: its shells as the

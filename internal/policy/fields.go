@@ -275,7 +275,8 @@ func linuxOnlyFields() []field {
 			set:   Error,
 			unset: Warning,
 			since: 23,
-			why: "the root file system of a Windows container is always writable: the registry and the account database " +
+			why: "the root file system of a Windows container is always writable: the registry and the account " +
+				"database " +
 				"are in it",
 			fix:  "remove it; mount what must not change as read-only volumes",
 			bad:  false,
@@ -420,7 +421,8 @@ func otherFields() []field {
 			when:  isSet,
 			set:   Info,
 			unset: Info,
-			why: `a host port on Windows needs CNI plugins from 0.8.6 and "capabilities": {"portMappings": true} in the ` +
+			why: `a host port on Windows needs CNI plugins from 0.8.6 and "capabilities": {"portMappings": true} in ` +
+				`the ` +
 				"node's CNI configuration",
 			fix:    "check the CNI configuration, or use a Service",
 			source: "https://learn.microsoft.com/virtualization/windowscontainers/kubernetes/common-problems",

@@ -167,7 +167,14 @@ func (o *Object) add(template tree.Value, bare bool) {
 		for _, c := range p.Spec.Find(list).Items() {
 			image := c.Get("image").Str()
 			build, ok := imageBuild(image)
-			p.Containers = append(p.Containers, Container{Value: c, List: list, Name: c.Get("name").Str(), Image: image, Build: build, HasBuild: ok})
+			p.Containers = append(p.Containers, Container{
+				Value:    c,
+				List:     list,
+				Name:     c.Get("name").Str(),
+				Image:    image,
+				Build:    build,
+				HasBuild: ok,
+			})
 		}
 	}
 	for _, c := range p.Containers {

@@ -20,11 +20,13 @@ kind: Pod
 metadata: {name: p, namespace: ns, ownerReferences: [{controller: true}]}
 spec:
   containers:
-  - {name: a, image: "mcr.microsoft.com/windows/servercore:ltsc2022", securityContext: {allowPrivilegeEscalation: false}}
+  - {name: a, image: "mcr.microsoft.com/windows/servercore:ltsc2022",
+      securityContext: {allowPrivilegeEscalation: false}}
   - {name: b, image: registry.example/app:1}
   volumes: [{name: v, emptyDir: {}}]
 `)
-	linux := policytest.Decode(b, `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: a, image: nginx}]}}`)
+	linux := policytest.Decode(b, `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: a, `+
+		`image: nginx}]}}`)
 	for _, nodes := range []int{4, 1000} {
 		facts := tainted(cluster(17763, 20348, 26100), Taint{"os", "windows", "NoSchedule"})
 		for i := range nodes - 3 {

@@ -30,7 +30,8 @@ func (t *placer) isolate(nodes, fit []*Node) (left, can []*Node) {
 	if asked {
 		why = "the annotation isolation-type asks for it"
 	}
-	t.report("WIN319", p.Spec.Get("runtimeClassName"), Info, "RuntimeClass %s gives the pod Hyper-V isolation: %s", class, why)
+	t.report("WIN319", p.Spec.Get("runtimeClassName"), Info, "RuntimeClass %s gives the pod Hyper-V isolation: %s",
+		class, why)
 	return candidates(p, p.Facts().RuntimeClasses[class]), can
 }
 
@@ -44,7 +45,8 @@ func (p *Pod) hyperVClass() (best string, nodes []*Node) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Facts().RuntimeClasses)) {
 		class := p.Facts().RuntimeClasses[name]
-		if !strings.Contains(class.Handler, "hypervisor") || class.NodeSelector["kubernetes.io/os"] == "linux" || p.contradicts(class) {
+		if !strings.Contains(class.Handler, "hypervisor") || class.NodeSelector["kubernetes.io/os"] == "linux" ||
+			p.contradicts(class) {
 			continue
 		}
 		served := slices.DeleteFunc(p.fitting(candidates(p, class), true), func(n *Node) bool {

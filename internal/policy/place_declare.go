@@ -30,7 +30,9 @@ func linuxFields() []linuxField {
 	return append(out,
 		linuxField{"WIN014", false, []string{"securityContext", "supplementalGroupsPolicy"}, isSet},
 		linuxField{"WIN021", true, []string{"securityContext", "privileged"}, isSet},
-		linuxField{"WIN027", true, []string{"lifecycle", "stopSignal"}, func(v tree.Value) bool { return v.Set() && v.Str() != "SIGTERM" && v.Str() != "SIGKILL" }},
+		linuxField{"WIN027", true, []string{"lifecycle", "stopSignal"}, func(v tree.Value) bool {
+			return v.Set() && v.Str() != "SIGTERM" && v.Str() != "SIGKILL"
+		}},
 	)
 }
 
@@ -40,7 +42,8 @@ func linuxFields() []linuxField {
 func (t *placer) declare() {
 	p := t.pod
 	declared := p.Spec.Find("os", "name").Set()
-	if !declared && (t.out.Confidence == Low && !t.confined() || p.Facts().Kubernetes != 0 && p.Facts().Kubernetes < exemptFrom) {
+	if !declared && (t.out.Confidence == Low && !t.confined() || p.Facts().Kubernetes != 0 &&
+		p.Facts().Kubernetes < exemptFrom) {
 		return
 	}
 	var drop, stay []tree.Value
@@ -58,12 +61,14 @@ func (t *placer) declare() {
 	name := p.Spec.Get("os", "name")
 	if !declared {
 		if len(stay) > 0 {
-			t.report("WIN419", name, Warning, "spec.os.name is not added: the API server would then refuse %s", stay[0].Path())
+			t.report("WIN419", name, Warning, "spec.os.name is not added: the API server would then refuse %s",
+				stay[0].Path())
 			return
 		}
 		if enforced, demanded := t.restricted(); demanded || enforced && !hardened(p) {
 			t.report("WIN419",
-				name, Warning, "spec.os.name is not added: it would change how the restricted profile of namespace %s applies to the pod", p.Object.Namespace)
+				name, Warning, "spec.os.name is not added: it would change how the restricted profile of namespace "+
+					"%s applies to the pod", p.Object.Namespace)
 			return
 		}
 	}
@@ -72,7 +77,8 @@ func (t *placer) declare() {
 	}
 	for _, v := range drop {
 		t.edit(tree.Remove, v, nil)
-		t.report(codes[v.Path().String()], v, Info, "%s is removed: it has no effect on Windows, and is refused with spec.os.name: windows", v.Path())
+		t.report(codes[v.Path().String()], v, Info, "%s is removed: it has no effect on Windows, and is refused with "+
+			"spec.os.name: windows", v.Path())
 	}
 	if !declared {
 		t.edit(tree.Add, name, "windows")
@@ -114,7 +120,9 @@ func (t *placer) mayDrop() bool {
 		return false
 	}
 	return t.pod.Meta.Find("annotations", ReasonAnnotation).Set() ||
-		slices.ContainsFunc(t.pod.Meta.Find("ownerReferences").Items(), func(o tree.Value) bool { return o.Get("controller").True() })
+		slices.ContainsFunc(t.pod.Meta.Find("ownerReferences").Items(), func(o tree.Value) bool {
+			return o.Get("controller").True()
+		})
 }
 
 // idle reports whether a Linux-only field has its default value, or one that
@@ -146,7 +154,8 @@ func idle(v tree.Value) bool {
 // every pod, with a value that no profile of Pod Security Admission forbids.
 func inert(v tree.Value) bool {
 	switch v.Key() {
-	case "readOnlyRootFilesystem", "fsGroup", "fsGroupChangePolicy", "runAsGroup", "supplementalGroups", "seLinuxChangePolicy":
+	case "readOnlyRootFilesystem", "fsGroup", "fsGroupChangePolicy", "runAsGroup", "supplementalGroups",
+		"seLinuxChangePolicy":
 		return true
 	case "runAsUser":
 		n, ok := v.Int()
@@ -172,7 +181,8 @@ func (t *placer) restricted() (enforced, demanded bool) {
 // profile demands only of Linux pods.
 func hardened(p *Pod) bool {
 	profile := func(v tree.Value) bool {
-		return slices.Contains([]string{"RuntimeDefault", "Localhost"}, v.Find("securityContext", "seccompProfile", "type").Str())
+		return slices.Contains([]string{"RuntimeDefault", "Localhost"},
+			v.Find("securityContext", "seccompProfile", "type").Str())
 	}
 	for _, c := range p.Containers {
 		ctx := c.Get("securityContext")

@@ -43,7 +43,14 @@ func readFacts(t testing.TB, text []byte) Facts {
 	if err := yaml.UnmarshalStrict(text, &in); err != nil {
 		t.Fatalf("read facts: %v", err)
 	}
-	f := Facts{Kubernetes: in.Kubernetes, Platform: in.Platform, DefaultOS: in.DefaultOS, RuntimeClasses: in.Classes, PresentImages: in.Present, Namespaces: in.Namespaces}
+	f := Facts{
+		Kubernetes:     in.Kubernetes,
+		Platform:       in.Platform,
+		DefaultOS:      in.DefaultOS,
+		RuntimeClasses: in.Classes,
+		PresentImages:  in.Present,
+		Namespaces:     in.Namespaces,
+	}
 	for _, n := range in.Nodes {
 		node := Node{Name: n.Name, OS: "linux", Labels: n.Labels, Handlers: n.Handlers, Containerd: n.Containerd}
 		if n.Build != "" {

@@ -41,7 +41,9 @@ func (p *Pod) judged() []*Node {
 // selectsBuild reports whether the pod or its RuntimeClass selects one build.
 func (p *Pod) selectsBuild() bool {
 	class := p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()]
-	return class.NodeSelector[buildLabel] != "" || slices.ContainsFunc(required(p), func(r requirement) bool { return r.key == buildLabel })
+	return class.NodeSelector[buildLabel] != "" || slices.ContainsFunc(required(p), func(r requirement) bool {
+		return r.key == buildLabel
+	})
 }
 
 // candidates is like Pod.candidates, with another RuntimeClass.
@@ -161,7 +163,8 @@ func (p *Pod) pinned() (node string, ok bool) {
 	for _, t := range terms {
 		name := ""
 		for _, f := range t.Get("matchFields").Items() {
-			if vals := f.Get("values").Items(); f.Get("key").Str() == "metadata.name" && f.Get("operator").Str() == "In" && len(vals) == 1 {
+			if vals := f.Get("values").Items(); f.Get("key").Str() == "metadata.name" &&
+				f.Get("operator").Str() == "In" && len(vals) == 1 {
 				name = vals[0].Str()
 			}
 		}

@@ -44,13 +44,16 @@ func leaves(at string, v any, out map[string]any) map[string]any {
 }
 
 // mayAdd are the fields that placement may write at all.
-var mayAdd = regexp.MustCompile(`(^|/)spec/(os/name|runtimeClassName|nodeSelector/(kubernetes\.io/os|kubernetes\.io/arch|node\.kubernetes\.io/windows-build)|` +
+var mayAdd = regexp.MustCompile(`(^|/)spec/(os/name|runtimeClassName|nodeSelector/(kubernetes\.io/os|` +
+	`kubernetes\.io/arch|node\.kubernetes\.io/windows-build)|` +
 	`tolerations/\d+/(key|operator|value|effect)|` +
-	`affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/\d+/matchExpressions/\d+/(key|operator|values/\d+))$`)
+	`affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/` +
+	`nodeSelectorTerms/\d+/matchExpressions/\d+/(key|operator|values/\d+))$`)
 
 // checkPlacement places an object and checks what must be true of every
 // placement.
-func checkPlacement(t testing.TB, judge *Evaluator, object map[string]any, facts Facts) (after map[string]any, placements []Placement) {
+func checkPlacement(t testing.TB, judge *Evaluator, object map[string]any,
+	facts Facts) (after map[string]any, placements []Placement) {
 	t.Helper()
 	before, err := json.Marshal(object)
 	if err != nil {
@@ -65,7 +68,8 @@ func checkPlacement(t testing.TB, judge *Evaluator, object map[string]any, facts
 		}
 		edits = append(edits, p.Edits...)
 		for _, e := range p.Edits {
-			if e.Op == tree.Remove && slices.ContainsFunc(p.Findings, func(f Finding) bool { return f.Path.Pointer() == e.Path.Pointer() }) {
+			if e.Op == tree.Remove &&
+				slices.ContainsFunc(p.Findings, func(f Finding) bool { return f.Path.Pointer() == e.Path.Pointer() }) {
 				removed[e.Path.Pointer()] = true
 			}
 		}
@@ -152,47 +156,86 @@ func (d dice) pod(t testing.TB) map[string]any {
 		}
 	}
 	term := func() string {
-		return d.pick(`{matchExpressions: [{key: zone, operator: In, values: [a]}]}`, `{matchExpressions: [{key: kubernetes.io/os, operator: In, values: [windows]}]}`, `{}`, `{matchExpressions: []}`,
-			`{matchFields: [{key: metadata.name, operator: In, values: [w0]}]}`, `{matchFields: [{key: metadata.name, operator: In, values: [l0]}]}`, `{matchExpressions: [{key: zone, operator: DoesNotExist}], matchFields: [{key: metadata.name, operator: NotIn, values: [w1]}]}`,
-			`{matchExpressions: [{key: node.kubernetes.io/windows-build, operator: In, values: ["10.0.20348"]}]}`, `{matchExpressions: [{key: kubernetes.io/os, operator: NotIn, values: [windows]}]}`)
+		return d.pick(`{matchExpressions: [{key: zone, operator: In, values: [a]}]}`,
+			`{matchExpressions: [{key: kubernetes.io/os, operator: In, values: [windows]}]}`, `{}`,
+			`{matchExpressions: []}`,
+			`{matchFields: [{key: metadata.name, operator: In, values: [w0]}]}`,
+			`{matchFields: [{key: metadata.name, operator: In, values: [l0]}]}`,
+			`{matchExpressions: [{key: zone, operator: DoesNotExist}], matchFields: [{key: metadata.name, operator: `+
+				`NotIn, values: [w1]}]}`,
+			`{matchExpressions: [{key: node.kubernetes.io/windows-build, operator: In, values: ["10.0.20348"]}]}`,
+			`{matchExpressions: [{key: kubernetes.io/os, operator: NotIn, values: [windows]}]}`)
 	}
 	add(4, &spec, `os: {name: windows}`, `os: {name: linux}`, `os: null`, `os: {name: windows, edition: core}`)
-	add(3, &spec, `nodeSelector: {kubernetes.io/os: windows}`, `nodeSelector: {kubernetes.io/os: linux}`, `nodeSelector: {zone: a}`, `nodeSelector: {beta.kubernetes.io/os: windows}`, `nodeSelector: {node.kubernetes.io/windows-build: "10.0.20348"}`, `nodeSelector: null`, `nodeSelector: {kubernetes.io/arch: arm64}`)
-	add(3, &spec, `tolerations: [{key: os, operator: Equal, value: windows, effect: NoSchedule}]`, `tolerations: []`, `tolerations: [{operator: Exists}]`, `tolerations: [{key: x, operator: Exists, tolerationSeconds: 5}]`, `tolerations: null`)
-	add(3, &spec, `affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [`+term()+`, `+term()+`]}}}`, `affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [`+term()+`]}}}`, `affinity: {podAffinity: {}}`)
+	add(3, &spec, `nodeSelector: {kubernetes.io/os: windows}`, `nodeSelector: {kubernetes.io/os: linux}`,
+		`nodeSelector: {zone: a}`, `nodeSelector: {beta.kubernetes.io/os: windows}`,
+		`nodeSelector: {node.kubernetes.io/windows-build: "10.0.20348"}`, `nodeSelector: null`,
+		`nodeSelector: {kubernetes.io/arch: arm64}`)
+	add(3, &spec, `tolerations: [{key: os, operator: Equal, value: windows, effect: NoSchedule}]`, `tolerations: []`,
+		`tolerations: [{operator: Exists}]`, `tolerations: [{key: x, operator: Exists, tolerationSeconds: 5}]`,
+		`tolerations: null`)
+	add(3, &spec, `affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [`+
+		term()+`, `+term()+`]}}}`, `affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: `+
+		`{nodeSelectorTerms: [`+term()+`]}}}`, `affinity: {podAffinity: {}}`)
 	add(8, &spec, `runtimeClassName: hyperv`, `runtimeClassName: windows-2019`, `runtimeClassName: unknown`)
 	add(10, &spec, `nodeName: w0`, `nodeName: l0`, `nodeName: elsewhere`)
-	add(4, &spec, `securityContext: {runAsNonRoot: true}`, `securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}`, `securityContext: {fsGroup: 1}`, `securityContext: {windowsOptions: {runAsUserName: ContainerUser}, runAsNonRoot: true}`,
-		`securityContext: {windowsOptions: {hostProcess: true, runAsUserName: x}}`, `securityContext: {runAsUser: 0}`, `securityContext: {sysctls: [{name: a, value: b}]}`, `securityContext: {seLinuxOptions: {type: x_t}}`, `securityContext: {supplementalGroups: []}`)
-	add(8, &spec, `hostNetwork: true`, `hostPID: true`, `hostUsers: true`, `hostUsers: false`, `shareProcessNamespace: false`, `hostIPC: true`, `novelty: {a: [1, {b: null}]}`, `serviceAccountName: robot`)
+	add(4, &spec, `securityContext: {runAsNonRoot: true}`,
+		`securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}`,
+		`securityContext: {fsGroup: 1}`, `securityContext: {windowsOptions: {runAsUserName: ContainerUser}, `+
+			`runAsNonRoot: true}`,
+		`securityContext: {windowsOptions: {hostProcess: true, runAsUserName: x}}`, `securityContext: {runAsUser: 0}`,
+		`securityContext: {sysctls: [{name: a, value: b}]}`, `securityContext: {seLinuxOptions: {type: x_t}}`,
+		`securityContext: {supplementalGroups: []}`)
+	add(8, &spec, `hostNetwork: true`, `hostPID: true`, `hostUsers: true`, `hostUsers: false`,
+		`shareProcessNamespace: false`, `hostIPC: true`, `novelty: {a: [1, {b: null}]}`, `serviceAccountName: robot`)
 	add(6, &spec, `volumes: [{name: v, hostPath: {path: /etc}}]`, `volumes: [{name: v, emptyDir: {}}]`)
 	add(3, &meta, `ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: u, controller: true}]`)
-	add(8, &meta, `annotations: {experimental.windows.kubernetes.io/isolation-type: hyperv}`, `annotations: {placement.mullion.dev/reason: x}`, `annotations: {placement.mullion.dev/skip: "true"}`, `annotations: {kubernetes.io/config.mirror: x}`)
+	add(8, &meta, `annotations: {experimental.windows.kubernetes.io/isolation-type: hyperv}`,
+		`annotations: {placement.mullion.dev/reason: x}`, `annotations: {placement.mullion.dev/skip: "true"}`,
+		`annotations: {kubernetes.io/config.mirror: x}`)
 	var containers []string
 	for i := range 1 + d.IntN(2) {
-		c := []string{fmt.Sprintf("name: c%d, image: %q", i, d.pick("nginx", "lin", "win2019", "winindex", "both", "anybuild", "mcr.microsoft.com/windows/servercore:ltsc2019", "mcr.microsoft.com/windows/nanoserver:ltsc2022", "app:ltsc2025"))}
-		add(3, &c, `securityContext: {privileged: false}`, `securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}, runAsNonRoot: true}`,
-			`securityContext: {privileged: true}`, `securityContext: {capabilities: {add: [NET_ADMIN]}}`, `securityContext: {readOnlyRootFilesystem: true}`, `securityContext: {procMount: Default, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}`,
-			`securityContext: {appArmorProfile: {type: Unconfined}}`, `securityContext: {appArmorProfile: {type: RuntimeDefault}}`, `securityContext: {runAsUser: 1000}`, `securityContext: {seccompProfile: {type: Unconfined}}`, `securityContext: {allowPrivilegeEscalation: true}`)
-		add(5, &c, `command: [powershell.exe]`, `command: [cmd, /c, dir]`, `args: ['C:\x']`, `volumeMounts: [{name: v, mountPath: 'C:\v'}]`, `lifecycle: {stopSignal: SIGHUP}`)
+		c := []string{fmt.Sprintf("name: c%d, image: %q", i, d.pick("nginx", "lin", "win2019", "winindex", "both",
+			"anybuild", "mcr.microsoft.com/windows/servercore:ltsc2019",
+			"mcr.microsoft.com/windows/nanoserver:ltsc2022", "app:ltsc2025"))}
+		add(3, &c, `securityContext: {privileged: false}`,
+			`securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, seccompProfile: {type: `+
+				`RuntimeDefault}, runAsNonRoot: true}`,
+			`securityContext: {privileged: true}`, `securityContext: {capabilities: {add: [NET_ADMIN]}}`,
+			`securityContext: {readOnlyRootFilesystem: true}`,
+			`securityContext: {procMount: Default, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}`,
+			`securityContext: {appArmorProfile: {type: Unconfined}}`,
+			`securityContext: {appArmorProfile: {type: RuntimeDefault}}`, `securityContext: {runAsUser: 1000}`,
+			`securityContext: {seccompProfile: {type: Unconfined}}`,
+			`securityContext: {allowPrivilegeEscalation: true}`)
+		add(5, &c, `command: [powershell.exe]`, `command: [cmd, /c, dir]`, `args: ['C:\x']`,
+			`volumeMounts: [{name: v, mountPath: 'C:\v'}]`, `lifecycle: {stopSignal: SIGHUP}`)
 		containers = append(containers, "{"+strings.Join(c, ", ")+"}")
 	}
 	list := "containers: [" + strings.Join(containers, ", ") + "]"
 	spec = append(spec, list)
 	meta = append(meta, "name: p", "namespace: ns")
-	return policytest.Decode(t, "{apiVersion: v1, kind: Pod, metadata: {"+strings.Join(meta, ", ")+"}, spec: {"+strings.Join(spec, ", ")+"}}")
+	return policytest.Decode(t, "{apiVersion: v1, kind: Pod, metadata: {"+strings.Join(meta, ", ")+"}, spec: {"+
+		strings.Join(spec, ", ")+"}}")
 }
 
 func (d dice) facts() Facts {
 	f := Facts{
 		Images: map[string]Image{
-			"lin": {Platforms: []Platform{{OS: "linux", Arch: "amd64"}}}, "win2019": {Platforms: []Platform{{"windows", "amd64", "10.0.17763.1"}}},
-			"winindex": {Index: true, Platforms: []Platform{{"windows", "amd64", "10.0.17763.1"}, {"windows", "amd64", "10.0.20348.1"}}},
-			"both":     {Index: true, Platforms: []Platform{{"windows", "amd64", "10.0.20348.1"}, {"linux", "amd64", ""}}}, "anybuild": {Platforms: []Platform{{OS: "windows"}}},
+			"lin":     {Platforms: []Platform{{OS: "linux", Arch: "amd64"}}},
+			"win2019": {Platforms: []Platform{{"windows", "amd64", "10.0.17763.1"}}},
+			"winindex": {Index: true, Platforms: []Platform{{"windows", "amd64", "10.0.17763.1"},
+				{"windows", "amd64", "10.0.20348.1"}}},
+			"both": {Index: true, Platforms: []Platform{{"windows", "amd64", "10.0.20348.1"},
+				{"linux", "amd64", ""}}},
+			"anybuild": {Platforms: []Platform{{OS: "windows"}}},
 		},
 		RuntimeClasses: map[string]RuntimeClass{
-			"hyperv":       {Handler: "runhcs-wcow-hypervisor", NodeSelector: map[string]string{"kubernetes.io/os": "windows"}},
-			"windows-2019": {Handler: "runhcs-wcow-process", NodeSelector: map[string]string{"kubernetes.io/os": "windows", buildLabel: "10.0.17763"}, Tolerations: []Toleration{{"os", "Equal", "windows", "NoSchedule"}}},
+			"hyperv": {Handler: "runhcs-wcow-hypervisor",
+				NodeSelector: map[string]string{"kubernetes.io/os": "windows"}},
+			"windows-2019": {Handler: "runhcs-wcow-process",
+				NodeSelector: map[string]string{"kubernetes.io/os": "windows", buildLabel: "10.0.17763"},
+				Tolerations:  []Toleration{{"os", "Equal", "windows", "NoSchedule"}}},
 		},
 		Namespaces: map[string]map[string]string{"ns": {}},
 	}
@@ -205,15 +248,24 @@ func (d dice) facts() Facts {
 	if d.one(6) {
 		f.PresentImages = map[string][]string{"nginx": {d.pick("windows", "linux")}}
 	}
-	taints := []Taint{{"os", "windows", "NoSchedule"}, {"OS", "Windows", "NoExecute"}, {"windows", "true", "NoSchedule"}, {"dedicated", "x", "NoSchedule"}, {"node.kubernetes.io/not-ready", "", "NoSchedule"}, {"os", "windows", "PreferNoSchedule"}}
+	taints := []Taint{{"os", "windows", "NoSchedule"}, {"OS", "Windows", "NoExecute"},
+		{"windows", "true", "NoSchedule"}, {"dedicated", "x", "NoSchedule"},
+		{"node.kubernetes.io/not-ready", "", "NoSchedule"}, {"os", "windows", "PreferNoSchedule"}}
 	taint := taints[d.IntN(len(taints))]
 	for i := range d.IntN(3) {
-		f.Nodes = append(f.Nodes, Node{Name: fmt.Sprintf("l%d", i), OS: "linux", Labels: map[string]string{"zone": d.pick("a", "b"), "kubernetes.io/arch": "amd64"}})
+		f.Nodes = append(f.Nodes,
+			Node{Name: fmt.Sprintf("l%d", i), OS: "linux", Labels: map[string]string{"zone": d.pick("a", "b"),
+				"kubernetes.io/arch": "amd64"}})
 	}
 	builds := []int{14393, 17763, 20348, 25398, 26100}
 	for i := range d.IntN(4) {
 		b := cluster(builds[d.IntN(len(builds))]).Nodes[0].Build
-		n := Node{Name: fmt.Sprintf("w%d", i), OS: "windows", Build: b, Labels: map[string]string{"zone": d.pick("a", "b"), "kubernetes.io/arch": "amd64"}}
+		n := Node{
+			Name:   fmt.Sprintf("w%d", i),
+			OS:     "windows",
+			Build:  b,
+			Labels: map[string]string{"zone": d.pick("a", "b"), "kubernetes.io/arch": "amd64"},
+		}
 		if d.one(2) {
 			n.Taints = []Taint{taint}
 		}
@@ -247,7 +299,8 @@ func TestPlaceProperties(t *testing.T) {
 	for seed := range count {
 		d := dice{rand.New(rand.NewPCG(uint64(seed), 1))}
 		object, facts := d.pod(t), d.facts()
-		level := psa.LevelVersion{Level: psa.Level(d.pick("privileged", "baseline", "restricted")), Version: psa.LatestVersion()}
+		level := psa.LevelVersion{Level: psa.Level(d.pick("privileged", "baseline", "restricted")),
+			Version: psa.LatestVersion()}
 		facts.Namespaces["ns"][enforceLevel] = string(level.Level)
 		if d.one(2) {
 			level.Version = psa.MajorMinorVersion(1, 20+d.IntN(15))
@@ -283,7 +336,8 @@ func checkRights(t *testing.T, evaluator psapolicy.Evaluator, level psa.LevelVer
 	was := psapolicy.AggregateCheckResults(evaluator.EvaluatePod(level, &before.ObjectMeta, &before.Spec))
 	is := psapolicy.AggregateCheckResults(evaluator.EvaluatePod(level, &after.ObjectMeta, &after.Spec))
 	if was.Allowed != is.Allowed {
-		t.Errorf("%s: allowed %v before, %v after: %s%s", level.String(), was.Allowed, is.Allowed, was.ForbiddenDetail(), is.ForbiddenDetail())
+		t.Errorf("%s: allowed %v before, %v after: %s%s", level.String(), was.Allowed, is.Allowed,
+			was.ForbiddenDetail(), is.ForbiddenDetail())
 	}
 }
 
@@ -316,11 +370,13 @@ func checkNodes(t *testing.T, facts Facts, object map[string]any, before, after 
 			t.Errorf("the affinity is not valid any more: %v", err)
 		}
 		place := placements[0]
-		fit := len(p.fitting([]*Node{&n}, strings.Contains(facts.RuntimeClasses[class(after)].Handler, "hypervisor"))) == 1
+		fit := len(p.fitting([]*Node{&n}, strings.Contains(facts.RuntimeClasses[class(after)].Handler,
+			"hypervisor"))) == 1
 		switch {
 		case can && !could:
 			t.Errorf("node %s may be used now", n.Name)
-		case place.OS == "windows" && can && n.OS != "windows" && p.Spec.Find("nodeName").Raw() == nil && facts.classKnown(class(after)):
+		case place.OS == "windows" && can && n.OS != "windows" && p.Spec.Find("nodeName").Raw() == nil &&
+			facts.classKnown(class(after)):
 			t.Errorf("a pod for Windows may use the Linux node %s", n.Name)
 		case place.OS == "windows" && can && !fit && len(place.Builds) > 0:
 			t.Errorf("the pod is confined to builds, and may use %s, which cannot run it", n.Name)
@@ -362,8 +418,9 @@ func TestPlaceTemplates(t *testing.T) {
 		d := dice{rand.New(rand.NewPCG(uint64(seed), 2))}
 		pod, facts := d.pod(t), d.facts()
 		object := map[string]any{
-			"apiVersion": "apps/v1", "kind": d.pick("DaemonSet", "Deployment", "Job"), "metadata": map[string]any{"name": "x", "namespace": "ns"},
-			"spec": map[string]any{"template": map[string]any{"metadata": pod["metadata"], "spec": pod["spec"]}},
+			"apiVersion": "apps/v1", "kind": d.pick("DaemonSet", "Deployment", "Job"),
+			"metadata": map[string]any{"name": "x", "namespace": "ns"},
+			"spec":     map[string]any{"template": map[string]any{"metadata": pod["metadata"], "spec": pod["spec"]}},
 		}
 		_, placements := checkPlacement(t, judge, object, facts)
 		for _, p := range placements {
@@ -406,7 +463,8 @@ func TestValidateIsJudge(t *testing.T) {
 		serious := func(all []Finding) []Finding {
 			return slices.DeleteFunc(all, func(f Finding) bool { return f.Severity <= Info })
 		}
-		got, want := serious(judge.Validate(Parse(placed), facts, placements)), serious(judge.Judge(Parse(placed), facts))
+		got, want := serious(judge.Validate(Parse(placed), facts, placements)),
+			serious(judge.Judge(Parse(placed), facts))
 		if !reflect.DeepEqual(got, want) {
 			text, _ := json.MarshalIndent(object, "", " ")
 			t.Fatalf("seed %d: Validate %+v\nJudge %+v\n%s\nfacts %+v", seed, got, want, text, facts)

@@ -76,7 +76,10 @@ func (t *placer) keptOff(nodes []*Node) bool {
 	tolerations := t.pod.tolerations()
 	return !slices.ContainsFunc(nodes, func(n *Node) bool {
 		return !slices.ContainsFunc(n.Taints, func(taint Taint) bool {
-			return taint.hard() && taint.NamesOS("windows") && !slices.ContainsFunc(tolerations, func(tol Toleration) bool { return tol.Tolerates(taint) })
+			return taint.hard() && taint.NamesOS("windows") &&
+				!slices.ContainsFunc(tolerations, func(tol Toleration) bool {
+					return tol.Tolerates(taint)
+				})
 		})
 	})
 }
@@ -86,7 +89,8 @@ func (t *placer) keptOff(nodes []*Node) bool {
 func (t *placer) forBoth() bool {
 	return !slices.ContainsFunc(t.pod.Containers, func(c Container) bool {
 		i, present := t.pod.Facts().Images[c.Image], t.pod.Facts().PresentImages[c.Image]
-		return (!hasOS(i, "windows") || !hasOS(i, "linux")) && (!slices.Contains(present, "windows") || !slices.Contains(present, "linux"))
+		return (!hasOS(i, "windows") || !hasOS(i, "linux")) && (!slices.Contains(present, "windows") ||
+			!slices.Contains(present, "linux"))
 	})
 }
 
@@ -114,7 +118,10 @@ func (t *placer) selectLabel(key, value string) {
 func (t *placer) selectArch() {
 	for _, c := range t.pod.Containers {
 		i := t.pod.Facts().Images[c.Image]
-		if hasOS(i, "windows") && !slices.ContainsFunc(i.Platforms, func(p Platform) bool { return p.OS == "windows" && (p.Arch == "" || p.Arch == "amd64") }) {
+		if hasOS(i, "windows") &&
+			!slices.ContainsFunc(i.Platforms, func(p Platform) bool {
+				return p.OS == "windows" && (p.Arch == "" || p.Arch == "amd64")
+			}) {
 			return
 		}
 	}
@@ -170,7 +177,9 @@ func affinityOn(p *Pod, key string) []tree.Value {
 }
 
 func termHas(term tree.Value, key string) bool {
-	return slices.ContainsFunc(term.Get("matchExpressions").Items(), func(e tree.Value) bool { return e.Get("key").Str() == key })
+	return slices.ContainsFunc(term.Get("matchExpressions").Items(), func(e tree.Value) bool {
+		return e.Get("key").Str() == key
+	})
 }
 
 // tolerate adds tolerations of the taints that name the operating system and
@@ -187,7 +196,8 @@ func (t *placer) tolerate(nodes []*Node, os string) {
 	var add []any
 	for _, taint := range nodes[0].Taints {
 		everywhere := !slices.ContainsFunc(nodes, func(n *Node) bool { return !slices.Contains(n.Taints, taint) })
-		if !taint.NamesOS(os) || !everywhere || !t.scheduled() && taint.Effect != "NoExecute" || slices.ContainsFunc(have, func(tol Toleration) bool { return tol.Tolerates(taint) }) {
+		if !taint.NamesOS(os) || !everywhere || !t.scheduled() && taint.Effect != "NoExecute" ||
+			slices.ContainsFunc(have, func(tol Toleration) bool { return tol.Tolerates(taint) }) {
 			continue
 		}
 		tol := Toleration{taint.Key, "Equal", taint.Value, taint.Effect}
@@ -211,7 +221,8 @@ func (t *placer) warnOfTaints(nodes []*Node) {
 		return
 	}
 	if taint, ok := allTainted(nodes, t.tolerations); ok {
-		t.report("WIN404", t.pod.Spec.Get("tolerations"), Warning, "every Windows node that can run the pod carries a taint that it does not tolerate: %s", taint)
+		t.report("WIN404", t.pod.Spec.Get("tolerations"), Warning,
+			"every Windows node that can run the pod carries a taint that it does not tolerate: %s", taint)
 	}
 }
 

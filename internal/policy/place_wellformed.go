@@ -9,9 +9,11 @@ import "github.com/mullion-k8s/mullion/internal/policy/tree"
 // types that the API gives them. The API server says what is wrong with a pod
 // that is not; placement writes nothing into it.
 func wellFormed(p *Pod) bool {
-	ok := isMap(p.Spec) && isMap(p.Meta) && isStringMap(p.Meta.Get("annotations")) && isStringMap(p.Spec.Get("nodeSelector")) &&
+	ok := isMap(p.Spec) && isMap(p.Meta) && isStringMap(p.Meta.Get("annotations")) &&
+		isStringMap(p.Spec.Get("nodeSelector")) &&
 		isMaps(p.Spec.Get("tolerations")) && isMap(p.Spec.Get("securityContext")) && isMap(p.Spec.Get("os")) &&
-		isString(p.Spec.Get("os", "name")) && isString(p.Spec.Get("runtimeClassName")) && isString(p.Spec.Get("nodeName"))
+		isString(p.Spec.Get("os", "name")) && isString(p.Spec.Get("runtimeClassName")) &&
+		isString(p.Spec.Get("nodeName"))
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
 		ok = ok && isMaps(p.Spec.Get(list))
 	}
@@ -23,7 +25,8 @@ func wellFormed(p *Pod) bool {
 
 func wellFormedAffinity(v tree.Value) bool {
 	const required = "requiredDuringSchedulingIgnoredDuringExecution"
-	if !isMap(v) || !isMap(v.Get("nodeAffinity")) || !isMap(v.Get("nodeAffinity", required)) || !isMaps(v.Get("nodeAffinity", required, "nodeSelectorTerms")) {
+	if !isMap(v) || !isMap(v.Get("nodeAffinity")) || !isMap(v.Get("nodeAffinity", required)) ||
+		!isMaps(v.Get("nodeAffinity", required, "nodeSelectorTerms")) {
 		return false
 	}
 	for _, t := range v.Get("nodeAffinity", required, "nodeSelectorTerms").Items() {

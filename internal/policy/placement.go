@@ -139,7 +139,8 @@ func leftAlone(p *Pod) string {
 	switch {
 	case p.Meta.Find("annotations", "kubernetes.io/config.mirror").Set():
 		return "it mirrors a static pod, which only its node may change"
-	case p.Meta.Find("annotations", SkipAnnotation).Str() == "true", p.Object.Find("metadata", "annotations", SkipAnnotation).Str() == "true":
+	case p.Meta.Find("annotations", SkipAnnotation).Str() == "true",
+		p.Object.Find("metadata", "annotations", SkipAnnotation).Str() == "true":
 		return "the annotation " + SkipAnnotation + " says so"
 	case !wellFormed(p):
 		return "it is malformed: the API server says how"
@@ -196,7 +197,8 @@ func (t *placer) fixed() (node string, ok bool) {
 
 // placing lists the rules whose findings are also findings of a placement.
 func placing() []string {
-	return []string{"WIN201", "WIN203", "WIN222", "WIN223", "WIN224", "WIN225", "WIN411", "WIN412", "WIN421", "WIN423", "WIN701", "WIN702"}
+	return []string{"WIN201", "WIN203", "WIN222", "WIN223", "WIN224", "WIN225", "WIN411", "WIN412", "WIN421", "WIN423",
+		"WIN701", "WIN702"}
 }
 
 // findings applies the rules about placement to the unchanged pod.
@@ -210,7 +212,8 @@ func (t *placer) findings() {
 
 // report adds a finding of a rule.
 func (t *placer) report(code string, at tree.Value, s Severity, format string, args ...any) {
-	found := reporter{rule: t.judge.byCode[code], scope: t.pod.Object.Value, out: &t.out.Findings}.as(s, at, format, args...)
+	found := reporter{rule: t.judge.byCode[code], scope: t.pod.Object.Value, out: &t.out.Findings}.as(s, at,
+		format, args...)
 	t.out.reports = append(t.out.reports, *found)
 }
 

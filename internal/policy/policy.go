@@ -70,7 +70,8 @@ type Version int
 // ParseVersion reads "1.36", "v1.36.3" and the like.
 func ParseVersion(s string) (Version, error) {
 	var major, minor int
-	if _, err := fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &major, &minor); err != nil || major != 1 || minor < 1 || minor > 999 {
+	if _, err := fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &major, &minor); err != nil || major != 1 ||
+		minor < 1 || minor > 999 {
 		return 0, fmt.Errorf("version of Kubernetes %q: want for example 1.36", s)
 	}
 	return Version(minor), nil
@@ -92,12 +93,14 @@ type Facts struct {
 	RuntimeClasses map[string]RuntimeClass // nil: unknown; an empty map: there are none
 	SomeClasses    bool                    // RuntimeClasses may lack some
 	Images         map[string]Image        // answers of registries, by the reference as written in the pod
-	PresentImages  map[string][]string     // the operating systems of the nodes that report an image, by the reference as written in the pod
-	Namespaces     map[string]map[string]string
-	DefaultOS      string // of pods without a signal, in namespaces without the label DefaultOSLabel; "" if not configured
-	Platform       string // the kind of cluster: "eks", "openshift", …; "" if not known
-	Subresource    string // of the admission request: "resize"
-	NoPrivileged   bool   // kube-apiserver runs with --allow-privileged=false
+	// the operating systems of the nodes that report an image, by the reference as written in the pod
+	PresentImages map[string][]string
+	Namespaces    map[string]map[string]string
+	// of pods without a signal, in namespaces without the label DefaultOSLabel; "" if not configured
+	DefaultOS    string
+	Platform     string // the kind of cluster: "eks", "openshift", …; "" if not known
+	Subresource  string // of the admission request: "resize"
+	NoPrivileged bool   // kube-apiserver runs with --allow-privileged=false
 }
 
 // Node holds the properties of a node that matter to the rules.

@@ -16,7 +16,8 @@ func (r *Rule) Markdown() string {
 	if r.Inferred {
 		severity += " (concluded from code, not confirmed on a node)"
 	}
-	fmt.Fprintf(&b, "- severity: %s\n- field: `%s`\n- Kubernetes: %s\n- fix: %s\n", severity, r.Field, r.Versions(), r.Fix)
+	fmt.Fprintf(&b, "- severity: %s\n- field: `%s`\n- Kubernetes: %s\n- fix: %s\n", severity, r.Field,
+		r.Versions(), r.Fix)
 	for _, s := range r.Sources {
 		if !strings.HasPrefix(s, "https://") {
 			s = "`" + s + "`"
@@ -29,7 +30,8 @@ func (r *Rule) Markdown() string {
 // Text formats the rule for a terminal.
 func (r *Rule) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n\n%s.\n\nseverity    %s", r.Code, strings.ReplaceAll(r.Title, "`", ""), strings.TrimSuffix(sentence(r.Why), "."), r.Severity)
+	fmt.Fprintf(&b, "%s: %s\n\n%s.\n\nseverity    %s", r.Code, strings.ReplaceAll(r.Title, "`", ""),
+		strings.TrimSuffix(sentence(r.Why), "."), r.Severity)
 	if r.Inferred {
 		b.WriteString(" (concluded from code, not confirmed on a node)")
 	}
@@ -41,7 +43,8 @@ func (r *Rule) Text() string {
 }
 
 func sentence(s string) string {
-	if s == "" || ('a' > s[0] || s[0] > 'z') || strings.HasPrefix(s, "gitRepo") || strings.HasPrefix(s, "containerd") || strings.HasPrefix(s, "kube") || strings.HasPrefix(s, "hcsshim") || strings.HasPrefix(s, "spec.") {
+	if s == "" || ('a' > s[0] || s[0] > 'z') || strings.HasPrefix(s, "gitRepo") || strings.HasPrefix(s, "containerd") ||
+		strings.HasPrefix(s, "kube") || strings.HasPrefix(s, "hcsshim") || strings.HasPrefix(s, "spec.") {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
@@ -52,12 +55,12 @@ func Reference(rules []Rule) string {
 	var b strings.Builder
 	b.WriteString(`# Rules
 
-What mullion knows of Windows nodes, as ` + "`mullion lint`" + ` reports it. This page is generated from the rules themselves
-(` + "`go test ./internal/lint -update`" + `); ` + "`mullion lint explain CODE`" + ` prints one of them.
+What mullion knows of Windows nodes, as ` + "`mullion lint`" + ` reports it. This page is generated from the rules
+themselves (` + "`go test ./internal/lint -update`" + `); ` + "`mullion lint explain CODE`" + ` prints one of them.
 
 A code never changes its meaning. An error cannot work: it is refused, or fails on the node. A warning is accepted, and
-ignored or different on Windows; what is only concluded from code is never more than that. An info is good to know and is
-printed only with ` + "`--severity info`" + `.
+ignored or different on Windows; what is only concluded from code is never more than that. An info is good to know and
+is printed only with ` + "`--severity info`" + `.
 `)
 	section := ""
 	for i := range rules {

@@ -12,17 +12,20 @@ import (
 )
 
 func TestReferences(t *testing.T) {
-	object := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"template": map[string]any{"spec": map[string]any{
-		"serviceAccountName": "sa", "runtimeClassName": "rc",
-		"imagePullSecrets": []any{map[string]any{"name": "s"}, map[string]any{}, "rubbish"},
-		"initContainers":   []any{map[string]any{"image": "a"}},
-		"containers":       []any{map[string]any{"image": "b"}, map[string]any{"image": "a"}, map[string]any{}, 7},
-	}}}}
-	want := []References{{Images: []string{"a", "b"}, PullSecrets: []string{"s"}, ServiceAccount: "sa", RuntimeClass: "rc"}}
+	object := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+			"serviceAccountName": "sa", "runtimeClassName": "rc",
+			"imagePullSecrets": []any{map[string]any{"name": "s"}, map[string]any{}, "rubbish"},
+			"initContainers":   []any{map[string]any{"image": "a"}},
+			"containers":       []any{map[string]any{"image": "b"}, map[string]any{"image": "a"}, map[string]any{}, 7},
+		}}}}
+	want := []References{{Images: []string{"a", "b"}, PullSecrets: []string{"s"}, ServiceAccount: "sa",
+		RuntimeClass: "rc"}}
 	if d := cmp.Diff(want, Parse(object).References()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	for _, o := range []map[string]any{nil, {}, {"kind": "Service", "apiVersion": "v1"}, {"kind": "Pod", "apiVersion": "v1"}} {
+	for _, o := range []map[string]any{nil, {}, {"kind": "Service", "apiVersion": "v1"},
+		{"kind": "Pod", "apiVersion": "v1"}} {
 		if got := Parse(o).References(); len(got) != 0 {
 			t.Errorf("%v: %+v", o, got)
 		}
@@ -31,11 +34,14 @@ func TestReferences(t *testing.T) {
 
 func TestUnclear(t *testing.T) {
 	facts := Facts{
-		Nodes:          []Node{{OS: "windows"}, {OS: "linux"}},
-		Images:         map[string]Image{"known:1": {Platforms: []Platform{{OS: "windows"}}}, "knownlinux:1": {Platforms: []Platform{{OS: "linux"}}}},
-		PresentImages:  map[string][]string{"onlinux:1": {"linux"}, "onwindows:1": {"windows"}, "onboth:1": {"linux", "windows"}},
-		RuntimeClasses: map[string]RuntimeClass{"w22": {NodeSelector: map[string]string{"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.20348"}}},
-		Namespaces:     map[string]map[string]string{"win": {DefaultOSLabel: "windows"}},
+		Nodes: []Node{{OS: "windows"}, {OS: "linux"}},
+		Images: map[string]Image{"known:1": {Platforms: []Platform{{OS: "windows"}}},
+			"knownlinux:1": {Platforms: []Platform{{OS: "linux"}}}},
+		PresentImages: map[string][]string{"onlinux:1": {"linux"}, "onwindows:1": {"windows"},
+			"onboth:1": {"linux", "windows"}},
+		RuntimeClasses: map[string]RuntimeClass{"w22": {NodeSelector: map[string]string{"kubernetes.io/os": "windows",
+			"node.kubernetes.io/windows-build": "10.0.20348"}}},
+		Namespaces: map[string]map[string]string{"win": {DefaultOSLabel: "windows"}},
 	}
 	type m = map[string]any
 	for _, c := range []struct {
@@ -48,19 +54,26 @@ func TestUnclear(t *testing.T) {
 	}{
 		{name: "nothing said", images: []string{"a:1", "b:1", "a:1"}, want: []string{"a:1", "b:1"}},
 		{name: "Linux selected", spec: m{"nodeSelector": m{"kubernetes.io/os": "linux"}}, images: []string{"a:1"}},
-		{name: "Windows selected, no build", spec: m{"nodeSelector": m{"kubernetes.io/os": "windows"}}, images: []string{"a:1", "mcr.microsoft.com/windows/nanoserver:ltsc2022"}, want: []string{"a:1"}},
-		{name: "build selected", spec: m{"nodeSelector": m{"node.kubernetes.io/windows-build": "10.0.17763"}}, images: []string{"a:1"}},
+		{name: "Windows selected, no build", spec: m{"nodeSelector": m{"kubernetes.io/os": "windows"}},
+			images: []string{"a:1", "mcr.microsoft.com/windows/nanoserver:ltsc2022"}, want: []string{"a:1"}},
+		{name: "build selected", spec: m{"nodeSelector": m{"node.kubernetes.io/windows-build": "10.0.17763"}},
+			images: []string{"a:1"}},
 		{name: "build of the RuntimeClass", spec: m{"runtimeClassName": "w22"}, images: []string{"a:1"}},
-		{name: "HostProcess", spec: m{"securityContext": m{"windowsOptions": m{"hostProcess": true}}}, images: []string{"a:1"}},
-		{name: "beside a base image", images: []string{"mcr.microsoft.com/windows/servercore:ltsc2019", "sidecar:1"}, want: []string{"sidecar:1"}},
+		{name: "HostProcess", spec: m{"securityContext": m{"windowsOptions": m{"hostProcess": true}}},
+			images: []string{"a:1"}},
+		{name: "beside a base image", images: []string{"mcr.microsoft.com/windows/servercore:ltsc2019", "sidecar:1"},
+			want: []string{"sidecar:1"}},
 		{name: "a name for Windows without a build", images: []string{"a:nanoserver"}, want: []string{"a:nanoserver"}},
 		{name: "known", images: []string{"known:1", "a:1"}, want: []string{"a:1"}},
 		{name: "known to be for Linux", images: []string{"knownlinux:1", "a:1"}},
 		{name: "Linux nodes have it", images: []string{"onlinux:1", "a:1"}, want: []string{"a:1"}},
-		{name: "Windows nodes have it", images: []string{"onwindows:1", "onlinux:1"}, want: []string{"onwindows:1", "onlinux:1"}},
+		{name: "Windows nodes have it", images: []string{"onwindows:1", "onlinux:1"},
+			want: []string{"onwindows:1", "onlinux:1"}},
 		{name: "all nodes have it", images: []string{"onboth:1"}, want: []string{"onboth:1"}},
-		{name: "a DaemonSet may be for both", kind: "DaemonSet", images: []string{"onlinux:1"}, want: []string{"onlinux:1"}},
-		{name: "Windows is the default", meta: m{"namespace": "win"}, images: []string{"onlinux:1"}, want: []string{"onlinux:1"}},
+		{name: "a DaemonSet may be for both", kind: "DaemonSet", images: []string{"onlinux:1"},
+			want: []string{"onlinux:1"}},
+		{name: "Windows is the default", meta: m{"namespace": "win"}, images: []string{"onlinux:1"},
+			want: []string{"onlinux:1"}},
 		{name: "on a node already", spec: m{"nodeName": "n"}, images: []string{"a:1"}},
 		{name: "left alone", meta: m{"annotations": m{SkipAnnotation: "true"}}, images: []string{"a:1"}},
 	} {

@@ -79,9 +79,9 @@ var sections = []struct{ digit, title string }{
 // All lists every rule, in the order of the codes.
 func All() []Rule {
 	out := slices.Concat(
-		fieldRules(), osRules(), userRules(), hostProcessRules(), gmsaRules(), volumeRules(), mountRules(), imageRules(),
-		buildRules(), placementRules(), runtimeClassRules(), resourceRules(), containerRules(), securityRules(),
-		serviceRules(), configRules(),
+		fieldRules(), osRules(), userRules(), hostProcessRules(), gmsaRules(), volumeRules(), mountRules(),
+		imageRules(), buildRules(), placementRules(), runtimeClassRules(), resourceRules(), containerRules(),
+		securityRules(), serviceRules(), configRules(),
 	)
 	slices.SortFunc(out, func(a, b Rule) int { return strings.Compare(a.Code, b.Code) })
 	return out

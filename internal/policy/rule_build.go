@@ -56,7 +56,8 @@ func checkMixedNodes(p *Pod, r reporter) {
 			c.Name, c.Image, nodesText(unfit))
 		f.Fix = "add nodeSelector node.kubernetes.io/windows-build: " + labels[0]
 		if len(labels) > 1 {
-			f.Fix = fmt.Sprintf("require by nodeAffinity node.kubernetes.io/windows-build In [%s]", strings.Join(labels, ", "))
+			f.Fix = fmt.Sprintf("require by nodeAffinity node.kubernetes.io/windows-build In [%s]",
+				strings.Join(labels, ", "))
 		}
 		return
 	}

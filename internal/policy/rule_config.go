@@ -69,7 +69,8 @@ func checkFlannel(o *Object, r reporter) {
 		severity = Error
 	}
 	if b := conf.Backend; b.VNI < vxlanMinVNI || b.Port != vxlanPort {
-		r.as(severity, at, "vxlan with VNI %s and port %s cannot include Windows nodes", orDefault(b.VNI), orDefault(b.Port))
+		r.as(severity, at, "vxlan with VNI %s and port %s cannot include Windows nodes", orDefault(b.VNI),
+			orDefault(b.Port))
 	}
 }
 

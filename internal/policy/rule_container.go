@@ -16,7 +16,8 @@ func containerRules() []Rule {
 			Title:    "a Linux shell as the command",
 			Severity: Warning,
 			Field:    "containers[*].command",
-			Why:      "Windows images have no /bin/sh: \"The system cannot find the file specified.\" (Some images ship one.)",
+			Why: "Windows images have no /bin/sh: \"The system cannot find the file specified.\" (Some images " +
+				"ship one.)",
 			Fix:      "use cmd /c or powershell -Command",
 			Sources:  []string{"https://kubernetes.io/docs/tasks/debug/debug-cluster/windows/"},
 			Inferred: true,

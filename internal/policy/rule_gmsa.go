@@ -17,8 +17,9 @@ import (
 const credentialSpecMaxBytes = 64 << 10
 
 const (
-	srcGMSA       = "https://kubernetes.io/docs/tasks/configure-pod-container/configure-gmsa/"
-	srcGMSATrap   = "https://learn.microsoft.com/virtualization/windowscontainers/manage-containers/gmsa-troubleshooting"
+	srcGMSA     = "https://kubernetes.io/docs/tasks/configure-pod-container/configure-gmsa/"
+	srcGMSATrap = "https://learn.microsoft.com/virtualization/windowscontainers/" +
+		"manage-containers/gmsa-troubleshooting"
 	srcGMSAHook   = "github.com/kubernetes-sigs/windows-gmsa admission-webhook"
 	srcValidateWO = "k8s.io/kubernetes pkg/apis/core/validation: validateWindowsSecurityContextOptions"
 )
@@ -94,8 +95,10 @@ func gmsaRules() []Rule {
 			Title:    "incomplete credential spec",
 			Severity: Warning,
 			Field:    "credspec",
-			Why: "A credential spec has the plug-in ActiveDirectory, the SID of the domain (S-1-5-21-…), the account's " +
-				"name without domain and $, two entries for the account (scope DNS name and NetBIOS name), and DnsName and " +
+			Why: "A credential spec has the plug-in ActiveDirectory, the SID of the domain (S-1-5-21-…), the " +
+				"account's " +
+				"name without domain and $, two entries for the account (scope DNS name and NetBIOS name), and " +
+				"DnsName and " +
 				"DnsTreeName; HostAccountConfig has PortableCcgVersion 1, PluginGUID and PluginInput.",
 			Fix:     "recreate it with New-CredentialSpec",
 			Sources: []string{srcGMSATrap, srcGMSAHook + "/../deploy/gmsa-crd.yml"},
@@ -232,7 +235,8 @@ func usesGMSA(p *Pod) bool {
 func checkCredentialSpec(o *Object, r reporter) {
 	spec := o.Get("credspec")
 	if !spec.Set() {
-		r.as(Error, spec, "credspec is missing: the webhook answers 417, cred spec %s does not have a credspec key", o.Name)
+		r.as(Error, spec, "credspec is missing: the webhook answers 417, cred spec %s does not have a credspec key",
+			o.Name)
 		return
 	}
 	plugins, _ := json.Marshal(spec.Get("CmsPlugins").Raw())

@@ -74,7 +74,8 @@ func hostProcessRules() []Rule {
 			Title:    "HostProcess without `runAsUserName`",
 			Severity: Error,
 			Field:    "securityContext.windowsOptions.runAsUserName",
-			Why: `The runtime needs an account of the host: without one the process token is not made ("empty username ` +
+			Why: `The runtime needs an account of the host: without one the process token is not made ("empty ` +
+				`username ` +
 				`or group name passed"), or the image's ContainerUser fails to log on.`,
 			Fix:     `set runAsUserName: NT AUTHORITY\Local service, or NT AUTHORITY\SYSTEM if it is required`,
 			Sources: []string{srcJobs + " logon.go", srcHostProcess},
@@ -97,10 +98,11 @@ func hostProcessRules() []Rule {
 			Title:    "HostProcess on an old containerd",
 			Severity: Error,
 			Field:    "securityContext.windowsOptions.hostProcess",
-			Why:      "HostProcess containers need containerd 1.6, and 1.7 for real paths and in-cluster configuration.",
-			Fix:      "update containerd on the node",
-			Sources:  []string{srcHostProcess, srcHostProcessKEP},
-			pod:      checkHostProcessContainerd,
+			Why: "HostProcess containers need containerd 1.6, and 1.7 for real paths and in-cluster " +
+				"configuration.",
+			Fix:     "update containerd on the node",
+			Sources: []string{srcHostProcess, srcHostProcessKEP},
+			pod:     checkHostProcessContainerd,
 		},
 		{
 			Code:     "WIN317",
@@ -162,7 +164,8 @@ func eachHPC(f func(*Pod, Container, reporter)) func(*Pod, reporter) {
 func checkSameHostProcess(p *Pod, r reporter) {
 	pod := p.Spec.Find("securityContext", "windowsOptions", "hostProcess")
 	for _, c := range p.Containers {
-		if v := c.Find("securityContext", "windowsOptions", "hostProcess"); pod.Set() && v.Set() && pod.True() != v.True() {
+		if v := c.Find("securityContext", "windowsOptions", "hostProcess"); pod.Set() && v.Set() &&
+			pod.True() != v.True() {
 			r.at(v, "container %s: hostProcess is %v, and %v on the pod", c.Name, v.True(), pod.True())
 		}
 	}

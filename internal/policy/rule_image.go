@@ -26,10 +26,11 @@ func imageRules() []Rule {
 			Title:    "an image that is not for Windows",
 			Severity: Error,
 			Field:    "containers[*].image",
-			Why:      "A Windows node cannot pull an image without a Windows platform: \"no match for platform in manifest\".",
-			Fix:      "use a Windows image, or select Linux nodes",
-			Sources:  []string{srcMatcher},
-			pod:      eachImage(checkImageOS),
+			Why: "A Windows node cannot pull an image without a Windows platform: \"no match for platform in " +
+				"manifest\".",
+			Fix:     "use a Windows image, or select Linux nodes",
+			Sources: []string{srcMatcher},
+			pod:     eachImage(checkImageOS),
 		},
 		{
 			Code:     "WIN222",
@@ -47,7 +48,8 @@ func imageRules() []Rule {
 			Title:    "an image of another build",
 			Severity: Error,
 			Field:    "containers[*].image",
-			Why: `A single image is pulled regardless of its build, and then fails to start: "The container operating system ` +
+			Why: `A single image is pulled regardless of its build, and then fails to start: "The container ` +
+				`operating system ` +
 				`does not match the host operating system." (0xc0370101)`,
 			Fix:     "use a tag for the nodes' build",
 			Sources: []string{srcCompat, "github.com/microsoft/hcsshim osversion: CheckHostAndContainerCompat"},
@@ -122,7 +124,8 @@ func imageRules() []Rule {
 			Title:    "an ltsc2022 image on Windows Server 2025 with an old containerd",
 			Severity: Warning,
 			Field:    "containers[*].image",
-			Why: "containerd before 1.7.6 compares builds as text: on Windows Server 2025 it finds no platform for an " +
+			Why: "containerd before 1.7.6 compares builds as text: on Windows Server 2025 it finds no platform for " +
+				"an " +
 				"ltsc2022 image in an index.",
 			Fix:     "update containerd on the node",
 			Sources: []string{"https://github.com/containerd/containerd/pull/9069"},
@@ -179,7 +182,8 @@ func checkEndOfLife(p *Pod, r reporter) {
 	for _, c := range p.Containers {
 		// An image of a retired repository must first be replaced.
 		if b := c.Build; c.HasBuild && b.Number != 17763 && b.Number < 20348 && !retired(c.Image) {
-			r.at(c.Get("image"), "container %s: %s is of %s, which gets no updates after %s", c.Name, c.Image, b, b.EndOfLife())
+			r.at(c.Get("image"), "container %s: %s is of %s, which gets no updates after %s", c.Name, c.Image, b,
+				b.EndOfLife())
 		}
 	}
 }
@@ -189,8 +193,9 @@ func checkOldContainerd(p *Pod, r reporter) {
 		for _, n := range p.Facts().windows() {
 			if b := c.Build; c.HasBuild && b.Number == 20348 && n.Build.Number == 26100 && n.Containerd != "" &&
 				older(n.Containerd, 1, 7, 6) {
-				r.at(c.Get("image"), "container %s: node %s runs containerd %s, which finds no platform for ltsc2022 images",
-					c.Name, n.Name, n.Containerd)
+				r.at(c.Get("image"),
+					"container %s: node %s runs containerd %s, which finds no platform for ltsc2022 images", c.Name,
+					n.Name, n.Containerd)
 			}
 		}
 	}
@@ -232,7 +237,8 @@ func checkRetired(c Container, r reporter) {
 // retired reports whether an image is in a repository that Microsoft has
 // abandoned.
 func retired(image string) bool {
-	return strings.HasPrefix(strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "index.docker.io/"), "microsoft/")
+	return strings.HasPrefix(strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "index.docker.io/"),
+		"microsoft/")
 }
 
 // older compares a version like "1.7.13" or "1.7.0-rc.1" with three numbers. A
@@ -338,7 +344,8 @@ func (p *Pod) builds() map[string]winver.Build {
 // if placement finds a RuntimeClass with Hyper-V isolation for it.
 func (r reporter) unlessIsolated(p *Pod, s Severity, c Container, format string, args ...any) {
 	if class, _ := p.hyperVClass(); class != "" {
-		s, format, args = Warning, format+"; only RuntimeClass %s, with Hyper-V isolation, can run it", append(args, class)
+		s, format, args = Warning, format+"; only RuntimeClass %s, with Hyper-V isolation, can run it",
+			append(args, class)
 	}
 	r.as(s, c.Get("image"), format, args...)
 }

@@ -79,11 +79,12 @@ func osRules() []Rule {
 			Title:    "`windowsOptions` on a Linux pod",
 			Severity: Error,
 			Field:    "securityContext.windowsOptions",
-			Why:      "With spec.os.name: linux the API server refuses windowsOptions, on the pod and on every container.",
-			Fix:      "correct os.name, or remove windowsOptions",
-			Sources:  []string{"k8s.io/kubernetes pkg/apis/core/validation: validateLinux"},
-			Since:    23,
-			pod:      checkOptionsOnLinux,
+			Why: "With spec.os.name: linux the API server refuses windowsOptions, on the pod and on every " +
+				"container.",
+			Fix:     "correct os.name, or remove windowsOptions",
+			Sources: []string{"k8s.io/kubernetes pkg/apis/core/validation: validateLinux"},
+			Since:   23,
+			pod:     checkOptionsOnLinux,
 		},
 		{
 			Code:     "WIN201",

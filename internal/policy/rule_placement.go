@@ -64,20 +64,22 @@ func placementRules() []Rule {
 			Title:    "no toleration for the Windows nodes' taint",
 			Severity: Error,
 			Field:    "tolerations",
-			Why:      "All Windows nodes that the pod may use carry a taint that it does not tolerate: it stays pending.",
-			Fix:      "add the toleration",
-			Sources:  []string{srcGuide},
-			pod:      checkTolerations,
+			Why: "All Windows nodes that the pod may use carry a taint that it does not tolerate: it stays " +
+				"pending.",
+			Fix:     "add the toleration",
+			Sources: []string{srcGuide},
+			pod:     checkTolerations,
 		},
 		{
 			Code:     "WIN405",
 			Title:    "a toleration that differs in case from the taint",
 			Severity: Warning,
 			Field:    "tolerations[*].value",
-			Why:      "Keys and values of taints are case-sensitive: OpenShift's nodes carry os=Windows, others os=windows.",
-			Fix:      "spell it as the taint on the nodes; with operator Exists the value does not matter",
-			Sources:  []string{"github.com/openshift/windows-machine-config-operator pkg/nodeconfig: nodeconfig.go"},
-			pod:      checkTolerationCase,
+			Why: "Keys and values of taints are case-sensitive: OpenShift's nodes carry os=Windows, others " +
+				"os=windows.",
+			Fix:     "spell it as the taint on the nodes; with operator Exists the value does not matter",
+			Sources: []string{"github.com/openshift/windows-machine-config-operator pkg/nodeconfig: nodeconfig.go"},
+			pod:     checkTolerationCase,
 		},
 		{
 			Code:     "WIN407",
@@ -261,7 +263,8 @@ func checkEKS(p *Pod, r reporter) {
 	sel := p.Spec.Get("nodeSelector")
 	if p.Windows() && p.Facts().Platform == "eks" && sel.Get("kubernetes.io/os").Str() != "windows" &&
 		sel.Get("beta.kubernetes.io/os").Str() != "windows" && !p.Spec.Get("hostNetwork").True() {
-		addSelector(r.at(sel, "without nodeSelector kubernetes.io/os: windows the pod gets no address on EKS"), p, "windows")
+		addSelector(r.at(sel, "without nodeSelector kubernetes.io/os: windows the pod gets no address on EKS"),
+			p, "windows")
 	}
 }
 
@@ -395,7 +398,8 @@ func checkTolerations(p *Pod, r reporter) {
 		}
 		f := r.as(severity, p.Spec.Get("tolerations"),
 			"every Windows node carries a taint that the pod does not tolerate: %s", t)
-		f.Fix = fmt.Sprintf("add the toleration {key: %s, operator: Equal, value: %s, effect: %s}", t.Key, t.Value, t.Effect)
+		f.Fix = fmt.Sprintf("add the toleration {key: %s, operator: Equal, value: %s, effect: %s}", t.Key,
+			t.Value, t.Effect)
 	}
 }
 

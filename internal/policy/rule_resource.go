@@ -27,9 +27,10 @@ func resourceRules() []Rule {
 			Field:    "containers[*].resources.requests",
 			Why: "On Windows only the scheduler reads requests; they guarantee nothing. The CPU limit is a hard " +
 				"cap, a share of the whole node.",
-			Fix:     "make requests equal to limits",
-			Sources: []string{"k8s.io/kubernetes pkg/kubelet/kuberuntime: kuberuntime_container_windows.go", srcResources},
-			pod:     eachContainer(checkRequests),
+			Fix: "make requests equal to limits",
+			Sources: []string{"k8s.io/kubernetes pkg/kubelet/kuberuntime: kuberuntime_container_windows.go",
+				srcResources},
+			pod: eachContainer(checkRequests),
 		},
 		{
 			Code:     "WIN312",

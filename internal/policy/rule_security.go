@@ -79,7 +79,8 @@ func checkProfileWantsNonRoot(p *Pod, r reporter) {
 	for _, c := range p.Containers {
 		if !p.nonRoot(c).True() {
 			r.at(c.Get("securityContext", "runAsNonRoot"),
-				"container %s: namespace %s enforces restricted, which asks for runAsNonRoot", c.Name, p.Object.Namespace)
+				"container %s: namespace %s enforces restricted, which asks for runAsNonRoot", c.Name,
+				p.Object.Namespace)
 		}
 	}
 }

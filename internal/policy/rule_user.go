@@ -19,9 +19,10 @@ const (
 
 // userPatterns are upstream's regular expressions. Regexps are immutable.
 var userPatterns = struct{ control, netBIOS, dns, badChars, onlyDots *regexp.Regexp }{
-	control:  regexp.MustCompile(`[[:cntrl:]]+`),
-	netBIOS:  regexp.MustCompile(`^[^\\/:\*\?"<>|\.][^\\/:\*\?"<>|]{0,14}$`),
-	dns:      regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$`),
+	control: regexp.MustCompile(`[[:cntrl:]]+`),
+	netBIOS: regexp.MustCompile(`^[^\\/:\*\?"<>|\.][^\\/:\*\?"<>|]{0,14}$`),
+	dns: regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,` +
+		`61}[a-zA-Z0-9])?)*$`),
 	badChars: regexp.MustCompile(`["/\\:;|=,\+\*\?<>@\[\]]`),
 	onlyDots: regexp.MustCompile(`^[\. ]+$`),
 }
@@ -73,7 +74,8 @@ func userRules() []Rule {
 			Severity: Error,
 			Field:    "securityContext.windowsOptions.runAsUserName",
 			Why: `A user name is USER or DOMAIN\USER: at most one backslash, no control characters, a NetBIOS or DNS ` +
-				`domain, a user of at most 104 bytes without "/\:;|=,+*?<>@[]. user@domain and domain/user are not names.`,
+				`domain, a user of at most 104 bytes without "/\:;|=,+*?<>@[]. user@domain and domain/user are not ` +
+				`names.`,
 			Fix:     "write USER or DOMAIN\\USER; in a double-quoted YAML string, double the backslash",
 			Sources: []string{srcValidateWO, srcRunAsUserName},
 			pod:     checkUserNames,
@@ -105,7 +107,8 @@ func userRules() []Rule {
 			Title:    "`runAsNonRoot` without effect",
 			Severity: Warning,
 			Field:    "securityContext.runAsNonRoot",
-			Why: "Without runAsUserName, an image that names no user (Server Core) passes the check of runAsNonRoot and " +
+			Why: "Without runAsUserName, an image that names no user (Server Core) passes the check of runAsNonRoot " +
+				"and " +
 				`runs as ContainerAdministrator. NT AUTHORITY\SYSTEM passes too: the check compares one name only.`,
 			Fix:     "set runAsUserName: ContainerUser together with runAsNonRoot",
 			Sources: []string{srcSecurityContext, srcPersistentStorage},
@@ -127,7 +130,8 @@ func userRules() []Rule {
 
 func checkAdministratorByName(p *Pod, r reporter) {
 	for _, c := range p.Containers {
-		if u := p.option(c, "runAsUserName"); p.nonRoot(c).True() && strings.EqualFold(u.Str(), "ContainerAdministrator") {
+		if u := p.option(c, "runAsUserName"); p.nonRoot(c).True() &&
+			strings.EqualFold(u.Str(), "ContainerAdministrator") {
 			r.at(u, "container %s: runAsNonRoot is true and runAsUserName is %s, which counts as root", c.Name, u.Str())
 		}
 	}
@@ -136,7 +140,8 @@ func checkAdministratorByName(p *Pod, r reporter) {
 func checkAdministratorOfImage(p *Pod, r reporter) {
 	for _, c := range p.Containers {
 		user := p.Facts().Images[c.Image].User
-		if p.nonRoot(c).True() && !p.option(c, "runAsUserName").Set() && strings.EqualFold(user, "ContainerAdministrator") {
+		if p.nonRoot(c).True() && !p.option(c, "runAsUserName").Set() &&
+			strings.EqualFold(user, "ContainerAdministrator") {
 			r.at(c.Get("image"), "container %s: runAsNonRoot is true and the image's user is %s, which counts as root",
 				c.Name, user)
 		}
@@ -190,7 +195,8 @@ func checkNonRootTrap(p *Pod, r reporter) {
 				"account is privileged", c.Name)
 		case strings.EqualFold(user.Str(), `NT AUTHORITY\SYSTEM`):
 			r.at(at, "container %s: runAsNonRoot does not keep NT AUTHORITY\\SYSTEM out", c.Name)
-		case !user.Set() && p.Facts().Images[c.Image].User == "" && !strings.Contains(strings.ToLower(c.Image), "nanoserver"):
+		case !user.Set() && p.Facts().Images[c.Image].User == "" && !strings.Contains(strings.ToLower(c.Image),
+			"nanoserver"):
 			r.at(at, "container %s: runAsNonRoot without runAsUserName: an image without a user of its own runs as "+
 				"ContainerAdministrator", c.Name)
 		}

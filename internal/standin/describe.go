@@ -43,7 +43,8 @@ func (c *Catalogue) describe(f flavor, e entry, build winver.Build) (image.Stand
 		h := hash([]byte(dir))
 		cfg.RootFS.DiffIDs = append(cfg.RootFS.DiffIDs, h)
 		cfg.History = append(cfg.History, v1.History{Created: cfg.Created, CreatedBy: "mullion stand-in " + f.stack[i]})
-		m.Layers = append(m.Layers, v1.Descriptor{MediaType: types.OCIUncompressedRestrictedLayer, Digest: h, Size: c.sizes[f.stack[i]]})
+		m.Layers = append(m.Layers, v1.Descriptor{MediaType: types.OCIUncompressedRestrictedLayer, Digest: h,
+			Size: c.sizes[f.stack[i]]})
 		size += c.sizes[f.stack[i]]
 	}
 	raw, err := json.Marshal(cfg)

@@ -57,27 +57,41 @@ func catalogue() []entry {
 		{repo: mcr + "windows/servercore", flavor: "servercore", fromTag: true, preload: []string{"{all}"}},
 		{repo: mcr + "windows/server", flavor: "servercore", fromTag: true},
 		{repo: mcr + "windows", flavor: "servercore", fromTag: true},
-		{repo: hub + "windowsservercore", flavor: "servercore", fromTag: true, until: 17763, preload: []string{"{all}"}},
-		{repo: hub + "windowsservercore", flavor: "servercore", anyBuild: []string{"latest"}, preload: []string{"latest"}},
+		{repo: hub + "windowsservercore", flavor: "servercore", fromTag: true, until: 17763,
+			preload: []string{"{all}"}},
+		{repo: hub + "windowsservercore", flavor: "servercore", anyBuild: []string{"latest"},
+			preload: []string{"latest"}},
 
-		{repo: mcr + "windows/nanoserver", flavor: "nanoserver2016", builds: map[string]int{"sac2016": 14393}, preload: []string{"sac2016"}},
-		{repo: mcr + "windows/nanoserver", flavor: "nanoserver", fromTag: true, since: 16299, preload: []string{"{all}"}},
-		{repo: hub + "nanoserver", flavor: "nanoserver2016", builds: map[string]int{"sac2016": 14393, "10.0.14393": 14393}, anyBuild: []string{"latest"}, until: 14393, preload: []string{"latest", "sac2016"}},
-		{repo: hub + "nanoserver", flavor: "nanoserver", fromTag: true, since: 16299, until: 17763, preload: []string{"{all}"}},
-		{repo: hub + "nanoserver", flavor: "nanoserver", anyBuild: []string{"latest"}, since: 16299, preload: []string{"latest"}},
+		{repo: mcr + "windows/nanoserver", flavor: "nanoserver2016", builds: map[string]int{"sac2016": 14393},
+			preload: []string{"sac2016"}},
+		{repo: mcr + "windows/nanoserver", flavor: "nanoserver", fromTag: true, since: 16299,
+			preload: []string{"{all}"}},
+		{repo: hub + "nanoserver", flavor: "nanoserver2016",
+			builds: map[string]int{"sac2016": 14393, "10.0.14393": 14393}, anyBuild: []string{"latest"}, until: 14393,
+			preload: []string{"latest", "sac2016"}},
+		{repo: hub + "nanoserver", flavor: "nanoserver", fromTag: true, since: 16299, until: 17763,
+			preload: []string{"{all}"}},
+		{repo: hub + "nanoserver", flavor: "nanoserver", anyBuild: []string{"latest"}, since: 16299,
+			preload: []string{"latest"}},
 
-		{repo: mcr + "windows/servercore/iis", flavor: "iis", fromTag: true, anyBuild: []string{"latest"}, preload: []string{"latest", "windowsservercore-{all}"}},
+		{repo: mcr + "windows/servercore/iis", flavor: "iis", fromTag: true, anyBuild: []string{"latest"},
+			preload: []string{"latest", "windowsservercore-{all}"}},
 		{repo: hub + "iis", flavor: "iis", fromTag: true, until: 17763, preload: []string{"windowsservercore-{all}"}},
-		{repo: hub + "iis", flavor: "iis", anyBuild: []string{"latest", "windowsservercore"}, preload: []string{"latest", "windowsservercore"}},
+		{repo: hub + "iis", flavor: "iis", anyBuild: []string{"latest", "windowsservercore"},
+			preload: []string{"latest", "windowsservercore"}},
 
-		{repo: mcr + "powershell", flavor: "powershell", fromTag: true, since: 17134, prefix: "nanoserver-", preload: []string{"lts-nanoserver-{all}"}},
+		{repo: mcr + "powershell", flavor: "powershell", fromTag: true, since: 17134, prefix: "nanoserver-",
+			preload: []string{"lts-nanoserver-{all}"}},
 		{repo: mcr + "powershell", flavor: "servercore", fromTag: true, prefix: "windowsservercore-"},
 
-		{repo: mcr + "oss/kubernetes/windows-host-process-containers-base-image", flavor: "hostprocess", anyBuild: []string{"*"}, preload: []string{"v1.0.0"}},
+		{repo: mcr + "oss/kubernetes/windows-host-process-containers-base-image", flavor: "hostprocess",
+			anyBuild: []string{"*"}, preload: []string{"v1.0.0"}},
 
-		{repo: "docker.io/library/redis", flavor: "redis", builds: map[string]int{"3.0-nanoserver": 14393}, preload: []string{"3.0-nanoserver"}},
+		{repo: "docker.io/library/redis", flavor: "redis", builds: map[string]int{"3.0-nanoserver": 14393},
+			preload: []string{"3.0-nanoserver"}},
 	}
-	for _, repo := range []string{"registry.k8s.io/pause", "k8s.gcr.io/pause", mcr + "oss/kubernetes/pause", mcr + "oss/v2/kubernetes/pause"} {
+	for _, repo := range []string{"registry.k8s.io/pause", "k8s.gcr.io/pause", mcr + "oss/kubernetes/pause",
+		mcr + "oss/v2/kubernetes/pause"} {
 		list = append(list, entry{repo: repo, flavor: "pause", anyBuild: []string{"*"}})
 	}
 	// The kubeadm default of this Kubernetes, which nodes have pulled at the start.
@@ -102,7 +116,12 @@ func testImages() []entry {
 		},
 	}
 	for _, name := range []string{"latest", "tag", "1", "2", "3", "tags"} {
-		list = append(list, entry{repo: staging + "win-test-image-" + name, flavor: "e2e", anyBuild: []string{"*"}, variant: name})
+		list = append(list, entry{
+			repo:     staging + "win-test-image-" + name,
+			flavor:   "e2e",
+			anyBuild: []string{"*"},
+			variant:  name,
+		})
 	}
 	return list
 }

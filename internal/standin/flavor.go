@@ -77,7 +77,8 @@ func flavors() []flavor {
 			files: powerShellFiles,
 			config: v1.Config{
 				Cmd: []string{"pwsh.exe"}, User: "ContainerUser",
-				Env: []string{`ProgramFiles=C:\Program Files`, `PATH=C:\Windows\system32;C:\Windows;C:\Program Files\PowerShell`},
+				Env: []string{`ProgramFiles=C:\Program Files`,
+					`PATH=C:\Windows\system32;C:\Windows;C:\Program Files\PowerShell`},
 			},
 		},
 		{
@@ -117,7 +118,8 @@ func flavors() []flavor {
 		{
 			name: "redis", stack: []string{"nanoserver2016", "redis"},
 			files: func(p Programs) map[string]file {
-				return map[string]file{"Program Files/Redis/redis-server.exe": {link: p.Winbox}, "Program Files/Redis/redis-cli.exe": {link: p.Winbox}}
+				return map[string]file{"Program Files/Redis/redis-server.exe": {link: p.Winbox},
+					"Program Files/Redis/redis-cli.exe": {link: p.Winbox}}
 			},
 			config: v1.Config{
 				Cmd: []string{"redis-server.exe"}, WorkingDir: `C:\Program Files\Redis`,
@@ -149,7 +151,8 @@ func serverCoreTools() []string {
 // nanoServerTools are those of a current Nano Server, which lacks the tools of
 // domains.
 func nanoServerTools() []string {
-	return []string{"curl", "find", "findstr", "hostname", "ipconfig", "net", "net1", "nslookup", "ping", "systeminfo", "tar", "tasklist", "timeout", "where", "whoami"}
+	return []string{"curl", "find", "findstr", "hostname", "ipconfig", "net", "net1", "nslookup", "ping", "systeminfo",
+		"tar", "tasklist", "timeout", "where", "whoami"}
 }
 
 // wineModules is where the Wine layers below every image have Wine's own

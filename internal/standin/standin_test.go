@@ -80,13 +80,26 @@ func TestInstall(t *testing.T) {
 		want []string // names that must be there
 		not  []string // and names that must not
 	}{
-		{"2016", []string{"microsoft/iis", "microsoft/windowsservercore:latest", "microsoft/nanoserver", "redis:3.0-nanoserver", "mcr.microsoft.com/windows/servercore:ltsc2016"}, []string{"microsoft/iis:windowsservercore-1709", "mcr.microsoft.com/windows/servercore:ltsc2019"}},
-		{"1709", []string{"microsoft/windowsservercore:1709", "microsoft/iis:windowsservercore-1709", "microsoft/nanoserver:1709", "microsoft/iis"}, nil},
+		{"2016", []string{"microsoft/iis", "microsoft/windowsservercore:latest", "microsoft/nanoserver",
+			"redis:3.0-nanoserver", "mcr.microsoft.com/windows/servercore:ltsc2016"},
+			[]string{"microsoft/iis:windowsservercore-1709", "mcr.microsoft.com/windows/servercore:ltsc2019"}},
+		{"1709", []string{"microsoft/windowsservercore:1709", "microsoft/iis:windowsservercore-1709",
+			"microsoft/nanoserver:1709", "microsoft/iis"}, nil},
 		{"1803", []string{"microsoft/windowsservercore:1803", "mcr.microsoft.com/windows/nanoserver:1803"}, nil},
-		{"2019", []string{"mcr.microsoft.com/windows/servercore:ltsc2019", "mcr.microsoft.com/windows/servercore:1809", "mcr.microsoft.com/windows/nanoserver:1809", "mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019", "mcr.microsoft.com/windows/servercore/iis", "registry.k8s.io/pause:3.10.2", "microsoft/iis", "microsoft/windowsservercore:latest", "microsoft/nanoserver"}, []string{"microsoft/iis:windowsservercore-ltsc2016", "mcr.microsoft.com/windows/servercore:ltsc2022"}},
-		{"2022", []string{"mcr.microsoft.com/windows/servercore:ltsc2022", "mcr.microsoft.com/powershell:lts-nanoserver-ltsc2022"}, []string{"mcr.microsoft.com/windows/servercore:ltsc2019", "mcr.microsoft.com/windows/servercore:ltsc2025"}},
-		{"23H2", []string{"mcr.microsoft.com/windows/servercore:ltsc2022"}, []string{"mcr.microsoft.com/windows/servercore:ltsc2025"}},
-		{"2025", []string{"mcr.microsoft.com/windows/servercore:ltsc2025", "mcr.microsoft.com/windows/servercore:ltsc2022"}, []string{"mcr.microsoft.com/windows/servercore:ltsc2019"}},
+		{"2019", []string{"mcr.microsoft.com/windows/servercore:ltsc2019", "mcr.microsoft.com/windows/servercore:1809",
+			"mcr.microsoft.com/windows/nanoserver:1809",
+			"mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019",
+			"mcr.microsoft.com/windows/servercore/iis", "registry.k8s.io/pause:3.10.2", "microsoft/iis",
+			"microsoft/windowsservercore:latest", "microsoft/nanoserver"},
+			[]string{"microsoft/iis:windowsservercore-ltsc2016", "mcr.microsoft.com/windows/servercore:ltsc2022"}},
+		{"2022", []string{"mcr.microsoft.com/windows/servercore:ltsc2022",
+			"mcr.microsoft.com/powershell:lts-nanoserver-ltsc2022"},
+			[]string{"mcr.microsoft.com/windows/servercore:ltsc2019", "mcr.microsoft.com/windows/servercore:ltsc2025"}},
+		{"23H2", []string{"mcr.microsoft.com/windows/servercore:ltsc2022"},
+			[]string{"mcr.microsoft.com/windows/servercore:ltsc2025"}},
+		{"2025", []string{"mcr.microsoft.com/windows/servercore:ltsc2025",
+			"mcr.microsoft.com/windows/servercore:ltsc2022"},
+			[]string{"mcr.microsoft.com/windows/servercore:ltsc2019"}},
 	} {
 		t.Run(tt.host, func(t *testing.T) {
 			host := find(t, tt.host)
@@ -100,7 +113,8 @@ func TestInstall(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 					continue
 				}
-				if !img.StandIn || img.Config.Labels[standin.Label] == "" || !winver.CompatibleOSVersion(host, img.OSVersion) || len(img.RepoDigests) == 0 || img.Size == 0 {
+				if !img.StandIn || img.Config.Labels[standin.Label] == "" ||
+					!winver.CompatibleOSVersion(host, img.OSVersion) || len(img.RepoDigests) == 0 || img.Size == 0 {
 					t.Errorf("%s: %+v", name, img)
 				}
 				for _, l := range img.Layers {
@@ -114,7 +128,8 @@ func TestInstall(t *testing.T) {
 					t.Errorf("%s is there: %+v", name, img)
 				}
 				// The pull says what containerd would.
-				if _, err := s.Pull(context.Background(), name, nil, nil); err == nil || !strings.HasSuffix(err.Error(), "no match for platform in manifest: not found") {
+				if _, err := s.Pull(context.Background(), name, nil, nil); err == nil ||
+					!strings.HasSuffix(err.Error(), "no match for platform in manifest: not found") {
 					t.Errorf("pull %s: %v", name, err)
 				}
 			}
@@ -146,7 +161,8 @@ func TestPullAnswersForStandInsWithoutNetwork(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if a, b := pull("mcr.microsoft.com/windows/servercore:ltsc2019"), pull("mcr.microsoft.com/windows/servercore:1809"); a.ID != b.ID {
+	if a, b := pull("mcr.microsoft.com/windows/servercore:ltsc2019"),
+		pull("mcr.microsoft.com/windows/servercore:1809"); a.ID != b.ID {
 		t.Errorf("equal stand-ins differ: %s, %s", a.ID, b.ID)
 	}
 	// What critest's Windows variant expects of its images.
@@ -164,7 +180,8 @@ func TestPullAnswersForStandInsWithoutNetwork(t *testing.T) {
 	if len(img.RepoTags) != 3 {
 		t.Errorf("tags %q", img.RepoTags)
 	}
-	const byDigest = staging + "win-test-image-digest@sha256:0e8cc62aee4ed03eb85150eb86e5d1fd7bda705511b8951fe6507835cbd34be3"
+	const byDigest = staging +
+		"win-test-image-digest@sha256:0e8cc62aee4ed03eb85150eb86e5d1fd7bda705511b8951fe6507835cbd34be3"
 	if img = pull(byDigest); len(img.RepoTags) != 0 || !slices.Equal(img.RepoDigests, []string{byDigest}) {
 		t.Errorf("by digest: %q, %q", img.RepoTags, img.RepoDigests)
 	}
@@ -200,12 +217,14 @@ func TestInstallAfterAChangeOfPrograms(t *testing.T) {
 		}
 		ids = append(ids, img.ID)
 		if text == "one" {
-			built, err := imagebuild.Build(imagebuild.Spec{Build: host, Base: "servercore", Layers: []imagebuild.Layer{{Entries: []imagebuild.Entry{{Path: "app.txt"}}}}})
+			built, err := imagebuild.Build(imagebuild.Spec{Build: host, Base: "servercore",
+				Layers: []imagebuild.Layer{{Entries: []imagebuild.Entry{{Path: "app.txt"}}}}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var archive bytes.Buffer
-			if err := imagebuild.WriteLayout(&archive, map[string]*imagebuild.Image{"example.com/app:1": built}); err != nil {
+			if err := imagebuild.WriteLayout(&archive,
+				map[string]*imagebuild.Image{"example.com/app:1": built}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := s.Load(t.Context(), &archive); err != nil {

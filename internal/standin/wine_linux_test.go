@@ -41,7 +41,8 @@ func newBox(t *testing.T, layers []string) *box {
 		}
 	}
 	slices.Reverse(layers)
-	options := "lowerdir=" + strings.Join(layers, ":") + ",upperdir=" + filepath.Join(work, "upper") + ",workdir=" + filepath.Join(work, "work")
+	options := "lowerdir=" + strings.Join(layers, ":") + ",upperdir=" + filepath.Join(work, "upper") + ",workdir=" +
+		filepath.Join(work, "work")
 	if err := syscall.Mount("overlay", merged, "overlay", 0, options); err != nil {
 		t.Fatalf("mount overlay: %v", err)
 	}
@@ -78,8 +79,11 @@ func (b *box) run(t *testing.T, env []string, args ...string) (string, int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	argv, environ, _ := wine.ContainerProcess(wine.Process{Args: args, Env: env})
-	script := `ip link set lo up; echo 0 >/proc/sys/net/ipv4/ip_unprivileged_port_start; mount -t proc proc "$0/proc" && exec chroot --userspec=64000:64000 --groups= "$0" "$@"`
-	cmd := exec.CommandContext(ctx, "unshare", append([]string{"--fork", "--kill-child", "--pid", "--mount", "--net", "--ipc", "--uts", "sh", "-c", script, b.root}, argv...)...)
+	script := `ip link set lo up; echo 0 >/proc/sys/net/ipv4/ip_unprivileged_port_start; mount -t proc proc ` +
+		`"$0/proc" && exec chroot --userspec=64000:64000 --groups= "$0" "$@"`
+	cmd := exec.CommandContext(ctx, "unshare",
+		append([]string{"--fork", "--kill-child", "--pid", "--mount", "--net", "--ipc", "--uts", "sh", "-c", script,
+			b.root}, argv...)...)
 	cmd.Env = append(environ, "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
 	out, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState == nil {
@@ -110,7 +114,8 @@ func TestProgramsUnderWine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := prepare(t, cache, standin.Programs{Winbox: testenv.Bin("windows", "winbox.exe"), PowerShell: testenv.Bin("windows", "powershell.exe")})
+	c := prepare(t, cache, standin.Programs{Winbox: testenv.Bin("windows", "winbox.exe"),
+		PowerShell: testenv.Bin("windows", "powershell.exe")})
 	s := openStore(t, cache, c, host)
 	in := func(name string) *box {
 		img, err := s.Pull(t.Context(), name, nil, nil)
@@ -130,14 +135,18 @@ func TestProgramsUnderWine(t *testing.T) {
 		want string // in the output
 		code int
 	}{
-		{"ping by path", core, []string{`C:\Windows\System32\ping.exe`, "-n", "1", "localhost"}, "Reply from 127.0.0.1: bytes=32 time<1ms TTL=128", 0},
-		{"ping by name", core, []string{"ping", "-n", "1", "127.0.0.1"}, "\nPinging 127.0.0.1 with 32 bytes of data:\n", 0},
-		{"ping from cmd", core, []string{"cmd", "/c", "ping -n 1 127.0.0.1"}, "\nPinging 127.0.0.1 with 32 bytes of data:\n", 0},
+		{"ping by path", core, []string{`C:\Windows\System32\ping.exe`, "-n", "1", "localhost"},
+			"Reply from 127.0.0.1: bytes=32 time<1ms TTL=128", 0},
+		{"ping by name", core, []string{"ping", "-n", "1", "127.0.0.1"}, "\nPinging 127.0.0.1 with 32 bytes of data:\n",
+			0},
+		{"ping from cmd", core, []string{"cmd", "/c", "ping -n 1 127.0.0.1"},
+			"\nPinging 127.0.0.1 with 32 bytes of data:\n", 0},
 		{"pipe in cmd", core, []string{"cmd", "/c", "echo one two| find \"two\""}, "one two\n", 0},
 		{"findstr in cmd", core, []string{"cmd", "/c", "echo one two| findstr /r t.o$"}, "one two\n", 0},
 		{"whoami", core, []string{"whoami"}, `user manager\`, 0},
 		{"ipconfig", core, []string{"ipconfig", "/all"}, "   IP Routing Enabled. . . . . . . . : No\n", 0},
-		{"systeminfo", core, []string{"systeminfo"}, "OS Name:                   Microsoft Windows Server 2019 Datacenter\n", 0},
+		{"systeminfo", core, []string{"systeminfo"},
+			"OS Name:                   Microsoft Windows Server 2019 Datacenter\n", 0},
 		{"tasklist", core, []string{"tasklist"}, "tasklist.exe", 0},
 		{"where", core, []string{"where", "curl"}, `\curl.exe`, 0},
 		{"net", core, []string{"net", "localgroup", "hpc", "/add"}, "The command completed successfully.", 0},
@@ -146,13 +155,17 @@ func TestProgramsUnderWine(t *testing.T) {
 		{"powershell", core, []string{"powershell", "-Command", "Write-Output ('a' + 'b')"}, "ab\n", 0},
 		// What critest's Windows variant runs in its containers.
 		{"critest pauses", core, []string{"powershell", "-c", "ping -n 1 localhost"}, "Reply from 127.0.0.1", 0},
-		{"critest reads the name resolution", core, []string{"powershell", "/c", "ipconfig /all"}, "Windows IP Configuration", 0},
-		{"critest looks for processes", core, []string{"powershell", "-c", "get-process | findstr sleep; exit 0"}, "", 0},
+		{"critest reads the name resolution", core, []string{"powershell", "/c", "ipconfig /all"},
+			"Windows IP Configuration", 0},
+		{"critest looks for processes", core, []string{"powershell", "-c", "get-process | findstr sleep; exit 0"}, "",
+			0},
 		{"critest lists a directory", core, []string{"powershell", "-c", "ls", `C:\users`}, "", 0},
 		{"critest says hello", core, []string{"powershell", "-c", "echo hello"}, "hello\n", 0},
 		{"ping in Nano Server", nano, []string{"ping", "-n", "1", "127.0.0.1"}, "Reply from 127.0.0.1: bytes=32", 0},
-		{"pwsh", pwsh, []string{`C:\Program Files\PowerShell\pwsh.exe`, "-Command", "Write-Output ('a' + 'b')"}, "ab\n", 0},
-		{"the web server's monitor", web, []string{`C:\ServiceMonitor.exe`, "other"}, "Service 'other' does not exist", 1},
+		{"pwsh", pwsh, []string{`C:\Program Files\PowerShell\pwsh.exe`, "-Command", "Write-Output ('a' + 'b')"},
+			"ab\n", 0},
+		{"the web server's monitor", web, []string{`C:\ServiceMonitor.exe`, "other"}, "Service 'other' does not exist",
+			1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, code := tt.box.run(t, []string{"USERNAME=ContainerAdministrator"}, tt.args...)
@@ -162,8 +175,11 @@ func TestProgramsUnderWine(t *testing.T) {
 		})
 	}
 	// The site is served on port 80, by the image's own entry point.
-	out, code := web.run(t, nil, "cmd", "/c", `start /b C:\ServiceMonitor.exe w3svc & curl -s --retry 8 --retry-connrefused -i http://localhost/ & findstr GET C:\inetpub\logs\LogFiles\W3SVC1\*.log`)
-	for _, want := range []string{"Service 'w3svc' started", "HTTP/1.1 200 OK", "Server: Microsoft-IIS/10.0", "<title>IIS Windows Server</title>", " GET / - 80 - 127.0.0.1 curl/"} {
+	out, code := web.run(t, nil, "cmd", "/c",
+		`start /b C:\ServiceMonitor.exe w3svc & curl -s --retry 8 --retry-connrefused -i http://localhost/ & findstr `+
+			`GET C:\inetpub\logs\LogFiles\W3SVC1\*.log`)
+	for _, want := range []string{"Service 'w3svc' started", "HTTP/1.1 200 OK", "Server: Microsoft-IIS/10.0",
+		"<title>IIS Windows Server</title>", " GET / - 80 - 127.0.0.1 curl/"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("web server: exit %d, %q\nwant %q", code, out, want)
 		}

@@ -24,16 +24,19 @@ func TestChild(t *testing.T) {
 		}})(ctx)
 		return out.String(), err
 	}
-	if out, err := run(time.Second, false, "echo hello; exit 3"); out != "hello\n" || err == nil || !strings.Contains(err.Error(), "exit status 3") {
+	if out, err := run(time.Second, false, "echo hello; exit 3"); out != "hello\n" || err == nil ||
+		!strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("failing program: %q, %v", out, err)
 	}
-	if out, err := run(30*time.Second, true, "trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done"); out != "bye\n" || err == nil {
+	if out, err := run(30*time.Second, true,
+		"trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done"); out != "bye\n" || err == nil {
 		t.Errorf("graceful stop: %q, %v", out, err)
 	}
 	if _, err := run(50*time.Millisecond, true, "trap '' TERM; while :; do sleep 0.05; done"); err == nil {
 		t.Error("a program that ignores SIGTERM: want it killed and the context's error")
 	}
-	if err := s.Child(Command{Argv: []string{"/nonexistent"}})(t.Context()); err == nil || !strings.Contains(err.Error(), "start /nonexistent") {
+	if err := s.Child(Command{Argv: []string{"/nonexistent"}})(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "start /nonexistent") {
 		t.Errorf("missing program: %v", err)
 	}
 }

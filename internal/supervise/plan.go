@@ -36,7 +36,8 @@ func plan(cs []Component) ([][]int, error) {
 			}
 		}
 		if len(next) == 0 {
-			return nil, fmt.Errorf("plan components: they need each other in a circle: %s", strings.Join(unplaced(cs, wave), ", "))
+			return nil, fmt.Errorf("plan components: they need each other in a circle: %s",
+				strings.Join(unplaced(cs, wave), ", "))
 		}
 		for _, i := range next {
 			wave[i] = len(waves) + 1

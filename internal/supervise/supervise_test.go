@@ -28,7 +28,8 @@ func TestPlan(t *testing.T) {
 		err  string
 	}{
 		{"empty", nil, nil, ""},
-		{"chain and branch", []Component{component("c", "b"), component("a"), component("b", "a"), component("d", "a")}, [][]int{{1}, {2, 3}, {0}}, ""},
+		{"chain and branch", []Component{component("c", "b"), component("a"), component("b", "a"), component("d", "a")},
+			[][]int{{1}, {2, 3}, {0}}, ""},
 		{"unknown need", []Component{component("a", "x")}, nil, `"a" needs "x", which does not exist`},
 		{"twice", []Component{component("a"), component("a")}, nil, `two are named "a"`},
 		{"circle", []Component{component("z"), component("a", "b"), component("b", "a")}, nil, "circle: a, b"},
@@ -80,7 +81,10 @@ func TestStartsAndStopsInOrder(t *testing.T) {
 					return nil
 				}}
 		}
-		prepare := Component{Name: "prepare", Once: true, Run: func(context.Context) error { j.add("prepare"); return nil }}
+		prepare := Component{Name: "prepare", Once: true, Run: func(context.Context) error {
+			j.add("prepare")
+			return nil
+		}}
 		early := mk("early", 0, "prepare")
 		early.Uses = []string{"node"}
 		s, err := New(Config{Log: slog.New(slog.DiscardHandler), Components: []Component{
@@ -94,7 +98,8 @@ func TestStartsAndStopsInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []string{"prepare", "start server", "start node", "stop early", "stop node", "stop server"}
-		got := slices.DeleteFunc(j.lines, func(s string) bool { return s == "start early" }) // at any time after prepare
+		// at any time after prepare
+		got := slices.DeleteFunc(j.lines, func(s string) bool { return s == "start early" })
 		if !slices.Equal(got, want) {
 			t.Errorf("events %q, want %q", got, want)
 		}
@@ -120,7 +125,10 @@ func TestRestartsWithBackoff(t *testing.T) {
 			return nil
 		}}
 		var last []Status
-		s, err := New(Config{Log: slog.New(slog.DiscardHandler), Components: []Component{c}, OnChange: func(st []Status) { last = st }})
+		s, err := New(Config{Log: slog.New(slog.DiscardHandler), Components: []Component{c},
+			OnChange: func(st []Status) {
+				last = st
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,9 +157,10 @@ func TestStartingSaysWhyItEnded(t *testing.T) {
 			Ready: func(context.Context) error { return errors.New("not yet") },
 		}
 		var said []string
-		s, err := New(Config{Log: slog.New(slog.DiscardHandler), Components: []Component{c}, OnChange: func(st []Status) {
-			said = append(said, fmt.Sprintf("%s: %s", st[0].State, st[0].Message))
-		}})
+		s, err := New(Config{Log: slog.New(slog.DiscardHandler), Components: []Component{c},
+			OnChange: func(st []Status) {
+				said = append(said, fmt.Sprintf("%s: %s", st[0].State, st[0].Message))
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,8 +169,9 @@ func TestStartingSaysWhyItEnded(t *testing.T) {
 		if err := s.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"starting: ", "starting: not yet", "restarting: the port is busy", "starting: the port is busy",
-			"starting: not yet; the last time: the port is busy", "stopping: ", "stopped: "}
+		want := []string{"starting: ", "starting: not yet", "restarting: the port is busy",
+			"starting: the port is busy", "starting: not yet; the last time: the port is busy", "stopping: ",
+			"stopped: "}
 		if !slices.Equal(said, want) {
 			t.Errorf("said %q, want %q", said, want)
 		}

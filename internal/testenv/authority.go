@@ -55,7 +55,8 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 }
 
 // certify signs a certificate of a key; without a parent it is its own.
-func certify(t testing.TB, template x509.Certificate, parent *x509.Certificate, key, by *ecdsa.PrivateKey) *x509.Certificate {
+func certify(t testing.TB, template x509.Certificate, parent *x509.Certificate, key,
+	by *ecdsa.PrivateKey) *x509.Certificate {
 	t.Helper()
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 64))
 	if err != nil {

@@ -135,7 +135,8 @@ func Repo(elem ...string) string {
 		panic("testenv: " + err.Error())
 	}
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if mod, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && strings.HasPrefix(string(mod), "module github.com/mullion-k8s/mullion\n") {
+		if mod, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil &&
+			strings.HasPrefix(string(mod), "module github.com/mullion-k8s/mullion\n") {
 			return filepath.Join(append([]string{dir}, elem...)...)
 		}
 	}

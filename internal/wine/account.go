@@ -78,16 +78,21 @@ func Accounts() []Account {
 			Profile: `C:\Users\ContainerUser`, Temp: `C:\Users\ContainerUser\AppData\Local\Temp`,
 		},
 		{
-			Name: "SYSTEM", Domain: system, UID: ContainerUID, GID: systemGID, Computer: true, aliases: []string{"local system", "localsystem"},
+			Name: "SYSTEM", Domain: system, UID: ContainerUID, GID: systemGID, Computer: true,
+			aliases: []string{"local system", "localsystem"},
 			Profile: `C:\Windows\system32\config\systemprofile`, Temp: `C:\Windows\TEMP`,
 		},
 		{
-			Name: "LOCAL SERVICE", Domain: system, UID: localServiceID, GID: localServiceID, aliases: []string{"localservice"},
-			Profile: `C:\Windows\ServiceProfiles\LocalService`, Temp: `C:\Windows\ServiceProfiles\LocalService\AppData\Local\Temp`,
+			Name: "LOCAL SERVICE", Domain: system, UID: localServiceID, GID: localServiceID,
+			aliases: []string{"localservice"},
+			Profile: `C:\Windows\ServiceProfiles\LocalService`,
+			Temp:    `C:\Windows\ServiceProfiles\LocalService\AppData\Local\Temp`,
 		},
 		{
-			Name: "NETWORK SERVICE", Domain: system, UID: networkServiceID, GID: networkServiceID, Computer: true, aliases: []string{"networkservice"},
-			Profile: `C:\Windows\ServiceProfiles\NetworkService`, Temp: `C:\Windows\ServiceProfiles\NetworkService\AppData\Local\Temp`,
+			Name: "NETWORK SERVICE", Domain: system, UID: networkServiceID, GID: networkServiceID, Computer: true,
+			aliases: []string{"networkservice"},
+			Profile: `C:\Windows\ServiceProfiles\NetworkService`,
+			Temp:    `C:\Windows\ServiceProfiles\NetworkService\AppData\Local\Temp`,
 		},
 		{
 			Name: "Administrator", UID: ContainerUID, GID: administratorGID,

@@ -10,12 +10,16 @@ import (
 
 func TestFindAccount(t *testing.T) {
 	for name, want := range map[string]string{
-		"ContainerUser": `User Manager\ContainerUser`, "containeruser": `User Manager\ContainerUser`, `user manager\CONTAINERADMINISTRATOR`: `User Manager\ContainerAdministrator`,
-		"SYSTEM": `NT AUTHORITY\SYSTEM`, `NT Authority\system`: `NT AUTHORITY\SYSTEM`,
-		`NT AUTHORITY\NetworkService`: `NT AUTHORITY\NETWORK SERVICE`, `nt authority\network service`: `NT AUTHORITY\NETWORK SERVICE`,
-		`NT AUTHORITY\Local service`: `NT AUTHORITY\LOCAL SERVICE`,
-		"Administrator":              `web\Administrator`, `.\administrator`: `web\Administrator`, `WEB\Administrator`: `web\Administrator`,
-		"FooLish": "", "": "", `\`: "", `DOMAIN\x`: "", `DOMAIN\ContainerUser`: "", `NT AUTHORITY\ContainerUser`: "", `other\Administrator`: "", `a\b\SYSTEM`: "",
+		"ContainerUser": `User Manager\ContainerUser`, "containeruser": `User Manager\ContainerUser`,
+		`user manager\CONTAINERADMINISTRATOR`: `User Manager\ContainerAdministrator`,
+		"SYSTEM":                              `NT AUTHORITY\SYSTEM`, `NT Authority\system`: `NT AUTHORITY\SYSTEM`,
+		`NT AUTHORITY\NetworkService`:  `NT AUTHORITY\NETWORK SERVICE`,
+		`nt authority\network service`: `NT AUTHORITY\NETWORK SERVICE`,
+		`NT AUTHORITY\Local service`:   `NT AUTHORITY\LOCAL SERVICE`,
+		"Administrator":                `web\Administrator`, `.\administrator`: `web\Administrator`,
+		`WEB\Administrator`: `web\Administrator`,
+		"FooLish":           "", "": "", `\`: "", `DOMAIN\x`: "", `DOMAIN\ContainerUser`: "",
+		`NT AUTHORITY\ContainerUser`: "", `other\Administrator`: "", `a\b\SYSTEM`: "",
 	} {
 		a, ok := FindAccount(name, "web")
 		if got := a.FullName("web"); ok != (want != "") || ok && got != want {
@@ -46,12 +50,16 @@ func TestAccountNumbers(t *testing.T) {
 func TestAccountEnvironment(t *testing.T) {
 	for name, want := range map[string][]string{
 		"ContainerUser": {
-			"USERNAME=ContainerUser", "USERDOMAIN=User Manager", `USERPROFILE=C:\Users\ContainerUser`, `APPDATA=C:\Users\ContainerUser\AppData\Roaming`,
-			`LOCALAPPDATA=C:\Users\ContainerUser\AppData\Local`, `TEMP=C:\Users\ContainerUser\AppData\Local\Temp`, `TMP=C:\Users\ContainerUser\AppData\Local\Temp`,
+			"USERNAME=ContainerUser", "USERDOMAIN=User Manager", `USERPROFILE=C:\Users\ContainerUser`,
+			`APPDATA=C:\Users\ContainerUser\AppData\Roaming`,
+			`LOCALAPPDATA=C:\Users\ContainerUser\AppData\Local`, `TEMP=C:\Users\ContainerUser\AppData\Local\Temp`,
+			`TMP=C:\Users\ContainerUser\AppData\Local\Temp`,
 		},
 		"SYSTEM": {
-			"USERNAME=WEB-1$", "USERDOMAIN=WORKGROUP", `USERPROFILE=C:\Windows\system32\config\systemprofile`, `APPDATA=C:\Windows\system32\config\systemprofile\AppData\Roaming`,
-			`LOCALAPPDATA=C:\Windows\system32\config\systemprofile\AppData\Local`, `TEMP=C:\Windows\TEMP`, `TMP=C:\Windows\TEMP`,
+			"USERNAME=WEB-1$", "USERDOMAIN=WORKGROUP", `USERPROFILE=C:\Windows\system32\config\systemprofile`,
+			`APPDATA=C:\Windows\system32\config\systemprofile\AppData\Roaming`,
+			`LOCALAPPDATA=C:\Windows\system32\config\systemprofile\AppData\Local`, `TEMP=C:\Windows\TEMP`,
+			`TMP=C:\Windows\TEMP`,
 		},
 	} {
 		a, _ := FindAccount(name, "")

@@ -78,7 +78,8 @@ func (r *Runtime) makeRoot(base, dir string, changes []change) error {
 		filepath.Join(prefix, "dosdevices"), filepath.Join(dir, "etc"),
 		filepath.Join(dir, "run", "user"),
 		// Places for mounts.
-		filepath.Join(dir, "proc"), filepath.Join(dir, "sys"), filepath.Join(dir, "dev"), filepath.Join(dir, "run", "mullion"),
+		filepath.Join(dir, "proc"), filepath.Join(dir, "sys"), filepath.Join(dir, "dev"),
+		filepath.Join(dir, "run", "mullion"),
 	} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
@@ -201,8 +202,9 @@ func containerEtc() map[string]string {
 		"resolv.conf":   "",
 		// fontconfig complains on standard error if it has none. The fonts are
 		// Windows' own, which Wine finds by itself.
-		"fonts/fonts.conf": `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd"><fontconfig><cachedir>/nonexistent</cachedir></fontconfig>` + "\n",
-		"hosts":            "127.0.0.1 localhost\n::1 localhost\n",
+		"fonts/fonts.conf": `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM ` +
+			`"urn:fontconfig:fonts.dtd"><fontconfig><cachedir>/nonexistent</cachedir></fontconfig>` + "\n",
+		"hosts": "127.0.0.1 localhost\n::1 localhost\n",
 	}
 }
 

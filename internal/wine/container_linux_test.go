@@ -79,7 +79,8 @@ func newContainer(t testing.TB, build string) *container {
 	for name, src := range map[string]string{"probe.exe": probe(t), "raw.exe": rawProgram(t)} {
 		copyTo(t, src, c.path("upper", name))
 	}
-	options := fmt.Sprintf("lowerdir=%s:%s:%s,upperdir=%s,workdir=%s", account, layers[1], layers[0], c.path("upper"), c.path("work"))
+	options := fmt.Sprintf("lowerdir=%s:%s:%s,upperdir=%s,workdir=%s", account, layers[1], layers[0], c.path("upper"),
+		c.path("work"))
 	if err := unix.Mount("overlay", c.path("rootfs"), "overlay", 0, options); err != nil {
 		t.Fatal(err)
 	}
@@ -211,15 +212,22 @@ func TestContainerProgramLookup(t *testing.T) {
 		code uint32
 		want string
 	}{
-		{"by name, other case, extension from PATHEXT", wine.Process{Args: []string{"PROBE", "version"}, Dir: `c:\`}, 0, "ProductName Windows Server 2019 Datacenter"},
-		{"batch file in a directory of Path", wine.Process{Args: []string{"run", "arg"}, Env: []string{`Path=c:\app`, "APP=value"}}, 3, `script arg in C:\ with value`},
-		{"batch file in the working directory", wine.Process{Args: []string{"run.cmd", "x y"}, Dir: `C:\APP`}, 3, `script "x y" in C:\App`},
+		{"by name, other case, extension from PATHEXT", wine.Process{Args: []string{"PROBE", "version"}, Dir: `c:\`}, 0,
+			"ProductName Windows Server 2019 Datacenter"},
+		{"batch file in a directory of Path",
+			wine.Process{Args: []string{"run", "arg"}, Env: []string{`Path=c:\app`, "APP=value"}}, 3,
+			`script arg in C:\ with value`},
+		{"batch file in the working directory", wine.Process{Args: []string{"run.cmd", "x y"}, Dir: `C:\APP`}, 3,
+			`script "x y" in C:\App`},
 		{"system program", wine.Process{Args: []string{"hostname"}}, 0, "POD-A"},
 		{"slashes", wine.Process{Args: []string{"/windows/system32/cmd.exe", "/c", "echo hi"}}, 0, "hi"},
 		{"raw command line", wine.Process{CommandLine: `cmd /S /C echo "quoted  text" & exit 9`}, 9, `"quoted  text"`},
-		{"first argument as written", wine.Process{Args: []string{"/probe", "arguments", "a b"}}, 0, `["/probe" "arguments" "a b"] /probe arguments "a b"`},
-		{"a program of Linux", wine.Process{Args: []string{`C:\linux.exe`}}, 126, "%1 is not a valid Win32 application."},
-		{"missing program", wine.Process{Args: []string{"no-such-program"}}, 127, "The system cannot find the file specified."},
+		{"first argument as written", wine.Process{Args: []string{"/probe", "arguments", "a b"}}, 0,
+			`["/probe" "arguments" "a b"] /probe arguments "a b"`},
+		{"a program of Linux", wine.Process{Args: []string{`C:\linux.exe`}}, 126,
+			"%1 is not a valid Win32 application."},
+		{"missing program", wine.Process{Args: []string{"no-such-program"}}, 127,
+			"The system cannot find the file specified."},
 		{"missing directory", wine.Process{Args: []string{"hostname"}, Dir: `C:\nowhere`}, 127, `C:\nowhere`},
 	} {
 		out, s := c.exec("lookup", row.p)

@@ -55,19 +55,22 @@ func skippedPE() []string {
 		"d3d*", "ddraw*", "dxgi*", "dxdiag*", "dxva*", "dxtrans*", "dx8vb*", "d2d1*", "dwrite*", "wined3d*", "dcomp*",
 		"dplay*", "dpn*", "dpv*", "dpwsockx*", "dm[bcilsu][!p]*", "dsound*", "dswave*", "dsdmo*", "devenum*", "quartz*",
 		"x3daudio*", "xactengine*", "xapofx*", "xaudio*", "xinput*", "dinput*", "winexinput*", "winehid*", "hid*.sys",
-		"mf.*", "mf3216*", "mfmedia*", "mfplat*", "mfplay*", "mfreadwrite*", "mfsrcsnk*", "mp3dmod*", "msmpeg*", "wmp*", "wmvcore*", "wmasf*",
-		"mciavi*", "mcicda*", "mciqtz*", "mciseq*", "mciwave*", "msacm32.drv", "*.acm", "*.ax", "iccvid*", "msvidc*", "msrle*", "l3codec*",
-		"mshtml*", "ieframe*", "iexplore*", "jscript*", "vbscript*", "inetcpl*", "hhctrl*", "hh.exe", "dhtmled*", "ieproxy*",
-		"winemine*", "wordpad*", "notepad*", "winefile*", "winhlp32*", "clock.exe", "view.exe", "write.exe", "taskmgr*", "oleview*",
-		"winecfg*", "wine*menubuilder*", "joy.cpl", "irprops*", "bthprops*", "appwiz*", "inetcomm*", "*.ds", "sane*", "twain*", "wiaservc*", "sti.*",
-		"evr.*", "amstream*", "qasf*", "qdvd*", "qedit*", "strmdll*", "msdmo*", "gameux*", "sapi*", "uianimation*", "uiribbon*", "wing32*",
-		"windows.gaming*", "windows.media*", "mscorwks*", "ngen*", "regasm*", "regsvcs*", "aspnet*", "presentationfont*", "fusion*",
+		"mf.*", "mf3216*", "mfmedia*", "mfplat*", "mfplay*", "mfreadwrite*", "mfsrcsnk*", "mp3dmod*", "msmpeg*", "wmp*",
+		"wmvcore*", "wmasf*", "mciavi*", "mcicda*", "mciqtz*", "mciseq*", "mciwave*", "msacm32.drv", "*.acm", "*.ax",
+		"iccvid*", "msvidc*", "msrle*", "l3codec*", "mshtml*", "ieframe*", "iexplore*", "jscript*", "vbscript*",
+		"inetcpl*", "hhctrl*", "hh.exe", "dhtmled*", "ieproxy*", "winemine*", "wordpad*", "notepad*", "winefile*",
+		"winhlp32*", "clock.exe", "view.exe", "write.exe", "taskmgr*", "oleview*", "winecfg*", "wine*menubuilder*",
+		"joy.cpl", "irprops*", "bthprops*", "appwiz*", "inetcomm*", "*.ds", "sane*", "twain*", "wiaservc*", "sti.*",
+		"evr.*", "amstream*", "qasf*", "qdvd*", "qedit*", "strmdll*", "msdmo*", "gameux*", "sapi*", "uianimation*",
+		"uiribbon*", "wing32*", "windows.gaming*", "windows.media*", "mscorwks*", "ngen*", "regasm*", "regsvcs*",
+		"aspnet*", "presentationfont*", "fusion*",
 		// Wine would start explorer.exe for the desktop of the first program that
 		// has a message queue. Windows Server Core has none, and without one the
 		// server makes the desktop's window itself (dlls/win32u/winstation.c,
 		// get_desktop_window).
 		"explorer.exe",
-		"*.msstyles", "wmphoto*", "xps*", "prntvpt*", "tapi32*", "msvc[rpm]d*", "unicows*", "ctl3d*", "msftedit*", "riched*", "explorerframe*",
+		"*.msstyles", "wmphoto*", "xps*", "prntvpt*", "tapi32*", "msvc[rpm]d*", "unicows*", "ctl3d*", "msftedit*",
+		"riched*", "explorerframe*",
 	}
 }
 
@@ -83,7 +86,8 @@ func dlopened() []string {
 
 // fonts are those that go to C:\Windows\Fonts.
 func fonts() []string {
-	return []string{"courier.ttf", "marlett.ttf", "ms_sans_serif.ttf", "symbol.ttf", "system.ttf", "tahoma.ttf", "vgafix.fon", "vgasys.fon"}
+	return []string{"courier.ttf", "marlett.ttf", "ms_sans_serif.ttf", "symbol.ttf", "system.ttf", "tahoma.ttf",
+		"vgafix.fon", "vgasys.fon"}
 }
 
 // localePath is glibc's locale of LC_ALL=C.UTF-8, without which Wine takes

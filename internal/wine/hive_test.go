@@ -105,9 +105,11 @@ func FuzzHive(f *testing.F) {
 }
 
 func TestRenameUser(t *testing.T) {
-	in := `"USERPROFILE"="C:\\users\\Administrator"` + "\n" + `"Owner"="Administrator"` + "\n" + `"Group"="Administrators"`
+	in := `"USERPROFILE"="C:\\users\\Administrator"` + "\n" + `"Owner"="Administrator"` + "\n" +
+		`"Group"="Administrators"`
 	got := string(renameUser([]byte(in), "Administrator", "ContainerAdministrator"))
-	want := strings.NewReplacer(`\\Administrator"`, `\\ContainerAdministrator"`, `="Administrator"`, `="ContainerAdministrator"`).Replace(in)
+	want := strings.NewReplacer(`\\Administrator"`, `\\ContainerAdministrator"`, `="Administrator"`,
+		`="ContainerAdministrator"`).Replace(in)
 	if got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}

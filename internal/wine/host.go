@@ -40,7 +40,8 @@ func (h Host) Argv(exe string, args ...string) []string {
 // process that runs p as a HostProcess container. Its user is root, because
 // Wine serves only the prefix's owner; its group is the account's.
 func (h Host) Process(p Process) (argv, env []string, cwd string) {
-	argv = append([]string{filepath.Join(h.Runtime, InitPath), "-host", "-root", filepath.Join(h.Prefix, "drive_c"), "-loader", filepath.Join(h.Runtime, loaderPath)},
+	argv = append([]string{filepath.Join(h.Runtime, InitPath), "-host", "-root", filepath.Join(h.Prefix, "drive_c"),
+		"-loader", filepath.Join(h.Runtime, loaderPath)},
 		p.flags()...)
 	own := h.Env()
 	for i, e := range own {

@@ -100,13 +100,15 @@ func (r *Runtime) boot(ctx context.Context, dir string) error {
 	}
 	// Place holders of a program that the runtime does not have.
 	for _, name := range []string{"explorer.exe", "system32/explorer.exe"} {
-		if err := os.Remove(filepath.Join(dir, "drive_c", "windows", name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(dir, "drive_c", "windows", name)); err != nil &&
+			!errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	for _, name := range fonts() {
 		// Wine looks into its own directory too, but not where drive C: is the root.
-		if err := link(filepath.Join(r.Dir, fontPath, name), filepath.Join(dir, "drive_c", "windows", "Fonts", name)); err != nil {
+		if err := link(filepath.Join(r.Dir, fontPath, name),
+			filepath.Join(dir, "drive_c", "windows", "Fonts", name)); err != nil {
 			return err
 		}
 	}

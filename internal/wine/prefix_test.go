@@ -199,7 +199,8 @@ func TestVersions(t *testing.T) {
 					t.Errorf("no %q in\n%s", want, out)
 				}
 			}
-			if out, err := runIn(t, h, "cmd", "/c", "ver"); err != nil || !strings.Contains(out, fmt.Sprintf("10.0.%d", b.Number)) {
+			if out, err := runIn(t, h, "cmd", "/c", "ver"); err != nil ||
+				!strings.Contains(out, fmt.Sprintf("10.0.%d", b.Number)) {
 				t.Errorf("ver: %v: %s", err, out)
 			}
 		})

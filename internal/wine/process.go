@@ -99,12 +99,14 @@ func programEnv(own, account, env []string) []string {
 		upper := strings.ToUpper(name)
 		// A program cannot set what steers Wine: WINEPREFIX or LD_PRELOAD in a
 		// manifest would be for another program than the one the author meant.
-		if !ok || name == "" || strings.HasPrefix(upper, "WINE") || strings.HasPrefix(upper, "LD_") || upper == "LC_ALL" {
+		if !ok || name == "" || strings.HasPrefix(upper, "WINE") || strings.HasPrefix(upper, "LD_") ||
+			upper == "LC_ALL" {
 			continue
 		}
 		e = launch.EnvPrefix + e
 		out = slices.DeleteFunc(out, func(have string) bool {
-			return len(have) > len(launch.EnvPrefix)+len(name) && strings.EqualFold(have[:len(launch.EnvPrefix)+len(name)+1], e[:len(launch.EnvPrefix)+len(name)+1])
+			return len(have) > len(launch.EnvPrefix)+len(name) &&
+				strings.EqualFold(have[:len(launch.EnvPrefix)+len(name)+1], e[:len(launch.EnvPrefix)+len(name)+1])
 		})
 		out = append(out, e)
 	}

@@ -24,7 +24,8 @@ func TestRequestNumber(t *testing.T) {
 	if n, err := requestNumber("/"+serverPath, condrv.RequestName); err != nil || n < 4 {
 		t.Errorf("%s: %d, %v", condrv.RequestName, n, err)
 	}
-	if _, err := requestNumber("/"+serverPath, "no_such_request"); err == nil || !strings.Contains(err.Error(), "no_such_request") {
+	if _, err := requestNumber("/"+serverPath, "no_such_request"); err == nil ||
+		!strings.Contains(err.Error(), "no_such_request") {
 		t.Errorf("%v", err)
 	}
 	if _, err := requestNumber("/etc/passwd", condrv.RequestName); err == nil {

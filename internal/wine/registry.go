@@ -65,7 +65,8 @@ func buildChanges(b winver.Build) []change {
 	return []change{
 		{key: currentVersion, values: version},
 		{key: currentVersion + `\Server\ServerLevels`, values: []value{
-			{"ServerCore", uint32(1)}, {"NanoServer", uint32(0)}, {"Server-Gui-Mgmt", uint32(0)}, {"Server-Gui-Shell", uint32(0)},
+			{"ServerCore", uint32(1)}, {"NanoServer", uint32(0)}, {"Server-Gui-Mgmt", uint32(0)},
+			{"Server-Gui-Shell", uint32(0)},
 		}},
 		// Decides what RtlGetVersion says about server or workstation.
 		{key: currentControl + `\ProductOptions`, values: []value{{"ProductType", "ServerNT"}}},
@@ -109,8 +110,8 @@ const (
 // event log, which keeps nothing.
 func idleServices() []string {
 	return []string{
-		"BITS", "Eventlog", "FontCache", "FontCache3.0.0.0", "HTTP", "LanmanServer", "MSIServer", "NDIS", "PlugPlay", "Schedule",
-		"Spooler", "StiSvc", "TermService", "winebus", "winehid", "wineusb", "wuauserv",
+		"BITS", "Eventlog", "FontCache", "FontCache3.0.0.0", "HTTP", "LanmanServer", "MSIServer", "NDIS", "PlugPlay",
+		"Schedule", "Spooler", "StiSvc", "TermService", "winebus", "winehid", "wineusb", "wuauserv",
 	}
 }
 

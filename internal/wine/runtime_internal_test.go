@@ -72,7 +72,9 @@ func TestOnceFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	err = once(ctx, filepath.Join(cache, "other"), func(string) error { return errors.New("made in spite of the lock") })
+	err = once(ctx, filepath.Join(cache, "other"), func(string) error {
+		return errors.New("made in spite of the lock")
+	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("waiting for a lock: %v", err)
 	}
@@ -104,7 +106,8 @@ func TestWithImport(t *testing.T) {
 		t.Fatalf("section %+v", s)
 	}
 	opt := f.OptionalHeader.(*pe.OptionalHeader64)
-	if dir := opt.DataDirectory[1]; dir.VirtualAddress != s.VirtualAddress || opt.SizeOfImage < s.VirtualAddress+s.VirtualSize {
+	if dir := opt.DataDirectory[1]; dir.VirtualAddress != s.VirtualAddress || opt.SizeOfImage < s.VirtualAddress+
+		s.VirtualSize {
 		t.Errorf("import directory %+v, image %#x", dir, opt.SizeOfImage)
 	}
 	body, err := s.Data()
@@ -157,10 +160,11 @@ func TestPatterns(t *testing.T) {
 		}
 	}
 	for _, keep := range []string{
-		"kernel32.dll", "dnsapi.dll", "dhcpcsvc.dll", "iphlpapi.dll", "user32.dll", "gdi32.dll", "winhttp.dll", "wininet.dll",
-		"msvcrt.dll", "ucrtbase.dll", "vcruntime140.dll", "msvcp140.dll", "bcrypt.dll", "crypt32.dll", "rpcrt4.dll", "ole32.dll",
-		"services.exe", "sc.exe", "cmd.exe", "net.exe", "reg.exe", "netsh.exe", "ping.exe", "taskkill.exe", "svchost.exe",
-		"conhost.exe", "nsiproxy.sys", "mountmgr.sys", "winedevice.exe", "plugplay.exe", "rpcss.exe", "setupapi.dll", "dbghelp.dll",
+		"kernel32.dll", "dnsapi.dll", "dhcpcsvc.dll", "iphlpapi.dll", "user32.dll", "gdi32.dll", "winhttp.dll",
+		"wininet.dll", "msvcrt.dll", "ucrtbase.dll", "vcruntime140.dll", "msvcp140.dll", "bcrypt.dll", "crypt32.dll",
+		"rpcrt4.dll", "ole32.dll", "services.exe", "sc.exe", "cmd.exe", "net.exe", "reg.exe", "netsh.exe", "ping.exe",
+		"taskkill.exe", "svchost.exe", "conhost.exe", "nsiproxy.sys", "mountmgr.sys", "winedevice.exe", "plugplay.exe",
+		"rpcss.exe", "setupapi.dll", "dbghelp.dll",
 	} {
 		if matchesAny(skippedPE(), keep) {
 			t.Errorf("%s would be left out", keep)
@@ -177,7 +181,8 @@ func TestContainerProcess(t *testing.T) {
 		{"shell form", Process{CommandLine: `cmd /S /C "echo %PATH%"`, Status: "main"}},
 		{"exec form", Process{Args: []string{"app.exe", "-v", "two words"}, Dir: `C:\app`, Status: "main"}},
 		{"environment", Process{Args: []string{"app"}, Env: []string{
-			`Path=C:\app`, "NAME=a=b", "EMPTY=", "novalue", "TMP=C:\\t", "WINEPREFIX=/evil", "LD_PRELOAD=/evil", "LC_ALL=x", "=C:=C:\\",
+			`Path=C:\app`, "NAME=a=b", "EMPTY=", "novalue", "TMP=C:\\t", "WINEPREFIX=/evil", "LD_PRELOAD=/evil",
+			"LC_ALL=x", "=C:=C:\\",
 		}}},
 		{"exec", Process{Args: []string{"cmd", "/c", "dir"}, Exec: true, Status: "exec-1"}},
 	} {

@@ -156,7 +156,8 @@ func (h *host) runWindowsTests(t *testing.T, pkg string) {
 		t.Fatalf("runtimes %q, %v", runtimes, err)
 	}
 	wine := wineHost(boot{Runtime: filepath.Base(runtimes[0])})
-	args := append([]string{"--target", fmt.Sprint(s.InitPID), "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd=" + dir},
+	args := append([]string{"--target", fmt.Sprint(s.InitPID), "--mount", "--uts", "--ipc", "--net", "--pid", "--root",
+		"--wd=" + dir},
 		wine.Argv("x.exe", "-test.v")...)
 	run := exec.Command("nsenter", args...)
 	run.Env = wine.Env()
@@ -254,7 +255,8 @@ func TestBoot(t *testing.T) {
 	h := newHost(t)
 	cmd := h.start()
 	h.wait(cmd, "first boot", allReady("serve", "wine", "agent"))
-	for _, pkg := range []string{"internal/winsys/scm", "internal/winsys/acl", "internal/agent", "internal/agent/logfile", "internal/agent/wrap"} {
+	for _, pkg := range []string{"internal/winsys/scm", "internal/winsys/acl", "internal/agent",
+		"internal/agent/logfile", "internal/agent/wrap"} {
 		t.Run(pkg, func(t *testing.T) { h.runWindowsTests(t, pkg) })
 	}
 	for _, victim := range []struct{ argument, component string }{

@@ -16,8 +16,9 @@ func TestPruneCache(t *testing.T) {
 		dir := t.TempDir()
 		cache = filepath.Join(dir, "cache")
 		for _, name := range []string{
-			"wine-" + old, "base-" + old, "prefix-17763.7919-" + old, "croot-17763.7919-" + old, "account-64000-" + old, "standin-fedcba9876543210",
-			"wine-" + current, "prefix-17763.7919-" + current, "croot-20348.4294-" + current, "standin-" + other,
+			"wine-" + old, "base-" + old, "prefix-17763.7919-" + old, "croot-17763.7919-" + old, "account-64000-" + old,
+			"standin-fedcba9876543210", "wine-" + current, "prefix-17763.7919-" + current, "croot-20348.4294-" +
+				current, "standin-" + other,
 			".tmp-wine-" + current, ".standin-123", "something of the user", "wine-notes",
 		} {
 			if err := os.MkdirAll(filepath.Join(cache, name, "sub"), 0o700); err != nil {
@@ -84,8 +85,8 @@ func TestPruneCache(t *testing.T) {
 		t.Errorf("removed %q, %v", removed, err)
 	}
 	want := []string{
-		".lock", ".lock-wine-" + current, "croot-20348.4294-" + current, "prefix-17763.7919-" + current, "something of the user",
-		"standin-" + other, "wine-" + current, "wine-notes",
+		".lock", ".lock-wine-" + current, "croot-20348.4294-" + current, "prefix-17763.7919-" + current,
+		"something of the user", "standin-" + other, "wine-" + current, "wine-notes",
 	}
 	if got := list(cache); !slices.Equal(got, want) {
 		t.Errorf("left %q, want %q", got, want)

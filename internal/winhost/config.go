@@ -98,7 +98,8 @@ func (c Config) Validate() error {
 	want(c.PodCIDR.IsValid(), "podCIDR is missing")
 	want(c.ServiceCIDR.IsValid(), "serviceCIDR is missing")
 	for _, p := range []struct{ name, path string }{
-		{"caFile", c.CAFile}, {"dir", c.Dir}, {"cache", c.Cache}, {"bin", c.Bin}, {"fabric", c.Fabric}, {"status", c.Status},
+		{"caFile", c.CAFile}, {"dir", c.Dir}, {"cache", c.Cache}, {"bin", c.Bin}, {"fabric", c.Fabric},
+		{"status", c.Status},
 	} {
 		want(filepath.IsAbs(p.path), "%s %q is not an absolute path", p.name, p.path)
 	}

@@ -17,13 +17,23 @@ import (
 
 func testConfig(dir string) Config {
 	return Config{
-		Cluster: "c", Name: "win-1", Build: "10.0.17763",
-		Address: netip.MustParsePrefix("10.89.0.11/24"), Gateway: netip.MustParseAddr("10.89.0.254"), Nameserver: netip.MustParseAddr("10.89.0.1"),
-		APIServer: "https://10.89.0.1:6443", CAFile: filepath.Join(dir, "ca.crt"),
-		ClusterDomain: "cluster.local", ClusterDNS: netip.MustParseAddr("10.96.0.10"),
-		PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
-		Dir: filepath.Join(dir, "node"), Cache: filepath.Join(dir, "cache"), Bin: filepath.Join(dir, "bin"),
-		Fabric: filepath.Join(dir, "netns", "mullion-c"), Status: filepath.Join(dir, "win-1.json"),
+		Cluster:       "c",
+		Name:          "win-1",
+		Build:         "10.0.17763",
+		Address:       netip.MustParsePrefix("10.89.0.11/24"),
+		Gateway:       netip.MustParseAddr("10.89.0.254"),
+		Nameserver:    netip.MustParseAddr("10.89.0.1"),
+		APIServer:     "https://10.89.0.1:6443",
+		CAFile:        filepath.Join(dir, "ca.crt"),
+		ClusterDomain: "cluster.local",
+		ClusterDNS:    netip.MustParseAddr("10.96.0.10"),
+		PodCIDR:       netip.MustParsePrefix("10.244.0.0/16"),
+		ServiceCIDR:   netip.MustParsePrefix("10.96.0.0/16"),
+		Dir:           filepath.Join(dir, "node"),
+		Cache:         filepath.Join(dir, "cache"),
+		Bin:           filepath.Join(dir, "bin"),
+		Fabric:        filepath.Join(dir, "netns", "mullion-c"),
+		Status:        filepath.Join(dir, "win-1.json"),
 	}
 }
 

@@ -29,13 +29,15 @@ func TestTheAgentTakesItsConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Runtime.Endpoint != "tcp://127.0.0.1:10271" || c.Node.Name != "win-1" || c.Cluster.NodeCIDRs[0].String() != "10.89.0.0/24" {
+	if c.Runtime.Endpoint != "tcp://127.0.0.1:10271" || c.Node.Name != "win-1" ||
+		c.Cluster.NodeCIDRs[0].String() != "10.89.0.0/24" {
 		t.Errorf("%+v", c)
 	}
 }
 
 func TestOnDisk(t *testing.T) {
-	if got := onDisk(`C:\Program Files\mullion\mullion.exe`); got != "/prefix/drive_c/Program Files/mullion/mullion.exe" {
+	if got := onDisk(`C:\Program Files\mullion\mullion.exe`); got != "/prefix/drive_c/Program "+
+		"Files/mullion/mullion.exe" {
 		t.Error(got)
 	}
 }

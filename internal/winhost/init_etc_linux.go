@@ -16,10 +16,12 @@ func etc(c Config) error {
 		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", c.Address.Addr(), c.Name),
 		"/etc/resolv.conf":   fmt.Sprintf("nameserver %s\n", c.Nameserver),
 		"/etc/nsswitch.conf": "hosts: files dns\n",
-		"/etc/passwd":        "root:x:0:0:root:/root:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-		"/etc/group":         "root:x:0:\nnogroup:x:65534:\n",
+		"/etc/passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\n" +
+			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+		"/etc/group": "root:x:0:\nnogroup:x:65534:\n",
 		// Wine looks for fonts in every process that could draw; there are none.
-		"/etc/fonts/fonts.conf": "<?xml version=\"1.0\"?><fontconfig><cachedir>/tmp/fontconfig</cachedir></fontconfig>\n",
+		"/etc/fonts/fonts.conf": "<?xml " +
+			"version=\"1.0\"?><fontconfig><cachedir>/tmp/fontconfig</cachedir></fontconfig>\n",
 	}
 	for name, content := range files {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -30,7 +32,8 @@ func etc(c Config) error {
 		}
 	}
 	// Wine puts its socket below /run/user/UID if that exists.
-	for _, d := range []string{netnsDir, machineDir, "/root", filepath.Join(nodeDir, "logs"), socketsDir, filepath.Join(socketsDir, "0")} {
+	for _, d := range []string{netnsDir, machineDir, "/root", filepath.Join(nodeDir, "logs"), socketsDir,
+		filepath.Join(socketsDir, "0")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return fmt.Errorf("make %s: %w", d, err)
 		}

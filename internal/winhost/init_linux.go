@@ -99,7 +99,8 @@ func runInit(ctx context.Context, reports io.Writer) error {
 	if err := pivot(root); err != nil {
 		return err
 	}
-	if err := errors.Join(shareViews(), splitCgroup(b.Cgroups), etc(b.Config), machine.write(), installFiles(b)); err != nil {
+	if err := errors.Join(shareViews(), splitCgroup(b.Cgroups), etc(b.Config), machine.write(),
+		installFiles(b)); err != nil {
 		return err
 	}
 	if err := unix.Sethostname([]byte(b.Config.Name)); err != nil {

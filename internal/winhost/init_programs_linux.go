@@ -42,7 +42,10 @@ func programs() []struct{ file, path string } {
 // the same ones as in the stand-in images: administrators and host process
 // containers call them.
 func tools() []struct{ file, name, dir string } {
-	list := []struct{ file, name, dir string }{{"powershell.exe", "powershell.exe", `C:\windows\system32\WindowsPowerShell\v1.0`}}
+	list := []struct {
+		file, name,
+		dir string
+	}{{"powershell.exe", "powershell.exe", `C:\windows\system32\WindowsPowerShell\v1.0`}}
 	for _, name := range standin.Tools() {
 		list = append(list, struct{ file, name, dir string }{"winbox.exe", name + ".exe", `C:\windows\system32`})
 	}

@@ -49,17 +49,29 @@ func describeRoot(b boot) []mount {
 		{Source: "/usr", Target: "/usr", ReadOnly: true},
 		// What programs of /usr look for outside of it: the loader's cache, links of
 		// alternatives (nft, for one), certificates of registries.
-		ro("/etc/ld.so.cache"), ro("/etc/alternatives"), ro("/etc/ssl"), ro("/etc/ca-certificates"), ro("/etc/pki"), ro("/etc/localtime"),
-		{Source: "proc", Target: "/proc", Type: "proc", Flags: inert},
+		ro("/etc/ld.so.cache"), ro("/etc/alternatives"), ro("/etc/ssl"), ro("/etc/ca-certificates"), ro("/etc/pki"),
+		ro("/etc/localtime"), {Source: "proc", Target: "/proc", Type: "proc", Flags: inert},
 		{Source: "sysfs", Target: "/sys", Type: "sysfs", Flags: inert | unix.MS_RDONLY},
 	}
 	list = append(list, describeCgroups(b.Cgroups)...)
-	list = append(list, mount{Source: "tmpfs", Target: "/dev", Type: "tmpfs", Flags: unix.MS_NOSUID, Data: "mode=755,size=64k"})
+	list = append(list, mount{
+		Source: "tmpfs",
+		Target: "/dev",
+		Type:   "tmpfs",
+		Flags:  unix.MS_NOSUID,
+		Data:   "mode=755,size=64k",
+	})
 	for _, d := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		list = append(list, mount{Source: "/dev/" + d, Target: "/dev/" + d})
 	}
 	return append(list,
-		mount{Source: "devpts", Target: "/dev/pts", Type: "devpts", Flags: unix.MS_NOSUID | unix.MS_NOEXEC, Data: "newinstance,ptmxmode=0666,mode=0620"},
+		mount{
+			Source: "devpts",
+			Target: "/dev/pts",
+			Type:   "devpts",
+			Flags:  unix.MS_NOSUID | unix.MS_NOEXEC,
+			Data:   "newinstance,ptmxmode=0666,mode=0620",
+		},
 		mount{Source: "tmpfs", Target: "/dev/shm", Type: "tmpfs", Flags: inert, Data: "mode=1777"},
 		mount{Source: "mqueue", Target: "/dev/mqueue", Type: "mqueue", Flags: inert, Optional: true},
 		mount{Source: "tmpfs", Target: "/tmp", Type: "tmpfs", Flags: quiet, Data: "mode=1777"},
@@ -73,7 +85,8 @@ func describeRoot(b boot) []mount {
 		mount{Source: c.Dir, Target: nodeDir, Alone: true},
 		mount{
 			Source: "overlay", Target: prefixDir, Type: "overlay", Flags: unix.MS_NODEV,
-			Data: fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", filepath.Join(c.Cache, b.Prefix), upperDir(c), workDir(c)),
+			Data: fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", filepath.Join(c.Cache, b.Prefix), upperDir(c),
+				workDir(c)),
 		},
 	)
 }
@@ -102,8 +115,8 @@ func describeCgroups(hs cgroup.Hierarchies) []mount {
 // describeLinks lists the links of a root, given those of the machine.
 func describeLinks(machine func(name string) (target string, ok bool)) []link {
 	links := []link{
-		{"/proc/self/fd", "/dev/fd"}, {"/proc/self/fd/0", "/dev/stdin"}, {"/proc/self/fd/1", "/dev/stdout"}, {"/proc/self/fd/2", "/dev/stderr"},
-		{"pts/ptmx", "/dev/ptmx"}, {"/run", "/var/run"}, {"/tmp", "/var/tmp"},
+		{"/proc/self/fd", "/dev/fd"}, {"/proc/self/fd/0", "/dev/stdin"}, {"/proc/self/fd/1", "/dev/stdout"},
+		{"/proc/self/fd/2", "/dev/stderr"}, {"pts/ptmx", "/dev/ptmx"}, {"/run", "/var/run"}, {"/tmp", "/var/tmp"},
 	}
 	// /bin and its kind are links into /usr on every supported distribution.
 	for _, name := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
@@ -180,7 +193,8 @@ func (m mount) do(root string) error {
 	}
 	// MS_REMOUNT would leave what is mounted below writable (mount_setattr(2),
 	// Linux 5.12).
-	return unix.MountSetattr(unix.AT_FDCWD, target, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	return unix.MountSetattr(unix.AT_FDCWD, target, unix.AT_RECURSIVE,
+		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
 // makeTarget makes what can be mounted on.

@@ -98,7 +98,8 @@ func TestJail(t *testing.T) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = []string{"JAIL=" + string(doc), "SECRET=" + secret}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP,
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWNS |
+			unix.CLONE_NEWCGROUP,
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != "done\n" {

@@ -244,7 +244,11 @@ func (p *parent) connect(ctx context.Context, b boot, in *initProcess, group cgr
 	}
 	p.step("network")
 	cable, err := fabric.New(fabric.Config{
-		Name: c.Cluster, Dir: filepath.Dir(c.Fabric), NodeNet: c.Address.Masked(), PodNet: c.PodCIDR, ServiceNet: c.ServiceCIDR,
+		Name:       c.Cluster,
+		Dir:        filepath.Dir(c.Fabric),
+		NodeNet:    c.Address.Masked(),
+		PodNet:     c.PodCIDR,
+		ServiceNet: c.ServiceCIDR,
 	})
 	if err != nil {
 		return err
@@ -253,7 +257,8 @@ func (p *parent) connect(ctx context.Context, b boot, in *initProcess, group cgr
 		return fmt.Errorf("connect to fabric: configuration says %s with gateway %s, the cluster's is %s with %s",
 			c.Fabric, c.Gateway, plan.Namespace, plan.Router.Addr())
 	}
-	if err := cable.Connect(ctx, fabric.Attachment{Node: c.Name, Netns: fmt.Sprintf("/proc/%d/ns/net", in.pid()), Address: c.Address}); err != nil {
+	if err := cable.Connect(ctx, fabric.Attachment{Node: c.Name, Netns: fmt.Sprintf("/proc/%d/ns/net", in.pid()),
+		Address: c.Address}); err != nil {
 		return err
 	}
 	// Routes of the last boot; HNS announces those of this one.

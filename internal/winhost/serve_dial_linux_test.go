@@ -16,7 +16,8 @@ import (
 )
 
 func TestMachineFiles(t *testing.T) {
-	if got := nameservers("# x\nnameserver 10.0.0.1\nsearch a\nnameserver\nnameserver\t::1 # y\n"); !slices.Equal(got, []string{"10.0.0.1", "::1"}) {
+	if got := nameservers("# x\nnameserver 10.0.0.1\nsearch a\nnameserver\nnameserver\t::1 # y\n"); !slices.Equal(got,
+		[]string{"10.0.0.1", "::1"}) {
 		t.Errorf("%q", got)
 	}
 	hosts := "127.0.0.1 localhost\n10.0.0.5 Registry.example registry # reg\n#10.0.0.6 registry\n"

@@ -83,7 +83,11 @@ func openHNS(ctx context.Context, b boot, build winver.Build, log *slog.Logger) 
 	}
 	router := fabric.OpenRouter(fabricNetns)
 	return emul.Open(ctx, emul.Config{
-		Dir: filepath.Join(nodeDir, "hns"), Version: emul.VersionOf(build.Number), BootID: b.BootID, DataPlane: plane, Log: log,
+		Dir:       filepath.Join(nodeDir, "hns"),
+		Version:   emul.VersionOf(build.Number),
+		BootID:    b.BootID,
+		DataPlane: plane,
+		Log:       log,
 		OnNetwork: func(ctx context.Context, prefixes []netip.Prefix) {
 			if err := router.SetPrefixes(ctx, b.Config.Address.Addr(), prefixes); err != nil {
 				log.Error("pod ranges not announced to the fabric", logkey.Error, err)

@@ -23,7 +23,8 @@ type pluginRunner struct {
 const pluginGrace = time.Second
 
 // RunPlugin implements cni.Runner.
-func (r pluginRunner) RunPlugin(ctx context.Context, exe string, env []string, stdin []byte) (stdout, stderr []byte, err error) {
+func (r pluginRunner) RunPlugin(ctx context.Context, exe string, env []string,
+	stdin []byte) (stdout, stderr []byte, err error) {
 	argv := r.host.Confined(r.host.Argv(exe))
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(r.host.Env(), env...)

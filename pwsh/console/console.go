@@ -53,15 +53,19 @@ type option struct {
 // options are those of both programs. Those that change nothing here are
 // accepted, as scripts and manifests pass them.
 var options = []option{
-	{"command", "c", true}, {"file", "f", true}, {"encodedcommand", "e", true}, {"noprofile", "nop", false}, {"noninteractive", "noni", false}, {"nologo", "nol", false},
-	{"noexit", "noe", false}, {"executionpolicy", "ex", true}, {"windowstyle", "w", true}, {"version", "v", true}, {"inputformat", "i", true}, {"outputformat", "o", true},
-	{"psconsolefile", "psc", true}, {"sta", "s", false}, {"mta", "mta", false}, {"workingdirectory", "wd", true}, {"configurationname", "config", true}, {"login", "l", false},
-	{"interactive", "inter", false}, {"settingsfile", "settings", true}, {"custompipename", "cus", true}, {"help", "h", false}, {"?", "?", false}, {"noprofileloadtime", "noprofilel", false},
+	{"command", "c", true}, {"file", "f", true}, {"encodedcommand", "e", true}, {"noprofile", "nop", false},
+	{"noninteractive", "noni", false}, {"nologo", "nol", false}, {"noexit", "noe", false},
+	{"executionpolicy", "ex", true}, {"windowstyle", "w", true}, {"version", "v", true}, {"inputformat", "i", true},
+	{"outputformat", "o", true}, {"psconsolefile", "psc", true}, {"sta", "s", false}, {"mta", "mta", false},
+	{"workingdirectory", "wd", true}, {"configurationname", "config", true}, {"login", "l", false},
+	{"interactive", "inter", false}, {"settingsfile", "settings", true}, {"custompipename", "cus", true},
+	{"help", "h", false}, {"?", "?", false}, {"noprofileloadtime", "noprofilel", false},
 	{"encodedarguments", "encodeda", true},
 }
 
 // aliases are abbreviations that a prefix does not explain.
-var aliases = map[string]string{"ec": "encodedcommand", "enc": "encodedcommand", "ep": "executionpolicy", "wd": "workingdirectory", "exec": "executionpolicy"}
+var aliases = map[string]string{"ec": "encodedcommand", "enc": "encodedcommand", "ep": "executionpolicy",
+	"wd": "workingdirectory", "exec": "executionpolicy"}
 
 // UsageError is a command line that makes no sense. Its exit code is 64 in
 // PowerShell 7 and -196608 (0xFFFD0000) in 5.1.
@@ -94,14 +98,19 @@ func ParseArgs(name string, args []string) (*Options, error) {
 		opt, ok := findOption(name)
 		if !ok {
 			if o.Edition == syntax.Core {
-				return nil, &UsageError{fmt.Sprintf("The argument '%s' is not recognized as the name of a script file. Check the spelling of the name, or if a path was included, verify that the path is correct and try again.", a)}
+				return nil,
+					&UsageError{fmt.Sprintf("The argument '%s' is not recognized as the name of a script file. Check "+
+						"the spelling of the name, or if a path was included, verify that the path is correct and "+
+						"try again.", a)}
 			}
 			return o, o.positional(args[i:]) // 5.1 takes it as the command
 		}
 		val := ""
 		if opt.value {
 			if i+1 >= len(args) {
-				return nil, &UsageError{fmt.Sprintf("Cannot process the command because of a missing parameter. A command must follow -%s.", opt.name)}
+				return nil,
+					&UsageError{fmt.Sprintf("Cannot process the command because of a missing parameter. A command "+
+						"must follow -%s.", opt.name)}
 			}
 			i++
 			val = args[i]
@@ -159,7 +168,8 @@ func (o *Options) set(name, val string, args []string, i int) (done bool, err er
 	case "encodedcommand":
 		b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(val))
 		if err != nil {
-			return false, &UsageError{"Cannot process the command because the value specified with -EncodedCommand is not properly encoded. The value must be Base64 encoded."}
+			return false, &UsageError{"Cannot process the command because the value specified with -EncodedCommand " +
+				"is not properly encoded. The value must be Base64 encoded."}
 		}
 		o.Command, o.HasCommand, o.Encoded = interp.DecodeUTF16(b, false), true, true
 	case "noexit":
@@ -192,7 +202,8 @@ const (
 // Main runs a command line and returns the exit code. dir is the current
 // directory. What comes on interrupts (Ctrl+C) ends the command that runs: at a
 // prompt the session goes on.
-func Main(ctx context.Context, interrupts <-chan os.Signal, name string, args []string, h host.Handlers, windows, terminal bool, dir string) int {
+func Main(ctx context.Context, interrupts <-chan os.Signal, name string, args []string, h host.Handlers, windows,
+	terminal bool, dir string) int {
 	// pwsh -v and -Version take no value.
 	o, err := ParseArgs(name, args)
 	var ue *UsageError
@@ -228,7 +239,14 @@ func Main(ctx context.Context, interrupts <-chan os.Signal, name string, args []
 			version = "5.1." + p[2] + "." + rev
 		}
 	}
-	r, err := interp.New(interp.Config{Handlers: h, Library: cmdlet.Library(), Edition: o.Edition, Windows: windows, Dir: dir, Version: version})
+	r, err := interp.New(interp.Config{
+		Handlers: h,
+		Library:  cmdlet.Library(),
+		Edition:  o.Edition,
+		Windows:  windows,
+		Dir:      dir,
+		Version:  version,
+	})
 	if err != nil {
 		fmt.Fprintln(h.Stderr, err)
 		return exitError
@@ -330,14 +348,18 @@ func (c *session) file(ctx context.Context) (code int, prompt bool) {
 	full := c.r.Path(f)
 	if !c.r.Exists(full) {
 		if c.o.Edition == syntax.Core && !strings.HasSuffix(strings.ToLower(f), ".ps1") {
-			fmt.Fprintf(c.r.Handlers().Stderr, "The argument '%s' is not recognized as the name of a script file. Check the spelling of the name, or if a path was included, verify that the path is correct and try again.\n", f)
+			fmt.Fprintf(c.r.Handlers().Stderr, "The argument '%s' is not recognized as the name of a script file. "+
+				"Check the spelling of the name, or if a path was included, verify that the path is correct and try "+
+				"again.\n", f)
 			return exitUsage, false
 		}
-		fmt.Fprintf(c.r.Handlers().Stderr, "The argument '%s' to the -File parameter does not exist. Provide the path to an existing '.ps1' file as an argument to the -File parameter.\n", f)
+		fmt.Fprintf(c.r.Handlers().Stderr, "The argument '%s' to the -File parameter does not exist. Provide the "+
+			"path to an existing '.ps1' file as an argument to the -File parameter.\n", f)
 		return exitUsageOr(c.o), false
 	}
 	if !strings.HasSuffix(strings.ToLower(full), ".ps1") && c.o.Edition == syntax.Desktop {
-		fmt.Fprintf(c.r.Handlers().Stderr, "Processing -File '%s' failed because the file does not have a '.ps1' extension. Specify a valid PowerShell script file name, and then try again.\n", f)
+		fmt.Fprintf(c.r.Handlers().Stderr, "Processing -File '%s' failed because the file does not have a '.ps1' "+
+			"extension. Specify a valid PowerShell script file name, and then try again.\n", f)
 		return exitUsageOr(c.o), false
 	}
 	c.r.ResetExit()
@@ -434,7 +456,8 @@ func (c *session) prompt(ctx context.Context, interactive bool) int {
 		}
 		text.WriteString(line)
 		src := text.String()
-		blank := strings.TrimSpace(line) == "" && text.Len() > len(line) // an empty line ends a statement that cannot be completed
+		// an empty line ends a statement that cannot be completed
+		blank := strings.TrimSpace(line) == "" && text.Len() > len(line)
 		if rerr == nil && !blank && c.incomplete(src) {
 			continue
 		}

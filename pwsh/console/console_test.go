@@ -31,15 +31,31 @@ func TestParseArgs(t *testing.T) {
 		want          Options
 		fails         bool
 	}{
-		{name: "command takes the rest", program: "powershell.exe", args: []string{"-NoProfile", "-Command", "a", "b", "-c"}, want: Options{Command: "a b -c", HasCommand: true}},
-		{name: "abbreviations", program: "powershell", args: []string{"-nop", "-noni", "-nol", "-ep", "bypass", "-c", "x"}, want: Options{Command: "x", HasCommand: true, NoLogo: true, NonInter: true}},
-		{name: "slash", program: "powershell", args: []string{"/c", "x"}, want: Options{Command: "x", HasCommand: true}},
-		{name: "positional is a command", program: `C:\x\POWERSHELL.EXE`, args: []string{"Write-Host", "hi"}, want: Options{Command: "Write-Host hi", HasCommand: true}},
-		{name: "positional is a file", program: "pwsh.exe", args: []string{"a.ps1", "-x"}, want: Options{Edition: syntax.Core, File: "a.ps1", FileArgs: []string{"-x"}}},
-		{name: "file", program: "powershell.exe", args: []string{"-ExecutionPolicy", "Bypass", "-File", "a.ps1", "-n", "1"}, want: Options{File: "a.ps1", FileArgs: []string{"-n", "1"}}},
-		{name: "encoded", program: "powershell.exe", args: []string{"-enc", encoded("'é'")}, want: Options{Command: "'é'", HasCommand: true, Encoded: true}},
-		{name: "stdin", program: "powershell.exe", args: []string{"-Command", "-"}, want: Options{FromStdin: true, HasCommand: true}},
-		{name: "window", program: "powershell.exe", args: []string{"-WindowStyle", "Hidden", "-InputFormat", "None", "-Sta", "-Version", "5.1", "-NoExit", "-Command", "1"}, want: Options{Command: "1", HasCommand: true, NoExit: true}},
+		{name: "command takes the rest", program: "powershell.exe",
+			args: []string{"-NoProfile", "-Command", "a", "b", "-c"},
+			want: Options{Command: "a b -c", HasCommand: true}},
+		{name: "abbreviations", program: "powershell", args: []string{"-nop", "-noni", "-nol", "-ep", "bypass", "-c",
+			"x"}, want: Options{
+			Command:    "x",
+			HasCommand: true,
+			NoLogo:     true,
+			NonInter:   true,
+		}},
+		{name: "slash", program: "powershell", args: []string{"/c", "x"},
+			want: Options{Command: "x", HasCommand: true}},
+		{name: "positional is a command", program: `C:\x\POWERSHELL.EXE`, args: []string{"Write-Host", "hi"},
+			want: Options{Command: "Write-Host hi", HasCommand: true}},
+		{name: "positional is a file", program: "pwsh.exe", args: []string{"a.ps1", "-x"},
+			want: Options{Edition: syntax.Core, File: "a.ps1", FileArgs: []string{"-x"}}},
+		{name: "file", program: "powershell.exe", args: []string{"-ExecutionPolicy", "Bypass", "-File", "a.ps1", "-n",
+			"1"}, want: Options{File: "a.ps1", FileArgs: []string{"-n", "1"}}},
+		{name: "encoded", program: "powershell.exe", args: []string{"-enc", encoded("'é'")},
+			want: Options{Command: "'é'", HasCommand: true, Encoded: true}},
+		{name: "stdin", program: "powershell.exe", args: []string{"-Command", "-"},
+			want: Options{FromStdin: true, HasCommand: true}},
+		{name: "window", program: "powershell.exe", args: []string{"-WindowStyle", "Hidden", "-InputFormat", "None",
+			"-Sta", "-Version", "5.1", "-NoExit", "-Command", "1"},
+			want: Options{Command: "1", HasCommand: true, NoExit: true}},
 		{name: "bad base64", program: "powershell.exe", args: []string{"-e", "!"}, fails: true},
 		{name: "missing value", program: "powershell.exe", args: []string{"-ExecutionPolicy"}, fails: true},
 		{name: "unknown option of pwsh", program: "pwsh", args: []string{"-bogus"}, fails: true},
@@ -56,7 +72,8 @@ func TestParseArgs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !reflect.DeepEqual(*got, x.want) && (len(got.FileArgs) != 0 || len(x.want.FileArgs) != 0 || got.Command != x.want.Command || got.File != x.want.File) {
+			if !reflect.DeepEqual(*got, x.want) && (len(got.FileArgs) != 0 || len(x.want.FileArgs) != 0 ||
+				got.Command != x.want.Command || got.File != x.want.File) {
 				t.Errorf("got %+v, want %+v", *got, x.want)
 			}
 		})
@@ -85,22 +102,30 @@ func TestExitCodes(t *testing.T) {
 		{name: "exit in try", args: []string{"-c", "try { exit 5 } finally { 'f' }"}, code: 5, out: "f\n"},
 		{name: "throw", args: []string{"-c", "throw 'x'"}, code: 1},
 		// As the kubelet asks before it mounts a subPath.
-		{name: "link", args: []string{"/c", "New-Item -ItemType File real > $null; New-Item -ItemType SymbolicLink -Path way -Value real > $null; $ErrorActionPreference = 'Stop'; (Get-Item -Force -LiteralPath way).LinkType; Split-Path -Leaf (Get-Item -Force -LiteralPath way).Target; (Get-Item -Force -LiteralPath real).LinkType"}, out: "SymbolicLink\nreal\n"},
+		{name: "link",
+			args: []string{"/c", "New-Item -ItemType File real > $null; New-Item -ItemType SymbolicLink -Path way " +
+				"-Value real > $null; $ErrorActionPreference = 'Stop'; (Get-Item -Force -LiteralPath way).LinkType; " +
+				"Split-Path -Leaf (Get-Item -Force -LiteralPath way).Target; (Get-Item -Force -LiteralPath " +
+				"real).LinkType"}, out: "SymbolicLink\nreal\n"},
 		{name: "failed last command", args: []string{"-c", "Get-Item nope -ErrorAction SilentlyContinue"}, code: 1},
-		{name: "failed command before", args: []string{"-c", "Get-Item nope -ErrorAction SilentlyContinue; 'x'"}, out: "x\n"},
+		{name: "failed command before", args: []string{"-c", "Get-Item nope -ErrorAction SilentlyContinue; 'x'"},
+			out: "x\n"},
 		{name: "native code becomes 1", args: []string{"-c", "sh -c 'exit 9'"}, code: 1},
 		{name: "native code passed on", args: []string{"-c", "sh -c 'exit 9'; exit $LASTEXITCODE"}, code: 9},
 		{name: "parse error", args: []string{"-c", "if ("}, code: 1},
-		{name: "stop preference", args: []string{"-c", "$ErrorActionPreference='Stop'; Get-Item nope; 'never'"}, code: 1},
+		{name: "stop preference", args: []string{"-c", "$ErrorActionPreference='Stop'; Get-Item nope; 'never'"},
+			code: 1},
 		{name: "joined arguments", args: []string{"Write-Output", "a", "b"}, out: "a\nb\n"},
-		{name: "stdin command", stdin: "1+1\nif ($true)\n{ 'x' }\n\nexit 6\n", args: []string{"-Command", "-"}, code: 6, out: "2\nx\n"},
+		{name: "stdin command", stdin: "1+1\nif ($true)\n{ 'x' }\n\nexit 6\n", args: []string{"-Command", "-"}, code: 6,
+			out: "2\nx\n"},
 		{name: "prompt on a pipe", stdin: "'hi'\nexit 2\n", args: []string{"-NoLogo"}, code: 2},
 		{name: "missing file", args: []string{"-File", "nope.ps1"}, code: -196608},
 		{name: "missing file of pwsh", program: "pwsh", args: []string{"nope"}, code: 64},
 		{name: "pwsh version", program: "pwsh", args: []string{"-v"}, out: "PowerShell 7.4.6\n"},
 		{name: "encoded", args: []string{"-EncodedCommand", encoded("'ok'")}, out: "ok\n"},
 		{name: "script block text", args: []string{"-Command", "& { param($x) \"<$x>\" } 5"}, out: "<5>\n"},
-		{name: "file exit", args: []string{"-File", "FILE:param($a,[switch]$s) \"$a $s\"; exit 3", "v", "-s"}, code: 3, out: "v True\n"},
+		{name: "file exit", args: []string{"-File", "FILE:param($a,[switch]$s) \"$a $s\"; exit 3", "v", "-s"}, code: 3,
+			out: "v True\n"},
 		{name: "file without exit", args: []string{"-File", "FILE:Get-Item nope -ea 0"}, code: 0},
 		{name: "file throws", args: []string{"-File", "FILE:throw 'x'"}, code: 1},
 	} {
@@ -125,7 +150,8 @@ func TestExitCodes(t *testing.T) {
 
 func TestPrompt(t *testing.T) {
 	out, errs, code := runMain(t, "powershell.exe", "$x = 1\nfunction f {\n$x + 1\n}\nf\nthrow 'a'\n'after'\n")
-	if code != 0 || strings.Count(out, ">> ") != 2 || !strings.Contains(out, "> 2\n") || !strings.Contains(out, "> after\n") || !strings.Contains(errs, "OperationStopped: (a:String)") {
+	if code != 0 || strings.Count(out, ">> ") != 2 || !strings.Contains(out, "> 2\n") ||
+		!strings.Contains(out, "> after\n") || !strings.Contains(errs, "OperationStopped: (a:String)") {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
 }
@@ -162,7 +188,8 @@ func (i *interruptedInput) Read(p []byte) (int, error) {
 // command runs it ends the command. The session goes on.
 func TestInterruptedPrompt(t *testing.T) {
 	interrupts := make(chan os.Signal, 1)
-	in := &interruptedInput{interrupts: interrupts, lines: []string{"'one'\n", "if (1) {\n", "^C", "'two'\n", "exit 3\n"}}
+	in := &interruptedInput{interrupts: interrupts, lines: []string{"'one'\n", "if (1) {\n", "^C", "'two'\n",
+		"exit 3\n"}}
 	var out, errs bytes.Buffer
 	h := host.Handlers{Stdin: in, Stdout: &out, Stderr: &errs}
 	code := Main(t.Context(), interrupts, "powershell.exe", []string{"-NoLogo"}, h, false, true, "/")

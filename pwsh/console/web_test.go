@@ -58,7 +58,8 @@ func serve(t *testing.T, args ...string) (addr string, stop func() (out, errs st
 	var wg sync.WaitGroup
 	code := 0
 	wg.Go(func() {
-		code = Main(ctx, nil, `C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe`, args, h, false, false, t.TempDir())
+		code = Main(ctx, nil, `C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe`, args, h, false, false,
+			t.TempDir())
 	})
 	once := sync.OnceFunc(func() { cancel(); wg.Wait() })
 	t.Cleanup(once)
@@ -94,7 +95,8 @@ func TestGuideWebServer(t *testing.T) {
 	addr, stop := serve(t, "-command", guide(t))
 	for i := 1; i <= 3; i++ {
 		resp, body := fetch(t, "GET", "http://"+addr+"/page?x=1", "")
-		want := fmt.Sprintf("<html><body><H1>Windows Container Web Server</H1><p>IP 10.244.1.7 callerCount %d </body></html>", i)
+		want := fmt.Sprintf("<html><body><H1>Windows Container Web Server</H1><p>IP 10.244.1.7 callerCount %d "+
+			"</body></html>", i)
 		if resp.StatusCode != 200 || body != want {
 			t.Errorf("request %d: got %d %q, want %q", i, resp.StatusCode, body, want)
 		}
@@ -116,14 +118,17 @@ $l = [System.Net.HttpListener]::new(); $l.Prefixes.Add('http://+:8080/app/'); $l
 while ($l.IsListening) {
   $c = $l.GetContext(); $q = $c.Request; $r = $c.Response
   $body = (New-Object IO.StreamReader($q.InputStream, $q.ContentEncoding)).ReadToEnd()
-  $r.StatusCode = 201; $r.ContentType = 'text/plain'; $r.Headers.Add('X-A', $q.Headers['X-In']); $r.AddHeader('X-B', '2')
-  $text = "$($q.HttpMethod) $($q.Url.AbsolutePath) $($q.QueryString['k']) [$body] $($q.RemoteEndPoint.Address) $($q.HasEntityBody)"
+  $r.StatusCode = 201; $r.ContentType = 'text/plain'
+  $r.Headers.Add('X-A', $q.Headers['X-In']); $r.AddHeader('X-B', '2')
+  $text = "$($q.HttpMethod) $($q.Url.AbsolutePath) $($q.QueryString['k']) [$body] " +
+    "$($q.RemoteEndPoint.Address) $($q.HasEntityBody)"
   $b = [Text.Encoding]::UTF8.GetBytes($text); $r.OutputStream.Write($b, 0, $b.Length); $r.OutputStream.Close()
   if ($q.Url.AbsolutePath -like '*/stop') { $l.Stop() }
 }
 'stopped'; exit 3`)
 	resp, body := fetch(t, "POST", "http://"+addr+"/app/x?k=v", "hello")
-	if resp.StatusCode != 201 || body != "POST /app/x v [hello] 127.0.0.1 True" || resp.Header.Get("X-B") != "2" || resp.Header.Get("Content-Type") != "text/plain" {
+	if resp.StatusCode != 201 || body != "POST /app/x v [hello] 127.0.0.1 True" || resp.Header.Get("X-B") != "2" ||
+		resp.Header.Get("Content-Type") != "text/plain" {
 		t.Errorf("got %d %q %v", resp.StatusCode, body, resp.Header)
 	}
 	if resp, _ := fetch(t, "GET", "http://"+addr+"/other", ""); resp.StatusCode != 404 {

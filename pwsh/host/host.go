@@ -47,7 +47,8 @@ type Process struct {
 	Stdin io.Reader // nil means that it is inherited
 	// Stdout and Stderr are not nil.
 	Stdout, Stderr io.Writer
-	Detach         bool // do not wait for the program (Start-Process); its process id is returned instead of an exit code
+	// do not wait for the program (Start-Process); its process id is returned instead of an exit code
+	Detach bool
 }
 
 // File is an open file.

@@ -26,10 +26,18 @@ import (
 // New returns the handlers of this machine with the given standard streams.
 func New(stdin io.Reader, stdout, stderr io.Writer) host.Handlers {
 	return host.Handlers{
-		Stdin: stdin, Stdout: stdout, Stderr: stderr,
-		Exec: runProgram(stdin), LookPath: lookPath,
-		Files: files{}, Net: network{}, Env: environment{}, System: system{started: time.Now()}, Registry: newRegistry(),
-		Now: time.Now, Sleep: sleep,
+		Stdin:    stdin,
+		Stdout:   stdout,
+		Stderr:   stderr,
+		Exec:     runProgram(stdin),
+		LookPath: lookPath,
+		Files:    files{},
+		Net:      network{},
+		Env:      environment{},
+		System:   system{started: time.Now()},
+		Registry: newRegistry(),
+		Now:      time.Now,
+		Sleep:    sleep,
 	}
 }
 

@@ -121,7 +121,13 @@ func (network) Routes(context.Context) ([]host.Route, error) {
 			}
 		}
 		metric, _ := strconv.Atoi(c[6])
-		out = append(out, host.Route{Interface: index[c[0]], Alias: c[0], Destination: netip.PrefixFrom(dst, ones), NextHop: gw, Metric: metric})
+		out = append(out, host.Route{
+			Interface:   index[c[0]],
+			Alias:       c[0],
+			Destination: netip.PrefixFrom(dst, ones),
+			NextHop:     gw,
+			Metric:      metric,
+		})
 	}
 	return out, sc.Err()
 }
@@ -213,8 +219,15 @@ func (system) Processes(context.Context) ([]host.ProcessInfo, error) {
 		num := func(i int) int64 { n, _ := strconv.ParseInt(f[i], 10, 64); return n }
 		path, _ := os.Readlink(filepath.Join("/proc", e.Name(), "exe")) // may be denied
 		const tick = 100                                                // USER_HZ of Linux
-		out = append(out, host.ProcessInfo{ID: pid, Parent: int(num(1)), Name: name, Path: path,
-			CPU: time.Duration(num(11)+num(12)) * time.Second / tick, WorkingSet: num(21) * int64(os.Getpagesize()), Threads: int(num(17))})
+		out = append(out, host.ProcessInfo{
+			ID:         pid,
+			Parent:     int(num(1)),
+			Name:       name,
+			Path:       path,
+			CPU:        time.Duration(num(11)+num(12)) * time.Second / tick,
+			WorkingSet: num(21) * int64(os.Getpagesize()),
+			Threads:    int(num(17)),
+		})
 	}
 	return out, nil
 }

@@ -62,8 +62,10 @@ func (network) Adapters(context.Context) ([]host.Adapter, error) {
 	var buf []byte
 	for {
 		buf = make([]byte, size)
-		const flags = windows.GAA_FLAG_INCLUDE_GATEWAYS | windows.GAA_FLAG_SKIP_ANYCAST | windows.GAA_FLAG_SKIP_MULTICAST
-		err := windows.GetAdaptersAddresses(windows.AF_UNSPEC, flags, 0, (*windows.IpAdapterAddresses)(unsafe.Pointer(&buf[0])), &size)
+		const flags = windows.GAA_FLAG_INCLUDE_GATEWAYS | windows.GAA_FLAG_SKIP_ANYCAST |
+			windows.GAA_FLAG_SKIP_MULTICAST
+		err := windows.GetAdaptersAddresses(windows.AF_UNSPEC, flags, 0,
+			(*windows.IpAdapterAddresses)(unsafe.Pointer(&buf[0])), &size)
 		if err == nil {
 			break
 		}
@@ -80,8 +82,13 @@ func (network) Adapters(context.Context) ([]host.Adapter, error) {
 
 func adapter(a *windows.IpAdapterAddresses) host.Adapter {
 	x := host.Adapter{
-		Index: int(a.IfIndex), Name: windows.UTF16PtrToString(a.FriendlyName), Description: windows.UTF16PtrToString(a.Description), MTU: int(a.Mtu),
-		Up: a.OperStatus == windows.IfOperStatusUp, Loopback: a.IfType == windows.IF_TYPE_SOFTWARE_LOOPBACK, BitsPerSec: int64(a.TransmitLinkSpeed),
+		Index:       int(a.IfIndex),
+		Name:        windows.UTF16PtrToString(a.FriendlyName),
+		Description: windows.UTF16PtrToString(a.Description),
+		MTU:         int(a.Mtu),
+		Up:          a.OperStatus == windows.IfOperStatusUp,
+		Loopback:    a.IfType == windows.IF_TYPE_SOFTWARE_LOOPBACK,
+		BitsPerSec:  int64(a.TransmitLinkSpeed),
 	}
 	if x.Index == 0 {
 		x.Index = int(a.Ipv6IfIndex)
@@ -177,7 +184,13 @@ func (network) Routes(ctx context.Context) ([]host.Route, error) {
 		if r.Type == direct {
 			hop = netip.IPv4Unspecified()
 		}
-		out = append(out, host.Route{Interface: int(r.IfIndex), Alias: alias[int(r.IfIndex)], Destination: netip.PrefixFrom(ipv4(r.Dest), ones), NextHop: hop, Metric: int(r.Metric1)})
+		out = append(out, host.Route{
+			Interface:   int(r.IfIndex),
+			Alias:       alias[int(r.IfIndex)],
+			Destination: netip.PrefixFrom(ipv4(r.Dest), ones),
+			NextHop:     hop,
+			Metric:      int(r.Metric1),
+		})
 	}
 	return out, nil
 }
@@ -187,7 +200,15 @@ func forward(r host.Route) (*forwardRow, error) {
 		return nil, errors.New("only IPv4 routes can be changed")
 	}
 	const direct, indirect, netMgmt = 3, 4, 3 // MIB_IPROUTE_TYPE_*, MIB_IPPROTO_NETMGMT
-	row := &forwardRow{Dest: ipv4Bits(r.Destination.Addr()), Mask: ^uint32(0), NextHop: ipv4Bits(r.NextHop), IfIndex: uint32(r.Interface), Type: indirect, Proto: netMgmt, Metric1: uint32(max(r.Metric, 1))}
+	row := &forwardRow{
+		Dest:    ipv4Bits(r.Destination.Addr()),
+		Mask:    ^uint32(0),
+		NextHop: ipv4Bits(r.NextHop),
+		IfIndex: uint32(r.Interface),
+		Type:    indirect,
+		Proto:   netMgmt,
+		Metric1: uint32(max(r.Metric, 1)),
+	}
 	var mask [4]byte
 	for i := range r.Destination.Bits() {
 		mask[i/8] |= 0x80 >> (i % 8)
@@ -323,7 +344,12 @@ func (system) Processes(context.Context) ([]host.ProcessInfo, error) {
 	var out []host.ProcessInfo
 	for err = windows.Process32First(snap, &e); err == nil; err = windows.Process32Next(snap, &e) {
 		name := windows.UTF16ToString(e.ExeFile[:])
-		p := host.ProcessInfo{ID: int(e.ProcessID), Parent: int(e.ParentProcessID), Name: strings.TrimSuffix(name, ".exe"), Threads: int(e.Threads)}
+		p := host.ProcessInfo{
+			ID:      int(e.ProcessID),
+			Parent:  int(e.ParentProcessID),
+			Name:    strings.TrimSuffix(name, ".exe"),
+			Threads: int(e.Threads),
+		}
 		details(&p)
 		out = append(out, p)
 	}
@@ -370,8 +396,9 @@ func (system) Kill(_ context.Context, pid int) error {
 	return windows.TerminateProcess(h, 1)
 }
 
-var serviceStates = map[svc.State]string{svc.Stopped: "Stopped", svc.StartPending: "StartPending", svc.StopPending: "StopPending", svc.Running: "Running",
-	svc.ContinuePending: "ContinuePending", svc.PausePending: "PausePending", svc.Paused: "Paused"}
+var serviceStates = map[svc.State]string{svc.Stopped: "Stopped", svc.StartPending: "StartPending",
+	svc.StopPending: "StopPending", svc.Running: "Running", svc.ContinuePending: "ContinuePending",
+	svc.PausePending: "PausePending", svc.Paused: "Paused"}
 
 func (system) Services(context.Context) ([]host.ServiceInfo, error) {
 	m, err := mgr.Connect()
@@ -395,7 +422,8 @@ func (system) Services(context.Context) ([]host.ServiceInfo, error) {
 		}
 		if c, err := s.Config(); err == nil {
 			info.DisplayName = c.DisplayName
-			info.StartType = map[uint32]string{mgr.StartAutomatic: "Automatic", mgr.StartManual: "Manual", mgr.StartDisabled: "Disabled"}[c.StartType]
+			info.StartType = map[uint32]string{mgr.StartAutomatic: "Automatic", mgr.StartManual: "Manual",
+				mgr.StartDisabled: "Disabled"}[c.StartType]
 		}
 		_ = s.Close() // nothing depends on it
 		out = append(out, info)
@@ -415,7 +443,8 @@ func (system) ControlService(ctx context.Context, name, verb string) error {
 	}
 	defer s.Close() // nothing depends on it
 	if verb != "start" {
-		if _, err := s.Control(svc.Stop); err != nil && !(verb == "restart" && errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE)) {
+		if _, err := s.Control(svc.Stop); err != nil &&
+			!(verb == "restart" && errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE)) {
 			return err
 		}
 		if err := waitState(ctx, s, svc.Stopped); err != nil {

@@ -188,13 +188,16 @@ func TestLintStep(t *testing.T) {
 	i := slices.IndexFunc(a.Runs.Steps, func(s step) bool { return s.Name == "mullion lint" })
 	dir := t.TempDir()
 	file := filepath.Join(dir, "pod.yaml")
-	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {os: {name: windows}, nodeSelector: {kubernetes.io/os: windows}, hostPID: true, containers: [{name: c, image: 'mcr.microsoft.com/windows/nanoserver:ltsc2019', resources: {limits: {memory: 1Gi}}}]}\n"
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n" +
+		"spec: {os: {name: windows}, nodeSelector: {kubernetes.io/os: windows}, hostPID: true, containers: [{name: " +
+		"c, image: 'mcr.microsoft.com/windows/nanoserver:ltsc2019', resources: {limits: {memory: 1Gi}}}]}\n"
 	if err := os.WriteFile(file, []byte(pod), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run := func(sarif string) string {
 		cmd := exec.Command("bash", "-c", a.Runs.Steps[i].Run)
-		cmd.Env = append(os.Environ(), "RUNNER_TEMP="+dir, "DIR="+testenv.Repo(), "PATHS="+file, "ARGS=--builds 2022,2025", "SARIF="+sarif)
+		cmd.Env = append(os.Environ(), "RUNNER_TEMP="+dir, "DIR="+testenv.Repo(), "PATHS="+file,
+			"ARGS=--builds 2022,2025", "SARIF="+sarif)
 		out, err := cmd.CombinedOutput()
 		if cmd.ProcessState.ExitCode() != 1 {
 			t.Errorf("exit code %d, want 1: %v\n%s", cmd.ProcessState.ExitCode(), err, out)

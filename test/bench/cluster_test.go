@@ -31,7 +31,8 @@ type cluster struct {
 
 func (c cluster) mullion(args ...string) string {
 	c.b.Helper()
-	out, err := exec.Command(testenv.Bin("mullion"), append(args, "--name", name, "--data-dir", c.dir)...).CombinedOutput()
+	out, err := exec.Command(testenv.Bin("mullion"), append(args, "--name", name, "--data-dir", c.dir)...).
+		CombinedOutput()
 	if err != nil {
 		c.b.Fatalf("mullion %s: %v: %s", strings.Join(args, " "), err, out)
 	}
@@ -40,7 +41,8 @@ func (c cluster) mullion(args ...string) string {
 
 func (c cluster) kubectl(args ...string) string {
 	c.b.Helper()
-	cmd := exec.Command(testenv.Bin("mullion"), append([]string{"kubectl", "--name", name, "--data-dir", c.dir}, args...)...)
+	cmd := exec.Command(testenv.Bin("mullion"), append([]string{"kubectl", "--name", name, "--data-dir", c.dir},
+		args...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -105,7 +107,8 @@ func BenchmarkCluster(b *testing.B) {
 		began := time.Now()
 		c.mullion("up", "--windows", "2019,2019")
 		b.ReportMetric(c.ready("server").Sub(began).Seconds(), "s/control-plane-ready")
-		b.ReportMetric(max(c.ready("win-1").Sub(began).Seconds(), c.ready("win-2").Sub(began).Seconds()), "s/nodes-ready")
+		b.ReportMetric(max(c.ready("win-1").Sub(began).Seconds(), c.ready("win-2").Sub(began).Seconds()),
+			"s/nodes-ready")
 		c.webServer()
 		c.idle()
 		c.podStarts(20)
@@ -120,7 +123,8 @@ func (c cluster) webServer() {
 	url := ""
 	for {
 		if url == "" {
-			out, err := exec.Command(testenv.Bin("mullion"), "url", "win-webserver", "--name", name, "--data-dir", c.dir).Output()
+			out, err := exec.Command(testenv.Bin("mullion"), "url", "win-webserver", "--name", name, "--data-dir",
+				c.dir).Output()
 			if err == nil {
 				url = strings.TrimSpace(string(out))
 			}
@@ -222,7 +226,8 @@ func pss(pid int) float64 {
 // and its container's start time, which have a resolution of one second on the
 // wire; so the watch's arrival time is taken instead.
 func (c cluster) podStarts(n int) {
-	watch := exec.Command(testenv.Bin("mullion"), "kubectl", "--name", name, "--data-dir", c.dir, "get", "pods", "-l", "bench=start", "-w",
+	watch := exec.Command(testenv.Bin("mullion"), "kubectl", "--name", name, "--data-dir", c.dir, "get", "pods", "-l",
+		"bench=start", "-w",
 		"-o", `jsonpath={.metadata.name} {.status.containerStatuses[0].started}{"\n"}`)
 	out, err := watch.StdoutPipe()
 	if err != nil {
@@ -254,7 +259,8 @@ func (c cluster) podStarts(n int) {
 		pod := fmt.Sprintf("start-%d", i)
 		created[pod] = time.Now()
 		c.kubectl("run", pod, "--labels=bench=start", "--image=mcr.microsoft.com/windows/servercore:ltsc2019",
-			`--overrides={"spec":{"os":{"name":"windows"},"nodeSelector":{"kubernetes.io/os":"windows"},"terminationGracePeriodSeconds":1}}`,
+			`--overrides={"spec":{"os":{"name":"windows"},"nodeSelector":{"kubernetes.io/os":"windows"},`+
+				`"terminationGracePeriodSeconds":1}}`,
 			"--command", "--", "ping.exe", "-t", "localhost")
 		time.Sleep(time.Until(created[pod].Add(time.Second)))
 	}

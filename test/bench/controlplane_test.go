@@ -36,7 +36,8 @@ func BenchmarkControlPlane(b *testing.B) {
 	for b.Loop() {
 		for range rounds {
 			a, k := startOurs(b), startKwok(b)
-			ours, theirs, ratios = append(ours, a.Seconds()), append(theirs, k.Seconds()), append(ratios, a.Seconds()/k.Seconds())
+			ours, theirs, ratios = append(ours, a.Seconds()), append(theirs, k.Seconds()),
+				append(ratios, a.Seconds()/k.Seconds())
 		}
 	}
 	b.ReportMetric(median(ours), "s/readyz")
@@ -55,8 +56,16 @@ func startOurs(b *testing.B) time.Duration {
 	const port = 16443
 	dir := b.TempDir()
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	cfg := config.Config{APIVersion: config.Version, Name: "bench", DataDir: filepath.Join(dir, "c"), Addresses: []netip.Addr{loopback}, Port: port,
-		NodeCIDR: netip.MustParsePrefix("10.89.60.0/24"), PodCIDR: netip.MustParsePrefix("10.184.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.156.0.0/16")}
+	cfg := config.Config{
+		APIVersion:  config.Version,
+		Name:        "bench",
+		DataDir:     filepath.Join(dir, "c"),
+		Addresses:   []netip.Addr{loopback},
+		Port:        port,
+		NodeCIDR:    netip.MustParsePrefix("10.89.60.0/24"),
+		PodCIDR:     netip.MustParsePrefix("10.184.0.0/16"),
+		ServiceCIDR: netip.MustParsePrefix("10.156.0.0/16"),
+	}
 	document, err := json.Marshal(cfg)
 	if err != nil {
 		b.Fatal(err)
@@ -91,9 +100,11 @@ func startKwok(b *testing.B) time.Duration {
 		cmd.Env = append(os.Environ(), "KWOK_WORKDIR="+filepath.Join(dir, "work"), "PATH="+bin+":"+os.Getenv("PATH"))
 		return cmd
 	}
-	args := []string{"create", "cluster", "--name", "bench", "--runtime", "binary", "--kube-apiserver-port", fmt.Sprint(port)}
-	for flag, program := range map[string]string{"etcd": "etcd", "kube-apiserver": "kube-apiserver", "kube-controller-manager": "kube-controller-manager",
-		"kube-scheduler": "kube-scheduler", "kwok-controller": "kwok"} {
+	args := []string{"create", "cluster", "--name", "bench", "--runtime", "binary", "--kube-apiserver-port",
+		fmt.Sprint(port)}
+	for flag, program := range map[string]string{"etcd": "etcd", "kube-apiserver": "kube-apiserver",
+		"kube-controller-manager": "kube-controller-manager", "kube-scheduler": "kube-scheduler",
+		"kwok-controller": "kwok"} {
 		args = append(args, "--"+flag+"-binary", testenv.Bin("peers", program))
 	}
 	create := kwokctl(args...)
@@ -120,7 +131,8 @@ func untilReady(b *testing.B, port int, start func() error) time.Duration {
 	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 	defer cancel()
 	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/readyz", port), nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/readyz", port),
+			nil)
 		if err != nil {
 			b.Fatal(err)
 		}

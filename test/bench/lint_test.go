@@ -32,13 +32,15 @@ func BenchmarkLint(b *testing.B) {
 	const resources, rounds = 9000, 5 // about 8 MB; pairs, the median of their ratios is reported
 	corpus, schemas := write(b, resources), schemas(b)
 	mullion := []string{testenv.Bin("mullion"), "lint", "--severity", "info", corpus}
-	peer := []string{kubeconform, "-schema-location", filepath.Join(schemas, "{{.ResourceKind}}{{.KindSuffix}}.json"), "-n", strconv.Itoa(2), "-summary", corpus}
+	peer := []string{kubeconform, "-schema-location", filepath.Join(schemas, "{{.ResourceKind}}{{.KindSuffix}}.json"),
+		"-n", strconv.Itoa(2), "-summary", corpus}
 	var ours, theirs, ratios, cpu []float64
 	for b.Loop() {
 		for range rounds {
 			k, m := measure(b, peer), measure(b, mullion)
 			ours, theirs = append(ours, resources/m.wall.Seconds()), append(theirs, resources/k.wall.Seconds())
-			ratios, cpu = append(ratios, k.wall.Seconds()/m.wall.Seconds()), append(cpu, k.cpu.Seconds()/m.cpu.Seconds())
+			ratios, cpu = append(ratios, k.wall.Seconds()/m.wall.Seconds()),
+				append(cpu, k.cpu.Seconds()/m.cpu.Seconds())
 		}
 	}
 	b.ReportMetric(median(ours), "resources/s")
@@ -69,7 +71,8 @@ func BenchmarkLintOneFile(b *testing.B) {
 func BenchmarkLintMemory(b *testing.B) {
 	testenv.Need(b, testenv.Built)
 	peak := func(n int) float64 {
-		return float64(measure(b, []string{testenv.Bin("mullion"), "lint", "--severity", "info", write(b, n)}).peak) / (1 << 20)
+		m := measure(b, []string{testenv.Bin("mullion"), "lint", "--severity", "info", write(b, n)})
+		return float64(m.peak) / (1 << 20)
 	}
 	var few, many float64
 	for b.Loop() {
@@ -110,7 +113,8 @@ func measure(b *testing.B, argv []string) usage {
 		b.Fatalf("%s: %.500s", strings.Join(argv, " "), out)
 	}
 	state := cmd.ProcessState
-	return usage{wall: wall, cpu: state.UserTime() + state.SystemTime(), peak: state.SysUsage().(*syscall.Rusage).Maxrss << 10}
+	return usage{wall: wall, cpu: state.UserTime() + state.SystemTime(),
+		peak: state.SysUsage().(*syscall.Rusage).Maxrss << 10}
 }
 
 // schemas writes the JSON schemas of the kinds of the corpus, out of the
@@ -130,7 +134,8 @@ func schemas(b *testing.B) string {
 		b.Fatal(err)
 	}
 	dir := b.TempDir()
-	for name, definition := range map[string]string{"deployment-apps-v1": "io.k8s.api.apps.v1.Deployment", "service-v1": "io.k8s.api.core.v1.Service"} {
+	for name, definition := range map[string]string{"deployment-apps-v1": "io.k8s.api.apps.v1.Deployment",
+		"service-v1": "io.k8s.api.core.v1.Service"} {
 		schema, err := json.Marshal(inline(api.Definitions, api.Definitions[definition], nil))
 		if err != nil {
 			b.Fatal(err)
@@ -157,7 +162,8 @@ func inline(definitions map[string]any, at any, open []string) any {
 		for k, e := range v {
 			out[k] = inline(definitions, e, open)
 		}
-		if out["format"] == "int-or-string" || strings.HasPrefix(fmt.Sprint(out["description"]), "Quantity is a fixed-point") {
+		if out["format"] == "int-or-string" ||
+			strings.HasPrefix(fmt.Sprint(out["description"]), "Quantity is a fixed-point") {
 			return map[string]any{"oneOf": []any{map[string]any{"type": "string"}, map[string]any{"type": "number"}}}
 		}
 		return out

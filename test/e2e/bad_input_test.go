@@ -37,12 +37,15 @@ func TestBadInput(t *testing.T) {
 		{"unknown build", []string{"up", "--windows", "2019,xp"}, 2, []string{`"xp"`, "2022"}},
 		{"unknown build, dry run", []string{"up", "--dry-run", "--windows", "xp"}, 2, []string{`"xp"`}},
 		{"bad name", []string{"up", "--name", "../x"}, 2, []string{"cluster name", "hint"}},
-		{"taint of no system", []string{"up", "--windows-taint", "pool=x:NoSchedule"}, 2, []string{"does not name Windows", "os=windows:NoSchedule"}},
+		{"taint of no system", []string{"up", "--windows-taint", "pool=x:NoSchedule"}, 2,
+			[]string{"does not name Windows", "os=windows:NoSchedule"}},
 		{"unknown flag", []string{"up", "--window", "2019"}, 2, []string{"--window", "hint: see 'mullion up --help'"}},
 		{"unknown command", []string{"upp"}, 2, []string{`"upp"`, `did you mean "up"`}},
 		{"cut-off cluster.json", []string{"up", "--name", "broken"}, 1, []string{"cluster.json", "unexpected EOF"}},
-		{"beside a cluster that cannot be read", []string{"up", "--dry-run"}, 2, []string{"cluster.json", "mullion down --name broken --purge"}},
-		{"no such cluster", []string{"status", "--name", "nope"}, 1, []string{"no such cluster", "mullion up --name nope"}},
+		{"beside a cluster that cannot be read", []string{"up", "--dry-run"}, 2,
+			[]string{"cluster.json", "mullion down --name broken --purge"}},
+		{"no such cluster", []string{"status", "--name", "nope"}, 1,
+			[]string{"no such cluster", "mullion up --name nope"}},
 		{"no such archive", []string{"load", "nope.tar", "--name", "nope"}, 1, []string{"no such cluster"}},
 		{"bad output format", []string{"status", "-o", "xml"}, 2, []string{"text or json"}},
 	} {
@@ -76,7 +79,8 @@ func TestPurgeOfABrokenCluster(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(broken, "cluster.json"), []byte(`{"apiVersion":"mulli`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(testenv.Bin("mullion"), "down", "--name", "broken", "--data-dir", dir, "--purge").CombinedOutput(); err != nil {
+	if out, err := exec.Command(testenv.Bin("mullion"), "down", "--name", "broken", "--data-dir", dir,
+		"--purge").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 	if _, err := os.Stat(broken); !os.IsNotExist(err) {

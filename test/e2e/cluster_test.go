@@ -70,7 +70,8 @@ func up(t *testing.T) *shared {
 			return
 		}
 		var out []byte
-		out, suite.err = exec.Command(testenv.Bin("mullion"), "up", "--name", name, "--data-dir", suite.dir, "--windows", windows).CombinedOutput()
+		out, suite.err = exec.Command(testenv.Bin("mullion"), "up", "--name", name, "--data-dir", suite.dir,
+			"--windows", windows).CombinedOutput()
 		fmt.Fprintf(os.Stderr, "%s", out)
 	})
 	if suite.err != nil {
@@ -85,7 +86,8 @@ func up(t *testing.T) *shared {
 }
 
 func (c *shared) down() error {
-	out, err := exec.Command(testenv.Bin("mullion"), "down", "--name", name, "--data-dir", c.dir, "--purge").CombinedOutput()
+	out, err := exec.Command(testenv.Bin("mullion"), "down", "--name", name, "--data-dir", c.dir,
+		"--purge").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
@@ -94,8 +96,10 @@ func (c *shared) down() error {
 
 // dump prints what a person would look at first.
 func (c *shared) dump(t *testing.T) {
-	for _, args := range [][]string{{"get", "pods", "-A", "-o", "wide"}, {"get", "events", "-A", "--sort-by=.lastTimestamp"}} {
-		out, _ := c.try(context.Background(), "", append([]string{"kubectl", "--name", name, "--data-dir", c.dir}, args...)...)
+	for _, args := range [][]string{{"get", "pods", "-A", "-o", "wide"},
+		{"get", "events", "-A", "--sort-by=.lastTimestamp"}} {
+		out, _ := c.try(context.Background(), "", append([]string{"kubectl", "--name", name, "--data-dir", c.dir},
+			args...)...)
 		t.Logf("%s", out)
 	}
 	for _, logs := range []string{"logs/*.log", "logs/init.log.1", "prefix/upper/drive_c/var/log/kubelet/kubelet.log"} {
@@ -146,7 +150,8 @@ func (c *shared) kubectl(t *testing.T, args ...string) string {
 }
 
 func (c *shared) kubectlErr(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), append([]string{"kubectl", "--name", name, "--data-dir", c.dir}, args...)...)
+	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"),
+		append([]string{"kubectl", "--name", name, "--data-dir", c.dir}, args...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {

@@ -48,7 +48,8 @@ func TestDiskFull(t *testing.T) {
 	s.mullion("kubectl", "wait", "-n", "kube-system", "--for=condition=Ready", "pod/writer", "--timeout=60s")
 	write := func() string {
 		// Without room the exec itself may fail, and says so.
-		out, _ := s.try(nil, "kubectl", "exec", "-n", "kube-system", "writer", "--", `C:\app\winprog.exe`, "write", `C:\app\file`)
+		out, _ := s.try(nil, "kubectl", "exec", "-n", "kube-system", "writer", "--", `C:\app\winprog.exe`, "write",
+			`C:\app\file`)
 		return strings.TrimSpace(out)
 	}
 	if got := write(); got != "write: 0 <nil>" {
@@ -57,7 +58,8 @@ func TestDiskFull(t *testing.T) {
 
 	free := s.fill()
 	// 112 is ERROR_DISK_FULL. The control plane ends when etcd cannot write.
-	if got := write(); !strings.HasPrefix(got, "write: 112 ") && !strings.Contains(got, "no space left on device") && !strings.Contains(got, "refused") {
+	if got := write(); !strings.HasPrefix(got, "write: 112 ") && !strings.Contains(got, "no space left on device") &&
+		!strings.Contains(got, "refused") {
 		t.Errorf("a container writes to a full disk: %q", got)
 	}
 	tar := layoutOf(t, "example.test/late:v1", randomSpec(t, 1<<20))
@@ -67,7 +69,8 @@ func TestDiskFull(t *testing.T) {
 	var acknowledged []string
 	for i := range 10 {
 		name := fmt.Sprintf("kept-%d", i)
-		if _, err := s.try(nil, "kubectl", "create", "configmap", name, "--from-literal=a="+strings.Repeat("x", 1000)); err == nil {
+		if _, err := s.try(nil, "kubectl", "create", "configmap", name, "--from-literal=a="+
+			strings.Repeat("x", 1000)); err == nil {
 			acknowledged = append(acknowledged, name)
 		}
 	}
@@ -89,7 +92,8 @@ func TestDiskFull(t *testing.T) {
 	if got := write(); got != "write: 0 <nil>" {
 		t.Errorf("with room again: %q", got)
 	}
-	if got := s.mullion("kubectl", "get", "pod", "-n", "kube-system", "writer", "-o", "jsonpath={.status.containerStatuses[0].restartCount}"); got != "0" {
+	if got := s.mullion("kubectl", "get", "pod", "-n", "kube-system", "writer", "-o",
+		"jsonpath={.status.containerStatuses[0].restartCount}"); got != "0" {
 		t.Errorf("the container was restarted %s times", got)
 	}
 	if out, err := s.try(tar, "load", "-"); err != nil {

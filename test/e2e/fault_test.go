@@ -112,7 +112,8 @@ func (c *shared) processes(t *testing.T, part, node string, onNode bool) []int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if onNode && pid != st.PID && !sameNamespace(pid, st.InitPID) || !onNode && !strings.Contains(string(cmdline), c.dir) {
+		if onNode && pid != st.PID && !sameNamespace(pid, st.InitPID) ||
+			!onNode && !strings.Contains(string(cmdline), c.dir) {
 			continue
 		}
 		pids = append(pids, pid)

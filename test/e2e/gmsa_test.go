@@ -66,7 +66,8 @@ spec:
       securityContext: {windowsOptions: {gmsaCredentialSpecName: e2e-webapp1}}
       terminationGracePeriodSeconds: 1
       containers:
-      - {name: iis, image: "mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019", imagePullPolicy: Always}
+      - {name: iis, image: "mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019",
+          imagePullPolicy: Always}
       nodeSelector: {kubernetes.io/os: windows}
 `
 
@@ -82,7 +83,8 @@ func (c *shared) gmsaSetUp(t *testing.T, ns string) {
 	t.Helper()
 	c.apply(t, ns, gmsaYAML)
 	t.Cleanup(func() {
-		if _, err := c.kubectlErr(context.Background(), "delete", "--ignore-not-found", "gmsacredentialspec/e2e-webapp1", "clusterrole/e2e-webapp1-role"); err != nil {
+		if _, err := c.kubectlErr(context.Background(), "delete", "--ignore-not-found",
+			"gmsacredentialspec/e2e-webapp1", "clusterrole/e2e-webapp1-role"); err != nil {
 			t.Errorf("remove credential spec: %v", err)
 		}
 	})
@@ -93,7 +95,8 @@ func (c *shared) gmsaAllow(t *testing.T, ns string) {
 	t.Helper()
 	c.apply(t, ns, fmt.Sprintf(gmsaRoleYAML, ns))
 	eventually(t, time.Minute, "the right is known", func() error {
-		_, err := c.kubectlErr(t.Context(), "auth", "can-i", "use", "gmsacredentialspecs.windows.k8s.io/e2e-webapp1", "-n", ns, "--as=system:serviceaccount:"+ns+":default")
+		_, err := c.kubectlErr(t.Context(), "auth", "can-i", "use", "gmsacredentialspecs.windows.k8s.io/e2e-webapp1",
+			"-n", ns, "--as=system:serviceaccount:"+ns+":default")
 		return err
 	})
 }
@@ -101,7 +104,8 @@ func (c *shared) gmsaAllow(t *testing.T, ns string) {
 // nltest runs nltest in a container, whatever its exit code is.
 func (c *shared) nltest(t *testing.T, ns, pod, container string, args ...string) string {
 	t.Helper()
-	out, err := c.kubectlErr(t.Context(), append([]string{"exec", "-n", ns, pod, "-c", container, "--", "nltest"}, args...)...)
+	out, err := c.kubectlErr(t.Context(), append([]string{"exec", "-n", ns, pod, "-c", container, "--", "nltest"},
+		args...)...)
 	if err != nil && !strings.Contains(err.Error(), "terminated with exit code 1") {
 		t.Fatalf("nltest in %s: %v", pod, err)
 	}
@@ -125,7 +129,8 @@ func TestGMSA(t *testing.T) {
 		}
 		return err
 	})
-	if out := c.kubectl(t, "get", "deployment", "-n", ns, "with-creds", "-o", `jsonpath={.status.conditions[?(@.type=="ReplicaFailure")].message}`); !strings.Contains(out, refusal) {
+	if out := c.kubectl(t, "get", "deployment", "-n", ns, "with-creds", "-o",
+		`jsonpath={.status.conditions[?(@.type=="ReplicaFailure")].message}`); !strings.Contains(out, refusal) {
 		t.Errorf("the Deployment says %q", out)
 	}
 	if out := c.kubectl(t, "get", "pods", "-n", ns, "-o", "name"); out != "" {
@@ -143,17 +148,22 @@ func TestGMSA(t *testing.T) {
 		DomainJoinConfig struct{ DnsName, Sid string }
 	}
 	contents := c.get(t, ns, pod, "{.spec.securityContext.windowsOptions.gmsaCredentialSpec}")
-	if err := json.Unmarshal([]byte(contents), &spec); err != nil || spec.DomainJoinConfig.DnsName != "contoso.com" || spec.DomainJoinConfig.Sid != "S-1-5-21-2126449477-2524075714-3094792973" {
+	if err := json.Unmarshal([]byte(contents), &spec); err != nil || spec.DomainJoinConfig.DnsName != "contoso.com" ||
+		spec.DomainJoinConfig.Sid != "S-1-5-21-2126449477-2524075714-3094792973" {
 		t.Errorf("contents %q, %v", contents, err)
 	}
 
 	// Troubleshooting: the pod got the credential spec, and reaches no domain
 	// controller. Who runs the program is the same as ever.
 	for args, want := range map[string]string{
-		"/parentdomain":           contoso,
-		"/query":                  "Flags: 0\r\nConnection Status = " + noLogonServers + "\r\nThe command completed successfully",
-		"/sc_verify:contoso.com":  "Flags: 80\r\nTrusted DC Name \r\nTrusted DC Connection Status Status = " + noLogonServers + "\r\nTrust Verification Status = " + noLogonServers + "\r\nThe command completed successfully",
-		"/sc_reset:contoso.com":   "Flags: 0\r\nTrusted DC Name \r\nTrusted DC Connection Status Status = " + noLogonServers + "\r\nThe command completed successfully",
+		"/parentdomain": contoso,
+		"/query": "Flags: 0\r\nConnection Status = " + noLogonServers +
+			"\r\nThe command completed successfully",
+		"/sc_verify:contoso.com": "Flags: 80\r\nTrusted DC Name \r\nTrusted DC Connection Status Status = " +
+			noLogonServers + "\r\nTrust Verification Status = " + noLogonServers +
+			"\r\nThe command completed successfully",
+		"/sc_reset:contoso.com": "Flags: 0\r\nTrusted DC Name \r\nTrusted DC Connection Status Status = " +
+			noLogonServers + "\r\nThe command completed successfully",
 		"/sc_verify:fabrikam.com": "I_NetLogonControl failed: Status = 1355 0x54b ERROR_NO_SUCH_DOMAIN",
 	} {
 		if got := c.nltest(t, ns, pod, "iis", args); got != want {
@@ -163,7 +173,8 @@ func TestGMSA(t *testing.T) {
 	if out := c.exec(t, ns, pod, "whoami"); out != `user manager\containeradministrator` {
 		t.Errorf("whoami: %q", out)
 	}
-	if out, err := c.execErr(t.Context(), ns, pod, "whoami", "/upn"); err == nil || !strings.Contains(err.Error(), "Unable to get User Principal Name (UPN)") {
+	if out, err := c.execErr(t.Context(), ns, pod, "whoami", "/upn"); err == nil ||
+		!strings.Contains(err.Error(), "Unable to get User Principal Name (UPN)") {
 		t.Errorf("whoami /upn: %q, %v", out, err)
 	}
 
@@ -172,7 +183,9 @@ func TestGMSA(t *testing.T) {
 	c.pod(t, ns, "one", onNode+`
   terminationGracePeriodSeconds: 1
   containers:
-  - {name: with, image: "`+core+`", command: [ping, -t, localhost], securityContext: {windowsOptions: {gmsaCredentialSpecName: e2e-webapp1, runAsUserName: 'NT AUTHORITY\NETWORK SERVICE'}}}
+  - {name: with, image: "`+core+`", command: [ping, -t, localhost],
+      securityContext: {windowsOptions: {gmsaCredentialSpecName: e2e-webapp1,
+        runAsUserName: 'NT AUTHORITY\NETWORK SERVICE'}}}
   - {name: without, image: "`+core+`", command: [ping, -t, localhost]}`)
 	c.ready(t, ns, "one")
 	if got := c.nltest(t, ns, "one", "with", "/parentdomain"); got != contoso {
@@ -181,10 +194,12 @@ func TestGMSA(t *testing.T) {
 	if got := c.nltest(t, ns, "one", "without", "/parentdomain"); got != noParentDomain {
 		t.Errorf("the container without it: %q", got)
 	}
-	if got, want := c.nltest(t, ns, "one", "without", "/query"), "I_NetLogonControl failed: Status = 1722 0x6ba RPC_S_SERVER_UNAVAILABLE"; got != want {
+	if got, want := c.nltest(t, ns, "one", "without", "/query"),
+		"I_NetLogonControl failed: Status = 1722 0x6ba RPC_S_SERVER_UNAVAILABLE"; got != want {
 		t.Errorf("the container without it: %q, want %q", got, want)
 	}
-	if got := c.get(t, ns, "one", "{.spec.containers[0].securityContext.windowsOptions.gmsaCredentialSpec}"); got != contents {
+	if got := c.get(t, ns, "one",
+		"{.spec.containers[0].securityContext.windowsOptions.gmsaCredentialSpec}"); got != contents {
 		t.Errorf("contents of the container %q, of the pod %q", got, contents)
 	}
 }
@@ -199,9 +214,12 @@ func TestGMSAOfKubelet(t *testing.T) {
 	inline := func(domain string) string {
 		short, _, _ := strings.Cut(domain, ".")
 		short = strings.ToUpper(short)
-		return fmt.Sprintf(`'{"ActiveDirectoryConfig":{"GroupManagedServiceAccounts":[{"Name":"WebApplication","Scope":"%[2]s"},{"Name":"WebApplication","Scope":"%[1]s"}]},`+
-			`"CmsPlugins":["ActiveDirectory"],"DomainJoinConfig":{"DnsName":"%[1]s","DnsTreeName":"%[1]s","Guid":"244818ae-87ca-4fcd-92ec-e79e5252348a",`+
-			`"MachineAccountName":"WebApplication","NetBiosName":"%[2]s","Sid":"S-1-5-21-2126729477-2524175714-3194792973"}}'`, domain, short)
+		return fmt.Sprintf(`'{"ActiveDirectoryConfig":{"GroupManagedServiceAccounts":[{"Name":"WebApplication",`+
+			`"Scope":"%[2]s"},{"Name":"WebApplication","Scope":"%[1]s"}]},`+
+			`"CmsPlugins":["ActiveDirectory"],"DomainJoinConfig":{"DnsName":"%[1]s","DnsTreeName":"%[1]s",`+
+			`"Guid":"244818ae-87ca-4fcd-92ec-e79e5252348a",`+
+			`"MachineAccountName":"WebApplication","NetBiosName":"%[2]s",`+
+			`"Sid":"S-1-5-21-2126729477-2524175714-3194792973"}}'`, domain, short)
 	}
 	const core = "mcr.microsoft.com/windows/servercore:ltsc2019"
 	c.pod(t, ns, "with-correct-gmsa-specs", onNode+`
@@ -209,27 +227,32 @@ func TestGMSAOfKubelet(t *testing.T) {
   securityContext: {windowsOptions: {gmsaCredentialSpec: `+inline("acme.com")+`}}
   containers:
   - {name: container1, image: "`+core+`", command: [powershell.exe, -Command, "sleep -Seconds 600"]}
-  - {name: container2, image: "`+core+`", command: [powershell.exe, -Command, "sleep -Seconds 600"], securityContext: {windowsOptions: {gmsaCredentialSpec: `+inline("contoso.org")+`}}}`)
+  - {name: container2, image: "`+core+`", command: [powershell.exe, -Command, "sleep -Seconds 600"],
+     securityContext: {windowsOptions: {gmsaCredentialSpec: `+inline("contoso.org")+`}}}`)
 	c.ready(t, ns, "with-correct-gmsa-specs")
 	for container, domain := range map[string]string{"container1": "acme.com", "container2": "contoso.org"} {
-		if out := c.nltest(t, ns, "with-correct-gmsa-specs", container, "/PARENTDOMAIN"); !strings.HasPrefix(out, domain) || !strings.Contains(out, "The command completed successfully") {
+		if out := c.nltest(t, ns, "with-correct-gmsa-specs", container, "/PARENTDOMAIN"); !strings.HasPrefix(out,
+			domain) || !strings.Contains(out, "The command completed successfully") {
 			t.Errorf("%s: %q", container, out)
 		}
 	}
 
 	// An invalid credential spec of a pod makes its sandbox fail, one of a
 	// container makes its start fail. Both pods can be deleted and leave nothing.
-	const invalid = "failed to generate container credential guard instance: hcs::ModifyServiceSettings: The virtual machine or container JSON document is invalid."
+	const invalid = "failed to generate container credential guard instance: hcs::ModifyServiceSettings: The virtual " +
+		"machine or container JSON document is invalid."
 	c.pod(t, ns, "bad-pod", onNode+`
   terminationGracePeriodSeconds: 1
   securityContext: {windowsOptions: {gmsaCredentialSpec: "no JSON"}}
   containers: [{name: main, image: "`+core+`", command: [cmd, /c, ver]}]`)
 	c.pod(t, ns, "bad-container", onNode+`
   restartPolicy: Never
-  containers: [{name: main, image: "`+core+`", command: [cmd, /c, ver], securityContext: {windowsOptions: {gmsaCredentialSpec: "[]"}}}]`)
+  containers: [{name: main, image: "`+core+`", command: [cmd, /c, ver],
+    securityContext: {windowsOptions: {gmsaCredentialSpec: "[]"}}}]`)
 	c.event(t, ns, "bad-pod", invalid)
 	c.until(t, ns, "bad-container", "{.status.containerStatuses[0].state.terminated.reason}", "StartError")
-	if msg := c.get(t, ns, "bad-container", "{.status.containerStatuses[0].state.terminated.message}"); !strings.Contains(msg, invalid) {
+	if msg := c.get(t, ns, "bad-container",
+		"{.status.containerStatuses[0].state.terminated.message}"); !strings.Contains(msg, invalid) {
 		t.Errorf("message %q", msg)
 	}
 	c.kubectl(t, "delete", "pod", "-n", ns, "bad-pod", "bad-container", "--timeout=60s")
@@ -247,9 +270,11 @@ func TestGMSABadInput(t *testing.T) {
 	const differs = `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "e2e-webapp1"`
 	good := c.kubectl(t, "get", "gmsacredentialspec", "e2e-webapp1", "-o", "jsonpath={.credspec}")
 	create := func(credspec, options string) (string, error) {
-		manifest := "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeSelector: {kubernetes.io/os: windows}, securityContext: {windowsOptions: {gmsaCredentialSpecName: " +
+		manifest := "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeSelector: {kubernetes.io/os: " +
+			"windows}, securityContext: {windowsOptions: {gmsaCredentialSpecName: " +
 			credspec + options + "}}, containers: [{name: c, image: 'mcr.microsoft.com/windows/servercore:ltsc2019'}]}}"
-		return c.try(t.Context(), manifest, "kubectl", "--name", name, "--data-dir", c.dir, "create", "-n", ns, "-f", "-")
+		return c.try(t.Context(), manifest, "kubectl", "--name", name, "--data-dir", c.dir, "create", "-n",
+			ns, "-f", "-")
 	}
 	for what, tt := range map[string]struct{ contents, want string }{
 		"no JSON":       {"no JSON", differs + ": they are not JSON"},
@@ -264,21 +289,27 @@ func TestGMSABadInput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, err := create("e2e-webapp1", ", gmsaCredentialSpec: "+string(quoted)); err == nil || !strings.Contains(out, tt.want) {
+		if out, err := create("e2e-webapp1", ", gmsaCredentialSpec: "+string(quoted)); err == nil ||
+			!strings.Contains(out, tt.want) {
 			t.Errorf("%s: %v, %.400s, want %s", what, err, out, tt.want)
 		}
 	}
 	for credspec, want := range map[string]string{
-		"e2e-none": "cred spec e2e-none does not exist", "gmsa-WebApp1": "a lowercase RFC 1123 subdomain must consist of",
+		"e2e-none":     "cred spec e2e-none does not exist",
+		"gmsa-WebApp1": "a lowercase RFC 1123 subdomain must consist of",
 	} {
 		if out, err := create(credspec, ""); err == nil || !strings.Contains(out, want) {
 			t.Errorf("%s: %v, %s, want %s", credspec, err, out, want)
 		}
 	}
 	// The API has its limit for pods, but none for credential specs.
-	c.apply(t, ns, strings.NewReplacer("e2e-webapp1", "e2e-huge", "Sid: S-", "Sid: "+strings.Repeat("S", 64<<10)+"-").Replace(gmsaYAML+"---"+fmt.Sprintf(strings.NewReplacer("e2e-webapp1-role", "e2e-huge-role", "allow-default", "allow-huge").Replace(gmsaRoleYAML), ns)))
+	c.apply(t, ns, strings.NewReplacer("e2e-webapp1", "e2e-huge", "Sid: S-", "Sid: "+strings.Repeat("S", 64<<10)+
+		"-").Replace(gmsaYAML+"---"+
+		fmt.Sprintf(strings.NewReplacer("e2e-webapp1-role", "e2e-huge-role", "allow-default",
+			"allow-huge").Replace(gmsaRoleYAML), ns)))
 	t.Cleanup(func() {
-		if _, err := c.kubectlErr(context.Background(), "delete", "--ignore-not-found", "gmsacredentialspec/e2e-huge", "clusterrole/e2e-huge-role"); err != nil {
+		if _, err := c.kubectlErr(context.Background(), "delete", "--ignore-not-found", "gmsacredentialspec/e2e-huge",
+			"clusterrole/e2e-huge-role"); err != nil {
 			t.Errorf("remove credential spec: %v", err)
 		}
 	})

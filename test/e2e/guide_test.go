@@ -51,7 +51,9 @@ func TestGuideManifests(t *testing.T) {
 			jsonpath := `{.status.phase} {.status.conditions[?(@.type=="Ready")].status}`
 			want := "Running True"
 			if tc.ends {
-				jsonpath = "{.status.containerStatuses[0].lastState.terminated.reason}{.status.containerStatuses[0].state.terminated.reason}"
+				jsonpath =
+					"{.status.containerStatuses[0].lastState.terminated.reason}" +
+						"{.status.containerStatuses[0].state.terminated.reason}"
 				want = "Completed"
 			}
 			args := []string{"get", "pods", "-n", ns, tc.pods, "-o", "jsonpath=" + jsonpath}

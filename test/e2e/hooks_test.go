@@ -18,8 +18,10 @@ spec:
   nodeName: win-1
   terminationGracePeriodSeconds: 20
   initContainers:
-  - {name: one, image: "example.test/winprog:v1", imagePullPolicy: Never, command: [cmd.exe, /c, 'echo one>> C:\d\order.txt'], volumeMounts: [{name: d, mountPath: 'C:\d'}]}
-  - {name: two, image: "example.test/winprog:v1", imagePullPolicy: Never, command: [cmd.exe, /c, 'echo two>> C:\d\order.txt'], volumeMounts: [{name: d, mountPath: 'C:\d'}]}
+  - {name: one, image: "example.test/winprog:v1", imagePullPolicy: Never,
+      command: [cmd.exe, /c, 'echo one>> C:\d\order.txt'], volumeMounts: [{name: d, mountPath: 'C:\d'}]}
+  - {name: two, image: "example.test/winprog:v1", imagePullPolicy: Never,
+      command: [cmd.exe, /c, 'echo two>> C:\d\order.txt'], volumeMounts: [{name: d, mountPath: 'C:\d'}]}
   containers:
   - name: main
     image: example.test/winprog:v1
@@ -56,7 +58,8 @@ func TestHooks(t *testing.T) {
 	}
 	c.exec(t, ns, "probed", "cmd.exe", "/c", `echo yes> C:\d\ready.txt`)
 	c.until(t, ns, "probed", ready("executed"), "true")
-	if got := strings.Fields(c.exec(t, ns, "probed", "cmd.exe", "/c", `type C:\d\order.txt`)); strings.Join(got, " ") != "one two post" {
+	if got := strings.Fields(c.exec(t, ns, "probed", "cmd.exe", "/c", `type C:\d\order.txt`)); strings.Join(got,
+		" ") != "one two post" {
 		t.Errorf("order %q", got)
 	}
 	c.exec(t, ns, "probed", "curl.exe", "-s", "http://127.0.0.1:8080/unready")
@@ -73,7 +76,8 @@ func TestHooks(t *testing.T) {
 		t.Errorf("the first life's log %q, want CTRL_SHUTDOWN_EVENT (6) and an end in order", out)
 	}
 	c.until(t, ns, "probed", ready("main"), "true")
-	if got := c.exec(t, ns, "probed", "cmd.exe", "/c", `type C:\d\order.txt`); strings.Join(strings.Fields(got), " ") != "one two post pre post" {
+	if got := c.exec(t, ns, "probed", "cmd.exe", "/c", `type C:\d\order.txt`); strings.Join(strings.Fields(got),
+		" ") != "one two post pre post" {
 		t.Errorf("order %q", got)
 	}
 	c.kubectl(t, "delete", "pod", "-n", ns, "probed", "--wait=true", "--timeout=90s")

@@ -47,17 +47,20 @@ func TestHostProcess(t *testing.T) {
 		`cd`:                       `^C:\\hpc$`,
 		`type C:\settings\key`:     `^of the configMap$`,
 		`type C:\hpc\settings\key`: `^of the configMap$`,
-		`type %CONTAINER_SANDBOX_MOUNT_POINT%\License.txt`:                                                `stand-in|LICENSE|License`,
-		`if exist C:\var\lib\kubelet\pki echo yes`:                                                        `yes`,
-		`type C:\var\run\secrets\kubernetes.io\serviceaccount\namespace`:                                  `^` + ns + `$`,
+		`type %CONTAINER_SANDBOX_MOUNT_POINT%\License.txt`: `stand-in|LICENSE|License`,
+		`if exist C:\var\lib\kubelet\pki echo yes`:         `yes`,
+		`type C:\var\run\secrets\kubernetes.io\serviceaccount\namespace`: `^` + ns +
+			`$`,
 		`echo written> C:\e2e-hostprocess.txt & type C:\e2e-hostprocess.txt & del C:\e2e-hostprocess.txt`: `^written`,
 	} {
-		if out := c.exec(t, ns, "agent", "cmd", "/c", what); !regexp.MustCompile(want).MatchString(strings.ReplaceAll(out, "\r", "")) {
+		if out := c.exec(t, ns, "agent", "cmd", "/c", what); !regexp.MustCompile(want).MatchString(
+			strings.ReplaceAll(out, "\r", "")) {
 			t.Errorf("%s: %q, want %s", what, out, want)
 		}
 	}
 	// The address is the host's.
-	if got, want := c.get(t, ns, "agent", "{.status.podIP}"), c.get(t, ns, "agent", "{.status.hostIP}"); got != want || got == "" {
+	if got, want := c.get(t, ns, "agent", "{.status.podIP}"), c.get(t, ns, "agent", "{.status.hostIP}"); got != want ||
+		got == "" {
 		t.Errorf("address %q, of the host %q", got, want)
 	}
 
@@ -66,17 +69,21 @@ func TestHostProcess(t *testing.T) {
   restartPolicy: Never
   containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2019", command: [cmd, /c, ver]}]`)
 	c.until(t, ns, "nobody", "{.status.containerStatuses[0].state.terminated.reason}", "StartError")
-	if msg := c.get(t, ns, "nobody", "{.status.containerStatuses[0].state.terminated.message}"); !strings.Contains(msg, "failed to create user process token: failed to logon user: The user name or password is incorrect.") {
+	if msg := c.get(t, ns, "nobody", "{.status.containerStatuses[0].state.terminated.message}"); !strings.Contains(msg,
+		"failed to create user process token: failed to logon user: The user name or password is incorrect.") {
 		t.Errorf("message %q", msg)
 	}
 
 	// A local group: the container runs as a user of its own that is a member.
-	c.exec(t, ns, "agent", "cmd", "/c", "net localgroup e2e-group /add & exit 0") // there already, if a test was interrupted
+	// The group is there already if a test was interrupted.
+	c.exec(t, ns, "agent", "cmd", "/c", "net localgroup e2e-group /add & exit 0")
 	c.pod(t, ns, "member", hostProcess("e2e-group")+`
   restartPolicy: Never
-  containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2019", command: [cmd, /c, "whoami & exit 5"]}]`)
+  containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2019",
+    command: [cmd, /c, "whoami & exit 5"]}]`)
 	c.until(t, ns, "member", "{.status.containerStatuses[0].state.terminated.exitCode}", "5")
-	if out := strings.TrimSpace(c.kubectl(t, "logs", "-n", ns, "member")); !regexp.MustCompile(`(?i)^win-1\\[0-9a-f]{20}$`).MatchString(out) {
+	if out := strings.TrimSpace(c.kubectl(t, "logs", "-n", ns, "member")); !regexp.MustCompile(
+		`(?i)^win-1\\[0-9a-f]{20}$`).MatchString(out) {
 		t.Errorf("member of a group runs as %q", out)
 	}
 
@@ -87,10 +94,12 @@ func TestHostProcess(t *testing.T) {
 	c.kubectl(t, "delete", "pod", "-n", ns, "agent", "--timeout=60s")
 	c.pod(t, ns, "after", hostProcess(`NT AUTHORITY\Local service`)+`
   restartPolicy: Never
-  containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2019", command: [cmd, /c, "whoami & tasklist"]}]`)
+  containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2019",
+    command: [cmd, /c, "whoami & tasklist"]}]`)
 	c.until(t, ns, "after", "{.status.phase}", "Succeeded")
 	out := c.kubectl(t, "logs", "-n", ns, "after")
-	if !strings.Contains(out, `nt authority\local service`) || !strings.Contains(out, "kubelet.exe") || strings.Contains(out, "powershell.exe") {
+	if !strings.Contains(out, `nt authority\local service`) || !strings.Contains(out, "kubelet.exe") ||
+		strings.Contains(out, "powershell.exe") {
 		t.Errorf("afterwards: %s", out)
 	}
 }
@@ -103,12 +112,14 @@ func TestHostProcessIsolation(t *testing.T) {
 	ns := c.namespace(t)
 	cluster := filepath.Join(c.dir, "clusters", name)
 	machineFile := filepath.Join(t.TempDir(), "secret.txt")
-	if err := os.WriteFile(machineFile, []byte("of the machine"), 0o644); err != nil { //nolint:gosec // readable to all, if it can be reached
+	//nolint:gosec // readable to all, if it can be reached
+	if err := os.WriteFile(machineFile, []byte("of the machine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{
-		"host-escape", "file=" + machineFile, "file=/etc/shadow", "file=/etc/machine-id", "file=/root/.bashrc", "file=" + filepath.Join(cluster, "admin.kubeconfig"),
-		"file=" + filepath.Join(cluster, "pki", "ca.key"), "file=/node/cri/state/version",
+		"host-escape", "file=" + machineFile, "file=/etc/shadow", "file=/etc/machine-id", "file=/root/.bashrc",
+		"file=" + filepath.Join(cluster, "admin.kubeconfig"), "file=" + filepath.Join(cluster, "pki", "ca.key"),
+		"file=/node/cri/state/version",
 	}
 	args = append(args, c.sockets(t, cluster)...)
 	quoted, err := json.Marshal(args)
@@ -122,14 +133,16 @@ func TestHostProcessIsolation(t *testing.T) {
 	c.pod(t, ns, "hostile", hostProcess(`NT AUTHORITY\SYSTEM`)+`
   restartPolicy: Never
   containers:
-  - {name: main, image: "`+winprogImage+`", imagePullPolicy: Never, workingDir: 'C:\hpc\app', command: ['C:\hpc\app\winprog.exe'], args: `+string(quoted)+`}
+  - {name: main, image: "`+winprogImage+`", imagePullPolicy: Never, workingDir: 'C:\hpc\app',
+     command: ['C:\hpc\app\winprog.exe'], args: `+string(quoted)+`}
   - {name: stays, image: "`+winprogImage+`", imagePullPolicy: Never, command: ['C:\hpc\app\winprog.exe', wait]}`)
 	c.until(t, ns, "hostile", "{.status.containerStatuses[?(@.name=='main')].state.terminated.exitCode}", "0")
 	direct := c.kubectl(t, "logs", "-n", ns, "hostile", "-c", "main")
 	// The same as a service, which the host starts. It is none that the service
 	// manager understands: starting it fails in the end, but it runs.
 	run := func(command ...string) (string, error) {
-		return c.kubectlErr(t.Context(), append([]string{"exec", "-n", ns, "hostile", "-c", "stays", "--"}, command...)...)
+		return c.kubectlErr(t.Context(), append([]string{"exec", "-n", ns, "hostile", "-c", "stays", "--"},
+			command...)...)
 	}
 	defer func() {
 		_, _ = run("cmd", "/c", `sc stop hostile & sc delete hostile & del C:\hostile.exe C:\hostile.txt`)
@@ -137,7 +150,8 @@ func TestHostProcessIsolation(t *testing.T) {
 	if out, err := run("cmd", "/c", `copy C:\hpc\app\winprog.exe C:\hostile.exe`); err != nil {
 		t.Fatalf("copy: %v: %s", err, out)
 	}
-	if out, err := run("sc", "create", "hostile", "binPath=", `C:\hostile.exe host-escape out=C:\hostile.txt file=`+machineFile+` file=/node/cri/state/version`); err != nil {
+	if out, err := run("sc", "create", "hostile", "binPath=", `C:\hostile.exe host-escape out=C:\hostile.txt file=`+
+		machineFile+` file=/node/cri/state/version`); err != nil {
 		t.Fatalf("make service: %v: %s", err, out)
 	}
 	_, _ = run("sc", "start", "hostile")
@@ -160,7 +174,8 @@ func TestHostProcessIsolation(t *testing.T) {
 			}
 		}
 		// CAP_CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, NET_BIND_SERVICE.
-		for field, want := range map[string]string{"CapEff": "000000000000043b", "CapBnd": "000000000000043b", "NoNewPrivs": "1", "Seccomp": "2"} {
+		for field, want := range map[string]string{"CapEff": "000000000000043b", "CapBnd": "000000000000043b",
+			"NoNewPrivs": "1", "Seccomp": "2"} {
 			if !regexp.MustCompile("(?m)^" + field + ": " + want + `\r?$`).MatchString(out) {
 				t.Errorf("%s: no line %s: %s in %s", how, field, want, lines(out, field))
 			}

@@ -29,17 +29,21 @@ func TestRunAsUserName(t *testing.T) {
   securityContext: {windowsOptions: {runAsUserName: ContainerUser}}
   containers:
   - {name: pod, image: "`+core+`", command: [cmd, /S, /C, "whoami & echo %username% & ping -n 1000 localhost"]}
-  - {name: container, image: "`+nano+`", command: [cmd, /S, /C, "whoami & echo %username%"], securityContext: {windowsOptions: {runAsUserName: CONTAINERADMINISTRATOR}}}
-  - {name: service, image: "`+core+`", command: [cmd, /S, /C, "whoami & echo %username%"], securityContext: {windowsOptions: {runAsUserName: 'NT AUTHORITY\NETWORK SERVICE'}}}`)
+  - {name: container, image: "`+nano+`", command: [cmd, /S, /C, "whoami & echo %username%"],
+      securityContext: {windowsOptions: {runAsUserName: CONTAINERADMINISTRATOR}}}
+  - {name: service, image: "`+core+`", command: [cmd, /S, /C, "whoami & echo %username%"],
+     securityContext: {windowsOptions: {runAsUserName: 'NT AUTHORITY\NETWORK SERVICE'}}}`)
 	c.pod(t, ns, "images", onNode+`
   restartPolicy: Never
   containers:
   - {name: core, image: "`+core+`", command: [cmd, /S, /C, "whoami & echo %username%"]}
   - {name: nano, image: "`+nano+`", command: [cmd, /S, /C, "whoami & echo %username%"]}`)
 	for _, tt := range []struct{ pod, container, want string }{
-		{"users", "pod", `user manager\containeruser ContainerUser`}, {"users", "container", `user manager\containeradministrator ContainerAdministrator`},
+		{"users", "pod", `user manager\containeruser ContainerUser`},
+		{"users", "container", `user manager\containeradministrator ContainerAdministrator`},
 		{"users", "service", `nt authority\network service USERS$`},
-		{"images", "core", `user manager\containeradministrator ContainerAdministrator`}, {"images", "nano", `user manager\containeruser ContainerUser`},
+		{"images", "core", `user manager\containeradministrator ContainerAdministrator`},
+		{"images", "nano", `user manager\containeruser ContainerUser`},
 	} {
 		eventually(t, startLimit, tt.container, func() error {
 			out, err := c.kubectlErr(t.Context(), "logs", "-n", ns, tt.pod, "-c", tt.container)
@@ -53,7 +57,8 @@ func TestRunAsUserName(t *testing.T) {
 			t.Errorf("%s/%s: %q, want %q", tt.pod, tt.container, out, tt.want)
 		}
 	}
-	if out, err := c.kubectlErr(t.Context(), "exec", "-n", ns, "users", "-c", "pod", "--", "whoami"); err != nil || strings.TrimSpace(out) != `user manager\containeruser` {
+	if out, err := c.kubectlErr(t.Context(), "exec", "-n", ns, "users", "-c", "pod", "--", "whoami"); err != nil ||
+		strings.TrimSpace(out) != `user manager\containeruser` {
 		t.Errorf("exec: %q, %v", out, err)
 	}
 
@@ -64,8 +69,10 @@ func TestRunAsUserName(t *testing.T) {
 	c.event(t, ns, "foolish-pod", "The user name or password is incorrect.")
 	c.pod(t, ns, "foolish-container", onNode+`
   restartPolicy: Never
-  containers: [{name: main, image: "`+core+`", command: [cmd, /c, ver], securityContext: {windowsOptions: {runAsUserName: FooLish}}}]`)
-	c.until(t, ns, "foolish-container", "{.status.containerStatuses[0].state.terminated.reason}", "StartError", "ContainerCannotRun")
+  containers: [{name: main, image: "`+core+`", command: [cmd, /c, ver],
+    securityContext: {windowsOptions: {runAsUserName: FooLish}}}]`)
+	c.until(t, ns, "foolish-container", "{.status.containerStatuses[0].state.terminated.reason}", "StartError",
+		"ContainerCannotRun")
 }
 
 // TestRunAsNonRoot: the kubelet's own check, with what it lets pass
@@ -91,17 +98,20 @@ func TestRunAsNonRoot(t *testing.T) {
   securityContext: {runAsNonRoot: true`+user+`}
   containers: [{name: main, image: "`+tt.image+`", command: [whoami]}]`)
 	}
-	for name, refused := range map[string]bool{"by-name": true, "by-case": true, "user": false, "nano": false, "trap": false, "system": false} {
+	for name, refused := range map[string]bool{"by-name": true, "by-case": true, "user": false, "nano": false,
+		"trap": false, "system": false} {
 		if refused {
 			c.until(t, ns, name, "{.status.containerStatuses[0].state.waiting.reason}", "CreateContainerConfigError")
-			if msg := c.get(t, ns, name, "{.status.containerStatuses[0].state.waiting.message}"); !strings.Contains(msg, "will break non-root policy") {
+			if msg := c.get(t, ns, name, "{.status.containerStatuses[0].state.waiting.message}"); !strings.Contains(msg,
+				"will break non-root policy") {
 				t.Errorf("%s: %q", name, msg)
 			}
 			continue
 		}
 		c.until(t, ns, name, "{.status.phase}", "Succeeded")
 	}
-	for name, want := range map[string]string{"user": `containeruser`, "nano": `containeruser`, "trap": `containeradministrator`, "system": `nt authority\\system`} {
+	for name, want := range map[string]string{"user": `containeruser`, "nano": `containeruser`,
+		"trap": `containeradministrator`, "system": `nt authority\\system`} {
 		if out := c.kubectl(t, "logs", "-n", ns, name); !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("%s runs as %q", name, out)
 		}
@@ -112,19 +122,22 @@ func TestRunAsNonRoot(t *testing.T) {
 func TestSubPath(t *testing.T) {
 	c := up(t)
 	ns := c.namespace(t)
-	c.kubectl(t, "create", "configmap", "-n", ns, "settings", "--from-literal=app.conf=of the configMap", "--from-literal=other=x")
+	c.kubectl(t, "create", "configmap", "-n", ns, "settings", "--from-literal=app.conf=of the configMap",
+		"--from-literal=other=x")
 	c.pod(t, ns, "sub", onNode+`
   restartPolicy: Never
   containers:
   - name: main
     image: mcr.microsoft.com/windows/servercore:ltsc2019
-    command: [cmd, /c, 'type C:\etc\app\app.conf & if not exist C:\etc\app\other echo alone & echo x> C:\data\f & type C:\data\f']
+    command: [cmd, /c,
+      'type C:\etc\app\app.conf & if not exist C:\etc\app\other echo alone & echo x> C:\data\f & type C:\data\f']
     volumeMounts:
     - {name: settings, mountPath: 'C:\etc\app\app.conf', subPath: app.conf}
     - {name: data, mountPath: 'C:\data', subPath: a/b}
   volumes: [{name: settings, configMap: {name: settings}}, {name: data, emptyDir: {}}]`)
 	c.until(t, ns, "sub", "{.status.phase}", "Succeeded")
-	if out := strings.Join(strings.Fields(c.kubectl(t, "logs", "-n", ns, "sub")), " "); out != "of the configMap"+"alone x" && out != "of the configMap alone x" {
+	if out := strings.Join(strings.Fields(c.kubectl(t, "logs", "-n", ns, "sub")), " "); out != "of the configMap"+
+		"alone x" && out != "of the configMap alone x" {
 		t.Errorf("%q", out)
 	}
 }

@@ -43,7 +43,8 @@ func TestLoad(t *testing.T) {
   containers:
   - {name: main, image: "`+ref+`", imagePullPolicy: Never, env: [{name: FROM_POD, value: "also"}]}`)
 		out := c.logs(t, ns, pod, "USERNAME: ")
-		for _, want := range []string{`dir: C:\app <nil>`, `args: ["show" "two words"]`, "FROM_IMAGE: yes", "FROM_POD: also"} {
+		for _, want := range []string{`dir: C:\app <nil>`, `args: ["show" "two words"]`, "FROM_IMAGE: yes",
+			"FROM_POD: also"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s prints %q, which lacks %q", ref, out, want)
 			}
@@ -55,7 +56,8 @@ func TestLoad(t *testing.T) {
   - {name: main, image: "example.test/absent:v1", imagePullPolicy: Never}`)
 		// The event that says more is dropped when a kubelet has too many.
 		eventually(t, time.Minute, "refusal", func() error {
-			if got := c.get(t, ns, "never", "{.status.containerStatuses[0].state.waiting.reason}"); got != "ErrImageNeverPull" {
+			if got := c.get(t, ns, "never",
+				"{.status.containerStatuses[0].state.waiting.reason}"); got != "ErrImageNeverPull" {
 				return fmt.Errorf("reason %q", got)
 			}
 			return nil
@@ -75,7 +77,8 @@ func testBadArchives(t *testing.T, c *shared) {
 		})
 	}
 	with := func(change func(*imagebuild.Spec)) []byte {
-		spec := imagebuild.Spec{Build: build2019(t), Layers: []imagebuild.Layer{{Entries: []imagebuild.Entry{{Path: "a.txt", Content: []byte("a")}}}}}
+		spec := imagebuild.Spec{Build: build2019(t),
+			Layers: []imagebuild.Layer{{Entries: []imagebuild.Entry{{Path: "a.txt", Content: []byte("a")}}}}}
 		change(&spec)
 		return layout(buildImage(t, spec))
 	}
@@ -90,13 +93,15 @@ func testBadArchives(t *testing.T, c *shared) {
 		tar  []byte
 		want []string // any of these
 	}{
-		{"Linux", with(func(s *imagebuild.Spec) { s.OS, s.NoOSVersion = "linux", true }), []string{"no match for platform in manifest"}},
+		{"Linux", with(func(s *imagebuild.Spec) { s.OS, s.NoOSVersion = "linux", true }),
+			[]string{"no match for platform in manifest"}},
 		{"flipped bit", layout(&corrupt), []string{"digest", "sha256"}},
 		{"cut off", whole[:len(whole)/2], []string{"EOF", "neither index.json"}},
 		{"nothing", nil, []string{"index.json", "EOF", "empty"}},
 		{"no archive", []byte(strings.Repeat("no archive at all\n", 100)), []string{"index.json", "tar"}},
 		{"link out", with(func(s *imagebuild.Spec) {
-			s.Layers[0].Entries = []imagebuild.Entry{{Path: "out", Symlink: `C:\..\..\..\etc`}, {Path: "out/evil.txt", Content: []byte("evil")}}
+			s.Layers[0].Entries = []imagebuild.Entry{{Path: "out", Symlink: `C:\..\..\..\etc`},
+				{Path: "out/evil.txt", Content: []byte("evil")}}
 		}), []string{"out"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -137,7 +142,8 @@ func TestRegistry(t *testing.T) {
 	inner := registry.New(registry.Logger(log.New(&bytes.Buffer{}, "", 0)))
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
-		if strings.HasPrefix(r.URL.Path, "/v2/private/") && (user != "reader" || password != "pass:word") || r.URL.Path == "/v2/" && user == "" {
+		if strings.HasPrefix(r.URL.Path, "/v2/private/") && (user != "reader" || password != "pass:word") ||
+			r.URL.Path == "/v2/" && user == "" {
 			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
 			w.WriteHeader(http.StatusUnauthorized)
 			return
@@ -161,7 +167,8 @@ func TestRegistry(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := remote.Put(ref, manifest{img.Manifest}, remote.WithAuth(&authn.Basic{Username: "reader", Password: "pass:word"})); err != nil {
+		if err := remote.Put(ref, manifest{img.Manifest},
+			remote.WithAuth(&authn.Basic{Username: "reader", Password: "pass:word"})); err != nil {
 			t.Fatalf("push %s: %v", repo, err)
 		}
 	}
@@ -170,7 +177,8 @@ func TestRegistry(t *testing.T) {
 	}
 	push("private/app:v1", images["app"])
 	login := base64.StdEncoding.EncodeToString([]byte("reader:pass:word"))
-	c.apply(t, ns, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"login"},"type":"kubernetes.io/dockerconfigjson",
+	c.apply(t, ns, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"login"},
+	  "type":"kubernetes.io/dockerconfigjson",
 		"stringData":{".dockerconfigjson":"{\"auths\":{\"`+at+`\":{\"auth\":\"`+login+`\"}}}"}}`)
 	pod := func(pod, ref, more string) {
 		c.pod(t, ns, pod, onNode+more+`
@@ -198,7 +206,8 @@ func (m manifest) RawManifest() ([]byte, error) { return m.Data, nil }
 
 // putBlob uploads a blob in one request.
 func putBlob(server, repo string, b imagebuild.Blob) error {
-	req, err := http.NewRequest(http.MethodPost, server+"/v2/"+repo+"/blobs/uploads/?digest="+b.Descriptor.Digest.String(), bytes.NewReader(b.Data))
+	req, err := http.NewRequest(http.MethodPost, server+"/v2/"+repo+"/blobs/uploads/?digest="+
+		b.Descriptor.Digest.String(), bytes.NewReader(b.Data))
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ import (
 func TestInterruptedUp(t *testing.T) {
 	c := up(t)
 	s := newSingle(t, "interrupted", c.dir, 20, "2019")
-	for _, most := range []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second} {
+	for _, most := range []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 2 * time.Second,
+		4 * time.Second} {
 		after := most/2 + rand.N(most/2)
 		cmd := s.command(t.Context(), "up")
 		if err := cmd.Start(); err != nil {
@@ -35,7 +36,8 @@ func TestInterruptedUp(t *testing.T) {
 		s.traces().none(t, "interrupted after "+after.String())
 	}
 	s.mullion("up")
-	if out := s.mullion("kubectl", "get", "node", "win-1", "-o", "jsonpath={.status.nodeInfo.osImage}"); !strings.Contains(out, "2019") {
+	if out := s.mullion("kubectl", "get", "node", "win-1", "-o",
+		"jsonpath={.status.nodeInfo.osImage}"); !strings.Contains(out, "2019") {
 		t.Errorf("the node says it is %q", out)
 	}
 	s.mullion("down", "--purge")

@@ -23,7 +23,8 @@ func TestIsolation(t *testing.T) {
 	ns := c.namespace(t)
 	// A file on the machine and one of the emulated host, with known content.
 	machineFile := filepath.Join(t.TempDir(), "secret.txt")
-	if err := os.WriteFile(machineFile, []byte("of the machine"), 0o644); err != nil { //nolint:gosec // readable to all, if it can be reached
+	//nolint:gosec // readable to all, if it can be reached
+	if err := os.WriteFile(machineFile, []byte("of the machine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{filepath.Dir(machineFile), filepath.Dir(filepath.Dir(machineFile))} {
@@ -37,9 +38,10 @@ func TestIsolation(t *testing.T) {
 		Port      int      `json:"port"`
 	}
 	readJSON(t, filepath.Join(cluster, "run", "server-config.json"), &plan)
-	args := []string{"escape", "file=" + machineFile, "file=/etc/shadow", "file=/etc/machine-id", "file=/etc/debian_version", "file=/bin/mount",
-		"file=" + filepath.Join(cluster, "admin.kubeconfig"), "file=" + filepath.Join(cluster, "pki", "ca.key"),
-		"file=/prefix/drive_c/ProgramData/mullion/agent.json", "file=/opt/mullion/mullion"}
+	args := []string{"escape", "file=" + machineFile, "file=/etc/shadow", "file=/etc/machine-id",
+		"file=/etc/debian_version", "file=/bin/mount", "file=" + filepath.Join(cluster, "admin.kubeconfig"),
+		"file=" + filepath.Join(cluster, "pki", "ca.key"), "file=/prefix/drive_c/ProgramData/mullion/agent.json",
+		"file=/opt/mullion/mullion"}
 	args = append(args, c.sockets(t, cluster)...)
 	node := c.kubectl(t, "get", "node", "win-1", "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`)
 	var machine string
@@ -55,7 +57,8 @@ func TestIsolation(t *testing.T) {
 			args = append(args, fmt.Sprintf("tcp=%s:%d", host, port))
 		}
 	}
-	args = append(args, fmt.Sprintf("tcp=127.0.0.1:%d", plan.Port), "tcp=127.0.0.1:10250", "tcp=169.254.169.254:80", "tcp=127.0.0.1:22", "tcp="+machine+":22")
+	args = append(args, fmt.Sprintf("tcp=127.0.0.1:%d", plan.Port), "tcp=127.0.0.1:10250", "tcp=169.254.169.254:80",
+		"tcp=127.0.0.1:22", "tcp="+machine+":22")
 	quoted, err := json.Marshal(args)
 	if err != nil {
 		t.Fatal(err)
@@ -79,17 +82,20 @@ func TestIsolation(t *testing.T) {
 		}
 	}
 	for field, want := range map[string]string{
-		"CapInh": "0+", "CapPrm": "0+", "CapEff": "0+", "CapBnd": "0+", "CapAmb": "0+", "NoNewPrivs": "1", "Seccomp": "2", "uid": "[1-9][0-9]*",
+		"CapInh": "0+", "CapPrm": "0+", "CapEff": "0+", "CapBnd": "0+", "CapAmb": "0+", "NoNewPrivs": "1",
+		"Seccomp": "2", "uid": "[1-9][0-9]*",
 	} {
 		if !regexp.MustCompile("(?m)^" + field + ": " + want + "$").MatchString(out) {
 			t.Errorf("no line %s: %s in %s", field, want, lines(out, field))
 		}
 	}
 	// Nothing of the machine by name in what it can list.
-	for _, forbidden := range []string{"kubelet", "etcd", "winhost", "mullion-kube", "conmon", "containerd", c.dir, filepath.Dir(machineFile)} {
+	for _, forbidden := range []string{"kubelet", "etcd", "winhost", "mullion-kube", "conmon", "containerd", c.dir,
+		filepath.Dir(machineFile)} {
 		for l := range strings.SplitSeq(out, "\n") {
 			// Sources of mounts have their paths; its own arguments, too.
-			if strings.Contains(l, forbidden) && !strings.HasPrefix(l, "/proc/self/mountinfo") && !strings.Contains(l, " escape file=") {
+			if strings.Contains(l, forbidden) && !strings.HasPrefix(l, "/proc/self/mountinfo") &&
+				!strings.Contains(l, " escape file=") {
 				t.Errorf("the container sees %s", l)
 			}
 		}
@@ -98,13 +104,17 @@ func TestIsolation(t *testing.T) {
 		if d, ok := strings.CutPrefix(l, "drive: "); ok && d != "C" {
 			t.Errorf("drive %s exists", d)
 		}
-		if m := regexp.MustCompile(`^open for writing (\S+): errno 0$`).FindStringSubmatch(l); m != nil && m[1] != "/proc/1/mem" {
+		if m := regexp.MustCompile(`^open for writing (\S+): errno 0$`).FindStringSubmatch(l); m != nil &&
+			m[1] != "/proc/1/mem" {
 			t.Errorf("opened for writing: %s", m[1]) // /proc/1 is the container's own
 		}
 	}
 	// The kernel ends the program that knocks at the 32-bit door.
-	c.until(t, ns, "hostile", "{.status.containerStatuses[?(@.name=='door32')].state.terminated.exitCode}", "-1073741819") // STATUS_ACCESS_VIOLATION
-	if out := c.kubectl(t, "logs", "-n", ns, "hostile", "-c", "door32"); !strings.Contains(out, "trying") || strings.Contains(out, "ESCAPED") {
+	// The exit code is STATUS_ACCESS_VIOLATION.
+	c.until(t, ns, "hostile", "{.status.containerStatuses[?(@.name=='door32')].state.terminated.exitCode}",
+		"-1073741819")
+	if out := c.kubectl(t, "logs", "-n", ns, "hostile", "-c", "door32"); !strings.Contains(out, "trying") ||
+		strings.Contains(out, "ESCAPED") {
 		t.Errorf("32-bit system calls: %s", out)
 	}
 }

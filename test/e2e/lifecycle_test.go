@@ -105,11 +105,13 @@ func TestLifecycle(t *testing.T) {
 		return string(out)
 	}
 	kubectl := func(a ...string) (string, error) {
-		out, err := exec.Command(testenv.Bin("mullion"), append([]string{"kubectl", "--name", second, "--data-dir", suite.dir}, a...)...).CombinedOutput()
+		out, err := exec.Command(testenv.Bin("mullion"),
+			append([]string{"kubectl", "--name", second, "--data-dir", suite.dir}, a...)...).CombinedOutput()
 		return string(out), err
 	}
 	out := run("up", "--windows", "2019")
-	for _, want := range []string{"✓ control plane", "Kubernetes v1.36", "✓ win-1", "Windows Server 2019 10.0.17763", "(emulated)", "kubeconfig:"} {
+	for _, want := range []string{"✓ control plane", "Kubernetes v1.36", "✓ win-1", "Windows Server 2019 10.0.17763",
+		"(emulated)", "kubeconfig:"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("up printed %q, which lacks %q", out, want)
 		}

@@ -22,7 +22,8 @@ func TestLimits(t *testing.T) {
 	c.withWinprog(t)
 	ns := c.namespace(t)
 	container := func(mode, more string) string {
-		return onNode + "\n  restartPolicy: Never\n  containers:\n  - {name: main, image: \"" + winprogImage + "\", imagePullPolicy: Never, args: [" + mode + "]" + more + "}"
+		return onNode + "\n  restartPolicy: Never\n  containers:\n  - {name: main, image: \"" + winprogImage +
+			"\", imagePullPolicy: Never, args: [" + mode + "]" + more + "}"
 	}
 	c.pod(t, ns, "neighbour", container("wait", ""))
 	c.ready(t, ns, "neighbour")
@@ -31,7 +32,8 @@ func TestLimits(t *testing.T) {
 	c.pod(t, ns, "cpu", container("spin", ", resources: {limits: {cpu: 250m}}"))
 
 	t.Run("memory", func(t *testing.T) {
-		c.until(t, ns, "memory", "{.status.phase} {.status.containerStatuses[0].state.terminated.reason}", "Failed OOMKilled")
+		c.until(t, ns, "memory", "{.status.phase} {.status.containerStatuses[0].state.terminated.reason}",
+			"Failed OOMKilled")
 	})
 	t.Run("processes", func(t *testing.T) {
 		// How far the bomb gets depends on the machine, and which limit stops it;
@@ -56,7 +58,8 @@ func TestLimits(t *testing.T) {
 		if got := c.get(t, ns, "neighbour", "{.status.containerStatuses[0].restartCount}"); got != "0" {
 			t.Errorf("restarted %s times", got)
 		}
-		if got := c.kubectl(t, "get", "node", "win-1", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`); got != "True" {
+		if got := c.kubectl(t, "get", "node", "win-1", "-o",
+			`jsonpath={.status.conditions[?(@.type=="Ready")].status}`); got != "True" {
 			t.Errorf("the host is Ready=%s", got)
 		}
 	})
@@ -72,7 +75,8 @@ func TestDiskLimit(t *testing.T) {
 	c.pod(t, ns, "drive", onNode+`
   restartPolicy: Never
   containers:
-  - {name: main, image: "`+winprogImage+`", imagePullPolicy: Never, args: [disk, 'C:\app\big'], resources: {limits: {ephemeral-storage: 50Mi}}}`)
+  - {name: main, image: "`+winprogImage+`", imagePullPolicy: Never, args: [disk, 'C:\app\big'],
+     resources: {limits: {ephemeral-storage: 50Mi}}}`)
 	c.event(t, ns, "drive", "Pod ephemeral local storage usage exceeds the total limit of containers 50Mi")
 	// The program ends in order, with 0, and the kubelet may count that.
 	c.until(t, ns, "drive", "{.status.phase}", "Failed", "Succeeded")
@@ -97,7 +101,8 @@ func TestLogRotation(t *testing.T) {
 	})
 	uid := c.get(t, ns, "flood", "{.metadata.uid}")
 	eventually(t, 2*time.Minute, "rotation", func() error {
-		files, err := filepath.Glob(filepath.Join(c.dir, "clusters", name, "nodes", "win-1", "prefix", "upper", "drive_c", "var", "log", "pods", "*"+uid, "main", "*"))
+		files, err := filepath.Glob(filepath.Join(c.dir, "clusters", name, "nodes", "win-1", "prefix", "upper",
+			"drive_c", "var", "log", "pods", "*"+uid, "main", "*"))
 		if err == nil && len(files) < 2 {
 			err = fmt.Errorf("log files %q, want rotated ones", files)
 		}
@@ -116,7 +121,8 @@ func (c *shared) cpuQuota(t *testing.T, ns, pod string) (period, quota int64) {
 		return n
 	}
 	if _, err := os.Stat("/sys/fs/cgroup/cpu"); err == nil {
-		return number(c.cgroupValue(t, ns, pod, "cpu", "cpu.cfs_period_us")), number(c.cgroupValue(t, ns, pod, "cpu", "cpu.cfs_quota_us"))
+		return number(c.cgroupValue(t, ns, pod, "cpu", "cpu.cfs_period_us")),
+			number(c.cgroupValue(t, ns, pod, "cpu", "cpu.cfs_quota_us"))
 	}
 	f := strings.Fields(c.cgroupValue(t, ns, pod, "cpu", "cpu.max"))
 	return number(f[1]), number(f[0])

@@ -20,7 +20,8 @@ func TestOtherDataDirectory(t *testing.T) {
 	}
 	readJSON(t, filepath.Join(c.dir, "clusters", name, "cluster.json"), &first)
 	pods := func() string {
-		return c.kubectl(t, "get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name}{.metadata.uid}{.status.nodeInfo.bootID}{"\n"}{end}`)
+		return c.kubectl(t, "get", "nodes", "-o",
+			`jsonpath={range .items[*]}{.metadata.name}{.metadata.uid}{.status.nodeInfo.bootID}{"\n"}{end}`)
 	}
 	before := pods()
 	for _, tc := range []struct {
@@ -34,7 +35,8 @@ func TestOtherDataDirectory(t *testing.T) {
 		t.Run(tc.what, func(t *testing.T) {
 			other := newSingle(t, tc.name, t.TempDir(), tc.index, "2019")
 			out, err := other.command(t.Context(), "up").CombinedOutput()
-			if err == nil || !strings.Contains(string(out), tc.want) || !strings.Contains(string(out), "another data directory (process ") {
+			if err == nil || !strings.Contains(string(out), tc.want) ||
+				!strings.Contains(string(out), "another data directory (process ") {
 				t.Errorf("up: %v: %s", err, out)
 			}
 			other.mullion("down", "--purge")

@@ -66,14 +66,17 @@ func TestNetwork(t *testing.T) {
 		c.kubectl(t, "rollout", "status", "-n", ns, "daemonset/"+ds, "--timeout=120s")
 	}
 	list := func(app, path string) []string {
-		return strings.Fields(c.kubectl(t, "get", "pods", "-n", ns, "-l", "app="+app, "-o", "jsonpath={.items[*]."+path+"}"))
+		return strings.Fields(c.kubectl(t, "get", "pods", "-n", ns, "-l", "app="+app, "-o",
+			"jsonpath={.items[*]."+path+"}"))
 	}
-	clients, webs, webNames := list("client", "metadata.name"), list("web", "status.podIP"), list("web", "metadata.name")
+	clients, webs, webNames := list("client", "metadata.name"), list("web", "status.podIP"),
+		list("web", "metadata.name")
 	if len(clients) != 2 || len(webs) != 2 {
 		t.Fatalf("clients %v, servers %v; want one of each on both hosts", clients, webs)
 	}
 	fetch := func(pod, url string) error {
-		out, err := c.kubectlErr(t.Context(), "exec", "-n", ns, pod, "--", "curl.exe", "-s", "-o", "NUL", "-w", "%{http_code}", "--max-time", "10", url)
+		out, err := c.kubectlErr(t.Context(), "exec", "-n", ns, pod, "--", "curl.exe", "-s", "-o", "NUL", "-w",
+			"%{http_code}", "--max-time", "10", url)
 		if err == nil && strings.TrimSpace(out) != "200" {
 			err = fmt.Errorf("status %q", out)
 		}
@@ -103,7 +106,8 @@ func TestNetwork(t *testing.T) {
 	})
 	t.Run("node port of every host", func(t *testing.T) {
 		port := c.kubectl(t, "get", "service", "-n", ns, "web", "-o", "jsonpath={.spec.ports[0].nodePort}")
-		hosts := strings.FieldsSeq(c.kubectl(t, "get", "nodes", "-o", `jsonpath={.items[*].status.addresses[?(@.type=="InternalIP")].address}`))
+		hosts := strings.FieldsSeq(c.kubectl(t, "get", "nodes", "-o",
+			`jsonpath={.items[*].status.addresses[?(@.type=="InternalIP")].address}`))
 		for h := range hosts {
 			if _, err := get("http://" + h + ":" + port); err != nil {
 				t.Errorf("%s: %v", h, err)

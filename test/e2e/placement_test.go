@@ -34,7 +34,8 @@ spec:
 func (c *shared) buildsOf(t *testing.T) map[string]string {
 	t.Helper()
 	builds := map[string]string{}
-	out := c.kubectl(t, "get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.node\.kubernetes\.io/windows-build}{"\n"}{end}`)
+	out := c.kubectl(t, "get", "nodes", "-o",
+		`jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.node\.kubernetes\.io/windows-build}{"\n"}{end}`)
 	for line := range strings.Lines(out) {
 		name, build, _ := strings.Cut(strings.TrimSpace(line), " ")
 		builds[name] = build
@@ -110,7 +111,8 @@ func TestPlacementByImage(t *testing.T) {
 		"a2022": "mcr.microsoft.com/windows/servercore:ltsc2022",
 		"n1809": "mcr.microsoft.com/windows/nanoserver:1809",
 	} {
-		c.kubectl(t, "run", "-n", ns, name, "--image", image, "--image-pull-policy=IfNotPresent", "--command", "--", "cmd", "/c", "ping -t localhost")
+		c.kubectl(t, "run", "-n", ns, name, "--image", image, "--image-pull-policy=IfNotPresent", "--command", "--",
+			"cmd", "/c", "ping -t localhost")
 	}
 	c.onBuilds(t, ns, "a2019", "10.0.17763")
 	c.onBuilds(t, ns, "n1809", "10.0.17763")
@@ -130,7 +132,9 @@ func TestLinuxStaysOff(t *testing.T) {
 	c.apply(t, ns, linuxDaemonSet)
 	eventually(t, time.Minute, "the scheduler to look at the pods", func() error {
 		out, err := c.kubectlErr(t.Context(), "get", "pods", "-n", ns, "-lapp=web", "-o",
-			`jsonpath={range .items[*]}{.spec.nodeSelector.kubernetes\.io/os}/{.spec.nodeName}/{.status.conditions[?(@.type=="PodScheduled")].reason};{end}`)
+			`jsonpath={range `+
+				`.items[*]}{.spec.nodeSelector.kubernetes\.io/os}/{.spec.nodeName}/`+
+				`{.status.conditions[?(@.type=="PodScheduled")].reason};{end}`)
 		if err != nil {
 			return err
 		}
@@ -140,7 +144,8 @@ func TestLinuxStaysOff(t *testing.T) {
 		return nil
 	})
 	eventually(t, time.Minute, "the DaemonSet controller", func() error {
-		out, err := c.kubectlErr(t.Context(), "get", "daemonset", "-n", ns, "agent", "-o", "jsonpath={.status.observedGeneration} {.status.desiredNumberScheduled}")
+		out, err := c.kubectlErr(t.Context(), "get", "daemonset", "-n", ns, "agent", "-o",
+			"jsonpath={.status.observedGeneration} {.status.desiredNumberScheduled}")
 		if err == nil && out != "1 0" {
 			err = fmt.Errorf("observed generation and wanted pods are %q, want \"1 0\"", out)
 		}
@@ -160,11 +165,13 @@ func TestRefusal(t *testing.T) {
 		{"host network", `nodeSelector: {kubernetes.io/os: windows}
   hostNetwork: true
   containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2019"}]`, []string{"hostNetwork", "WIN"}},
-		{"no host of the build", `containers: [{name: main, image: "` + semiAnnual + `"}]`, []string{"10.0.19042", "10.0.17763", "10.0.20348"}},
+		{"no host of the build", `containers: [{name: main, image: "` + semiAnnual + `"}]`,
+			[]string{"10.0.19042", "10.0.17763", "10.0.20348"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			manifest := "apiVersion: v1\nkind: Pod\nmetadata: {name: refused}\nspec:\n  " + tc.pod + "\n"
-			out, err := c.try(t.Context(), manifest, "kubectl", "--name", name, "--data-dir", c.dir, "apply", "-n", ns, "-f", "-")
+			out, err := c.try(t.Context(), manifest, "kubectl", "--name", name, "--data-dir", c.dir, "apply", "-n",
+				ns, "-f", "-")
 			if err == nil {
 				t.Fatalf("it was admitted: %s", out)
 			}
@@ -214,7 +221,8 @@ func TestRuntimeClassesFollowNodes(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, w := range []string{"windows-2016", "windows-1709", "windows-1803", "windows-2019", "windows-2022", "windows-2025"} {
+		for _, w := range []string{"windows-2016", "windows-1709", "windows-1803", "windows-2019", "windows-2022",
+			"windows-2025"} {
 			if !strings.Contains(out, "/"+w) {
 				return fmt.Errorf("there is no %s: %s", w, out)
 			}
@@ -227,7 +235,8 @@ kind: Pod
 metadata: {name: by-class}
 spec:
   runtimeClassName: windows-2022
-  containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2022", command: [cmd, /c, ping -t localhost]}]
+  containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2022",
+    command: [cmd, /c, ping -t localhost]}]
 `)
 	c.onBuilds(t, ns, "by-class", "10.0.20348")
 }

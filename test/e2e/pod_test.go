@@ -80,7 +80,8 @@ func TestPod(t *testing.T) {
 	c.kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "pod/all", "--timeout=120s")
 
 	exec := func(container string, command ...string) string {
-		return strings.TrimSpace(c.kubectl(t, append([]string{"exec", "-n", ns, "all", "-c", container, "--"}, command...)...))
+		return strings.TrimSpace(c.kubectl(t, append([]string{"exec", "-n", ns, "all", "-c", container, "--"},
+			command...)...))
 	}
 	for _, tc := range []struct{ name, container, command, want string }{
 		{"environment", "main", `$env:GREETING + ' ' + $env:NODE`, `^hello win-\d$`},
@@ -89,11 +90,13 @@ func TestPod(t *testing.T) {
 		{"configMap", "main", `Get-Content C:\etc\settings\greeting`, `^hello$`},
 		{"secret by a path without a drive", "main", `Get-Content C:\etc\password\password`, `^39528\$vdg7Jb$`},
 		{"downward API", "main", `Get-Content C:\etc\downward\labels`, `^app="all"$`},
-		{"service account token", "main", `(Get-Content C:\var\run\secrets\kubernetes.io\serviceaccount\token).Length -gt 100`, `^True$`},
+		{"service account token", "main",
+			`(Get-Content C:\var\run\secrets\kubernetes.io\serviceaccount\token).Length -gt 100`, `^True$`},
 		{"hostname", "main", `$env:COMPUTERNAME`, `(?i)^all$`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := exec(tc.container, "powershell.exe", "-Command", tc.command); !regexp.MustCompile(tc.want).MatchString(got) {
+			if got := exec(tc.container, "powershell.exe", "-Command",
+				tc.command); !regexp.MustCompile(tc.want).MatchString(got) {
 				t.Errorf("%s = %q, want %s", tc.command, got, tc.want)
 			}
 		})
@@ -114,7 +117,8 @@ func TestPod(t *testing.T) {
 		if got := c.kubectl(t, "logs", "-n", ns, "all", "-c", "main"); strings.TrimSpace(got) != "started" {
 			t.Errorf("logs %q", got)
 		}
-		if got := c.kubectl(t, "logs", "-n", ns, "all", "-c", "second", "--tail=1"); !strings.Contains(got, "Reply from") {
+		if got := c.kubectl(t, "logs", "-n", ns, "all", "-c", "second", "--tail=1"); !strings.Contains(got,
+			"Reply from") {
 			t.Errorf("logs of ping %q", got)
 		}
 	})
@@ -136,7 +140,8 @@ func testCopy(t *testing.T, c *shared, ns string) {
 		t.Fatal(err)
 	}
 	cp := func(from, to string) {
-		cmd := exec.Command(testenv.Bin("mullion"), "kubectl", "--name", name, "--data-dir", c.dir, "cp", "-n", ns, "-c", "main", from, to)
+		cmd := exec.Command(testenv.Bin("mullion"), "kubectl", "--name", name, "--data-dir", c.dir, "cp", "-n", ns,
+			"-c", "main", from, to)
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("cp %s %s: %v: %s", from, to, err, out)
@@ -152,7 +157,8 @@ func testCopy(t *testing.T, c *shared, ns string) {
 func testAttach(t *testing.T, c *shared, ns string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), "kubectl", "--name", name, "--data-dir", c.dir, "attach", "-n", ns, "all", "-c", "second")
+	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), "kubectl", "--name", name, "--data-dir", c.dir, "attach",
+		"-n", ns, "all", "-c", "second")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -180,16 +186,20 @@ func TestExitCodes(t *testing.T) {
 		"seven": {`["cmd.exe", "/c", "exit 7"]`, "Failed 7 Error"},
 		"big":   {`["powershell.exe", "-Command", "exit 70000"]`, "Failed 70000 Error"},
 	} {
-		manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q},"spec":{"restartPolicy":"Never","os":{"name":"windows"},
+		manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q},
+		  "spec":{"restartPolicy":"Never","os":{"name":"windows"},
 			"nodeSelector":{"kubernetes.io/os":"windows","node.kubernetes.io/windows-build":"10.0.17763"},
-			"containers":[{"name":"c","image":"mcr.microsoft.com/windows/servercore:ltsc2019","command":%s}]}}`, name, tc.command)
-		out, err := c.try(t.Context(), manifest, "kubectl", "--name", "e2e-test", "--data-dir", c.dir, "apply", "-n", ns, "-f", "-")
+			"containers":[{"name":"c","image":"mcr.microsoft.com/windows/servercore:ltsc2019",
+			  "command":%s}]}}`, name, tc.command)
+		out, err := c.try(t.Context(), manifest, "kubectl", "--name", "e2e-test", "--data-dir", c.dir, "apply", "-n",
+			ns, "-f", "-")
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		eventually(t, time.Minute, name+" ended", func() error {
 			got, err := c.kubectlErr(t.Context(), "get", "pod", "-n", ns, name, "-o",
-				"jsonpath={.status.phase} {.status.containerStatuses[0].state.terminated.exitCode} {.status.containerStatuses[0].state.terminated.reason}")
+				"jsonpath={.status.phase} {.status.containerStatuses[0].state.terminated.exitCode} "+
+					"{.status.containerStatuses[0].state.terminated.reason}")
 			if err == nil && got != tc.want {
 				err = fmt.Errorf("%q, want %q", got, tc.want)
 			}

@@ -28,7 +28,8 @@ spec:
   containers:
   - name: main
     image: mcr.microsoft.com/windows/servercore:ltsc2019
-    command: [cmd.exe, /c, '(if not exist C:\data\first echo written once> C:\data\first) & echo x>> C:\layer & ping.exe -t localhost > nul']
+    command: [cmd.exe, /c,
+      '(if not exist C:\data\first echo written once> C:\data\first) & echo x>> C:\layer & ping.exe -t localhost > nul']
     volumeMounts: [{name: data, mountPath: 'C:\data'}, {name: host, mountPath: 'C:\host'}]
   volumes:
   - {name: data, emptyDir: {}}
@@ -105,7 +106,8 @@ func TestRestart(t *testing.T) {
 
 // addresses are those that the node's address management has given out.
 func (s single) addresses() []string {
-	dir := filepath.Join(s.dir(), "nodes", "win-1", "prefix", "upper", "drive_c", "var", "lib", "cni", "networks", "cbr0")
+	dir := filepath.Join(s.dir(), "nodes", "win-1", "prefix", "upper", "drive_c", "var", "lib", "cni",
+		"networks", "cbr0")
 	found, err := filepath.Glob(filepath.Join(dir, "[0-9]*"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -164,7 +166,8 @@ func (s single) processes() []int {
 			s.t.Fatal(err)
 		}
 		argv := strings.ReplaceAll(string(cmdline), "\x00", " ")
-		if strings.Contains(argv, s.dir()) || strings.Contains(argv, "cluster run --name "+s.name+" --data-dir "+s.dataDir) {
+		if strings.Contains(argv, s.dir()) ||
+			strings.Contains(argv, "cluster run --name "+s.name+" --data-dir "+s.dataDir) {
 			ours[pid] = true
 		}
 	}

@@ -34,13 +34,15 @@ func newSingle(t *testing.T, name, dataDir string, index int, windows string) si
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	doc := fmt.Sprintf(`{"apiVersion":"mullion/v1alpha1","name":%q,"index":%d,"windows":["%s"]}`, name, index, strings.ReplaceAll(windows, ",", `","`))
+	doc := fmt.Sprintf(`{"apiVersion":"mullion/v1alpha1","name":%q,"index":%d,"windows":["%s"]}`, name, index,
+		strings.ReplaceAll(windows, ",", `","`))
 	if err := os.WriteFile(filepath.Join(dir, "cluster.json"), []byte(doc), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			out, _ := s.command(context.Background(), "kubectl", "get", "pods,events", "-A").CombinedOutput() // as far as it can be had
+			// as far as it can be had
+			out, _ := s.command(context.Background(), "kubectl", "get", "pods,events", "-A").CombinedOutput()
 			t.Logf("%s", out)
 		}
 		if out, err := s.command(context.Background(), "down", "--purge").CombinedOutput(); err != nil {

@@ -49,7 +49,8 @@ spec:
   - {name: scratch, emptyDir: {}}
   - {name: host, hostPath: {path: 'C:\made\for\pods', type: DirectoryOrCreate}}
   - name: token
-    projected: {sources: [{serviceAccountToken: {path: token, expirationSeconds: 600, audience: test}}, {configMap: {name: settings}}]}
+    projected: {sources: [{serviceAccountToken: {path: token, expirationSeconds: 600, audience: test}},
+      {configMap: {name: settings}}]}
 `
 
 // TestStorage: volumes as Windows' pods have them.
@@ -79,7 +80,8 @@ func TestStorage(t *testing.T) {
 		is(`C:\scratch\a\b\s.txt`, "sub")
 		is(`C:\fixed\a\b\s.txt`, "sub")
 		c.exec(t, ns, "volumes", "cmd.exe", "/c", `echo host> C:\host\h.txt`)
-		if got, err := os.ReadFile(filepath.Join(c.dir, "clusters", name, "nodes", "win-1", "prefix", "upper", "drive_c", "made", "for", "pods", "h.txt")); err != nil || strings.TrimSpace(string(got)) != "host" {
+		if got, err := os.ReadFile(filepath.Join(c.dir, "clusters", name, "nodes", "win-1", "prefix", "upper",
+			"drive_c", "made", "for", "pods", "h.txt")); err != nil || strings.TrimSpace(string(got)) != "host" {
 			t.Errorf("on the host: %q, %v", got, err)
 		}
 	})
@@ -95,7 +97,8 @@ func TestStorage(t *testing.T) {
 	t.Run("updated", func(t *testing.T) {
 		c.kubectl(t, "patch", "configmap", "-n", ns, "settings", "-p", `{"data":{"greeting":"second"}}`)
 		c.kubectl(t, "patch", "secret", "-n", ns, "password", "-p", `{"stringData":{"password":"new"}}`)
-		for path, want := range map[string]string{`C:\settings\greeting`: "second", `C:\password\password`: "new", `C:\token\greeting`: "second"} {
+		for path, want := range map[string]string{`C:\settings\greeting`: "second", `C:\password\password`: "new",
+			`C:\token\greeting`: "second"} {
 			// The kubelet looks once a minute; a change of the pod wakes it.
 			n := 0
 			eventually(t, 3*time.Minute, path, func() error {
@@ -114,7 +117,8 @@ func TestStorage(t *testing.T) {
 		if err := syscall.Kill(c.containerProcess(t, ns, "volumes"), syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		c.until(t, ns, "volumes", "{.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}", "1 true")
+		c.until(t, ns, "volumes", "{.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}",
+			"1 true")
 		is(`C:\scratch\a\b\s.txt`, "sub")
 		is(`C:\settings\greeting`, "second")
 	})

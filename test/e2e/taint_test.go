@@ -25,7 +25,8 @@ func TestWindowsTaint(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "clusters", cluster), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf(`{"apiVersion": "mullion/v1alpha1", "name": %q, "index": %d, "windows": ["2019"], "windowsTaint": %q}`, cluster, index, taint)
+	config := fmt.Sprintf(`{"apiVersion": "mullion/v1alpha1", "name": %q, "index": %d, "windows": ["2019"], `+
+		`"windowsTaint": %q}`, cluster, index, taint)
 	if err := os.WriteFile(filepath.Join(dir, "clusters", cluster, "cluster.json"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,8 @@ func TestWindowsTaint(t *testing.T) {
 	if out, err := run("", "up", "--windows-taint", taint); err != nil {
 		t.Fatalf("up: %v: %s", err, out)
 	}
-	if out, err := run("", "up", "--windows-taint", "os=windows:NoExecute"); err == nil || !strings.Contains(out, taint) {
+	if out, err := run("", "up", "--windows-taint", "os=windows:NoExecute"); err == nil ||
+		!strings.Contains(out, taint) {
 		t.Errorf("another taint for the same cluster: %v: %s", err, out)
 	}
 	kubectl := func(stdin string, args ...string) string {
@@ -70,7 +72,8 @@ func TestWindowsTaint(t *testing.T) {
 kind: Pod
 metadata: {name: `+name+`}
 spec:
-  `+class+`containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2019", command: [ping, -t, localhost]}]
+  `+class+`containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2019",
+    command: [ping, -t, localhost]}]
 `, "apply", "-f", "-")
 		kubectl("", "wait", "--for=condition=Ready", "pod/"+name, "--timeout=60s")
 	}

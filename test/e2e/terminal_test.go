@@ -159,7 +159,8 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 		t.Fatal(err)
 	}
 	unlock := int32(0)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCSPTLCK, uintptr(unsafe.Pointer(&unlock))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCSPTLCK,
+		uintptr(unsafe.Pointer(&unlock))); errno != 0 {
 		t.Fatal(errno)
 	}
 	if slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
@@ -215,7 +216,8 @@ func TestTerminals(t *testing.T) {
 			},
 		},
 		{
-			name: "powershell", command: []string{"powershell", "-NoLogo"}, begin: `PS C:\app>`, end: "exit 4" + enter, code: 4,
+			name: "powershell", command: []string{"powershell", "-NoLogo"}, begin: `PS C:\app>`,
+			end: "exit 4" + enter, code: 4,
 			steps: []step{
 				{"1 + 1" + enter, "PS C:\\app> 1 + 1\n2\nPS C:\\app>"},
 				{"'aXb'" + left + left + back + enter, "PS C:\\app> 'ab'\nab\nPS C:\\app>"},
@@ -239,8 +241,8 @@ func TestTerminals(t *testing.T) {
 			},
 		},
 		{
-			name: "batch file", command: []string{`C:\Windows\Temp\ask.bat`}, begin: "name?", end: "World" + enter, code: 0,
-			steps: []step{{"Wx" + back, "name? W"}, {back, "name?"}},
+			name: "batch file", command: []string{`C:\Windows\Temp\ask.bat`}, begin: "name?",
+			end: "World" + enter, code: 0, steps: []step{{"Wx" + back, "name? W"}, {back, "name?"}},
 		},
 	}
 	for _, p := range programs {

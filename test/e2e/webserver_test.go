@@ -20,7 +20,8 @@ func TestGuideWebServer(t *testing.T) {
 	c := up(t)
 	c.kubectl(t, "apply", "-f", guide("win-webserver.yaml"))
 	t.Cleanup(func() {
-		if _, err := c.kubectlErr(context.Background(), "delete", "--wait=false", "-f", guide("win-webserver.yaml")); err != nil {
+		if _, err := c.kubectlErr(context.Background(), "delete", "--wait=false", "-f",
+			guide("win-webserver.yaml")); err != nil {
 			t.Error(err)
 		}
 	})
@@ -31,7 +32,8 @@ func TestGuideWebServer(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if !strings.HasPrefix(body, "<html><body><H1>Windows Container Web Server</H1>") || !strings.Contains(body, "callerCount") {
+		if !strings.HasPrefix(body, "<html><body><H1>Windows Container Web Server</H1>") ||
+			!strings.Contains(body, "callerCount") {
 			return fmt.Errorf("unexpected page %q", body)
 		}
 		return nil

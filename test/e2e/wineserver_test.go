@@ -48,7 +48,8 @@ func TestWineserver(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, "restart after kill -9", func() error {
-		got := c.get(t, ns, "neighbour", "{.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}")
+		got := c.get(t, ns, "neighbour",
+			"{.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}")
 		if got != "1 true" {
 			return fmt.Errorf("restarts and readiness %q", got)
 		}

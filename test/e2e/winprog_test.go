@@ -135,7 +135,8 @@ const onNode = `os: {name: windows}
 // apply applies a manifest from a string.
 func (c *shared) apply(t *testing.T, ns, manifest string) {
 	t.Helper()
-	if out, err := c.try(t.Context(), manifest, "kubectl", "--name", name, "--data-dir", c.dir, "apply", "-n", ns, "-f", "-"); err != nil {
+	if out, err := c.try(t.Context(), manifest, "kubectl", "--name", name, "--data-dir", c.dir, "apply", "-n", ns, "-f",
+		"-"); err != nil {
 		t.Fatalf("apply: %v: %s", err, out)
 	}
 }
@@ -180,7 +181,8 @@ func (c *shared) until(t *testing.T, ns, pod, path string, want ...string) {
 func (c *shared) event(t *testing.T, ns, pod, text string) {
 	t.Helper()
 	eventually(t, 2*time.Minute, "event of "+pod, func() error {
-		out, err := c.kubectlErr(t.Context(), "get", "events", "-n", ns, "--field-selector=involvedObject.name="+pod, "-o", `jsonpath={range .items[*]}{.message}{"\n"}{end}`)
+		out, err := c.kubectlErr(t.Context(), "get", "events", "-n", ns, "--field-selector=involvedObject.name="+pod,
+			"-o", `jsonpath={range .items[*]}{.message}{"\n"}{end}`)
 		if err == nil && !strings.Contains(out, text) {
 			err = fmt.Errorf("events %q lack %q", out, text)
 		}

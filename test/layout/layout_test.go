@@ -30,7 +30,8 @@ func TestPageAlignmentKeepsEverySection(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out, err := exec.Command("x86_64-w64-mingw32-objcopy", "--file-alignment", "4096", before, after).CombinedOutput(); err != nil {
+	if out, err := exec.Command("x86_64-w64-mingw32-objcopy", "--file-alignment", "4096", before,
+		after).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	a, b := open(t, before), open(t, after)
@@ -40,7 +41,8 @@ func TestPageAlignmentKeepsEverySection(t *testing.T) {
 	for i, s := range a.Sections {
 		u := b.Sections[i]
 		if s.Name != u.Name || s.VirtualAddress != u.VirtualAddress || s.VirtualSize != u.VirtualSize {
-			t.Errorf("section %s at %#x (%#x) became %s at %#x (%#x)", s.Name, s.VirtualAddress, s.VirtualSize, u.Name, u.VirtualAddress, u.VirtualSize)
+			t.Errorf("section %s at %#x (%#x) became %s at %#x (%#x)", s.Name, s.VirtualAddress, s.VirtualSize, u.Name,
+				u.VirtualAddress, u.VirtualSize)
 		}
 		if u.Offset%page != 0 {
 			t.Errorf("section %s begins at %#x of the file", u.Name, u.Offset)
@@ -52,8 +54,10 @@ func TestPageAlignmentKeepsEverySection(t *testing.T) {
 		}
 	}
 	x, y := a.OptionalHeader.(*pe.OptionalHeader64), b.OptionalHeader.(*pe.OptionalHeader64)
-	if x.ImageBase != y.ImageBase || x.AddressOfEntryPoint != y.AddressOfEntryPoint || x.DllCharacteristics != y.DllCharacteristics ||
-		x.SizeOfStackReserve != y.SizeOfStackReserve || x.Subsystem != y.Subsystem || x.DataDirectory != y.DataDirectory {
+	if x.ImageBase != y.ImageBase || x.AddressOfEntryPoint != y.AddressOfEntryPoint ||
+		x.DllCharacteristics != y.DllCharacteristics ||
+		x.SizeOfStackReserve != y.SizeOfStackReserve || x.Subsystem != y.Subsystem ||
+		x.DataDirectory != y.DataDirectory {
 		t.Errorf("header %+v became %+v", x, y)
 	}
 }
@@ -61,7 +65,8 @@ func TestPageAlignmentKeepsEverySection(t *testing.T) {
 // TestBuiltProgramsAreAligned looks at what `make build` made.
 func TestBuiltProgramsAreAligned(t *testing.T) {
 	testenv.Need(t, testenv.Built)
-	for _, name := range []string{"kubelet", "kube-proxy", "win-bridge", "host-local", "mullion", "powershell", "winbox"} {
+	for _, name := range []string{"kubelet", "kube-proxy", "win-bridge", "host-local", "mullion", "powershell",
+		"winbox"} {
 		for _, s := range open(t, testenv.Bin("windows", name+".exe")).Sections {
 			if s.Size > 0 && s.Offset%page != 0 {
 				t.Errorf("%s.exe: section %s begins at %#x of the file", name, s.Name, s.Offset)

@@ -32,7 +32,8 @@ func write(out, tag string, parts []part) (digest string, err error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	files := map[string][]byte{"oci-layout": []byte(`{"imageLayoutVersion":"1.0.0"}`)}
 	for i, p := range parts {
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: p.image, Descriptor: v1.Descriptor{Platform: &p.platform}})
+		index = mutate.AppendManifests(index,
+			mutate.IndexAddendum{Add: p.image, Descriptor: v1.Descriptor{Platform: &p.platform}})
 		docker, err := blobs(files, p.image)
 		if err != nil {
 			return "", err
@@ -143,7 +144,14 @@ func archive(files map[string][]byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(files[name])), ModTime: epoch(), Format: tar.FormatUSTAR})
+		err := w.WriteHeader(&tar.Header{
+			Typeflag: tar.TypeReg,
+			Name:     name,
+			Mode:     0o644,
+			Size:     int64(len(files[name])),
+			ModTime:  epoch(),
+			Format:   tar.FormatUSTAR,
+		})
 		if err == nil {
 			_, err = w.Write(files[name])
 		}

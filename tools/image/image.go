@@ -43,8 +43,10 @@ func newPart(os, arch, program string) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	img, err := mutate.Append(mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1), mutate.Addendum{
-		Layer: layer, MediaType: types.OCILayer, History: v1.History{Created: v1.Time{Time: epoch()}, CreatedBy: "make image"},
+	img, err := mutate.Append(mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON),
+		types.OCIManifestSchema1), mutate.Addendum{
+		Layer: layer, MediaType: types.OCILayer, History: v1.History{Created: v1.Time{Time: epoch()},
+			CreatedBy: "make image"},
 	})
 	if err != nil {
 		return part{}, fmt.Errorf("make image of %s: %w", p, err)
@@ -91,7 +93,8 @@ func newLayer(program, arch string) (v1.Layer, error) {
 	}
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
-			return nil, fmt.Errorf("%s needs a dynamic linker, and the image has none: build it with CGO_ENABLED=0", program)
+			return nil, fmt.Errorf("%s needs a dynamic linker, and the image has none: build it with CGO_ENABLED=0",
+				program)
 		}
 	}
 	var b bytes.Buffer
@@ -106,7 +109,14 @@ func newLayer(program, arch string) (v1.Layer, error) {
 		{"tmp/", 0o1777, nil},
 		{"mullion", 0o755, data},
 	} {
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: epoch(), Format: tar.FormatUSTAR}
+		h := &tar.Header{
+			Typeflag: tar.TypeReg,
+			Name:     f.name,
+			Mode:     f.mode,
+			Size:     int64(len(f.content)),
+			ModTime:  epoch(),
+			Format:   tar.FormatUSTAR,
+		}
 		if strings.HasSuffix(f.name, "/") {
 			h.Typeflag = tar.TypeDir
 		}

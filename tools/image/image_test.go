@@ -26,9 +26,18 @@ import (
 // program is as much of one as is looked at: the headers of ELF.
 func program(t *testing.T, machine elf.Machine, dynamic bool) string {
 	t.Helper()
-	h := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(machine), Version: 1, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1}
+	h := elf.Header64{
+		Type:      uint16(elf.ET_EXEC),
+		Machine:   uint16(machine),
+		Version:   1,
+		Phoff:     64,
+		Ehsize:    64,
+		Phentsize: 56,
+		Phnum:     1,
+	}
 	copy(h.Ident[:], elf.ELFMAG)
-	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)
+	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB),
+		byte(elf.EV_CURRENT)
 	p := elf.Prog64{Type: uint32(elf.PT_LOAD)}
 	if dynamic {
 		p.Type = uint32(elf.PT_INTERP)
@@ -49,7 +58,8 @@ func program(t *testing.T, machine elf.Machine, dynamic bool) string {
 func make1(t *testing.T) (file, digest string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "i.tar")
-	digest, err := build(file, "mullion/mullion:v1.2.3", []string{"linux/amd64=" + program(t, elf.EM_X86_64, false), "linux/arm64=" + program(t, elf.EM_AARCH64, false)})
+	digest, err := build(file, "mullion/mullion:v1.2.3", []string{"linux/amd64=" + program(t, elf.EM_X86_64, false),
+		"linux/arm64=" + program(t, elf.EM_AARCH64, false)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +126,9 @@ func TestLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Manifests) != 1 || m.Manifests[0].Digest.String() != digest || !strings.HasSuffix(m.Manifests[0].Annotations["io.containerd.image.name"], "/mullion/mullion:v1.2.3") || m.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "v1.2.3" {
+	if len(m.Manifests) != 1 || m.Manifests[0].Digest.String() != digest ||
+		!strings.HasSuffix(m.Manifests[0].Annotations["io.containerd.image.name"], "/mullion/mullion:v1.2.3") ||
+		m.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "v1.2.3" {
 		t.Errorf("%+v", m.Manifests)
 	}
 	inner, err := index.ImageIndex(m.Manifests[0].Digest)
@@ -162,7 +174,8 @@ func check(t *testing.T, img v1.Image) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.OS != "linux" || cfg.Architecture != "amd64" || cfg.Config.User != user || len(cfg.Config.Entrypoint) != 1 || !cfg.Created.Equal(epoch()) {
+	if cfg.OS != "linux" || cfg.Architecture != "amd64" || cfg.Config.User != user || len(cfg.Config.Entrypoint) != 1 ||
+		!cfg.Created.Equal(epoch()) {
 		t.Errorf("%+v", cfg)
 	}
 	layers, err := img.Layers()
@@ -222,7 +235,8 @@ func TestBadPrograms(t *testing.T) {
 		"linux/amd64":                                    "OS/ARCH=PROGRAM",
 		"linux/amd64=" + program(t, elf.EM_X86_64, true): "dynamic linker",
 	} {
-		if _, err := build(filepath.Join(t.TempDir(), "o"), "a:b", []string{args}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := build(filepath.Join(t.TempDir(), "o"), "a:b", []string{args}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
 	}

@@ -36,8 +36,9 @@ func newRun(s cli.Streams) *cobra.Command {
 		Short: "Run the agent until it is stopped",
 		Long: `Run the agent until it is stopped, at a prompt or as a Windows service.
 The node's services keep running without it.`,
-		Example: "  mullion agent run\n  sc create mullion start= auto binPath= \"\\\"C:\\Program Files\\mullion\\mullion.exe\\\" agent run\"",
-		Args:    cobra.NoArgs,
+		Example: "  mullion agent run\n  sc create mullion start= auto binPath= \"\\\"C:\\Program " +
+			"Files\\mullion\\mullion.exe\\\" agent run\"",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := agent.Load(config)
 			if errors.Is(err, agent.ErrNoConfig) {
@@ -92,7 +93,8 @@ func print(s cli.Streams, st agent.Status) {
 	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 	defer w.Flush()
 	yes := map[bool]string{true: "yes", false: "no"}
-	fmt.Fprintf(w, "node\t%s\njoined\t%s\nready\t%s\npod range\t%s\npod network\t%s\n", st.Node, yes[st.Joined], yes[st.Ready], st.PodCIDR, yes[st.Network])
+	fmt.Fprintf(w, "node\t%s\njoined\t%s\nready\t%s\npod range\t%s\npod network\t%s\n", st.Node, yes[st.Joined],
+		yes[st.Ready], st.PodCIDR, yes[st.Network])
 	for _, p := range []struct {
 		name string
 		agent.ProgramStatus

@@ -27,15 +27,17 @@ func (t *target) add(cmd *cobra.Command) {
 	if dir == "" {
 		dir = cluster.DefaultDataDir
 	}
-	cmd.Flags().StringVar(&t.dataDir, "data-dir", dir, "`directory` for all of mullion's data (environment MULLION_DATA)")
+	cmd.Flags().StringVar(&t.dataDir, "data-dir", dir,
+		"`directory` for all of mullion's data (environment MULLION_DATA)")
 	// Completion ignores errors: a missing directory has no clusters.
-	_ = cmd.RegisterFlagCompletionFunc("name", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		names, err := cluster.Names(t.dataDir)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = cmd.RegisterFlagCompletionFunc("name",
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			names, err := cluster.Names(t.dataDir)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveError
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		})
 }
 
 func (t *target) layout() (cluster.Layout, error) {

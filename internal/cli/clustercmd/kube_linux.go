@@ -54,9 +54,10 @@ func Kubectl(s cli.Streams) *cobra.Command {
 // Server is `mullion server`: the control plane in this process.
 func Server(cli.Streams) *cobra.Command {
 	return &cobra.Command{
-		Use:                "server --config FILE",
-		Short:              "Run a control plane in the foreground",
-		Long:               "Run etcd, kube-apiserver, kube-controller-manager, kube-scheduler and CoreDNS in one process.\n'mullion up' does this for you.",
+		Use:   "server --config FILE",
+		Short: "Run a control plane in the foreground",
+		Long: "Run etcd, kube-apiserver, kube-controller-manager, kube-scheduler and CoreDNS in one " +
+			"process.\n'mullion up' does this for you.",
 		Example:            "  mullion server --config server.json\n  mullion server --config server.json --dry-run",
 		DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error {

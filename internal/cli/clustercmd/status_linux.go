@@ -38,7 +38,8 @@ func Status(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the status of a cluster and its components",
-		Long:  "Show the status of a cluster and its components. The exit code is 0 if everything is ready and 1 if not.",
+		Long: "Show the status of a cluster and its components. The exit code is 0 if everything is ready and 1 if " +
+			"not.",
 		Example: `  mullion status
   mullion status -o json | jq .components`,
 		Args: cobra.NoArgs,
@@ -79,8 +80,16 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 	if err != nil {
 		return report{}, err
 	}
-	r := report{Name: l.Name, Running: running, PID: st.PID, Kubernetes: version.Kubernetes, APIServer: cfg.Network().APIServer(),
-		Kubeconfig: l.Kubeconfig(), Directory: l.Dir(), Components: st.Components}
+	r := report{
+		Name:       l.Name,
+		Running:    running,
+		PID:        st.PID,
+		Kubernetes: version.Kubernetes,
+		APIServer:  cfg.Network().APIServer(),
+		Kubeconfig: l.Kubeconfig(),
+		Directory:  l.Dir(),
+		Components: st.Components,
+	}
 	r.Healthy = running && len(st.Components) > 0
 	client, clientErr := cluster.Client(l)
 	for i, c := range r.Components {
@@ -108,7 +117,8 @@ func (r report) print(s cli.Streams) error {
 	w := tabwriter.NewWriter(s.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "COMPONENT\tSTATE\tFOR\tRESTARTS\tMESSAGE")
 	for _, c := range r.Components {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", c.Name, c.State, time.Since(c.Since).Round(time.Second), c.Restarts, firstLine(c.Message))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", c.Name, c.State, time.Since(c.Since).Round(time.Second), c.Restarts,
+			firstLine(c.Message))
 	}
 	if err := w.Flush(); err != nil {
 		return err

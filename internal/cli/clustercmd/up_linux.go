@@ -46,14 +46,21 @@ remove the data, use 'mullion down --purge'.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runUp(cmd.Context(), s, f) },
 	}
 	f.add(cmd)
-	cmd.Flags().StringSliceVar(&f.Windows, "windows", nil, "`builds` of the Windows hosts: 2016, 1709, 1803, 2019, 2022, 2025 (default 2019,2022,2025)")
-	cmd.Flags().StringVar(&f.WindowsTaint, "windows-taint", "", "`taint` of every Windows node, for example os=windows:NoSchedule (default none: placement keeps Linux pods off)")
-	cmd.Flags().BoolVar(&f.NoAdmission, "no-admission", false, "run only upstream's components: no placement, no validation, no RuntimeClasses")
-	cmd.Flags().StringSliceVar(&f.Datastore.Endpoints, "datastore-endpoints", nil, "`URLs` of an external etcd instead of the embedded one")
+	cmd.Flags().StringSliceVar(&f.Windows, "windows", nil,
+		"`builds` of the Windows hosts: 2016, 1709, 1803, 2019, 2022, 2025 (default 2019,2022,2025)")
+	cmd.Flags().StringVar(&f.WindowsTaint, "windows-taint", "",
+		"`taint` of every Windows node, for example os=windows:NoSchedule (default none: placement keeps Linux pods "+
+			"off)")
+	cmd.Flags().BoolVar(&f.NoAdmission, "no-admission", false,
+		"run only upstream's components: no placement, no validation, no RuntimeClasses")
+	cmd.Flags().StringSliceVar(&f.Datastore.Endpoints, "datastore-endpoints", nil,
+		"`URLs` of an external etcd instead of the embedded one")
 	cmd.Flags().StringVar(&f.Datastore.CAFile, "datastore-cafile", "", "CA `file` of the external etcd")
-	cmd.Flags().StringVar(&f.Datastore.CertFile, "datastore-certfile", "", "client certificate `file` for the external etcd")
+	cmd.Flags().StringVar(&f.Datastore.CertFile, "datastore-certfile", "",
+		"client certificate `file` for the external etcd")
 	cmd.Flags().StringVar(&f.Datastore.KeyFile, "datastore-keyfile", "", "client key `file` for the external etcd")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print directories, certificates, programs and their order; change nothing")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false,
+		"print directories, certificates, programs and their order; change nothing")
 	cmd.Flags().DurationVar(&f.wait, "wait", 5*time.Minute, "how `long` to wait for everything to be ready")
 	return cmd
 }
@@ -88,7 +95,9 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	}
 	cfg, err := cluster.Make(l, f.Choice)
 	if err != nil {
-		return cli.WithHint(err, "to start over, remove the cluster with 'mullion down%s --purge' and run 'mullion up' again", nameFlag(f.name))
+		return cli.WithHint(err,
+			"to start over, remove the cluster with 'mullion down%s --purge' and run 'mullion up' again",
+			nameFlag(f.name))
 	}
 	plan, err := cluster.Describe(l, cfg, bin)
 	if err != nil {
@@ -109,7 +118,8 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 		return cli.WithHint(err, "see 'mullion status%s' and 'mullion logs%s'", nameFlag(f.name), nameFlag(f.name))
 	}
 	pruneCache(s, l)
-	fmt.Fprintf(s.Err, "   kubeconfig: %s   next: bin/mullion kubectl%s get nodes -o wide\n", l.Kubeconfig(), nameFlag(f.name))
+	fmt.Fprintf(s.Err, "   kubeconfig: %s   next: bin/mullion kubectl%s get nodes -o wide\n", l.Kubeconfig(),
+		nameFlag(f.name))
 	return nil
 }
 

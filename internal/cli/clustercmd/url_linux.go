@@ -23,7 +23,8 @@ func URL(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "url SERVICE",
 		Short: "Print the address at which a Service answers from this machine",
-		Long:  "url waits until a Service accepts connections, and prints the address at which this machine reaches it.",
+		Long: "url waits until a Service accepts connections, and prints the address at which this machine reaches " +
+			"it.",
 		Example: `  curl "$(mullion url win-webserver)"
   mullion url web --namespace shop --port https
   mullion url web --wait 0                        # do not wait`,
@@ -54,7 +55,8 @@ func URL(s cli.Streams) *cobra.Command {
 		},
 	}
 	t.add(cmd)
-	cmd.Flags().DurationVar(&wait, "wait", 2*time.Minute, "how long to wait until the Service answers; 0 prints the address at once")
+	cmd.Flags().DurationVar(&wait, "wait", 2*time.Minute,
+		"how long to wait until the Service answers; 0 prints the address at once")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "the Service's `namespace`")
 	cmd.Flags().StringVar(&port, "port", "", "`name` of the Service's port (default: the first)")
 	return cmd
@@ -64,7 +66,8 @@ func URL(s cli.Streams) *cobra.Command {
 const quietFor = time.Second
 
 // awaitAnswer waits until the Service answers and shows what it waits for.
-func awaitAnswer(ctx context.Context, s cli.Streams, client kubernetes.Interface, namespace, name, url string, wait time.Duration) error {
+func awaitAnswer(ctx context.Context, s cli.Streams, client kubernetes.Interface, namespace, name, url string,
+	wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	begin := time.Now()

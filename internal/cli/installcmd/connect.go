@@ -18,9 +18,11 @@ import (
 func (t *target) connect() (*install.Cluster, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = t.kubeconfig
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: t.context}).ClientConfig()
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: t.context}).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", cli.Environmentf("choose a file with --kubeconfig or $KUBECONFIG", "find the cluster: there is no kubeconfig")
+		return nil, "", cli.Environmentf("choose a file with --kubeconfig or $KUBECONFIG",
+			"find the cluster: there is no kubeconfig")
 	}
 	if err != nil {
 		return nil, "", cli.Usagef("find the cluster: %w", err)

@@ -84,15 +84,22 @@ archive, which you can push to a registry or load onto the nodes.`,
 	}
 	f.flags(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.cfg.Image, "image", "", "`reference` of the manager's image (default: mullion/mullion in the version of this program)")
-	fl.StringSliceVar(&f.cfg.ImagePullSecrets, "image-pull-secret", nil, "`name` of a Secret in the namespace with credentials for pulling the image")
+	fl.StringVar(&f.cfg.Image, "image", "", "`reference` of the manager's image (default: mullion/mullion in the "+
+		"version of this program)")
+	fl.StringSliceVar(&f.cfg.ImagePullSecrets, "image-pull-secret", nil,
+		"`name` of a Secret in the namespace with credentials for pulling the image")
 	fl.Int32Var(&f.cfg.Replicas, "replicas", install.DefaultReplicas, "`number` of managers")
-	fl.StringVar(&f.cfg.WindowsTaint, "windows-taint", "", "`taint` for every Windows node, such as os=windows:NoSchedule; empty for none")
-	fl.StringVar(&f.cfg.RulesFailurePolicy, "rules-failure-policy", "Ignore", "`policy` for new objects when no manager answers: Ignore admits them, Fail rejects them")
-	fl.BoolVar(&f.cfg.ReadPullSecrets, "read-pull-secrets", false, "let the manager read the image pull secrets of all namespaces, so that it can query private registries")
+	fl.StringVar(&f.cfg.WindowsTaint, "windows-taint", "",
+		"`taint` for every Windows node, such as os=windows:NoSchedule; empty for none")
+	fl.StringVar(&f.cfg.RulesFailurePolicy, "rules-failure-policy", "Ignore",
+		"`policy` for new objects when no manager answers: Ignore admits them, Fail rejects them")
+	fl.BoolVar(&f.cfg.ReadPullSecrets, "read-pull-secrets", false,
+		"let the manager read the image pull secrets of all namespaces, so that it can query private registries")
 	fl.BoolVar(&f.cfg.NoRegistries, "no-registries", false, "do not query registries for the platforms of images")
-	fl.StringSliceVar(&f.cfg.InsecureRegistries, "insecure-registry", nil, "`registries` (HOST or HOST:PORT) that may be queried over plain HTTP")
-	fl.StringVar(&f.cfg.RegistryCerts, "registry-certs", "", "`name` of a ConfigMap in the namespace whose ca.crt holds the CA certificates of registries")
+	fl.StringSliceVar(&f.cfg.InsecureRegistries, "insecure-registry", nil,
+		"`registries` (HOST or HOST:PORT) that may be queried over plain HTTP")
+	fl.StringVar(&f.cfg.RegistryCerts, "registry-certs", "",
+		"`name` of a ConfigMap in the namespace whose ca.crt holds the CA certificates of registries")
 	fl.BoolVar(&f.cfg.NoGMSA, "no-gmsa", false, "do not handle GMSA; another webhook does")
 	fl.BoolVar(&f.cfg.GMSARandomHostname, "gmsa-random-hostname", false, "give each pod with a GMSA its own host name")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the objects without contacting a cluster")
@@ -129,11 +136,14 @@ func (f *installFlags) run(ctx context.Context, s cli.Streams) error {
 	}
 	fmt.Fprintf(s.Err, "installing mullion %s in %s, namespace %s\n", version.String(), host, f.namespace)
 	if image, published := install.DefaultImage(version.String()); f.cfg.Image == image && !published {
-		fmt.Fprintf(s.Err, "mullion: warning: this is a development build: no registry has %s. Build it (make image), then load it onto the nodes, or push it to a registry and pass its reference with --image.\n", image)
+		fmt.Fprintf(s.Err, "mullion: warning: this is a development build: no registry has %s. Build it (make "+
+			"image), then load it onto the nodes, or push it to a registry and pass its reference with --image.\n",
+			image)
 	}
 	out := newOutput(s.Err)
 	defer out.close()
-	if err := install.Apply(ctx, cluster, f.cfg, install.Options{Force: f.force, Say: out.say, Waiting: out.waiting}); err != nil {
+	if err := install.Apply(ctx, cluster, f.cfg,
+		install.Options{Force: f.force, Say: out.say, Waiting: out.waiting}); err != nil {
 		return out.fail(err)
 	}
 	if f.wait {
@@ -161,23 +171,29 @@ func explain(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, install.ErrUnreachable):
-		return cli.Environmentf("choose the cluster with --kubeconfig and --context; 'kubectl version' shows whether it answers", "%w", err)
+		return cli.Environmentf("choose the cluster with --kubeconfig and --context; 'kubectl version' shows whether "+
+			"it answers", "%w", err)
 	case errors.As(err, &old):
 		return cli.Environmentf("upgrade the cluster; \"mullion lint\" works with manifests of any version", "%w", err)
 	case errors.As(err, &elsewhere):
-		return cli.WithHint(err, "a cluster can have only one installation: 'mullion install --namespace %s' upgrades it, 'mullion uninstall' removes it", elsewhere.Namespace)
+		return cli.WithHint(err, "a cluster can have only one installation: 'mullion install --namespace %s' "+
+			"upgrades it, 'mullion uninstall' removes it", elsewhere.Namespace)
 	case errors.As(err, &builtIn):
-		return cli.WithHint(err, "a cluster created by \"mullion up\" already has the manager; \"mullion up --no-admission\" creates one without it")
+		return cli.WithHint(err, "a cluster created by \"mullion up\" already has the manager; \"mullion up "+
+			"--no-admission\" creates one without it")
 	case errors.As(err, &helm):
 		return cli.WithHint(err, "use helm upgrade or helm uninstall %s", helm.Release)
 	case errors.As(err, &ca):
-		return cli.WithHint(err, "nothing was changed; create it first (and its namespace, if necessary):\nkubectl create configmap %s --namespace %s --from-file=ca.crt", ca.Name, ca.Namespace)
+		return cli.WithHint(err, "nothing was changed; create it first (and its namespace, if necessary):\n"+
+			"kubectl create configmap %s --namespace %s --from-file=ca.crt", ca.Name, ca.Namespace)
 	case errors.As(err, &conflict):
 		return cli.WithHint(err, "nothing was changed; use --force-conflicts to take over these fields")
 	case errors.As(err, &stuck):
-		return cli.WithHint(err, "fix it and run 'mullion install' again; --image REFERENCE chooses another image\nsee 'kubectl describe pods' and 'kubectl logs' in the namespace for details")
+		return cli.WithHint(err, "fix it and run 'mullion install' again; --image REFERENCE chooses another image\n"+
+			"see 'kubectl describe pods' and 'kubectl logs' in the namespace for details")
 	case forbidden(err):
-		return cli.WithHint(err, "to install mullion you need every permission that the manager gets; a cluster-admin has them")
+		return cli.WithHint(err, "to install mullion you need every permission that the manager gets; a "+
+			"cluster-admin has them")
 	case errors.Is(err, context.DeadlineExceeded):
 		return cli.WithHint(err, "run it again to continue; --timeout allows more time")
 	}

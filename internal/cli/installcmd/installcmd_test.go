@@ -26,8 +26,10 @@ func TestHints(t *testing.T) {
 		{&install.ElsewhereError{Namespace: "other"}, cli.Unhealthy, "--namespace other"},
 		{&install.BuiltInError{URL: "https://127.0.0.1:9443"}, cli.Unhealthy, "--no-admission"},
 		{&install.HelmError{Object: "ClusterRole x", Release: "r"}, cli.Unhealthy, "helm uninstall r"},
-		{&install.AuthoritiesError{Namespace: "n", Name: "ca", Problem: "does not exist"}, cli.Unhealthy, "create configmap ca --namespace n"},
-		{install.ConflictError{{Object: "Deployment d", Field: ".spec.replicas", Manager: "hpa"}}, cli.Unhealthy, "--force-conflicts"},
+		{&install.AuthoritiesError{Namespace: "n", Name: "ca", Problem: "does not exist"}, cli.Unhealthy,
+			"create configmap ca --namespace n"},
+		{install.ConflictError{{Object: "Deployment d", Field: ".spec.replicas", Manager: "hpa"}}, cli.Unhealthy,
+			"--force-conflicts"},
 		{&install.StuckError{Object: "Pod p", Reason: "ImagePullBackOff"}, cli.Unhealthy, "--image"},
 		{fmt.Errorf("wait for the managers: %w", context.DeadlineExceeded), cli.Unhealthy, "--timeout"},
 	} {

@@ -46,7 +46,13 @@ fields that placement set; nodes keep their labels, which are still correct.`,
 			fmt.Fprintf(s.Err, "removing mullion from %s\n", host)
 			out := newOutput(s.Err)
 			defer out.close()
-			err = install.Remove(ctx, cluster, install.RemoveOptions{Namespace: t.namespace, Purge: purge, DryRun: dryRun, Say: out.say, Waiting: out.waiting})
+			err = install.Remove(ctx, cluster, install.RemoveOptions{
+				Namespace: t.namespace,
+				Purge:     purge,
+				DryRun:    dryRun,
+				Say:       out.say,
+				Waiting:   out.waiting,
+			})
 			if err != nil {
 				return explain(out.fail(err))
 			}
@@ -60,7 +66,8 @@ fields that placement set; nodes keep their labels, which are still correct.`,
 		},
 	}
 	t.flags(cmd)
-	cmd.Flags().BoolVar(&purge, "purge", false, "also remove what is in use: RuntimeClasses, GMSACredentialSpecs, and the namespace with everything in it")
+	cmd.Flags().BoolVar(&purge, "purge", false, "also remove what is in use: RuntimeClasses, GMSACredentialSpecs, "+
+		"and the namespace with everything in it")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be removed; change nothing")
 	return cmd
 }

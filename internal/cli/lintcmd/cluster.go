@@ -38,9 +38,11 @@ const requestsPerSecond, burst = 50, 100
 func connect(f flags) (*connection, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, cli.Environmentf("choose a file with --kubeconfig or $KUBECONFIG", "find the cluster: there is no kubeconfig")
+		return nil, cli.Environmentf("choose a file with --kubeconfig or $KUBECONFIG",
+			"find the cluster: there is no kubeconfig")
 	}
 	if err != nil {
 		return nil, cli.Usagef("find the cluster: %w", err)
@@ -85,7 +87,8 @@ func (c *connection) places(ctx context.Context) bool {
 		return false
 	}
 	for _, conf := range list.Items {
-		if slices.ContainsFunc(conf.Webhooks, func(w admissionv1.MutatingWebhook) bool { return w.Name == registration.PlacementWebhook }) {
+		if slices.ContainsFunc(conf.Webhooks,
+			func(w admissionv1.MutatingWebhook) bool { return w.Name == registration.PlacementWebhook }) {
 			return true
 		}
 	}
@@ -93,7 +96,8 @@ func (c *connection) places(ctx context.Context) bool {
 }
 
 // lint checks the objects in the cluster.
-func (c *connection) lint(ctx context.Context, s cli.Streams, cfg lint.Config, namespace string, emit func(lint.Result) error) (lint.Summary, error) {
+func (c *connection) lint(ctx context.Context, s cli.Streams, cfg lint.Config, namespace string,
+	emit func(lint.Result) error) (lint.Summary, error) {
 	return lint.Objects(cfg, func(yield func(map[string]any) error) error {
 		notes, err := live.Objects(ctx, c.trees, namespace, yield)
 		for _, n := range notes {

@@ -86,19 +86,23 @@ is wrong.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.kubernetes, "kubernetes-version", "", "Kubernetes `version` of the cluster, such as 1.34 (default: the newest that lint knows)")
+	fl.StringVar(&f.kubernetes, "kubernetes-version", "",
+		"Kubernetes `version` of the cluster, such as 1.34 (default: the newest that lint knows)")
 	fl.StringSliceVar(&f.builds, "builds", nil, "`builds` of the Windows nodes, such as 2022,2025 or 10.0.20348")
 	fl.StringSliceVar(&f.taints, "node-taints", nil, "`taints` of all Windows nodes, such as os=windows:NoSchedule")
-	fl.BoolVar(&f.cluster, "cluster", false, "read the nodes from a cluster; without files, check the objects in the cluster")
+	fl.BoolVar(&f.cluster, "cluster", false,
+		"read the nodes from a cluster; without files, check the objects in the cluster")
 	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config)")
 	fl.StringVar(&f.context, "context", "", "`name` of the kubeconfig context (default: the current context)")
 	fl.StringVarP(&f.namespace, "namespace", "n", "", "check only the cluster's objects in this `namespace`")
-	fl.BoolVar(&f.placed, "placed", false, "check pods as mullion's placement will change them; implied if --cluster finds it")
+	fl.BoolVar(&f.placed, "placed", false,
+		"check pods as mullion's placement will change them; implied if --cluster finds it")
 	fl.StringVar(&f.platform, "platform", "", "the managed platform, if its rules differ: `eks`")
 	fl.StringVarP(&f.output, "output", "o", "text", "output `format`: text, json (one object per line) or sarif")
 	fl.StringVar(&f.severity, "severity", "warning", "minimum severity to print: `error`, warning or info")
 	fl.StringVar(&f.failOn, "fail-on", "warning", "minimum severity for exit code 1: `error`, warning or info")
-	fl.BoolVar(&f.fix, "fix", false, "write safe fixes, and the fields that placement would add, to the files; with - to standard output")
+	fl.BoolVar(&f.fix, "fix", false, "write safe fixes, and the fields that placement would add, to the files; with "+
+		"- to standard output")
 	cmd.AddCommand(explain(s))
 	return cmd
 }
@@ -131,7 +135,8 @@ func explain(s cli.Streams) *cobra.Command {
 func (f flags) check(args []string) error {
 	switch {
 	case len(args) == 0 && !f.cluster:
-		return cli.Usagef("nothing to lint: pass files or folders, - for standard input, or --cluster for the objects in a cluster")
+		return cli.Usagef("nothing to lint: pass files or folders, - for standard input, or --cluster for the " +
+			"objects in a cluster")
 	case len(args) == 0 && f.fix:
 		return cli.Usagef("--fix needs files to change")
 	case f.cluster && (len(f.builds) > 0 || len(f.taints) > 0 || f.kubernetes != ""):
@@ -166,7 +171,12 @@ func (f flags) facts() (policy.Facts, error) {
 		if err != nil {
 			return out, err
 		}
-		out.Nodes = append(out.Nodes, policy.Node{Name: "of build " + b.Label(), OS: "windows", Build: b, Taints: taints})
+		out.Nodes = append(out.Nodes, policy.Node{
+			Name:   "of build " + b.Label(),
+			OS:     "windows",
+			Build:  b,
+			Taints: taints,
+		})
 	}
 	if len(taints) > 0 && len(f.builds) == 0 {
 		return out, errors.New("--node-taints needs --builds")
@@ -248,9 +258,11 @@ func conclude(s cli.Streams, output string, failOn policy.Severity, sum lint.Sum
 		if sum.Files == 0 {
 			where = count(sum.Objects, "object") + " in the cluster"
 		}
-		fmt.Fprintf(s.Err, "mullion: %s: %s, %s, %d suppressed\n", where, count(sum.Errors, "error"), count(sum.Warnings, "warning"), sum.Suppressed)
+		fmt.Fprintf(s.Err, "mullion: %s: %s, %s, %d suppressed\n", where, count(sum.Errors, "error"),
+			count(sum.Warnings, "warning"), sum.Suppressed)
 	}
-	counts := map[policy.Severity]int{policy.Error: sum.Errors, policy.Warning: sum.Errors + sum.Warnings, policy.Info: sum.Errors + sum.Warnings + sum.Infos}
+	counts := map[policy.Severity]int{policy.Error: sum.Errors, policy.Warning: sum.Errors + sum.Warnings,
+		policy.Info: sum.Errors + sum.Warnings + sum.Infos}
 	if counts[failOn] > 0 {
 		return cli.Silent(cli.Unhealthy)
 	}
@@ -276,7 +288,9 @@ func inputs(s cli.Streams, args []string) ([]lint.Input, error) {
 	var out []lint.Input
 	for _, a := range args {
 		if a == "-" {
-			out = append(out, lint.Input{Name: "<stdin>", Once: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(s.In), nil }})
+			out = append(out, lint.Input{Name: "<stdin>", Once: true, Open: func() (io.ReadCloser, error) {
+				return io.NopCloser(s.In), nil
+			}})
 			continue
 		}
 		info, err := os.Stat(a)
@@ -295,10 +309,12 @@ func inputs(s cli.Streams, args []string) ([]lint.Input, error) {
 				return filepath.SkipDir
 			case d.IsDir():
 				if _, err := os.Stat(filepath.Join(path, "Chart.yaml")); err == nil {
-					fmt.Fprintf(s.Err, "mullion: skipped the chart %s; use: helm template %s | mullion lint -\n", path, path)
+					fmt.Fprintf(s.Err, "mullion: skipped the chart %s; use: helm template %s | mullion lint -\n",
+						path, path)
 					return filepath.SkipDir
 				}
-			case d.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(path))):
+			case d.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"},
+				strings.ToLower(filepath.Ext(path))):
 				out = append(out, lint.File(path))
 			}
 			return nil
@@ -324,7 +340,9 @@ func fixStream(ctx context.Context, s cli.Streams, facts policy.Facts, severity,
 	if err != nil {
 		return err
 	}
-	in := lint.Input{Name: "<stdin>", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(fixed.Text)), nil }}
+	in := lint.Input{Name: "<stdin>", Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(fixed.Text)), nil
+	}}
 	sum, err := lint.Run(ctx, lint.Config{Inputs: []lint.Input{in}, Facts: facts, Severity: severity}, printer.Print)
 	if err = errors.Join(err, printer.Close(sum)); err != nil {
 		return err

@@ -67,23 +67,32 @@ time: all of them serve the webhooks, one runs the controllers.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the credentials of the pod)")
-	fl.StringVar(&f.namespace, "namespace", inventory.Namespace, "`namespace` of the certificates, the Lease and the Service")
+	fl.StringVar(&f.namespace, "namespace", inventory.Namespace,
+		"`namespace` of the certificates, the Lease and the Service")
 	fl.StringVar(&f.listen, "listen", ":9443", "`address` on which the webhooks listen")
-	fl.StringVar(&f.service, "service", inventory.Service, "`name` of the Service by which the API server finds the webhooks")
+	fl.StringVar(&f.service, "service", inventory.Service,
+		"`name` of the Service by which the API server finds the webhooks")
 	fl.StringVar(&f.url, "url", "", "`URL` by which the API server finds the webhooks, instead of a Service")
-	fl.StringVar(&f.clientCA, "client-ca", "", "PEM `file` with CA certificates; clients of the webhooks must present a certificate signed by one of them")
+	fl.StringVar(&f.clientCA, "client-ca", "", "PEM `file` with CA certificates; clients of the webhooks must "+
+		"present a certificate signed by one of them")
 	fl.StringVar(&f.health, "health", ":8081", "`address` of /livez and /readyz (plain HTTP); empty for none")
-	fl.StringVar(&f.metrics, "metrics", ":8080", "`address` of /metrics, in Prometheus' format (plain HTTP); empty for none")
+	fl.StringVar(&f.metrics, "metrics", ":8080",
+		"`address` of /metrics, in Prometheus' format (plain HTTP); empty for none")
 	fl.BoolVar(&f.leaderElect, "leader-elect", true, "elect one of several managers to run the controllers")
-	fl.StringVar(&f.taint, "windows-taint", "", "`taint` for every Windows node, such as os=windows:NoSchedule; empty for none")
-	fl.StringVar(&f.rulesPolicy, "rules-failure-policy", "Ignore", "what happens to objects when the rules webhook does not answer: `Ignore` admits them, Fail rejects them")
+	fl.StringVar(&f.taint, "windows-taint", "", "`taint` for every Windows node, such as os=windows:NoSchedule; "+
+		"empty for none")
+	fl.StringVar(&f.rulesPolicy, "rules-failure-policy", "Ignore",
+		"what happens to objects when the rules webhook does not answer: `Ignore` admits them, Fail rejects them")
 	fl.BoolVar(&f.noGMSA, "no-gmsa", false, "do not handle GMSA; another webhook does")
 	fl.BoolVar(&f.randomHostname, "gmsa-random-hostname", false, "give each pod with a GMSA its own host name")
-	fl.StringVar(&f.defaultOS, "default-os", "linux", "operating `system` of pods that do not specify one: linux or windows")
-	fl.StringVar(&f.registryCerts, "registry-certs", "", "`folder` with CA certificates of registries, laid out like containerd's certs.d")
+	fl.StringVar(&f.defaultOS, "default-os", "linux",
+		"operating `system` of pods that do not specify one: linux or windows")
+	fl.StringVar(&f.registryCerts, "registry-certs", "",
+		"`folder` with CA certificates of registries, laid out like containerd's certs.d")
 	fl.StringSliceVar(&f.insecure, "insecure-registry", nil, "`registries` that may be queried over plain HTTP")
 	fl.BoolVar(&f.noRegistries, "no-registries", false, "do not query registries for the platforms of images")
-	fl.StringVar(&f.owner, "owner-cluster-role", "", "`name` of the ClusterRole that owns the certificates and webhook configurations: they are deleted with it")
+	fl.StringVar(&f.owner, "owner-cluster-role", "",
+		"`name` of the ClusterRole that owns the certificates and webhook configurations: they are deleted with it")
 	fl.StringVar(&f.log, "log-level", "info", "minimum level to log: `debug`, info, warn or error")
 	return cmd
 }
@@ -134,7 +143,8 @@ func (f flags) client() (*rest.Config, error) {
 	if f.kubeconfig == "" {
 		cfg, err := rest.InClusterConfig()
 		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, cli.Environmentf("outside a cluster, pass a kubeconfig: mullion manager --kubeconfig FILE --url https://ADDRESS:9443", "not running in a pod")
+			return nil, cli.Environmentf("outside a cluster, pass a kubeconfig: mullion manager --kubeconfig FILE "+
+				"--url https://ADDRESS:9443", "not running in a pod")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("find the cluster: %w", err)
@@ -145,7 +155,8 @@ func (f flags) client() (*rest.Config, error) {
 	if err != nil {
 		return nil, cli.Usagef("--kubeconfig: %w", err)
 	}
-	if u, err := url.Parse(cfg.Host); err == nil && u.Scheme == "http" && !strings.HasPrefix(u.Host, "127.") && !strings.HasPrefix(u.Host, "localhost") {
+	if u, err := url.Parse(cfg.Host); err == nil && u.Scheme == "http" && !strings.HasPrefix(u.Host, "127.") &&
+		!strings.HasPrefix(u.Host, "localhost") {
 		return nil, cli.Usagef("--kubeconfig: the server %s does not use TLS", cfg.Host)
 	}
 	return cfg, nil

@@ -26,11 +26,13 @@ func New(s cli.Streams) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			switch output {
 			case "text":
-				_, err := fmt.Fprintf(s.Out, "mullion %s\nKubernetes %s\n%s %s/%s\n", version.String(), version.Kubernetes, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+				_, err := fmt.Fprintf(s.Out, "mullion %s\nKubernetes %s\n%s %s/%s\n", version.String(),
+					version.Kubernetes, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 				return err
 			case "json":
-				return json.NewEncoder(s.Out).Encode(map[string]string{"mullion": version.String(), "kubernetes": version.Kubernetes,
-					"go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+				return json.NewEncoder(s.Out).Encode(map[string]string{"mullion": version.String(),
+					"kubernetes": version.Kubernetes, "go": runtime.Version(), "platform": runtime.GOOS + "/" +
+						runtime.GOARCH})
 			default:
 				return cli.Usagef("output format %q: want text or json", output)
 			}

@@ -60,7 +60,8 @@ func endAll(programs []windows.Handle) {
 	deadline := time.Now().Add(closeGrace)
 	for _, p := range programs {
 		left := max(0, time.Until(deadline))
-		if event, err := windows.WaitForSingleObject(p, uint32(left.Milliseconds())); err != nil || event != windows.WAIT_OBJECT_0 {
+		if event, err := windows.WaitForSingleObject(p, uint32(left.Milliseconds())); err != nil ||
+			event != windows.WAIT_OBJECT_0 {
 			_ = windows.TerminateProcess(p, controlExit) // ended meanwhile
 		}
 	}
@@ -139,6 +140,7 @@ func parentOf(pid uint32) (uint32, error) {
 		return 0, err
 	}
 	defer func() { _ = windows.CloseHandle(p) }()
-	err = windows.NtQueryInformationProcess(p, windows.ProcessBasicInformation, unsafe.Pointer(&info), uint32(unsafe.Sizeof(info)), nil)
+	err = windows.NtQueryInformationProcess(p, windows.ProcessBasicInformation, unsafe.Pointer(&info),
+		uint32(unsafe.Sizeof(info)), nil)
 	return uint32(info[5]), err
 }

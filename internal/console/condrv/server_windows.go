@@ -43,9 +43,11 @@ func Open(handle windows.Handle) (*Server, error) {
 	if err := windows.GetModuleHandleEx(0, nil, &self); err != nil {
 		return nil, fmt.Errorf("open console: %w", err)
 	}
-	image := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), uintptr(self))), NumberOffset+4) //nolint:govet // the image stays where it is
+	//nolint:govet // the image stays where it is
+	image := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), uintptr(self))), NumberOffset+4)
 	if string(image[markOffset:markOffset+len(mark)]) != mark {
-		return nil, fmt.Errorf("open console: this conhost.exe was not installed by mullion: it does not know %s", RequestName)
+		return nil, fmt.Errorf("open console: this conhost.exe was not installed by mullion: it does not know %s",
+			RequestName)
 	}
 	number := binary.LittleEndian.Uint32(image[NumberOffset:])
 	return &Server{handle: handle, number: number, call: call, in: make([]byte, 1<<16)}, nil

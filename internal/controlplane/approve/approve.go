@@ -95,7 +95,8 @@ func Subject(csr *certv1.CertificateSigningRequest) (node, token string, ours bo
 
 func decided(csr *certv1.CertificateSigningRequest) bool {
 	return slices.ContainsFunc(csr.Status.Conditions, func(c certv1.CertificateSigningRequestCondition) bool {
-		return c.Type == certv1.CertificateApproved || c.Type == certv1.CertificateDenied || c.Type == certv1.CertificateFailed
+		return c.Type == certv1.CertificateApproved || c.Type == certv1.CertificateDenied ||
+			c.Type == certv1.CertificateFailed
 	})
 }
 
@@ -125,7 +126,8 @@ func Judge(csr *certv1.CertificateSigningRequest, f Facts) (v Verdict, reason st
 }
 
 // judgeJoin decides about a node's first client certificate.
-func judgeJoin(csr *certv1.CertificateSigningRequest, req *x509.CertificateRequest, node string, f Facts) (Verdict, string) {
+func judgeJoin(csr *certv1.CertificateSigningRequest, req *x509.CertificateRequest, node string,
+	f Facts) (Verdict, string) {
 	if len(req.DNSNames)+len(req.IPAddresses) > 0 {
 		return Deny, "a client certificate has no names or addresses"
 	}
@@ -142,13 +144,15 @@ func judgeJoin(csr *certv1.CertificateSigningRequest, req *x509.CertificateReque
 		return Approve, "the bootstrap token is for this node"
 	}
 	if f.Node != nil {
-		return Deny, fmt.Sprintf("node %s exists already; use a token that is bound to it, or delete the node first", node)
+		return Deny, fmt.Sprintf("node %s exists already; use a token that is bound to it, or delete the node first",
+			node)
 	}
 	return Approve, "the bootstrap token is good and the node is new"
 }
 
 // judgeServing decides about the certificate of a node's own server.
-func judgeServing(csr *certv1.CertificateSigningRequest, req *x509.CertificateRequest, node string, f Facts) (Verdict, string) {
+func judgeServing(csr *certv1.CertificateSigningRequest, req *x509.CertificateRequest, node string,
+	f Facts) (Verdict, string) {
 	if csr.Spec.Username != nodeUser+node || !slices.Contains(csr.Spec.Groups, nodesGroup) {
 		return Deny, fmt.Sprintf("%s asks for a certificate of node %s", csr.Spec.Username, node)
 	}
@@ -215,7 +219,10 @@ func owner(nodes []corev1.Node, self, value string) string {
 		if n.Name == self {
 			continue
 		}
-		if strings.EqualFold(n.Name, value) || slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return strings.EqualFold(a.Address, value) }) {
+		if strings.EqualFold(n.Name, value) ||
+			slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool {
+				return strings.EqualFold(a.Address, value)
+			}) {
 			return n.Name
 		}
 	}

@@ -30,7 +30,8 @@ func request(t testing.TB, edit func(*x509.CertificateRequest)) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:win-1", Organization: []string{"system:nodes"}}}
+	req := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:win-1",
+		Organization: []string{"system:nodes"}}}
 	if edit != nil {
 		edit(req)
 	}
@@ -42,24 +43,29 @@ func request(t testing.TB, edit func(*x509.CertificateRequest)) []byte {
 }
 
 func joining(request []byte) *certv1.CertificateSigningRequest {
-	return &certv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "csr-1"}, Spec: certv1.CertificateSigningRequestSpec{
-		Request: request, SignerName: certv1.KubeAPIServerClientKubeletSignerName,
-		Usages:   []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageClientAuth},
-		Username: "system:bootstrap:abcdef", Groups: []string{"system:bootstrappers", "system:bootstrappers:mullion:nodes", "system:authenticated"},
-	}}
+	return &certv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "csr-1"},
+		Spec: certv1.CertificateSigningRequestSpec{
+			Request:    request,
+			SignerName: certv1.KubeAPIServerClientKubeletSignerName,
+			Usages:     []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageClientAuth},
+			Username:   "system:bootstrap:abcdef",
+			Groups:     []string{"system:bootstrappers", "system:bootstrappers:mullion:nodes", "system:authenticated"},
+		}}
 }
 
 func serving(request []byte) *certv1.CertificateSigningRequest {
-	return &certv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "csr-2"}, Spec: certv1.CertificateSigningRequestSpec{
-		Request: request, SignerName: certv1.KubeletServingSignerName,
-		Usages:   []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageServerAuth},
-		Username: "system:node:win-1", Groups: []string{"system:nodes", "system:authenticated"},
-	}}
+	return &certv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "csr-2"},
+		Spec: certv1.CertificateSigningRequestSpec{
+			Request: request, SignerName: certv1.KubeletServingSignerName,
+			Usages:   []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageServerAuth},
+			Username: "system:node:win-1", Groups: []string{"system:nodes", "system:authenticated"},
+		}}
 }
 
 func node(name, ip string) corev1.Node {
-	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
-		{Type: corev1.NodeInternalIP, Address: ip}, {Type: corev1.NodeHostName, Address: name}}}}
+	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: ip}, {Type: corev1.NodeHostName, Address: name}}}}
 }
 
 // token returns a bootstrap token that is bound to a node, or to none.
@@ -108,35 +114,56 @@ func TestJudgeJoin(t *testing.T) {
 	for _, tc := range []verdictCase{
 		{"new node, any token", nil, nil, facts(token("")), Approve, "new"},
 		{"new node, its token", nil, nil, facts(token("win-1")), Approve, "for this node"},
-		{"known node, its token", nil, nil, facts(token("win-1"), node("win-1", "10.89.0.10")), Approve, "for this node"},
+		{"known node, its token", nil, nil, facts(token("win-1"), node("win-1", "10.89.0.10")), Approve,
+			"for this node"},
 		{"known node, any token", nil, nil, facts(token(""), node("win-1", "10.89.0.10")), Deny, "exists already"},
 		{"another node's token", nil, nil, facts(token("win-2")), Deny, "is for node win-2"},
 		{"token deleted", nil, nil, facts(nil), Deny, "deleted"},
 		{"RSA key", nil, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.Usages = append(c.Spec.Usages, certv1.UsageKeyEncipherment)
 		}, facts(token("")), Approve, ""},
-		{"not a node", func(r *x509.CertificateRequest) { r.Subject.CommonName = "admin" }, nil, facts(token("")), Deny, "not a node's"},
-		{"no name", func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:" }, nil, facts(token("")), Deny, "not a node's"},
-		{"masters", func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:masters"} }, nil, facts(token("")), Deny, "organization"},
+		{"not a node", func(r *x509.CertificateRequest) { r.Subject.CommonName = "admin" }, nil, facts(token("")), Deny,
+			"not a node's"},
+		{"no name", func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:" }, nil, facts(token("")),
+			Deny, "not a node's"},
+		{"masters", func(r *x509.CertificateRequest) {
+			r.Subject.Organization = []string{"system:masters"}
+		}, nil, facts(token("")), Deny, "organization"},
 		{"masters as well", func(r *x509.CertificateRequest) {
 			r.Subject.Organization = append(r.Subject.Organization, "system:masters")
 		}, nil, facts(token("")), Deny, "organization"},
-		{"with a name", func(r *x509.CertificateRequest) { r.DNSNames = []string{"x"} }, nil, facts(token("")), Deny, "no names"},
-		{"with an address", func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{{10, 89, 0, 10}} }, nil, facts(token("")), Deny, "no names"},
-		{"with mail", func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@b"} }, nil, facts(token("")), Deny, "mail"},
-		{"with a URI", func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }, nil, facts(token("")), Deny, "URIs"},
+		{"with a name", func(r *x509.CertificateRequest) { r.DNSNames = []string{"x"} }, nil, facts(token("")), Deny,
+			"no names"},
+		{"with an address", func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{{10, 89, 0, 10}} }, nil,
+			facts(token("")), Deny, "no names"},
+		{"with mail", func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@b"} }, nil, facts(token("")),
+			Deny, "mail"},
+		{"with a URI", func(r *x509.CertificateRequest) {
+			r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}}
+		}, nil, facts(token("")), Deny, "URIs"},
 		{"as a server", nil, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.Usages = []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageServerAuth}
 		}, facts(token("")), Deny, "usages"},
 		{"as both", nil, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.Usages = append(c.Spec.Usages, certv1.UsageServerAuth)
 		}, facts(token("")), Deny, "usages"},
-		{"to sign", nil, func(c *certv1.CertificateSigningRequest) { c.Spec.Usages = append(c.Spec.Usages, certv1.UsageCertSign) }, facts(token("")), Deny, "usages"},
-		{"not PEM", nil, func(c *certv1.CertificateSigningRequest) { c.Spec.Request = []byte("x") }, facts(token("")), Deny, "PEM"},
-		{"two requests", nil, func(c *certv1.CertificateSigningRequest) { c.Spec.Request = append(c.Spec.Request, c.Spec.Request...) }, facts(token("")), Deny, "one PEM block"},
-		{"a user who only claims to be a token", nil, func(c *certv1.CertificateSigningRequest) { c.Spec.Groups = []string{"system:authenticated"} }, facts(token("")), Ignore, ""},
-		{"renewal by the node", nil, func(c *certv1.CertificateSigningRequest) { c.Spec.Username = "system:node:win-1" }, facts(token("")), Ignore, ""},
-		{"another signer", nil, func(c *certv1.CertificateSigningRequest) { c.Spec.SignerName = certv1.KubeAPIServerClientSignerName }, facts(token("")), Ignore, ""},
+		{"to sign", nil, func(c *certv1.CertificateSigningRequest) {
+			c.Spec.Usages = append(c.Spec.Usages, certv1.UsageCertSign)
+		}, facts(token("")), Deny, "usages"},
+		{"not PEM", nil, func(c *certv1.CertificateSigningRequest) { c.Spec.Request = []byte("x") }, facts(token("")),
+			Deny, "PEM"},
+		{"two requests", nil, func(c *certv1.CertificateSigningRequest) {
+			c.Spec.Request = append(c.Spec.Request, c.Spec.Request...)
+		}, facts(token("")), Deny, "one PEM block"},
+		{"a user who only claims to be a token", nil, func(c *certv1.CertificateSigningRequest) {
+			c.Spec.Groups = []string{"system:authenticated"}
+		}, facts(token("")), Ignore, ""},
+		{"renewal by the node", nil,
+			func(c *certv1.CertificateSigningRequest) { c.Spec.Username = "system:node:win-1" }, facts(
+				token("")), Ignore, ""},
+		{"another signer", nil, func(c *certv1.CertificateSigningRequest) {
+			c.Spec.SignerName = certv1.KubeAPIServerClientSignerName
+		}, facts(token("")), Ignore, ""},
 		{"denied by a person", nil, func(c *certv1.CertificateSigningRequest) {
 			c.Status.Conditions = []certv1.CertificateSigningRequestCondition{{Type: certv1.CertificateDenied}}
 		}, facts(token("")), Ignore, ""},
@@ -155,25 +182,37 @@ func TestJudgeServing(t *testing.T) {
 	self := node("win-1", "10.89.0.10")
 	rogue := node("win-1", "10.89.0.10")
 	rogue.Status.Addresses = append(rogue.Status.Addresses,
-		corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.89.0.1"}, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.96.0.1"},
-		corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: "kubernetes.default.svc"}, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.89.0.11"})
+		corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.89.0.1"},
+		corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.96.0.1"},
+		corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: "kubernetes.default.svc"},
+		corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.89.0.11"})
 	for _, tc := range []verdictCase{
 		{"its own", own, nil, facts(nil, self, node("win-2", "10.89.0.11")), Approve, ""},
 		{"not registered", own, nil, facts(nil), Wait, "not registered"},
-		{"address not registered", with([]string{"win-1"}, net.IP{10, 89, 0, 99}), nil, facts(nil, self), Wait, "10.89.0.99"},
+		{"address not registered", with([]string{"win-1"}, net.IP{10, 89, 0, 99}), nil, facts(nil, self), Wait,
+			"10.89.0.99"},
 		{"name not registered", with([]string{"win-9"}), nil, facts(nil, self), Wait, "win-9"},
 		{"nothing", nil, nil, facts(nil, self), Deny, "needs a name"},
-		{"for another node", own, func(c *certv1.CertificateSigningRequest) { c.Spec.Username = "system:node:win-2" }, facts(nil, self), Deny, "asks for"},
-		{"by a user", own, func(c *certv1.CertificateSigningRequest) { c.Spec.Groups = []string{"system:authenticated"} }, facts(nil, self), Deny, "asks for"},
+		{"for another node", own, func(c *certv1.CertificateSigningRequest) { c.Spec.Username = "system:node:win-2" },
+			facts(nil, self), Deny, "asks for"},
+		{"by a user", own, func(c *certv1.CertificateSigningRequest) {
+			c.Spec.Groups = []string{"system:authenticated"}
+		}, facts(nil, self), Deny, "asks for"},
 		{"as a client", own, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.Usages = []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageClientAuth}
 		}, facts(nil, self), Deny, "usages"},
-		{"the API server's address, registered", with(nil, net.IP{10, 89, 0, 1}), nil, facts(nil, rogue), Deny, "not an address for nodes"},
-		{"a service's address, registered", with(nil, net.IP{10, 96, 0, 1}), nil, facts(nil, rogue), Deny, "not an address for nodes"},
-		{"the API server's name, registered", with([]string{"kubernetes.default.svc"}), nil, facts(nil, rogue), Deny, "not the name"},
-		{"another node's address, registered", with(nil, net.IP{10, 89, 0, 11}), nil, facts(nil, rogue, node("win-2", "10.89.0.11")), Deny, "node win-2"},
-		{"another node's name", with([]string{"WIN-2"}), nil, facts(nil, rogue, node("win-2", "10.89.0.11")), Deny, "node win-2"},
-		{"an IPv4 address written as IPv6", with(nil, net.ParseIP("::ffff:10.89.0.10")), nil, facts(nil, self), Approve, ""},
+		{"the API server's address, registered", with(nil, net.IP{10, 89, 0, 1}), nil, facts(nil, rogue), Deny,
+			"not an address for nodes"},
+		{"a service's address, registered", with(nil, net.IP{10, 96, 0, 1}), nil, facts(nil, rogue), Deny,
+			"not an address for nodes"},
+		{"the API server's name, registered", with([]string{"kubernetes.default.svc"}), nil, facts(nil, rogue), Deny,
+			"not the name"},
+		{"another node's address, registered", with(nil, net.IP{10, 89, 0, 11}), nil,
+			facts(nil, rogue, node("win-2", "10.89.0.11")), Deny, "node win-2"},
+		{"another node's name", with([]string{"WIN-2"}), nil, facts(nil, rogue, node("win-2", "10.89.0.11")), Deny,
+			"node win-2"},
+		{"an IPv4 address written as IPv6", with(nil, net.ParseIP("::ffff:10.89.0.10")), nil, facts(nil, self),
+			Approve, ""},
 	} {
 		tc.run(t, serving)
 	}
@@ -182,7 +221,9 @@ func TestJudgeServing(t *testing.T) {
 // TestController lets the controller decide against a fake API server.
 func TestController(t *testing.T) {
 	self := node("win-1", "10.89.0.10")
-	join, serve := joining(request(t, nil)), serving(request(t, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{{10, 89, 0, 10}} }))
+	join, serve := joining(request(t, nil)), serving(request(t, func(r *x509.CertificateRequest) {
+		r.IPAddresses = []net.IP{{10, 89, 0, 10}}
+	}))
 	client := fake.NewClientset(join, serve, token("win-2"))
 	ctx, cancel := context.WithCancel(t.Context())
 	c := Controller{Client: client, NodeCIDR: netip.MustParsePrefix("10.89.0.0/24"), Log: slog.New(slog.DiscardHandler)}

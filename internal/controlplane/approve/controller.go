@@ -42,7 +42,8 @@ type Controller struct {
 
 // Run works until the context is cancelled.
 func (c *Controller) Run(ctx context.Context) error {
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry))
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry,
+		lastRetry))
 	defer queue.ShutDown()
 	factory := informers.NewSharedInformerFactory(c.Client, 0)
 	informer := factory.Certificates().V1().CertificateSigningRequests()
@@ -53,7 +54,8 @@ func (c *Controller) Run(ctx context.Context) error {
 			}
 		}
 	}
-	if _, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: put, UpdateFunc: func(_, obj any) { put(obj) }}); err != nil {
+	if _, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: put,
+		UpdateFunc: func(_, obj any) { put(obj) }}); err != nil {
 		return fmt.Errorf("watch certificate requests: %w", err)
 	}
 	factory.Start(ctx.Done())
@@ -77,7 +79,8 @@ func (c *Controller) Run(ctx context.Context) error {
 			if errors.Is(err, errWait) {
 				level = slog.LevelDebug
 			}
-			c.Log.Log(ctx, level, "certificate request is not decided, will look again", logkey.Name, name, logkey.Reason, err)
+			c.Log.Log(ctx, level, "certificate request is not decided, will look again", logkey.Name, name,
+				logkey.Reason, err)
 			queue.AddRateLimited(name)
 		}
 		queue.Done(name)
@@ -111,11 +114,12 @@ func (c *Controller) handle(ctx context.Context, csr *certv1.CertificateSigningR
 	}
 	csr = csr.DeepCopy()
 	csr.Status.Conditions = append(csr.Status.Conditions, condition)
-	if _, err := c.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{}); err != nil {
+	if _, err := c.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr,
+		metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write the decision: %w", err)
 	}
-	c.Log.Info("decided about a certificate request", logkey.Name, csr.Name, logkey.Node, node, "verdict", verdict.String(), logkey.Reason, reason,
-		"signer", csr.Spec.SignerName, "requester", csr.Spec.Username)
+	c.Log.Info("decided about a certificate request", logkey.Name, csr.Name, logkey.Node, node, "verdict",
+		verdict.String(), logkey.Reason, reason, "signer", csr.Spec.SignerName, "requester", csr.Spec.Username)
 	return nil
 }
 

@@ -147,7 +147,8 @@ func (c Config) Validate() error {
 	case !filepath.IsAbs(c.DataDir) || filepath.Clean(c.DataDir) != c.DataDir:
 		return fmt.Errorf("dataDir %q: want an absolute, clean path", c.DataDir)
 	case c.Datastore.Embedded() && len(c.EtcdSocket()) > maxSocketPath:
-		return fmt.Errorf("dataDir %q: the path is too long for a Unix socket in it (%d bytes, at most %d)", c.DataDir, len(c.EtcdSocket()), maxSocketPath)
+		return fmt.Errorf("dataDir %q: the path is too long for a Unix socket in it (%d bytes, at most %d)", c.DataDir,
+			len(c.EtcdSocket()), maxSocketPath)
 	case c.Port == 0:
 		return errors.New("port: want 1 to 65535")
 	case c.AdmissionPort == c.Port:
@@ -218,13 +219,16 @@ func (c Config) validateNetworks() error {
 		return fmt.Errorf("serviceCIDR %s: want between 16 and 1048576 addresses", c.ServiceCIDR)
 	}
 	// kube-controller-manager keeps a bit per node network, at most 2^16 of them.
-	if extra := c.NodeMaskSize - c.PodCIDR.Bits(); extra < 0 || extra > 16 || c.NodeMaskSize > c.PodCIDR.Addr().BitLen() {
+	if extra := c.NodeMaskSize - c.PodCIDR.Bits(); extra < 0 || extra > 16 ||
+		c.NodeMaskSize > c.PodCIDR.Addr().BitLen() {
 		return fmt.Errorf("nodeMaskSize %d does not fit podCIDR %s", c.NodeMaskSize, c.PodCIDR)
 	}
 	if !c.ServiceCIDR.Contains(c.DNSServiceIP) || c.DNSServiceIP == c.ServiceIP() {
-		return fmt.Errorf("dnsServiceIP %s: want an address of serviceCIDR %s other than the API server's %s", c.DNSServiceIP, c.ServiceCIDR, c.ServiceIP())
+		return fmt.Errorf("dnsServiceIP %s: want an address of serviceCIDR %s other than the API server's %s",
+			c.DNSServiceIP, c.ServiceCIDR, c.ServiceIP())
 	}
-	if a := c.DNSAddress.Addr(); c.DNSAddress.IsValid() && (a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || c.DNSAddress.Port() == 0) {
+	if a := c.DNSAddress.Addr(); c.DNSAddress.IsValid() && (a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() ||
+		c.DNSAddress.Port() == 0) {
 		// Kubernetes refuses such addresses in an EndpointSlice, too.
 		return fmt.Errorf("dnsAddress %s: want an address that pods can reach, and a port", c.DNSAddress)
 	}

@@ -44,7 +44,8 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := config.Parse(data)
-	if d := cmp.Diff(c, again, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})); err != nil || d != "" {
+	if d := cmp.Diff(c, again, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})); err != nil ||
+		d != "" {
 		t.Errorf("parse of marshal: %v %s", err, d)
 	}
 }
@@ -74,9 +75,11 @@ func TestParseRefuses(t *testing.T) {
 		{"wildcard SAN", `"port"`, `"extraSANs": ["*.example.com"], "port"`, "extraSANs"},
 		{"domain", `"port"`, `"clusterDomain": "a b", "port"`, "clusterDomain"},
 		{"endpoint", `"port"`, `"datastore": {"endpoints": ["etcd:2379"]}, "port"`, "want https"},
-		{"endpoint in the clear", `"port"`, `"datastore": {"endpoints": ["http://e:2379"], "caFile": "x"}, "port"`, "want https"},
+		{"endpoint in the clear", `"port"`, `"datastore": {"endpoints": ["http://e:2379"], "caFile": "x"}, "port"`,
+			"want https"},
 		{"endpoint without CA", `"port"`, `"datastore": {"endpoints": ["https://e:2379"]}, "port"`, "caFile"},
-		{"certificate without key", `"port"`, `"datastore": {"endpoints": ["https://e:2379"], "caFile": "x", "certFile": "x"}, "port"`, "belong together"},
+		{"certificate without key", `"port"`, `"datastore": {"endpoints": ["https://e:2379"], "caFile": "x", ` +
+			`"certFile": "x"}, "port"`, "belong together"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			in := strings.Replace(good, tc.old, tc.new, 1)

@@ -68,9 +68,14 @@ func New(t testing.TB, edit func(*config.Config)) *Server {
 		}
 	})
 	s := &Server{t: t, File: filepath.Join(dir, "server.json"), Config: config.Config{
-		APIVersion: config.Version, Name: "test", DataDir: filepath.Join(dir, "d"),
-		Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Port: FreePort(t),
-		NodeCIDR: netip.MustParsePrefix("10.89.0.0/24"), PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
+		APIVersion:  config.Version,
+		Name:        "test",
+		DataDir:     filepath.Join(dir, "d"),
+		Addresses:   []netip.Addr{netip.MustParseAddr("127.0.0.1")},
+		Port:        FreePort(t),
+		NodeCIDR:    netip.MustParsePrefix("10.89.0.0/24"),
+		PodCIDR:     netip.MustParsePrefix("10.244.0.0/16"),
+		ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
 	}}
 	if edit != nil {
 		edit(&s.Config)

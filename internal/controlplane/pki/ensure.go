@@ -140,13 +140,15 @@ func (s Store) tighten(path string, st fs.FileInfo, allowed os.FileMode) error {
 	if st.Mode().Perm()&^allowed == 0 {
 		return nil
 	}
-	s.Log.Warn("others could read key material; taking the right away", logkey.Path, path, "mode", st.Mode().Perm().String())
+	s.Log.Warn("others could read key material; taking the right away", logkey.Path, path, "mode",
+		st.Mode().Perm().String())
 	return os.Chmod(path, st.Mode().Perm()&allowed)
 }
 
 // broken is the error for key material that cannot be replaced.
 func broken(path string, err error) error {
-	return fmt.Errorf("key material %s: %w (it is in use and cannot be recreated: restore the file from a backup, or start over with `mullion down --purge`)", path, err)
+	return fmt.Errorf("key material %s: %w (it is in use and cannot be recreated: restore the file from a backup, or "+
+		"start over with `mullion down --purge`)", path, err)
 }
 
 func (s Store) authority(a Authority, used bool) (pair, error) {
@@ -190,11 +192,14 @@ func (s Store) checkAuthority(a Authority, ca pair) error {
 	case !ca.cert.IsCA:
 		return broken(s.Cert(a.Name), errors.New("it is not an authority's certificate"))
 	case now.Before(ca.cert.NotBefore):
-		return fmt.Errorf("authority %s is valid from %s, and it is %s: is the clock right?", s.Cert(a.Name), ca.cert.NotBefore.Format(time.RFC3339), now.Format(time.RFC3339))
+		return fmt.Errorf("authority %s is valid from %s, and it is %s: is the clock right?", s.Cert(a.Name),
+			ca.cert.NotBefore.Format(time.RFC3339), now.Format(time.RFC3339))
 	case now.After(ca.cert.NotAfter):
-		return fmt.Errorf("authority %s expired on %s: is the clock right? If it is, the cluster must be recreated", s.Cert(a.Name), ca.cert.NotAfter.Format(time.RFC3339))
+		return fmt.Errorf("authority %s expired on %s: is the clock right? If it is, the cluster must be recreated",
+			s.Cert(a.Name), ca.cert.NotAfter.Format(time.RFC3339))
 	case now.Add(leafLife).After(ca.cert.NotAfter):
-		s.Log.Warn("a certificate authority expires within a year", logkey.Path, s.Cert(a.Name), "not_after", ca.cert.NotAfter)
+		s.Log.Warn("a certificate authority expires within a year", logkey.Path, s.Cert(a.Name), "not_after",
+			ca.cert.NotAfter)
 	}
 	return nil
 }
@@ -319,15 +324,16 @@ func newEncryption() ([]byte, error) {
 	key := make([]byte, secretboxKeyBytes)
 	// It never fails: crypto/rand ends the program instead (Go 1.24).
 	_, _ = rand.Read(key)
-	data, err := json.MarshalIndent(encryption{"apiserver.config.k8s.io/v1", "EncryptionConfiguration", []encryptionResource{{
-		Resources: []string{"secrets"},
-		Providers: []encryptionProvider{
-			{Secretbox: &encryptionKeys{[]encryptionKey{{"key1", base64.StdEncoding.EncodeToString(key)}}}},
-			// Reading what was written without encryption, by an external etcd's
-			// earlier user.
-			{Identity: &struct{}{}},
-		},
-	}}}, "", "  ")
+	data, err := json.MarshalIndent(encryption{"apiserver.config.k8s.io/v1", "EncryptionConfiguration",
+		[]encryptionResource{{
+			Resources: []string{"secrets"},
+			Providers: []encryptionProvider{
+				{Secretbox: &encryptionKeys{[]encryptionKey{{"key1", base64.StdEncoding.EncodeToString(key)}}}},
+				// Reading what was written without encryption, by an external etcd's
+				// earlier user.
+				{Identity: &struct{}{}},
+			},
+		}}}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("marshal encryption configuration: %w", err)
 	}

@@ -22,18 +22,24 @@ import (
 
 func testConfig() config.Config {
 	return config.Config{
-		APIVersion: config.Version, Name: "default", DataDir: "/data",
-		Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("10.89.0.1")}, Port: 6443,
-		ExtraSANs: []string{"build.example.com", "192.0.2.7"},
-		NodeCIDR:  netip.MustParsePrefix("10.89.0.0/24"), PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
-		DNSAddress: netip.MustParseAddrPort("10.89.0.1:53"),
+		APIVersion:  config.Version,
+		Name:        "default",
+		DataDir:     "/data",
+		Addresses:   []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("10.89.0.1")},
+		Port:        6443,
+		ExtraSANs:   []string{"build.example.com", "192.0.2.7"},
+		NodeCIDR:    netip.MustParsePrefix("10.89.0.0/24"),
+		PodCIDR:     netip.MustParsePrefix("10.244.0.0/16"),
+		ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
+		DNSAddress:  netip.MustParseAddrPort("10.89.0.1:53"),
 	}.Default()
 }
 
 // store returns a store in a directory of its own whose clock can be moved.
 func store(t *testing.T) (Store, *time.Time) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	return Store{Dir: filepath.Join(t.TempDir(), "pki"), Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)}, &now
+	return Store{Dir: filepath.Join(t.TempDir(), "pki"), Now: func() time.Time { return now },
+		Log: slog.New(slog.DiscardHandler)}, &now
 }
 
 func mustEnsure(t *testing.T, s Store, p Plan) []string {
@@ -131,7 +137,8 @@ func TestCertificates(t *testing.T) {
 			usage = x509.ExtKeyUsageServerAuth
 		}
 		for ca, pool := range pools {
-			_, err := cert.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: *now, KeyUsages: []x509.ExtKeyUsage{usage}})
+			_, err := cert.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: *now,
+				KeyUsages: []x509.ExtKeyUsage{usage}})
 			if (err == nil) != (ca == l.Authority) {
 				t.Errorf("%s against %s: %v", l.Name, ca, err)
 			}
@@ -246,7 +253,9 @@ func TestDamage(t *testing.T) {
 					}
 					_, err := s.Ensure(p)
 					if used && slices.Contains(precious, name) {
-						if err == nil || !strings.Contains(err.Error(), strings.TrimSuffix(strings.TrimSuffix(name, ".crt"), ".key")) {
+						if err == nil ||
+							!strings.Contains(err.Error(),
+								strings.TrimSuffix(strings.TrimSuffix(name, ".crt"), ".key")) {
 							t.Fatalf("err = %v, want one that names the file", err)
 						}
 						return

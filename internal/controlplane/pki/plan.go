@@ -93,7 +93,8 @@ const (
 
 // NewPlan returns the key material that the control plane needs.
 func NewPlan(c config.Config) Plan {
-	names := []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + c.ClusterDomain, "localhost"}
+	names := []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." +
+		c.ClusterDomain, "localhost"}
 	addresses := append([]netip.Addr{c.ServiceIP()}, c.Addresses...)
 	for _, s := range c.ExtraSANs {
 		if a, err := netip.ParseAddr(s); err == nil {
@@ -103,15 +104,18 @@ func NewPlan(c config.Config) Plan {
 		}
 	}
 	p := Plan{
-		Authorities: []Authority{{ClusterCA, "mullion cluster " + c.Name, false}, {FrontProxyCA, "mullion front proxy " + c.Name, true}},
+		Authorities: []Authority{{ClusterCA, "mullion cluster " + c.Name, false},
+			{FrontProxyCA, "mullion front proxy " + c.Name, true}},
 		Leaves: []Leaf{
 			{Name: APIServer, Authority: ClusterCA, CommonName: "kube-apiserver", Names: names, Addresses: addresses},
-			{Name: APIServerKubelet, Authority: ClusterCA, CommonName: "kube-apiserver-kubelet-client", Organizations: []string{KubeletClientGroup}, Client: true},
+			{Name: APIServerKubelet, Authority: ClusterCA, CommonName: "kube-apiserver-kubelet-client",
+				Organizations: []string{KubeletClientGroup}, Client: true},
 			{Name: FrontProxy, Authority: FrontProxyCA, CommonName: "front-proxy-client", Client: true},
 			{Name: ControllerManager, Authority: ClusterCA, CommonName: "system:kube-controller-manager", Client: true},
 			{Name: Scheduler, Authority: ClusterCA, CommonName: "system:kube-scheduler", Client: true},
 			{Name: Controllers, Authority: ClusterCA, CommonName: ControllersUser, Client: true},
-			{Name: Admin, Authority: ClusterCA, CommonName: "mullion-admin", Organizations: []string{AdminGroup}, Client: true},
+			{Name: Admin, Authority: ClusterCA, CommonName: "mullion-admin", Organizations: []string{AdminGroup},
+				Client: true},
 		},
 		Keys:    []string{ServiceAccount},
 		Secrets: []string{Encryption},
@@ -124,7 +128,12 @@ func NewPlan(c config.Config) Plan {
 		// webhooks.
 		p.Authorities = append(p.Authorities, Authority{AdmissionClientCA, "mullion admission clients " + c.Name, true})
 		p.Leaves = append(p.Leaves,
-			Leaf{Name: AdmissionClient, Authority: AdmissionClientCA, CommonName: "kube-apiserver-admission-client", Client: true},
+			Leaf{
+				Name:       AdmissionClient,
+				Authority:  AdmissionClientCA,
+				CommonName: "kube-apiserver-admission-client",
+				Client:     true,
+			},
 			Leaf{Name: Manager, Authority: ClusterCA, CommonName: ManagerUser, Client: true})
 	}
 	if c.Datastore.Embedded() {

@@ -33,7 +33,8 @@ func corefile(c config.Config, m Machine) string {
 		}
 		b.WriteString(" {\n        max_concurrent 1000\n    }\n")
 	}
-	fmt.Fprintf(&b, "    cache 30 {\n        disable success %[1]s\n        disable denial %[1]s\n    }\n", c.ClusterDomain)
+	fmt.Fprintf(&b, "    cache 30 {\n        disable success %[1]s\n        disable denial %[1]s\n    }\n",
+		c.ClusterDomain)
 	b.WriteString("    loadbalance\n}\n")
 	return b.String()
 }

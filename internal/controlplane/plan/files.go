@@ -42,7 +42,8 @@ func files(c config.Config) ([]File, error) {
 		content any
 	}
 	all := []named{{"audit-policy.json", auditPolicy()}, {authenticationFile, authentication()}}
-	ids := []struct{ component, leaf string }{{ControllerManager, pki.ControllerManager}, {Scheduler, pki.Scheduler}, {Controllers, pki.Controllers}}
+	ids := []struct{ component, leaf string }{{ControllerManager, pki.ControllerManager}, {Scheduler, pki.Scheduler},
+		{Controllers, pki.Controllers}}
 	if c.AdmissionPort != 0 {
 		ids = append(ids, struct{ component, leaf string }{Manager, pki.Manager})
 		all = append(all, named{admissionFile, admission(c)}, named{admissionKubeconfig, webhookClient(c)})
@@ -112,14 +113,19 @@ func auditPolicy() object {
 		"rules": []object{
 			none(object{"resources": append(resources("", "events"), resources("events.k8s.io", "events")...)}),
 			none(object{"resources": resources("coordination.k8s.io", "leases")}),
-			none(object{"nonResourceURLs": []string{"/healthz*", "/livez*", "/readyz*", "/version", "/openapi/*", "/api", "/api/*", "/apis", "/apis/*"}}),
+			none(object{"nonResourceURLs": []string{"/healthz*", "/livez*", "/readyz*", "/version", "/openapi/*",
+				"/api", "/api/*", "/apis", "/apis/*"}}),
 			none(object{"userGroups": []string{"system:nodes"}, "verbs": []string{"get", "list", "watch"},
 				"resources": append(resources("", "nodes", "nodes/status", "pods", "services", "configmaps"), append(
-					resources("node.k8s.io"), append(resources("storage.k8s.io"), resources("discovery.k8s.io")...)...)...)}),
-			none(object{"userGroups": []string{"system:nodes"}, "verbs": []string{"update", "patch"}, "resources": resources("", "nodes/status", "pods/status")}),
-			none(object{"users": []string{"system:kube-controller-manager", "system:kube-scheduler", "system:apiserver", pki.CoreDNSUser, pki.ControllersUser},
+					resources("node.k8s.io"),
+					append(resources("storage.k8s.io"), resources("discovery.k8s.io")...)...)...)}),
+			none(object{"userGroups": []string{"system:nodes"}, "verbs": []string{"update", "patch"},
+				"resources": resources("", "nodes/status", "pods/status")}),
+			none(object{"users": []string{"system:kube-controller-manager", "system:kube-scheduler", "system:apiserver",
+				pki.CoreDNSUser, pki.ControllersUser},
 				"verbs": []string{"get", "list", "watch"}}),
-			none(object{"userGroups": []string{"system:serviceaccounts:kube-system"}, "verbs": []string{"get", "list", "watch"}}),
+			none(object{"userGroups": []string{"system:serviceaccounts:kube-system"},
+				"verbs": []string{"get", "list", "watch"}}),
 			{"level": "Metadata"},
 		},
 	}

@@ -51,7 +51,8 @@ func Objects(c config.Config, caPEM []byte) ([]Object, error) {
 	}
 	const system, public = "/namespaces/kube-system", "/namespaces/kube-public"
 	add("/apis/"+rbacAPI+system+"/roles", role("kube-system", "mullion:bootstrap-tokens", rule("", "secrets", "get")))
-	add("/apis/"+rbacAPI+system+"/rolebindings", roleBinding("kube-system", "mullion:bootstrap-tokens", subject("User", pki.ControllersUser)))
+	add("/apis/"+rbacAPI+system+"/rolebindings", roleBinding("kube-system", "mullion:bootstrap-tokens",
+		subject("User", pki.ControllersUser)))
 
 	info, err := clusterInfo(c, caPEM)
 	if err != nil {
@@ -61,7 +62,8 @@ func Objects(c config.Config, caPEM []byte) ([]Object, error) {
 	named := rule("", "configmaps", "get")
 	named["resourceNames"] = []string{"cluster-info"}
 	add("/apis/"+rbacAPI+public+"/roles", role("kube-public", "mullion:cluster-info", named))
-	add("/apis/"+rbacAPI+public+"/rolebindings", roleBinding("kube-public", "mullion:cluster-info", subject("Group", BootstrapGroup)))
+	add("/apis/"+rbacAPI+public+"/rolebindings",
+		roleBinding("kube-public", "mullion:cluster-info", subject("Group", BootstrapGroup)))
 
 	if c.DNSAddress.IsValid() {
 		add("/api/v1"+system+"/services", dnsService(c))
@@ -91,11 +93,13 @@ func clusterRole(name string, rules ...object) object {
 }
 
 func role(namespace, name string, rules ...object) object {
-	return object{"apiVersion": rbacAPI, "kind": "Role", "metadata": object{"name": name, "namespace": namespace}, "rules": rules}
+	return object{"apiVersion": rbacAPI, "kind": "Role", "metadata": object{"name": name, "namespace": namespace},
+		"rules": rules}
 }
 
 func roleBinding(namespace, roleName string, who object) object {
-	return object{"apiVersion": rbacAPI, "kind": "RoleBinding", "metadata": object{"name": roleName, "namespace": namespace},
+	return object{"apiVersion": rbacAPI, "kind": "RoleBinding",
+		"metadata": object{"name": roleName, "namespace": namespace},
 		"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": roleName},
 		"subjects": []object{who}}
 }
@@ -114,7 +118,8 @@ func clusterRoles() []object {
 		// What CoreDNS' kubernetes plugin reads with "pods insecure"
 		// (plugin/kubernetes/README.md).
 		clusterRole("mullion:coredns",
-			rule("", "services", read...), rule("", "namespaces", read...), rule("discovery.k8s.io", "endpointslices", read...)),
+			rule("", "services", read...), rule("", "namespaces", read...),
+			rule("discovery.k8s.io", "endpointslices", read...)),
 		clusterRole("mullion:controllers",
 			rule("certificates.k8s.io", "certificatesigningrequests", "get", "list", "watch"),
 			rule("certificates.k8s.io", "certificatesigningrequests/approval", "update"),
@@ -127,13 +132,15 @@ func clusterRoleBindings(c config.Config) []object {
 	b := []object{
 		clusterRoleBinding("mullion:cluster-admins", "cluster-admin", subject("Group", pki.AdminGroup)),
 		// kube-apiserver, for logs, exec and port-forward.
-		clusterRoleBinding("mullion:kubelet-clients", "system:kubelet-api-admin", subject("Group", pki.KubeletClientGroup)),
+		clusterRoleBinding("mullion:kubelet-clients", "system:kubelet-api-admin",
+			subject("Group", pki.KubeletClientGroup)),
 		// Joining: requesting a certificate, and nothing else. Package approve
 		// decides who gets one, because RBAC cannot check whether the name belongs
 		// to another node.
 		clusterRoleBinding("mullion:node-bootstrappers", "system:node-bootstrapper", subject("Group", BootstrapGroup)),
 		// Renewing one's own certificate.
-		clusterRoleBinding("mullion:node-renewal", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", subject("Group", nodesGroup)),
+		clusterRoleBinding("mullion:node-renewal",
+			"system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", subject("Group", nodesGroup)),
 		// kube-proxy runs with its node's identity. It gets no more permissions than
 		// an administrator of the node has anyway.
 		clusterRoleBinding("mullion:node-proxiers", "system:node-proxier", subject("Group", nodesGroup)),
@@ -155,8 +162,9 @@ func clusterInfo(c config.Config, caPEM []byte) (object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("marshal cluster-info: %w", err)
 	}
-	return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "cluster-info", "namespace": "kube-public"},
-		"data": object{"kubeconfig": string(data)}}, nil
+	return object{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": object{"name": "cluster-info", "namespace": "kube-public"},
+		"data":     object{"kubeconfig": string(data)}}, nil
 }
 
 // dnsService returns the Service through which pods reach the cluster's DNS server.
@@ -166,7 +174,8 @@ func dnsService(c config.Config) object {
 	port := c.DNSAddress.Port()
 	return object{"apiVersion": "v1", "kind": "Service",
 		"metadata": object{"name": "kube-dns", "namespace": "kube-system",
-			"labels": object{"k8s-app": "kube-dns", "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"}},
+			"labels": object{"k8s-app": "kube-dns", "kubernetes.io/cluster-service": "true",
+				"kubernetes.io/name": "CoreDNS"}},
 		"spec": object{"clusterIP": c.DNSServiceIP.String(), "type": "ClusterIP", "ports": []object{
 			{"name": "dns", "port": 53, "protocol": "UDP", "targetPort": port},
 			{"name": "dns-tcp", "port": 53, "protocol": "TCP", "targetPort": port},
@@ -181,9 +190,11 @@ func dnsEndpoints(c config.Config) object {
 	port := c.DNSAddress.Port()
 	return object{"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
 		"metadata": object{"name": "kube-dns-mullion", "namespace": "kube-system",
-			"labels": object{"kubernetes.io/service-name": "kube-dns", "endpointslice.kubernetes.io/managed-by": "mullion"}},
+			"labels": object{"kubernetes.io/service-name": "kube-dns",
+				"endpointslice.kubernetes.io/managed-by": "mullion"}},
 		"addressType": family,
-		"endpoints":   []object{{"addresses": []string{c.DNSAddress.Addr().String()}, "conditions": object{"ready": true}}},
+		"endpoints": []object{{"addresses": []string{c.DNSAddress.Addr().String()},
+			"conditions": object{"ready": true}}},
 		"ports": []object{
 			{"name": "dns", "port": port, "protocol": "UDP"},
 			{"name": "dns-tcp", "port": port, "protocol": "TCP"},

@@ -76,7 +76,8 @@ func New(c config.Config, m Machine) (Plan, error) {
 	}
 	p.Components = append(p.Components,
 		Component{Name: APIServer, Argv: apiServer(c)},
-		Component{Name: Bootstrap, Needs: []string{APIServer}, Note: "once: roles and bindings, Service kube-system/kube-dns, cluster-info"},
+		Component{Name: Bootstrap, Needs: []string{APIServer},
+			Note: "once: roles and bindings, Service kube-system/kube-dns, cluster-info"},
 		Component{Name: ControllerManager, Needs: []string{Bootstrap}, Argv: controllerManager(c)},
 		Component{Name: Scheduler, Needs: []string{Bootstrap}, Argv: scheduler(c)},
 		Component{Name: Controllers, Needs: []string{Bootstrap}, Note: "approves the certificate requests of nodes"},
@@ -87,11 +88,13 @@ func New(c config.Config, m Machine) (Plan, error) {
 	}
 	if c.AdmissionPort != 0 {
 		p.Components = append(p.Components, Component{Name: Manager, Needs: []string{Bootstrap},
-			Note: "admission webhooks on " + AdmissionAddress(c).String() + "; RuntimeClasses, labels and taints of Windows nodes"})
+			Note: "admission webhooks on " + AdmissionAddress(c).String() +
+				"; RuntimeClasses, labels and taints of Windows nodes"})
 	}
 	if c.DNSAddress.IsValid() {
 		p.Corefile = corefile(c, m)
-		p.Components = append(p.Components, Component{Name: CoreDNS, Needs: []string{Bootstrap}, Note: "the Corefile below"})
+		p.Components = append(p.Components, Component{Name: CoreDNS, Needs: []string{Bootstrap},
+			Note: "the Corefile below"})
 	}
 	return p, nil
 }

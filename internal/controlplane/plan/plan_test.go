@@ -19,20 +19,31 @@ import (
 
 func testConfig() config.Config {
 	return config.Config{
-		APIVersion: config.Version, Name: "default", DataDir: "/var/lib/mullion/clusters/default",
-		Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("10.89.0.1")}, Port: 6443,
-		NodeCIDR: netip.MustParsePrefix("10.89.0.0/24"), PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
-		DNSAddress: netip.MustParseAddrPort("10.89.0.1:53"),
+		APIVersion:  config.Version,
+		Name:        "default",
+		DataDir:     "/var/lib/mullion/clusters/default",
+		Addresses:   []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("10.89.0.1")},
+		Port:        6443,
+		NodeCIDR:    netip.MustParsePrefix("10.89.0.0/24"),
+		PodCIDR:     netip.MustParsePrefix("10.244.0.0/16"),
+		ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
+		DNSAddress:  netip.MustParseAddrPort("10.89.0.1:53"),
 	}.Default()
 }
 
 func machine() plan.Machine {
-	return plan.Machine{Resolvers: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.53:53"), netip.MustParseAddrPort("10.89.0.1:53")}}
+	return plan.Machine{Resolvers: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.53:53"),
+		netip.MustParseAddrPort("10.89.0.1:53")}}
 }
 
 func TestGolden(t *testing.T) {
 	external := testConfig()
-	external.Datastore = config.Datastore{Endpoints: []string{"https://a:2379", "https://b:2379"}, CAFile: "/etcd/ca.crt", CertFile: "/etcd/c.crt", KeyFile: "/etcd/c.key"}
+	external.Datastore = config.Datastore{
+		Endpoints: []string{"https://a:2379", "https://b:2379"},
+		CAFile:    "/etcd/ca.crt",
+		CertFile:  "/etcd/c.crt",
+		KeyFile:   "/etcd/c.key",
+	}
 	noDNS := testConfig()
 	noDNS.DNSAddress = netip.AddrPort{}
 	admission := testConfig()
@@ -43,7 +54,8 @@ func TestGolden(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		c    config.Config
-	}{{"default", testConfig()}, {"external_etcd", external}, {"admission", admission}, {"no_dns", noDNS}, {"no_upstream", isolated}} {
+	}{{"default", testConfig()}, {"external_etcd", external}, {"admission", admission}, {"no_dns", noDNS},
+		{"no_upstream", isolated}} {
 		t.Run(tc.name, func(t *testing.T) {
 			p, err := plan.New(tc.c, machine())
 			if err != nil {
@@ -71,14 +83,16 @@ func TestSecurity(t *testing.T) {
 		return p.Components[slices.IndexFunc(p.Components, func(c plan.Component) bool { return c.Name == name })].Argv
 	}
 	api := argv(plan.APIServer)
-	for _, want := range []string{"--authorization-mode=Node,RBAC", "--profiling=false", "--service-account-extend-token-expiration=false"} {
+	for _, want := range []string{"--authorization-mode=Node,RBAC", "--profiling=false",
+		"--service-account-extend-token-expiration=false"} {
 		if !slices.Contains(api, want) {
 			t.Errorf("kube-apiserver lacks %s", want)
 		}
 	}
 	for _, c := range p.Components {
 		for _, a := range c.Argv {
-			for _, bad := range []string{"--token-auth-file", "--anonymous-auth", "0.0.0.0", "http://", "AlwaysAdmit", "AlwaysAllow"} {
+			for _, bad := range []string{"--token-auth-file", "--anonymous-auth", "0.0.0.0", "http://", "AlwaysAdmit",
+				"AlwaysAllow"} {
 				if strings.Contains(a, bad) {
 					t.Errorf("%s has %s", c.Name, a)
 				}
@@ -127,7 +141,8 @@ func TestParseResolvConf(t *testing.T) {
 		{"", "[]"},
 		{"# x\nsearch a b\nnameserver 192.0.2.1\nnameserver\t2001:db8::1 # y\n", "[192.0.2.1:53 [2001:db8::1]:53]"},
 		{"nameserver\nnameserver x\nnameserver fe80::1%eth0\n", "[]"},
-		{"nameserver 1.1.1.1\nnameserver 1.1.1.2\nnameserver 1.1.1.3\nnameserver 1.1.1.4\n", "[1.1.1.1:53 1.1.1.2:53 1.1.1.3:53]"},
+		{"nameserver 1.1.1.1\nnameserver 1.1.1.2\nnameserver 1.1.1.3\nnameserver 1.1.1.4\n",
+			"[1.1.1.1:53 1.1.1.2:53 1.1.1.3:53]"},
 		{"nameserver 1.1.1.1 } evil {", "[1.1.1.1:53]"},
 	} {
 		if got := fmt.Sprint(plan.ParseResolvConf(tc.in)); got != tc.want {

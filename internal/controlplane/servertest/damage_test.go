@@ -93,7 +93,8 @@ func TestBadEnvironment(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(s.Config.Etcd(), "member", "snap"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(s.Config.Etcd(), "member", "snap", "db"), []byte(strings.Repeat("x", 1<<16)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.Config.Etcd(), "member", "snap", "db"),
+			[]byte(strings.Repeat("x", 1<<16)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s.Start()

@@ -39,7 +39,8 @@ func TestDiskFull(t *testing.T) {
 	s.Ready()
 	api := s.Admin().CoreV1().ConfigMaps("default")
 	create := func(name string) error {
-		_, err := api.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"x": strings.Repeat("x", 100_000)}}, metav1.CreateOptions{})
+		_, err := api.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Data: map[string]string{"x": strings.Repeat("x", 100_000)}}, metav1.CreateOptions{})
 		return err
 	}
 	if err := create("before"); err != nil {

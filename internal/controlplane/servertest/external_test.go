@@ -33,20 +33,27 @@ func TestExternalEtcd(t *testing.T) {
 	if _, err := keys.Ensure(pki.Plan{
 		Authorities: []pki.Authority{{Name: "ca", CommonName: "external etcd"}},
 		Leaves: []pki.Leaf{
-			{Name: "server", Authority: "ca", CommonName: "etcd", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}},
+			{Name: "server", Authority: "ca", CommonName: "etcd",
+				Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}},
 			{Name: "client", Authority: "ca", CommonName: "client", Client: true},
 		},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	endpoint := url.URL{Scheme: "https", Host: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), controlplanetest.FreePort(t)).String()}
+	endpoint := url.URL{Scheme: "https", Host: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"),
+		controlplanetest.FreePort(t)).String()}
 	peer := url.URL{Scheme: "https", Host: "127.0.0.1:2380"} // a name only
 	e := embed.NewConfig()
 	e.Dir, e.LogLevel = filepath.Join(dir, "etcd"), "error"
 	e.ListenPeerUrls, e.AdvertisePeerUrls = nil, []url.URL{peer}
 	e.ListenClientUrls, e.AdvertiseClientUrls = []url.URL{endpoint}, []url.URL{endpoint}
 	e.InitialCluster = e.Name + "=" + peer.String()
-	e.ClientTLSInfo = transport.TLSInfo{CertFile: keys.Leaf("server"), KeyFile: keys.Leaf("server"), TrustedCAFile: keys.Cert("ca"), ClientCertAuth: true}
+	e.ClientTLSInfo = transport.TLSInfo{
+		CertFile:       keys.Leaf("server"),
+		KeyFile:        keys.Leaf("server"),
+		TrustedCAFile:  keys.Cert("ca"),
+		ClientCertAuth: true,
+	}
 	etcd, err := embed.StartEtcd(e)
 	if err != nil {
 		t.Fatal(err)
@@ -55,11 +62,17 @@ func TestExternalEtcd(t *testing.T) {
 	<-etcd.Server.ReadyNotify()
 
 	s := controlplanetest.New(t, func(c *config.Config) {
-		c.Datastore = config.Datastore{Endpoints: []string{endpoint.String()}, CAFile: keys.Cert("ca"), CertFile: keys.Leaf("client"), KeyFile: keys.Leaf("client")}
+		c.Datastore = config.Datastore{
+			Endpoints: []string{endpoint.String()},
+			CAFile:    keys.Cert("ca"),
+			CertFile:  keys.Leaf("client"),
+			KeyFile:   keys.Leaf("client"),
+		}
 	})
 	s.Start()
 	s.Ready()
-	if _, err := s.Admin().CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := s.Admin().CoreV1().ConfigMaps("default").Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.Stop()

@@ -56,14 +56,19 @@ func TestJoin(t *testing.T) {
 			_, err := bound.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{})
 			return err
 		})
-		forbidden(t, "list nodes", func() error { _, err := bound.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); return err })
-		if _, err := bound.CoreV1().ConfigMaps("kube-public").Get(ctx, "cluster-info", metav1.GetOptions{}); err != nil {
+		forbidden(t, "list nodes", func() error {
+			_, err := bound.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+			return err
+		})
+		if _, err := bound.CoreV1().ConfigMaps("kube-public").Get(ctx, "cluster-info",
+			metav1.GetOptions{}); err != nil {
 			t.Errorf("cluster-info: %v", err)
 		}
 		denied(t, ctx, bound, s, "win-2", "is for node win-1")
 	})
 
-	self := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1", Labels: map[string]string{corev1.LabelHostname: "win-1"}}}
+	self := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1",
+		Labels: map[string]string{corev1.LabelHostname: "win-1"}}}
 	if _, err = node.CoreV1().Nodes().Create(ctx, self, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("register: %v", err)
 	}
@@ -85,7 +90,8 @@ func TestJoin(t *testing.T) {
 		})
 	})
 	t.Run("serving", func(t *testing.T) {
-		const addresses = `{"status":{"addresses":[{"type":"InternalIP","address":"10.89.0.10"},{"type":"Hostname","address":"win-1"}]}}`
+		const addresses = `{"status":{"addresses":[{"type":"InternalIP","address":"10.89.0.10"},{"type":"Hostname",` +
+			`"address":"win-1"}]}}`
 		if _, err := node.CoreV1().Nodes().PatchStatus(ctx, "win-1", []byte(addresses)); err != nil {
 			t.Fatal(err)
 		}
@@ -94,12 +100,14 @@ func TestJoin(t *testing.T) {
 			t.Errorf("own address: %v", err)
 		}
 		_, csr = newRequest(t, "win-1", []string{"win-1"}, net.IP{10, 96, 0, 1})
-		if _, err := ask(ctx, node, csr, certv1.KubeletServingSignerName, certv1.UsageServerAuth); err == nil || !strings.Contains(err.Error(), "not an address for nodes") {
+		if _, err := ask(ctx, node, csr, certv1.KubeletServingSignerName, certv1.UsageServerAuth); err == nil ||
+			!strings.Contains(err.Error(), "not an address for nodes") {
 			t.Errorf("the API server's address: %v", err)
 		}
 		// Renewal of its own client certificate.
 		_, csr = newRequest(t, "win-1", nil)
-		if _, err := ask(ctx, node, csr, certv1.KubeAPIServerClientKubeletSignerName, certv1.UsageClientAuth); err != nil {
+		if _, err := ask(ctx, node, csr, certv1.KubeAPIServerClientKubeletSignerName,
+			certv1.UsageClientAuth); err != nil {
 			t.Errorf("renewal: %v", err)
 		}
 	})
@@ -108,17 +116,20 @@ func TestJoin(t *testing.T) {
 
 // restriction tries what a node must not do (NodeRestriction).
 func restriction(ctx context.Context, t *testing.T, s *controlplanetest.Server, node *kubernetes.Clientset) {
-	if _, err := s.Admin().CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := s.Admin().CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	patch := func(name, body string) func() error {
 		return func() error {
-			_, err := node.CoreV1().Nodes().Patch(ctx, name, "application/merge-patch+json", []byte(body), metav1.PatchOptions{})
+			_, err := node.CoreV1().Nodes().Patch(ctx, name, "application/merge-patch+json", []byte(body),
+				metav1.PatchOptions{})
 			return err
 		}
 	}
 	forbidden(t, "label another node", patch("other", `{"metadata":{"labels":{"x":"y"}}}`))
-	forbidden(t, "label itself as restricted", patch("win-1", `{"metadata":{"labels":{"node-restriction.kubernetes.io/x":"y"}}}`))
+	forbidden(t, "label itself as restricted",
+		patch("win-1", `{"metadata":{"labels":{"node-restriction.kubernetes.io/x":"y"}}}`))
 	forbidden(t, "take its taints away", patch("win-1", `{"spec":{"taints":[{"key":"x","effect":"NoSchedule"}]}}`))
 	forbidden(t, "read any secret", func() error {
 		_, err := node.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{})
@@ -154,7 +165,8 @@ func withToken(t *testing.T, s *controlplanetest.Server, caPEM []byte, node stri
 	// The server reads tokens from a cache that follows their Secrets, so that a new
 	// one may be unknown for a moment. A kubelet tries again, too.
 	testenv.Eventually(t, "token known to the server", func() error {
-		_, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		_, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+			&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 		return err
 	})
 	return client
@@ -185,7 +197,8 @@ func newRequest(t testing.TB, node string, names []string, ips ...net.IP) (keyPE
 		t.Fatal(err)
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}, DNSNames: names, IPAddresses: ips}, key)
+		Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}, DNSNames: names,
+		IPAddresses: ips}, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,16 +206,20 @@ func newRequest(t testing.TB, node string, names []string, ips ...net.IP) (keyPE
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
 // ask files a request and waits for the certificate or the refusal.
-func ask(ctx context.Context, c *kubernetes.Clientset, csrPEM []byte, signer string, usage certv1.KeyUsage) ([]byte, error) {
+func ask(ctx context.Context, c *kubernetes.Clientset, csrPEM []byte, signer string,
+	usage certv1.KeyUsage) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	api := c.CertificatesV1().CertificateSigningRequests()
-	csr, err := api.Create(ctx, &certv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}, Spec: certv1.CertificateSigningRequestSpec{
-		Request: csrPEM, SignerName: signer, Usages: []certv1.KeyUsage{certv1.UsageDigitalSignature, usage}}}, metav1.CreateOptions{})
+	csr, err := api.Create(ctx, &certv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
+		Spec: certv1.CertificateSigningRequestSpec{
+			Request: csrPEM, SignerName: signer, Usages: []certv1.KeyUsage{certv1.UsageDigitalSignature, usage}}},
+		metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -227,13 +244,15 @@ func ask(ctx context.Context, c *kubernetes.Clientset, csrPEM []byte, signer str
 }
 
 // requestClient joins and returns a client with the node's identity.
-func requestClient(ctx context.Context, t *testing.T, c *kubernetes.Clientset, s *controlplanetest.Server, node string) (*kubernetes.Clientset, error) {
+func requestClient(ctx context.Context, t *testing.T, c *kubernetes.Clientset, s *controlplanetest.Server,
+	node string) (*kubernetes.Clientset, error) {
 	key, csr := newRequest(t, node, nil)
 	cert, err := ask(ctx, c, csr, certv1.KubeAPIServerClientKubeletSignerName, certv1.UsageClientAuth)
 	if err != nil {
 		return nil, err
 	}
-	return kubernetes.NewForConfig(&rest.Config{Host: s.Config.LocalURL(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAFile: s.Config.ClusterCA(), CertData: cert, KeyData: key}})
+	return kubernetes.NewForConfig(&rest.Config{Host: s.Config.LocalURL(), QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: s.Config.ClusterCA(), CertData: cert, KeyData: key}})
 }
 
 func denied(t *testing.T, ctx context.Context, c *kubernetes.Clientset, s *controlplanetest.Server, node, why string) {

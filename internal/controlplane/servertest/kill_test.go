@@ -46,7 +46,8 @@ func TestKillUnderLoad(t *testing.T) {
 			client := s.Admin()
 			writers.Go(func() { h.write(ctx, client, fmt.Sprintf("r%d-w%d", round, w)) })
 		}
-		time.Sleep(time.Duration(100+rnd.IntN(1500)) * time.Millisecond) // the moment of the kill is the point of the test
+		// the moment of the kill is the point of the test
+		time.Sleep(time.Duration(100+rnd.IntN(1500)) * time.Millisecond)
 		s.Kill()
 		cancel()
 		writers.Wait()
@@ -93,7 +94,8 @@ func (h *history) write(ctx context.Context, client *kubernetes.Clientset, prefi
 	api := client.CoreV1().ConfigMaps("default")
 	for i := 0; ctx.Err() == nil; i++ {
 		name := fmt.Sprintf("%s-%d", prefix, i)
-		cm, err := api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"n": "1"}}, metav1.CreateOptions{})
+		cm, err := api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Data: map[string]string{"n": "1"}}, metav1.CreateOptions{})
 		if err != nil {
 			return
 		}
@@ -142,13 +144,16 @@ func TestKillWhileStarting(t *testing.T) {
 	}
 	s.Start()
 	s.Ready()
-	if _, err := s.Admin().RbacV1().ClusterRoleBindings().Get(t.Context(), "mullion:cluster-admins", metav1.GetOptions{}); err != nil {
+	if _, err := s.Admin().RbacV1().ClusterRoleBindings().Get(t.Context(), "mullion:cluster-admins",
+		metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Admin().CoreV1().ConfigMaps("kube-public").Get(t.Context(), "cluster-info", metav1.GetOptions{}); err != nil {
+	if _, err := s.Admin().CoreV1().ConfigMaps("kube-public").Get(t.Context(), "cluster-info",
+		metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Admin().CoreV1().Services("kube-system").Get(t.Context(), "kube-dns", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := s.Admin().CoreV1().Services("kube-system").Get(t.Context(), "kube-dns",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a DNS service without a DNS server: %v", err)
 	}
 	s.Stop()

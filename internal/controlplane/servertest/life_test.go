@@ -35,7 +35,8 @@ func TestLife(t *testing.T) {
 	ctx := t.Context()
 
 	const password = "correct-horse-battery-staple"
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, StringData: map[string]string{"password": password}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"},
+		StringData: map[string]string{"password": password}}
 	if _, err := admin.CoreV1().Secrets("default").Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,8 @@ func anonymous(t *testing.T, s *controlplanetest.Server) {
 func locked(t *testing.T, s *controlplanetest.Server) {
 	second := s.Second(t)
 	second.Start()
-	if code := second.Exit(); code != 3 || !strings.Contains(second.Log.String(), "another control plane uses this data directory") {
+	if code := second.Exit(); code != 3 ||
+		!strings.Contains(second.Log.String(), "another control plane uses this data directory") {
 		t.Errorf("exit code %d\n%s", code, second.Log)
 	}
 	if st, ok := s.Status(); !ok || !st.Ready {
@@ -111,7 +113,8 @@ func kubectl(t *testing.T, s *controlplanetest.Server) {
 		}
 		return string(out), cmd.ProcessState.ExitCode()
 	}
-	if out, code := run("mullion-kube", "kubectl", "get", "ns", "default", "-o", "name"); code != 0 || out != "namespace/default\n" {
+	if out, code := run("mullion-kube", "kubectl", "get", "ns", "default", "-o", "name"); code != 0 ||
+		out != "namespace/default\n" {
 		t.Errorf("get: %d, %s", code, out)
 	}
 	if out, code := run("kubectl", "get", "ns", "default", "-o", "name"); code != 0 || out != "namespace/default\n" {
@@ -120,12 +123,14 @@ func kubectl(t *testing.T, s *controlplanetest.Server) {
 	if out, code := run("kubectl", "get", "pod", "none"); code != 1 || !strings.Contains(out, "NotFound") {
 		t.Errorf("missing pod: %d, %s", code, out)
 	}
-	if out, code := run("mullion-kube", "kubectl", "auth", "whoami", "-o", "jsonpath={.status.userInfo.groups}"); code != 0 || strings.Contains(out, "system:masters") {
+	if out, code := run("mullion-kube", "kubectl", "auth", "whoami", "-o",
+		"jsonpath={.status.userInfo.groups}"); code != 0 || strings.Contains(out, "system:masters") {
 		t.Errorf("whoami: %d, %s", code, out)
 	}
 	// diff's exit code 1 means a difference, as upstream's.
 	manifest := filepath.Join(t.TempDir(), "cm.yaml")
-	if err := os.WriteFile(manifest, []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new, namespace: default}\n"), 0o600); err != nil {
+	if err := os.WriteFile(manifest,
+		[]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new, namespace: default}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, code := run("kubectl", "diff", "-f", manifest); code != 1 || !strings.Contains(out, "name: new") {

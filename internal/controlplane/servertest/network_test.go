@@ -42,7 +42,8 @@ func TestNetwork(t *testing.T) {
 		c.DNSAddress = netip.MustParseAddrPort("10.89.0.1:53")
 		c.DNSUpstream = []netip.AddrPort{}
 	})
-	s.Wrap = []string{"unshare", "-n", "sh", "-ec", `ip link set lo up; ip addr add 10.89.0.1/24 dev lo; exec "$@"`, "sh"}
+	s.Wrap = []string{"unshare", "-n", "sh", "-ec", `ip link set lo up; ip addr add 10.89.0.1/24 dev lo; exec "$@"`,
+		"sh"}
 	s.Start()
 	s.Ready()
 	pid := s.PID()
@@ -70,7 +71,8 @@ func TestNetwork(t *testing.T) {
 		if err != nil || svc.Spec.ClusterIP != "10.96.0.10" || len(svc.Spec.Selector) > 0 {
 			t.Errorf("%v, %v", svc, err)
 		}
-		slices, err := admin.DiscoveryV1().EndpointSlices("kube-system").List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kube-dns"})
+		slices, err := admin.DiscoveryV1().EndpointSlices("kube-system").List(t.Context(),
+			metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kube-dns"})
 		if err != nil || len(slices.Items) != 1 || slices.Items[0].Endpoints[0].Addresses[0] != "10.89.0.1" {
 			t.Errorf("%v, %v", slices, err)
 		}
@@ -81,8 +83,9 @@ func TestNetwork(t *testing.T) {
 // resolve asks the cluster's DNS server as a pod would.
 func resolve(t *testing.T, s *controlplanetest.Server, admin *kubernetes.Clientset) {
 	ctx := t.Context()
-	web, err := admin.CoreV1().Services("default").Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}, metav1.CreateOptions{})
+	web, err := admin.CoreV1().Services("default").Create(ctx,
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +117,8 @@ func resolve(t *testing.T, s *controlplanetest.Server, admin *kubernetes.Clients
 		{"udp", "kube-dns.kube-system.svc.cluster.local.", dns.TypeA, "NOERROR 10.96.0.10"},
 		{"udp", "web.default.svc.cluster.local.", dns.TypeA, "NOERROR " + web.Spec.ClusterIP},
 		{"tcp", "web.default.svc.cluster.local.", dns.TypeA, "NOERROR " + web.Spec.ClusterIP},
-		{"udp", "_http._tcp.web.default.svc.cluster.local.", dns.TypeSRV, "NOERROR 0 100 80 web.default.svc.cluster.local."},
+		{"udp", "_http._tcp.web.default.svc.cluster.local.", dns.TypeSRV,
+			"NOERROR 0 100 80 web.default.svc.cluster.local."},
 		{"udp", reverse, dns.TypePTR, "NOERROR web.default.svc.cluster.local."},
 		{"udp", "none.default.svc.cluster.local.", dns.TypeA, "NXDOMAIN"},
 		{"udp", "example.com.", dns.TypeA, "SERVFAIL"}, // there is no upstream server

@@ -61,7 +61,8 @@ func TestRegister(t *testing.T) {
 		s.StringData["auth-extra-groups"] != plan.BootstrapGroup {
 		t.Errorf("secret %+v", s)
 	}
-	for _, o := range []Options{{TTL: -time.Second}, {}, {TTL: time.Hour, Node: "a b"}, {TTL: time.Hour, Node: "../x"}} {
+	for _, o := range []Options{{TTL: -time.Second}, {}, {TTL: time.Hour, Node: "a b"},
+		{TTL: time.Hour, Node: "../x"}} {
 		if err := Register(t.Context(), client, newToken(t), o); err == nil {
 			t.Errorf("%+v: no error", o)
 		}

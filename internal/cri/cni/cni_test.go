@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-const conf = `{"cniVersion":"0.3.0","name":"cbr0","type":"win-bridge","apiVersion":2,"ipam":{"type":"host-local"},"capabilities":{"portMappings":true,"dns":true}}`
+const conf = `{"cniVersion":"0.3.0","name":"cbr0","type":"win-bridge","apiVersion":2,"ipam":{"type":"host-local"},` +
+	`"capabilities":{"portMappings":true,"dns":true}}`
 
 // drive makes a drive C with a plugin and, unless it is empty, a configuration.
 func drive(t *testing.T, conf string) string {
@@ -56,8 +57,13 @@ func TestSetupAndTeardown(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := Pod{
-		SandboxID: "sb1", NamespaceID: "6e6e0f6c-1111-2222-3333-444444444444", Namespace: "ns", Name: "web", UID: "u1",
-		Ports: []PortMapping{{HostPort: 8080, ContainerPort: 80, Protocol: "tcp"}}, DNS: DNS{Servers: []string{"10.96.0.10"}},
+		SandboxID:   "sb1",
+		NamespaceID: "6e6e0f6c-1111-2222-3333-444444444444",
+		Namespace:   "ns",
+		Name:        "web",
+		UID:         "u1",
+		Ports:       []PortMapping{{HostPort: 8080, ContainerPort: 80, Protocol: "tcp"}},
+		DNS:         DNS{Servers: []string{"10.96.0.10"}},
 	}
 	ips, err := n.Setup(t.Context(), pod)
 	if err != nil || len(ips) != 1 || ips[0].String() != "10.244.0.2" {
@@ -78,7 +84,8 @@ func TestSetupAndTeardown(t *testing.T) {
 	if slices.ContainsFunc(r.env, func(e string) bool { return !strings.HasPrefix(e, "CNI_") }) {
 		t.Errorf("environment has more than CNI's: %q", r.env)
 	}
-	for _, want := range []string{`"portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]`, `"dns":{"servers":["10.96.0.10"]}`} {
+	for _, want := range []string{`"portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]`,
+		`"dns":{"servers":["10.96.0.10"]}`} {
 		if !strings.Contains(r.stdin, want) {
 			t.Errorf("configuration lacks %s: %s", want, r.stdin)
 		}
@@ -102,13 +109,16 @@ func TestPluginErrorIsPassedOn(t *testing.T) {
 	f := &Fake{Fail: func(string) error { return errors.New("no more addresses") }}
 	n := New(Config{Drive: drive(t, conf), CacheDir: t.TempDir(), Runner: f})
 	_, err := n.Setup(t.Context(), Pod{SandboxID: "sb1", NamespaceID: "x"})
-	if err == nil || !strings.Contains(err.Error(), "no more addresses") || !strings.Contains(err.Error(), `type="win-bridge"`) {
+	if err == nil || !strings.Contains(err.Error(), "no more addresses") ||
+		!strings.Contains(err.Error(), `type="win-bridge"`) {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestNotReady(t *testing.T) {
-	for name, content := range map[string]string{"none": "", "broken": "{", "no type": `{"cniVersion":"0.3.0","name":"x"}`, "no plugins": `{"cniVersion":"0.3.0","name":"x","plugins":[]}`} {
+	for name, content := range map[string]string{"none": "", "broken": "{",
+		"no type":    `{"cniVersion":"0.3.0","name":"x"}`,
+		"no plugins": `{"cniVersion":"0.3.0","name":"x","plugins":[]}`} {
 		n := New(Config{Drive: drive(t, content), CacheDir: t.TempDir(), Runner: &Fake{}})
 		if err := n.Ready(); !errors.Is(err, ErrNotConfigured) {
 			t.Errorf("%s: %v", name, err)

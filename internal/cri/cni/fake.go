@@ -37,7 +37,8 @@ func (f *Fake) RunPlugin(_ context.Context, exe string, env []string, stdin []by
 	f.seen = append(f.seen, command)
 	if f.Fail != nil {
 		if err := f.Fail(command); err != nil {
-			return fmt.Appendf(nil, `{"cniVersion":"0.4.0","code":999,"msg":%q}`, err.Error()), nil, errors.New("exit status 1")
+			return fmt.Appendf(nil, `{"cniVersion":"0.4.0","code":999,"msg":%q}`, err.Error()), nil,
+				errors.New("exit status 1")
 		}
 	}
 	if f.held == nil {
@@ -56,11 +57,13 @@ func (f *Fake) RunPlugin(_ context.Context, exe string, env []string, stdin []by
 			n++
 		}
 		f.held[id] = n
-		return fmt.Appendf(nil, `{"cniVersion":%q,"ips":[{"version":"4","address":"10.244.0.%d/24"}],"dns":{}}`, conf.CNIVersion, n), nil, nil
+		return fmt.Appendf(nil, `{"cniVersion":%q,"ips":[{"version":"4","address":"10.244.0.%d/24"}],"dns":{}}`,
+			conf.CNIVersion, n), nil, nil
 	case "DEL":
 		delete(f.held, id)
 	case "VERSION":
-		return []byte(`{"cniVersion":"1.0.0","supportedVersions":["0.1.0","0.2.0","0.3.0","0.3.1","0.4.0","1.0.0"]}`), nil, nil
+		return []byte(`{"cniVersion":"1.0.0","supportedVersions":["0.1.0","0.2.0","0.3.0","0.3.1","0.4.0","1.0.0"]}`),
+			nil, nil
 	}
 	return nil, nil, nil
 }

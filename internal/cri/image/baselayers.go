@@ -73,7 +73,8 @@ func baseLayers(m *v1.Manifest, cfg *v1.ConfigFile, name string) (n int, kind Ba
 func webServerLayers(history []string) int {
 	for i, h := range history {
 		h = strings.ToLower(h)
-		if !strings.Contains(h, "web-server") && !strings.Contains(h, "iis-webserver") && !strings.Contains(h, "servicemonitor") {
+		if !strings.Contains(h, "web-server") && !strings.Contains(h, "iis-webserver") &&
+			!strings.Contains(h, "servicemonitor") {
 			break
 		}
 		if strings.Contains(h, "servicemonitor") {

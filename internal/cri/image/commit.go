@@ -57,9 +57,16 @@ func (s *Store) assemble(ctx context.Context, a *assembly) (*Image, error) {
 	defer release()
 
 	rec := &record{
-		ID: a.manifest.Config.Digest.String(), Tags: a.tags, Digests: a.digests,
-		Manifest: digestOf(a.raw), Size: int64(len(a.raw)) + a.manifest.Config.Size,
-		Config: a.config.Config, OS: a.config.OS, Arch: a.config.Architecture, OSVersion: a.config.OSVersion, Created: a.config.Created.Time,
+		ID:        a.manifest.Config.Digest.String(),
+		Tags:      a.tags,
+		Digests:   a.digests,
+		Manifest:  digestOf(a.raw),
+		Size:      int64(len(a.raw)) + a.manifest.Config.Size,
+		Config:    a.config.Config,
+		OS:        a.config.OS,
+		Arch:      a.config.Architecture,
+		OSVersion: a.config.OSVersion,
+		Created:   a.config.Created.Time,
 	}
 	for _, l := range a.manifest.Layers {
 		rec.Size += l.Size
@@ -70,7 +77,9 @@ func (s *Store) assemble(ctx context.Context, a *assembly) (*Image, error) {
 			return nil, fmt.Errorf("image is based on Windows %s, which has no stand-in", a.kind)
 		}
 		rec.Layers = append(rec.Layers, base)
-		rec.Notes = append(rec.Notes, fmt.Sprintf("the lowest %d layers are Microsoft's and are replaced by the stand-in of %s", a.standIn, a.kind))
+		rec.Notes = append(rec.Notes,
+			fmt.Sprintf("the lowest %d layers are Microsoft's and are replaced by the stand-in of %s",
+				a.standIn, a.kind))
 	}
 	if err := a.unpackAll(ctx, rec); err != nil {
 		return nil, err

@@ -30,7 +30,12 @@ func layoutOf(t testing.TB, manifest []byte, blobs map[string][]byte) *bytes.Buf
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	put := func(name string, data []byte) {
-		if err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(data)), Mode: 0o644}); err != nil {
+		if err := w.WriteHeader(&tar.Header{
+			Name:     name,
+			Typeflag: tar.TypeReg,
+			Size:     int64(len(data)),
+			Mode:     0o644,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.Write(data); err != nil {
@@ -41,7 +46,9 @@ func layoutOf(t testing.TB, manifest []byte, blobs map[string][]byte) *bytes.Buf
 	if err != nil {
 		t.Fatal(err)
 	}
-	put("index.json", fmt.Appendf(nil, `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":%q,"size":%d}]}`, digest, len(manifest)))
+	put("index.json",
+		fmt.Appendf(nil, `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json",`+
+			`"digest":%q,"size":%d}]}`, digest, len(manifest)))
 	put("blobs/sha256/"+digest.Hex, manifest)
 	for name, data := range blobs {
 		put("blobs/sha256/"+name, data)
@@ -149,20 +156,26 @@ func TestCorruptImages(t *testing.T) {
 			m, b := parts(good)
 			return edit(t, m, func(m *v1.Manifest) { m.Layers[1].Size = -1 }), b
 		}},
-		{"manifest is not JSON", func(*testing.T) ([]byte, map[string][]byte) { return []byte(`{"schemaVersion":2,`), nil }},
+		{"manifest is not JSON", func(*testing.T) ([]byte, map[string][]byte) {
+			return []byte(`{"schemaVersion":2,`), nil
+		}},
 		{"manifest with something behind it", func(*testing.T) ([]byte, map[string][]byte) {
 			m, b := parts(good)
 			return append(m, "{}"...), b
 		}},
-		{"manifest of schema 1", func(*testing.T) ([]byte, map[string][]byte) { return []byte(`{"schemaVersion":1}`), nil }},
+		{"manifest of schema 1", func(*testing.T) ([]byte, map[string][]byte) {
+			return []byte(`{"schemaVersion":1}`), nil
+		}},
 		{"manifest is null", func(*testing.T) ([]byte, map[string][]byte) { return []byte(`null`), nil }},
 		{"digest of another kind", func(*testing.T) ([]byte, map[string][]byte) {
 			m, b := parts(good)
-			return bytes.ReplaceAll(m, []byte(good.Config.Descriptor.Digest.String()), []byte("sha512:"+strings.Repeat("0", 128))), b
+			return bytes.ReplaceAll(m, []byte(good.Config.Descriptor.Digest.String()),
+				[]byte("sha512:"+strings.Repeat("0", 128))), b
 		}},
 		{"digest that is a path", func(*testing.T) ([]byte, map[string][]byte) {
 			m, b := parts(good)
-			return bytes.ReplaceAll(m, []byte(good.Config.Descriptor.Digest.String()), []byte("sha256:../../../../etc/passwd")), b
+			return bytes.ReplaceAll(m, []byte(good.Config.Descriptor.Digest.String()),
+				[]byte("sha256:../../../../etc/passwd")), b
 		}},
 		{"10,000 layers", func(t *testing.T) ([]byte, map[string][]byte) {
 			m, b := parts(good)
@@ -197,7 +210,9 @@ func TestCorruptImages(t *testing.T) {
 			cut := rawTar(t, file("Files/x"))[:514]
 			return withLayer(t, cut, cut)
 		}},
-		{"header that declares 100 GB", func(t *testing.T) ([]byte, map[string][]byte) { return withLayer(t, hugeHeader, hugeHeader) }},
+		{"header that declares 100 GB", func(t *testing.T) ([]byte, map[string][]byte) {
+			return withLayer(t, hugeHeader, hugeHeader)
+		}},
 		{"zip bomb", func(t *testing.T) ([]byte, map[string][]byte) {
 			big := imageTar(t, "Files/zeros", 8<<20)
 			return withLayer(t, gz(t, big), big)
@@ -236,7 +251,10 @@ func TestCorruptImages(t *testing.T) {
 				}
 			}
 			// The store works on.
-			if _, err := s.Load(context.Background(), layout(t, map[string]*imagebuild.Image{"example.com/good:1": build(t, imagebuild.Spec{Layers: []imagebuild.Layer{{Raw: plain}}})})); err != nil {
+			if _, err := s.Load(context.Background(),
+				layout(t,
+					map[string]*imagebuild.Image{"example.com/good:1": build(t,
+						imagebuild.Spec{Layers: []imagebuild.Layer{{Raw: plain}}})})); err != nil {
 				t.Errorf("a good image afterwards: %v", err)
 			}
 		})
@@ -272,7 +290,8 @@ func imageTar(t testing.TB, name string, size int) []byte {
 func TestCorruptArchives(t *testing.T) {
 	good := layout(t, map[string]*imagebuild.Image{"example.com/a:1": build(t, appSpec())}).Bytes()
 	for name, data := range map[string][]byte{
-		"empty": nil, "text": []byte("hello"), "cut": good[:len(good)/2], "gzip of nothing": gz(t, nil), "other tar": rawTar(t, file("x")),
+		"empty": nil, "text": []byte("hello"), "cut": good[:len(good)/2], "gzip of nothing": gz(t, nil),
+		"other tar": rawTar(t, file("x")),
 	} {
 		s := open(t, t.TempDir(), testConfig(t))
 		if _, err := s.Load(context.Background(), bytes.NewReader(data)); !errors.Is(err, image.ErrInvalid) {
@@ -356,7 +375,8 @@ func TestDamagedStore(t *testing.T) {
 func TestHoldsKeepLayers(t *testing.T) {
 	dir, cfg := t.TempDir(), testConfig(t)
 	s := open(t, dir, cfg)
-	if _, err := s.Load(context.Background(), layout(t, map[string]*imagebuild.Image{"example.com/a:1": build(t, appSpec())})); err != nil {
+	if _, err := s.Load(context.Background(),
+		layout(t, map[string]*imagebuild.Image{"example.com/a:1": build(t, appSpec())})); err != nil {
 		t.Fatal(err)
 	}
 	img, err := s.Acquire("example.com/a:1", "container/1")

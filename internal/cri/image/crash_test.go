@@ -28,7 +28,8 @@ func crashSpec(n int) imagebuild.Spec {
 	for l := range 4 {
 		layer := imagebuild.Layer{}
 		for f := range 50 {
-			layer.Entries = append(layer.Entries, imagebuild.Entry{Path: fmt.Sprintf("app/%d/file%d", l, f), Content: bytes.Repeat([]byte{byte(n), byte(l), byte(f)}, 5000)})
+			layer.Entries = append(layer.Entries, imagebuild.Entry{Path: fmt.Sprintf("app/%d/file%d", l, f),
+				Content: bytes.Repeat([]byte{byte(n), byte(l), byte(f)}, 5000)})
 		}
 		spec.Layers = append(spec.Layers, layer)
 	}
@@ -93,7 +94,8 @@ func TestFaultPoints(t *testing.T) {
 		t.Run(p, func(t *testing.T) {
 			dir, cfg := t.TempDir(), testConfig(t)
 			s := open(t, dir, cfg)
-			if _, err := s.Load(fault.With(context.Background(), fault.NewSet(p)), bytes.NewReader(archive)); !errors.Is(err, fault.ErrInjected) {
+			if _, err := s.Load(fault.With(context.Background(), fault.NewSet(p)),
+				bytes.NewReader(archive)); !errors.Is(err, fault.ErrInjected) {
 				t.Fatalf("error %v", err)
 			}
 			if len(s.List()) > 0 {
@@ -228,7 +230,8 @@ func BenchmarkUnpack(b *testing.B) {
 				content[j] = byte(rng.Uint32())
 			}
 		}
-		layer.Entries = append(layer.Entries, imagebuild.Entry{Path: fmt.Sprintf("app/%d/%d.dll", i%40, i), Content: content})
+		layer.Entries = append(layer.Entries, imagebuild.Entry{Path: fmt.Sprintf("app/%d/%d.dll", i%40, i),
+			Content: content})
 	}
 	img := build(b, imagebuild.Spec{Layers: []imagebuild.Layer{layer}})
 	archive := layout(b, map[string]*imagebuild.Image{"example.com/big:1": img}).Bytes()

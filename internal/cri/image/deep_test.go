@@ -56,13 +56,15 @@ func TestDepth(t *testing.T) {
 		t.Errorf("depth %d: %v", maxDepth, err)
 	}
 	u, err := unpackInto(t.Context(), t, Limits{}, bytes.NewReader(deepLayer(t, 1, maxDepth+1, false)))
-	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprintf("%d directories deep, at most %d", maxDepth+1, maxDepth)) {
+	if !errors.Is(err, ErrInvalid) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("%d directories deep, at most %d", maxDepth+1, maxDepth)) {
 		t.Errorf("depth %d: %v", maxDepth+1, err)
 	}
 	if len(u.made) > 0 {
 		t.Errorf("made %d directories", len(u.made))
 	}
-	for name, l := range map[string]Limits{"more than 100 entries": {LayerEntries: 100}, "paths of more than 1000 bytes": {NameBytes: 1000}} {
+	for name, l := range map[string]Limits{"more than 100 entries": {LayerEntries: 100},
+		"paths of more than 1000 bytes": {NameBytes: 1000}} {
 		_, err := unpackInto(t.Context(), t, l, bytes.NewReader(deepLayer(t, 1, maxDepth, false)))
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
@@ -172,7 +174,8 @@ func TestSpoolReadsToTheEnd(t *testing.T) {
 		t.Errorf("%d bytes were not read", rest.Len())
 	}
 	left := errors.New("the client has left")
-	if _, err := s.spool(t.Context(), io.MultiReader(bytes.NewReader(deepLayer(t, 1, 3, false)), iotest.ErrReader(left))); !errors.Is(err, left) {
+	if _, err := s.spool(t.Context(), io.MultiReader(bytes.NewReader(deepLayer(t, 1, 3, false)),
+		iotest.ErrReader(left))); !errors.Is(err, left) {
 		t.Errorf("error %v", err)
 	}
 }

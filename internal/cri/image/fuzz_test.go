@@ -17,8 +17,9 @@ import (
 // clean components.
 func FuzzMapEntry(f *testing.F) {
 	for _, s := range []string{
-		"Files/a/b", "Hives/System_Delta", "UtilityVM/x", "app/x", "../x", `Files\..\x`, "Files/C:/x", "Files/a:b", "Files/con", "Files/a.", "Files/.wh.x",
-		"Files/.wh..wh..opq", "Files/.wh...", "/etc/passwd", "./x", "Files//a", "Files/a/", "Files/\xff", "", ".", "Files",
+		"Files/a/b", "Hives/System_Delta", "UtilityVM/x", "app/x", "../x", `Files\..\x`, "Files/C:/x", "Files/a:b",
+		"Files/con", "Files/a.", "Files/.wh.x", "Files/.wh..wh..opq", "Files/.wh...", "/etc/passwd", "./x", "Files//a",
+		"Files/a/", "Files/\xff", "", ".", "Files",
 	} {
 		f.Add(s)
 	}
@@ -64,11 +65,14 @@ func FuzzUnpack(f *testing.F) {
 		f.Add(buf.Bytes())
 	}
 	reg, sym, hard, dir := byte(tar.TypeReg), byte(tar.TypeSymlink), byte(tar.TypeLink), byte(tar.TypeDir)
-	add(tar.Header{Typeflag: dir, Name: "Files/"}, tar.Header{Typeflag: reg, Name: "Files/a/b"}, tar.Header{Typeflag: hard, Name: "Files/c", Linkname: "Files/a/b"})
+	add(tar.Header{Typeflag: dir, Name: "Files/"}, tar.Header{Typeflag: reg, Name: "Files/a/b"},
+		tar.Header{Typeflag: hard, Name: "Files/c", Linkname: "Files/a/b"})
 	add(tar.Header{Typeflag: sym, Name: "Files/l", Linkname: `..\..\x`}, tar.Header{Typeflag: reg, Name: "Files/l/x"})
-	add(tar.Header{Typeflag: sym, Name: "a/l", Linkname: "/etc"}, tar.Header{Typeflag: reg, Name: "a/.wh.l"}, tar.Header{Typeflag: reg, Name: "a/l/passwd"})
+	add(tar.Header{Typeflag: sym, Name: "a/l", Linkname: "/etc"}, tar.Header{Typeflag: reg, Name: "a/.wh.l"},
+		tar.Header{Typeflag: reg, Name: "a/l/passwd"})
 	add(tar.Header{Typeflag: reg, Name: "Files/d/.wh..wh..opq"}, tar.Header{Typeflag: reg, Name: "Files/.wh.gone"})
-	add(tar.Header{Typeflag: reg, Name: "Files/" + strings.Repeat("d/", maxDepth-1) + "x"}, tar.Header{Typeflag: sym, Name: "Files/d/D"})
+	add(tar.Header{Typeflag: reg, Name: "Files/" + strings.Repeat("d/", maxDepth-1) + "x"},
+		tar.Header{Typeflag: sym, Name: "Files/d/D"})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		top := t.TempDir()
 		layer := filepath.Join(top, "layer")
@@ -112,9 +116,16 @@ func FuzzUnpack(f *testing.F) {
 // FuzzMetadata: manifests, indexes and configs never panic, and what is
 // accepted has been checked.
 func FuzzMetadata(f *testing.F) {
-	f.Add([]byte(`{"schemaVersion":2,"config":{"digest":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":0},"layers":[]}`))
-	f.Add([]byte(`{"schemaVersion":2,"manifests":[{"digest":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","platform":{"os":"windows","architecture":"amd64","os.version":"10.0.17763.1"}}]}`))
-	f.Add([]byte(`{"os":"windows","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[]},"history":[{"created_by":"Apply image x"}]}`))
+	f.Add(
+		[]byte(`{"schemaVersion":2,` +
+			`"config":{"digest":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":0},` +
+			`"layers":[]}`))
+	f.Add(
+		[]byte(`{"schemaVersion":2,` +
+			`"manifests":[{"digest":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",` +
+			`"platform":{"os":"windows","architecture":"amd64","os.version":"10.0.17763.1"}}]}`))
+	f.Add([]byte(`{"os":"windows","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[]},` +
+		`"history":[{"created_by":"Apply image x"}]}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		limits := Limits{}.withDefaults()
@@ -139,7 +150,8 @@ func FuzzMetadata(f *testing.F) {
 }
 
 func FuzzParseReference(f *testing.F) {
-	for _, s := range []string{"redis", "microsoft/iis", "a/b:c", "localhost:5000/x", "x@sha256:" + strings.Repeat("0", 64), "UPPER", "", ":", "a:b@c"} {
+	for _, s := range []string{"redis", "microsoft/iis", "a/b:c", "localhost:5000/x",
+		"x@sha256:" + strings.Repeat("0", 64), "UPPER", "", ":", "a:b@c"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

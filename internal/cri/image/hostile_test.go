@@ -113,14 +113,18 @@ func TestHostileLayers(t *testing.T) {
 		{"path too long", []*tar.Header{file("Files/" + strings.Repeat("abcdefgh/", 600) + "x")}, true, nil, ""},
 		{"path too deep", []*tar.Header{file("Files/" + strings.Repeat("d/", 128) + "x")}, true, nil, ""},
 		{"link to a path too deep", []*tar.Header{symlink("Files/l", strings.Repeat(`d\`, 128)+"x")}, true, nil, ""},
-		{"write through a link of the same layer", []*tar.Header{symlink("Files/d", "/tmp"), file("Files/d/escaped")}, true, nil, ""},
-		{"write through a link, other case", []*tar.Header{symlink("Files/dir", "/tmp"), file("Files/DIR/escaped")}, true, nil, ""},
-		{"link over a directory with content", []*tar.Header{file("Files/d/x"), symlink("Files/d", "/tmp")}, true, nil, ""},
+		{"write through a link of the same layer", []*tar.Header{symlink("Files/d", "/tmp"), file("Files/d/escaped")},
+			true, nil, ""},
+		{"write through a link, other case", []*tar.Header{symlink("Files/dir", "/tmp"), file("Files/DIR/escaped")},
+			true, nil, ""},
+		{"link over a directory with content", []*tar.Header{file("Files/d/x"), symlink("Files/d", "/tmp")},
+			true, nil, ""},
 		{"two links at one place", []*tar.Header{symlink("Files/d", "/a"), symlink("Files/d", "/b")}, true, nil, ""},
 		{"file over a link", []*tar.Header{symlink("Files/d", "/etc/passwd"), file("Files/d")}, true, nil, ""},
 		{"hard link to the machine", []*tar.Header{hardlink("Files/p", "/etc/passwd")}, true, nil, ""},
 		{"hard link to a parent", []*tar.Header{hardlink("Files/p", "Files/../../../etc/passwd")}, true, nil, ""},
-		{"hard link through a link", []*tar.Header{symlink("Files/e", "/etc"), hardlink("Files/p", "Files/e/passwd")}, true, nil, ""},
+		{"hard link through a link", []*tar.Header{symlink("Files/e", "/etc"), hardlink("Files/p", "Files/e/passwd")},
+			true, nil, ""},
 		{"hard link to nothing", []*tar.Header{hardlink("Files/p", "Files/none")}, true, nil, ""},
 		{"hard link to a directory", []*tar.Header{dir("Files/d"), hardlink("Files/p", "Files/d")}, true, nil, ""},
 		{"character device", []*tar.Header{device("Files/null", tar.TypeChar)}, true, nil, ""},
@@ -136,21 +140,34 @@ func TestHostileLayers(t *testing.T) {
 		{"a link to a stream of a drive's name", []*tar.Header{symlink("Files/l", `C:\x:y`)}, true, nil, ""},
 
 		{"set-user-ID is dropped", []*tar.Header{file("Files/x")}, false, []string{"x"}, ""},
-		{"absolute link stays inside", []*tar.Header{symlink("Files/a/b/l", "/etc/passwd")}, false, []string{"a/", "a/b/", "a/b/l -> ../../etc/passwd"}, ""},
-		{"link to a drive's path stays inside", []*tar.Header{symlink("Files/a/l", `\\?\C:\Windows\x`)}, false, []string{"a/", "a/l -> ../windows/x"}, ""},
-		{"relative link that climbs stops at the root", []*tar.Header{symlink("Files/a/l", `..\..\..\..\etc\passwd`)}, false, []string{"a/", "a/l -> ../etc/passwd"}, ""},
-		{"stream is left out", []*tar.Header{file("Files/xx"), file("Files/xx:Zone.Identifier")}, false, []string{"xx"}, "alternate data streams"},
+		{"absolute link stays inside", []*tar.Header{symlink("Files/a/b/l", "/etc/passwd")}, false,
+			[]string{"a/", "a/b/", "a/b/l -> ../../etc/passwd"}, ""},
+		{"link to a drive's path stays inside", []*tar.Header{symlink("Files/a/l", `\\?\C:\Windows\x`)}, false,
+			[]string{"a/", "a/l -> ../windows/x"}, ""},
+		{"relative link that climbs stops at the root", []*tar.Header{symlink("Files/a/l", `..\..\..\..\etc\passwd`)},
+			false, []string{"a/", "a/l -> ../etc/passwd"}, ""},
+		{"stream is left out", []*tar.Header{file("Files/xx"), file("Files/xx:Zone.Identifier")}, false, []string{"xx"},
+			"alternate data streams"},
 		{"stream of a directory in the middle", []*tar.Header{file("Files/x:y/z")}, true, nil, ""},
-		{"reserved names are left out", []*tar.Header{file("Files/con"), file("Files/AUX.txt"), file("Files/a/Lpt1.x"), file("Files/ok")}, false, []string{"ok"}, "reserved device names"},
-		{"trailing dot and blank are left out", []*tar.Header{file("Files/a."), file("Files/b "), file("Files/.. /x")}, false, nil, "end in a dot or a blank"},
-		{"case collision: the later wins", []*tar.Header{file("Files/Name"), file("Files/NAME")}, false, []string{"Name"}, ""},
-		{"case collision of directories", []*tar.Header{file("Files/Dir/x"), file("Files/DIR/y")}, false, []string{"Dir/", "Dir/x", "Dir/y"}, ""},
-		{"case collision beyond ASCII", []*tar.Header{file("Files/Größe"), file("Files/GRÖßE")}, false, []string{"Größe"}, ""},
-		{"existing spelling of the base", []*tar.Header{file("Files/WINDOWS/SYSTEM32/x")}, false, []string{"windows/", "windows/system32/", "windows/system32/x"}, ""},
-		{"hives and utility VM", []*tar.Header{dir("Files"), file("Hives/System_Delta"), file("UtilityVM/Files/x"), file("Files/y")}, false, []string{"y"}, "registry hives are not applied"},
-		{"mixed: not a Windows layer after all", []*tar.Header{file("Files/x"), file("app/y")}, false, []string{"Files/", "Files/x", "app/", "app/y"}, ""},
+		{"reserved names are left out", []*tar.Header{file("Files/con"), file("Files/AUX.txt"), file("Files/a/Lpt1.x"),
+			file("Files/ok")}, false, []string{"ok"}, "reserved device names"},
+		{"trailing dot and blank are left out", []*tar.Header{file("Files/a."), file("Files/b "), file("Files/.. /x")},
+			false, nil, "end in a dot or a blank"},
+		{"case collision: the later wins", []*tar.Header{file("Files/Name"), file("Files/NAME")}, false,
+			[]string{"Name"}, ""},
+		{"case collision of directories", []*tar.Header{file("Files/Dir/x"), file("Files/DIR/y")}, false,
+			[]string{"Dir/", "Dir/x", "Dir/y"}, ""},
+		{"case collision beyond ASCII", []*tar.Header{file("Files/Größe"), file("Files/GRÖßE")}, false,
+			[]string{"Größe"}, ""},
+		{"existing spelling of the base", []*tar.Header{file("Files/WINDOWS/SYSTEM32/x")}, false,
+			[]string{"windows/", "windows/system32/", "windows/system32/x"}, ""},
+		{"hives and utility VM", []*tar.Header{dir("Files"), file("Hives/System_Delta"), file("UtilityVM/Files/x"),
+			file("Files/y")}, false, []string{"y"}, "registry hives are not applied"},
+		{"mixed: not a Windows layer after all", []*tar.Header{file("Files/x"), file("app/y")}, false,
+			[]string{"Files/", "Files/x", "app/", "app/y"}, ""},
 		{"plain", []*tar.Header{file("./app/y")}, false, []string{"app/", "app/y"}, ""},
-		{"whiteout wins over what came before", []*tar.Header{file("Files/d/x"), file("Files/.wh.d")}, false, []string{"d (whiteout)"}, ""},
+		{"whiteout wins over what came before", []*tar.Header{file("Files/d/x"), file("Files/.wh.d")}, false,
+			[]string{"d (whiteout)"}, ""},
 		{"aufs' own entries", []*tar.Header{file("Files/.wh..wh.plnk"), file("Files/x")}, false, []string{"x"}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -164,11 +181,15 @@ func TestHostileLayers(t *testing.T) {
 				}
 			}
 			before, outside := hashTree(t, cfg.ExternalDir), func() []string {
-				return slices.DeleteFunc(tree(t, host), func(n string) bool { return strings.HasPrefix(n, "nodes/store/") })
+				return slices.DeleteFunc(tree(t, host), func(n string) bool {
+					return strings.HasPrefix(n, "nodes/store/")
+				})
 			}
 			beforeOutside := outside()
-			img := build(t, imagebuild.Spec{Base: "servercore", Layers: []imagebuild.Layer{{Raw: rawTar(t, tt.headers...)}}})
-			loaded, err := s.Load(context.Background(), layout(t, map[string]*imagebuild.Image{"example.com/evil:1": img}))
+			img := build(t,
+				imagebuild.Spec{Base: "servercore", Layers: []imagebuild.Layer{{Raw: rawTar(t, tt.headers...)}}})
+			loaded, err := s.Load(context.Background(),
+				layout(t, map[string]*imagebuild.Image{"example.com/evil:1": img}))
 			if after := hashTree(t, cfg.ExternalDir); after != before || !slices.Equal(outside(), beforeOutside) {
 				t.Error("something outside of the layer has changed")
 			}
@@ -194,7 +215,8 @@ func TestHostileLayers(t *testing.T) {
 				t.Errorf("notes %q, want %q", loaded[0].Notes, tt.note)
 			}
 			for _, name := range tree(t, layer) {
-				if st, err := os.Lstat(filepath.Join(layer, name)); err == nil && st.Mode()&(os.ModeSetuid|os.ModeSetgid|0o022) != 0 && st.Mode().Type() == 0 {
+				if st, err := os.Lstat(filepath.Join(layer, name)); err == nil &&
+					st.Mode()&(os.ModeSetuid|os.ModeSetgid|0o022) != 0 && st.Mode().Type() == 0 {
 					t.Errorf("%s has mode %v", name, st.Mode())
 				}
 			}

@@ -132,7 +132,8 @@ func (s *Store) unpackBlob(ctx context.Context, dir, diffID, blob string, below 
 	return s.unpackAs(ctx, shapePlain, dir, diffID, blob, below)
 }
 
-func (s *Store) unpackAs(ctx context.Context, sh shape, dir, diffID, blob string, below []string) (*layerRecord, error) {
+func (s *Store) unpackAs(ctx context.Context, sh shape, dir, diffID, blob string,
+	below []string) (*layerRecord, error) {
 	name, err := s.blobs.path(blob)
 	if err != nil {
 		return nil, err
@@ -175,7 +176,13 @@ func (s *Store) unpackAs(ctx context.Context, sh shape, dir, diffID, blob string
 	if err := u.own(root, "."); err != nil {
 		return nil, err
 	}
-	return &layerRecord{DiffID: diffID, Bytes: m.bytes, Entries: m.entries, Shape: u.shape.String(), Notes: noteList(u.notes)}, nil
+	return &layerRecord{
+		DiffID:  diffID,
+		Bytes:   m.bytes,
+		Entries: m.entries,
+		Shape:   u.shape.String(),
+		Notes:   noteList(u.notes),
+	}, nil
 }
 
 func noteList(counts map[string]int) []string {

@@ -172,7 +172,8 @@ func judge(name string, m mapped) (mapped, error) {
 		base, stream, isStream := strings.Cut(p, ":")
 		if isStream {
 			// "C:" or "C:x" at the front names a drive; a stream belongs to a last component.
-			if base == "" || stream == "" || i < len(m.parts)-1 || i == 0 && len(base) == 1 || strings.ContainsAny(stream, `/\`) {
+			if base == "" || stream == "" || i < len(m.parts)-1 || i == 0 && len(base) == 1 ||
+				strings.ContainsAny(stream, `/\`) {
 				return mapped{}, refuse(name, "%q is not a file name", p)
 			}
 			m.verdict, m.reason = leaveTo, reasonStream

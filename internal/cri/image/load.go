@@ -64,7 +64,8 @@ func (s *Store) loadLayout(ctx context.Context, ar *archive) ([]*Image, error) {
 		a := &assembly{src: &archiveSource{s, ar, nil}}
 		ref, named := layoutName(d)
 		if named {
-			a.name, a.tags, a.digests = ref.String(), []string{ref.String()}, []string{ref.Name + "@" + d.Digest.String()}
+			a.name, a.tags, a.digests = ref.String(), []string{ref.String()},
+				[]string{ref.Name + "@" + d.Digest.String()}
 		}
 		if d, err = s.resolveLayout(ar, d); err != nil {
 			return nil, err
@@ -213,7 +214,8 @@ func (s *Store) loadDocker(ctx context.Context, ar *archive) ([]*Image, error) {
 			return nil, err
 		}
 		if len(e.Layers) > s.cfg.Limits.Layers {
-			return nil, fmt.Errorf("%w: %d layers, at most %d can be stacked", ErrInvalid, len(e.Layers), s.cfg.Limits.Layers)
+			return nil, fmt.Errorf("%w: %d layers, at most %d can be stacked", ErrInvalid, len(e.Layers),
+				s.cfg.Limits.Layers)
 		}
 		layers, err := s.dockerLayers(ar, e, describe)
 		if err != nil {
@@ -239,7 +241,8 @@ func (s *Store) loadDocker(ctx context.Context, ar *archive) ([]*Image, error) {
 // dockerLayers describes the layers of an entry. docker save leaves foreign
 // layers out: then the list in manifest.json, or the file, is missing, and the
 // config's diff IDs still count them.
-func (s *Store) dockerLayers(ar *archive, e dockerEntry, describe func(string, types.MediaType) (v1.Descriptor, error)) ([]v1.Descriptor, error) {
+func (s *Store) dockerLayers(ar *archive, e dockerEntry, describe func(string, types.MediaType) (v1.Descriptor,
+	error)) ([]v1.Descriptor, error) {
 	raw, err := ar.read(e.Config, s.cfg.Limits.MetadataBytes)
 	if err != nil {
 		return nil, err
@@ -291,7 +294,8 @@ func (a *archiveSource) fetch(_ context.Context, d v1.Descriptor, t *tracker) er
 		return fmt.Errorf("%w: blob %s is not in the archive", ErrInvalid, digest)
 	}
 	if f.digest != digest || f.size != d.Size {
-		return fmt.Errorf("%w: blob %s has %d bytes and digest %s, expected %d bytes", ErrInvalid, digest, f.size, f.digest, d.Size)
+		return fmt.Errorf("%w: blob %s has %d bytes and digest %s, expected %d bytes", ErrInvalid, digest, f.size,
+			f.digest, d.Size)
 	}
 	// It was hashed while it was spooled, and no other process can reach it.
 	if err := a.store.blobs.link(digest, f.path); err != nil {

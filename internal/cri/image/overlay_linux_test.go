@@ -26,12 +26,14 @@ func TestOverlay(t *testing.T) {
 	s := open(t, t.TempDir(), cfg)
 	img := build(t, imagebuild.Spec{Layers: []imagebuild.Layer{
 		{Entries: []imagebuild.Entry{
-			{Path: "keep.txt", Content: []byte("1")}, {Path: "gone.txt", Content: []byte("1")}, {Path: "dir/old.txt", Content: []byte("1")},
-			{Path: "one", Content: []byte("linked")}, {Path: "windir/sub/x", Content: []byte("1")},
+			{Path: "keep.txt", Content: []byte("1")}, {Path: "gone.txt", Content: []byte("1")},
+			{Path: "dir/old.txt", Content: []byte("1")}, {Path: "one", Content: []byte("linked")},
+			{Path: "windir/sub/x", Content: []byte("1")},
 		}},
 		{Entries: []imagebuild.Entry{
-			{Path: "GONE.TXT", Whiteout: true}, {Path: "Dir", Opaque: true}, {Path: "dir/new.txt", Content: []byte("2")},
-			{Path: "two", Hardlink: "one"}, {Path: "three", Hardlink: "two"}, {Path: "windir/sub", Whiteout: true},
+			{Path: "GONE.TXT", Whiteout: true}, {Path: "Dir", Opaque: true},
+			{Path: "dir/new.txt", Content: []byte("2")}, {Path: "two", Hardlink: "one"},
+			{Path: "three", Hardlink: "two"}, {Path: "windir/sub", Whiteout: true},
 		}},
 	}})
 	loaded, err := s.Load(context.Background(), layout(t, map[string]*imagebuild.Image{"example.com/o:1": img}))
@@ -42,7 +44,8 @@ func TestOverlay(t *testing.T) {
 	slices.Reverse(layers)
 	work := t.TempDir()
 	merged := mountOverlay(t, strings.Join(layers, ":"), work)
-	if want := []string{"dir/", "dir/new.txt", "keep.txt", "one", "three", "two", "windir/"}; !slices.Equal(tree(t, merged), want) {
+	if want := []string{"dir/", "dir/new.txt", "keep.txt", "one", "three", "two",
+		"windir/"}; !slices.Equal(tree(t, merged), want) {
 		t.Errorf("merged %q, want %q", tree(t, merged), want)
 	}
 	if data, err := os.ReadFile(filepath.Join(merged, "three")); err != nil || string(data) != "linked" {
@@ -64,12 +67,16 @@ func TestDiskFull(t *testing.T) {
 	spec := func(raw []byte) *imagebuild.Image {
 		return build(t, imagebuild.Spec{Layers: []imagebuild.Layer{{Raw: raw}}})
 	}
-	if _, err := s.Load(context.Background(), layout(t, map[string]*imagebuild.Image{"example.com/big:1": spec(big)})); err == nil || !strings.Contains(err.Error(), "no space left on device") {
+	if _, err := s.Load(context.Background(),
+		layout(t, map[string]*imagebuild.Image{"example.com/big:1": spec(big)})); err == nil ||
+		!strings.Contains(err.Error(), "no space left on device") {
 		t.Fatalf("error %v", err)
 	}
 	srv := newServer(t, false)
-	srv.push(t, "big", "1", build(t, imagebuild.Spec{Layers: []imagebuild.Layer{{Raw: big, Compression: imagebuild.None}}}))
-	if _, err := s.Pull(context.Background(), srv.host()+"/big:1", nil, nil); err == nil || !strings.Contains(err.Error(), "no space left on device") {
+	srv.push(t, "big", "1",
+		build(t, imagebuild.Spec{Layers: []imagebuild.Layer{{Raw: big, Compression: imagebuild.None}}}))
+	if _, err := s.Pull(context.Background(), srv.host()+"/big:1", nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "no space left on device") {
 		t.Fatalf("error %v", err)
 	}
 	for _, sub := range []string{"l", "m", "images", "ingest"} {
@@ -77,7 +84,8 @@ func TestDiskFull(t *testing.T) {
 			t.Errorf("%s has %q", sub, left)
 		}
 	}
-	if _, err := s.Load(context.Background(), layout(t, map[string]*imagebuild.Image{"example.com/small:1": spec(rawTar(t, file("Files/x")))})); err != nil {
+	if _, err := s.Load(context.Background(),
+		layout(t, map[string]*imagebuild.Image{"example.com/small:1": spec(rawTar(t, file("Files/x")))})); err != nil {
 		t.Errorf("a small image afterwards: %v", err)
 	}
 }
@@ -88,14 +96,16 @@ func TestOwner(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.UID, cfg.GID = 0, 0 // the default
 	s := open(t, t.TempDir(), cfg)
-	imgs, err := s.Load(context.Background(), layout(t, map[string]*imagebuild.Image{"example.com/a:1": build(t, appSpec())}))
+	imgs, err := s.Load(context.Background(),
+		layout(t, map[string]*imagebuild.Image{"example.com/a:1": build(t, appSpec())}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range imgs[0].Layers[1:] {
 		for _, name := range append(tree(t, l), ".") {
 			name, _, _ = strings.Cut(name, " ")
-			if uid := ownerOf(t, filepath.Join(l, name)); uid != image.DefaultID && !strings.HasSuffix(name, "old.txt") {
+			if uid := ownerOf(t, filepath.Join(l, name)); uid != image.DefaultID &&
+				!strings.HasSuffix(name, "old.txt") {
 				t.Errorf("%s belongs to %d", name, uid)
 			}
 		}
@@ -111,7 +121,8 @@ func mountOverlay(t *testing.T, lower, work string) string {
 			t.Fatal(err)
 		}
 	}
-	options := "lowerdir=" + lower + ",upperdir=" + filepath.Join(work, "upper") + ",workdir=" + filepath.Join(work, "work")
+	options := "lowerdir=" + lower + ",upperdir=" + filepath.Join(work, "upper") + ",workdir=" +
+		filepath.Join(work, "work")
 	if err := syscall.Mount("overlay", merged, "overlay", 0, options); err != nil {
 		t.Fatalf("mount overlay: %v", err)
 	}

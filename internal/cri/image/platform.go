@@ -48,5 +48,6 @@ func fits(p *v1.Platform, host winver.Build) bool {
 	if p == nil {
 		return true
 	}
-	return p.OS == "windows" && (p.Architecture == "amd64" || p.Architecture == "") && winver.CompatibleOSVersion(host, p.OSVersion)
+	return p.OS == "windows" && (p.Architecture == "amd64" || p.Architecture == "") &&
+		winver.CompatibleOSVersion(host, p.OSVersion)
 }

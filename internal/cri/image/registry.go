@@ -201,7 +201,12 @@ func (a *Auth) authenticator(host string) (authn.Authenticator, error) {
 	if a.ServerAddress != "" && registry.Host(a.ServerAddress) != registry.Host(host) {
 		return authn.Anonymous, nil
 	}
-	c := authn.AuthConfig{Username: a.Username, Password: a.Password, IdentityToken: a.IdentityToken, RegistryToken: a.RegistryToken}
+	c := authn.AuthConfig{
+		Username:      a.Username,
+		Password:      a.Password,
+		IdentityToken: a.IdentityToken,
+		RegistryToken: a.RegistryToken,
+	}
 	if c.Username == "" && c.IdentityToken == "" && c.RegistryToken == "" && a.Auth != "" {
 		raw, err := base64.StdEncoding.DecodeString(a.Auth)
 		if err != nil {

@@ -85,7 +85,8 @@ func (s *server) put(t testing.TB, path, kind string, data []byte) {
 
 func (s *server) blob(t testing.TB, repo string, b imagebuild.Blob) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v2/"+repo+"/blobs/uploads/?digest="+b.Descriptor.Digest.String(), bytes.NewReader(b.Data))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v2/"+repo+"/blobs/uploads/?digest="+
+		b.Descriptor.Digest.String(), bytes.NewReader(b.Data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,9 @@ func (s *server) pushIndex(t testing.TB, repo, tag string, images ...*imagebuild
 // simple returns an image of one file.
 func simple(t testing.TB, b winver.Build, content string) *imagebuild.Image {
 	t.Helper()
-	return build(t, imagebuild.Spec{Build: b, Base: "nanoserver", Layers: []imagebuild.Layer{{Entries: []imagebuild.Entry{{Path: "app.txt", Content: []byte(content)}}}}})
+	return build(t,
+		imagebuild.Spec{Build: b, Base: "nanoserver",
+			Layers: []imagebuild.Layer{{Entries: []imagebuild.Entry{{Path: "app.txt", Content: []byte(content)}}}}})
 }
 
 func TestPull(t *testing.T) {
@@ -150,7 +153,8 @@ func TestPull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.ID != img.Config.Descriptor.Digest.String() || got.RepoDigests[0] != srv.host()+"/team/app@"+img.Manifest.Descriptor.Digest.String() {
+	if got.ID != img.Config.Descriptor.Digest.String() || got.RepoDigests[0] != srv.host()+"/team/app@"+
+		img.Manifest.Descriptor.Digest.String() {
 		t.Errorf("image %+v", got)
 	}
 	if len(got.Layers) != 2 || !strings.HasSuffix(got.Layers[0], "base/nanoserver") {
@@ -168,7 +172,8 @@ func TestPull(t *testing.T) {
 	// Again, under another name: nothing is fetched but the manifest.
 	srv.push(t, "other/app", "v2", img)
 	n := srv.gets.Load()
-	if got, err = s.Pull(context.Background(), srv.host()+"/other/app:v2", nil, nil); err != nil || len(got.RepoTags) != 2 {
+	if got, err = s.Pull(context.Background(), srv.host()+"/other/app:v2", nil, nil); err != nil ||
+		len(got.RepoTags) != 2 {
 		t.Errorf("second name: %+v, %v", got, err)
 	}
 	if srv.gets.Load() != n {
@@ -188,7 +193,8 @@ func TestPull(t *testing.T) {
 	if err := s.Remove(context.Background(), got.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got, err = s.Pull(context.Background(), byDigest, nil, nil); err != nil || len(got.RepoTags) != 0 || got.RepoDigests[0] != byDigest {
+	if got, err = s.Pull(context.Background(), byDigest, nil, nil); err != nil || len(got.RepoTags) != 0 ||
+		got.RepoDigests[0] != byDigest {
 		t.Errorf("by digest: %+v, %v", got, err)
 	}
 }
@@ -197,8 +203,12 @@ func TestPullChoosesThePlatform(t *testing.T) {
 	srv := newServer(t, false)
 	find := func(n int) winver.Build { b, _ := winver.Find(n); return b }
 	of := func(n int) *imagebuild.Image { return simple(t, find(n), fmt.Sprint(n)) }
-	linux := build(t, imagebuild.Spec{OS: "linux", NoOSVersion: true, Layers: []imagebuild.Layer{{Plain: true, Entries: []imagebuild.Entry{{Path: "bin/sh"}}}}})
-	any := build(t, imagebuild.Spec{NoOSVersion: true, Layers: []imagebuild.Layer{{Entries: []imagebuild.Entry{{Path: "hpc.txt"}}}}})
+	linux := build(t,
+		imagebuild.Spec{OS: "linux", NoOSVersion: true,
+			Layers: []imagebuild.Layer{{Plain: true, Entries: []imagebuild.Entry{{Path: "bin/sh"}}}}})
+	any := build(t,
+		imagebuild.Spec{NoOSVersion: true,
+			Layers: []imagebuild.Layer{{Entries: []imagebuild.Entry{{Path: "hpc.txt"}}}}})
 	newer := simple(t, find(20348).WithUBR(9999), "newer")
 	srv.pushIndex(t, "app", "all", linux, of(17763), of(20348), newer, of(26100))
 	srv.pushIndex(t, "app", "linux", linux)
@@ -210,8 +220,9 @@ func TestPullChoosesThePlatform(t *testing.T) {
 		tag  string
 		want string // os.version without revision; "-" is none; empty is an error
 	}{
-		{17763, "all", "10.0.17763"}, {20348, "all", "10.0.20348.9999"}, {25398, "all", "10.0.20348.9999"}, {26100, "all", "10.0.26100"},
-		{18362, "all", ""}, {17763, "linux", ""}, {17763, "any", "-"}, {17763, "plain-linux", ""},
+		{17763, "all", "10.0.17763"}, {20348, "all", "10.0.20348.9999"}, {25398, "all", "10.0.20348.9999"},
+		{26100, "all", "10.0.26100"}, {18362, "all", ""}, {17763, "linux", ""}, {17763, "any", "-"},
+		{17763, "plain-linux", ""},
 		// A plain manifest is not matched at the pull, as in containerd.
 		{17763, "plain-2022", "10.0.20348"},
 	} {
@@ -222,7 +233,8 @@ func TestPullChoosesThePlatform(t *testing.T) {
 			ref := srv.host() + "/app:" + tt.tag
 			img, err := s.Pull(context.Background(), ref, nil, nil)
 			if tt.want == "" {
-				want := fmt.Sprintf("failed to pull and unpack image %q: no match for platform in manifest: not found", ref)
+				want := fmt.Sprintf("failed to pull and unpack image %q: no match for platform in manifest: not found",
+					ref)
 				if err == nil || err.Error() != want || !errors.Is(err, image.ErrNotFound) {
 					t.Errorf("error %v, want %s", err, want)
 				}
@@ -261,9 +273,12 @@ func TestPullWithTLSAndCredentials(t *testing.T) {
 	}{
 		{"user and password", "ca.crt", good, false, ""},
 		{"per registry", srv.host() + "/ca.crt", good, false, ""},
-		{"encoded", "ca.crt", &image.Auth{Auth: base64.StdEncoding.EncodeToString([]byte("me:secret:word"))}, false, ""},
-		{"for this server", "ca.crt", &image.Auth{Username: "me", Password: "secret:word", ServerAddress: "https://" + srv.host()}, false, ""},
-		{"for another server: not sent", "ca.crt", &image.Auth{Username: "me", Password: "secret:word", ServerAddress: "https://example.com"}, true, "UNAUTHORIZED"},
+		{"encoded", "ca.crt", &image.Auth{Auth: base64.StdEncoding.EncodeToString([]byte("me:secret:word"))},
+			false, ""},
+		{"for this server", "ca.crt", &image.Auth{Username: "me", Password: "secret:word", ServerAddress: "https://" +
+			srv.host()}, false, ""},
+		{"for another server: not sent", "ca.crt", &image.Auth{Username: "me", Password: "secret:word",
+			ServerAddress: "https://example.com"}, true, "UNAUTHORIZED"},
 		{"none", "ca.crt", nil, true, ""},
 		{"wrong", "ca.crt", &image.Auth{Username: "me", Password: "guess"}, true, ""},
 		{"not base64", "ca.crt", &image.Auth{Auth: "secret word"}, false, "not base64"},
@@ -461,10 +476,12 @@ func TestPullOfWhatIsNotThere(t *testing.T) {
 	srv := newServer(t, false)
 	s := open(t, t.TempDir(), testConfig(t))
 	ref := srv.host() + "/none:v1"
-	if _, err := s.Pull(context.Background(), ref, nil, nil); !errors.Is(err, image.ErrNotFound) || !strings.Contains(err.Error(), fmt.Sprintf("failed to resolve reference %q", ref)) {
+	if _, err := s.Pull(context.Background(), ref, nil, nil); !errors.Is(err, image.ErrNotFound) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("failed to resolve reference %q", ref)) {
 		t.Errorf("error %v", err)
 	}
-	for _, ref := range []string{"", "UPPER/case", "a b", "x@sha256:12", "x@sha512:" + strings.Repeat("0", 128), strings.Repeat("a", 300)} {
+	for _, ref := range []string{"", "UPPER/case", "a b", "x@sha256:12", "x@sha512:" + strings.Repeat("0", 128),
+		strings.Repeat("a", 300)} {
 		if _, err := s.Pull(context.Background(), ref, nil, nil); err == nil {
 			t.Errorf("pulled %q", ref)
 		}

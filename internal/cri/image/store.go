@@ -129,7 +129,8 @@ func Open(dir string, cfg Config) (_ *Store, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	for sub, perm := range map[string]os.FileMode{"blobs/sha256": 0o700, "l": 0o755, "m": 0o700, "images": 0o700, "holds": 0o700, "ingest": 0o755} {
+	for sub, perm := range map[string]os.FileMode{"blobs/sha256": 0o700, "l": 0o755, "m": 0o700, "images": 0o700,
+		"holds": 0o700, "ingest": 0o755} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), perm); err != nil {
 			return nil, err
 		}

@@ -155,20 +155,25 @@ func TestLoad(t *testing.T) {
 				t.Fatalf("%d images", len(loaded))
 			}
 			got := loaded[0]
-			if got.ID != img.Config.Descriptor.Digest.String() || !slices.Equal(got.RepoTags, []string{"docker.io/example/app:1"}) ||
-				got.OSVersion != build2019().OSVersion() || got.Config.Entrypoint[0] != `C:\app\server.exe` || got.StandIn {
+			if got.ID != img.Config.Descriptor.Digest.String() ||
+				!slices.Equal(got.RepoTags, []string{"docker.io/example/app:1"}) ||
+				got.OSVersion != build2019().OSVersion() || got.Config.Entrypoint[0] != `C:\app\server.exe` ||
+				got.StandIn {
 				t.Errorf("image %+v", got)
 			}
 			if len(got.Layers) != 3 || got.Layers[0] != filepath.Join(cfg.ExternalDir, "base", "servercore") {
 				t.Fatalf("layers %q", got.Layers)
 			}
-			if want := []string{"app/", "app/old.txt", "app/server.exe", "windows/", "windows/system32/", "windows/system32/extra.dll"}; !slices.Equal(tree(t, got.Layers[1]), want) {
+			if want := []string{"app/", "app/old.txt", "app/server.exe", "windows/", "windows/system32/",
+				"windows/system32/extra.dll"}; !slices.Equal(tree(t, got.Layers[1]), want) {
 				t.Errorf("layer 1 %q", tree(t, got.Layers[1]))
 			}
-			if want := []string{"app/", "app/Config.json", "app/old.txt (whiteout)", "link -> app/Config.json"}; !slices.Equal(tree(t, got.Layers[2]), want) {
+			if want := []string{"app/", "app/Config.json", "app/old.txt (whiteout)",
+				"link -> app/Config.json"}; !slices.Equal(tree(t, got.Layers[2]), want) {
 				t.Errorf("layer 2 %q", tree(t, got.Layers[2]))
 			}
-			if st, err := os.Stat(filepath.Join(got.Layers[2], "app", "Config.json")); err != nil || st.Mode().Perm()&0o222 != 0 {
+			if st, err := os.Stat(filepath.Join(got.Layers[2], "app", "Config.json")); err != nil ||
+				st.Mode().Perm()&0o222 != 0 {
 				t.Errorf("read-only attribute: %v, %v", st.Mode(), err)
 			}
 			// Everything is found again, by every name, after a restart.
@@ -176,7 +181,8 @@ func TestLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 			s = open(t, dir, cfg)
-			for _, ref := range []string{got.ID, strings.TrimPrefix(got.ID, "sha256:"), got.ID[7:19], "example/app:1", "docker.io/example/app:1", got.RepoDigests[0]} {
+			for _, ref := range []string{got.ID, strings.TrimPrefix(got.ID, "sha256:"), got.ID[7:19], "example/app:1",
+				"docker.io/example/app:1", got.RepoDigests[0]} {
 				again, err := s.Get(ref)
 				if err != nil || again.ID != got.ID || !slices.Equal(again.Layers, got.Layers) {
 					t.Errorf("Get(%q) = %v, %v", ref, again, err)

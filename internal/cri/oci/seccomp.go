@@ -65,7 +65,8 @@ func seccomp() *specs.LinuxSeccomp {
 				{Index: 0, Value: newNamespaces, ValueTwo: 0, Op: specs.OpMaskedEqual},
 			}},
 			{Names: []string{"clone3"}, Action: specs.ActErrno, ErrnoRet: &enosys},
-			socketFamily(unix.AF_UNIX), socketFamily(unix.AF_INET), socketFamily(unix.AF_INET6), socketFamily(unix.AF_NETLINK),
+			socketFamily(unix.AF_UNIX), socketFamily(unix.AF_INET), socketFamily(unix.AF_INET6),
+			socketFamily(unix.AF_NETLINK),
 			// Wine's preloader switches address randomisation off for itself.
 			personality(0), personality(perLinux32), personality(addrNoRandomize), personality(0xffffffff),
 		},

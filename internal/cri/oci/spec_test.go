@@ -16,10 +16,21 @@ import (
 
 func web() Config {
 	return Config{
-		ID: "c1", Hostname: "web", Rootfs: "/node/cri/state/containers/c1/rootfs", NetNS: "/run/netns/6e6e", Cgroup: "/mullion/c/win-1/pods/s1/c1",
-		Process: Process{Args: []string{"/usr/lib/mullion/init", "--", "ping.exe"}, Env: []string{"A=b"}, Cwd: "/", UID: 64000, GID: 64000},
+		ID:       "c1",
+		Hostname: "web",
+		Rootfs:   "/node/cri/state/containers/c1/rootfs",
+		NetNS:    "/run/netns/6e6e",
+		Cgroup:   "/mullion/c/win-1/pods/s1/c1",
+		Process: Process{
+			Args: []string{"/usr/lib/mullion/init", "--", "ping.exe"},
+			Env:  []string{"A=b"},
+			Cwd:  "/",
+			UID:  64000,
+			GID:  64000,
+		},
 		Mounts: []Mount{
-			{Source: "/prefix/drive_c/b", Destination: "/data/deep/er"}, {Source: "/prefix/drive_c/a", Destination: "/data", ReadOnly: true},
+			{Source: "/prefix/drive_c/b", Destination: "/data/deep/er"},
+			{Source: "/prefix/drive_c/a", Destination: "/data", ReadOnly: true},
 		},
 		Resources:   Resources{NodeCPUs: 4, CPUMaximum: 1250, MemoryBytes: 256 << 20},
 		Annotations: map[string]string{"io.kubernetes.cri.container-name": "web"},
@@ -29,7 +40,8 @@ func web() Config {
 func TestSpecGolden(t *testing.T) {
 	hostProcess := web()
 	hostProcess.NetNS, hostProcess.Process.Terminal, hostProcess.Resources = "", true, Resources{NodeCPUs: 4}
-	hostProcess.HostProcess, hostProcess.Process.Host, hostProcess.Process.UID, hostProcess.Process.GID = true, true, 0, 64018
+	hostProcess.HostProcess, hostProcess.Process.Host, hostProcess.Process.UID, hostProcess.Process.GID = true,
+		true, 0, 64018
 	for name, c := range map[string]Config{"container.json": web(), "host-process.json": hostProcess} {
 		got, err := json.MarshalIndent(Spec(c), "", "  ")
 		if err != nil {
@@ -42,13 +54,15 @@ func TestSpecGolden(t *testing.T) {
 // TestFence states what no configuration may change.
 func TestFence(t *testing.T) {
 	s := Spec(web())
-	if len(s.Process.Capabilities.Bounding)+len(s.Process.Capabilities.Effective)+len(s.Process.Capabilities.Permitted)+len(s.Process.Capabilities.Inheritable)+len(s.Process.Capabilities.Ambient) != 0 {
+	if len(s.Process.Capabilities.Bounding)+len(s.Process.Capabilities.Effective)+len(s.Process.Capabilities.Permitted)+
+		len(s.Process.Capabilities.Inheritable)+len(s.Process.Capabilities.Ambient) != 0 {
 		t.Error("capabilities")
 	}
 	if !s.Process.NoNewPrivileges || s.Process.User.UID == 0 {
 		t.Error("privileges")
 	}
-	for _, want := range []specs.LinuxNamespaceType{specs.PIDNamespace, specs.MountNamespace, specs.IPCNamespace, specs.UTSNamespace, specs.CgroupNamespace, specs.NetworkNamespace} {
+	for _, want := range []specs.LinuxNamespaceType{specs.PIDNamespace, specs.MountNamespace, specs.IPCNamespace,
+		specs.UTSNamespace, specs.CgroupNamespace, specs.NetworkNamespace} {
 		if !slices.ContainsFunc(s.Linux.Namespaces, func(n specs.LinuxNamespace) bool { return n.Type == want }) {
 			t.Errorf("no %s namespace", want)
 		}
@@ -58,10 +72,12 @@ func TestFence(t *testing.T) {
 	}
 	calls := strings.Fields(allowed)
 	for _, never := range []string{
-		"mount", "umount2", "pivot_root", "chroot", "setns", "unshare", "clone", "clone3", "socket", "bpf", "perf_event_open", "userfaultfd",
-		"io_uring_setup", "io_uring_enter", "keyctl", "add_key", "request_key", "init_module", "finit_module", "delete_module", "kexec_load",
-		"reboot", "swapon", "open_by_handle_at", "fsopen", "fsmount", "move_mount", "open_tree", "mount_setattr", "quotactl", "acct", "settimeofday",
-		"clock_settime", "iopl", "ioperm", "kcmp", "lookup_dcookie", "nfsservctl", "personality", "process_madvise", "sethostname", "syslog", "vhangup",
+		"mount", "umount2", "pivot_root", "chroot", "setns", "unshare", "clone", "clone3", "socket", "bpf",
+		"perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "keyctl", "add_key", "request_key",
+		"init_module", "finit_module", "delete_module", "kexec_load", "reboot", "swapon", "open_by_handle_at", "fsopen",
+		"fsmount", "move_mount", "open_tree", "mount_setattr", "quotactl", "acct", "settimeofday", "clock_settime",
+		"iopl", "ioperm", "kcmp", "lookup_dcookie", "nfsservctl", "personality", "process_madvise", "sethostname",
+		"syslog", "vhangup",
 	} {
 		if slices.Contains(calls, never) {
 			t.Errorf("system call %s is allowed without condition", never)
@@ -74,7 +90,8 @@ func TestFence(t *testing.T) {
 		if m.Destination == "/sys" || strings.HasPrefix(m.Destination, "/sys/") {
 			t.Error("/sys is mounted")
 		}
-		if m.Type == "bind" && (!slices.Contains(m.Options, "nosuid") || !slices.Contains(m.Options, "nodev") || !slices.Contains(m.Options, "rprivate")) {
+		if m.Type == "bind" && (!slices.Contains(m.Options, "nosuid") || !slices.Contains(m.Options, "nodev") ||
+			!slices.Contains(m.Options, "rprivate")) {
 			t.Errorf("mount %s has options %v", m.Destination, m.Options)
 		}
 	}
@@ -98,7 +115,8 @@ func TestResources(t *testing.T) {
 		{"maximum before count", Resources{NodeCPUs: 2, CPUMaximum: 100, CPUCount: 2}, 2000, 0, ""},
 		{"middle weight", Resources{NodeCPUs: 2, CPUShares: 5000}, 0, 1024, ""},
 		{"least weight", Resources{NodeCPUs: 2, CPUShares: 1}, 0, 2, ""},
-		{"affinity", Resources{NodeCPUs: 70, Affinity: []Affinity{{Mask: 0b101, Group: 0}, {Mask: 1, Group: 1}}}, 0, 0, "0,2,64"},
+		{"affinity", Resources{NodeCPUs: 70, Affinity: []Affinity{{Mask: 0b101, Group: 0}, {Mask: 1, Group: 1}}}, 0,
+			0, "0,2,64"},
 		{"affinity beyond the node", Resources{NodeCPUs: 2, Affinity: []Affinity{{Mask: 0xff00}}}, 0, 0, ""},
 		{"no processors", Resources{CPUMaximum: 10000}, 100_000, 0, ""},
 	} {
@@ -139,7 +157,14 @@ func FuzzSpec(f *testing.F) {
 	f.Add(int64(-1), int64(-1), int64(-1), int64(-1), -1, ^uint64(0), ^uint32(0))
 	f.Fuzz(func(t *testing.T, maximum, count, shares, memory int64, cpus int, mask uint64, group uint32) {
 		cpus = min(cpus, 4096)
-		r := Resources{NodeCPUs: cpus, CPUMaximum: maximum, CPUCount: count, CPUShares: shares, MemoryBytes: memory, Affinity: []Affinity{{mask, group}}}
+		r := Resources{
+			NodeCPUs:    cpus,
+			CPUMaximum:  maximum,
+			CPUCount:    count,
+			CPUShares:   shares,
+			MemoryBytes: memory,
+			Affinity:    []Affinity{{mask, group}},
+		}
 		l := r.linux()
 		if l.CPU != nil {
 			if q := l.CPU.Quota; q != nil && (*q < minQuotaMicros || *q > int64(max(cpus, 1))*cpuPeriodMicros) {

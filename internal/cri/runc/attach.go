@@ -111,7 +111,8 @@ func copyPackets(conn io.Reader, stdout, stderr io.Writer) error {
 			}
 		}
 		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), err == nil && n == 0, errors.Is(err, unix.ECONNRESET):
+		case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), err == nil && n == 0,
+			errors.Is(err, unix.ECONNRESET):
 			return nil
 		case err != nil:
 			return err

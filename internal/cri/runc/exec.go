@@ -64,7 +64,8 @@ func (r *Runtime) Exec(ctx context.Context, e Exec) (code int, err error) {
 	}
 	pidfile, logfile := filepath.Join(dir, "pid"), filepath.Join(dir, "log")
 	// The context must not kill runc itself: the process would live on.
-	cmd := r.command(context.WithoutCancel(ctx), "--log", logfile, "exec", "--process", filepath.Join(dir, "process.json"), "--pid-file", pidfile, e.ID)
+	cmd := r.command(context.WithoutCancel(ctx), "--log", logfile, "exec", "--process",
+		filepath.Join(dir, "process.json"), "--pid-file", pidfile, e.ID)
 	start := r.startPipes
 	if e.Process.Terminal {
 		start = r.startTerminal

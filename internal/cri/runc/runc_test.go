@@ -92,7 +92,13 @@ func newBox(t *testing.T, role string, change func(*oci.Config, *Create)) *box {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &box{Runtime: r, t: t, id: "mullion-test-" + strings.ToLower(rand.Text()), bundle: filepath.Join(dir, "bundle"), log: filepath.Join(dir, "log")}
+	b := &box{
+		Runtime: r,
+		t:       t,
+		id:      "mullion-test-" + strings.ToLower(rand.Text()),
+		bundle:  filepath.Join(dir, "bundle"),
+		log:     filepath.Join(dir, "log"),
+	}
 	rootfs := filepath.Join(b.bundle, "rootfs")
 	if err := os.MkdirAll(rootfs, 0o755); err != nil {
 		t.Fatal(err)
@@ -110,7 +116,14 @@ func newBox(t *testing.T, role string, change func(*oci.Config, *Create)) *box {
 	}
 	c := oci.Config{
 		ID: b.id, Hostname: "box", Rootfs: rootfs, Cgroup: "/" + b.id,
-		Process: oci.Process{Args: []string{"/guest"}, Env: []string{"MULLION_TEST_GUEST=" + role}, Cwd: "/", UID: 64000, GID: 64000, OpenFiles: 1024},
+		Process: oci.Process{
+			Args:      []string{"/guest"},
+			Env:       []string{"MULLION_TEST_GUEST=" + role},
+			Cwd:       "/",
+			UID:       64000,
+			GID:       64000,
+			OpenFiles: 1024,
+		},
 	}
 	create := Create{ID: b.id, Name: "test", Bundle: b.bundle, LogPath: b.log}
 	if change != nil {
@@ -196,7 +209,8 @@ func TestCreateExplains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Create(t.Context(), Create{ID: "mullion-test-none", Name: "x", Bundle: dir}); err == nil || !strings.Contains(err.Error(), "config.json") {
+	if _, err := r.Create(t.Context(), Create{ID: "mullion-test-none", Name: "x", Bundle: dir}); err == nil ||
+		!strings.Contains(err.Error(), "config.json") {
 		t.Errorf("create without a bundle: %v", err)
 	}
 }
@@ -204,7 +218,15 @@ func TestCreateExplains(t *testing.T) {
 func (b *box) exec(ctx context.Context, role string, terminal bool, e Exec) (int, string, error) {
 	var out bytes.Buffer
 	e.ID, e.Bundle, e.Stdout = b.id, b.bundle, &out
-	e.Process = oci.ExecProcess(oci.Process{Args: []string{"/guest"}, Env: []string{"MULLION_TEST_GUEST=" + role}, Cwd: "/", UID: 64000, GID: 64000, OpenFiles: 1024, Terminal: terminal})
+	e.Process = oci.ExecProcess(oci.Process{
+		Args:      []string{"/guest"},
+		Env:       []string{"MULLION_TEST_GUEST=" + role},
+		Cwd:       "/",
+		UID:       64000,
+		GID:       64000,
+		OpenFiles: 1024,
+		Terminal:  terminal,
+	})
 	code, err := b.Exec(ctx, e)
 	return code, out.String(), err
 }
@@ -247,7 +269,12 @@ func TestExec(t *testing.T) {
 		}
 	})
 	t.Run("no such program", func(t *testing.T) {
-		_, err := b.Exec(t.Context(), Exec{ID: b.id, Bundle: b.bundle, Stdout: io.Discard, Process: oci.ExecProcess(oci.Process{Args: []string{"/none"}, Cwd: "/", OpenFiles: 1024})})
+		_, err := b.Exec(t.Context(), Exec{
+			ID:      b.id,
+			Bundle:  b.bundle,
+			Stdout:  io.Discard,
+			Process: oci.ExecProcess(oci.Process{Args: []string{"/none"}, Cwd: "/", OpenFiles: 1024}),
+		})
 		if err == nil || !strings.Contains(err.Error(), "/none") {
 			t.Errorf("%v", err)
 		}
@@ -275,7 +302,10 @@ func TestAttachAndReopen(t *testing.T) {
 	if _, err := feed.Write([]byte("one\n")); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Until(t, "first line in the log", func() bool { data, _ := os.ReadFile(b.log); return strings.Contains(string(data), "one") })
+	testenv.Until(t, "first line in the log", func() bool {
+		data, _ := os.ReadFile(b.log)
+		return strings.Contains(string(data), "one")
+	})
 	if err := os.Rename(b.log, b.log+".1"); err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,8 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 // others of its PID namespace with it if the signal ends the first.
 func (r *Runtime) Kill(ctx context.Context, id string, sig unix.Signal) error {
 	_, err := r.run(ctx, "kill", id, fmt.Sprint(int(sig)))
-	if err != nil && (gone(err) || strings.Contains(err.Error(), "process already finished") || strings.Contains(err.Error(), "container not running")) {
+	if err != nil && (gone(err) || strings.Contains(err.Error(), "process already finished") ||
+		strings.Contains(err.Error(), "container not running")) {
 		return fmt.Errorf("signal container %s: %w", id, ErrNotRunning)
 	}
 	return err

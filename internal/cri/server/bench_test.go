@@ -49,7 +49,10 @@ func bench(b *testing.B, l *lab, container func(name string) *runtime.ContainerC
 		l.startContainerOK(id)
 		lap(2)
 		log := filepath.Join(l.drive, strings.ReplaceAll(config.LogDirectory, `\`, "/"), "c", "0.log")
-		testenv.Until(l.t, "the first line", func() bool { data, _ := os.ReadFile(log); return strings.Contains(string(data), "started") })
+		testenv.Until(l.t, "the first line", func() bool {
+			data, _ := os.ReadFile(log)
+			return strings.Contains(string(data), "started")
+		})
 		lap(3)
 		b.StopTimer()
 		_, err := l.Runtime.RemovePodSandbox(b.Context(), &runtime.RemovePodSandboxRequest{PodSandboxId: sb})
@@ -68,7 +71,8 @@ func BenchmarkExec(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		begin := time.Now()
-		_, err := l.Runtime.ExecSync(b.Context(), &runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"cmd", "/c", "exit"}, Timeout: 60})
+		_, err := l.Runtime.ExecSync(b.Context(),
+			&runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"cmd", "/c", "exit"}, Timeout: 60})
 		must(b, err)
 		took = append(took, time.Since(begin))
 	}

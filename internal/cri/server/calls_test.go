@@ -36,7 +36,8 @@ func TestStatusFollowsTheNetworkConfiguration(t *testing.T) {
 		t.Errorf("with a configuration: %v", c)
 	}
 	must(t, os.RemoveAll(filepath.Join(l.drive, "Program Files/containerd/cni/conf")))
-	if c := network(); c.Status || c.Reason != "NetworkPluginNotReady" || !strings.Contains(c.Message, "cni plugin not initialized") {
+	if c := network(); c.Status || c.Reason != "NetworkPluginNotReady" ||
+		!strings.Contains(c.Message, "cni plugin not initialized") {
 		t.Errorf("without: %v", c)
 	}
 	v, err := l.Runtime.Version(t.Context(), &runtime.VersionRequest{})
@@ -44,7 +45,8 @@ func TestStatusFollowsTheNetworkConfiguration(t *testing.T) {
 	if v.RuntimeName != "mullion" || v.RuntimeApiVersion != "v1" || v.RuntimeVersion != "1.2.3" {
 		t.Errorf("version %v", v)
 	}
-	if _, err := l.Runtime.CheckpointContainer(t.Context(), &runtime.CheckpointContainerRequest{}); status.Code(err) != codes.Unimplemented {
+	if _, err := l.Runtime.CheckpointContainer(t.Context(), &runtime.CheckpointContainerRequest{}); status.Code(
+		err) != codes.Unimplemented {
 		t.Errorf("checkpoint: %v", err)
 	}
 }
@@ -65,9 +67,11 @@ func TestEvents(t *testing.T) {
 		if last.ContainerId == last.PodSandboxStatus.GetId() || last.PodSandboxStatus == nil {
 			kind = "sandbox"
 		}
-		got = append(got, kind+" "+strings.TrimSuffix(strings.TrimPrefix(last.ContainerEventType.String(), "CONTAINER_"), "_EVENT"))
+		got = append(got,
+			kind+" "+strings.TrimSuffix(strings.TrimPrefix(last.ContainerEventType.String(), "CONTAINER_"), "_EVENT"))
 	}
-	want := "sandbox CREATED,sandbox STARTED,container CREATED,container STARTED,container STOPPED,container DELETED,sandbox STOPPED,sandbox DELETED"
+	want := "sandbox CREATED,sandbox STARTED,container CREATED,container STARTED,container STOPPED,container " +
+		"DELETED,sandbox STOPPED,sandbox DELETED"
 	if strings.Join(got, ",") != want {
 		t.Errorf("events %v", got)
 	}
@@ -82,16 +86,20 @@ func TestStats(t *testing.T) {
 	r, err := l.Runtime.ContainerStats(t.Context(), &runtime.ContainerStatsRequest{ContainerId: id})
 	must(t, err)
 	s := r.Stats
-	if s.Cpu.GetUsageCoreNanoSeconds().GetValue() == 0 || s.Memory.GetWorkingSetBytes().GetValue() == 0 || s.Memory.GetAvailableBytes().GetValue() >= 256<<20 || s.WritableLayer.GetFsId().GetMountpoint() != imageFS {
+	if s.Cpu.GetUsageCoreNanoSeconds().GetValue() == 0 || s.Memory.GetWorkingSetBytes().GetValue() == 0 ||
+		s.Memory.GetAvailableBytes().GetValue() >= 256<<20 || s.WritableLayer.GetFsId().GetMountpoint() != imageFS {
 		t.Errorf("container %v", s)
 	}
-	p, err := l.Runtime.ListPodSandboxStats(t.Context(), &runtime.ListPodSandboxStatsRequest{Filter: &runtime.PodSandboxStatsFilter{LabelSelector: map[string]string{"app": "p"}}})
+	p, err := l.Runtime.ListPodSandboxStats(t.Context(),
+		&runtime.ListPodSandboxStatsRequest{
+			Filter: &runtime.PodSandboxStatsFilter{LabelSelector: map[string]string{"app": "p"}}})
 	must(t, err)
 	if len(p.Stats) != 1 {
 		t.Fatalf("%d pods", len(p.Stats))
 	}
 	w := p.Stats[0].Windows
-	if w.Memory.GetWorkingSetBytes().GetValue() == 0 || w.Network.GetDefaultInterface().GetRxBytes().GetValue() != 11 || w.Process.GetProcessCount().GetValue() == 0 || len(w.Containers) != 1 {
+	if w.Memory.GetWorkingSetBytes().GetValue() == 0 || w.Network.GetDefaultInterface().GetRxBytes().GetValue() != 11 ||
+		w.Process.GetProcessCount().GetValue() == 0 || len(w.Containers) != 1 {
 		t.Errorf("pod %v", w)
 	}
 	spec, err := l.readSpec(id)
@@ -100,7 +108,8 @@ func TestStats(t *testing.T) {
 		t.Errorf("quota %d", q)
 	}
 	// New limits reach a running container.
-	_, err = l.Runtime.UpdateContainerResources(t.Context(), &runtime.UpdateContainerResourcesRequest{ContainerId: id, Windows: &runtime.WindowsContainerResources{MemoryLimitInBytes: 300 << 20}})
+	_, err = l.Runtime.UpdateContainerResources(t.Context(), &runtime.UpdateContainerResourcesRequest{ContainerId: id,
+		Windows: &runtime.WindowsContainerResources{MemoryLimitInBytes: 300 << 20}})
 	must(t, err)
 	if u, err := l.cgroups.Child(sb).Child(id).Usage(); err != nil || u.LimitBytes != 300<<20 {
 		t.Errorf("limit after the update: %d, %v", u.LimitBytes, err)
@@ -113,13 +122,16 @@ func TestStats(t *testing.T) {
 func TestExecTimeout(t *testing.T) {
 	l := newLab(t)
 	id := l.run(l.runSandbox(sandboxConfig("p")), containerConfig("c", "sleep"))
-	_, err := l.Runtime.ExecSync(t.Context(), &runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"/guest", "stubborn"}, Timeout: 1})
+	_, err := l.Runtime.ExecSync(t.Context(),
+		&runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"/guest", "stubborn"}, Timeout: 1})
 	if status.Code(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "timeout 1s exceeded") {
 		t.Errorf("%v", err)
 	}
 	_, err = l.Runtime.StopContainer(t.Context(), &runtime.StopContainerRequest{ContainerId: id, Timeout: 10})
 	must(t, err)
-	if _, err := l.Runtime.ExecSync(t.Context(), &runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"/guest"}}); err == nil || !strings.Contains(err.Error(), "container is in CONTAINER_EXITED state") {
+	if _, err := l.Runtime.ExecSync(t.Context(),
+		&runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"/guest"}}); err == nil ||
+		!strings.Contains(err.Error(), "container is in CONTAINER_EXITED state") {
 		t.Errorf("%v", err)
 	}
 }
@@ -172,7 +184,8 @@ func TestScratchLimit(t *testing.T) {
 
 func TestErrorsAreTranslated(t *testing.T) {
 	for want, err := range map[codes.Code]error{
-		codes.OK: nil, codes.Unknown: errors.New("x"), codes.InvalidArgument: invalid{errors.New("x")}, codes.Aborted: status.Error(codes.Aborted, "x"),
+		codes.OK: nil, codes.Unknown: errors.New("x"), codes.InvalidArgument: invalid{errors.New("x")},
+		codes.Aborted: status.Error(codes.Aborted, "x"),
 	} {
 		if got := status.Code(toStatus(err)); got != want {
 			t.Errorf("%v: %v, want %v", err, got, want)

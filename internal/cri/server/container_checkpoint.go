@@ -13,6 +13,7 @@ import (
 
 // CheckpointContainer is not implemented on Windows; the text is containerd's
 // (internal/cri/server/container_checkpoint.go).
-func (s *Server) CheckpointContainer(context.Context, *runtime.CheckpointContainerRequest) (*runtime.CheckpointContainerResponse, error) {
+func (s *Server) CheckpointContainer(context.Context,
+	*runtime.CheckpointContainerRequest) (*runtime.CheckpointContainerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CheckpointContainer not implemented")
 }

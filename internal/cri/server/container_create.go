@@ -29,7 +29,8 @@ import (
 
 // CreateContainer creates a container's root directory and its configuration. No
 // process of it exists before StartContainer, as on Windows.
-func (s *Server) CreateContainer(ctx context.Context, req *runtime.CreateContainerRequest) (_ *runtime.CreateContainerResponse, err error) {
+func (s *Server) CreateContainer(ctx context.Context,
+	req *runtime.CreateContainerRequest) (_ *runtime.CreateContainerResponse, err error) {
 	config := req.GetConfig()
 	sb, err := s.sandbox(req.GetPodSandboxId())
 	if err != nil {
@@ -51,7 +52,8 @@ func (s *Server) CreateContainer(ctx context.Context, req *runtime.CreateContain
 	}
 	c := store.Container{
 		ID: newID(), SandboxID: sb.ID, Config: config, Created: now(),
-		Name: config.GetMetadata().GetName() + "_" + sandboxName(sb.Config.GetMetadata()) + "_" + strconv.FormatUint(uint64(config.GetMetadata().GetAttempt()), 10),
+		Name: config.GetMetadata().GetName() + "_" + sandboxName(sb.Config.GetMetadata()) + "_" +
+			strconv.FormatUint(uint64(config.GetMetadata().GetAttempt()), 10),
 	}
 	if err := s.store.Containers.Reserve(c.ID, c.Name); err != nil {
 		return nil, fmt.Errorf("failed to reserve container name %q: %w", c.Name, err)
@@ -70,7 +72,8 @@ func (s *Server) CreateContainer(ctx context.Context, req *runtime.CreateContain
 	if err := s.store.Containers.Put(c); err != nil {
 		return nil, err
 	}
-	s.log.InfoContext(ctx, "container made", logkey.ContainerID, c.ID, logkey.SandboxID, sb.ID, logkey.Name, config.GetMetadata().GetName(), logkey.Image, config.GetImage().GetImage())
+	s.log.InfoContext(ctx, "container made", logkey.ContainerID, c.ID, logkey.SandboxID, sb.ID, logkey.Name,
+		config.GetMetadata().GetName(), logkey.Image, config.GetImage().GetImage())
 	s.publish(sb.ID, c.ID, runtime.ContainerEventType_CONTAINER_CREATED_EVENT)
 	return &runtime.CreateContainerResponse{ContainerId: c.ID}, nil
 }
@@ -114,13 +117,15 @@ func (s *Server) makeContainer(ctx context.Context, c *store.Container, sb store
 	}
 	spec.Annotations = map[string]string{
 		"io.kubernetes.cri.container-name": c.Config.GetMetadata().GetName(), "io.kubernetes.cri.sandbox-id": sb.ID,
-		"io.kubernetes.cri.sandbox-name": sb.Config.GetMetadata().GetName(), "io.kubernetes.cri.sandbox-namespace": sb.Config.GetMetadata().GetNamespace(),
+		"io.kubernetes.cri.sandbox-name":      sb.Config.GetMetadata().GetName(),
+		"io.kubernetes.cri.sandbox-namespace": sb.Config.GetMetadata().GetNamespace(),
 	}
 	return s.writeSpec(c.ID, spec)
 }
 
 // describe makes the container's root directory and says what runs in it.
-func (s *Server) describe(ctx context.Context, c *store.Container, sb store.Sandbox, img *image.Image) (oci.Config, error) {
+func (s *Server) describe(ctx context.Context, c *store.Container, sb store.Sandbox,
+	img *image.Image) (oci.Config, error) {
 	if sb.HostProcess {
 		process, err := s.hostProcess(c, sb.Config, img.Config)
 		if err != nil {

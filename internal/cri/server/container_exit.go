@@ -69,7 +69,8 @@ func (s *Server) ended(ctx context.Context, id string) {
 		return // removed meanwhile, or known already
 	}
 	if err := s.finish(ctx, c); err != nil {
-		s.log.ErrorContext(ctx, "end of a container cannot be recorded; the next sweep tries again", logkey.ContainerID, id, logkey.Error, err)
+		s.log.ErrorContext(ctx, "end of a container cannot be recorded; the next sweep tries again", logkey.ContainerID,
+			id, logkey.Error, err)
 	}
 }
 
@@ -90,7 +91,8 @@ func (s *Server) finish(ctx context.Context, c store.Container) error {
 			c.Message = status.Error
 		}
 	case !isGone(err):
-		s.log.WarnContext(ctx, "status of a container cannot be read; its exit code may lack bits", logkey.ContainerID, c.ID, logkey.Error, err)
+		s.log.WarnContext(ctx, "status of a container cannot be read; its exit code may lack bits", logkey.ContainerID,
+			c.ID, logkey.Error, err)
 	}
 	switch {
 	case exit.OOM:
@@ -111,7 +113,8 @@ func (s *Server) finish(ctx context.Context, c store.Container) error {
 	if err := s.point(ctx, "container.exit.after-record"); err != nil {
 		return err
 	}
-	s.log.InfoContext(ctx, "container ended", logkey.ContainerID, c.ID, logkey.SandboxID, c.SandboxID, logkey.ExitCode, c.ExitCode, logkey.Reason, c.Reason)
+	s.log.InfoContext(ctx, "container ended", logkey.ContainerID, c.ID, logkey.SandboxID, c.SandboxID, logkey.ExitCode,
+		c.ExitCode, logkey.Reason, c.Reason)
 	s.exits.wake(c.ID)
 	s.publish(c.SandboxID, c.ID, runtime.ContainerEventType_CONTAINER_STOPPED_EVENT)
 	return s.runtime.Delete(ctx, c.ID)
@@ -129,7 +132,8 @@ func (s *Server) lost(ctx context.Context, c store.Container, why string) error 
 	if e := s.store.Containers.Put(c); e != nil {
 		return errors.Join(err, e)
 	}
-	s.log.WarnContext(ctx, "container is gone", logkey.ContainerID, c.ID, logkey.SandboxID, c.SandboxID, logkey.Reason, why)
+	s.log.WarnContext(ctx, "container is gone", logkey.ContainerID, c.ID, logkey.SandboxID, c.SandboxID,
+		logkey.Reason, why)
 	s.exits.wake(c.ID)
 	s.publish(c.SandboxID, c.ID, runtime.ContainerEventType_CONTAINER_STOPPED_EVENT)
 	return err

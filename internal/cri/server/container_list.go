@@ -15,12 +15,14 @@ import (
 )
 
 // ListContainers lists the containers that match a filter.
-func (s *Server) ListContainers(_ context.Context, req *runtime.ListContainersRequest) (*runtime.ListContainersResponse, error) {
+func (s *Server) ListContainers(_ context.Context,
+	req *runtime.ListContainersRequest) (*runtime.ListContainersResponse, error) {
 	return &runtime.ListContainersResponse{Containers: s.listContainers(req.GetFilter())}, nil
 }
 
 // StreamContainers is ListContainers in as many messages as it takes.
-func (s *Server) StreamContainers(req *runtime.StreamContainersRequest, out grpc.ServerStreamingServer[runtime.StreamContainersResponse]) error {
+func (s *Server) StreamContainers(req *runtime.StreamContainersRequest,
+	out grpc.ServerStreamingServer[runtime.StreamContainersResponse]) error {
 	return inPages(s.listContainers(req.GetFilter()), func(page []*runtime.Container) error {
 		return out.Send(&runtime.StreamContainersResponse{Containers: page})
 	})
@@ -33,8 +35,16 @@ func (s *Server) listContainers(f *runtime.ContainerFilter) []*runtime.Container
 			continue
 		}
 		out = append(out, &runtime.Container{
-			Id: c.ID, PodSandboxId: c.SandboxID, Metadata: c.Config.GetMetadata(), Image: c.Config.GetImage(), ImageRef: c.ImageID,
-			ImageId: c.ImageID, State: c.State(), CreatedAt: c.Created, Labels: c.Config.GetLabels(), Annotations: c.Config.GetAnnotations(),
+			Id:           c.ID,
+			PodSandboxId: c.SandboxID,
+			Metadata:     c.Config.GetMetadata(),
+			Image:        c.Config.GetImage(),
+			ImageRef:     c.ImageID,
+			ImageId:      c.ImageID,
+			State:        c.State(),
+			CreatedAt:    c.Created,
+			Labels:       c.Config.GetLabels(),
+			Annotations:  c.Config.GetAnnotations(),
 		})
 	}
 	return out

@@ -12,7 +12,8 @@ import (
 
 // ReopenContainerLog is called after the kubelet has renamed the log, and
 // returns once output goes to the new one.
-func (s *Server) ReopenContainerLog(ctx context.Context, req *runtime.ReopenContainerLogRequest) (*runtime.ReopenContainerLogResponse, error) {
+func (s *Server) ReopenContainerLog(ctx context.Context,
+	req *runtime.ReopenContainerLogRequest) (*runtime.ReopenContainerLogResponse, error) {
 	c, err := s.runningContainer(req.GetContainerId())
 	if err != nil {
 		return nil, err

@@ -76,7 +76,8 @@ func (s *Server) mount(root *os.Root, m *runtime.Mount, place string) (oci.Mount
 		return oci.Mount{}, invalid{fmt.Errorf("mount %q: named pipes of the host are not emulated", src)}
 	case len(dst) == 2 && strings.EqualFold(dst, winpath.SystemDrive):
 		return oci.Mount{}, invalid{errors.New("destination path can not be C drive")}
-	case m.GetPropagation() == runtime.MountPropagation_PROPAGATION_BIDIRECTIONAL || m.GetPropagation() == runtime.MountPropagation_PROPAGATION_HOST_TO_CONTAINER:
+	case m.GetPropagation() == runtime.MountPropagation_PROPAGATION_BIDIRECTIONAL ||
+		m.GetPropagation() == runtime.MountPropagation_PROPAGATION_HOST_TO_CONTAINER:
 		return oci.Mount{}, invalid{fmt.Errorf("mount %q: mount propagation is not supported on Windows", dst)}
 	}
 	rel, err := winpath.ResolveIn(root, dst)

@@ -99,7 +99,8 @@ func environment(image []string, pod []*runtime.KeyValue) []string {
 // or the default of Windows Server Core.
 func userName(c *runtime.ContainerConfig, sb *runtime.PodSandboxConfig, img v1.Config) string {
 	for _, u := range []string{
-		c.GetWindows().GetSecurityContext().GetRunAsUsername(), sb.GetWindows().GetSecurityContext().GetRunAsUsername(), img.User,
+		c.GetWindows().GetSecurityContext().GetRunAsUsername(), sb.GetWindows().GetSecurityContext().GetRunAsUsername(),
+		img.User,
 	} {
 		if u != "" {
 			return u

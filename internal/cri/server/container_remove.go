@@ -16,7 +16,8 @@ import (
 
 // RemoveContainer removes a container, by force if it runs. One that does not
 // exist counts as removed.
-func (s *Server) RemoveContainer(ctx context.Context, req *runtime.RemoveContainerRequest) (*runtime.RemoveContainerResponse, error) {
+func (s *Server) RemoveContainer(ctx context.Context,
+	req *runtime.RemoveContainerRequest) (*runtime.RemoveContainerResponse, error) {
 	c, err := s.container(req.GetContainerId())
 	if errors.Is(err, store.ErrNotFound) {
 		return &runtime.RemoveContainerResponse{}, nil

@@ -25,7 +25,8 @@ const (
 )
 
 // StartContainer runs the container's program.
-func (s *Server) StartContainer(ctx context.Context, req *runtime.StartContainerRequest) (*runtime.StartContainerResponse, error) {
+func (s *Server) StartContainer(ctx context.Context,
+	req *runtime.StartContainerRequest) (*runtime.StartContainerResponse, error) {
 	c, unlock, err := s.holdContainer(ctx, req.GetContainerId())
 	if err != nil {
 		return nil, err
@@ -47,7 +48,8 @@ func (s *Server) StartContainer(ctx context.Context, req *runtime.StartContainer
 	if err := s.startContainer(ctx, &c, sb); err != nil {
 		return nil, s.startFailed(ctx, c, err)
 	}
-	s.log.InfoContext(ctx, "container started", logkey.ContainerID, c.ID, logkey.SandboxID, c.SandboxID, logkey.PID, c.PID)
+	s.log.InfoContext(ctx, "container started", logkey.ContainerID, c.ID, logkey.SandboxID, c.SandboxID,
+		logkey.PID, c.PID)
 	s.publish(c.SandboxID, c.ID, runtime.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return &runtime.StartContainerResponse{}, nil
 }
@@ -59,7 +61,8 @@ func (s *Server) startContainer(ctx context.Context, c *store.Container, sb stor
 	// The build has not been checked yet if the image was pulled by digest or is
 	// not an index. The text is the Host Compute Service's for 0xc0370101.
 	if !sb.HostProcess && !winver.CompatibleOSVersion(s.cfg.Build, c.OSVersion) {
-		return fmt.Errorf("failed to create containerd task: failed to create shim task: hcs::CreateComputeSystem %s: The container operating system does not match the host operating system.: unknown", c.ID)
+		return fmt.Errorf("failed to create containerd task: failed to create shim task: hcs::CreateComputeSystem "+
+			"%s: The container operating system does not match the host operating system.: unknown", c.ID)
 	}
 	if err := s.joinDomain(*c, sb); err != nil {
 		return err
@@ -88,7 +91,8 @@ func (s *Server) startContainer(ctx context.Context, c *store.Container, sb stor
 		return err
 	}
 	if err := s.cfg.Engine.Started(ctx, pid, s.dir(c.ID, statusDir, mainStatus)); err != nil {
-		return fmt.Errorf("failed to start containerd task %q: hcs::System::CreateProcess %s: %w: unknown", c.ID, c.ID, err)
+		return fmt.Errorf("failed to start containerd task %q: hcs::System::CreateProcess %s: %w: unknown",
+			c.ID, c.ID, err)
 	}
 	return s.store.Containers.Put(*c)
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // ContainerStats returns the resource usage of a container.
-func (s *Server) ContainerStats(_ context.Context, req *runtime.ContainerStatsRequest) (*runtime.ContainerStatsResponse, error) {
+func (s *Server) ContainerStats(_ context.Context,
+	req *runtime.ContainerStatsRequest) (*runtime.ContainerStatsResponse, error) {
 	c, err := s.container(req.GetContainerId())
 	if err != nil {
 		return nil, err
@@ -23,12 +24,14 @@ func (s *Server) ContainerStats(_ context.Context, req *runtime.ContainerStatsRe
 }
 
 // ListContainerStats returns the resource usage of the containers that match a filter.
-func (s *Server) ListContainerStats(_ context.Context, req *runtime.ListContainerStatsRequest) (*runtime.ListContainerStatsResponse, error) {
+func (s *Server) ListContainerStats(_ context.Context,
+	req *runtime.ListContainerStatsRequest) (*runtime.ListContainerStatsResponse, error) {
 	return &runtime.ListContainerStatsResponse{Stats: s.listContainerStats(req.GetFilter())}, nil
 }
 
 // StreamContainerStats is ListContainerStats in as many messages as it takes.
-func (s *Server) StreamContainerStats(req *runtime.StreamContainerStatsRequest, out grpc.ServerStreamingServer[runtime.StreamContainerStatsResponse]) error {
+func (s *Server) StreamContainerStats(req *runtime.StreamContainerStatsRequest,
+	out grpc.ServerStreamingServer[runtime.StreamContainerStatsResponse]) error {
 	return inPages(s.listContainerStats(req.GetFilter()), func(page []*runtime.ContainerStats) error {
 		return out.Send(&runtime.StreamContainerStatsResponse{ContainerStats: page})
 	})
@@ -46,7 +49,12 @@ func (s *Server) listContainerStats(f *runtime.ContainerStatsFilter) []*runtime.
 }
 
 func (s *Server) attributes(c store.Container) *runtime.ContainerAttributes {
-	return &runtime.ContainerAttributes{Id: c.ID, Metadata: c.Config.GetMetadata(), Labels: c.Config.GetLabels(), Annotations: c.Config.GetAnnotations()}
+	return &runtime.ContainerAttributes{
+		Id:          c.ID,
+		Metadata:    c.Config.GetMetadata(),
+		Labels:      c.Config.GetLabels(),
+		Annotations: c.Config.GetAnnotations(),
+	}
 }
 
 // containerStats fills what the kubelet reads on Windows too: it takes

@@ -18,7 +18,8 @@ import (
 )
 
 // ContainerStatus describes a container.
-func (s *Server) ContainerStatus(_ context.Context, req *runtime.ContainerStatusRequest) (*runtime.ContainerStatusResponse, error) {
+func (s *Server) ContainerStatus(_ context.Context,
+	req *runtime.ContainerStatusRequest) (*runtime.ContainerStatusResponse, error) {
 	c, err := s.container(req.GetContainerId())
 	if err != nil {
 		return nil, err
@@ -44,9 +45,22 @@ func (s *Server) containerStatus(c store.Container) *runtime.ContainerStatus {
 		spec = proto.CloneOf(given)
 	}
 	st := &runtime.ContainerStatus{
-		Id: c.ID, Metadata: c.Config.GetMetadata(), State: c.State(), CreatedAt: c.Created, StartedAt: c.Started, FinishedAt: c.Finished,
-		ExitCode: c.ExitCode, Image: spec, ImageRef: c.ImageRef, ImageId: c.ImageID, Reason: c.Reason, Message: c.Message,
-		Labels: c.Config.GetLabels(), Annotations: c.Config.GetAnnotations(), Mounts: c.Config.GetMounts(), LogPath: s.logName(c),
+		Id:          c.ID,
+		Metadata:    c.Config.GetMetadata(),
+		State:       c.State(),
+		CreatedAt:   c.Created,
+		StartedAt:   c.Started,
+		FinishedAt:  c.Finished,
+		ExitCode:    c.ExitCode,
+		Image:       spec,
+		ImageRef:    c.ImageRef,
+		ImageId:     c.ImageID,
+		Reason:      c.Reason,
+		Message:     c.Message,
+		Labels:      c.Config.GetLabels(),
+		Annotations: c.Config.GetAnnotations(),
+		Mounts:      c.Config.GetMounts(),
+		LogPath:     s.logName(c),
 	}
 	if r := c.Config.GetWindows().GetResources(); r != nil {
 		st.Resources = &runtime.ContainerResources{Windows: r}

@@ -27,7 +27,8 @@ const conmonWait = 5 * time.Second
 // StopContainer ends a container: first with the shutdown event that Windows
 // sends to the programs of a container, and after the timeout by force. One
 // that does not run, or does not exist, counts as stopped.
-func (s *Server) StopContainer(ctx context.Context, req *runtime.StopContainerRequest) (*runtime.StopContainerResponse, error) {
+func (s *Server) StopContainer(ctx context.Context,
+	req *runtime.StopContainerRequest) (*runtime.StopContainerResponse, error) {
 	c, err := s.container(req.GetContainerId())
 	if errors.Is(err, store.ErrNotFound) {
 		return &runtime.StopContainerResponse{}, nil

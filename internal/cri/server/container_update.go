@@ -15,7 +15,8 @@ import (
 
 // UpdateContainerResources changes the limits of a container, at once if it
 // runs and at its start if it does not yet.
-func (s *Server) UpdateContainerResources(ctx context.Context, req *runtime.UpdateContainerResourcesRequest) (*runtime.UpdateContainerResourcesResponse, error) {
+func (s *Server) UpdateContainerResources(ctx context.Context, req *runtime.UpdateContainerResourcesRequest) (
+	*runtime.UpdateContainerResourcesResponse, error) {
 	c, unlock, err := s.holdContainer(ctx, req.GetContainerId())
 	if err != nil {
 		return nil, err

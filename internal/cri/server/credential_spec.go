@@ -33,7 +33,9 @@ type credentialSpec struct {
 const maxCredentialSpecBytes = 64 << 10
 
 // errInvalidJSON is the text of HCS_E_INVALID_JSON (0xc037010d).
-var errInvalidJSON = errors.New("The virtual machine or container JSON document is invalid.") //nolint:staticcheck // Windows' own words
+//
+//nolint:staticcheck // Windows' own words
+var errInvalidJSON = errors.New("The virtual machine or container JSON document is invalid.")
 
 // parseCredentialSpec refuses text that is not a JSON object, or has a field of
 // the wrong type. The service requires no more: on a node outside the domain,
@@ -42,7 +44,8 @@ var errInvalidJSON = errors.New("The virtual machine or container JSON document 
 // names are ignored.
 func parseCredentialSpec(text string) (credentialSpec, error) {
 	if n := len(text); n > maxCredentialSpecBytes {
-		return credentialSpec{}, fmt.Errorf("the credential spec has %d bytes, want at most %d", n, maxCredentialSpecBytes)
+		return credentialSpec{}, fmt.Errorf("the credential spec has %d bytes, want at most %d", n,
+			maxCredentialSpecBytes)
 	}
 	var spec *credentialSpec
 	if json.Unmarshal([]byte(text), &spec) != nil || spec == nil {
@@ -58,7 +61,8 @@ func parseCredentialSpec(text string) (credentialSpec, error) {
 func credentialGuard(text string) (credentialSpec, error) {
 	spec, err := parseCredentialSpec(text)
 	if err != nil {
-		return spec, fmt.Errorf("failed to create containerd task: failed to create shim task: failed to generate container credential guard instance: hcs::ModifyServiceSettings: %w: unknown", err)
+		return spec, fmt.Errorf("failed to create containerd task: failed to create shim task: failed to generate "+
+			"container credential guard instance: hcs::ModifyServiceSettings: %w: unknown", err)
 	}
 	return spec, nil
 }

@@ -15,37 +15,48 @@ import (
 )
 
 // webApp is the example of Microsoft's documents.
-const webApp = `{"CmsPlugins":["ActiveDirectory"],"DomainJoinConfig":{"Sid":"S-1-5-21-702590844-1001920913-2680819671","MachineAccountName":"webapp01","Guid":"56d9b66c-d746-4f87-bd26-26760cfdca2e","DnsTreeName":"contoso.com","DnsName":"contoso.com","NetBiosName":"CONTOSO"},"ActiveDirectoryConfig":{"GroupManagedServiceAccounts":[{"Name":"webapp01","Scope":"contoso.com"},{"Name":"webapp01","Scope":"CONTOSO"}]}}`
+const webApp = `{"CmsPlugins":["ActiveDirectory"],` +
+	`"DomainJoinConfig":{"Sid":"S-1-5-21-702590844-1001920913-2680819671","MachineAccountName":"webapp01",` +
+	`"Guid":"56d9b66c-d746-4f87-bd26-26760cfdca2e","DnsTreeName":"contoso.com","DnsName":"contoso.com",` +
+	`"NetBiosName":"CONTOSO"},"ActiveDirectoryConfig":{"GroupManagedServiceAccounts":[{"Name":"webapp01",` +
+	`"Scope":"contoso.com"},{"Name":"webapp01","Scope":"CONTOSO"}]}}`
 
 func TestParseCredentialSpec(t *testing.T) {
 	for text, ok := range map[string]bool{
-		webApp: true, " " + webApp + "\n": true, strings.Replace(webApp, `"CmsPlugins"`, `"Unknown":1,"CmsPlugins"`, 1): true, "{}": true,
-		"": false, "null": false, "[]": false, `"x"`: false, "{": false, webApp + webApp: false, webApp + "}": false, strings.TrimSuffix(webApp, "}"): false,
-		strings.Replace(webApp, `"DnsName":"contoso.com"`, `"DnsName":1`, 1): false, strings.Repeat("[", maxCredentialSpecBytes): false,
-		webApp + strings.Repeat(" ", maxCredentialSpecBytes): false,
+		webApp: true, " " + webApp + "\n": true, strings.Replace(webApp, `"CmsPlugins"`, `"Unknown":1,"CmsPlugins"`,
+			1): true, "{}": true,
+		"": false, "null": false, "[]": false, `"x"`: false, "{": false, webApp + webApp: false, webApp + "}": false,
+		strings.TrimSuffix(webApp, "}"):                                      false,
+		strings.Replace(webApp, `"DnsName":"contoso.com"`, `"DnsName":1`, 1): false,
+		strings.Repeat("[", maxCredentialSpecBytes):                          false,
+		webApp + strings.Repeat(" ", maxCredentialSpecBytes):                 false,
 	} {
 		if _, err := parseCredentialSpec(text); (err == nil) != ok {
 			t.Errorf("%.60q: %v", text, err)
 		}
 	}
-	if _, err := parseCredentialSpec(strings.Repeat("x", maxCredentialSpecBytes+1)); err == nil || err.Error() != "the credential spec has 65537 bytes, want at most 65536" {
+	if _, err := parseCredentialSpec(strings.Repeat("x", maxCredentialSpecBytes+1)); err == nil ||
+		err.Error() != "the credential spec has 65537 bytes, want at most 65536" {
 		t.Errorf("too large: %v", err)
 	}
 }
 
 func FuzzCredentialSpec(f *testing.F) {
-	for _, text := range []string{webApp, `{"CmsPlugins":null,"DomainJoinConfig":[]}`, `{"DomainJoinConfig":{"DnsName":"a\nb\u0000.\ud800"}}`} {
+	for _, text := range []string{webApp, `{"CmsPlugins":null,"DomainJoinConfig":[]}`,
+		`{"DomainJoinConfig":{"DnsName":"a\nb\u0000.\ud800"}}`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		spec, err := parseCredentialSpec(text)
-		if name := oneLine(spec.DomainJoinConfig.DnsName); err != nil && name != "" || strings.ContainsAny(name, "\r\n\x00") {
+		if name := oneLine(spec.DomainJoinConfig.DnsName); err != nil && name != "" ||
+			strings.ContainsAny(name, "\r\n\x00") {
 			t.Errorf("name %q, %v", name, err)
 		}
 	})
 }
 
-const badSpec = "failed to create containerd task: failed to create shim task: failed to generate container credential guard instance: hcs::ModifyServiceSettings: The virtual machine or container JSON document is invalid."
+const badSpec = "failed to create containerd task: failed to create shim task: failed to generate container " +
+	"credential guard instance: hcs::ModifyServiceSettings: The virtual machine or container JSON document is invalid."
 
 func TestCredentialSpec(t *testing.T) {
 	l := newLab(t)
@@ -61,7 +72,8 @@ func TestCredentialSpec(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), badSpec) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got := l.status(id); got.Reason != "StartError" || got.ExitCode != 128 || !strings.Contains(got.Message, badSpec) {
+		if got := l.status(id); got.Reason != "StartError" || got.ExitCode != 128 ||
+			!strings.Contains(got.Message, badSpec) {
 			t.Errorf("%s: %v", name, got)
 		}
 		_, err = l.Runtime.RemoveContainer(t.Context(), &runtime.RemoveContainerRequest{ContainerId: id})
@@ -74,7 +86,8 @@ func TestCredentialSpec(t *testing.T) {
 	if got := l.wait(id); got.ExitCode != 0 {
 		t.Errorf("%v", got)
 	}
-	if got, err := os.ReadFile(l.dir(id, statusDir, domainFile)); err != nil || string(got) != "contoso.com\nCONTOSO\n" {
+	if got, err := os.ReadFile(l.dir(id, statusDir, domainFile)); err != nil ||
+		string(got) != "contoso.com\nCONTOSO\n" {
 		t.Errorf("domain %q, %v", got, err)
 	}
 	r, err := l.Runtime.ContainerStatus(t.Context(), &runtime.ContainerStatusRequest{ContainerId: id, Verbose: true})
@@ -100,8 +113,10 @@ func TestCredentialSpec(t *testing.T) {
 func TestCredentialSpecOfSandbox(t *testing.T) {
 	l := newLab(t)
 	config := sandboxConfig("web")
-	config.Windows = &runtime.WindowsPodSandboxConfig{SecurityContext: &runtime.WindowsSandboxSecurityContext{CredentialSpec: "{"}}
-	if _, err := l.Runtime.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: config}); err == nil || !strings.Contains(err.Error(), badSpec) {
+	config.Windows = &runtime.WindowsPodSandboxConfig{SecurityContext: &runtime.WindowsSandboxSecurityContext{
+		CredentialSpec: "{"}}
+	if _, err := l.Runtime.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: config}); err == nil ||
+		!strings.Contains(err.Error(), badSpec) {
 		t.Errorf("%v", err)
 	}
 	if n := len(l.store.Sandboxes.List()) + len(l.cfg.Namespaces.Namespaces()); n != 0 {

@@ -12,7 +12,8 @@ import (
 
 // GetContainerEvents sends what happens to containers and sandboxes from now
 // on, until the client leaves.
-func (s *Server) GetContainerEvents(_ *runtime.GetEventsRequest, out grpc.ServerStreamingServer[runtime.ContainerEventResponse]) error {
+func (s *Server) GetContainerEvents(_ *runtime.GetEventsRequest,
+	out grpc.ServerStreamingServer[runtime.ContainerEventResponse]) error {
 	events, leave := s.events.join()
 	defer leave()
 	for {

@@ -69,7 +69,8 @@ func (s *Server) exec(ctx context.Context, id string, e execution) (int32, error
 	}
 	if st, statErr := launch.ReadStatus(file); statErr == nil {
 		if st.Error != "" {
-			return 0, fmt.Errorf("failed to exec in container: failed to start exec %q: hcs::System::CreateProcess %s: %s: unknown", status, c.ID, st.Error)
+			return 0, fmt.Errorf("failed to exec in container: failed to start exec %q: hcs::System::CreateProcess "+
+				"%s: %s: unknown", status, c.ID, st.Error)
 		}
 		return int32(st.ExitCode), nil
 	}
@@ -88,7 +89,13 @@ func (s *Server) execProcess(c store.Container, e execution) (p oci.Process, sta
 	}
 	computer := s.hostname(sb.Config)
 	p = s.cfg.Engine.Process(wine.Process{
-		Args: e.args, Dir: c.Dir, Env: c.Env, Status: status, Exec: true, Account: accountOf(c, computer), Computer: computer,
+		Args:     e.args,
+		Dir:      c.Dir,
+		Env:      c.Env,
+		Status:   status,
+		Exec:     true,
+		Account:  accountOf(c, computer),
+		Computer: computer,
 	})
 	p.Terminal, p.OpenFiles = e.terminal, s.files
 	return p, status

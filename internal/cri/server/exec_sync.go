@@ -32,7 +32,8 @@ func (s *Server) ExecSync(ctx context.Context, req *runtime.ExecSyncRequest) (*r
 	code, err := s.exec(execCtx, req.GetContainerId(), execution{args: req.GetCmd(), stdout: stdout, stderr: stderr})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		// The kubelet tells a probe's timeout by this code.
-		return nil, status.Error(codes.DeadlineExceeded, fmt.Sprintf("failed to exec in container: timeout %v exceeded: %v", timeout, context.DeadlineExceeded))
+		return nil, status.Error(codes.DeadlineExceeded,
+			fmt.Sprintf("failed to exec in container: timeout %v exceeded: %v", timeout, context.DeadlineExceeded))
 	}
 	if err != nil {
 		return nil, err

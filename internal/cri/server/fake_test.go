@@ -140,8 +140,10 @@ func confined() int {
 	find(e != unix.EPERM, "io_uring")
 	_, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0)
 	find(err == nil, "vsock")
-	for _, name := range []string{"/sys", "/root", "/home", "/proc/kcore", "/dev/kmsg", "/dev/mem", "/etc/shadow", "/var/lib"} {
-		if info, err := os.Stat(name); err == nil && (name != "/sys") && info.Size() > 0 && info.Mode()&os.ModeDevice == 0 {
+	for _, name := range []string{"/sys", "/root", "/home", "/proc/kcore", "/dev/kmsg", "/dev/mem", "/etc/shadow",
+		"/var/lib"} {
+		if info, err := os.Stat(name); err == nil && (name != "/sys") && info.Size() > 0 &&
+			info.Mode()&os.ModeDevice == 0 {
 			find(true, name)
 		}
 	}
@@ -267,7 +269,13 @@ type linuxEngine struct{ base string }
 
 func (e linuxEngine) Layers(context.Context) ([]string, error) { return []string{e.base}, nil }
 func (e linuxEngine) Process(p wine.Process) oci.Process {
-	return oci.Process{Args: p.Args, Env: append(slices.Clone(p.Env), "TEST_STATUS="+p.Status), Cwd: "/", UID: p.Account.UID, GID: p.Account.GID}
+	return oci.Process{
+		Args: p.Args,
+		Env:  append(slices.Clone(p.Env), "TEST_STATUS="+p.Status),
+		Cwd:  "/",
+		UID:  p.Account.UID,
+		GID:  p.Account.GID,
+	}
 }
 func (linuxEngine) AccountLayer(context.Context, wine.Account) (string, error) { return "", nil }
 func (linuxEngine) StatusDir() string                                          { return "/run/mullion" }
@@ -308,31 +316,46 @@ func newLabWith(t testing.TB, change func(*Config)) *lab {
 	l := &lab{t: t, drive: filepath.Join(dir, "drive_c"), plugins: &cni.Fake{}}
 	base, layer := filepath.Join(dir, "base"), filepath.Join(dir, "layer")
 	for _, d := range []string{
-		filepath.Join(l.drive, "Program Files/containerd/cni/conf"), filepath.Join(l.drive, "Program Files/containerd/cni/bin"), filepath.Join(l.drive, "var/log/pods"),
-		filepath.Join(base, "proc"), filepath.Join(base, "dev"), filepath.Join(base, "etc"), filepath.Join(base, "run/mullion"),
-		filepath.Join(base, "windows/System32/drivers/etc"), layer, filepath.Join(dir, "netns"),
+		filepath.Join(l.drive, "Program Files/containerd/cni/conf"),
+		filepath.Join(l.drive, "Program Files/containerd/cni/bin"), filepath.Join(l.drive, "var/log/pods"),
+		filepath.Join(base, "proc"), filepath.Join(base, "dev"), filepath.Join(base, "etc"),
+		filepath.Join(base, "run/mullion"), filepath.Join(base, "windows/System32/drivers/etc"), layer,
+		filepath.Join(dir, "netns"),
 	} {
 		must(t, os.MkdirAll(d, 0o755))
 	}
 	must(t, os.WriteFile(filepath.Join(l.drive, "Program Files/containerd/cni/bin/win-bridge.exe"), nil, 0o644))
 	must(t, os.WriteFile(filepath.Join(l.drive, "Program Files/containerd/cni/conf/10-x.conf"),
-		[]byte(`{"cniVersion":"0.3.0","name":"cbr0","type":"win-bridge","capabilities":{"portMappings":true,"dns":true}}`), 0o644))
+		[]byte(`{"cniVersion":"0.3.0","name":"cbr0","type":"win-bridge","capabilities":{"portMappings":true,`+
+			`"dns":true}}`), 0o644))
 	self, err := os.ReadFile("/proc/self/exe")
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(layer, "guest"), self, 0o755))
 	l.images = &images{layer: layer, holds: map[string]string{}, list: []*image.Image{
-		{ID: "sha256:" + strings.Repeat("1", 64), RepoTags: []string{testImage}, RepoDigests: []string{"example.test/guest@sha256:" + strings.Repeat("2", 64)}, Size: 5,
-			Config: v1.Config{Entrypoint: []string{"/guest"}, Cmd: []string{"sleep"}, Env: []string{"A=image", "B=image"}}, OSVersion: "10.0.17763.1", Layers: []string{layer}},
-		{ID: "sha256:" + strings.Repeat("3", 64), RepoTags: []string{"example.test/other-build:1"}, Config: v1.Config{Entrypoint: []string{"/guest"}}, OSVersion: "10.0.20348.1", Layers: []string{layer}},
+		{ID: "sha256:" + strings.Repeat("1", 64), RepoTags: []string{testImage},
+			RepoDigests: []string{"example.test/guest@sha256:" + strings.Repeat("2", 64)}, Size: 5,
+			Config: v1.Config{Entrypoint: []string{"/guest"}, Cmd: []string{"sleep"},
+				Env: []string{"A=image", "B=image"}}, OSVersion: "10.0.17763.1", Layers: []string{layer}},
+		{ID: "sha256:" + strings.Repeat("3", 64), RepoTags: []string{"example.test/other-build:1"},
+			Config: v1.Config{Entrypoint: []string{"/guest"}}, OSVersion: "10.0.20348.1", Layers: []string{layer}},
 	}}
 	l.namespaces = &namespaces{dir: filepath.Join(dir, "netns"), containers: map[string][]string{}}
 	build, err := winver.Parse("2019")
 	must(t, err)
 	unique := strings.ToLower(rand.Text())
 	l.cfg = Config{
-		StateDir: filepath.Join(dir, "state"), RunDir: filepath.Join(dir, "run"), Images: l.images, Namespaces: l.namespaces, Plugins: l.plugins,
-		Engine: linuxEngine{base}, Drive: l.drive, Cgroup: "/mullion-test-" + unique, Build: build, Handlers: []string{"example-container-runtime-handler"},
-		Version: "1.2.3", Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		StateDir:   filepath.Join(dir, "state"),
+		RunDir:     filepath.Join(dir, "run"),
+		Images:     l.images,
+		Namespaces: l.namespaces,
+		Plugins:    l.plugins,
+		Engine:     linuxEngine{base},
+		Drive:      l.drive,
+		Cgroup:     "/mullion-test-" + unique,
+		Build:      build,
+		Handlers:   []string{"example-container-runtime-handler"},
+		Version:    "1.2.3",
+		Log:        slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	change(&l.cfg)
 	t.Cleanup(func() { l.cleanUp() })
@@ -351,7 +374,8 @@ func (l *lab) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, listener) }()
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)))
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)))
 	must(l.t, err)
 	l.Runtime, l.Images = runtime.NewRuntimeServiceClient(conn), runtime.NewImageServiceClient(conn)
 	l.stop = sync.OnceFunc(func() {
@@ -432,16 +456,20 @@ func sandboxConfig(name string) *runtime.PodSandboxConfig {
 	return &runtime.PodSandboxConfig{
 		Metadata: &runtime.PodSandboxMetadata{Name: name, Namespace: "ns", Uid: "uid-" + name}, Hostname: name,
 		LogDirectory: `\var\log\pods\ns_` + name, Labels: map[string]string{"app": name},
-		DnsConfig:    &runtime.DNSConfig{Servers: []string{"10.96.0.10"}, Searches: []string{"ns.svc.cluster.local"}},
-		PortMappings: []*runtime.PortMapping{{ContainerPort: 80}, {ContainerPort: 81, HostPort: 8081, Protocol: runtime.Protocol_UDP}},
-		Windows:      &runtime.WindowsPodSandboxConfig{SecurityContext: &runtime.WindowsSandboxSecurityContext{}},
+		DnsConfig: &runtime.DNSConfig{Servers: []string{"10.96.0.10"}, Searches: []string{"ns.svc.cluster.local"}},
+		PortMappings: []*runtime.PortMapping{{ContainerPort: 80},
+			{ContainerPort: 81, HostPort: 8081, Protocol: runtime.Protocol_UDP}},
+		Windows: &runtime.WindowsPodSandboxConfig{SecurityContext: &runtime.WindowsSandboxSecurityContext{}},
 	}
 }
 
 func containerConfig(name string, args ...string) *runtime.ContainerConfig {
 	return &runtime.ContainerConfig{
-		Metadata: &runtime.ContainerMetadata{Name: name}, Image: &runtime.ImageSpec{Image: testImage}, Args: args,
-		LogPath: name + `\0.log`, Windows: &runtime.WindowsContainerConfig{Resources: &runtime.WindowsContainerResources{}},
+		Metadata: &runtime.ContainerMetadata{Name: name},
+		Image:    &runtime.ImageSpec{Image: testImage},
+		Args:     args,
+		LogPath:  name + `\0.log`,
+		Windows:  &runtime.WindowsContainerConfig{Resources: &runtime.WindowsContainerResources{}},
 	}
 }
 
@@ -454,7 +482,8 @@ func (l *lab) runSandbox(config *runtime.PodSandboxConfig) string {
 
 func (l *lab) create(sandbox string, config *runtime.ContainerConfig) string {
 	l.t.Helper()
-	r, err := l.Runtime.CreateContainer(l.t.Context(), &runtime.CreateContainerRequest{PodSandboxId: sandbox, Config: config})
+	r, err := l.Runtime.CreateContainer(l.t.Context(), &runtime.CreateContainerRequest{PodSandboxId: sandbox,
+		Config: config})
 	must(l.t, err)
 	return r.ContainerId
 }

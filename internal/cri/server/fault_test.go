@@ -28,7 +28,8 @@ func (l *lab) podLife(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("run sandbox: %w", err)
 	}
-	c, err := l.CreateContainer(ctx, &runtime.CreateContainerRequest{PodSandboxId: sb.PodSandboxId, Config: containerConfig("c", "sleep")})
+	c, err := l.CreateContainer(ctx, &runtime.CreateContainerRequest{PodSandboxId: sb.PodSandboxId,
+		Config: containerConfig("c", "sleep")})
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
@@ -77,7 +78,8 @@ func TestEveryPointFails(t *testing.T) {
 	for _, p := range l.points() {
 		t.Run(p, func(t *testing.T) {
 			err := l.podLife(fault.With(t.Context(), fault.NewSet(p)), "pod")
-			if !errors.Is(err, fault.ErrInjected) && (err == nil || !strings.Contains(err.Error(), fault.ErrInjected.Error())) {
+			if !errors.Is(err, fault.ErrInjected) &&
+				(err == nil || !strings.Contains(err.Error(), fault.ErrInjected.Error())) {
 				t.Errorf("error %v", err)
 			}
 			for _, sb := range l.store.Sandboxes.List() {
@@ -156,7 +158,12 @@ func TestRestart(t *testing.T) {
 	c.Started, c.PID = 0, 0
 	must(t, l.store.Containers.Put(c))
 	// Half-created and half-removed objects, and objects without a record.
-	must(t, l.store.Containers.Put(store.Container{ID: "half", Name: "half", SandboxID: sb, Config: containerConfig("x")}))
+	must(t, l.store.Containers.Put(store.Container{
+		ID:        "half",
+		Name:      "half",
+		SandboxID: sb,
+		Config:    containerConfig("x"),
+	}))
 	must(t, os.MkdirAll(filepath.Join(l.cfg.StateDir, "containers", "leftover", rootDir), 0o755))
 	must(t, unix.Mount("tmpfs", filepath.Join(l.cfg.StateDir, "containers", "leftover", rootDir), "tmpfs", 0, ""))
 	must(t, os.MkdirAll(filepath.Join(l.cfg.StateDir, "sandboxes", "leftover"), 0o755))
@@ -241,7 +248,9 @@ func TestReboot(t *testing.T) {
 func TestFailingPlugin(t *testing.T) {
 	l := newLab(t)
 	l.plugins.Fail = func(string) error { return errors.New("plugin is broken") }
-	if _, err := l.Runtime.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: sandboxConfig("p")}); err == nil || !strings.Contains(err.Error(), "plugin is broken") {
+	if _, err := l.Runtime.RunPodSandbox(t.Context(),
+		&runtime.RunPodSandboxRequest{Config: sandboxConfig("p")}); err == nil ||
+		!strings.Contains(err.Error(), "plugin is broken") {
 		t.Fatalf("%v", err)
 	}
 	list, err := l.Runtime.ListPodSandbox(t.Context(), &runtime.ListPodSandboxRequest{})

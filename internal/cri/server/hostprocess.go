@@ -58,7 +58,8 @@ var (
 // hostProcessUser returns the name that hcsshim gets: the pod's setting, or else the
 // image's user, which is rarely an account of the host.
 func hostProcessUser(c *runtime.ContainerConfig, sb *runtime.PodSandboxConfig, img v1.Config) string {
-	return cmp.Or(c.GetWindows().GetSecurityContext().GetRunAsUsername(), sb.GetWindows().GetSecurityContext().GetRunAsUsername(), img.User)
+	return cmp.Or(c.GetWindows().GetSecurityContext().GetRunAsUsername(),
+		sb.GetWindows().GetSecurityContext().GetRunAsUsername(), img.User)
 }
 
 // hostAccount finds the account that a HostProcess container logs on as; see
@@ -88,9 +89,10 @@ func hostAccount(user, id string, groups []string) (wine.Account, error) {
 // learn.microsoft.com, "Local accounts".
 func builtinGroups() []string {
 	return []string{
-		"Administrators", "Backup Operators", "Distributed COM Users", "Event Log Readers", "Guests", "Hyper-V Administrators",
-		"Network Configuration Operators", "Performance Log Users", "Performance Monitor Users", "Power Users", "Remote Desktop Users",
-		"Remote Management Users", "Replicator", "Users",
+		"Administrators", "Backup Operators", "Distributed COM Users", "Event Log Readers", "Guests",
+		"Hyper-V Administrators", "Network Configuration Operators", "Performance Log Users",
+		"Performance Monitor Users", "Power Users", "Remote Desktop Users", "Remote Management Users",
+		"Replicator", "Users",
 	}
 }
 
@@ -142,7 +144,8 @@ func (s *Server) hostProcess(c *store.Container, sb *runtime.PodSandboxConfig, i
 	for i := range args {
 		args[i] = withMountPoint(args[i])
 	}
-	return s.hostProgram(*c, wine.Process{Args: args, CommandLine: withMountPoint(commandLine), Status: mainStatus}, c.Config.GetTty()), nil
+	return s.hostProgram(*c, wine.Process{Args: args, CommandLine: withMountPoint(commandLine), Status: mainStatus},
+		c.Config.GetTty()), nil
 }
 
 // hostProgram completes a program of a HostProcess container.
@@ -153,7 +156,15 @@ func (s *Server) hostProgram(c store.Container, p wine.Process, terminal bool) o
 	h := s.cfg.HostProcesses.Wine
 	h.Prefix = s.view(c.ID)
 	argv, env, cwd := h.Process(p)
-	return oci.Process{Args: argv, Env: env, Cwd: cwd, GID: p.Account.GID, Host: true, Terminal: terminal, OpenFiles: s.files}
+	return oci.Process{
+		Args:      argv,
+		Env:       env,
+		Cwd:       cwd,
+		GID:       p.Account.GID,
+		Host:      true,
+		Terminal:  terminal,
+		OpenFiles: s.files,
+	}
 }
 
 // withMountPoint replaces the variable as hcsshim does, which knows two
@@ -175,7 +186,8 @@ func hostEnvironment(env []string) []string {
 		}
 		out = append(out, name+"="+withMountPoint(value))
 	}
-	search = strings.TrimSuffix(search, ";") + `;` + imageRoot + `\;C:\WINDOWS\System32\WindowsPowerShell\v1.0\;C:\WINDOWS\System32\Wbem`
+	search = strings.TrimSuffix(search, ";") + `;` + imageRoot +
+		`\;C:\WINDOWS\System32\WindowsPowerShell\v1.0\;C:\WINDOWS\System32\Wbem`
 	return append(out, "Path="+search, mountPointVariable+"="+imageRoot+`\`)
 }
 

@@ -146,7 +146,8 @@ func (s *Server) bindIntoView(view, at string, f *os.File, dir, readOnly bool) e
 		return err
 	}
 	defer func() { _ = mounted.Close() }() // only a handle
-	return unix.MountSetattr(int(mounted.Fd()), "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	return unix.MountSetattr(int(mounted.Fd()), "", unix.AT_EMPTY_PATH,
+		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
 func makeHostPlace(root *os.Root, rel string, dir bool) error {

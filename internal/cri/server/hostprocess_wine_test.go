@@ -40,7 +40,8 @@ func newHostLab(t *testing.T) *lab {
 	for _, d := range []string{"prefix", "upper", "work", "views"} {
 		must(t, os.Mkdir(filepath.Join(dir, d), 0o755))
 	}
-	must(t, unix.Mount("overlay", prefix, "overlay", 0, fmt.Sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work", template, dir, dir)))
+	must(t, unix.Mount("overlay", prefix, "overlay", 0, fmt.Sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work",
+		template, dir, dir)))
 	t.Cleanup(func() { must(t, unix.Unmount(prefix, unix.MNT_DETACH)) })
 	// The lab's directories of drive C, on the host's.
 	must(t, os.CopyFS(filepath.Join(prefix, "drive_c"), os.DirFS(l.cfg.Drive)))
@@ -57,7 +58,12 @@ func newHostLab(t *testing.T) *lab {
 	agent.Env, agent.Dir = h.Env(), l.drive
 	must(t, agent.Start())
 	t.Cleanup(func() { _, _ = agent.Process.Kill(), agent.Wait() })
-	l.cfg.HostProcesses = &HostProcesses{Wine: h, Views: filepath.Join(dir, "views"), Sockets: sockets, Shared: []string{"/usr", "/etc"}}
+	l.cfg.HostProcesses = &HostProcesses{
+		Wine:    h,
+		Views:   filepath.Join(dir, "views"),
+		Sockets: sockets,
+		Shared:  []string{"/usr", "/etc"},
+	}
 	l.start()
 	return l
 }
@@ -131,16 +137,23 @@ func TestHostProcess(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(l.drive, "vol", "in.txt"), []byte("of the volume\n"), 0o644))
 		must(t, os.WriteFile(filepath.Join(l.drive, "one.txt"), []byte("one file\n"), 0o644))
 		must(t, os.WriteFile(filepath.Join(l.drive, "host.txt"), []byte("of the host\n"), 0o644))
-		c := hostContainer("a", system, "cmd", "/c", `cd & `+tool("whoami")+` & type C:\host.txt & type C:\mnt\v\in.txt & type C:\hpc\mnt\v\in.txt & type C:\etc\one.txt & echo [%CONTAINER_SANDBOX_MOUNT_POINT%] %USERPROFILE% & `+
-			`%CONTAINER_SANDBOX_MOUNT_POINT%\windows\system32\tasklist.exe & sc query spooler & set & echo new>C:\made.txt & echo ro>C:\ro\x.txt & echo up>C:\hpc\up.txt`)
+		c := hostContainer("a", system, "cmd", "/c", `cd & `+tool("whoami")+
+			` & type C:\host.txt & type C:\mnt\v\in.txt & type C:\hpc\mnt\v\in.txt & type C:\etc\one.txt & echo `+
+			`[%CONTAINER_SANDBOX_MOUNT_POINT%] %USERPROFILE% & `+
+			`%CONTAINER_SANDBOX_MOUNT_POINT%\windows\system32\tasklist.exe & sc query spooler & set & echo `+
+			`new>C:\made.txt & echo ro>C:\ro\x.txt & echo up>C:\hpc\up.txt`)
 		c.Mounts = []*runtime.Mount{
-			{HostPath: `C:\vol`, ContainerPath: `C:\mnt\v`}, {HostPath: `C:\vol`, ContainerPath: `C:\ro`, Readonly: true}, {HostPath: `C:\one.txt`, ContainerPath: `C:\etc\one.txt`},
+			{HostPath: `C:\vol`, ContainerPath: `C:\mnt\v`},
+			{HostPath: `C:\vol`, ContainerPath: `C:\ro`, Readonly: true},
+			{HostPath: `C:\one.txt`, ContainerPath: `C:\etc\one.txt`},
 		}
 		l.wait(l.run(sb, c))
 		contains(t, l.plainLog(config, "a"),
-			"C:\\hpc\n", "nt authority\\system\n", "of the host\n", "of the volume\nof the volume\n", "one file\n", "[C:\\hpc] C:\\Windows\\system32\\config\\systemprofile\n",
-			"kubelet.exe", "SERVICE_NAME: spooler", "CONTAINER_SANDBOX_MOUNT_POINT=C:\\hpc\\\n")
-		if data, err := os.ReadFile(filepath.Join(l.drive, "made.txt")); err != nil || !strings.HasPrefix(string(data), "new") {
+			"C:\\hpc\n", "nt authority\\system\n", "of the host\n", "of the volume\nof the volume\n", "one file\n",
+			"[C:\\hpc] C:\\Windows\\system32\\config\\systemprofile\n", "kubelet.exe", "SERVICE_NAME: spooler",
+			"CONTAINER_SANDBOX_MOUNT_POINT=C:\\hpc\\\n")
+		if data, err := os.ReadFile(filepath.Join(l.drive, "made.txt")); err != nil ||
+			!strings.HasPrefix(string(data), "new") {
 			t.Errorf("a file on the host: %q, %v", data, err)
 		}
 		for _, never := range []string{"vol/x.txt", "hpc/up.txt", "hpc/License.txt"} {
@@ -151,7 +164,9 @@ func TestHostProcess(t *testing.T) {
 	})
 	t.Run("exec, stop, codes", func(t *testing.T) {
 		id := l.run(sb, hostContainer("b", system, tool("ping"), "-t", "127.0.0.1"))
-		r, err := l.Runtime.ExecSync(t.Context(), &runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"cmd", "/c", tool("whoami") + " & cd & exit 300"}, Timeout: 60})
+		r, err := l.Runtime.ExecSync(t.Context(),
+			&runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"cmd", "/c", tool("whoami") + " & cd & exit 300"},
+				Timeout: 60})
 		must(t, err)
 		contains(t, strings.ReplaceAll(string(r.Stdout), "\r", ""), "nt authority\\system\n", "C:\\hpc\n")
 		if r.ExitCode != 300 {
@@ -195,7 +210,8 @@ func TestHostProcess(t *testing.T) {
 	})
 	t.Run("users", func(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Join(l.drive, "ProgramData", "mullion"), 0o700))
-		must(t, os.WriteFile(filepath.Join(l.drive, "ProgramData", "mullion", "accounts.json"), []byte(`{"groups":{"hpc-localgroup":[]}}`), 0o600))
+		must(t, os.WriteFile(filepath.Join(l.drive, "ProgramData", "mullion", "accounts.json"),
+			[]byte(`{"groups":{"hpc-localgroup":[]}}`), 0o600))
 		for i, tt := range []struct{ user, want, err string }{
 			{`NT AUTHORITY\Local service`, `nt authority\local service`, ""},
 			{`NT AUTHORITY\NetworkService`, `nt authority\network service`, ""},
@@ -222,7 +238,8 @@ func TestHostProcess(t *testing.T) {
 			if strings.HasSuffix(want, `\`) {
 				want += id[:20]
 			}
-			if tt.user == "administrators" != strings.Contains(out, `BUILTIN\Administrators`) && !strings.HasPrefix(tt.user, "NT") {
+			if tt.user == "administrators" != strings.Contains(out, `BUILTIN\Administrators`) &&
+				!strings.HasPrefix(tt.user, "NT") {
 				t.Errorf("%q: groups\n%s", tt.user, out)
 			}
 			contains(t, out, want)
@@ -232,7 +249,9 @@ func TestHostProcess(t *testing.T) {
 		c := hostContainer("p", system, "cmd")
 		c.Mounts = []*runtime.Mount{{HostPath: `\\.\pipe\x`, ContainerPath: `\\.\pipe\x`}}
 		_, err := l.Runtime.CreateContainer(t.Context(), &runtime.CreateContainerRequest{PodSandboxId: sb, Config: c})
-		if err == nil || !strings.Contains(err.Error(), "named pipe mounts not supported for job containers - interact with the pipe directly") {
+		if err == nil ||
+			!strings.Contains(err.Error(), "named pipe mounts not supported for job containers - interact with the "+
+				"pipe directly") {
 			t.Errorf("%v", err)
 		}
 	})

@@ -16,9 +16,11 @@ import (
 func TestUnknownUser(t *testing.T) {
 	l := newLab(t)
 	config := sandboxConfig("web")
-	config.Windows = &runtime.WindowsPodSandboxConfig{SecurityContext: &runtime.WindowsSandboxSecurityContext{RunAsUsername: "FooLish"}}
+	config.Windows = &runtime.WindowsPodSandboxConfig{SecurityContext: &runtime.WindowsSandboxSecurityContext{
+		RunAsUsername: "FooLish"}}
 	_, err := l.Runtime.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: config})
-	if err == nil || !strings.Contains(err.Error(), "hcs::System::CreateProcess") || !strings.Contains(err.Error(), "The user name or password is incorrect.") {
+	if err == nil || !strings.Contains(err.Error(), "hcs::System::CreateProcess") ||
+		!strings.Contains(err.Error(), "The user name or password is incorrect.") {
 		t.Errorf("pod: %v", err)
 	}
 	sb := l.runSandbox(sandboxConfig("good"))
@@ -27,7 +29,8 @@ func TestUnknownUser(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "The user name or password is incorrect.") {
 		t.Errorf("container: %v", err)
 	}
-	if got := l.status(id); got.Reason != "StartError" || got.ExitCode != 128 || !strings.Contains(got.Message, "The user name or password is incorrect.") {
+	if got := l.status(id); got.Reason != "StartError" || got.ExitCode != 128 ||
+		!strings.Contains(got.Message, "The user name or password is incorrect.") {
 		t.Errorf("%v", got)
 	}
 }

@@ -15,7 +15,8 @@ import (
 const nanoserver = "mcr.microsoft.com/windows/nanoserver:1809"
 
 func runAs(c *runtime.ContainerConfig, user string) *runtime.ContainerConfig {
-	c.Windows = &runtime.WindowsContainerConfig{SecurityContext: &runtime.WindowsContainerSecurityContext{RunAsUsername: user}}
+	c.Windows = &runtime.WindowsContainerConfig{SecurityContext: &runtime.WindowsContainerSecurityContext{
+		RunAsUsername: user}}
 	return c
 }
 
@@ -50,19 +51,31 @@ func TestAccounts(t *testing.T) {
 		profile     string
 		admin       bool
 	}{
-		{"", servercore, `user manager\containeradministrator`, "S-1-5-93-2-1", "ContainerAdministrator", "User Manager", `C:\Users\ContainerAdministrator`, true},
-		{"", nanoserver, `user manager\containeruser`, "S-1-5-93-2-2", "ContainerUser", "User Manager", `C:\Users\ContainerUser`, false},
-		{"CONTAINERUSER", servercore, `user manager\containeruser`, "S-1-5-93-2-2", "ContainerUser", "User Manager", `C:\Users\ContainerUser`, false},
-		{"ContainerAdministrator", nanoserver, `user manager\containeradministrator`, "S-1-5-93-2-1", "ContainerAdministrator", "User Manager", `C:\Users\ContainerAdministrator`, true},
-		{`NT AUTHORITY\SYSTEM`, servercore, `nt authority\system`, "S-1-5-18", "WEB$", "WORKGROUP", `C:\Windows\system32\config\systemprofile`, true},
-		{`nt authority\network service`, servercore, `nt authority\network service`, "S-1-5-20", "WEB$", "WORKGROUP", `C:\Windows\ServiceProfiles\NetworkService`, false},
-		{`NT AUTHORITY\LocalService`, servercore, `nt authority\local service`, "S-1-5-19", "LOCAL SERVICE", "NT AUTHORITY", `C:\Windows\ServiceProfiles\LocalService`, false},
+		{"", servercore, `user manager\containeradministrator`, "S-1-5-93-2-1", "ContainerAdministrator",
+			"User Manager", `C:\Users\ContainerAdministrator`, true},
+		{"", nanoserver, `user manager\containeruser`, "S-1-5-93-2-2", "ContainerUser", "User Manager",
+			`C:\Users\ContainerUser`, false},
+		{"CONTAINERUSER", servercore, `user manager\containeruser`, "S-1-5-93-2-2", "ContainerUser", "User Manager",
+			`C:\Users\ContainerUser`, false},
+		{"ContainerAdministrator", nanoserver, `user manager\containeradministrator`, "S-1-5-93-2-1",
+			"ContainerAdministrator", "User Manager", `C:\Users\ContainerAdministrator`, true},
+		{`NT AUTHORITY\SYSTEM`, servercore, `nt authority\system`, "S-1-5-18", "WEB$", "WORKGROUP",
+			`C:\Windows\system32\config\systemprofile`, true},
+		{`nt authority\network service`, servercore, `nt authority\network service`, "S-1-5-20", "WEB$", "WORKGROUP",
+			`C:\Windows\ServiceProfiles\NetworkService`, false},
+		{`NT AUTHORITY\LocalService`, servercore, `nt authority\local service`, "S-1-5-19", "LOCAL SERVICE",
+			"NT AUTHORITY", `C:\Windows\ServiceProfiles\LocalService`, false},
 	} {
 		t.Run(tt.user+" in "+tt.image, func(t *testing.T) {
 			name := "c" + string(rune('a'+i))
-			c := runAs(windowsContainer(name, "cmd", "/c", `whoami & whoami /user /fo csv /nh & whoami /groups /fo csv /nh & echo [%USERDOMAIN%\%USERNAME%] [%USERPROFILE%]`+
-				` & echo x>%TEMP%\own.txt & type %TEMP%\own.txt & mkdir C:\made & echo y>C:\made\f & type C:\made\f`+
-				` & echo z>C:\file.txt & echo z>C:\Windows\file.txt & cd C:\Program Files & echo z>file.txt & (if exist file.txt echo wrote-programs) & (if exist C:\file.txt echo wrote-root) & (if exist C:\Windows\file.txt echo wrote-windows) & ping -n 1000 localhost`), tt.user)
+			c := runAs(windowsContainer(name, "cmd", "/c",
+				`whoami & whoami /user /fo csv /nh & whoami /groups /fo csv /nh & echo [%USERDOMAIN%\%USERNAME%] `+
+					`[%USERPROFILE%]`+
+					` & echo x>%TEMP%\own.txt & type %TEMP%\own.txt & mkdir C:\made & echo y>C:\made\f & type `+
+					`C:\made\f`+
+					` & echo z>C:\file.txt & echo z>C:\Windows\file.txt & cd C:\Program Files & echo z>file.txt & `+
+					`(if exist file.txt echo wrote-programs) & (if exist C:\file.txt echo wrote-root) & (if exist `+
+					`C:\Windows\file.txt echo wrote-windows) & ping -n 1000 localhost`), tt.user)
 			c.Image.Image = tt.image
 			id := l.run(sb, c)
 			t.Cleanup(func() {
@@ -70,10 +83,13 @@ func TestAccounts(t *testing.T) {
 					t.Log(l.status(id), l.plainLog(config, name))
 				}
 			})
-			testenv.Until(l.t, "the end of the commands", func() bool { return strings.Contains(l.plainLog(config, name), "Pinging") })
+			testenv.Until(l.t, "the end of the commands", func() bool {
+				return strings.Contains(l.plainLog(config, name), "Pinging")
+			})
 			out := l.plainLog(config, name)
 			for _, want := range []string{
-				tt.name + "\n", `"` + tt.name + `","` + tt.sid + `"`, "[" + tt.domain + `\` + tt.user1 + "] [" + tt.profile + "]", "\nx", "\ny",
+				tt.name + "\n", `"` + tt.name + `","` + tt.sid + `"`, "[" + tt.domain + `\` + tt.user1 + "] [" +
+					tt.profile + "]", "\nx", "\ny",
 			} {
 				if !strings.Contains(out, want) {
 					t.Errorf("no %q", want)
@@ -88,7 +104,8 @@ func TestAccounts(t *testing.T) {
 				}
 			}
 			// exec runs as the same account.
-			r, err := l.Runtime.ExecSync(t.Context(), &runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"whoami"}, Timeout: 60})
+			r, err := l.Runtime.ExecSync(t.Context(), &runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"whoami"},
+				Timeout: 60})
 			must(t, err)
 			if got := strings.TrimSpace(string(r.Stdout)); got != tt.name {
 				t.Errorf("exec as %q", got)
@@ -107,14 +124,16 @@ func TestEnvironmentOfPod(t *testing.T) {
 	sb := l.runSandbox(config)
 	c := windowsContainer("a", "cmd", "/c", "set & whoami & echo [%EMPTY%]")
 	for name, value := range map[string]string{
-		"TEMP": `C:\other`, "userprofile": `C:\me`, "OS": "mine", "Path": `C:\bin;C:\Windows\System32`, "ProgramFiles(x86)": `C:\pf`, "a=b": "c", "Quoted": `"x y"`, "USERNAME": "stranger",
+		"TEMP": `C:\other`, "userprofile": `C:\me`, "OS": "mine", "Path": `C:\bin;C:\Windows\System32`,
+		"ProgramFiles(x86)": `C:\pf`, "a=b": "c", "Quoted": `"x y"`, "USERNAME": "stranger",
 	} {
 		c.Envs = append(c.Envs, &runtime.KeyValue{Key: name, Value: []byte(value)})
 	}
 	l.wait(l.run(sb, c))
 	out := l.plainLog(config, "a")
 	for _, want := range []string{
-		"TEMP=C:\\other\n", "userprofile=C:\\me\n", "OS=mine\n", "Path=C:\\bin;C:\\Windows\\System32\n", "ProgramFiles(x86)=C:\\pf\n", "Quoted=\"x y\"\n", "USERNAME=stranger\n",
+		"TEMP=C:\\other\n", "userprofile=C:\\me\n", "OS=mine\n", "Path=C:\\bin;C:\\Windows\\System32\n",
+		"ProgramFiles(x86)=C:\\pf\n", "Quoted=\"x y\"\n", "USERNAME=stranger\n",
 		"user manager\\containeradministrator\n",
 	} {
 		if !strings.Contains(strings.ToLower(out), strings.ToLower(want)) {

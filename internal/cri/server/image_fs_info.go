@@ -23,7 +23,8 @@ func (s *Server) ImageFsInfo(context.Context, *runtime.ImageFsInfoRequest) (*run
 		}
 	}
 	fs := []*runtime.FilesystemUsage{{
-		Timestamp: now(), FsId: &runtime.FilesystemIdentifier{Mountpoint: imageFS}, UsedBytes: number(bytes), InodesUsed: number(inodes),
+		Timestamp: now(), FsId: &runtime.FilesystemIdentifier{Mountpoint: imageFS}, UsedBytes: number(bytes),
+		InodesUsed: number(inodes),
 	}}
 	return &runtime.ImageFsInfoResponse{ImageFilesystems: fs, ContainerFilesystems: fs}, nil
 }

@@ -20,7 +20,8 @@ func (s *Server) ListImages(_ context.Context, req *runtime.ListImagesRequest) (
 }
 
 // StreamImages is ListImages in as many messages as it takes.
-func (s *Server) StreamImages(req *runtime.StreamImagesRequest, out grpc.ServerStreamingServer[runtime.StreamImagesResponse]) error {
+func (s *Server) StreamImages(req *runtime.StreamImagesRequest,
+	out grpc.ServerStreamingServer[runtime.StreamImagesResponse]) error {
 	list, err := s.listImages(req.GetFilter())
 	if err != nil {
 		return err
@@ -52,8 +53,12 @@ func (s *Server) listImages(f *runtime.ImageFilter) ([]*runtime.Image, error) {
 // never a number.
 func imageMessage(img *image.Image) *runtime.Image {
 	return &runtime.Image{
-		Id: img.ID, RepoTags: img.RepoTags, RepoDigests: img.RepoDigests, Size: uint64(max(img.Size, 0)), Username: img.Config.User,
-		Spec: &runtime.ImageSpec{Image: img.ID},
+		Id:          img.ID,
+		RepoTags:    img.RepoTags,
+		RepoDigests: img.RepoDigests,
+		Size:        uint64(max(img.Size, 0)),
+		Username:    img.Config.User,
+		Spec:        &runtime.ImageSpec{Image: img.ID},
 		// The kubelet's garbage collection must not take what no registry gives back.
 		Pinned: img.StandIn,
 	}

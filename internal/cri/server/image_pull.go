@@ -22,8 +22,12 @@ func (s *Server) PullImage(ctx context.Context, req *runtime.PullImageRequest) (
 	var auth *image.Auth
 	if a := req.GetAuth(); a != nil {
 		auth = &image.Auth{
-			Username: a.GetUsername(), Password: a.GetPassword(), Auth: a.GetAuth(), ServerAddress: a.GetServerAddress(),
-			IdentityToken: a.GetIdentityToken(), RegistryToken: a.GetRegistryToken(),
+			Username:      a.GetUsername(),
+			Password:      a.GetPassword(),
+			Auth:          a.GetAuth(),
+			ServerAddress: a.GetServerAddress(),
+			IdentityToken: a.GetIdentityToken(),
+			RegistryToken: a.GetRegistryToken(),
 		}
 	}
 	img, err := s.cfg.Images.Pull(ctx, ref, auth, nil)

@@ -11,6 +11,7 @@ import (
 
 // RemoveImage removes an image with all its names. One that does not exist
 // counts as removed.
-func (s *Server) RemoveImage(ctx context.Context, req *runtime.RemoveImageRequest) (*runtime.RemoveImageResponse, error) {
+func (s *Server) RemoveImage(ctx context.Context,
+	req *runtime.RemoveImageRequest) (*runtime.RemoveImageResponse, error) {
 	return &runtime.RemoveImageResponse{}, s.cfg.Images.Remove(ctx, req.GetImage().GetImage())
 }

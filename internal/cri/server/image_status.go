@@ -26,8 +26,9 @@ func (s *Server) ImageStatus(_ context.Context, req *runtime.ImageStatusRequest)
 	resp := &runtime.ImageStatusResponse{Image: imageMessage(img)}
 	if req.GetVerbose() {
 		info, err := json.Marshal(map[string]any{
-			"imageSpec": map[string]any{"os": img.OS, "architecture": img.Arch, "os.version": img.OSVersion, "created": img.Created, "config": img.Config},
-			"standIn":   img.StandIn, "notes": img.Notes, "layers": img.Layers,
+			"imageSpec": map[string]any{"os": img.OS, "architecture": img.Arch, "os.version": img.OSVersion,
+				"created": img.Created, "config": img.Config},
+			"standIn": img.StandIn, "notes": img.Notes, "layers": img.Layers,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("describe image: %w", err)

@@ -19,11 +19,13 @@ import (
 
 // unary logs each call once, with its duration, translates its error and keeps
 // a bug in one call from ending the others.
-func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	next grpc.UnaryHandler) (resp any, err error) {
 	begin := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.ErrorContext(ctx, "panic in a call", logkey.Method, path.Base(info.FullMethod), logkey.Error, fmt.Sprintf("%v\n%s", p, debug.Stack()))
+			s.log.ErrorContext(ctx, "panic in a call", logkey.Method, path.Base(info.FullMethod), logkey.Error,
+				fmt.Sprintf("%v\n%s", p, debug.Stack()))
 			err = fmt.Errorf("internal error: %v", p)
 		}
 		err = toStatus(err)
@@ -32,11 +34,13 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	return next(ctx, req)
 }
 
-func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo,
+	next grpc.StreamHandler) (err error) {
 	begin := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.ErrorContext(ss.Context(), "panic in a call", logkey.Method, path.Base(info.FullMethod), logkey.Error, fmt.Sprintf("%v\n%s", p, debug.Stack()))
+			s.log.ErrorContext(ss.Context(), "panic in a call", logkey.Method, path.Base(info.FullMethod), logkey.Error,
+				fmt.Sprintf("%v\n%s", p, debug.Stack()))
 			err = fmt.Errorf("internal error: %v", p)
 		}
 		err = toStatus(err)

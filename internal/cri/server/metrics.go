@@ -14,17 +14,20 @@ import (
 // containerd on Windows lists none either.
 
 // ListMetricDescriptors lists no metrics.
-func (s *Server) ListMetricDescriptors(context.Context, *runtime.ListMetricDescriptorsRequest) (*runtime.ListMetricDescriptorsResponse, error) {
+func (s *Server) ListMetricDescriptors(context.Context,
+	*runtime.ListMetricDescriptorsRequest) (*runtime.ListMetricDescriptorsResponse, error) {
 	return &runtime.ListMetricDescriptorsResponse{}, nil
 }
 
 // ListPodSandboxMetrics lists the sandboxes without metrics.
-func (s *Server) ListPodSandboxMetrics(context.Context, *runtime.ListPodSandboxMetricsRequest) (*runtime.ListPodSandboxMetricsResponse, error) {
+func (s *Server) ListPodSandboxMetrics(context.Context,
+	*runtime.ListPodSandboxMetricsRequest) (*runtime.ListPodSandboxMetricsResponse, error) {
 	return &runtime.ListPodSandboxMetricsResponse{PodMetrics: s.sandboxMetrics()}, nil
 }
 
 // StreamPodSandboxMetrics is ListPodSandboxMetrics in as many messages as it takes.
-func (s *Server) StreamPodSandboxMetrics(_ *runtime.StreamPodSandboxMetricsRequest, out grpc.ServerStreamingServer[runtime.StreamPodSandboxMetricsResponse]) error {
+func (s *Server) StreamPodSandboxMetrics(_ *runtime.StreamPodSandboxMetricsRequest,
+	out grpc.ServerStreamingServer[runtime.StreamPodSandboxMetricsResponse]) error {
 	return inPages(s.sandboxMetrics(), func(page []*runtime.PodSandboxMetrics) error {
 		return out.Send(&runtime.StreamPodSandboxMetricsResponse{PodSandboxMetrics: page})
 	})

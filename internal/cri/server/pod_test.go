@@ -27,7 +27,8 @@ func TestPodLifecycle(t *testing.T) {
 	if st.Status.State != runtime.PodSandboxState_SANDBOX_READY || st.Status.Network.Ip != "10.244.0.2" {
 		t.Errorf("sandbox %v", st.Status)
 	}
-	if _, err := l.Runtime.RunPodSandbox(ctx, &runtime.RunPodSandboxRequest{Config: config}); status.Code(err) != codes.AlreadyExists {
+	if _, err := l.Runtime.RunPodSandbox(ctx, &runtime.RunPodSandboxRequest{Config: config}); status.Code(
+		err) != codes.AlreadyExists {
 		t.Errorf("the same sandbox again: %v", err)
 	}
 
@@ -37,10 +38,12 @@ func TestPodLifecycle(t *testing.T) {
 	}
 	l.startContainerOK(id)
 	got := l.wait(id)
-	if got.ExitCode != 0 || got.Reason != "Completed" || got.StartedAt < got.CreatedAt || got.FinishedAt < got.StartedAt {
+	if got.ExitCode != 0 || got.Reason != "Completed" || got.StartedAt < got.CreatedAt ||
+		got.FinishedAt < got.StartedAt {
 		t.Errorf("after the end: %v", got)
 	}
-	if got.LogPath != `\var\log\pods\ns_web\c\0.log` || got.Image.Image != testImage || !strings.HasPrefix(got.ImageRef, "example.test/guest@sha256:") {
+	if got.LogPath != `\var\log\pods\ns_web\c\0.log` || got.Image.Image != testImage ||
+		!strings.HasPrefix(got.ImageRef, "example.test/guest@sha256:") {
 		t.Errorf("status %v", got)
 	}
 	log := l.logText(config, "c")
@@ -49,7 +52,8 @@ func TestPodLifecycle(t *testing.T) {
 	}
 
 	second := l.run(sb, containerConfig("d", "sleep"))
-	r, err := l.Runtime.ExecSync(ctx, &runtime.ExecSyncRequest{ContainerId: second, Cmd: []string{"/guest", "hostname"}, Timeout: 10})
+	r, err := l.Runtime.ExecSync(ctx, &runtime.ExecSyncRequest{ContainerId: second, Cmd: []string{"/guest", "hostname"},
+		Timeout: 10})
 	must(t, err)
 	if string(r.Stdout) != "web\n" || r.ExitCode != 0 {
 		t.Errorf("exec %v", r)
@@ -69,7 +73,8 @@ func TestPodLifecycle(t *testing.T) {
 		_, err = l.Runtime.RemoveContainer(ctx, &runtime.RemoveContainerRequest{ContainerId: id})
 		must(t, err)
 	}
-	if _, err := l.Runtime.ContainerStatus(ctx, &runtime.ContainerStatusRequest{ContainerId: id}); status.Code(err) != codes.NotFound {
+	if _, err := l.Runtime.ContainerStatus(ctx, &runtime.ContainerStatusRequest{ContainerId: id}); status.Code(
+		err) != codes.NotFound {
 		t.Errorf("status after removal: %v", err)
 	}
 	for range 2 {
@@ -103,7 +108,8 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 	keep := l.run(sb, containerConfig("keep", "sleep"))
-	r, err := l.Runtime.ExecSync(t.Context(), &runtime.ExecSyncRequest{ContainerId: keep, Cmd: []string{"/guest", "exit", "3221225786"}})
+	r, err := l.Runtime.ExecSync(t.Context(),
+		&runtime.ExecSyncRequest{ContainerId: keep, Cmd: []string{"/guest", "exit", "3221225786"}})
 	if err != nil || r.ExitCode != -1073741510 {
 		t.Errorf("exec: %v, %v", r, err)
 	}
@@ -148,8 +154,10 @@ func TestStartErrors(t *testing.T) {
 		change func(*runtime.ContainerConfig)
 		want   string
 	}{
-		"no program":  {func(c *runtime.ContainerConfig) { c.Command = []string{"/none"} }, "/none"},
-		"other build": {func(c *runtime.ContainerConfig) { c.Image.Image = "example.test/other-build:1" }, "The container operating system does not match the host operating system."},
+		"no program": {func(c *runtime.ContainerConfig) { c.Command = []string{"/none"} }, "/none"},
+		"other build": {func(c *runtime.ContainerConfig) {
+			c.Image.Image = "example.test/other-build:1"
+		}, "The container operating system does not match the host operating system."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := containerConfig(strings.ReplaceAll(name, " ", "-"), "sleep")
@@ -160,10 +168,12 @@ func TestStartErrors(t *testing.T) {
 				t.Fatalf("start: %v", err)
 			}
 			got := l.status(id)
-			if got.State != runtime.ContainerState_CONTAINER_EXITED || got.Reason != "StartError" || got.ExitCode != 128 || !strings.Contains(got.Message, tt.want) {
+			if got.State != runtime.ContainerState_CONTAINER_EXITED || got.Reason != "StartError" ||
+				got.ExitCode != 128 || !strings.Contains(got.Message, tt.want) {
 				t.Errorf("status %v", got)
 			}
-			if _, err := l.Runtime.StartContainer(t.Context(), &runtime.StartContainerRequest{ContainerId: id}); err == nil {
+			if _, err := l.Runtime.StartContainer(t.Context(),
+				&runtime.StartContainerRequest{ContainerId: id}); err == nil {
 				t.Error("a failed container starts again")
 			}
 		})
@@ -173,12 +183,15 @@ func TestStartErrors(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	l := newLab(t)
 	ctx := t.Context()
-	for handler, want := range map[string]string{"gvisor": `no runtime for "gvisor" is configured`, "runhcs-wcow-hypervisor": "hypervisor isolation is not emulated"} {
-		if _, err := l.Runtime.RunPodSandbox(ctx, &runtime.RunPodSandboxRequest{Config: sandboxConfig("p"), RuntimeHandler: handler}); err == nil || !strings.Contains(err.Error(), want) {
+	for handler, want := range map[string]string{"gvisor": `no runtime for "gvisor" is configured`,
+		"runhcs-wcow-hypervisor": "hypervisor isolation is not emulated"} {
+		if _, err := l.Runtime.RunPodSandbox(ctx, &runtime.RunPodSandboxRequest{Config: sandboxConfig("p"),
+			RuntimeHandler: handler}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("handler %s: %v", handler, err)
 		}
 	}
-	r, err := l.Runtime.RunPodSandbox(ctx, &runtime.RunPodSandboxRequest{Config: sandboxConfig("p"), RuntimeHandler: "example-container-runtime-handler"})
+	r, err := l.Runtime.RunPodSandbox(ctx, &runtime.RunPodSandboxRequest{Config: sandboxConfig("p"),
+		RuntimeHandler: "example-container-runtime-handler"})
 	must(t, err)
 	sb := r.PodSandboxId
 	for name, tt := range map[string]struct {
@@ -186,7 +199,9 @@ func TestRefusals(t *testing.T) {
 		code   codes.Code
 		want   string
 	}{
-		"drive C": {func(c *runtime.ContainerConfig) { c.Mounts = []*runtime.Mount{{ContainerPath: "c:", HostPath: `C:\x`}} }, codes.InvalidArgument, "destination path can not be C drive"},
+		"drive C": {func(c *runtime.ContainerConfig) {
+			c.Mounts = []*runtime.Mount{{ContainerPath: "c:", HostPath: `C:\x`}}
+		}, codes.InvalidArgument, "destination path can not be C drive"},
 		"root": {func(c *runtime.ContainerConfig) {
 			c.Mounts = []*runtime.Mount{{ContainerPath: `C:\.`, HostPath: `C:\x`}}
 		}, codes.InvalidArgument, "destination path can not be C drive"},
@@ -199,7 +214,8 @@ func TestRefusals(t *testing.T) {
 		"image volume": {func(c *runtime.ContainerConfig) {
 			c.Mounts = []*runtime.Mount{{ContainerPath: `C:\x`, Image: &runtime.ImageSpec{Image: "x"}}}
 		}, codes.InvalidArgument, "image volumes"},
-		"no image": {func(c *runtime.ContainerConfig) { c.Image.Image = "example.test/none:1" }, codes.NotFound, "none"},
+		"no image": {func(c *runtime.ContainerConfig) { c.Image.Image = "example.test/none:1" },
+			codes.NotFound, "none"},
 		"host process": {func(c *runtime.ContainerConfig) {
 			c.Windows.SecurityContext = &runtime.WindowsContainerSecurityContext{HostProcess: true}
 		}, codes.InvalidArgument, "HostProcess"},
@@ -230,7 +246,8 @@ func TestMounts(t *testing.T) {
 	must(t, os.Symlink(`C:\var\lib\kubelet\pods\u\volumes\cm`, filepath.Join(pods, "volumes/absolute")))
 	must(t, os.MkdirAll(filepath.Join(pods, "volumes/empty"), 0o755))
 	must(t, os.WriteFile(filepath.Join(pods, "etc-hosts"), []byte("10.0.0.1 known;"), 0o644))
-	c := containerConfig("c", "read", "/single", "/DATA/Sub/key", "/etc/hosts", "/windows/System32/drivers/etc/hosts", "/etc/resolv.conf")
+	c := containerConfig("c", "read", "/single", "/DATA/Sub/key", "/etc/hosts", "/windows/System32/drivers/etc/hosts",
+		"/etc/resolv.conf")
 	c.Mounts = []*runtime.Mount{
 		{ContainerPath: `C:\single`, HostPath: `C:\var\lib\kubelet\pods\u\volumes\cm\key`, Readonly: true},
 		{ContainerPath: "C:/DATA/Sub", HostPath: `c:\VAR\lib\kubelet\pods\u\volumes\absolute`, Readonly: true},
@@ -242,7 +259,8 @@ func TestMounts(t *testing.T) {
 		t.Errorf("exit %d", got.ExitCode)
 	}
 	log := l.logText(config, "c")
-	for want, times := range map[string]int{"from configMap;": 2, "10.0.0.1 known;": 2, "nameserver 10.96.0.10": 1, "search ns.svc.cluster.local": 1} {
+	for want, times := range map[string]int{"from configMap;": 2, "10.0.0.1 known;": 2, "nameserver 10.96.0.10": 1,
+		"search ns.svc.cluster.local": 1} {
 		if strings.Count(log, want) != times {
 			t.Errorf("want %q %d times:\n%s", want, times, log)
 		}

@@ -152,7 +152,8 @@ func (s *Server) removeOrphans(ctx context.Context, states map[string]runc.State
 	for _, id := range s.cfg.Namespaces.Namespaces() {
 		if !slices.Contains(namespaces, strings.ToLower(id)) {
 			s.log.InfoContext(ctx, "removing a namespace without a sandbox", logkey.Namespace, id)
-			s.note(ctx, "orphan namespace cannot be removed", logkey.Namespace, id, s.cfg.Namespaces.DeleteNamespace(ctx, id))
+			s.note(ctx, "orphan namespace cannot be removed", logkey.Namespace, id,
+				s.cfg.Namespaces.DeleteNamespace(ctx, id))
 		}
 	}
 	for _, id := range s.cgroups.Children() {
@@ -163,7 +164,8 @@ func (s *Server) removeOrphans(ctx context.Context, states map[string]runc.State
 	for _, img := range s.cfg.Images.List() {
 		for _, owner := range s.cfg.Images.Holders(img.ID) {
 			if !known(owner) {
-				s.note(ctx, "orphan hold on an image cannot be released", logkey.ContainerID, owner, s.cfg.Images.Release(owner))
+				s.note(ctx, "orphan hold on an image cannot be released", logkey.ContainerID, owner,
+					s.cfg.Images.Release(owner))
 			}
 		}
 	}

@@ -29,7 +29,8 @@ func openBeneath(dir, rel string) (*os.File, error) {
 	}
 	defer func() { _ = unix.Close(at) }() // only a handle
 	fd, err := unix.Openat2(at, rel, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+		Flags:   unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 	})
 	if err != nil {
 		return nil, &os.PathError{Op: "openat2", Path: rel, Err: err}
@@ -110,7 +111,8 @@ func overlayOptions(layers []string, upper, work string) (string, error) {
 	for i, l := range lower {
 		lower[i] = escapeOption(l)
 	}
-	options := "lowerdir=" + strings.Join(lower, ":") + ",upperdir=" + escapeOption(upper) + ",workdir=" + escapeOption(work)
+	options := "lowerdir=" + strings.Join(lower, ":") + ",upperdir=" + escapeOption(upper) + ",workdir=" +
+		escapeOption(work)
 	if len(options) > maxMountOptions {
 		return "", fmt.Errorf("mount container root: too many layers (%d)", len(layers))
 	}

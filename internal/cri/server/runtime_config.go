@@ -18,7 +18,8 @@ func (s *Server) RuntimeConfig(context.Context, *runtime.RuntimeConfigRequest) (
 // UpdateRuntimeConfig passes the node's pod network. containerd fills a
 // template of a CNI configuration with it if it is given one; here the node's
 // agent writes the configuration.
-func (s *Server) UpdateRuntimeConfig(context.Context, *runtime.UpdateRuntimeConfigRequest) (*runtime.UpdateRuntimeConfigResponse, error) {
+func (s *Server) UpdateRuntimeConfig(context.Context,
+	*runtime.UpdateRuntimeConfigRequest) (*runtime.UpdateRuntimeConfigResponse, error) {
 	return &runtime.UpdateRuntimeConfigResponse{}, nil
 }
 

@@ -14,12 +14,14 @@ import (
 )
 
 // ListPodSandbox lists the sandboxes that match a filter.
-func (s *Server) ListPodSandbox(_ context.Context, req *runtime.ListPodSandboxRequest) (*runtime.ListPodSandboxResponse, error) {
+func (s *Server) ListPodSandbox(_ context.Context,
+	req *runtime.ListPodSandboxRequest) (*runtime.ListPodSandboxResponse, error) {
 	return &runtime.ListPodSandboxResponse{Items: s.listSandboxes(req.GetFilter())}, nil
 }
 
 // StreamPodSandboxes is ListPodSandbox in as many messages as it takes.
-func (s *Server) StreamPodSandboxes(req *runtime.StreamPodSandboxesRequest, out grpc.ServerStreamingServer[runtime.StreamPodSandboxesResponse]) error {
+func (s *Server) StreamPodSandboxes(req *runtime.StreamPodSandboxesRequest,
+	out grpc.ServerStreamingServer[runtime.StreamPodSandboxesResponse]) error {
 	return inPages(s.listSandboxes(req.GetFilter()), func(page []*runtime.PodSandbox) error {
 		return out.Send(&runtime.StreamPodSandboxesResponse{PodSandboxes: page})
 	})

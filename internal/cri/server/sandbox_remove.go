@@ -16,7 +16,8 @@ import (
 
 // RemovePodSandbox removes a sandbox with its containers, running or not. One
 // that does not exist counts as removed.
-func (s *Server) RemovePodSandbox(ctx context.Context, req *runtime.RemovePodSandboxRequest) (*runtime.RemovePodSandboxResponse, error) {
+func (s *Server) RemovePodSandbox(ctx context.Context,
+	req *runtime.RemovePodSandboxRequest) (*runtime.RemovePodSandboxResponse, error) {
 	sb, unlock, err := s.holdSandbox(ctx, req.GetPodSandboxId())
 	if errors.Is(err, store.ErrNotFound) {
 		return &runtime.RemovePodSandboxResponse{}, nil

@@ -26,7 +26,8 @@ import (
 
 // RunPodSandbox creates a pod's network and everything else that its containers
 // share. There is no process in it.
-func (s *Server) RunPodSandbox(ctx context.Context, req *runtime.RunPodSandboxRequest) (_ *runtime.RunPodSandboxResponse, err error) {
+func (s *Server) RunPodSandbox(ctx context.Context,
+	req *runtime.RunPodSandboxRequest) (_ *runtime.RunPodSandboxResponse, err error) {
 	config := req.GetConfig()
 	if err := checkSandboxConfig(config); err != nil {
 		return nil, err
@@ -38,7 +39,11 @@ func (s *Server) RunPodSandbox(ctx context.Context, req *runtime.RunPodSandboxRe
 		return nil, errors.New("HostProcess containers are not configured")
 	}
 	sb := store.Sandbox{
-		ID: newID(), Name: sandboxName(config.GetMetadata()), Handler: req.GetRuntimeHandler(), Config: config, Created: now(),
+		ID:          newID(),
+		Name:        sandboxName(config.GetMetadata()),
+		Handler:     req.GetRuntimeHandler(),
+		Config:      config,
+		Created:     now(),
 		HostProcess: config.GetWindows().GetSecurityContext().GetHostProcess(),
 	}
 	if err := s.store.Sandboxes.Reserve(sb.ID, sb.Name); err != nil {
@@ -65,7 +70,8 @@ func (s *Server) RunPodSandbox(ctx context.Context, req *runtime.RunPodSandboxRe
 	if err := s.store.Sandboxes.Put(sb); err != nil {
 		return nil, err
 	}
-	s.log.InfoContext(ctx, "sandbox made", logkey.SandboxID, sb.ID, logkey.Pod, podName(config), logkey.Address, strings.Join(sb.IPs, ","))
+	s.log.InfoContext(ctx, "sandbox made", logkey.SandboxID, sb.ID, logkey.Pod, podName(config), logkey.Address,
+		strings.Join(sb.IPs, ","))
 	s.publish(sb.ID, sb.ID, runtime.ContainerEventType_CONTAINER_CREATED_EVENT)
 	s.publish(sb.ID, sb.ID, runtime.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return &runtime.RunPodSandboxResponse{PodSandboxId: sb.ID}, nil
@@ -206,7 +212,8 @@ func now() int64 { return time.Now().UnixNano() }
 
 // sandboxName and containerName are containerd's (internal/cri/server/helpers.go).
 func sandboxName(m *runtime.PodSandboxMetadata) string {
-	return strings.Join([]string{m.GetName(), m.GetNamespace(), m.GetUid(), strconv.FormatUint(uint64(m.GetAttempt()), 10)}, "_")
+	return strings.Join([]string{m.GetName(), m.GetNamespace(), m.GetUid(),
+		strconv.FormatUint(uint64(m.GetAttempt()), 10)}, "_")
 }
 
 func podName(c *runtime.PodSandboxConfig) string {

@@ -16,7 +16,8 @@ import (
 )
 
 // PodSandboxStats returns the resource usage of a sandbox and its containers.
-func (s *Server) PodSandboxStats(ctx context.Context, req *runtime.PodSandboxStatsRequest) (*runtime.PodSandboxStatsResponse, error) {
+func (s *Server) PodSandboxStats(ctx context.Context,
+	req *runtime.PodSandboxStatsRequest) (*runtime.PodSandboxStatsResponse, error) {
 	sb, err := s.sandbox(req.GetPodSandboxId())
 	if err != nil {
 		return nil, err
@@ -25,12 +26,14 @@ func (s *Server) PodSandboxStats(ctx context.Context, req *runtime.PodSandboxSta
 }
 
 // ListPodSandboxStats returns the resource usage of the sandboxes that match a filter.
-func (s *Server) ListPodSandboxStats(ctx context.Context, req *runtime.ListPodSandboxStatsRequest) (*runtime.ListPodSandboxStatsResponse, error) {
+func (s *Server) ListPodSandboxStats(ctx context.Context,
+	req *runtime.ListPodSandboxStatsRequest) (*runtime.ListPodSandboxStatsResponse, error) {
 	return &runtime.ListPodSandboxStatsResponse{Stats: s.listSandboxStats(ctx, req.GetFilter())}, nil
 }
 
 // StreamPodSandboxStats is ListPodSandboxStats in as many messages as it takes.
-func (s *Server) StreamPodSandboxStats(req *runtime.StreamPodSandboxStatsRequest, out grpc.ServerStreamingServer[runtime.StreamPodSandboxStatsResponse]) error {
+func (s *Server) StreamPodSandboxStats(req *runtime.StreamPodSandboxStatsRequest,
+	out grpc.ServerStreamingServer[runtime.StreamPodSandboxStatsResponse]) error {
 	return inPages(s.listSandboxStats(out.Context(), req.GetFilter()), func(page []*runtime.PodSandboxStats) error {
 		return out.Send(&runtime.StreamPodSandboxStatsResponse{PodSandboxStats: page})
 	})
@@ -39,7 +42,8 @@ func (s *Server) StreamPodSandboxStats(req *runtime.StreamPodSandboxStatsRequest
 func (s *Server) listSandboxStats(ctx context.Context, f *runtime.PodSandboxStatsFilter) []*runtime.PodSandboxStats {
 	var out []*runtime.PodSandboxStats
 	for _, sb := range s.store.Sandboxes.List() {
-		if sb.Ready() && strings.HasPrefix(sb.ID, f.GetId()) && matchLabels(f.GetLabelSelector(), sb.Config.GetLabels()) {
+		if sb.Ready() && strings.HasPrefix(sb.ID, f.GetId()) &&
+			matchLabels(f.GetLabelSelector(), sb.Config.GetLabels()) {
 			out = append(out, s.sandboxStats(ctx, sb))
 		}
 	}
@@ -75,8 +79,13 @@ func (s *Server) sandboxStats(ctx context.Context, sb store.Sandbox) *runtime.Po
 		}
 	}
 	return &runtime.PodSandboxStats{
-		Attributes: &runtime.PodSandboxAttributes{Id: sb.ID, Metadata: sb.Config.GetMetadata(), Labels: sb.Config.GetLabels(), Annotations: sb.Config.GetAnnotations()},
-		Windows:    win,
+		Attributes: &runtime.PodSandboxAttributes{
+			Id:          sb.ID,
+			Metadata:    sb.Config.GetMetadata(),
+			Labels:      sb.Config.GetLabels(),
+			Annotations: sb.Config.GetAnnotations(),
+		},
+		Windows: win,
 	}
 }
 
@@ -85,7 +94,8 @@ func (s *Server) windowsStats(c store.Container, m sample) *runtime.WindowsConta
 	return &runtime.WindowsContainerStats{
 		Attributes: s.attributes(c), Cpu: windowsCPU(m, at), Memory: windowsMemory(m, at),
 		WritableLayer: &runtime.WindowsFilesystemUsage{
-			Timestamp: m.diskAt.UnixNano(), FsId: &runtime.FilesystemIdentifier{Mountpoint: imageFS}, UsedBytes: number(m.disk),
+			Timestamp: m.diskAt.UnixNano(), FsId: &runtime.FilesystemIdentifier{Mountpoint: imageFS},
+			UsedBytes: number(m.disk),
 		},
 	}
 }

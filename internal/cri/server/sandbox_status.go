@@ -14,7 +14,8 @@ import (
 )
 
 // PodSandboxStatus describes a sandbox and its containers.
-func (s *Server) PodSandboxStatus(ctx context.Context, req *runtime.PodSandboxStatusRequest) (*runtime.PodSandboxStatusResponse, error) {
+func (s *Server) PodSandboxStatus(ctx context.Context,
+	req *runtime.PodSandboxStatusRequest) (*runtime.PodSandboxStatusResponse, error) {
 	sb, err := s.sandbox(req.GetPodSandboxId())
 	if err != nil {
 		return nil, err

@@ -16,7 +16,8 @@ import (
 
 // StopPodSandbox ends the containers of a sandbox and releases its network.
 // One that does not exist counts as stopped, as CRI requires.
-func (s *Server) StopPodSandbox(ctx context.Context, req *runtime.StopPodSandboxRequest) (*runtime.StopPodSandboxResponse, error) {
+func (s *Server) StopPodSandbox(ctx context.Context,
+	req *runtime.StopPodSandboxRequest) (*runtime.StopPodSandboxResponse, error) {
 	sb, unlock, err := s.holdSandbox(ctx, req.GetPodSandboxId())
 	if errors.Is(err, store.ErrNotFound) {
 		return &runtime.StopPodSandboxResponse{}, nil

@@ -11,7 +11,8 @@ import (
 
 // UpdatePodSandboxResources carries Linux resources only, so there is
 // nothing to do; containerd has no implementation for Windows either.
-func (s *Server) UpdatePodSandboxResources(_ context.Context, req *runtime.UpdatePodSandboxResourcesRequest) (*runtime.UpdatePodSandboxResourcesResponse, error) {
+func (s *Server) UpdatePodSandboxResources(_ context.Context, req *runtime.UpdatePodSandboxResourcesRequest) (
+	*runtime.UpdatePodSandboxResourcesResponse, error) {
 	if _, err := s.sandbox(req.GetPodSandboxId()); err != nil {
 		return nil, err
 	}

@@ -94,8 +94,9 @@ type Config struct {
 func (c Config) validate() error {
 	for name, ok := range map[string]bool{
 		"StateDir": filepath.IsAbs(c.StateDir), "RunDir": filepath.IsAbs(c.RunDir), "Drive": filepath.IsAbs(c.Drive),
-		"Cgroup": filepath.IsAbs(c.Cgroup) && c.Cgroup != "/", "Images": c.Images != nil, "Namespaces": c.Namespaces != nil,
-		"Plugins": c.Plugins != nil, "Engine": c.Engine != nil, "Build": c.Build.Number != 0,
+		"Cgroup": filepath.IsAbs(c.Cgroup) && c.Cgroup != "/", "Images": c.Images != nil,
+		"Namespaces": c.Namespaces != nil, "Plugins": c.Plugins != nil, "Engine": c.Engine != nil,
+		"Build": c.Build.Number != 0,
 	} {
 		if !ok {
 			return fmt.Errorf("%s is missing or not absolute", name)
@@ -154,7 +155,10 @@ func New(ctx context.Context, cfg Config) (_ *Server, err error) {
 		}
 	}
 	if s.runtime, err = runc.New(runc.Config{
-		Runc: cfg.Runc, Conmon: cfg.Conmon, Root: filepath.Join(cfg.RunDir, "runc"), ExitDir: filepath.Join(cfg.StateDir, "exits"),
+		Runc:    cfg.Runc,
+		Conmon:  cfg.Conmon,
+		Root:    filepath.Join(cfg.RunDir, "runc"),
+		ExitDir: filepath.Join(cfg.StateDir, "exits"),
 	}); err != nil {
 		return nil, err
 	}
@@ -271,7 +275,8 @@ func (s *Server) checkHandler(handler string) error {
 	case slices.Contains(s.handlers(), handler):
 		return nil
 	case handler == hypervisorHandler:
-		return fmt.Errorf("failed to get sandbox runtime: %q: hypervisor isolation is not emulated, use process isolation", handler)
+		return fmt.Errorf("failed to get sandbox runtime: %q: hypervisor isolation is not emulated, use process "+
+			"isolation", handler)
 	}
 	return fmt.Errorf("failed to get sandbox runtime: no runtime for %q is configured", handler)
 }

@@ -24,16 +24,19 @@ func (s *Server) Status(_ context.Context, req *runtime.StatusRequest) (*runtime
 		lastCNI = err.Error()
 	}
 	resp := &runtime.StatusResponse{
-		Status:   &runtime.RuntimeStatus{Conditions: []*runtime.RuntimeCondition{{Type: runtime.RuntimeReady, Status: true}, network}},
+		Status: &runtime.RuntimeStatus{Conditions: []*runtime.RuntimeCondition{{Type: runtime.RuntimeReady,
+			Status: true}, network}},
 		Features: &runtime.RuntimeFeatures{SupplementalGroupsPolicy: false},
 	}
 	for _, h := range s.handlers() {
-		resp.RuntimeHandlers = append(resp.RuntimeHandlers, &runtime.RuntimeHandler{Name: h, Features: &runtime.RuntimeHandlerFeatures{}})
+		resp.RuntimeHandlers = append(resp.RuntimeHandlers,
+			&runtime.RuntimeHandler{Name: h, Features: &runtime.RuntimeHandlerFeatures{}})
 	}
 	if req.GetVerbose() {
 		info, err := json.Marshal(map[string]any{
 			"emulated": true, "build": s.cfg.Build.OSVersion(), "stateDir": s.cfg.StateDir, "cgroup": s.cfg.Cgroup,
-			"cni": map[string]string{"confDir": cni.DefaultConfDir, "binDir": cni.DefaultBinDir, "network": s.network.Name()},
+			"cni": map[string]string{"confDir": cni.DefaultConfDir, "binDir": cni.DefaultBinDir,
+				"network": s.network.Name()},
 		})
 		if err != nil {
 			return nil, fmt.Errorf("describe runtime: %w", err)

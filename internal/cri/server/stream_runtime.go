@@ -21,10 +21,18 @@ type streamRuntime struct{ s *Server }
 var _ stream.Runtime = streamRuntime{}
 
 // Exec runs a command with a client's streams.
-func (r streamRuntime) Exec(ctx context.Context, id string, cmd []string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
+func (r streamRuntime) Exec(ctx context.Context, id string, cmd []string, in io.Reader, out, errOut io.WriteCloser,
+	tty bool, resize <-chan remotecommand.TerminalSize) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	code, err := r.s.exec(ctx, id, execution{args: cmd, terminal: tty, stdin: reader(in), stdout: writer(out), stderr: writer(errOut), resize: sizes(ctx, resize)})
+	code, err := r.s.exec(ctx, id, execution{
+		args:     cmd,
+		terminal: tty,
+		stdin:    reader(in),
+		stdout:   writer(out),
+		stderr:   writer(errOut),
+		resize:   sizes(ctx, resize),
+	})
 	if err != nil {
 		return err
 	}
@@ -34,11 +42,13 @@ func (r streamRuntime) Exec(ctx context.Context, id string, cmd []string, in io.
 	// The library passes the code on if the error is of this type. Windows' codes
 	// have 32 bits without a sign, and containerd passes them on as they are.
 	unsigned := int(uint32(code))
-	return &utilexec.CodeExitError{Err: fmt.Errorf("error executing command %v, exit code %d", cmd, unsigned), Code: unsigned}
+	return &utilexec.CodeExitError{Err: fmt.Errorf("error executing command %v, exit code %d", cmd, unsigned),
+		Code: unsigned}
 }
 
 // Attach connects a client with a container's program.
-func (r streamRuntime) Attach(ctx context.Context, id string, in io.Reader, out, errOut io.WriteCloser, _ bool, resize <-chan remotecommand.TerminalSize) error {
+func (r streamRuntime) Attach(ctx context.Context, id string, in io.Reader, out, errOut io.WriteCloser, _ bool,
+	resize <-chan remotecommand.TerminalSize) error {
 	c, err := r.s.runningContainer(id)
 	if err != nil {
 		return err
@@ -46,7 +56,11 @@ func (r streamRuntime) Attach(ctx context.Context, id string, in io.Reader, out,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	return r.s.runtime.Attach(ctx, runc.Attach{
-		Bundle: r.s.dir(c.ID, bundleDir), Stdin: reader(in), Stdout: writer(out), Stderr: writer(errOut), Resize: sizes(ctx, resize),
+		Bundle: r.s.dir(c.ID, bundleDir),
+		Stdin:  reader(in),
+		Stdout: writer(out),
+		Stderr: writer(errOut),
+		Resize: sizes(ctx, resize),
 	})
 }
 

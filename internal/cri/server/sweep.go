@@ -101,7 +101,8 @@ func (s *Server) checkScratch(ctx context.Context, c store.Container) error {
 		limit = uint64(n)
 	}
 	if used := s.sample(c).disk; used > limit {
-		s.log.WarnContext(ctx, "container has filled its drive C and is ended", logkey.ContainerID, c.ID, logkey.Size, used)
+		s.log.WarnContext(ctx, "container has filled its drive C and is ended", logkey.ContainerID, c.ID,
+			logkey.Size, used)
 		c.Message = fmt.Sprintf("There is not enough space on the disk: drive C has %d bytes of %d", used, limit)
 		if err := s.store.Containers.Put(c); err != nil {
 			return err

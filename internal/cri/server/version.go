@@ -22,5 +22,10 @@ func (s *Server) Version(context.Context, *runtime.VersionRequest) (*runtime.Ver
 	if version == "" {
 		version = "0.0.0"
 	}
-	return &runtime.VersionResponse{Version: kubeAPIVersion, RuntimeName: runtimeName, RuntimeVersion: version, RuntimeApiVersion: criVersion}, nil
+	return &runtime.VersionResponse{
+		Version:           kubeAPIVersion,
+		RuntimeName:       runtimeName,
+		RuntimeVersion:    version,
+		RuntimeApiVersion: criVersion,
+	}, nil
 }

@@ -37,10 +37,17 @@ func newWineLab(t testing.TB) *lab {
 	return newLabWith(t, func(cfg *Config) {
 		rt, err := wine.OpenRuntime(ctx, cache, testenv.Bin("native"), log)
 		must(t, err)
-		standIns, err := standin.Prepare(ctx, cache, standin.Programs{Winbox: testenv.Bin("windows", "winbox.exe"), PowerShell: testenv.Bin("windows", "powershell.exe")}, log)
+		standIns, err := standin.Prepare(ctx, cache, standin.Programs{Winbox: testenv.Bin("windows", "winbox.exe"),
+			PowerShell: testenv.Bin("windows", "powershell.exe")}, log)
 		must(t, err)
 		store, err := image.Open(filepath.Join(cfg.StateDir, "images"), image.Config{
-			HostBuild: cfg.Build, Base: rt.ContainerLayers, StandIns: standIns, ExternalDir: cache, UID: wine.ContainerUID, GID: wine.ContainerGID, Log: log,
+			HostBuild:   cfg.Build,
+			Base:        rt.ContainerLayers,
+			StandIns:    standIns,
+			ExternalDir: cache,
+			UID:         wine.ContainerUID,
+			GID:         wine.ContainerGID,
+			Log:         log,
 		})
 		must(t, err)
 		t.Cleanup(func() { must(t, store.Close()) })
@@ -80,13 +87,16 @@ func TestWindowsPrograms(t *testing.T) {
 	t.Run("exec and stop", func(t *testing.T) {
 		id := l.run(sb, windowsContainer("b", "ping", "-t", "127.0.0.1"))
 		begin := time.Now()
-		r, err := l.Runtime.ExecSync(t.Context(), &runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"cmd", "/c", "echo from exec & exit 77"}, Timeout: 60})
+		r, err := l.Runtime.ExecSync(t.Context(),
+			&runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"cmd", "/c", "echo from exec & exit 77"},
+				Timeout: 60})
 		must(t, err)
 		t.Logf("exec took %v", time.Since(begin))
 		if r.ExitCode != 77 || !strings.Contains(string(r.Stdout), "from exec") {
 			t.Errorf("%v", r)
 		}
-		_, err = l.Runtime.ExecSync(t.Context(), &runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"nonesuch.exe"}})
+		_, err = l.Runtime.ExecSync(t.Context(),
+			&runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"nonesuch.exe"}})
 		if err == nil || !strings.Contains(err.Error(), "The system cannot find the file specified.") {
 			t.Errorf("%v", err)
 		}
@@ -117,7 +127,12 @@ func TestAttachWindowsShell(t *testing.T) {
 	out := &testenv.Buffer{}
 	done := make(chan error, 1)
 	go func() {
-		done <- l.runtime.Attach(t.Context(), runc.Attach{Bundle: l.dir(id, bundleDir), Stdin: in, Stdout: out, Stderr: out})
+		done <- l.runtime.Attach(t.Context(), runc.Attach{
+			Bundle: l.dir(id, bundleDir),
+			Stdin:  in,
+			Stdout: out,
+			Stderr: out,
+		})
 	}()
 	if _, err := feed.Write([]byte("echo hello\r\n")); err != nil {
 		t.Fatal(err)
@@ -141,11 +156,14 @@ func TestTerminalSize(t *testing.T) {
 	go func() {
 		defer close(done)
 		_, _ = l.exec(ctx, id, execution{
-			args:     []string{"powershell", "-Command", `while ($true) { $s = $Host.UI.RawUI.WindowSize; Write-Output "<$($s.Width)x$($s.Height)>"; Start-Sleep -Milliseconds 100 }`},
+			args: []string{"powershell", "-Command",
+				`while ($true) { $s = $Host.UI.RawUI.WindowSize; Write-Output "<$($s.Width)x$($s.Height)>"; ` +
+					`Start-Sleep -Milliseconds 100 }`},
 			terminal: true, stdout: out, resize: resize,
 		})
 	}()
-	for _, size := range []runc.Size{{Width: 100, Height: 30}, {Width: 132, Height: 50}, {Width: 60, Height: 20}, {Width: 61, Height: 20}} {
+	for _, size := range []runc.Size{{Width: 100, Height: 30}, {Width: 132, Height: 50}, {Width: 60, Height: 20},
+		{Width: 61, Height: 20}} {
 		resize <- size
 		want := fmt.Sprintf("<%dx%d>", size.Width, size.Height)
 		testenv.Until(l.t, "size "+want, func() bool { return strings.Contains(out.String(), want) })

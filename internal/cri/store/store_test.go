@@ -37,7 +37,12 @@ func TestRecordsSurviveReopening(t *testing.T) {
 	if err := s.Containers.Put(want); err != nil {
 		t.Fatal(err)
 	}
-	sandbox := Sandbox{ID: "sb", Name: "p_ns_uid_0", Config: &runtime.PodSandboxConfig{Hostname: "h"}, IPs: []string{"10.0.0.1"}}
+	sandbox := Sandbox{
+		ID:     "sb",
+		Name:   "p_ns_uid_0",
+		Config: &runtime.PodSandboxConfig{Hostname: "h"},
+		IPs:    []string{"10.0.0.1"},
+	}
 	if err := s.Sandboxes.Put(sandbox); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +79,8 @@ func TestBadRecordsAreReportedAndKept(t *testing.T) {
 	dir := t.TempDir()
 	for id, content := range map[string]string{
 		"half": `{"version":1,"record":{"id":"ha`, "later": `{"version":2,"record":{"id":"later"},"config":{}}`,
-		"moved": `{"version":1,"record":{"id":"else"},"config":{}}`, "field": `{"version":1,"record":{"id":"field"},"config":{"nonsense":1}}`,
+		"moved": `{"version":1,"record":{"id":"else"},"config":{}}`,
+		"field": `{"version":1,"record":{"id":"field"},"config":{"nonsense":1}}`,
 	} {
 		if err := os.MkdirAll(filepath.Join(dir, "containers", id), 0o700); err != nil {
 			t.Fatal(err)
@@ -113,7 +119,8 @@ func TestState(t *testing.T) {
 			t.Errorf("%+v: %v, want %v", tt.c, got, tt.want)
 		}
 	}
-	if !(Sandbox{Made: 1}).Ready() || (Sandbox{Made: 1, Stopped: 2}).Ready() || (Sandbox{}).Ready() || (Sandbox{Made: 1, Removing: true}).Ready() {
+	if !(Sandbox{Made: 1}).Ready() || (Sandbox{Made: 1, Stopped: 2}).Ready() || (Sandbox{}).Ready() ||
+		(Sandbox{Made: 1, Removing: true}).Ready() {
 		t.Error("a sandbox is ready between its making and its end")
 	}
 }

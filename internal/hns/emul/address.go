@@ -108,7 +108,8 @@ func allocate(s *state, n *network) (netip.Addr, subnet, error) {
 			}
 		}
 	}
-	return netip.Addr{}, subnet{}, hresult.Errorf(hresult.AddrInvalidOrReserved, "no address is free in network %s", n.Name)
+	return netip.Addr{}, subnet{}, hresult.Errorf(hresult.AddrInvalidOrReserved, "no address is free in network %s",
+		n.Name)
 }
 
 // natPool is where a NAT or ICS network without a subnet gets one. Windows'

@@ -62,7 +62,12 @@ func compile(s *state, uplink intent.Uplink) intent.Host {
 func compileNetwork(n *network) intent.Network {
 	out := intent.Network{ID: n.ID, Name: n.Name, Type: intent.NetworkType(n.Type)}
 	for _, sub := range subnets(n) {
-		out.Subnets = append(out.Subnets, intent.Subnet{Prefix: sub.prefix, Gateway: sub.gateway, VSID: sub.vsid, VLAN: sub.vlan})
+		out.Subnets = append(out.Subnets, intent.Subnet{
+			Prefix:  sub.prefix,
+			Gateway: sub.gateway,
+			VSID:    sub.vsid,
+			VLAN:    sub.vlan,
+		})
 	}
 	if v, ok := setting[schema.DrMacAddressSetting](n.Policies, schema.DrMacAddressPolicy); ok {
 		out.DRMAC = v.Address
@@ -197,7 +202,8 @@ func checkACL(v schema.ACLSetting) error {
 	if !strings.EqualFold(v.Direction, string(intent.In)) && !strings.EqualFold(v.Direction, string(intent.Out)) {
 		return fmt.Errorf("direction %q", v.Direction)
 	}
-	if !slices.ContainsFunc([]intent.Action{intent.Allow, intent.Block, intent.Pass}, func(a intent.Action) bool { return strings.EqualFold(v.Action, string(a)) }) {
+	if !slices.ContainsFunc([]intent.Action{intent.Allow, intent.Block, intent.Pass},
+		func(a intent.Action) bool { return strings.EqualFold(v.Action, string(a)) }) {
 		return fmt.Errorf("action %q", v.Action)
 	}
 	if _, err := parseProtocols(v.Protocols); err != nil {
@@ -335,10 +341,21 @@ func compileLoadBalancer(s *state, lb *balancer) []intent.LoadBalancer {
 	source, _ := netip.ParseAddr(lb.SourceVIP)
 	for i, m := range lb.PortMappings {
 		v := intent.LoadBalancer{
-			ID: lb.ID, VIPs: vips, SourceVIP: source, Protocol: uint8(m.Protocol), ExternalPort: m.ExternalPort, InternalPort: m.InternalPort,
-			Backends: backends, Distribution: intent.Distribution(m.DistributionType), DSR: lb.Flags&schema.DSR != 0, IPv6: ipv6,
-			ILB: m.Flags&schema.LBILB != 0, LocalRoutedVIP: m.Flags&schema.LBLocalRoutedVIP != 0, UseMux: m.Flags&schema.LBUseMux != 0,
-			PreserveDIP: m.Flags&schema.LBPreserveDIP != 0, VIPExternalIP: m.Flags&schema.LBVIPExternalIP != 0,
+			ID:             lb.ID,
+			VIPs:           vips,
+			SourceVIP:      source,
+			Protocol:       uint8(m.Protocol),
+			ExternalPort:   m.ExternalPort,
+			InternalPort:   m.InternalPort,
+			Backends:       backends,
+			Distribution:   intent.Distribution(m.DistributionType),
+			DSR:            lb.Flags&schema.DSR != 0,
+			IPv6:           ipv6,
+			ILB:            m.Flags&schema.LBILB != 0,
+			LocalRoutedVIP: m.Flags&schema.LBLocalRoutedVIP != 0,
+			UseMux:         m.Flags&schema.LBUseMux != 0,
+			PreserveDIP:    m.Flags&schema.LBPreserveDIP != 0,
+			VIPExternalIP:  m.Flags&schema.LBVIPExternalIP != 0,
 		}
 		if i > 0 {
 			v.ID = fmt.Sprintf("%s-%d", lb.ID, i)

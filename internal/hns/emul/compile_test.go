@@ -64,7 +64,8 @@ func TestParsePorts(t *testing.T) {
 
 func TestACLOfAnEmptySetMatchesNothing(t *testing.T) {
 	sets := map[string]string{"empty": "", "web": "10.0.0.1,10.1.0.0/16", "nested": "web,10.2.0.1", "loop": "loop"}
-	for list, want := range map[string]int{"web": 2, "nested": 3, "10.0.0.9": 1, "unknown": -1, "empty": -1, "loop": -1, "": 0} {
+	for list, want := range map[string]int{"web": 2, "nested": 3, "10.0.0.9": 1, "unknown": -1, "empty": -1,
+		"loop": -1, "": 0} {
 		rule, ok := compileACL(schema.ACLSetting{Direction: "IN", Action: "allow", RemoteAddresses: list}, sets)
 		if ok != (want >= 0) || ok && len(rule.RemoteAddresses) != want {
 			t.Errorf("%q: %v, %v, want %d addresses", list, rule.RemoteAddresses, ok, want)

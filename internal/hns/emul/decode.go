@@ -44,7 +44,8 @@ func isV1(text string, keys ...string) bool {
 }
 
 func decodeNetwork(text string) (schema.Network, error) {
-	if isV1(text, "Subnets", "MacPools", "NetworkAdapterName", "SourceMac", "DNSServerList", "DNSSuffix", "ManagementIP") {
+	if isV1(text, "Subnets", "MacPools", "NetworkAdapterName", "SourceMac", "DNSServerList", "DNSSuffix",
+		"ManagementIP") {
 		var v1 schema.V1Network
 		if err := decode(text, &v1); err != nil {
 			return schema.Network{}, err
@@ -57,7 +58,8 @@ func decodeNetwork(text string) (schema.Network, error) {
 }
 
 func decodeEndpoint(text string) (schema.Endpoint, error) {
-	if isV1(text, "VirtualNetwork", "IPAddress", "GatewayAddress", "DNSServerList", "DNSSuffix", "PrefixLength", "IsRemoteEndpoint") {
+	if isV1(text, "VirtualNetwork", "IPAddress", "GatewayAddress", "DNSServerList", "DNSSuffix", "PrefixLength",
+		"IsRemoteEndpoint") {
 		var v1 schema.V1Endpoint
 		if err := decode(text, &v1); err != nil {
 			return schema.Endpoint{}, err

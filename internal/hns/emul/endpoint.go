@@ -67,7 +67,9 @@ func (s *Service) createEndpoint(tx *txn, networkID, id schema.GUID, settings st
 // it gave none, and adds the default route: no endpoint is ever without address,
 // no local one without a route (rule G10).
 func completeAddresses(tx *txn, n *network, e *endpoint) error {
-	configs := slices.DeleteFunc(slices.Clone(e.IPConfigurations), func(c schema.IPConfig) bool { return c.IPAddress == "" })
+	configs := slices.DeleteFunc(slices.Clone(e.IPConfigurations), func(c schema.IPConfig) bool {
+		return c.IPAddress == ""
+	})
 	if e.remote() {
 		return completeRemote(n, e, configs)
 	}
@@ -202,7 +204,8 @@ func checkPortMappings(tx *txn, e *endpoint) error {
 		for _, m := range settings[schema.PortMappingSetting](other.Policies, schema.PortMappingPolicy) {
 			for _, vip := range mine[port{m.Protocol, m.ExternalPort, m.Flags&schema.NatIPv6 != 0}] {
 				if vip == m.VIP || vip == "" || m.VIP == "" {
-					err = hresult.Errorf(hresult.PortAlreadyExists, "port %d protocol %d of endpoint %s", m.ExternalPort, m.Protocol, other.ID)
+					err = hresult.Errorf(hresult.PortAlreadyExists, "port %d protocol %d of endpoint %s",
+						m.ExternalPort, m.Protocol, other.ID)
 				}
 			}
 		}
@@ -215,7 +218,9 @@ func checkPortMappings(tx *txn, e *endpoint) error {
 //
 // Fidelity: subset - the resource type Port is refused (docs/fidelity/hns.md).
 func (s *Service) modifyEndpoint(tx *txn, id, settings string) error {
-	e, err := modified(hns.Endpoint, id, settings, tx.endpoints.get(id), func(e *endpoint) *[]schema.Policy { return &e.Policies }, schema.EndpointPolicies())
+	e, err := modified(hns.Endpoint, id, settings, tx.endpoints.get(id), func(e *endpoint) *[]schema.Policy {
+		return &e.Policies
+	}, schema.EndpointPolicies())
 	if err != nil {
 		return err
 	}

@@ -170,7 +170,8 @@ func (p *FakePlane) Dump() string {
 		}
 	}
 	for _, lb := range p.host.LoadBalancers {
-		fmt.Fprintf(&b, "load balancer %v protocol %d port %d to %v port %d\n", lb.VIPs, lb.Protocol, lb.ExternalPort, lb.Backends, lb.InternalPort)
+		fmt.Fprintf(&b, "load balancer %v protocol %d port %d to %v port %d\n", lb.VIPs, lb.Protocol, lb.ExternalPort,
+			lb.Backends, lb.InternalPort)
 	}
 	return b.String()
 }

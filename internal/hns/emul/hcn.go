@@ -26,11 +26,13 @@ func (s *Service) log(ctx context.Context, method, path string, began time.Time,
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String(logkey.Method, method), slog.String(logkey.Path, path), slog.Duration(logkey.Duration, time.Since(began)),
+		slog.String(logkey.Method, method), slog.String(logkey.Path, path),
+		slog.Duration(logkey.Duration, time.Since(began)),
 	}
 	if err != nil {
 		level = slog.LevelInfo
-		attrs = append(attrs, slog.String(logkey.Code, fmt.Sprintf("0x%08x", uint32(hresult.Of(err)))), slog.Any(logkey.Error, err))
+		attrs = append(attrs, slog.String(logkey.Code, fmt.Sprintf("0x%08x", uint32(hresult.Of(err)))),
+			slog.Any(logkey.Error, err))
 	}
 	s.cfg.Log.LogAttrs(ctx, level, "hns call", attrs...)
 }
@@ -174,7 +176,8 @@ func encode(v any) (string, error) {
 }
 
 // Create implements hns.API.
-func (s *Service) Create(ctx context.Context, kind hns.Kind, networkID, id schema.GUID, settings string) (made schema.GUID, err error) {
+func (s *Service) Create(ctx context.Context, kind hns.Kind, networkID, id schema.GUID,
+	settings string) (made schema.GUID, err error) {
 	defer func(began time.Time) { s.log(ctx, "create", objectPath(kind, made), began, err) }(time.Now())
 	made = id
 	if kind == hns.Namespace {

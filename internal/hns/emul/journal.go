@@ -108,7 +108,8 @@ func (j *journal) loadSnapshot(tx *txn) error {
 		return fmt.Errorf("read %s: %w", filepath.Join(j.dir, snapshotName), err)
 	}
 	if r.Format != formatVersion {
-		return fmt.Errorf("read %s: format %d, this program knows %d", filepath.Join(j.dir, snapshotName), r.Format, formatVersion)
+		return fmt.Errorf("read %s: format %d, this program knows %d", filepath.Join(j.dir, snapshotName), r.Format,
+			formatVersion)
 	}
 	j.seq, j.snapshot = r.Seq, int64(len(b))
 	return replayAll(tx, r)

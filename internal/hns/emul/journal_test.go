@@ -46,7 +46,8 @@ func makeEndpoints(dir string) {
 		os.Exit(1)
 	}
 	for i := 0; ; i++ {
-		doc := fmt.Sprintf(`{"Flags":1,"IpConfigurations":[{"IpAddress":"192.0.2.%d"}],"SchemaVersion":{"Major":2}}`, i%250+1)
+		doc := fmt.Sprintf(`{"Flags":1,"IpConfigurations":[{"IpAddress":"192.0.2.%d"}],"SchemaVersion":{"Major":2}}`,
+			i%250+1)
 		id, err := s.Create(ctx, hns.Endpoint, n, schema.GUID{}, doc)
 		if err != nil {
 			fmt.Println(err)
@@ -204,7 +205,8 @@ func TestCompaction(t *testing.T) {
 	padding := strings.Repeat("x", 100_000)
 	var old []byte
 	for i := range 30 {
-		doc := fmt.Sprintf(`{"Name":"%s","Flags":1,"IpConfigurations":[{"IpAddress":"192.0.2.%d"}],"SchemaVersion":{"Major":2}}`, padding, i+1)
+		doc := fmt.Sprintf(`{"Name":"%s","Flags":1,"IpConfigurations":[{"IpAddress":"192.0.2.%d"}],`+
+			`"SchemaVersion":{"Major":2}}`, padding, i+1)
 		if _, err := os.Stat(filepath.Join(dir, snapshotName)); err != nil {
 			old, _ = os.ReadFile(filepath.Join(dir, journalName))
 		}
@@ -249,7 +251,9 @@ func TestCompaction(t *testing.T) {
 }
 
 func FuzzDecodeRecord(f *testing.F) {
-	good, err := encodeRecord(record{Seq: 1, Changes: []change{{Table: "endpoint", ID: "x", Value: json.RawMessage(`{"ID":"x"}`)}, {Table: "endpoint", ID: "x"}}})
+	good, err := encodeRecord(record{Seq: 1,
+		Changes: []change{{Table: "endpoint", ID: "x", Value: json.RawMessage(`{"ID":"x"}`)},
+			{Table: "endpoint", ID: "x"}}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -55,7 +55,8 @@ func (s *Service) modifyLoadBalancer(tx *txn, id, settings string) error {
 	// (hcn/hcnglobals.go, ModifyLoadbalancerVersion). kube-proxy takes
 	// E_NOTIMPL as "delete and create instead".
 	if !s.cfg.Version.AtLeast(15, 4) {
-		return hresult.Errorf(hresult.NotImplemented, "modify load balancer %s in HNS %d.%d", id, s.cfg.Version.Major, s.cfg.Version.Minor)
+		return hresult.Errorf(hresult.NotImplemented, "modify load balancer %s in HNS %d.%d", id, s.cfg.Version.Major,
+			s.cfg.Version.Minor)
 	}
 	if tx.balancers.get(id) == nil {
 		return notFound(hns.LoadBalancer, id)
@@ -84,7 +85,8 @@ func checkLoadBalancer(tx *txn, id string, doc schema.LoadBalancer) (*balancer, 
 		return nil, hresult.Errorf(hresult.InvalidJSON, "load balancer without a port mapping")
 	}
 	if len(doc.HostComputeEndpoints) == 0 {
-		return nil, &hresult.Error{Code: hresult.InvalidJSONReference, Op: "create load balancer", Detail: "A Reference is required"}
+		return nil, &hresult.Error{Code: hresult.InvalidJSONReference, Op: "create load balancer",
+			Detail: "A Reference is required"}
 	}
 	endpoints, err := references(tx, doc.HostComputeEndpoints)
 	if err != nil {
@@ -107,7 +109,8 @@ func checkLoadBalancer(tx *txn, id string, doc schema.LoadBalancer) (*balancer, 
 			return nil, hresult.Errorf(hresult.InvalidInternalPort, "load balancer with internal port 0")
 		}
 		if m.ExternalPort == 0 || m.Protocol == 0 || m.Protocol > 255 {
-			return nil, hresult.Errorf(hresult.InvalidArgument, "load balancer with external port %d, protocol %d", m.ExternalPort, m.Protocol)
+			return nil, hresult.Errorf(hresult.InvalidArgument, "load balancer with external port %d, protocol %d",
+				m.ExternalPort, m.Protocol)
 		}
 	}
 	return &balancer{LoadBalancer: doc}, nil

@@ -50,9 +50,16 @@ func (s *Service) createNamespace(ctx context.Context, id schema.GUID, settings 
 	if err != nil {
 		return id, err
 	}
-	ns := &namespace{Namespace: schema.Namespace{ID: id.String(), NamespaceID: doc.NamespaceID, Type: schema.Host, SchemaVersion: schema.V2()}}
+	ns := &namespace{Namespace: schema.Namespace{
+		ID:            id.String(),
+		NamespaceID:   doc.NamespaceID,
+		Type:          schema.Host,
+		SchemaVersion: schema.V2(),
+	}}
 	if doc.Type != "" {
-		i := slices.IndexFunc(schema.NamespaceTypes(), func(t schema.NamespaceType) bool { return strings.EqualFold(string(t), string(doc.Type)) })
+		i := slices.IndexFunc(schema.NamespaceTypes(), func(t schema.NamespaceType) bool {
+			return strings.EqualFold(string(t), string(doc.Type))
+		})
 		if i < 0 {
 			return id, hresult.Errorf(hresult.InvalidArgument, "namespace type %q", doc.Type)
 		}
@@ -120,7 +127,8 @@ func (s *Service) sweep(ctx context.Context) {
 			continue
 		}
 		if err := s.cfg.DataPlane.DeleteNamespace(ctx, canonical); err != nil {
-			s.cfg.Log.Error("orphaned namespace stays until the service restarts", logkey.Namespace, canonical, logkey.Error, err)
+			s.cfg.Log.Error("orphaned namespace stays until the service restarts", logkey.Namespace, canonical,
+				logkey.Error, err)
 			continue
 		}
 		s.cfg.Log.Info("orphaned namespace removed", logkey.Namespace, canonical)
@@ -182,7 +190,8 @@ func (s *Service) deleteNamespace(ctx context.Context, id string) error {
 func (s *Service) restoreNamespace(ctx context.Context, id string) {
 	ctx = context.WithoutCancel(ctx)
 	if err := s.cfg.DataPlane.CreateNamespace(ctx, id); err != nil {
-		s.cfg.Log.Error("namespace has no compartment until the service restarts", logkey.Namespace, id, logkey.Error, err)
+		s.cfg.Log.Error("namespace has no compartment until the service restarts", logkey.Namespace, id,
+			logkey.Error, err)
 	}
 	s.revert(ctx)
 }
@@ -266,7 +275,8 @@ func (s *Service) attach(tx *txn, nsID, endpointID string) error {
 	case e.HostComputeNamespace == nsID:
 		return nil
 	case e.HostComputeNamespace != "":
-		return hresult.Errorf(hresult.EndpointNamespaceAlreadyExists, "endpoint %s is in namespace %s", e.ID, e.HostComputeNamespace)
+		return hresult.Errorf(hresult.EndpointNamespaceAlreadyExists, "endpoint %s is in namespace %s", e.ID,
+			e.HostComputeNamespace)
 	}
 	attached := *e
 	attached.HostComputeNamespace, attached.HostAttached = nsID, ns.BuiltIn

@@ -98,14 +98,17 @@ func (s *Service) addNetworkPolicies(n *network) error {
 	switch n.Type {
 	case schema.L2Bridge, schema.L2Tunnel, schema.Overlay, schema.Transparent:
 		if !has(schema.NetAdapterNamePolicy) && !has(schema.InterfaceConstraintPolicy) {
-			n.Policies = append(n.Policies, newPolicy(schema.NetAdapterNamePolicy, schema.NetAdapterNameSetting{NetworkAdapterName: s.uplink.Name}))
+			n.Policies = append(n.Policies,
+				newPolicy(schema.NetAdapterNamePolicy, schema.NetAdapterNameSetting{NetworkAdapterName: s.uplink.Name}))
 		}
 	}
 	if n.Type != schema.Overlay {
 		return nil
 	}
 	if !has(schema.ProviderAddressPolicy) {
-		n.Policies = append(n.Policies, newPolicy(schema.ProviderAddressPolicy, schema.ProviderAddressSetting{ProviderAddress: s.uplink.Address.Addr().String()}))
+		n.Policies = append(n.Policies,
+			newPolicy(schema.ProviderAddressPolicy,
+				schema.ProviderAddressSetting{ProviderAddress: s.uplink.Address.Addr().String()}))
 	}
 	if !has(schema.DrMacAddressPolicy) {
 		mac, err := newMAC(s.current.Load(), &network{})
@@ -141,7 +144,8 @@ func checkNetwork(tx *txn, n *network) error {
 		for _, a := range mine {
 			for _, b := range subnets(other) {
 				if a.prefix.Overlaps(b.prefix) && a.vsid == b.vsid && a.vlan == b.vlan {
-					err = hresult.Errorf(hresult.ObjectAlreadyExists, "subnet %s overlaps %s of network %s", a.prefix, b.prefix, other.Name)
+					err = hresult.Errorf(hresult.ObjectAlreadyExists, "subnet %s overlaps %s of network %s", a.prefix,
+						b.prefix, other.Name)
 				}
 			}
 		}
@@ -179,7 +183,9 @@ func checkSubnet(sub schema.Subnet) error {
 // Fidelity: subset - the resource types DNS, Extension, Subnet and IPSubnet are
 // refused (docs/fidelity/hns.md).
 func (s *Service) modifyNetwork(tx *txn, id, settings string) error {
-	n, err := modified(hns.Network, id, settings, tx.networks.get(id), func(n *network) *[]schema.Policy { return &n.Policies }, schema.NetworkPolicies())
+	n, err := modified(hns.Network, id, settings, tx.networks.get(id), func(n *network) *[]schema.Policy {
+		return &n.Policies
+	}, schema.NetworkPolicies())
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,10 @@ func checkSettings(p schema.Policy) error {
 	case isType(p, schema.SetPolicyPolicy):
 		return decodeAnd(raw, func(schema.SetPolicySetting) error { return nil })
 	case isType(p, schema.DrMacAddressPolicy):
-		return decodeAnd(raw, func(v schema.DrMacAddressSetting) error { _, err := canonicalMAC(v.Address); return err })
+		return decodeAnd(raw, func(v schema.DrMacAddressSetting) error {
+			_, err := canonicalMAC(v.Address)
+			return err
+		})
 	}
 	return decodeAnd(raw, func(map[string]any) error { return nil })
 }
@@ -200,7 +203,8 @@ func normalJSON(raw json.RawMessage) []byte {
 
 // modified returns an object as a Modify call leaves it: a copy of old, nil if there
 // is none, with other policies, of the known types.
-func modified[T any](kind hns.Kind, id, settings string, old *T, policies func(*T) *[]schema.Policy, known []string) (*T, error) {
+func modified[T any](kind hns.Kind, id, settings string, old *T, policies func(*T) *[]schema.Policy,
+	known []string) (*T, error) {
 	var req schema.ModifyRequest
 	if err := decode(settings, &req); err != nil {
 		return nil, err
@@ -245,7 +249,8 @@ func modifyPolicies(have []schema.Policy, request schema.RequestType, change []s
 		for _, p := range change {
 			out = slices.DeleteFunc(out, func(q schema.Policy) bool { return samePolicy(p, q) })
 		}
-	case strings.EqualFold(string(request), string(schema.Update)), strings.EqualFold(string(request), string(schema.Refresh)):
+	case strings.EqualFold(string(request), string(schema.Update)),
+		strings.EqualFold(string(request), string(schema.Refresh)):
 		out = slices.DeleteFunc(out, func(q schema.Policy) bool {
 			return slices.ContainsFunc(change, func(p schema.Policy) bool { return strings.EqualFold(p.Type, q.Type) })
 		})

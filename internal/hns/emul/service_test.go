@@ -38,13 +38,15 @@ func openTest(t testing.TB, dir string, change func(*Config)) *Service {
 
 func createBridge(t testing.TB, s *Service) schema.GUID {
 	t.Helper()
-	return create(t, s, hns.Network, schema.GUID{}, `{"Name":"cbr0","Type":"L2Bridge","SchemaVersion":{"Major":2},"Ipams":[{"Subnets":[{"IpAddressPrefix":"10.244.1.0/24",
+	return create(t, s, hns.Network, schema.GUID{}, `{"Name":"cbr0","Type":"L2Bridge","SchemaVersion":{"Major":2},
+	  "Ipams":[{"Subnets":[{"IpAddressPrefix":"10.244.1.0/24",
 		"Routes":[{"NextHop":"10.244.1.1","DestinationPrefix":"0.0.0.0/0"}]}]}]}`)
 }
 
 func createRemote(t testing.TB, s *Service, n schema.GUID, address string) schema.GUID {
 	t.Helper()
-	return create(t, s, hns.Endpoint, n, `{"Flags":1,"IpConfigurations":[{"IpAddress":"`+address+`"}],"SchemaVersion":{"Major":2}}`)
+	return create(t, s, hns.Endpoint, n, `{"Flags":1,"IpConfigurations":[{"IpAddress":"`+address+
+		`"}],"SchemaVersion":{"Major":2}}`)
 }
 
 func create(t testing.TB, s *Service, kind hns.Kind, network schema.GUID, doc string) schema.GUID {
@@ -57,7 +59,8 @@ func create(t testing.TB, s *Service, kind hns.Kind, network schema.GUID, doc st
 }
 
 func attach(ctx context.Context, s *Service, ns, e schema.GUID) error {
-	return s.Modify(ctx, hns.Namespace, ns, `{"ResourceType":"Endpoint","RequestType":"Add","Settings":{"EndpointId":"`+e.String()+`"}}`)
+	return s.Modify(ctx, hns.Namespace, ns, `{"ResourceType":"Endpoint","RequestType":"Add","Settings":{"EndpointId":"`+
+		e.String()+`"}}`)
 }
 
 func text(t testing.TB, s *Service) string {
@@ -87,7 +90,9 @@ func TestG15StateSurvivesRestart(t *testing.T) {
 	if err := attach(t.Context(), s, ns, e); err != nil {
 		t.Fatal(err)
 	}
-	create(t, s, hns.LoadBalancer, schema.GUID{}, `{"HostComputeEndpoints":["`+e.String()+`"],"FrontendVIPs":["10.96.0.1"],"PortMappings":[{"Protocol":6,"InternalPort":80,"ExternalPort":80}],"SchemaVersion":{"Major":2}}`)
+	create(t, s, hns.LoadBalancer, schema.GUID{}, `{"HostComputeEndpoints":["`+e.String()+
+		`"],"FrontendVIPs":["10.96.0.1"],"PortMappings":[{"Protocol":6,"InternalPort":80,"ExternalPort":80}],`+
+		`"SchemaVersion":{"Major":2}}`)
 	create(t, s, hns.Network, schema.GUID{}, `{"Name":"temporary","Type":"NAT","Flags":8,"SchemaVersion":{"Major":2}}`)
 	before, wired := text(t, s), plane.Dump()
 	if err := s.Close(); err != nil {
@@ -134,9 +139,13 @@ func TestFaults(t *testing.T) {
 		{"delete namespace", func(ctx context.Context, s *Service, _, ns, _ schema.GUID) error {
 			return s.DeleteNamespace(ctx, ns.String())
 		}},
-		{"delete network", func(ctx context.Context, s *Service, n, _, _ schema.GUID) error { return s.Delete(ctx, hns.Network, n) }},
+		{"delete network", func(ctx context.Context, s *Service, n, _, _ schema.GUID) error {
+			return s.Delete(ctx, hns.Network, n)
+		}},
 		{"create load balancer", func(ctx context.Context, s *Service, _, _, e schema.GUID) error {
-			_, err := s.Create(ctx, hns.LoadBalancer, schema.GUID{}, schema.GUID{}, `{"HostComputeEndpoints":["`+e.String()+`"],"PortMappings":[{"Protocol":6,"InternalPort":80,"ExternalPort":80}],"SchemaVersion":{"Major":2}}`)
+			_, err := s.Create(ctx, hns.LoadBalancer, schema.GUID{}, schema.GUID{}, `{"HostComputeEndpoints":["`+
+				e.String()+`"],"PortMappings":[{"Protocol":6,"InternalPort":80,"ExternalPort":80}],`+
+				`"SchemaVersion":{"Major":2}}`)
 			return err
 		}},
 	}
@@ -286,7 +295,9 @@ func podLife(ctx context.Context, s *Service, n schema.GUID, name string) error 
 
 func TestPoolExhausted(t *testing.T) {
 	s := openTest(t, t.TempDir(), nil)
-	n := create(t, s, hns.Network, schema.GUID{}, `{"Name":"small","Type":"L2Bridge","SchemaVersion":{"Major":2},"Ipams":[{"Subnets":[{"IpAddressPrefix":"10.244.1.0/29","Routes":[{"NextHop":"10.244.1.1","DestinationPrefix":"0.0.0.0/0"}]}]}]}`)
+	n := create(t, s, hns.Network, schema.GUID{}, `{"Name":"small","Type":"L2Bridge","SchemaVersion":{"Major":2},`+
+		`"Ipams":[{"Subnets":[{"IpAddressPrefix":"10.244.1.0/29","Routes":[{"NextHop":"10.244.1.1",`+
+		`"DestinationPrefix":"0.0.0.0/0"}]}]}]}`)
 	for range 4 { // .3 to .6
 		create(t, s, hns.Endpoint, n, `{"SchemaVersion":{"Major":2}}`)
 	}
@@ -308,7 +319,9 @@ func TestHostNamespaceStays(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	for build, want := range map[int]schema.Version{14393: {Major: 9, Minor: 5}, 17763: {Major: 9, Minor: 5}, 18363: {Major: 10, Minor: 5}, 19041: {Major: 11, Minor: 11}, 19042: {Major: 12, Minor: 1}, 20348: {Major: 13, Minor: 2}, 26100: {Major: 16}} {
+	for build, want := range map[int]schema.Version{14393: {Major: 9, Minor: 5}, 17763: {Major: 9, Minor: 5},
+		18363: {Major: 10, Minor: 5}, 19041: {Major: 11, Minor: 11}, 19042: {Major: 12, Minor: 1},
+		20348: {Major: 13, Minor: 2}, 26100: {Major: 16}} {
 		if got := VersionOf(build); got != want || !got.AtLeast(9, 2) {
 			t.Errorf("VersionOf(%d) = %v, want %v", build, got, want)
 		}
@@ -336,18 +349,29 @@ func TestPolicyRoundTrip(t *testing.T) {
 // stay readable, and what is stored must compile.
 func FuzzCall(f *testing.F) {
 	for _, seed := range []struct{ path, body string }{
-		{"create network", `{"Name":"n","Type":"L2Bridge","Ipams":[{"Subnets":[{"IpAddressPrefix":"10.1.0.0/24","Routes":[{"NextHop":"10.1.0.1","DestinationPrefix":"0.0.0.0/0"}]}]}],"SchemaVersion":{"Major":2}}`},
-		{"create network", `{"Name":"n","Type":"nat","Subnets":[{"AddressPrefix":"10.1.0.0/24","GatewayAddress":"10.1.0.1","Policies":[{"Type":"VLAN","VLAN":7}]}]}`},
-		{"create endpoint", `{"IpConfigurations":[{"IpAddress":"10.244.1.9"}],"Policies":[{"Type":"ACL","Settings":{"Action":"Block","Direction":"Out","RemotePorts":"1-5"}}],"SchemaVersion":{"Major":2}}`},
+		{"create network", `{"Name":"n","Type":"L2Bridge","Ipams":[{"Subnets":[{"IpAddressPrefix":"10.1.0.0/24",` +
+			`"Routes":[{"NextHop":"10.1.0.1","DestinationPrefix":"0.0.0.0/0"}]}]}],"SchemaVersion":{"Major":2}}`},
+		{"create network", `{"Name":"n","Type":"nat","Subnets":[{"AddressPrefix":"10.1.0.0/24",` +
+			`"GatewayAddress":"10.1.0.1","Policies":[{"Type":"VLAN","VLAN":7}]}]}`},
+		{"create endpoint", `{"IpConfigurations":[{"IpAddress":"10.244.1.9"}],"Policies":[{"Type":"ACL",` +
+			`"Settings":{"Action":"Block","Direction":"Out","RemotePorts":"1-5"}}],"SchemaVersion":{"Major":2}}`},
 		{"create namespace", `{"Type":"Guest","NamespaceId":4294967295}`},
-		{"create load balancer", `{"HostComputeEndpoints":["ENDPOINT"],"PortMappings":[{"Protocol":6,"InternalPort":1,"ExternalPort":1}],"SchemaVersion":{"Major":2}}`},
-		{"create route", `{"HostComputeEndpoints":["ENDPOINT"],"Setting":[{"DestinationPrefix":"::/0","NextHop":"fe80::1%eth0"}]}`},
-		{"modify network", `{"ResourceType":"Policy","RequestType":"Add","Settings":{"Policies":[{"Type":"RemoteSubnetRoute","Settings":{"DestinationPrefix":"10.2.0.0/24"}}]}}`},
-		{"modify endpoint", `{"ResourceType":"Policy","RequestType":"Update","Settings":{"Policies":[{"Type":"PortMapping","Settings":{"Protocol":256}}]}}`},
+		{"create load balancer", `{"HostComputeEndpoints":["ENDPOINT"],"PortMappings":[{"Protocol":6,` +
+			`"InternalPort":1,"ExternalPort":1}],"SchemaVersion":{"Major":2}}`},
+		{"create route", `{"HostComputeEndpoints":["ENDPOINT"],"Setting":[{"DestinationPrefix":"::/0",` +
+			`"NextHop":"fe80::1%eth0"}]}`},
+		{"modify network",
+			`{"ResourceType":"Policy","RequestType":"Add","Settings":{"Policies":[{"Type":"RemoteSubnetRoute",` +
+				`"Settings":{"DestinationPrefix":"10.2.0.0/24"}}]}}`},
+		{"modify endpoint",
+			`{"ResourceType":"Policy","RequestType":"Update","Settings":{"Policies":[{"Type":"PortMapping",` +
+				`"Settings":{"Protocol":256}}]}}`},
 		{"modify namespace", `{"ResourceType":"Endpoint","RequestType":"Add","Settings":{"EndpointId":"ENDPOINT"}}`},
 		{"enumerate endpoint", `{"Filter":"{\"ID\":null,\"Name\":[1]}"}`},
-		{"POST /endpoints/", `{"VirtualNetwork":"NETWORK","IPAddress":"10.244.1.77","Policies":[{"Type":"NAT","Protocol":"TCP","ExternalPort":1}]}`},
-		{"POST /policylists/", `{"References":["/endpoints/ENDPOINT"],"Policies":[{"Type":"ELB","InternalPort":1,"ExternalPort":1,"Protocol":6}]}`},
+		{"POST /endpoints/", `{"VirtualNetwork":"NETWORK","IPAddress":"10.244.1.77","Policies":[{"Type":"NAT",` +
+			`"Protocol":"TCP","ExternalPort":1}]}`},
+		{"POST /policylists/", `{"References":["/endpoints/ENDPOINT"],"Policies":[{"Type":"ELB","InternalPort":1,` +
+			`"ExternalPort":1,"Protocol":6}]}`},
 		{"POST /endpoints/ENDPOINT/attach", `{"SystemType":"Host","CompartmentId":1}`},
 		{"DELETE /networks/NETWORK", ``},
 	} {
@@ -418,7 +442,9 @@ func BenchmarkCreateLoadBalancer(b *testing.B) {
 			n := createBridge(b, s)
 			doc := func(i int) string {
 				e := createRemote(b, s, n, netip.AddrFrom4([4]byte{10, 250, byte(i >> 8), byte(i)}).String())
-				return fmt.Sprintf(`{"HostComputeEndpoints":["%s"],"FrontendVIPs":["10.96.%d.%d"],"PortMappings":[{"Protocol":6,"InternalPort":80,"ExternalPort":80}],"SchemaVersion":{"Major":2}}`, e, i>>8, i&255)
+				return fmt.Sprintf(`{"HostComputeEndpoints":["%s"],"FrontendVIPs":["10.96.%d.%d"],`+
+					`"PortMappings":[{"Protocol":6,"InternalPort":80,"ExternalPort":80}],"SchemaVersion":{"Major":2}}`,
+					e, i>>8, i&255)
 			}
 			for i := range services {
 				create(b, s, hns.LoadBalancer, schema.GUID{}, doc(i))

@@ -50,7 +50,8 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	closeIt(open("one", &log))
-	if got := namespaces(); strings.Contains(got, orphan) || !strings.Contains(got, kept) || !strings.Contains(got, "by-hand") {
+	if got := namespaces(); strings.Contains(got, orphan) || !strings.Contains(got, kept) ||
+		!strings.Contains(got, "by-hand") {
 		t.Errorf("after a restart there are %s; want %s and by-hand", got, kept)
 	}
 	if !strings.Contains(log.String(), orphan) || strings.Contains(log.String(), kept) {

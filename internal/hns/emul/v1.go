@@ -195,7 +195,8 @@ func (s *Service) v1UpdateEndpoint(ctx context.Context, id, request string) erro
 		e := *old
 		e.Policies = policies
 		if v.EncapOverhead > 0 {
-			e.Policies = append(e.Policies, newPolicy(schema.EncapOverheadPolicy, schema.EncapOverheadSetting{Overhead: v.EncapOverhead}))
+			e.Policies = append(e.Policies,
+				newPolicy(schema.EncapOverheadPolicy, schema.EncapOverheadSetting{Overhead: v.EncapOverhead}))
 		}
 		if err := checkPortMappings(tx, &e); err != nil {
 			return err
@@ -238,7 +239,9 @@ func (s *Service) v1Attach(ctx context.Context, id, request string, attach bool)
 			return s.attach(tx, host, id)
 		case strings.EqualFold(v.SystemType, schema.SystemContainer) && v.ContainerID != "":
 			changed := *e
-			changed.Containers = slices.DeleteFunc(slices.Clone(e.Containers), func(c string) bool { return strings.EqualFold(c, v.ContainerID) })
+			changed.Containers = slices.DeleteFunc(slices.Clone(e.Containers), func(c string) bool {
+				return strings.EqualFold(c, v.ContainerID)
+			})
 			if attach {
 				changed.Containers = append(changed.Containers, v.ContainerID)
 			} else {

@@ -163,10 +163,13 @@ func networkFromV1(v schema.V1Network) (schema.Network, error) {
 		return n, err
 	}
 	if v.NetworkAdapterName != "" {
-		n.Policies = append(n.Policies, newPolicy(schema.NetAdapterNamePolicy, schema.NetAdapterNameSetting{NetworkAdapterName: v.NetworkAdapterName}))
+		n.Policies = append(n.Policies,
+			newPolicy(schema.NetAdapterNamePolicy,
+				schema.NetAdapterNameSetting{NetworkAdapterName: v.NetworkAdapterName}))
 	}
 	if v.SourceMac != "" {
-		n.Policies = append(n.Policies, newPolicy(schema.SourceMacAddressPolicy, schema.SourceMacAddressSetting{SourceMacAddress: v.SourceMac}))
+		n.Policies = append(n.Policies,
+			newPolicy(schema.SourceMacAddressPolicy, schema.SourceMacAddressSetting{SourceMacAddress: v.SourceMac}))
 	}
 	if v.AutomaticDNS {
 		n.Policies = append(n.Policies, newPolicy(schema.AutomaticDNSPolicy, schema.AutomaticDNSSetting{Enable: true}))
@@ -238,10 +241,12 @@ func endpointFromV1(v schema.V1Endpoint) (schema.Endpoint, error) {
 		return e, err
 	}
 	if v.IPAddress != "" {
-		e.IPConfigurations = append(e.IPConfigurations, schema.IPConfig{IPAddress: v.IPAddress, PrefixLength: v.PrefixLength})
+		e.IPConfigurations = append(e.IPConfigurations,
+			schema.IPConfig{IPAddress: v.IPAddress, PrefixLength: v.PrefixLength})
 	}
 	if v.IPv6Address != "" {
-		e.IPConfigurations = append(e.IPConfigurations, schema.IPConfig{IPAddress: v.IPv6Address, PrefixLength: v.IPv6PrefixLength})
+		e.IPConfigurations = append(e.IPConfigurations,
+			schema.IPConfig{IPAddress: v.IPv6Address, PrefixLength: v.IPv6PrefixLength})
 	}
 	for _, gw := range []string{v.GatewayAddress, v.GatewayAddressV6} {
 		if a, err := netip.ParseAddr(gw); err == nil {
@@ -251,24 +256,34 @@ func endpointFromV1(v schema.V1Endpoint) (schema.Endpoint, error) {
 		}
 	}
 	for flag, on := range map[schema.EndpointFlags]bool{
-		schema.RemoteEndpoint: v.IsRemoteEndpoint, schema.DisableInterComputeCommunication: v.DisableICC, schema.EnableLowInterfaceMetric: v.EnableLowMetric,
+		schema.RemoteEndpoint: v.IsRemoteEndpoint, schema.DisableInterComputeCommunication: v.DisableICC,
+		schema.EnableLowInterfaceMetric: v.EnableLowMetric,
 	} {
 		if on {
 			e.Flags |= flag
 		}
 	}
 	if v.EncapOverhead > 0 {
-		e.Policies = append(e.Policies, newPolicy(schema.EncapOverheadPolicy, schema.EncapOverheadSetting{Overhead: v.EncapOverhead}))
+		e.Policies = append(e.Policies,
+			newPolicy(schema.EncapOverheadPolicy, schema.EncapOverheadSetting{Overhead: v.EncapOverhead}))
 	}
 	return e, nil
 }
 
 func endpointToV1(s *state, e *endpoint) schema.V1Endpoint {
 	v := schema.V1Endpoint{
-		ID: e.ID, Name: e.Name, VirtualNetwork: e.HostComputeNetwork, MacAddress: e.MacAddress,
-		DNSDomain: e.DNS.Domain, DNSSuffix: strings.Join(e.DNS.Search, ","), DNSServerList: strings.Join(e.DNS.ServerList, ","),
-		IsRemoteEndpoint: e.remote(), DisableICC: e.Flags&schema.DisableInterComputeCommunication != 0,
-		EnableLowMetric: e.Flags&schema.EnableLowInterfaceMetric != 0, SharedContainers: sharedContainers(s, e), State: endpointState(e),
+		ID:               e.ID,
+		Name:             e.Name,
+		VirtualNetwork:   e.HostComputeNetwork,
+		MacAddress:       e.MacAddress,
+		DNSDomain:        e.DNS.Domain,
+		DNSSuffix:        strings.Join(e.DNS.Search, ","),
+		DNSServerList:    strings.Join(e.DNS.ServerList, ","),
+		IsRemoteEndpoint: e.remote(),
+		DisableICC:       e.Flags&schema.DisableInterComputeCommunication != 0,
+		EnableLowMetric:  e.Flags&schema.EnableLowInterfaceMetric != 0,
+		SharedContainers: sharedContainers(s, e),
+		State:            endpointState(e),
 	}
 	if n := s.networks.get(e.HostComputeNetwork); n != nil {
 		v.VirtualNetworkName = n.Name
@@ -318,7 +333,12 @@ func endpointState(e *endpoint) schema.EndpointState {
 }
 
 func namespaceToV1(ns *namespace) schema.V1Namespace {
-	return schema.V1Namespace{ID: ns.ID, IsDefault: ns.BuiltIn, CompartmentID: ns.NamespaceID, ResourceList: ns.resources()}
+	return schema.V1Namespace{
+		ID:            ns.ID,
+		IsDefault:     ns.BuiltIn,
+		CompartmentID: ns.NamespaceID,
+		ResourceList:  ns.resources(),
+	}
 }
 
 // endpointReference is how v1 names an endpoint in a policy list.
@@ -328,8 +348,14 @@ func balancerToV1(lb *balancer) schema.V1PolicyList {
 	v := schema.V1PolicyList{ID: lb.ID, References: v1References(lb.HostComputeEndpoints)}
 	for _, m := range lb.PortMappings {
 		v.Policies = append(v.Policies, newPolicy("", schema.V1ELB{
-			Type: "ELB", Protocol: uint16(m.Protocol), InternalPort: m.InternalPort, ExternalPort: m.ExternalPort,
-			SourceVIP: lb.SourceVIP, VIPs: lb.FrontendVIPs, ILB: m.Flags&schema.LBILB != 0, DSR: lb.Flags&schema.DSR != 0,
+			Type:         "ELB",
+			Protocol:     uint16(m.Protocol),
+			InternalPort: m.InternalPort,
+			ExternalPort: m.ExternalPort,
+			SourceVIP:    lb.SourceVIP,
+			VIPs:         lb.FrontendVIPs,
+			ILB:          m.Flags&schema.LBILB != 0,
+			DSR:          lb.Flags&schema.DSR != 0,
 		}).Settings)
 	}
 	return v
@@ -374,7 +400,8 @@ func policyListFromV1(tx *txn, id string, v schema.V1PolicyList) error {
 			if err := decode(string(raw), &elb); err != nil {
 				return err
 			}
-			m := schema.LBPortMapping{Protocol: uint32(elb.Protocol), InternalPort: elb.InternalPort, ExternalPort: elb.ExternalPort}
+			m := schema.LBPortMapping{Protocol: uint32(elb.Protocol), InternalPort: elb.InternalPort,
+				ExternalPort: elb.ExternalPort}
 			if elb.ILB {
 				m.Flags |= schema.LBILB
 			}
@@ -388,7 +415,8 @@ func policyListFromV1(tx *txn, id string, v schema.V1PolicyList) error {
 			if err := decode(string(raw), &r); err != nil {
 				return err
 			}
-			route.Setting = append(route.Setting, schema.SDNRouteSetting{DestinationPrefix: r.DestinationPrefix, NextHop: r.NextHop, NeedEncap: r.NeedEncap})
+			route.Setting = append(route.Setting, schema.SDNRouteSetting{DestinationPrefix: r.DestinationPrefix,
+				NextHop: r.NextHop, NeedEncap: r.NeedEncap})
 		default:
 			return hresult.Errorf(hresult.InvalidPolicyType, "policy list of type %q", kind.Type)
 		}

@@ -158,9 +158,12 @@ func (c *client) query(kind hns.Kind, id schema.GUID, v any) string {
 	return text
 }
 
-func (c *client) modify(kind hns.Kind, id schema.GUID, resource string, request schema.RequestType, settings any) error {
+func (c *client) modify(kind hns.Kind, id schema.GUID, resource string, request schema.RequestType,
+	settings any) error {
 	c.Helper()
-	return c.api.Modify(c.ctx(), kind, id, c.json(schema.ModifyRequest{ResourceType: resource, RequestType: request, Settings: json.RawMessage(c.json(settings))}))
+	return c.api.Modify(c.ctx(), kind, id,
+		c.json(schema.ModifyRequest{ResourceType: resource, RequestType: request,
+			Settings: json.RawMessage(c.json(settings))}))
 }
 
 // call is HNSCall; the answer must be a success.
@@ -210,20 +213,27 @@ func (c *client) bridge() schema.GUID {
 	return c.create(hns.Network, schema.GUID{}, schema.Network{
 		Name: prefix + "bridge", Type: schema.L2Bridge, SchemaVersion: schema.V2(),
 		Ipams: []schema.Ipam{{Type: "Static", Subnets: []schema.Subnet{{
-			IPAddressPrefix: "198.18.1.0/24", Routes: []schema.Route{{NextHop: "198.18.1.1", DestinationPrefix: "0.0.0.0/0"}},
+			IPAddressPrefix: "198.18.1.0/24",
+			Routes:          []schema.Route{{NextHop: "198.18.1.1", DestinationPrefix: "0.0.0.0/0"}},
 		}}}},
 	})
 }
 
 // endpoint makes one with an address, "" for any.
-func (c *client) endpoint(network schema.GUID, address string, flags schema.EndpointFlags, policies ...schema.Policy) schema.GUID {
+func (c *client) endpoint(network schema.GUID, address string, flags schema.EndpointFlags,
+	policies ...schema.Policy) schema.GUID {
 	c.Helper()
 	return c.create(hns.Endpoint, network, endpointDoc(network, address, flags, policies...))
 }
 
-func endpointDoc(network schema.GUID, address string, flags schema.EndpointFlags, policies ...schema.Policy) schema.Endpoint {
+func endpointDoc(network schema.GUID, address string, flags schema.EndpointFlags,
+	policies ...schema.Policy) schema.Endpoint {
 	e := schema.Endpoint{
-		Name: prefix + "endpoint", HostComputeNetwork: network.String(), Flags: flags, Policies: policies, SchemaVersion: schema.V2(),
+		Name:               prefix + "endpoint",
+		HostComputeNetwork: network.String(),
+		Flags:              flags,
+		Policies:           policies,
+		SchemaVersion:      schema.V2(),
 	}
 	if address != "" {
 		e.IPConfigurations = []schema.IPConfig{{IPAddress: address}}
@@ -239,7 +249,8 @@ func (c *client) namespace() schema.GUID {
 
 func (c *client) attach(namespace, endpoint schema.GUID, request schema.RequestType) error {
 	c.Helper()
-	return c.modify(hns.Namespace, namespace, schema.ResourceEndpoint, request, schema.NamespaceEndpointRequest{EndpointID: endpoint.String()})
+	return c.modify(hns.Namespace, namespace, schema.ResourceEndpoint, request,
+		schema.NamespaceEndpointRequest{EndpointID: endpoint.String()})
 }
 
 func policy(name, settings string) schema.Policy {
@@ -248,7 +259,8 @@ func policy(name, settings string) schema.Policy {
 
 func balancerDoc(vip string, port uint16, endpoints ...schema.GUID) schema.LoadBalancer {
 	lb := schema.LoadBalancer{
-		SchemaVersion: schema.V2(), PortMappings: []schema.LBPortMapping{{Protocol: 6, InternalPort: 8080, ExternalPort: port}},
+		SchemaVersion: schema.V2(),
+		PortMappings:  []schema.LBPortMapping{{Protocol: 6, InternalPort: 8080, ExternalPort: port}},
 	}
 	if vip != "" {
 		lb.FrontendVIPs = []string{vip}

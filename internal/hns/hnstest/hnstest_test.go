@@ -17,7 +17,12 @@ import (
 // open returns an emulator of a version with an empty store.
 func open(t *testing.T, v schema.Version) *emul.Service {
 	t.Helper()
-	s, err := emul.Open(t.Context(), emul.Config{Dir: t.TempDir(), DataPlane: &emul.FakePlane{}, Version: v, Log: slog.New(slog.DiscardHandler)})
+	s, err := emul.Open(t.Context(), emul.Config{
+		Dir:       t.TempDir(),
+		DataPlane: &emul.FakePlane{},
+		Version:   v,
+		Log:       slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

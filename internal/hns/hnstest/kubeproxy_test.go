@@ -86,7 +86,8 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		items = append(items, o)
 	}
 	if r.URL.Query().Get("watch") == "" {
-		body, _ := json.Marshal(object{"kind": "List", "apiVersion": "v1", "metadata": object{"resourceVersion": fmt.Sprint(a.version)}, "items": items})
+		body, _ := json.Marshal(object{"kind": "List", "apiVersion": "v1",
+			"metadata": object{"resourceVersion": fmt.Sprint(a.version)}, "items": items})
 		a.mu.Unlock()
 		_, _ = w.Write(body)
 		return
@@ -99,7 +100,8 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			events <- line
 			last = o
 		}
-		end := object{"metadata": object{"resourceVersion": fmt.Sprint(a.version), "annotations": object{"k8s.io/initial-events-end": "true"}}}
+		end := object{"metadata": object{"resourceVersion": fmt.Sprint(a.version),
+			"annotations": object{"k8s.io/initial-events-end": "true"}}}
 		for _, key := range []string{"kind", "apiVersion"} {
 			end[key] = last[key]
 		}
@@ -138,11 +140,13 @@ const (
 func sliceObject(addresses map[string]string) object {
 	endpoints := []object{}
 	for address, node := range addresses {
-		endpoints = append(endpoints, object{"addresses": []string{address}, "nodeName": node, "conditions": object{"ready": true, "serving": true}})
+		endpoints = append(endpoints, object{"addresses": []string{address}, "nodeName": node,
+			"conditions": object{"ready": true, "serving": true}})
 	}
 	return object{
 		"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "addressType": "IPv4",
-		"metadata":  object{"name": "web-1", "namespace": "default", "uid": "2", "labels": object{"kubernetes.io/service-name": "web"}},
+		"metadata": object{"name": "web-1", "namespace": "default", "uid": "2",
+			"labels": object{"kubernetes.io/service-name": "web"}},
 		"endpoints": endpoints, "ports": []object{{"name": "", "port": 8080, "protocol": "TCP"}},
 	}
 }
@@ -170,9 +174,11 @@ func kubeProxy(t *testing.T, p *prefixed, exe string, v schema.Version) {
 	api.set(t, servicesPath, "web", object{
 		"kind": "Service", "apiVersion": "v1", "metadata": object{"name": "web", "namespace": "default", "uid": "3"},
 		"spec": object{
-			"type": "NodePort", "clusterIP": "198.18.9.10", "clusterIPs": []string{"198.18.9.10"}, "ipFamilies": []string{"IPv4"},
-			"sessionAffinity": "None", "internalTrafficPolicy": "Cluster", "externalTrafficPolicy": "Cluster",
-			"ports": []object{{"name": "", "protocol": "TCP", "port": 80, "targetPort": 8080, "nodePort": 30080}},
+			"type": "NodePort", "clusterIP": "198.18.9.10", "clusterIPs": []string{"198.18.9.10"},
+			"ipFamilies": []string{"IPv4"}, "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+			"externalTrafficPolicy": "Cluster",
+			"ports": []object{{"name": "", "protocol": "TCP", "port": 80, "targetPort": 8080,
+				"nodePort": 30080}},
 		},
 	})
 	server := httptest.NewServer(api)
@@ -180,17 +186,20 @@ func kubeProxy(t *testing.T, p *prefixed, exe string, v schema.Version) {
 	s := open(t, v)
 	c := &client{T: t, api: s}
 	n := c.create(hns.Network, schema.GUID{}, `{"Name":"cbr0","Type":"L2Bridge","SchemaVersion":{"Major":2,"Minor":0},
-		"Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"198.18.1.0/24","Routes":[{"NextHop":"198.18.1.1","DestinationPrefix":"0.0.0.0/0"}]}]}]}`)
+		"Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"198.18.1.0/24",
+		  "Routes":[{"NextHop":"198.18.1.1","DestinationPrefix":"0.0.0.0/0"}]}]}]}`)
 	local := c.endpoint(n, "198.18.1.5", 0)
 	// Left over from an earlier life: kube-proxy removes all when it starts.
 	c.create(hns.LoadBalancer, schema.GUID{}, balancerDoc("198.18.9.99", 80, local))
 	config := filepath.Join(p.dir, "drive_c", "kubeconfig-"+filepath.Base(t.TempDir()))
-	content := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
+	content := `{"apiVersion":"v1","kind":"Config","current-context":"c",
+	  "contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
 		"clusters":[{"name":"c","cluster":{"server":"` + server.URL + `"}}],"users":[{"name":"u","user":{}}]}`
 	if err := os.WriteFile(config, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := p.command(t.Context(), serve(t, s), exe, "--proxy-mode=kernelspace", `--kubeconfig=C:\`+filepath.Base(config), "--hostname-override=win-1",
+	cmd := p.command(t.Context(), serve(t, s), exe, "--proxy-mode=kernelspace", `--kubeconfig=C:\`+
+		filepath.Base(config), "--hostname-override=win-1",
 		"--network-name=cbr0", "--bind-address=10.89.0.11", "--cluster-cidr=198.18.0.0/16",
 		"--healthz-bind-address="+freeAddress(t), "--metrics-bind-address="+freeAddress(t), "-v=2")
 	var out bytes.Buffer
@@ -212,7 +221,8 @@ func kubeProxy(t *testing.T, p *prefixed, exe string, v schema.Version) {
 		for _, id := range c.enumerate(hns.LoadBalancer, "") {
 			var lb schema.LoadBalancer
 			c.query(hns.LoadBalancer, c.parse(id), &lb)
-			found[fmt.Sprintf("%v %d to %d", lb.FrontendVIPs, lb.PortMappings[0].ExternalPort, len(lb.HostComputeEndpoints))] = id
+			found[fmt.Sprintf("%v %d to %d", lb.FrontendVIPs, lb.PortMappings[0].ExternalPort,
+				len(lb.HostComputeEndpoints))] = id
 		}
 		return found
 	}
@@ -234,7 +244,8 @@ func kubeProxy(t *testing.T, p *prefixed, exe string, v schema.Version) {
 		}
 	}
 	before := wait("at first", "[198.18.9.10] 80 to 2", "[] 30080 to 2")
-	api.set(t, slicesPath, "web-1", sliceObject(map[string]string{"198.18.1.5": "win-1", "192.0.2.7": "win-2", "192.0.2.8": "win-2"}))
+	api.set(t, slicesPath, "web-1",
+		sliceObject(map[string]string{"198.18.1.5": "win-1", "192.0.2.7": "win-2", "192.0.2.8": "win-2"}))
 	after := wait("one endpoint more", "[198.18.9.10] 80 to 3", "[] 30080 to 3")
 	if same := before["[198.18.9.10] 80 to 2"] == after["[198.18.9.10] 80 to 3"]; same != v.AtLeast(15, 5) {
 		t.Errorf("load balancer changed in place: %v, in HNS %d.%d", same, v.Major, v.Minor)

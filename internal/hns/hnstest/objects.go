@@ -28,17 +28,20 @@ func networkCases() []testCase {
 			c.fails(c.api.Delete(c.ctx(), hns.Network, id), hresult.NetworkNotFound, "delete")
 			_, err := c.api.Query(c.ctx(), hns.Network, id, "")
 			c.fails(err, hresult.NetworkNotFound, "query")
-			c.fails(c.modify(hns.Network, id, "Policy", "Add", schema.PolicyRequest{}), hresult.NetworkNotFound, "modify")
+			c.fails(c.modify(hns.Network, id, "Policy", "Add", schema.PolicyRequest{}),
+				hresult.NetworkNotFound, "modify")
 		}},
 		{name: "network of an unknown type", run: func(c *client) {
-			c.fails(create(c, `{"Name":"hnstest-x","Type":"Bridge","SchemaVersion":{"Major":2}}`), hresult.InvalidNetworkType, "create")
+			c.fails(create(c, `{"Name":"hnstest-x","Type":"Bridge","SchemaVersion":{"Major":2}}`),
+				hresult.InvalidNetworkType, "create")
 		}},
 		{name: "network that is no JSON", run: func(c *client) {
 			c.fails(create(c, `{"Name":`), hresult.InvalidJSON, "create")
 			c.fails(create(c, `{"Name":7,"SchemaVersion":{"Major":2}}`), hresult.InvalidJSON, "create")
 		}},
 		{name: "network with a bad subnet", run: func(c *client) {
-			c.fails(create(c, `{"Type":"L2Bridge","Ipams":[{"Subnets":[{"IpAddressPrefix":"198.18.1.0"}]}],"SchemaVersion":{"Major":2}}`), hresult.InvalidPrefix, "create")
+			c.fails(create(c, `{"Type":"L2Bridge","Ipams":[{"Subnets":[{"IpAddressPrefix":"198.18.1.0"}]}],`+
+				`"SchemaVersion":{"Major":2}}`), hresult.InvalidPrefix, "create")
 		}},
 		{name: "network of each type", run: func(c *client) {
 			for i, typ := range schema.NetworkTypes() {
@@ -46,8 +49,9 @@ func networkCases() []testCase {
 				n := c.create(hns.Network, schema.GUID{}, schema.Network{
 					Name: prefix + string(typ), Type: typ, SchemaVersion: schema.V2(),
 					Ipams: []schema.Ipam{{Type: "Static", Subnets: []schema.Subnet{{
-						IPAddressPrefix: p + "0/24", Routes: []schema.Route{{NextHop: p + "1", DestinationPrefix: "0.0.0.0/0"}},
-						Policies: []schema.Policy{policy("VSID", `{"IsolationId":5000}`)},
+						IPAddressPrefix: p + "0/24",
+						Routes:          []schema.Route{{NextHop: p + "1", DestinationPrefix: "0.0.0.0/0"}},
+						Policies:        []schema.Policy{policy("VSID", `{"IsolationId":5000}`)},
 					}}}},
 				})
 				var doc schema.Network
@@ -58,8 +62,10 @@ func networkCases() []testCase {
 			}
 		}},
 		{name: "overlay has what flannel reads", run: func(c *client) {
-			n := c.create(hns.Network, schema.GUID{}, `{"Name":"hnstest-vxlan","Type":"Overlay","Policies":[],"Flags":8,"SchemaVersion":{"Major":2,"Minor":0},
-				"Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"198.18.9.0/24","Policies":[{"Type":"VSID","Settings":{"IsolationId":4096}}],
+			n := c.create(hns.Network, schema.GUID{}, `{"Name":"hnstest-vxlan","Type":"Overlay","Policies":[],"Flags":8,
+			  "SchemaVersion":{"Major":2,"Minor":0},
+				"Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"198.18.9.0/24",
+				  "Policies":[{"Type":"VSID","Settings":{"IsolationId":4096}}],
 				"Routes":[{"NextHop":"198.18.9.1","DestinationPrefix":"0.0.0.0/0"}]}]}]}`)
 			var doc schema.Network
 			c.query(hns.Network, n, &doc)
@@ -68,8 +74,11 @@ func networkCases() []testCase {
 					c.Errorf("no policy %s in %+v", name, doc.Policies)
 				}
 			}
-			route := policy("RemoteSubnetRoute", `{"DestinationPrefix":"198.18.10.0/24","IsolationId":4096,"ProviderAddress":"192.0.2.6","DistributedRouterMacAddress":"00:15:5d:01:02:03"}`)
-			if err := c.modify(hns.Network, n, "Policy", "Add", schema.PolicyRequest{Policies: []schema.Policy{route, policy("HostRoute", "{}")}}); err != nil {
+			route := policy("RemoteSubnetRoute",
+				`{"DestinationPrefix":"198.18.10.0/24","IsolationId":4096,"ProviderAddress":"192.0.2.6",`+
+					`"DistributedRouterMacAddress":"00:15:5d:01:02:03"}`)
+			if err := c.modify(hns.Network, n, "Policy", "Add",
+				schema.PolicyRequest{Policies: []schema.Policy{route, policy("HostRoute", "{}")}}); err != nil {
 				c.Fatal(err)
 			}
 			c.query(hns.Network, n, &doc)
@@ -78,7 +87,8 @@ func networkCases() []testCase {
 				c.Errorf("policies %+v", doc.Policies)
 			}
 			route.Settings = []byte(`{"DestinationPrefix":"198.18.10.0/24"}`)
-			if err := c.modify(hns.Network, n, "Policy", "Remove", schema.PolicyRequest{Policies: []schema.Policy{route}}); err != nil {
+			if err := c.modify(hns.Network, n, "Policy", "Remove",
+				schema.PolicyRequest{Policies: []schema.Policy{route}}); err != nil {
 				c.Fatal(err)
 			}
 			if c.query(hns.Network, n, &doc); len(doc.Policies) != count-1 {
@@ -104,20 +114,23 @@ func endpointCases() []testCase {
 			_, err := c.api.Query(c.ctx(), hns.Endpoint, id, "")
 			c.fails(err, hresult.EndpointNotFound, "query")
 		}},
-		{name: "endpoint deleted twice", diverges: "win-bridge takes any error of the deletion as fatal", run: func(c *client) {
-			if err := c.api.Delete(c.ctx(), hns.Endpoint, schema.NewGUID()); err != nil {
-				c.Error(err)
-			}
-		}},
+		{name: "endpoint deleted twice", diverges: "win-bridge takes any error of the deletion as fatal",
+			run: func(c *client) {
+				if err := c.api.Delete(c.ctx(), hns.Endpoint, schema.NewGUID()); err != nil {
+					c.Error(err)
+				}
+			}},
 		{name: "endpoint on an unknown network", run: func(c *client) {
-			_, err := c.api.Create(c.ctx(), hns.Endpoint, schema.NewGUID(), schema.GUID{}, `{"SchemaVersion":{"Major":2}}`)
+			_, err := c.api.Create(c.ctx(), hns.Endpoint, schema.NewGUID(), schema.GUID{},
+				`{"SchemaVersion":{"Major":2}}`)
 			c.fails(err, hresult.NetworkNotFound, "create")
 		}},
 		{name: "endpoint address", run: endpointAddress},
 		{name: "endpoint names need not differ", run: func(c *client) {
 			n := c.bridge()
 			a, b := c.endpoint(n, "", 0), c.endpoint(n, "", 0)
-			if ids := c.enumerate(hns.Endpoint, c.filter("Name", prefix+"endpoint")); !slices.Equal(ids, []string{a.String(), b.String()}) {
+			if ids := c.enumerate(hns.Endpoint, c.filter("Name", prefix+"endpoint")); !slices.Equal(ids,
+				[]string{a.String(), b.String()}) {
 				c.Errorf("by name: %v, want both, the older first", ids)
 			}
 		}},
@@ -135,7 +148,9 @@ func endpointCases() []testCase {
 		{name: "endpoint policies", run: endpointPolicies},
 		{name: "remote endpoint", run: func(c *client) {
 			n := c.bridge()
-			e := c.create(hns.Endpoint, n, `{"IpConfigurations":[{"IpAddress":"192.0.2.77"}],"MacAddress":"02-11-c0-00-02-4d","Flags":1,"SchemaVersion":{"Major":2,"Minor":0}}`)
+			e := c.create(hns.Endpoint, n,
+				`{"IpConfigurations":[{"IpAddress":"192.0.2.77"}],"MacAddress":"02-11-c0-00-02-4d","Flags":1,`+
+					`"SchemaVersion":{"Major":2,"Minor":0}}`)
 			ns := c.namespace()
 			if err := c.attach(ns, e, schema.Add); err == nil {
 				c.Error("a remote endpoint was attached to a namespace")
@@ -192,11 +207,13 @@ func endpointPolicies(c *client) {
 		}
 	}
 	acl := func(direction string) schema.Policy {
-		return policy("ACL", `{"Protocols":"6","Action":"Allow","Direction":"`+direction+`","LocalPorts":"80,8080-8090","Priority":200}`)
+		return policy("ACL", `{"Protocols":"6","Action":"Allow","Direction":"`+direction+
+			`","LocalPorts":"80,8080-8090","Priority":200}`)
 	}
 	change := func(request schema.RequestType, policies ...schema.Policy) {
 		c.Helper()
-		if err := c.modify(hns.Endpoint, e, schema.ResourcePolicy, request, schema.PolicyRequest{Policies: policies}); err != nil {
+		if err := c.modify(hns.Endpoint, e, schema.ResourcePolicy, request,
+			schema.PolicyRequest{Policies: policies}); err != nil {
 			c.Fatal(err)
 		}
 	}
@@ -209,7 +226,8 @@ func endpointPolicies(c *client) {
 	for what, bad := range map[string]schema.Policy{
 		"no such type": policy("Firewall", `{}`), "bad settings": policy("ACL", `{"Priority":"high"}`),
 	} {
-		err := c.modify(hns.Endpoint, e, schema.ResourcePolicy, schema.Add, schema.PolicyRequest{Policies: []schema.Policy{bad}})
+		err := c.modify(hns.Endpoint, e, schema.ResourcePolicy, schema.Add,
+			schema.PolicyRequest{Policies: []schema.Policy{bad}})
 		if !hresult.Of(err).Failed() {
 			c.Errorf("%s: accepted", what)
 		}
@@ -237,7 +255,8 @@ func namespaceCases() []testCase {
 		}},
 		{name: "namespace of each type", run: func(c *client) {
 			for _, typ := range schema.NamespaceTypes() {
-				ns := c.create(hns.Namespace, schema.GUID{}, schema.Namespace{Type: typ, NamespaceID: 5, SchemaVersion: schema.V2()})
+				ns := c.create(hns.Namespace, schema.GUID{},
+					schema.Namespace{Type: typ, NamespaceID: 5, SchemaVersion: schema.V2()})
 				var doc schema.Namespace
 				c.query(hns.Namespace, ns, &doc)
 				if doc.ID != ns.String() || doc.Type != typ || doc.NamespaceID == 0 {
@@ -263,7 +282,8 @@ func namespaceCases() []testCase {
 		{name: "namespace containers", run: func(c *client) {
 			ns := c.namespace()
 			for _, id := range []string{"sandbox-1", "sandbox-1", "app"} {
-				if err := c.modify(hns.Namespace, ns, schema.ResourceContainer, schema.Add, schema.NamespaceContainerRequest{ContainerID: id}); err != nil {
+				if err := c.modify(hns.Namespace, ns, schema.ResourceContainer, schema.Add,
+					schema.NamespaceContainerRequest{ContainerID: id}); err != nil {
 					c.Fatal(err)
 				}
 			}

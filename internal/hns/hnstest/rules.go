@@ -44,8 +44,8 @@ func ruleEmptyList(c *client) {
 func ruleNoMatch(c *client) {
 	for _, kind := range hns.Kinds() {
 		for _, f := range []string{
-			c.filter("ID", schema.NewGUID().String()), c.filter("ID", "no GUID"), c.filter("Name", prefix+"does not exist"),
-			c.filter("VirtualNetwork", schema.NewGUID().String()),
+			c.filter("ID", schema.NewGUID().String()), c.filter("ID", "no GUID"),
+			c.filter("Name", prefix+"does not exist"), c.filter("VirtualNetwork", schema.NewGUID().String()),
 		} {
 			if ids := c.enumerate(kind, f); len(ids) != 0 {
 				c.Errorf("enumerate %s %s: %v, want none", kind, f, ids)
@@ -76,7 +76,8 @@ func ruleEnumerate(c *client) {
 	if !slices.Equal(ids, []string{e1.String(), e2.String()}) {
 		c.Errorf("endpoints of the network: %v, want %v in the order of creation", ids, []schema.GUID{e1, e2})
 	}
-	if got := c.enumerate(hns.Endpoint, c.filter("VirtualNetwork", n.String(), "ID", e2.String())); !slices.Equal(got, []string{e2.String()}) {
+	if got := c.enumerate(hns.Endpoint, c.filter("VirtualNetwork", n.String(), "ID", e2.String())); !slices.Equal(got,
+		[]string{e2.String()}) {
 		c.Errorf("two keys: %v, want the endpoint that matches both", got)
 	}
 	// A client queries each object with the string that it enumerated with.
@@ -92,7 +93,8 @@ func ruleEnumerate(c *client) {
 
 func ruleVersions(c *client) {
 	n := c.bridge()
-	for _, q := range []string{"", "{}", `{"SchemaVersion":{"Major":0,"Minor":0}}`, `{"SchemaVersion":{"Major":99,"Minor":1},"Flags":1}`} {
+	for _, q := range []string{"", "{}", `{"SchemaVersion":{"Major":0,"Minor":0}}`,
+		`{"SchemaVersion":{"Major":99,"Minor":1},"Flags":1}`} {
 		if _, err := c.api.Query(c.ctx(), hns.Network, n, q); err != nil {
 			c.Errorf("query with %q: %v", q, err)
 		}
@@ -103,14 +105,17 @@ func ruleVersions(c *client) {
 	c.namespace()
 	// hnslib's TestV1Network passes a v1 document through HcnCreateNetwork.
 	v1 := c.create(hns.Network, schema.GUID{}, schema.V1Network{
-		Name: prefix + "v1", Type: "L2Bridge", Subnets: []schema.V1Subnet{{AddressPrefix: "198.18.3.0/24", GatewayAddress: "198.18.3.1"}},
+		Name: prefix + "v1", Type: "L2Bridge",
+		Subnets: []schema.V1Subnet{{AddressPrefix: "198.18.3.0/24", GatewayAddress: "198.18.3.1"}},
 	})
 	var doc schema.Network
 	c.query(hns.Network, v1, &doc)
-	if len(doc.Ipams) == 0 || len(doc.Ipams[0].Subnets) == 0 || doc.Ipams[0].Subnets[0].IPAddressPrefix != "198.18.3.0/24" {
+	if len(doc.Ipams) == 0 || len(doc.Ipams[0].Subnets) == 0 ||
+		doc.Ipams[0].Subnets[0].IPAddressPrefix != "198.18.3.0/24" {
 		c.Errorf("network of a v1 document: %+v", doc)
 	}
-	e := c.create(hns.Endpoint, v1, schema.V1Endpoint{Name: prefix + "v1", VirtualNetwork: v1.String(), IPAddress: "198.18.3.9"})
+	e := c.create(hns.Endpoint, v1, schema.V1Endpoint{Name: prefix + "v1", VirtualNetwork: v1.String(),
+		IPAddress: "198.18.3.9"})
 	var ep schema.Endpoint
 	c.query(hns.Endpoint, e, &ep)
 	if len(ep.IPConfigurations) != 1 || ep.IPConfigurations[0].IPAddress != "198.18.3.9" {
@@ -122,7 +127,9 @@ func ruleVersions(c *client) {
 func ruleNumbers(c *client) {
 	n := c.create(hns.Network, schema.GUID{}, schema.Network{
 		Name: prefix + "flags", Type: schema.L2Bridge, Flags: schema.EnableNonPersistent, SchemaVersion: schema.V2(),
-		Ipams: []schema.Ipam{{Subnets: []schema.Subnet{{IPAddressPrefix: "198.18.1.0/24", Routes: []schema.Route{{NextHop: "198.18.1.1", DestinationPrefix: "0.0.0.0/0"}}}}}},
+		Ipams: []schema.Ipam{
+			{Subnets: []schema.Subnet{{IPAddressPrefix: "198.18.1.0/24",
+				Routes: []schema.Route{{NextHop: "198.18.1.1", DestinationPrefix: "0.0.0.0/0"}}}}}},
 	})
 	e := c.endpoint(n, "192.0.2.1", schema.RemoteEndpoint)
 	lb := balancerDoc("", 30080, e)
@@ -148,7 +155,8 @@ func ruleNumbers(c *client) {
 	number(hns.Network, n, 8, "Flags")
 	number(hns.Endpoint, e, 1, "Flags")
 	number(hns.LoadBalancer, b, 1, "Flags")
-	for key, want := range map[string]float64{"Protocol": 6, "InternalPort": 8080, "ExternalPort": 30080, "DistributionType": 2, "Flags": 18} {
+	for key, want := range map[string]float64{"Protocol": 6, "InternalPort": 8080, "ExternalPort": 30080,
+		"DistributionType": 2, "Flags": 18} {
 		number(hns.LoadBalancer, b, want, "PortMappings", key)
 	}
 	number(hns.Namespace, ns, -1, "NamespaceId")
@@ -163,9 +171,10 @@ func ruleArrays(c *client) {
 		c.Errorf("network without a subnet or route: %+v", network)
 	}
 	for name, doc := range map[string]string{
-		"as win-bridge without IPAM": `{"Name":"x","IpConfigurations":[{}],"Routes":[{"DestinationPrefix":"::/0"}],"SchemaVersion":{"Major":2}}`,
-		"nothing given":              `{"SchemaVersion":{"Major":2}}`,
-		"remote":                     `{"Flags":1,"IpConfigurations":[{"IpAddress":"192.0.2.9"}],"SchemaVersion":{"Major":2}}`,
+		"as win-bridge without IPAM": `{"Name":"x","IpConfigurations":[{}],"Routes":[{"DestinationPrefix":"::/0"}],` +
+			`"SchemaVersion":{"Major":2}}`,
+		"nothing given": `{"SchemaVersion":{"Major":2}}`,
+		"remote":        `{"Flags":1,"IpConfigurations":[{"IpAddress":"192.0.2.9"}],"SchemaVersion":{"Major":2}}`,
 	} {
 		var e schema.Endpoint
 		c.query(hns.Endpoint, c.create(hns.Endpoint, n, doc), &e)
@@ -187,7 +196,8 @@ func ruleArrays(c *client) {
 	var list schema.V1PolicyList
 	c.call("POST", "/policylists/", schema.V1PolicyList{
 		References: []string{"/endpoints/" + e.String()},
-		Policies:   []json.RawMessage{json.RawMessage(`{"Type":"ROUTE","DestinationPrefix":"198.51.100.0/24","NextHop":"198.18.1.1","NeedEncap":true}`)},
+		Policies: []json.RawMessage{json.RawMessage(`{"Type":"ROUTE","DestinationPrefix":"198.51.100.0/24",` +
+			`"NextHop":"198.18.1.1","NeedEncap":true}`)},
 	}, &list)
 	c.removeLater(hns.SDNRoute, c.parse(list.ID))
 	if slices.Contains(c.enumerate(hns.LoadBalancer, ""), list.ID) {
@@ -199,7 +209,9 @@ func ruleEcho(c *client) {
 	const name = `hnstest Name & <é€😀> "quoted"`
 	n := c.create(hns.Network, schema.GUID{}, schema.Network{
 		Name: name, Type: "l2BRIDGE", SchemaVersion: schema.V2(),
-		Ipams: []schema.Ipam{{Type: "Static", Subnets: []schema.Subnet{{IPAddressPrefix: "198.18.1.128/25", Routes: []schema.Route{{NextHop: "198.18.1.129", DestinationPrefix: "0.0.0.0/0"}}}}}},
+		Ipams: []schema.Ipam{{Type: "Static",
+			Subnets: []schema.Subnet{{IPAddressPrefix: "198.18.1.128/25",
+				Routes: []schema.Route{{NextHop: "198.18.1.129", DestinationPrefix: "0.0.0.0/0"}}}}}},
 	})
 	var network schema.Network
 	c.query(hns.Network, n, &network)
@@ -216,7 +228,8 @@ func ruleEcho(c *client) {
 	e := c.endpoint(n, "198.18.1.200", 0, policy("OutBoundNAT", settings))
 	var ep schema.Endpoint
 	c.query(hns.Endpoint, e, &ep)
-	if ep.IPConfigurations[0].IPAddress != "198.18.1.200" || len(ep.Policies) != 1 || string(ep.Policies[0].Settings) != settings {
+	if ep.IPConfigurations[0].IPAddress != "198.18.1.200" || len(ep.Policies) != 1 ||
+		string(ep.Policies[0].Settings) != settings {
 		c.Errorf("endpoint is %+v", ep)
 	}
 	lb := c.create(hns.LoadBalancer, schema.GUID{}, balancerDoc("2001:db8::1", 80, e))
@@ -231,23 +244,32 @@ func ruleTwoViews(c *client) {
 	n := c.bridge()
 	var v1 schema.V1Network
 	c.call("GET", "/networks/"+n.String(), nil, &v1)
-	if v1.Name != prefix+"bridge" || v1.Type != "L2Bridge" || len(v1.Subnets) != 1 || v1.Subnets[0].AddressPrefix != "198.18.1.0/24" || v1.Subnets[0].GatewayAddress != "198.18.1.1" {
+	if v1.Name != prefix+"bridge" || v1.Type != "L2Bridge" || len(v1.Subnets) != 1 ||
+		v1.Subnets[0].AddressPrefix != "198.18.1.0/24" || v1.Subnets[0].GatewayAddress != "198.18.1.1" {
 		c.Errorf("v2 network seen through v1: %+v", v1)
 	}
 	var made schema.V1Endpoint
-	c.call("POST", "/endpoints/", schema.V1Endpoint{Name: prefix + "ep", VirtualNetwork: n.String(), IPAddress: "198.18.1.20", DNSServerList: "192.0.2.53,192.0.2.54"}, &made)
+	c.call("POST", "/endpoints/", schema.V1Endpoint{
+		Name:           prefix + "ep",
+		VirtualNetwork: n.String(),
+		IPAddress:      "198.18.1.20",
+		DNSServerList:  "192.0.2.53,192.0.2.54",
+	}, &made)
 	id := c.parse(made.ID)
 	c.removeLater(hns.Endpoint, id)
 	var v2 schema.Endpoint
 	c.query(hns.Endpoint, id, &v2)
-	if v2.HostComputeNetwork != n.String() || v2.IPConfigurations[0].IPAddress != "198.18.1.20" || !slices.Equal(v2.DNS.ServerList, []string{"192.0.2.53", "192.0.2.54"}) {
+	if v2.HostComputeNetwork != n.String() || v2.IPConfigurations[0].IPAddress != "198.18.1.20" ||
+		!slices.Equal(v2.DNS.ServerList, []string{"192.0.2.53", "192.0.2.54"}) {
 		c.Errorf("v1 endpoint seen through v2: %+v", v2)
 	}
-	e := c.endpoint(n, "198.18.1.21", 0, policy("PortMapping", `{"Protocol":6,"InternalPort":80,"ExternalPort":38080}`), policy("OutBoundNAT", `{"Exceptions":["10.0.0.0/8"]}`))
+	e := c.endpoint(n, "198.18.1.21", 0, policy("PortMapping", `{"Protocol":6,"InternalPort":80,"ExternalPort":38080}`),
+		policy("OutBoundNAT", `{"Exceptions":["10.0.0.0/8"]}`))
 	var list []schema.V1Endpoint
 	c.call("GET", "/endpoints/", nil, &list)
 	i := slices.IndexFunc(list, func(x schema.V1Endpoint) bool { return x.ID == e.String() })
-	if i < 0 || list[i].IPAddress != "198.18.1.21" || list[i].PrefixLength != 24 || list[i].GatewayAddress != "198.18.1.1" || list[i].VirtualNetworkName != prefix+"bridge" {
+	if i < 0 || list[i].IPAddress != "198.18.1.21" || list[i].PrefixLength != 24 ||
+		list[i].GatewayAddress != "198.18.1.1" || list[i].VirtualNetworkName != prefix+"bridge" {
 		c.Fatalf("v2 endpoint among those of v1: %d %+v", i, list)
 	}
 	var flat []map[string]any
@@ -258,7 +280,8 @@ func ruleTwoViews(c *client) {
 		}
 		flat = append(flat, m)
 	}
-	if len(flat) != 2 || flat[0]["Type"] != "NAT" || flat[0]["Protocol"] != "TCP" || flat[1]["Type"] != "OutBoundNAT" || flat[1]["ExceptionList"] == nil {
+	if len(flat) != 2 || flat[0]["Type"] != "NAT" || flat[0]["Protocol"] != "TCP" || flat[1]["Type"] != "OutBoundNAT" ||
+		flat[1]["ExceptionList"] == nil {
 		c.Errorf("v1 policies: %v", flat)
 	}
 	b := c.create(hns.LoadBalancer, schema.GUID{}, balancerDoc("198.18.2.3", 80, e))
@@ -278,7 +301,8 @@ func ruleGUIDCase(c *client) {
 	doc.HostComputeNetwork = upper
 	e := c.create(hns.Endpoint, schema.GUID{}, doc)
 	ns := c.namespace()
-	if err := c.modify(hns.Namespace, ns, "Endpoint", "Add", schema.NamespaceEndpointRequest{EndpointID: strings.ToUpper(e.String())}); err != nil {
+	if err := c.modify(hns.Namespace, ns, "Endpoint", "Add",
+		schema.NamespaceEndpointRequest{EndpointID: strings.ToUpper(e.String())}); err != nil {
 		c.Fatal(err)
 	}
 	b := c.create(hns.LoadBalancer, schema.GUID{}, schema.LoadBalancer{
@@ -290,7 +314,8 @@ func ruleGUIDCase(c *client) {
 	var lb schema.LoadBalancer
 	c.query(hns.LoadBalancer, b, &lb)
 	for what, id := range map[string]string{
-		"endpoint": ep.ID, "its network": ep.HostComputeNetwork, "its namespace": ep.HostComputeNamespace, "load balancer": lb.ID, "its endpoint": lb.HostComputeEndpoints[0],
+		"endpoint": ep.ID, "its network": ep.HostComputeNetwork, "its namespace": ep.HostComputeNamespace,
+		"load balancer": lb.ID, "its endpoint": lb.HostComputeEndpoints[0],
 	} {
 		if !isLowerGUID(id) {
 			c.Errorf("%s is %q, want 36 characters in lower case", what, id)
@@ -310,7 +335,8 @@ func ruleGUIDCase(c *client) {
 
 func rulePolicyCase(c *client) {
 	n := c.bridge()
-	e := c.endpoint(n, "", 0, policy("SDNROUTE", `{"DestinationPrefix":"10.96.0.0/12","NeedEncap":true}`), policy("OutboundNAT", `{"Exceptions":["10.0.0.0/8"]}`))
+	e := c.endpoint(n, "", 0, policy("SDNROUTE", `{"DestinationPrefix":"10.96.0.0/12","NeedEncap":true}`),
+		policy("OutboundNAT", `{"Exceptions":["10.0.0.0/8"]}`))
 	var doc schema.Endpoint
 	c.query(hns.Endpoint, e, &doc)
 	if len(doc.Policies) != 2 {

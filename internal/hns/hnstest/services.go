@@ -20,17 +20,20 @@ func balancerCases() []testCase {
 			c.fails(c.api.Delete(c.ctx(), hns.LoadBalancer, id), hresult.NotFound, "delete")
 		}},
 		{name: "load balancer without endpoints", run: func(c *client) {
-			_, err := c.api.Create(c.ctx(), hns.LoadBalancer, schema.GUID{}, schema.GUID{}, c.json(balancerDoc("198.18.2.1", 80)))
+			_, err := c.api.Create(c.ctx(), hns.LoadBalancer, schema.GUID{}, schema.GUID{},
+				c.json(balancerDoc("198.18.2.1", 80)))
 			c.fails(err, hresult.InvalidJSONReference, "create")
 			if err != nil && !strings.Contains(hresult.Text(err), "A Reference is required") {
 				c.Errorf("text %q", hresult.Text(err))
 			}
 		}},
 		{name: "load balancer of unknown endpoints", run: func(c *client) {
-			_, err := c.api.Create(c.ctx(), hns.LoadBalancer, schema.GUID{}, schema.GUID{}, c.json(balancerDoc("198.18.2.1", 80, schema.NewGUID())))
+			_, err := c.api.Create(c.ctx(), hns.LoadBalancer, schema.GUID{}, schema.GUID{},
+				c.json(balancerDoc("198.18.2.1", 80, schema.NewGUID())))
 			c.fails(err, hresult.EndpointNotFound, "create")
 		}},
-		{name: "load balancer supersedes one with its front end", diverges: "kube-proxy 1.36 forgets ids after a failed call", run: balancerSupersede},
+		{name: "load balancer supersedes one with its front end",
+			diverges: "kube-proxy 1.36 forgets ids after a failed call", run: balancerSupersede},
 		{name: "load balancers of both IP versions on one node port", run: func(c *client) {
 			e := c.endpoint(c.bridge(), "", 0)
 			v4, v6 := balancerDoc("", 30082, e), balancerDoc("", 30082, e)
@@ -64,7 +67,8 @@ func balancerSupersede(c *client) {
 	other := c.create(hns.LoadBalancer, schema.GUID{}, balancerDoc("198.18.2.4", 81, a))
 	newer := c.create(hns.LoadBalancer, schema.GUID{}, balancerDoc("198.18.2.4", 80, a, b))
 	ids := c.enumerate(hns.LoadBalancer, "")
-	if slices.Contains(ids, old.String()) || !slices.Contains(ids, newer.String()) || !slices.Contains(ids, other.String()) {
+	if slices.Contains(ids, old.String()) || !slices.Contains(ids, newer.String()) ||
+		!slices.Contains(ids, other.String()) {
 		c.Errorf("%v, want %s in place of %s, and %s", ids, newer, old, other)
 	}
 	doc := balancerDoc("198.18.2.4", 80, a)
@@ -131,7 +135,8 @@ func v1Cases() []testCase {
 				}
 			}
 			// hnslib recognises a missing namespace by this text.
-			if r := c.response("GET", "/namespaces/"+schema.NewGUID().String(), nil); !strings.Contains(r.Error, "Element not found.") {
+			if r := c.response("GET", "/namespaces/"+schema.NewGUID().String(), nil); !strings.Contains(r.Error,
+				"Element not found.") {
 				c.Errorf("error %q", r.Error)
 			}
 			for _, path := range []string{"/", "", "/globals/", "/nonsense/", "/endpoints/x/y/z", "/networks/no-guid"} {
@@ -148,18 +153,21 @@ func v1Cases() []testCase {
 			c.call("POST", "/namespaces/", `{"IsDefault":false}`, &ns)
 			c.removeLater(hns.Namespace, c.parse(ns.ID))
 			e := c.endpoint(c.bridge(), "", 0)
-			c.call("POST", "/namespaces/"+ns.ID+"/addresource", `{"Type":"Endpoint","Data":{"Id":"`+e.String()+`"}}`, &ns)
+			c.call("POST", "/namespaces/"+ns.ID+"/addresource", `{"Type":"Endpoint","Data":{"Id":"`+e.String()+`"}}`,
+				&ns)
 			if len(ns.ResourceList) != 1 {
 				c.Errorf("after addresource: %+v", ns)
 			}
-			c.call("POST", "/namespaces/"+ns.ID+"/removeresource", `{"Type":"Endpoint","Data":{"Id":"`+e.String()+`"}}`, &ns)
+			c.call("POST", "/namespaces/"+ns.ID+"/removeresource", `{"Type":"Endpoint","Data":{"Id":"`+e.String()+`"}}`,
+				&ns)
 		}},
 	}
 }
 
 func v1Flannel(c *client) {
 	var n schema.V1Network
-	c.call("POST", "/networks/", `{"Name":"hnstest-cbr0","Type":"L2Bridge","DNSServerList":"192.0.2.53","Subnets":[{"AddressPrefix":"198.18.4.0/24","GatewayAddress":"198.18.4.1"}]}`, &n)
+	c.call("POST", "/networks/", `{"Name":"hnstest-cbr0","Type":"L2Bridge","DNSServerList":"192.0.2.53",`+
+		`"Subnets":[{"AddressPrefix":"198.18.4.0/24","GatewayAddress":"198.18.4.1"}]}`, &n)
 	c.removeLater(hns.Network, c.parse(n.ID))
 	c.call("GET", "/networks/"+n.ID, nil, &n)
 	if n.ManagementIP == "" {
@@ -167,7 +175,8 @@ func v1Flannel(c *client) {
 	}
 	var list []schema.V1Network
 	c.call("GET", "/networks/", nil, &list)
-	if !slices.ContainsFunc(list, func(x schema.V1Network) bool { return x.ID == n.ID && x.Subnets[0].AddressPrefix == "198.18.4.0/24" }) {
+	if !slices.ContainsFunc(list,
+		func(x schema.V1Network) bool { return x.ID == n.ID && x.Subnets[0].AddressPrefix == "198.18.4.0/24" }) {
 		c.Errorf("network is not in the list: %+v", list)
 	}
 	var e schema.V1Endpoint
@@ -219,12 +228,15 @@ func v1Stats(c *client) {
 func v1Balancer(c *client) {
 	e := c.endpoint(c.bridge(), "", 0)
 	var list schema.V1PolicyList
-	c.call("POST", "/policylists/", `{"References":["/endpoints/`+e.String()+`"],"Policies":[{"Type":"ELB","Protocol":6,"InternalPort":8080,"ExternalPort":80,"VIPs":["198.18.2.9"],"ILB":true}]}`, &list)
+	c.call("POST", "/policylists/", `{"References":["/endpoints/`+e.String()+
+		`"],"Policies":[{"Type":"ELB","Protocol":6,"InternalPort":8080,"ExternalPort":80,"VIPs":["198.18.2.9"],`+
+		`"ILB":true}]}`, &list)
 	id := c.parse(list.ID)
 	c.removeLater(hns.LoadBalancer, id)
 	var lb schema.LoadBalancer
 	c.query(hns.LoadBalancer, id, &lb)
-	if len(lb.PortMappings) != 1 || lb.PortMappings[0].Flags != schema.LBILB || !slices.Equal(lb.FrontendVIPs, []string{"198.18.2.9"}) {
+	if len(lb.PortMappings) != 1 || lb.PortMappings[0].Flags != schema.LBILB ||
+		!slices.Equal(lb.FrontendVIPs, []string{"198.18.2.9"}) {
 		c.Errorf("v1 load balancer seen through v2: %+v", lb)
 	}
 	c.call("DELETE", "/policylists/"+list.ID, nil, nil)

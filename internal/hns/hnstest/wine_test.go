@@ -41,7 +41,8 @@ func newPrefix(t *testing.T) *prefixed {
 	for _, name := range []string{"computenetwork", "vmcompute", "bcryptprimitives"} {
 		targets = append(targets, filepath.Join(dlls, name+".dll"))
 	}
-	make := exec.CommandContext(t.Context(), "make", append([]string{"-C", testenv.Repo("native"), "OUT=" + dlls}, targets...)...)
+	make := exec.CommandContext(t.Context(), "make", append([]string{"-C", testenv.Repo("native"), "OUT=" + dlls},
+		targets...)...)
 	if out, err := make.CombinedOutput(); err != nil {
 		t.Fatalf("build DLLs: %v\n%s", err, out)
 	}
@@ -70,7 +71,8 @@ func newPrefix(t *testing.T) *prefixed {
 }
 
 func (p *prefixed) env() []string {
-	return append(os.Environ(), "WINEPREFIX="+p.dir, "WINEARCH=win64", "WINEDEBUG=-all", "WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d")
+	return append(os.Environ(), "WINEPREFIX="+p.dir, "WINEARCH=win64", "WINEDEBUG=-all",
+		"WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d")
 }
 
 // command returns a Windows program that finds its HNS at an address.
@@ -146,20 +148,23 @@ func expectedFailures(v schema.Version) map[string]string {
 		return nil
 	}
 	return map[string]string{
-		"TestCreateUpdateDeleteLoadBalancer": "HcnModifyLoadBalancer is new in HNS 15.4; before, E_NOTIMPL makes kube-proxy fall back",
+		"TestCreateUpdateDeleteLoadBalancer": "HcnModifyLoadBalancer is new in HNS 15.4; before, E_NOTIMPL makes " +
+			"kube-proxy fall back",
 	}
 }
 
 // testHnslib runs Microsoft's own integration tests: the client code of
 // kube-proxy against the DLLs and the emulator.
 func testHnslib(t *testing.T, p *prefixed) {
-	exe := buildTest(t, "upstream", "github.com/Microsoft/hnslib/hcn", "integration integration_loadbalancer featureroutesupport")
+	exe := buildTest(t, "upstream", "github.com/Microsoft/hnslib/hcn",
+		"integration integration_loadbalancer featureroutesupport")
 	for _, v := range []schema.Version{emul.VersionOf(17763), emul.VersionOf(20348), emul.VersionOf(26100)} {
 		t.Run(fmt.Sprintf("%d.%d", v.Major, v.Minor), func(t *testing.T) {
 			cmd := p.command(t.Context(), serve(t, open(t, v)), exe, "-test.v")
 			out, err := cmd.CombinedOutput()
 			got := verdicts(out)
-			t.Logf("HNS %d.%d: pass %d, fail %d, skip %d", v.Major, v.Minor, len(got["PASS"]), len(got["FAIL"]), len(got["SKIP"]))
+			t.Logf("HNS %d.%d: pass %d, fail %d, skip %d", v.Major, v.Minor, len(got["PASS"]), len(got["FAIL"]),
+				len(got["SKIP"]))
 			if n := len(got["PASS"]) + len(got["FAIL"]) + len(got["SKIP"]); n != hnslibTests {
 				t.Errorf("%d tests ran, want %d: %v\n%s", n, hnslibTests, err, tail(out))
 			}
@@ -187,7 +192,8 @@ func tail(out []byte) []byte { return out[max(0, len(out)-4000):] }
 // DLLs.
 func testSuite(t *testing.T, p *prefixed, exe string) {
 	// TestG15… want servers of their own: testBackendDown and testRestart run them.
-	cmd := p.command(t.Context(), serve(t, open(t, schema.Version{})), exe, "-test.v", "-test.skip", "^TestG15", "-test.bench", ".", "-test.benchtime", "2000x")
+	cmd := p.command(t.Context(), serve(t, open(t, schema.Version{})), exe, "-test.v", "-test.skip", "^TestG15",
+		"-test.bench", ".", "-test.benchtime", "2000x")
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", regexp.MustCompile(`(?m)^Benchmark.*ns/op`).Find(out))
 	if got := verdicts(out); err != nil || len(got["PASS"]) < 5 || bytes.Contains(out, []byte("--- SKIP")) {
@@ -199,7 +205,8 @@ func testSuite(t *testing.T, p *prefixed, exe string) {
 func testRestart(t *testing.T, p *prefixed, exe string) {
 	dir, address := t.TempDir(), "127.0.0.1:0"
 	start := func() (stop func()) {
-		s, err := emul.Open(t.Context(), emul.Config{Dir: dir, DataPlane: &emul.FakePlane{}, Log: slog.New(slog.DiscardHandler)})
+		s, err := emul.Open(t.Context(), emul.Config{Dir: dir, DataPlane: &emul.FakePlane{},
+			Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +263,8 @@ func testBackendDown(t *testing.T, p *prefixed, exe string) {
 	cmd := p.command(t.Context(), "127.0.0.1:1", exe, "-test.v", "-test.run", "^TestG15BackendDown$")
 	cmd.Env = append(cmd.Env, "MULLION_TEST_BACKEND=down")
 	out, err := cmd.CombinedOutput()
-	if got := verdicts(out); err != nil || !slices.Equal(got["PASS"], []string{"TestG15BackendDown"}) || len(got["SKIP"]) > 0 {
+	if got := verdicts(out); err != nil || !slices.Equal(got["PASS"], []string{"TestG15BackendDown"}) ||
+		len(got["SKIP"]) > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -279,21 +287,27 @@ func testWinBridge(t *testing.T, p *prefixed) {
 	address := serve(t, s)
 	c := &client{T: t, api: s}
 	n := c.create(hns.Network, schema.GUID{}, `{"Name":"cbr0","Type":"L2Bridge","SchemaVersion":{"Major":2,"Minor":0},
-		"Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"198.18.1.0/24","Routes":[{"NextHop":"198.18.1.1","DestinationPrefix":"0.0.0.0/0"}]}]}]}`)
+		"Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"198.18.1.0/24",
+		  "Routes":[{"NextHop":"198.18.1.1","DestinationPrefix":"0.0.0.0/0"}]}]}]}`)
 	ns, err := s.CreateNamespace(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Without dataDir host-local would write to /var/lib/cni, which is a path of
 	// the machine in a prefix like this one.
-	config := `{"cniVersion":"1.0.0","name":"cbr0","type":"win-bridge","apiVersion":2,"capabilities":{"portMappings":true,"dns":true},
-		"runtimeConfig":{"dns":{"servers":["198.18.9.10"],"searches":["default.svc.cluster.local"]},"portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]},
-		"ipam":{"type":"host-local","dataDir":"C:\\cni\\state","ranges":[[{"subnet":"198.18.1.0/24","rangeStart":"198.18.1.3"}]]},
-		"policies":[{"name":"EndpointPolicy","value":{"Type":"OutBoundNAT","Settings":{"Exceptions":["198.18.0.0/15"]}}}]}`
+	config := `{"cniVersion":"1.0.0","name":"cbr0","type":"win-bridge","apiVersion":2,
+	  "capabilities":{"portMappings":true,"dns":true},
+		"runtimeConfig":{"dns":{"servers":["198.18.9.10"],"searches":["default.svc.cluster.local"]},
+		  "portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]},
+		"ipam":{"type":"host-local","dataDir":"C:\\cni\\state",
+		  "ranges":[[{"subnet":"198.18.1.0/24","rangeStart":"198.18.1.3"}]]},
+		"policies":[{"name":"EndpointPolicy","value":{"Type":"OutBoundNAT",
+		  "Settings":{"Exceptions":["198.18.0.0/15"]}}}]}`
 	run := func(command string) []byte {
 		t.Helper()
 		cmd := p.command(t.Context(), address, `C:\cni\win-bridge.exe`)
-		cmd.Env = append(cmd.Env, "CNI_COMMAND="+command, "CNI_CONTAINERID=0123abcd", "CNI_NETNS="+ns, "CNI_IFNAME=eth0", `CNI_PATH=C:\cni`)
+		cmd.Env = append(cmd.Env, "CNI_COMMAND="+command, "CNI_CONTAINERID=0123abcd", "CNI_NETNS="+ns,
+			"CNI_IFNAME=eth0", `CNI_PATH=C:\cni`)
 		cmd.Stdin = strings.NewReader(config)
 		var out, errOut bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errOut
@@ -307,7 +321,8 @@ func testWinBridge(t *testing.T, p *prefixed) {
 			IPs []struct{ Address, Gateway string }
 			DNS struct{ Nameservers []string }
 		}
-		if out := run("ADD"); json.Unmarshal(out, &result) != nil || len(result.IPs) != 1 || result.IPs[0].Address != "198.18.1.3/24" || len(result.DNS.Nameservers) != 1 {
+		if out := run("ADD"); json.Unmarshal(out, &result) != nil || len(result.IPs) != 1 ||
+			result.IPs[0].Address != "198.18.1.3/24" || len(result.DNS.Nameservers) != 1 {
 			t.Errorf("ADD printed %s", out)
 		}
 		ids := c.enumerate(hns.Endpoint, c.filter("VirtualNetwork", n.String()))
@@ -315,7 +330,8 @@ func testWinBridge(t *testing.T, p *prefixed) {
 			t.Fatalf("endpoints %v, want one", ids)
 		}
 		var e schema.Endpoint
-		if c.query(hns.Endpoint, c.parse(ids[0]), &e); e.HostComputeNamespace != ns || e.Name != "0123abcd_cbr0" || len(e.Policies) != 2 {
+		if c.query(hns.Endpoint, c.parse(ids[0]), &e); e.HostComputeNamespace != ns || e.Name != "0123abcd_cbr0" ||
+			len(e.Policies) != 2 {
 			t.Errorf("endpoint %+v", e)
 		}
 	}

@@ -26,7 +26,8 @@ var _ hns.API = (*Service)(nil)
 
 // New returns a service; the DLLs are loaded with the first call.
 func New() *Service {
-	return &Service{network: windows.NewLazySystemDLL("computenetwork.dll"), call: windows.NewLazySystemDLL("vmcompute.dll")}
+	return &Service{network: windows.NewLazySystemDLL("computenetwork.dll"),
+		call: windows.NewLazySystemDLL("vmcompute.dll")}
 }
 
 // suffix of the names of the functions of a kind.
@@ -67,7 +68,8 @@ func orFailure(err error, op string, r result) error {
 }
 
 // Create implements hns.API.
-func (s *Service) Create(ctx context.Context, kind hns.Kind, network, id schema.GUID, settings string) (schema.GUID, error) {
+func (s *Service) Create(ctx context.Context, kind hns.Kind, network, id schema.GUID,
+	settings string) (schema.GUID, error) {
 	name := "HcnCreate" + suffix(kind)
 	args := []arg{guidArg(id), textArg(settings), outHandle, outRecord}
 	if kind == hns.Endpoint {

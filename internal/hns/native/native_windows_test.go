@@ -69,13 +69,16 @@ func TestG2MissingOutPointers(t *testing.T) {
 	s := New()
 	none := handleArg(0)
 	for _, kind := range hns.Kinds() {
-		if r, err := s.invoke(s.network, "HcnEnumerate"+suffix(kind)+"s", textArg(""), outString, none); err != nil || r.code != hresult.OK {
+		if r, err := s.invoke(s.network, "HcnEnumerate"+suffix(kind)+"s", textArg(""), outString, none); err != nil ||
+			r.code != hresult.OK {
 			t.Errorf("enumerate %s without an error record: %+v, %v", kind, r, err)
 		}
-		if r, err := s.invoke(s.network, "HcnEnumerate"+suffix(kind)+"s", textArg(""), none, outRecord); err != nil || !r.code.Failed() {
+		if r, err := s.invoke(s.network, "HcnEnumerate"+suffix(kind)+"s", textArg(""), none, outRecord); err != nil ||
+			!r.code.Failed() {
 			t.Errorf("enumerate %s without a string: %+v, %v", kind, r, err)
 		}
-		if r, err := s.invoke(s.network, "HcnOpen"+suffix(kind), guidArg(schema.NewGUID()), outHandle, none); err != nil || !r.code.Failed() {
+		if r, err := s.invoke(s.network, "HcnOpen"+suffix(kind), guidArg(schema.NewGUID()), outHandle,
+			none); err != nil || !r.code.Failed() {
 			t.Errorf("open %s without an error record: %+v, %v", kind, r, err)
 		}
 		if r, err := s.invoke(s.network, "HcnClose"+suffix(kind), none); err != nil || r.code != hresult.OK {

@@ -54,8 +54,8 @@ const (
 func EndpointPolicies() []string {
 	return []string{
 		PortMappingPolicy, ACLPolicy, QOSPolicy, L2DriverPolicy, OutBoundNATPolicy, SDNRoutePolicy, L4ProxyPolicy,
-		L4WFPProxyPolicy, PortNamePolicy, EncapOverheadPolicy, IovPolicy, ProviderAddressPolicy, InterfaceConstraintPolicy,
-		TierACLPolicy, VLANPolicy, EncryptionPolicy, InterfaceParameters,
+		L4WFPProxyPolicy, PortNamePolicy, EncapOverheadPolicy, IovPolicy, ProviderAddressPolicy,
+		InterfaceConstraintPolicy, TierACLPolicy, VLANPolicy, EncryptionPolicy, InterfaceParameters,
 	}
 }
 

@@ -22,7 +22,8 @@ func TestGUID(t *testing.T) {
 			t.Errorf("%s in memory: % x", s, w)
 		}
 	}
-	for _, s := range []string{"", text[:35], text + "0", strings.Replace(text, "-", "_", 1), strings.Replace(text, "0", "g", 1), "{" + text} {
+	for _, s := range []string{"", text[:35], text + "0", strings.Replace(text, "-", "_", 1),
+		strings.Replace(text, "0", "g", 1), "{" + text} {
 		if g, err := ParseGUID(s); err == nil || CanonicalGUID(s) != "" {
 			t.Errorf("%q: %s", s, g)
 		}
@@ -35,7 +36,10 @@ func TestGUID(t *testing.T) {
 // TestRealAnswer reads what a real node answered (kubernetes/kubernetes issue
 // texts), and writes the same fields.
 func TestRealAnswer(t *testing.T) {
-	const real = `{"ID":"0be07c06-0000-0000-0000-000000000000","HostComputeEndpoints":["fd6bec0f-0000-0000-0000-000000000000"],"SourceVIP":"10.10.253.194","PortMappings":[{"Protocol":6,"InternalPort":80,"ExternalPort":31416,"Flags":2}],"SchemaVersion":{"Major":2,"Minor":0}}`
+	const real = `{"ID":"0be07c06-0000-0000-0000-000000000000",` +
+		`"HostComputeEndpoints":["fd6bec0f-0000-0000-0000-000000000000"],"SourceVIP":"10.10.253.194",` +
+		`"PortMappings":[{"Protocol":6,"InternalPort":80,"ExternalPort":31416,"Flags":2}],"SchemaVersion":{"Major":2,` +
+		`"Minor":0}}`
 	var lb LoadBalancer
 	if err := json.Unmarshal([]byte(real), &lb); err != nil {
 		t.Fatal(err)
@@ -48,7 +52,8 @@ func TestRealAnswer(t *testing.T) {
 // TestClientNoise reads what the Go clients add to each document.
 func TestClientNoise(t *testing.T) {
 	var e Endpoint
-	err := json.Unmarshal([]byte(`{"hostcomputenetwork":"n","IpConfigurations":[{"IpAddress":"10.0.0.1"}],"Dns":{},"MacAddress":"02-11-0a-f4-02-07","Flags":1,"Health":{"Extra":{}},"SchemaVersion":{"Major":2,"Minor":0}}`), &e)
+	err := json.Unmarshal([]byte(`{"hostcomputenetwork":"n","IpConfigurations":[{"IpAddress":"10.0.0.1"}],"Dns":{},`+
+		`"MacAddress":"02-11-0a-f4-02-07","Flags":1,"Health":{"Extra":{}},"SchemaVersion":{"Major":2,"Minor":0}}`), &e)
 	if err != nil || e.HostComputeNetwork != "n" || e.Flags != RemoteEndpoint || !e.DNS.IsZero() {
 		t.Errorf("%+v, %v", e, err)
 	}
@@ -56,15 +61,22 @@ func TestClientNoise(t *testing.T) {
 
 // FuzzDocuments: what can be read can be written, and reads the same again.
 func FuzzDocuments(f *testing.F) {
-	f.Add(`{"Name":"cbr0","Type":"L2Bridge","Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"10.244.1.0/24","Routes":[{"NextHop":"10.244.1.1","DestinationPrefix":"0.0.0.0/0"}]}]}],"Flags":8,"SchemaVersion":{"Major":2,"Minor":0}}`)
-	f.Add(`{"Type":"NAT","Name":"n","MacPools":[{"StartMacAddress":"00-15-5D-52-C0-00","EndMacAddress":"00-15-5D-52-CF-FF"}],"Subnets":[{"AddressPrefix":"192.168.100.0/24","GatewayAddress":"192.168.100.1"}]}`)
-	f.Add(`{"Policies":[{"Type":"ACL","Settings":{"a":1e3}}],"Resources":[{"Type":"Endpoint","Data":{"Id":"x"}}],"NamespaceId":7}`)
-	f.Add(`{"PortMappings":[{"Protocol":6,"InternalPort":80}],"HostComputeEndpoints":["x"],"Setting":[{"NeedEncap":true}]}`)
-	f.Add(`{"SchemaVersion":{"Major":2},"Filter":"{\"ID\":\"\"}","ResourceType":"Policy","RequestType":"Add","Settings":{"Policies":null}}`)
+	f.Add(`{"Name":"cbr0","Type":"L2Bridge","Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"10.244.1.0/24",` +
+		`"Routes":[{"NextHop":"10.244.1.1","DestinationPrefix":"0.0.0.0/0"}]}]}],"Flags":8,` +
+		`"SchemaVersion":{"Major":2,"Minor":0}}`)
+	f.Add(`{"Type":"NAT","Name":"n","MacPools":[{"StartMacAddress":"00-15-5D-52-C0-00",` +
+		`"EndMacAddress":"00-15-5D-52-CF-FF"}],"Subnets":[{"AddressPrefix":"192.168.100.0/24",` +
+		`"GatewayAddress":"192.168.100.1"}]}`)
+	f.Add(`{"Policies":[{"Type":"ACL","Settings":{"a":1e3}}],"Resources":[{"Type":"Endpoint","Data":{"Id":"x"}}],` +
+		`"NamespaceId":7}`)
+	f.Add(`{"PortMappings":[{"Protocol":6,"InternalPort":80}],"HostComputeEndpoints":["x"],` +
+		`"Setting":[{"NeedEncap":true}]}`)
+	f.Add(`{"SchemaVersion":{"Major":2},"Filter":"{\"ID\":\"\"}","ResourceType":"Policy","RequestType":"Add",` +
+		`"Settings":{"Policies":null}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, empty := range []any{
-			Network{}, Endpoint{}, Namespace{}, LoadBalancer{}, SDNRoute{}, Query{}, ModifyRequest{}, Response{}, ErrorRecord{},
-			V1Network{}, V1Endpoint{}, V1Namespace{}, V1PolicyList{}, V1AttachRequest{},
+			Network{}, Endpoint{}, Namespace{}, LoadBalancer{}, SDNRoute{}, Query{}, ModifyRequest{}, Response{},
+			ErrorRecord{}, V1Network{}, V1Endpoint{}, V1Namespace{}, V1PolicyList{}, V1AttachRequest{},
 		} {
 			v := reflect.New(reflect.TypeOf(empty))
 			if json.Unmarshal([]byte(text), v.Interface()) != nil {

@@ -101,7 +101,8 @@ func (c *Client) Enumerate(ctx context.Context, kind hns.Kind, query string) (st
 }
 
 // Create implements hns.API.
-func (c *Client) Create(ctx context.Context, kind hns.Kind, network, id schema.GUID, settings string) (schema.GUID, error) {
+func (c *Client) Create(ctx context.Context, kind hns.Kind, network, id schema.GUID,
+	settings string) (schema.GUID, error) {
 	r, err := c.do(ctx, request{verb: Create, kind: kind, network: network, id: id, args: [3]string{settings}})
 	return r.id, err
 }

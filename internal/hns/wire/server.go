@@ -163,7 +163,8 @@ func (o *oneByte) Read(p []byte) (int, error) {
 func (s *Server) do(ctx context.Context, q request) (r response) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.Log.Error("hns call panicked", logkey.Method, fmt.Sprint(q.verb, " ", q.kind), logkey.Error, fmt.Sprint(v))
+			s.Log.Error("hns call panicked", logkey.Method, fmt.Sprint(q.verb, " ", q.kind), logkey.Error,
+				fmt.Sprint(v))
 			r = failure(hresult.Errorf(hresult.Unexpected, "panic"))
 		}
 	}()

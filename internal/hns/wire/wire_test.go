@@ -112,10 +112,12 @@ func TestCalls(t *testing.T) {
 		t.Errorf("Open: %v", err)
 	}
 	_, err := c.Create(ctx, hns.LoadBalancer, schema.GUID{}, id, "fail")
-	if hresult.Of(err) != hresult.InvalidJSONReference || hresult.Text(err) != "The reference is invalid in the JSON document. A Reference is required" {
+	if hresult.Of(err) != hresult.InvalidJSONReference ||
+		hresult.Text(err) != "The reference is invalid in the JSON document. A Reference is required" {
 		t.Errorf("failure: %v, text %q", err, hresult.Text(err))
 	}
-	if err := c.Delete(ctx, hns.Network, id); hresult.Of(err) != hresult.Fail || strings.Contains(err.Error(), "secret") {
+	if err := c.Delete(ctx, hns.Network, id); hresult.Of(err) != hresult.Fail ||
+		strings.Contains(err.Error(), "secret") {
 		t.Errorf("failure of another kind: %v, want E_FAIL without the detail", err)
 	}
 	if err := c.Modify(ctx, hns.Network, id, ""); hresult.Of(err) != hresult.Unexpected {
@@ -139,7 +141,8 @@ func TestG1SuccessHasNoErrorRecord(t *testing.T) {
 		}
 	}
 	r := s.do(t.Context(), request{verb: Delete, kind: hns.Network})
-	if want := `{"Success":false,"Error":"Unspecified error ","ErrorCode":2147500037}`; r.record == nil || *r.record != want || r.properties != nil {
+	if want := `{"Success":false,"Error":"Unspecified error ","ErrorCode":2147500037}`; r.record == nil ||
+		*r.record != want || r.properties != nil {
 		t.Errorf("failure: %+v, want the record %s", r, want)
 	}
 	if r := s.do(t.Context(), request{verb: 99}); r.code != hresult.NotImplemented {
@@ -197,7 +200,8 @@ func TestManyCallsOneConnection(t *testing.T) {
 	defer func() { _ = conn.Close() }()
 	for i := range 100 {
 		want := fmt.Sprintf("GET|/%d|", i)
-		if _, err := conn.Write(encodeRequest(request{verb: Call, args: [3]string{"GET", fmt.Sprintf("/%d", i)}})); err != nil {
+		if _, err := conn.Write(
+			encodeRequest(request{verb: Call, args: [3]string{"GET", fmt.Sprintf("/%d", i)}})); err != nil {
 			t.Fatal(err)
 		}
 		body, err := readFrame(conn, maxResponseBytes)
@@ -304,7 +308,8 @@ func FuzzResponse(f *testing.F) {
 			return
 		}
 		again, err := decodeResponse(encodeResponse(r)[4:])
-		if err != nil || again.code != r.code || again.id != r.id || again.text() != r.text() || (again.record == nil) != (r.record == nil) {
+		if err != nil || again.code != r.code || again.id != r.id || again.text() != r.text() ||
+			(again.record == nil) != (r.record == nil) {
 			t.Fatalf("%+v came back as %+v, %v", r, again, err)
 		}
 	})

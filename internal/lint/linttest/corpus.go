@@ -16,11 +16,18 @@ func Corpus(n int) []byte {
 	for i := range n {
 		switch i % 3 {
 		case 0:
-			fmt.Fprintf(&b, deploymentText, i, "linux", "registry.example/app:1.2.3", "\n      securityContext: {runAsUser: 1000, fsGroup: 1000, seccompProfile: {type: RuntimeDefault}}", "\n        securityContext: {readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}, allowPrivilegeEscalation: false}")
+			fmt.Fprintf(&b, deploymentText, i, "linux", "registry.example/app:1.2.3",
+				"\n      securityContext: {runAsUser: 1000, fsGroup: 1000, seccompProfile: {type: RuntimeDefault}}",
+				"\n        securityContext: {readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}, "+
+					"allowPrivilegeEscalation: false}")
 		case 1:
-			fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Service\nmetadata:\n  name: app-%d\n  labels: {app: app-%[1]d}\nspec:\n  selector: {app: app-%[1]d}\n  ports:\n  - name: http\n    port: 80\n    targetPort: 8080\n", i)
+			fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Service\nmetadata:\n  name: app-%d\n"+
+				"  labels: {app: app-%[1]d}\nspec:\n  selector: {app: app-%[1]d}\n  ports:\n  - name: http\n"+
+				"    port: 80\n    targetPort: 8080\n", i)
 		case 2:
-			fmt.Fprintf(&b, deploymentText, i, "windows", "mcr.microsoft.com/windows/servercore:ltsc2022", "\n      os: {name: windows}", "\n        securityContext: {windowsOptions: {runAsUserName: ContainerUser}}")
+			fmt.Fprintf(&b, deploymentText, i, "windows", "mcr.microsoft.com/windows/servercore:ltsc2022",
+				"\n      os: {name: windows}",
+				"\n        securityContext: {windowsOptions: {runAsUserName: ContainerUser}}")
 		}
 	}
 	return b.Bytes()

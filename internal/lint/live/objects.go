@@ -62,7 +62,8 @@ const pageSize = 500
 // belong to a controller, since their owner is included, and pods that have
 // ended. Resources that it may not read are named in notes: "services are not
 // known: …". It stops at the first error of yield.
-func Objects(ctx context.Context, client dynamic.Interface, namespace string, yield func(map[string]any) error) (notes []string, err error) {
+func Objects(ctx context.Context, client dynamic.Interface, namespace string,
+	yield func(map[string]any) error) (notes []string, err error) {
 	var stopped error
 	each := func(o map[string]any) error {
 		stopped = yield(o)
@@ -93,7 +94,8 @@ func Objects(ctx context.Context, client dynamic.Interface, namespace string, yi
 	return notes, nil
 }
 
-func list(ctx context.Context, client dynamic.Interface, r resource, namespace string, yield func(map[string]any) error) error {
+func list(ctx context.Context, client dynamic.Interface, r resource, namespace string,
+	yield func(map[string]any) error) error {
 	var in dynamic.ResourceInterface = client.Resource(r.GroupVersionResource)
 	if namespace != "" {
 		in = client.Resource(r.GroupVersionResource).Namespace(namespace)
@@ -117,7 +119,9 @@ func list(ctx context.Context, client dynamic.Interface, r resource, namespace s
 }
 
 func owned(u *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller })
+	return slices.ContainsFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
+		return o.Controller != nil && *o.Controller
+	})
 }
 
 func ended(u *unstructured.Unstructured) bool {

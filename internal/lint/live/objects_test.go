@@ -54,21 +54,24 @@ func objects() []string {
 	return []string{
 		`{apiVersion: v1, kind: Namespace, metadata: {name: shop}}`,
 		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}}`,
-		`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, namespace: shop, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u, controller: true}]}}`,
+		`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, namespace: shop, ownerReferences: ` +
+			`[{apiVersion: apps/v1, kind: Deployment, name: web, uid: u, controller: true}]}}`,
 		`{apiVersion: v1, kind: Pod, metadata: {name: bare, namespace: shop}}`,
 		`{apiVersion: v1, kind: Pod, metadata: {name: done, namespace: shop}, status: {phase: Succeeded}}`,
 		`{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}}`,
 		`{apiVersion: v1, kind: Service, metadata: {name: kubernetes, namespace: default}}`,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-flannel-cfg, namespace: kube-flannel}}`,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}}`,
-		`{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: windows-2022}, handler: runhcs-wcow-process}`,
+		`{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: windows-2022}, handler: ` +
+			`runhcs-wcow-process}`,
 	}
 }
 
 func TestObjects(t *testing.T) {
 	client := cluster(t, objects()...)
 	got, notes := names(t, client, "")
-	want := []string{"Namespace /shop", "RuntimeClass /windows-2022", "Deployment shop/web", "Pod shop/bare", "Service default/kubernetes", "Service shop/web", "ConfigMap kube-flannel/kube-flannel-cfg"}
+	want := []string{"Namespace /shop", "RuntimeClass /windows-2022", "Deployment shop/web", "Pod shop/bare",
+		"Service default/kubernetes", "Service shop/web", "ConfigMap kube-flannel/kube-flannel-cfg"}
 	if !slices.Equal(got, want) || len(notes) > 0 {
 		t.Errorf("read %q %q, want %q", got, notes, want)
 	}
@@ -89,7 +92,8 @@ func TestForbidden(t *testing.T) {
 		return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "gmsacredentialspecs"}, "")
 	})
 	got, notes := names(t, client, "")
-	if slices.Contains(got, "Service shop/web") || !slices.Contains(got, "Pod shop/bare") || len(notes) != 1 || !strings.Contains(notes[0], "services are not known") {
+	if slices.Contains(got, "Service shop/web") || !slices.Contains(got, "Pod shop/bare") || len(notes) != 1 ||
+		!strings.Contains(notes[0], "services are not known") {
 		t.Errorf("read %q, notes %q", got, notes)
 	}
 }
@@ -104,7 +108,8 @@ func TestErrorsStop(t *testing.T) {
 	client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, fmt.Errorf("connection refused")
 	})
-	if _, err := Objects(t.Context(), client, "", nil); err == nil || !strings.Contains(err.Error(), "read pods: connection refused") {
+	if _, err := Objects(t.Context(), client, "", nil); err == nil ||
+		!strings.Contains(err.Error(), "read pods: connection refused") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -116,7 +121,8 @@ func TestPages(t *testing.T) {
 	client.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		asked++
 		page := &unstructured.UnstructuredList{Object: map[string]any{"kind": "podsList", "apiVersion": "v1"}}
-		page.Items = []unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": fmt.Sprint("p", asked)}}}}
+		page.Items = []unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"name": fmt.Sprint("p", asked)}}}}
 		if asked == 1 {
 			page.SetContinue("more")
 		}

@@ -130,19 +130,26 @@ func begin(names []string, now time.Time) (State, error) {
 
 func newAuthority(now time.Time) (pair, error) {
 	return sign(&x509.Certificate{
-		Subject:   pkix.Name{CommonName: "mullion webhooks " + now.UTC().Format("2006-01-02T15:04:05Z")},
-		NotBefore: now.Add(-skew), NotAfter: now.Add(caLifetime),
-		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		Subject:               pkix.Name{CommonName: "mullion webhooks " + now.UTC().Format("2006-01-02T15:04:05Z")},
+		NotBefore:             now.Add(-skew),
+		NotAfter:              now.Add(caLifetime),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		MaxPathLenZero:        true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, nil)
 }
 
 func issue(ca pair, names []string, now time.Time) (pair, error) {
 	names = slices.Clone(names)
 	t := &x509.Certificate{
-		Subject:   pkix.Name{CommonName: "mullion-webhook"},
-		NotBefore: now.Add(-skew), NotAfter: now.Add(servingLifetime),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
+		Subject:               pkix.Name{CommonName: "mullion-webhook"},
+		NotBefore:             now.Add(-skew),
+		NotAfter:              now.Add(servingLifetime),
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
 	}
 	slices.Sort(names)
 	for _, n := range slices.Compact(names) {

@@ -28,7 +28,12 @@ func trusts(t *testing.T, bundle []byte, s State, name string, now time.Time) bo
 	if !pool.AppendCertsFromPEM(bundle) {
 		t.Fatal("the bundle is empty")
 	}
-	_, err := s.serving.cert.Verify(x509.VerifyOptions{Roots: pool, DNSName: name, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	_, err := s.serving.cert.Verify(x509.VerifyOptions{
+		Roots:       pool,
+		DNSName:     name,
+		CurrentTime: now,
+		KeyUsages:   []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
 	return err == nil
 }
 
@@ -97,11 +102,13 @@ func TestAdvance(t *testing.T) {
 	}{
 		{"nothing to do", fresh, names, start.Add(day), "", false},
 		{"in another order", fresh, []string{"127.0.0.1", "a.example"}, start.Add(day), "", false},
-		{"serving ages", fresh, names, start.Add(servingLifetime - servingRenew + time.Minute), "the serving certificate ages", false},
+		{"serving ages", fresh, names, start.Add(servingLifetime - servingRenew + time.Minute),
+			"the serving certificate ages", false},
 		{"another address", fresh, []string{"b.example"}, start.Add(day), "the address of the webhooks changed", false},
 		{"everything expired while no manager ran",
 			fresh, names, start.Add(2 * caLifetime), "the authority is not valid any more, or not yet", true},
-		{"the clock went back", fresh, names, start.Add(-2 * day), "the authority is not valid any more, or not yet", true},
+		{"the clock went back", fresh, names, start.Add(-2 * day), "the authority is not valid any more, or not yet",
+			true},
 		{"the clock went back a little", fresh, names, start.Add(-skew / 2), "", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -167,10 +174,13 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(data[keyServingCert], data[keyServingKey], data[keyCACert], data[keyCAKey], []byte(nil), []byte(nil))
-	f.Add(data[keyServingCert], data[keyServingKey], data[keyServingCert], data[keyServingKey], data[keyCACert], data[keyCAKey])
-	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), []byte(nil), []byte{0xff}, []byte("x"), []byte("y"), []byte("z"))
+	f.Add(data[keyServingCert], data[keyServingKey], data[keyServingCert], data[keyServingKey], data[keyCACert],
+		data[keyCAKey])
+	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), []byte(nil), []byte{0xff},
+		[]byte("x"), []byte("y"), []byte("z"))
 	f.Fuzz(func(t *testing.T, cert, key, caCert, caKey, next, old []byte) {
-		s, err := Parse(map[string][]byte{keyServingCert: cert, keyServingKey: key, keyCACert: caCert, keyCAKey: caKey, keyNextCert: next, keyNextKey: caKey, keyOldCert: old})
+		s, err := Parse(map[string][]byte{keyServingCert: cert, keyServingKey: key, keyCACert: caCert, keyCAKey: caKey,
+			keyNextCert: next, keyNextKey: caKey, keyOldCert: old})
 		if err != nil {
 			return
 		}

@@ -170,7 +170,8 @@ func (k *Keeper) round(ctx context.Context) (time.Time, error) {
 		if err := k.write(ctx, secret, found, data); err != nil {
 			return time.Time{}, err
 		}
-		k.cfg.Log.Info("certificates of the webhooks written", logkey.Namespace, k.cfg.Namespace, logkey.Name, k.cfg.Name, logkey.Reason, why)
+		k.cfg.Log.Info("certificates of the webhooks written", logkey.Namespace, k.cfg.Namespace, logkey.Name,
+			k.cfg.Name, logkey.Reason, why)
 	}
 	k.use(next)
 	return at, nil
@@ -232,7 +233,8 @@ func (k *Keeper) use(s State) {
 // new Secret cannot be restricted.
 func Rules(secret string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get", "list", "update", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret},
+			Verbs: []string{"get", "list", "update", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
 	}
 }

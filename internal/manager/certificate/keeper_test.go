@@ -25,7 +25,14 @@ import (
 )
 
 func newKeeper(client kubernetes.Interface, onChange func([]byte)) *Keeper {
-	return New(Config{Client: client, Namespace: "ns", Name: "s", Hosts: []string{"a.example"}, OnChange: onChange, Log: slog.New(slog.DiscardHandler)})
+	return New(Config{
+		Client:    client,
+		Namespace: "ns",
+		Name:      "s",
+		Hosts:     []string{"a.example"},
+		OnChange:  onChange,
+		Log:       slog.New(slog.DiscardHandler),
+	})
 }
 
 func secret(t *testing.T, client kubernetes.Interface) *corev1.Secret {
@@ -83,7 +90,8 @@ func TestConflicts(t *testing.T) {
 	if err := client.CoreV1().Secrets("ns").Delete(t.Context(), "s", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.CoreV1().Secrets("ns").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Secrets("ns").Create(t.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.Ensure(t.Context()); !apierrors.IsConflict(err) || left != 1000-attempts {
@@ -99,7 +107,8 @@ func TestFaults(t *testing.T) {
 		for _, p := range points {
 			client := fake.NewClientset()
 			if found {
-				if _, err := client.CoreV1().Secrets("ns").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{}); err != nil {
+				if _, err := client.CoreV1().Secrets("ns").Create(t.Context(),
+					&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -60,7 +60,8 @@ func (s State) TLS() *tls.Certificate {
 
 // Equal reports whether both hold the same certificates.
 func (s State) Equal(o State) bool {
-	return same(s.serving.cert, o.serving.cert) && same(s.ca.cert, o.ca.cert) && same(s.next.cert, o.next.cert) && same(s.old, o.old)
+	return same(s.serving.cert, o.serving.cert) && same(s.ca.cert, o.ca.cert) && same(s.next.cert, o.next.cert) &&
+		same(s.old, o.old)
 }
 
 func same(a, b *x509.Certificate) bool {

@@ -63,7 +63,8 @@ func (c *cluster) users(handler string) {
 		if err != nil {
 			return err
 		}
-		if rc.Handler != handler || len(rc.Labels) != 0 || rc.Scheduling.NodeSelector["kubernetes.io/arch"] != "amd64" || len(rc.Scheduling.Tolerations) != 1 {
+		if rc.Handler != handler || len(rc.Labels) != 0 ||
+			rc.Scheduling.NodeSelector["kubernetes.io/arch"] != "amd64" || len(rc.Scheduling.Tolerations) != 1 {
 			return errors.New(rc.String())
 		}
 		return nil

@@ -44,7 +44,8 @@ type Queue = workqueue.TypedRateLimitingInterface[string]
 
 // NewQueue returns an empty Queue.
 func NewQueue() Queue {
-	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry))
+	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry,
+		lastRetry))
 }
 
 // ErrNotSynced ends a controller whose caches did not fill before its context
@@ -55,7 +56,8 @@ var ErrNotSynced = errors.New("caches were not filled")
 // keys to handle, in as many goroutines as there are workers, until the context
 // is cancelled. A key whose handling fails comes back later. It returns nil
 // after a stop.
-func Work(ctx context.Context, log *slog.Logger, queue Queue, synced []cache.InformerSynced, workers int, handle func(context.Context, string) error) error {
+func Work(ctx context.Context, log *slog.Logger, queue Queue, synced []cache.InformerSynced, workers int,
+	handle func(context.Context, string) error) error {
 	defer context.AfterFunc(ctx, queue.ShutDown)()
 	defer queue.ShutDown()
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
@@ -108,7 +110,8 @@ func guard(ctx context.Context, handle func(context.Context, string) error, key 
 
 // Informers returns the factory to use: the given one, which others may share,
 // or a new one. stop waits until a new one has ended after its context has.
-func Informers(shared informers.SharedInformerFactory, client kubernetes.Interface) (factory informers.SharedInformerFactory, stop func()) {
+func Informers(shared informers.SharedInformerFactory,
+	client kubernetes.Interface) (factory informers.SharedInformerFactory, stop func()) {
 	if shared != nil {
 		return shared, func() {}
 	}

@@ -33,18 +33,20 @@ func TestWork(t *testing.T) {
 		tries := map[string]int{}
 		done := make(chan error, 1)
 		go func() {
-			done <- controller.Work(ctx, slog.New(slog.NewTextHandler(&log, nil)), queue, nil, 1, func(_ context.Context, key string) error {
-				tries[key]++
-				switch {
-				case key == "good" || tries[key] > 2:
-					return nil
-				case key == "panics":
-					panic("no such thing")
-				case key == "conflict":
-					return apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n", errors.New("changed"))
-				}
-				return errors.New("no luck")
-			})
+			done <- controller.Work(ctx, slog.New(slog.NewTextHandler(&log, nil)), queue, nil, 1,
+				func(_ context.Context, key string) error {
+					tries[key]++
+					switch {
+					case key == "good" || tries[key] > 2:
+						return nil
+					case key == "panics":
+						panic("no such thing")
+					case key == "conflict":
+						return apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n",
+							errors.New("changed"))
+					}
+					return errors.New("no luck")
+				})
 		}()
 		time.Sleep(time.Minute)
 		synctest.Wait()

@@ -52,12 +52,15 @@ func newCluster(t *testing.T, managed bool) *cluster {
 func (c *cluster) user(name string, rules []rbacv1.PolicyRule) kubernetes.Interface {
 	c.t.Helper()
 	meta := metav1.ObjectMeta{Name: name}
-	if _, err := c.client.RbacV1().ClusterRoles().Create(c.t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
+	if _, err := c.client.RbacV1().ClusterRoles().Create(c.t.Context(),
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+		Kind: "ClusterRole", Name: name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}}
-	if _, err := c.client.RbacV1().ClusterRoleBindings().Create(c.t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := c.client.RbacV1().ClusterRoleBindings().Create(c.t.Context(), binding,
+		metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 	cfg := c.server.REST()
@@ -98,7 +101,8 @@ func (c *cluster) start(log *bytes.Buffer) {
 	type runner interface{ Run(context.Context) error }
 	all := []runner{
 		runtimeclass.New(c.user("runtimeclass", runtimeclass.Rules()), runtimeclass.Config{Log: logger}),
-		windowsnode.New(c.user("windowsnode", windowsnode.Rules()), windowsnode.Config{Log: logger, Taint: policy.Taint{Key: "os", Value: "windows", Effect: "NoSchedule"}}),
+		windowsnode.New(c.user("windowsnode", windowsnode.Rules()),
+			windowsnode.Config{Log: logger, Taint: policy.Taint{Key: "os", Value: "windows", Effect: "NoSchedule"}}),
 		podreason.New(c.user("podreason", podreason.Rules()), podreason.Config{Log: logger, Facts: c}),
 	}
 	ended := make(chan error, len(all))
@@ -134,13 +138,16 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 func (c *cluster) join(name, os, kernel string) {
 	c.t.Helper()
 	ctx := c.t.Context()
-	n, err := c.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: os, corev1.LabelHostname: name}}}, metav1.CreateOptions{})
+	n, err := c.client.CoreV1().Nodes().Create(ctx,
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: os,
+			corev1.LabelHostname: name}}}, metav1.CreateOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	testenv.Eventually(c.t, "status of "+name, func() error {
 		n.Status.NodeInfo = corev1.NodeSystemInfo{OperatingSystem: os, KernelVersion: kernel, Architecture: "amd64"}
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+			LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
 		if _, err := c.client.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{}); err != nil {
 			n, _ = c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 			return err
@@ -206,8 +213,10 @@ func (c *cluster) pod(name, image string, tolerates bool) {
 func TestServer(t *testing.T) {
 	c := newCluster(t, false)
 	ctx := t.Context()
-	stale := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "windows-2022", Labels: map[string]string{"app.kubernetes.io/managed-by": "mullion"}}, Handler: "old"}
-	foreign := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "windows-2025"}, Handler: "example-container-runtime-handler"}
+	stale := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "windows-2022",
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "mullion"}}, Handler: "old"}
+	foreign := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "windows-2025"},
+		Handler: "example-container-runtime-handler"}
 	for _, rc := range []*nodev1.RuntimeClass{stale, foreign} {
 		if _, err := c.client.NodeV1().RuntimeClasses().Create(ctx, rc, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -225,13 +234,15 @@ func TestServer(t *testing.T) {
 	c.class("windows-2019", "os")
 	c.class("windows-2022", "os") // whose handler was another
 	testenv.Eventually(c.t, "event about the foreign class", func() error {
-		events, err := c.client.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=windows-2025,reason=NotManaged"})
+		events, err := c.client.CoreV1().Events("default").List(ctx,
+			metav1.ListOptions{FieldSelector: "involvedObject.name=windows-2025,reason=NotManaged"})
 		if err == nil && len(events.Items) != 1 {
 			err = fmt.Errorf("%d events", len(events.Items))
 		}
 		return err
 	})
-	if rc, err := c.client.NodeV1().RuntimeClasses().Get(ctx, "windows-2025", metav1.GetOptions{}); err != nil || rc.Scheduling != nil || rc.Handler != foreign.Handler {
+	if rc, err := c.client.NodeV1().RuntimeClasses().Get(ctx, "windows-2025", metav1.GetOptions{}); err != nil ||
+		rc.Scheduling != nil || rc.Handler != foreign.Handler {
 		t.Errorf("foreign class: %+v, %v", rc, err)
 	}
 	c.condition("none", "True Fits")
@@ -241,11 +252,14 @@ func TestServer(t *testing.T) {
 	c.condition("mismatch", "False "+podreason.BuildMismatch)
 	c.condition("taint", "False "+podreason.TaintTolerate)
 	testenv.Eventually(c.t, "kubectl describe", func() error {
-		out, err := exec.CommandContext(ctx, testenv.Bin("mullion-kube"), "kubectl", "--kubeconfig", c.server.Config.AdminKubeconfig(), "describe", "pod", "mismatch").CombinedOutput()
+		out, err := exec.CommandContext(ctx, testenv.Bin("mullion-kube"), "kubectl", "--kubeconfig",
+			c.server.Config.AdminKubeconfig(), "describe", "pod", "mismatch").CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
-		for _, want := range []string{"placement.mullion.dev/Fits", "WindowsBuildMismatch", "is of Windows Server 2016 10.0.14393, and no node can run it: they are Windows Server 2019 10.0.17763, Windows Server 2022 10.0.20348", "use an image for the nodes' build, or add nodes"} {
+		for _, want := range []string{"placement.mullion.dev/Fits", "WindowsBuildMismatch",
+			"is of Windows Server 2016 10.0.14393, and no node can run it: they are Windows Server 2019 10.0.17763, " +
+				"Windows Server 2022 10.0.20348", "use an image for the nodes' build, or add nodes"} {
 			if !bytes.Contains(out, []byte(want)) {
 				return fmt.Errorf("no %q in:\n%s", want, out)
 			}

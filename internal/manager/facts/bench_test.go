@@ -30,7 +30,8 @@ func BenchmarkFacts(b *testing.B) {
 	}
 	image := serveImage(b, "acme/shop:1")
 	s := start(b, newClient(objects...), Config{})
-	object := policy.Parse(pod("default", image, "registry.example.com/team1/app1:1", "mcr.microsoft.com/windows/servercore:ltsc2022"))
+	object := policy.Parse(pod("default", image, "registry.example.com/team1/app1:1",
+		"mcr.microsoft.com/windows/servercore:ltsc2022"))
 	if f, w := s.Facts(b.Context(), "default", object); len(w) > 1 || len(f.Images) != 1 {
 		b.Fatalf("%v, %q", f.Images, w)
 	}

@@ -17,7 +17,12 @@ func describeClass(c *nodev1.RuntimeClass) policy.RuntimeClass {
 	}
 	out.NodeSelector = c.Scheduling.NodeSelector
 	for _, t := range c.Scheduling.Tolerations {
-		out.Tolerations = append(out.Tolerations, policy.Toleration{Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect)})
+		out.Tolerations = append(out.Tolerations, policy.Toleration{
+			Key:      t.Key,
+			Operator: string(t.Operator),
+			Value:    t.Value,
+			Effect:   string(t.Effect),
+		})
 	}
 	return out
 }

@@ -98,7 +98,8 @@ func RecordLoaded(ctx context.Context, client kubernetes.Interface, namespace st
 		}
 		l, ok := decodeLoaded(string(value))
 		if !ok {
-			return fmt.Errorf("record loaded image %.256q (%.32s %.32s %.64s): not a reference and a platform", l.Reference, l.OS, l.Arch, l.OSVersion)
+			return fmt.Errorf("record loaded image %.256q (%.32s %.32s %.64s): not a reference and a platform",
+				l.Reference, l.OS, l.Arch, l.OSVersion)
 		}
 		l.Since = cmp.Or(l.Since, now)
 		add = append(add, l)
@@ -121,7 +122,8 @@ func writeLoaded(ctx context.Context, client kubernetes.Interface, namespace str
 	current, err := configs.Get(ctx, inventory.LoadedImages, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-		if _, err := client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			return err
 		}
 		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: inventory.LoadedImages, Namespace: namespace}}
@@ -147,7 +149,8 @@ func mergeLoaded(have map[string]string, add []Loaded) (data map[string]string, 
 	records := map[string]Loaded{}
 	for key, value := range have {
 		l, ok := decodeLoaded(value)
-		if ok && key == l.key() && !slices.ContainsFunc(add, func(a Loaded) bool { return a.Reference == l.Reference }) {
+		if ok && key == l.key() &&
+			!slices.ContainsFunc(add, func(a Loaded) bool { return a.Reference == l.Reference }) {
 			records[key] = l
 		}
 	}

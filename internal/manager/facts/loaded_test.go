@@ -28,7 +28,8 @@ import (
 
 func recorded(t testing.TB, client kubernetes.Interface) map[string]string {
 	t.Helper()
-	cm, err := client.CoreV1().ConfigMaps(inventory.Namespace).Get(t.Context(), inventory.LoadedImages, metav1.GetOptions{})
+	cm, err := client.CoreV1().ConfigMaps(inventory.Namespace).Get(t.Context(), inventory.LoadedImages,
+		metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +54,13 @@ func TestRecordLoaded(t *testing.T) {
 
 	record()
 	record(w19, w22)
-	want := map[string]policy.Image{"docker.io/library/shop:1": {Index: true, Platforms: []policy.Platform{{OS: "windows", Arch: "amd64", OSVersion: "10.0.17763.1"}, {OS: "windows", Arch: "amd64", OSVersion: "10.0.20348.1"}}}}
+	want := map[string]policy.Image{"docker.io/library/shop:1": {Index: true,
+		Platforms: []policy.Platform{{OS: "windows", Arch: "amd64", OSVersion: "10.0.17763.1"},
+			{OS: "windows", Arch: "amd64", OSVersion: "10.0.20348.1"}}}}
 	got := images(recorded(t, client))
-	slices.SortFunc(got["docker.io/library/shop:1"].Platforms, func(a, b policy.Platform) int { return strings.Compare(a.OSVersion, b.OSVersion) })
+	slices.SortFunc(got["docker.io/library/shop:1"].Platforms, func(a, b policy.Platform) int {
+		return strings.Compare(a.OSVersion, b.OSVersion)
+	})
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("two hosts (-want +got):\n%s", d)
 	}
@@ -66,7 +71,8 @@ func TestRecordLoaded(t *testing.T) {
 	}
 	record(w22, other) // the tag was moved
 	got = images(recorded(t, client))
-	if len(got) != 2 || len(got["docker.io/library/shop:1"].Platforms) != 1 || got["docker.io/library/shop:1"].Platforms[0].OSVersion != "10.0.20348.1" {
+	if len(got) != 2 || len(got["docker.io/library/shop:1"].Platforms) != 1 ||
+		got["docker.io/library/shop:1"].Platforms[0].OSVersion != "10.0.20348.1" {
 		t.Errorf("%+v", got)
 	}
 	for key := range recorded(t, client) {
@@ -77,7 +83,8 @@ func TestRecordLoaded(t *testing.T) {
 }
 
 func TestRecordLoadedRefuses(t *testing.T) {
-	for _, l := range []Loaded{{}, {Reference: "x"}, {Reference: "NOT", OS: "windows"}, {Reference: "x", OS: "win\ndows"}, {Reference: "x", OS: "windows", OSVersion: strings.Repeat("1", 100)}} {
+	for _, l := range []Loaded{{}, {Reference: "x"}, {Reference: "NOT", OS: "windows"},
+		{Reference: "x", OS: "win\ndows"}, {Reference: "x", OS: "windows", OSVersion: strings.Repeat("1", 100)}} {
 		if err := RecordLoaded(t.Context(), newClient(), "", []Loaded{l}); err == nil {
 			t.Errorf("%+v: no error", l)
 		}
@@ -94,7 +101,8 @@ func TestRecordLoadedAtOnce(t *testing.T) {
 	conflicts := 0
 	client.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if conflicts++; conflicts == 1 {
-			return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, inventory.LoadedImages, nil)
+			return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"},
+				inventory.LoadedImages, nil)
 		}
 		return false, nil, nil
 	})
@@ -111,7 +119,8 @@ func TestRecordLoadedAtOnce(t *testing.T) {
 func TestLoadedIsBounded(t *testing.T) {
 	have := map[string]string{}
 	for i := range maxLoaded {
-		l := Loaded{Reference: fmt.Sprintf("docker.io/%s/%s:%d", strings.Repeat("a", 100), strings.Repeat("b", 120), i), OS: "windows", Since: fmt.Sprintf("2026-01-01T00:%02d:%02dZ", i/60, i%60)}
+		l := Loaded{Reference: fmt.Sprintf("docker.io/%s/%s:%d", strings.Repeat("a", 100), strings.Repeat("b", 120), i),
+			OS: "windows", Since: fmt.Sprintf("2026-01-01T00:%02d:%02dZ", i/60, i%60)}
 		raw, err := json.Marshal(l)
 		if err != nil {
 			t.Fatal(err)
@@ -119,7 +128,8 @@ func TestLoadedIsBounded(t *testing.T) {
 		have[l.key()] = string(raw)
 	}
 	have["garbage"] = "{"
-	data, changed := mergeLoaded(have, []Loaded{{Reference: "docker.io/library/new:1", OS: "windows", Since: "2026-02-01T00:00:00Z"}})
+	data, changed := mergeLoaded(have,
+		[]Loaded{{Reference: "docker.io/library/new:1", OS: "windows", Since: "2026-02-01T00:00:00Z"}})
 	if !changed || len(data) != maxLoaded || len(images(data)) != maxLoaded {
 		t.Fatalf("changed %v, %d records", changed, len(data))
 	}

@@ -64,7 +64,8 @@ func nodeBuild(n *corev1.Node) winver.Build {
 // platforms are the labels by which those who run clusters mark their nodes.
 func platforms() map[string]string {
 	return map[string]string{
-		"eks.amazonaws.com/": "eks", "kubernetes.azure.com/": "aks", "cloud.google.com/gke-": "gke", "node.openshift.io/": "openshift",
+		"eks.amazonaws.com/": "eks", "kubernetes.azure.com/": "aks", "cloud.google.com/gke-": "gke",
+		"node.openshift.io/": "openshift",
 	}
 }
 

@@ -33,7 +33,8 @@ func Read(ctx context.Context, client kubernetes.Interface) (facts policy.Facts,
 		name string
 		read func(context.Context, kubernetes.Interface, *policy.Facts) error
 	}{
-		{"nodes", readNodes}, {"RuntimeClasses", readClasses}, {"namespaces", readSpaces}, {"loaded images", readLoaded},
+		{"nodes", readNodes}, {"RuntimeClasses", readClasses}, {"namespaces", readSpaces},
+		{"loaded images", readLoaded},
 	} {
 		switch err := part.read(ctx, client, &facts); {
 		case err == nil:

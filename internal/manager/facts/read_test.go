@@ -29,11 +29,13 @@ func TestReadOnce(t *testing.T) {
 	if err != nil || len(notes) > 0 {
 		t.Fatalf("notes %q, error %v", notes, err)
 	}
-	if f.Kubernetes != 36 || len(f.Nodes) != 2 || f.RuntimeClasses["c"].Handler == "" || f.Namespaces["n"]["a"] != "b" || f.SomeClasses {
+	if f.Kubernetes != 36 || len(f.Nodes) != 2 || f.RuntimeClasses["c"].Handler == "" ||
+		f.Namespaces["n"]["a"] != "b" || f.SomeClasses {
 		t.Errorf("%+v", f)
 	}
 	w := []string{"windows"}
-	want := map[string][]string{"docker.io/library/app:latest": w, "library/app:latest": w, "app:latest": w, "docker.io/library/app": w, "library/app": w, "app": w, "registry.example.com/x:1": w}
+	want := map[string][]string{"docker.io/library/app:latest": w, "library/app:latest": w, "app:latest": w,
+		"docker.io/library/app": w, "library/app": w, "app": w, "registry.example.com/x:1": w}
 	if d := cmp.Diff(want, f.PresentImages); d != "" {
 		t.Errorf("images of nodes (-want +got):\n%s", d)
 	}
@@ -49,7 +51,8 @@ func TestReadOnceForbidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Nodes != nil || f.RuntimeClasses != nil || len(notes) != 2 || !strings.HasPrefix(notes[0], "nodes are not known: nodes is forbidden") {
+	if f.Nodes != nil || f.RuntimeClasses != nil || len(notes) != 2 ||
+		!strings.HasPrefix(notes[0], "nodes are not known: nodes is forbidden") {
 		t.Errorf("%+v, %q", f, notes)
 	}
 }

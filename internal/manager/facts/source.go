@@ -101,7 +101,9 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 	// Rights to read ConfigMaps are for this one only.
 	own := informers.NewSharedInformerFactoryWithOptions(s.client, 0, informers.WithNamespace(s.cfg.Namespace),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + inventory.LoadedImages }))
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = "metadata.name=" + inventory.LoadedImages
+		}))
 	defer own.Shutdown()
 	if err := s.watch(shared, own); err != nil {
 		return err
@@ -120,7 +122,8 @@ func (s *Source) Run(ctx context.Context) error {
 
 // Synced reports whether what exists is known, as far as it may be read.
 func (s *Source) Synced() bool {
-	return s.asked.Load() && s.nodeKind.settled() && s.classKind.settled() && s.spaceKind.settled() && s.loadedKind.settled()
+	return s.asked.Load() && s.nodeKind.settled() && s.classKind.settled() && s.spaceKind.settled() &&
+		s.loadedKind.settled()
 }
 
 // Facts returns what is known for judging an object which is, or is to be, in
@@ -129,9 +132,11 @@ func (s *Source) Synced() bool {
 func (s *Source) Facts(ctx context.Context, namespace string, object *policy.Parsed) (policy.Facts, []string) {
 	var warnings []string
 	if !s.Synced() {
-		warnings = append(warnings, "the webhook is still reading the state of the cluster: this object was judged by what is known so far")
+		warnings = append(warnings, "the webhook is still reading the state of the cluster: this object was judged "+
+			"by what is known so far")
 	}
-	f := policy.Facts{Kubernetes: policy.Version(s.version.Load()), DefaultOS: s.cfg.DefaultOS, NoPrivileged: s.cfg.NoPrivileged}
+	f := policy.Facts{Kubernetes: policy.Version(s.version.Load()), DefaultOS: s.cfg.DefaultOS,
+		NoPrivileged: s.cfg.NoPrivileged}
 	if s.nodeKind.known() {
 		f.Nodes, f.Platform = s.nodes.all()
 	}

@@ -69,7 +69,8 @@ func windowsNode(name, kernel string, images ...string) *corev1.Node {
 	n := linuxNode(name, images...)
 	n.Labels = map[string]string{corev1.LabelOSStable: "windows"}
 	n.Spec.Taints = []corev1.Taint{{Key: "os", Value: "windows", Effect: corev1.TaintEffectNoSchedule}}
-	n.Status.NodeInfo = corev1.NodeSystemInfo{OperatingSystem: "windows", KernelVersion: kernel, ContainerRuntimeVersion: "containerd://1.7.13"}
+	n.Status.NodeInfo = corev1.NodeSystemInfo{OperatingSystem: "windows", KernelVersion: kernel,
+		ContainerRuntimeVersion: "containerd://1.7.13"}
 	return n
 }
 
@@ -108,28 +109,37 @@ func TestFacts(t *testing.T) {
 	client := newClient(
 		windowsNode("w1", "10.0.17763.6893", "docker.io/acme/shop:1", "docker.io/library/both:1"),
 		linuxNode("l1", "docker.io/library/nginx:latest", "docker.io/library/both:1"),
-		&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "windows-2019"}, Handler: "runhcs-wcow-process", Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{corev1.LabelOSStable: "windows"}}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{policy.DefaultOSLabel: "windows"}}},
+		&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "windows-2019"}, Handler: "runhcs-wcow-process",
+			Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{corev1.LabelOSStable: "windows"}}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
+			Labels: map[string]string{policy.DefaultOSLabel: "windows"}}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
 	)
 	s := start(t, client, Config{Registry: lookup.Config{Off: true}, DefaultOS: "linux"})
-	if err := RecordLoaded(t.Context(), client, "", []Loaded{{Reference: "mine", OS: "windows", Arch: "amd64", OSVersion: "10.0.20348.1"}}); err != nil {
+	if err := RecordLoaded(t.Context(), client, "",
+		[]Loaded{{Reference: "mine", OS: "windows", Arch: "amd64", OSVersion: "10.0.20348.1"}}); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Until(t, "the loaded image", func() bool { return s.loaded.Load() != nil })
 
-	got, warnings := s.Facts(t.Context(), "shop", policy.Parse(pod("shop", "acme/shop:1", "nginx", "both:1", "mine", "unheard:1", "NOT A REFERENCE")))
+	got, warnings := s.Facts(t.Context(), "shop",
+		policy.Parse(pod("shop", "acme/shop:1", "nginx", "both:1", "mine", "unheard:1", "NOT A REFERENCE")))
 	want := policy.Facts{
 		Kubernetes: 36,
 		DefaultOS:  "linux",
 		Nodes: []policy.Node{
 			{Name: "l1", OS: "linux", Containerd: "2.1.0", Labels: map[string]string{corev1.LabelOSStable: "linux"}},
-			{Name: "w1", OS: "windows", Build: build(t, 17763).WithUBR(6893), Containerd: "1.7.13", Labels: map[string]string{corev1.LabelOSStable: "windows"}, Taints: []policy.Taint{{Key: "os", Value: "windows", Effect: "NoSchedule"}}},
+			{Name: "w1", OS: "windows", Build: build(t, 17763).WithUBR(6893), Containerd: "1.7.13",
+				Labels: map[string]string{corev1.LabelOSStable: "windows"},
+				Taints: []policy.Taint{{Key: "os", Value: "windows", Effect: "NoSchedule"}}},
 		},
-		RuntimeClasses: map[string]policy.RuntimeClass{"windows-2019": {Handler: "runhcs-wcow-process", NodeSelector: map[string]string{corev1.LabelOSStable: "windows"}}},
-		Images:         map[string]policy.Image{"mine": {Platforms: []policy.Platform{{OS: "windows", Arch: "amd64", OSVersion: "10.0.20348.1"}}}},
-		PresentImages:  map[string][]string{"acme/shop:1": {"windows"}, "nginx": {"linux"}, "both:1": {"linux", "windows"}},
-		Namespaces:     map[string]map[string]string{"shop": {policy.DefaultOSLabel: "windows"}},
+		RuntimeClasses: map[string]policy.RuntimeClass{"windows-2019": {Handler: "runhcs-wcow-process",
+			NodeSelector: map[string]string{corev1.LabelOSStable: "windows"}}},
+		Images: map[string]policy.Image{
+			"mine": {Platforms: []policy.Platform{{OS: "windows", Arch: "amd64", OSVersion: "10.0.20348.1"}}}},
+		PresentImages: map[string][]string{"acme/shop:1": {"windows"}, "nginx": {"linux"},
+			"both:1": {"linux", "windows"}},
+		Namespaces: map[string]map[string]string{"shop": {policy.DefaultOSLabel: "windows"}},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("facts (-want +got):\n%s", d)
@@ -170,7 +180,8 @@ func TestUnseen(t *testing.T) {
 	client := newClient()
 	s := start(t, client, Config{Registry: lookup.Config{Off: true}})
 	client.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new", Labels: map[string]string{"a": "b"}}}, nil
+		return true, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new", Labels: map[string]string{"a": "b"}}},
+			nil
 	})
 	client.PrependReactor("get", "runtimeclasses", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Handler: "h"}, nil
@@ -189,7 +200,8 @@ func TestUnseen(t *testing.T) {
 func forbid(client *fake.Clientset, resources ...string) {
 	for _, r := range resources {
 		client.PrependReactor("list", r, func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: r}, "", fmt.Errorf("ask your administrator"))
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: r}, "",
+				fmt.Errorf("ask your administrator"))
 		})
 	}
 }
@@ -210,7 +222,8 @@ func serveImage(t testing.TB, reference string) string {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
-	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "windows", Architecture: "amd64", OSVersion: "10.0.20348.5"})
+	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "windows", Architecture: "amd64",
+		OSVersion: "10.0.20348.5"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,11 +249,13 @@ func TestImagesOfRegistries(t *testing.T) {
 	}
 	node := windowsNode("w1", "10.0.17763.6893")
 	on := start(t, newClient(node), Config{Looked: count})
-	if f, warnings := on.Facts(t.Context(), "default", policy.Parse(pod("default", image))); len(f.Images[image].Platforms) != 1 || len(warnings) > 0 {
+	if f, warnings := on.Facts(t.Context(), "default",
+		policy.Parse(pod("default", image))); len(f.Images[image].Platforms) != 1 || len(warnings) > 0 {
 		t.Errorf("%+v, %q", f.Images, warnings)
 	}
 	off := start(t, newClient(node), Config{Looked: count, Registry: lookup.Config{Off: true}})
-	if f, warnings := off.Facts(t.Context(), "default", policy.Parse(pod("default", image))); len(f.Images)+len(warnings) > 0 {
+	if f, warnings := off.Facts(t.Context(), "default", policy.Parse(pod("default", image))); len(f.Images)+
+		len(warnings) > 0 {
 		t.Errorf("turned off: %+v, %q", f.Images, warnings)
 	}
 	mu.Lock()

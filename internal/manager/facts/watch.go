@@ -44,13 +44,15 @@ func Rules() []rbacv1.PolicyRule {
 	return append([]rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"node.k8s.io"}, Resources: []string{"runtimeclasses"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"node.k8s.io"}, Resources: []string{"runtimeclasses"},
+			Verbs: []string{"get", "list", "watch"}},
 	}, lookup.Rules()...)
 }
 
 // NamespaceRules are the rights that it needs in Config.Namespace beside those.
 func NamespaceRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{inventory.LoadedImages}, Verbs: []string{"get", "list", "watch"}}}
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
+		ResourceNames: []string{inventory.LoadedImages}, Verbs: []string{"get", "list", "watch"}}}
 }
 
 // watch makes the informers fill the caches.
@@ -67,10 +69,17 @@ func (s *Source) watch(shared, own informers.SharedInformerFactory) error {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandlerFuncs
 	}{
-		{&s.nodeKind, "nodes", shared.Core().V1().Nodes().Informer(), handlers(s.nodes.set, func(n *corev1.Node) { s.nodes.remove(n.Name) })},
-		{&s.classKind, "RuntimeClasses", shared.Node().V1().RuntimeClasses().Informer(), handlers(s.classes.set, s.classes.remove)},
-		{&s.spaceKind, "namespaces", shared.Core().V1().Namespaces().Informer(), handlers(s.spaces.set, s.spaces.remove)},
-		{&s.loadedKind, "loaded images", own.Core().V1().ConfigMaps().Informer(), handlers(loaded, func(*corev1.ConfigMap) { s.loaded.Store(nil) })},
+		{&s.nodeKind, "nodes", shared.Core().V1().Nodes().Informer(), handlers(s.nodes.set, func(n *corev1.Node) {
+			s.nodes.remove(n.Name)
+		})},
+		{&s.classKind, "RuntimeClasses", shared.Node().V1().RuntimeClasses().Informer(),
+			handlers(s.classes.set, s.classes.remove)},
+		{&s.spaceKind, "namespaces", shared.Core().V1().Namespaces().Informer(),
+			handlers(s.spaces.set, s.spaces.remove)},
+		{&s.loadedKind, "loaded images", own.Core().V1().ConfigMaps().Informer(),
+			handlers(loaded, func(*corev1.ConfigMap) {
+				s.loaded.Store(nil)
+			})},
 	} {
 		k := w.kind
 		// Refused only once the informer runs: then it is another's, who logs.
@@ -79,7 +88,8 @@ func (s *Source) watch(shared, own informers.SharedInformerFactory) error {
 				k.denied.Store(true)
 			}
 			if ctx.Err() == nil {
-				s.cfg.Log.Warn("what the cluster has is not known, or not up to date", "kind", w.name, logkey.Error, err)
+				s.cfg.Log.Warn("what the cluster has is not known, or not up to date", "kind", w.name,
+					logkey.Error, err)
 			}
 		})
 		registration, err := w.informer.AddEventHandler(w.handler)

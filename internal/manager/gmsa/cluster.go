@@ -62,7 +62,8 @@ type API struct {
 
 // CredentialSpec reads one.
 func (a API) CredentialSpec(ctx context.Context, name string) (string, error) {
-	o, err := a.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}).Get(ctx, name, metav1.GetOptions{})
+	o, err := a.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}).Get(ctx,
+		name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", fmt.Errorf("%w: %s", ErrNotFound, name)
 	}
@@ -95,7 +96,8 @@ func (a API) MayUse(ctx context.Context, namespace, serviceAccount, spec string)
 			},
 		},
 	}
-	out, err := a.Client.AuthorizationV1().LocalSubjectAccessReviews(namespace).Create(ctx, review, metav1.CreateOptions{})
+	out, err := a.Client.AuthorizationV1().LocalSubjectAccessReviews(namespace).Create(ctx, review,
+		metav1.CreateOptions{})
 	if err != nil {
 		return false, "", fmt.Errorf("ask whether the service account may use it: %w", err)
 	}
@@ -116,6 +118,7 @@ func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
 		{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get"}},
-		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"localsubjectaccessreviews"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"localsubjectaccessreviews"},
+			Verbs: []string{"create"}},
 	}
 }

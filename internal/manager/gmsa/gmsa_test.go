@@ -67,7 +67,14 @@ func parse(t testing.TB, text string) map[string]any {
 
 func request(t testing.TB, object, old, sub string) *webhook.Request {
 	t.Helper()
-	r := &webhook.Request{UID: "u", Namespace: "ns", Operation: webhook.Create, SubResource: sub, Object: parse(t, object), OldObject: parse(t, old)}
+	r := &webhook.Request{
+		UID:         "u",
+		Namespace:   "ns",
+		Operation:   webhook.Create,
+		SubResource: sub,
+		Object:      parse(t, object),
+		OldObject:   parse(t, old),
+	}
 	r.Kind.Kind = "Pod"
 	if old != "" {
 		r.Operation = webhook.Update
@@ -76,11 +83,15 @@ func request(t testing.TB, object, old, sub string) *webhook.Request {
 }
 
 const (
-	onPod       = `{metadata: {name: p}, spec: {serviceAccountName: default, securityContext: {windowsOptions: {%s}}, containers: [{name: c}]}}`
-	onContainer = `{metadata: {generateName: p-}, spec: {containers: [{name: a}, {name: c, securityContext: {windowsOptions: {%s}}}]}}`
-	onInit      = `{metadata: {name: p}, spec: {initContainers: [{name: i, securityContext: {windowsOptions: {%s}}}], containers: [{name: c}]}}`
-	onEphemeral = `{metadata: {name: p}, spec: {ephemeralContainers: [{name: e, securityContext: {windowsOptions: {%s}}}], containers: [{name: c}]}}`
-	none        = `{metadata: {name: p}, spec: {containers: [{name: c}]}}`
+	onPod = `{metadata: {name: p}, spec: {serviceAccountName: default, securityContext: {windowsOptions: ` +
+		`{%s}}, containers: [{name: c}]}}`
+	onContainer = `{metadata: {generateName: p-}, spec: {containers: [{name: a}, {name: c, securityContext: ` +
+		`{windowsOptions: {%s}}}]}}`
+	onInit = `{metadata: {name: p}, spec: {initContainers: [{name: i, securityContext: {windowsOptions: ` +
+		`{%s}}}], containers: [{name: c}]}}`
+	onEphemeral = `{metadata: {name: p}, spec: {ephemeralContainers: [{name: e, securityContext: {windowsOptions: ` +
+		`{%s}}}], containers: [{name: c}]}}`
+	none = `{metadata: {name: p}, spec: {containers: [{name: c}]}}`
 )
 
 func TestMutate(t *testing.T) {
@@ -93,22 +104,34 @@ func TestMutate(t *testing.T) {
 		message                string
 	}{
 		{name: "nothing", object: none},
-		{name: "pod", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), patch: `[{"op":"add","path":"/spec/securityContext/windowsOptions/gmsaCredentialSpec",` + contents + `}]`},
-		{name: "container", object: fmt.Sprintf(onContainer, "gmsaCredentialSpecName: web"), patch: `/spec/containers/1/securityContext/windowsOptions/gmsaCredentialSpec`},
-		{name: "init container", object: fmt.Sprintf(onInit, "gmsaCredentialSpecName: web"), patch: `/spec/initContainers/0/securityContext/windowsOptions/gmsaCredentialSpec`},
-		{name: "null contents", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web, gmsaCredentialSpec: null"), patch: contents},
+		{name: "pod", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"),
+			patch: `[{"op":"add","path":"/spec/securityContext/windowsOptions/gmsaCredentialSpec",` + contents + `}]`},
+		{name: "container", object: fmt.Sprintf(onContainer, "gmsaCredentialSpecName: web"),
+			patch: `/spec/containers/1/securityContext/windowsOptions/gmsaCredentialSpec`},
+		{name: "init container", object: fmt.Sprintf(onInit, "gmsaCredentialSpecName: web"),
+			patch: `/spec/initContainers/0/securityContext/windowsOptions/gmsaCredentialSpec`},
+		{name: "null contents", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web, gmsaCredentialSpec: null"),
+			patch: contents},
 		{name: "preset contents", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web, gmsaCredentialSpec: '{}'")},
 		{name: "contents without a name", object: fmt.Sprintf(onPod, "gmsaCredentialSpec: '{}'")},
-		{name: "not there", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: nowhere"), code: 404, message: "cred spec nowhere does not exist"},
-		{name: "no contents", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: empty"), code: 417, message: "cred spec empty does not have a credspec key"},
+		{name: "not there", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: nowhere"), code: 404,
+			message: "cred spec nowhere does not exist"},
+		{name: "no contents", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: empty"), code: 417,
+			message: "cred spec empty does not have a credspec key"},
 		{name: "a name that is none", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: gmsa-WebApp1")},
 		{name: "update", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), old: none},
-		{name: "ephemeral container", object: fmt.Sprintf(onEphemeral, "gmsaCredentialSpecName: web"), old: none, sub: "ephemeralcontainers", patch: `/spec/ephemeralContainers/0/securityContext/windowsOptions/gmsaCredentialSpec`},
-		{name: "ephemeral container that was there", object: fmt.Sprintf(onEphemeral, "gmsaCredentialSpecName: web"), old: fmt.Sprintf(onEphemeral, "gmsaCredentialSpecName: web"), sub: "ephemeralcontainers"},
-		{name: "random host name", object: fmt.Sprintf(onInit, "gmsaCredentialSpecName: web"), random: true, patch: `"path":"/spec/hostname","value":"w`},
+		{name: "ephemeral container", object: fmt.Sprintf(onEphemeral, "gmsaCredentialSpecName: web"), old: none,
+			sub:   "ephemeralcontainers",
+			patch: `/spec/ephemeralContainers/0/securityContext/windowsOptions/gmsaCredentialSpec`},
+		{name: "ephemeral container that was there", object: fmt.Sprintf(onEphemeral, "gmsaCredentialSpecName: web"),
+			old: fmt.Sprintf(onEphemeral, "gmsaCredentialSpecName: web"), sub: "ephemeralcontainers"},
+		{name: "random host name", object: fmt.Sprintf(onInit, "gmsaCredentialSpecName: web"), random: true,
+			patch: `"path":"/spec/hostname","value":"w`},
 		{name: "no GMSA, no host name", object: none, random: true},
-		{name: "a host name of its own", object: `{spec: {hostname: h, securityContext: {windowsOptions: {gmsaCredentialSpecName: web, gmsaCredentialSpec: x}}}}`, random: true},
-		{name: "hostile", object: `{spec: {securityContext: [], containers: [null, 1, {securityContext: {windowsOptions: {gmsaCredentialSpecName: 1}}}], initContainers: {}}}`},
+		{name: "a host name of its own", object: `{spec: {hostname: h, securityContext: {windowsOptions: ` +
+			`{gmsaCredentialSpecName: web, gmsaCredentialSpec: x}}}}`, random: true},
+		{name: "hostile", object: `{spec: {securityContext: [], containers: [null, 1, {securityContext: ` +
+			`{windowsOptions: {gmsaCredentialSpecName: 1}}}], initContainers: {}}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := request(t, tc.object, tc.old, tc.sub)
@@ -146,26 +169,57 @@ func TestValidate(t *testing.T) {
 	}{
 		{name: "nothing", object: none},
 		{name: "allowed, the same contents", object: fmt.Sprintf(onPod, web)},
-		{name: "allowed, not filled in", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), code: 503, message: `the contents of cred spec "web" were not filled in for pod "p": the webhook that does it did not answer; try again`},
-		{name: "update, not filled in before", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), old: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web")},
-		{name: "not allowed", object: fmt.Sprintf(onContainer, "gmsaCredentialSpecName: db"), code: 403, message: "service account \"default\" is not authorized to `use` GMSA cred spec \"db\""},
-		{name: "not allowed, another account", object: `{metadata: {name: p}, spec: {serviceAccountName: other, initContainers: [{name: i, securityContext: {windowsOptions: {gmsaCredentialSpecName: web}}}]}}`,
+		{name: "allowed, not filled in", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), code: 503,
+			message: `the contents of cred spec "web" were not filled in for pod "p": the webhook that does it did ` +
+				`not answer; try again`},
+		{name: "update, not filled in before", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"),
+			old: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web")},
+		{name: "not allowed", object: fmt.Sprintf(onContainer, "gmsaCredentialSpecName: db"), code: 403,
+			message: "service account \"default\" is not authorized to `use` GMSA cred spec \"db\""},
+		{name: "not allowed, another account", object: `{metadata: {name: p}, spec: {serviceAccountName: other, ` +
+			`initContainers: [{name: i, securityContext: {windowsOptions: {gmsaCredentialSpecName: web}}}]}}`,
 			code: 403, message: "service account \"other\" is not authorized to `use` GMSA cred spec \"web\""},
-		{name: "init container", object: fmt.Sprintf(onInit, "gmsaCredentialSpecName: db"), code: 403, message: "service account \"default\" is not authorized to `use` GMSA cred spec \"db\""},
-		{name: "other contents", object: fmt.Sprintf(onPod, `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"hunter2": 1}'`), code: 422, message: `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "web"`},
-		{name: "contents of an init container", object: fmt.Sprintf(onInit, `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"hunter2": 1}'`), code: 422, message: `the GMSA cred spec contents for container "i" does not match the contents of GMSA resource "web"`},
-		{name: "contents that are not JSON", object: fmt.Sprintf(onPod, `gmsaCredentialSpecName: web, gmsaCredentialSpec: hunter2`), code: 422, message: `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "web": they are not JSON`},
-		{name: "contents with a key twice", object: fmt.Sprintf(onPod, `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"Name": "hunter2", "CmsPlugins": ["ActiveDirectory"], "Name": "web"}'`), code: 422, message: `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "web"`},
-		{name: "two texts of JSON", object: fmt.Sprintf(onPod, `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"Name": "web", "CmsPlugins": ["ActiveDirectory"]} {}'`), code: 422, message: `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "web": they are not JSON`},
-		{name: "no name", object: fmt.Sprintf(onContainer, "gmsaCredentialSpec: '{}'"), code: 422, message: `container "c" has a GMSA cred spec set, but does not define the name of the corresponding resource`},
-		{name: "update, the same", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: db"), old: fmt.Sprintf(onPod, "gmsaCredentialSpecName: db")},
-		{name: "update, name", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: db"), old: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), code: 403, message: changed("name", `pod "p"`)},
-		{name: "update, both", object: fmt.Sprintf(onPod, web), old: none, code: 403, message: changed("name and contents", `pod "p"`)},
-		{name: "update, taken away", object: none, old: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), code: 403, message: changed("name", `pod "p"`)},
-		{name: "update, init container", object: fmt.Sprintf(onInit, "gmsaCredentialSpec: x"), old: fmt.Sprintf(onInit, ""), code: 403, message: changed("contents", `container "i"`)},
+		{name: "init container", object: fmt.Sprintf(onInit, "gmsaCredentialSpecName: db"), code: 403,
+			message: "service account \"default\" is not authorized to `use` GMSA cred spec \"db\""},
+		{name: "other contents",
+			object: fmt.Sprintf(onPod, `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"hunter2": 1}'`), code: 422,
+			message: `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "web"`},
+		{name: "contents of an init container",
+			object: fmt.Sprintf(onInit, `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"hunter2": 1}'`), code: 422,
+			message: `the GMSA cred spec contents for container "i" does not match the contents of GMSA resource ` +
+				`"web"`},
+		{name: "contents that are not JSON",
+			object: fmt.Sprintf(onPod, `gmsaCredentialSpecName: web, gmsaCredentialSpec: hunter2`), code: 422,
+			message: `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "web": ` +
+				`they are not JSON`},
+		{name: "contents with a key twice",
+			object: fmt.Sprintf(onPod, `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"Name": "hunter2", `+
+				`"CmsPlugins": ["ActiveDirectory"], "Name": "web"}'`), code: 422,
+			message: `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "web"`},
+		{name: "two texts of JSON",
+			object: fmt.Sprintf(onPod, `gmsaCredentialSpecName: web, gmsaCredentialSpec: '{"Name": "web", `+
+				`"CmsPlugins": ["ActiveDirectory"]} {}'`), code: 422,
+			message: `the GMSA cred spec contents for pod "p" does not match the contents of GMSA resource "web": ` +
+				`they are not JSON`},
+		{name: "no name", object: fmt.Sprintf(onContainer, "gmsaCredentialSpec: '{}'"), code: 422,
+			message: `container "c" has a GMSA cred spec set, but does not define the name of the corresponding ` +
+				`resource`},
+		{name: "update, the same", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: db"),
+			old: fmt.Sprintf(onPod, "gmsaCredentialSpecName: db")},
+		{name: "update, name", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: db"),
+			old: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), code: 403, message: changed("name", `pod "p"`)},
+		{name: "update, both", object: fmt.Sprintf(onPod, web), old: none, code: 403,
+			message: changed("name and contents", `pod "p"`)},
+		{name: "update, taken away", object: none, old: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), code: 403,
+			message: changed("name", `pod "p"`)},
+		{name: "update, init container", object: fmt.Sprintf(onInit, "gmsaCredentialSpec: x"),
+			old: fmt.Sprintf(onInit, ""), code: 403, message: changed("contents", `container "i"`)},
 		{name: "ephemeral, allowed", object: fmt.Sprintf(onEphemeral, web), old: none, sub: "ephemeralcontainers"},
-		{name: "ephemeral, not allowed", object: fmt.Sprintf(onEphemeral, "gmsaCredentialSpecName: db"), old: none, sub: "ephemeralcontainers", code: 403, message: "service account \"default\" is not authorized to `use` GMSA cred spec \"db\""},
-		{name: "ephemeral, changed", object: fmt.Sprintf(onEphemeral, web), old: fmt.Sprintf(onEphemeral, ""), sub: "ephemeralcontainers", code: 403, message: changed("name and contents", `container "e"`)},
+		{name: "ephemeral, not allowed", object: fmt.Sprintf(onEphemeral, "gmsaCredentialSpecName: db"), old: none,
+			sub: "ephemeralcontainers", code: 403, message: "service account \"default\" is not authorized to `use` " +
+				"GMSA cred spec \"db\""},
+		{name: "ephemeral, changed", object: fmt.Sprintf(onEphemeral, web), old: fmt.Sprintf(onEphemeral, ""),
+			sub: "ephemeralcontainers", code: 403, message: changed("name and contents", `container "e"`)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			resp, err := Validate(Config{Cluster: &fakeCluster{}})(t.Context(), request(t, tc.object, tc.old, tc.sub))
@@ -187,11 +241,13 @@ func TestDown(t *testing.T) {
 	r := request(t, fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), "", "")
 	c := Config{Cluster: &fakeCluster{down: true}}
 	resp, err := Mutate(c)(t.Context(), r)
-	if err != nil || resp.Allowed || resp.Refusal.Code != 500 || !strings.HasPrefix(resp.Refusal.Message, "unable to retrieve the contents of cred spec web") {
+	if err != nil || resp.Allowed || resp.Refusal.Code != 500 ||
+		!strings.HasPrefix(resp.Refusal.Message, "unable to retrieve the contents of cred spec web") {
 		t.Errorf("mutate: %v %+v", err, resp)
 	}
 	resp, err = Validate(c)(t.Context(), r)
-	if err != nil || resp.Allowed || resp.Refusal.Code != 403 || !strings.Contains(resp.Refusal.Message, `reason: "error when checking authz access: the API server is down"`) {
+	if err != nil || resp.Allowed || resp.Refusal.Code != 403 ||
+		!strings.Contains(resp.Refusal.Message, `reason: "error when checking authz access: the API server is down"`) {
 		t.Errorf("validate: %v %+v", err, resp)
 	}
 }
@@ -201,7 +257,10 @@ func TestAsksOnce(t *testing.T) {
 	const contents = `{"CmsPlugins":["ActiveDirectory"],"Name":"web"}`
 	var containers []any
 	for i := range 10 {
-		containers = append(containers, map[string]any{"name": fmt.Sprint("c", i), "securityContext": map[string]any{"windowsOptions": map[string]any{"gmsaCredentialSpecName": "web", "gmsaCredentialSpec": contents}}})
+		containers = append(containers,
+			map[string]any{"name": fmt.Sprint("c", i),
+				"securityContext": map[string]any{"windowsOptions": map[string]any{"gmsaCredentialSpecName": "web",
+					"gmsaCredentialSpec": contents}}})
 	}
 	r := request(t, none, "", "")
 	r.Object["spec"] = map[string]any{"containers": containers}
@@ -210,7 +269,8 @@ func TestAsksOnce(t *testing.T) {
 		t.Fatal(err, resp)
 	}
 	for _, c := range containers {
-		delete(c.(map[string]any)["securityContext"].(map[string]any)["windowsOptions"].(map[string]any), "gmsaCredentialSpec")
+		delete(c.(map[string]any)["securityContext"].(map[string]any)["windowsOptions"].(map[string]any),
+			"gmsaCredentialSpec")
 	}
 	if resp, err := Mutate(Config{Cluster: f})(t.Context(), r); err != nil || len(resp.Edits) != 10 {
 		t.Fatal(err, resp)
@@ -237,8 +297,10 @@ func TestThen(t *testing.T) {
 	}{
 		{name: "no GMSA", object: none, patches: 1, audits: 1},
 		{name: "a GMSA", object: fmt.Sprintf(onInit, "gmsaCredentialSpecName: web"), patches: 2, audits: 2, asked: 2},
-		{name: "preset", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web, gmsaCredentialSpec: x"), patches: 1, audits: 1, asked: 1},
-		{name: "opted out", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), namespace: "others", patches: 1, audits: 1, asked: 1},
+		{name: "preset", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web, gmsaCredentialSpec: x"), patches: 1,
+			audits: 1, asked: 1},
+		{name: "opted out", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), namespace: "others", patches: 1,
+			audits: 1, asked: 1},
 		{name: "not there", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: nowhere"), asked: 2, code: 404},
 		{name: "down", object: fmt.Sprintf(onPod, "gmsaCredentialSpecName: web"), down: true, asked: 1, code: 500},
 	} {
@@ -252,7 +314,8 @@ func TestThen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if resp.Refusal.Code != tc.code || len(resp.Edits) != tc.patches || len(resp.Audit) != tc.audits || len(f.asked) != tc.asked {
+			if resp.Refusal.Code != tc.code || len(resp.Edits) != tc.patches || len(resp.Audit) != tc.audits ||
+				len(f.asked) != tc.asked {
 				t.Errorf("%+v, asked %v", resp, f.asked)
 			}
 		})
@@ -303,13 +366,22 @@ func FuzzSettings(f *testing.F) {
 	f.Add(`{spec: {containers: [null, 1, {name: 2, securityContext: {windowsOptions: []}}]}}`, `{spec: 1}`)
 	f.Fuzz(func(t *testing.T, object, old string) {
 		var o, was map[string]any
-		if yaml.Unmarshal([]byte(object), &o) != nil || yaml.Unmarshal([]byte(old), &was) != nil || o == nil || was == nil {
+		if yaml.Unmarshal([]byte(object), &o) != nil || yaml.Unmarshal([]byte(old), &was) != nil || o == nil ||
+			was == nil {
 			return
 		}
 		for _, op := range []string{webhook.Create, webhook.Update} {
-			r := &webhook.Request{UID: "u", Namespace: "ns", Operation: op, SubResource: "ephemeralcontainers", Object: o, OldObject: was}
+			r := &webhook.Request{
+				UID:         "u",
+				Namespace:   "ns",
+				Operation:   op,
+				SubResource: "ephemeralcontainers",
+				Object:      o,
+				OldObject:   was,
+			}
 			r.Kind.Kind = "Pod"
-			for _, h := range []webhook.Handler{Mutate(Config{Cluster: &fakeCluster{}, RandomHostname: true}), Validate(Config{Cluster: &fakeCluster{}})} {
+			for _, h := range []webhook.Handler{Mutate(Config{Cluster: &fakeCluster{}, RandomHostname: true}),
+				Validate(Config{Cluster: &fakeCluster{}})} {
 				if resp, err := h(t.Context(), r); err == nil && !resp.Allowed && resp.Refusal.Message == "" {
 					t.Error("refused without a reason")
 				}
@@ -321,7 +393,8 @@ func FuzzSettings(f *testing.F) {
 // FuzzSameJSON: texts that differ after encoding them again are not the same.
 func FuzzSameJSON(f *testing.F) {
 	const want = `{"CmsPlugins":["ActiveDirectory"],"Config":{"Name":"web"}}`
-	for _, text := range []string{want, ` {"Config":{"Name":"web"},"CmsPlugins":["ActiveDirectory"]}`, `{"Config":{"Name":"db","Name":"web"},"CmsPlugins":["ActiveDirectory"]}`, want + want, "null", "{"} {
+	for _, text := range []string{want, ` {"Config":{"Name":"web"},"CmsPlugins":["ActiveDirectory"]}`,
+		`{"Config":{"Name":"db","Name":"web"},"CmsPlugins":["ActiveDirectory"]}`, want + want, "null", "{"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -135,7 +135,9 @@ func byID(pod map[string]any) map[string]setting {
 func refuse(code int, format string, args ...any) webhook.Response {
 	reason := map[int]metav1.StatusReason{
 		http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,
-		http.StatusBadRequest: metav1.StatusReasonBadRequest, http.StatusInternalServerError: metav1.StatusReasonInternalError,
+		http.StatusBadRequest:          metav1.StatusReasonBadRequest,
+		http.StatusInternalServerError: metav1.StatusReasonInternalError,
 	}[code]
-	return webhook.Response{Refusal: metav1.Status{Code: int32(code), Reason: reason, Message: fmt.Sprintf(format, args...)}}
+	return webhook.Response{Refusal: metav1.Status{Code: int32(code), Reason: reason,
+		Message: fmt.Sprintf(format, args...)}}
 }

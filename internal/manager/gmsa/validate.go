@@ -73,7 +73,8 @@ func has(pod map[string]any, s setting) bool {
 }
 
 func modified(what string, s setting) webhook.Response {
-	return refuse(http.StatusForbidden, "cannot update an existing pod's GMSA settings (GMSA %s modified on %s)", what, s)
+	return refuse(http.StatusForbidden, "cannot update an existing pod's GMSA settings (GMSA %s modified on %s)", what,
+		s)
 }
 
 // difference names what two settings differ in.
@@ -102,7 +103,8 @@ func (v *validator) all(ctx context.Context, all []setting) webhook.Response {
 // one judges one setting; nil means that it is allowed.
 func (v *validator) one(ctx context.Context, s setting) *webhook.Response {
 	if s.spec == nil {
-		out := refuse(http.StatusUnprocessableEntity, "%s has a GMSA cred spec set, but does not define the name of the corresponding resource", s)
+		out := refuse(http.StatusUnprocessableEntity, "%s has a GMSA cred spec set, but does not define the name of "+
+			"the corresponding resource", s)
 		return &out
 	}
 	if out := v.mayUse(ctx, *s.spec); out != nil {
@@ -113,14 +115,18 @@ func (v *validator) one(ctx context.Context, s setting) *webhook.Response {
 		return refusal
 	}
 	if s.contents == nil {
-		out := refuse(http.StatusServiceUnavailable, "the contents of cred spec %q were not filled in for %s: the webhook that does it did not answer; try again", *s.spec, s)
+		out := refuse(http.StatusServiceUnavailable,
+			"the contents of cred spec %q were not filled in for %s: the webhook that does it did not answer; try "+
+				"again",
+			*s.spec, s)
 		return &out
 	}
 	ok, err := sameJSON(*s.contents, want)
 	if ok {
 		return nil
 	}
-	out := refuse(http.StatusUnprocessableEntity, "the GMSA cred spec contents for %s does not match the contents of GMSA resource %q", s, *s.spec)
+	out := refuse(http.StatusUnprocessableEntity, "the GMSA cred spec contents for %s does not match the contents of "+
+		"GMSA resource %q", s, *s.spec)
 	if err != nil {
 		// Do not show the contents; only say that they are not JSON.
 		out.Refusal.Message += ": they are not JSON"
@@ -145,7 +151,8 @@ func (v *validator) mayUse(ctx context.Context, spec string) *webhook.Response {
 		v.allowed[spec] = true
 		return nil
 	}
-	out := refuse(http.StatusForbidden, "service account %q is not authorized to `use` GMSA cred spec %q", account, spec)
+	out := refuse(http.StatusForbidden, "service account %q is not authorized to `use` GMSA cred spec %q",
+		account, spec)
 	if reason != "" {
 		out = refuse(http.StatusForbidden, "%s, reason: %q", out.Refusal.Message, reason)
 	}

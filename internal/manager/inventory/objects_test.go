@@ -26,7 +26,8 @@ func TestObjects(t *testing.T) {
 			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}},
 		},
 		NamespaceRules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{Secret}, Verbs: []string{"get"}},
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{Secret},
+				Verbs: []string{"get"}},
 		},
 	}
 	var out bytes.Buffer

@@ -118,7 +118,8 @@ func (w *Watcher) servedPolicies() (schema.GroupVersionResource, error) {
 func (w *Watcher) watch(ctx context.Context, policies schema.GroupVersionResource) error {
 	typed := informers.NewSharedInformerFactory(w.cfg.Client, 0)
 	trees := dynamicinformer.NewDynamicSharedInformerFactory(w.cfg.Dynamic, 0)
-	watched := []cache.SharedIndexInformer{typed.Admissionregistration().V1().MutatingWebhookConfigurations().Informer()}
+	watched := []cache.SharedIndexInformer{
+		typed.Admissionregistration().V1().MutatingWebhookConfigurations().Informer()}
 	if !policies.Empty() {
 		watched = append(watched, trees.ForResource(policies).Informer())
 	}
@@ -222,7 +223,8 @@ func newPods(r admissionregistrationv1.RuleWithOperations) bool {
 	has := func(list []string, values ...string) bool {
 		return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(list, v) })
 	}
-	create := slices.Contains(r.Operations, admissionregistrationv1.Create) || slices.Contains(r.Operations, admissionregistrationv1.OperationAll)
+	create := slices.Contains(r.Operations, admissionregistrationv1.Create) ||
+		slices.Contains(r.Operations, admissionregistrationv1.OperationAll)
 	namespaced := r.Scope == nil || *r.Scope != admissionregistrationv1.ClusterScope
 	return create && namespaced && has(r.APIGroups, "", "*") && has(r.Resources, "pods", "*", "*/*")
 }
@@ -231,6 +233,7 @@ func newPods(r admissionregistrationv1.RuleWithOperations) bool {
 // changes objects, and nothing of the objects.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
-		APIGroups: []string{group}, Resources: []string{"mutatingwebhookconfigurations", policies}, Verbs: []string{"list", "watch"},
+		APIGroups: []string{group}, Resources: []string{"mutatingwebhookconfigurations", policies},
+		Verbs: []string{"list", "watch"},
 	}}
 }

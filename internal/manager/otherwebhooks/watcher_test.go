@@ -38,7 +38,8 @@ func start(t *testing.T, served bool) *lab {
 	l := &lab{t: t, client: fake.NewClientset(), policies: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(
 		runtime.NewScheme(), map[schema.GroupVersionResource]string{policyResource: "MutatingAdmissionPolicyList"},
 	)}
-	resources := &metav1.APIResourceList{GroupVersion: group + "/v1", APIResources: []metav1.APIResource{{Name: "mutatingwebhookconfigurations"}}}
+	resources := &metav1.APIResourceList{GroupVersion: group + "/v1",
+		APIResources: []metav1.APIResource{{Name: "mutatingwebhookconfigurations"}}}
 	if served {
 		resources.APIResources = append(resources.APIResources, metav1.APIResource{Name: policies})
 	}
@@ -89,24 +90,33 @@ func TestWebhooks(t *testing.T) {
 		text          string
 		plain, meshed bool
 	}{
-		"ours":              {`{metadata: {name: mullion}, webhooks: [{name: a, ` + pods + `}]}`, true, true},
-		"everywhere":        {`{metadata: {name: x}, webhooks: [{name: a, ` + pods + `}]}`, false, false},
-		"everything":        {`{metadata: {name: x}, webhooks: [{name: a, rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"]}]}]}`, false, false},
-		"the second":        {`{metadata: {name: x}, webhooks: [{name: a}, {name: b, ` + pods + `}]}`, false, false},
-		"some namespaces":   {`{metadata: {name: x}, webhooks: [{name: a, namespaceSelector: {matchLabels: {mesh: "on"}}, ` + pods + `}]}`, true, false},
-		"a broken selector": {`{metadata: {name: x}, webhooks: [{name: a, namespaceSelector: {matchExpressions: [{key: mesh, operator: Like}]}, ` + pods + `}]}`, false, false},
-		"selected pods":     {`{metadata: {name: x}, webhooks: [{name: a, objectSelector: {matchLabels: {a: b}}, ` + pods + `}]}`, false, false},
-		"updates":           {`{metadata: {name: x}, webhooks: [{name: a, rules: [{operations: [UPDATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]}]}`, true, true},
-		"other resources":   {`{metadata: {name: x}, webhooks: [{name: a, rules: [{operations: [CREATE], apiGroups: ["", apps], apiVersions: [v1], resources: [services, pods/exec, deployments]}]}]}`, true, true},
-		"the group's pods":  {`{metadata: {name: x}, webhooks: [{name: a, rules: [{operations: [CREATE], apiGroups: [metrics.k8s.io], apiVersions: [v1], resources: [pods]}]}]}`, true, true},
-		"of the cluster":    {`{metadata: {name: x}, webhooks: [{name: a, rules: [{operations: [CREATE], apiGroups: ["*"], apiVersions: [v1], resources: ["*"], scope: Cluster}]}]}`, true, true},
+		"ours":       {`{metadata: {name: mullion}, webhooks: [{name: a, ` + pods + `}]}`, true, true},
+		"everywhere": {`{metadata: {name: x}, webhooks: [{name: a, ` + pods + `}]}`, false, false},
+		"everything": {`{metadata: {name: x}, webhooks: [{name: a, rules: [{operations: ["*"], apiGroups: ` +
+			`["*"], apiVersions: ["*"], resources: ["*/*"]}]}]}`, false, false},
+		"the second": {`{metadata: {name: x}, webhooks: [{name: a}, {name: b, ` + pods + `}]}`, false, false},
+		"some namespaces": {`{metadata: {name: x}, webhooks: [{name: a, namespaceSelector: {matchLabels: {mesh: ` +
+			`"on"}}, ` + pods + `}]}`, true, false},
+		"a broken selector": {`{metadata: {name: x}, webhooks: [{name: a, namespaceSelector: {matchExpressions: ` +
+			`[{key: mesh, operator: Like}]}, ` + pods + `}]}`, false, false},
+		"selected pods": {`{metadata: {name: x}, webhooks: [{name: a, objectSelector: {matchLabels: {a: b}}, ` +
+			pods + `}]}`, false, false},
+		"updates": {`{metadata: {name: x}, webhooks: [{name: a, rules: [{operations: [UPDATE], apiGroups: ` +
+			`[""], apiVersions: [v1], resources: [pods]}]}]}`, true, true},
+		"other resources": {`{metadata: {name: x}, webhooks: [{name: a, rules: [{operations: [CREATE], apiGroups: ` +
+			`["", apps], apiVersions: [v1], resources: [services, pods/exec, deployments]}]}]}`, true, true},
+		"the group's pods": {`{metadata: {name: x}, webhooks: [{name: a, rules: [{operations: [CREATE], apiGroups: ` +
+			`[metrics.k8s.io], apiVersions: [v1], resources: [pods]}]}]}`, true, true},
+		"of the cluster": {`{metadata: {name: x}, webhooks: [{name: a, rules: [{operations: [CREATE], apiGroups: ` +
+			`["*"], apiVersions: [v1], resources: ["*"], scope: Cluster}]}]}`, true, true},
 	} {
 		c := l.configuration(tc.text)
 		if _, err := api.Create(t.Context(), c, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		// Another one that is known afterwards shows that this one is.
-		mark := l.configuration(`{metadata: {name: mark}, webhooks: [{name: a, namespaceSelector: {matchLabels: {mesh: "on"}}, ` + pods + `}]}`)
+		mark := l.configuration(`{metadata: {name: mark}, webhooks: [{name: a, namespaceSelector: {matchLabels: ` +
+			`{mesh: "on"}}, ` + pods + `}]}`)
 		if _, err := api.Create(t.Context(), mark, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -133,15 +143,19 @@ func TestPolicies(t *testing.T) {
 		spec          string
 		plain, meshed bool
 	}{
-		"pods":            {`matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]}`, false, false},
-		"some namespaces": {`matchConstraints: {namespaceSelector: {matchLabels: {mesh: "on"}}, resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]}`, true, false},
-		"malformed":       {`matchConstraints: {resourceRules: pods}`, false, false},
+		"pods": {`matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: ` +
+			`[v1], resources: [pods]}]}`, false, false},
+		"some namespaces": {`matchConstraints: {namespaceSelector: {matchLabels: {mesh: "on"}}, resourceRules: ` +
+			`[{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]}`, true, false},
+		"malformed": {`matchConstraints: {resourceRules: pods}`, false, false},
 	} {
 		var tree map[string]any
-		if err := yaml.Unmarshal([]byte("apiVersion: "+group+"/v1\nkind: MutatingAdmissionPolicy\nmetadata: {name: x}\nspec: {"+tc.spec+"}\n"), &tree); err != nil {
+		if err := yaml.Unmarshal([]byte("apiVersion: "+group+
+			"/v1\nkind: MutatingAdmissionPolicy\nmetadata: {name: x}\nspec: {"+tc.spec+"}\n"), &tree); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := api.Create(t.Context(), &unstructured.Unstructured{Object: tree}, metav1.CreateOptions{}); err != nil {
+		if _, err := api.Create(t.Context(), &unstructured.Unstructured{Object: tree},
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		l.are(name, tc.plain, tc.meshed)
@@ -158,10 +172,12 @@ func TestForbidden(t *testing.T) {
 	client := fake.NewClientset()
 	client.Resources = []*metav1.APIResourceList{{GroupVersion: group + "/v1"}}
 	asked := make(chan struct{}, 100)
-	client.PrependReactor("list", "mutatingwebhookconfigurations", func(k8stesting.Action) (bool, runtime.Object, error) {
-		asked <- struct{}{}
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "mutatingwebhookconfigurations"}, "", nil)
-	})
+	client.PrependReactor("list", "mutatingwebhookconfigurations",
+		func(k8stesting.Action) (bool, runtime.Object, error) {
+			asked <- struct{}{}
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "mutatingwebhookconfigurations"},
+				"", nil)
+		})
 	w := New(Config{Client: client, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -79,7 +79,8 @@ func (c Config) Validate() error {
 		if err != nil {
 			return fmt.Errorf("address of the webhooks: %w", err)
 		}
-		if u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		if u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" ||
+			u.User != nil {
 			return fmt.Errorf("address of the webhooks %q: want https://HOST:PORT and nothing else", c.URL)
 		}
 	case c.Service.Namespace == "" || c.Service.Name == "":
@@ -106,6 +107,11 @@ func (c Config) client(path string) admissionregistrationv1.WebhookClientConfig 
 	if port == 0 {
 		port = 443
 	}
-	out.Service = &admissionregistrationv1.ServiceReference{Namespace: c.Service.Namespace, Name: c.Service.Name, Path: &path, Port: &port}
+	out.Service = &admissionregistrationv1.ServiceReference{
+		Namespace: c.Service.Namespace,
+		Name:      c.Service.Name,
+		Path:      &path,
+		Port:      &port,
+	}
 	return out
 }

@@ -97,9 +97,10 @@ func (k *Keeper) poke() {
 // Run keeps the configurations until the context is cancelled; then they stay
 // as they are.
 func (k *Keeper) Run(ctx context.Context) error {
-	factory := informers.NewSharedInformerFactoryWithOptions(k.cfg.Client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", Name).String()
-	}))
+	factory := informers.NewSharedInformerFactoryWithOptions(k.cfg.Client, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", Name).String()
+		}))
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { k.poke() }, UpdateFunc: func(any, any) { k.poke() }, DeleteFunc: func(any) { k.poke() },
 	}
@@ -177,7 +178,8 @@ func (k *Keeper) Apply(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode the validating webhooks: %w", err)
 	}
-	if _, err := api.ValidatingWebhookConfigurations().Patch(ctx, Name, types.ApplyPatchType, body, options); err != nil {
+	if _, err := api.ValidatingWebhookConfigurations().Patch(ctx, Name, types.ApplyPatchType, body,
+		options); err != nil {
 		return fmt.Errorf("apply ValidatingWebhookConfiguration %s: %w", Name, err)
 	}
 	if err := fault.Point(ctx, "registration.mutating"); err != nil {

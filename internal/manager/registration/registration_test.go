@@ -27,8 +27,15 @@ import (
 func TestGolden(t *testing.T) {
 	bundle := []byte("-----BEGIN CERTIFICATE-----\n")
 	for name, c := range map[string]Config{
-		"url":     {URL: "https://127.0.0.1:9443", Namespace: "mullion-system", CABundle: bundle},
-		"service": {Service: Service{Namespace: "mullion-system", Name: "mullion-webhook"}, Namespace: "mullion-system", CABundle: bundle, RulesFailurePolicy: admissionregistrationv1.Fail, NoGMSA: true, Owner: &metav1.OwnerReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "mullion", UID: "u"}},
+		"url": {URL: "https://127.0.0.1:9443", Namespace: "mullion-system", CABundle: bundle},
+		"service": {Service: Service{Namespace: "mullion-system", Name: "mullion-webhook"}, Namespace: "mullion-system",
+			CABundle: bundle, RulesFailurePolicy: admissionregistrationv1.Fail, NoGMSA: true,
+			Owner: &metav1.OwnerReference{
+				APIVersion: "rbac.authorization.k8s.io/v1",
+				Kind:       "ClusterRole",
+				Name:       "mullion",
+				UID:        "u",
+			}},
 	} {
 		if err := c.Validate(); err != nil {
 			t.Error(err)
@@ -68,7 +75,12 @@ func TestValidate(t *testing.T) {
 }
 
 func newTestKeeper(client *fake.Clientset, answers func(context.Context, []byte) error) *Keeper {
-	return NewKeeper(KeeperConfig{Client: client, Config: Config{URL: "https://127.0.0.1:9443", Namespace: "n"}, Answers: answers, Log: slog.New(slog.DiscardHandler)})
+	return NewKeeper(KeeperConfig{
+		Client:  client,
+		Config:  Config{URL: "https://127.0.0.1:9443", Namespace: "n"},
+		Answers: answers,
+		Log:     slog.New(slog.DiscardHandler),
+	})
 }
 
 // TestKeeper: nothing is registered before the webhooks answer; what another
@@ -158,7 +170,8 @@ func TestApplyFaults(t *testing.T) {
 		if err := k.Apply(fault.With(t.Context(), fault.NewSet(point))); !errors.Is(err, fault.ErrInjected) {
 			t.Errorf("%s: %v", point, err)
 		}
-		if _, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), Name, metav1.GetOptions{}); err == nil {
+		if _, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), Name,
+			metav1.GetOptions{}); err == nil {
 			t.Errorf("%s: mutating is there without validating", point)
 		}
 		if err := k.Apply(t.Context()); err != nil {
@@ -181,11 +194,17 @@ func TestOwner(t *testing.T) {
 	if err := k.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "it is gone") {
 		t.Errorf("without the owner: %v", err)
 	}
-	owner = &metav1.OwnerReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "mullion", UID: "u"}
+	owner = &metav1.OwnerReference{
+		APIVersion: "rbac.authorization.k8s.io/v1",
+		Kind:       "ClusterRole",
+		Name:       "mullion",
+		UID:        "u",
+	}
 	if err := k.Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	got, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), Name, metav1.GetOptions{})
+	got, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), Name,
+		metav1.GetOptions{})
 	if err != nil || len(got.OwnerReferences) != 1 || got.OwnerReferences[0].UID != "u" {
 		text, _ := json.Marshal(got) // for the message only
 		t.Errorf("%v\n%s", err, text)

@@ -32,7 +32,8 @@ func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration
 		// conditions costs the API server a copy of the pod, twice if a webhook
 		// changes it. The handler leaves alone what is to be left alone.
 		Name: PlacementWebhook, ClientConfig: c.client(PlacementPath),
-		Rules:             []admissionregistrationv1.RuleWithOperations{rule("", []string{"pods"}, admissionregistrationv1.Create)},
+		Rules: []admissionregistrationv1.RuleWithOperations{rule("", []string{"pods"},
+			admissionregistrationv1.Create)},
 		NamespaceSelector: c.namespaces(),
 		FailurePolicy:     new(admissionregistrationv1.Ignore), TimeoutSeconds: new(timeoutSeconds),
 		// Sidecars and Linux-only defaults of other webhooks may come later.
@@ -44,10 +45,12 @@ func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration
 			rule("apps", []string{"daemonsets"}, admissionregistrationv1.Create, admissionregistrationv1.Update),
 		},
 		NamespaceSelector: c.namespaces(), MatchConditions: daemonSetConditions(),
-		FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(timeoutSeconds), ReinvocationPolicy: &again,
+		FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(timeoutSeconds),
+		ReinvocationPolicy: &again,
 	}, {
-		Name: ClassesWebhook, ClientConfig: c.client(ClassesPath), Rules: []admissionregistrationv1.RuleWithOperations{classes()},
-		MatchConditions: classesConditions(), FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(timeoutSeconds),
+		Name: ClassesWebhook, ClientConfig: c.client(ClassesPath),
+		Rules: []admissionregistrationv1.RuleWithOperations{classes()}, MatchConditions: classesConditions(),
+		FailurePolicy: new(admissionregistrationv1.Ignore), TimeoutSeconds: new(timeoutSeconds),
 		// It may delete a class of the controller, so that a user's finds the name free.
 		SideEffects: new(admissionregistrationv1.SideEffectClassNoneOnDryRun),
 	}}
@@ -57,7 +60,8 @@ func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration
 		// does not answer, the validating webhook refuses.
 		hooks = append(hooks, admissionregistrationv1.MutatingWebhook{
 			Name: GMSAWebhook, ClientConfig: c.client(MutateGMSAPath),
-			Rules:             []admissionregistrationv1.RuleWithOperations{rule("", []string{"pods/ephemeralcontainers"}, admissionregistrationv1.Update)},
+			Rules: []admissionregistrationv1.RuleWithOperations{rule("",
+				[]string{"pods/ephemeralcontainers"}, admissionregistrationv1.Update)},
 			NamespaceSelector: c.gmsaNamespaces(), MatchConditions: gmsaConditions(),
 			FailurePolicy: new(admissionregistrationv1.Fail), TimeoutSeconds: new(gmsaTimeoutSeconds),
 			ReinvocationPolicy: &again,
@@ -71,7 +75,8 @@ func (c Config) Mutating() *admissionregistrationv1.MutatingWebhookConfiguration
 		hooks[i].MatchPolicy = new(admissionregistrationv1.Equivalent)
 	}
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
+		TypeMeta: metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1",
+			Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: c.meta(), Webhooks: hooks,
 	}
 }
@@ -85,9 +90,11 @@ func (c Config) Validating() *admissionregistrationv1.ValidatingWebhookConfigura
 	both := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	hooks := []admissionregistrationv1.ValidatingWebhook{{
 		Name: PodRulesWebhook, ClientConfig: c.client(RulesPath),
-		Rules:             []admissionregistrationv1.RuleWithOperations{rule("", []string{"pods"}, admissionregistrationv1.Create)},
-		NamespaceSelector: c.namespaces(), ObjectSelector: c.judgedLater(), MatchConditions: []admissionregistrationv1.MatchCondition{notMirror(), notOnLinux()},
-		FailurePolicy: &policy, TimeoutSeconds: new(timeoutSeconds),
+		Rules: []admissionregistrationv1.RuleWithOperations{rule("", []string{"pods"},
+			admissionregistrationv1.Create)},
+		NamespaceSelector: c.namespaces(), ObjectSelector: c.judgedLater(),
+		MatchConditions: []admissionregistrationv1.MatchCondition{notMirror(), notOnLinux()}, FailurePolicy: &policy,
+		TimeoutSeconds: new(timeoutSeconds),
 	}, {
 		Name: RulesWebhook, ClientConfig: c.client(RulesPath),
 		Rules: []admissionregistrationv1.RuleWithOperations{
@@ -116,7 +123,8 @@ func (c Config) Validating() *admissionregistrationv1.ValidatingWebhookConfigura
 		hooks[i].MatchPolicy = new(admissionregistrationv1.Equivalent)
 	}
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
+		TypeMeta: metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1",
+			Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: c.meta(), Webhooks: hooks,
 	}
 }
@@ -147,7 +155,8 @@ func (c Config) meta() metav1.ObjectMeta {
 
 func (c Config) namespaces() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"kube-system", c.Namespace}},
+		{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn,
+			Values: []string{"kube-system", c.Namespace}},
 		{Key: DisabledLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
 	}}
 }
@@ -156,14 +165,20 @@ func (c Config) namespaces() *metav1.LabelSelector {
 func (c Config) gmsaNamespaces() *metav1.LabelSelector {
 	s := c.namespaces()
 	for _, l := range gmsa.OptOut() {
-		s.MatchExpressions = append(s.MatchExpressions, metav1.LabelSelectorRequirement{Key: l.Key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{l.Value}})
+		s.MatchExpressions = append(s.MatchExpressions,
+			metav1.LabelSelectorRequirement{Key: l.Key, Operator: metav1.LabelSelectorOpNotIn,
+				Values: []string{l.Value}})
 	}
 	return s
 }
 
-func rule(group string, resources []string, ops ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+func rule(group string, resources []string,
+	ops ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{Operations: ops, Rule: admissionregistrationv1.Rule{
-		APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: resources, Scope: new(admissionregistrationv1.NamespacedScope),
+		APIGroups:   []string{group},
+		APIVersions: []string{"v1"},
+		Resources:   resources,
+		Scope:       new(admissionregistrationv1.NamespacedScope),
 	}}
 }
 
@@ -180,8 +195,10 @@ func classesConditions() []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{
 		{Name: "name-of-a-build", Expression: `object.metadata.?name.orValue('').startsWith('windows-')`},
 		{
-			Name:       "not-ours",
-			Expression: `request.operation == 'CREATE' ? object.metadata.?labels[?'app.kubernetes.io/managed-by'].orValue('') != 'mullion' : object.handler != oldObject.handler`,
+			Name: "not-ours",
+			Expression: `request.operation == 'CREATE' ? ` +
+				`object.metadata.?labels[?'app.kubernetes.io/managed-by'].orValue('') != 'mullion' : object.handler ` +
+				`!= oldObject.handler`,
 		},
 	}
 }
@@ -190,8 +207,9 @@ func classesConditions() []admissionregistrationv1.MatchCondition {
 // the API says about it.
 func notMirror() admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{
-		Name:       "not-a-mirror-pod",
-		Expression: `!has(object.metadata.annotations) || !('kubernetes.io/config.mirror' in object.metadata.annotations)`,
+		Name: "not-a-mirror-pod",
+		Expression: `!has(object.metadata.annotations) || !('kubernetes.io/config.mirror' in ` +
+			`object.metadata.annotations)`,
 	}
 }
 
@@ -219,13 +237,16 @@ func rulesConditions() []admissionregistrationv1.MatchCondition {
 		notMirror(), notDeleted(),
 		{
 			// A Deployment has been judged; its ReplicaSets say the same.
-			Name:       "not-made-by-a-controller-that-was-judged",
-			Expression: `request.kind.kind == 'Pod' || !has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller && o.kind in ['Deployment', 'CronJob'])`,
+			Name: "not-made-by-a-controller-that-was-judged",
+			Expression: `request.kind.kind == 'Pod' || !has(object.metadata.ownerReferences) || ` +
+				`!object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller && o.kind in ` +
+				`['Deployment', 'CronJob'])`,
 		},
 		notOnLinux(),
 		{
-			Name:       "spec-is-new",
-			Expression: `request.operation == 'CREATE' || object.?spec != oldObject.?spec || object.?template != oldObject.?template`,
+			Name: "spec-is-new",
+			Expression: `request.operation == 'CREATE' || object.?spec != oldObject.?spec || object.?template != ` +
+				`oldObject.?template`,
 		},
 	}
 }
@@ -236,7 +257,9 @@ func rulesConditions() []admissionregistrationv1.MatchCondition {
 func notOnLinux() admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{
 		Name: "not-placed-on-linux",
-		Expression: fmt.Sprintf(`request.kind.kind != 'Pod' || !object.metadata.?annotations[?'%s'].orValue('').startsWith('linux:') || object.spec.?nodeSelector[?'kubernetes.io/os'].orValue('') != 'linux'`,
+		Expression: fmt.Sprintf(`request.kind.kind != 'Pod' || `+
+			`!object.metadata.?annotations[?'%s'].orValue('').startsWith('linux:') || `+
+			`object.spec.?nodeSelector[?'kubernetes.io/os'].orValue('') != 'linux'`,
 			policy.ReasonAnnotation),
 	}
 }
@@ -247,18 +270,21 @@ func gmsaConditions() []admissionregistrationv1.MatchCondition {
 	// are, each term ends at its second step.
 	set := func(of string) string {
 		w := of + `.securityContext.windowsOptions`
-		return fmt.Sprintf(`has(%[1]s.securityContext) && has(%[2]s) && (has(%[2]s.gmsaCredentialSpecName) || has(%[2]s.gmsaCredentialSpec))`, of, w)
+		return fmt.Sprintf(`has(%[1]s.securityContext) && has(%[2]s) && (has(%[2]s.gmsaCredentialSpecName) || `+
+			`has(%[2]s.gmsaCredentialSpec))`, of, w)
 	}
 	anywhere := func(object string) string {
 		terms := []string{set(object + ".spec")}
 		for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
-			terms = append(terms, fmt.Sprintf(`has(%[1]s.spec.%[2]s) && %[1]s.spec.%[2]s.exists(c, %[3]s)`, object, list, set("c")))
+			terms = append(terms, fmt.Sprintf(`has(%[1]s.spec.%[2]s) && %[1]s.spec.%[2]s.exists(c, %[3]s)`, object,
+				list, set("c")))
 		}
 		return strings.Join(terms, " || ")
 	}
 	// Mirror pods are not exempt here: anyone who may create pods may write that
 	// annotation.
 	return []admissionregistrationv1.MatchCondition{
-		{Name: "uses-a-gmsa", Expression: anywhere("object") + ` || (oldObject != null && (` + anywhere("oldObject") + `))`},
+		{Name: "uses-a-gmsa", Expression: anywhere("object") + ` || (oldObject != null && (` +
+			anywhere("oldObject") + `))`},
 	}
 }

@@ -13,8 +13,10 @@ import (
 func BenchmarkAnswers(b *testing.B) {
 	server := NewServer(handlers(fixed(mixed(b))), discard())
 	body := review(b, `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: ns}, spec: {containers: [
-		{name: web, image: "mcr.microsoft.com/windows/servercore:ltsc2019", env: [{name: A, value: b}, {name: C, value: d}]},
-		{name: log, image: "mcr.microsoft.com/windows/servercore:ltsc2019", volumeMounts: [{name: v, mountPath: 'C:\logs'}]},
+		{name: web, image: "mcr.microsoft.com/windows/servercore:ltsc2019",
+		  env: [{name: A, value: b}, {name: C, value: d}]},
+		{name: log, image: "mcr.microsoft.com/windows/servercore:ltsc2019",
+		  volumeMounts: [{name: v, mountPath: 'C:\logs'}]},
 	], volumes: [{name: v, emptyDir: {}}]}}`, "", "")
 	for _, path := range []string{"/placement", "/rules", "/alone"} {
 		b.Run(path[1:], func(b *testing.B) {

@@ -61,7 +61,8 @@ func (a *factsClient) ask(ctx context.Context, r *Request) answer {
 
 func (a *factsClient) learn(ctx context.Context, r *Request) answer {
 	if a.asking.Load() >= maxAsking {
-		return answer{warnings: []string{"the facts about the cluster are overloaded: this object was judged without them"}}
+		return answer{
+			warnings: []string{"the facts about the cluster are overloaded: this object was judged without them"}}
 	}
 	if at, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -76,8 +77,11 @@ func (a *factsClient) learn(ctx context.Context, r *Request) answer {
 		var out answer
 		defer func() {
 			if p := recover(); p != nil {
-				a.log.LogAttrs(ctx, slog.LevelError, "facts about the cluster", slog.String(logkey.Reason, fmt.Sprintf("panic: %v\n%s", p, debug.Stack())))
-				out = answer{warnings: []string{"the facts about the cluster failed: this object was judged without them"}}
+				a.log.LogAttrs(ctx, slog.LevelError, "facts about the cluster",
+					slog.String(logkey.Reason, fmt.Sprintf("panic: %v\n%s", p, debug.Stack())))
+				out =
+					answer{
+						warnings: []string{"the facts about the cluster failed: this object was judged without them"}}
 			}
 			done <- out
 		}()
@@ -92,7 +96,8 @@ func (a *factsClient) learn(ctx context.Context, r *Request) answer {
 	case out := <-done:
 		return out
 	case <-time.After(grace):
-		return answer{warnings: []string{"the facts about the cluster did not arrive in time: this object was judged without them"}}
+		return answer{warnings: []string{"the facts about the cluster did not arrive in time: this object was judged " +
+			"without them"}}
 	}
 }
 

@@ -20,17 +20,23 @@ import (
 func FuzzReview(f *testing.F) {
 	for _, object := range []string{
 		silentPod,
-		`{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {os: {name: windows}, hostIPC: true, containers: [{name: c, image: "mcr.microsoft.com/windows/servercore:ltsc2025"}]}}`,
-		`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {template: {metadata: null, spec: {tolerations: null, containers: [{name: c, image: nanoserver}]}}}}`,
-		`{apiVersion: v1, kind: Pod, metadata: {annotations: []}, spec: {containers: {}, nodeSelector: [], affinity: 1}}`,
-		`{apiVersion: v1, kind: Pod, metadata: {annotations: {"placement.mullion.dev/skip": 1}}, spec: {containers: [null, 1, {image: 2}]}}`,
+		`{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {os: {name: windows}, hostIPC: true, containers: ` +
+			`[{name: c, image: "mcr.microsoft.com/windows/servercore:ltsc2025"}]}}`,
+		`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {template: {metadata: null, spec: ` +
+			`{tolerations: null, containers: [{name: c, image: nanoserver}]}}}}`,
+		`{apiVersion: v1, kind: Pod, metadata: {annotations: []}, spec: {containers: {}, nodeSelector: [], affinity: ` +
+			`1}}`,
+		`{apiVersion: v1, kind: Pod, metadata: {annotations: {"placement.mullion.dev/skip": 1}}, spec: {containers: ` +
+			`[null, 1, {image: 2}]}}`,
 		`{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: NodePort, ports: [{protocol: SCTP}]}}`,
 	} {
 		f.Add(review(f, object, "", ""))
 		f.Add(review(f, object, object, ""))
 	}
-	f.Add(review(f, `{apiVersion: v1, kind: Pod, metadata: {labels: [1]}, spec: {containers: [{name: c, image: nanoserver}]}}`, "", ""))
-	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"kind":"Pod"},"operation":"CREATE","object":{"spec":{"containers":[{"image":"\u0000\ud800"}]}}}}`))
+	f.Add(review(f, `{apiVersion: v1, kind: Pod, metadata: {labels: [1]}, spec: {containers: [{name: c, image: `+
+		`nanoserver}]}}`, "", ""))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u",` +
+		`"kind":{"kind":"Pod"},"operation":"CREATE","object":{"spec":{"containers":[{"image":"\u0000\ud800"}]}}}}`))
 	f.Add([]byte(strings.Repeat("[", 300)))
 	s := NewServer(handlers(fixed(mixed(f), strings.Repeat("w\n", 5000))), discard())
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -53,7 +59,8 @@ func check(t *testing.T, s *Server, path string, in, out []byte) {
 	if err := json.Unmarshal(out, &r); err != nil || r.Response == nil || r.Response.UID == "" {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if !r.Response.Allowed && (r.Response.Result == nil || r.Response.Result.Code < 400 || r.Response.Result.Message == "") {
+	if !r.Response.Allowed && (r.Response.Result == nil || r.Response.Result.Code < 400 ||
+		r.Response.Result.Message == "") {
 		t.Errorf("a refusal without a reason: %s", out)
 	}
 	total := 0
@@ -90,7 +97,8 @@ func check(t *testing.T, s *Server, path string, in, out []byte) {
 	}
 	w := post(s, path, again)
 	var second admissionv1.AdmissionReview
-	if err := json.Unmarshal(w.Body.Bytes(), &second); w.Code != http.StatusOK || err != nil || len(second.Response.Patch) > 0 {
+	if err := json.Unmarshal(w.Body.Bytes(), &second); w.Code != http.StatusOK || err != nil ||
+		len(second.Response.Patch) > 0 {
 		t.Errorf("asked again: %d %s\nafter %s", w.Code, w.Body, after)
 	}
 }

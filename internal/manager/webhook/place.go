@@ -31,7 +31,8 @@ func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
 		return Allow(), nil
 	}
 	if r.Kind.Kind != "Pod" && r.Kind.Kind != "DaemonSet" {
-		return Response{}, failf(http.StatusBadRequest, "placement is for pods and DaemonSets, not for %s", clip(r.Kind.Kind, 64))
+		return Response{}, failf(http.StatusBadRequest, "placement is for pods and DaemonSets, not for %s",
+			clip(r.Kind.Kind, 64))
 	}
 	known := p.facts.ask(ctx, r)
 	resp := Response{Allowed: true, Warnings: known.warnings}

@@ -116,7 +116,8 @@ func Decode(body []byte) (*Request, error) {
 	r := review.Request
 	switch {
 	case review.APIVersion != apiVersion || review.Kind != kind:
-		return nil, fmt.Errorf("decode AdmissionReview: it is a %q of %q; want an AdmissionReview of admission.k8s.io/v1", clip(review.Kind, 64), clip(review.APIVersion, 64))
+		return nil, fmt.Errorf("decode AdmissionReview: it is a %q of %q; want an AdmissionReview of "+
+			"admission.k8s.io/v1", clip(review.Kind, 64), clip(review.APIVersion, 64))
 	case r == nil:
 		return nil, errors.New("decode AdmissionReview: it has no request")
 	case r.UID == "":
@@ -154,7 +155,12 @@ func checkDepth(body []byte) error {
 
 // Encode writes the answer to a request, within the API's limits.
 func (r Response) Encode(req *Request) ([]byte, error) {
-	out := admissionv1.AdmissionResponse{UID: req.UID, Allowed: r.Allowed, Warnings: boundWarnings(r.Warnings), AuditAnnotations: boundAudit(r.Audit)}
+	out := admissionv1.AdmissionResponse{
+		UID:              req.UID,
+		Allowed:          r.Allowed,
+		Warnings:         boundWarnings(r.Warnings),
+		AuditAnnotations: boundAudit(r.Audit),
+	}
 	if !r.Allowed {
 		status := r.Refusal
 		status.Message = clip(status.Message, maxMessage)
@@ -173,7 +179,8 @@ func (r Response) Encode(req *Request) ([]byte, error) {
 		jsonPatch := admissionv1.PatchTypeJSONPatch
 		out.Patch, out.PatchType = patch, &jsonPatch
 	}
-	body, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}, Response: &out})
+	body, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind},
+		Response: &out})
 	if err != nil {
 		return nil, fmt.Errorf("encode AdmissionReview: %w", err)
 	}

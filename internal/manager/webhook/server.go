@@ -139,11 +139,13 @@ func (s *Server) serve(ctx context.Context, w http.ResponseWriter, r *http.Reque
 
 // read takes the body in, once there is room for it. release gives the room
 // back.
-func (s *Server) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
+func (s *Server) read(ctx context.Context, w http.ResponseWriter,
+	r *http.Request) (body []byte, release func(), err error) {
 	size := r.ContentLength
 	switch {
 	case size > maxBody:
-		return nil, nil, failf(http.StatusRequestEntityTooLarge, "the body has %d bytes; at most %d are read", size, maxBody)
+		return nil, nil, failf(http.StatusRequestEntityTooLarge, "the body has %d bytes; at most %d are read",
+			size, maxBody)
 	case size < 0:
 		size = maxBody // not said
 	}
@@ -211,12 +213,14 @@ func statusCode(ctx context.Context, err error) int {
 }
 
 // access writes one line per call. Objects are not logged: they hold secrets.
-func (s *Server) access(ctx context.Context, path string, req *Request, resp Response, code int, took time.Duration, err error) {
+func (s *Server) access(ctx context.Context, path string, req *Request, resp Response, code int, took time.Duration,
+	err error) {
 	level, attrs := slog.LevelDebug, []slog.Attr{
 		slog.String(logkey.Path, clip(path, 64)), slog.Int(logkey.Code, code), slog.Duration(logkey.Duration, took),
 	}
 	if req != nil {
-		attrs = append(attrs, slog.String(logkey.Namespace, clip(req.Namespace, 64)), slog.String(logkey.Name, clip(req.Name, 253)))
+		attrs = append(attrs, slog.String(logkey.Namespace, clip(req.Namespace, 64)),
+			slog.String(logkey.Name, clip(req.Name, 253)))
 		if err == nil && !resp.Allowed {
 			level = slog.LevelInfo
 			attrs = append(attrs, slog.String(logkey.Reason, string(resp.Refusal.Reason)))

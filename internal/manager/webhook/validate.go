@@ -102,9 +102,15 @@ func (h *rules) key(f policy.Finding) string {
 // status is 403, as Pod Security Admission answers: kubectl then prints the
 // whole message. Programs find the fields in the causes.
 func status(errs []policy.Finding) metav1.Status {
-	s := metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: refusal(errs), Details: &metav1.StatusDetails{}}
+	s := metav1.Status{
+		Code:    http.StatusForbidden,
+		Reason:  metav1.StatusReasonForbidden,
+		Message: refusal(errs),
+		Details: &metav1.StatusDetails{},
+	}
 	for _, f := range errs[:min(len(errs), maxProblems)] {
-		s.Details.Causes = append(s.Details.Causes, metav1.StatusCause{Type: metav1.CauseType(f.Code), Field: f.Field, Message: clip(oneLine(f.Message), maxProblem)})
+		s.Details.Causes = append(s.Details.Causes, metav1.StatusCause{Type: metav1.CauseType(f.Code), Field: f.Field,
+			Message: clip(oneLine(f.Message), maxProblem)})
 	}
 	return s
 }

@@ -36,7 +36,8 @@ func (f factsFunc) Facts(ctx context.Context, namespace string, object *policy.P
 // mixed is a cluster with Linux and Windows Server 2019 and 2022.
 func mixed(t testing.TB) policy.Facts {
 	t.Helper()
-	f := policy.Facts{Kubernetes: 36, RuntimeClasses: map[string]policy.RuntimeClass{}, Nodes: []policy.Node{{Name: "linux-1", OS: "linux"}}}
+	f := policy.Facts{Kubernetes: 36, RuntimeClasses: map[string]policy.RuntimeClass{},
+		Nodes: []policy.Node{{Name: "linux-1", OS: "linux"}}}
 	for name, build := range map[string]string{"win-1": "2019", "win-2": "2022"} {
 		b, err := winver.Parse(build)
 		if err != nil {
@@ -103,7 +104,8 @@ func review(t testing.TB, object, old, request string) []byte {
 	if err := yaml.Unmarshal([]byte(request), &req); err != nil {
 		t.Fatal(err)
 	}
-	body, err := json.Marshal(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req})
+	body, err := json.Marshal(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+		"request": req})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +125,8 @@ func TestReviews(t *testing.T) {
 			if part["warning"] != "" {
 				facts = fixed(mixed(t), strings.TrimSpace(part["warning"]))
 			}
-			w := post(NewServer(handlers(facts), discard()), "/"+strings.TrimSpace(part["webhook"]), review(t, part["object.yaml"], part["old.yaml"], part["request.yaml"]))
+			w := post(NewServer(handlers(facts), discard()), "/"+strings.TrimSpace(part["webhook"]),
+				review(t, part["object.yaml"], part["old.yaml"], part["request.yaml"]))
 			var out bytes.Buffer
 			for _, f := range a.Files {
 				if f.Name != "response" {
@@ -182,7 +185,8 @@ func TestBadRequests(t *testing.T) {
 		{"GET", "/rules", "", func(r *http.Request) { r.Method = http.MethodGet }, 405, "want POST"},
 		{"no media type", "/rules", good, header("Content-Type", ""), 415, "application/json"},
 		{"other media type", "/rules", good, header("Content-Type", "text/plain"), 415, "application/json"},
-		{"protobuf", "/rules", good, header("Content-Type", "application/vnd.kubernetes.protobuf"), 415, "application/json"},
+		{"protobuf", "/rules", good, header("Content-Type", "application/vnd.kubernetes.protobuf"), 415,
+			"application/json"},
 		{"empty", "/rules", "", nil, 400, "empty"},
 		{"no JSON", "/rules", "x", nil, 400, "decode AdmissionReview"},
 		{"half", "/rules", good[:len(good)/2], nil, 400, "decode AdmissionReview"},
@@ -190,23 +194,35 @@ func TestBadRequests(t *testing.T) {
 		{"null", "/rules", "null", nil, 400, "want an AdmissionReview"},
 		{"a list", "/rules", "[]", nil, 400, "decode AdmissionReview"},
 		{"another kind", "/rules", strings.Replace(good, "AdmissionReview", "Pod", 1), nil, 400, `it is a "Pod"`},
-		{"another version", "/rules", strings.Replace(good, "k8s.io/v1\"", "k8s.io/v1beta1\"", 1), nil, 400, "admission.k8s.io/v1"},
-		{"no request", "/rules", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, nil, 400, "no request"},
-		{"null request", "/rules", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}`, nil, 400, "no request"},
+		{"another version", "/rules", strings.Replace(good, "k8s.io/v1\"", "k8s.io/v1beta1\"", 1), nil, 400,
+			"admission.k8s.io/v1"},
+		{"no request", "/rules", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, nil, 400,
+			"no request"},
+		{"null request", "/rules", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}`, nil,
+			400, "no request"},
 		{"no uid", "/rules", strings.Replace(good, `"uid":"u"`, `"uid":""`, 1), nil, 400, "no uid"},
-		{"no object", "/rules", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE"}}`, nil, 400, "no object"},
+		{"no object", "/rules", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u",` +
+			`"operation":"CREATE"}}`, nil, 400, "no object"},
 		{"no old object", "/rules", strings.Replace(good, "CREATE", "UPDATE", 1), nil, 400, "no oldObject"},
-		{"object is a list", "/rules", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","object":[1]}}`, nil, 400, "decode AdmissionReview"},
-		{"duplicate field", "/rules", strings.Replace(good, `"name":"c"`, `"name":"c","name":"d"`, 1), nil, 400, "duplicate field"},
-		{"duplicate request", "/rules", strings.Replace(good, `"request":`, `"request":{},"request":`, 1), nil, 400, "duplicate field"},
+		{"object is a list", "/rules", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",` +
+			`"request":{"uid":"u","operation":"CREATE","object":[1]}}`, nil, 400, "decode AdmissionReview"},
+		{"duplicate field", "/rules", strings.Replace(good, `"name":"c"`, `"name":"c","name":"d"`, 1), nil, 400,
+			"duplicate field"},
+		{"duplicate request", "/rules", strings.Replace(good, `"request":`, `"request":{},"request":`, 1), nil, 400,
+			"duplicate field"},
 		{"too deep", "/rules", deep, nil, 400, "nested more than 200 deep"},
 		{"too large, said", "/rules", good, func(r *http.Request) { r.ContentLength = maxBody + 1 }, 413, "at most"},
-		{"too large, not said", "/rules", good + strings.Repeat(" ", maxBody), func(r *http.Request) { r.ContentLength = -1 }, 413, "more than"},
-		{"placement of another kind", "/placement", strings.Replace(good, `"kind":"Pod","version"`, `"kind":"Service","version"`, 1), nil, 400, "not for Service"},
+		{"too large, not said", "/rules", good + strings.Repeat(" ", maxBody), func(r *http.Request) {
+			r.ContentLength = -1
+		}, 413, "more than"},
+		{"placement of another kind", "/placement",
+			strings.Replace(good, `"kind":"Pod","version"`, `"kind":"Service","version"`, 1), nil, 400,
+			"not for Service"},
 		{"not UTF-8", "/rules", strings.Replace(good, `"app"`, "\"\xff\xfe\"", 1), nil, 200, ""},
 		{"unknown fields", "/rules", strings.Replace(good, `"request":`, `"new":{"a":1},"request":`, 1), nil, 200, ""},
 		{"charset", "/rules", good, header("Content-Type", "application/json; charset=utf-8"), 200, ""},
-		{"null object of a delete", "/rules", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"DELETE","object":null}}`, nil, 200, ""},
+		{"null object of a delete", "/rules", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",` +
+			`"request":{"uid":"u","operation":"DELETE","object":null}}`, nil, 200, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var edits []func(*http.Request)
@@ -226,7 +242,8 @@ func TestBadRequests(t *testing.T) {
 
 // TestNewFieldsSurvive: what this program does not know is not in the patch.
 func TestNewFieldsSurvive(t *testing.T) {
-	object := `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {brandNew: {of: 1.40}, containers: [{name: c, image: app, newer: [1]}]}}`
+	object := `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {brandNew: {of: 1.40}, containers: [{name: c, ` +
+		`image: app, newer: [1]}]}}`
 	w := post(NewServer(handlers(fixed(mixed(t))), discard()), "/placement", review(t, object, "", ""))
 	var r admissionv1.AdmissionReview
 	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil || r.Response == nil || len(r.Response.Patch) == 0 {
@@ -258,7 +275,8 @@ func TestPanic(t *testing.T) {
 	s := NewServer(h, slog.New(slog.NewTextHandler(&log, nil)))
 	body := review(t, silentPod, "", "")
 	w := post(s, "/x", body)
-	if w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "hunter2") || !strings.Contains(w.Body.String(), "defect") {
+	if w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "hunter2") ||
+		!strings.Contains(w.Body.String(), "defect") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if !strings.Contains(log.String(), "panic") || !strings.Contains(log.String(), "level=ERROR") {
@@ -289,8 +307,11 @@ func TestSlowFacts(t *testing.T) {
 			t.Errorf("%s: %s", name, took)
 		}
 		var r admissionv1.AdmissionReview
-		if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil || !r.Response.Allowed || len(r.Response.Warnings) == 0 ||
-			!strings.Contains(strings.Join(r.Response.Warnings, " "), map[string]string{"hang": "did not arrive in time", "obey": "does not answer", "panic": "failed"}[name]) {
+		if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil || !r.Response.Allowed ||
+			len(r.Response.Warnings) == 0 ||
+			!strings.Contains(strings.Join(r.Response.Warnings, " "),
+				map[string]string{"hang": "did not arrive in time", "obey": "does not answer",
+					"panic": "failed"}[name]) {
 			t.Errorf("%s: %v %s", name, err, w.Body)
 		}
 	}
@@ -299,10 +320,11 @@ func TestSlowFacts(t *testing.T) {
 // TestHangingFactsAreBounded: what is left behind does not grow without end.
 func TestHangingFactsAreBounded(t *testing.T) {
 	var calls atomic.Int32
-	a := factsClient{log: discard(), facts: factsFunc(func(context.Context, string, *policy.Parsed) (policy.Facts, []string) {
-		calls.Add(1)
-		select {}
-	})}
+	a := factsClient{log: discard(),
+		facts: factsFunc(func(context.Context, string, *policy.Parsed) (policy.Facts, []string) {
+			calls.Add(1)
+			select {}
+		})}
 	for range maxAsking + 10 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		a.ask(ctx, &Request{})
@@ -364,7 +386,8 @@ func TestSecretsAreNotSaid(t *testing.T) {
 			t.Fatalf("%s holds no secret", file)
 		}
 		var log bytes.Buffer
-		s := NewServer(handlers(fixed(mixed(t))), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		s := NewServer(handlers(fixed(mixed(t))),
+			slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 		for _, path := range []string{"/placement", "/rules"} {
 			w := post(s, path, review(t, string(text), "", ""))
 			if strings.Contains(w.Body.String(), secret) || strings.Contains(log.String(), secret) {

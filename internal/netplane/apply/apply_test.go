@@ -82,7 +82,8 @@ func (h *host) run(argv ...string) string {
 }
 
 var (
-	volatile = regexp.MustCompile(`link-netns \S+|link-netnsid \d+|@if\d+|state \S+|qlen \d+|group default|link/\S+ \S+ brd \S+`)
+	volatile = regexp.MustCompile(`link-netns \S+|link-netnsid \d+|@if\d+|state \S+|qlen \d+|group default|link/\S+ ` +
+		`\S+ brd \S+`)
 	counters = regexp.MustCompile(`counter packets \d+ bytes \d+`)
 	spaces   = regexp.MustCompile(`\s+`)
 )
@@ -92,7 +93,8 @@ var (
 func (h *host) state() string {
 	h.t.Helper()
 	all := ruleset(h.run("nft", "list", "ruleset"))
-	for _, argv := range [][]string{{"ip", "-4", "-o", "address"}, {"ip", "-o", "link"}, {"ip", "-4", "route"}, {"ip", "neighbour", "show", "nud", "permanent"}} {
+	for _, argv := range [][]string{{"ip", "-4", "-o", "address"}, {"ip", "-o", "link"}, {"ip", "-4", "route"},
+		{"ip", "neighbour", "show", "nud", "permanent"}} {
 		for line := range strings.Lines(h.run(argv...)) {
 			line = volatile.ReplaceAllString(strings.Replace(line, "\\", " ", 1), "")
 			if slices.Contains(argv, "-o") { // the index of the link begins the line
@@ -229,7 +231,8 @@ func TestDamage(t *testing.T) {
 	}{
 		{"table deleted", func(h *host) { h.run("nft", "delete", "table", "inet", compile.TableName) }},
 		{"element added", func(h *host) {
-			h.run("nft", "add", "element", "inet", compile.TableName, "backends", "{ 10.96.2.88 . tcp . 80 . 0 : 1.2.3.4 . 5 }")
+			h.run("nft", "add", "element", "inet", compile.TableName, "backends",
+				"{ 10.96.2.88 . tcp . 80 . 0 : 1.2.3.4 . 5 }")
 		}},
 		{"element deleted", func(h *host) {
 			h.run("nft", "delete", "element", "inet", compile.TableName, "backends", "{ 10.96.0.1 . tcp . 80 . 1 }")
@@ -244,7 +247,8 @@ func TestDamage(t *testing.T) {
 			}
 			c.damage(h)
 			next := small()
-			next.LoadBalancers = append([]intent.LoadBalancer{next.LoadBalancers[0]}, next.LoadBalancers[2], intenttest.Service(600, 1))
+			next.LoadBalancers = append([]intent.LoadBalancer{next.LoadBalancers[0]}, next.LoadBalancers[2],
+				intenttest.Service(600, 1))
 			if err := h.plane.Apply(t.Context(), next); err != nil {
 				t.Fatal(err)
 			}
@@ -479,7 +483,8 @@ func TestUplinkAndStats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (intent.Uplink{Name: "eth0", Address: netip.MustParsePrefix("10.89.0.11/24"), MAC: "02:6d:0a:59:00:0b"}); u != want {
+	if want := (intent.Uplink{Name: "eth0", Address: netip.MustParsePrefix("10.89.0.11/24"),
+		MAC: "02:6d:0a:59:00:0b"}); u != want {
 		t.Errorf("uplink is %+v, want %+v", u, want)
 	}
 	if s, err := h.plane.Stats(t.Context(), "ep-0"); err != nil || s != (intent.Stats{}) {

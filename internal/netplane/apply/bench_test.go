@@ -162,8 +162,10 @@ func writeService(t *strings.Builder, i int) {
 	}
 	c := serviceChain(i)
 	fmt.Fprintf(t, "add chain ip kube-proxy %s\n", c)
-	fmt.Fprintf(t, "add rule ip kube-proxy %s ip daddr %s tcp dport 80 ip saddr != 10.244.0.0/16 jump mark-for-masquerade\n", c, vip)
-	fmt.Fprintf(t, "add rule ip kube-proxy %s numgen random mod 2 vmap { 0 : goto %s , 1 : goto %s }\n", c, endpointChain(i, 0), endpointChain(i, 1))
+	fmt.Fprintf(t, "add rule ip kube-proxy %s ip daddr %s tcp dport 80 ip saddr != 10.244.0.0/16 jump "+
+		"mark-for-masquerade\n", c, vip)
+	fmt.Fprintf(t, "add rule ip kube-proxy %s numgen random mod 2 vmap { 0 : goto %s , 1 : goto %s }\n", c,
+		endpointChain(i, 0), endpointChain(i, 1))
 	fmt.Fprintf(t, "add element ip kube-proxy service-ips { %s . tcp . 80 : goto %s }\n", vip, c)
 }
 

@@ -30,7 +30,8 @@ func (p *Plane) forget(ctx context.Context, old, plan *compile.Plan, trusted boo
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if _, err := p.space.Netlink.ConntrackDeleteFilters(netlink.ConntrackTable, netlink.InetFamily(netlink.FAMILY_V4), f); err != nil {
+	if _, err := p.space.Netlink.ConntrackDeleteFilters(netlink.ConntrackTable, netlink.InetFamily(netlink.FAMILY_V4),
+		f); err != nil {
 		return fmt.Errorf("delete conntrack entries: %w", err)
 	}
 	return nil

@@ -27,46 +27,74 @@ var additions = []struct {
 	{"service, known count", func(h *intent.Host) { add(h, intenttest.Service(600, 2)) }, true},
 	{"service, one backend", func(h *intent.Host) { add(h, intenttest.Service(600, 1)) }, false},
 	{"service, many backends", func(h *intent.Host) { add(h, intenttest.Service(600, 200)) }, false},
-	{"service gains a backend", func(h *intent.Host) { h.LoadBalancers[0].Backends = intenttest.Service(0, 4).Backends }, false},
+	{"service gains a backend", func(h *intent.Host) {
+		h.LoadBalancers[0].Backends = intenttest.Service(0, 4).Backends
+	}, false},
 	{"service of UDP", service(func(lb *intent.LoadBalancer) { lb.Protocol = intent.UDP }), false},
 	{"service of SCTP", service(func(lb *intent.LoadBalancer) { lb.Protocol = intent.SCTP }), false},
 	{"affinity", service(func(lb *intent.LoadBalancer) { lb.Distribution = intent.SourceIP }), false},
-	{"affinity and protocol", service(func(lb *intent.LoadBalancer) { lb.Distribution = intent.SourceIPProtocol }), false},
+	{"affinity and protocol", service(func(lb *intent.LoadBalancer) { lb.Distribution = intent.SourceIPProtocol }),
+		false},
 	{"DSR", service(func(lb *intent.LoadBalancer) { lb.DSR = true }), false},
-	{"affinity and DSR", service(func(lb *intent.LoadBalancer) { lb.DSR, lb.Distribution = true, intent.SourceIP }), false},
+	{"affinity and DSR", service(func(lb *intent.LoadBalancer) {
+		lb.DSR, lb.Distribution = true, intent.SourceIP
+	}), false},
 	{"PreserveDIP", service(func(lb *intent.LoadBalancer) { lb.PreserveDIP = true }), false},
 	{"SourceVIP", service(func(lb *intent.LoadBalancer) { lb.SourceVIP = netip.MustParseAddr("10.244.1.99") }), false},
-	{"SourceVIP, high address", service(func(lb *intent.LoadBalancer) { lb.SourceVIP = netip.MustParseAddr("203.0.113.255") }), false},
+	{"SourceVIP, high address", service(func(lb *intent.LoadBalancer) {
+		lb.SourceVIP = netip.MustParseAddr("203.0.113.255")
+	}), false},
 	{"node port", nodePort(func(*intent.LoadBalancer) {}), false},
 	{"node port, local", nodePort(func(lb *intent.LoadBalancer) { lb.DSR = true }), false},
 	{"node port, from outside only", nodePort(func(lb *intent.LoadBalancer) { lb.LocalRoutedVIP = false }), false},
 	{"node port, affinity", nodePort(func(lb *intent.LoadBalancer) { lb.Distribution = intent.SourceIP }), false},
-	{"node port, SourceVIP", nodePort(func(lb *intent.LoadBalancer) { lb.SourceVIP = netip.MustParseAddr("10.244.1.99") }), false},
+	{"node port, SourceVIP", nodePort(func(lb *intent.LoadBalancer) {
+		lb.SourceVIP = netip.MustParseAddr("10.244.1.99")
+	}), false},
 	{"host port", mapping(intent.PortMapping{}), false},
 	{"host port, everywhere", mapping(intent.PortMapping{LocalRouted: true}), false},
 	{"host port of one address", mapping(intent.PortMapping{VIP: netip.MustParseAddr("10.89.0.11")}), false},
 	{"outbound, other exceptions", outbound(intent.OutboundNAT{Exceptions: prefixes("192.0.2.0/24")}), false},
 	{"outbound, no exceptions", outbound(intent.OutboundNAT{}), false},
 	{"outbound, VirtualIP", outbound(intent.OutboundNAT{VirtualIP: netip.MustParseAddr("10.89.0.77")}), false},
-	{"outbound, destinations", outbound(intent.OutboundNAT{Destinations: prefixes("192.0.2.0/24", "198.51.100.7/32")}), false},
+	{"outbound, destinations", outbound(intent.OutboundNAT{Destinations: prefixes("192.0.2.0/24", "198.51.100.7/32")}),
+		false},
 	{"ACL, in", acl(intent.ACL{Direction: intent.In, Action: intent.Block}), false},
 	{"ACL, out", acl(intent.ACL{Direction: intent.Out, Action: intent.Allow, Protocols: []uint8{1}}), false},
 	{"ACL, all it can say", acl(intent.ACL{
-		Direction: intent.In, Action: intent.Block, Protocols: []uint8{intent.TCP, intent.UDP},
-		LocalAddresses: prefixes("10.244.1.0/24"), RemoteAddresses: prefixes("10.0.0.0/8", "192.0.2.1/32"),
-		LocalPorts: []intent.PortRange{{First: 80, Last: 80}, {First: 8000, Last: 8100}}, RemotePorts: []intent.PortRange{{First: 1024, Last: 65535}},
+		Direction:       intent.In,
+		Action:          intent.Block,
+		Protocols:       []uint8{intent.TCP, intent.UDP},
+		LocalAddresses:  prefixes("10.244.1.0/24"),
+		RemoteAddresses: prefixes("10.0.0.0/8", "192.0.2.1/32"),
+		LocalPorts:      []intent.PortRange{{First: 80, Last: 80}, {First: 8000, Last: 8100}},
+		RemotePorts:     []intent.PortRange{{First: 1024, Last: 65535}},
 	}), false},
 	{"pod", func(h *intent.Host) { h.Endpoints = withPods(intenttest.Services(0, 0), 3).Endpoints }, true},
 	{"pod of a NAT network", func(h *intent.Host) {
-		h.Networks = append(h.Networks, intent.Network{ID: "nat", Type: intent.NAT, Subnets: []intent.Subnet{{Prefix: netip.MustParsePrefix("172.20.0.0/24")}}})
+		h.Networks = append(h.Networks,
+			intent.Network{ID: "nat", Type: intent.NAT,
+				Subnets: []intent.Subnet{{Prefix: netip.MustParsePrefix("172.20.0.0/24")}}})
 		h.Endpoints = append(h.Endpoints, intent.Endpoint{
-			ID: "ep-nat", NetworkID: "nat", NamespaceID: "ns-0", Addresses: prefixes("172.20.0.5/24"), MAC: "00:15:5d:00:01:00",
+			ID:          "ep-nat",
+			NetworkID:   "nat",
+			NamespaceID: "ns-0",
+			Addresses:   prefixes("172.20.0.5/24"),
+			MAC:         "00:15:5d:00:01:00",
 		})
 	}, false},
 	{"adapter of the host", func(h *intent.Host) {
-		h.Endpoints = append(h.Endpoints, intent.Endpoint{ID: "ep-host", NetworkID: "net", HostAttached: true, Addresses: prefixes("10.244.1.2/24"), MAC: "00:15:5d:00:01:01"})
+		h.Endpoints = append(h.Endpoints, intent.Endpoint{
+			ID:           "ep-host",
+			NetworkID:    "net",
+			HostAttached: true,
+			Addresses:    prefixes("10.244.1.2/24"),
+			MAC:          "00:15:5d:00:01:01",
+		})
 	}, true},
-	{"other address of the uplink", func(h *intent.Host) { h.Uplink.Address = netip.MustParsePrefix("10.89.0.12/24") }, false},
+	{"other address of the uplink", func(h *intent.Host) {
+		h.Uplink.Address = netip.MustParsePrefix("10.89.0.12/24")
+	}, false},
 }
 
 func add(h *intent.Host, lb intent.LoadBalancer) {
@@ -132,7 +160,8 @@ func TestAdditions(t *testing.T) {
 	defer h.removeNamespaces(h.plane, everything)
 	for _, c := range additions {
 		t.Run(c.name, func(t *testing.T) {
-			plane, err := apply.New(apply.Config{NetnsDir: filepath.Join(h.dir, "namespaces"), Netns: h.netns, Log: netlab.StrictLog(t)})
+			plane, err := apply.New(apply.Config{NetnsDir: filepath.Join(h.dir, "namespaces"), Netns: h.netns,
+				Log: netlab.StrictLog(t)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -213,7 +213,12 @@ func mendPeer(link netlink.Link, inside *kernel.Space, want *compile.Link) error
 	}
 	for _, r := range want.Peer.Routes {
 		err := inside.ReplaceRoute(kernel.Route{
-			Destination: r.Destination, LinkIndex: link.Attrs().Index, NextHop: r.NextHop, OnLink: r.OnLink, Source: r.Source, Metric: r.Metric,
+			Destination: r.Destination,
+			LinkIndex:   link.Attrs().Index,
+			NextHop:     r.NextHop,
+			OnLink:      r.OnLink,
+			Source:      r.Source,
+			Metric:      r.Metric,
 		})
 		if err != nil {
 			return err

@@ -50,7 +50,9 @@ func (p *Plane) addRoutes(old, plan *compile.Plan, trusted bool, back *undo.Stac
 			return err
 		}
 		if !had && trusted {
-			back.Add("delete route "+r.Destination.String(), func(context.Context) error { return p.space.DeleteRoute(r.Destination) })
+			back.Add("delete route "+r.Destination.String(), func(context.Context) error {
+				return p.space.DeleteRoute(r.Destination)
+			})
 		}
 	}
 	return nil

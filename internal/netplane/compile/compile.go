@@ -33,7 +33,9 @@ func Compile(want intent.Host, previous *Plan) (*Plan, error) {
 	c := compiler{
 		want:     want,
 		previous: previous,
-		plan:     &Plan{uplink: want.Uplink, Table: Table{Name: TableName, fragments: make(map[objectKey]*fragment, len(want.LoadBalancers)+len(want.Endpoints))}},
+		plan: &Plan{uplink: want.Uplink,
+			Table: Table{Name: TableName,
+				fragments: make(map[objectKey]*fragment, len(want.LoadBalancers)+len(want.Endpoints))}},
 		networks: map[string]*intent.Network{},
 		fronts:   make(map[front]objectKey, len(want.LoadBalancers)),
 		claimed:  map[string]string{},

@@ -37,22 +37,41 @@ func backends(list ...string) []intent.Backend {
 func node() intent.Host {
 	outbound := []intent.OutboundNAT{{Exceptions: prefixes("10.244.0.0/16", "10.96.0.0/16", "10.89.0.0/24")}}
 	return intent.Host{
-		Uplink:   intent.Uplink{Name: "eth0", Address: prefix("10.89.0.11/24"), MAC: "02:00:0a:59:00:0b"},
-		Networks: []intent.Network{{ID: "net-1", Name: "cbr0", Type: intent.L2Bridge, Subnets: []intent.Subnet{{Prefix: prefix("10.244.1.0/24"), Gateway: addr("10.244.1.1")}}}},
+		Uplink: intent.Uplink{Name: "eth0", Address: prefix("10.89.0.11/24"), MAC: "02:00:0a:59:00:0b"},
+		Networks: []intent.Network{{ID: "net-1", Name: "cbr0", Type: intent.L2Bridge,
+			Subnets: []intent.Subnet{{Prefix: prefix("10.244.1.0/24"), Gateway: addr("10.244.1.1")}}}},
 		Endpoints: []intent.Endpoint{
-			{ID: "ep-a", NetworkID: "net-1", NamespaceID: "ns-a", Addresses: prefixes("10.244.1.5/24"), MAC: "00-15-5D-00-00-0A", Gateway: addr("10.244.1.2"), OutboundNAT: outbound},
-			{ID: "ep-b", NetworkID: "net-1", NamespaceID: "ns-b", Addresses: prefixes("10.244.1.6/24"), MAC: "00-15-5D-00-00-0B", Gateway: addr("10.244.1.2"), OutboundNAT: outbound},
-			{ID: "ep-r", NetworkID: "net-1", Remote: true, Addresses: prefixes("10.244.2.7/24"), MAC: "02-11-0a-f4-02-07"},
+			{ID: "ep-a", NetworkID: "net-1", NamespaceID: "ns-a", Addresses: prefixes("10.244.1.5/24"),
+				MAC: "00-15-5D-00-00-0A", Gateway: addr("10.244.1.2"), OutboundNAT: outbound},
+			{ID: "ep-b", NetworkID: "net-1", NamespaceID: "ns-b", Addresses: prefixes("10.244.1.6/24"),
+				MAC: "00-15-5D-00-00-0B", Gateway: addr("10.244.1.2"), OutboundNAT: outbound},
+			{ID: "ep-r", NetworkID: "net-1", Remote: true, Addresses: prefixes("10.244.2.7/24"),
+				MAC: "02-11-0a-f4-02-07"},
 		},
 	}
 }
 
 func clusterIP(id, vip string, protocol uint8, port, target uint16, to ...string) intent.LoadBalancer {
-	return intent.LoadBalancer{ID: id, VIPs: []netip.Addr{addr(vip)}, Protocol: protocol, ExternalPort: port, InternalPort: target, Backends: backends(to...)}
+	return intent.LoadBalancer{
+		ID:           id,
+		VIPs:         []netip.Addr{addr(vip)},
+		Protocol:     protocol,
+		ExternalPort: port,
+		InternalPort: target,
+		Backends:     backends(to...),
+	}
 }
 
 func nodePort(id string, protocol uint8, port, target uint16, to ...string) intent.LoadBalancer {
-	return intent.LoadBalancer{ID: id, Protocol: protocol, ExternalPort: port, InternalPort: target, Backends: backends(to...), LocalRoutedVIP: true, VIPExternalIP: true}
+	return intent.LoadBalancer{
+		ID:             id,
+		Protocol:       protocol,
+		ExternalPort:   port,
+		InternalPort:   target,
+		Backends:       backends(to...),
+		LocalRoutedVIP: true,
+		VIPExternalIP:  true,
+	}
 }
 
 // cases are the intents of the goldens.
@@ -90,9 +109,12 @@ var cases = []struct {
 		e.PortMappings = []intent.PortMapping{{Protocol: intent.TCP, ExternalPort: 8088, InternalPort: 80}}
 		e.ACLs = []intent.ACL{
 			{Direction: intent.In, Action: intent.Block, Priority: 65500},
-			{Direction: intent.In, Action: intent.Allow, Protocols: []uint8{6, 17}, RemoteAddresses: prefixes("10.244.0.0/16", "10.244.1.0/24", "10.89.0.0/24"),
-				LocalPorts: []intent.PortRange{{First: 80, Last: 80}, {First: 8080, Last: 8090}, {First: 8085, Last: 8095}}, Priority: 100},
-			{Direction: intent.Out, Action: intent.Block, Protocols: []uint8{6}, RemotePorts: []intent.PortRange{{First: 25, Last: 25}}, Priority: 200},
+			{Direction: intent.In, Action: intent.Allow, Protocols: []uint8{6, 17},
+				RemoteAddresses: prefixes("10.244.0.0/16", "10.244.1.0/24", "10.89.0.0/24"),
+				LocalPorts: []intent.PortRange{{First: 80, Last: 80}, {First: 8080, Last: 8090},
+					{First: 8085, Last: 8095}}, Priority: 100},
+			{Direction: intent.Out, Action: intent.Block, Protocols: []uint8{6},
+				RemotePorts: []intent.PortRange{{First: 25, Last: 25}}, Priority: 200},
 		}
 		h.Endpoints[1].OutboundNAT = []intent.OutboundNAT{
 			{VirtualIP: addr("10.89.0.200"), Destinations: prefixes("192.0.2.0/24")},
@@ -102,8 +124,15 @@ var cases = []struct {
 	}},
 	{"host-endpoint", func() intent.Host {
 		h := node()
-		h.Endpoints = append(h.Endpoints, intent.Endpoint{ID: "ep-host", Name: "cbr0_ep", NetworkID: "net-1", HostAttached: true,
-			Addresses: prefixes("10.244.1.2/24"), MAC: "00-15-5D-00-00-02", Gateway: addr("10.244.1.1")})
+		h.Endpoints = append(h.Endpoints, intent.Endpoint{
+			ID:           "ep-host",
+			Name:         "cbr0_ep",
+			NetworkID:    "net-1",
+			HostAttached: true,
+			Addresses:    prefixes("10.244.1.2/24"),
+			MAC:          "00-15-5D-00-00-02",
+			Gateway:      addr("10.244.1.1"),
+		})
 		return h
 	}},
 }

@@ -163,7 +163,8 @@ func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int
 
 func checkPortMapping(m intent.PortMapping) error {
 	if !hasPorts(m.Protocol) || m.ExternalPort == 0 || m.InternalPort == 0 {
-		return fmt.Errorf("port mapping %d to %d, protocol %d: not a usable mapping", m.ExternalPort, m.InternalPort, m.Protocol)
+		return fmt.Errorf("port mapping %d to %d, protocol %d: not a usable mapping", m.ExternalPort, m.InternalPort,
+			m.Protocol)
 	}
 	return nil
 }
@@ -310,7 +311,11 @@ func peerRoutes(e *intent.Endpoint, link string, metric int) []Route {
 	var routes []Route
 	if e.Gateway.Is4() && !e.Gateway.IsUnspecified() {
 		routes = append(routes, Route{
-			Destination: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Link: link, NextHop: e.Gateway, OnLink: onLink(e.Gateway), Metric: metric,
+			Destination: netip.PrefixFrom(netip.IPv4Unspecified(), 0),
+			Link:        link,
+			NextHop:     e.Gateway,
+			OnLink:      onLink(e.Gateway),
+			Metric:      metric,
 		})
 	}
 	for _, r := range e.Routes {

@@ -124,7 +124,8 @@ func checkDraws(t *testing.T, p *Plan) {
 		values[e.Set][e.Key] = true
 	}
 	for _, e := range p.Table.Elements() {
-		set := map[string]string{mapFrontends: mapBackends, mapFrontendsOut: mapBackends, mapNodePorts: mapNodeBackends, mapNodePortsOut: mapNodeBackends}[e.Set]
+		set := map[string]string{mapFrontends: mapBackends, mapFrontendsOut: mapBackends, mapNodePorts: mapNodeBackends,
+			mapNodePortsOut: mapNodeBackends}[e.Set]
 		if set == "" {
 			continue
 		}
@@ -154,7 +155,8 @@ func runFake(t *testing.T, fake *knftables.Fake, ops []Op) {
 		case op.Chain != nil:
 			c := &knftables.Chain{Name: op.Chain.Name}
 			if op.Chain.Hook != "" && op.Verb == Add {
-				typ, hook, priority := knftables.BaseChainType(op.Chain.Type), knftables.BaseChainHook(op.Chain.Hook), knftables.BaseChainPriority(op.Chain.Priority)
+				typ, hook, priority := knftables.BaseChainType(op.Chain.Type), knftables.BaseChainHook(op.Chain.Hook),
+					knftables.BaseChainPriority(op.Chain.Priority)
 				c.Type, c.Hook, c.Priority = &typ, &hook, &priority
 			}
 			obj = c
@@ -230,13 +232,16 @@ func TestConflicts(t *testing.T) {
 		want string // empty: no conflict
 	}{
 		{"same front end", func(h *intent.Host) {
-			h.LoadBalancers = []intent.LoadBalancer{clusterIP("x", "10.96.0.1", intent.TCP, 80, 1, "10.244.1.5"), clusterIP("y", "10.96.0.1", intent.TCP, 80, 2, "10.244.1.6")}
+			h.LoadBalancers = []intent.LoadBalancer{clusterIP("x", "10.96.0.1", intent.TCP, 80, 1, "10.244.1.5"),
+				clusterIP("y", "10.96.0.1", intent.TCP, 80, 2, "10.244.1.6")}
 		}, "load balancer y: 10.96.0.1:80/tcp is in use by load balancer x"},
 		{"same port, other protocol", func(h *intent.Host) {
-			h.LoadBalancers = []intent.LoadBalancer{clusterIP("x", "10.96.0.1", intent.TCP, 53, 1, "10.244.1.5"), clusterIP("y", "10.96.0.1", intent.UDP, 53, 2, "10.244.1.6")}
+			h.LoadBalancers = []intent.LoadBalancer{clusterIP("x", "10.96.0.1", intent.TCP, 53, 1, "10.244.1.5"),
+				clusterIP("y", "10.96.0.1", intent.UDP, 53, 2, "10.244.1.6")}
 		}, ""},
 		{"same node port", func(h *intent.Host) {
-			h.LoadBalancers = []intent.LoadBalancer{nodePort("x", intent.TCP, 30080, 1, "10.244.1.5"), nodePort("y", intent.TCP, 30080, 2, "10.244.1.6")}
+			h.LoadBalancers = []intent.LoadBalancer{nodePort("x", intent.TCP, 30080, 1, "10.244.1.5"),
+				nodePort("y", intent.TCP, 30080, 2, "10.244.1.6")}
 		}, "load balancer y: *:30080/tcp is in use by load balancer x"},
 		{"node port of the other family", func(h *intent.Host) {
 			six := nodePort("y", intent.TCP, 30080, 2, "fd00::1")
@@ -244,20 +249,25 @@ func TestConflicts(t *testing.T) {
 			h.LoadBalancers = []intent.LoadBalancer{nodePort("x", intent.TCP, 30080, 1, "10.244.1.5"), six}
 		}, ""},
 		{"node port and host port", func(h *intent.Host) {
-			h.Endpoints[0].PortMappings = []intent.PortMapping{{Protocol: intent.TCP, ExternalPort: 30080, InternalPort: 80}}
+			h.Endpoints[0].PortMappings = []intent.PortMapping{{Protocol: intent.TCP, ExternalPort: 30080,
+				InternalPort: 80}}
 			h.LoadBalancers = []intent.LoadBalancer{nodePort("x", intent.TCP, 30080, 1, "10.244.1.6")}
 		}, "load balancer x: *:30080/tcp is in use by endpoint ep-a"},
 		{"same host port", func(h *intent.Host) {
 			for i := range 2 {
-				h.Endpoints[i].PortMappings = []intent.PortMapping{{Protocol: intent.UDP, ExternalPort: 53, InternalPort: 53}}
+				h.Endpoints[i].PortMappings = []intent.PortMapping{{Protocol: intent.UDP, ExternalPort: 53,
+					InternalPort: 53}}
 			}
 		}, "endpoint ep-b: *:53/udp is in use by endpoint ep-a"},
 		{"same address", func(h *intent.Host) { h.Endpoints[1].Addresses = h.Endpoints[0].Addresses },
 			"endpoint ep-b: address 10.244.1.5 is in use by endpoint ep-a"},
-		{"remote endpoint with the address of a local one", func(h *intent.Host) { h.Endpoints[2].Addresses = h.Endpoints[0].Addresses }, ""},
+		{"remote endpoint with the address of a local one", func(h *intent.Host) {
+			h.Endpoints[2].Addresses = h.Endpoints[0].Addresses
+		}, ""},
 		{"address of the host", func(h *intent.Host) { h.Endpoints[1].Addresses = prefixes("10.89.0.11/24") },
 			"endpoint ep-b: address 10.89.0.11 is in use by the host's uplink"},
-		{"same id", func(h *intent.Host) { h.Endpoints[1].ID = "ep-a" }, "endpoint ep-a: endpoint id ep-a is in use by endpoint ep-a"},
+		{"same id", func(h *intent.Host) { h.Endpoints[1].ID = "ep-a" },
+			"endpoint ep-a: endpoint id ep-a is in use by endpoint ep-a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := node()
@@ -288,9 +298,12 @@ func TestRefused(t *testing.T) {
 		{"protocol without ports", func(h *intent.Host) {
 			h.LoadBalancers = []intent.LoadBalancer{clusterIP("x", "10.96.0.1", 1, 80, 80, "10.244.1.5")}
 		}, "load balancer x: protocol 1 has no ports"},
-		{"loopback as endpoint", func(h *intent.Host) { h.Endpoints[0].Addresses = prefixes("127.0.0.1/8") }, "endpoint ep-a: address 127.0.0.1: not usable"},
+		{"loopback as endpoint", func(h *intent.Host) {
+			h.Endpoints[0].Addresses = prefixes("127.0.0.1/8")
+		}, "endpoint ep-a: address 127.0.0.1: not usable"},
 		{"bad MAC", func(h *intent.Host) { h.Endpoints[0].MAC = "00-15" }, "endpoint ep-a: parse MAC address"},
-		{"multicast MAC", func(h *intent.Host) { h.Endpoints[0].MAC = "01-00-5e-00-00-01" }, "not the address of one Ethernet device"},
+		{"multicast MAC", func(h *intent.Host) { h.Endpoints[0].MAC = "01-00-5e-00-00-01" },
+			"not the address of one Ethernet device"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := node()
@@ -315,7 +328,8 @@ func TestUnspecifiedMeansAbsent(t *testing.T) {
 	zero.LoadBalancers = []intent.LoadBalancer{clusterIP("x", "10.96.0.1", intent.TCP, 80, 80, "10.244.1.5")}
 	zero.LoadBalancers[0].SourceVIP = addr("0.0.0.0")
 	for i := range 2 {
-		zero.Endpoints[i].OutboundNAT = []intent.OutboundNAT{{VirtualIP: addr("0.0.0.0"), Exceptions: h.Endpoints[i].OutboundNAT[0].Exceptions}}
+		zero.Endpoints[i].OutboundNAT = []intent.OutboundNAT{{VirtualIP: addr("0.0.0.0"),
+			Exceptions: h.Endpoints[i].OutboundNAT[0].Exceptions}}
 	}
 	got, err := Compile(zero, nil)
 	if err != nil {
@@ -339,7 +353,9 @@ func TestIncremental(t *testing.T) {
 		edit func(lbs []intent.LoadBalancer) []intent.LoadBalancer
 		want string
 	}{
-		{"add", func(lbs []intent.LoadBalancer) []intent.LoadBalancer { return append(lbs, intenttest.Service(600, 1)) }, `add chain inet mullion vip-1
+		{"add", func(lbs []intent.LoadBalancer) []intent.LoadBalancer {
+			return append(lbs, intenttest.Service(600, 1))
+		}, `add chain inet mullion vip-1
 add rule inet mullion vip-1 ct mark set 0x00000001
 add rule inet mullion vip-1 meta mark set numgen random mod 1
 add rule inet mullion vip-1 dnat ip to ip daddr . meta l4proto . th dport . meta mark map @backends
@@ -347,10 +363,14 @@ add element inet mullion backends { 10.96.2.88 . tcp . 80 . 0 : 10.244.2.88 . 80
 add element inet mullion frontends { 10.96.2.88 . tcp . 80 : goto vip-1 }
 `},
 		{"remove", func(lbs []intent.LoadBalancer) []intent.LoadBalancer { return lbs[:len(lbs)-1] },
-			`delete element inet mullion backends { 10.96.1.243 . tcp . 80 . 0 : 10.244.2.243 . 8080, 10.96.1.243 . tcp . 80 . 1 : 10.244.3.243 . 8080, 10.96.1.243 . tcp . 80 . 2 : 10.244.4.243 . 8080 }
+			`delete element inet mullion backends { 10.96.1.243 . tcp . 80 . 0 : 10.244.2.243 . 8080, ` +
+				`10.96.1.243 . tcp . 80 . 1 : 10.244.3.243 . 8080, 10.96.1.243 . tcp . 80 . 2 : 10.244.4.243 . 8080 }
 delete element inet mullion frontends { 10.96.1.243 . tcp . 80 : goto vip-3 }
 `},
-		{"new id, same content", func(lbs []intent.LoadBalancer) []intent.LoadBalancer { lbs[7].ID = "other"; return lbs }, ""},
+		{"new id, same content", func(lbs []intent.LoadBalancer) []intent.LoadBalancer {
+			lbs[7].ID = "other"
+			return lbs
+		}, ""},
 		{"one backend replaced", func(lbs []intent.LoadBalancer) []intent.LoadBalancer {
 			lbs[7].Backends = append([]intent.Backend(nil), lbs[7].Backends...)
 			lbs[7].Backends[1].Address = addr("10.244.9.9")

@@ -206,7 +206,8 @@ func (f *Fabric) makeMachineLink(inside, machine *kernel.Space) error {
 	if link != nil {
 		// A link that outlived its fabric has lost its peer, or its peer is in a
 		// namespace that can no longer be reached.
-		if port, err := inside.FindLink(f.plan.MachinePort); err != nil || port == nil || port.Attrs().ParentIndex != link.Attrs().Index {
+		if port, err := inside.FindLink(f.plan.MachinePort); err != nil || port == nil ||
+			port.Attrs().ParentIndex != link.Attrs().Index {
 			if err := machine.DeleteLink(f.plan.MachineLink); err != nil {
 				return err
 			}
@@ -214,7 +215,8 @@ func (f *Fabric) makeMachineLink(inside, machine *kernel.Space) error {
 		}
 	}
 	if link == nil {
-		if err := addPair(machine, f.plan.MachineLink, MAC(f.plan.MachineAddress.Addr()), inside, f.plan.MachinePort, 0); err != nil {
+		if err := addPair(machine, f.plan.MachineLink, MAC(f.plan.MachineAddress.Addr()), inside, f.plan.MachinePort,
+			0); err != nil {
 			return err
 		}
 		if link, err = machine.FindLink(f.plan.MachineLink); err != nil {
@@ -281,14 +283,16 @@ func (f *Fabric) makeRoutes(inside, machine *kernel.Space) error {
 		return err
 	}
 	everything := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-	if err := inside.ReplaceRoute(kernel.Route{Destination: everything, LinkIndex: bridge.Attrs().Index, NextHop: f.plan.MachineAddress.Addr()}); err != nil {
+	if err := inside.ReplaceRoute(kernel.Route{Destination: everything, LinkIndex: bridge.Attrs().Index,
+		NextHop: f.plan.MachineAddress.Addr()}); err != nil {
 		return err
 	}
 	link, err := machine.FindLink(f.plan.MachineLink)
 	if err != nil {
 		return err
 	}
-	return machine.ReplaceRoute(kernel.Route{Destination: f.plan.PodNet, LinkIndex: link.Attrs().Index, NextHop: f.plan.Router.Addr()})
+	return machine.ReplaceRoute(kernel.Route{Destination: f.plan.PodNet, LinkIndex: link.Attrs().Index,
+		NextHop: f.plan.Router.Addr()})
 }
 
 // masquerade lets hosts reach what the machine reaches, if the machine is a
@@ -352,7 +356,8 @@ func deleteLinks(namespace string) error {
 		if l.Attrs().Flags&net.FlagLoopback != 0 {
 			continue
 		}
-		if err := inside.Netlink.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.EOPNOTSUPP) {
+		if err := inside.Netlink.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) &&
+			!errors.Is(err, unix.EOPNOTSUPP) {
 			return fmt.Errorf("delete link %s: %w", l.Attrs().Name, err)
 		}
 	}

@@ -71,7 +71,8 @@ func run(t *testing.T, netns string, argv ...string) string {
 
 // state is all that a fabric can change in a namespace.
 func state(t *testing.T, netns string) string {
-	return run(t, netns, "ip", "-4", "-br", "address") + run(t, netns, "ip", "-4", "route") + run(t, netns, "nft", "list", "ruleset")
+	return run(t, netns, "ip", "-4", "-br", "address") + run(t, netns, "ip", "-4", "route") +
+		run(t, netns, "nft", "list", "ruleset")
 }
 
 func apply(t *testing.T, f *fabric.Fabric) {
@@ -83,7 +84,8 @@ func apply(t *testing.T, f *fabric.Fabric) {
 
 func connect(t *testing.T, f *fabric.Fabric, node, netns string, n int) {
 	t.Helper()
-	if err := f.Connect(t.Context(), fabric.Attachment{Node: node, Netns: netns, Address: netlab.HostAddress(f.Plan(), n)}); err != nil {
+	if err := f.Connect(t.Context(),
+		fabric.Attachment{Node: node, Netns: netns, Address: netlab.HostAddress(f.Plan(), n)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -96,7 +98,8 @@ func TestLifeCycle(t *testing.T) {
 	for range 2 { // the second time everything is there
 		apply(t, f)
 		connect(t, f, "win-1", host, 1)
-		if err := fabric.OpenRouter(f.Plan().Namespace).SetPrefixes(t.Context(), netip.MustParseAddr("10.89.0.11"), []netip.Prefix{netip.MustParsePrefix("10.244.3.0/24")}); err != nil {
+		if err := fabric.OpenRouter(f.Plan().Namespace).SetPrefixes(t.Context(), netip.MustParseAddr("10.89.0.11"),
+			[]netip.Prefix{netip.MustParsePrefix("10.244.3.0/24")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,10 +109,12 @@ func TestLifeCycle(t *testing.T) {
 	if got := run(t, inside, "ip", "route", "get", "10.244.3.9"); !strings.Contains(got, "via 10.89.0.11") {
 		t.Errorf("pods of the host are routed %s", got)
 	}
-	if err := fabric.OpenRouter(inside).SetPrefixes(t.Context(), netip.MustParseAddr("10.89.0.11"), []netip.Prefix{netip.MustParsePrefix("10.244.4.0/24")}); err != nil {
+	if err := fabric.OpenRouter(inside).SetPrefixes(t.Context(), netip.MustParseAddr("10.89.0.11"),
+		[]netip.Prefix{netip.MustParsePrefix("10.244.4.0/24")}); err != nil {
 		t.Fatal(err)
 	}
-	if got := run(t, inside, "ip", "route"); strings.Contains(got, "10.244.3.0") || !strings.Contains(got, "10.244.4.0/24 via 10.89.0.11") {
+	if got := run(t, inside, "ip", "route"); strings.Contains(got, "10.244.3.0") ||
+		!strings.Contains(got, "10.244.4.0/24 via 10.89.0.11") {
 		t.Errorf("after its range changed, the host is routed\n%s", got)
 	}
 	if err := fabric.OpenRouter(inside).SetPrefixes(t.Context(), netip.MustParseAddr("10.89.0.11"), nil); err != nil {
@@ -159,9 +164,12 @@ func TestRangeInUse(t *testing.T) {
 		setup [][]string
 		want  string
 	}{
-		{"address", [][]string{{"ip", "address", "add", "10.89.0.7/24", "dev", "lo"}}, "range 10.89.0.0/24 is in use on this machine: address 10.89.0.0/24 of lo"},
-		{"route", [][]string{{"ip", "route", "add", "10.96.0.0/12", "dev", "lo"}}, "range 10.96.0.0/16 is in use on this machine: route 10.96.0.0/12 of lo"},
-		{"unreachable route", [][]string{{"ip", "route", "add", "unreachable", "10.244.0.0/16"}}, "range 10.244.0.0/16 is in use on this machine: route 10.244.0.0/16"},
+		{"address", [][]string{{"ip", "address", "add", "10.89.0.7/24", "dev", "lo"}},
+			"range 10.89.0.0/24 is in use on this machine: address 10.89.0.0/24 of lo"},
+		{"route", [][]string{{"ip", "route", "add", "10.96.0.0/12", "dev", "lo"}},
+			"range 10.96.0.0/16 is in use on this machine: route 10.96.0.0/12 of lo"},
+		{"unreachable route", [][]string{{"ip", "route", "add", "unreachable", "10.244.0.0/16"}},
+			"range 10.244.0.0/16 is in use on this machine: route 10.244.0.0/16"},
 		{"default route", [][]string{{"ip", "route", "add", "default", "dev", "lo"}}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -195,7 +203,8 @@ func TestSecondClusterOfTheSameIndex(t *testing.T) {
 	apply(t, a)
 	other := m.fabric("b", 0)
 	want := "range 10.89.0.0/24 is in use on this machine: address 10.89.0.0/24 of mln0 (cluster a)"
-	if err := other.Apply(t.Context()); !errors.As(err, new(*fabric.InUseError)) || !strings.Contains(err.Error(), want) {
+	if err := other.Apply(t.Context()); !errors.As(err, new(*fabric.InUseError)) ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 	if err := other.Delete(t.Context()); err != nil {
@@ -236,7 +245,8 @@ func TestMasqueradeOnlyOnRouters(t *testing.T) {
 	for range 2 {
 		apply(t, f)
 	}
-	if got := run(t, m.netns, "nft", "list", "ruleset"); strings.Count(got, "ip saddr 10.89.0.0/24 oifname != \"mln0\" masquerade") != 1 {
+	if got := run(t, m.netns, "nft", "list", "ruleset"); strings.Count(got,
+		"ip saddr 10.89.0.0/24 oifname != \"mln0\" masquerade") != 1 {
 		t.Errorf("a machine that forwards has the rules:\n%s", got)
 	}
 }
@@ -251,7 +261,8 @@ func TestConnectRefuses(t *testing.T) {
 			t.Errorf("address %s: got %v", a, err)
 		}
 	}
-	if err := f.Connect(t.Context(), fabric.Attachment{Node: "x", Netns: filepath.Join(m.dir, "none"), Address: netip.MustParsePrefix("10.89.0.11/24")}); err == nil {
+	if err := f.Connect(t.Context(), fabric.Attachment{Node: "x", Netns: filepath.Join(m.dir, "none"),
+		Address: netip.MustParsePrefix("10.89.0.11/24")}); err == nil {
 		t.Error("a namespace that does not exist was connected")
 	}
 }
@@ -268,7 +279,8 @@ func TestFaults(t *testing.T) {
 		if err := f.Apply(ctx); err != nil {
 			return err
 		}
-		return f.Connect(ctx, fabric.Attachment{Node: "win-1", Netns: host, Address: netip.MustParsePrefix("10.89.0.11/24")})
+		return f.Connect(ctx,
+			fabric.Attachment{Node: "win-1", Netns: host, Address: netip.MustParsePrefix("10.89.0.11/24")})
 	}
 	if err := both(fault.With(t.Context(), learn)); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,8 @@ func (f *Fabric) Connect(ctx context.Context, a Attachment) (err error) {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("connect host %s: %w", a.Node, err)
 	}
-	if a.Address.Masked() != f.plan.NodeNet || a.Address.Addr() == f.plan.Router.Addr() || a.Address.Addr() == f.plan.MachineAddress.Addr() {
+	if a.Address.Masked() != f.plan.NodeNet || a.Address.Addr() == f.plan.Router.Addr() ||
+		a.Address.Addr() == f.plan.MachineAddress.Addr() {
 		return fmt.Errorf("connect host %s: address %s: not a host's address in %s", a.Node, a.Address, f.plan.NodeNet)
 	}
 	inside, err := kernel.Open(f.plan.Namespace)
@@ -67,7 +68,8 @@ func (f *Fabric) connect(ctx context.Context, a Attachment, inside, host *kernel
 	if err != nil {
 		return err
 	}
-	if eth0 == nil || port == nil || eth0.Attrs().ParentIndex != port.Attrs().Index || port.Attrs().ParentIndex != eth0.Attrs().Index {
+	if eth0 == nil || port == nil || eth0.Attrs().ParentIndex != port.Attrs().Index ||
+		port.Attrs().ParentIndex != eth0.Attrs().Index {
 		// The port of a host's earlier life, or the uplink of an earlier fabric.
 		if err := errors.Join(inside.DeleteLink(name), host.DeleteLink(Uplink)); err != nil {
 			return err
@@ -109,7 +111,8 @@ func (f *Fabric) connect(ctx context.Context, a Attachment, inside, host *kernel
 		return err
 	}
 	return host.ReplaceRoute(kernel.Route{
-		Destination: netip.PrefixFrom(netip.IPv4Unspecified(), 0), LinkIndex: eth0.Attrs().Index, NextHop: f.plan.Router.Addr(),
+		Destination: netip.PrefixFrom(netip.IPv4Unspecified(), 0), LinkIndex: eth0.Attrs().Index,
+		NextHop: f.plan.Router.Addr(),
 	})
 }
 

@@ -16,9 +16,28 @@ func TestDescribe(t *testing.T) {
 		name string
 		cfg  Config
 	}{
-		{"first", Config{Name: "default", Dir: "/var/lib/mullion/netns", NodeNet: netip.MustParsePrefix("10.89.0.0/24"), PodNet: netip.MustParsePrefix("10.244.0.0/16"), ServiceNet: netip.MustParsePrefix("10.96.0.0/16")}},
-		{"second", Config{Name: "other", Index: 1, Dir: "/var/lib/mullion/netns", NodeNet: netip.MustParsePrefix("10.89.1.0/24"), PodNet: netip.MustParsePrefix("10.243.0.0/16"), ServiceNet: netip.MustParsePrefix("10.97.0.0/16")}},
-		{"own-ranges", Config{Name: "default", Dir: "/n", NodeNet: netip.MustParsePrefix("172.30.0.0/24"), PodNet: netip.MustParsePrefix("172.28.0.0/16"), ServiceNet: netip.MustParsePrefix("172.29.0.0/20")}},
+		{"first", Config{
+			Name:       "default",
+			Dir:        "/var/lib/mullion/netns",
+			NodeNet:    netip.MustParsePrefix("10.89.0.0/24"),
+			PodNet:     netip.MustParsePrefix("10.244.0.0/16"),
+			ServiceNet: netip.MustParsePrefix("10.96.0.0/16"),
+		}},
+		{"second", Config{
+			Name:       "other",
+			Index:      1,
+			Dir:        "/var/lib/mullion/netns",
+			NodeNet:    netip.MustParsePrefix("10.89.1.0/24"),
+			PodNet:     netip.MustParsePrefix("10.243.0.0/16"),
+			ServiceNet: netip.MustParsePrefix("10.97.0.0/16"),
+		}},
+		{"own-ranges", Config{
+			Name:       "default",
+			Dir:        "/n",
+			NodeNet:    netip.MustParsePrefix("172.30.0.0/24"),
+			PodNet:     netip.MustParsePrefix("172.28.0.0/16"),
+			ServiceNet: netip.MustParsePrefix("172.29.0.0/20"),
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := Describe(c.cfg)
@@ -31,7 +50,13 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestDescribeRefuses(t *testing.T) {
-	ok := Config{Name: "default", Dir: "/n", NodeNet: netip.MustParsePrefix("10.89.0.0/24"), PodNet: netip.MustParsePrefix("10.244.0.0/16"), ServiceNet: netip.MustParsePrefix("10.96.0.0/16")}
+	ok := Config{
+		Name:       "default",
+		Dir:        "/n",
+		NodeNet:    netip.MustParsePrefix("10.89.0.0/24"),
+		PodNet:     netip.MustParsePrefix("10.244.0.0/16"),
+		ServiceNet: netip.MustParsePrefix("10.96.0.0/16"),
+	}
 	for _, c := range []struct {
 		name string
 		edit func(*Config)

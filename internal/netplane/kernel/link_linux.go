@@ -75,7 +75,8 @@ func (s *Space) KeepAddresses(l netlink.Link, want []netip.Prefix) error {
 		if slices.Contains(want, p) {
 			continue
 		}
-		if err := s.Netlink.AddrDel(l, &netlink.Addr{IPNet: IPNet(p)}); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+		if err := s.Netlink.AddrDel(l, &netlink.Addr{IPNet: IPNet(p)}); err != nil &&
+			!errors.Is(err, unix.EADDRNOTAVAIL) {
 			return fmt.Errorf("remove address %s from %s: %w", p, l.Attrs().Name, err)
 		}
 	}
@@ -162,7 +163,8 @@ func (s *Space) KeepRoutes(wanted func(Route) bool) error {
 
 // routes lists the IPv4 routes that carry our protocol number.
 func (s *Space) routes() ([]netlink.Route, error) {
-	list, err := s.Netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: RouteProtocol}, netlink.RT_FILTER_PROTOCOL)
+	list, err := s.Netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: RouteProtocol},
+		netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}

@@ -139,7 +139,9 @@ func TestLinksAndRoutes(t *testing.T) {
 	if routes, err := s.routes(); err != nil || len(routes) != 0 {
 		t.Errorf("routes are left: %v, %v", routes, err)
 	}
-	if err := s.ReplaceRoute(Route{Destination: to, LinkIndex: lo.Attrs().Index, NextHop: netip.MustParseAddr("192.0.2.1")}); err == nil || !strings.Contains(err.Error(), "set route to 10.2.0.0/16") {
+	if err := s.ReplaceRoute(Route{Destination: to, LinkIndex: lo.Attrs().Index,
+		NextHop: netip.MustParseAddr("192.0.2.1")}); err == nil ||
+		!strings.Contains(err.Error(), "set route to 10.2.0.0/16") {
 		t.Errorf("a next hop that is nowhere: %v", err)
 	}
 }

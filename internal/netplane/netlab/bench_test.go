@@ -44,7 +44,8 @@ func BenchmarkDataPath(b *testing.B) {
 		}
 		defer s.Close()
 		// The next Apply finds out and puts the table back.
-		if err := s.Nft(b.Context(), "add table inet "+compile.TableName+"\ndelete table inet "+compile.TableName); err != nil {
+		if err := s.Nft(b.Context(), "add table inet "+compile.TableName+"\ndelete table inet "+
+			compile.TableName); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -56,7 +57,8 @@ func BenchmarkDataPath(b *testing.B) {
 			name  string
 			rules bool
 			to    netip.Addr
-		}{{"routing", false, server.Address}, {"rules", true, server.Address}, {"service", true, netip.MustParseAddr("10.96.200.1")}} {
+		}{{"routing", false, server.Address}, {"rules", true, server.Address},
+			{"service", true, netip.MustParseAddr("10.96.200.1")}} {
 			rules(way.rules)
 			sums["us-round-trip/"+way.name] += roundTrip(b, client.Netns, at(way.to, 7))
 			sums["us-connect/"+way.name] += connect(b, client.Netns, at(way.to, 7))

@@ -75,7 +75,8 @@ func TestNodePortDatagram(t *testing.T) {
 	for _, p := range []*Pod{w.pods[0], w.pods[2], w.pods[1]} {
 		w.a.Intent.LoadBalancers[0].Backends[0].Address = p.Address
 		w.a.Apply()
-		if got, _, err := AskFrom(t, w.lab.Machine, "udp4", client, at(w.a.Address, 30053), patience); err != nil || got != p.Name {
+		if got, _, err := AskFrom(t, w.lab.Machine, "udp4", client, at(w.a.Address, 30053), patience); err != nil ||
+			got != p.Name {
 			t.Fatalf("got an answer from %q, want %s (%v)", got, p.Name, err)
 		}
 	}

@@ -118,11 +118,13 @@ func (l *Lab) Host() *Host {
 	if err := l.Fabric.Connect(ctx, fabric.Attachment{Node: h.Name, Netns: h.Netns, Address: address}); err != nil {
 		l.t.Fatal(err)
 	}
-	if err := fabric.OpenRouter(l.Fabric.Plan().Namespace).SetPrefixes(ctx, h.Address, []netip.Prefix{h.Pods}); err != nil {
+	if err := fabric.OpenRouter(l.Fabric.Plan().Namespace).SetPrefixes(ctx, h.Address,
+		[]netip.Prefix{h.Pods}); err != nil {
 		l.t.Fatal(err)
 	}
 	var err error
-	h.Plane, err = apply.New(apply.Config{NetnsDir: filepath.Join(l.Dir, h.Name+"-namespaces"), Netns: h.Netns, Log: StrictLog(l.t)})
+	h.Plane, err = apply.New(apply.Config{NetnsDir: filepath.Join(l.Dir, h.Name+"-namespaces"), Netns: h.Netns,
+		Log: StrictLog(l.t)})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -130,7 +132,8 @@ func (l *Lab) Host() *Host {
 	if h.Intent.Uplink, err = h.Plane.Uplink(ctx); err != nil {
 		l.t.Fatal(err)
 	}
-	h.Intent.Networks = []intent.Network{{ID: NetworkID, Name: NetworkID, Type: intent.L2Bridge, Subnets: []intent.Subnet{{Prefix: h.Pods, Gateway: h.Pods.Addr().Next()}}}}
+	h.Intent.Networks = []intent.Network{{ID: NetworkID, Name: NetworkID, Type: intent.L2Bridge,
+		Subnets: []intent.Subnet{{Prefix: h.Pods, Gateway: h.Pods.Addr().Next()}}}}
 	return h
 }
 
@@ -163,7 +166,8 @@ func (h *Host) Pod(last byte) *Pod {
 		MAC:       fmt.Sprintf("00-15-5D-%02X-%02X-%02X", b[1], b[2], b[3]),
 		Gateway:   h.Pods.Addr().Next().Next(), // win-bridge: the second address
 		OutboundNAT: []intent.OutboundNAT{{Exceptions: []netip.Prefix{
-			netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("10.89.0.0/24"),
+			netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("10.96.0.0/16"),
+			netip.MustParsePrefix("10.89.0.0/24"),
 		}}},
 	})
 	return &Pod{Name: id, Netns: h.Plane.NamespacePath(id), Address: a}
@@ -205,7 +209,8 @@ func (h *Host) Apply() {
 
 // Service adds a load balancer to the host's intent. Without a VIP it is a
 // node port.
-func (h *Host) Service(id string, vip netip.Addr, protocol uint8, port, target uint16, to ...netip.Addr) *intent.LoadBalancer {
+func (h *Host) Service(id string, vip netip.Addr, protocol uint8, port, target uint16,
+	to ...netip.Addr) *intent.LoadBalancer {
 	lb := intent.LoadBalancer{ID: id, Protocol: protocol, ExternalPort: port, InternalPort: target}
 	if vip.IsValid() {
 		lb.VIPs = []netip.Addr{vip}

@@ -21,9 +21,11 @@ func TestAffinity(t *testing.T) {
 	w := newTwoHosts(t)
 	p := w.pods
 	for _, h := range []*Host{w.a, w.b} {
-		h.Service("web", vip, intent.TCP, 80, 8080, p[0].Address, p[1].Address, p[2].Address).Distribution = intent.SourceIP
+		h.Service("web", vip, intent.TCP, 80, 8080, p[0].Address, p[1].Address,
+			p[2].Address).Distribution = intent.SourceIP
 	}
-	clients := []*Pod{w.a.Pod(21), w.a.Pod(22), w.a.Pod(23), w.a.Pod(24), w.a.Pod(25), w.a.Pod(26), w.a.Pod(27), w.a.Pod(28)}
+	clients := []*Pod{w.a.Pod(21), w.a.Pod(22), w.a.Pod(23), w.a.Pod(24), w.a.Pod(25), w.a.Pod(26), w.a.Pod(27),
+		w.a.Pod(28)}
 	w.apply()
 	chosen := map[string]bool{}
 	for _, c := range clients {
@@ -44,8 +46,10 @@ func TestAffinity(t *testing.T) {
 func TestHostPort(t *testing.T) {
 	w := newTwoHosts(t)
 	p := w.pods
-	w.a.Endpoint(p[0]).PortMappings = []intent.PortMapping{{Protocol: intent.TCP, ExternalPort: 8088, InternalPort: 8080}}
-	w.a.Endpoint(p[1]).PortMappings = []intent.PortMapping{{Protocol: intent.TCP, ExternalPort: 8089, InternalPort: 8080, VIP: w.a.Address, LocalRouted: true}}
+	w.a.Endpoint(p[0]).PortMappings = []intent.PortMapping{{Protocol: intent.TCP, ExternalPort: 8088,
+		InternalPort: 8080}}
+	w.a.Endpoint(p[1]).PortMappings = []intent.PortMapping{{Protocol: intent.TCP, ExternalPort: 8089,
+		InternalPort: 8080, VIP: w.a.Address, LocalRouted: true}}
 	w.a.Apply()
 	if client := Expect(t, w.lab.Machine, "tcp4", at(w.a.Address, 8088), p[0].Name); client != "10.89.0.1" {
 		t.Errorf("the pod sees the client as %s", client)
@@ -68,9 +72,11 @@ func TestACL(t *testing.T) {
 	Serve(t, p[0].Netns, "admin", "tcp4", at(p[0].Address, 9090))
 	w.a.Endpoint(p[0]).ACLs = []intent.ACL{
 		{Direction: intent.In, Action: intent.Block, Protocols: []uint8{intent.TCP}, Priority: 1000},
-		{Direction: intent.In, Action: intent.Allow, Protocols: []uint8{intent.TCP}, LocalPorts: []intent.PortRange{{First: 8080, Last: 8080}},
+		{Direction: intent.In, Action: intent.Allow, Protocols: []uint8{intent.TCP},
+			LocalPorts:      []intent.PortRange{{First: 8080, Last: 8080}},
 			RemoteAddresses: []netip.Prefix{netip.PrefixFrom(p[2].Address, 32)}, Priority: 200},
-		{Direction: intent.Out, Action: intent.Block, RemoteAddresses: []netip.Prefix{w.b.Pods}, Protocols: []uint8{intent.UDP}, Priority: 200},
+		{Direction: intent.Out, Action: intent.Block, RemoteAddresses: []netip.Prefix{w.b.Pods},
+			Protocols: []uint8{intent.UDP}, Priority: 200},
 	}
 	w.a.Service("web", vip, intent.TCP, 80, 8080, p[0].Address)
 	w.b.Service("web", vip, intent.TCP, 80, 8080, p[0].Address)
@@ -102,7 +108,8 @@ func TestSpoofing(t *testing.T) {
 	// Let replies find the spoofer, so that only the rule stands in the way.
 	addRoute(t, w.a.Netns, netip.PrefixFrom(spoof, 32), w.a.Endpoint(p[0]).ID)
 	for _, from := range []netip.Addr{spoof, p[1].Address} {
-		if got, client, err := AskFrom(t, p[0].Netns, "udp4", at(from, 40000), at(p[2].Address, 53), refusal); err == nil {
+		if got, client, err := AskFrom(t, p[0].Netns, "udp4", at(from, 40000), at(p[2].Address, 53),
+			refusal); err == nil {
 			t.Errorf("%s answered the spoofed client %s", got, client)
 		}
 	}
@@ -142,7 +149,8 @@ func TestLoopbackIsPrivate(t *testing.T) {
 	Expect(t, w.a.Netns, "tcp4", at(loopback, 10270), "hns")
 	Expect(t, w.pods[0].Netns, "tcp4", at(w.a.Address, 10250), "kubelet")
 	pod := w.pods[0].Netns
-	for _, to := range []netip.Addr{loopback, w.a.Address, netip.MustParseAddr("10.244.1.1"), netip.MustParseAddr("10.244.1.2")} {
+	for _, to := range []netip.Addr{loopback, w.a.Address, netip.MustParseAddr("10.244.1.1"),
+		netip.MustParseAddr("10.244.1.2")} {
 		ExpectNothing(t, pod, "tcp4", at(to, 10270))
 	}
 	// Force the packet onto the wire, and let the host accept it if it would.
@@ -151,7 +159,8 @@ func TestLoopbackIsPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for _, set := range [][2]string{{"net/ipv4/conf/eth0/route_localnet", "1"}, {"net/ipv4/conf/all/route_localnet", "1"}} {
+	for _, set := range [][2]string{{"net/ipv4/conf/eth0/route_localnet", "1"},
+		{"net/ipv4/conf/all/route_localnet", "1"}} {
 		if err := s.Sysctl(set[0], set[1]); err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +195,8 @@ func TestGateways(t *testing.T) {
 		Serve(t, w.a.Netns, "gateway", "tcp4", at(netip.MustParseAddr(g), 700))
 		Expect(t, w.pods[0].Netns, "tcp4", at(netip.MustParseAddr(g), 700), "gateway")
 	}
-	if _, _, err := Ask(t, w.pods[0].Netns, "tcp4", at(netip.MustParseAddr("10.244.1.77"), 8080)); !errors.Is(err, unix.EHOSTUNREACH) {
+	if _, _, err := Ask(t, w.pods[0].Netns, "tcp4", at(netip.MustParseAddr("10.244.1.77"), 8080)); !errors.Is(err,
+		unix.EHOSTUNREACH) {
 		t.Errorf("ask an address that no endpoint has: got %v, want %v", err, unix.EHOSTUNREACH)
 	}
 	second := w.a.Pod(2)
@@ -202,7 +212,11 @@ func TestHostEndpoint(t *testing.T) {
 	w := newTwoHosts(t)
 	a := netip.MustParseAddr("10.244.1.2")
 	w.a.Intent.Endpoints = append(w.a.Intent.Endpoints, intent.Endpoint{
-		ID: "host-ep", NetworkID: NetworkID, HostAttached: true, MAC: "00-15-5D-00-00-02", Addresses: []netip.Prefix{netip.PrefixFrom(a, 24)},
+		ID:           "host-ep",
+		NetworkID:    NetworkID,
+		HostAttached: true,
+		MAC:          "00-15-5D-00-00-02",
+		Addresses:    []netip.Prefix{netip.PrefixFrom(a, 24)},
 	})
 	w.a.Apply()
 	Serve(t, w.a.Netns, "host", "tcp4", at(a, 700))

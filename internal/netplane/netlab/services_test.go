@@ -154,13 +154,15 @@ func TestSourceOfPassingConnections(t *testing.T) {
 			{"DSR", func(lb *intent.LoadBalancer) { lb.DSR = true }, p[:2], netip.MustParseAddr("10.89.0.1")},
 		} {
 			w.a.Intent.LoadBalancers = nil
-			lb := w.a.Service("web", netip.Addr{}, intent.TCP, 30080, 8080, c.backends[0].Address, c.backends[1].Address)
+			lb := w.a.Service("web", netip.Addr{}, intent.TCP, 30080, 8080, c.backends[0].Address,
+				c.backends[1].Address)
 			lb.Distribution = d
 			c.edit(lb)
 			w.a.Apply()
 			answers := map[string]string{}
 			if d == intent.FiveTuple {
-				answers = collect(t, w.lab.Machine, "tcp4", at(w.a.Address, 30080), c.backends[0].Name, c.backends[1].Name)
+				answers = collect(t, w.lab.Machine, "tcp4", at(w.a.Address, 30080), c.backends[0].Name,
+					c.backends[1].Name)
 			}
 			for range 8 {
 				name, client, err := Ask(t, w.lab.Machine, "tcp4", at(w.a.Address, 30080))
@@ -191,7 +193,8 @@ func TestOutboundNAT(t *testing.T) {
 	if client := Expect(t, w.pods[0].Netns, "tcp4", at(outside, 80), "outside"); client != w.a.Address.String() {
 		t.Errorf("outside sees the pod as %s, want %s", client, w.a.Address)
 	}
-	if client := Expect(t, w.pods[0].Netns, "tcp4", at(netip.MustParseAddr("10.89.0.1"), 80), "machine"); client != w.pods[0].Address.String() {
+	if client := Expect(t, w.pods[0].Netns, "tcp4", at(netip.MustParseAddr("10.89.0.1"), 80),
+		"machine"); client != w.pods[0].Address.String() {
 		t.Errorf("exception: the machine sees the pod as %s, want its own address", client)
 	}
 }

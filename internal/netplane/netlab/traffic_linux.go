@@ -144,7 +144,8 @@ func Ask(t testing.TB, netns, network string, to netip.AddrPort) (name, client s
 }
 
 // AskFrom is Ask from a given local address, with a time limit.
-func AskFrom(t testing.TB, netns, network string, from, to netip.AddrPort, limit time.Duration) (name, client string, err error) {
+func AskFrom(t testing.TB, netns, network string, from, to netip.AddrPort,
+	limit time.Duration) (name, client string, err error) {
 	t.Helper()
 	var answer string
 	err = in(t, netns, func() error {

@@ -34,8 +34,10 @@ func TestApply(t *testing.T) {
 	}{
 		{
 			"two labels below a map that is not there", `{spec: {}}`,
-			[]Edit{{Add, at("spec", "nodeSelector", "kubernetes.io/os"), "windows"}, {Add, at("spec", "nodeSelector", "a~b"), "c"}},
-			`[{"op":"add","path":"/spec/nodeSelector","value":{"kubernetes.io/os":"windows"}},{"op":"add","path":"/spec/nodeSelector/a~0b","value":"c"}]`,
+			[]Edit{{Add, at("spec", "nodeSelector", "kubernetes.io/os"), "windows"},
+				{Add, at("spec", "nodeSelector", "a~b"), "c"}},
+			`[{"op":"add","path":"/spec/nodeSelector","value":{"kubernetes.io/os":"windows"}},{"op":"add",` +
+				`"path":"/spec/nodeSelector/a~0b","value":"c"}]`,
 			`{spec: {nodeSelector: {kubernetes.io/os: windows, a~b: c}}}`,
 		},
 		{
@@ -44,11 +46,14 @@ func TestApply(t *testing.T) {
 		},
 		{
 			"several levels", `{}`, []Edit{{Add, at("a", "b", "c"), []any{1.0}}, {Add, at("a", "b", "c", 1), 2.0}},
-			`[{"op":"add","path":"/a","value":{"b":{"c":[1]}}},{"op":"add","path":"/a/b/c/1","value":2}]`, `{a: {b: {c: [1, 2]}}}`,
+			`[{"op":"add","path":"/a","value":{"b":{"c":[1]}}},{"op":"add","path":"/a/b/c/1","value":2}]`,
+			`{a: {b: {c: [1, 2]}}}`,
 		},
 		{
-			"lists", `{l: [{k: 1}, null, 3]}`, []Edit{{Add, at("l", 0, "m"), "x"}, {Add, at("l", 1), "new"}, {Replace, at("l", 3), 4.0}, {Remove, at("l", 0), nil}},
-			`[{"op":"add","path":"/l/0/m","value":"x"},{"op":"add","path":"/l/1","value":"new"},{"op":"replace","path":"/l/3","value":4},{"op":"remove","path":"/l/0"}]`, `{l: [new, null, 4]}`,
+			"lists", `{l: [{k: 1}, null, 3]}`, []Edit{{Add, at("l", 0, "m"), "x"}, {Add, at("l", 1), "new"},
+				{Replace, at("l", 3), 4.0}, {Remove, at("l", 0), nil}},
+			`[{"op":"add","path":"/l/0/m","value":"x"},{"op":"add","path":"/l/1","value":"new"},{"op":"replace",` +
+				`"path":"/l/3","value":4},{"op":"remove","path":"/l/0"}]`, `{l: [new, null, 4]}`,
 		},
 		{
 			"remove what is not there", `{a: 1}`,

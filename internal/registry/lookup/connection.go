@@ -61,7 +61,8 @@ func proxyAddress(u *url.URL) string {
 	if u.Port() != "" {
 		return u.Host
 	}
-	return net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[u.Scheme])
+	return net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443", "socks5": "1080",
+		"socks5h": "1080"}[u.Scheme])
 }
 
 // hostname is a host without its port.
@@ -87,7 +88,8 @@ func (d *dialer) check(address string) error {
 		return fmt.Errorf("%w: connect to %s: %w", errRefused, address, err)
 	}
 	ip := at.Addr().Unmap()
-	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.IsLoopback() && !d.loopback || slices.Contains(metadata(), ip) {
+	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.IsLoopback() && !d.loopback ||
+		slices.Contains(metadata(), ip) {
 		return fmt.Errorf("%w: connect to %s, which is meant only for this machine", errRefused, ip)
 	}
 	return nil
@@ -97,7 +99,8 @@ func (d *dialer) check(address string) error {
 // AWS (IPv6), Alibaba Cloud, Oracle Cloud, Azure.
 func metadata() []netip.Addr {
 	return []netip.Addr{
-		netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("192.0.0.192"), netip.MustParseAddr("168.63.129.16"),
+		netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"),
+		netip.MustParseAddr("192.0.0.192"), netip.MustParseAddr("168.63.129.16"),
 	}
 }
 
@@ -143,8 +146,10 @@ type connection struct {
 
 // connect finds out how the registry authenticates clients, and requests a
 // token.
-func connect(ctx context.Context, repo name.Repository, auth authn.Authenticator, base http.RoundTripper) (*connection, error) {
-	tr, err := transport.NewWithContext(ctx, repo.Registry, auth, transport.NewUserAgent(base, "mullion"), []string{repo.Scope(transport.PullScope)})
+func connect(ctx context.Context, repo name.Repository, auth authn.Authenticator,
+	base http.RoundTripper) (*connection, error) {
+	tr, err := transport.NewWithContext(ctx, repo.Registry, auth, transport.NewUserAgent(base, "mullion"),
+		[]string{repo.Scope(transport.PullScope)})
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +167,8 @@ func connect(ctx context.Context, repo name.Repository, auth authn.Authenticator
 // accepted are the media types of manifests, the usual first.
 func accepted() string {
 	var out []string
-	for _, t := range []types.MediaType{types.OCIImageIndex, types.DockerManifestList, types.OCIManifestSchema1, types.DockerManifestSchema2} {
+	for _, t := range []types.MediaType{types.OCIImageIndex, types.DockerManifestList, types.OCIManifestSchema1,
+		types.DockerManifestSchema2} {
 		out = append(out, string(t))
 	}
 	return strings.Join(out, ", ")

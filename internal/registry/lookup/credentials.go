@@ -197,7 +197,12 @@ func decodeEntries(auths map[string]dockerEntry) (keyring, error) {
 		if !ok {
 			continue
 		}
-		auth := authn.AuthConfig{Username: e.Username, Password: e.Password, IdentityToken: e.IdentityToken, RegistryToken: e.RegistryToken}
+		auth := authn.AuthConfig{
+			Username:      e.Username,
+			Password:      e.Password,
+			IdentityToken: e.IdentityToken,
+			RegistryToken: e.RegistryToken,
+		}
 		if e.Auth != "" {
 			raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(e.Auth), "="))
 			if err != nil {

@@ -19,7 +19,8 @@ func auth(user, password string) string {
 }
 
 func configJSON(data string) *corev1.Secret {
-	return &corev1.Secret{Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(data)}}
+	return &corev1.Secret{Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(data)}}
 }
 
 // TestFind follows k8s.io/kubernetes/pkg/credentialprovider TestURLsMatch and
@@ -54,14 +55,17 @@ func TestFind(t *testing.T) {
 		{"index.docker.io", "example.com/a", false},
 	} {
 		ring, _ := decodeSecret(configJSON(fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, c.location, auth("u", "p"))))
-		if got := ring.find(c.repository); (len(got) == 1) != c.match || c.match && (got[0].Username != "u" || got[0].Password != "p") {
+		if got := ring.find(c.repository); (len(got) == 1) != c.match ||
+			c.match && (got[0].Username != "u" || got[0].Password != "p") {
 			t.Errorf("%s for %s: %d credentials", c.location, c.repository, len(got))
 		}
 	}
 }
 
 func TestMostSpecificFirst(t *testing.T) {
-	ring, err := decodeSecret(configJSON(`{"auths":{"r.com":{"username":"all","password":"p"},"r.com/team/app":{"username":"app","password":"p"},"r.com/team":{"username":"team","password":"p"}}}`))
+	ring, err := decodeSecret(
+		configJSON(`{"auths":{"r.com":{"username":"all","password":"p"},"r.com/team/app":{"username":"app",` +
+			`"password":"p"},"r.com/team":{"username":"team","password":"p"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +84,8 @@ func TestDecodeSecret(t *testing.T) {
 		secret *corev1.Secret
 		want   error
 	}{
-		"dockercfg":     {&corev1.Secret{Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte(`{"r.com":{"auth":"dTpw"}}`)}}, nil},
+		"dockercfg": {&corev1.Secret{Type: corev1.SecretTypeDockercfg,
+			Data: map[string][]byte{corev1.DockerConfigKey: []byte(`{"r.com":{"auth":"dTpw"}}`)}}, nil},
 		"unpadded":      {configJSON(`{"auths":{"r.com":{"auth":"dTpwcA"}}}`), nil},
 		"empty":         {configJSON(``), errBadCredentials},
 		"no registries": {configJSON(`{}`), errNoCredentials},
@@ -110,7 +115,8 @@ func many() string {
 
 func FuzzSecret(f *testing.F) {
 	f.Add([]byte(`{"auths":{"https://index.docker.io/v1/":{"auth":"dTpw"}}}`), "docker.io/library/nginx")
-	f.Add([]byte(`{"auths":{"*.example.com:5000/a":{"username":"u","password":"p","identitytoken":"i"}}}`), "r.example.com:5000/a/b")
+	f.Add([]byte(`{"auths":{"*.example.com:5000/a":{"username":"u","password":"p","identitytoken":"i"}}}`),
+		"r.example.com:5000/a/b")
 	f.Add([]byte(`{"r.com":{"auth":"dTpw"}}`), "r.com/x")
 	f.Add([]byte(`{"auths":{"[::1]:5000":{"auth":"dTpw"},"%zz":{},"":{}}}`), "[::1]:5000/x")
 	f.Fuzz(func(t *testing.T, raw []byte, repository string) {

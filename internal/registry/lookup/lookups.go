@@ -145,7 +145,8 @@ func (l *Images) Close() {
 // Find looks up the images of pods in a namespace: those of unclear, whose pods
 // stand in the order of refs. It returns the images found, by the references in
 // the pods, and warnings for users about the others.
-func (l *Images) Find(ctx context.Context, namespace string, refs []policy.References, unclear [][]string) (found map[string]policy.Image, warnings []string) {
+func (l *Images) Find(ctx context.Context, namespace string, refs []policy.References,
+	unclear [][]string) (found map[string]policy.Image, warnings []string) {
 	w := waiting{asked: map[string]bool{}, found: map[string]policy.Image{}}
 	for i, images := range unclear[:min(len(unclear), MaxPods)] {
 		as := newPuller(namespace, refs[i].ServiceAccount, refs[i].PullSecrets)
@@ -325,7 +326,8 @@ var errDefect = errors.New("a defect of the reader")
 
 // safeRead recovers from panics: whatever a registry sends, other lookups
 // continue.
-func (l *Images) safeRead(ctx context.Context, ref reference.Named, credentials []authn.AuthConfig) (image policy.Image, err error) {
+func (l *Images) safeRead(ctx context.Context, ref reference.Named,
+	credentials []authn.AuthConfig) (image policy.Image, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("read image %s: %w: %v", ref, errDefect, p)

@@ -72,7 +72,8 @@ func pod(namespace string, images ...string) map[string]any {
 
 func dockerSecret(t testing.TB, namespace, name, location, user, password string) *corev1.Secret {
 	t.Helper()
-	raw, err := json.Marshal(map[string]any{"auths": map[string]any{location: map[string]string{"username": user, "password": password}}})
+	raw, err := json.Marshal(
+		map[string]any{"auths": map[string]any{location: map[string]string{"username": user, "password": password}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,8 @@ func TestLookUp(t *testing.T) {
 	image := shelf.host + "/acme/shop:1"
 	for range 3 {
 		f, warnings := s.Facts(t.Context(), "default", pod("default", image, image))
-		if len(warnings) > 0 || len(f.Images[image].Platforms) != 1 || f.Images[image].Platforms[0].OSVersion != "10.0.17763.5" {
+		if len(warnings) > 0 || len(f.Images[image].Platforms) != 1 ||
+			f.Images[image].Platforms[0].OSVersion != "10.0.17763.5" {
 			t.Fatalf("%+v, %q", f.Images, warnings)
 		}
 	}
@@ -121,13 +123,14 @@ func TestNotAsked(t *testing.T) {
 	}
 	s := start(t, mixed(), Config{})
 	for name, object := range map[string]map[string]any{
-		"Linux":        with("nodeSelector", map[string]any{"kubernetes.io/os": "linux"}),
-		"a build":      with("nodeSelector", map[string]any{"node.kubernetes.io/windows-build": "10.0.17763"}),
-		"a node":       with("nodeName", "l1"),
-		"a base image": pod("default", "mcr.microsoft.com/windows/servercore:ltsc2019", shelf.host+"/a:nanoserver-ltsc2022"),
-		"pulled":       pod("default", "pulled:1"),
-		"a Service":    {"apiVersion": "v1", "kind": "Service", "spec": map[string]any{}},
-		"nothing":      nil,
+		"Linux":   with("nodeSelector", map[string]any{"kubernetes.io/os": "linux"}),
+		"a build": with("nodeSelector", map[string]any{"node.kubernetes.io/windows-build": "10.0.17763"}),
+		"a node":  with("nodeName", "l1"),
+		"a base image": pod("default", "mcr.microsoft.com/windows/servercore:ltsc2019",
+			shelf.host+"/a:nanoserver-ltsc2022"),
+		"pulled":    pod("default", "pulled:1"),
+		"a Service": {"apiVersion": "v1", "kind": "Service", "spec": map[string]any{}},
+		"nothing":   nil,
 	} {
 		if f, warnings := s.Facts(t.Context(), "default", object); len(f.Images)+len(warnings) != 0 {
 			t.Errorf("%s: %+v, %q", name, f.Images, warnings)
@@ -157,7 +160,8 @@ func TestPrivateImagesStayPrivate(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return true
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "theirs", Name: "puller"}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "s"}}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "theirs", Name: "puller"},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "s"}}}
 	s := start(t, mixed(), Config{}, account,
 		dockerSecret(t, "theirs", "s", shelf.host, "u", "p"), dockerSecret(t, "theirs", "old", shelf.host, "u", "old"))
 	image := shelf.host + "/acme/secret:1"

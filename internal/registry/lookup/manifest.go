@@ -93,7 +93,8 @@ func indexPlatforms(entries []entry) (platforms []policy.Platform, unnamed []str
 		}
 		p := policy.Platform{OS: e.Platform.OS, Arch: e.Platform.Architecture, OSVersion: e.Platform.OSVersion}
 		if !p.Plausible() {
-			return nil, nil, invalidf("an index with the platform %q", clip(e.Platform.OS+" "+e.Platform.Architecture+" "+e.Platform.OSVersion, 64))
+			return nil, nil, invalidf("an index with the platform %q",
+				clip(e.Platform.OS+" "+e.Platform.Architecture+" "+e.Platform.OSVersion, 64))
 		}
 		// Attestations of builds are listed under a platform that does not
 		// exist.
@@ -136,7 +137,8 @@ func decodeConfig(raw []byte) (policy.Platform, string, error) {
 	p := policy.Platform{OS: c.OS, Arch: c.Architecture, OSVersion: c.OSVersion}
 	if !p.Plausible() {
 		return policy.Platform{}, "",
-			invalidf("an image whose platform is %q, which cannot run", clip(c.OS+" "+c.Architecture+" "+c.OSVersion, 64))
+			invalidf("an image whose platform is %q, which cannot run",
+				clip(c.OS+" "+c.Architecture+" "+c.OSVersion, 64))
 	}
 	if len(c.Config.User) > maxUser || !printable(c.Config.User) {
 		return policy.Platform{}, "", invalidf("an image with an invalid user")

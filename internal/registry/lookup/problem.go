@@ -92,7 +92,8 @@ func explain(err error) problem {
 func explainStatus(code int) problem {
 	switch {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		return problem{text: "denies access to it, or does not have it (imagePullSecrets of the pod and its service account were used)", denied: true}
+		return problem{text: "denies access to it, or does not have it (imagePullSecrets of the pod and its service " +
+			"account were used)", denied: true}
 	case code == http.StatusNotFound:
 		return problem{text: "does not have it"}
 	case code == http.StatusTooManyRequests:

@@ -123,7 +123,8 @@ func (r *reader) repository(ref reference.Named) (name.Repository, error) {
 	return name.NewRepository(ref.Name(), options...)
 }
 
-func readAs(ctx context.Context, ref reference.Named, repo name.Repository, auth authn.Authenticator, tr http.RoundTripper) (policy.Image, error) {
+func readAs(ctx context.Context, ref reference.Named, repo name.Repository, auth authn.Authenticator,
+	tr http.RoundTripper) (policy.Image, error) {
 	c, err := connect(ctx, repo, auth, tr)
 	if err != nil {
 		return policy.Image{}, err
@@ -177,7 +178,8 @@ func (c *connection) index(ctx context.Context, raw []byte) (policy.Image, error
 	out := policy.Image{Index: true, Platforms: platforms}
 	// Rules read the user of Windows images. All builds of an image have the
 	// same user.
-	if i := slices.IndexFunc(entries, func(e entry) bool { return e.Platform != nil && e.Platform.OS == "windows" }); i >= 0 {
+	if i := slices.IndexFunc(entries,
+		func(e entry) bool { return e.Platform != nil && e.Platform.OS == "windows" }); i >= 0 {
 		if _, user, err := c.child(ctx, entries[i].Digest); err == nil {
 			out.User = user
 		}

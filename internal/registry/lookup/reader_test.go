@@ -103,12 +103,15 @@ func (s *shelf) manifest(repo, tag, media string, body []byte) string {
 
 // image puts a single image, and returns its digest.
 func (s *shelf) image(repo, tag, os, version, user string) string {
-	config, err := json.Marshal(map[string]any{"os": os, "architecture": "amd64", "os.version": version, "config": map[string]string{"User": user}})
+	config, err := json.Marshal(map[string]any{"os": os, "architecture": "amd64", "os.version": version,
+		"config": map[string]string{"User": user}})
 	if err != nil {
 		panic(err) // strings are JSON
 	}
 	s.contents[repo+"/blobs/"+digestOf(config)] = content{"application/octet-stream", config}
-	return s.manifest(repo, tag, mediaManifest, fmt.Appendf(nil, `{"schemaVersion":2,"mediaType":%q,"config":{"digest":%q,"size":%d},"layers":[]}`, mediaManifest, digestOf(config), len(config)))
+	return s.manifest(repo, tag, mediaManifest,
+		fmt.Appendf(nil, `{"schemaVersion":2,"mediaType":%q,"config":{"digest":%q,"size":%d},"layers":[]}`,
+			mediaManifest, digestOf(config), len(config)))
 }
 
 func parse(t testing.TB, s string) reference.Named {
@@ -138,7 +141,9 @@ func TestRead(t *testing.T) {
 	}
 	absent := digestOf(nil)
 	index := func(tag string, entries ...string) {
-		s.manifest("acme/shop", tag, mediaIndex, fmt.Appendf(nil, `{"schemaVersion":2,"annotations":{"a":"b"},"manifests":[%s],"more":[1]}`, strings.Join(entries, ",")))
+		s.manifest("acme/shop", tag, mediaIndex,
+			fmt.Appendf(nil, `{"schemaVersion":2,"annotations":{"a":"b"},"manifests":[%s],"more":[1]}`,
+				strings.Join(entries, ",")))
 	}
 	index("multi",
 		entry(absent, `{"os":"linux","architecture":"amd64"}`), entry(absent, `{"os":"linux","architecture":"amd64"}`),
@@ -152,9 +157,11 @@ func TestRead(t *testing.T) {
 	win := policy.Platform{OS: "windows", Arch: "amd64", OSVersion: "10.0.17763.6893"}
 	lin := policy.Platform{OS: "linux", Arch: "amd64"}
 	for image, want := range map[string]policy.Image{
-		"acme/shop:win":        {Platforms: []policy.Platform{win}, User: "ContainerUser"},
-		"acme/shop:lin":        {Platforms: []policy.Platform{lin}},
-		"acme/shop:multi":      {Index: true, Platforms: []policy.Platform{lin, win, {OS: "windows", Arch: "amd64", OSVersion: "10.0.20348.1"}}, User: "ContainerUser"},
+		"acme/shop:win": {Platforms: []policy.Platform{win}, User: "ContainerUser"},
+		"acme/shop:lin": {Platforms: []policy.Platform{lin}},
+		"acme/shop:multi": {Index: true,
+			Platforms: []policy.Platform{lin, win, {OS: "windows", Arch: "amd64", OSVersion: "10.0.20348.1"}},
+			User:      "ContainerUser"},
 		"acme/shop:unnamed":    {Index: true, Platforms: []policy.Platform{win}},
 		"acme/shop:silent":     {Index: true, Platforms: []policy.Platform{{OS: "windows", Arch: "amd64"}}},
 		"acme/shop@" + windows: {Platforms: []policy.Platform{win}, User: "ContainerUser"},
@@ -177,11 +184,19 @@ func TestReadWhatOthersWrite(t *testing.T) {
 	srv := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(srv.Close)
 	host := srv.Listener.Addr().String()
-	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "windows", Architecture: "amd64", OSVersion: "10.0.20348.2", Config: v1.Config{User: "ContainerUser"}})
+	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
+		OS:           "windows",
+		Architecture: "amd64",
+		OSVersion:    "10.0.20348.2",
+		Config:       v1.Config{User: "ContainerUser"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "windows", Architecture: "amd64", OSVersion: "10.0.20348.2"}}})
+	index := mutate.AppendManifests(empty.Index,
+		mutate.IndexAddendum{Add: image,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "windows", Architecture: "amd64",
+				OSVersion: "10.0.20348.2"}}})
 	tag, err := name.NewTag(host + "/x/y:1")
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +207,8 @@ func TestReadWhatOthersWrite(t *testing.T) {
 	r := newReader(Config{})
 	defer r.close()
 	got, err := r.read(t.Context(), parse(t, host+"/x/y:1"), nil)
-	want := policy.Image{Index: true, Platforms: []policy.Platform{{OS: "windows", Arch: "amd64", OSVersion: "10.0.20348.2"}}, User: "ContainerUser"}
+	want := policy.Image{Index: true,
+		Platforms: []policy.Platform{{OS: "windows", Arch: "amd64", OSVersion: "10.0.20348.2"}}, User: "ContainerUser"}
 	if d := gocmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("error %v, image (-want +got):\n%s", err, d)
 	}
@@ -210,7 +226,8 @@ func TestHostileRegistry(t *testing.T) {
 	}()
 	var entries strings.Builder
 	for i := range 10_000 {
-		fmt.Fprintf(&entries, `{"mediaType":%q,"digest":"sha256:%064d","platform":{"os":"linux","architecture":"amd64"}},`, mediaManifest, i)
+		fmt.Fprintf(&entries, `{"mediaType":%q,"digest":"sha256:%064d","platform":{"os":"linux",`+
+			`"architecture":"amd64"}},`, mediaManifest, i)
 	}
 	huge := `{"manifests":[` + strings.TrimSuffix(entries.String(), ",") + `]}`
 	for _, c := range []struct {
@@ -221,8 +238,11 @@ func TestHostileRegistry(t *testing.T) {
 	}{
 		{name: "not found", serve: func(*shelf) {}, problem: "does not have it"},
 		{name: "denied", serve: func(s *shelf) { s.before = status(http.StatusForbidden) }, problem: "denies access"},
-		{name: "limited", serve: func(s *shelf) { s.before = status(http.StatusTooManyRequests) }, problem: "limits how often"},
-		{name: "broken", serve: func(s *shelf) { s.before = status(http.StatusBadGateway) }, problem: "fails (HTTP status 502)"},
+		{name: "limited", serve: func(s *shelf) {
+			s.before = status(http.StatusTooManyRequests)
+		}, problem: "limits how often"},
+		{name: "broken", serve: func(s *shelf) { s.before = status(http.StatusBadGateway) },
+			problem: "fails (HTTP status 502)"},
 		{name: "teapot", serve: func(s *shelf) { s.before = status(http.StatusTeapot) }, problem: "HTTP status 418"},
 		{name: "wrong digest", serve: func(s *shelf) {
 			s.contents["a/b/manifests/"+digestOf(nil)] = content{mediaManifest, []byte(`{}`)}
@@ -234,28 +254,45 @@ func TestHostileRegistry(t *testing.T) {
 		{name: "digest that is a path", serve: func(s *shelf) {
 			s.manifest("a/b", "1", mediaManifest, []byte(`{"config":{"digest":"sha256:../../../../secrets"}}`))
 		}, problem: "the digest"},
-		{name: "huge manifest", serve: func(s *shelf) { s.manifest("a/b", "1", mediaManifest, make([]byte, 2<<20)) }, problem: "more than 1048576 bytes"},
+		{name: "huge manifest", serve: func(s *shelf) {
+			s.manifest("a/b", "1", mediaManifest, make([]byte, 2<<20))
+		}, problem: "more than 1048576 bytes"},
 		{name: "endless manifest", serve: func(s *shelf) { s.before = endless }, problem: "more than 1048576 bytes"},
-		{name: "large index", serve: func(s *shelf) { s.manifest("a/b", "1", mediaIndex, []byte(huge)[:900_000]) }, problem: "more than 256 images"},
+		{name: "large index", serve: func(s *shelf) {
+			s.manifest("a/b", "1", mediaIndex, []byte(huge)[:900_000])
+		}, problem: "more than 256 images"},
 		{name: "index of nothing", serve: func(s *shelf) {
 			s.manifest("a/b", "1", mediaIndex, []byte(`{"manifests":[`+strings.Repeat(`{},`, 300_000)+`{}]}`))
 		}, problem: "more than 256 images"},
 		{name: "manifest of many layers", serve: func(s *shelf) {
 			s.manifest("a/b", "1", mediaManifest, []byte(`{"layers":[`+strings.Repeat(`{},`, 300_000)+`{}]}`))
 		}, problem: "without a configuration"},
-		{name: "empty index", serve: func(s *shelf) { s.manifest("a/b", "1", mediaIndex, []byte(`{}`)) }, problem: "without images"},
-		{name: "index of indexes", serve: func(s *shelf) {
-			s.manifest("a/b", "1", mediaIndex, fmt.Appendf(nil, `{"manifests":[{"mediaType":%q,"digest":%q}]}`, mediaIndex, digestOf(nil)))
+		{name: "empty index", serve: func(s *shelf) {
+			s.manifest("a/b", "1", mediaIndex, []byte(`{}`))
 		}, problem: "without images"},
-		{name: "not JSON", serve: func(s *shelf) { s.manifest("a/b", "1", mediaIndex, []byte("<html>")) }, problem: "not a JSON object"},
+		{name: "index of indexes", serve: func(s *shelf) {
+			s.manifest("a/b", "1", mediaIndex, fmt.Appendf(nil, `{"manifests":[{"mediaType":%q,"digest":%q}]}`,
+				mediaIndex, digestOf(nil)))
+		}, problem: "without images"},
+		{name: "not JSON", serve: func(s *shelf) {
+			s.manifest("a/b", "1", mediaIndex, []byte("<html>"))
+		}, problem: "not a JSON object"},
 		{name: "deep JSON", serve: func(s *shelf) {
 			s.manifest("a/b", "1", mediaIndex, []byte(`{"x":`+strings.Repeat("[", 500_000)))
 		}, problem: "not JSON"},
-		{name: "wrong media type", serve: func(s *shelf) { s.manifest("a/b", "1", "text/html", []byte("<html>")) }, problem: `media type "text/html"`},
-		{name: "old schema", serve: func(s *shelf) { s.manifest("a/b", "1", string(types.DockerManifestSchema1Signed), []byte("{}")) }, problem: "media type"},
-		{name: "terminal escapes", serve: func(s *shelf) { s.image("a/b", "1", "\x1b[31mwindows", "", "") }, problem: "which cannot run"},
+		{name: "wrong media type", serve: func(s *shelf) {
+			s.manifest("a/b", "1", "text/html", []byte("<html>"))
+		}, problem: `media type "text/html"`},
+		{name: "old schema", serve: func(s *shelf) {
+			s.manifest("a/b", "1", string(types.DockerManifestSchema1Signed), []byte("{}"))
+		}, problem: "media type"},
+		{name: "terminal escapes", serve: func(s *shelf) {
+			s.image("a/b", "1", "\x1b[31mwindows", "", "")
+		}, problem: "which cannot run"},
 		{name: "no platform", serve: func(s *shelf) { s.image("a/b", "1", "", "", "") }, problem: "which cannot run"},
-		{name: "long user", serve: func(s *shelf) { s.image("a/b", "1", "windows", "10.0.17763.1", strings.Repeat("x", 1000)) }, problem: "an invalid user"},
+		{name: "long user", serve: func(s *shelf) {
+			s.image("a/b", "1", "windows", "10.0.17763.1", strings.Repeat("x", 1000))
+		}, problem: "an invalid user"},
 		{name: "gzip bomb", serve: func(s *shelf) {
 			s.before = func(w http.ResponseWriter, r *http.Request) bool {
 				w.Header().Set("Content-Encoding", "gzip")
@@ -422,7 +459,8 @@ func TestSecondCredentials(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return true
 	}
-	_, err := s.read(t, Config{}, "a/b:1", authn.AuthConfig{Username: "u", Password: "old"}, authn.AuthConfig{Username: "u", Password: "new"})
+	_, err := s.read(t, Config{}, "a/b:1", authn.AuthConfig{Username: "u", Password: "old"},
+		authn.AuthConfig{Username: "u", Password: "new"})
 	if err != nil {
 		t.Error(err)
 	}
@@ -488,7 +526,8 @@ func TestAddresses(t *testing.T) {
 		"nonsense":                    {false: false, true: false},
 	} {
 		for loopback, ok := range want {
-			if err := (&dialer{loopback: loopback}).check(address); (err == nil) != ok || err != nil && !errors.Is(err, errRefused) {
+			if err := (&dialer{loopback: loopback}).check(address); (err == nil) != ok || err != nil &&
+				!errors.Is(err, errRefused) {
 				t.Errorf("%s, loopback %v: %v", address, loopback, err)
 			}
 		}
@@ -502,7 +541,8 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestProxyMayBeAnywhere(t *testing.T) {
-	for u, want := range map[string]string{"http://127.0.0.1:3128": "127.0.0.1:3128", "http://proxy": "proxy:80", "https://proxy": "proxy:443", "socks5://proxy": "proxy:1080"} {
+	for u, want := range map[string]string{"http://127.0.0.1:3128": "127.0.0.1:3128", "http://proxy": "proxy:80",
+		"https://proxy": "proxy:443", "socks5://proxy": "proxy:1080"} {
 		req := httptest.NewRequest(http.MethodGet, u, nil)
 		if got := proxyAddress(req.URL); got != want {
 			t.Errorf("%s: %s, want %s", u, got, want)
@@ -536,8 +576,10 @@ func TestSlowRegistry(t *testing.T) {
 }
 
 func FuzzManifest(f *testing.F) {
-	f.Add([]byte(`{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:x","platform":{"os":"windows","architecture":"amd64","os.version":"10.0.17763.1"}}]}`))
-	f.Add([]byte(`{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","platform":null}],"manifests":[]}`))
+	f.Add([]byte(`{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:x",` +
+		`"platform":{"os":"windows","architecture":"amd64","os.version":"10.0.17763.1"}}]}`))
+	f.Add([]byte(`{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","platform":null}],` +
+		`"manifests":[]}`))
 	f.Add([]byte(`{"config":{"digest":"sha256:x"}}`))
 	f.Add([]byte(`{"os":"windows","architecture":"amd64","os.version":"10.0.20348","config":{"User":"ContainerUser"}}`))
 	f.Add([]byte(`[`))

@@ -71,7 +71,8 @@ func curl(ctx context.Context, env *Env) int {
 	for _, u := range o.urls {
 		for attempt := 0; ; attempt++ {
 			code, err = o.transfer(ctx, env, u)
-			if err == nil || attempt >= o.retries || !slices.Contains(o.retryCodes(), code) || !sleepFor(ctx, time.Second<<min(attempt, 6)) {
+			if err == nil || attempt >= o.retries || !slices.Contains(o.retryCodes(), code) ||
+				!sleepFor(ctx, time.Second<<min(attempt, 6)) {
 				break
 			}
 		}
@@ -211,7 +212,10 @@ func (o *curlOptions) client() (*http.Client, error) {
 	}
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, DisableKeepAlives: true, DisableCompression: true,
+			Proxy:              http.ProxyFromEnvironment,
+			TLSClientConfig:    tlsConfig,
+			DisableKeepAlives:  true,
+			DisableCompression: true,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				if to, ok := o.resolve[address]; ok {
 					address = to
@@ -317,9 +321,12 @@ func curlFailure(err error, u *url.URL, began time.Time) (int, error) {
 	case errors.As(err, &record):
 		return curlTLS, errors.New("schannel: failed to receive handshake, SSL/TLS connection failed")
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return curlTimeout, fmt.Errorf("Operation timed out after %d milliseconds with 0 bytes received", took) // curl's text
+		// curl's text
+		return curlTimeout, fmt.Errorf("Operation timed out after %d milliseconds with 0 bytes received", took)
 	case errors.As(err, &op) && op.Op == "dial":
-		return curlNoConnect, fmt.Errorf("Failed to connect to %s port %s after %d ms: Could not connect to server", u.Hostname(), port, took) // curl's text
+		// curl's text
+		return curlNoConnect, fmt.Errorf("Failed to connect to %s port %s after %d ms: Could not connect to server",
+			u.Hostname(), port, took)
 	case errors.Is(err, io.EOF):
 		return curlEmptyReply, errors.New("Empty reply from server") // curl's text
 	}
@@ -374,8 +381,10 @@ func parseCurl(env *Env) (*curlOptions, error) {
 
 // curlLong returns the long form of a short option; an unknown one stays unknown.
 func curlLong(c byte) string {
-	const table = "s--silent S--show-error f--fail v--verbose i--include I--head L--location k--insecure O--remote-name G--get " +
-		"o--output X--request d--data H--header u--user A--user-agent w--write-out T--upload-file m--max-time 4--ipv4 6--ipv6 N--no-buffer # --"
+	const table = "s--silent S--show-error f--fail v--verbose i--include I--head L--location k--insecure " +
+		"O--remote-name G--get " +
+		"o--output X--request d--data H--header u--user A--user-agent w--write-out T--upload-file m--max-time " +
+		"4--ipv4 6--ipv6 N--no-buffer # --"
 	for f := range strings.FieldsSeq(table) {
 		if f[0] == c {
 			return f[1:]
@@ -387,8 +396,9 @@ func curlLong(c byte) string {
 //nolint:gocyclo // Length: one table of options; splitting hides the order.
 func (o *curlOptions) set(env *Env, option string, value func() (string, error)) error {
 	flags := map[string]*bool{
-		"--silent": &o.silent, "--show-error": &o.showError, "--fail": &o.fail, "--fail-with-body": &o.fail, "--verbose": &o.verbose,
-		"--include": &o.include, "--head": &o.head, "--location": &o.follow, "--insecure": &o.insecure, "--remote-name": &o.remoteName, "--get": &o.get,
+		"--silent": &o.silent, "--show-error": &o.showError, "--fail": &o.fail, "--fail-with-body": &o.fail,
+		"--verbose": &o.verbose, "--include": &o.include, "--head": &o.head, "--location": &o.follow,
+		"--insecure": &o.insecure, "--remote-name": &o.remoteName, "--get": &o.get,
 		"--retry-connrefused": &o.retryRefused, "--retry-all-errors": &o.retryAll,
 	}
 	if f, ok := flags[option]; ok {
@@ -396,7 +406,8 @@ func (o *curlOptions) set(env *Env, option string, value func() (string, error))
 		return nil
 	}
 	switch option {
-	case "--ipv4", "--ipv6", "--no-buffer", "--compressed", "--http1.1", "--ssl-no-revoke", "--no-progress-meter", "--progress-bar", "--noproxy":
+	case "--ipv4", "--ipv6", "--no-buffer", "--compressed", "--http1.1", "--ssl-no-revoke", "--no-progress-meter",
+		"--progress-bar", "--noproxy":
 		return nil
 	}
 	texts := map[string]*string{
@@ -409,7 +420,8 @@ func (o *curlOptions) set(env *Env, option string, value func() (string, error))
 		return err
 	}
 	switch option {
-	case "--header", "--data", "--data-raw", "--data-binary", "--data-ascii", "--data-urlencode", "--json", "--url", "--max-time", "--connect-timeout", "--retry", "--retry-delay", "--resolve":
+	case "--header", "--data", "--data-raw", "--data-binary", "--data-ascii", "--data-urlencode", "--json", "--url",
+		"--max-time", "--connect-timeout", "--retry", "--retry-delay", "--resolve":
 	default:
 		return fmt.Errorf("option %s: is unknown", option)
 	}
@@ -462,7 +474,8 @@ func (o *curlOptions) addData(env *Env, option, v string) error {
 		}
 	}
 	if option == "--json" {
-		o.headers = append(o.headers, "Content-Type: "+mime.FormatMediaType("application/json", nil), "Accept: application/json")
+		o.headers = append(o.headers, "Content-Type: "+mime.FormatMediaType("application/json", nil),
+			"Accept: application/json")
 	} else if o.hasData {
 		o.data = append(o.data, '&')
 	}

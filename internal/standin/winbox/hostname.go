@@ -13,7 +13,8 @@ func hostname(_ context.Context, env *Env) int {
 	}
 	if len(env.Args) > 0 {
 		// Text and code of Windows: the program only prints.
-		env.errorf("sethostname: Use the Network Control Panel Applet to set hostname.\nhostname -s is not supported.\n")
+		env.errorf("sethostname: Use the Network Control Panel Applet to set hostname.\n" +
+			"hostname -s is not supported.\n")
 		return 1
 	}
 	name, err := env.System.Hostname()

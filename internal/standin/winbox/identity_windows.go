@@ -87,11 +87,13 @@ func privileges(token windows.Token) ([]Privilege, error) {
 		if err != nil {
 			continue // impossible: it comes from Windows
 		}
-		description := lookup("LookupPrivilegeDisplayNameW", uintptr(unsafe.Pointer(wide)), uintptr(unsafe.Pointer(&language)))
+		description := lookup("LookupPrivilegeDisplayNameW", uintptr(unsafe.Pointer(wide)),
+			uintptr(unsafe.Pointer(&language)))
 		if description == "" {
 			description = describePrivilege(name) // Wine's knows none
 		}
-		out = append(out, Privilege{Name: name, Enabled: p.Attributes&windows.SE_PRIVILEGE_ENABLED != 0, Description: description})
+		out = append(out, Privilege{Name: name, Enabled: p.Attributes&windows.SE_PRIVILEGE_ENABLED != 0,
+			Description: description})
 	}
 	return out, nil
 }

@@ -37,7 +37,8 @@ const headerTimeout = 2 * time.Minute
 // Its messages are those of github.com/microsoft/iis-docker's program.
 func serviceMonitor(ctx context.Context, env *Env) int {
 	if len(env.Args) == 0 {
-		env.printf("\nUSAGE: ServiceMonitor.exe [windows service name]\n       ServiceMonitor.exe w3svc [application pool]\n\n")
+		env.printf("\nUSAGE: ServiceMonitor.exe [windows service name]\n" +
+			"       ServiceMonitor.exe w3svc [application pool]\n\n")
 		return 1
 	}
 	if name := env.Args[0]; !strings.EqualFold(name, "w3svc") {

@@ -28,7 +28,8 @@ func ipconfig(_ context.Context, env *Env) int {
 		env.printf("\nWindows IP Configuration\n")
 		return 0
 	default:
-		env.printf("\nError: unrecognized or incomplete command line.\n\nUSAGE:\n    ipconfig [/all | /flushdns | /displaydns]\n")
+		env.printf("\nError: unrecognized or incomplete command line.\n\nUSAGE:\n" +
+			"    ipconfig [/all | /flushdns | /displaydns]\n")
 		return 1
 	}
 	n, err := env.System.Network()
@@ -90,7 +91,8 @@ func adapterConfig(a Adapter, all bool) string {
 		if a.DHCP {
 			dhcp = "Yes"
 		}
-		b.WriteString(row("Description ", a.Description) + row("Physical Address", a.MAC) + row("DHCP Enabled", dhcp) + row("Autoconfiguration Enabled ", "Yes"))
+		b.WriteString(row("Description ", a.Description) + row("Physical Address", a.MAC) + row("DHCP Enabled", dhcp) +
+			row("Autoconfiguration Enabled ", "Yes"))
 	}
 	// IPv6 first, as Windows has it.
 	addresses := slices.Clone(a.Addresses)

@@ -27,8 +27,9 @@ func newAccounts() accounts {
 	return accounts{
 		Users: []string{"Administrator", "DefaultAccount", "Guest", "WDAGUtilityAccount"},
 		Groups: map[string][]string{
-			"Administrators": {"Administrator"}, "Backup Operators": {}, "Guests": {"Guest"}, "Hyper-V Administrators": {}, "IIS_IUSRS": {},
-			"Network Configuration Operators": {}, "Performance Log Users": {}, "Performance Monitor Users": {}, "Remote Desktop Users": {}, "Users": {},
+			"Administrators": {"Administrator"}, "Backup Operators": {}, "Guests": {"Guest"},
+			"Hyper-V Administrators": {}, "IIS_IUSRS": {}, "Network Configuration Operators": {},
+			"Performance Log Users": {}, "Performance Monitor Users": {}, "Remote Desktop Users": {}, "Users": {},
 		},
 	}
 }
@@ -53,7 +54,8 @@ func netCommand(_ context.Context, env *Env) int {
 	case "localgroup":
 		code = n.group(env.Args[1:])
 	default:
-		env.errorf("net %s: not in this stand-in; it has USER and LOCALGROUP (for services, use sc.exe)\n", strings.ToLower(env.Args[0]))
+		env.errorf("net %s: not in this stand-in; it has USER and LOCALGROUP (for services, use sc.exe)\n",
+			strings.ToLower(env.Args[0]))
 		return 1
 	}
 	if code == 0 && n.changed {
@@ -88,7 +90,8 @@ func splitNet(args []string) (names []string, options []string) {
 func (n *netState) user(args []string) int {
 	names, options := splitNet(args)
 	if len(names) == 0 {
-		n.env.printf("\nUser accounts for \\\\%s\n\n%s\n%s%s", strings.ToUpper(n.host()), strings.Repeat("-", 79), columns(n.accounts.Users), netDone)
+		n.env.printf("\nUser accounts for \\\\%s\n\n%s\n%s%s", strings.ToUpper(n.host()), strings.Repeat("-", 79),
+			columns(n.accounts.Users), netDone)
 		return 0
 	}
 	i := slices.IndexFunc(n.accounts.Users, func(u string) bool { return strings.EqualFold(u, names[0]) })
@@ -106,7 +109,9 @@ func (n *netState) user(args []string) int {
 	case slices.Contains(options, "/delete"):
 		n.accounts.Users, n.changed = slices.Delete(n.accounts.Users, i, i+1), true
 		for g, members := range n.accounts.Groups {
-			n.accounts.Groups[g] = slices.DeleteFunc(members, func(m string) bool { return strings.EqualFold(m, names[0]) })
+			n.accounts.Groups[g] = slices.DeleteFunc(members, func(m string) bool {
+				return strings.EqualFold(m, names[0])
+			})
 		}
 		n.env.printf("%s", netDone)
 		return 0
@@ -118,7 +123,8 @@ func (n *netState) user(args []string) int {
 		}
 	}
 	slices.Sort(in)
-	n.env.printf("User name                    %s\nAccount active               Yes\nLocal Group Memberships      %s\n%s", n.accounts.Users[i], strings.Join(in, " "), netDone)
+	n.env.printf("User name                    %s\nAccount active               Yes\n"+
+		"Local Group Memberships      %s\n%s", n.accounts.Users[i], strings.Join(in, " "), netDone)
 	return 0
 }
 
@@ -130,7 +136,8 @@ func (n *netState) group(args []string) int {
 			list = append(list, "*"+g)
 		}
 		slices.Sort(list)
-		n.env.printf("\nAliases for \\\\%s\n\n%s\n%s\n%s", strings.ToUpper(n.host()), strings.Repeat("-", 79), strings.Join(list, "\n"), netDone)
+		n.env.printf("\nAliases for \\\\%s\n\n%s\n%s\n%s", strings.ToUpper(n.host()), strings.Repeat("-", 79),
+			strings.Join(list, "\n"), netDone)
 		return 0
 	}
 	group, found := "", false
@@ -154,7 +161,8 @@ func (n *netState) group(args []string) int {
 	case add || remove:
 		return n.members(group, names[1:], add)
 	default:
-		n.env.printf("Alias name     %s\nComment\n\nMembers\n\n%s\n%s\n%s", group, strings.Repeat("-", 79), strings.Join(n.accounts.Groups[group], "\n"), netDone)
+		n.env.printf("Alias name     %s\nComment\n\nMembers\n\n%s\n%s\n%s", group, strings.Repeat("-", 79),
+			strings.Join(n.accounts.Groups[group], "\n"), netDone)
 		return 0
 	}
 	n.env.printf("%s", netDone)

@@ -34,10 +34,11 @@ func nginx(ctx context.Context, env *Env) int {
 		return 1
 	}
 	files := http.FileServer(http.Dir(*root))
-	srv := &http.Server{ReadHeaderTimeout: headerTimeout, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Server", "nginx")
-		files.ServeHTTP(w, r)
-	})}
+	srv := &http.Server{ReadHeaderTimeout: headerTimeout,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Server", "nginx")
+			files.ServeHTTP(w, r)
+		})}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {

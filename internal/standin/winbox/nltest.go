@@ -105,5 +105,6 @@ func (d domain) secureChannel(option, name string) (string, int) {
 	if option == "sc_verify" {
 		flags, verified = "80", "Trust Verification Status = "+noLogonServers
 	}
-	return "Flags: " + flags + "\nTrusted DC Name \nTrusted DC Connection Status Status = " + noLogonServers + verified + completed, 0
+	return "Flags: " + flags + "\nTrusted DC Name \nTrusted DC Connection Status Status = " + noLogonServers +
+		verified + completed, 0
 }

@@ -110,7 +110,8 @@ func parsePing(args []string) (pingOptions, error) {
 			}
 			n, err := strconv.Atoi(args[i])
 			if err != nil || n < low || n > high {
-				return 0, fmt.Errorf("Bad value for option -%s, valid range is from %d to %d.", flag, low, high) // Windows' text
+				// Windows' text
+				return 0, fmt.Errorf("Bad value for option -%s, valid range is from %d to %d.", flag, low, high)
 			}
 			return n, nil
 		}
@@ -226,9 +227,11 @@ func (s *pingStats) print(env *Env, addr netip.Addr) {
 		return
 	}
 	lost := s.sent - s.received
-	env.printf("\nPing statistics for %s:\n    Packets: Sent = %d, Received = %d, Lost = %d (%d%% loss),\n", addr, s.sent, s.received, lost, lost*100/s.sent)
+	env.printf("\nPing statistics for %s:\n    Packets: Sent = %d, Received = %d, Lost = %d (%d%% loss),\n", addr,
+		s.sent, s.received, lost, lost*100/s.sent)
 	if s.received > 0 {
-		env.printf("Approximate round trip times in milli-seconds:\n    Minimum = %dms, Maximum = %dms, Average = %dms\n",
+		env.printf("Approximate round trip times in milli-seconds:\n"+
+			"    Minimum = %dms, Maximum = %dms, Average = %dms\n",
 			s.min.Milliseconds(), s.max.Milliseconds(), (s.total / time.Duration(s.received)).Milliseconds())
 	}
 }

@@ -43,7 +43,8 @@ func redisServer(ctx context.Context, env *Env) int {
 		env.errorf("# Creating Server TCP listening socket *:%s: %v\n", *port, err)
 		return 1
 	}
-	env.printf("# mullion's stand-in for Redis: in memory, a few commands\n* Ready to accept connections on %s\n", l.Addr())
+	env.printf("# mullion's stand-in for Redis: in memory, a few commands\n* Ready to accept connections on %s\n",
+		l.Addr())
 	if err := serveRedis(ctx, l); err != nil {
 		env.errorf("# %v\n", err)
 		return 1
@@ -202,7 +203,8 @@ func (db *redisDB) do(args []string) string {
 	case name == "info":
 		return redisBulk("# Server\r\nredis_version:3.0.504\r\nos:Windows\r\nmullion_stand_in:1\r\n")
 	}
-	return fmt.Sprintf("-ERR unknown command '%s' (mullion's stand-in knows a few only)\r\n", strings.ReplaceAll(name, "\r\n", " "))
+	return fmt.Sprintf("-ERR unknown command '%s' (mullion's stand-in knows a few only)\r\n",
+		strings.ReplaceAll(name, "\r\n", " "))
 }
 
 // redisCLI sends one command: redis-cli [-h HOST] [-p PORT] COMMAND [ARG...].

@@ -28,7 +28,8 @@ func (system) Hostname() (string, error) { return os.Hostname() }
 
 // OS reads what the registry says about the product.
 func (system) OS() (OSInfo, error) {
-	k, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Windows NT\CurrentVersion`, registry.QUERY_VALUE)
+	k, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Windows NT\CurrentVersion`,
+		registry.QUERY_VALUE)
 	if err != nil {
 		return OSInfo{}, fmt.Errorf("read version: %w", err)
 	}
@@ -44,8 +45,14 @@ func (system) OS() (OSInfo, error) {
 	var mem memoryStatus
 	mem.length = uint32(unsafe.Sizeof(mem))
 	// Without an answer the memory is shown as zero.
-	_, _, _ = windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx").Call(uintptr(unsafe.Pointer(&mem)))
-	return OSInfo{Product: "Microsoft " + product, Version: "10.0." + build, Memory: mem.totalPhys, CPUs: runtime.NumCPU()}, nil
+	_, _, _ = windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx").Call(
+		uintptr(unsafe.Pointer(&mem)))
+	return OSInfo{
+		Product: "Microsoft " + product,
+		Version: "10.0." + build,
+		Memory:  mem.totalPhys,
+		CPUs:    runtime.NumCPU(),
+	}, nil
 }
 
 // memoryStatus is MEMORYSTATUSEX of sysinfoapi.h.
@@ -59,7 +66,8 @@ type memoryStatus struct {
 func (s system) Network() (Network, error) {
 	n := Network{}
 	n.Host, _ = s.Hostname() // on an error an empty name is shown
-	if k, err := registry.OpenKey(registry.LOCAL_MACHINE, `SYSTEM\CurrentControlSet\Services\Tcpip\Parameters`, registry.QUERY_VALUE); err == nil {
+	if k, err := registry.OpenKey(registry.LOCAL_MACHINE, `SYSTEM\CurrentControlSet\Services\Tcpip\Parameters`,
+		registry.QUERY_VALUE); err == nil {
 		n.Primary, _, _ = k.GetStringValue("Domain") // absent is empty
 		if list, _, err := k.GetStringValue("SearchList"); err == nil && list != "" {
 			n.SearchList = strings.Split(list, ",")
@@ -215,7 +223,8 @@ func (system) Processes() ([]Process, error) {
 	var out []Process
 	e := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
 	for err = windows.Process32First(snap, &e); err == nil; err = windows.Process32Next(snap, &e) {
-		out = append(out, Process{Name: windows.UTF16ToString(e.ExeFile[:]), PID: int(e.ProcessID), Memory: workingSet(e.ProcessID)})
+		out = append(out, Process{Name: windows.UTF16ToString(e.ExeFile[:]), PID: int(e.ProcessID),
+			Memory: workingSet(e.ProcessID)})
 	}
 	if err != windows.ERROR_NO_MORE_FILES {
 		return nil, fmt.Errorf("list processes: %w", err)
@@ -240,7 +249,8 @@ func workingSet(pid uint32) uint64 {
 	defer windows.CloseHandle(h) // opened for reading
 	var c memoryCounters
 	c.cb = uint32(unsafe.Sizeof(c))
-	ok, _, _ := windows.NewLazySystemDLL("kernel32.dll").NewProc("K32GetProcessMemoryInfo").Call(uintptr(h), uintptr(unsafe.Pointer(&c)), uintptr(c.cb))
+	ok, _, _ := windows.NewLazySystemDLL("kernel32.dll").NewProc("K32GetProcessMemoryInfo").Call(uintptr(h),
+		uintptr(unsafe.Pointer(&c)), uintptr(c.cb))
 	if ok == 0 {
 		return 0
 	}

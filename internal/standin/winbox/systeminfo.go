@@ -22,10 +22,14 @@ func systeminfo(_ context.Context, env *Env) int {
 		return 1
 	}
 	build := info.Version[strings.LastIndexByte(info.Version, '.')+1:]
-	env.printf("\nHost Name:                 %s\nOS Name:                   %s\nOS Version:                %s N/A Build %s\n"+
-		"OS Manufacturer:           Microsoft Corporation\nOS Configuration:          Standalone Server\nOS Build Type:             Multiprocessor Free\n"+
+	env.printf("\nHost Name:                 %s\nOS Name:                   %s\n"+
+		"OS Version:                %s N/A Build %s\n"+
+		"OS Manufacturer:           Microsoft Corporation\nOS Configuration:          Standalone Server\n"+
+		"OS Build Type:             Multiprocessor Free\n"+
 		"System Type:               x64-based PC\nProcessor(s):              %d Processor(s) Installed.\n"+
-		"Windows Directory:         C:\\Windows\nSystem Directory:          C:\\Windows\\system32\nTotal Physical Memory:     %s MB\n",
-		strings.ToUpper(host), info.Product, info.Version, build, info.CPUs, strings.TrimSuffix(kilobytes(info.Memory>>10), " K"))
+		"Windows Directory:         C:\\Windows\nSystem Directory:          C:\\Windows\\system32\n"+
+		"Total Physical Memory:     %s MB\n",
+		strings.ToUpper(host), info.Product, info.Version, build, info.CPUs,
+		strings.TrimSuffix(kilobytes(info.Memory>>10), " K"))
 	return 0
 }

@@ -27,7 +27,12 @@ func TestTarThereAndBack(t *testing.T) {
 		if code := tarTool(t.Context(), &Env{Args: create, Stdout: &archive, Stderr: &errs}); code != 0 {
 			t.Fatalf("%v: %d, %s", create, code, errs.String())
 		}
-		if code := tarTool(t.Context(), &Env{Args: []string{"-xmf", "-", "-C", to}, Stdin: &archive, Stdout: &bytes.Buffer{}, Stderr: &errs}); code != 0 {
+		if code := tarTool(t.Context(), &Env{
+			Args:   []string{"-xmf", "-", "-C", to},
+			Stdin:  &archive,
+			Stdout: &bytes.Buffer{},
+			Stderr: &errs,
+		}); code != 0 {
 			t.Fatalf("extract: %d, %s", code, errs.String())
 		}
 		if b, err := os.ReadFile(filepath.Join(to, "d/a.txt")); err != nil || string(b) != "a\r\n" {
@@ -54,7 +59,8 @@ func TestTarStaysInItsDirectory(t *testing.T) {
 		if _, err := w.Write([]byte("x")); err != nil {
 			t.Fatal(err)
 		}
-		if code := tarTool(t.Context(), &Env{Args: []string{"xf", "-", "-C", inside}, Stdin: &archive, Stderr: &errs}); code == 0 {
+		if code := tarTool(t.Context(), &Env{Args: []string{"xf", "-", "-C", inside}, Stdin: &archive,
+			Stderr: &errs}); code == 0 {
 			t.Errorf("%s: extracted", name)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "out.txt")); err == nil {

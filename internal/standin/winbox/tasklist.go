@@ -20,7 +20,8 @@ func tasklist(_ context.Context, env *Env) int {
 		if o == "fo" || o == "fi" {
 			i++
 			if i >= len(env.Args) {
-				env.errorf("ERROR: Invalid syntax. Value expected for '%s'.\nType \"TASKLIST /?\" for usage.\n", env.Args[i-1])
+				env.errorf("ERROR: Invalid syntax. Value expected for '%s'.\nType \"TASKLIST /?\" for usage.\n",
+					env.Args[i-1])
 				return 1
 			}
 			value = env.Args[i]
@@ -103,7 +104,8 @@ func taskTable(list []Process, format string, header bool) string {
 		}
 	case "list":
 		for _, p := range list {
-			fmt.Fprintf(&b, "\nImage Name:   %s\nPID:          %d\nSession Name: Services\nSession#:     %d\nMem Usage:    %s\n", p.Name, p.PID, p.Session, kilobytes(p.Memory))
+			fmt.Fprintf(&b, "\nImage Name:   %s\nPID:          %d\nSession Name: Services\nSession#:     %d\n"+
+				"Mem Usage:    %s\n", p.Name, p.PID, p.Session, kilobytes(p.Memory))
 		}
 	default:
 		if header {

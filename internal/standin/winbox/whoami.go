@@ -42,7 +42,8 @@ func (g Group) attributes() string {
 	for _, a := range []struct {
 		bit  uint32
 		text string
-	}{{1, "Mandatory group"}, {2, "Enabled by default"}, {4, "Enabled group"}, {8, "Group owner"}, {0x10, "Group used for deny only"}} {
+	}{{1, "Mandatory group"}, {2, "Enabled by default"}, {4, "Enabled group"}, {8, "Group owner"},
+		{0x10, "Group used for deny only"}} {
 		if g.Attributes&a.bit != 0 {
 			out = append(out, a.text)
 		}
@@ -92,9 +93,11 @@ func whoami(_ context.Context, env *Env) int {
 	for _, s := range show {
 		t, ok := id.table(s)
 		if !ok {
-			env.errorf("ERROR: Unable to get %s as the current logged-on user\n       is not a domain user.\n", map[string]string{
-				"upn": "User Principal Name (UPN)", "fqdn": "Fully Qualified Distinguished Name (FQDN)", "logonid": "the logon ID",
-			}[s])
+			env.errorf("ERROR: Unable to get %s as the current logged-on user\n       is not a domain user.\n",
+				map[string]string{
+					"upn": "User Principal Name (UPN)", "fqdn": "Fully Qualified Distinguished Name (FQDN)",
+					"logonid": "the logon ID",
+				}[s])
 			return 1
 		}
 		env.printf("%s", t.text(format, header))

@@ -46,7 +46,12 @@ func (f fakeSystem) Identity() (Identity, error) {
 }
 
 func (f fakeSystem) OS() (OSInfo, error) {
-	return OSInfo{Product: "Microsoft Windows Server 2019 Datacenter", Version: "10.0.17763", Memory: 2 << 30, CPUs: 2}, nil
+	return OSInfo{
+		Product: "Microsoft Windows Server 2019 Datacenter",
+		Version: "10.0.17763",
+		Memory:  2 << 30,
+		CPUs:    2,
+	}, nil
 }
 
 func (f fakeSystem) Echo(_ context.Context, to netip.Addr, _, _ int, _ time.Duration) (EchoReply, error) {
@@ -58,13 +63,15 @@ func newFake() fakeSystem {
 		network: Network{
 			Host: "win-pod", SearchList: []string{"google.com", "cluster.local"},
 			Adapters: []Adapter{{
-				Name: "vEthernet (Ethernet)", Description: "Hyper-V Virtual Ethernet Adapter", Suffix: "google.com", MAC: "00-15-5D-01-02-03", Up: true,
-				Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.1.5/24"), netip.MustParsePrefix("fe80::1/64")},
-				Gateways:  []netip.Addr{netip.MustParseAddr("10.244.1.1")},
-				DNS:       []netip.Addr{netip.MustParseAddr("10.10.10.10"), netip.MustParseAddr("10.10.10.11")},
+				Name: "vEthernet (Ethernet)", Description: "Hyper-V Virtual Ethernet Adapter", Suffix: "google.com",
+				MAC: "00-15-5D-01-02-03", Up: true, Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.1.5/24"),
+					netip.MustParsePrefix("fe80::1/64")},
+				Gateways: []netip.Addr{netip.MustParseAddr("10.244.1.1")},
+				DNS:      []netip.Addr{netip.MustParseAddr("10.10.10.10"), netip.MustParseAddr("10.10.10.11")},
 			}},
 		},
-		processes: []Process{{"System", 4, 0, 140 << 10}, {"cmd.exe", 100, 0, 4 << 20}, {"server.exe", 101, 0, 1234 << 20}},
+		processes: []Process{{"System", 4, 0, 140 << 10}, {"cmd.exe", 100, 0, 4 << 20},
+			{"server.exe", 101, 0, 1234 << 20}},
 	}
 }
 
@@ -95,7 +102,8 @@ func TestTools(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir) // an absolute path would look like an option here
 	const file = "log.txt"
-	if err := os.WriteFile(file, []byte("first line\r\nSecond Line\r\nthe third\r\nerror: 42 failed\r\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte("first line\r\nSecond Line\r\nthe third\r\nerror: 42 failed\r\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)
@@ -108,19 +116,24 @@ func TestTools(t *testing.T) {
 		code  int
 	}{
 		{"whoami", []string{"whoami"}, "", "user manager\\containeruser\n", 0},
-		{"whoami/fo", []string{"whoami", "/user", "/fo", "csv", "/nh"}, "", "\"user manager\\containeruser\",\"S-1-5-93-2-2\"\n", 0},
-		{"whoami/list", []string{"whoami", "/priv", "/fo", "list"}, "", "\nPRIVILEGES INFORMATION\n----------------------\n\nPrivilege Name: SeChangeNotifyPrivilege\nDescription:    Bypass traverse checking\nState:          Enabled\n\n", 0},
+		{"whoami/fo", []string{"whoami", "/user", "/fo", "csv", "/nh"}, "",
+			"\"user manager\\containeruser\",\"S-1-5-93-2-2\"\n", 0},
+		{"whoami/list", []string{"whoami", "/priv", "/fo", "list"}, "",
+			"\nPRIVILEGES INFORMATION\n----------------------\n\nPrivilege Name: SeChangeNotifyPrivilege\n" +
+				"Description:    Bypass traverse checking\nState:          Enabled\n\n", 0},
 		{"whoami/upn", []string{"whoami", "/upn"}, "", "", 1},
 		{"whoami/bad", []string{"whoami", "/x"}, "", "", 1},
 		{"whoami/nothing", []string{"whoami", "/nh"}, "", "", 1},
 		{"find", []string{"find", `"line"`}, "a line\nno\n", "a line\n", 0},
-		{"find ignores case", []string{"find", "/i", "LINE", file}, "", "\n---------- " + strings.ToUpper(file) + "\nfirst line\nSecond Line\n", 0},
+		{"find ignores case", []string{"find", "/i", "LINE", file}, "", "\n---------- " + strings.ToUpper(file) +
+			"\nfirst line\nSecond Line\n", 0},
 		{"find counts", []string{"find", "/c", "l"}, "l\nx\nl\n", "2\n", 0},
 		{"find inverts and numbers", []string{"find", "/v", "/n", "l"}, "l\nx\nl\n", "[2]x\n", 0},
 		{"find nothing", []string{"find", "zzz"}, "l\n", "", 1},
 		{"findstr", []string{"findstr", "/i", "second third", file}, "", "Second Line\nthe third\n", 0},
 		{"findstr literal phrase", []string{"findstr", "/c:the third", file}, "", "the third\n", 0},
-		{"findstr expression", []string{"findstr", "/r", "/n", "error:.[0-9][0-9]*", file}, "", "4:error: 42 failed\n", 0},
+		{"findstr expression", []string{"findstr", "/r", "/n", "error:.[0-9][0-9]*", file}, "",
+			"4:error: 42 failed\n", 0},
 		{"findstr begins", []string{"findstr", "/b", "the", file}, "", "the third\n", 0},
 		{"findstr word", []string{"findstr", `\<line\>`, file}, "", "first line\n", 0},
 		{"findstr inverts", []string{"findstr", "/v", "i", file}, "", "", 1},
@@ -128,18 +141,30 @@ func TestTools(t *testing.T) {
 		{"findstr nothing, as critest's pgrep", []string{"findstr", "sleep"}, "", "", 1},
 		{"where", []string{"where", "log"}, "", filepath.Join(dir, file) + "\n", 0},
 		{"where nothing", []string{"where", "/q", "zzz"}, "", "", 1},
-		{"tasklist filter", []string{"tasklist", "/nh", "/fi", "IMAGENAME eq CMD.exe"}, "", "cmd.exe                        100 Services                   0      4,096 K\n", 0},
-		{"tasklist csv", []string{"tasklist", "/fo", "csv", "/fi", "pid eq 101"}, "", "\"Image Name\",\"PID\",\"Session Name\",\"Session#\",\"Mem Usage\"\n\"server.exe\",\"101\",\"Services\",\"0\",\"1,263,616 K\"\n", 0},
-		{"tasklist none", []string{"tasklist", "/fi", "imagename eq none.exe"}, "", "INFO: No tasks are running which match the specified criteria.\n", 0},
-		{"nltest without a domain", []string{"nltest", "/parentdomain"}, "", "Getting parent domain failed: Status = 1722 0x6ba RPC_S_SERVER_UNAVAILABLE\n", 1},
+		{"tasklist filter", []string{"tasklist", "/nh", "/fi", "IMAGENAME eq CMD.exe"}, "",
+			"cmd.exe                        100 Services                   0      4,096 K\n", 0},
+		{"tasklist csv", []string{"tasklist", "/fo", "csv", "/fi", "pid eq 101"}, "",
+			"\"Image Name\",\"PID\",\"Session Name\",\"Session#\",\"Mem Usage\"\n" +
+				"\"server.exe\",\"101\",\"Services\",\"0\",\"1,263,616 K\"\n", 0},
+		{"tasklist none", []string{"tasklist", "/fi", "imagename eq none.exe"}, "",
+			"INFO: No tasks are running which match the specified criteria.\n", 0},
+		{"nltest without a domain", []string{"nltest", "/parentdomain"}, "",
+			"Getting parent domain failed: Status = 1722 0x6ba RPC_S_SERVER_UNAVAILABLE\n", 1},
 		{"timeout refuses redirection", []string{"timeout", "/t", "5"}, "", "", 1},
-		{"ping the computer itself", []string{"ping", "-n", "1", "localhost"}, "", "\nPinging win-pod [127.0.0.1] with 32 bytes of data:\nReply from 127.0.0.1: bytes=32 time<1ms TTL=128\n" +
-			"\nPing statistics for 127.0.0.1:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\nApproximate round trip times in milli-seconds:\n    Minimum = 0ms, Maximum = 0ms, Average = 0ms\n", 0},
-		{"ping another", []string{"ping", "-n", "1", "-l", "100", "10.0.0.9"}, "", "\nPinging 10.0.0.9 with 100 bytes of data:\nReply from 10.0.0.9: bytes=100 time=7ms TTL=126\n" +
-			"\nPing statistics for 10.0.0.9:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\nApproximate round trip times in milli-seconds:\n    Minimum = 7ms, Maximum = 7ms, Average = 7ms\n", 0},
-		{"ping v6", []string{"ping", "-6", "-n", "1", "localhost"}, "", "\nPinging win-pod [::1] with 32 bytes of data:\nReply from ::1: time<1ms \n" +
-			"\nPing statistics for ::1:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\nApproximate round trip times in milli-seconds:\n    Minimum = 0ms, Maximum = 0ms, Average = 0ms\n", 0},
-		{"ping with a bad value", []string{"ping", "-n", "0", "localhost"}, "", "Bad value for option -n, valid range is from 1 to 2147483647.\n", 1},
+		{"ping the computer itself", []string{"ping", "-n", "1", "localhost"}, "",
+			"\nPinging win-pod [127.0.0.1] with 32 bytes of data:\nReply from 127.0.0.1: bytes=32 time<1ms TTL=128\n" +
+				"\nPing statistics for 127.0.0.1:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\n" +
+				"Approximate round trip times in milli-seconds:\n    Minimum = 0ms, Maximum = 0ms, Average = 0ms\n", 0},
+		{"ping another", []string{"ping", "-n", "1", "-l", "100", "10.0.0.9"}, "",
+			"\nPinging 10.0.0.9 with 100 bytes of data:\nReply from 10.0.0.9: bytes=100 time=7ms TTL=126\n" +
+				"\nPing statistics for 10.0.0.9:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\n" +
+				"Approximate round trip times in milli-seconds:\n    Minimum = 7ms, Maximum = 7ms, Average = 7ms\n", 0},
+		{"ping v6", []string{"ping", "-6", "-n", "1", "localhost"}, "",
+			"\nPinging win-pod [::1] with 32 bytes of data:\nReply from ::1: time<1ms \n" +
+				"\nPing statistics for ::1:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\n" +
+				"Approximate round trip times in milli-seconds:\n    Minimum = 0ms, Maximum = 0ms, Average = 0ms\n", 0},
+		{"ping with a bad value", []string{"ping", "-n", "0", "localhost"}, "",
+			"Bad value for option -n, valid range is from 1 to 2147483647.\n", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, errs, code := run(t, tt.stdin, tt.argv...)
@@ -183,7 +208,8 @@ Ethernet adapter vEthernet (Ethernet):
 	if out != want || code != 0 {
 		t.Errorf("exit %d\n%s", code, out)
 	}
-	if out, _, _ := run(t, "", "ipconfig"); !strings.Contains(out, "   IPv4 Address. . . . . . . . . . . : 10.244.1.5\n") || strings.Contains(out, "DNS Servers") {
+	if out, _, _ := run(t, "", "ipconfig"); !strings.Contains(out,
+		"   IPv4 Address. . . . . . . . . . . : 10.244.1.5\n") || strings.Contains(out, "DNS Servers") {
 		t.Errorf("short form\n%s", out)
 	}
 }
@@ -215,11 +241,14 @@ func TestPingFailures(t *testing.T) {
 	gone := netip.MustParseAddr("10.0.0.1")
 	system.echo = map[netip.Addr]error{gone: errors.New("Request timed out.")} // Windows' text
 	var out bytes.Buffer
-	code := Run(t.Context(), []string{"ping", "-n", "1", gone.String()}, &Env{Stdout: &out, Stderr: &out, System: system})
-	if code != 1 || !strings.Contains(out.String(), "Request timed out.\r\n") || !strings.Contains(out.String(), "Lost = 1 (100% loss)") {
+	code := Run(t.Context(), []string{"ping", "-n", "1", gone.String()},
+		&Env{Stdout: &out, Stderr: &out, System: system})
+	if code != 1 || !strings.Contains(out.String(), "Request timed out.\r\n") ||
+		!strings.Contains(out.String(), "Lost = 1 (100% loss)") {
 		t.Errorf("exit %d, %s", code, out.String())
 	}
-	if text, _, code := run(t, "", "ping", "no-such-host.invalid"); code != 1 || text != "Ping request could not find host no-such-host.invalid. Please check the name and try again.\n" {
+	if text, _, code := run(t, "", "ping", "no-such-host.invalid"); code != 1 ||
+		text != "Ping request could not find host no-such-host.invalid. Please check the name and try again.\n" {
 		t.Errorf("exit %d, %s", code, text)
 	}
 }
@@ -277,7 +306,8 @@ func TestCurl(t *testing.T) {
 	}{
 		{"get", []string{"-s", srv.URL + "/ok"}, "hello ", 0},
 		{"no scheme", []string{strings.TrimPrefix(srv.URL, "http://") + "/ok"}, "hello ", 0},
-		{"header and data", []string{"-sH", "X-Test: you ", "-d", "a=1", "--data-urlencode", "b=x y", srv.URL + "/ok"}, "hello youa=1&b=x+y", 0},
+		{"header and data", []string{"-sH", "X-Test: you ", "-d", "a=1", "--data-urlencode", "b=x y", srv.URL + "/ok"},
+			"hello youa=1&b=x+y", 0},
 		{"status only", []string{"-s", "-o", "NUL", "-w", `%{http_code}\n`, srv.URL + "/none"}, "404\n", 0},
 		{"fail", []string{"-sf", srv.URL + "/none"}, "", 22},
 		{"follow", []string{"-sL", srv.URL + "/jump"}, "hello ", 0},
@@ -301,7 +331,8 @@ func TestCurl(t *testing.T) {
 	if data, err := os.ReadFile(file); err != nil || string(data) != "hello " {
 		t.Errorf("file %q, %v", data, err)
 	}
-	if out, _, _ := run(t, "", "curl", "-sI", srv.URL+"/ok"); !strings.HasPrefix(out, "HTTP/1.1 200 OK\n") || !strings.Contains(out, "X-Method: HEAD\n") {
+	if out, _, _ := run(t, "", "curl", "-sI", srv.URL+"/ok"); !strings.HasPrefix(out, "HTTP/1.1 200 OK\n") ||
+		!strings.Contains(out, "X-Method: HEAD\n") {
 		t.Errorf("head: %q", out)
 	}
 }
@@ -319,8 +350,9 @@ func TestRedis(t *testing.T) {
 		args, want string
 		code       int
 	}{
-		{"ping", "PONG\n", 0}, {"set key value", "OK\n", 0}, {"get key", "value\n", 0}, {"get none", "\n", 0}, {"incr n", "1\n", 0},
-		{"incr n", "2\n", 0}, {"keys *", "key\nn\n", 0}, {"del key n", "2\n", 0}, {"eval x", "ERR unknown command 'eval' (mullion's stand-in knows a few only)\n", 1},
+		{"ping", "PONG\n", 0}, {"set key value", "OK\n", 0}, {"get key", "value\n", 0}, {"get none", "\n", 0},
+		{"incr n", "1\n", 0}, {"incr n", "2\n", 0}, {"keys *", "key\nn\n", 0}, {"del key n", "2\n", 0},
+		{"eval x", "ERR unknown command 'eval' (mullion's stand-in knows a few only)\n", 1},
 	} {
 		out, errs, code := run(t, "", append([]string{"redis-cli", "-p", port}, strings.Fields(tt.args)...)...)
 		if out != tt.want || code != tt.code {
@@ -335,11 +367,15 @@ func TestRedis(t *testing.T) {
 
 func TestParseResolv(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(file, []byte("# comment\nnameserver 10.96.0.10\nsearch default.svc.cluster.local svc.cluster.local\noptions ndots:5\n"), 0o644); err != nil {
+	if err := os.WriteFile(file,
+		[]byte(
+			"# comment\nnameserver 10.96.0.10\nsearch default.svc.cluster.local svc.cluster.local\noptions ndots:5\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	n := withResolv(Network{Adapters: []Adapter{{Name: "Ethernet"}}}, file)
-	if a := n.Adapters[0]; len(a.DNS) != 1 || a.DNS[0].String() != "10.96.0.10" || a.Suffix != "default.svc.cluster.local" || len(n.SearchList) != 2 {
+	if a := n.Adapters[0]; len(a.DNS) != 1 || a.DNS[0].String() != "10.96.0.10" ||
+		a.Suffix != "default.svc.cluster.local" || len(n.SearchList) != 2 {
 		t.Errorf("%+v", n)
 	}
 }

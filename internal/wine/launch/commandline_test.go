@@ -29,7 +29,8 @@ func TestCommandLine(t *testing.T) {
 // learn.microsoft.com.
 func TestEscapeArg(t *testing.T) {
 	for in, want := range map[string]string{
-		"": `""`, "a": "a", "a b": `"a b"`, `a"b`: `a\"b`, `a\b`: `a\b`, `a b\`: `"a b\\"`, `a\\"b`: `a\\\\\"b`, `a\"b c`: `"a\\\"b c"`, "tab\there": "\"tab\there\"",
+		"": `""`, "a": "a", "a b": `"a b"`, `a"b`: `a\"b`, `a\b`: `a\b`, `a b\`: `"a b\\"`, `a\\"b`: `a\\\\\"b`,
+		`a\"b c`: `"a\\\"b c"`, "tab\there": "\"tab\there\"",
 	} {
 		if got := escapeArg(in); got != want {
 			t.Errorf("escapeArg(%q) = %q, want %q", in, got, want)

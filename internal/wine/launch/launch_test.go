@@ -38,7 +38,8 @@ func tree(t *testing.T, files ...string) string {
 }
 
 func TestPlan(t *testing.T) {
-	root := tree(t, "windows/system32/cmd.exe", "windows/system32/ping.exe", "App/Server.EXE", "App/start.CMD", "App/tool", "data/")
+	root := tree(t, "windows/system32/cmd.exe", "windows/system32/ping.exe", "App/Server.EXE", "App/start.CMD",
+		"App/tool", "data/")
 	if err := os.WriteFile(filepath.Join(root, "App", "linux.exe"), []byte("\x7fELF"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -51,22 +52,32 @@ func TestPlan(t *testing.T) {
 		dir  string
 		err  string
 	}{
-		{name: "name in system32", c: Config{Args: []string{"ping", "x"}}, argv: []string{`C:\windows\system32\ping.exe`, "x"}},
-		{name: "other case and slashes", c: Config{Args: []string{"c:/APP/server"}}, argv: []string{`C:\App\Server.EXE`}},
+		{name: "name in system32", c: Config{Args: []string{"ping", "x"}},
+			argv: []string{`C:\windows\system32\ping.exe`, "x"}},
+		{name: "other case and slashes", c: Config{Args: []string{"c:/APP/server"}},
+			argv: []string{`C:\App\Server.EXE`}},
 		{name: "path without drive", c: Config{Args: []string{`\app\server.exe`}}, argv: []string{`C:\App\Server.EXE`}},
-		{name: "relative to the directory", c: Config{Args: []string{`.\server`}, Dir: `c:\app`}, argv: []string{`C:\App\Server.EXE`}, dir: "App"},
-		{name: "in Path", c: Config{Args: []string{"server"}}, env: []string{`MULLION_ENV_Path=C:\nowhere;"C:\app"`}, argv: []string{`C:\App\Server.EXE`}},
-		{name: "in the directory before Path", c: Config{Args: []string{"server"}, Dir: `C:\App`}, argv: []string{`C:\App\Server.EXE`}, dir: "App"},
-		{name: "batch file", c: Config{Args: []string{`C:\app\start`, "a"}}, argv: []string{cmd, "/c", `C:\App\start.CMD`, "a"}},
+		{name: "relative to the directory", c: Config{Args: []string{`.\server`}, Dir: `c:\app`},
+			argv: []string{`C:\App\Server.EXE`}, dir: "App"},
+		{name: "in Path", c: Config{Args: []string{"server"}}, env: []string{`MULLION_ENV_Path=C:\nowhere;"C:\app"`},
+			argv: []string{`C:\App\Server.EXE`}},
+		{name: "in the directory before Path", c: Config{Args: []string{"server"}, Dir: `C:\App`},
+			argv: []string{`C:\App\Server.EXE`}, dir: "App"},
+		{name: "batch file", c: Config{Args: []string{`C:\app\start`, "a"}},
+			argv: []string{cmd, "/c", `C:\App\start.CMD`, "a"}},
 		{name: "no extension", c: Config{Args: []string{`C:\app\tool`}}, argv: []string{`C:\App\tool`}},
-		{name: "PATHEXT", c: Config{Args: []string{`C:\app\start`}}, env: []string{"MULLION_ENV_PATHEXT=.EXE;.VBS"}, err: "cannot find the file"},
-		{name: "command line", c: Config{CommandLine: `"C:\App\server.exe"  -x "y z"`}, argv: []string{`C:\App\Server.EXE`}},
+		{name: "PATHEXT", c: Config{Args: []string{`C:\app\start`}}, env: []string{"MULLION_ENV_PATHEXT=.EXE;.VBS"},
+			err: "cannot find the file"},
+		{name: "command line", c: Config{CommandLine: `"C:\App\server.exe"  -x "y z"`},
+			argv: []string{`C:\App\Server.EXE`}},
 		{name: "missing", c: Config{Args: []string{"nothing"}}, err: "The system cannot find the file specified."},
 		{name: "a directory is not a program", c: Config{Args: []string{`C:\data`}}, err: "cannot find the file"},
-		{name: "a program of Linux", c: Config{Args: []string{`C:\app\linux.exe`}}, err: "%1 is not a valid Win32 application."},
+		{name: "a program of Linux", c: Config{Args: []string{`C:\app\linux.exe`}},
+			err: "%1 is not a valid Win32 application."},
 		{name: "missing directory", c: Config{Args: []string{"ping"}, Dir: `C:\no`}, err: `working directory C:\no`},
 		{name: "another drive", c: Config{Args: []string{`D:\x.exe`}}, err: "cannot find"},
-		{name: "above the root", c: Config{Args: []string{`C:\..\..\app\server.exe`}}, argv: []string{`C:\App\Server.EXE`}},
+		{name: "above the root", c: Config{Args: []string{`C:\..\..\app\server.exe`}},
+			argv: []string{`C:\App\Server.EXE`}},
 		{name: "nothing", err: "no program given"},
 	} {
 		row.c.Root, row.c.Loader = root, "/loader"
@@ -77,10 +88,12 @@ func TestPlan(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || !slices.Equal(p.argv, append([]string{"/loader"}, row.argv...)) || p.dir != filepath.Join(root, row.dir) {
+		if err != nil || !slices.Equal(p.argv, append([]string{"/loader"}, row.argv...)) ||
+			p.dir != filepath.Join(root, row.dir) {
 			t.Errorf("%s: %v, argv %q, dir %s", row.name, err, p.argv, p.dir)
 		}
-		if line := CommandLine(row.c.Args); row.c.CommandLine == "" && !isBatch(p.argv[1]) && p.argv[1] != cmd && !slices.Contains(p.env, commandLineVariable+"="+line) {
+		if line := CommandLine(row.c.Args); row.c.CommandLine == "" && !isBatch(p.argv[1]) && p.argv[1] != cmd &&
+			!slices.Contains(p.env, commandLineVariable+"="+line) {
 			t.Errorf("%s: environment %q, want the command line %s", row.name, p.env, line)
 		}
 		if row.c.CommandLine != "" && !slices.Contains(p.env, commandLineVariable+"="+row.c.CommandLine) {

@@ -47,7 +47,8 @@ func makePrivate(dir string) error {
 	if err != nil {
 		return err
 	}
-	const what = windows.OWNER_SECURITY_INFORMATION | windows.DACL_SECURITY_INFORMATION | windows.PROTECTED_DACL_SECURITY_INFORMATION
+	const what = windows.OWNER_SECURITY_INFORMATION | windows.DACL_SECURITY_INFORMATION |
+		windows.PROTECTED_DACL_SECURITY_INFORMATION
 	// This also reaches what lies in the directory already.
 	if err := windows.SetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, what, owner, nil, dacl, nil); err != nil {
 		return err
@@ -58,8 +59,9 @@ func makePrivate(dir string) error {
 	// It merges in what the directory above passes on, protected or not, where
 	// the file system cannot remember protection. Setting the descriptor of the
 	// open directory does not.
-	h, err := windows.CreateFile(name, windows.WRITE_DAC|windows.WRITE_OWNER, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE,
-		nil, windows.OPEN_EXISTING, windows.FILE_FLAG_BACKUP_SEMANTICS|windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
+	h, err := windows.CreateFile(name, windows.WRITE_DAC|windows.WRITE_OWNER,
+		windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE, nil, windows.OPEN_EXISTING,
+		windows.FILE_FLAG_BACKUP_SEMANTICS|windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
 	if err != nil {
 		return err
 	}
@@ -90,7 +92,8 @@ func verify(dir string) error {
 	if err := refuseLink(dir); err != nil {
 		return err
 	}
-	sd, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
+	sd, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT,
+		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
 	if err != nil {
 		return err
 	}
@@ -133,7 +136,8 @@ func verify(dir string) error {
 func trusted() (func(*windows.SID) bool, error) {
 	var sids []*windows.SID
 	for _, known := range []windows.WELL_KNOWN_SID_TYPE{
-		windows.WinLocalSystemSid, windows.WinBuiltinAdministratorsSid, windows.WinCreatorOwnerSid, windows.WinCreatorOwnerRightsSid,
+		windows.WinLocalSystemSid, windows.WinBuiltinAdministratorsSid, windows.WinCreatorOwnerSid,
+		windows.WinCreatorOwnerRightsSid,
 	} {
 		sid, err := windows.CreateWellKnownSid(known)
 		if err != nil {

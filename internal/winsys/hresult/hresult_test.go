@@ -30,14 +30,16 @@ func TestOf(t *testing.T) {
 	if !errors.Is(err, cause) || !errors.Is(err, DiskFull) || errors.Is(err, NotFound) {
 		t.Errorf("%v: Is is wrong", err)
 	}
-	if got, want := err.Error(), "write journal: disk is full: 0x80070070 There is not enough space on the disk"; got != want {
+	if got, want := err.Error(),
+		"write journal: disk is full: 0x80070070 There is not enough space on the disk"; got != want {
 		t.Errorf("Error() = %q, want %q", got, want)
 	}
 }
 
 func TestMessage(t *testing.T) {
 	e := &Error{Code: InvalidJSONReference, Detail: "A Reference is required"}
-	if got, want := Text(fmt.Errorf("x: %w", e)), "The reference is invalid in the JSON document. A Reference is required"; got != want {
+	if got, want := Text(fmt.Errorf("x: %w", e)),
+		"The reference is invalid in the JSON document. A Reference is required"; got != want {
 		t.Errorf("Text = %q, want %q", got, want)
 	}
 	if !NotFound.Failed() || Code(1).Failed() {

@@ -76,7 +76,8 @@ func (f *Fake) Put(s Service) (bool, error) {
 }
 
 func equal(a, b Service) bool {
-	return a.Name == b.Name && a.DisplayName == b.DisplayName && a.Description == b.Description && slices.Equal(a.Argv, b.Argv) &&
+	return a.Name == b.Name && a.DisplayName == b.DisplayName && a.Description == b.Description &&
+		slices.Equal(a.Argv, b.Argv) &&
 		a.Manual == b.Manual && slices.Equal(a.DependsOn, b.DependsOn) && a.RestartAfter == b.RestartAfter
 }
 

@@ -69,7 +69,12 @@ func (w *Windows) Status(name string) (Status, error) {
 	if err != nil {
 		return Status{}, explain("query", name, err)
 	}
-	return Status{State: State(st.State), PID: st.ProcessId, Alive: alive(st.ProcessId), ExitCode: st.Win32ExitCode}, nil
+	return Status{
+		State:    State(st.State),
+		PID:      st.ProcessId,
+		Alive:    alive(st.ProcessId),
+		ExitCode: st.Win32ExitCode,
+	}, nil
 }
 
 func alive(pid uint32) bool {
@@ -128,7 +133,8 @@ func (w *Windows) create(want Service) error {
 		return nil
 	}
 	action := mgr.RecoveryAction{Type: mgr.ServiceRestart, Delay: want.RestartAfter}
-	return explain("set failure actions of", want.Name, s.SetRecoveryActions([]mgr.RecoveryAction{action, action, action}, uint32(time.Hour/time.Second)))
+	return explain("set failure actions of", want.Name,
+		s.SetRecoveryActions([]mgr.RecoveryAction{action, action, action}, uint32(time.Hour/time.Second)))
 }
 
 func change(h windows.Handle, want Service, line string) error {
@@ -150,7 +156,8 @@ func change(h windows.Handle, want Service, line string) error {
 		depends = append(depends, u...)
 	}
 	depends = append(depends, 0, 0)
-	return windows.ChangeServiceConfig(h, windows.SERVICE_NO_CHANGE, startType(want), windows.SERVICE_NO_CHANGE, binary, nil, nil, &depends[0], nil, nil, display)
+	return windows.ChangeServiceConfig(h, windows.SERVICE_NO_CHANGE, startType(want), windows.SERVICE_NO_CHANGE, binary,
+		nil, nil, &depends[0], nil, nil, display)
 }
 
 // Start implements Manager.

@@ -50,5 +50,10 @@ func TestTheMachinesManager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scmtest.Run(t, m, scm.Service{Name: testService, DisplayName: "mullion test", Argv: []string{exe, "service"}, Manual: true})
+	scmtest.Run(t, m, scm.Service{
+		Name:        testService,
+		DisplayName: "mullion test",
+		Argv:        []string{exe, "service"},
+		Manual:      true,
+	})
 }

@@ -105,8 +105,9 @@ func tree(t testing.TB, specs ...string) string {
 func TestResolve(t *testing.T) {
 	root := tree(t,
 		"Windows/System32/cmd.exe", "var/lib/kubelet/pods/1/..2024/token", "var/lib/kubelet/pods/1/..data -> ..2024",
-		`var/lib/kubelet/pods/1/token -> ..data\token`, `abs -> C:\Windows\system32`, "unix -> ROOT/Windows", "rooted -> /Windows",
-		"escape -> ../../../../etc", "escape2 -> /etc/passwd", "loop -> loop", "same/A", "same/a", "pipe -> \\\\.\\pipe\\x", "up/link -> ../Windows",
+		`var/lib/kubelet/pods/1/token -> ..data\token`, `abs -> C:\Windows\system32`, "unix -> ROOT/Windows",
+		"rooted -> /Windows", "escape -> ../../../../etc", "escape2 -> /etc/passwd", "loop -> loop", "same/A", "same/a",
+		"pipe -> \\\\.\\pipe\\x", "up/link -> ../Windows",
 	)
 	for in, want := range map[string]string{
 		`C:\windows\SYSTEM32\CMD.EXE`:   "Windows/System32/cmd.exe",
@@ -136,7 +137,8 @@ func TestResolve(t *testing.T) {
 }
 
 func FuzzClean(f *testing.F) {
-	for _, s := range []string{"", `C:\a\..\b`, `\\?\C:\x`, "a/../../b", `\\s\h\..`, "C:..", `\\?\UNC\`, `\\.`, `\\?\\`} {
+	for _, s := range []string{"", `C:\a\..\b`, `\\?\C:\x`, "a/../../b", `\\s\h\..`, "C:..", `\\?\UNC\`,
+		`\\.`, `\\?\\`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -20,17 +20,19 @@ func TestParse(t *testing.T) {
 	}{
 		{"2016", 14393}, {"ltsc2016", 14393}, {"sac2016", 14393}, {"1607", 14393},
 		{"1709", 16299}, {"1803", 17134}, {"10.0.17134", 17134},
-		{"2019", 17763}, {"ltsc2019", 17763}, {"1809", 17763}, {"17763", 17763}, {"10.0.17763", 17763}, {"10.0.17763.1", 17763},
-		{"Windows Server 2019 Datacenter", 17763}, {" LTSC2019 ", 17763}, {"windows2019", 17763},
-		{"1903", 18362}, {"1909", 18363}, {"2004", 19041}, {"20H2", 19042}, {"20h2", 19042},
-		{"2022", 20348}, {"21H2", 20348}, {"ltsc2022", 20348}, {"23H2", 25398}, {"2025", 26100}, {"24h2", 26100}, {"ltsc2025", 26100},
+		{"2019", 17763}, {"ltsc2019", 17763}, {"1809", 17763}, {"17763", 17763}, {"10.0.17763", 17763},
+		{"10.0.17763.1", 17763}, {"Windows Server 2019 Datacenter", 17763}, {" LTSC2019 ", 17763},
+		{"windows2019", 17763}, {"1903", 18362}, {"1909", 18363}, {"2004", 19041}, {"20H2", 19042}, {"20h2", 19042},
+		{"2022", 20348}, {"21H2", 20348}, {"ltsc2022", 20348}, {"23H2", 25398}, {"2025", 26100}, {"24h2", 26100},
+		{"ltsc2025", 26100},
 	} {
 		b, err := winver.Parse(tt.in)
 		if err != nil || b.Number != tt.number {
 			t.Errorf("Parse(%q) = %d, %v; want %d", tt.in, b.Number, err, tt.number)
 		}
 	}
-	for _, in := range []string{"", "latest", "2012", "10.0", "10.0.1", "6.3.17763", "10.0.17763.1.2", "-17763", "10.0.17763.99999999999", "Windows Server Datacenter"} {
+	for _, in := range []string{"", "latest", "2012", "10.0", "10.0.1", "6.3.17763", "10.0.17763.1.2", "-17763",
+		"10.0.17763.99999999999", "Windows Server Datacenter"} {
 		if b, err := winver.Parse(in); err == nil {
 			t.Errorf("Parse(%q) = %v, want an error", in, b)
 		}
@@ -105,7 +107,8 @@ func TestCompatibleOSVersion(t *testing.T) {
 		want      bool
 	}{
 		{"", true}, {"10.0.17763.1", true}, {"10.0.17763", true}, {"10.0.17763.99999", true},
-		{"10.0.20348.1", false}, {"6.3.17763.1", false}, {"10.1.17763.1", false}, {"nonsense", false}, {"10.0.177", false}, {"10.0.177630.1", false},
+		{"10.0.20348.1", false}, {"6.3.17763.1", false}, {"10.1.17763.1", false}, {"nonsense", false},
+		{"10.0.177", false}, {"10.0.177630.1", false},
 	} {
 		if got := winver.CompatibleOSVersion(host, tt.osVersion); got != tt.want {
 			t.Errorf("CompatibleOSVersion(17763, %q) = %v", tt.osVersion, got)
@@ -128,7 +131,8 @@ func TestFromTag(t *testing.T) {
 		{"microsoft/nanoserver:sac2016", 14393},
 		{"localhost:5000/app:v1-nanoserver-20H2", 19042},
 		{"app:windowsservercore1803", 17134},
-		{"localhost:1809/app", 0}, {"app:v1.2004.3", 0}, {"app:11909", 0}, {"app:2019", 0}, {"app", 0}, {"app@sha256:1809", 0}, {"redis:3.0-nanoserver", 0},
+		{"localhost:1809/app", 0}, {"app:v1.2004.3", 0}, {"app:11909", 0}, {"app:2019", 0}, {"app", 0},
+		{"app@sha256:1809", 0}, {"redis:3.0-nanoserver", 0},
 	} {
 		b, ok := winver.FromTag(tt.ref)
 		if ok != (tt.number != 0) || b.Number != tt.number {

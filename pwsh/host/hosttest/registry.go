@@ -36,7 +36,8 @@ func (f Registry) Keys(path string) ([]string, error) {
 	}
 	var out []string
 	for k := range f {
-		if len(k) > len(path)+1 && strings.EqualFold(k[:len(path)+1], path+`\`) && !strings.Contains(k[len(path)+1:], `\`) {
+		if len(k) > len(path)+1 && strings.EqualFold(k[:len(path)+1], path+`\`) &&
+			!strings.Contains(k[len(path)+1:], `\`) {
 			out = append(out, k[len(path)+1:])
 		}
 	}

@@ -27,10 +27,11 @@ import (
 func Table() []*interp.Cmdlet {
 	var all []*interp.Cmdlet
 	for _, f := range []func() []*interp.Cmdlet{
-		aliasCmdlets, childItemCmdlets, commandCmdlets, contentCmdlets, csvCmdlets, dateCmdlets, errorCmdlets, expressionCmdlets, formatCmdlets,
-		hashCmdlets, historyCmdlets, hostCmdlets, itemCmdlets, itemPropertyCmdlets, jsonCmdlets, locationCmdlets, memberCmdlets, moduleCmdlets, netCmdlets,
-		dnsCmdlets, connectionCmdlets, objectCmdlets, outputCmdlets, pathCmdlets, processCmdlets, randomCmdlets, serviceCmdlets, sleepCmdlets, stringCmdlets,
-		systemCmdlets, variableCmdlets, webCmdlets, routeCmdlets,
+		aliasCmdlets, childItemCmdlets, commandCmdlets, contentCmdlets, csvCmdlets, dateCmdlets, errorCmdlets,
+		expressionCmdlets, formatCmdlets, hashCmdlets, historyCmdlets, hostCmdlets, itemCmdlets, itemPropertyCmdlets,
+		jsonCmdlets, locationCmdlets, memberCmdlets, moduleCmdlets, netCmdlets, dnsCmdlets, connectionCmdlets,
+		objectCmdlets, outputCmdlets, pathCmdlets, processCmdlets, randomCmdlets, serviceCmdlets, sleepCmdlets,
+		stringCmdlets, systemCmdlets, variableCmdlets, webCmdlets, routeCmdlets,
 	} {
 		all = append(all, f()...)
 	}

@@ -44,7 +44,9 @@ func encodeText(text, name string, fresh bool, desktop bool) ([]byte, error) {
 	case "bigendianunicode":
 		return mark("\xfe\xff", interp.EncodeUTF16(text, true)), nil
 	}
-	return nil, badArgument("Encoding", "Cannot validate argument on parameter 'Encoding'. The argument \"%s\" does not belong to the set \"unknown;string;unicode;bigendianunicode;utf8;utf8BOM;utf8NoBOM;default;oem;ascii\".", name)
+	return nil, badArgument("Encoding", "Cannot validate argument on parameter 'Encoding'. The argument \"%s\" does "+
+		"not belong to the set \"unknown;string;unicode;bigendianunicode;utf8;utf8BOM;utf8NoBOM;default;oem;ascii\".",
+		name)
 }
 
 func writeText(c *interp.Invocation, name, text, encoding string, appendTo bool) error {
@@ -62,7 +64,9 @@ func writeText(c *interp.Invocation, name, text, encoding string, appendTo bool)
 // contentCmdlets are Get-, Set-, Add- and Clear-Content.
 func contentCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Get-Content", Aliases: []string{"cat", "gc", "type"}, Params: "Path[]@0.< LiteralPath|PSPath[] TotalCount|First|Head:int Tail|Last:int Raw? Wait? ReadCount:int Encoding Delimiter AsByteStream? Force? Filter~ Include[]~ Exclude[]~ Stream~",
+		{Name: "Get-Content", Aliases: []string{"cat", "gc", "type"},
+			Params: "Path[]@0.< LiteralPath|PSPath[] TotalCount|First|Head:int Tail|Last:int Raw? Wait? " +
+				"ReadCount:int Encoding Delimiter AsByteStream? Force? Filter~ Include[]~ Exclude[]~ Stream~",
 			Process: func(c *interp.Invocation) error {
 				for _, p := range paths(c) {
 					if err := getContent(c, p); err != nil {
@@ -74,20 +78,21 @@ func contentCmdlets() []*interp.Cmdlet {
 				return nil
 			}},
 		writeContent("Set-Content", "sc", false), writeContent("Add-Content", "ac", true),
-		{Name: "Clear-Content", Aliases: []string{"clc"}, Params: "Path[]@0. LiteralPath|PSPath[] Force?", Process: func(c *interp.Invocation) error {
-			for _, p := range paths(c) {
-				if !c.R.Exists(c.R.Path(p)) {
-					if err := c.Error(c.R.FileError(os.ErrNotExist, c.R.Path(p))); err != nil {
+		{Name: "Clear-Content", Aliases: []string{"clc"}, Params: "Path[]@0. LiteralPath|PSPath[] Force?",
+			Process: func(c *interp.Invocation) error {
+				for _, p := range paths(c) {
+					if !c.R.Exists(c.R.Path(p)) {
+						if err := c.Error(c.R.FileError(os.ErrNotExist, c.R.Path(p))); err != nil {
+							return err
+						}
+						continue
+					}
+					if err := dotnet.WriteFile(c.R, p, nil, false); err != nil {
 						return err
 					}
-					continue
 				}
-				if err := dotnet.WriteFile(c.R, p, nil, false); err != nil {
-					return err
-				}
-			}
-			return nil
-		}},
+				return nil
+			}},
 	}
 }
 
@@ -102,7 +107,8 @@ func getContent(c *interp.Invocation, p string) error {
 	b, err := c.R.ReadFile(p)
 	if err != nil {
 		if fi, serr := statPath(c.R, p); serr == nil && fi.IsDir() {
-			return interp.Failf("System.UnauthorizedAccessException", "GetContentReaderUnauthorizedAccessError", "PermissionDenied", c.R.Path(p), "Access to the path '%s' is denied.", c.R.Path(p))
+			return interp.Failf("System.UnauthorizedAccessException", "GetContentReaderUnauthorizedAccessError",
+				"PermissionDenied", c.R.Path(p), "Access to the path '%s' is denied.", c.R.Path(p))
 		}
 		return err
 	}
@@ -113,7 +119,8 @@ func getContent(c *interp.Invocation, p string) error {
 		return c.WriteAll(value.NewBytes(b))
 	}
 	text := interp.DecodeText(b)
-	if e := lower(c.Str("Encoding", "")); (e == "unicode" || e == "bigendianunicode") && len(b) > 1 && b[0]&b[1] != 0xfe {
+	if e := lower(c.Str("Encoding", "")); (e == "unicode" || e == "bigendianunicode") && len(b) > 1 &&
+		b[0]&b[1] != 0xfe {
 		text = interp.DecodeUTF16(b, e != "unicode")
 	}
 	if c.Switch("Raw") {
@@ -203,7 +210,11 @@ func follow(c *interp.Invocation, name string, at int64) error {
 }
 
 func writeContent(name, alias string, appendTo bool) *interp.Cmdlet {
-	return &interp.Cmdlet{Name: name, Aliases: []string{alias}, Params: "Path[]@0. Value:any@1!< LiteralPath|PSPath[] Encoding NoNewline? Force?= AsByteStream? PassThru? Filter~ Include[]~ Exclude[]~ Stream~",
+	return &interp.Cmdlet{
+		Name:    name,
+		Aliases: []string{alias},
+		Params: "Path[]@0. Value:any@1!< LiteralPath|PSPath[] Encoding NoNewline? Force?= AsByteStream? PassThru? " +
+			"Filter~ Include[]~ Exclude[]~ Stream~",
 		Fidelity: "the default encoding is UTF-8 without a mark, where Windows PowerShell writes the ANSI code page",
 		Begin:    func(c *interp.Invocation) error { c.State = &value.List{}; return nil },
 		Process: func(c *interp.Invocation) error {
@@ -215,14 +226,16 @@ func writeContent(name, alias string, appendTo bool) *interp.Cmdlet {
 				l.Items = append(l.Items, v)
 			}
 			return nil
-		}, End: func(c *interp.Invocation) error {
+		},
+		End: func(c *interp.Invocation) error {
 			items := c.State.(*value.List).Items
 			targets := paths(c)
 			if len(targets) == 0 {
 				return badArgument("Path", "Cannot bind argument to parameter 'Path' because it is null.")
 			}
 			for _, p := range targets {
-				if ok, err := c.ShouldProcess("Path: "+c.R.Path(p), strings.Replace(name, "-", " ", 1)); err != nil || !ok {
+				if ok, err := c.ShouldProcess("Path: "+c.R.Path(p), strings.Replace(name, "-", " ", 1)); err != nil ||
+					!ok {
 					return err
 				}
 				if d, rest, ok := providerPath(p); ok && d != "file" {
@@ -241,7 +254,8 @@ func writeContent(name, alias string, appendTo bool) *interp.Cmdlet {
 				return c.WriteAll(value.NewArray(items...))
 			}
 			return nil
-		}}
+		},
+	}
 }
 
 func writeItems(c *interp.Invocation, p string, items []any, appendTo bool) error {

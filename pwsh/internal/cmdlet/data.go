@@ -38,7 +38,8 @@ func csvCmdlets() []*interp.Cmdlet {
 		}
 		cols := names(c, items[0])
 		quote := func(s string) string {
-			if strings.EqualFold(c.Str("UseQuotes", ""), "Never") || strings.EqualFold(c.Str("UseQuotes", ""), "AsNeeded") && !strings.ContainsAny(s, "\"\n\r"+sep) {
+			if strings.EqualFold(c.Str("UseQuotes", ""), "Never") ||
+				strings.EqualFold(c.Str("UseQuotes", ""), "AsNeeded") && !strings.ContainsAny(s, "\"\n\r"+sep) {
 				return s
 			}
 			return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
@@ -73,54 +74,62 @@ func csvCmdlets() []*interp.Cmdlet {
 	}
 	params := "InputObject:any< Delimiter@1 NoTypeInformation|NTI? IncludeTypeInformation? UseCulture?~ UseQuotes"
 	return []*interp.Cmdlet{
-		{Name: "ConvertTo-Csv", Params: params, Process: gather, End: func(c *interp.Invocation) error { return c.WriteAll(value.NewStrings(lines(c))) }},
-		{Name: "Export-Csv", Aliases: []string{"epcsv"}, Params: params + " Path@0 LiteralPath Append? Force? NoClobber? Encoding", Process: gather, End: func(c *interp.Invocation) error {
-			out := lines(c)
-			p := c.Str("Path", c.Str("LiteralPath", ""))
-			if c.Switch("NoClobber") && c.R.Exists(c.R.Path(p)) {
-				return interp.Failf("System.IO.IOException", "NoClobber", "ResourceExists", p, "The file '%s' already exists.", c.R.Path(p))
-			}
-			if c.Switch("Append") && c.R.Exists(c.R.Path(p)) && len(out) > 0 {
-				for len(out) > 0 && (strings.HasPrefix(out[0], "#TYPE") || strings.HasPrefix(out[0], `"`)) {
-					first := out[0]
-					out = out[1:]
-					if !strings.HasPrefix(first, "#TYPE") {
-						break
+		{Name: "ConvertTo-Csv", Params: params, Process: gather, End: func(c *interp.Invocation) error {
+			return c.WriteAll(value.NewStrings(lines(c)))
+		}},
+		{Name: "Export-Csv", Aliases: []string{"epcsv"},
+			Params: params + " Path@0 LiteralPath Append? Force? NoClobber? Encoding", Process: gather,
+			End: func(c *interp.Invocation) error {
+				out := lines(c)
+				p := c.Str("Path", c.Str("LiteralPath", ""))
+				if c.Switch("NoClobber") && c.R.Exists(c.R.Path(p)) {
+					return interp.Failf("System.IO.IOException", "NoClobber", "ResourceExists", p,
+						"The file '%s' already exists.", c.R.Path(p))
+				}
+				if c.Switch("Append") && c.R.Exists(c.R.Path(p)) && len(out) > 0 {
+					for len(out) > 0 && (strings.HasPrefix(out[0], "#TYPE") || strings.HasPrefix(out[0], `"`)) {
+						first := out[0]
+						out = out[1:]
+						if !strings.HasPrefix(first, "#TYPE") {
+							break
+						}
 					}
 				}
-			}
-			var text strings.Builder
-			for _, l := range out {
-				text.WriteString(l + c.R.Newline())
-			}
-			return writeText(c, p, text.String(), c.Str("Encoding", ""), c.Switch("Append"))
-		}},
-		{Name: "ConvertFrom-Csv", Params: "InputObject:any[]@0< Delimiter@1 Header[] UseCulture?~", Process: func(c *interp.Invocation) error {
-			if c.State == nil {
-				c.State = &value.List{}
-			}
-			l := c.State.(*value.List)
-			l.Items = append(l.Items, c.Items("InputObject")...)
-			return nil
-		}, End: func(c *interp.Invocation) error {
-			var text strings.Builder
-			for _, v := range gathered(c) {
-				text.WriteString(c.R.Text(v) + "\n")
-			}
-			return readCSV(c, text.String())
-		}},
-		{Name: "Import-Csv", Aliases: []string{"ipcsv"}, Params: "Path[]@0.< Delimiter@1 LiteralPath[] Header[] Encoding UseCulture?~", Process: func(c *interp.Invocation) error {
-			for _, p := range append(c.Strs("Path"), c.Strs("LiteralPath")...) {
-				text, err := c.R.ReadText(p)
-				if err != nil {
-					return err
+				var text strings.Builder
+				for _, l := range out {
+					text.WriteString(l + c.R.Newline())
 				}
-				if err := readCSV(c, text); err != nil {
-					return err
+				return writeText(c, p, text.String(), c.Str("Encoding", ""), c.Switch("Append"))
+			}},
+		{Name: "ConvertFrom-Csv", Params: "InputObject:any[]@0< Delimiter@1 Header[] UseCulture?~",
+			Process: func(c *interp.Invocation) error {
+				if c.State == nil {
+					c.State = &value.List{}
 				}
-			}
-			return nil
-		}},
+				l := c.State.(*value.List)
+				l.Items = append(l.Items, c.Items("InputObject")...)
+				return nil
+			}, End: func(c *interp.Invocation) error {
+				var text strings.Builder
+				for _, v := range gathered(c) {
+					text.WriteString(c.R.Text(v) + "\n")
+				}
+				return readCSV(c, text.String())
+			}},
+		{Name: "Import-Csv", Aliases: []string{"ipcsv"},
+			Params: "Path[]@0.< Delimiter@1 LiteralPath[] Header[] Encoding UseCulture?~",
+			Process: func(c *interp.Invocation) error {
+				for _, p := range append(c.Strs("Path"), c.Strs("LiteralPath")...) {
+					text, err := c.R.ReadText(p)
+					if err != nil {
+						return err
+					}
+					if err := readCSV(c, text); err != nil {
+						return err
+					}
+				}
+				return nil
+			}},
 	}
 }
 
@@ -165,82 +174,87 @@ func readCSV(c *interp.Invocation, text string) error {
 
 // hashCmdlets is Get-FileHash.
 func hashCmdlets() []*interp.Cmdlet {
-	return []*interp.Cmdlet{{Name: "Get-FileHash", Params: "Path[]@0.< Algorithm LiteralPath|PSPath[] InputStream:any~", Process: func(c *interp.Invocation) error {
-		algorithms := map[string]func() hash.Hash{"MD5": md5.New, "SHA1": sha1.New, "SHA256": sha256.New, "SHA384": sha512.New384, "SHA512": sha512.New}
-		name := strings.ToUpper(c.Str("Algorithm", "SHA256"))
-		newHash, ok := algorithms[name]
-		if !ok {
-			return badArgument("Algorithm", "Cannot validate argument on parameter 'Algorithm'. The argument \"%s\" does not belong to the set \"SHA1,SHA256,SHA384,SHA512,MD5\".", name)
-		}
-		for _, p := range paths(c) {
-			full := c.R.Path(p)
-			f, err := files(c).OpenFile(full, os.O_RDONLY, 0)
-			if err != nil {
-				if err := c.Error(c.R.FileError(err, full)); err != nil {
+	return []*interp.Cmdlet{{Name: "Get-FileHash", Params: "Path[]@0.< Algorithm LiteralPath|PSPath[] InputStream:any~",
+		Process: func(c *interp.Invocation) error {
+			algorithms := map[string]func() hash.Hash{"MD5": md5.New, "SHA1": sha1.New, "SHA256": sha256.New,
+				"SHA384": sha512.New384, "SHA512": sha512.New}
+			name := strings.ToUpper(c.Str("Algorithm", "SHA256"))
+			newHash, ok := algorithms[name]
+			if !ok {
+				return badArgument("Algorithm", "Cannot validate argument on parameter 'Algorithm'. The argument "+
+					"\"%s\" does not belong to the set \"SHA1,SHA256,SHA384,SHA512,MD5\".", name)
+			}
+			for _, p := range paths(c) {
+				full := c.R.Path(p)
+				f, err := files(c).OpenFile(full, os.O_RDONLY, 0)
+				if err != nil {
+					if err := c.Error(c.R.FileError(err, full)); err != nil {
+						return err
+					}
+					continue
+				}
+				h := newHash()
+				_, err = io.Copy(h, f)
+				_ = f.Close() // read only
+				if err != nil {
+					return c.R.FileError(err, full)
+				}
+				if err := c.Write(show(value.NewObject("Microsoft.Powershell.Utility.FileHash", "Algorithm", name,
+					"Hash", fmt.Sprintf("%X", h.Sum(nil)), "Path", full), "Algorithm", "Hash", "Path")); err != nil {
 					return err
 				}
-				continue
 			}
-			h := newHash()
-			_, err = io.Copy(h, f)
-			_ = f.Close() // read only
-			if err != nil {
-				return c.R.FileError(err, full)
-			}
-			if err := c.Write(show(value.NewObject("Microsoft.Powershell.Utility.FileHash", "Algorithm", name, "Hash", fmt.Sprintf("%X", h.Sum(nil)), "Path", full), "Algorithm", "Hash", "Path")); err != nil {
-				return err
-			}
-		}
-		return nil
-	}}}
+			return nil
+		}}}
 }
 
 // randomCmdlets are Get-Random and New-Guid.
 func randomCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Get-Random", Params: "Maximum:any@0 Minimum:any InputObject:any[]< Count:int SetSeed:any Shuffle?", Begin: func(c *interp.Invocation) error {
-			c.State = &value.List{}
-			if v, ok := c.Get("SetSeed"); ok {
-				n, err := value.ToInt(v)
-				if err != nil {
-					return err
+		{Name: "Get-Random", Params: "Maximum:any@0 Minimum:any InputObject:any[]< Count:int SetSeed:any Shuffle?",
+			Begin: func(c *interp.Invocation) error {
+				c.State = &value.List{}
+				if v, ok := c.Get("SetSeed"); ok {
+					n, err := value.ToInt(v)
+					if err != nil {
+						return err
+					}
+					c.R.Seed(int64(n))
 				}
-				c.R.Seed(int64(n))
-			}
-			return nil
-		}, Process: func(c *interp.Invocation) error {
-			l := c.State.(*value.List)
-			l.Items = append(l.Items, c.Items("InputObject")...)
-			return nil
-		}, End: func(c *interp.Invocation) error {
-			rnd := c.R.Rand()
-			if l := c.State.(*value.List); len(l.Items) > 0 {
-				items := append([]any{}, l.Items...)
-				rnd.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
-				n := min(c.Int("Count", 1), len(items))
-				if c.Switch("Shuffle") {
-					n = len(items)
+				return nil
+			}, Process: func(c *interp.Invocation) error {
+				l := c.State.(*value.List)
+				l.Items = append(l.Items, c.Items("InputObject")...)
+				return nil
+			}, End: func(c *interp.Invocation) error {
+				rnd := c.R.Rand()
+				if l := c.State.(*value.List); len(l.Items) > 0 {
+					items := append([]any{}, l.Items...)
+					rnd.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
+					n := min(c.Int("Count", 1), len(items))
+					if c.Switch("Shuffle") {
+						n = len(items)
+					}
+					return c.WriteAll(value.NewArray(items[:max(n, 0)]...))
 				}
-				return c.WriteAll(value.NewArray(items[:max(n, 0)]...))
-			}
-			lo, hi := any(int32(0)), any(int32(1<<31-1))
-			if v, ok := c.Get("Maximum"); ok {
-				hi = v
-			}
-			if v, ok := c.Get("Minimum"); ok {
-				lo = v
-			}
-			for range max(c.Int("Count", 1), 0) {
-				v, err := randomBetween(c, lo, hi)
-				if err != nil {
-					return err
+				lo, hi := any(int32(0)), any(int32(1<<31-1))
+				if v, ok := c.Get("Maximum"); ok {
+					hi = v
 				}
-				if err := c.Write(v); err != nil {
-					return err
+				if v, ok := c.Get("Minimum"); ok {
+					lo = v
 				}
-			}
-			return nil
-		}},
+				for range max(c.Int("Count", 1), 0) {
+					v, err := randomBetween(c, lo, hi)
+					if err != nil {
+						return err
+					}
+					if err := c.Write(v); err != nil {
+						return err
+					}
+				}
+				return nil
+			}},
 		{Name: "New-Guid", Process: func(c *interp.Invocation) error { return c.Write(dotnet.NewGUID(c.R)) }},
 	}
 }
@@ -265,7 +279,8 @@ func randomBetween(c *interp.Invocation, lo, hi any) (any, error) {
 		return nil, err
 	}
 	if fhi <= flo {
-		return nil, badArgument("Minimum", "The Minimum value (%s) cannot be greater than or equal to the Maximum value (%s).", value.String(lo), value.String(hi))
+		return nil, badArgument("Minimum", "The Minimum value (%s) cannot be greater than or equal to the Maximum "+
+			"value (%s).", value.String(lo), value.String(hi))
 	}
 	if f1 || f2 {
 		return flo + c.R.Rand().Float64()*(fhi-flo), nil

@@ -20,7 +20,8 @@ import (
 // dnsCmdlets is Resolve-DnsName.
 func dnsCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Resolve-DnsName", Params: "Name[]@0!< Type@1 Server[] DnsOnly?= CacheOnly?~ NoHostsFile?~ QuickTimeout?= TcpOnly?~ LlmnrFallback?= NoIdn?=",
+		{Name: "Resolve-DnsName", Params: "Name[]@0!< Type@1 Server[] DnsOnly?= CacheOnly?~ NoHostsFile?~ " +
+			"QuickTimeout?= TcpOnly?~ LlmnrFallback?= NoIdn?=",
 			Fidelity: "TTL is not known and shown as 0; -Server is refused except for the machine's own",
 			Process: func(c *interp.Invocation) error {
 				for _, n := range c.Strs("Name") {
@@ -36,11 +37,13 @@ func dnsCmdlets() []*interp.Cmdlet {
 }
 
 func dnsMissing(name string) error {
-	return interp.Failf("System.ComponentModel.Win32Exception", "DNS_ERROR_RCODE_NAME_ERROR", "ResourceUnavailable", name, "%s : DNS name does not exist", name)
+	return interp.Failf("System.ComponentModel.Win32Exception", "DNS_ERROR_RCODE_NAME_ERROR", "ResourceUnavailable",
+		name, "%s : DNS name does not exist", name)
 }
 
 func dnsRecord(name, typ, section string, pairs ...any) *value.Object {
-	o := value.NewObject("Microsoft.DnsClient.Commands.DnsRecord_"+typ, append([]any{"Name", name, "Type", typ, "TTL", int32(0), "Section", section}, pairs...)...)
+	o := value.NewObject("Microsoft.DnsClient.Commands.DnsRecord_"+typ,
+		append([]any{"Name", name, "Type", typ, "TTL", int32(0), "Section", section}, pairs...)...)
 	cols := []string{"Name", "Type", "TTL", "Section"}
 	for i := 0; i < len(pairs); i += 2 {
 		if k := pairs[i].(string); k != "Address" && k != "QueryType" && k != "Server" {
@@ -98,7 +101,8 @@ func resolve(c *interp.Invocation, name string) error {
 			return dnsMissing(name)
 		}
 		for _, s := range list {
-			if err := c.Write(dnsRecord(name, "SRV", "Answer", "NameTarget", strings.TrimSuffix(s.Target, "."), "Priority", i32(int(s.Priority)), "Weight", i32(int(s.Weight)), "Port", i32(int(s.Port)))); err != nil {
+			if err := c.Write(dnsRecord(name, "SRV", "Answer", "NameTarget", strings.TrimSuffix(s.Target, "."),
+				"Priority", i32(int(s.Priority)), "Weight", i32(int(s.Weight)), "Port", i32(int(s.Port)))); err != nil {
 				return err
 			}
 		}
@@ -109,7 +113,8 @@ func resolve(c *interp.Invocation, name string) error {
 			return dnsMissing(name)
 		}
 		for _, m := range list {
-			if err := c.Write(dnsRecord(name, "MX", "Answer", "NameExchange", strings.TrimSuffix(m.Host, "."), "Preference", i32(int(m.Pref)))); err != nil {
+			if err := c.Write(dnsRecord(name, "MX", "Answer", "NameExchange", strings.TrimSuffix(m.Host, "."),
+				"Preference", i32(int(m.Pref)))); err != nil {
 				return err
 			}
 		}
@@ -120,7 +125,8 @@ func resolve(c *interp.Invocation, name string) error {
 			return dnsMissing(name)
 		}
 		for _, m := range list {
-			if err := c.Write(dnsRecord(name, "NS", "Answer", "NameHost", strings.TrimSuffix(m.Host, "."))); err != nil {
+			if err := c.Write(dnsRecord(name, "NS", "Answer", "NameHost",
+				strings.TrimSuffix(m.Host, "."))); err != nil {
 				return err
 			}
 		}
@@ -144,7 +150,8 @@ func resolveHost(c *interp.Invocation, name, typ string) error {
 			if typ == "A" && six || typ == "AAAA" && !six {
 				continue
 			}
-			if err := c.Write(dnsRecord(name, kind, "Answer", "IPAddress", a.String(), "Address", a.String(), "QueryType", kind)); err != nil {
+			if err := c.Write(dnsRecord(name, kind, "Answer", "IPAddress", a.String(), "Address", a.String(),
+				"QueryType", kind)); err != nil {
 				return err
 			}
 		}
@@ -155,8 +162,15 @@ func resolveHost(c *interp.Invocation, name, typ string) error {
 // connectionCmdlets try connections.
 func connectionCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Test-NetConnection", Aliases: []string{"TNC"}, Params: "ComputerName|RemoteAddress|cn@0< CommonTCPPort@1 Port|RemotePort:int InformationLevel TraceRoute?~ Hops:int~ DiagnoseRouting?~", Fidelity: "without a port, reachability is judged by TCP (no ICMP): an answer or a refusal counts", Process: testNetConnection},
-		{Name: "Test-Connection", Params: "ComputerName|TargetName|cn|IPAddress[]@0!< Count:int Quiet? TimeoutSeconds:int= Delay:int= BufferSize:int= TcpPort:int TimeToLive:int= IPv4? IPv6? Ping?= Repeat?~ ResolveDestination?~", Fidelity: "reachability is judged by TCP (no ICMP): an answer or a refusal counts", Process: testConnection},
+		{Name: "Test-NetConnection", Aliases: []string{"TNC"},
+			Params: "ComputerName|RemoteAddress|cn@0< CommonTCPPort@1 Port|RemotePort:int InformationLevel " +
+				"TraceRoute?~ Hops:int~ DiagnoseRouting?~",
+			Fidelity: "without a port, reachability is judged by TCP (no ICMP): an answer or a refusal counts",
+			Process:  testNetConnection},
+		{Name: "Test-Connection", Params: "ComputerName|TargetName|cn|IPAddress[]@0!< Count:int Quiet? " +
+			"TimeoutSeconds:int= Delay:int= BufferSize:int= TcpPort:int TimeToLive:int= IPv4? IPv6? Ping?= Repeat?~ " +
+			"ResolveDestination?~", Fidelity: "reachability is judged by TCP (no ICMP): an answer or a refusal counts",
+			Process: testConnection},
 	}
 }
 
@@ -227,7 +241,9 @@ func testNetConnection(c *interp.Invocation) error {
 		if quiet {
 			return c.Write(false)
 		}
-		return c.Write(asList(value.NewObject("TestNetConnectionResult", "ComputerName", host, "RemoteAddress", nil, "InterfaceAlias", nil, "SourceAddress", nil, "PingSucceeded", false, "TcpTestSucceeded", false), "ComputerName", "RemoteAddress", "InterfaceAlias", "SourceAddress", "PingSucceeded"))
+		return c.Write(asList(value.NewObject("TestNetConnectionResult", "ComputerName", host, "RemoteAddress", nil,
+			"InterfaceAlias", nil, "SourceAddress", nil, "PingSucceeded", false, "TcpTestSucceeded", false),
+			"ComputerName", "RemoteAddress", "InterfaceAlias", "SourceAddress", "PingSucceeded"))
 	}
 	tryPort := port
 	if port == 0 {
@@ -293,14 +309,20 @@ func testConnection(c *interp.Invocation) error {
 				break
 			}
 			if !alive {
-				if werr := c.Error(interp.Failf("System.Net.NetworkInformation.PingException", "TestConnectionException", "ResourceUnavailable", host, "Testing connection to computer '%s' failed: Error due to lack of resources", host)); werr != nil {
+				if werr := c.Error(interp.Failf("System.Net.NetworkInformation.PingException",
+					"TestConnectionException", "ResourceUnavailable", host,
+					"Testing connection to computer '%s' failed: Error due to lack of resources", host)); werr != nil {
 					return werr
 				}
 				continue
 			}
-			o := value.NewObject("System.Management.ManagementObject#root\\cimv2\\Win32_PingStatus", "Source", hostname(c), "Destination", host, "Address", host, "IPV4Address", addr, "IPV6Address", "", "Bytes", int32(32),
-				"ResponseTime", i32(int(math.Round(float64(took)/1e6))), "Time(ms)", i32(int(took.Milliseconds())), "StatusCode", int32(0), "Latency", took.Milliseconds(), "Status", "Success")
-			if werr := c.Write(show(o, "Source", "Destination", "IPV4Address", "IPV6Address", "Bytes", "Time(ms)")); werr != nil {
+			o := value.NewObject("System.Management.ManagementObject#root\\cimv2\\Win32_PingStatus", "Source",
+				hostname(c), "Destination", host, "Address", host, "IPV4Address", addr, "IPV6Address", "", "Bytes",
+				int32(32), "ResponseTime", i32(int(math.Round(float64(took)/1e6))), "Time(ms)",
+				i32(int(took.Milliseconds())), "StatusCode", int32(0), "Latency", took.Milliseconds(),
+				"Status", "Success")
+			if werr := c.Write(show(o, "Source", "Destination", "IPV4Address", "IPV6Address", "Bytes",
+				"Time(ms)")); werr != nil {
 				return werr
 			}
 		}

@@ -21,7 +21,8 @@ func lists() string {
 	b.WriteString(begin + "\n## Cmdlets\n\n")
 	all := Table()
 	sort.Slice(all, func(i, j int) bool { return lower(all[i].Name) < lower(all[j].Name) })
-	fmt.Fprintf(&b, "%d cmdlets; a parameter that is not named, or is struck out, is refused; one in italics is accepted and\nchanges nothing.\n\n| cmdlet | aliases | parameters | differs |\n|---|---|---|---|\n", len(all))
+	fmt.Fprintf(&b, "%d cmdlets; a parameter that is not named, or is struck out, is refused; one in italics is "+
+		"accepted and\nchanges nothing.\n\n| cmdlet | aliases | parameters | differs |\n|---|---|---|---|\n", len(all))
 	for _, c := range all {
 		var params []string
 		for w := range strings.FieldsSeq(c.Params) {
@@ -45,7 +46,9 @@ func lists() string {
 	}
 	classes := dotnet.Table()
 	sort.Slice(classes, func(i, j int) bool { return classes[i].Name < classes[j].Name })
-	fmt.Fprintf(&b, "\n## .NET types\n\n%d types. Static members are marked by `::`.\n\n| type | members |\n|---|---|\n", len(classes))
+	fmt.Fprintf(&b,
+		"\n## .NET types\n\n%d types. Static members are marked by `::`.\n\n| type | members |\n|---|---|\n",
+		len(classes))
 	for _, k := range classes {
 		var members []string
 		if k.New != nil {

@@ -28,13 +28,17 @@ func fileItem(r *interp.Runner, full string, fi fs.FileInfo) *value.Object {
 	mode := fileMode(fi)
 	t := value.DateTime{Time: fi.ModTime().Local()}
 	common := []any{"Mode", mode, "LastWriteTime", t, "Name", name, "FullName", full, "Exists", true,
-		"CreationTime", t, "LastAccessTime", t, "LastWriteTimeUtc", value.DateTime{Time: fi.ModTime().UTC()}, "Extension", path.Ext(name), "Attributes", attributes(fi),
-		"PSPath", "Microsoft.PowerShell.Core\\FileSystem::" + full, "PSParentPath", "Microsoft.PowerShell.Core\\FileSystem::" + dir, "PSChildName", name, "PSIsContainer", fi.IsDir(), "PSProvider", "Microsoft.PowerShell.Core\\FileSystem"}
+		"CreationTime", t, "LastAccessTime", t, "LastWriteTimeUtc", value.DateTime{Time: fi.ModTime().UTC()},
+		"Extension", path.Ext(name), "Attributes", attributes(fi), "PSPath", "Microsoft.PowerShell.Core\\FileSystem::" +
+			full, "PSParentPath", "Microsoft.PowerShell.Core\\FileSystem::" + dir, "PSChildName", name, "PSIsContainer",
+		fi.IsDir(), "PSProvider", "Microsoft.PowerShell.Core\\FileSystem"}
 	var o *value.Object
 	if fi.IsDir() {
-		o = value.NewObject("System.IO.DirectoryInfo", append(common, "Parent", interp.LeafPath(dir), "Root", "", "BaseName", name)...)
+		o = value.NewObject("System.IO.DirectoryInfo", append(common, "Parent", interp.LeafPath(dir), "Root", "",
+			"BaseName", name)...)
 	} else {
-		o = value.NewObject("System.IO.FileInfo", append(common, "Length", fi.Size(), "DirectoryName", dir, "Directory", dir, "IsReadOnly", fi.Mode()&0o200 == 0, "BaseName", strings.TrimSuffix(name, path.Ext(name)))...)
+		o = value.NewObject("System.IO.FileInfo", append(common, "Length", fi.Size(), "DirectoryName", dir, "Directory",
+			dir, "IsReadOnly", fi.Mode()&0o200 == 0, "BaseName", strings.TrimSuffix(name, path.Ext(name)))...)
 	}
 	if f := r.Handlers().Files; f != nil {
 		if link, err := f.Lstat(full); err == nil && link.Mode()&fs.ModeSymlink != 0 {
@@ -82,7 +86,8 @@ func attributes(fi fs.FileInfo) string {
 // childItemCmdlets is Get-ChildItem.
 func childItemCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{{Name: "Get-ChildItem", Aliases: []string{"dir", "gci", "ls"},
-		Params: "Path[]@0.< Filter@1 LiteralPath|PSPath[] Include[] Exclude[] Recurse|s? Depth:int Force? Name? File|af? Directory|ad|d? Hidden|ah|h?~ ReadOnly?~ System?~ Attributes~ FollowSymlink?~",
+		Params: "Path[]@0.< Filter@1 LiteralPath|PSPath[] Include[] Exclude[] Recurse|s? Depth:int Force? Name? " +
+			"File|af? Directory|ad|d? Hidden|ah|h?~ ReadOnly?~ System?~ Attributes~ FollowSymlink?~",
 		Process: func(c *interp.Invocation) error {
 			list := append(append([]string{}, c.Strs("Path")...), c.Strs("LiteralPath")...)
 			if len(list) == 0 {
@@ -122,7 +127,8 @@ func children(c *interp.Invocation, p string) error {
 	full := c.R.Path(p)
 	fi, err := statPath(c.R, p)
 	if err != nil {
-		return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound", full, "Cannot find path '%s' because it does not exist.", full)
+		return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound",
+			full, "Cannot find path '%s' because it does not exist.", full)
 	}
 	if !fi.IsDir() {
 		return writeChild(c, full, interp.LeafPath(full), fi)
@@ -228,35 +234,40 @@ func orStar(s string) string {
 // itemCmdlets work on files, directories and other items.
 func itemCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Get-Item", Aliases: []string{"gi"}, Params: "Path[]@0.< LiteralPath|PSPath[] Force? Filter~ Include[]~ Exclude[]~ Stream~", Process: func(c *interp.Invocation) error {
-			for _, p := range paths(c) {
-				if err := c.Error(getItem(c, p)); err != nil {
-					return err
+		{Name: "Get-Item", Aliases: []string{"gi"},
+			Params: "Path[]@0.< LiteralPath|PSPath[] Force? Filter~ Include[]~ Exclude[]~ Stream~",
+			Process: func(c *interp.Invocation) error {
+				for _, p := range paths(c) {
+					if err := c.Error(getItem(c, p)); err != nil {
+						return err
+					}
 				}
-			}
-			return nil
-		}},
-		{Name: "mkdir", Aliases: []string{"md"}, Params: "Path[]@0.< Name Force?", Process: func(c *interp.Invocation) error {
-			for _, p := range c.Strs("Path") {
-				if err := c.Error(makeDir(c, c.R.Path(p), c.Switch("Force"))); err != nil {
-					return err
+				return nil
+			}},
+		{Name: "mkdir", Aliases: []string{"md"}, Params: "Path[]@0.< Name Force?",
+			Process: func(c *interp.Invocation) error {
+				for _, p := range c.Strs("Path") {
+					if err := c.Error(makeDir(c, c.R.Path(p), c.Switch("Force"))); err != nil {
+						return err
+					}
 				}
-			}
-			return nil
-		}},
-		newItem(), removeItem(), copyItem("Copy-Item", []string{"cp", "copy", "cpi"}, false), copyItem("Move-Item", []string{"mv", "move", "mi"}, true), renameItem(),
-		{Name: "Set-Item", Aliases: []string{"si"}, Params: "Path[]@0 Value:any@1< LiteralPath[] Force? PassThru?", Process: func(c *interp.Invocation) error {
-			for _, p := range append(c.Strs("Path"), c.Strs("LiteralPath")...) {
-				d, rest, ok := providerPath(p)
-				if !ok || d == "file" {
-					return interp.NotImplemented("Set-Item on a file")
+				return nil
+			}},
+		newItem(), removeItem(), copyItem("Copy-Item", []string{"cp", "copy", "cpi"}, false),
+		copyItem("Move-Item", []string{"mv", "move", "mi"}, true), renameItem(),
+		{Name: "Set-Item", Aliases: []string{"si"}, Params: "Path[]@0 Value:any@1< LiteralPath[] Force? PassThru?",
+			Process: func(c *interp.Invocation) error {
+				for _, p := range append(c.Strs("Path"), c.Strs("LiteralPath")...) {
+					d, rest, ok := providerPath(p)
+					if !ok || d == "file" {
+						return interp.NotImplemented("Set-Item on a file")
+					}
+					if err := providerSet(c, d, rest, c.Any("Value")); err != nil {
+						return err
+					}
 				}
-				if err := providerSet(c, d, rest, c.Any("Value")); err != nil {
-					return err
-				}
-			}
-			return nil
-		}},
+				return nil
+			}},
 	}
 }
 
@@ -277,27 +288,33 @@ func getItem(c *interp.Invocation, p string) error {
 	full := c.R.Path(p)
 	fi, err := statPath(c.R, p)
 	if err != nil {
-		return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound", full, "Cannot find path '%s' because it does not exist.", full)
+		return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound",
+			full, "Cannot find path '%s' because it does not exist.", full)
 	}
 	return c.Write(fileItem(c.R, full, fi))
 }
 
 func newItem() *interp.Cmdlet {
-	return &interp.Cmdlet{Name: "New-Item", Aliases: []string{"ni"}, Params: "Path[]@0. Name ItemType|Type Value|Target:any< Force? Credential:any", Process: func(c *interp.Invocation) error {
-		list := c.Strs("Path")
-		if len(list) == 0 {
-			list = []string{"."}
-		}
-		for _, p := range list {
-			if n := c.Str("Name", ""); n != "" {
-				p = c.R.JoinPath(p, n)
+	return &interp.Cmdlet{
+		Name:    "New-Item",
+		Aliases: []string{"ni"},
+		Params:  "Path[]@0. Name ItemType|Type Value|Target:any< Force? Credential:any",
+		Process: func(c *interp.Invocation) error {
+			list := c.Strs("Path")
+			if len(list) == 0 {
+				list = []string{"."}
 			}
-			if err := c.Error(makeItem(c, p)); err != nil {
-				return err
+			for _, p := range list {
+				if n := c.Str("Name", ""); n != "" {
+					p = c.R.JoinPath(p, n)
+				}
+				if err := c.Error(makeItem(c, p)); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	}}
+			return nil
+		},
+	}
 }
 
 func makeItem(c *interp.Invocation, p string) error {
@@ -328,7 +345,8 @@ func makeItem(c *interp.Invocation, p string) error {
 		return makeDir(c, full, c.Switch("Force"))
 	case "file", "f", "leaf":
 		if exists && !c.Switch("Force") {
-			return interp.Failf("System.IO.IOException", "NewItemIOError", "WriteError", full, "The file '%s' already exists.", full)
+			return interp.Failf("System.IO.IOException", "NewItemIOError", "WriteError", full,
+				"The file '%s' already exists.", full)
 		}
 		if c.Switch("Force") {
 			if err := files.MkdirAll(c.R.ParentPath(full), 0o777); err != nil {
@@ -347,7 +365,8 @@ func makeItem(c *interp.Invocation, p string) error {
 			return c.R.FileError(err, full)
 		}
 	default:
-		return badArgument("ItemType", "The type '%s' is not a known type for the file system. Only \"file\", \"directory\" or \"symboliclink\" can be specified.", kind)
+		return badArgument("ItemType", "The type '%s' is not a known type for the file system. Only \"file\", "+
+			"\"directory\" or \"symboliclink\" can be specified.", kind)
 	}
 	fi, err := statPath(c.R, full)
 	if err != nil {
@@ -359,7 +378,8 @@ func makeItem(c *interp.Invocation, p string) error {
 func makeDir(c *interp.Invocation, full string, force bool) error {
 	files := files(c)
 	if c.R.Exists(full) && !force {
-		return interp.Failf("System.IO.IOException", "DirectoryExist", "ResourceExists", full, "An item with the specified name %s already exists.", full)
+		return interp.Failf("System.IO.IOException", "DirectoryExist", "ResourceExists", full,
+			"An item with the specified name %s already exists.", full)
 	}
 	if err := files.MkdirAll(full, 0o777); err != nil {
 		return c.R.FileError(err, full)
@@ -372,14 +392,19 @@ func makeDir(c *interp.Invocation, full string, force bool) error {
 }
 
 func removeItem() *interp.Cmdlet {
-	return &interp.Cmdlet{Name: "Remove-Item", Aliases: []string{"rm", "del", "erase", "rd", "ri", "rmdir"}, Params: "Path[]@0.< LiteralPath|PSPath[] Recurse? Force? Filter Include[] Exclude[]", Process: func(c *interp.Invocation) error {
-		for _, p := range paths(c) {
-			if err := c.Error(removeOne(c, p)); err != nil {
-				return err
+	return &interp.Cmdlet{
+		Name:    "Remove-Item",
+		Aliases: []string{"rm", "del", "erase", "rd", "ri", "rmdir"},
+		Params:  "Path[]@0.< LiteralPath|PSPath[] Recurse? Force? Filter Include[] Exclude[]",
+		Process: func(c *interp.Invocation) error {
+			for _, p := range paths(c) {
+				if err := c.Error(removeOne(c, p)); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	}}
+			return nil
+		},
+	}
 }
 
 func removeOne(c *interp.Invocation, p string) error {
@@ -406,12 +431,14 @@ func removeOne(c *interp.Invocation, p string) error {
 	}
 	full := c.R.Path(p)
 	name := interp.LeafPath(full)
-	if !matches(c.Strs("Include"), name) || len(c.Strs("Exclude")) > 0 && matches(c.Strs("Exclude"), name) || c.Str("Filter", "") != "" && !value.Like(name, c.Str("Filter", ""), false) {
+	if !matches(c.Strs("Include"), name) || len(c.Strs("Exclude")) > 0 && matches(c.Strs("Exclude"), name) ||
+		c.Str("Filter", "") != "" && !value.Like(name, c.Str("Filter", ""), false) {
 		return nil
 	}
 	fi, err := statPath(c.R, p)
 	if err != nil {
-		return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound", full, "Cannot find path '%s' because it does not exist.", full)
+		return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound",
+			full, "Cannot find path '%s' because it does not exist.", full)
 	}
 	action := "Remove File"
 	if fi.IsDir() {
@@ -428,7 +455,10 @@ func removeOne(c *interp.Invocation, p string) error {
 		}
 		if len(entries) > 0 && !c.Switch("Recurse") {
 			// PowerShell asks; without a user it fails.
-			return interp.Failf("System.Management.Automation.PSInvalidOperationException", "InvalidOperation", "InvalidOperation", full, "The item at %s has children and the Recurse parameter was not specified. Windows PowerShell is in NonInteractive mode. Read and Prompt functionality is not available.", full)
+			return interp.Failf("System.Management.Automation.PSInvalidOperationException", "InvalidOperation",
+				"InvalidOperation", full, "The item at %s has children and the Recurse parameter was not specified. "+
+					"Windows PowerShell is in NonInteractive mode. Read and Prompt functionality is not available.",
+				full)
 		}
 		if err := files.RemoveAll(full); err != nil {
 			return c.R.FileError(err, full)
@@ -442,18 +472,24 @@ func removeOne(c *interp.Invocation, p string) error {
 }
 
 func copyItem(name string, aliases []string, move bool) *interp.Cmdlet {
-	return &interp.Cmdlet{Name: name, Aliases: aliases, Params: "Path[]@0.< Destination@1 LiteralPath|PSPath[] Recurse? Container?= Force? PassThru? Filter~ Include[] Exclude[]", Process: func(c *interp.Invocation) error {
-		list := paths(c)
-		if len(list) == 0 && len(c.Strs("Path")) > 0 && !value.HasWildcard(c.Strs("Path")[0]) {
-			list = c.Strs("Path")
-		}
-		for _, p := range list {
-			if err := c.Error(copyOne(c, p, move)); err != nil {
-				return err
+	return &interp.Cmdlet{
+		Name:    name,
+		Aliases: aliases,
+		Params: "Path[]@0.< Destination@1 LiteralPath|PSPath[] Recurse? Container?= Force? PassThru? Filter~ " +
+			"Include[] Exclude[]",
+		Process: func(c *interp.Invocation) error {
+			list := paths(c)
+			if len(list) == 0 && len(c.Strs("Path")) > 0 && !value.HasWildcard(c.Strs("Path")[0]) {
+				list = c.Strs("Path")
 			}
-		}
-		return nil
-	}}
+			for _, p := range list {
+				if err := c.Error(copyOne(c, p, move)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
 }
 
 func copyOne(c *interp.Invocation, p string, move bool) error {
@@ -461,7 +497,8 @@ func copyOne(c *interp.Invocation, p string, move bool) error {
 	from := c.R.Path(p)
 	fi, err := statPath(c.R, p)
 	if err != nil {
-		return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound", from, "Cannot find path '%s' because it does not exist.", from)
+		return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound",
+			from, "Cannot find path '%s' because it does not exist.", from)
 	}
 	name := interp.LeafPath(from)
 	if !matches(c.Strs("Include"), name) || len(c.Strs("Exclude")) > 0 && matches(c.Strs("Exclude"), name) {
@@ -481,7 +518,8 @@ func copyOne(c *interp.Invocation, p string, move bool) error {
 	switch {
 	case move:
 		if c.R.Exists(to) && !c.Switch("Force") && from != to {
-			return interp.Failf("System.IO.IOException", "MoveFileInfoItemIOError", "WriteError", from, "Cannot create a file when that file already exists.")
+			return interp.Failf("System.IO.IOException", "MoveFileInfoItemIOError", "WriteError", from,
+				"Cannot create a file when that file already exists.")
 		}
 		if err := files.Rename(from, to); err != nil {
 			if fi.IsDir() {
@@ -562,34 +600,43 @@ func copyFile(r *interp.Runner, from, to string, fi fs.FileInfo) error {
 }
 
 func renameItem() *interp.Cmdlet {
-	return &interp.Cmdlet{Name: "Rename-Item", Aliases: []string{"ren", "rni"}, Params: "Path@0!.< NewName:any@1! LiteralPath|PSPath Force? PassThru?", Process: func(c *interp.Invocation) error {
-		from := c.R.Path(c.Str("Path", c.Str("LiteralPath", "")))
-		if !c.R.Exists(from) {
-			return c.Error(interp.Failf("System.Management.Automation.PSInvalidOperationException", "InvalidOperation", "InvalidOperation", from, "Cannot rename because item at '%s' does not exist.", c.Str("Path", c.Str("LiteralPath", ""))))
-		}
-		name := c.Any("NewName")
-		if b, ok := name.(*interp.ScriptBlock); ok {
-			var err error
-			if name, err = c.Call(b, c.Item); err != nil {
-				return err
+	return &interp.Cmdlet{
+		Name:    "Rename-Item",
+		Aliases: []string{"ren", "rni"},
+		Params:  "Path@0!.< NewName:any@1! LiteralPath|PSPath Force? PassThru?",
+		Process: func(c *interp.Invocation) error {
+			from := c.R.Path(c.Str("Path", c.Str("LiteralPath", "")))
+			if !c.R.Exists(from) {
+				return c.Error(interp.Failf("System.Management.Automation.PSInvalidOperationException",
+					"InvalidOperation", "InvalidOperation", from, "Cannot rename because item at '%s' does not exist.",
+					c.Str("Path", c.Str("LiteralPath", ""))))
 			}
-		}
-		text := c.R.Text(name)
-		if strings.ContainsAny(text, `/\`) && c.R.ParentPath(c.R.Path(text)) != c.R.ParentPath(from) {
-			return badArgument("NewName", "Cannot rename the specified target, because it represents a path or device name.")
-		}
-		to := c.R.JoinPath(c.R.ParentPath(from), interp.LeafPath(text))
-		if c.R.Exists(to) && !c.Switch("Force") {
-			return c.Error(interp.Failf("System.IO.IOException", "RenameItemIOError", "WriteError", from, "Cannot create a file when that file already exists."))
-		}
-		if err := files(c).Rename(from, to); err != nil {
-			return c.Error(c.R.FileError(err, from))
-		}
-		if c.Switch("PassThru") {
-			if fi, err := statPath(c.R, to); err == nil {
-				return c.Write(fileItem(c.R, to, fi))
+			name := c.Any("NewName")
+			if b, ok := name.(*interp.ScriptBlock); ok {
+				var err error
+				if name, err = c.Call(b, c.Item); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	}}
+			text := c.R.Text(name)
+			if strings.ContainsAny(text, `/\`) && c.R.ParentPath(c.R.Path(text)) != c.R.ParentPath(from) {
+				return badArgument("NewName", "Cannot rename the specified target, because it represents a path or "+
+					"device name.")
+			}
+			to := c.R.JoinPath(c.R.ParentPath(from), interp.LeafPath(text))
+			if c.R.Exists(to) && !c.Switch("Force") {
+				return c.Error(interp.Failf("System.IO.IOException", "RenameItemIOError", "WriteError", from,
+					"Cannot create a file when that file already exists."))
+			}
+			if err := files(c).Rename(from, to); err != nil {
+				return c.Error(c.R.FileError(err, from))
+			}
+			if c.Switch("PassThru") {
+				if fi, err := statPath(c.R, to); err == nil {
+					return c.Write(fileItem(c.R, to, fi))
+				}
+			}
+			return nil
+		},
+	}
 }

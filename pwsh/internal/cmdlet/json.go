@@ -20,7 +20,8 @@ import (
 // jsonCmdlets are ConvertTo-Json and ConvertFrom-Json.
 func jsonCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "ConvertTo-Json", Params: "InputObject:any@0< Depth:int Compress? AsArray? EnumsAsStrings? EscapeHandling~", Begin: func(c *interp.Invocation) error {
+		{Name: "ConvertTo-Json", Params: "InputObject:any@0< Depth:int Compress? AsArray? EnumsAsStrings? " +
+			"EscapeHandling~", Begin: func(c *interp.Invocation) error {
 			c.State = &value.List{}
 			return nil
 		}, Process: func(c *interp.Invocation) error {
@@ -36,37 +37,46 @@ func jsonCmdlets() []*interp.Cmdlet {
 			}
 			depth := c.Int("Depth", 2)
 			if depth < 0 || depth > 100 {
-				return badArgument("Depth", "Cannot validate argument on parameter 'Depth'. The argument is outside of the allowed range of 0 to 100.")
+				return badArgument("Depth", "Cannot validate argument on parameter 'Depth'. The argument is outside "+
+					"of the allowed range of 0 to 100.")
 			}
 			var v = items[0]
 			if len(items) > 1 || c.Switch("AsArray") {
 				v = value.NewArray(items...)
 			}
-			w := &jsonWriter{r: c.R, depth: depth, compress: c.Switch("Compress"), enums: c.Switch("EnumsAsStrings"), desktop: c.R.Edition() == 0}
+			w := &jsonWriter{
+				r:        c.R,
+				depth:    depth,
+				compress: c.Switch("Compress"),
+				enums:    c.Switch("EnumsAsStrings"),
+				desktop:  c.R.Edition() == 0,
+			}
 			if err := w.write(v, 0, 0); err != nil {
 				return err
 			}
 			return c.Write(w.b.String())
 		}},
-		{Name: "ConvertFrom-Json", Params: "InputObject[]@0!< AsHashtable? Depth:int NoEnumerate?", Begin: func(c *interp.Invocation) error {
-			c.State = &strings.Builder{}
-			return nil
-		}, Process: func(c *interp.Invocation) error {
-			b := c.State.(*strings.Builder)
-			for _, s := range c.Strs("InputObject") {
-				b.WriteString(s + "\n")
-			}
-			return nil
-		}, End: func(c *interp.Invocation) error {
-			v, err := parseJSON(c.State.(*strings.Builder).String(), c.Switch("AsHashtable"), c.Int("Depth", 1024))
-			if err != nil {
-				return interp.Failf("System.ArgumentException", "System.ArgumentException", "NotSpecified", nil, "Invalid JSON primitive: %s", err.Error())
-			}
-			if c.R.Edition() == 0 || c.Switch("NoEnumerate") {
-				return c.Write(v) // 5.1 gives an array as one object
-			}
-			return c.WriteAll(v)
-		}},
+		{Name: "ConvertFrom-Json", Params: "InputObject[]@0!< AsHashtable? Depth:int NoEnumerate?",
+			Begin: func(c *interp.Invocation) error {
+				c.State = &strings.Builder{}
+				return nil
+			}, Process: func(c *interp.Invocation) error {
+				b := c.State.(*strings.Builder)
+				for _, s := range c.Strs("InputObject") {
+					b.WriteString(s + "\n")
+				}
+				return nil
+			}, End: func(c *interp.Invocation) error {
+				v, err := parseJSON(c.State.(*strings.Builder).String(), c.Switch("AsHashtable"), c.Int("Depth", 1024))
+				if err != nil {
+					return interp.Failf("System.ArgumentException", "System.ArgumentException", "NotSpecified", nil,
+						"Invalid JSON primitive: %s", err.Error())
+				}
+				if c.R.Edition() == 0 || c.Switch("NoEnumerate") {
+					return c.Write(v) // 5.1 gives an array as one object
+				}
+				return c.WriteAll(v)
+			}},
 	}
 }
 
@@ -121,8 +131,9 @@ func (w *jsonWriter) write(v any, level, indent int) error {
 		}
 		return nil
 	case value.Version:
-		return w.write(value.NewObject("", "Major", i32(x.Major), "Minor", i32(x.Minor), "Build", i32(x.Build), "Revision", i32(x.Revision),
-			"MajorRevision", i32(x.Revision>>16), "MinorRevision", int32(int16(x.Revision))), level, indent)
+		return w.write(value.NewObject("", "Major", i32(x.Major), "Minor", i32(x.Minor), "Build", i32(x.Build),
+			"Revision", i32(x.Revision), "MajorRevision", i32(x.Revision>>16), "MinorRevision",
+			int32(int16(x.Revision))), level, indent)
 	case value.Guid, *value.Type:
 		w.quote(value.String(x))
 		return nil

@@ -14,11 +14,15 @@ import (
 // memberCmdlets are Add-Member and Get-Member.
 func memberCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Add-Member", Params: "MemberType|Type@0 Name:any@1 Value:any@2 SecondValue:any@3 InputObject:any!< NotePropertyName NotePropertyValue:any NotePropertyMembers:any TypeName PassThru? Force?", Process: addMember},
-		{Name: "Get-Member", Aliases: []string{"gm"}, Params: "Name[]@0 InputObject:any< MemberType|Type[] Static? View~ Force?", Begin: func(c *interp.Invocation) error {
-			c.State = map[string]bool{}
-			return nil
-		}, Process: getMember},
+		{Name: "Add-Member", Params: "MemberType|Type@0 Name:any@1 Value:any@2 SecondValue:any@3 InputObject:any!< " +
+			"NotePropertyName NotePropertyValue:any NotePropertyMembers:any TypeName PassThru? Force?",
+			Process: addMember},
+		{Name: "Get-Member", Aliases: []string{"gm"},
+			Params: "Name[]@0 InputObject:any< MemberType|Type[] Static? View~ Force?",
+			Begin: func(c *interp.Invocation) error {
+				c.State = map[string]bool{}
+				return nil
+			}, Process: getMember},
 	}
 }
 
@@ -29,7 +33,9 @@ func addMember(c *interp.Invocation) error {
 	}
 	add := func(name string, v any) error {
 		if _, dup := o.Get(name); dup && !c.Switch("Force") {
-			return c.Error(interp.Failf("System.InvalidOperationException", "MemberAlreadyExists", "InvalidOperation", o, "Cannot add a member with the name \"%s\" because a member with that name already exists. To overwrite the member anyway, add the Force parameter to your command.", name))
+			return c.Error(interp.Failf("System.InvalidOperationException", "MemberAlreadyExists", "InvalidOperation",
+				o, "Cannot add a member with the name \"%s\" because a member with that name already exists. To "+
+					"overwrite the member anyway, add the Force parameter to your command.", name))
 		}
 		o.Set(name, v)
 		return nil
@@ -90,7 +96,8 @@ func getMember(c *interp.Invocation) error {
 	v := c.Any("InputObject")
 	if v == nil {
 		if !c.HasItem {
-			return c.Error(interp.Failf("System.InvalidOperationException", "NoObjectInGetMember", "CloseError", nil, "You must specify an object for the Get-Member cmdlet."))
+			return c.Error(interp.Failf("System.InvalidOperationException", "NoObjectInGetMember", "CloseError", nil,
+				"You must specify an object for the Get-Member cmdlet."))
 		}
 		return nil
 	}
@@ -127,7 +134,8 @@ func getMember(c *interp.Invocation) error {
 			case *interp.AliasProperty:
 				kind = "AliasProperty"
 			}
-			rows = append(rows, row{p.Name, kind, strings.ToLower(value.ShortName(value.TypeName(p.Value))) + " " + p.Name + "=" + c.R.Text(p.Value)})
+			rows = append(rows, row{p.Name, kind, strings.ToLower(value.ShortName(value.TypeName(p.Value))) + " " +
+				p.Name + "=" + c.R.Text(p.Value)})
 		}
 	}
 	sort.SliceStable(rows, func(i, j int) bool {
@@ -140,10 +148,12 @@ func getMember(c *interp.Invocation) error {
 		if !matches(c.Strs("Name"), r.name) {
 			continue
 		}
-		if kinds := c.Strs("MemberType"); len(kinds) > 0 && !matches(kinds, r.kind) && (!containsFold(kinds, "Properties") || !strings.HasSuffix(r.kind, "Property")) {
+		if kinds := c.Strs("MemberType"); len(kinds) > 0 && !matches(kinds, r.kind) &&
+			(!containsFold(kinds, "Properties") || !strings.HasSuffix(r.kind, "Property")) {
 			continue
 		}
-		o := value.NewObject("Microsoft.PowerShell.Commands.MemberDefinition", "TypeName", typ, "Name", r.name, "MemberType", r.kind, "Definition", r.def)
+		o := value.NewObject("Microsoft.PowerShell.Commands.MemberDefinition", "TypeName", typ, "Name", r.name,
+			"MemberType", r.kind, "Definition", r.def)
 		o.Str = r.def
 		if err := c.Write(show(o, "Name", "MemberType", "Definition")); err != nil {
 			return err

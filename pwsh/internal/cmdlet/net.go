@@ -30,7 +30,8 @@ func linkLocal(a host.Adapter) (netip.Prefix, bool) {
 	if err != nil || len(mac) != 6 {
 		return netip.Prefix{}, false
 	}
-	b := [16]byte{0: 0xfe, 1: 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe, 13: mac[3], 14: mac[4], 15: mac[5]}
+	b := [16]byte{0: 0xfe, 1: 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe, 13: mac[3], 14: mac[4],
+		15: mac[5]}
 	return netip.PrefixFrom(netip.AddrFrom16(b), 64), true
 }
 
@@ -65,9 +66,11 @@ func adapterObject(a host.Adapter) *value.Object {
 		speed = strconv.FormatInt(a.BitsPerSec/1_000_000, 10) + " Mbps"
 	}
 	o := value.NewObject("Microsoft.Management.Infrastructure.CimInstance#ROOT/StandardCimv2/MSFT_NetAdapter",
-		"Name", a.Name, "InterfaceDescription", a.Description, "ifIndex", i32(a.Index), "Status", status, "MacAddress", a.MAC, "LinkSpeed", speed,
-		"InterfaceIndex", i32(a.Index), "InterfaceAlias", a.Name, "ifAlias", a.Name, "ifName", a.Name, "MtuSize", i32(a.MTU), "AdminStatus", "Up", "MediaConnectionState", map[bool]string{true: "Connected", false: "Disconnected"}[a.Up],
-		"Virtual", true, "HardwareInterface", false, "Speed", a.BitsPerSec, "SystemName", "")
+		"Name", a.Name, "InterfaceDescription", a.Description, "ifIndex", i32(a.Index), "Status", status, "MacAddress",
+		a.MAC, "LinkSpeed", speed, "InterfaceIndex", i32(a.Index), "InterfaceAlias", a.Name, "ifAlias", a.Name,
+		"ifName", a.Name, "MtuSize", i32(a.MTU), "AdminStatus", "Up", "MediaConnectionState",
+		map[bool]string{true: "Connected", false: "Disconnected"}[a.Up], "Virtual", true, "HardwareInterface", false,
+		"Speed", a.BitsPerSec, "SystemName", "")
 	o.Str = "MSFT_NetAdapter (Name = \"" + a.Name + "\")"
 	return show(o, "Name", "InterfaceDescription", "ifIndex", "Status", "MacAddress", "LinkSpeed")
 }
@@ -86,16 +89,20 @@ func addressObject(a host.Adapter, p netip.Prefix) *value.Object {
 		prefixOrigin, suffixOrigin = "WellKnown", "WellKnown"
 	}
 	o := value.NewObject("Microsoft.Management.Infrastructure.CimInstance#ROOT/StandardCimv2/MSFT_NetIPAddress",
-		"IPAddress", text, "InterfaceIndex", i32(a.Index), "InterfaceAlias", a.Name, "AddressFamily", family, "Type", "Unicast", "PrefixLength", uint8(p.Bits()),
-		"PrefixOrigin", prefixOrigin, "SuffixOrigin", suffixOrigin, "AddressState", "Preferred", "ValidLifetime", "Infinite ([TimeSpan]::MaxValue)", "PreferredLifetime", "Infinite ([TimeSpan]::MaxValue)",
-		"SkipAsSource", false, "PolicyStore", "ActiveStore", "ifIndex", i32(a.Index), "IPv4Address", nil, "IPv6Address", nil)
+		"IPAddress", text, "InterfaceIndex", i32(a.Index), "InterfaceAlias", a.Name, "AddressFamily", family, "Type",
+		"Unicast", "PrefixLength", uint8(p.Bits()), "PrefixOrigin", prefixOrigin, "SuffixOrigin", suffixOrigin,
+		"AddressState", "Preferred", "ValidLifetime", "Infinite ([TimeSpan]::MaxValue)", "PreferredLifetime",
+		"Infinite ([TimeSpan]::MaxValue)", "SkipAsSource", false, "PolicyStore", "ActiveStore", "ifIndex", i32(a.Index),
+		"IPv4Address", nil, "IPv6Address", nil)
 	if addr.Is4() {
 		o.Set("IPv4Address", text)
 	} else {
 		o.Set("IPv6Address", text)
 	}
 	o.Str = "MSFT_NetIPAddress (Name = \"" + text + "\")"
-	return asList(o, "IPAddress", "InterfaceIndex", "InterfaceAlias", "AddressFamily", "Type", "PrefixLength", "PrefixOrigin", "SuffixOrigin", "AddressState", "ValidLifetime", "PreferredLifetime", "SkipAsSource", "PolicyStore")
+	return asList(o, "IPAddress", "InterfaceIndex", "InterfaceAlias", "AddressFamily", "Type", "PrefixLength",
+		"PrefixOrigin", "SuffixOrigin", "AddressState", "ValidLifetime", "PreferredLifetime", "SkipAsSource",
+		"PolicyStore")
 }
 
 // chosen returns the adapters that the arguments name, or that came down the
@@ -146,7 +153,9 @@ func containsInt(v any, want int) (bool, error) {
 
 // noObjects is the CIM cmdlets' error for a query without results.
 func noObjects(class, property, val string) error {
-	return interp.Failf("Microsoft.PowerShell.Cmdletization.Cim.CimJobException", "CmdletizationQuery_NotFound_"+property, "ObjectNotFound", val, "No matching %s objects found by CIM query for instances of the ROOT/StandardCimv2/%s class on the  CIM server: verify the query parameters and retry.", class, class)
+	return interp.Failf("Microsoft.PowerShell.Cmdletization.Cim.CimJobException", "CmdletizationQuery_NotFound_"+
+		property, "ObjectNotFound", val, "No matching %s objects found by CIM query for instances of the "+
+		"ROOT/StandardCimv2/%s class on the  CIM server: verify the query parameters and retry.", class, class)
 }
 
 // pipedIndex returns the ifIndex of an object from the pipeline (-AssociatedAdapter
@@ -168,29 +177,38 @@ func pipedIndex(c *interp.Invocation) (int, bool) {
 // Length: one table; splitting hides which names belong together.
 func netCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Get-NetAdapter", Params: "Name|ifAlias|InterfaceAlias[]@0 InterfaceIndex|ifIndex:any InterfaceDescription|ifDesc[] Physical?~ IncludeHidden?= CimSession:any~", Fidelity: "an emulated pod's adapter is a veth, whose name and description are Linux's", Process: func(c *interp.Invocation) error {
-			list, err := chosen(c)
-			if err != nil {
-				return err
-			}
-			found := false
-			for _, a := range list {
-				if a.Loopback || len(c.Strs("InterfaceDescription")) > 0 && !matches(c.Strs("InterfaceDescription"), a.Description) {
-					continue
-				}
-				found = true
-				if err := c.Write(adapterObject(a)); err != nil {
+		{Name: "Get-NetAdapter", Params: "Name|ifAlias|InterfaceAlias[]@0 InterfaceIndex|ifIndex:any " +
+			"InterfaceDescription|ifDesc[] Physical?~ IncludeHidden?= CimSession:any~",
+			Fidelity: "an emulated pod's adapter is a veth, whose name and description are Linux's",
+			Process: func(c *interp.Invocation) error {
+				list, err := chosen(c)
+				if err != nil {
 					return err
 				}
-			}
-			if names := c.Strs("Name"); !found && len(names) > 0 && !value.HasWildcard(names[0]) {
-				return c.Error(interp.Failf("Microsoft.PowerShell.Cmdletization.Cim.CimJobException", "CmdletizationQuery_NotFound_Name", "ObjectNotFound", names[0],
-					"No MSFT_NetAdapter objects found with property 'Name' equal to '%s'.  Verify the value of the property and retry.", names[0]))
-			}
-			return nil
-		}},
-		{Name: "Get-NetIPAddress", Params: "IPAddress|LocalAddress[]@0 InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[] AddressFamily PrefixLength:any AddressState[] Type[] PrefixOrigin[] SuffixOrigin[] AssociatedIPInterface:any~ CimSession:any~ PolicyStore InputObject:any<",
-			Fidelity: "an adapter without a link-local IPv6 address shows the one that its MAC would give, since every Windows adapter has one",
+				found := false
+				for _, a := range list {
+					if a.Loopback || len(c.Strs("InterfaceDescription")) > 0 && !matches(c.Strs("InterfaceDescription"),
+						a.Description) {
+						continue
+					}
+					found = true
+					if err := c.Write(adapterObject(a)); err != nil {
+						return err
+					}
+				}
+				if names := c.Strs("Name"); !found && len(names) > 0 && !value.HasWildcard(names[0]) {
+					return c.Error(interp.Failf("Microsoft.PowerShell.Cmdletization.Cim.CimJobException",
+						"CmdletizationQuery_NotFound_Name", "ObjectNotFound", names[0],
+						"No MSFT_NetAdapter objects found with property 'Name' equal to '%s'.  Verify the value of "+
+							"the property and retry.", names[0]))
+				}
+				return nil
+			}},
+		{Name: "Get-NetIPAddress", Params: "IPAddress|LocalAddress[]@0 InterfaceIndex|ifIndex:any " +
+			"InterfaceAlias|ifAlias[] AddressFamily PrefixLength:any AddressState[] Type[] PrefixOrigin[] " +
+			"SuffixOrigin[] AssociatedIPInterface:any~ CimSession:any~ PolicyStore InputObject:any<",
+			Fidelity: "an adapter without a link-local IPv6 address shows the one that its MAC would give, since " +
+				"every Windows adapter has one",
 			Process: func(c *interp.Invocation) error {
 				list, err := chosen(c)
 				if err != nil {
@@ -218,22 +236,25 @@ func netCmdlets() []*interp.Cmdlet {
 				}
 				return nil
 			}},
-		{Name: "Get-NetIPConfiguration", Aliases: []string{"gip"}, Params: "InterfaceAlias|ifAlias[]@0.< InterfaceIndex|ifIndex:any All?= Detailed?~", Process: func(c *interp.Invocation) error {
-			list, err := chosen(c)
-			if err != nil {
-				return err
-			}
-			for _, a := range list {
-				if a.Loopback {
-					continue
-				}
-				if err := c.Write(configObject(a)); err != nil {
+		{Name: "Get-NetIPConfiguration", Aliases: []string{"gip"},
+			Params: "InterfaceAlias|ifAlias[]@0.< InterfaceIndex|ifIndex:any All?= Detailed?~",
+			Process: func(c *interp.Invocation) error {
+				list, err := chosen(c)
+				if err != nil {
 					return err
 				}
-			}
-			return nil
-		}},
-		{Name: "Get-DnsClientServerAddress", Params: "InterfaceAlias|ifAlias[]@0 InterfaceIndex|ifIndex:any AddressFamily", Process: func(c *interp.Invocation) error {
+				for _, a := range list {
+					if a.Loopback {
+						continue
+					}
+					if err := c.Write(configObject(a)); err != nil {
+						return err
+					}
+				}
+				return nil
+			}},
+		{Name: "Get-DnsClientServerAddress", Params: "InterfaceAlias|ifAlias[]@0 InterfaceIndex|ifIndex:any " +
+			"AddressFamily", Process: func(c *interp.Invocation) error {
 			list, err := chosen(c)
 			if err != nil {
 				return err
@@ -253,50 +274,65 @@ func netCmdlets() []*interp.Cmdlet {
 							servers = append(servers, d.Unmap().String())
 						}
 					}
-					o := value.NewObject("Microsoft.Management.Infrastructure.CimInstance#ROOT/StandardCimv2/MSFT_DNSClientServerAddress",
-						"InterfaceAlias", a.Name, "InterfaceIndex", i32(a.Index), "AddressFamily", uint16(map[string]int{"IPv4": 2, "IPv6": 23}[family]), "ServerAddresses", value.NewStrings(servers), "Address", value.NewStrings(servers))
-					if err := c.Write(show(o, "InterfaceAlias", "InterfaceIndex", "AddressFamily", "ServerAddresses")); err != nil {
+					o := value.NewObject(
+						"Microsoft.Management.Infrastructure.CimInstance#"+
+							"ROOT/StandardCimv2/MSFT_DNSClientServerAddress",
+						"InterfaceAlias", a.Name, "InterfaceIndex", i32(a.Index), "AddressFamily",
+						uint16(map[string]int{"IPv4": 2, "IPv6": 23}[family]), "ServerAddresses",
+						value.NewStrings(servers), "Address", value.NewStrings(servers))
+					if err := c.Write(show(o, "InterfaceAlias", "InterfaceIndex", "AddressFamily",
+						"ServerAddresses")); err != nil {
 						return err
 					}
 				}
 			}
 			return nil
 		}},
-		{Name: "Get-NetIPInterface", Params: "InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[]@0 AddressFamily", Process: func(c *interp.Invocation) error {
-			list, err := chosen(c)
-			if err != nil {
-				return err
-			}
-			want, piped := pipedIndex(c)
-			for _, a := range list {
-				if piped && a.Index != want {
-					continue
+		{Name: "Get-NetIPInterface", Params: "InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[]@0 AddressFamily",
+			Process: func(c *interp.Invocation) error {
+				list, err := chosen(c)
+				if err != nil {
+					return err
 				}
-				for _, family := range []string{"IPv6", "IPv4"} {
-					if f := c.Str("AddressFamily", family); !strings.EqualFold(f, family) {
+				want, piped := pipedIndex(c)
+				for _, a := range list {
+					if piped && a.Index != want {
 						continue
 					}
-					on := a.Forward4
-					if family == "IPv6" {
-						on = a.Forward6
-					}
-					o := value.NewObject("Microsoft.Management.Infrastructure.CimInstance#ROOT/StandardCimv2/MSFT_NetIPInterface", "ifIndex", i32(a.Index), "InterfaceAlias", a.Name, "InterfaceIndex", i32(a.Index), "AddressFamily", family,
-						"NlMtu", i32(a.MTU), "NlMtu(Bytes)", i32(a.MTU), "InterfaceMetric", int32(15), "Dhcp", "Disabled", "ConnectionState", "Connected", "PolicyStore", "ActiveStore", "Forwarding", map[bool]string{true: "Enabled", false: "Disabled"}[on])
-					if err := c.Write(show(o, "ifIndex", "InterfaceAlias", "AddressFamily", "NlMtu(Bytes)", "InterfaceMetric", "Dhcp", "ConnectionState", "PolicyStore")); err != nil {
-						return err
+					for _, family := range []string{"IPv6", "IPv4"} {
+						if f := c.Str("AddressFamily", family); !strings.EqualFold(f, family) {
+							continue
+						}
+						on := a.Forward4
+						if family == "IPv6" {
+							on = a.Forward6
+						}
+						o := value.NewObject(
+							"Microsoft.Management.Infrastructure.CimInstance#ROOT/StandardCimv2/MSFT_NetIPInterface",
+							"ifIndex", i32(a.Index), "InterfaceAlias", a.Name, "InterfaceIndex", i32(a.Index),
+							"AddressFamily", family, "NlMtu", i32(a.MTU), "NlMtu(Bytes)", i32(a.MTU), "InterfaceMetric",
+							int32(15), "Dhcp", "Disabled", "ConnectionState", "Connected", "PolicyStore", "ActiveStore",
+							"Forwarding", map[bool]string{true: "Enabled", false: "Disabled"}[on])
+						if err := c.Write(show(o, "ifIndex", "InterfaceAlias", "AddressFamily", "NlMtu(Bytes)",
+							"InterfaceMetric", "Dhcp", "ConnectionState", "PolicyStore")); err != nil {
+							return err
+						}
 					}
 				}
-			}
-			return nil
-		}},
-		{Name: "Set-NetIPInterface", Params: "InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[]@0 AddressFamily Forwarding NlMtuBytes:int InterfaceMetric:int Dhcp AutomaticMetric WeakHostSend WeakHostReceive PolicyStore PassThru? AsJob?", Fidelity: "-Forwarding is done; other settings are refused", Process: func(c *interp.Invocation) error {
-			return setForwarding(c)
-		}},
+				return nil
+			}},
+		{Name: "Set-NetIPInterface", Params: "InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[]@0 AddressFamily " +
+			"Forwarding NlMtuBytes:int InterfaceMetric:int Dhcp AutomaticMetric WeakHostSend WeakHostReceive " +
+			"PolicyStore PassThru? AsJob?", Fidelity: "-Forwarding is done; other settings are refused",
+			Process: func(c *interp.Invocation) error {
+				return setForwarding(c)
+			}},
 	}
 }
 
 func addressMatches(c *interp.Invocation, o *value.Object) bool {
-	for _, f := range []struct{ param, prop string }{{"IPAddress", "IPAddress"}, {"AddressState", "AddressState"}, {"Type", "Type"}, {"PrefixOrigin", "PrefixOrigin"}, {"SuffixOrigin", "SuffixOrigin"}} {
+	for _, f := range []struct{ param, prop string }{{"IPAddress", "IPAddress"}, {"AddressState", "AddressState"},
+		{"Type", "Type"}, {"PrefixOrigin", "PrefixOrigin"}, {"SuffixOrigin", "SuffixOrigin"}} {
 		v, _ := o.Get(f.prop)
 		if list := c.Strs(f.param); len(list) > 0 && !matches(list, value.String(v)) {
 			return false
@@ -327,7 +363,8 @@ func configObject(a host.Adapter) *value.Object {
 	}
 	var gw []any
 	for _, g := range a.Gateways {
-		o := value.NewObject("Microsoft.Management.Infrastructure.CimInstance#ROOT/StandardCimv2/MSFT_NetRoute", "NextHop", g.String(), "DestinationPrefix", "0.0.0.0/0", "ifIndex", i32(a.Index))
+		o := value.NewObject("Microsoft.Management.Infrastructure.CimInstance#ROOT/StandardCimv2/MSFT_NetRoute",
+			"NextHop", g.String(), "DestinationPrefix", "0.0.0.0/0", "ifIndex", i32(a.Index))
 		o.Str = "MSFT_NetRoute"
 		gw = append(gw, o)
 	}
@@ -335,13 +372,16 @@ func configObject(a host.Adapter) *value.Object {
 	for _, d := range a.DNS {
 		dns = append(dns, d.Unmap().String())
 	}
-	return asList(value.NewObject("NetIPConfiguration", "InterfaceAlias", a.Name, "InterfaceIndex", i32(a.Index), "InterfaceDescription", a.Description, "NetAdapter", adapterObject(a),
-		"IPv4Address", value.Collapse(four), "IPv6LinkLocalAddress", value.Collapse(six), "IPv4DefaultGateway", value.Collapse(gw), "DNSServer", value.NewObject("", "ServerAddresses", value.NewArray(dns...))),
+	return asList(value.NewObject("NetIPConfiguration", "InterfaceAlias", a.Name, "InterfaceIndex", i32(a.Index),
+		"InterfaceDescription", a.Description, "NetAdapter", adapterObject(a), "IPv4Address", value.Collapse(four),
+		"IPv6LinkLocalAddress", value.Collapse(six), "IPv4DefaultGateway", value.Collapse(gw), "DNSServer",
+		value.NewObject("", "ServerAddresses", value.NewArray(dns...))),
 		"InterfaceAlias", "InterfaceIndex", "InterfaceDescription", "IPv4Address", "IPv4DefaultGateway", "DNSServer")
 }
 
 func setForwarding(c *interp.Invocation) error {
-	for _, p := range []string{"NlMtuBytes", "InterfaceMetric", "Dhcp", "AutomaticMetric", "WeakHostSend", "WeakHostReceive"} {
+	for _, p := range []string{"NlMtuBytes", "InterfaceMetric", "Dhcp", "AutomaticMetric", "WeakHostSend",
+		"WeakHostReceive"} {
 		if c.Has(p) {
 			return interp.NotImplemented("Set-NetIPInterface -" + p)
 		}
@@ -358,7 +398,8 @@ func setForwarding(c *interp.Invocation) error {
 		found = true
 		on := strings.EqualFold(c.Str("Forwarding", ""), "Enabled")
 		if !on && !strings.EqualFold(c.Str("Forwarding", ""), "Disabled") {
-			return badArgument("Forwarding", "Cannot process argument transformation on parameter 'Forwarding'. Specify one of the following enumerator names and try again: Enabled, Disabled")
+			return badArgument("Forwarding", "Cannot process argument transformation on parameter 'Forwarding'. "+
+				"Specify one of the following enumerator names and try again: Enabled, Disabled")
 		}
 		for _, six := range []bool{false, true} {
 			fam := map[bool]string{false: "IPv4", true: "IPv6"}[six]
@@ -366,7 +407,9 @@ func setForwarding(c *interp.Invocation) error {
 				continue
 			}
 			if err := c.R.Handlers().Net.SetForwarding(c.R.Context(), a.Index, six, on); err != nil {
-				return c.Error(interp.Failf("Microsoft.Management.Infrastructure.CimException", "Windows System Error 5", "PermissionDenied", a.Name, "Set forwarding on interface %d: %s", a.Index, err.Error()))
+				return c.Error(interp.Failf("Microsoft.Management.Infrastructure.CimException",
+					"Windows System Error 5", "PermissionDenied", a.Name, "Set forwarding on interface %d: %s", a.Index,
+					err.Error()))
 			}
 		}
 	}

@@ -13,15 +13,17 @@ import (
 // objectCmdlets returns the cmdlets of the noun Object.
 func objectCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		forEachObject(), whereObject(), selectObject(), sortObject(), groupObject(), measureObject(), compareObject(), newObject(),
-		{Name: "Get-Unique", Aliases: []string{"gu"}, Params: "InputObject:any< AsString? OnType?~", Process: func(c *interp.Invocation) error {
-			v := c.Any("InputObject")
-			if last, ok := c.State.(*value.List); ok && value.Equal(last.Items[0], v, true) {
-				return nil
-			}
-			c.State = &value.List{Items: []any{v}}
-			return c.Write(v)
-		}},
+		forEachObject(), whereObject(), selectObject(), sortObject(), groupObject(), measureObject(), compareObject(),
+		newObject(),
+		{Name: "Get-Unique", Aliases: []string{"gu"}, Params: "InputObject:any< AsString? OnType?~",
+			Process: func(c *interp.Invocation) error {
+				v := c.Any("InputObject")
+				if last, ok := c.State.(*value.List); ok && value.Equal(last.Items[0], v, true) {
+					return nil
+				}
+				c.State = &value.List{Items: []any{v}}
+				return c.Write(v)
+			}},
 	}
 }
 
@@ -30,7 +32,11 @@ func forEachObject() *interp.Cmdlet {
 	run := func(c *interp.Invocation, b *interp.ScriptBlock, item any) error {
 		return c.R.RunBlock(b, item, nil, c.Out)
 	}
-	return &interp.Cmdlet{Name: "ForEach-Object", Aliases: []string{"%", "foreach"}, Params: "Process:any@0 Begin:block End:block RemainingScripts:any@1* MemberName ArgumentList:any[] InputObject:any< Parallel:block ThrottleLimit:int=",
+	return &interp.Cmdlet{
+		Name:    "ForEach-Object",
+		Aliases: []string{"%", "foreach"},
+		Params: "Process:any@0 Begin:block End:block RemainingScripts:any@1* MemberName ArgumentList:any[] " +
+			"InputObject:any< Parallel:block ThrottleLimit:int=",
 		Begin: func(c *interp.Invocation) error {
 			if c.Has("Parallel") {
 				return interp.NotImplemented("ForEach-Object -Parallel")
@@ -63,13 +69,15 @@ func forEachObject() *interp.Cmdlet {
 			}
 			c.State = s
 			if len(s.process) == 0 && !c.Has("Process") && !c.Has("MemberName") {
-				return badArgument("Process", "Cannot process command because of one or more missing mandatory parameters: Process.")
+				return badArgument("Process", "Cannot process command because of one or more missing mandatory "+
+					"parameters: Process.")
 			}
 			if s.begin != nil {
 				return run(c, s.begin, nil)
 			}
 			return nil
-		}, Process: func(c *interp.Invocation) error {
+		},
+		Process: func(c *interp.Invocation) error {
 			s := c.State.(*forEachState)
 			if !c.HasItem && !c.Has("InputObject") {
 				if c.Piped() {
@@ -101,12 +109,14 @@ func forEachObject() *interp.Cmdlet {
 				return c.WriteAll(v)
 			}
 			return nil
-		}, End: func(c *interp.Invocation) error {
+		},
+		End: func(c *interp.Invocation) error {
 			if s := c.State.(*forEachState); s.end != nil {
 				return run(c, s.end, nil)
 			}
 			return nil
-		}}
+		},
+	}
 }
 
 type forEachState struct {
@@ -115,8 +125,9 @@ type forEachState struct {
 }
 
 // whereOps are the operators that Where-Object has as parameters.
-var whereOps = []string{"EQ", "NE", "GT", "GE", "LT", "LE", "Like", "NotLike", "Match", "NotMatch", "Contains", "NotContains", "In", "NotIn", "Is", "IsNot",
-	"CEQ", "CNE", "CLike", "CMatch", "CGT", "CLT", "CGE", "CLE", "CNotLike", "CNotMatch"}
+var whereOps = []string{"EQ", "NE", "GT", "GE", "LT", "LE", "Like", "NotLike", "Match", "NotMatch", "Contains",
+	"NotContains", "In", "NotIn", "Is", "IsNot", "CEQ", "CNE", "CLike", "CMatch", "CGT", "CLT", "CGE", "CLE",
+	"CNotLike", "CNotMatch"}
 
 func whereObject() *interp.Cmdlet {
 	var spec strings.Builder
@@ -124,26 +135,31 @@ func whereObject() *interp.Cmdlet {
 	for _, op := range whereOps {
 		spec.WriteString(" " + op + "?")
 	}
-	return &interp.Cmdlet{Name: "Where-Object", Aliases: []string{"?", "where"}, Params: spec.String(), Process: func(c *interp.Invocation) error {
-		if !c.HasItem && !c.Has("InputObject") {
+	return &interp.Cmdlet{
+		Name:    "Where-Object",
+		Aliases: []string{"?", "where"},
+		Params:  spec.String(),
+		Process: func(c *interp.Invocation) error {
+			if !c.HasItem && !c.Has("InputObject") {
+				return nil
+			}
+			item := c.Any("InputObject")
+			var yes any
+			var err error
+			if b, ok := c.Any("FilterScript").(*interp.ScriptBlock); ok {
+				yes, err = c.Call(b, item)
+			} else {
+				yes, err = whereSimple(c, item)
+			}
+			if err != nil {
+				return err
+			}
+			if value.Bool(yes) {
+				return c.Write(item)
+			}
 			return nil
-		}
-		item := c.Any("InputObject")
-		var yes any
-		var err error
-		if b, ok := c.Any("FilterScript").(*interp.ScriptBlock); ok {
-			yes, err = c.Call(b, item)
-		} else {
-			yes, err = whereSimple(c, item)
-		}
-		if err != nil {
-			return err
-		}
-		if value.Bool(yes) {
-			return c.Write(item)
-		}
-		return nil
-	}}
+		},
+	}
 }
 
 // whereSimple is `where Name -eq value`.
@@ -174,39 +190,46 @@ func whereSimple(c *interp.Invocation, item any) (any, error) {
 }
 
 func newObject() *interp.Cmdlet {
-	return &interp.Cmdlet{Name: "New-Object", Params: "TypeName@0 ArgumentList|Args:any[]@1 Property:hash ComObject Strict?=", Process: func(c *interp.Invocation) error {
-		if c.Has("ComObject") {
-			return interp.NotImplemented("New-Object -ComObject " + c.Str("ComObject", ""))
-		}
-		block, err := c.R.ParseBlock("[" + c.Str("TypeName", "") + "]")
-		if err != nil {
-			return interp.Failf("System.Management.Automation.PSArgumentException", "TypeNotFound", "InvalidType", nil, "Cannot find type [%s]: verify that the assembly containing this type is loaded.", c.Str("TypeName", ""))
-		}
-		t, err := c.R.CallBlock(block, nil, nil)
-		typ, ok := t.(*value.Type)
-		if err != nil || !ok {
-			return interp.Failf("System.Management.Automation.PSArgumentException", "TypeNotFound", "InvalidType", nil, "Cannot find type [%s]: verify that the assembly containing this type is loaded. Types that mullion's PowerShell knows are listed in %s.", c.Str("TypeName", ""), interp.FidelityPage)
-		}
-		if h := c.Hash("Property"); h != nil && (typ.Name == "System.Management.Automation.PSObject" || typ.Name == value.CustomType) {
-			o := &value.Object{}
-			for _, k := range h.Keys() {
-				v, _ := h.Get(k)
-				o.Set(value.String(k), v)
+	return &interp.Cmdlet{Name: "New-Object",
+		Params: "TypeName@0 ArgumentList|Args:any[]@1 Property:hash ComObject Strict?=",
+		Process: func(c *interp.Invocation) error {
+			if c.Has("ComObject") {
+				return interp.NotImplemented("New-Object -ComObject " + c.Str("ComObject", ""))
 			}
-			return c.Write(o)
-		}
-		v, err := c.R.NewObject(typ.Name, c.Items("ArgumentList"))
-		if err != nil {
-			return err
-		}
-		if h := c.Hash("Property"); h != nil {
-			for _, k := range h.Keys() {
-				x, _ := h.Get(k)
-				if err := c.R.SetProperty(v, value.String(k), x); err != nil {
-					return err
+			block, err := c.R.ParseBlock("[" + c.Str("TypeName", "") + "]")
+			if err != nil {
+				return interp.Failf("System.Management.Automation.PSArgumentException", "TypeNotFound", "InvalidType",
+					nil, "Cannot find type [%s]: verify that the assembly containing this type is loaded.",
+					c.Str("TypeName", ""))
+			}
+			t, err := c.R.CallBlock(block, nil, nil)
+			typ, ok := t.(*value.Type)
+			if err != nil || !ok {
+				return interp.Failf("System.Management.Automation.PSArgumentException", "TypeNotFound", "InvalidType",
+					nil, "Cannot find type [%s]: verify that the assembly containing this type is loaded. Types that "+
+						"mullion's PowerShell knows are listed in %s.", c.Str("TypeName", ""), interp.FidelityPage)
+			}
+			if h := c.Hash("Property"); h != nil && (typ.Name == "System.Management.Automation.PSObject" ||
+				typ.Name == value.CustomType) {
+				o := &value.Object{}
+				for _, k := range h.Keys() {
+					v, _ := h.Get(k)
+					o.Set(value.String(k), v)
+				}
+				return c.Write(o)
+			}
+			v, err := c.R.NewObject(typ.Name, c.Items("ArgumentList"))
+			if err != nil {
+				return err
+			}
+			if h := c.Hash("Property"); h != nil {
+				for _, k := range h.Keys() {
+					x, _ := h.Get(k)
+					if err := c.R.SetProperty(v, value.String(k), x); err != nil {
+						return err
+					}
 				}
 			}
-		}
-		return c.Write(v)
-	}}
+			return c.Write(v)
+		}}
 }

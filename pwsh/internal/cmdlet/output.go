@@ -14,7 +14,8 @@ import (
 // hostCmdlets are Write-Host and its like.
 func hostCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Write-Host", Params: "Object:any@0*< NoNewline? Separator:any ForegroundColor|fg= BackgroundColor|bg=", Fidelity: "colours are accepted and not shown",
+		{Name: "Write-Host", Params: "Object:any@0*< NoNewline? Separator:any ForegroundColor|fg= BackgroundColor|bg=",
+			Fidelity: "colours are accepted and not shown",
 			Process: func(c *interp.Invocation) error {
 				sep := " "
 				if s, ok := c.Get("Separator"); ok {
@@ -41,18 +42,20 @@ func hostCmdlets() []*interp.Cmdlet {
 			}
 			return c.Write(value.String(v))
 		}},
-		{Name: "Out-Host", Aliases: []string{"oh"}, Params: "InputObject:any< Paging?=", Process: func(c *interp.Invocation) error {
-			if !c.HasItem && !c.Has("InputObject") {
-				return nil
-			}
-			return c.R.Show(c.Any("InputObject"))
-		}},
+		{Name: "Out-Host", Aliases: []string{"oh"}, Params: "InputObject:any< Paging?=",
+			Process: func(c *interp.Invocation) error {
+				if !c.HasItem && !c.Has("InputObject") {
+					return nil
+				}
+				return c.R.Show(c.Any("InputObject"))
+			}},
 		{Name: "Clear-Host", Aliases: []string{"cls", "clear"}, Process: func(*interp.Invocation) error { return nil }},
 		{Name: "Get-Host", Process: func(c *interp.Invocation) error {
 			v, _ := c.R.GetVariable("Host")
 			return c.Write(v)
 		}},
-		{Name: "Write-Progress", Params: "Activity@0= Status@1 Id:int@2 PercentComplete:int= SecondsRemaining:int= CurrentOperation= ParentId:int= Completed?= SourceId:int=", Fidelity: "shows nothing",
+		{Name: "Write-Progress", Params: "Activity@0= Status@1 Id:int@2 PercentComplete:int= SecondsRemaining:int= " +
+			"CurrentOperation= ParentId:int= Completed?= SourceId:int=", Fidelity: "shows nothing",
 			Process: func(*interp.Invocation) error { return nil }},
 	}
 }
@@ -102,23 +105,26 @@ func outputCmdlets() []*interp.Cmdlet {
 		}}
 	}
 	return []*interp.Cmdlet{
-		{Name: "Write-Output", Aliases: []string{"echo", "write"}, Params: "InputObject:any@0*< NoEnumerate?", Process: func(c *interp.Invocation) error {
-			v := c.Any("InputObject")
-			if c.Switch("NoEnumerate") {
-				return c.Write(v)
-			}
-			if a, ok := v.(*value.Array); ok && !c.HasItem { // one argument that is itself a collection is enumerated
-				return c.WriteAll(a)
-			}
-			return c.WriteAll(v)
-		}},
+		{Name: "Write-Output", Aliases: []string{"echo", "write"}, Params: "InputObject:any@0*< NoEnumerate?",
+			Process: func(c *interp.Invocation) error {
+				v := c.Any("InputObject")
+				if c.Switch("NoEnumerate") {
+					return c.Write(v)
+				}
+				// one argument that is itself a collection is enumerated
+				if a, ok := v.(*value.Array); ok && !c.HasItem {
+					return c.WriteAll(a)
+				}
+				return c.WriteAll(v)
+			}},
 		stream("Write-Warning", "warning"), stream("Write-Verbose", "verbose"), stream("Write-Debug", "debug"),
-		{Name: "Write-Information", Params: "MessageData|Msg:any@0!< Tags[]@1=", Process: func(c *interp.Invocation) error {
-			if a := c.Str("InformationAction", ""); strings.EqualFold(a, "Continue") {
-				return c.R.Message("information", c.Any("MessageData"))
-			}
-			return c.R.WriteStream("information", c.Any("MessageData"))
-		}},
+		{Name: "Write-Information", Params: "MessageData|Msg:any@0!< Tags[]@1=",
+			Process: func(c *interp.Invocation) error {
+				if a := c.Str("InformationAction", ""); strings.EqualFold(a, "Continue") {
+					return c.R.Message("information", c.Any("MessageData"))
+				}
+				return c.R.WriteStream("information", c.Any("MessageData"))
+			}},
 		{Name: "Out-Null", Params: "InputObject:any<", Process: func(*interp.Invocation) error { return nil }},
 		{Name: "Out-Default", Params: "InputObject:any<", Process: func(c *interp.Invocation) error {
 			if !c.HasItem && !c.Has("InputObject") {
@@ -126,52 +132,56 @@ func outputCmdlets() []*interp.Cmdlet {
 			}
 			return c.R.Show(c.Any("InputObject"))
 		}},
-		{Name: "Out-String", Aliases: []string{"oss"}, Params: "InputObject:any< Stream? Width:int NoNewline?", Begin: func(c *interp.Invocation) error {
-			b := &strings.Builder{}
-			c.State = &textState{b, view.NewWidth(c.R, b, c.Int("Width", view.Width))}
-			return nil
-		}, Process: func(c *interp.Invocation) error {
-			if !c.HasItem && !c.Has("InputObject") {
+		{Name: "Out-String", Aliases: []string{"oss"}, Params: "InputObject:any< Stream? Width:int NoNewline?",
+			Begin: func(c *interp.Invocation) error {
+				b := &strings.Builder{}
+				c.State = &textState{b, view.NewWidth(c.R, b, c.Int("Width", view.Width))}
 				return nil
-			}
-			return c.State.(*textState).w.Add(c.Any("InputObject"))
-		}, End: func(c *interp.Invocation) error {
-			s := c.State.(*textState)
-			if err := s.w.Flush(); err != nil {
-				return err
-			}
-			if c.Switch("Stream") {
-				for _, l := range interp.SplitLines(s.b.String()) {
-					if err := c.Write(l); err != nil {
-						return err
-					}
+			}, Process: func(c *interp.Invocation) error {
+				if !c.HasItem && !c.Has("InputObject") {
+					return nil
 				}
-				return nil
-			}
-			if c.Switch("NoNewline") {
-				return c.Write(strings.NewReplacer("\r", "", "\n", "").Replace(s.b.String()))
-			}
-			return c.Write(s.b.String())
-		}},
+				return c.State.(*textState).w.Add(c.Any("InputObject"))
+			}, End: func(c *interp.Invocation) error {
+				s := c.State.(*textState)
+				if err := s.w.Flush(); err != nil {
+					return err
+				}
+				if c.Switch("Stream") {
+					for _, l := range interp.SplitLines(s.b.String()) {
+						if err := c.Write(l); err != nil {
+							return err
+						}
+					}
+					return nil
+				}
+				if c.Switch("NoNewline") {
+					return c.Write(strings.NewReplacer("\r", "", "\n", "").Replace(s.b.String()))
+				}
+				return c.Write(s.b.String())
+			}},
 		outFile(),
-		{Name: "Tee-Object", Aliases: []string{"tee"}, Params: "FilePath@0 Variable InputObject:any< Append? LiteralPath Encoding", Begin: func(c *interp.Invocation) error {
-			c.State = &value.List{}
-			return nil
-		}, Process: func(c *interp.Invocation) error {
-			if !c.HasItem && !c.Has("InputObject") {
+		{Name: "Tee-Object", Aliases: []string{"tee"},
+			Params: "FilePath@0 Variable InputObject:any< Append? LiteralPath Encoding",
+			Begin: func(c *interp.Invocation) error {
+				c.State = &value.List{}
 				return nil
-			}
-			l := c.State.(*value.List)
-			l.Items = append(l.Items, c.Any("InputObject"))
-			return c.Write(c.Any("InputObject"))
-		}, End: func(c *interp.Invocation) error {
-			items := c.State.(*value.List).Items
-			if name := c.Str("Variable", ""); name != "" {
-				_, err := c.R.SetVariable(name, value.Collapse(items), "")
-				return err
-			}
-			return writeObjects(c, c.Str("FilePath", c.Str("LiteralPath", "")), items, c.Switch("Append"), c.Str("Encoding", ""))
-		}},
+			}, Process: func(c *interp.Invocation) error {
+				if !c.HasItem && !c.Has("InputObject") {
+					return nil
+				}
+				l := c.State.(*value.List)
+				l.Items = append(l.Items, c.Any("InputObject"))
+				return c.Write(c.Any("InputObject"))
+			}, End: func(c *interp.Invocation) error {
+				items := c.State.(*value.List).Items
+				if name := c.Str("Variable", ""); name != "" {
+					_, err := c.R.SetVariable(name, value.Collapse(items), "")
+					return err
+				}
+				return writeObjects(c, c.Str("FilePath", c.Str("LiteralPath", "")), items, c.Switch("Append"),
+					c.Str("Encoding", ""))
+			}},
 	}
 }
 
@@ -181,7 +191,10 @@ type textState struct {
 }
 
 func outFile() *interp.Cmdlet {
-	return &interp.Cmdlet{Name: "Out-File", Params: "FilePath|Path@0! Encoding@1 LiteralPath|PSPath Append? Force? NoClobber? Width:int NoNewline? InputObject:any<",
+	return &interp.Cmdlet{
+		Name: "Out-File",
+		Params: "FilePath|Path@0! Encoding@1 LiteralPath|PSPath Append? Force? NoClobber? Width:int NoNewline? " +
+			"InputObject:any<",
 		Fidelity: "the default encoding is UTF-8, where Windows PowerShell writes UTF-16",
 		Begin:    func(c *interp.Invocation) error { c.State = &value.List{}; return nil },
 		Process: func(c *interp.Invocation) error {
@@ -190,13 +203,16 @@ func outFile() *interp.Cmdlet {
 				l.Items = append(l.Items, c.Any("InputObject"))
 			}
 			return nil
-		}, End: func(c *interp.Invocation) error {
+		},
+		End: func(c *interp.Invocation) error {
 			name := c.Str("FilePath", c.Str("LiteralPath", ""))
 			if c.Switch("NoClobber") && c.R.Exists(c.R.Path(name)) {
-				return interp.Failf("System.IO.IOException", "NoClobber", "ResourceExists", name, "The file '%s' already exists.", c.R.Path(name))
+				return interp.Failf("System.IO.IOException", "NoClobber", "ResourceExists", name,
+					"The file '%s' already exists.", c.R.Path(name))
 			}
 			return writeObjects(c, name, c.State.(*value.List).Items, c.Switch("Append"), c.Str("Encoding", ""))
-		}}
+		},
+	}
 }
 
 // writeObjects writes objects to a file as the console shows them.

@@ -61,7 +61,8 @@ func providerPath(p string) (drive, rest string, ok bool) {
 }
 
 func shortHive(p string) string {
-	for long, short := range map[string]string{"HKEY_LOCAL_MACHINE": "HKLM", "HKEY_CURRENT_USER": "HKCU", "HKEY_CLASSES_ROOT": "HKCR", "HKEY_USERS": "HKU"} {
+	for long, short := range map[string]string{"HKEY_LOCAL_MACHINE": "HKLM", "HKEY_CURRENT_USER": "HKCU",
+		"HKEY_CLASSES_ROOT": "HKCR", "HKEY_USERS": "HKU"} {
 		if len(p) >= len(long) && strings.EqualFold(p[:len(long)], long) {
 			return strings.TrimRight(short+p[len(long):], `\`)
 		}
@@ -71,7 +72,8 @@ func shortHive(p string) string {
 
 func longHive(p string) string {
 	short, rest, _ := strings.Cut(p, `\`)
-	long := map[string]string{"HKLM": "HKEY_LOCAL_MACHINE", "HKCU": "HKEY_CURRENT_USER", "HKCR": "HKEY_CLASSES_ROOT", "HKU": "HKEY_USERS"}[strings.ToUpper(short)]
+	long := map[string]string{"HKLM": "HKEY_LOCAL_MACHINE", "HKCU": "HKEY_CURRENT_USER", "HKCR": "HKEY_CLASSES_ROOT",
+		"HKU": "HKEY_USERS"}[strings.ToUpper(short)]
 	if rest == "" {
 		return long
 	}
@@ -81,7 +83,8 @@ func longHive(p string) string {
 // providerGet reads an item of a drive that is not the file system.
 func providerGet(c *interp.Invocation, drive, name string) (any, error) {
 	missing := func() error {
-		return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound", drive+":"+name, "Cannot find path '%s' because it does not exist.", name)
+		return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound",
+			drive+":"+name, "Cannot find path '%s' because it does not exist.", name)
 	}
 	switch drive {
 	case "env":

@@ -19,7 +19,8 @@ func registry(c *interp.Invocation) (host.Registry, error) {
 }
 
 func noKey(name string) error {
-	return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound", name, "Cannot find path '%s' because it does not exist.", drivePath(name))
+	return interp.Failf("System.Management.Automation.ItemNotFoundException", "PathNotFound", "ObjectNotFound", name,
+		"Cannot find path '%s' because it does not exist.", drivePath(name))
 }
 
 // drivePath returns the path of a key as a path of its drive.
@@ -48,8 +49,9 @@ func registryItem(c *interp.Invocation, name string) error {
 	for i, v := range vals {
 		names[i] = v.Name
 	}
-	o := value.NewObject("Microsoft.Win32.RegistryKey", "Name", longHive(name), "Property", value.NewStrings(names), "SubKeyCount", i32(len(keys)), "ValueCount", i32(len(vals)),
-		"PSPath", "Microsoft.PowerShell.Core\\Registry::"+longHive(name), "PSChildName", interp.LeafPath(name), "PSIsContainer", true)
+	o := value.NewObject("Microsoft.Win32.RegistryKey", "Name", longHive(name), "Property", value.NewStrings(names),
+		"SubKeyCount", i32(len(keys)), "ValueCount", i32(len(vals)), "PSPath", "Microsoft.PowerShell.Core\\Registry::"+
+			longHive(name), "PSChildName", interp.LeafPath(name), "PSIsContainer", true)
 	o.Str = longHive(name)
 	return c.Write(show(o, "Name", "Property"))
 }
@@ -121,55 +123,65 @@ func regValue(v host.RegValue) any {
 // itemPropertyCmdlets work on registry values and files' properties.
 func itemPropertyCmdlets() []*interp.Cmdlet {
 	set := func(name string, aliases []string) *interp.Cmdlet {
-		return &interp.Cmdlet{Name: name, Aliases: aliases, Params: "Path[]@0. Name@1 Value:any@2 LiteralPath|PSPath[] Type|PropertyType Force? PassThru?", Process: func(c *interp.Invocation) error {
-			for _, p := range append(c.Strs("Path"), c.Strs("LiteralPath")...) {
-				if err := c.Error(setProperty(c, p)); err != nil {
-					return err
+		return &interp.Cmdlet{
+			Name:    name,
+			Aliases: aliases,
+			Params:  "Path[]@0. Name@1 Value:any@2 LiteralPath|PSPath[] Type|PropertyType Force? PassThru?",
+			Process: func(c *interp.Invocation) error {
+				for _, p := range append(c.Strs("Path"), c.Strs("LiteralPath")...) {
+					if err := c.Error(setProperty(c, p)); err != nil {
+						return err
+					}
 				}
-			}
-			return nil
-		}}
+				return nil
+			},
+		}
 	}
 	return []*interp.Cmdlet{
-		{Name: "Get-ItemProperty", Aliases: []string{"gp"}, Params: "Path[]@0.< Name[]@1 LiteralPath|PSPath[] Filter", Process: func(c *interp.Invocation) error {
-			for _, p := range append(c.Strs("Path"), c.Strs("LiteralPath")...) {
-				if err := c.Error(getProperty(c, p, false)); err != nil {
-					return err
+		{Name: "Get-ItemProperty", Aliases: []string{"gp"}, Params: "Path[]@0.< Name[]@1 LiteralPath|PSPath[] Filter",
+			Process: func(c *interp.Invocation) error {
+				for _, p := range append(c.Strs("Path"), c.Strs("LiteralPath")...) {
+					if err := c.Error(getProperty(c, p, false)); err != nil {
+						return err
+					}
 				}
-			}
-			return nil
-		}},
-		{Name: "Get-ItemPropertyValue", Aliases: []string{"gpv"}, Params: "Path[]@0.< Name[]@1! LiteralPath|PSPath[] Filter", Process: func(c *interp.Invocation) error {
-			for _, p := range append(c.Strs("Path"), c.Strs("LiteralPath")...) {
-				if err := c.Error(getProperty(c, p, true)); err != nil {
-					return err
+				return nil
+			}},
+		{Name: "Get-ItemPropertyValue", Aliases: []string{"gpv"},
+			Params: "Path[]@0.< Name[]@1! LiteralPath|PSPath[] Filter", Process: func(c *interp.Invocation) error {
+				for _, p := range append(c.Strs("Path"), c.Strs("LiteralPath")...) {
+					if err := c.Error(getProperty(c, p, true)); err != nil {
+						return err
+					}
 				}
-			}
-			return nil
-		}},
+				return nil
+			}},
 		set("Set-ItemProperty", []string{"sp"}), set("New-ItemProperty", nil),
-		{Name: "Remove-ItemProperty", Aliases: []string{"rp"}, Params: "Path[]@0. Name[]@1! LiteralPath|PSPath[] Force?", Process: func(c *interp.Invocation) error {
-			reg, err := registry(c)
-			if err != nil {
-				return err
-			}
-			for _, p := range append(c.Strs("Path"), c.Strs("LiteralPath")...) {
-				_, key, _ := providerPath(p)
-				for _, n := range c.Strs("Name") {
-					if err := reg.DeleteValue(key, n); err != nil {
-						if err := c.Error(noProperty(n, longHive(key))); err != nil {
-							return err
+		{Name: "Remove-ItemProperty", Aliases: []string{"rp"},
+			Params: "Path[]@0. Name[]@1! LiteralPath|PSPath[] Force?", Process: func(c *interp.Invocation) error {
+				reg, err := registry(c)
+				if err != nil {
+					return err
+				}
+				for _, p := range append(c.Strs("Path"), c.Strs("LiteralPath")...) {
+					_, key, _ := providerPath(p)
+					for _, n := range c.Strs("Name") {
+						if err := reg.DeleteValue(key, n); err != nil {
+							if err := c.Error(noProperty(n, longHive(key))); err != nil {
+								return err
+							}
 						}
 					}
 				}
-			}
-			return nil
-		}},
+				return nil
+			}},
 	}
 }
 
 func noProperty(name, path string) error {
-	return interp.Failf("System.Management.Automation.PSArgumentException", "System.Management.Automation.PSArgumentException", "InvalidArgument", name, "Property %s does not exist at path %s.", name, path)
+	return interp.Failf("System.Management.Automation.PSArgumentException",
+		"System.Management.Automation.PSArgumentException", "InvalidArgument", name,
+		"Property %s does not exist at path %s.", name, path)
 }
 
 func getProperty(c *interp.Invocation, p string, only bool) error {

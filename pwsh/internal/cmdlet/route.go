@@ -13,13 +13,17 @@ import (
 
 func routeObject(rt host.Route) *value.Object {
 	o := value.NewObject("Microsoft.Management.Infrastructure.CimInstance#ROOT/StandardCimv2/MSFT_NetRoute",
-		"ifIndex", i32(rt.Interface), "DestinationPrefix", rt.Destination.String(), "NextHop", rt.NextHop.String(), "RouteMetric", i32(rt.Metric), "ifMetric", int32(15), "PolicyStore", "ActiveStore",
-		"InterfaceIndex", i32(rt.Interface), "InterfaceAlias", rt.Alias, "AddressFamily", map[bool]string{true: "IPv4", false: "IPv6"}[rt.Destination.Addr().Is4()], "Protocol", "NetMgmt", "State", "Alive", "Publish", "No", "Store", "ActiveStore", "TypeOfRoute", int32(3))
+		"ifIndex", i32(rt.Interface), "DestinationPrefix", rt.Destination.String(), "NextHop", rt.NextHop.String(),
+		"RouteMetric", i32(rt.Metric), "ifMetric", int32(15), "PolicyStore", "ActiveStore", "InterfaceIndex",
+		i32(rt.Interface), "InterfaceAlias", rt.Alias, "AddressFamily",
+		map[bool]string{true: "IPv4", false: "IPv6"}[rt.Destination.Addr().Is4()], "Protocol", "NetMgmt", "State",
+		"Alive", "Publish", "No", "Store", "ActiveStore", "TypeOfRoute", int32(3))
 	o.Str = "MSFT_NetRoute (InstanceID = \"" + rt.Destination.String() + "\")"
 	return show(o, "ifIndex", "DestinationPrefix", "NextHop", "RouteMetric", "ifMetric", "PolicyStore")
 }
 
-const routeParams = "DestinationPrefix[]@0 InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[] NextHop[] AddressFamily[] RouteMetric:any PolicyStore Protocol[] State[] CimSession:any~ AsJob? PassThru? InputObject:any<"
+const routeParams = "DestinationPrefix[]@0 InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[] NextHop[] " +
+	"AddressFamily[] RouteMetric:any PolicyStore Protocol[] State[] CimSession:any~ AsJob? PassThru? InputObject:any<"
 
 func routeMatches(c *interp.Invocation, rt host.Route) (bool, error) {
 	if v, ok := c.Get("InterfaceIndex"); ok {
@@ -94,7 +98,9 @@ func routeCmdlets() []*interp.Cmdlet {
 				return interp.NotImplemented("the network")
 			}
 			if err := c.R.Handlers().Net.AddRoute(c.R.Context(), rt); err != nil {
-				return c.Error(interp.Failf("Microsoft.Management.Infrastructure.CimException", "Windows System Error 87", "ResourceExists", rt.Destination.String(), "Add route %s: %s", rt.Destination, err.Error()))
+				return c.Error(interp.Failf("Microsoft.Management.Infrastructure.CimException",
+					"Windows System Error 87", "ResourceExists", rt.Destination.String(), "Add route %s: %s",
+					rt.Destination, err.Error()))
 			}
 			return c.Write(routeObject(rt))
 		}},
@@ -131,11 +137,13 @@ func routeCmdlets() []*interp.Cmdlet {
 }
 
 func removeRoute(c *interp.Invocation, rt host.Route) error {
-	if ok, err := c.ShouldProcess("NetRoute -DestinationPrefix "+rt.Destination.String()+" -InterfaceIndex "+value.String(i32(rt.Interface))+" -NextHop "+rt.NextHop.String(), "Remove"); err != nil || !ok {
+	if ok, err := c.ShouldProcess("NetRoute -DestinationPrefix "+rt.Destination.String()+" -InterfaceIndex "+
+		value.String(i32(rt.Interface))+" -NextHop "+rt.NextHop.String(), "Remove"); err != nil || !ok {
 		return err
 	}
 	if err := c.R.Handlers().Net.DeleteRoute(c.R.Context(), rt); err != nil {
-		return c.Error(interp.Failf("Microsoft.Management.Infrastructure.CimException", "Windows System Error 1168", "ObjectNotFound", rt.Destination.String(), "Remove route %s: %s", rt.Destination, err.Error()))
+		return c.Error(interp.Failf("Microsoft.Management.Infrastructure.CimException", "Windows System Error 1168",
+			"ObjectNotFound", rt.Destination.String(), "Remove route %s: %s", rt.Destination, err.Error()))
 	}
 	return nil
 }
@@ -143,7 +151,8 @@ func removeRoute(c *interp.Invocation, rt host.Route) error {
 func routeArgs(c *interp.Invocation) (rt host.Route, err error) {
 	want := c.Strs("DestinationPrefix")
 	if len(want) != 1 {
-		return rt, badArgument("DestinationPrefix", "Cannot process command because of one or more missing mandatory parameters: DestinationPrefix.")
+		return rt, badArgument("DestinationPrefix", "Cannot process command because of one or more missing mandatory "+
+			"parameters: DestinationPrefix.")
 	}
 	if rt.Destination, err = netip.ParsePrefix(want[0]); err != nil {
 		return rt, badArgument("DestinationPrefix", "Invalid parameter DestinationPrefix %s", want[0])
@@ -178,5 +187,6 @@ func routeArgs(c *interp.Invocation) (rt host.Route, err error) {
 			return rt, nil
 		}
 	}
-	return rt, badArgument("InterfaceIndex", "Cannot process command because of one or more missing mandatory parameters: InterfaceIndex.")
+	return rt, badArgument("InterfaceIndex", "Cannot process command because of one or more missing mandatory "+
+		"parameters: InterfaceIndex.")
 }

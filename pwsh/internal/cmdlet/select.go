@@ -80,7 +80,8 @@ func calculated(c *interp.Invocation, h *value.Hash) (property, error) {
 		case is("alignment"):
 			p.align = map[string]int{"right": 1, "left": -1, "center": -1}[lower(c.R.Text(v))]
 		default:
-			return p, interp.Failf("System.NotSupportedException", "DictionaryKeyIllegal", "InvalidArgument", k, "The %s key is not valid.", value.String(k))
+			return p, interp.Failf("System.NotSupportedException", "DictionaryKeyIllegal", "InvalidArgument", k,
+				"The %s key is not valid.", value.String(k))
 		}
 	}
 	if p.name == "" {
@@ -131,7 +132,11 @@ type selectState struct {
 }
 
 func selectObject() *interp.Cmdlet {
-	return &interp.Cmdlet{Name: "Select-Object", Aliases: []string{"select"}, Params: "Property:any[]@0 InputObject:any< First:int Last:int Skip:int SkipLast:int Unique? ExpandProperty ExcludeProperty[] Index:any[] Wait?",
+	return &interp.Cmdlet{
+		Name:    "Select-Object",
+		Aliases: []string{"select"},
+		Params: "Property:any[]@0 InputObject:any< First:int Last:int Skip:int SkipLast:int Unique? ExpandProperty " +
+			"ExcludeProperty[] Index:any[] Wait?",
 		Begin: func(c *interp.Invocation) error {
 			props, err := properties(c, c.Items("Property"))
 			c.State = &selectState{props: props, skip: c.Int("Skip", 0), exclude: c.Strs("ExcludeProperty")}
@@ -139,7 +144,8 @@ func selectObject() *interp.Cmdlet {
 				return nil
 			}
 			return err
-		}, Process: func(c *interp.Invocation) error {
+		},
+		Process: func(c *interp.Invocation) error {
 			s := c.State.(*selectState)
 			if !c.HasItem && !c.Has("InputObject") {
 				return nil
@@ -173,7 +179,8 @@ func selectObject() *interp.Cmdlet {
 				return c.Stop()
 			}
 			return nil
-		}, End: func(c *interp.Invocation) error {
+		},
+		End: func(c *interp.Invocation) error {
 			s := c.State.(*selectState)
 			list := s.last
 			if n := c.Int("SkipLast", 0); n > 0 {
@@ -195,7 +202,8 @@ func selectObject() *interp.Cmdlet {
 				}
 			}
 			return nil
-		}}
+		},
+	}
 }
 
 func selectOne(c *interp.Invocation, s *selectState, item any) error {
@@ -203,7 +211,8 @@ func selectOne(c *interp.Invocation, s *selectState, item any) error {
 	if name := c.Str("ExpandProperty", ""); name != "" {
 		v, ok := c.R.HasProperty(item, name)
 		if !ok {
-			return c.Error(interp.Failf("System.Management.Automation.PSArgumentException", "ExpandPropertyNotFound", "InvalidArgument", item, "Property \"%s\" cannot be found.", name))
+			return c.Error(interp.Failf("System.Management.Automation.PSArgumentException", "ExpandPropertyNotFound",
+				"InvalidArgument", item, "Property \"%s\" cannot be found.", name))
 		}
 		return c.WriteAll(v)
 	}

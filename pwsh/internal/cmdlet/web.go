@@ -16,47 +16,55 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-const webParams = "Uri@0! UseBasicParsing?= Method Body:any< ContentType Headers:any TimeoutSec:int OutFile PassThru? UserAgent MaximumRedirection:int UseDefaultCredentials?~ Credential:any SkipCertificateCheck? SkipHttpErrorCheck? SessionVariable WebSession:any DisableKeepAlive?= InFile Proxy NoProxy?~ AllowUnencryptedAuthentication?= MaximumRetryCount:int RetryIntervalSec:int CustomMethod StatusCodeVariable ResponseHeadersVariable~ Authentication Token:any"
+const webParams = "Uri@0! UseBasicParsing?= Method Body:any< ContentType Headers:any TimeoutSec:int OutFile " +
+	"PassThru? UserAgent MaximumRedirection:int UseDefaultCredentials?~ Credential:any SkipCertificateCheck? " +
+	"SkipHttpErrorCheck? SessionVariable WebSession:any DisableKeepAlive?= InFile Proxy NoProxy?~ " +
+	"AllowUnencryptedAuthentication?= MaximumRetryCount:int RetryIntervalSec:int CustomMethod StatusCodeVariable " +
+	"ResponseHeadersVariable~ Authentication Token:any"
 
 // webCmdlets are Invoke-WebRequest and Invoke-RestMethod.
 func webCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Invoke-WebRequest", Aliases: []string{"iwr", "wget", "curl"}, Params: webParams, Fidelity: "the HTML is never parsed: as with -UseBasicParsing, but without Links and Images' properties beyond href and src", Process: func(c *interp.Invocation) error {
-			resp, body, err := request(c)
-			if err != nil {
-				return err
-			}
-			if saved, err := saveBody(c, body); err != nil || saved && !c.Switch("PassThru") {
-				return err
-			}
-			return c.Write(responseObject(c, resp, body))
-		}},
-		{Name: "Invoke-RestMethod", Aliases: []string{"irm"}, Params: webParams + " FollowRelLink?", Process: func(c *interp.Invocation) error {
-			resp, body, err := request(c)
-			if err != nil {
-				return err
-			}
-			if saved, err := saveBody(c, body); err != nil || saved && !c.Switch("PassThru") {
-				return err
-			}
-			if ct := resp.Header.Get("Content-Type"); strings.Contains(ct, "json") || looksJSON(body) {
-				if v, err := parseJSON(string(body), false, 1024); err == nil {
-					if c.R.Edition() == 0 {
-						return c.Write(v) // 5.1 does not enumerate
-					}
-					return c.WriteAll(v)
+		{Name: "Invoke-WebRequest", Aliases: []string{"iwr", "wget", "curl"}, Params: webParams,
+			Fidelity: "the HTML is never parsed: as with -UseBasicParsing, but without Links and Images' properties " +
+				"beyond href and src", Process: func(c *interp.Invocation) error {
+				resp, body, err := request(c)
+				if err != nil {
+					return err
 				}
-			} else if strings.Contains(ct, "xml") {
-				return interp.NotImplemented("an answer in XML")
-			}
-			return c.Write(string(body))
-		}},
+				if saved, err := saveBody(c, body); err != nil || saved && !c.Switch("PassThru") {
+					return err
+				}
+				return c.Write(responseObject(c, resp, body))
+			}},
+		{Name: "Invoke-RestMethod", Aliases: []string{"irm"}, Params: webParams + " FollowRelLink?",
+			Process: func(c *interp.Invocation) error {
+				resp, body, err := request(c)
+				if err != nil {
+					return err
+				}
+				if saved, err := saveBody(c, body); err != nil || saved && !c.Switch("PassThru") {
+					return err
+				}
+				if ct := resp.Header.Get("Content-Type"); strings.Contains(ct, "json") || looksJSON(body) {
+					if v, err := parseJSON(string(body), false, 1024); err == nil {
+						if c.R.Edition() == 0 {
+							return c.Write(v) // 5.1 does not enumerate
+						}
+						return c.WriteAll(v)
+					}
+				} else if strings.Contains(ct, "xml") {
+					return interp.NotImplemented("an answer in XML")
+				}
+				return c.Write(string(body))
+			}},
 	}
 }
 
 func looksJSON(b []byte) bool {
 	t := strings.TrimSpace(string(b))
-	return strings.HasPrefix(t, "{") && strings.HasSuffix(t, "}") || strings.HasPrefix(t, "[") && strings.HasSuffix(t, "]")
+	return strings.HasPrefix(t, "{") && strings.HasSuffix(t, "}") || strings.HasPrefix(t, "[") &&
+		strings.HasSuffix(t, "]")
 }
 
 // request sends what the arguments ask for. A status of 400 and above is an
@@ -127,12 +135,16 @@ func webError(c *interp.Invocation, ex *interp.Exception) error {
 }
 
 func statusError(c *interp.Invocation, resp *http.Response, body []byte) error {
-	msg := "The remote server returned an error: (" + value.String(i32(resp.StatusCode)) + ") " + http.StatusText(resp.StatusCode) + "."
+	msg := "The remote server returned an error: (" + value.String(i32(resp.StatusCode)) + ") " +
+		http.StatusText(resp.StatusCode) + "."
 	if c.R.Edition() != 0 {
-		msg = "Response status code does not indicate success: " + value.String(i32(resp.StatusCode)) + " (" + http.StatusText(resp.StatusCode) + ")."
+		msg = "Response status code does not indicate success: " + value.String(i32(resp.StatusCode)) + " (" +
+			http.StatusText(resp.StatusCode) + ")."
 	}
 	code := interp.EnumValue{Class: c.R.Class("System.Net.HttpStatusCode"), N: int64(resp.StatusCode)}
-	o := value.NewObject("System.Net.HttpWebResponse", "StatusCode", code, "StatusDescription", http.StatusText(resp.StatusCode), "Headers", headerHash(resp.Header), "Content", string(body), "ContentLength", resp.ContentLength)
+	o := value.NewObject("System.Net.HttpWebResponse", "StatusCode", code, "StatusDescription",
+		http.StatusText(resp.StatusCode), "Headers", headerHash(resp.Header), "Content", string(body), "ContentLength",
+		resp.ContentLength)
 	ex := dotnet.WebException(c.R, nil, o, msg)
 	rec := c.Record(ex)
 	if len(body) > 0 && c.R.Edition() != 0 {
@@ -193,7 +205,8 @@ func buildRequest(c *interp.Invocation) (*http.Request, error) {
 	}
 	req, err := http.NewRequestWithContext(c.R.Context(), verb, target, body)
 	if err != nil || req.URL.Host == "" {
-		return nil, interp.Failf("System.UriFormatException", "UriFormatException", "InvalidArgument", target, "Invalid URI: The hostname could not be parsed.")
+		return nil, interp.Failf("System.UriFormatException", "UriFormatException", "InvalidArgument", target,
+			"Invalid URI: The hostname could not be parsed.")
 	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
@@ -235,7 +248,8 @@ func headerHash(h http.Header) *value.Hash {
 func responseObject(c *interp.Invocation, resp *http.Response, body []byte) *value.Object {
 	var content any = string(body)
 	ct := resp.Header.Get("Content-Type")
-	if ct != "" && !strings.HasPrefix(ct, "text/") && !strings.Contains(ct, "json") && !strings.Contains(ct, "xml") && !strings.Contains(ct, "javascript") {
+	if ct != "" && !strings.HasPrefix(ct, "text/") && !strings.Contains(ct, "json") && !strings.Contains(ct, "xml") &&
+		!strings.Contains(ct, "javascript") {
 		content = value.NewBytes(body)
 	}
 	var raw strings.Builder
@@ -255,12 +269,16 @@ func responseObject(c *interp.Invocation, resp *http.Response, body []byte) *val
 	for _, m := range imageTag.FindAllStringSubmatch(string(body), -1) {
 		images = append(images, value.NewObject("", "outerHTML", m[0], "tagName", "IMG", "src", m[1]))
 	}
-	o := value.NewObject("Microsoft.PowerShell.Commands.BasicHtmlWebResponseObject", "StatusCode", i32(resp.StatusCode), "StatusDescription", http.StatusText(resp.StatusCode), "Content", content,
-		"RawContent", raw.String(), "Headers", headerHash(resp.Header), "Images", value.NewArray(images...), "InputFields", value.NewArray(), "Links", value.NewArray(links...),
-		"RawContentLength", int64(len(body)), "RelationLink", &value.Hash{},
-		"BaseResponse", value.NewObject("System.Net.HttpWebResponse", "StatusCode", interp.EnumValue{Class: c.R.Class("System.Net.HttpStatusCode"), N: int64(resp.StatusCode)}, "ResponseUri", resp.Request.URL.String(), "ContentType", ct))
+	o := value.NewObject("Microsoft.PowerShell.Commands.BasicHtmlWebResponseObject", "StatusCode", i32(resp.StatusCode),
+		"StatusDescription", http.StatusText(resp.StatusCode), "Content", content, "RawContent", raw.String(),
+		"Headers", headerHash(resp.Header), "Images", value.NewArray(images...), "InputFields", value.NewArray(),
+		"Links", value.NewArray(links...), "RawContentLength", int64(len(body)), "RelationLink", &value.Hash{},
+		"BaseResponse", value.NewObject("System.Net.HttpWebResponse", "StatusCode",
+			interp.EnumValue{Class: c.R.Class("System.Net.HttpStatusCode"), N: int64(resp.StatusCode)}, "ResponseUri",
+			resp.Request.URL.String(), "ContentType", ct))
 	o.Str = string(body)
-	return asList(o, "StatusCode", "StatusDescription", "Content", "RawContent", "Headers", "Images", "InputFields", "Links", "RawContentLength")
+	return asList(o, "StatusCode", "StatusDescription", "Content", "RawContent", "Headers", "Images", "InputFields",
+		"Links", "RawContentLength")
 }
 
 func sortedKeys(h http.Header) []string {

@@ -51,7 +51,8 @@ func newEndPoint(_ *interp.Runner, hostPort string) (any, error) {
 func parseAddress(s string) (any, error) {
 	a, err := netip.ParseAddr(strings.Trim(s, "[]"))
 	if err != nil {
-		return nil, interp.Failf("System.FormatException", "FormatException", "InvalidArgument", s, "An invalid IP address was specified.")
+		return nil, interp.Failf("System.FormatException", "FormatException", "InvalidArgument", s,
+			"An invalid IP address was specified.")
 	}
 	return address{a}, nil
 }
@@ -65,7 +66,8 @@ type uri struct {
 func newURI(r *interp.Runner, s string) (any, error) {
 	u, err := url.Parse(strings.TrimSpace(s))
 	if err != nil {
-		return nil, interp.Failf("System.UriFormatException", "UriFormatException", "InvalidArgument", s, "Invalid URI: The format of the URI could not be determined.")
+		return nil, interp.Failf("System.UriFormatException", "UriFormatException", "InvalidArgument", s,
+			"Invalid URI: The format of the URI could not be determined.")
 	}
 	u.Host = strings.ToLower(u.Host)
 	x := &uri{u: u, text: s}
@@ -139,7 +141,8 @@ func addressClasses() []*interp.Class {
 			},
 			Props: []interp.Property{
 				get("IPAddressToString", func(a address) any { return a.String() }),
-				getErr("AddressFamily", func(c *interp.Call, a address) (any, error) { return family(c.R, a.Addr), nil }),
+				getErr("AddressFamily",
+					func(c *interp.Call, a address) (any, error) { return family(c.R, a.Addr), nil }),
 				get("IsIPv6LinkLocal", func(a address) any { return a.Is6() && a.IsLinkLocalUnicast() }),
 				get("IsIPv4MappedToIPv6", func(a address) any { return a.Is4In6() }),
 				get("ScopeId", func(a address) any { n, _ := strconv.ParseInt(a.Zone(), 10, 64); return n }),
@@ -151,7 +154,9 @@ func addressClasses() []*interp.Class {
 					return int64(b[0]) | int64(b[1])<<8 | int64(b[2])<<16 | int64(b[3])<<24
 				}),
 			}, Methods: []interp.Method{
-				method("GetAddressBytes", func(_ *interp.Call, a address) (any, error) { return value.NewBytes(a.AsSlice()), nil }),
+				method("GetAddressBytes", func(_ *interp.Call, a address) (any, error) {
+					return value.NewBytes(a.AsSlice()), nil
+				}),
 				method("MapToIPv4", func(_ *interp.Call, a address) (any, error) { return address{a.Unmap()}, nil }),
 			}, StaticMethods: []interp.Method{
 				static("Parse", func(c *interp.Call) (any, error) { return parseAddress(c.Str(0)) }),
@@ -164,8 +169,10 @@ func addressClasses() []*interp.Class {
 				}),
 			}, Statics: []interp.Property{
 				constant("Any", any4), constant("Loopback", address{netip.AddrFrom4([4]byte{127, 0, 0, 1})}),
-				constant("Broadcast", address{netip.AddrFrom4([4]byte{255, 255, 255, 255})}), constant("None", address{netip.AddrFrom4([4]byte{255, 255, 255, 255})}),
-				constant("IPv6Any", address{netip.IPv6Unspecified()}), constant("IPv6Loopback", address{netip.IPv6Loopback()}),
+				constant("Broadcast", address{netip.AddrFrom4([4]byte{255, 255, 255, 255})}),
+				constant("None", address{netip.AddrFrom4([4]byte{255, 255, 255, 255})}),
+				constant("IPv6Any", address{netip.IPv6Unspecified()}),
+				constant("IPv6Loopback", address{netip.IPv6Loopback()}),
 			}},
 		{Name: "System.Net.IPEndPoint", New: func(c *interp.Call) (any, error) {
 			a, err := c.R.ConvertTo(c.Arg(0), "System.Net.IPAddress")
@@ -180,9 +187,11 @@ func addressClasses() []*interp.Class {
 		}, Props: []interp.Property{
 			get("Address", func(e endPoint) any { return address{e.Addr()} }),
 			get("Port", func(e endPoint) any { return i32(int(e.Port())) }),
-			getErr("AddressFamily", func(c *interp.Call, e endPoint) (any, error) { return family(c.R, e.Addr()), nil }),
+			getErr("AddressFamily",
+				func(c *interp.Call, e endPoint) (any, error) { return family(c.R, e.Addr()), nil }),
 		}},
-		numbered("System.Net.Sockets.AddressFamily", false, member("Unspecified", 0), member("InterNetwork", 2), member("InterNetworkV6", 23), member("Unix", 1)),
+		numbered("System.Net.Sockets.AddressFamily", false, member("Unspecified", 0), member("InterNetwork", 2),
+			member("InterNetworkV6", 23), member("Unix", 1)),
 		{Name: "System.Uri", Cast: func(r *interp.Runner, v any) (any, error) { return newURI(r, value.String(v)) },
 			New: func(c *interp.Call) (any, error) {
 				if c.N() == 2 {
@@ -203,7 +212,8 @@ func addressClasses() []*interp.Class {
 				x, err := newURI(c.R, c.Str(0))
 				if err == nil {
 					if u, _ := data[*uri](x); !u.u.IsAbs() {
-						return nil, interp.Failf("System.UriFormatException", "UriFormatException", "InvalidArgument", c.Str(0), "Invalid URI: The format of the URI could not be determined.")
+						return nil, interp.Failf("System.UriFormatException", "UriFormatException", "InvalidArgument",
+							c.Str(0), "Invalid URI: The format of the URI could not be determined.")
 					}
 				}
 				return x, err
@@ -276,7 +286,9 @@ func addressClasses() []*interp.Class {
 				static("EscapeDataString", func(c *interp.Call) (any, error) {
 					return strings.ReplaceAll(url.QueryEscape(c.Str(0)), "+", "%20"), nil
 				}),
-				static("EscapeUriString", func(c *interp.Call) (any, error) { return (&url.URL{Path: c.Str(0)}).EscapedPath(), nil }),
+				static("EscapeUriString", func(c *interp.Call) (any, error) {
+					return (&url.URL{Path: c.Str(0)}).EscapedPath(), nil
+				}),
 				static("UnescapeDataString", func(c *interp.Call) (any, error) {
 					s, err := url.PathUnescape(c.Str(0))
 					if err != nil {
@@ -285,7 +297,8 @@ func addressClasses() []*interp.Class {
 					return s, nil
 				}),
 			}},
-		headerClass("System.Net.WebHeaderCollection"), headerClass("System.Collections.Specialized.NameValueCollection"),
+		headerClass("System.Net.WebHeaderCollection"),
+		headerClass("System.Collections.Specialized.NameValueCollection"),
 		{Name: "System.Net.Dns", StaticMethods: []interp.Method{
 			static("GetHostName", func(c *interp.Call) (any, error) {
 				if s := c.R.Handlers().System; s != nil {
@@ -334,7 +347,8 @@ func hostEntry(c *interp.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return value.NewObject("System.Net.IPHostEntry", "HostName", c.Str(0), "Aliases", value.NewStrings(nil), "AddressList", &value.Array{Items: list, Elem: "Net.IPAddress"}), nil
+	return value.NewObject("System.Net.IPHostEntry", "HostName", c.Str(0), "Aliases", value.NewStrings(nil),
+		"AddressList", &value.Array{Items: list, Elem: "Net.IPAddress"}), nil
 }
 
 func headerClass(name string) *interp.Class {
@@ -350,7 +364,8 @@ func headerClass(name string) *interp.Class {
 		if n, ok := c.Arg(0).(int32); ok {
 			keys := headerKeys(h)
 			if n < 0 || int(n) >= len(keys) {
-				return nil, argError("Index was out of range. Must be non-negative and less than the size of the collection.")
+				return nil, argError("Index was out of range. Must be non-negative and less than the size of the " +
+					"collection.")
 			}
 			return one(h, keys[n]), nil
 		}
@@ -370,14 +385,17 @@ func headerClass(name string) *interp.Class {
 		h[key(h, c.Str(0))] = []string{c.Str(1)}
 		return interp.Void, nil
 	}
-	return &interp.Class{Name: name, New: func(c *interp.Call) (any, error) { return instance(c.R, name, http.Header{}, nil), nil },
+	return &interp.Class{
+		Name: name,
+		New:  func(c *interp.Call) (any, error) { return instance(c.R, name, http.Header{}, nil), nil },
 		Props: []interp.Property{
 			get("Count", func(h http.Header) any { return i32(len(h)) }),
 			get("AllKeys", func(h http.Header) any { return value.NewStrings(headerKeys(h)) }),
 			get("Keys", func(h http.Header) any { return value.NewStrings(headerKeys(h)) }),
-		}, Methods: []interp.Method{
-			method("Get", item), method("Get_Item", item), method("Item", item), method("Set", set), method("Set_Item", set),
-			method("Add", func(c *interp.Call, h http.Header) (any, error) {
+		},
+		Methods: []interp.Method{
+			method("Get", item), method("Get_Item", item), method("Item", item), method("Set", set),
+			method("Set_Item", set), method("Add", func(c *interp.Call, h http.Header) (any, error) {
 				k, v := c.Str(0), c.Str(1)
 				if c.N() == 1 {
 					k, v, _ = strings.Cut(k, ":")
@@ -386,11 +404,15 @@ func headerClass(name string) *interp.Class {
 				h[k] = append(h[k], strings.TrimSpace(v))
 				return interp.Void, nil
 			}),
-			method("Remove", func(c *interp.Call, h http.Header) (any, error) { delete(h, key(h, c.Str(0))); return interp.Void, nil }),
+			method("Remove", func(c *interp.Call, h http.Header) (any, error) {
+				delete(h, key(h, c.Str(0)))
+				return interp.Void, nil
+			}),
 			method("GetValues", func(c *interp.Call, h http.Header) (any, error) {
 				return value.NewStrings(h[key(h, c.Str(0))]), nil
 			}),
-		}}
+		},
+	}
 }
 
 func headerKeys(h http.Header) []string {

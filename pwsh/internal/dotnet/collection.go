@@ -17,8 +17,9 @@ func collectionClasses() []*interp.Class {
 		arrayClass(), listClass("System.Collections.ArrayList"),
 		{Name: "System.Collections.Generic.List`1", Base: "System.Collections.ArrayList"},
 		listClass("System.Collections.Queue"), listClass("System.Collections.Stack"),
-		hashClass("System.Collections.Hashtable", false), hashClass("System.Collections.Specialized.OrderedDictionary", true),
-		{Name: "System.Collections.IDictionary"}, {Name: "System.Collections.IEnumerable"}, {Name: "System.Collections.IList"},
+		hashClass("System.Collections.Hashtable", false),
+		hashClass("System.Collections.Specialized.OrderedDictionary", true), {Name: "System.Collections.IDictionary"},
+		{Name: "System.Collections.IEnumerable"}, {Name: "System.Collections.IList"},
 		{Name: "System.Collections.DictionaryEntry"},
 	}
 }
@@ -29,9 +30,15 @@ func arrayClass() *interp.Class {
 		return i32(len(items))
 	}
 	return &interp.Class{Name: "System.Array", Props: []interp.Property{
-		get("Length", func(a *value.Array) any { return length(a) }), get("Count", func(a *value.Array) any { return length(a) }),
-		get("Rank", func(*value.Array) any { return int32(1) }), get("LongLength", func(a *value.Array) any { return int64(len(a.Items)) }),
-		get("IsReadOnly", func(*value.Array) any { return false }), get("IsFixedSize", func(*value.Array) any { return true }),
+		get("Length", func(a *value.Array) any { return length(a) }), get("Count", func(a *value.Array) any {
+			return length(a)
+		}),
+		get("Rank", func(*value.Array) any { return int32(1) }), get("LongLength", func(a *value.Array) any {
+			return int64(len(a.Items))
+		}),
+		get("IsReadOnly", func(*value.Array) any { return false }), get("IsFixedSize", func(*value.Array) any {
+			return true
+		}),
 	}, Methods: []interp.Method{
 		method("GetValue", func(c *interp.Call, a *value.Array) (any, error) { return c.R.Index(a, c.Arg(0)) }),
 		method("SetValue", func(c *interp.Call, a *value.Array) (any, error) {
@@ -45,11 +52,18 @@ func arrayClass() *interp.Class {
 		method("Clone", func(_ *interp.Call, a *value.Array) (any, error) {
 			return &value.Array{Items: slices.Clone(a.Items), Elem: a.Elem}, nil
 		}),
-		method("Contains", func(c *interp.Call, a *value.Array) (any, error) { return indexIn(a.Items, c.Arg(0)) >= 0, nil }),
-		method("IndexOf", func(c *interp.Call, a *value.Array) (any, error) { return i32(indexIn(a.Items, c.Arg(0))), nil }),
+		method("Contains", func(c *interp.Call, a *value.Array) (any, error) {
+			return indexIn(a.Items, c.Arg(0)) >= 0, nil
+		}),
+		method("IndexOf", func(c *interp.Call, a *value.Array) (any, error) {
+			return i32(indexIn(a.Items, c.Arg(0))), nil
+		}),
 		method("GetEnumerator", func(_ *interp.Call, a *value.Array) (any, error) { return a, nil }),
 		method("GetLength", func(_ *interp.Call, a *value.Array) (any, error) { return i32(len(a.Items)), nil }),
-		method("GetUpperBound", func(_ *interp.Call, a *value.Array) (any, error) { return i32(len(a.Items) - 1), nil }),
+		method("GetUpperBound", func(_ *interp.Call, a *value.Array) (any, error) {
+			return i32(len(a.Items) - 1),
+				nil
+		}),
 		method("CopyTo", func(c *interp.Call, a *value.Array) (any, error) {
 			to, ok := c.Arg(0).(*value.Array)
 			n, err := c.Int(1)
@@ -60,7 +74,8 @@ func arrayClass() *interp.Class {
 			return interp.Void, nil
 		}),
 		method("Add", func(*interp.Call, *value.Array) (any, error) {
-			return nil, interp.Failf("System.NotSupportedException", "NotSupportedException", "NotSpecified", nil, "Collection was of a fixed size.")
+			return nil, interp.Failf("System.NotSupportedException", "NotSupportedException", "NotSpecified", nil,
+				"Collection was of a fixed size.")
 		}),
 		method("ToArray", func(_ *interp.Call, a *value.Array) (any, error) { return a, nil }),
 	}, StaticMethods: []interp.Method{
@@ -92,7 +107,8 @@ func arrayClass() *interp.Class {
 }
 
 func indexError() error {
-	return interp.Failf("System.ArgumentOutOfRangeException", "ArgumentOutOfRangeException", "InvalidArgument", nil, "Index was out of range. Must be non-negative and less than the size of the collection.\nParameter name: index")
+	return interp.Failf("System.ArgumentOutOfRangeException", "ArgumentOutOfRangeException", "InvalidArgument", nil,
+		"Index was out of range. Must be non-negative and less than the size of the collection.\nParameter name: index")
 }
 
 func indexIn(items []any, x any) int {
@@ -133,7 +149,8 @@ func listClass(name string) *interp.Class {
 	}
 	take := func(l *value.List, first bool, remove bool) (any, error) {
 		if len(l.Items) == 0 {
-			return nil, interp.Failf("System.InvalidOperationException", "InvalidOperationException", "NotSpecified", nil, "%s empty.", value.ShortName(l.Type))
+			return nil, interp.Failf("System.InvalidOperationException", "InvalidOperationException", "NotSpecified",
+				nil, "%s empty.", value.ShortName(l.Type))
 		}
 		i := len(l.Items) - 1
 		if first {
@@ -217,11 +234,23 @@ func listClass(name string) *interp.Class {
 			return interp.Void, nil
 		}),
 		method("Clear", func(_ *interp.Call, l *value.List) (any, error) { l.Items = nil; return interp.Void, nil }),
-		method("Contains", func(c *interp.Call, l *value.List) (any, error) { return indexIn(l.Items, c.Arg(0)) >= 0, nil }),
-		method("IndexOf", func(c *interp.Call, l *value.List) (any, error) { return i32(indexIn(l.Items, c.Arg(0))), nil }),
-		method("Reverse", func(_ *interp.Call, l *value.List) (any, error) { slices.Reverse(l.Items); return interp.Void, nil }),
-		method("Sort", func(_ *interp.Call, l *value.List) (any, error) { sortItems(l.Items); return interp.Void, nil }),
-		method("ToArray", func(_ *interp.Call, l *value.List) (any, error) { return value.NewArray(slices.Clone(l.Items)...), nil }),
+		method("Contains", func(c *interp.Call, l *value.List) (any, error) {
+			return indexIn(l.Items, c.Arg(0)) >= 0, nil
+		}),
+		method("IndexOf", func(c *interp.Call, l *value.List) (any, error) {
+			return i32(indexIn(l.Items, c.Arg(0))), nil
+		}),
+		method("Reverse", func(_ *interp.Call, l *value.List) (any, error) {
+			slices.Reverse(l.Items)
+			return interp.Void, nil
+		}),
+		method("Sort", func(_ *interp.Call, l *value.List) (any, error) {
+			sortItems(l.Items)
+			return interp.Void, nil
+		}),
+		method("ToArray", func(_ *interp.Call, l *value.List) (any, error) {
+			return value.NewArray(slices.Clone(l.Items)...), nil
+		}),
 		method("GetEnumerator", func(_ *interp.Call, l *value.List) (any, error) { return l, nil }),
 		method("GetRange", func(c *interp.Call, l *value.List) (any, error) {
 			n, err := at(c, l, 0, len(l.Items))
@@ -244,7 +273,8 @@ func hashClass(name string, ordered bool) *interp.Class {
 	item := func(c *interp.Call, h *value.Hash) (any, error) { return c.R.Index(h, c.Arg(0)) }
 	set := func(c *interp.Call, h *value.Hash) (any, error) {
 		if c.Arg(0) == nil {
-			return nil, interp.Failf("System.ArgumentNullException", "ArgumentNullException", "NotSpecified", nil, "Key cannot be null.\nParameter name: key")
+			return nil, interp.Failf("System.ArgumentNullException", "ArgumentNullException", "NotSpecified", nil,
+				"Key cannot be null.\nParameter name: key")
 		}
 		h.Set(c.Arg(0), c.Arg(1))
 		return interp.Void, nil
@@ -263,19 +293,27 @@ func hashClass(name string, ordered bool) *interp.Class {
 		get("Count", func(h *value.Hash) any { return i32(h.Len()) }),
 		get("Keys", func(h *value.Hash) any { return value.NewArray(h.Keys()...) }),
 		get("Values", func(h *value.Hash) any { return value.NewArray(h.Values()...) }),
-		get("IsReadOnly", func(*value.Hash) any { return false }), get("IsFixedSize", func(*value.Hash) any { return false }),
+		get("IsReadOnly", func(*value.Hash) any { return false }), get("IsFixedSize", func(*value.Hash) any {
+			return false
+		}),
 	}, Methods: []interp.Method{
 		method("Get_Item", item), method("Item", item), method("Set_Item", set),
 		method("Add", func(c *interp.Call, h *value.Hash) (any, error) {
 			if _, dup := h.Get(c.Arg(0)); dup {
-				return nil, argError("Item has already been added. Key in dictionary: '%s'  Key being added: '%s'", c.Str(0), c.Str(0))
+				return nil, argError("Item has already been added. Key in dictionary: '%s'  Key being added: '%s'",
+					c.Str(0), c.Str(0))
 			}
 			return set(c, h)
 		}),
-		method("Remove", func(c *interp.Call, h *value.Hash) (any, error) { h.Remove(c.Arg(0)); return interp.Void, nil }),
+		method("Remove", func(c *interp.Call, h *value.Hash) (any, error) {
+			h.Remove(c.Arg(0))
+			return interp.Void, nil
+		}),
 		method("Clear", func(_ *interp.Call, h *value.Hash) (any, error) { h.Clear(); return interp.Void, nil }),
 		method("ContainsKey", has), method("Contains", has),
-		method("ContainsValue", func(c *interp.Call, h *value.Hash) (any, error) { return indexIn(h.Values(), c.Arg(0)) >= 0, nil }),
+		method("ContainsValue", func(c *interp.Call, h *value.Hash) (any, error) {
+			return indexIn(h.Values(), c.Arg(0)) >= 0, nil
+		}),
 		method("Clone", func(_ *interp.Call, h *value.Hash) (any, error) { return h.Clone(), nil }),
 		method("GetEnumerator", func(_ *interp.Call, h *value.Hash) (any, error) {
 			var list []any

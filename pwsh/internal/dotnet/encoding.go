@@ -46,12 +46,20 @@ func encodings() []*encoding {
 	}
 	asciiEnc, asciiDec := single(127)
 	latinEnc, latinDec := single(255)
-	utf8Enc, utf8Dec := func(s string) []byte { return []byte(s) }, func(b []byte) string { return strings.ToValidUTF8(string(b), "\ufffd") }
+	utf8Enc, utf8Dec := func(s string) []byte { return []byte(s) }, func(b []byte) string {
+		return strings.ToValidUTF8(string(b), "\ufffd")
+	}
 	return []*encoding{
 		{"UTF8", "utf-8", 65001, utf8Enc, utf8Dec, []byte("\ufeff")},
 		{"ASCII", "us-ascii", 20127, asciiEnc, asciiDec, nil},
-		{"Unicode", "utf-16", 1200, func(s string) []byte { return interp.EncodeUTF16(s, false) }, func(b []byte) string { return interp.DecodeUTF16(b, false) }, []byte{0xff, 0xfe}},
-		{"BigEndianUnicode", "utf-16BE", 1201, func(s string) []byte { return interp.EncodeUTF16(s, true) }, func(b []byte) string { return interp.DecodeUTF16(b, true) }, []byte{0xfe, 0xff}},
+		{"Unicode", "utf-16", 1200, func(s string) []byte { return interp.EncodeUTF16(s, false) },
+			func(b []byte) string {
+				return interp.DecodeUTF16(b, false)
+			}, []byte{0xff, 0xfe}},
+		{"BigEndianUnicode", "utf-16BE", 1201, func(s string) []byte { return interp.EncodeUTF16(s, true) },
+			func(b []byte) string {
+				return interp.DecodeUTF16(b, true)
+			}, []byte{0xfe, 0xff}},
 		{"Latin1", "iso-8859-1", 28591, latinEnc, latinDec, nil},
 		// Fidelity: simplified - the ANSI code page is Latin-1 (docs/fidelity/pwsh.md).
 		{"Default", "windows-1252", 1252, latinEnc, latinDec, nil},
@@ -95,12 +103,15 @@ func encodingClasses() []*interp.Class {
 		}),
 		method("GetString", func(c *interp.Call, e *encoding) (any, error) {
 			if c.Arg(0) == nil {
-				return nil, interp.Failf("System.ArgumentNullException", "ArgumentNullException", "NotSpecified", nil, "Array cannot be null.\nParameter name: bytes")
+				return nil, interp.Failf("System.ArgumentNullException", "ArgumentNullException", "NotSpecified", nil,
+					"Array cannot be null.\nParameter name: bytes")
 			}
 			b, err := slice(c)
 			return e.decode(b), err
 		}),
-		method("GetByteCount", func(c *interp.Call, e *encoding) (any, error) { return i32(len(e.encode(c.Str(0)))), nil }),
+		method("GetByteCount", func(c *interp.Call, e *encoding) (any, error) {
+			return i32(len(e.encode(c.Str(0)))), nil
+		}),
 		method("GetChars", func(c *interp.Call, e *encoding) (any, error) {
 			b, err := slice(c)
 			return charArray(e.decode(b)), err
@@ -110,10 +121,15 @@ func encodingClasses() []*interp.Class {
 		static("GetEncoding", func(c *interp.Call) (any, error) { return encodingByName(c.R, c.Str(0)) }),
 	}, Cast: func(r *interp.Runner, v any) (any, error) { return encodingByName(r, value.String(v)) }}
 	for _, e := range encodings() {
-		base.Statics = append(base.Statics, computed(e.name, func(c *interp.Call) (any, error) { return newEncoding(c.R, e), nil }))
+		base.Statics = append(base.Statics, computed(e.name, func(c *interp.Call) (any, error) {
+			return newEncoding(c.R, e), nil
+		}))
 	}
 	make := func(name string) *interp.Class {
-		return &interp.Class{Name: "System.Text." + name + "Encoding", Base: "System.Text.Encoding", New: func(c *interp.Call) (any, error) { return encodingByName(c.R, name) }}
+		return &interp.Class{Name: "System.Text." + name + "Encoding", Base: "System.Text.Encoding",
+			New: func(c *interp.Call) (any, error) {
+				return encodingByName(c.R, name)
+			}}
 	}
 	return []*interp.Class{base, make("UTF8"), make("ASCII"), make("Unicode")}
 }

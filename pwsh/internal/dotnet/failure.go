@@ -19,7 +19,8 @@ func parseExact(s, format string) (any, error) {
 	if d, ok := value.ParseExact(s, format); ok {
 		return d, nil
 	}
-	return nil, interp.Failf("System.FormatException", "FormatException", "NotSpecified", nil, "String was not recognized as a valid DateTime.")
+	return nil, interp.Failf("System.FormatException", "FormatException", "NotSpecified", nil,
+		"String was not recognized as a valid DateTime.")
 }
 
 // errorClasses are exceptions and error records.
@@ -28,7 +29,8 @@ func parseExact(s, format string) (any, error) {
 func errorClasses() []*interp.Class {
 	return []*interp.Class{
 		{Name: "System.Exception", New: func(c *interp.Call) (any, error) {
-			ex := &interp.Exception{Type: "System.Exception", Message: "Exception of type 'System.Exception' was thrown."}
+			ex := &interp.Exception{Type: "System.Exception",
+				Message: "Exception of type 'System.Exception' was thrown."}
 			if c.N() > 0 {
 				ex.Message = c.Str(0)
 			}
@@ -70,7 +72,9 @@ func errorClasses() []*interp.Class {
 			get("Exception", func(e *interp.ErrorRecord) any { return e.Exception }),
 			get("TargetObject", func(e *interp.ErrorRecord) any { return e.Target }),
 			get("CategoryInfo", func(e *interp.ErrorRecord) any {
-				o := value.NewObject("System.Management.Automation.ErrorCategoryInfo", "Category", e.Category, "Activity", e.Activity, "Reason", value.ShortName(e.Exception.Type), "TargetName", value.String(e.Target), "TargetType", value.ShortName(value.TypeName(e.Target)))
+				o := value.NewObject("System.Management.Automation.ErrorCategoryInfo", "Category", e.Category,
+					"Activity", e.Activity, "Reason", value.ShortName(e.Exception.Type), "TargetName",
+					value.String(e.Target), "TargetType", value.ShortName(value.TypeName(e.Target)))
 				o.Str = e.CategoryInfo()
 				return o
 			}),
@@ -89,8 +93,9 @@ func errorClasses() []*interp.Class {
 					line, col = e.Source.LineCol(e.At.From)
 					name, text = e.Source.Name, e.Source.Line(e.At.From)
 				}
-				return value.NewObject("System.Management.Automation.InvocationInfo", "MyCommand", e.Activity, "InvocationName", e.Activity, "ScriptLineNumber", i32(line),
-					"OffsetInLine", i32(col), "ScriptName", name, "Line", text, "PositionMessage", e.PositionMessage())
+				return value.NewObject("System.Management.Automation.InvocationInfo", "MyCommand", e.Activity,
+					"InvocationName", e.Activity, "ScriptLineNumber", i32(line), "OffsetInLine", i32(col), "ScriptName",
+					name, "Line", text, "PositionMessage", e.PositionMessage())
 			}),
 			get("ScriptStackTrace", func(e *interp.ErrorRecord) any {
 				if e.Source == nil {
@@ -106,12 +111,30 @@ func errorClasses() []*interp.Class {
 		}, Methods: []interp.Method{
 			method("ToString", func(_ *interp.Call, e *interp.ErrorRecord) (any, error) { return e.Text(), nil }),
 		}},
-		{Name: "System.Management.Automation.InformationRecord", Props: []interp.Property{get("MessageData", func(s *interp.StreamRecord) any { return s.Message })}},
-		{Name: "System.Management.Automation.WarningRecord", Props: []interp.Property{get("Message", func(s *interp.StreamRecord) any { return s.Message })}},
-		{Name: "System.Management.Automation.VerboseRecord", Props: []interp.Property{get("Message", func(s *interp.StreamRecord) any { return s.Message })}},
-		{Name: "System.Management.Automation.DebugRecord", Props: []interp.Property{get("Message", func(s *interp.StreamRecord) any { return s.Message })}},
-		numbered("System.Management.Automation.ActionPreference", false, member("SilentlyContinue", 0), member("Stop", 1), member("Continue", 2), member("Inquire", 3), member("Ignore", 4)),
-		enum("System.Management.Automation.ErrorCategory", "NotSpecified", "OpenError", "CloseError", "DeviceError", "DeadlockDetected", "InvalidArgument", "InvalidData", "InvalidOperation", "InvalidResult", "InvalidType", "MetadataError", "NotImplemented", "NotInstalled", "ObjectNotFound", "OperationStopped", "OperationTimeout", "SyntaxError", "ParserError", "PermissionDenied", "ResourceBusy", "ResourceExists", "ResourceUnavailable", "ReadError", "WriteError", "FromStdErr", "SecurityError", "ProtocolError", "ConnectionError", "AuthenticationError", "LimitsExceeded", "QuotaExceeded", "NotEnabled"),
+		{Name: "System.Management.Automation.InformationRecord",
+			Props: []interp.Property{get("MessageData", func(s *interp.StreamRecord) any {
+				return s.Message
+			})}},
+		{Name: "System.Management.Automation.WarningRecord",
+			Props: []interp.Property{get("Message", func(s *interp.StreamRecord) any {
+				return s.Message
+			})}},
+		{Name: "System.Management.Automation.VerboseRecord",
+			Props: []interp.Property{get("Message", func(s *interp.StreamRecord) any {
+				return s.Message
+			})}},
+		{Name: "System.Management.Automation.DebugRecord",
+			Props: []interp.Property{get("Message", func(s *interp.StreamRecord) any {
+				return s.Message
+			})}},
+		numbered("System.Management.Automation.ActionPreference", false, member("SilentlyContinue", 0),
+			member("Stop", 1), member("Continue", 2), member("Inquire", 3), member("Ignore", 4)),
+		enum("System.Management.Automation.ErrorCategory", "NotSpecified", "OpenError", "CloseError", "DeviceError",
+			"DeadlockDetected", "InvalidArgument", "InvalidData", "InvalidOperation", "InvalidResult", "InvalidType",
+			"MetadataError", "NotImplemented", "NotInstalled", "ObjectNotFound", "OperationStopped", "OperationTimeout",
+			"SyntaxError", "ParserError", "PermissionDenied", "ResourceBusy", "ResourceExists", "ResourceUnavailable",
+			"ReadError", "WriteError", "FromStdErr", "SecurityError", "ProtocolError", "ConnectionError",
+			"AuthenticationError", "LimitsExceeded", "QuotaExceeded", "NotEnabled"),
 	}
 }
 
@@ -122,7 +145,8 @@ func regexClasses() []*interp.Class {
 	options := func(v any) string {
 		s := lower(value.String(v))
 		var opts strings.Builder
-		for _, o := range []struct{ name, letter string }{{"ignorecase", "i"}, {"multiline", "m"}, {"singleline", "s"}, {"ignorepatternwhitespace", "x"}} {
+		for _, o := range []struct{ name, letter string }{{"ignorecase", "i"}, {"multiline", "m"}, {"singleline", "s"},
+			{"ignorepatternwhitespace", "x"}} {
 			if strings.Contains(s, o.name) {
 				opts.WriteString(o.letter)
 			}
@@ -159,8 +183,12 @@ func regexClasses() []*interp.Class {
 		return x.Replace(s, value.String(by), n), nil
 	}
 	groupProps := []interp.Property{
-		get("Value", func(g *interp.Group) any { return g.Value }), get("Success", func(g *interp.Group) any { return g.Success }),
-		get("Index", func(g *interp.Group) any { return i32(g.Index) }), get("Length", func(g *interp.Group) any { return i32(g.Length) }),
+		get("Value", func(g *interp.Group) any { return g.Value }), get("Success", func(g *interp.Group) any {
+			return g.Success
+		}),
+		get("Index", func(g *interp.Group) any { return i32(g.Index) }), get("Length", func(g *interp.Group) any {
+			return i32(g.Length)
+		}),
 		get("Name", func(g *interp.Group) any {
 			if g.Name == "" {
 				return strconv.Itoa(g.Number)
@@ -179,9 +207,15 @@ func regexClasses() []*interp.Class {
 	return []*interp.Class{
 		{Name: "System.Text.RegularExpressions.Regex", New: func(c *interp.Call) (any, error) { return compile(c, 0) },
 			Methods: []interp.Method{
-				method("IsMatch", func(c *interp.Call, x *interp.Regex) (any, error) { return x.MatchString(c.Str(0)), nil }),
-				method("Match", func(c *interp.Call, x *interp.Regex) (any, error) { return found(x.Find(c.Str(0), 0)), nil }),
-				method("Matches", func(c *interp.Call, x *interp.Regex) (any, error) { return list(x.All(c.Str(0))), nil }),
+				method("IsMatch", func(c *interp.Call, x *interp.Regex) (any, error) {
+					return x.MatchString(c.Str(0)), nil
+				}),
+				method("Match", func(c *interp.Call, x *interp.Regex) (any, error) {
+					return found(x.Find(c.Str(0), 0)), nil
+				}),
+				method("Matches", func(c *interp.Call, x *interp.Regex) (any, error) {
+					return list(x.All(c.Str(0))), nil
+				}),
 				method("Replace", func(c *interp.Call, x *interp.Regex) (any, error) {
 					n := -1
 					if c.N() > 2 {
@@ -192,7 +226,9 @@ func regexClasses() []*interp.Class {
 					}
 					return sub(c, x, c.Str(0), c.Arg(1), n)
 				}),
-				method("Split", func(c *interp.Call, x *interp.Regex) (any, error) { return value.NewStrings(x.Split(c.Str(0), 0)), nil }),
+				method("Split", func(c *interp.Call, x *interp.Regex) (any, error) {
+					return value.NewStrings(x.Split(c.Str(0), 0)), nil
+				}),
 			}, StaticMethods: []interp.Method{
 				static("IsMatch", func(c *interp.Call) (any, error) {
 					x, err := compile(c, 1)
@@ -248,8 +284,13 @@ func regexClasses() []*interp.Class {
 			method("Result", func(c *interp.Call, m *interp.Match) (any, error) { return m.Result(c.Str(0)), nil }),
 		}},
 		{Name: "System.Text.RegularExpressions.Group", Props: groupProps},
-		{Name: "System.Text.RegularExpressions.GroupCollection", Props: []interp.Property{get("Count", func(g groups) any { return i32(len(g.m.Groups)) })}},
-		numbered("System.Text.RegularExpressions.RegexOptions", true, member("None", 0), member("IgnoreCase", 1), member("Multiline", 2), member("ExplicitCapture", 4), member("Compiled", 8), member("Singleline", 16), member("IgnorePatternWhitespace", 32)),
+		{Name: "System.Text.RegularExpressions.GroupCollection",
+			Props: []interp.Property{get("Count", func(g groups) any {
+				return i32(len(g.m.Groups))
+			})}},
+		numbered("System.Text.RegularExpressions.RegexOptions", true, member("None", 0), member("IgnoreCase", 1),
+			member("Multiline", 2), member("ExplicitCapture", 4), member("Compiled", 8), member("Singleline", 16),
+			member("IgnorePatternWhitespace", 32)),
 	}
 }
 

@@ -139,7 +139,8 @@ func fileClasses() []*interp.Class {
 				b, err := readAll(c)
 				return value.NewBytes(b), err
 			}),
-			writeText("WriteAllText", false, false), writeText("AppendAllText", true, false), writeText("WriteAllLines", false, true), writeText("AppendAllLines", true, true),
+			writeText("WriteAllText", false, false), writeText("AppendAllText", true, false),
+			writeText("WriteAllLines", false, true), writeText("AppendAllLines", true, true),
 			static("WriteAllBytes", func(c *interp.Call) (any, error) {
 				b, err := value.Bytes(c.Arg(1))
 				if err != nil {
@@ -168,7 +169,8 @@ func fileClasses() []*interp.Class {
 					return nil, err
 				}
 				if c.R.Exists(c.R.Path(c.Str(1))) && !value.Bool(c.Arg(2)) {
-					return nil, interp.Failf("System.IO.IOException", "IOException", "NotSpecified", nil, "The file '%s' already exists.", c.Str(1))
+					return nil, interp.Failf("System.IO.IOException", "IOException", "NotSpecified", nil,
+						"The file '%s' already exists.", c.Str(1))
 				}
 				return interp.Void, WriteFile(c.R, c.Str(1), b, false)
 			}),
@@ -192,8 +194,10 @@ func fileClasses() []*interp.Class {
 				}
 				return interp.Void, nil
 			}),
-			list("GetFiles", true, false), list("GetDirectories", false, true), list("GetFileSystemEntries", true, true),
-			static("GetCurrentDirectory", func(c *interp.Call) (any, error) { return c.R.Location, nil }),
+			list("GetFiles", true, false), list("GetDirectories", false, true),
+			list("GetFileSystemEntries", true, true), static("GetCurrentDirectory", func(c *interp.Call) (any, error) {
+				return c.R.Location, nil
+			}),
 		}},
 		pathClass(),
 	}
@@ -269,7 +273,9 @@ func pathClass() *interp.Class {
 			return "", nil
 		}),
 	}, Statics: []interp.Property{
-		computed("DirectorySeparatorChar", func(c *interp.Call) (any, error) { return value.Char(c.R.Separator()[0]), nil }),
+		computed("DirectorySeparatorChar", func(c *interp.Call) (any, error) {
+			return value.Char(c.R.Separator()[0]), nil
+		}),
 		computed("PathSeparator", func(c *interp.Call) (any, error) {
 			if c.R.Windows() {
 				return value.Char(';'), nil

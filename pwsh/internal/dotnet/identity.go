@@ -30,7 +30,8 @@ const localGroup = "S-1-5-32-"
 // identityClasses returns the types that tell who a program runs as.
 func identityClasses() []*interp.Class {
 	const principal = "System.Security.Principal."
-	roles := numbered(principal+"WindowsBuiltInRole", false, member("Administrator", 544), member("User", 545), member("Guest", 546), member("PowerUser", 547))
+	roles := numbered(principal+"WindowsBuiltInRole", false, member("Administrator", 544), member("User", 545),
+		member("Guest", 546), member("PowerUser", 547))
 	return []*interp.Class{
 		roles,
 		{Name: principal + "SecurityIdentifier", Props: []interp.Property{
@@ -39,7 +40,8 @@ func identityClasses() []*interp.Class {
 			// Fidelity: simplified - whatever type is asked for, the answer is an account's name.
 			method("Translate", func(_ *interp.Call, s sid) (any, error) {
 				if s.name == "" {
-					return nil, interp.Failf("System.Security.Principal.IdentityNotMappedException", "IdentityNotMappedException", "InvalidOperation", s.text,
+					return nil, interp.Failf("System.Security.Principal.IdentityNotMappedException",
+						"IdentityNotMappedException", "InvalidOperation", s.text,
 						"Some or all identity references could not be translated.")
 				}
 				return value.NewObject(principal+"NTAccount", "Value", s.name), nil
@@ -60,7 +62,9 @@ func identityClasses() []*interp.Class {
 			}),
 		}, Props: []interp.Property{
 			get("Name", func(id host.Identity) any { return id.Name }),
-			getErr("User", func(c *interp.Call, id host.Identity) (any, error) { return sidObject(c.R, id.SID, id.Name), nil }),
+			getErr("User", func(c *interp.Call, id host.Identity) (any, error) {
+				return sidObject(c.R, id.SID, id.Name), nil
+			}),
 			getErr("Groups", func(c *interp.Call, id host.Identity) (any, error) {
 				a := &value.Array{Elem: "Object"}
 				for _, g := range id.Groups {

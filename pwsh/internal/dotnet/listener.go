@@ -61,7 +61,8 @@ const queueLength = 1000
 const stopTimeout = time.Second
 
 func newListener() *listener {
-	return &listener{prefixes: &value.List{Type: "System.Net.HttpListenerPrefixCollection"}, queue: make(chan *exchange, queueLength), done: make(chan struct{})}
+	return &listener{prefixes: &value.List{Type: "System.Net.HttpListenerPrefixCollection"},
+		queue: make(chan *exchange, queueLength), done: make(chan struct{})}
 }
 
 func listenerError(code int, format string, args ...any) error {
@@ -108,10 +109,17 @@ func (l *listener) start(r *interp.Runner) error {
 			if strings.Contains(err.Error(), "denied") || strings.Contains(err.Error(), "permission") {
 				return listenerError(5, "Access is denied")
 			}
-			return listenerError(183, "Failed to listen on prefix '%s' because it conflicts with an existing registration on the machine.", strings.Replace(p.String(), "mullion-any", "*", 1))
+			return listenerError(183, "Failed to listen on prefix '%s' because it conflicts with an existing "+
+				"registration on the machine.", strings.Replace(p.String(), "mullion-any", "*", 1))
 		}
 		listeners = append(listeners, ln)
-		srv := &http.Server{Handler: l.handler(ports[addr]), ReadHeaderTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, ErrorLog: nil} // both are HTTP.sys' defaults
+		// both are HTTP.sys' defaults
+		srv := &http.Server{
+			Handler:           l.handler(ports[addr]),
+			ReadHeaderTimeout: 2 * time.Minute,
+			IdleTimeout:       2 * time.Minute,
+			ErrorLog:          nil,
+		}
 		l.servers = append(l.servers, srv)
 	}
 	for i, ln := range listeners {
@@ -162,10 +170,19 @@ func (l *listener) handler(prefixes []*url.URL) http.Handler {
 		}
 		w.Header().Set("Server", "Microsoft-HTTPAPI/2.0")
 		if !known {
-			http.Error(w, "<HTML><HEAD><TITLE>Not Found</TITLE></HEAD><BODY><h2>Not Found</h2></BODY></HTML>", http.StatusNotFound)
+			http.Error(w, "<HTML><HEAD><TITLE>Not Found</TITLE></HEAD><BODY><h2>Not Found</h2></BODY></HTML>",
+				http.StatusNotFound)
 			return
 		}
-		x := &exchange{req: req, rw: w, closed: make(chan struct{}), status: 200, length: -1, keepAlive: true, header: http.Header{}}
+		x := &exchange{
+			req:       req,
+			rw:        w,
+			closed:    make(chan struct{}),
+			status:    200,
+			length:    -1,
+			keepAlive: true,
+			header:    http.Header{},
+		}
 		x.out = &responseStream{x: x}
 		select {
 		case l.queue <- x:
@@ -187,13 +204,15 @@ func (l *listener) context(ctx context.Context) (*exchange, error) {
 	open, done := l.open, l.done
 	l.mu.Unlock()
 	if !open {
-		return nil, interp.Failf("System.InvalidOperationException", "InvalidOperationException", "NotSpecified", nil, "Please call the Start() method before calling this method.")
+		return nil, interp.Failf("System.InvalidOperationException", "InvalidOperationException", "NotSpecified", nil,
+			"Please call the Start() method before calling this method.")
 	}
 	select {
 	case x := <-l.queue:
 		return x, nil
 	case <-done:
-		return nil, listenerError(995, "The I/O operation has been aborted because of either a thread exit or an application request")
+		return nil, listenerError(995, "The I/O operation has been aborted because of either a thread exit or an "+
+			"application request")
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -276,16 +295,18 @@ type responseStream struct {
 	total int64
 }
 
-var errResponseClosed = errors.New("Cannot access a disposed object.\nObject name: 'System.Net.HttpListenerResponse'.") //nolint:staticcheck // .NET's own text
+var errResponseClosed = errors.New("Cannot access a disposed object.\nObject name: 'System.Net.HttpListenerResponse'.")
 
 func (s *responseStream) Write(b []byte) (int, error) {
 	select {
 	case <-s.x.closed:
-		return 0, interp.Failf("System.ObjectDisposedException", "ObjectDisposedException", "NotSpecified", nil, "%s", errResponseClosed.Error())
+		return 0, interp.Failf("System.ObjectDisposedException", "ObjectDisposedException", "NotSpecified", nil, "%s",
+			errResponseClosed.Error())
 	default:
 	}
 	if s.x.length >= 0 && s.total+int64(len(b)) > s.x.length {
-		return 0, interp.Failf("System.Net.ProtocolViolationException", "ProtocolViolationException", "NotSpecified", nil, "Bytes to be written to the stream exceed the Content-Length bytes size specified.")
+		return 0, interp.Failf("System.Net.ProtocolViolationException", "ProtocolViolationException", "NotSpecified",
+			nil, "Bytes to be written to the stream exceed the Content-Length bytes size specified.")
 	}
 	s.x.send()
 	s.wrote = true
@@ -310,13 +331,16 @@ func listenerClasses() []*interp.Class {
 		}, Props: []interp.Property{
 			get("Prefixes", func(l *listener) any { return l.prefixes }),
 			get("IsListening", func(l *listener) any { return l.listening() }),
-			rw("AuthenticationSchemes", func(*listener) any { return "Anonymous" }, func(_ *interp.Call, _ *listener, v any) error {
-				if !strings.EqualFold(value.String(v), "anonymous") {
-					return interp.NotImplemented("authentication in System.Net.HttpListener")
-				}
+			rw("AuthenticationSchemes", func(*listener) any { return "Anonymous" },
+				func(_ *interp.Call, _ *listener, v any) error {
+					if !strings.EqualFold(value.String(v), "anonymous") {
+						return interp.NotImplemented("authentication in System.Net.HttpListener")
+					}
+					return nil
+				}),
+			rw("IgnoreWriteExceptions", func(*listener) any { return false }, func(*interp.Call, *listener, any) error {
 				return nil
 			}),
-			rw("IgnoreWriteExceptions", func(*listener) any { return false }, func(*interp.Call, *listener, any) error { return nil }),
 		}, Methods: []interp.Method{
 			method("Start", func(c *interp.Call, l *listener) (any, error) { return interp.Void, l.start(c.R) }),
 			method("Stop", func(_ *interp.Call, l *listener) (any, error) { l.stop(); return interp.Void, nil }),
@@ -331,15 +355,16 @@ func listenerClasses() []*interp.Class {
 				return instance(c.R, "System.Net.HttpListenerContext", x, nil), nil
 			}),
 		}, Statics: []interp.Property{constant("IsSupported", true)}},
-		{Name: "System.Net.HttpListenerPrefixCollection", Base: "System.Collections.ArrayList", Methods: []interp.Method{
-			method("Add", func(c *interp.Call, l *value.List) (any, error) {
-				if _, _, err := parsePrefix(c.Str(0)); err != nil {
-					return nil, err
-				}
-				l.Items = append(l.Items, c.Str(0))
-				return interp.Void, nil
-			}),
-		}},
+		{Name: "System.Net.HttpListenerPrefixCollection", Base: "System.Collections.ArrayList",
+			Methods: []interp.Method{
+				method("Add", func(c *interp.Call, l *value.List) (any, error) {
+					if _, _, err := parsePrefix(c.Str(0)); err != nil {
+						return nil, err
+					}
+					l.Items = append(l.Items, c.Str(0))
+					return interp.Void, nil
+				}),
+			}},
 		{Name: "System.Net.HttpListenerContext", Props: []interp.Property{
 			getErr("Request", func(c *interp.Call, x *exchange) (any, error) {
 				return instance(c.R, "System.Net.HttpListenerRequest", x, nil), nil
@@ -366,7 +391,8 @@ func requestClass() *interp.Class {
 		get("ContentType", func(x *exchange) any { return nilEmpty(x.req.Header.Get("Content-Type")) }),
 		get("ContentLength64", func(x *exchange) any { return x.req.ContentLength }),
 		get("HasEntityBody", func(x *exchange) any { return x.req.ContentLength != 0 }),
-		getErr("ContentEncoding", func(c *interp.Call, x *exchange) (any, error) { return encodingByName(c.R, "utf-8") }),
+		getErr("ContentEncoding",
+			func(c *interp.Call, x *exchange) (any, error) { return encodingByName(c.R, "utf-8") }),
 		get("IsLocal", func(x *exchange) any {
 			h, _, _ := net.SplitHostPort(x.req.RemoteAddr)
 			ip := net.ParseIP(h)
@@ -377,8 +403,12 @@ func requestClass() *interp.Class {
 		get("ProtocolVersion", func(x *exchange) any {
 			return value.Version{Major: x.req.ProtoMajor, Minor: x.req.ProtoMinor, Build: -1, Revision: -1}
 		}),
-		getErr("RemoteEndPoint", func(c *interp.Call, x *exchange) (any, error) { return newEndPoint(c.R, x.req.RemoteAddr) }),
-		getErr("LocalEndPoint", func(c *interp.Call, x *exchange) (any, error) { return newEndPoint(c.R, localAddr(x.req)) }),
+		getErr("RemoteEndPoint", func(c *interp.Call, x *exchange) (any, error) {
+			return newEndPoint(c.R, x.req.RemoteAddr)
+		}),
+		getErr("LocalEndPoint", func(c *interp.Call, x *exchange) (any, error) {
+			return newEndPoint(c.R, localAddr(x.req))
+		}),
 		getErr("Headers", func(c *interp.Call, x *exchange) (any, error) {
 			h := x.req.Header.Clone()
 			h.Set("Host", x.req.Host)
@@ -395,7 +425,9 @@ func requestClass() *interp.Class {
 			}
 			return newStream(c.R, x.body), nil
 		}),
-		getErr("Cookies", func(*interp.Call, *exchange) (any, error) { return nil, interp.NotImplemented("Request.Cookies") }),
+		getErr("Cookies", func(*interp.Call, *exchange) (any, error) {
+			return nil, interp.NotImplemented("Request.Cookies")
+		}),
 	}}
 }
 
@@ -415,31 +447,35 @@ func localAddr(req *http.Request) string {
 
 func responseClass() *interp.Class {
 	return &interp.Class{Name: "System.Net.HttpListenerResponse", Props: []interp.Property{
-		rw("StatusCode", func(x *exchange) any { return i32(x.status) }, func(_ *interp.Call, x *exchange, v any) error {
-			n, err := value.ToInt(v)
-			if err == nil && (n < 100 || n > 999) {
-				err = interp.Failf("System.Net.ProtocolViolationException", "ProtocolViolationException", "NotSpecified", nil, "The status code must be exactly three digits.")
-			}
-			if err == nil {
-				x.status = n
-			}
-			return err
-		}),
+		rw("StatusCode", func(x *exchange) any { return i32(x.status) },
+			func(_ *interp.Call, x *exchange, v any) error {
+				n, err := value.ToInt(v)
+				if err == nil && (n < 100 || n > 999) {
+					err = interp.Failf("System.Net.ProtocolViolationException", "ProtocolViolationException",
+						"NotSpecified", nil, "The status code must be exactly three digits.")
+				}
+				if err == nil {
+					x.status = n
+				}
+				return err
+			}),
 		rw("StatusDescription", func(x *exchange) any {
 			if x.reason != "" {
 				return x.reason
 			}
 			return http.StatusText(x.status)
 		}, func(_ *interp.Call, x *exchange, v any) error { x.reason = value.String(v); return nil }),
-		rw("ContentLength64", func(x *exchange) any { return max(x.length, 0) }, func(_ *interp.Call, x *exchange, v any) error {
-			n, err := value.ToInt(v)
-			x.length = int64(n)
-			return err
-		}),
-		rw("ContentType", func(x *exchange) any { return nilEmpty(x.contentType) }, func(_ *interp.Call, x *exchange, v any) error {
-			x.contentType = value.String(v)
-			return nil
-		}),
+		rw("ContentLength64", func(x *exchange) any { return max(x.length, 0) },
+			func(_ *interp.Call, x *exchange, v any) error {
+				n, err := value.ToInt(v)
+				x.length = int64(n)
+				return err
+			}),
+		rw("ContentType", func(x *exchange) any { return nilEmpty(x.contentType) },
+			func(_ *interp.Call, x *exchange, v any) error {
+				x.contentType = value.String(v)
+				return nil
+			}),
 		rw("KeepAlive", func(x *exchange) any { return x.keepAlive }, func(_ *interp.Call, x *exchange, v any) error {
 			x.keepAlive = value.Bool(v)
 			return nil
@@ -448,8 +484,13 @@ func responseClass() *interp.Class {
 			x.chunked = value.Bool(v)
 			return nil
 		}),
-		{Name: "ContentEncoding", Get: func(c *interp.Call) (any, error) { return encodingByName(c.R, "utf-8") }, Set: func(*interp.Call, any) error { return nil }},
-		{Name: "RedirectLocation", Get: func(c *interp.Call) (any, error) { return self[*exchange](c).header.Get("Location"), nil }, Set: func(c *interp.Call, v any) error {
+		{Name: "ContentEncoding", Get: func(c *interp.Call) (any, error) { return encodingByName(c.R, "utf-8") },
+			Set: func(*interp.Call, any) error {
+				return nil
+			}},
+		{Name: "RedirectLocation", Get: func(c *interp.Call) (any, error) {
+			return self[*exchange](c).header.Get("Location"), nil
+		}, Set: func(c *interp.Call, v any) error {
 			self[*exchange](c).header.Set("Location", value.String(v))
 			return nil
 		}},

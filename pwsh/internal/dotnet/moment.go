@@ -39,12 +39,15 @@ func adder(name string, unit time.Duration) interp.Method {
 // Length: one table; splitting hides which names belong together.
 func dateClass() *interp.Class {
 	str := func(name, format string) interp.Method {
-		return method(name, func(_ *interp.Call, d value.DateTime) (any, error) { return value.FormatDate(d.Time, format), nil })
+		return method(name, func(_ *interp.Call, d value.DateTime) (any, error) {
+			return value.FormatDate(d.Time, format), nil
+		})
 	}
 	parse := func(c *interp.Call) (any, error) {
 		d, err := value.ToDate(c.Str(0))
 		if err != nil {
-			return nil, interp.Failf("System.FormatException", "FormatException", "NotSpecified", nil, "String was not recognized as a valid DateTime.")
+			return nil, interp.Failf("System.FormatException", "FormatException", "NotSpecified", nil,
+				"String was not recognized as a valid DateTime.")
 		}
 		return d, nil
 	}
@@ -64,12 +67,17 @@ func dateClass() *interp.Class {
 		}
 		t := time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], n[6]*int(time.Millisecond), time.UTC)
 		if t.Year() != n[0] || int(t.Month()) != n[1] || t.Day() != n[2] || t.Hour() != n[3] || t.Minute() != n[4] {
-			return nil, interp.Failf("System.ArgumentOutOfRangeException", "ArgumentOutOfRangeException", "InvalidArgument", nil, "Year, Month, and Day parameters describe an un-representable DateTime.")
+			return nil, interp.Failf("System.ArgumentOutOfRangeException", "ArgumentOutOfRangeException",
+				"InvalidArgument", nil, "Year, Month, and Day parameters describe an un-representable DateTime.")
 		}
 		return value.Unspecified(t), nil
 	}, Statics: []interp.Property{
-		computed("Now", func(c *interp.Call) (any, error) { return value.DateTime{Time: ticks(now(c.R).Local())}, nil }),
-		computed("UtcNow", func(c *interp.Call) (any, error) { return value.DateTime{Time: ticks(now(c.R).UTC())}, nil }),
+		computed("Now", func(c *interp.Call) (any, error) {
+			return value.DateTime{Time: ticks(now(c.R).Local())}, nil
+		}),
+		computed("UtcNow", func(c *interp.Call) (any, error) {
+			return value.DateTime{Time: ticks(now(c.R).UTC())}, nil
+		}),
 		computed("Today", func(c *interp.Call) (any, error) { return midnight(now(c.R).Local()), nil }),
 		constant("MinValue", value.FromTicks(0)), constant("MaxValue", value.FromTicks(3155378975999999999)),
 		constant("UnixEpoch", value.DateTime{Time: time.Unix(0, 0).UTC()}),
@@ -97,7 +105,8 @@ func dateClass() *interp.Class {
 			if loc == nil {
 				return value.Unspecified(d.Time), nil
 			}
-			return value.DateTime{Time: time.Date(d.Year(), d.Month(), d.Day(), d.Hour(), d.Minute(), d.Second(), d.Nanosecond(), loc)}, nil
+			return value.DateTime{Time: time.Date(d.Year(), d.Month(), d.Day(), d.Hour(), d.Minute(), d.Second(),
+				d.Nanosecond(), loc)}, nil
 		}),
 	}, Props: []interp.Property{
 		get("Date", func(d value.DateTime) any { return midnight(d.Time) }),
@@ -117,8 +126,8 @@ func dateClass() *interp.Class {
 		get("Year", func(d value.DateTime) any { return i32(d.Year()) }),
 		get("DateTime", func(d value.DateTime) any { return value.FormatDate(d.Time, "F") }),
 	}, Methods: []interp.Method{
-		adder("AddDays", 24*time.Hour), adder("AddHours", time.Hour), adder("AddMinutes", time.Minute), adder("AddSeconds", time.Second),
-		adder("AddMilliseconds", time.Millisecond), adder("AddTicks", 100),
+		adder("AddDays", 24*time.Hour), adder("AddHours", time.Hour), adder("AddMinutes", time.Minute),
+		adder("AddSeconds", time.Second), adder("AddMilliseconds", time.Millisecond), adder("AddTicks", 100),
 		method("AddMonths", func(c *interp.Call, d value.DateTime) (any, error) {
 			n, err := c.Int(0)
 			return addMonths(d, n), err
@@ -129,10 +138,13 @@ func dateClass() *interp.Class {
 		}),
 		method("Add", func(c *interp.Call, d value.DateTime) (any, error) { return value.Add(d, c.Arg(0)) }),
 		method("Subtract", func(c *interp.Call, d value.DateTime) (any, error) { return value.Sub(d, c.Arg(0)) }),
-		method("ToUniversalTime", func(_ *interp.Call, d value.DateTime) (any, error) { return value.DateTime{Time: local(d).UTC()}, nil }),
+		method("ToUniversalTime", func(_ *interp.Call, d value.DateTime) (any, error) {
+			return value.DateTime{Time: local(d).UTC()}, nil
+		}),
 		method("ToLocalTime", func(_ *interp.Call, d value.DateTime) (any, error) {
 			if d.Kind() == "Unspecified" {
-				return value.DateTime{Time: time.Date(d.Year(), d.Month(), d.Day(), d.Hour(), d.Minute(), d.Second(), d.Nanosecond(), time.UTC).Local()}, nil
+				return value.DateTime{Time: time.Date(d.Year(), d.Month(), d.Day(), d.Hour(), d.Minute(), d.Second(),
+					d.Nanosecond(), time.UTC).Local()}, nil
 			}
 			return value.DateTime{Time: d.Local()}, nil
 		}),
@@ -140,13 +152,15 @@ func dateClass() *interp.Class {
 			const fileEpoch = 504911232000000000 // 1601-01-01 in ticks, where Windows' file times begin
 			return value.DateTime{Time: local(d).UTC()}.Ticks() - fileEpoch, nil
 		}),
-		str("ToShortDateString", "d"), str("ToLongDateString", "D"), str("ToShortTimeString", "t"), str("ToLongTimeString", "T"),
+		str("ToShortDateString", "d"), str("ToLongDateString", "D"), str("ToShortTimeString", "t"),
+		str("ToLongTimeString", "T"),
 	}}
 }
 
 // addMonths adds months; a day that the month does not have becomes its last.
 func addMonths(d value.DateTime, n int) value.DateTime {
-	first := time.Date(d.Year(), d.Month()+time.Month(n), 1, d.Hour(), d.Minute(), d.Second(), d.Nanosecond(), d.Location())
+	first := time.Date(d.Year(), d.Month()+time.Month(n), 1, d.Hour(), d.Minute(), d.Second(), d.Nanosecond(),
+		d.Location())
 	last := first.AddDate(0, 1, -1).Day()
 	return value.DateTime{Time: first.AddDate(0, 0, min(d.Day(), last)-1)}
 }
@@ -184,7 +198,10 @@ func offsetClass() *interp.Class {
 	}, Methods: []interp.Method{
 		method("ToUnixTimeSeconds", func(_ *interp.Call, t time.Time) (any, error) { return t.Unix(), nil }),
 		method("ToUnixTimeMilliseconds", func(_ *interp.Call, t time.Time) (any, error) { return t.UnixMilli(), nil }),
-		method("ToString", func(c *interp.Call, t time.Time) (any, error) { return value.FormatDate(t, c.Str(0)), nil }),
+		method("ToString", func(c *interp.Call, t time.Time) (any, error) {
+			return value.FormatDate(t, c.Str(0)),
+				nil
+		}),
 	}, Cast: func(r *interp.Runner, v any) (any, error) {
 		d, err := value.ToDate(v)
 		return newOffset(r, local(d)), err
@@ -192,7 +209,9 @@ func offsetClass() *interp.Class {
 }
 
 func newOffset(r *interp.Runner, t time.Time) any {
-	return instance(r, "System.DateTimeOffset", t, func() string { return value.FormatDate(t, "M/d/yyyy h:mm:ss tt zzz") })
+	return instance(r, "System.DateTimeOffset", t, func() string {
+		return value.FormatDate(t, "M/d/yyyy h:mm:ss tt zzz")
+	})
 }
 
 func spanClass() *interp.Class {
@@ -221,19 +240,28 @@ func spanClass() *interp.Class {
 		for len(n) < 5 {
 			n = append(n, 0)
 		}
-		return value.TimeSpan(time.Duration(n[0])*24*time.Hour + time.Duration(n[1])*time.Hour + time.Duration(n[2])*time.Minute + time.Duration(n[3])*time.Second + time.Duration(n[4])*time.Millisecond), nil
+		return value.TimeSpan(time.Duration(n[0])*24*time.Hour + time.Duration(n[1])*time.Hour +
+				time.Duration(n[2])*time.Minute + time.Duration(n[3])*time.Second +
+				time.Duration(n[4])*time.Millisecond),
+			nil
 	}, Statics: []interp.Property{constant("Zero", value.TimeSpan(0)), constant("MaxValue", value.TimeSpan(1<<63-1))},
 		StaticMethods: []interp.Method{
-			from("Days", 24*time.Hour), from("Hours", time.Hour), from("Minutes", time.Minute), from("Seconds", time.Second), from("Milliseconds", time.Millisecond), from("Ticks", 100),
-			static("Parse", func(c *interp.Call) (any, error) { return value.ToSpan(c.Str(0)) }),
+			from("Days", 24*time.Hour), from("Hours", time.Hour), from("Minutes", time.Minute),
+			from("Seconds", time.Second), from("Milliseconds", time.Millisecond), from("Ticks", 100),
+			static("Parse", func(c *interp.Call) (any, error) {
+				return value.ToSpan(c.Str(0))
+			}),
 		}, Props: []interp.Property{
 			get("Days", func(s value.TimeSpan) any { return i32(int(time.Duration(s) / (24 * time.Hour))) }),
 			get("Hours", func(s value.TimeSpan) any { return i32(int(time.Duration(s)/time.Hour) % 24) }),
 			get("Minutes", func(s value.TimeSpan) any { return i32(int(time.Duration(s)/time.Minute) % 60) }),
 			get("Seconds", func(s value.TimeSpan) any { return i32(int(time.Duration(s)/time.Second) % 60) }),
-			get("Milliseconds", func(s value.TimeSpan) any { return i32(int(time.Duration(s)/time.Millisecond) % 1000) }),
+			get("Milliseconds", func(s value.TimeSpan) any {
+				return i32(int(time.Duration(s)/time.Millisecond) % 1000)
+			}),
 			get("Ticks", func(s value.TimeSpan) any { return int64(s) / 100 }),
-			total("Days", 24*time.Hour), total("Hours", time.Hour), total("Minutes", time.Minute), total("Seconds", time.Second), total("Milliseconds", time.Millisecond),
+			total("Days", 24*time.Hour), total("Hours", time.Hour), total("Minutes", time.Minute),
+			total("Seconds", time.Second), total("Milliseconds", time.Millisecond),
 		}, Methods: []interp.Method{
 			method("Add", func(c *interp.Call, s value.TimeSpan) (any, error) { return value.Add(s, c.Arg(0)) }),
 			method("Subtract", func(c *interp.Call, s value.TimeSpan) (any, error) { return value.Sub(s, c.Arg(0)) }),
@@ -266,7 +294,9 @@ func stopwatchClass() *interp.Class {
 			w.start, w.running = now(c.R), true
 		}
 	}
-	return &interp.Class{Name: name, New: func(c *interp.Call) (any, error) { return instance(c.R, name, &stopwatch{}, nil), nil },
+	return &interp.Class{
+		Name: name,
+		New:  func(c *interp.Call) (any, error) { return instance(c.R, name, &stopwatch{}, nil), nil },
 		StaticMethods: []interp.Method{
 			static("StartNew", func(c *interp.Call) (any, error) {
 				w := &stopwatch{}
@@ -274,23 +304,29 @@ func stopwatchClass() *interp.Class {
 				return instance(c.R, name, w, nil), nil
 			}),
 			static("GetTimestamp", func(c *interp.Call) (any, error) { return now(c.R).UnixNano() / 100, nil }),
-		}, Statics: []interp.Property{constant("Frequency", int64(10_000_000)), constant("IsHighResolution", true)},
+		},
+		Statics: []interp.Property{constant("Frequency", int64(10_000_000)), constant("IsHighResolution", true)},
 		Props: []interp.Property{
 			get("IsRunning", func(w *stopwatch) any { return w.running }),
 			read("Elapsed", func(d time.Duration) any { return value.TimeSpan(d) }),
 			read("ElapsedMilliseconds", func(d time.Duration) any { return d.Milliseconds() }),
 			read("ElapsedTicks", func(d time.Duration) any { return int64(d) / 100 }),
-		}, Methods: []interp.Method{
+		},
+		Methods: []interp.Method{
 			method("Start", func(c *interp.Call, w *stopwatch) (any, error) { start(c, w); return interp.Void, nil }),
 			method("Stop", func(c *interp.Call, w *stopwatch) (any, error) {
 				w.total, w.running = w.elapsed(now(c.R)), false
 				return interp.Void, nil
 			}),
-			method("Reset", func(_ *interp.Call, w *stopwatch) (any, error) { *w = stopwatch{}; return interp.Void, nil }),
+			method("Reset", func(_ *interp.Call, w *stopwatch) (any, error) {
+				*w = stopwatch{}
+				return interp.Void, nil
+			}),
 			method("Restart", func(c *interp.Call, w *stopwatch) (any, error) {
 				*w = stopwatch{}
 				start(c, w)
 				return interp.Void, nil
 			}),
-		}}
+		},
+	}
 }

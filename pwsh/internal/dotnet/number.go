@@ -19,30 +19,40 @@ func numberClasses() []*interp.Class {
 		min, max any
 	}{
 		{"Int32", int32(math.MinInt32), int32(math.MaxInt32)}, {"Int64", int64(math.MinInt64), int64(math.MaxInt64)},
-		{"Byte", uint8(0), uint8(255)}, {"SByte", int8(-128), int8(127)}, {"Int16", int16(math.MinInt16), int16(math.MaxInt16)},
-		{"UInt16", uint16(0), uint16(math.MaxUint16)}, {"UInt32", uint32(0), uint32(math.MaxUint32)}, {"UInt64", uint64(0), uint64(math.MaxUint64)},
+		{"Byte", uint8(0), uint8(255)}, {"SByte", int8(-128), int8(127)},
+		{"Int16", int16(math.MinInt16), int16(math.MaxInt16)}, {"UInt16", uint16(0), uint16(math.MaxUint16)},
+		{"UInt32", uint32(0), uint32(math.MaxUint32)}, {"UInt64", uint64(0), uint64(math.MaxUint64)},
 		{"Double", -math.MaxFloat64, math.MaxFloat64}, {"Single", float32(-math.MaxFloat32), float32(math.MaxFloat32)},
 	}
 	for _, r := range ranges {
 		full := "System." + r.name
 		parse := func(c *interp.Call) (any, error) { return c.R.ConvertTo(c.Str(0), full) }
-		k := &interp.Class{Name: full, Statics: []interp.Property{constant("MinValue", r.min), constant("MaxValue", r.max)},
+		k := &interp.Class{
+			Name:    full,
+			Statics: []interp.Property{constant("MinValue", r.min), constant("MaxValue", r.max)},
 			StaticMethods: []interp.Method{static("Parse", func(c *interp.Call) (any, error) {
 				v, err := parse(c)
 				if err != nil || c.Str(0) == "" {
-					return nil, interp.Failf("System.FormatException", "FormatException", "NotSpecified", nil, "Input string was not in a correct format.")
+					return nil, interp.Failf("System.FormatException", "FormatException", "NotSpecified", nil,
+						"Input string was not in a correct format.")
 				}
 				return v, nil
 			})},
-			New: func(c *interp.Call) (any, error) { return c.R.ConvertTo(int32(0), full) }}
+			New: func(c *interp.Call) (any, error) { return c.R.ConvertTo(int32(0), full) },
+		}
 		if r.name == "Double" {
-			k.Statics = append(k.Statics, constant("NaN", math.NaN()), constant("PositiveInfinity", math.Inf(1)), constant("NegativeInfinity", math.Inf(-1)), constant("Epsilon", math.SmallestNonzeroFloat64))
-			k.StaticMethods = append(k.StaticMethods, floatTest("IsNaN", math.IsNaN), floatTest("IsInfinity", func(f float64) bool { return math.IsInf(f, 0) }))
+			k.Statics = append(k.Statics, constant("NaN", math.NaN()), constant("PositiveInfinity", math.Inf(1)),
+				constant("NegativeInfinity", math.Inf(-1)), constant("Epsilon", math.SmallestNonzeroFloat64))
+			k.StaticMethods = append(k.StaticMethods, floatTest("IsNaN", math.IsNaN),
+				floatTest("IsInfinity", func(f float64) bool {
+					return math.IsInf(f, 0)
+				}))
 		}
 		list = append(list, k)
 	}
 	return append(list,
-		&interp.Class{Name: "System.Boolean", Statics: []interp.Property{constant("TrueString", "True"), constant("FalseString", "False")},
+		&interp.Class{Name: "System.Boolean", Statics: []interp.Property{constant("TrueString", "True"),
+			constant("FalseString", "False")},
 			StaticMethods: []interp.Method{static("Parse", func(c *interp.Call) (any, error) {
 				switch s := c.Str(0); {
 				case value.Equal(s, "true", false):
@@ -50,7 +60,8 @@ func numberClasses() []*interp.Class {
 				case value.Equal(s, "false", false):
 					return false, nil
 				}
-				return nil, interp.Failf("System.FormatException", "FormatException", "NotSpecified", nil, "String was not recognized as a valid Boolean.")
+				return nil, interp.Failf("System.FormatException", "FormatException", "NotSpecified", nil,
+					"String was not recognized as a valid Boolean.")
 			})}},
 		mathClass(), randomClass())
 }
@@ -103,7 +114,8 @@ func mathClass() *interp.Class {
 			return best, nil
 		})
 	}
-	return &interp.Class{Name: "System.Math", Statics: []interp.Property{constant("PI", math.Pi), constant("E", math.E)},
+	return &interp.Class{Name: "System.Math", Statics: []interp.Property{constant("PI", math.Pi),
+		constant("E", math.E)},
 		StaticMethods: []interp.Method{
 			pick("Max", 1), pick("Min", -1),
 			static("Abs", func(c *interp.Call) (any, error) {
@@ -116,10 +128,10 @@ func mathClass() *interp.Class {
 				}
 				return x, nil
 			}),
-			float1("Floor", math.Floor), float1("Ceiling", math.Ceil), float1("Truncate", math.Trunc), float1("Sqrt", math.Sqrt),
-			float1("Sin", math.Sin), float1("Cos", math.Cos), float1("Tan", math.Tan), float1("Asin", math.Asin), float1("Acos", math.Acos),
-			float1("Atan", math.Atan), float1("Exp", math.Exp), float1("Log10", math.Log10),
-			static("Log", func(c *interp.Call) (any, error) {
+			float1("Floor", math.Floor), float1("Ceiling", math.Ceil), float1("Truncate", math.Trunc),
+			float1("Sqrt", math.Sqrt), float1("Sin", math.Sin), float1("Cos", math.Cos), float1("Tan", math.Tan),
+			float1("Asin", math.Asin), float1("Acos", math.Acos), float1("Atan", math.Atan), float1("Exp", math.Exp),
+			float1("Log10", math.Log10), static("Log", func(c *interp.Call) (any, error) {
 				x, err := value.Float(c.Arg(0))
 				if err != nil || c.N() < 2 {
 					return math.Log(x), err

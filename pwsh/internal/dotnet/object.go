@@ -23,8 +23,12 @@ func objectClasses() []*interp.Class {
 				{Name: "GetType", Fn: func(c *interp.Call) (any, error) {
 					return &value.Type{Name: value.TypeName(c.Self)}, nil
 				}},
-				{Name: "Equals", Fn: func(c *interp.Call) (any, error) { return value.Equal(c.Self, c.Arg(0), true), nil }},
-				{Name: "GetHashCode", Fn: func(c *interp.Call) (any, error) { return hashCode(value.String(c.Self)), nil }},
+				{Name: "Equals", Fn: func(c *interp.Call) (any, error) {
+					return value.Equal(c.Self, c.Arg(0), true), nil
+				}},
+				{Name: "GetHashCode", Fn: func(c *interp.Call) (any, error) {
+					return hashCode(value.String(c.Self)), nil
+				}},
 				{Name: "CompareTo", Fn: func(c *interp.Call) (any, error) {
 					n, ok := value.Compare(c.Self, c.Arg(0), true)
 					if !ok {
@@ -119,13 +123,21 @@ func objectClasses() []*interp.Class {
 		}, Props: []interp.Property{get("value__", func(e interp.EnumValue) any { return int32(e.N) })}},
 		{Name: "System.Management.Automation.SwitchParameter", Props: []interp.Property{
 			get("IsPresent", func(s interp.Switch) any { return bool(s) }),
-		}, Methods: []interp.Method{method("ToBool", func(_ *interp.Call, s interp.Switch) (any, error) { return bool(s), nil })}},
+		}, Methods: []interp.Method{method("ToBool", func(_ *interp.Call, s interp.Switch) (any, error) {
+			return bool(s), nil
+		})}},
 		{Name: "System.Management.Automation.ScriptBlock", Props: []interp.Property{
 			get("Ast", func(b *interp.ScriptBlock) any { return b.Text() }),
 		}, Methods: []interp.Method{
-			method("Invoke", func(c *interp.Call, b *interp.ScriptBlock) (any, error) { return c.R.CallBlock(b, nil, c.Args) }),
-			method("InvokeReturnAsIs", func(c *interp.Call, b *interp.ScriptBlock) (any, error) { return c.R.CallBlock(b, nil, c.Args) }),
-			method("GetNewClosure", func(c *interp.Call, b *interp.ScriptBlock) (any, error) { return c.R.NewClosure(b), nil }),
+			method("Invoke", func(c *interp.Call, b *interp.ScriptBlock) (any, error) {
+				return c.R.CallBlock(b, nil, c.Args)
+			}),
+			method("InvokeReturnAsIs", func(c *interp.Call, b *interp.ScriptBlock) (any, error) {
+				return c.R.CallBlock(b, nil, c.Args)
+			}),
+			method("GetNewClosure", func(c *interp.Call, b *interp.ScriptBlock) (any, error) {
+				return c.R.NewClosure(b), nil
+			}),
 		}, StaticMethods: []interp.Method{
 			static("Create", func(c *interp.Call) (any, error) { return c.R.ParseBlock(c.Str(0)) }),
 		}},
@@ -141,7 +153,8 @@ func objectClasses() []*interp.Class {
 					if what == "" {
 						what = "operation"
 					}
-					return false, c.R.Host("What if: Performing the operation \"" + what + "\" on target \"" + c.Str(0) + "\".\n")
+					return false, c.R.Host("What if: Performing the operation \"" + what + "\" on target \"" +
+						c.Str(0) + "\".\n")
 				}
 				return true, nil
 			}),
@@ -165,8 +178,10 @@ func objectClasses() []*interp.Class {
 				return nil, argError("An error record is needed.")
 			}),
 		}},
-		commandInfo("System.Management.Automation.CmdletInfo"), commandInfo("System.Management.Automation.FunctionInfo"),
-		commandInfo("System.Management.Automation.ApplicationInfo"), commandInfo("System.Management.Automation.ExternalScriptInfo"),
+		commandInfo("System.Management.Automation.CmdletInfo"),
+		commandInfo("System.Management.Automation.FunctionInfo"),
+		commandInfo("System.Management.Automation.ApplicationInfo"),
+		commandInfo("System.Management.Automation.ExternalScriptInfo"),
 		{Name: "System.GC", StaticMethods: []interp.Method{
 			static("Collect", func(*interp.Call) (any, error) { return interp.Void, nil }),
 		}},

@@ -25,7 +25,8 @@ func convertClasses() []*interp.Class {
 			if b, ok := c.Arg(1).(int32); ok && strings.Contains(name, "Int") || ok && name == "Byte" {
 				n, err := strconv.ParseInt(strings.TrimPrefix(strings.ToLower(c.Str(0)), "0x"), int(b), 64)
 				if err != nil {
-					return nil, interp.Failf("System.FormatException", "FormatException", "NotSpecified", nil, "Could not find any recognizable digits.")
+					return nil, interp.Failf("System.FormatException", "FormatException", "NotSpecified", nil,
+						"Could not find any recognizable digits.")
 				}
 				return c.R.ConvertTo(n, "System."+name)
 			}
@@ -33,8 +34,8 @@ func convertClasses() []*interp.Class {
 		})
 	}
 	k := &interp.Class{Name: "System.Convert", StaticMethods: []interp.Method{
-		to("Int32"), to("Int64"), to("Int16"), to("UInt32"), to("UInt64"), to("UInt16"), to("Byte"), to("Double"), to("Boolean"), to("Char"), to("DateTime"), to("Single"),
-		static("ToString", func(c *interp.Call) (any, error) {
+		to("Int32"), to("Int64"), to("Int16"), to("UInt32"), to("UInt64"), to("UInt16"), to("Byte"), to("Double"),
+		to("Boolean"), to("Char"), to("DateTime"), to("Single"), static("ToString", func(c *interp.Call) (any, error) {
 			if c.N() == 2 {
 				if base, err := c.Int(1); err == nil && (base == 2 || base == 8 || base == 16 || base == 10) {
 					n, err := value.Int(c.Arg(0), "System.Int64")
@@ -60,7 +61,9 @@ func convertClasses() []*interp.Class {
 		static("FromBase64String", func(c *interp.Call) (any, error) {
 			b, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(c.Str(0)), ""))
 			if err != nil {
-				return nil, interp.Failf("System.FormatException", "FormatException", "NotSpecified", nil, "The input is not a valid Base-64 string as it contains a non-base 64 character, more than two padding characters, or an illegal character among the padding characters.")
+				return nil, interp.Failf("System.FormatException", "FormatException", "NotSpecified", nil,
+					"The input is not a valid Base-64 string as it contains a non-base 64 character, more than two "+
+						"padding characters, or an illegal character among the padding characters.")
 			}
 			return value.NewBytes(b), nil
 		}),
@@ -98,7 +101,8 @@ func convertClasses() []*interp.Class {
 				b, err := value.Bytes(c.Arg(0))
 				at, err2 := c.Int(1)
 				if err != nil || err2 != nil || at < 0 || at+4 > len(b) {
-					return nil, argError("Destination array is not long enough to copy all the items in the collection. Check array index and length.")
+					return nil, argError("Destination array is not long enough to copy all the items in the " +
+						"collection. Check array index and length.")
 				}
 				return int32(b[at]) | int32(b[at+1])<<8 | int32(b[at+2])<<16 | int32(b[at+3])<<24, nil
 			}),
@@ -128,8 +132,12 @@ func convertClasses() []*interp.Class {
 		}, StaticMethods: []interp.Method{
 			static("Parse", func(c *interp.Call) (any, error) { return c.R.ConvertTo(c.Str(0), "System.Version") }),
 		}, Props: []interp.Property{
-			get("Major", func(v value.Version) any { return i32(v.Major) }), get("Minor", func(v value.Version) any { return i32(v.Minor) }),
-			get("Build", func(v value.Version) any { return i32(v.Build) }), get("Revision", func(v value.Version) any { return i32(v.Revision) }),
+			get("Major", func(v value.Version) any { return i32(v.Major) }), get("Minor", func(v value.Version) any {
+				return i32(v.Minor)
+			}),
+			get("Build", func(v value.Version) any { return i32(v.Build) }), get("Revision", func(v value.Version) any {
+				return i32(v.Revision)
+			}),
 		}},
 	}
 }
@@ -176,13 +184,16 @@ func environmentClasses() []*interp.Class {
 			}),
 			sys("OSVersion", func(s host.System, _ *interp.Call) any {
 				v, _ := value.ParseVersion(s.OSVersion())
-				o := value.NewObject("System.OperatingSystem", "Platform", "Win32NT", "ServicePack", "", "Version", v, "VersionString", "Microsoft Windows NT "+s.OSVersion())
+				o := value.NewObject("System.OperatingSystem", "Platform", "Win32NT", "ServicePack", "", "Version", v,
+					"VersionString", "Microsoft Windows NT "+s.OSVersion())
 				o.Str = "Microsoft Windows NT " + s.OSVersion()
 				return o
 			}),
 			computed("NewLine", func(c *interp.Call) (any, error) { return c.R.Newline(), nil }),
-			constant("Is64BitOperatingSystem", true), constant("Is64BitProcess", true), constant("UserInteractive", false),
-			computed("CurrentDirectory", func(c *interp.Call) (any, error) { return c.R.Location, nil }),
+			constant("Is64BitOperatingSystem", true), constant("Is64BitProcess", true),
+			constant("UserInteractive", false), computed("CurrentDirectory", func(c *interp.Call) (any, error) {
+				return c.R.Location, nil
+			}),
 			computed("SystemDirectory", func(c *interp.Call) (any, error) { return `C:\Windows\system32`, nil }),
 			constant("Version", value.Version{Major: 4, Minor: 0, Build: 30319, Revision: 42000}),
 			computed("CommandLine", func(*interp.Call) (any, error) { return "powershell.exe", nil }),
@@ -295,7 +306,10 @@ func consoleClasses() []*interp.Class {
 		})
 	}
 	ignored := func(name string, v any) interp.Property {
-		return interp.Property{Name: name, Get: func(*interp.Call) (any, error) { return v, nil }, Set: func(*interp.Call, any) error { return nil }}
+		return interp.Property{Name: name, Get: func(*interp.Call) (any, error) { return v, nil },
+			Set: func(*interp.Call, any) error {
+				return nil
+			}}
 	}
 	return []*interp.Class{
 		{Name: "System.Console", StaticMethods: []interp.Method{
@@ -311,20 +325,38 @@ func consoleClasses() []*interp.Class {
 			static("Beep", func(*interp.Call) (any, error) { return interp.Void, nil }),
 			static("ResetColor", func(*interp.Call) (any, error) { return interp.Void, nil }),
 		}, Statics: []interp.Property{
-			{Name: "OutputEncoding", Get: func(c *interp.Call) (any, error) { return encodingByName(c.R, "utf-8") }, Set: func(*interp.Call, any) error { return nil }},
-			{Name: "InputEncoding", Get: func(c *interp.Call) (any, error) { return encodingByName(c.R, "utf-8") }, Set: func(*interp.Call, any) error { return nil }},
-			ignored("Title", "Windows PowerShell"), ignored("ForegroundColor", "Gray"), ignored("BackgroundColor", "Black"), ignored("TreatControlCAsInput", false),
-			ignored("CursorVisible", true),
-			constant("IsOutputRedirected", true), constant("IsInputRedirected", true), constant("IsErrorRedirected", true), constant("KeyAvailable", false),
-			constant("WindowWidth", int32(120)), constant("WindowHeight", int32(30)), constant("BufferWidth", int32(120)),
+			{Name: "OutputEncoding", Get: func(c *interp.Call) (any, error) { return encodingByName(c.R, "utf-8") },
+				Set: func(*interp.Call, any) error {
+					return nil
+				}},
+			{Name: "InputEncoding", Get: func(c *interp.Call) (any, error) { return encodingByName(c.R, "utf-8") },
+				Set: func(*interp.Call, any) error {
+					return nil
+				}},
+			ignored("Title", "Windows PowerShell"), ignored("ForegroundColor", "Gray"),
+			ignored("BackgroundColor", "Black"), ignored("TreatControlCAsInput", false), ignored("CursorVisible", true),
+			constant("IsOutputRedirected", true), constant("IsInputRedirected", true),
+			constant("IsErrorRedirected", true), constant("KeyAvailable", false), constant("WindowWidth", int32(120)),
+			constant("WindowHeight", int32(30)), constant("BufferWidth", int32(120)),
 			computed("Out", func(c *interp.Call) (any, error) {
-				return instance(c.R, "System.IO.StreamWriter", &writer{w: bufio.NewWriter(hostWriter{c.R}), base: &stream{}, auto: true, nl: "\n"}, nil), nil
+				return instance(c.R, "System.IO.StreamWriter", &writer{
+					w:    bufio.NewWriter(hostWriter{c.R}),
+					base: &stream{},
+					auto: true,
+					nl:   "\n",
+				}, nil), nil
 			}),
 			computed("Error", func(c *interp.Call) (any, error) {
-				return instance(c.R, "System.IO.StreamWriter", &writer{w: bufio.NewWriter(c.R.Handlers().Stderr), base: &stream{}, auto: true, nl: c.R.Newline()}, nil), nil
+				return instance(c.R, "System.IO.StreamWriter", &writer{
+					w:    bufio.NewWriter(c.R.Handlers().Stderr),
+					base: &stream{},
+					auto: true,
+					nl:   c.R.Newline(),
+				}, nil), nil
 			}),
 			computed("In", func(c *interp.Call) (any, error) {
-				return instance(c.R, "System.IO.StreamReader", &reader{bufio.NewReader(c.R.Handlers().Stdin), &stream{}}, nil), nil
+				return instance(c.R, "System.IO.StreamReader",
+					&reader{bufio.NewReader(c.R.Handlers().Stdin), &stream{}}, nil), nil
 			}),
 		}},
 	}
@@ -376,7 +408,8 @@ func threadClasses() []*interp.Class {
 			}),
 		}, Statics: []interp.Property{
 			computed("CurrentThread", func(*interp.Call) (any, error) {
-				return value.NewObject("System.Threading.Thread", "ManagedThreadId", int32(1), "CurrentCulture", "en-US", "CurrentUICulture", "en-US", "Name", ""), nil
+				return value.NewObject("System.Threading.Thread", "ManagedThreadId", int32(1), "CurrentCulture",
+					"en-US", "CurrentUICulture", "en-US", "Name", ""), nil
 			}),
 		}},
 	}

@@ -36,7 +36,9 @@ func dialError(err error, addr string) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return socketError(10061, "No connection could be made because the target machine actively refused it "+addr)
 	case errors.As(err, &ne) && ne.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return socketError(10060, "A connection attempt failed because the connected party did not properly respond after a period of time, or established connection failed because connected host has failed to respond "+addr)
+		return socketError(10060, "A connection attempt failed because the connected party did not properly respond "+
+			"after a period of time, or established connection failed because connected host has failed to respond "+
+			addr)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return socketError(10051, "A socket operation was attempted to an unreachable network "+addr)
 	}
@@ -56,7 +58,8 @@ func dialTCP(ctx context.Context, r *interp.Runner, host string, port int) (net.
 		return nil, interp.NotImplemented("the network")
 	}
 	if port < 0 || port > 65535 {
-		return nil, interp.Failf("System.ArgumentOutOfRangeException", "ArgumentOutOfRangeException", "InvalidArgument", port, "Specified argument was out of the range of valid values.\nParameter name: port")
+		return nil, interp.Failf("System.ArgumentOutOfRangeException", "ArgumentOutOfRangeException", "InvalidArgument",
+			port, "Specified argument was out of the range of valid values.\nParameter name: port")
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -127,16 +130,19 @@ func socketClasses() []*interp.Class {
 				}
 				local, _ := newEndPoint(nil, x.conn.LocalAddr().String())
 				remote, _ := newEndPoint(nil, x.conn.RemoteAddr().String())
-				return value.NewObject("System.Net.Sockets.Socket", "Connected", true, "LocalEndPoint", local, "RemoteEndPoint", remote)
+				return value.NewObject("System.Net.Sockets.Socket", "Connected", true, "LocalEndPoint", local,
+					"RemoteEndPoint", remote)
 			}),
 		}, Methods: []interp.Method{
 			method("Connect", func(c *interp.Call, x *client) (any, error) { return x.connect(c) }),
 			method("GetStream", func(c *interp.Call, x *client) (any, error) {
 				if x.conn == nil {
-					return nil, interp.Failf("System.InvalidOperationException", "InvalidOperationException", "InvalidOperation", nil, "The operation is not allowed on non-connected sockets.")
+					return nil, interp.Failf("System.InvalidOperationException", "InvalidOperationException",
+						"InvalidOperation", nil, "The operation is not allowed on non-connected sockets.")
 				}
 				x.in = bufio.NewReader(timed{x})
-				return instance(c.R, "System.Net.Sockets.NetworkStream", &stream{r: x.in, w: timed{x}, closer: x.conn}, nil), nil
+				return instance(c.R, "System.Net.Sockets.NetworkStream", &stream{r: x.in, w: timed{x}, closer: x.conn},
+					nil), nil
 			}),
 			method("Close", func(_ *interp.Call, x *client) (any, error) { _ = x.close(); return interp.Void, nil }),
 			method("Dispose", func(_ *interp.Call, x *client) (any, error) { _ = x.close(); return interp.Void, nil }),
@@ -185,12 +191,15 @@ func socketClasses() []*interp.Class {
 			method("Pending", func(_ *interp.Call, x *tcpListener) (any, error) { return len(x.conns) > 0, nil }),
 			method("AcceptTcpClient", func(c *interp.Call, x *tcpListener) (any, error) {
 				if x.ln == nil {
-					return nil, interp.Failf("System.InvalidOperationException", "InvalidOperationException", "InvalidOperation", nil, "Not listening. You must call the Start() method before calling this method.")
+					return nil, interp.Failf("System.InvalidOperationException", "InvalidOperationException",
+						"InvalidOperation", nil, "Not listening. You must call the Start() method before calling "+
+							"this method.")
 				}
 				select {
 				case conn, ok := <-x.conns:
 					if !ok {
-						return nil, socketError(10004, "A blocking operation was interrupted by a call to WSACancelBlockingCall")
+						return nil, socketError(10004,
+							"A blocking operation was interrupted by a call to WSACancelBlockingCall")
 					}
 					return instance(c.R, "System.Net.Sockets.TcpClient", &client{conn: conn}, nil), nil
 				case <-c.R.Context().Done():
@@ -236,7 +245,8 @@ func (x *tcpListener) start(r *interp.Runner) error {
 	}
 	ln, err := n.Listen(r.Context(), "tcp", x.addr)
 	if err != nil {
-		return socketError(10048, "Only one usage of each socket address (protocol/network address/port) is normally permitted")
+		return socketError(10048,
+			"Only one usage of each socket address (protocol/network address/port) is normally permitted")
 	}
 	const backlog = 200 // connections that wait, as SOMAXCONN of Windows clients
 	x.ln, x.conns = ln, make(chan net.Conn, backlog)

@@ -139,7 +139,8 @@ func openStream(r *interp.Runner, name string, flag int) (*stream, error) {
 // fileError is FileError with .NET's own words.
 func fileError(r *interp.Runner, err error, p string) error {
 	if errors.Is(err, os.ErrNotExist) && r.Exists(r.ParentPath(p)) {
-		return interp.Failf("System.IO.FileNotFoundException", "FileNotFoundException", "NotSpecified", nil, "Could not find file '%s'.", p)
+		return interp.Failf("System.IO.FileNotFoundException", "FileNotFoundException", "NotSpecified", nil,
+			"Could not find file '%s'.", p)
 	}
 	return r.FileError(err, p)
 }
@@ -196,7 +197,8 @@ func streamClasses() []*interp.Class {
 		}, Methods: []interp.Method{
 			method("Write", func(c *interp.Call, s *stream) (any, error) {
 				if s.w == nil {
-					return nil, interp.Failf("System.NotSupportedException", "NotSupportedException", "NotSpecified", nil, "Stream does not support writing.")
+					return nil, interp.Failf("System.NotSupportedException", "NotSupportedException", "NotSpecified",
+						nil, "Stream does not support writing.")
 				}
 				b, err := slice(c)
 				if err != nil {
@@ -227,7 +229,8 @@ func streamClasses() []*interp.Class {
 					return nil, err
 				}
 				if off < 0 || n < 0 || off+n > len(buf.Items) {
-					return nil, argError("Offset and length were out of bounds for the array or count is greater than the number of elements from index to the end of the source collection.")
+					return nil, argError("Offset and length were out of bounds for the array or count is greater " +
+						"than the number of elements from index to the end of the source collection.")
 				}
 				b := make([]byte, n)
 				got, err := s.r.Read(b)
@@ -278,7 +281,8 @@ func streamClasses() []*interp.Class {
 	}, textStreamClasses()...)
 }
 
-var errNotSeekable = interp.Failf("System.NotSupportedException", "NotSupportedException", "NotSpecified", nil, "This stream does not support seek operations.")
+var errNotSeekable = interp.Failf("System.NotSupportedException", "NotSupportedException", "NotSpecified", nil,
+	"This stream does not support seek operations.")
 
 // slice is (bytes[, offset, count]) of a Write.
 func slice(c *interp.Call) ([]byte, error) {
@@ -291,7 +295,8 @@ func slice(c *interp.Call) ([]byte, error) {
 		return nil, err
 	}
 	if n[0] < 0 || n[1] < 0 || n[0]+n[1] > len(b) {
-		return nil, argError("Offset and length were out of bounds for the array or count is greater than the number of elements from index to the end of the source collection.")
+		return nil, argError("Offset and length were out of bounds for the array or count is greater than the number " +
+			"of elements from index to the end of the source collection.")
 	}
 	return b[n[0] : n[0]+n[1]], nil
 }
@@ -342,15 +347,22 @@ func textStreamClasses() []*interp.Class {
 				r, _ := utf8.DecodeRune(b)
 				return int32(r), nil
 			}),
-			method("Close", func(_ *interp.Call, x *reader) (any, error) { return interp.Void, ioError(x.base.close()) }),
-			method("Dispose", func(_ *interp.Call, x *reader) (any, error) { return interp.Void, ioError(x.base.close()) }),
+			method("Close", func(_ *interp.Call, x *reader) (any, error) {
+				return interp.Void, ioError(x.base.close())
+			}),
+			method("Dispose", func(_ *interp.Call, x *reader) (any, error) {
+				return interp.Void, ioError(x.base.close())
+			}),
 		}},
 		{Name: "System.IO.StreamWriter", Props: []interp.Property{
 			rw("AutoFlush", func(x *writer) any { return x.auto }, func(_ *interp.Call, x *writer, v any) error {
 				x.auto = value.Bool(v)
 				return ioError(x.w.Flush())
 			}),
-			rw("NewLine", func(x *writer) any { return x.nl }, func(_ *interp.Call, x *writer, v any) error { x.nl = value.String(v); return nil }),
+			rw("NewLine", func(x *writer) any { return x.nl }, func(_ *interp.Call, x *writer, v any) error {
+				x.nl = value.String(v)
+				return nil
+			}),
 			getErr("BaseStream", func(c *interp.Call, x *writer) (any, error) { return newStream(c.R, x.base), nil }),
 		}, New: func(c *interp.Call) (any, error) {
 			s, ok := data[*stream](c.Arg(0))

@@ -57,7 +57,9 @@ func textClasses() []*interp.Class {
 					return value.Join(args, ""), nil
 				}),
 				static("IsNullOrEmpty", func(c *interp.Call) (any, error) { return c.Str(0) == "", nil }),
-				static("IsNullOrWhiteSpace", func(c *interp.Call) (any, error) { return strings.TrimSpace(c.Str(0)) == "", nil }),
+				static("IsNullOrWhiteSpace", func(c *interp.Call) (any, error) {
+					return strings.TrimSpace(c.Str(0)) == "", nil
+				}),
 				static("Compare", func(c *interp.Call) (any, error) {
 					return i32(value.CompareText(c.Str(0), c.Str(1), !value.Bool(c.Arg(2)))), nil
 				}),
@@ -69,10 +71,13 @@ func textClasses() []*interp.Class {
 				}),
 			}},
 		{Name: "System.Char", StaticMethods: []interp.Method{
-			charTest("IsDigit", unicode.IsDigit), charTest("IsLetter", unicode.IsLetter), charTest("IsUpper", unicode.IsUpper),
-			charTest("IsLower", unicode.IsLower), charTest("IsWhiteSpace", unicode.IsSpace), charTest("IsPunctuation", unicode.IsPunct),
+			charTest("IsDigit", unicode.IsDigit), charTest("IsLetter", unicode.IsLetter),
+			charTest("IsUpper", unicode.IsUpper), charTest("IsLower", unicode.IsLower),
+			charTest("IsWhiteSpace", unicode.IsSpace), charTest("IsPunctuation", unicode.IsPunct),
 			charTest("IsNumber", unicode.IsNumber), charTest("IsControl", unicode.IsControl),
-			charTest("IsLetterOrDigit", func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }),
+			charTest("IsLetterOrDigit", func(r rune) bool {
+				return unicode.IsLetter(r) || unicode.IsDigit(r)
+			}),
 			static("ToUpper", func(c *interp.Call) (any, error) {
 				r, err := value.ToChar(c.Arg(0))
 				return value.Char(unicode.ToUpper(rune(r))), err
@@ -87,8 +92,10 @@ func textClasses() []*interp.Class {
 			}),
 		}},
 		builderClass(),
-		enum("System.StringComparison", "CurrentCulture", "CurrentCultureIgnoreCase", "InvariantCulture", "InvariantCultureIgnoreCase", "Ordinal", "OrdinalIgnoreCase"),
-		numbered("System.StringSplitOptions", true, member("None", 0), member("RemoveEmptyEntries", 1), member("TrimEntries", 2)),
+		enum("System.StringComparison", "CurrentCulture", "CurrentCultureIgnoreCase", "InvariantCulture",
+			"InvariantCultureIgnoreCase", "Ordinal", "OrdinalIgnoreCase"),
+		numbered("System.StringSplitOptions", true, member("None", 0), member("RemoveEmptyEntries", 1),
+			member("TrimEntries", 2)),
 	}
 }
 
@@ -106,7 +113,8 @@ func charTest(name string, f func(rune) bool) interp.Method {
 }
 
 func outOfRange(name string) error {
-	return interp.Failf("System.ArgumentOutOfRangeException", "ArgumentOutOfRangeException", "InvalidArgument", nil, "Index and length must refer to a location within the string.\nParameter name: %s", name)
+	return interp.Failf("System.ArgumentOutOfRangeException", "ArgumentOutOfRangeException", "InvalidArgument", nil,
+		"Index and length must refer to a location within the string.\nParameter name: %s", name)
 }
 
 // sensitiveArg reads a StringComparison or an ignoreCase flag behind an
@@ -286,7 +294,9 @@ func stringMethods() []interp.Method {
 			}
 			return s == c.Arg(0), nil
 		}),
-		method("CompareTo", func(c *interp.Call, s string) (any, error) { return i32(value.CompareText(s, c.Str(0), true)), nil }),
+		method("CompareTo", func(c *interp.Call, s string) (any, error) {
+			return i32(value.CompareText(s, c.Str(0), true)), nil
+		}),
 		method("Normalize", func(_ *interp.Call, s string) (any, error) { return s, nil }),
 		method("Clone", func(_ *interp.Call, s string) (any, error) { return s, nil }),
 	}
@@ -378,17 +388,18 @@ func builderClass() *interp.Class {
 		}
 		return instance(c.R, "System.Text.StringBuilder", b, b.String), nil
 	}, Props: []interp.Property{
-		rw("Length", func(b *textBuilder) any { return i32(len(b.s)) }, func(_ *interp.Call, b *textBuilder, v any) error {
-			n, err := value.ToInt(v)
-			if err != nil || n < 0 || n > value.MaxItems {
-				return outOfRange("value")
-			}
-			for len(b.s) < n {
-				b.s = append(b.s, 0)
-			}
-			b.s = b.s[:n]
-			return nil
-		}),
+		rw("Length", func(b *textBuilder) any { return i32(len(b.s)) },
+			func(_ *interp.Call, b *textBuilder, v any) error {
+				n, err := value.ToInt(v)
+				if err != nil || n < 0 || n > value.MaxItems {
+					return outOfRange("value")
+				}
+				for len(b.s) < n {
+					b.s = append(b.s, 0)
+				}
+				b.s = b.s[:n]
+				return nil
+			}),
 		get("Capacity", func(b *textBuilder) any { return i32(max(cap(b.s), 16)) }),
 	}, Methods: []interp.Method{
 		method("Append", func(c *interp.Call, b *textBuilder) (any, error) {
@@ -401,7 +412,9 @@ func builderClass() *interp.Class {
 			}
 			return add(c, b, c.Str(0))
 		}),
-		method("AppendLine", func(c *interp.Call, b *textBuilder) (any, error) { return add(c, b, c.Str(0)+c.R.Newline()) }),
+		method("AppendLine", func(c *interp.Call, b *textBuilder) (any, error) {
+			return add(c, b, c.Str(0)+c.R.Newline())
+		}),
 		method("AppendFormat", func(c *interp.Call, b *textBuilder) (any, error) {
 			s, err := formatArgs(c)
 			if err != nil {

@@ -33,7 +33,9 @@ func HTTPClient(r *interp.Runner, timeout time.Duration, insecure bool) (*http.C
 		return nil, interp.NotImplemented("the network")
 	}
 	t := &http.Transport{
-		DialContext:        func(ctx context.Context, network, addr string) (net.Conn, error) { return n.Dial(ctx, network, addr) },
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return n.Dial(ctx, network, addr)
+		},
 		Proxy:              http.ProxyFromEnvironment,
 		DisableKeepAlives:  true,
 		DisableCompression: false,
@@ -97,14 +99,17 @@ func (w *webClient) do(c *interp.Call, verb string, body []byte) ([]byte, error)
 		return nil, WebException(c.R, err, nil, "")
 	}
 	if resp.StatusCode >= 400 {
-		return nil, WebException(c.R, nil, value.NewObject("System.Net.HttpWebResponse", "StatusCode", i32(resp.StatusCode)), "The remote server returned an error: ("+value.String(i32(resp.StatusCode))+") "+http.StatusText(resp.StatusCode)+".")
+		return nil, WebException(c.R, nil, value.NewObject("System.Net.HttpWebResponse", "StatusCode",
+			i32(resp.StatusCode)), "The remote server returned an error: ("+value.String(i32(resp.StatusCode))+") "+
+			http.StatusText(resp.StatusCode)+".")
 	}
 	return b, nil
 }
 
 // webClasses are WebClient and what goes with it.
 func webClasses() []*interp.Class {
-	protocols := numbered("System.Net.SecurityProtocolType", true, member("SystemDefault", 0), member("Ssl3", 48), member("Tls", 192), member("Tls11", 768), member("Tls12", 3072), member("Tls13", 12288))
+	protocols := numbered("System.Net.SecurityProtocolType", true, member("SystemDefault", 0), member("Ssl3", 48),
+		member("Tls", 192), member("Tls11", 768), member("Tls12", 3072), member("Tls13", 12288))
 	return []*interp.Class{
 		{Name: "System.Net.WebClient", New: func(c *interp.Call) (any, error) {
 			return instance(c.R, "System.Net.WebClient", &webClient{header: http.Header{}}, nil), nil
@@ -115,8 +120,13 @@ func webClasses() []*interp.Class {
 			getErr("ResponseHeaders", func(c *interp.Call, w *webClient) (any, error) {
 				return instance(c.R, "System.Net.WebHeaderCollection", w.response, nil), nil
 			}),
-			rw("Encoding", func(*webClient) any { return "utf-8" }, func(*interp.Call, *webClient, any) error { return nil }),
-			rw("UseDefaultCredentials", func(*webClient) any { return false }, func(*interp.Call, *webClient, any) error { return nil }),
+			rw("Encoding", func(*webClient) any { return "utf-8" }, func(*interp.Call, *webClient, any) error {
+				return nil
+			}),
+			rw("UseDefaultCredentials", func(*webClient) any { return false },
+				func(*interp.Call, *webClient, any) error {
+					return nil
+				}),
 		}, Methods: []interp.Method{
 			method("DownloadString", func(c *interp.Call, w *webClient) (any, error) {
 				b, err := w.do(c, "GET", nil)
@@ -143,11 +153,20 @@ func webClasses() []*interp.Class {
 			}),
 		}},
 		{Name: "System.Net.ServicePointManager", Statics: []interp.Property{
-			{Name: "SecurityProtocol", Get: func(*interp.Call) (any, error) { return interp.EnumOf(protocols, "Tls12") }, Set: func(*interp.Call, any) error { return nil }},
-			{Name: "ServerCertificateValidationCallback", Get: func(*interp.Call) (any, error) { return nil, nil }, Set: func(*interp.Call, any) error {
-				return interp.NotImplemented("[ServicePointManager]::ServerCertificateValidationCallback; pwsh's -SkipCertificateCheck is")
-			}},
-			{Name: "Expect100Continue", Get: func(*interp.Call) (any, error) { return true, nil }, Set: func(*interp.Call, any) error { return nil }},
+			{Name: "SecurityProtocol",
+				Get: func(*interp.Call) (any, error) { return interp.EnumOf(protocols, "Tls12") },
+				Set: func(*interp.Call, any) error {
+					return nil
+				}},
+			{Name: "ServerCertificateValidationCallback", Get: func(*interp.Call) (any, error) { return nil, nil },
+				Set: func(*interp.Call, any) error {
+					return interp.NotImplemented("[ServicePointManager]::ServerCertificateValidationCallback; pwsh's " +
+						"-SkipCertificateCheck is")
+				}},
+			{Name: "Expect100Continue", Get: func(*interp.Call) (any, error) { return true, nil },
+				Set: func(*interp.Call, any) error {
+					return nil
+				}},
 		}},
 		protocols,
 		httpStatus(),
@@ -228,9 +247,10 @@ func processClasses() []*interp.Class {
 
 // ProcessObject returns a process as Get-Process gives it.
 func ProcessObject(p host.ProcessInfo) *value.Object {
-	o := value.NewObject("System.Diagnostics.Process", "Id", i32(p.ID), "ProcessName", p.Name, "Name", p.Name, "Path", nilEmpty(p.Path),
-		"Handles", int32(0), "WorkingSet", int32(min(p.WorkingSet, 1<<31-1)), "WorkingSet64", p.WorkingSet, "WS", p.WorkingSet, "CPU", p.CPU.Seconds(),
-		"TotalProcessorTime", value.TimeSpan(p.CPU), "HasExited", false, "SI", int32(0), "SessionId", int32(0), "Responding", true, "MachineName", ".")
+	o := value.NewObject("System.Diagnostics.Process", "Id", i32(p.ID), "ProcessName", p.Name, "Name", p.Name, "Path",
+		nilEmpty(p.Path), "Handles", int32(0), "WorkingSet", int32(min(p.WorkingSet, 1<<31-1)), "WorkingSet64",
+		p.WorkingSet, "WS", p.WorkingSet, "CPU", p.CPU.Seconds(), "TotalProcessorTime", value.TimeSpan(p.CPU),
+		"HasExited", false, "SI", int32(0), "SessionId", int32(0), "Responding", true, "MachineName", ".")
 	if !p.Started.IsZero() {
 		o.Set("StartTime", value.DateTime{Time: p.Started})
 	}

@@ -44,13 +44,19 @@ func (s Switch) HashKey() any { return bool(s) }
 
 // common are the parameters of every cmdlet. Source: about_CommonParameters.
 var common = []Param{
-	{Name: "ErrorAction", Aliases: []string{"ea"}, Kind: "string", Position: -1}, {Name: "WarningAction", Aliases: []string{"wa"}, Kind: "string", Position: -1},
-	{Name: "InformationAction", Aliases: []string{"infa"}, Kind: "string", Position: -1}, {Name: "Verbose", Aliases: []string{"vb"}, Kind: "switch", Position: -1},
-	{Name: "Debug", Aliases: []string{"db"}, Kind: "switch", Position: -1}, {Name: "ErrorVariable", Aliases: []string{"ev"}, Kind: "string", Position: -1},
-	{Name: "WarningVariable", Aliases: []string{"wv"}, Kind: "string", Position: -1}, {Name: "InformationVariable", Aliases: []string{"iv"}, Kind: "string", Position: -1},
-	{Name: "OutVariable", Aliases: []string{"ov"}, Kind: "string", Position: -1}, {Name: "OutBuffer", Aliases: []string{"ob"}, Kind: "int", Position: -1},
+	{Name: "ErrorAction", Aliases: []string{"ea"}, Kind: "string", Position: -1},
+	{Name: "WarningAction", Aliases: []string{"wa"}, Kind: "string", Position: -1},
+	{Name: "InformationAction", Aliases: []string{"infa"}, Kind: "string", Position: -1},
+	{Name: "Verbose", Aliases: []string{"vb"}, Kind: "switch", Position: -1},
+	{Name: "Debug", Aliases: []string{"db"}, Kind: "switch", Position: -1},
+	{Name: "ErrorVariable", Aliases: []string{"ev"}, Kind: "string", Position: -1},
+	{Name: "WarningVariable", Aliases: []string{"wv"}, Kind: "string", Position: -1},
+	{Name: "InformationVariable", Aliases: []string{"iv"}, Kind: "string", Position: -1},
+	{Name: "OutVariable", Aliases: []string{"ov"}, Kind: "string", Position: -1},
+	{Name: "OutBuffer", Aliases: []string{"ob"}, Kind: "int", Position: -1},
 	{Name: "PipelineVariable", Aliases: []string{"pv"}, Kind: "string", Position: -1},
-	{Name: "WhatIf", Aliases: []string{"wi"}, Kind: "switch", Position: -1}, {Name: "Confirm", Aliases: []string{"cf"}, Kind: "switch", Position: -1},
+	{Name: "WhatIf", Aliases: []string{"wi"}, Kind: "switch", Position: -1},
+	{Name: "Confirm", Aliases: []string{"cf"}, Kind: "switch", Position: -1},
 }
 
 // findParam resolves a written parameter: its name, an alias, or a prefix that
@@ -112,7 +118,8 @@ func (r *Runner) bind(params []Param, args []argument, loose, withCommon bool) (
 		}
 		switch {
 		case ambiguous:
-			return nil, r.bindError("AmbiguousParameter", a.param, "Parameter cannot be processed because the parameter name '%s' is ambiguous.", a.param)
+			return nil, r.bindError("AmbiguousParameter", a.param,
+				"Parameter cannot be processed because the parameter name '%s' is ambiguous.", a.param)
 		case p == nil && loose:
 			positional = append(positional, argument{value: a.text})
 			if a.colon {
@@ -121,11 +128,15 @@ func (r *Runner) bind(params []Param, args []argument, loose, withCommon bool) (
 			}
 			continue
 		case p == nil:
-			return nil, r.bindError("NamedParameterNotFound", a.param, "A parameter cannot be found that matches parameter name '%s'.", a.param)
+			return nil, r.bindError("NamedParameterNotFound", a.param,
+				"A parameter cannot be found that matches parameter name '%s'.", a.param)
 		}
 		key := strings.ToLower(p.Name)
 		if _, dup := b.values[key]; dup {
-			return nil, r.bindError("ParameterAlreadyBound", a.param, "Cannot bind parameter because parameter '%s' is specified more than once. To provide multiple values to parameters that can accept multiple values, use the array syntax. For example, \"-parameter value1,value2,value3\".", p.Name)
+			return nil, r.bindError("ParameterAlreadyBound", a.param,
+				"Cannot bind parameter because parameter '%s' is specified more than once. To provide multiple "+
+					"values to parameters that can accept multiple values, use the array syntax. For example, "+
+					"\"-parameter value1,value2,value3\".", p.Name)
 		}
 		var v any
 		switch {
@@ -140,7 +151,9 @@ func (r *Runner) bind(params []Param, args []argument, loose, withCommon bool) (
 			i++
 			v = args[i].value
 		default:
-			return nil, r.bindError("MissingArgument", a.param, "Missing an argument for parameter '%s'. Specify a parameter of type '%s' and try again.", p.Name, paramType(p))
+			return nil, r.bindError("MissingArgument", a.param,
+				"Missing an argument for parameter '%s'. Specify a parameter of type '%s' and try again.", p.Name,
+				paramType(p))
 		}
 		b.values[key] = v
 	}
@@ -203,7 +216,8 @@ func (r *Runner) bindPositions(b *binding, params []Param, positional []argument
 			continue
 		}
 		if rest == nil && !loose {
-			return r.bindError("PositionalParameterNotFound", "", "A positional parameter cannot be found that accepts argument '%s'.", r.Text(a.value))
+			return r.bindError("PositionalParameterNotFound", "",
+				"A positional parameter cannot be found that accepts argument '%s'.", r.Text(a.value))
 		}
 		b.rest = append(b.rest, a.value)
 	}
@@ -229,7 +243,8 @@ func (r *Runner) convertBound(b *binding, params []Param) error {
 		}
 		c, err := r.convertParam(p, v)
 		if err != nil {
-			return r.fail("System.Management.Automation.ParameterBindingException", "CannotConvertArgumentNoMessage", "InvalidArgument", nil, "Cannot bind parameter '%s'. %s", p.Name, r.exception(err).Message)
+			return r.fail("System.Management.Automation.ParameterBindingException", "CannotConvertArgumentNoMessage",
+				"InvalidArgument", nil, "Cannot bind parameter '%s'. %s", p.Name, r.exception(err).Message)
 		}
 		b.values[key] = c
 	}

@@ -167,7 +167,9 @@ func EnumOf(c *Class, v any) (EnumValue, error) {
 	for i, m := range c.Enum {
 		names[i] = m.Name
 	}
-	return EnumValue{}, &value.ConvertError{From: v, To: c.Name, Why: "Unable to match the identifier name " + value.String(v) + " to a valid enumerator name. Specify one of the following enumerator names and try again: " + strings.Join(names, ", ")}
+	return EnumValue{}, &value.ConvertError{From: v, To: c.Name, Why: "Unable to match the identifier name " +
+		value.String(v) + " to a valid enumerator name. Specify one of the following enumerator names and try again: " +
+		strings.Join(names, ", ")}
 }
 
 type memberKey struct {
@@ -215,40 +217,43 @@ func (r *Runner) baseOf(name string) string {
 	return "System.Object"
 }
 
+// automation is the namespace of PowerShell's own exceptions.
+const automation = "System.Management.Automation."
+
 // exceptionBases are the parents of exceptions that scripts catch.
 var exceptionBases = map[string]string{
-	"System.SystemException":                                           "System.Exception",
-	"System.ApplicationException":                                      "System.Exception",
-	"System.Management.Automation.RuntimeException":                    "System.SystemException",
-	"System.Management.Automation.CommandNotFoundException":            "System.Management.Automation.RuntimeException",
-	"System.Management.Automation.ItemNotFoundException":               "System.Management.Automation.SessionStateException",
-	"System.Management.Automation.SessionStateException":               "System.Management.Automation.RuntimeException",
-	"System.Management.Automation.DriveNotFoundException":              "System.Management.Automation.SessionStateException",
-	"System.Management.Automation.ActionPreferenceStopException":       "System.Management.Automation.RuntimeException",
-	"System.Management.Automation.MethodInvocationException":           "System.Management.Automation.MethodException",
-	"System.Management.Automation.MethodException":                     "System.Management.Automation.ExtendedTypeSystemException",
-	"System.Management.Automation.ExtendedTypeSystemException":         "System.Management.Automation.RuntimeException",
-	"System.Management.Automation.PSInvalidCastException":              "System.InvalidCastException",
-	"System.Management.Automation.ParameterBindingException":           "System.Management.Automation.RuntimeException",
-	"System.Management.Automation.ParseException":                      "System.Management.Automation.RuntimeException",
-	"System.Management.Automation.RemoteException":                     "System.Management.Automation.RuntimeException",
-	"System.IO.FileNotFoundException":                                  "System.IO.IOException",
-	"System.IO.DirectoryNotFoundException":                             "System.IO.IOException",
-	"System.Net.WebException":                                          "System.InvalidOperationException",
-	"System.DivideByZeroException":                                     "System.ArithmeticException",
-	"System.ArgumentNullException":                                     "System.ArgumentException",
-	"System.ArgumentOutOfRangeException":                               "System.ArgumentException",
-	"System.Net.Sockets.SocketException":                               "System.ComponentModel.Win32Exception",
-	"System.Net.HttpListenerException":                                 "System.ComponentModel.Win32Exception",
-	"Microsoft.PowerShell.Commands.HttpResponseException":              "System.Net.Http.HttpRequestException",
-	"System.Net.Http.HttpRequestException":                             "System.Exception",
-	"Microsoft.PowerShell.Commands.ServiceCommandException":            "System.SystemException",
-	"Microsoft.PowerShell.Commands.ProcessCommandException":            "System.SystemException",
-	"Microsoft.PowerShell.Commands.WriteErrorException":                "System.SystemException",
-	"System.Management.Automation.PipelineStoppedException":            "System.Management.Automation.RuntimeException",
-	"System.Management.Automation.PSNotSupportedException":             "System.NotSupportedException",
-	"System.Management.Automation.ValidationMetadataException":         "System.Management.Automation.MetadataException",
-	"System.Management.Automation.ParameterBindingValidationException": "System.Management.Automation.ParameterBindingException",
+	"System.SystemException":                                "System.Exception",
+	"System.ApplicationException":                           "System.Exception",
+	automation + "RuntimeException":                         "System.SystemException",
+	automation + "CommandNotFoundException":                 automation + "RuntimeException",
+	automation + "ItemNotFoundException":                    automation + "SessionStateException",
+	automation + "SessionStateException":                    automation + "RuntimeException",
+	automation + "DriveNotFoundException":                   automation + "SessionStateException",
+	automation + "ActionPreferenceStopException":            automation + "RuntimeException",
+	automation + "MethodInvocationException":                automation + "MethodException",
+	automation + "MethodException":                          automation + "ExtendedTypeSystemException",
+	automation + "ExtendedTypeSystemException":              automation + "RuntimeException",
+	automation + "PSInvalidCastException":                   "System.InvalidCastException",
+	automation + "ParameterBindingException":                automation + "RuntimeException",
+	automation + "ParseException":                           automation + "RuntimeException",
+	automation + "RemoteException":                          automation + "RuntimeException",
+	"System.IO.FileNotFoundException":                       "System.IO.IOException",
+	"System.IO.DirectoryNotFoundException":                  "System.IO.IOException",
+	"System.Net.WebException":                               "System.InvalidOperationException",
+	"System.DivideByZeroException":                          "System.ArithmeticException",
+	"System.ArgumentNullException":                          "System.ArgumentException",
+	"System.ArgumentOutOfRangeException":                    "System.ArgumentException",
+	"System.Net.Sockets.SocketException":                    "System.ComponentModel.Win32Exception",
+	"System.Net.HttpListenerException":                      "System.ComponentModel.Win32Exception",
+	"Microsoft.PowerShell.Commands.HttpResponseException":   "System.Net.Http.HttpRequestException",
+	"System.Net.Http.HttpRequestException":                  "System.Exception",
+	"Microsoft.PowerShell.Commands.ServiceCommandException": "System.SystemException",
+	"Microsoft.PowerShell.Commands.ProcessCommandException": "System.SystemException",
+	"Microsoft.PowerShell.Commands.WriteErrorException":     "System.SystemException",
+	automation + "PipelineStoppedException":                 automation + "RuntimeException",
+	automation + "PSNotSupportedException":                  "System.NotSupportedException",
+	automation + "ValidationMetadataException":              automation + "MetadataException",
+	automation + "ParameterBindingValidationException":      automation + "ParameterBindingException",
 }
 
 // ancestors lists a type and its bases.

@@ -312,7 +312,8 @@ func (c *Invocation) Verbose(text string) error {
 
 // Warning writes to the warning stream.
 func (c *Invocation) Warning(text string) error {
-	if a, ok := c.args["warningaction"].(string); ok && (strings.EqualFold(a, "SilentlyContinue") || strings.EqualFold(a, "Ignore")) {
+	if a, ok := c.args["warningaction"].(string); ok && (strings.EqualFold(a, "SilentlyContinue") ||
+		strings.EqualFold(a, "Ignore")) {
 		return nil
 	}
 	return c.R.WriteStream("warning", text)
@@ -404,8 +405,9 @@ func (c *Invocation) missing() error {
 	if names == nil {
 		return nil
 	}
-	return c.R.fail("System.Management.Automation.ParameterBindingException", "MissingMandatoryParameter", "InvalidArgument", nil,
-		"Cannot process command because of one or more missing mandatory parameters: %s.", strings.Join(names, " "))
+	return c.R.fail("System.Management.Automation.ParameterBindingException", "MissingMandatoryParameter",
+		"InvalidArgument", nil, "Cannot process command because of one or more missing mandatory parameters: %s.",
+		strings.Join(names, " "))
 }
 
 func (s *cmdletStage) process(v any) error {
@@ -435,7 +437,11 @@ func (s *cmdletStage) process(v any) error {
 		}
 		conv, err := c.R.convertParam(p, val)
 		if err != nil {
-			return s.wrap(c.Error(c.R.fail("System.Management.Automation.ParameterBindingException", "InputObjectNotBound", "InvalidArgument", v, "The input object cannot be bound to any parameters for the command either because the command does not take pipeline input or the input and its properties do not match any of the parameters that take pipeline input.")))
+			return s.wrap(c.Error(c.R.fail("System.Management.Automation.ParameterBindingException",
+				"InputObjectNotBound", "InvalidArgument", v,
+				"The input object cannot be bound to any parameters for the command either because the command does "+
+					"not take pipeline input or the input and its properties do not match any of the parameters that "+
+					"take pipeline input.")))
 		}
 		c.args[key] = conv
 	}

@@ -138,7 +138,8 @@ func (r *Runner) splat(v *syntax.Variable) ([]argument, error) {
 }
 
 // stage makes the stage of a resolved command.
-func (r *Runner) stage(target any, invoke string, args []argument, c *syntax.Command, p *pipeline, out Sink) (stage, error) {
+func (r *Runner) stage(target any, invoke string, args []argument, c *syntax.Command, p *pipeline,
+	out Sink) (stage, error) {
 	switch t := value.Unwrap(target).(type) {
 	case *ScriptBlock:
 		return r.blockStage(&Function{Block: t}, invoke == ".", args, out, c)
@@ -151,7 +152,9 @@ func (r *Runner) stage(target any, invoke string, args []argument, c *syntax.Com
 			}
 		}
 	case nil:
-		return nil, r.fail("System.Management.Automation.RuntimeException", "BadExpression", "InvalidOperation", nil, "The expression after '%s' in a pipeline element produced an object that was not valid. It must result in a command name, a script block, or a CommandInfo object.", invoke)
+		return nil, r.fail("System.Management.Automation.RuntimeException", "BadExpression", "InvalidOperation", nil,
+			"The expression after '%s' in a pipeline element produced an object that was not valid. It must result "+
+				"in a command name, a script block, or a CommandInfo object.", invoke)
 	}
 	name := r.Text(target)
 	cmd, err := r.Lookup(name)
@@ -161,7 +164,8 @@ func (r *Runner) stage(target any, invoke string, args []argument, c *syntax.Com
 	return r.resolved(cmd, invoke, args, c, p, out)
 }
 
-func (r *Runner) resolved(cmd *Command, invoke string, args []argument, c *syntax.Command, p *pipeline, out Sink) (stage, error) {
+func (r *Runner) resolved(cmd *Command, invoke string, args []argument, c *syntax.Command, p *pipeline,
+	out Sink) (stage, error) {
 	switch {
 	case cmd.Function != nil:
 		return r.blockStage(cmd.Function, invoke == ".", args, out, c)
@@ -203,7 +207,8 @@ func (c *Command) Text() string { return c.Name }
 // Source: about_Command_Precedence.
 func (r *Runner) Lookup(name string) (*Command, error) {
 	if len(name) == 0 {
-		return nil, r.fail("System.Management.Automation.CommandNotFoundException", "CommandNotFoundException", "ObjectNotFound", name, "The command name is empty.")
+		return nil, r.fail("System.Management.Automation.CommandNotFoundException", "CommandNotFoundException",
+			"ObjectNotFound", name, "The command name is empty.")
 	}
 	cmd := &Command{Name: name}
 	for range 8 { // an alias may name an alias
@@ -214,7 +219,8 @@ func (r *Runner) Lookup(name string) (*Command, error) {
 		cmd.Alias, cmd.Name = name, target
 	}
 	lower := strings.ToLower(cmd.Name)
-	if i := strings.LastIndexByte(lower, '\\'); i > 0 && !strings.ContainsAny(lower[:i], `\/:.`) || i > 0 && strings.HasPrefix(lower, "microsoft.powershell.") {
+	if i := strings.LastIndexByte(lower, '\\'); i > 0 && !strings.ContainsAny(lower[:i], `\/:.`) ||
+		i > 0 && strings.HasPrefix(lower, "microsoft.powershell.") {
 		if c, ok := r.cmdlets[lower[i+1:]]; ok { // Module\Cmdlet
 			cmd.Cmdlet, cmd.Name = c, c.Name
 			return cmd, nil
@@ -252,10 +258,13 @@ func (r *Runner) Lookup(name string) (*Command, error) {
 	}
 	hint := ""
 	if looksLikeCmdlet(name) {
-		hint = " If it is a cmdlet of Windows PowerShell, mullion's PowerShell does not have it: see " + FidelityPage + "."
+		hint = " If it is a cmdlet of Windows PowerShell, mullion's PowerShell does not have it: see " +
+			FidelityPage + "."
 	}
-	return nil, r.fail("System.Management.Automation.CommandNotFoundException", "CommandNotFoundException", "ObjectNotFound", name,
-		"The term '%s' is not recognized as the name of a cmdlet, function, script file, or operable program. Check the spelling of the name, or if a path was included, verify that the path is correct and try again.%s", name, hint)
+	return nil, r.fail("System.Management.Automation.CommandNotFoundException", "CommandNotFoundException",
+		"ObjectNotFound", name, "The term '%s' is not recognized as the name of a cmdlet, function, script file, or "+
+			"operable program. Check the spelling of the name, or if a path was included, verify that the path is "+
+			"correct and try again.%s", name, hint)
 }
 
 func looksLikeCmdlet(name string) bool {

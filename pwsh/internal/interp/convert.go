@@ -48,13 +48,18 @@ func (r *Runner) ResolveType(t *syntax.TypeName) (*value.Type, error) {
 			}
 			args[i] = at.Name
 		}
-		base := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(name, "System."), "Collections.Generic.")), "`1"), "`2")
-		generic := map[string]string{"list": "List", "dictionary": "Dictionary", "queue": "Queue", "stack": "Stack", "hashset": "HashSet", "keyvaluepair": "KeyValuePair", "ienumerable": "IEnumerable", "sorteddictionary": "SortedDictionary"}
+		base := strings.TrimSuffix(
+			strings.TrimSuffix(strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(name, "System."),
+				"Collections.Generic.")), "`1"), "`2")
+		generic := map[string]string{"list": "List", "dictionary": "Dictionary", "queue": "Queue", "stack": "Stack",
+			"hashset": "HashSet", "keyvaluepair": "KeyValuePair", "ienumerable": "IEnumerable",
+			"sorteddictionary": "SortedDictionary"}
 		g, ok := generic[strings.TrimPrefix(base, "system.collections.generic.")]
 		if !ok {
 			return nil, r.typeNotFound(t.String())
 		}
-		return &value.Type{Name: "System.Collections.Generic." + g + "`" + value.String(int32(len(args))) + "[" + strings.Join(args, ",") + "]"}, nil
+		return &value.Type{Name: "System.Collections.Generic." + g + "`" + value.String(int32(len(args))) + "[" +
+			strings.Join(args, ",") + "]"}, nil
 	}
 	full, ok := r.typeByName(name)
 	if !ok {
@@ -130,7 +135,8 @@ func (r *Runner) ConvertTo(v any, full string) (any, error) {
 		return r.Text(v), nil
 	case "System.Boolean":
 		return value.Bool(v), nil
-	case "System.Int32", "System.Int64", "System.Byte", "System.SByte", "System.Int16", "System.UInt16", "System.UInt32", "System.UInt64":
+	case "System.Int32", "System.Int64", "System.Byte", "System.SByte", "System.Int16", "System.UInt16",
+		"System.UInt32", "System.UInt64":
 		if items, ok := value.Items(v); ok && len(items) == 1 {
 			v = items[0]
 		}
@@ -202,7 +208,8 @@ func (r *Runner) toClass(v any, full string) (any, error) {
 			return v, nil
 		}
 	}
-	if list, ok := strings.CutPrefix(full, "System.Collections.Generic.List`1"); ok || full == "System.Collections.ArrayList" {
+	if list, ok := strings.CutPrefix(full, "System.Collections.Generic.List`1"); ok ||
+		full == "System.Collections.ArrayList" {
 		_ = list
 		items, isList := value.Items(v)
 		if !isList {
@@ -234,7 +241,8 @@ func toGuid(v any) (any, error) {
 	s := strings.ToLower(strings.Trim(value.String(v), "{}()"))
 	hex := strings.ReplaceAll(s, "-", "")
 	if len(hex) != 32 || strings.Trim(hex, "0123456789abcdef") != "" {
-		return nil, &value.ConvertError{From: v, To: "System.Guid", Why: "Guid should contain 32 digits with 4 dashes (xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx)."}
+		return nil, &value.ConvertError{From: v, To: "System.Guid",
+			Why: "Guid should contain 32 digits with 4 dashes (xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx)."}
 	}
 	return value.Guid(hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:]), nil
 }
@@ -287,7 +295,8 @@ func (r *Runner) isType(x, t any) (bool, error) {
 	if x == nil {
 		return false, nil
 	}
-	if _, custom := x.(*value.Object); custom && (full == "System.Management.Automation.PSObject" || full == value.CustomType) {
+	if _, custom := x.(*value.Object); custom && (full == "System.Management.Automation.PSObject" ||
+		full == value.CustomType) {
 		return true, nil
 	}
 	return r.IsA(x, full), nil
@@ -381,7 +390,15 @@ func (r *Runner) NewObject(full string, args []any) (any, error) {
 		if ex.Type == "System.Management.Automation.MethodException" || ex.cause == ErrNotImplemented {
 			return nil, err
 		}
-		return nil, &Exception{Type: "System.Management.Automation.MethodInvocationException", Message: "Exception calling \".ctor\" with \"" + value.String(int32(len(args))) + "\" argument(s): \"" + ex.Message + "\"", ID: "ConstructorInvokedThrowException", Category: "InvalidOperation", Inner: ex, cause: err}
+		return nil, &Exception{
+			Type: "System.Management.Automation.MethodInvocationException",
+			Message: "Exception calling \".ctor\" with \"" + value.String(int32(len(args))) + "\" argument(s): \"" +
+				ex.Message + "\"",
+			ID:       "ConstructorInvokedThrowException",
+			Category: "InvalidOperation",
+			Inner:    ex,
+			cause:    err,
+		}
 	}
 	return v, err
 }

@@ -22,8 +22,13 @@ var ErrNotImplemented = errors.New("not supported by mullion's PowerShell, see "
 
 // NotImplemented names what is missing.
 func NotImplemented(what string) error {
-	return &Exception{Type: "System.NotImplementedException", Message: what + " is not supported by mullion's PowerShell. See " + FidelityPage + ".",
-		ID: "NotSupportedByMullion", Category: "NotImplemented", cause: ErrNotImplemented}
+	return &Exception{
+		Type:     "System.NotImplementedException",
+		Message:  what + " is not supported by mullion's PowerShell. See " + FidelityPage + ".",
+		ID:       "NotSupportedByMullion",
+		Category: "NotImplemented",
+		cause:    ErrNotImplemented,
+	}
 }
 
 // Exception is a .NET exception. It is an error, so that commands return it.
@@ -155,7 +160,8 @@ func (r *Runner) ended(err error) error {
 	if a, ok := errors.AsType[*abort](err); ok {
 		return a
 	}
-	if r.ctx != nil && r.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+	if r.ctx != nil && r.ctx.Err() != nil &&
+		(errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		return &abort{r.ctx.Err()}
 	}
 	return nil
@@ -167,7 +173,14 @@ func (r *Runner) record(err error, at syntax.Node, activity string) *ErrorRecord
 		return t.Record
 	}
 	ex := r.exception(err)
-	rec := &ErrorRecord{Exception: ex, Category: ex.Category, FQID: ex.ID, Target: ex.Target, Activity: activity, Source: r.source}
+	rec := &ErrorRecord{
+		Exception: ex,
+		Category:  ex.Category,
+		FQID:      ex.ID,
+		Target:    ex.Target,
+		Activity:  activity,
+		Source:    r.source,
+	}
 	if rec.Category == "" {
 		rec.Category = "NotSpecified"
 	}
@@ -190,15 +203,46 @@ func (r *Runner) exception(err error) *Exception {
 	var pe *syntax.Error
 	switch {
 	case errors.As(err, &ce):
-		return &Exception{Type: "System.Management.Automation.PSInvalidCastException", Message: err.Error(), ID: "InvalidCastFromStringToInteger", Category: "InvalidArgument", cause: err}
+		return &Exception{
+			Type:     "System.Management.Automation.PSInvalidCastException",
+			Message:  err.Error(),
+			ID:       "InvalidCastFromStringToInteger",
+			Category: "InvalidArgument",
+			cause:    err,
+		}
 	case errors.As(err, &oe):
-		return &Exception{Type: "System.Management.Automation.RuntimeException", Message: err.Error(), ID: "MethodNotFound", Category: "InvalidOperation", Target: nil, cause: err}
+		return &Exception{
+			Type:     "System.Management.Automation.RuntimeException",
+			Message:  err.Error(),
+			ID:       "MethodNotFound",
+			Category: "InvalidOperation",
+			Target:   nil,
+			cause:    err,
+		}
 	case errors.Is(err, value.ErrDivideByZero):
-		return &Exception{Type: "System.DivideByZeroException", Message: err.Error(), ID: "RuntimeException", Category: "NotSpecified", cause: err}
+		return &Exception{
+			Type:     "System.DivideByZeroException",
+			Message:  err.Error(),
+			ID:       "RuntimeException",
+			Category: "NotSpecified",
+			cause:    err,
+		}
 	case errors.As(err, &pe):
-		return &Exception{Type: "System.Management.Automation.ParseException", Message: err.Error(), ID: pe.ID, Category: "ParserError", cause: err}
+		return &Exception{
+			Type:     "System.Management.Automation.ParseException",
+			Message:  err.Error(),
+			ID:       pe.ID,
+			Category: "ParserError",
+			cause:    err,
+		}
 	}
-	return &Exception{Type: "System.Management.Automation.RuntimeException", Message: err.Error(), ID: "RuntimeException", Category: "OperationStopped", cause: err}
+	return &Exception{
+		Type:     "System.Management.Automation.RuntimeException",
+		Message:  err.Error(),
+		ID:       "RuntimeException",
+		Category: "OperationStopped",
+		cause:    err,
+	}
 }
 
 // FormatError returns an error record as the console shows it.
@@ -221,7 +265,8 @@ func (r *Runner) FormatError(e *ErrorRecord) string {
 		if e.Source != nil && e.Source.Name != "" {
 			line, _ := e.Source.LineCol(e.At.From)
 			text, mark := e.Source.Window(e.At.From, e.At.To)
-			return fmt.Sprintf("%s%s:%d\nLine |\n%4d |  %s\n     |  %s\n     | %s\n", b.String(), e.Source.Name, line, line, text, mark, msg)
+			return fmt.Sprintf("%s%s:%d\nLine |\n%4d |  %s\n     |  %s\n     | %s\n", b.String(), e.Source.Name, line,
+				line, text, mark, msg)
 		}
 		b.WriteString(msg + "\n")
 		return b.String()

@@ -180,10 +180,12 @@ func (r *Runner) hash(x *syntax.Hash, ordered bool) (any, error) {
 			return nil, err
 		}
 		if k == nil {
-			return nil, r.fail("System.Management.Automation.RuntimeException", "NullArrayIndex", "InvalidArgument", nil, "A null key is not allowed in a hash literal.")
+			return nil, r.fail("System.Management.Automation.RuntimeException", "NullArrayIndex", "InvalidArgument",
+				nil, "A null key is not allowed in a hash literal.")
 		}
 		if _, dup := h.Get(k); dup {
-			return nil, r.fail("System.Management.Automation.ParseException", "DuplicateKeyInHashLiteral", "ParserError", k, "Duplicate keys '%s' are not allowed in hash literals.", value.String(k))
+			return nil, r.fail("System.Management.Automation.ParseException", "DuplicateKeyInHashLiteral",
+				"ParserError", k, "Duplicate keys '%s' are not allowed in hash literals.", value.String(k))
 		}
 		v, err := r.value(p.Value)
 		if err != nil {
@@ -245,7 +247,9 @@ func (r *Runner) increment(x *syntax.Unary) (any, error) {
 		old = int32(0)
 	}
 	if !value.IsNumber(old) {
-		return nil, r.fail("System.Management.Automation.RuntimeException", "OperatorRequiresNumber", "InvalidOperation", nil, "The '%s' operator works only on numbers. The operand is a '%s'.", x.Op, value.TypeName(old))
+		return nil, r.fail("System.Management.Automation.RuntimeException", "OperatorRequiresNumber",
+			"InvalidOperation", nil, "The '%s' operator works only on numbers. The operand is a '%s'.", x.Op,
+			value.TypeName(old))
 	}
 	var now any
 	if x.Op == "++" {

@@ -227,7 +227,8 @@ func (s *functionStage) begin() error {
 	s.scope = r.scope
 	if !s.dot {
 		s.scope = newScope(r.scope)
-		s.scope.script = s.f.Block.Body.Source != nil && s.f.Block.Body.Source.Name != "" && s.f.Name == s.f.Block.Body.Source.Name
+		s.scope.script = s.f.Block.Body.Source != nil && s.f.Block.Body.Source.Name != "" &&
+			s.f.Name == s.f.Block.Body.Source.Name
 		if s.f.Block.closure != nil {
 			s.scope.vars = make(map[string]*Variable, len(s.f.Block.closure))
 			maps.Copy(s.scope.vars, s.f.Block.closure)
@@ -317,8 +318,10 @@ func (s *functionStage) bind() error {
 				return err
 			}
 		case s.params[i].Mandatory && (!s.params[i].Pipeline || !s.piped) && (!s.params[i].ByProp || !s.piped):
-			return &Thrown{Record: r.record(r.fail("System.Management.Automation.ParameterBindingException", "MissingMandatoryParameter", "InvalidArgument", nil,
-				"Cannot process command because of one or more missing mandatory parameters: %s.", p.Name), s.at, s.f.Name)}
+			return &Thrown{Record: r.record(r.fail("System.Management.Automation.ParameterBindingException",
+				"MissingMandatoryParameter", "InvalidArgument", nil,
+				"Cannot process command because of one or more missing mandatory parameters: %s.", p.Name),
+				s.at, s.f.Name)}
 		case p.Default != nil:
 			if v, err = r.operand(p.Default); err != nil {
 				return err
@@ -444,7 +447,8 @@ func functionParams(decl []*syntax.Param) []Param {
 	for i, d := range decl {
 		p := Param{Name: d.Name, Kind: "any", Position: -1, fn: d}
 		if d.Type != nil && d.Type.Rank == 0 {
-			if full, _ := value.Accelerated(d.Type.Name); full == "System.Management.Automation.SwitchParameter" || strings.EqualFold(d.Type.Name, "System.Management.Automation.SwitchParameter") {
+			if full, _ := value.Accelerated(d.Type.Name); full == "System.Management.Automation.SwitchParameter" ||
+				strings.EqualFold(d.Type.Name, "System.Management.Automation.SwitchParameter") {
 				p.Kind = "switch"
 			}
 		}

@@ -36,7 +36,8 @@ func (r *Runner) index(x *syntax.Index) (any, error) {
 func (r *Runner) Index(v, i any) (any, error) {
 	v = value.Unwrap(v)
 	if v == nil {
-		return nil, r.fail("System.Management.Automation.RuntimeException", "NullArray", "InvalidOperation", nil, "Cannot index into a null array.")
+		return nil, r.fail("System.Management.Automation.RuntimeException", "NullArray", "InvalidOperation", nil,
+			"Cannot index into a null array.")
 	}
 	if h, ok := v.(*value.Hash); ok {
 		return r.hashIndex(h, i)
@@ -73,7 +74,8 @@ func (r *Runner) Index(v, i any) (any, error) {
 		if r.strict == 0 {
 			return nil, nil
 		}
-		return nil, r.fail("System.Management.Automation.RuntimeException", "CannotIndex", "InvalidOperation", nil, "Unable to index into an object of type %s.", value.TypeName(v))
+		return nil, r.fail("System.Management.Automation.RuntimeException", "CannotIndex", "InvalidOperation", nil,
+			"Unable to index into an object of type %s.", value.TypeName(v))
 	}
 	n, err := r.offset(i, len(items))
 	if err != nil || n < 0 || n >= len(items) {
@@ -159,7 +161,8 @@ func (r *Runner) setIndex(x *syntax.Index, v any) error {
 	}
 	switch t := value.Unwrap(target).(type) {
 	case nil:
-		return r.fail("System.Management.Automation.RuntimeException", "NullArray", "InvalidOperation", nil, "Cannot index into a null array.")
+		return r.fail("System.Management.Automation.RuntimeException", "NullArray", "InvalidOperation", nil,
+			"Cannot index into a null array.")
 	case *value.Hash:
 		if t.Ordered && value.IsNumber(i) {
 			if _, has := t.Get(i); !has {
@@ -169,7 +172,8 @@ func (r *Runner) setIndex(x *syntax.Index, v any) error {
 			}
 		}
 		if i == nil {
-			return r.fail("System.Management.Automation.RuntimeException", "NullArrayIndex", "InvalidOperation", nil, "Index operation failed; the array index evaluated to null.")
+			return r.fail("System.Management.Automation.RuntimeException", "NullArrayIndex", "InvalidOperation", nil,
+				"Index operation failed; the array index evaluated to null.")
 		}
 		t.Set(i, v)
 		return nil
@@ -197,7 +201,8 @@ func (r *Runner) setIndex(x *syntax.Index, v any) error {
 			_, err := r.invoke(m.method, t, []any{i, v})
 			return err
 		}
-		return r.fail("System.Management.Automation.RuntimeException", "CannotIndex", "InvalidOperation", nil, "Unable to index into an object of type %s.", value.TypeName(t))
+		return r.fail("System.Management.Automation.RuntimeException", "CannotIndex", "InvalidOperation", nil,
+			"Unable to index into an object of type %s.", value.TypeName(t))
 	}
 }
 
@@ -207,7 +212,8 @@ func (r *Runner) bound(i any, length int) (int, error) {
 		return 0, err
 	}
 	if n < 0 || n >= length {
-		return 0, r.fail("System.IndexOutOfRangeException", "IndexOutOfRange", "OperationStopped", nil, "Index was outside the bounds of the array.")
+		return 0, r.fail("System.IndexOutOfRangeException", "IndexOutOfRange", "OperationStopped", nil,
+			"Index was outside the bounds of the array.")
 	}
 	return n, nil
 }

@@ -82,7 +82,8 @@ func (r *Runner) static(m *syntax.Member) (any, error) {
 			t, ok = &value.Type{Name: value.TypeName(x)}, true
 		}
 		if !ok {
-			return nil, r.fail("System.Management.Automation.RuntimeException", "InvokeMethodOnNull", "InvalidOperation", nil, "You cannot call a method on a null-valued expression.")
+			return nil, r.fail("System.Management.Automation.RuntimeException", "InvokeMethodOnNull",
+				"InvalidOperation", nil, "You cannot call a method on a null-valued expression.")
 		}
 	}
 	name, err := r.memberName(m.Name)
@@ -111,7 +112,8 @@ func (r *Runner) static(m *syntax.Member) (any, error) {
 		return mem.prop.Get(&Call{R: r, Name: name})
 	case m.Call:
 		return nil, r.fail("System.Management.Automation.RuntimeException", "MethodNotFound", "InvalidOperation", name,
-			"Method invocation failed because [%s] does not contain a method named '%s' in mullion's PowerShell. See %s.", t.Name, name, FidelityPage)
+			"Method invocation failed because [%s] does not contain a method named '%s' in mullion's PowerShell. See "+
+				"%s.", t.Name, name, FidelityPage)
 	}
 	return nil, r.fail("System.Management.Automation.RuntimeException", "PropertyNotFound", "InvalidOperation", name,
 		"The static property '%s' of [%s] is not known to mullion's PowerShell. See %s.", name, t.Name, FidelityPage)
@@ -138,8 +140,9 @@ func (r *Runner) invoke(m *Method, self any, args []any) (any, error) {
 		return nil, ex
 	}
 	return nil, &Exception{Type: "System.Management.Automation.MethodInvocationException",
-		Message: "Exception calling \"" + m.Name + "\" with \"" + value.String(int32(len(args))) + "\" argument(s): \"" + ex.Message + "\"",
-		ID:      value.ShortName(ex.Type), Category: "NotSpecified", Inner: ex, cause: err}
+		Message: "Exception calling \"" + m.Name + "\" with \"" + value.String(int32(len(args))) +
+			"\" argument(s): \"" + ex.Message + "\"",
+		ID: value.ShortName(ex.Type), Category: "NotSpecified", Inner: ex, cause: err}
 }
 
 // Property reads a property; $null where there is none, as PowerShell does
@@ -168,7 +171,9 @@ func (r *Runner) Property(x any, name string) (any, error) {
 		return value.Collapse(out), nil
 	}
 	if r.strict > 0 {
-		return nil, r.fail("System.Management.Automation.PropertyNotFoundException", "PropertyNotFoundStrict", "InvalidOperation", name, "The property '%s' cannot be found on this object. Verify that the property exists.", name)
+		return nil, r.fail("System.Management.Automation.PropertyNotFoundException", "PropertyNotFoundStrict",
+			"InvalidOperation", name,
+			"The property '%s' cannot be found on this object. Verify that the property exists.", name)
 	}
 	return nil, nil
 }
@@ -264,7 +269,8 @@ func (r *Runner) CallMethod(x any, name string, args []any) (any, error) {
 		}
 	}
 	if x == nil {
-		return nil, r.fail("System.Management.Automation.RuntimeException", "InvokeMethodOnNull", "InvalidOperation", nil, "You cannot call a method on a null-valued expression.")
+		return nil, r.fail("System.Management.Automation.RuntimeException", "InvokeMethodOnNull", "InvalidOperation",
+			nil, "You cannot call a method on a null-valued expression.")
 	}
 	lower := strings.ToLower(name)
 	if m, ok := r.find(value.TypeName(x), lower, false); ok && m.method != nil {
@@ -297,7 +303,8 @@ func (r *Runner) CallMethod(x any, name string, args []any) (any, error) {
 		}
 	}
 	return nil, r.fail("System.Management.Automation.RuntimeException", "MethodNotFound", "InvalidOperation", name,
-		"Method invocation failed because [%s] does not contain a method named '%s' in mullion's PowerShell. See %s.", typ, name, FidelityPage)
+		"Method invocation failed because [%s] does not contain a method named '%s' in mullion's PowerShell. See %s.",
+		typ, name, FidelityPage)
 }
 
 // magic returns the methods that every collection has: ForEach and Where.
@@ -392,8 +399,9 @@ func (r *Runner) setMember(m *syntax.Member, v any) error {
 		if mem, ok := r.find(t.Name, strings.ToLower(name), true); ok && mem.prop != nil && mem.prop.Set != nil {
 			return mem.prop.Set(&Call{R: r, Name: name}, v)
 		}
-		return r.fail("System.Management.Automation.RuntimeException", "PropertyAssignmentException", "InvalidOperation", name,
-			"The static property '%s' of [%s] cannot be set in mullion's PowerShell. See %s.", name, t.Name, FidelityPage)
+		return r.fail("System.Management.Automation.RuntimeException", "PropertyAssignmentException",
+			"InvalidOperation", name, "The static property '%s' of [%s] cannot be set in mullion's PowerShell. See %s.",
+			name, t.Name, FidelityPage)
 	}
 	return r.SetProperty(x, name, v)
 }
@@ -402,7 +410,8 @@ func (r *Runner) setMember(m *syntax.Member, v any) error {
 func (r *Runner) SetProperty(x any, name string, v any) error {
 	switch o := x.(type) {
 	case nil:
-		return r.fail("System.Management.Automation.RuntimeException", "PropertyNotFound", "InvalidOperation", nil, "The property '%s' cannot be found on this object. Verify that the property exists and can be set.", name)
+		return r.fail("System.Management.Automation.RuntimeException", "PropertyNotFound", "InvalidOperation", nil,
+			"The property '%s' cannot be found on this object. Verify that the property exists and can be set.", name)
 	case *value.Hash:
 		o.Set(name, v)
 		return nil
@@ -411,7 +420,8 @@ func (r *Runner) SetProperty(x any, name string, v any) error {
 			switch p := cur.(type) {
 			case *ScriptProperty:
 				if p.Set == nil {
-					return r.fail("System.Management.Automation.SetValueException", "ScriptSetValueException", "InvalidOperation", name, "'%s' is a ReadOnly property.", name)
+					return r.fail("System.Management.Automation.SetValueException", "ScriptSetValueException",
+						"InvalidOperation", name, "'%s' is a ReadOnly property.", name)
 				}
 				_, err := r.CallBlockThis(p.Set, o, []any{v})
 				return err
@@ -427,11 +437,19 @@ func (r *Runner) SetProperty(x any, name string, v any) error {
 	}
 	if m, ok := r.find(value.TypeName(x), strings.ToLower(name), false); ok && m.prop != nil {
 		if m.prop.Set == nil {
-			return r.fail("System.Management.Automation.RuntimeException", "PropertyAssignmentException", "InvalidOperation", name, "'%s' is a ReadOnly property.", name)
+			return r.fail("System.Management.Automation.RuntimeException", "PropertyAssignmentException",
+				"InvalidOperation", name, "'%s' is a ReadOnly property.", name)
 		}
 		if err := m.prop.Set(&Call{R: r, Self: x, Name: name}, v); err != nil {
 			ex := r.exception(err)
-			return &Exception{Type: "System.Management.Automation.SetValueInvocationException", Message: "Exception setting \"" + name + "\": \"" + ex.Message + "\"", ID: "ExceptionWhenSetting", Category: "NotSpecified", Inner: ex, cause: err}
+			return &Exception{
+				Type:     "System.Management.Automation.SetValueInvocationException",
+				Message:  "Exception setting \"" + name + "\": \"" + ex.Message + "\"",
+				ID:       "ExceptionWhenSetting",
+				Category: "NotSpecified",
+				Inner:    ex,
+				cause:    err,
+			}
 		}
 		return nil
 	}
@@ -443,5 +461,6 @@ func (r *Runner) SetProperty(x any, name string, v any) error {
 		}
 		return nil
 	}
-	return r.fail("System.Management.Automation.RuntimeException", "PropertyNotFound", "InvalidOperation", nil, "The property '%s' cannot be found on this object. Verify that the property exists and can be set.", name)
+	return r.fail("System.Management.Automation.RuntimeException", "PropertyNotFound", "InvalidOperation", nil,
+		"The property '%s' cannot be found on this object. Verify that the property exists and can be set.", name)
 }

@@ -181,7 +181,8 @@ func (s *nativeStage) end() error {
 		}
 	}
 	if execErr != nil {
-		return r.fail("System.Management.Automation.ApplicationFailedException", "NativeCommandFailed", "ResourceUnavailable", s.path, "Program '%s' failed to run: %s", s.name, execErr.Error())
+		return r.fail("System.Management.Automation.ApplicationFailedException", "NativeCommandFailed",
+			"ResourceUnavailable", s.path, "Program '%s' failed to run: %s", s.name, execErr.Error())
 	}
 	r.lastExit, r.exitSet = exit, true
 	r.ok = exit == 0
@@ -190,8 +191,13 @@ func (s *nativeStage) end() error {
 
 // nativeError returns an error record for a line of a program's standard error.
 func (r *Runner) nativeError(text string) *ErrorRecord {
-	return &ErrorRecord{Exception: &Exception{Type: "System.Management.Automation.RemoteException", Message: text, ID: "NativeCommandError"},
-		Category: "NotSpecified", FQID: "NativeCommandError", Target: text}
+	return &ErrorRecord{
+		Exception: &Exception{Type: "System.Management.Automation.RemoteException", Message: text,
+			ID: "NativeCommandError"},
+		Category: "NotSpecified",
+		FQID:     "NativeCommandError",
+		Target:   text,
+	}
 }
 
 // maxLine bounds one line of a program's output. Bytes.

@@ -101,9 +101,12 @@ func (r *Runner) compareOne(op string, x, y any, sensitive, single bool) (bool, 
 	c, ok := value.Compare(x, y, sensitive)
 	if !ok {
 		if _, err := r.convertLike(y, x); err != nil {
-			return false, r.fail("System.Management.Automation.RuntimeException", "ComparisonFailure", "InvalidOperation", x, "Could not compare \"%s\" to \"%s\". Error: \"%s\"", r.Text(x), r.Text(y), err.Error())
+			return false, r.fail("System.Management.Automation.RuntimeException", "ComparisonFailure",
+				"InvalidOperation", x, "Could not compare \"%s\" to \"%s\". Error: \"%s\"", r.Text(x), r.Text(y),
+				err.Error())
 		}
-		return false, r.fail("System.Management.Automation.RuntimeException", "NotIcomparable", "InvalidOperation", x, "Cannot compare \"%s\" because it is not IComparable.", r.Text(x))
+		return false, r.fail("System.Management.Automation.RuntimeException", "NotIcomparable", "InvalidOperation", x,
+			"Cannot compare \"%s\" because it is not IComparable.", r.Text(x))
 	}
 	switch op {
 	case "-lt":

@@ -147,7 +147,9 @@ func (r *Runner) SearchPath() []string {
 
 // PathInfo returns the result of Get-Location.
 func (r *Runner) PathInfo(p string) *value.Object {
-	o := value.NewObject("System.Management.Automation.PathInfo", "Drive", value.NewObject("System.Management.Automation.PSDriveInfo", "Name", strings.TrimSuffix(drive(p), ":")), "Provider", "Microsoft.PowerShell.Core\\FileSystem", "ProviderPath", p, "Path", p)
+	o := value.NewObject("System.Management.Automation.PathInfo", "Drive",
+		value.NewObject("System.Management.Automation.PSDriveInfo", "Name", strings.TrimSuffix(drive(p), ":")),
+		"Provider", "Microsoft.PowerShell.Core\\FileSystem", "ProviderPath", p, "Path", p)
 	o.Str, o.Show = p, []string{"Path"}
 	return o
 }
@@ -170,19 +172,54 @@ func (r *Runner) FileError(err error, p string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if parent := r.ParentPath(p); parent != "" && !r.Exists(parent) {
-			return &Exception{Type: "System.IO.DirectoryNotFoundException", Message: "Could not find a part of the path '" + p + "'.", ID: "PathNotFound", Category: "ObjectNotFound", Target: p, cause: err}
+			return &Exception{
+				Type:     "System.IO.DirectoryNotFoundException",
+				Message:  "Could not find a part of the path '" + p + "'.",
+				ID:       "PathNotFound",
+				Category: "ObjectNotFound",
+				Target:   p,
+				cause:    err,
+			}
 		}
-		return &Exception{Type: "System.Management.Automation.ItemNotFoundException", Message: "Cannot find path '" + p + "' because it does not exist.", ID: "PathNotFound", Category: "ObjectNotFound", Target: p, cause: err}
+		return &Exception{
+			Type:     "System.Management.Automation.ItemNotFoundException",
+			Message:  "Cannot find path '" + p + "' because it does not exist.",
+			ID:       "PathNotFound",
+			Category: "ObjectNotFound",
+			Target:   p,
+			cause:    err,
+		}
 	case errors.Is(err, fs.ErrPermission):
-		return &Exception{Type: "System.UnauthorizedAccessException", Message: "Access to the path '" + p + "' is denied.", ID: "UnauthorizedAccess", Category: "PermissionDenied", Target: p, cause: err}
+		return &Exception{
+			Type:     "System.UnauthorizedAccessException",
+			Message:  "Access to the path '" + p + "' is denied.",
+			ID:       "UnauthorizedAccess",
+			Category: "PermissionDenied",
+			Target:   p,
+			cause:    err,
+		}
 	case errors.Is(err, fs.ErrExist):
-		return &Exception{Type: "System.IO.IOException", Message: "An item with the specified name " + p + " already exists.", ID: "AlreadyExists", Category: "ResourceExists", Target: p, cause: err}
+		return &Exception{
+			Type:     "System.IO.IOException",
+			Message:  "An item with the specified name " + p + " already exists.",
+			ID:       "AlreadyExists",
+			Category: "ResourceExists",
+			Target:   p,
+			cause:    err,
+		}
 	}
 	msg := err.Error()
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		msg = strings.TrimSuffix(pe.Err.Error(), ".")
 	}
-	return &Exception{Type: "System.IO.IOException", Message: "The process cannot access the file '" + p + "': " + msg + ".", ID: "IOError", Category: "WriteError", Target: p, cause: err}
+	return &Exception{
+		Type:     "System.IO.IOException",
+		Message:  "The process cannot access the file '" + p + "': " + msg + ".",
+		ID:       "IOError",
+		Category: "WriteError",
+		Target:   p,
+		cause:    err,
+	}
 }
 
 // maxFile bounds what is read into memory at once. Bytes.
@@ -204,7 +241,8 @@ func (r *Runner) ReadFile(name string) ([]byte, error) {
 		return nil, r.FileError(err, p)
 	}
 	if len(b) > maxFile {
-		return nil, r.fail("System.OutOfMemoryException", "OutOfMemory", "ResourceUnavailable", p, "The file '%s' is too large to read at once.", p)
+		return nil, r.fail("System.OutOfMemoryException", "OutOfMemory", "ResourceUnavailable", p,
+			"The file '%s' is too large to read at once.", p)
 	}
 	return b, nil
 }

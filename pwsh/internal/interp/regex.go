@@ -100,7 +100,8 @@ func NewRegex(pattern, opts string) (*Regex, error) {
 	re, err := regexp.Compile(text)
 	if err != nil {
 		for _, part := range []struct{ mark, name string }{
-			{"(?=", "look-ahead"}, {"(?!", "look-ahead"}, {"(?<=", "look-behind"}, {"(?<!", "look-behind"}, {"(?>", "an atomic group"}, {"(?(", "a conditional group"},
+			{"(?=", "look-ahead"}, {"(?!", "look-ahead"}, {"(?<=", "look-behind"}, {"(?<!", "look-behind"},
+			{"(?>", "an atomic group"}, {"(?(", "a conditional group"},
 		} {
 			if strings.Contains(pattern, part.mark) {
 				return nil, NotImplemented("the regular expression '" + pattern + "' (" + part.name + ")")
@@ -111,7 +112,8 @@ func NewRegex(pattern, opts string) (*Regex, error) {
 				return nil, NotImplemented("the regular expression '" + pattern + "' (a back-reference)")
 			}
 		}
-		return nil, Failf("System.ArgumentException", "InvalidRegularExpression", "InvalidOperation", pattern, "The regular expression pattern %s is not valid.", pattern)
+		return nil, Failf("System.ArgumentException", "InvalidRegularExpression", "InvalidOperation", pattern,
+			"The regular expression pattern %s is not valid.", pattern)
 	}
 	return &Regex{Pattern: pattern, Options: opts, re: re}, nil
 }
@@ -119,7 +121,8 @@ func NewRegex(pattern, opts string) (*Regex, error) {
 // translate rewrites what .NET spells or means differently: \Z, \e and (?'n');
 // \w and \d, which are Unicode's there; and characters that Go does not let a
 // pattern escape.
-// Source: https://learn.microsoft.com/dotnet/standard/base-types/character-classes-in-regular-expressions, read 2026-11.
+// Source: https://learn.microsoft.com/dotnet/standard/base-types/character-classes-in-regular-expressions, read
+// 2026-11.
 func translate(p string) (string, error) {
 	if !strings.ContainsAny(p, `\'$[`) {
 		return p, nil

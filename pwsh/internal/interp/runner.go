@@ -53,9 +53,10 @@ type Config struct {
 
 // Runner runs scripts, one after another, in one session.
 type Runner struct {
-	cfg     Config
-	h       host.Handlers
-	ctx     context.Context //nolint:containedctx // that of the running script: a tree walk has no other way to hand it to every node
+	cfg Config
+	h   host.Handlers
+	//nolint:containedctx // that of the running script: a tree walk has no other way to hand it to every node
+	ctx     context.Context
 	scope   *scope
 	aliases map[string]string
 	cmdlets map[string]*Cmdlet
@@ -154,9 +155,10 @@ func New(cfg Config) (*Runner, error) {
 // Source: about_Preference_Variables.
 var preferences = map[string]any{
 	"ErrorActionPreference": "Continue", "WarningPreference": "Continue", "VerbosePreference": "SilentlyContinue",
-	"DebugPreference": "SilentlyContinue", "InformationPreference": "SilentlyContinue", "ProgressPreference": "Continue",
-	"ConfirmPreference": "High", "WhatIfPreference": false, "MaximumHistoryCount": int32(4096), "FormatEnumerationLimit": int32(4),
-	"NestedPromptLevel": int32(0), "OutputEncoding": "utf-8",
+	"DebugPreference": "SilentlyContinue", "InformationPreference": "SilentlyContinue",
+	"ProgressPreference": "Continue", "ConfirmPreference": "High", "WhatIfPreference": false,
+	"MaximumHistoryCount": int32(4096), "FormatEnumerationLimit": int32(4), "NestedPromptLevel": int32(0),
+	"OutputEncoding": "utf-8",
 }
 
 // Handlers gives commands their effects.
@@ -215,8 +217,13 @@ func (r *Runner) ReportParse(err error) {
 
 func parseRecord(pe *syntax.Error) *ErrorRecord {
 	return &ErrorRecord{
-		Exception: &Exception{Type: "System.Management.Automation.ParentContainsErrorRecordException", Message: pe.Msg, ID: pe.ID, Category: "ParserError"},
-		Category:  "ParserError", FQID: pe.ID, Source: pe.Source, At: syntax.Span{From: pe.At, To: pe.End},
+		Exception: &Exception{
+			Type:     "System.Management.Automation.ParentContainsErrorRecordException",
+			Message:  pe.Msg,
+			ID:       pe.ID,
+			Category: "ParserError",
+		},
+		Category: "ParserError", FQID: pe.ID, Source: pe.Source, At: syntax.Span{From: pe.At, To: pe.End},
 	}
 }
 
@@ -346,7 +353,8 @@ func (r *Runner) step() error {
 func (r *Runner) enter() error {
 	r.depth++
 	if r.depth > r.cfg.MaxDepth {
-		return r.fail("System.Management.Automation.RuntimeException", "CallDepthOverflow", "InvalidOperation", nil, "The script failed due to call depth overflow.")
+		return r.fail("System.Management.Automation.RuntimeException", "CallDepthOverflow", "InvalidOperation", nil,
+			"The script failed due to call depth overflow.")
 	}
 	return nil
 }
@@ -440,13 +448,15 @@ func (r *Runner) frame() *callFrame {
 }
 
 func (r *Runner) myInvocation() any {
-	o := value.NewObject("System.Management.Automation.InvocationInfo", "MyCommand", nil, "InvocationName", "", "Line", "", "ScriptName", "", "BoundParameters", nil, "UnboundArguments", nil)
+	o := value.NewObject("System.Management.Automation.InvocationInfo", "MyCommand", nil, "InvocationName", "", "Line",
+		"", "ScriptName", "", "BoundParameters", nil, "UnboundArguments", nil)
 	if f := r.frame(); f != nil {
 		path := ""
 		if f.source != nil {
 			path = f.source.Name
 		}
-		o.Set("MyCommand", value.NewObject("System.Management.Automation.CommandInfo", "Name", f.name, "Path", path, "Definition", path, "ScriptBlock", f.block))
+		o.Set("MyCommand", value.NewObject("System.Management.Automation.CommandInfo", "Name", f.name, "Path", path,
+			"Definition", path, "ScriptBlock", f.block))
 		o.Set("InvocationName", f.name)
 		o.Set("ScriptName", path)
 		o.Set("Line", f.line)
@@ -487,7 +497,12 @@ func (r *Runner) versionTable() *value.Hash {
 		v, _ := value.ParseVersion(r.osVersion())
 		h.Set("BuildVersion", value.Version{Major: v.Major, Minor: v.Minor, Build: v.Build, Revision: 0})
 	}
-	h.Set("PSCompatibleVersions", value.NewArray(value.Version{Major: 1, Minor: 0, Build: -1, Revision: -1}, value.Version{Major: 5, Minor: 0, Build: -1, Revision: -1}, r.version()))
+	h.Set("PSCompatibleVersions", value.NewArray(value.Version{
+		Major:    1,
+		Minor:    0,
+		Build:    -1,
+		Revision: -1,
+	}, value.Version{Major: 5, Minor: 0, Build: -1, Revision: -1}, r.version()))
 	h.Set("PSRemotingProtocolVersion", value.Version{Major: 2, Minor: 3, Build: -1, Revision: -1})
 	h.Set("SerializationVersion", value.Version{Major: 1, Minor: 1, Build: 0, Revision: 1})
 	h.Set("WSManStackVersion", value.Version{Major: 3, Minor: 0, Build: -1, Revision: -1})
@@ -509,7 +524,8 @@ func (r *Runner) host() any {
 	raw := value.NewObject(ui+"RawUserInterface", "WindowTitle", "Windows PowerShell")
 	if r.h.System != nil {
 		if width, height, ok := r.h.System.ConsoleSize(); ok {
-			size := value.NewObject("System.Management.Automation.Host.Size", "Width", int32(width), "Height", int32(height))
+			size := value.NewObject("System.Management.Automation.Host.Size", "Width", int32(width), "Height",
+				int32(height))
 			size.Str = fmt.Sprintf("%d,%d", width, height)
 			raw.Set("WindowSize", size)
 			raw.Set("BufferSize", size)

@@ -102,7 +102,9 @@ func (r *Runner) getVar(v *syntax.Variable) (any, error) {
 			return x, nil
 		}
 		if r.strict > 0 {
-			return nil, r.fail("System.Management.Automation.RuntimeException", "VariableIsUndefined", "InvalidOperation", v.Name, "The variable '$%s' cannot be retrieved because it has not been set.", v.Name)
+			return nil, r.fail("System.Management.Automation.RuntimeException", "VariableIsUndefined",
+				"InvalidOperation", v.Name, "The variable '$%s' cannot be retrieved because it has not been set.",
+				v.Name)
 		}
 		return nil, nil
 	}
@@ -136,7 +138,8 @@ func (r *Runner) getVar(v *syntax.Variable) (any, error) {
 		}
 		return nil, nil
 	}
-	return nil, r.fail("System.Management.Automation.DriveNotFoundException", "DriveNotFound", "ObjectNotFound", v.Scope, "Cannot find drive. A drive with the name '%s' does not exist.", v.Scope)
+	return nil, r.fail("System.Management.Automation.DriveNotFoundException", "DriveNotFound", "ObjectNotFound",
+		v.Scope, "Cannot find drive. A drive with the name '%s' does not exist.", v.Scope)
 }
 
 func (r *Runner) getenv(name string) (string, bool) {
@@ -186,8 +189,8 @@ var readOnly = map[string]bool{
 }
 
 func (r *Runner) notWritable(name string) error {
-	return r.fail("System.Management.Automation.SessionStateUnauthorizedAccessException", "VariableNotWritable", "WriteError", name,
-		"Cannot overwrite variable %s because it is read-only or constant.", name)
+	return r.fail("System.Management.Automation.SessionStateUnauthorizedAccessException", "VariableNotWritable",
+		"WriteError", name, "Cannot overwrite variable %s because it is read-only or constant.", name)
 }
 
 func (r *Runner) store(x *Variable, val any) error {
@@ -224,7 +227,8 @@ func (r *Runner) setDrive(v *syntax.Variable, val any) error {
 		r.aliases[v.Lower] = value.String(val)
 		return nil
 	}
-	return r.fail("System.Management.Automation.DriveNotFoundException", "DriveNotFound", "ObjectNotFound", v.Scope, "Cannot find drive. A drive with the name '%s' does not exist.", v.Scope)
+	return r.fail("System.Management.Automation.DriveNotFoundException", "DriveNotFound", "ObjectNotFound", v.Scope,
+		"Cannot find drive. A drive with the name '%s' does not exist.", v.Scope)
 }
 
 // Define adds a function to a scope.
@@ -302,7 +306,8 @@ func (r *Runner) SetVariable(name string, val any, where string) (*Variable, err
 }
 
 func fmtScope(where string) error {
-	return Failf("System.ArgumentException", "Argument", "InvalidArgument", where, "The scope number '%s' exceeds the number of active scopes.", where)
+	return Failf("System.ArgumentException", "Argument", "InvalidArgument", where,
+		"The scope number '%s' exceeds the number of active scopes.", where)
 }
 
 // RemoveVariable takes a variable away.

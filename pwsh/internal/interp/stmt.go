@@ -116,7 +116,12 @@ func (r *Runner) stmt(s syntax.Stmt, out Sink) error {
 	case *syntax.SwitchStmt:
 		return r.switchStmt(s, out)
 	case *syntax.FunctionStmt:
-		r.Define(r.scope, s.Name, &Function{Name: s.Name, Filter: s.Filter, Params: s.Params, Block: &ScriptBlock{Body: s.Body}})
+		r.Define(r.scope, s.Name, &Function{
+			Name:   s.Name,
+			Filter: s.Filter,
+			Params: s.Params,
+			Block:  &ScriptBlock{Body: s.Body},
+		})
 		return nil
 	case *syntax.FlowStmt:
 		return r.flowStmt(s, out)
@@ -344,7 +349,13 @@ func (r *Runner) throwStmt(s *syntax.FlowStmt) error {
 		}
 	}
 	text := value.String(v)
-	ex := &Exception{Type: "System.Management.Automation.RuntimeException", Message: text, ID: text, Category: "OperationStopped", Target: v}
+	ex := &Exception{
+		Type:     "System.Management.Automation.RuntimeException",
+		Message:  text,
+		ID:       text,
+		Category: "OperationStopped",
+		Target:   v,
+	}
 	return &Thrown{Record: r.record(ex, s, ""), Script: true}
 }
 
@@ -449,7 +460,8 @@ func (r *Runner) switchStmt(s *syntax.SwitchStmt, out Sink) error {
 			return err
 		}
 		err := r.switchItem(s, x, out)
-		if f, ok := err.(*flow); ok && f.kind != syntax.Return && (f.label == "" || strings.EqualFold(f.label, s.Label)) {
+		if f, ok := err.(*flow); ok && f.kind != syntax.Return &&
+			(f.label == "" || strings.EqualFold(f.label, s.Label)) {
 			if f.kind == syntax.Break {
 				return nil
 			}

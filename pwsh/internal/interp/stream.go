@@ -78,8 +78,11 @@ func (r *Runner) WriteStream(kind string, msg any) error {
 		if err := r.message(kind, msg); err != nil {
 			return err
 		}
-		return &Thrown{Script: true, Record: r.record(r.fail("System.Management.Automation.ActionPreferenceStopException", "ActionPreferenceStop", "OperationStopped", nil,
-			"The running command stopped because the preference variable \"%s\" or common parameter is set to Stop: %s", name, value.String(msg)), nil, "")}
+		return &Thrown{Script: true,
+			Record: r.record(r.fail("System.Management.Automation.ActionPreferenceStopException",
+				"ActionPreferenceStop", "OperationStopped", nil,
+				"The running command stopped because the preference variable \"%s\" or common parameter is set to "+
+					"Stop: %s", name, value.String(msg)), nil, "")}
 	}
 	return r.message(kind, msg)
 }
@@ -88,7 +91,8 @@ func (r *Runner) WriteStream(kind string, msg any) error {
 func (r *Runner) Message(kind string, msg any) error { return r.message(kind, msg) }
 
 func (r *Runner) message(kind string, msg any) error {
-	f := map[string]func(any) error{"warning": r.streams.warn, "verbose": r.streams.verbose, "debug": r.streams.debug, "information": r.streams.info}[kind]
+	f := map[string]func(any) error{"warning": r.streams.warn, "verbose": r.streams.verbose, "debug": r.streams.debug,
+		"information": r.streams.info}[kind]
 	if f != nil {
 		return f(&StreamRecord{kind, msg})
 	}

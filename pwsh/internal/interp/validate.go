@@ -23,7 +23,9 @@ func (r *Runner) validate(p *syntax.Param, v any) error {
 			args[i] = val
 		}
 		if msg := r.validateOne(strings.ToLower(a.Name), args, v); msg != "" {
-			return r.fail("System.Management.Automation.ParameterBindingValidationException", "ParameterArgumentValidationError", "InvalidData", nil, "Cannot validate argument on parameter '%s'. %s", p.Name, msg)
+			return r.fail("System.Management.Automation.ParameterBindingValidationException",
+				"ParameterArgumentValidationError", "InvalidData", nil,
+				"Cannot validate argument on parameter '%s'. %s", p.Name, msg)
 		}
 	}
 	return nil
@@ -37,12 +39,15 @@ func (r *Runner) validateOne(name string, args []any, v any) string {
 	switch name {
 	case "validatenotnullorempty", "validatenotnull":
 		if v == nil || name == "validatenotnullorempty" && (v == "" || ok && len(items) == 0) {
-			return "The argument is null or empty. Provide an argument that is not null or empty, and then try the command again."
+			return "The argument is null or empty. Provide an argument that is not null or empty, and then try the " +
+				"command again."
 		}
 	case "validateset":
 		for _, x := range items {
 			if !r.contains(value.NewArray(args...), x, false) {
-				return "The argument \"" + r.Text(x) + "\" does not belong to the set \"" + r.join(value.NewArray(args...), ",") + "\" specified by the ValidateSet attribute. Supply an argument that is in the set and then try the command again."
+				return "The argument \"" + r.Text(x) + "\" does not belong to the set \"" +
+					r.join(value.NewArray(args...), ",") + "\" specified by the ValidateSet attribute. Supply an " +
+					"argument that is in the set and then try the command again."
 			}
 		}
 	case "validaterange":
@@ -50,7 +55,9 @@ func (r *Runner) validateOne(name string, args []any, v any) string {
 			lo, ok1 := value.Compare(x, at(args, 0), false)
 			hi, ok2 := value.Compare(x, at(args, 1), false)
 			if !ok1 || !ok2 || lo < 0 || hi > 0 {
-				return "The " + r.Text(x) + " argument is outside of the allowed range of " + r.Text(at(args, 0)) + " to " + r.Text(at(args, 1)) + ". Supply an argument that is in the range and then try the command again."
+				return "The " + r.Text(x) + " argument is outside of the allowed range of " + r.Text(at(args, 0)) +
+					" to " + r.Text(at(args, 1)) + ". Supply an argument that is in the range and then try the " +
+					"command again."
 			}
 		}
 	case "validatepattern":
@@ -60,7 +67,8 @@ func (r *Runner) validateOne(name string, args []any, v any) string {
 		}
 		for _, x := range items {
 			if !re.MatchString(r.Text(x)) {
-				return "The argument \"" + r.Text(x) + "\" does not match the \"" + re.Pattern + "\" pattern. Supply an argument that matches \"" + re.Pattern + "\" and try the command again."
+				return "The argument \"" + r.Text(x) + "\" does not match the \"" + re.Pattern +
+					"\" pattern. Supply an argument that matches \"" + re.Pattern + "\" and try the command again."
 			}
 		}
 	case "validatescript":
@@ -74,7 +82,9 @@ func (r *Runner) validateOne(name string, args []any, v any) string {
 				return err.Error()
 			}
 			if !value.Bool(res) {
-				return "The \"" + strings.TrimSpace(b.Text()) + "\" validation script for the argument with value \"" + r.Text(x) + "\" did not return a result of True. Determine why the validation script failed, and then try the command again."
+				return "The \"" + strings.TrimSpace(b.Text()) + "\" validation script for the argument with value \"" +
+					r.Text(x) + "\" did not return a result of True. Determine why the validation script failed, and " +
+					"then try the command again."
 			}
 		}
 	case "validatelength", "validatecount":
@@ -85,7 +95,8 @@ func (r *Runner) validateOne(name string, args []any, v any) string {
 		lo, _ := value.ToInt(at(args, 0))
 		hi, _ := value.ToInt(at(args, 1))
 		if n < lo || n > hi {
-			return "The length or count of the argument is outside of the allowed range of " + r.Text(at(args, 0)) + " to " + r.Text(at(args, 1)) + "."
+			return "The length or count of the argument is outside of the allowed range of " + r.Text(at(args, 0)) +
+				" to " + r.Text(at(args, 1)) + "."
 		}
 	}
 	return ""

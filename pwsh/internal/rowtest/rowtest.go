@@ -266,7 +266,8 @@ func system() *hosttest.System {
 			},
 		},
 		Known: []host.ServiceInfo{
-			{Name: "W3SVC", DisplayName: "World Wide Web Publishing Service", Status: "Running", StartType: "Automatic"},
+			{Name: "W3SVC", DisplayName: "World Wide Web Publishing Service", Status: "Running",
+				StartType: "Automatic"},
 			{Name: "Dnscache", DisplayName: "DNS Client", Status: "Running", StartType: "Automatic"},
 			{Name: "AppIDSvc", DisplayName: "Application Identity", Status: "Stopped", StartType: "Manual"},
 		},

@@ -59,7 +59,8 @@ func (s *Source) Slice(from, to Pos) string {
 // Window returns the line with the mark under it, as PowerShell shows the place of
 // an error: the line is cut around the mark when it is long.
 func (s *Source) Window(from, to Pos) (text, mark string) {
-	const before, after = 35, 40 // characters kept around the mark; PowerShell 5.1's PositionMessage keeps about as many
+	// characters kept around the mark; PowerShell 5.1's PositionMessage keeps about as many
+	const before, after = 35, 40
 	line := []rune(s.Line(from))
 	_, col := s.LineCol(from)
 	start := min(col-1, len(line))

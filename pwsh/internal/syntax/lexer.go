@@ -41,7 +41,8 @@ func (t token) word(w string) bool { return t.kind == tWord && strings.EqualFold
 // puncts in the order in which they are tried: longer ones first.
 var puncts = []string{
 	"??=", "@(", "@{", "$(", "::", "..", "++", "--", "+=", "-=", "*=", "/=", "%=", "&&", "||", "??", "?.", "?[",
-	"(", ")", "{", "}", "[", "]", ",", ".", ";", "|", "&", "=", "+", "-", "*", "/", "%", "!", "?", ":", ">", "<", "@", "$",
+	"(", ")", "{", "}", "[", "]", ",", ".", ";", "|", "&", "=", "+", "-", "*", "/", "%", "!", "?", ":", ">",
+	"<", "@", "$",
 }
 
 // operators are the dashed operators without their c and i variants.
@@ -126,7 +127,8 @@ func (p *parser) blanks(i int, newlines bool) int {
 		case c == '<' && strings.HasPrefix(p.src[i:], "<#"):
 			j := strings.Index(p.src[i+2:], "#>")
 			if j < 0 {
-				p.failAt(i, i+2, "MissingTerminatorMultiLineComment", "The terminator '#>' is missing from the multiline comment.", true)
+				p.failAt(i, i+2, "MissingTerminatorMultiLineComment",
+					"The terminator '#>' is missing from the multiline comment.", true)
 			}
 			i += 2 + j + 2
 		case c == 0xc2 && strings.HasPrefix(p.src[i:], "\u00a0"): // no-break space
@@ -268,7 +270,8 @@ func (p *parser) variableEnd(i int) int {
 				return j + 1
 			}
 		}
-		p.failAt(i, i+2, "IncompleteDollarVariableReference", "${variable} reference starting is missing the closing '}'.", true)
+		p.failAt(i, i+2, "IncompleteDollarVariableReference",
+			"${variable} reference starting is missing the closing '}'.", true)
 	case c == '$', c == '^':
 		return i + 2
 	case c == '?':

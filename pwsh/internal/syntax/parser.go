@@ -71,7 +71,8 @@ func (p *parser) fail(t token, id, msg string) {
 func (p *parser) unexpected(t token) {
 	switch {
 	case t.kind == tEOF:
-		p.failAt(t.from, t.from, "MissingExpression", "Missing expression or closing delimiter at the end of the script.", true)
+		p.failAt(t.from, t.from, "MissingExpression",
+			"Missing expression or closing delimiter at the end of the script.", true)
 	case t.is("&&"), t.is("||"):
 		p.fail(t, "InvalidEndOfLine", "The token '"+t.text+"' is not a valid statement separator in this version.")
 	case t.is(")"), t.is("}"), t.is("]"):
@@ -98,7 +99,8 @@ func (p *parser) expect(text, id, msg string) token {
 func (p *parser) enter() {
 	p.depth++
 	if p.depth > maxDepth {
-		p.failAt(p.pos, p.pos, "ScriptTooComplicated", "Processing was stopped because the script is too complex.", false)
+		p.failAt(p.pos, p.pos, "ScriptTooComplicated", "Processing was stopped because the script is too complex.",
+			false)
 	}
 }
 func (p *parser) leave() { p.depth-- }
@@ -159,7 +161,8 @@ func (p *parser) using() *UsingStmt {
 	}
 	u := &UsingStmt{Span: span(from, p.pos), Kind: strings.ToLower(kindTok.text), Name: p.src[start:p.pos]}
 	if u.Kind != "namespace" {
-		p.failAt(from, p.pos, "UsingNotSupported", "'using "+u.Kind+"' is not supported by mullion's PowerShell. See docs/fidelity/pwsh.md.", false)
+		p.failAt(from, p.pos, "UsingNotSupported", "'using "+u.Kind+"' is not supported by mullion's PowerShell. See "+
+			"docs/fidelity/pwsh.md.", false)
 	}
 	if u.Name == "" {
 		p.failAt(from, p.pos, "MissingUsingItemName", "Missing using name", false)
@@ -197,12 +200,14 @@ func (p *parser) namedBlocks(b *ScriptBlock) {
 		case "end":
 			b.EndBlock, b.NamedEnd = body, true
 		default:
-			p.fail(t, "NamedBlockNotSupported", "The named block '"+t.text+"' is not supported by mullion's PowerShell. See docs/fidelity/pwsh.md.")
+			p.fail(t, "NamedBlockNotSupported", "The named block '"+t.text+
+				"' is not supported by mullion's PowerShell. See docs/fidelity/pwsh.md.")
 		}
 		p.peekSeparators()
 	}
 	if t := p.peek(); t.kind != tEOF && !t.is("}") {
-		p.fail(t, "UnexpectedToken", "unexpected token '"+t.text+"', expected 'begin', 'process', 'end', or 'dynamicparam'.")
+		p.fail(t, "UnexpectedToken", "unexpected token '"+t.text+
+			"', expected 'begin', 'process', 'end', or 'dynamicparam'.")
 	}
 }
 
@@ -294,7 +299,8 @@ func (p *parser) attributeOrType(soft bool) (*Attribute, *TypeName) {
 			if soft {
 				return nil, nil
 			}
-			p.fail(p.peek(), "EndSquareBracketExpectedAtEndOfAttribute", "Missing ] at end of attribute or type literal.")
+			p.fail(p.peek(), "EndSquareBracketExpectedAtEndOfAttribute",
+				"Missing ] at end of attribute or type literal.")
 		}
 		p.next()
 		typ.Span = span(open.from, p.pos)
@@ -334,7 +340,8 @@ func (p *parser) typeName(soft bool) *TypeName {
 	defer p.leave()
 	i := p.blanks(p.pos, true)
 	start := i
-	for isNameRune(p.runeAt(i)) || p.byteAt(i) == '.' || p.byteAt(i) == '+' || p.byteAt(i) == '`' && isDigit(p.byteAt(i+1)) {
+	for isNameRune(p.runeAt(i)) || p.byteAt(i) == '.' || p.byteAt(i) == '+' || p.byteAt(i) == '`' &&
+		isDigit(p.byteAt(i+1)) {
 		i++
 		for i < len(p.src) && p.src[i]&0xc0 == 0x80 { // rest of a rune
 			i++
@@ -400,7 +407,8 @@ func (p *parser) block() *Block {
 	var b *Block
 	p.withCommas(func() { b = p.stmts(func(t token) bool { return t.is("}") }) })
 	if t := p.peekLine(); !t.is("}") {
-		p.failAt(open.from, open.to, "MissingEndCurlyBrace", "Missing closing '}' in statement block or type definition.", t.kind == tEOF)
+		p.failAt(open.from, open.to, "MissingEndCurlyBrace",
+			"Missing closing '}' in statement block or type definition.", t.kind == tEOF)
 	}
 	p.next()
 	b.Span = span(open.from, p.pos)

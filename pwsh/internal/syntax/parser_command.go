@@ -78,7 +78,8 @@ func (p *parser) command(invoke string, from int) *Command {
 		c.Name = p.word()
 	} else {
 		if p.pos >= len(p.src) || strings.IndexByte(";|)}\n", p.src[p.pos]) >= 0 {
-			p.failAt(from, p.pos, "MissingExpression", "Missing expression after '"+invoke+"' in pipeline element.", p.pos >= len(p.src))
+			p.failAt(from, p.pos, "MissingExpression", "Missing expression after '"+invoke+"' in pipeline element.",
+				p.pos >= len(p.src))
 		}
 		c.Name = p.argPrimary()
 	}
@@ -115,7 +116,8 @@ func (p *parser) commandPart(c *Command) bool {
 		return false
 	case '&':
 		if p.byteAt(i+1) == '&' && p.edition != Core {
-			p.failAt(i, i+2, "InvalidEndOfLine", "The token '&&' is not a valid statement separator in this version.", false)
+			p.failAt(i, i+2, "InvalidEndOfLine", "The token '&&' is not a valid statement separator in this version.",
+				false)
 		}
 		return false
 	case ',':
@@ -179,7 +181,8 @@ func (p *parser) parameter(i int) (Arg, bool) {
 	p.pos = p.blanks(j+1, false)
 	a.HasColon = true
 	if p.pos >= len(p.src) || strings.IndexByte("\n;|)}", p.src[p.pos]) >= 0 {
-		p.failAt(i, j+1, "ParameterRequiresArgument", "Parameter -"+a.Param+": requires an argument.", p.pos >= len(p.src))
+		p.failAt(i, j+1, "ParameterRequiresArgument", "Parameter -"+a.Param+": requires an argument.",
+			p.pos >= len(p.src))
 	}
 	a.Value = p.argument()
 	a.To = Pos(p.pos)
@@ -229,7 +232,8 @@ func (p *parser) argPrimary() Expr {
 		case end >= len(p.src), wordEnd(next):
 			p.pos = end
 			return p.variable(i, end)
-		case next == '.' && p.memberFollows(end+1) && !isBlank(p.byteAt(end+1)), next == '[', next == ':' && p.byteAt(end+1) == ':':
+		case next == '.' && p.memberFollows(end+1) && !isBlank(p.byteAt(end+1)), next == '[', next == ':' &&
+			p.byteAt(end+1) == ':':
 			p.pos = end
 			return p.postfixArg(p.variable(i, end))
 		}
@@ -336,7 +340,9 @@ func (p *parser) redirect() *Redirect {
 	} else if p.byteAt(j) == '&' && isDigit(p.byteAt(j+1)) {
 		r.Merge = int(p.src[j+1] - '0')
 		if r.Merge != 1 {
-			p.failAt(i, j+2, "RedirectionStreamCanOnlyMergeToOutputStream", "Redirection only allows another stream to be merged with the output stream. Please correct the redirection operation to merge into the output stream then try running your script again.", false)
+			p.failAt(i, j+2, "RedirectionStreamCanOnlyMergeToOutputStream",
+				"Redirection only allows another stream to be merged with the output stream. Please correct the "+
+					"redirection operation to merge into the output stream then try running your script again.", false)
 		}
 		p.pos = j + 2
 		r.Span = span(i, p.pos)
@@ -344,7 +350,8 @@ func (p *parser) redirect() *Redirect {
 	}
 	p.pos = p.blanks(j, false)
 	if p.pos >= len(p.src) || strings.IndexByte("\n;|)}", p.src[p.pos]) >= 0 {
-		p.failAt(i, j, "MissingFileSpecification", "Missing file specification after redirection operator.", p.pos >= len(p.src))
+		p.failAt(i, j, "MissingFileSpecification", "Missing file specification after redirection operator.",
+			p.pos >= len(p.src))
 	}
 	p.noCommas(func() { r.File = p.argument() })
 	r.Span = span(i, p.pos)

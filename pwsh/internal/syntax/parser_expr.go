@@ -154,7 +154,8 @@ func (p *parser) typeOrCast() Expr {
 	open := p.peek()
 	a, typ := p.attributeOrType(false)
 	if a != nil {
-		p.failAt(open.from, p.pos, "AttributeNotSupported", "The attribute '["+a.Name+"]' on an expression is not supported by mullion's PowerShell. See docs/fidelity/pwsh.md.", false)
+		p.failAt(open.from, p.pos, "AttributeNotSupported", "The attribute '["+a.Name+
+			"]' on an expression is not supported by mullion's PowerShell. See docs/fidelity/pwsh.md.", false)
 	}
 	t := p.peek()
 	if !t.spaced && (t.is("::") || t.is(".")) {
@@ -203,7 +204,9 @@ func (p *parser) primary() Expr {
 		p.next()
 		return p.postfix(p.variable(t.from, t.to))
 	case tSplat:
-		p.fail(t, "SplattingNotPermitted", "The splatting operator '@' cannot be used to reference variables in an expression. '"+t.text+"' can be used only as an argument to a command. To reference variables in an expression use '$"+t.text[1:]+"'.")
+		p.fail(t, "SplattingNotPermitted", "The splatting operator '@' cannot be used to reference variables in an "+
+			"expression. '"+t.text+"' can be used only as an argument to a command. To reference variables in an "+
+			"expression use '$"+t.text[1:]+"'.")
 	case tPunct:
 		if x := p.bracketed(t); x != nil {
 			return p.postfix(x)
@@ -340,7 +343,8 @@ func (p *parser) postfix(x Expr) Expr {
 
 func (p *parser) memberFollows(i int) bool {
 	r := p.runeAt(p.blanks(i, true))
-	return isNameStart(r) || r == '$' || r == '(' || isSingleQuote(r) || isDoubleQuote(r) || isDigit(byte(r)) && r < 0x80
+	return isNameStart(r) || r == '$' || r == '(' || isSingleQuote(r) || isDoubleQuote(r) ||
+		isDigit(byte(r)) && r < 0x80
 }
 
 func (p *parser) member(x Expr, dot token) Expr {
@@ -369,7 +373,8 @@ func (p *parser) member(x Expr, dot token) Expr {
 		m.Args = p.arguments()
 	} else if p.byteAt(p.pos) == '{' && !m.Static { // .ForEach{…} and .Where{…}
 		open := p.peek()
-		if s, ok := m.Name.(*String); ok && (strings.EqualFold(s.Value, "foreach") || strings.EqualFold(s.Value, "where")) {
+		if s, ok := m.Name.(*String); ok && (strings.EqualFold(s.Value, "foreach") ||
+			strings.EqualFold(s.Value, "where")) {
 			m.Call = true
 			m.Args = []Expr{p.bracketed(open)}
 		}

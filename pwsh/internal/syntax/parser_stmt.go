@@ -38,7 +38,8 @@ func (p *parser) labelled() Stmt {
 			return s
 		}
 	}
-	p.failAt(colon.from, name.to, "LabelWithoutLoop", "A label must stand before a loop or switch statement.", t.kind == tEOF)
+	p.failAt(colon.from, name.to, "LabelWithoutLoop", "A label must stand before a loop or switch statement.",
+		t.kind == tEOF)
 	return nil
 }
 
@@ -75,13 +76,15 @@ func (p *parser) keyword(t token, label string) Stmt {
 	case "param":
 		if save := p.pos; p.byteAt(p.blanks(t.to, true)) == '(' {
 			p.pos = save
-			p.fail(t, "UnexpectedToken", "Unexpected token 'param' in expression or statement: a param block stands first.")
+			p.fail(t, "UnexpectedToken",
+				"Unexpected token 'param' in expression or statement: a param block stands first.")
 		}
 	}
 	if refused[word] {
 		next := p.blanks(t.to, false)
 		if isNameStart(p.runeAt(next)) || p.byteAt(next) == '{' {
-			p.fail(t, "StatementNotSupported", "The statement '"+t.text+"' is not supported by mullion's PowerShell. See docs/fidelity/pwsh.md.")
+			p.fail(t, "StatementNotSupported", "The statement '"+t.text+
+				"' is not supported by mullion's PowerShell. See docs/fidelity/pwsh.md.")
 		}
 	}
 	return nil
@@ -107,7 +110,8 @@ func (p *parser) condition(after string) Stmt {
 		if t := p.peek(); t.is(")") || t.kind == tEOF {
 			switch {
 			case isIf:
-				p.fail(p.peek(), "IfStatementMissingCondition", "Missing condition in if statement after '"+after+" ('.")
+				p.fail(p.peek(), "IfStatementMissingCondition", "Missing condition in if statement after '"+
+					after+" ('.")
 			case after == "switch":
 				p.fail(p.peek(), "MissingSwitchValueExpression", "Missing expression after '(' in switch statement.")
 			}
@@ -115,7 +119,8 @@ func (p *parser) condition(after string) Stmt {
 		}
 		s = p.stmt()
 	})
-	p.expect(")", "MissingEndParenthesisAfterStatement", "Missing closing ')' after expression in '"+after+"' statement.")
+	p.expect(")", "MissingEndParenthesisAfterStatement", "Missing closing ')' after expression in '"+after+
+		"' statement.")
 	return s
 }
 
@@ -250,7 +255,8 @@ func (p *parser) switchStmt(label string) Stmt {
 			from := p.blanks(p.pos, false)
 			p.pos = from
 			x := p.argument()
-			s.On = &Pipeline{Span: span(from, p.pos), Elements: []PipelineElement{&CommandExpr{Span: span(from, p.pos), X: x}}}
+			s.On = &Pipeline{Span: span(from, p.pos),
+				Elements: []PipelineElement{&CommandExpr{Span: span(from, p.pos), X: x}}}
 		default:
 			p.fail(name, "InvalidSwitchFlag", "The parameter "+name.text+" is not valid for the switch statement.")
 		}
@@ -305,7 +311,8 @@ func (p *parser) functionStmt() Stmt {
 	}
 	name := p.src[start:p.pos]
 	if name == "" {
-		p.failAt(kw.from, kw.to, "MissingNameAfterKeyword", "Missing name after "+strings.ToLower(kw.text)+" keyword.", p.pos >= len(p.src))
+		p.failAt(kw.from, kw.to, "MissingNameAfterKeyword", "Missing name after "+strings.ToLower(kw.text)+" keyword.",
+			p.pos >= len(p.src))
 	}
 	f := &FunctionStmt{Name: name, Filter: filter}
 	if p.peekLine().is("(") {
@@ -327,14 +334,16 @@ func (p *parser) closeBrace(open token) {
 		if t.kind != tEOF {
 			p.unexpected(t)
 		}
-		p.failAt(open.from, open.to, "MissingEndCurlyBrace", "Missing closing '}' in statement block or type definition.", true)
+		p.failAt(open.from, open.to, "MissingEndCurlyBrace",
+			"Missing closing '}' in statement block or type definition.", true)
 	}
 	p.next()
 }
 
 func (p *parser) flowStmt(word string) Stmt {
 	t := p.next()
-	s := &FlowStmt{Span: span(t.from, t.to), Kind: map[string]FlowKind{"return": Return, "throw": Throw, "exit": Exit}[word]}
+	s := &FlowStmt{Span: span(t.from, t.to), Kind: map[string]FlowKind{"return": Return, "throw": Throw,
+		"exit": Exit}[word]}
 	if !p.atStmtEnd() {
 		s.Value = p.stmt()
 		s.To = Pos(p.pos)
@@ -344,7 +353,8 @@ func (p *parser) flowStmt(word string) Stmt {
 
 func (p *parser) atStmtEnd() bool {
 	t := p.peek()
-	return t.kind == tEOF || t.kind == tNewline || t.is(";") || t.is("}") || t.is(")") || t.is("|") || t.is("&&") || t.is("||")
+	return t.kind == tEOF || t.kind == tNewline || t.is(";") || t.is("}") || t.is(")") || t.is("|") ||
+		t.is("&&") || t.is("||")
 }
 
 func (p *parser) breakStmt(word string) Stmt {
@@ -381,7 +391,8 @@ func (p *parser) tryStmt() Stmt {
 		break
 	}
 	if s.Catches == nil && s.Finally == nil {
-		p.failAt(p.pos, p.pos, "MissingCatchOrFinally", "The Try statement is missing its Catch or Finally block.", p.blanks(p.pos, true) >= len(p.src))
+		p.failAt(p.pos, p.pos, "MissingCatchOrFinally", "The Try statement is missing its Catch or Finally block.",
+			p.blanks(p.pos, true) >= len(p.src))
 	}
 	s.To = Pos(p.pos)
 	return s
@@ -447,12 +458,14 @@ func (p *parser) assignOrPipeline() Stmt {
 		t := p.peek()
 		if t.kind == tPunct && assignOps[t.text] && (t.text != "??=" || p.edition == Core) {
 			if !assignable(ce.X) {
-				p.fail(t, "InvalidLeftHandSide", "The assignment expression is not valid. The input to an assignment operator must be an object that is able to accept assignments, such as a variable or a property.")
+				p.fail(t, "InvalidLeftHandSide", "The assignment expression is not valid. The input to an assignment "+
+					"operator must be an object that is able to accept assignments, such as a variable or a property.")
 			}
 			p.next()
 			p.pos = p.blanks(p.pos, true)
 			if p.atStmtEnd() {
-				p.fail(p.peek(), "ExpectedValueExpression", "You must provide a value expression following the '"+t.text+"' operator.")
+				p.fail(p.peek(), "ExpectedValueExpression", "You must provide a value expression following the '"+
+					t.text+"' operator.")
 			}
 			right := p.stmt()
 			return &Assign{Span: Span{ce.From, right.End()}, Left: ce.X, Op: t.text, Right: right}
@@ -479,13 +492,15 @@ func (p *parser) assignOrPipeline() Stmt {
 		}
 		el := p.element()
 		if ce, ok := el.(*CommandExpr); ok {
-			p.failAt(int(ce.From), int(ce.To), "ExpressionsMustBeFirstInPipeline", "Expressions are only allowed as the first element of a pipeline.", false)
+			p.failAt(int(ce.From), int(ce.To), "ExpressionsMustBeFirstInPipeline",
+				"Expressions are only allowed as the first element of a pipeline.", false)
 		}
 		pl.Elements = append(pl.Elements, el)
 	}
 	pl.Span = Span{first.Pos(), Pos(p.pos)}
 	if t := p.peek(); t.is("&") {
-		p.fail(t, "AmpersandNotAllowed", "The ampersand (&) character is not allowed. The & operator is reserved for future use; wrap an ampersand in double quotation marks (\"&\") to pass it as part of a string.")
+		p.fail(t, "AmpersandNotAllowed", "The ampersand (&) character is not allowed. The & operator is reserved for "+
+			"future use; wrap an ampersand in double quotation marks (\"&\") to pass it as part of a string.")
 	}
 	return pl
 }

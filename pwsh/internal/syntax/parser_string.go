@@ -74,8 +74,11 @@ func (b *builder) dollar(i int, inString bool) int {
 	if end == i {
 		return i
 	}
-	if inString && p.byteAt(end) == ':' && p.byteAt(end+1) != ':' && p.src[i+1] != '{' && isNameRune(p.runeAt(i+1)) && !strings.Contains(p.src[i:end], ":") {
-		p.failAt(i, end+1, "InvalidVariableReferenceWithDrive", "Variable reference is not valid. ':' was not followed by a valid variable name character. Consider using ${} to delimit the name.", false)
+	if inString && p.byteAt(end) == ':' && p.byteAt(end+1) != ':' && p.src[i+1] != '{' && isNameRune(p.runeAt(i+1)) &&
+		!strings.Contains(p.src[i:end], ":") {
+		p.failAt(i, end+1, "InvalidVariableReferenceWithDrive",
+			"Variable reference is not valid. ':' was not followed by a valid variable name character. Consider "+
+				"using ${} to delimit the name.", false)
 	}
 	b.flush(i)
 	b.parts = append(b.parts, p.variable(i, end))
@@ -194,7 +197,9 @@ func (p *parser) escape(i int, b *strings.Builder) int {
 					return i + j + 1
 				}
 			}
-			p.failAt(i, i+3, "InvalidUnicodeEscapeSequence", "The Unicode escape sequence is not valid. A valid sequence is `u{ followed by one to six hex digits and a closing '}'.", false)
+			p.failAt(i, i+3, "InvalidUnicodeEscapeSequence",
+				"The Unicode escape sequence is not valid. A valid sequence is `u{ followed by one to six hex digits "+
+					"and a closing '}'.", false)
 		}
 		b.WriteByte('u')
 	default:
@@ -218,7 +223,8 @@ func (p *parser) hereString(i int) Expr {
 		j++
 	}
 	if p.byteAt(j) != '\n' {
-		p.failAt(i, j, "UnexpectedCharactersAfterHereStringHeader", "No characters are allowed after a here-string header but before the end of the line.", j >= len(p.src))
+		p.failAt(i, j, "UnexpectedCharactersAfterHereStringHeader",
+			"No characters are allowed after a here-string header but before the end of the line.", j >= len(p.src))
 	}
 	start := j + 1
 	b := builder{p: p, from: start}
@@ -255,6 +261,7 @@ func (p *parser) hereString(i int) Expr {
 		b.text.WriteString(p.src[j : j+n])
 		j += n
 	}
-	p.failAt(i, i+2, "TerminatorExpectedAtEndOfString", "The string is missing the terminator: "+string(quote)+"@.", true)
+	p.failAt(i, i+2, "TerminatorExpectedAtEndOfString", "The string is missing the terminator: "+string(quote)+"@.",
+		true)
 	return nil
 }

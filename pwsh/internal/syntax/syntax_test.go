@@ -85,12 +85,19 @@ func scripts(t testing.TB) []string {
 }
 
 var snippets = []string{
-	"", "1", "'a'", "\"a $x $($y.z) ${q w}\"", "a -b c -d:e f,g", "$a.b[0]::c", "[int]$x = 5", "$x++", "@{a=1;'b c'=2}", "& { param($x=1) $x } 3",
-	"if ($a) {1} elseif (2) {3} else {4}", "for (;;) {}", "foreach ($x in 1..3) { $x }", ":l while (1) { break l }", "do {1} until (2)", "switch -regex (1) { 'a' {1} default {2} }",
-	"function f($a,[int]$b=2) { begin {1} process {2} end {3} }", "filter g { $_ }", "try {1} catch [A.B],[C] {2} finally {3}", "trap [X] { continue }", "return 1, 2", "throw",
-	"a | b | c > d 2>&1 3>> e *> f", "$a,$b = 1,2", "-not $x -and !$y", "1 -shl 2 -band 3", "'{0}' -f 1,2", ",1", "-join 1,2", "a --% b %c% | d", "a`nb", "[Parameter(Mandatory=$true, Position=0)]", "param([Parameter(Mandatory)][string]$x)",
-	"1..5 | % { $_ } | ? { $_ -gt 2 }", "$h.Get_Item($k)", "'x'.Replace('a','b').Length", "[System.Collections.Generic.List[string]]::new()", "@(1;2;3)", "\"`$a `\"q`\" `n\"", "- 5", "-5", "1 - -5", "$a -5", "a b\\c $d\\e \"f\"g",
-	"exit 3", "using namespace System.IO\n1", ". ./x.ps1", "&'a b' c", "$x = if (1) {2}", "$x += 1", "@'\na'b\n'@", "@\"\n$a\n\"@", "$env:PATH; $script:x = 1", "f @h @l", "[ordered]@{}", "$x.'a b'", "$x.$y", "$x.($z)",
+	"", "1", "'a'", "\"a $x $($y.z) ${q w}\"", "a -b c -d:e f,g", "$a.b[0]::c", "[int]$x = 5", "$x++", "@{a=1;'b c'=2}",
+	"& { param($x=1) $x } 3", "if ($a) {1} elseif (2) {3} else {4}", "for (;;) {}", "foreach ($x in 1..3) { $x }",
+	":l while (1) { break l }", "do {1} until (2)", "switch -regex (1) { 'a' {1} default {2} }",
+	"function f($a,[int]$b=2) { begin {1} process {2} end {3} }", "filter g { $_ }",
+	"try {1} catch [A.B],[C] {2} finally {3}", "trap [X] { continue }", "return 1, 2", "throw",
+	"a | b | c > d 2>&1 3>> e *> f", "$a,$b = 1,2", "-not $x -and !$y", "1 -shl 2 -band 3", "'{0}' -f 1,2", ",1",
+	"-join 1,2", "a --% b %c% | d", "a`nb", "[Parameter(Mandatory=$true, Position=0)]",
+	"param([Parameter(Mandatory)][string]$x)",
+	"1..5 | % { $_ } | ? { $_ -gt 2 }", "$h.Get_Item($k)", "'x'.Replace('a','b').Length",
+	"[System.Collections.Generic.List[string]]::new()", "@(1;2;3)", "\"`$a `\"q`\" `n\"", "- 5", "-5", "1 - -5",
+	"$a -5", "a b\\c $d\\e \"f\"g", "exit 3", "using namespace System.IO\n1", ". ./x.ps1", "&'a b' c",
+	"$x = if (1) {2}", "$x += 1", "@'\na'b\n'@", "@\"\n$a\n\"@", "$env:PATH; $script:x = 1", "f @h @l", "[ordered]@{}",
+	"$x.'a b'", "$x.$y", "$x.($z)",
 }
 
 func TestRoundTrip(t *testing.T) {

@@ -464,7 +464,8 @@ func Int(v any, typ string) (any, error) {
 func overflow(typ string) string {
 	short := ShortName(typ)
 	if short == "Byte" || short == "UInt16" || short == "UInt32" || short == "UInt64" {
-		return "Value was either too large or too small for an unsigned " + strings.ToLower(strings.TrimPrefix(short, "U")) + "."
+		return "Value was either too large or too small for an unsigned " +
+			strings.ToLower(strings.TrimPrefix(short, "U")) + "."
 	}
 	return "Value was either too large or too small for an " + short + "."
 }

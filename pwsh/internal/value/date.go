@@ -147,12 +147,13 @@ func datePart(b *strings.Builder, t time.Time, c byte, n int) bool {
 
 // dateLayouts are the texts that a date is read from, in Go's notation.
 var dateLayouts = []string{
-	time.RFC3339Nano, "2006-01-02T15:04:05.9999999", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05.999", "2006-01-02 15:04:05",
-	"2006-01-02 15:04", "2006-01-02 15:04:05Z", "2006-01-02", "2006/01/02 15:04:05", "2006/01/02",
-	"1/2/2006 3:04:05 PM", "1/2/2006 15:04:05", "1/2/2006 3:04 PM", "1/2/2006 15:04", "1/2/2006", "2006-1-2", "1-2-2006",
-	"Monday, January 2, 2006 3:04:05 PM", "Monday, January 2, 2006", "January 2, 2006 3:04:05 PM", "January 2, 2006 15:04:05", "January 2, 2006",
-	"Jan 2, 2006", "2 January 2006", "2 Jan 2006", "Mon, 02 Jan 2006 15:04:05 GMT", time.RFC1123Z, "15:04:05", "15:04", "3:04 PM", "3:04:05 PM",
-	"January 2006", "2006-01",
+	time.RFC3339Nano, "2006-01-02T15:04:05.9999999", "2006-01-02T15:04:05", "2006-01-02T15:04",
+	"2006-01-02 15:04:05.999", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05Z", "2006-01-02",
+	"2006/01/02 15:04:05", "2006/01/02", "1/2/2006 3:04:05 PM", "1/2/2006 15:04:05", "1/2/2006 3:04 PM",
+	"1/2/2006 15:04", "1/2/2006", "2006-1-2", "1-2-2006", "Monday, January 2, 2006 3:04:05 PM",
+	"Monday, January 2, 2006", "January 2, 2006 3:04:05 PM", "January 2, 2006 15:04:05", "January 2, 2006",
+	"Jan 2, 2006", "2 January 2006", "2 Jan 2006", "Mon, 02 Jan 2006 15:04:05 GMT", time.RFC1123Z, "15:04:05", "15:04",
+	"3:04 PM", "3:04:05 PM", "January 2006", "2006-01",
 }
 
 // unspecified is the location of a DateTime whose Kind is Unspecified.
@@ -160,7 +161,8 @@ var unspecified = time.FixedZone("unspecified", 0)
 
 // Unspecified returns a time's clock reading with the Kind Unspecified.
 func Unspecified(t time.Time) DateTime {
-	return DateTime{time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), unspecified)}
+	return DateTime{time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(),
+		unspecified)}
 }
 
 // Kind returns the name of a DateTime's Kind.
@@ -182,7 +184,8 @@ func ParseDate(s string) (DateTime, bool) {
 		if err != nil {
 			continue
 		}
-		if layout == time.RFC3339Nano || layout == time.RFC1123Z || strings.HasSuffix(layout, "GMT") || strings.HasSuffix(layout, "Z") {
+		if layout == time.RFC3339Nano || layout == time.RFC1123Z || strings.HasSuffix(layout, "GMT") ||
+			strings.HasSuffix(layout, "Z") {
 			return DateTime{t.Local()}, true
 		}
 		if t.Year() == 0 { // a time alone is today's
@@ -355,9 +358,10 @@ func ParseExact(s, format string) (DateTime, bool) {
 		format = std
 	}
 	parts := []struct{ net, layout string }{
-		{"yyyy", "2006"}, {"yy", "06"}, {"MMMM", "January"}, {"MMM", "Jan"}, {"MM", "01"}, {"M", "1"}, {"dddd", "Monday"}, {"ddd", "Mon"},
-		{"dd", "02"}, {"d", "2"}, {"HH", "15"}, {"H", "15"}, {"hh", "03"}, {"h", "3"}, {"mm", "04"}, {"m", "4"}, {"ss", "05"}, {"s", "5"},
-		{"tt", "PM"}, {"zzz", "-07:00"}, {"K", "Z07:00"},
+		{"yyyy", "2006"}, {"yy", "06"}, {"MMMM", "January"}, {"MMM", "Jan"}, {"MM", "01"}, {"M", "1"},
+		{"dddd", "Monday"}, {"ddd", "Mon"}, {"dd", "02"}, {"d", "2"}, {"HH", "15"}, {"H", "15"}, {"hh", "03"},
+		{"h", "3"}, {"mm", "04"}, {"m", "4"}, {"ss", "05"}, {"s", "5"}, {"tt", "PM"}, {"zzz", "-07:00"},
+		{"K", "Z07:00"},
 	}
 	var layout strings.Builder
 next:

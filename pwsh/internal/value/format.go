@@ -14,9 +14,10 @@ import (
 
 // ErrFormat is PowerShell's message for a bad composite format: it puts a full
 // stop behind .NET's, which has one.
-var ErrFormat = errors.New("Error formatting a string: Index (zero based) must be greater than or equal to zero and less than the size of the argument list..") //nolint:staticcheck // .NET's own text
+var ErrFormat = errors.New("Error formatting a string: Index (zero based) must be greater than or equal to zero and " +
+	"less than the size of the argument list..")
 
-var errBadFormat = errors.New("Error formatting a string: Input string was not in a correct format..") //nolint:staticcheck // .NET's own text
+var errBadFormat = errors.New("Error formatting a string: Input string was not in a correct format..")
 
 // Format implements the -f operator: {index[,width][:format]}, {{ and }}.
 // Source: https://learn.microsoft.com/dotnet/standard/base-types/composite-formatting, read 2026-11.
@@ -133,7 +134,7 @@ func formatNumber(v any, format string) (string, error) {
 	switch letter | 0x20 {
 	case 'd':
 		if !isInt {
-			return "", errors.New("Error formatting a string: Format specifier was invalid..") //nolint:staticcheck // .NET's own text
+			return "", errors.New("Error formatting a string: Format specifier was invalid..")
 		}
 		s := strconv.FormatInt(i, 10)
 		neg := strings.HasPrefix(s, "-")
@@ -147,7 +148,7 @@ func formatNumber(v any, format string) (string, error) {
 		return s, nil
 	case 'x':
 		if !isInt {
-			return "", errors.New("Error formatting a string: Format specifier was invalid..") //nolint:staticcheck // .NET's own text
+			return "", errors.New("Error formatting a string: Format specifier was invalid..")
 		}
 		return hexNumber(v, i, letter, digits), nil
 	case 'n', 'f', 'c', 'p':
@@ -165,7 +166,7 @@ func formatNumber(v any, format string) (string, error) {
 		}
 		return strings.ToUpper(strconv.FormatFloat(f, 'g', digits, 64)), nil
 	}
-	return "", errors.New("Error formatting a string: Format specifier was invalid..") //nolint:staticcheck // .NET's own text
+	return "", errors.New("Error formatting a string: Format specifier was invalid..")
 }
 
 func hexNumber(v any, i int64, letter byte, digits int) string {

@@ -12,14 +12,14 @@ import (
 )
 
 // ErrDivideByZero is PowerShell's message.
-var ErrDivideByZero = errors.New("Attempted to divide by zero.") //nolint:staticcheck // PowerShell's own text
+var ErrDivideByZero = errors.New("Attempted to divide by zero.")
 
 // MaxItems bounds what one operator may build, so that 'x' * 1e9 is an error
 // and not the end of the process. Characters or elements.
 const MaxItems = 1 << 26
 
 // ErrTooLarge is returned where a result would pass MaxItems.
-var ErrTooLarge = errors.New("Exception of type 'System.OutOfMemoryException' was thrown.") //nolint:staticcheck // .NET's own text
+var ErrTooLarge = errors.New("Exception of type 'System.OutOfMemoryException' was thrown.")
 
 // OpError is the error of an operator that does not accept its operands.
 type OpError struct {
@@ -29,8 +29,10 @@ type OpError struct {
 
 // Error is PowerShell's own message.
 func (e *OpError) Error() string {
-	names := map[string]string{"+": "op_Addition", "-": "op_Subtraction", "*": "op_Multiply", "/": "op_Division", "%": "op_Modulus"}
-	return fmt.Sprintf("Method invocation failed because [%s] does not contain a method named '%s'.", TypeName(e.X), names[e.Op])
+	names := map[string]string{"+": "op_Addition", "-": "op_Subtraction", "*": "op_Multiply", "/": "op_Division",
+		"%": "op_Modulus"}
+	return fmt.Sprintf("Method invocation failed because [%s] does not contain a method named '%s'.", TypeName(e.X),
+		names[e.Op])
 }
 
 // Add is x + y: the type of x decides.
@@ -72,12 +74,13 @@ func Add(x, y any) (any, error) {
 	case *Hash:
 		b, ok := Unwrap(y).(*Hash)
 		if !ok {
-			return nil, errors.New("A hash table can only be added to another hash table.") //nolint:staticcheck // PowerShell's own text
+			return nil, errors.New("A hash table can only be added to another hash table.")
 		}
 		sum := a.Clone()
 		for _, k := range b.Keys() {
 			if _, dup := sum.Get(k); dup {
-				return nil, fmt.Errorf("Item has already been added. Key in dictionary: '%s'  Key being added: '%s'", String(k), String(k)) //nolint:staticcheck // .NET's own text
+				return nil, fmt.Errorf("Item has already been added. Key in dictionary: '%s'  Key being added: '%s'",
+					String(k), String(k))
 			}
 			v, _ := b.Get(k)
 			sum.Set(k, v)
@@ -156,7 +159,7 @@ func countError(y any, err error) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("Cannot multiply by the negative number %s.", String(y)) //nolint:staticcheck // shown to the user as it is
+	return fmt.Errorf("Cannot multiply by the negative number %s.", String(y))
 }
 
 // Div is x / y: integers give an integer when nothing is lost.

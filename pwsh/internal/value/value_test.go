@@ -17,11 +17,18 @@ func TestFormatValue(t *testing.T) {
 		format string
 		want   string
 	}{
-		{"integer", int32(42), "D5", "00042"}, {"negative", int32(-42), "D5", "-00042"}, {"hex", int32(-1), "x", "ffffffff"}, {"hex width", uint8(10), "X4", "000A"},
-		{"grouped", 1234567.891, "N1", "1,234,567.9"}, {"fixed", 2.5, "F0", "3"}, {"money", -3.5, "C", "($3.50)"}, {"percent", 0.1234, "P", "12.34%"}, {"exponent", 12345.678, "E2", "1.23E+004"},
-		{"custom", 7.5, "000.00", "007.50"}, {"custom optional", 7.5, "#.##", "7.5"}, {"custom sections", -2.0, "0;(0)", "(2)"}, {"literal", int32(5), "0 MB", "5 MB"},
-		{"round trip date", DateTime{at}, "o", "2026-01-02T03:04:05.0060070Z"}, {"long date", DateTime{at}, "D", "Friday, January 2, 2026"}, {"custom date", DateTime{at}, "yy.M.d h:mm tt 'q'", "26.1.2 3:04 AM q"},
-		{"span", TimeSpan(26*time.Hour + 3*time.Second), "", "1.02:00:03"}, {"span custom", TimeSpan(90 * time.Second), `mm\:ss`, "01:30"}, {"guid", Guid("0f8fad5b-d9cb-469f-a165-70867728950e"), "N", "0f8fad5bd9cb469fa16570867728950e"},
+		{"integer", int32(42), "D5", "00042"}, {"negative", int32(-42), "D5", "-00042"},
+		{"hex", int32(-1), "x", "ffffffff"}, {"hex width", uint8(10), "X4", "000A"},
+		{"grouped", 1234567.891, "N1", "1,234,567.9"}, {"fixed", 2.5, "F0", "3"}, {"money", -3.5, "C", "($3.50)"},
+		{"percent", 0.1234, "P", "12.34%"}, {"exponent", 12345.678, "E2", "1.23E+004"},
+		{"custom", 7.5, "000.00", "007.50"}, {"custom optional", 7.5, "#.##", "7.5"},
+		{"custom sections", -2.0, "0;(0)", "(2)"}, {"literal", int32(5), "0 MB", "5 MB"},
+		{"round trip date", DateTime{at}, "o", "2026-01-02T03:04:05.0060070Z"},
+		{"long date", DateTime{at}, "D", "Friday, January 2, 2026"}, {"custom date", DateTime{at}, "yy.M.d h:mm tt 'q'",
+			"26.1.2 3:04 AM q"},
+		{"span", TimeSpan(26*time.Hour + 3*time.Second), "", "1.02:00:03"},
+		{"span custom", TimeSpan(90 * time.Second), `mm\:ss`, "01:30"},
+		{"guid", Guid("0f8fad5b-d9cb-469f-a165-70867728950e"), "N", "0f8fad5bd9cb469fa16570867728950e"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			got, err := FormatValue(x.v, x.format)
@@ -37,7 +44,9 @@ func TestLike(t *testing.T) {
 		text, pattern string
 		want          bool
 	}{
-		{"abc", "*", true}, {"abc", "a*c", true}, {"abc", "A?C", true}, {"abc", "a", false}, {"a[c", "a`[c", true}, {"abc", "[a-b]bc", true}, {"abc", "[!a]bc", true}, {"", "*", true}, {"", "?", false}, {"a]", "a]", true}, {"aab", "*ab", true},
+		{"abc", "*", true}, {"abc", "a*c", true}, {"abc", "A?C", true}, {"abc", "a", false}, {"a[c", "a`[c", true},
+		{"abc", "[a-b]bc", true}, {"abc", "[!a]bc", true}, {"", "*", true}, {"", "?", false}, {"a]", "a]", true},
+		{"aab", "*ab", true},
 	} {
 		if got := Like(x.text, x.pattern, false); got != x.want {
 			t.Errorf("%q like %q: %t", x.text, x.pattern, got)
@@ -52,10 +61,15 @@ func TestArithmetic(t *testing.T) {
 		a, b any
 		want any
 	}{
-		{"int overflow", Add, int32(math.MaxInt32), int32(1), float64(1 << 31)}, {"long overflow", Add, int64(math.MaxInt64), int64(1), float64(math.MaxInt64)},
-		{"exact division", Div, int32(6), int32(3), int32(2)}, {"inexact", Div, int32(1), int32(4), 0.25}, {"least by -1", Div, int32(math.MinInt32), int32(-1), float64(1 << 31)},
-		{"least mod -1", Mod, int64(math.MinInt64), int64(-1), int64(0)}, {"text", Add, "a", int32(1), "a1"}, {"number and text", Add, int32(1), "0x10", int32(17)}, {"null", Add, nil, int32(3), int32(3)},
-		{"bool", Add, true, true, int32(2)}, {"char", Add, Char('a'), int32(1), int32(98)}, {"repeat", Mul, "ab", int32(2), "abab"}, {"product overflow", Mul, int64(math.MaxInt64), int64(2), float64(math.MaxInt64) * 2},
+		{"int overflow", Add, int32(math.MaxInt32), int32(1), float64(1 << 31)},
+		{"long overflow", Add, int64(math.MaxInt64), int64(1), float64(math.MaxInt64)},
+		{"exact division", Div, int32(6), int32(3), int32(2)}, {"inexact", Div, int32(1), int32(4), 0.25},
+		{"least by -1", Div, int32(math.MinInt32), int32(-1), float64(1 << 31)},
+		{"least mod -1", Mod, int64(math.MinInt64), int64(-1), int64(0)}, {"text", Add, "a", int32(1), "a1"},
+		{"number and text", Add, int32(1), "0x10", int32(17)}, {"null", Add, nil, int32(3), int32(3)},
+		{"bool", Add, true, true, int32(2)}, {"char", Add, Char('a'), int32(1), int32(98)},
+		{"repeat", Mul, "ab", int32(2), "abab"}, {"product overflow", Mul, int64(math.MaxInt64), int64(2),
+			float64(math.MaxInt64) * 2},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			got, err := x.f(x.a, x.b)
@@ -65,8 +79,12 @@ func TestArithmetic(t *testing.T) {
 		})
 	}
 	for _, bad := range []func() (any, error){
-		func() (any, error) { return Div(int32(1), int32(0)) }, func() (any, error) { return Mul("x", int32(math.MaxInt32)) },
-		func() (any, error) { return Sub(NewArray(int32(1)), int32(1)) }, func() (any, error) { return Add(int32(1), "x") },
+		func() (any, error) { return Div(int32(1), int32(0)) }, func() (any, error) {
+			return Mul("x", int32(math.MaxInt32))
+		},
+		func() (any, error) { return Sub(NewArray(int32(1)), int32(1)) }, func() (any, error) {
+			return Add(int32(1), "x")
+		},
 	} {
 		if v, err := bad(); err == nil {
 			t.Errorf("no error, but %v", v)
@@ -101,7 +119,8 @@ func TestHash(t *testing.T) {
 }
 
 func TestDates(t *testing.T) {
-	for _, s := range []string{"2026-01-02", "2026-01-02T03:04:05Z", "1/2/2026", "1/2/2026 3:04 PM", "January 2, 2026", "2026-01-02 03:04:05"} {
+	for _, s := range []string{"2026-01-02", "2026-01-02T03:04:05Z", "1/2/2026", "1/2/2026 3:04 PM", "January 2, 2026",
+		"2026-01-02 03:04:05"} {
 		if _, ok := ParseDate(s); !ok {
 			t.Errorf("%q is not read", s)
 		}

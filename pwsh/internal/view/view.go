@@ -170,7 +170,8 @@ func (w *Writer) plain(v any) string {
 // shape says which values share a table; empty for those that are plain text.
 func (w *Writer) shape(v any) string {
 	switch x := v.(type) {
-	case bool, int32, int64, float64, float32, uint8, int8, int16, uint16, uint32, uint64, value.Char, value.DateTime, value.Guid, interp.Switch, interp.EnumValue, *value.Type, *interp.ScriptBlock:
+	case bool, int32, int64, float64, float32, uint8, int8, int16, uint16, uint32, uint64, value.Char, value.DateTime,
+		value.Guid, interp.Switch, interp.EnumValue, *value.Type, *interp.ScriptBlock:
 		return ""
 	case *value.Hash:
 		return "hash"
@@ -226,7 +227,8 @@ func (w *Writer) columns(v any) []Column {
 			}
 		}
 	case value.TimeSpan:
-		names = []string{"Days", "Hours", "Minutes", "Seconds", "Milliseconds", "Ticks", "TotalDays", "TotalHours", "TotalMinutes", "TotalSeconds", "TotalMilliseconds"}
+		names = []string{"Days", "Hours", "Minutes", "Seconds", "Milliseconds", "Ticks", "TotalDays", "TotalHours",
+			"TotalMinutes", "TotalSeconds", "TotalMilliseconds"}
 	case value.Version:
 		names = []string{"Major", "Minor", "Build", "Revision"}
 	case *interp.Match:
@@ -433,7 +435,8 @@ func (w *Writer) list(cols []Column, items []any) error {
 		for _, c := range cols {
 			s, _ := w.cell(c, v)
 			indent := "\n" + strings.Repeat(" ", label+3)
-			b.WriteString(value.Pad(c.Label, -label) + " : " + strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", indent) + "\n")
+			b.WriteString(value.Pad(c.Label, -label) + " : " + strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"),
+				"\n", indent) + "\n")
 		}
 		b.WriteString("\n")
 	}

@@ -43,7 +43,8 @@ func BenchmarkPodCreate(b *testing.B) {
 	})
 	c.ready(m)
 	for _, ns := range []string{"without", "peer"} {
-		c.must("apiVersion: v1\nkind: Namespace\nmetadata: {name: "+ns+", labels: {admission.mullion.dev/disabled: \"true\"}}\n", nil, "create", "-f", "-")
+		c.must("apiVersion: v1\nkind: Namespace\nmetadata: {name: "+ns+
+			", labels: {admission.mullion.dev/disabled: \"true\"}}\n", nil, "create", "-f", "-")
 	}
 	client := c.Admin()
 	peer(b, client, "peer")
@@ -53,7 +54,8 @@ func BenchmarkPodCreate(b *testing.B) {
 		for range groups {
 			for _, image := range images {
 				for _, ns := range []string{"default", "without", "peer"} {
-					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "p-"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image.image}}}}
+					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "p-"},
+						Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image.image}}}}
 					began := time.Now()
 					if _, err := client.CoreV1().Pods(ns).Create(b.Context(), pod, metav1.CreateOptions{}); err != nil {
 						b.Fatal(err)
@@ -64,7 +66,8 @@ func BenchmarkPodCreate(b *testing.B) {
 		}
 	}
 	for _, image := range images {
-		with, without, peer := quantiles(took[image.name+"default"]), quantiles(took[image.name+"without"]), quantiles(took[image.name+"peer"])
+		with, without, peer := quantiles(took[image.name+"default"]), quantiles(took[image.name+"without"]),
+			quantiles(took[image.name+"peer"])
 		b.ReportMetric(with[0], "ms-p50/"+image.name)
 		b.ReportMetric(without[0], "ms-p50/"+image.name+"-without")
 		b.ReportMetric(with[0]-without[0], "ms-added-p50/"+image.name)
@@ -91,21 +94,25 @@ func peer(b *testing.B, client kubernetes.Interface, namespace string) {
 		_ = json.NewEncoder(w).Encode(review) // the API server would say so
 	}))
 	b.Cleanup(server.Close)
-	_, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(b.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "peer"},
-		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "peer.example.com", AdmissionReviewVersions: []string{"v1"},
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-			},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+	_, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(b.Context(),
+		&admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "peer"},
+			Webhooks: []admissionregistrationv1.MutatingWebhook{{
+				Name: "peer.example.com", AdmissionReviewVersions: []string{"v1"},
+				ClientConfig: admissionregistrationv1.WebhookClientConfig{
+					URL:      &server.URL,
+					CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+				},
+				Rules: []admissionregistrationv1.RuleWithOperations{{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
+						Resources: []string{"pods"}},
+				}},
+				NamespaceSelector: &metav1.LabelSelector{
+					MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+				SideEffects: new(admissionregistrationv1.SideEffectClassNone),
 			}},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-			SideEffects:       new(admissionregistrationv1.SideEffectClassNone),
-		}},
-	}, metav1.CreateOptions{})
+		}, metav1.CreateOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -76,25 +76,29 @@ func TestImagesThatSayNothing(t *testing.T) {
 	push(t, host+"/public/web:1", "linux", "")
 	push(t, host+"/private/shop:1", "windows", build2022+".1")
 	ctx := t.Context()
-	auths, err := json.Marshal(map[string]any{"auths": map[string]any{host: map[string]string{"username": "u", "password": "p"}}})
+	auths, err := json.Marshal(
+		map[string]any{"auths": map[string]any{host: map[string]string{"username": "u", "password": "p"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	api := c.Admin().CoreV1()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "pull"}, Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: auths}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "pull"}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: auths}}
 	if _, err := api.Secrets("default").Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	m, _ := c.startManager(nil)
 	c.ready(m)
-	if err := facts.RecordLoaded(ctx, c.Admin(), "", []facts.Loaded{{Reference: "mine:1", OS: "windows", Arch: "amd64", OSVersion: build2022 + ".1"}}); err != nil {
+	if err := facts.RecordLoaded(ctx, c.Admin(), "",
+		[]facts.Loaded{{Reference: "mine:1", OS: "windows", Arch: "amd64", OSVersion: build2022 + ".1"}}); err != nil {
 		t.Fatal(err)
 	}
 	placed := func(image string, secrets ...corev1.LocalObjectReference) map[string]string {
 		t.Helper()
 		p, err := api.Pods("default").Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "p"},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}}, ImagePullSecrets: secrets},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}},
+				ImagePullSecrets: secrets},
 		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
 			t.Fatalf("%s: %v", image, err)
@@ -105,11 +109,15 @@ func TestImagesThatSayNothing(t *testing.T) {
 		return selector[corev1.LabelOSStable] == os && selector[corev1.LabelWindowsBuild] == build
 	}
 	// A registry on a busy machine may need longer than the budget; the next asks what is kept.
-	testenv.Until(t, "the image of a public registry is known", func() bool { return is(placed(host+"/public/shop:1"), "windows", build2019) })
+	testenv.Until(t, "the image of a public registry is known", func() bool {
+		return is(placed(host+"/public/shop:1"), "windows", build2019)
+	})
 	testenv.Until(t, "the image of a private registry is known", func() bool {
 		return is(placed(host+"/private/shop:1", corev1.LocalObjectReference{Name: "pull"}), "windows", build2022)
 	})
-	testenv.Until(t, "the loaded image is known", func() bool { return is(placed("docker.io/library/mine:1"), "windows", build2022) })
+	testenv.Until(t, "the loaded image is known", func() bool {
+		return is(placed("docker.io/library/mine:1"), "windows", build2022)
+	})
 	if got := placed(host + "/public/web:1"); got[corev1.LabelOSStable] != "linux" {
 		t.Errorf("image for Linux: %v", got)
 	}
@@ -133,10 +141,15 @@ func TestRightsOfFacts(t *testing.T) {
 		meta := metav1.ObjectMeta{Name: account, Namespace: namespace}
 		subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account, Namespace: namespace}}
 		rbac := client.RbacV1()
-		_, err1 := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: cluster}, metav1.CreateOptions{})
-		_, err2 := rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account}}, metav1.CreateOptions{})
+		_, err1 := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: cluster},
+			metav1.CreateOptions{})
+		_, err2 := rbac.ClusterRoleBindings().Create(ctx,
+			&rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects,
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account}},
+			metav1.CreateOptions{})
 		_, err3 := rbac.Roles(namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: own}, metav1.CreateOptions{})
-		_, err4 := rbac.RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account}}, metav1.CreateOptions{})
+		_, err4 := rbac.RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account}}, metav1.CreateOptions{})
 		for _, err := range []error{err1, err2, err3, err4} {
 			if err != nil {
 				t.Fatal(err)
@@ -150,7 +163,8 @@ func TestRightsOfFacts(t *testing.T) {
 		}
 		return out
 	}
-	object := map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{"image": "mine:1"}}}}
+	object := map[string]any{"apiVersion": "v1", "kind": "Pod",
+		"spec": map[string]any{"containers": []any{map[string]any{"image": "mine:1"}}}}
 	known := func(client kubernetes.Interface) policy.Facts {
 		t.Helper()
 		s := facts.New(client, facts.Config{Log: slog.New(slog.DiscardHandler), Registry: lookup.Config{Off: true}})
@@ -171,10 +185,13 @@ func TestRightsOfFacts(t *testing.T) {
 		return f
 	}
 	all := known(grant("all", facts.Rules(), facts.NamespaceRules()))
-	if len(all.Nodes) != 3 || all.RuntimeClasses == nil || len(all.Namespaces) != 1 || len(all.Images) != 1 || all.Kubernetes == 0 {
+	if len(all.Nodes) != 3 || all.RuntimeClasses == nil || len(all.Namespaces) != 1 || len(all.Images) != 1 ||
+		all.Kubernetes == 0 {
 		t.Errorf("with all rights: %+v", all)
 	}
-	some := grant("some", []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}}}, nil)
+	some := grant("some",
+		[]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}}},
+		nil)
 	if f := known(some); len(f.Nodes) != 3 || f.RuntimeClasses != nil || f.Namespaces != nil || f.Images != nil {
 		t.Errorf("with the right to nodes only: %+v", f)
 	}

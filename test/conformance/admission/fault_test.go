@@ -65,7 +65,8 @@ func injector(t *testing.T, c *cluster) {
 		}
 		kind := admissionv1.PatchTypeJSONPatch
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, PatchType: &kind,
-			Patch: []byte(`[{"op":"add","path":"/spec/securityContext/fsGroup","value":1000},{"op":"add","path":"/metadata/labels","value":{"injected":"yes"}}]`)}
+			Patch: []byte(`[{"op":"add","path":"/spec/securityContext/fsGroup","value":1000},{"op":"add",` +
+				`"path":"/metadata/labels","value":{"injected":"yes"}}]`)}
 		if bytes.Contains(review.Request.Object.Raw, []byte(`"want":"device"`)) {
 			review.Response.Patch = []byte(`[{"op":"add","path":"/spec/volumes/-","value":` + device + `}]`)
 		}
@@ -76,15 +77,23 @@ func injector(t *testing.T, c *cluster) {
 		}
 	}))
 	t.Cleanup(srv.Close)
-	url, none, scope, timeout := srv.URL, admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.NamespacedScope, int32(5)
+	url, none, scope, timeout := srv.URL, admissionregistrationv1.SideEffectClassNone,
+		admissionregistrationv1.NamespacedScope, int32(5)
 	api := c.Admin().AdmissionregistrationV1().MutatingWebhookConfigurations()
 	_, err := api.Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "zz-injector"},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "injector.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: &none, TimeoutSeconds: &timeout,
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})},
-			Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{"CREATE"},
-				Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}, Scope: &scope}}},
+			Name: "injector.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: &none,
+			TimeoutSeconds: &timeout, ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url,
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})},
+			Rules: []admissionregistrationv1.RuleWithOperations{
+				{Operations: []admissionregistrationv1.OperationType{"CREATE"},
+					Rule: admissionregistrationv1.Rule{
+						APIGroups:   []string{""},
+						APIVersions: []string{"v1"},
+						Resources:   []string{"pods"},
+						Scope:       &scope,
+					}}},
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -131,7 +140,8 @@ func finallyRefused(t *testing.T, c *cluster) {
 	t.Helper()
 	testenv.Eventually(t, "a device that another one added is refused", func() error {
 		out, code := c.kubectl(wantDevice, "create", "-f", "-", "--dry-run=server")
-		if code == 0 || !strings.Contains(out, `webhook "`+registration.PodRulesWebhook+`" denied`) || !strings.Contains(out, "WIN212 spec.volumes[2]") {
+		if code == 0 || !strings.Contains(out, `webhook "`+registration.PodRulesWebhook+`" denied`) ||
+			!strings.Contains(out, "WIN212 spec.volumes[2]") {
 			return fmt.Errorf("exit code %d\n%s", code, out)
 		}
 		return nil
@@ -150,10 +160,14 @@ spec:
   matchConstraints:
     resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
   matchConditions:
-  - {name: wants, expression: "object.metadata.?labels.?want.orValue('') == 'device' && object.spec.volumes.all(v, v.name != 'device')"}
+  - name: wants
+    expression: "object.metadata.?labels.?want.orValue('') == 'device' &&
+      object.spec.volumes.all(v, v.name != 'device')"
   mutations:
   - patchType: JSONPatch
-    jsonPatch: {expression: '[JSONPatch{op: "add", path: "/spec/volumes/-", value: Object.spec.volumes{name: "device", hostPath: Object.spec.volumes.hostPath{path: "/dev/sda", type: "BlockDevice"}}}]'}
+    jsonPatch:
+      expression: '[JSONPatch{op: "add", path: "/spec/volumes/-", value: Object.spec.volumes{name: "device",
+        hostPath: Object.spec.volumes.hostPath{path: "/dev/sda", type: "BlockDevice"}}}]'
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicyBinding
@@ -175,11 +189,15 @@ func kept(t *testing.T, c *cluster) {
 	bundle := string(before.Webhooks[0].ClientConfig.CABundle)
 	same := func() bool {
 		got, err := hooks.Get(t.Context(), registration.Name, metav1.GetOptions{})
-		return err == nil && len(got.Webhooks) == len(before.Webhooks) && string(got.Webhooks[0].ClientConfig.CABundle) == bundle &&
+		return err == nil && len(got.Webhooks) == len(before.Webhooks) &&
+			string(got.Webhooks[0].ClientConfig.CABundle) == bundle &&
 			*got.Webhooks[0].FailurePolicy == admissionregistrationv1.Ignore
 	}
-	patch := `[{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":"` + base64.StdEncoding.EncodeToString(testenv.NewAuthority(t).PEM) + `"},{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`
-	if _, err := hooks.Patch(t.Context(), registration.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+	patch := `[{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":"` +
+		base64.StdEncoding.EncodeToString(testenv.NewAuthority(t).PEM) +
+		`"},{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`
+	if _, err := hooks.Patch(t.Context(), registration.Name, types.JSONPatchType, []byte(patch),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Until(t, "an edit is undone", same)
@@ -195,7 +213,8 @@ func kept(t *testing.T, c *cluster) {
 	}
 	back := func() bool {
 		got, err := secrets.Get(t.Context(), inventory.Secret, metav1.GetOptions{})
-		return err == nil && string(got.Data["ca.crt"]) == string(secret.Data["ca.crt"]) && string(got.Data["tls.key"]) == string(secret.Data["tls.key"])
+		return err == nil && string(got.Data["ca.crt"]) == string(secret.Data["ca.crt"]) &&
+			string(got.Data["tls.key"]) == string(secret.Data["tls.key"])
 	}
 	if err := secrets.Delete(t.Context(), inventory.Secret, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -238,7 +257,9 @@ func TestWebhooksDown(t *testing.T) {
 		if code != 0 || json.Unmarshal([]byte(out), &got) != nil || got.Spec.NodeSelector != nil {
 			t.Errorf("%s: %d\n%s", why, code, out)
 		}
-		if out, code := c.kubectl(pod("alone", ltsc2019, "  securityContext: {windowsOptions: {gmsaCredentialSpecName: web}}\n"), "create", "-f", "-", "--dry-run=server"); code == 0 || !strings.Contains(out, `failed calling webhook "gmsa.mullion.dev"`) {
+		if out, code := c.kubectl(pod("alone", ltsc2019,
+			"  securityContext: {windowsOptions: {gmsaCredentialSpecName: web}}\n"), "create", "-f", "-",
+			"--dry-run=server"); code == 0 || !strings.Contains(out, `failed calling webhook "gmsa.mullion.dev"`) {
 			t.Errorf("%s: a pod with a GMSA: %d\n%s", why, code, out)
 		}
 	}
@@ -267,5 +288,6 @@ func TestWebhooksDown(t *testing.T) {
 
 	m, _ = c.startManager(offline) // at another address
 	c.ready(m)
-	c.must(pod("again", ltsc2019, "  securityContext: {windowsOptions: {gmsaCredentialSpecName: web}}\n"), nil, "create", "-f", "-", "--dry-run=server")
+	c.must(pod("again", ltsc2019, "  securityContext: {windowsOptions: {gmsaCredentialSpecName: web}}\n"), nil,
+		"create", "-f", "-", "--dry-run=server")
 }

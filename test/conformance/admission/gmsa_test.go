@@ -19,7 +19,8 @@ kind: GMSACredentialSpec
 metadata: {name: web}
 credspec:
   CmsPlugins: [ActiveDirectory]
-  DomainJoinConfig: {DnsName: example.com, DnsTreeName: example.com, Guid: 244818ae-87ac-4fcd-92ec-e79e5252348a, MachineAccountName: web, NetBiosName: EXAMPLE, Sid: S-1-5-21-2126449477-2524175714-3194792973}
+  DomainJoinConfig: {DnsName: example.com, DnsTreeName: example.com, Guid: 244818ae-87ac-4fcd-92ec-e79e5252348a,
+    MachineAccountName: web, NetBiosName: EXAMPLE, Sid: S-1-5-21-2126449477-2524175714-3194792973}
   ActiveDirectoryConfig: {GroupManagedServiceAccounts: [{Name: web, Scope: example.com}, {Name: web, Scope: EXAMPLE}]}
 `
 
@@ -43,7 +44,8 @@ func groupAccounts(t *testing.T, c *cluster) {
 		return pod(name, ltsc2019, "  securityContext: {windowsOptions: {"+options+"}}\n")
 	}
 	on := func(list, name, options string) string {
-		return pod(name, ltsc2019, "  "+list+": [{name: i, image: \""+ltsc2019+"\", securityContext: {windowsOptions: {"+options+"}}}]\n")
+		return pod(name, ltsc2019, "  "+list+": [{name: i, image: \""+ltsc2019+
+			"\", securityContext: {windowsOptions: {"+options+"}}}]\n")
 	}
 	refused := func(name, manifest string, want ...string) {
 		t.Helper()
@@ -59,9 +61,11 @@ func groupAccounts(t *testing.T, c *cluster) {
 	}
 	refused("none", onPod("none", "gmsaCredentialSpecName: none"), "denied the request: cred spec none does not exist")
 	for name, manifest := range map[string]string{
-		"pod": onPod("g", "gmsaCredentialSpecName: web"), "init container": on("initContainers", "g", "gmsaCredentialSpecName: web"),
+		"pod":            onPod("g", "gmsaCredentialSpecName: web"),
+		"init container": on("initContainers", "g", "gmsaCredentialSpecName: web"),
 	} {
-		refused("no right, "+name, manifest, "service account \"default\" is not authorized to `use` GMSA cred spec \"web\"")
+		refused("no right, "+name, manifest,
+			"service account \"default\" is not authorized to `use` GMSA cred spec \"web\"")
 	}
 	// Two webhooks refuse it; who is first is heard.
 	refused("no name", onPod("g", `gmsaCredentialSpec: "{}"`), "denied the request")
@@ -81,12 +85,14 @@ func groupAccounts(t *testing.T, c *cluster) {
 	if o := got.Spec.InitContainers[0].SecurityContext.WindowsOptions; o.GMSACredentialSpec == nil {
 		t.Error("the init container's contents were not filled in")
 	}
-	refused("other contents", on("initContainers", "g", `gmsaCredentialSpecName: web, gmsaCredentialSpec: "{\"secret\": \"hunter2\"}"`),
+	refused("other contents",
+		on("initContainers", "g", `gmsaCredentialSpecName: web, gmsaCredentialSpec: "{\"secret\": \"hunter2\"}"`),
 		`the GMSA cred spec contents for container "i" does not match the contents of GMSA resource "web"`)
 
 	// Ephemeral containers come later, through a subresource.
 	api := c.Admin().CoreV1().Pods("default")
-	_, err := api.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "debugged"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: ltsc2019}}}}, metav1.CreateOptions{})
+	_, err := api.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "debugged"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: ltsc2019}}}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,17 +103,22 @@ func groupAccounts(t *testing.T, c *cluster) {
 			if err != nil {
 				return err
 			}
-			p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-				Name: name, Image: ltsc2019, TerminationMessagePolicy: corev1.TerminationMessageReadFile, ImagePullPolicy: corev1.PullAlways,
-				SecurityContext: &corev1.SecurityContext{WindowsOptions: &o},
-			}})
+			p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers,
+				corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+					Name:                     name,
+					Image:                    ltsc2019,
+					TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+					ImagePullPolicy:          corev1.PullAlways,
+					SecurityContext:          &corev1.SecurityContext{WindowsOptions: &o},
+				}})
 			out, err = api.UpdateEphemeralContainers(t.Context(), p.Name, p, metav1.UpdateOptions{})
 			return err
 		})
 		return out, err
 	}
 	name, other := "web", "{}"
-	if _, err := add("bad", corev1.WindowsSecurityContextOptions{GMSACredentialSpecName: &name, GMSACredentialSpec: &other}); err == nil || !strings.Contains(err.Error(), "does not match") {
+	if _, err := add("bad", corev1.WindowsSecurityContextOptions{GMSACredentialSpecName: &name,
+		GMSACredentialSpec: &other}); err == nil || !strings.Contains(err.Error(), "does not match") {
 		t.Errorf("an ephemeral container with other contents: %v", err)
 	}
 	after, err := add("good", corev1.WindowsSecurityContextOptions{GMSACredentialSpecName: &name})

@@ -48,7 +48,8 @@ func startCluster(t testing.TB) *cluster {
 		t.Logf("log of the manager:\n%s", strings.Join(lines[max(0, len(lines)-40):], ""))
 	})
 	// Every installation of a manager includes the definition.
-	c.must("", nil, "apply", "--server-side", "-f", testenv.Repo("internal", "manager", "inventory", "gmsacredentialspecs.yaml"))
+	c.must("", nil, "apply", "--server-side", "-f",
+		testenv.Repo("internal", "manager", "inventory", "gmsacredentialspecs.yaml"))
 	return c
 }
 
@@ -137,7 +138,8 @@ func (c *cluster) ready(m *manager.Manager) {
 	testenv.Until(c.t, "the API server asks the webhooks", func() bool {
 		out, err := c.Admin().CoreV1().Pods("default").Create(c.t.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "probe"},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "mcr.microsoft.com/windows/nanoserver:ltsc2022"}}},
+			Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "c", Image: "mcr.microsoft.com/windows/nanoserver:ltsc2022"}}},
 		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err == nil && out.Spec.NodeSelector["kubernetes.io/os"] == "windows"
 	})

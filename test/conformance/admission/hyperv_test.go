@@ -30,7 +30,8 @@ scheduling:
   nodeSelector: {kubernetes.io/os: windows}
   tolerations: [{key: hyperv, operator: Exists, effect: NoSchedule}]
 `, nil, "create", "-f", "-")
-	manifest := strings.Replace(pod("old", ltsc2019), "namespace: default", `namespace: default, annotations: {experimental.windows.kubernetes.io/isolation-type: hyperv}`, 1)
+	manifest := strings.Replace(pod("old", ltsc2019), "namespace: default",
+		`namespace: default, annotations: {experimental.windows.kubernetes.io/isolation-type: hyperv}`, 1)
 	var got corev1.Pod
 	testenv.Until(t, "the RuntimeClass is known", func() bool {
 		c.must(manifest, &got, "create", "--dry-run=server", "-f", "-", "-o", "json")
@@ -38,7 +39,8 @@ scheduling:
 	})
 	c.must(manifest, &got, "create", "-f", "-", "-o", "json")
 	s := got.Spec
-	if s.RuntimeClassName == nil || *s.RuntimeClassName != "hyperv" || s.NodeSelector["kubernetes.io/os"] != "windows" || s.Overhead.Memory().String() != "320Mi" {
+	if s.RuntimeClassName == nil || *s.RuntimeClassName != "hyperv" ||
+		s.NodeSelector["kubernetes.io/os"] != "windows" || s.Overhead.Memory().String() != "320Mi" {
 		t.Errorf("class %v, selector %v, overhead %v", s.RuntimeClassName, s.NodeSelector, s.Overhead)
 	}
 	found := false

@@ -46,7 +46,12 @@ func render(c *chart.Chart, values []byte) (map[string]any, error) {
 	if err := yaml.Unmarshal(values, &v); err != nil {
 		return nil, err
 	}
-	all, err := util.ToRenderValues(c, v, common.ReleaseOptions{Name: "mullion", Namespace: "mullion-system", Revision: 1, IsInstall: true}, nil)
+	all, err := util.ToRenderValues(c, v, common.ReleaseOptions{
+		Name:      "mullion",
+		Namespace: "mullion-system",
+		Revision:  1,
+		IsInstall: true,
+	}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -166,9 +171,11 @@ func differences(path string, want, got any) []string {
 func TestBadValues(t *testing.T) {
 	c := load(t)
 	for _, bad := range []string{
-		"replicas: 0", "replicas: many", "windowsTaint: windows", "rulesFailurePolicy: fail", "readPullSecrets: 1", "imagePullSecrets: [\"\"]",
-		"noRegistries: maybe", "insecureRegistries: registry.example", "insecureRegistries: [\"https://registry.example\"]", "insecureRegistries: [registry]", "registryCerts: Company CA",
-		"{noRegistries: true, registryCerts: ca}", "{noRegistries: true, readPullSecrets: true}",
+		"replicas: 0", "replicas: many", "windowsTaint: windows", "rulesFailurePolicy: fail", "readPullSecrets: 1",
+		"imagePullSecrets: [\"\"]", "noRegistries: maybe", "insecureRegistries: registry.example",
+		"insecureRegistries: [\"https://registry.example\"]", "insecureRegistries: [registry]",
+		"registryCerts: Company CA", "{noRegistries: true, registryCerts: ca}",
+		"{noRegistries: true, readPullSecrets: true}",
 		"replcas: 3",
 	} {
 		if _, err := render(c, []byte(bad)); err == nil {

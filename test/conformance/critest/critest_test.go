@@ -68,8 +68,11 @@ func TestCritest(t *testing.T) {
 // mount namespaces. The shell is there to reap what others leave.
 func outside(t *testing.T) {
 	args := []string{"-test.run=^TestCritest$", "-test.v", "-test.timeout=60m", "-focus=" + *focus}
-	script := `ip link set lo up && ip link add eth0 type veth peer name far && ip addr add 10.89.250.11/24 dev eth0 && ip link set eth0 up && ip link set far up && ip route add default via 10.89.250.254 && "$0" "$@"; exit $?`
-	cmd := exec.CommandContext(t.Context(), "unshare", append([]string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--", "sh", "-c", script, "/proc/self/exe"}, args...)...)
+	script := `ip link set lo up && ip link add eth0 type veth peer name far && ip addr add 10.89.250.11/24 dev eth0 ` +
+		`&& ip link set eth0 up && ip link set far up && ip route add default via 10.89.250.254 && "$0" "$@"; exit $?`
+	cmd := exec.CommandContext(t.Context(), "unshare",
+		append([]string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--", "sh", "-c", script,
+			"/proc/self/exe"}, args...)...)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +105,8 @@ type host struct {
 }
 
 // RunPlugin runs a CNI plugin; see winhost, which does the same.
-func (h host) RunPlugin(ctx context.Context, exe string, env []string, stdin []byte) (stdout, stderr []byte, err error) {
+func (h host) RunPlugin(ctx context.Context, exe string, env []string,
+	stdin []byte) (stdout, stderr []byte, err error) {
 	cmd := h.command(ctx, exe)
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdin = bytes.NewReader(stdin)
@@ -126,7 +130,8 @@ type distant struct{ server.Images }
 // roundTrip is less than any registry needs for its first answer.
 const roundTrip = 5 * time.Millisecond
 
-func (d distant) Pull(ctx context.Context, ref string, auth *image.Auth, progress func(image.Progress)) (*image.Image, error) {
+func (d distant) Pull(ctx context.Context, ref string, auth *image.Auth,
+	progress func(image.Progress)) (*image.Image, error) {
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
@@ -146,7 +151,8 @@ func start(t *testing.T) host {
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	build := must(winver.Parse("2019"))(t)
 	rt := must(wine.OpenRuntime(ctx, cache, testenv.Bin("native"), log))(t)
-	h := host{wine: wine.Host{Runtime: rt.Dir, Prefix: filepath.Join(dir, "prefix")}, drive: filepath.Join(dir, "prefix", "drive_c")}
+	h := host{wine: wine.Host{Runtime: rt.Dir, Prefix: filepath.Join(dir, "prefix")},
+		drive: filepath.Join(dir, "prefix", "drive_c")}
 	template := must(rt.HostPrefix(ctx, build))(t)
 	for _, d := range []string{"prefix", "prefix-upper", "prefix-work"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
@@ -154,34 +160,58 @@ func start(t *testing.T) host {
 		}
 	}
 	// The test has its own mount namespace, so a leftover mount would go with it.
-	run(t, "mount", "-t", "overlay", "overlay", "-o", "lowerdir="+template+",upperdir="+filepath.Join(dir, "prefix-upper")+",workdir="+filepath.Join(dir, "prefix-work"), h.wine.Prefix)
+	run(t, "mount", "-t", "overlay", "overlay", "-o", "lowerdir="+template+",upperdir="+
+		filepath.Join(dir, "prefix-upper")+",workdir="+filepath.Join(dir, "prefix-work"), h.wine.Prefix)
 	t.Cleanup(func() { run(t, "umount", "-l", h.wine.Prefix) })
 	install(t, h)
 
 	// /run of the machine is not ours to write to.
 	run(t, "mount", "-t", "tmpfs", "tmpfs", "/run")
 	plane := must(apply.New(apply.Config{NetnsDir: filepath.Join(dir, "netns"), Log: log}))(t)
-	service := must(emul.Open(ctx, emul.Config{Dir: filepath.Join(dir, "hns"), Version: emul.VersionOf(build.Number), DataPlane: plane, Log: log}))(t)
+	service := must(emul.Open(ctx, emul.Config{
+		Dir:       filepath.Join(dir, "hns"),
+		Version:   emul.VersionOf(build.Number),
+		DataPlane: plane,
+		Log:       log,
+	}))(t)
 	id := must(service.Create(ctx, hns.Network, schema.GUID{}, schema.GUID{}, network))(t)
 	attachHost(t, service, id.String())
 
-	programs := standin.Programs{Winbox: testenv.Bin("windows", "winbox.exe"), PowerShell: testenv.Bin("windows", "powershell.exe")}
+	programs := standin.Programs{Winbox: testenv.Bin("windows", "winbox.exe"),
+		PowerShell: testenv.Bin("windows", "powershell.exe")}
 	standIns := must(standin.Prepare(ctx, cache, programs, log))(t)
 	images := must(image.Open(filepath.Join(dir, "images"), image.Config{
-		HostBuild: build, Base: rt.ContainerLayers, StandIns: standIns, ExternalDir: cache, UID: wine.ContainerUID, GID: wine.ContainerGID,
+		HostBuild:   build,
+		Base:        rt.ContainerLayers,
+		StandIns:    standIns,
+		ExternalDir: cache,
+		UID:         wine.ContainerUID,
+		GID:         wine.ContainerGID,
 		Dial: func(context.Context, string, string) (net.Conn, error) {
 			return nil, errors.New("the suite has no network")
-		}, Log: log,
+		},
+		Log: log,
 	}))(t)
 	group := "mullion-test-" + strings.ToLower(rand.Text())
 	t.Cleanup(func() {
-		_ = exec.Command("sh", "-c", `find /sys/fs/cgroup -depth -type d -path "*/$0*" -exec rmdir {} +`, group).Run() // empty by now
+		// empty by now
+		_ = exec.Command("sh", "-c", `find /sys/fs/cgroup -depth -type d -path "*/$0*" -exec rmdir {} +`, group).Run()
 	})
 	// Not installed beforehand: the suite counts the names of an image, and
 	// pulls what it needs.
 	s := must(server.New(ctx, server.Config{
-		StateDir: filepath.Join(dir, "cri"), RunDir: "/run/cri", Images: distant{images}, Namespaces: service, Plugins: h, Engine: server.NewEngine(rt, build),
-		Drive: h.drive, Cgroup: "/" + group, Build: build, Version: "test", Hostname: "critest", Log: log,
+		StateDir:   filepath.Join(dir, "cri"),
+		RunDir:     "/run/cri",
+		Images:     distant{images},
+		Namespaces: service,
+		Plugins:    h,
+		Engine:     server.NewEngine(rt, build),
+		Drive:      h.drive,
+		Cgroup:     "/" + group,
+		Build:      build,
+		Version:    "test",
+		Hostname:   "critest",
+		Log:        log,
 	}))(t)
 	hnsListener := must(net.Listen("tcp", "127.0.0.1:10270"))(t)
 	criListener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -207,7 +237,8 @@ func start(t *testing.T) host {
 }
 
 // network is the HNS network that the node's agent makes.
-const network = `{"Name":"cbr0","Type":"L2Bridge","Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"10.249.0.0/24",
+const network = `{"Name":"cbr0","Type":"L2Bridge","Ipams":[{"Type":"Static",
+  "Subnets":[{"IpAddressPrefix":"10.249.0.0/24",
  "Routes":[{"NextHop":"10.249.0.1","DestinationPrefix":"0.0.0.0/0"}]}]}],"SchemaVersion":{"Major":2,"Minor":0}}`
 
 // attachHost gives the host its address among the pods, as the agent does.
@@ -229,14 +260,17 @@ func attachHost(t *testing.T, service *emul.Service, network string) {
 }
 
 // conf is the CNI configuration that the node's agent writes.
-const conf = `{"cniVersion":"0.3.0","name":"cbr0","type":"win-bridge","apiVersion":2,"capabilities":{"portMappings":true,"dns":true},
- "ipam":{"type":"host-local","dataDir":"C:\\var\\lib\\cni\\networks","ranges":[[{"subnet":"10.249.0.0/24","rangeStart":"10.249.0.3","gateway":"10.249.0.2"}]]},
+const conf = `{"cniVersion":"0.3.0","name":"cbr0","type":"win-bridge","apiVersion":2,
+  "capabilities":{"portMappings":true,"dns":true},
+ "ipam":{"type":"host-local","dataDir":"C:\\var\\lib\\cni\\networks",
+   "ranges":[[{"subnet":"10.249.0.0/24","rangeStart":"10.249.0.3","gateway":"10.249.0.2"}]]},
  "policies":[{"name":"EndpointPolicy","value":{"Type":"OutBoundNAT","Settings":{"Exceptions":["10.249.0.0/16"]}}}]}`
 
 // install puts the programs where they are on a node.
 func install(t *testing.T, h host) {
 	for from, to := range map[string]string{
-		testenv.Bin("windows", "critest.exe"): "critest/critest.exe", testenv.Bin("windows", "win-bridge.exe"): "Program Files/containerd/cni/bin/win-bridge.exe",
+		testenv.Bin("windows", "critest.exe"):    "critest/critest.exe",
+		testenv.Bin("windows", "win-bridge.exe"): "Program Files/containerd/cni/bin/win-bridge.exe",
 		testenv.Bin("windows", "host-local.exe"): "Program Files/containerd/cni/bin/host-local.exe",
 	} {
 		to = filepath.Join(h.drive, to)
@@ -247,7 +281,9 @@ func install(t *testing.T, h host) {
 	}
 	for name, content := range map[string]string{
 		"Program Files/containerd/cni/conf/10-mullion.conf": conf,
-		"critest/images.yaml":                               "defaultTestContainerImage: mcr.microsoft.com/windows/servercore:ltsc2019\nwebServerTestImage: mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019\n",
+		"critest/images.yaml": "defaultTestContainerImage: " +
+			"mcr.microsoft.com/windows/servercore:ltsc2019\n" +
+			"webServerTestImage: mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019\n",
 	} {
 		name = filepath.Join(h.drive, name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -289,7 +325,8 @@ func runSuite(t *testing.T) []spec {
 	}
 	args := []string{
 		"--runtime-endpoint", "tcp://" + h.listen, "--test-images-file", `C:\critest\images.yaml`,
-		"--ginkgo.json-report", `C:\critest\report.json`, "--ginkgo.seed", "1", "--ginkgo.no-color", "--ginkgo.skip", strings.Join(append(skips, "benchmark"), "|"),
+		"--ginkgo.json-report", `C:\critest\report.json`, "--ginkgo.seed", "1", "--ginkgo.no-color", "--ginkgo.skip",
+		strings.Join(append(skips, "benchmark"), "|"),
 	}
 	if *focus != "" {
 		args = append(args, "--ginkgo.focus", *focus)
@@ -348,5 +385,6 @@ func judge(t *testing.T, specs []spec) {
 		t.Error("no spec ran")
 	}
 	t.Logf("%d specs: %v", len(specs), counts)
-	fmt.Printf("critest: %d specs: %d passed, %d failed, %d skipped\n", len(specs), counts["passed"], counts["failed"], counts["skipped"])
+	fmt.Printf("critest: %d specs: %d passed, %d failed, %d skipped\n", len(specs), counts["passed"], counts["failed"],
+		counts["skipped"])
 }

@@ -90,17 +90,24 @@ func newCluster(t *testing.T) *cluster {
 	testenv.Need(t, testenv.Root, testenv.Peers)
 	first := netip.MustParsePrefix(podRange).Addr()
 	c := &cluster{t: t, dir: t.TempDir(), lastPod: &first, alive: &sync.Map{}}
-	c.start("etcd", exec.Command(testenv.Bin("peers", "etcd"), "--data-dir="+c.path("etcd"), "--log-level=error", "--unsafe-no-fsync"))
+	c.start("etcd", exec.Command(testenv.Bin("peers", "etcd"), "--data-dir="+c.path("etcd"), "--log-level=error",
+		"--unsafe-no-fsync"))
 	public, private := c.keys()
 	tokens := c.write("tokens.csv", adminToken+",admin,admin,system:masters\n")
 	c.apiserver = c.start("kube-apiserver", exec.Command(testenv.Bin("peers", "kube-apiserver"),
-		"--etcd-servers=http://127.0.0.1:2379", "--bind-address="+serverAddress, "--advertise-address="+serverAddress, "--secure-port=6443",
-		"--cert-dir="+c.path("certs"), "--token-auth-file="+tokens, "--authorization-mode=Node,RBAC",
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+public, "--service-account-signing-key-file="+private,
-		"--service-cluster-ip-range="+serviceRange, "--enable-aggregator-routing=true",
-		"--audit-policy-file="+c.write("audit.yaml", auditPolicy), "--audit-log-path="+c.path("audit.log")))
+		"--etcd-servers=http://127.0.0.1:2379", "--bind-address="+serverAddress, "--advertise-address="+serverAddress,
+		"--secure-port=6443", "--cert-dir="+c.path("certs"), "--token-auth-file="+tokens,
+		"--authorization-mode=Node,RBAC", "--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file="+public, "--service-account-signing-key-file="+private,
+		"--service-cluster-ip-range="+serviceRange, "--enable-aggregator-routing=true", "--audit-policy-file="+
+			c.write("audit.yaml", auditPolicy), "--audit-log-path="+c.path("audit.log")))
 	ca := c.path("certs", "apiserver.crt") // its own, with its authority
-	rest := &rest.Config{Host: "https://" + serverAddress + ":6443", BearerToken: adminToken, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAFile: ca}}
+	rest := &rest.Config{
+		Host:            "https://" + serverAddress + ":6443",
+		BearerToken:     adminToken,
+		QPS:             -1,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: ca},
+	}
 	c.kubeconfig = c.write("kubeconfig", fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: plain
@@ -130,9 +137,11 @@ users: [{name: admin, user: {token: %s}}]
 		return c.client.RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error()
 	})
 	c.start("kube-controller-manager", exec.Command(testenv.Bin("peers", "kube-controller-manager"),
-		"--kubeconfig="+c.kubeconfig, "--service-account-private-key-file="+private, "--root-ca-file="+ca, "--use-service-account-credentials=true",
+		"--kubeconfig="+c.kubeconfig, "--service-account-private-key-file="+private, "--root-ca-file="+ca,
+		"--use-service-account-credentials=true",
 		// Nodes of the test have no kubelet that renews a lease.
-		"--controllers=*,-node-lifecycle-controller", "--leader-elect=false", "--secure-port=0", "--concurrent-gc-syncs=5"))
+		"--controllers=*,-node-lifecycle-controller", "--leader-elect=false", "--secure-port=0",
+		"--concurrent-gc-syncs=5"))
 	return c
 }
 

@@ -24,7 +24,8 @@ import (
 // helm runs Helm itself on the chart, as docs/user/install.md says.
 func (c *cluster) helm(args ...string) string {
 	c.t.Helper()
-	cmd := exec.Command(testenv.Bin("peers", "helm"), append(args, "--namespace", install.DefaultNamespace, "--kubeconfig", c.kubeconfig)...)
+	cmd := exec.Command(testenv.Bin("peers", "helm"), append(args, "--namespace", install.DefaultNamespace,
+		"--kubeconfig", c.kubeconfig)...)
 	cmd.Env = []string{"HOME=" + c.dir, "PATH=" + os.Getenv("PATH")}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -40,12 +41,14 @@ func TestHelm(t *testing.T) {
 	c.prepare()
 	c.kubelet()
 	ctx := t.Context()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: install.DefaultNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: install.DefaultNamespace,
+		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
 	if _, err := c.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c.eventually("the namespace's own objects", func() error {
-		if _, err := c.client.CoreV1().ServiceAccounts(namespace.Name).Get(ctx, "default", metav1.GetOptions{}); err != nil {
+		if _, err := c.client.CoreV1().ServiceAccounts(namespace.Name).Get(ctx, "default",
+			metav1.GetOptions{}); err != nil {
 			return err
 		}
 		_, err := c.client.CoreV1().ConfigMaps(namespace.Name).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
@@ -98,8 +101,10 @@ func TestHelm(t *testing.T) {
 	managers[len(managers)-1].end(syscall.SIGTERM)
 	kept := []string{
 		"+ customresourcedefinitions.apiextensions.k8s.io /gmsacredentialspecs.windows.k8s.io",
-		"+ apiservices.apiregistration.k8s.io /v1.windows.k8s.io", "+ apiservices.apiregistration.k8s.io /v1alpha1.windows.k8s.io", // of the definition
-		"+ runtimeclasses.node.k8s.io /windows-2019", "+ runtimeclasses.node.k8s.io /windows-2022",
+		// of the definition
+		"+ apiservices.apiregistration.k8s.io /v1.windows.k8s.io",
+		"+ apiservices.apiregistration.k8s.io /v1alpha1.windows.k8s.io", "+ runtimeclasses.node.k8s.io /windows-2019",
+		"+ runtimeclasses.node.k8s.io /windows-2022",
 	}
 	c.eventually("nothing but what the manual names is left", func() error {
 		var left []string

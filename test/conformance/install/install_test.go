@@ -25,7 +25,8 @@ const image = "mullion/mullion:test"
 
 // node is one that has a kubelet, as far as the API knows.
 func node(name, os, kernel string) *corev1.Node {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: os, corev1.LabelArchStable: "amd64", corev1.LabelHostname: name}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: os,
+		corev1.LabelArchStable: "amd64", corev1.LabelHostname: name}}}
 	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.KernelVersion = os, kernel
 	n.Status.NodeInfo.ContainerRuntimeVersion = "containerd://2.1.4"
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
@@ -34,7 +35,8 @@ func node(name, os, kernel string) *corev1.Node {
 
 // pod says nothing about Windows but its image.
 func pod(name, image string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: name},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}}}}
 }
 
 const (
@@ -77,11 +79,13 @@ func (c *cluster) prepare() {
 	c.t.Helper()
 	ctx := c.t.Context()
 	for _, n := range []*corev1.Node{
-		node(linuxNode, "linux", "6.1.0"), node("win-2019", "windows", "10.0.17763.6532"), node("win-2022", "windows", "10.0.20348.2700"),
+		node(linuxNode, "linux", "6.1.0"), node("win-2019", "windows", "10.0.17763.6532"),
+		node("win-2022", "windows", "10.0.20348.2700"),
 	} {
 		c.node(n)
 	}
-	if _, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := c.client.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 	// What the controller manager makes by itself is there.
@@ -110,7 +114,8 @@ func (c *cluster) prepare() {
 			if _, err := c.client.CoreV1().ServiceAccounts(ns).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 				return err
 			}
-			if _, err := c.client.CoreV1().ConfigMaps(ns).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err != nil {
+			if _, err := c.client.CoreV1().ConfigMaps(ns).Get(ctx, "kube-root-ca.crt",
+				metav1.GetOptions{}); err != nil {
 				return err
 			}
 		}
@@ -142,7 +147,9 @@ func TestInstall(t *testing.T) {
 	part("again", func(c *cluster) {
 		c.must("install", "--image", image, "--replicas", "1") // waits for the registration
 		was := c.versions()
-		if errs := c.must("install", "--image", image, "--replicas", "1"); strings.Contains(errs, "created") || strings.Contains(errs, "changed\n") && strings.Count(errs, "changed\n") != strings.Count(errs, "unchanged\n") {
+		if errs := c.must("install", "--image", image, "--replicas", "1"); strings.Contains(errs, "created") ||
+			strings.Contains(errs, "changed\n") && strings.Count(errs, "changed\n") != strings.Count(errs,
+				"unchanged\n") {
 			c.t.Error(errs)
 		}
 		if is := c.versions(); !maps.Equal(was, is) {
@@ -154,7 +161,8 @@ func TestInstall(t *testing.T) {
 	part("reason", (*cluster).reason)
 	part("gmsa", (*cluster).gmsa)
 	part("upgrade", func(c *cluster) {
-		errs := c.must("install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule", "--rules-failure-policy", "Fail", "--wait=false")
+		errs := c.must("install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule",
+			"--rules-failure-policy", "Fail", "--wait=false")
 		if n := strings.Count(errs, " changed\n"); n != 1 {
 			c.t.Errorf("%d objects changed, want the Deployment alone\n%s", n, errs)
 		}
@@ -166,13 +174,15 @@ func TestInstall(t *testing.T) {
 		next := *c
 		next.t = t // it lives longer than this part
 		m = next.manager()
-		c.must("install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule", "--rules-failure-policy", "Fail")
+		c.must("install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule",
+			"--rules-failure-policy", "Fail")
 		c.eventually("the taint", func() error {
 			n, err := c.client.CoreV1().Nodes().Get(c.t.Context(), "win-2022", metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
-			if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != "os" || n.Annotations[windowsnode.TaintAnnotation] != "os=windows:NoSchedule" {
+			if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != "os" ||
+				n.Annotations[windowsnode.TaintAnnotation] != "os=windows:NoSchedule" {
 				return fmt.Errorf("%+v %v", n.Spec.Taints, n.Annotations)
 			}
 			return nil
@@ -220,7 +230,8 @@ func TestInstall(t *testing.T) {
 func (c *cluster) remove(p *corev1.Pod) {
 	c.t.Helper()
 	none := int64(0)
-	if err := c.client.CoreV1().Pods(p.Namespace).Delete(c.t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
+	if err := c.client.CoreV1().Pods(p.Namespace).Delete(c.t.Context(), p.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
 		c.t.Error(err)
 	}
 }
@@ -243,7 +254,8 @@ func (c *cluster) placement() {
 		c.t.Fatal(err)
 	}
 	if p.Spec.NodeSelector[corev1.LabelOSStable] != "linux" {
-		c.t.Errorf("the Linux pod is not kept off Windows nodes: node selector %v, annotations %v", p.Spec.NodeSelector, p.Annotations)
+		c.t.Errorf("the Linux pod is not kept off Windows nodes: node selector %v, annotations %v", p.Spec.NodeSelector,
+			p.Annotations)
 	}
 	c.remove(p)
 
@@ -292,9 +304,11 @@ func (c *cluster) conflict() {
 	if _, err := deployments.Update(ctx, d, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
 		c.t.Fatal(err)
 	}
-	args := []string{"install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule", "--rules-failure-policy", "Fail", "--wait=false"}
+	args := []string{"install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule",
+		"--rules-failure-policy", "Fail", "--wait=false"}
 	code, errs := c.mullion(ctx, args...)
-	if code != 1 || !strings.Contains(errs, ".spec.replicas is set by \"kubectl-edit\"") || !strings.Contains(errs, "--force-conflicts") {
+	if code != 1 || !strings.Contains(errs, ".spec.replicas is set by \"kubectl-edit\"") ||
+		!strings.Contains(errs, "--force-conflicts") {
 		c.t.Errorf("exit code %d\n%s", code, errs)
 	}
 	c.must(append(args, "--force-conflicts")...)

@@ -47,7 +47,9 @@ func (c *cluster) address() netip.Addr {
 // begin binds a pod and runs its command line.
 func (c *cluster) begin(pod *corev1.Pod, address netip.Addr) *running {
 	c.t.Helper()
-	err := c.client.CoreV1().Pods(pod.Namespace).Bind(c.t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: linuxNode}}, metav1.CreateOptions{})
+	err := c.client.CoreV1().Pods(pod.Namespace).Bind(c.t.Context(),
+		&corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name},
+			Target: corev1.ObjectReference{Kind: "Node", Name: linuxNode}}, metav1.CreateOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -66,7 +68,9 @@ func (c *cluster) restart(pod *corev1.Pod, address netip.Addr) *running {
 func (c *cluster) ready(p *running) {
 	c.t.Helper()
 	container := p.pod.Spec.Containers[0]
-	port := container.Ports[slices.IndexFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == container.ReadinessProbe.HTTPGet.Port.String() })].ContainerPort
+	port := container.Ports[slices.IndexFunc(container.Ports, func(p corev1.ContainerPort) bool {
+		return p.Name == container.ReadinessProbe.HTTPGet.Port.String()
+	})].ContainerPort
 	c.eventually("the manager's readiness", func() error {
 		select {
 		case <-p.done:
@@ -83,21 +87,25 @@ func (c *cluster) managerPod() *corev1.Pod {
 	c.t.Helper()
 	var pod *corev1.Pod
 	c.eventually("the manager's pod", func() error {
-		d, err := c.client.AppsV1().Deployments(install.DefaultNamespace).Get(c.t.Context(), install.Name, metav1.GetOptions{})
+		d, err := c.client.AppsV1().Deployments(install.DefaultNamespace).Get(c.t.Context(), install.Name,
+			metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		list, err := c.client.CoreV1().Pods(install.DefaultNamespace).List(c.t.Context(), metav1.ListOptions{LabelSelector: install.Selector})
+		list, err := c.client.CoreV1().Pods(install.DefaultNamespace).List(c.t.Context(),
+			metav1.ListOptions{LabelSelector: install.Selector})
 		if err != nil {
 			return err
 		}
 		for _, p := range list.Items {
-			if p.Spec.NodeName == "" && p.DeletionTimestamp == nil && slices.Equal(p.Spec.Containers[0].Args, d.Spec.Template.Spec.Containers[0].Args) {
+			if p.Spec.NodeName == "" && p.DeletionTimestamp == nil &&
+				slices.Equal(p.Spec.Containers[0].Args, d.Spec.Template.Spec.Containers[0].Args) {
 				pod = &p
 				return nil
 			}
 		}
-		return fmt.Errorf("%d pods, none of them new; conditions of the Deployment: %+v", len(list.Items), d.Status.Conditions)
+		return fmt.Errorf("%d pods, none of them new; conditions of the Deployment: %+v", len(list.Items),
+			d.Status.Conditions)
 	})
 	return pod
 }
@@ -106,9 +114,16 @@ func (c *cluster) managerPod() *corev1.Pod {
 func (c *cluster) mounts(pod *corev1.Pod) map[string]string {
 	c.t.Helper()
 	seconds := int64(3600)
-	token, err := c.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(c.t.Context(), pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds, BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}},
-	}, metav1.CreateOptions{})
+	token, err := c.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(c.t.Context(),
+		pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
+			Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds,
+				BoundObjectRef: &authenticationv1.BoundObjectReference{
+					Kind:       "Pod",
+					APIVersion: "v1",
+					Name:       pod.Name,
+					UID:        pod.UID,
+				}},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -120,7 +135,8 @@ func (c *cluster) mounts(pod *corev1.Pod) map[string]string {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		c.t.Fatal(err)
 	}
-	for name, content := range map[string]string{"token": token.Status.Token, "ca.crt": string(ca), "namespace": pod.Namespace} {
+	for name, content := range map[string]string{"token": token.Status.Token, "ca.crt": string(ca),
+		"namespace": pod.Namespace} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			c.t.Fatal(err)
 		}
@@ -167,14 +183,18 @@ func (c *cluster) status(r *running, ready bool) {
 			return err
 		}
 		now := metav1.NewTime(time.Now().Add(-time.Second))
-		p.Status.Phase, p.Status.PodIP, p.Status.PodIPs, p.Status.StartTime = corev1.PodRunning, r.address, []corev1.PodIP{{IP: r.address}}, &now
+		p.Status.Phase, p.Status.PodIP, p.Status.PodIPs, p.Status.StartTime = corev1.PodRunning, r.address,
+			[]corev1.PodIP{{IP: r.address}}, &now
 		p.Status.Conditions = nil
 		for t, is := range map[corev1.PodConditionType]corev1.ConditionStatus{
-			corev1.PodScheduled: corev1.ConditionTrue, corev1.PodInitialized: corev1.ConditionTrue, corev1.ContainersReady: is, corev1.PodReady: is,
+			corev1.PodScheduled: corev1.ConditionTrue, corev1.PodInitialized: corev1.ConditionTrue,
+			corev1.ContainersReady: is, corev1.PodReady: is,
 		} {
-			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: t, Status: is, LastTransitionTime: now})
+			p.Status.Conditions = append(p.Status.Conditions,
+				corev1.PodCondition{Type: t, Status: is, LastTransitionTime: now})
 		}
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: p.Spec.Containers[0].Name, Ready: ready, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: p.Spec.Containers[0].Name, Ready: ready,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}}}
 		_, err = c.client.CoreV1().Pods(pod.Namespace).UpdateStatus(c.t.Context(), p, metav1.UpdateOptions{})
 		return err
 	})
@@ -228,7 +248,8 @@ func (c *cluster) kubelet() {
 // kube-proxy would. The API server does not use it: it asks EndpointSlices.
 func (c *cluster) dns() {
 	c.t.Helper()
-	svc, err := c.client.CoreV1().Services(install.DefaultNamespace).Get(c.t.Context(), inventory.Service, metav1.GetOptions{})
+	svc, err := c.client.CoreV1().Services(install.DefaultNamespace).Get(c.t.Context(), inventory.Service,
+		metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -283,7 +304,8 @@ func (c *cluster) forward(l net.Listener) {
 // endpoints returns the addresses of the pods that stand for the Service; none if
 // the API server does not say.
 func (c *cluster) endpoints(ctx context.Context) []string {
-	list, err := c.client.DiscoveryV1().EndpointSlices(install.DefaultNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + inventory.Service})
+	list, err := c.client.DiscoveryV1().EndpointSlices(install.DefaultNamespace).List(ctx,
+		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + inventory.Service})
 	if err != nil {
 		return nil
 	}

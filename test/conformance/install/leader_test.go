@@ -68,7 +68,8 @@ func TestTwoManagers(t *testing.T) {
 
 	// A deleted pod is removed from the endpoints, and its process gets a signal.
 	leases := c.leases()
-	if err := c.client.CoreV1().Pods(other.pod.Namespace).Delete(t.Context(), other.pod.Name, metav1.DeleteOptions{}); err != nil {
+	if err := c.client.CoreV1().Pods(other.pod.Namespace).Delete(t.Context(), other.pod.Name,
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	other.end(syscall.SIGTERM)
@@ -94,7 +95,8 @@ func TestTwoManagers(t *testing.T) {
 	c.build("win-23h2", "10.0.25398.1665", "windows-23h2", next)
 	load.more(200)
 	load.stop()
-	t.Logf("%d pods were created; %d reviews failed between the kill and the kubelet's status update", load.created.Load(), len(before))
+	t.Logf("%d pods were created; %d reviews failed between the kill and the kubelet's status update",
+		load.created.Load(), len(before))
 
 	// A review may time out on a slow machine; any other failure means that no
 	// manager was listening, which is a bug.
@@ -113,7 +115,8 @@ func TestTwoManagers(t *testing.T) {
 // holder returns the pod that has the lease, or "" if it is free.
 func (c *cluster) holder() string {
 	c.t.Helper()
-	l, err := c.client.CoordinationV1().Leases(install.DefaultNamespace).Get(c.t.Context(), inventory.Lease, metav1.GetOptions{})
+	l, err := c.client.CoordinationV1().Leases(install.DefaultNamespace).Get(c.t.Context(), inventory.Lease,
+		metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}

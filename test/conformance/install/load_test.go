@@ -48,12 +48,14 @@ func (c *cluster) load() *load {
 		l.all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				p := pod(fmt.Sprintf("load-%d-%d", i, n), []string{windowsImage, linuxImage}[n%2])
-				if _, err := c.client.CoreV1().Pods(p.Namespace).Create(context.Background(), p, metav1.CreateOptions{}); err != nil {
+				if _, err := c.client.CoreV1().Pods(p.Namespace).Create(context.Background(), p,
+					metav1.CreateOptions{}); err != nil {
 					c.t.Errorf("create a pod: %v", err)
 					return
 				}
 				none := int64(0)
-				if err := c.client.CoreV1().Pods(p.Namespace).Delete(context.Background(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
+				if err := c.client.CoreV1().Pods(p.Namespace).Delete(context.Background(), p.Name,
+					metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
 					c.t.Errorf("delete a pod: %v", err)
 					return
 				}
@@ -85,17 +87,23 @@ func (l *load) stop() {
 // answers asks the webhooks of one manager, as an API server does.
 func (c *cluster) answers(p *running) {
 	c.t.Helper()
-	hook, err := c.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(c.t.Context(), registration.Name, metav1.GetOptions{})
+	hook, err := c.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(c.t.Context(),
+		registration.Name, metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(hook.Webhooks[0].ClientConfig.CABundle)
-	client := http.Client{Timeout: limit, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: inventory.Service + "." + install.DefaultNamespace + ".svc"}}}
+	client := http.Client{Timeout: limit,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: inventory.Service + "." +
+			install.DefaultNamespace + ".svc"}}}
 	defer client.CloseIdleConnections()
-	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"operation":"CREATE","namespace":"apps",
-"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"` + windowsImage + `"}]}}}}`
-	resp, err := client.Post("https://"+net.JoinHostPort(p.address, "9443")+registration.PlacementPath, "application/json", strings.NewReader(review))
+	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",
+	  "request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"operation":"CREATE","namespace":"apps",
+"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},
+  "spec":{"containers":[{"name":"c","image":"` + windowsImage + `"}]}}}}`
+	resp, err := client.Post("https://"+net.JoinHostPort(p.address, "9443")+registration.PlacementPath,
+		"application/json", strings.NewReader(review))
 	if err != nil {
 		c.t.Errorf("%s: %v", p.pod.Name, err)
 		return
@@ -122,7 +130,8 @@ func (h *holders) all() []string {
 // leases watches the lease until the test ends.
 func (c *cluster) leases() *holders {
 	c.t.Helper()
-	w, err := c.client.CoordinationV1().Leases(install.DefaultNamespace).Watch(c.t.Context(), metav1.SingleObject(metav1.ObjectMeta{Name: inventory.Lease}))
+	w, err := c.client.CoordinationV1().Leases(install.DefaultNamespace).Watch(c.t.Context(),
+		metav1.SingleObject(metav1.ObjectMeta{Name: inventory.Lease}))
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -39,17 +39,22 @@ func (c *cluster) others(before map[string]string) {
 	args := []string{"install", "--image", image, "--replicas", "1", "--wait=false"}
 	c.must(args...)
 	maps := c.client.CoreV1().ConfigMaps(install.DefaultNamespace)
-	if _, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "of-a-user", Finalizers: []string{"example.com/hold"}}}, metav1.CreateOptions{}); err != nil {
+	if _, err := maps.Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "of-a-user", Finalizers: []string{"example.com/hold"}}},
+		metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
-	specs := c.dynamic.Resource(schema.GroupVersionResource{Group: "windows.k8s.io", Version: "v1", Resource: "gmsacredentialspecs"})
-	spec := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "windows.k8s.io/v1", "kind": "GMSACredentialSpec", "metadata": map[string]any{"name": "web"}, "credspec": map[string]any{}}}
+	specs := c.dynamic.Resource(schema.GroupVersionResource{Group: "windows.k8s.io", Version: "v1",
+		Resource: "gmsacredentialspecs"})
+	spec := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "windows.k8s.io/v1",
+		"kind": "GMSACredentialSpec", "metadata": map[string]any{"name": "web"}, "credspec": map[string]any{}}}
 	c.eventually("the kind GMSACredentialSpec", func() error {
 		_, err := specs.Create(ctx, spec, metav1.CreateOptions{})
 		return err
 	})
 	errs := c.must("uninstall")
-	for _, want := range []string{"Namespace mullion-system kept", "ConfigMap of-a-user", "gmsacredentialspecs.windows.k8s.io kept", "1 GMSACredentialSpecs"} {
+	for _, want := range []string{"Namespace mullion-system kept", "ConfigMap of-a-user",
+		"gmsacredentialspecs.windows.k8s.io kept", "1 GMSACredentialSpecs"} {
 		if !strings.Contains(errs, want) {
 			c.t.Errorf("uninstall does not say %q\n%s", want, errs)
 		}
@@ -98,7 +103,8 @@ func (c *cluster) byHand() {
 	}
 	c.eventually("the removal of the webhooks", func() error {
 		for _, of := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
-			_, err := c.dynamic.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: of}).Get(ctx, "mullion", metav1.GetOptions{})
+			_, err := c.dynamic.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io",
+				Version: "v1", Resource: of}).Get(ctx, "mullion", metav1.GetOptions{})
 			if err == nil {
 				return fmt.Errorf("%s: it is still there", of)
 			}

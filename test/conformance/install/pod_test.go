@@ -48,12 +48,18 @@ type running struct {
 func (c *cluster) spawn(pod *corev1.Pod, address netip.Addr) *running {
 	c.t.Helper()
 	container := pod.Spec.Containers[0]
-	in, err := json.Marshal(inside{Name: pod.Name, Address: address, Mounts: c.mounts(pod), User: int(*pod.Spec.SecurityContext.RunAsUser)})
+	in, err := json.Marshal(inside{
+		Name:    pod.Name,
+		Address: address,
+		Mounts:  c.mounts(pod),
+		User:    int(*pod.Spec.SecurityContext.RunAsUser),
+	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	cmd := exec.Command("/proc/self/exe", container.Args...)
-	cmd.Env = []string{roleVariable + "=" + rolePod, insideVariable + "=" + string(in), "KUBERNETES_SERVICE_HOST=" + serverAddress, "KUBERNETES_SERVICE_PORT=6443", "HOSTNAME=" + pod.Name}
+	cmd.Env = []string{roleVariable + "=" + rolePod, insideVariable + "=" + string(in), "KUBERNETES_SERVICE_HOST=" +
+		serverAddress, "KUBERNETES_SERVICE_PORT=6443", "HOSTNAME=" + pod.Name}
 	for _, e := range container.Env {
 		cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
 	}
@@ -77,7 +83,12 @@ func link(pid int, address netip.Addr) error {
 		return fmt.Errorf("set up link %s: %w", name, err)
 	}
 	// Replace: the link of a process that was killed goes a moment later.
-	route := &netlink.Route{LinkIndex: veth.Attrs().Index, Dst: only(address), Src: net.ParseIP(serverAddress), Scope: netlink.SCOPE_LINK}
+	route := &netlink.Route{
+		LinkIndex: veth.Attrs().Index,
+		Dst:       only(address),
+		Src:       net.ParseIP(serverAddress),
+		Scope:     netlink.SCOPE_LINK,
+	}
 	if err := netlink.RouteReplace(route); err != nil {
 		return fmt.Errorf("route to %s: %w", address, err)
 	}

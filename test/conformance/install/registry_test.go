@@ -39,21 +39,27 @@ func TestRegistries(t *testing.T) {
 	authority := testenv.NewAuthority(t)
 	certificate := authority.Issue(t, x509.Certificate{IPAddresses: []net.IP{net.ParseIP(serverAddress)}})
 	private, plain := c.registry(&certificate), c.registry(nil)
-	args := []string{"install", "--image", image, "--replicas", "1", "--registry-certs", "company-ca", "--insecure-registry", plain, "--wait=false"}
+	args := []string{"install", "--image", image, "--replicas", "1", "--registry-certs", "company-ca",
+		"--insecure-registry", plain, "--wait=false"}
 
 	before := c.snapshot()
 	code, errs := c.mullion(t.Context(), args...)
-	if code != 1 || !strings.Contains(errs, "does not exist") || !strings.Contains(errs, "kubectl create configmap company-ca") {
+	if code != 1 || !strings.Contains(errs, "does not exist") ||
+		!strings.Contains(errs, "kubectl create configmap company-ca") {
 		t.Errorf("without the ConfigMap: exit code %d\n%s", code, errs)
 	}
 	if d := difference(before, c.snapshot()); d != "" {
 		t.Errorf("something was written:\n%s", d)
 	}
-	if _, err := c.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: install.DefaultNamespace}}, metav1.CreateOptions{}); err != nil {
+	if _, err := c.client.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: install.DefaultNamespace}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	company := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "company-ca"}, Data: map[string]string{"ca.crt": string(authority.PEM)}}
-	if _, err := c.client.CoreV1().ConfigMaps(install.DefaultNamespace).Create(t.Context(), company, metav1.CreateOptions{}); err != nil {
+	company := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "company-ca"},
+		Data: map[string]string{"ca.crt": string(authority.PEM)}}
+	if _, err := c.client.CoreV1().ConfigMaps(install.DefaultNamespace).Create(t.Context(), company,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c.must(args...)
@@ -125,7 +131,8 @@ func (c *cluster) registry(certificate *tls.Certificate) string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	app, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "windows", Architecture: "amd64", OSVersion: "10.0.20348.2700"})
+	app, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "windows", Architecture: "amd64",
+		OSVersion: "10.0.20348.2700"})
 	if err != nil {
 		c.t.Fatal(err)
 	}

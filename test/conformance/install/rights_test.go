@@ -22,14 +22,16 @@ import (
 func (c *cluster) aggregated() error {
 	// Of each a rule of its own, and one of each role within.
 	for name, resources := range map[string][]string{
-		"view": {"bindings"}, "edit": {"bindings", "pods/eviction"}, "admin": {"bindings", "pods/eviction", "localsubjectaccessreviews"},
+		"view": {"bindings"}, "edit": {"bindings", "pods/eviction"},
+		"admin": {"bindings", "pods/eviction", "localsubjectaccessreviews"},
 	} {
 		role, err := c.client.RbacV1().ClusterRoles().Get(c.t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		for _, resource := range resources {
-			if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, resource) }) {
+			if !slices.ContainsFunc(role.Rules,
+				func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, resource) }) {
 				return fmt.Errorf("%s has no rule about %s yet", name, resource)
 			}
 		}
@@ -55,7 +57,8 @@ func (c *cluster) reason() {
 		c.t.Fatal(err)
 	}
 	// As the scheduler writes it.
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.Now()}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.Now()}}
 	if _, err := c.client.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
@@ -65,14 +68,16 @@ func (c *cluster) reason() {
 			return err
 		}
 		for _, cond := range p.Status.Conditions {
-			if cond.Type == podreason.Condition && cond.Status == corev1.ConditionFalse && strings.Contains(cond.Message, "26100") {
+			if cond.Type == podreason.Condition && cond.Status == corev1.ConditionFalse &&
+				strings.Contains(cond.Message, "26100") {
 				return nil
 			}
 		}
 		return fmt.Errorf("%+v", p.Status.Conditions)
 	})
 	c.eventually("the pod's event", func() error {
-		list, err := c.client.CoreV1().Events(p.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + p.Name + ",type=Warning"})
+		list, err := c.client.CoreV1().Events(p.Namespace).List(ctx,
+			metav1.ListOptions{FieldSelector: "involvedObject.name=" + p.Name + ",type=Warning"})
 		if err == nil && len(list.Items) == 0 {
 			err = fmt.Errorf("none")
 		}
@@ -84,8 +89,10 @@ func (c *cluster) reason() {
 // takes the rights to read credential specs and to ask about rights.
 func (c *cluster) gmsa() {
 	ctx := c.t.Context()
-	specs := c.dynamic.Resource(schema.GroupVersionResource{Group: "windows.k8s.io", Version: "v1", Resource: "gmsacredentialspecs"})
-	spec := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "windows.k8s.io/v1", "kind": "GMSACredentialSpec", "metadata": map[string]any{"name": "web"},
+	specs := c.dynamic.Resource(schema.GroupVersionResource{Group: "windows.k8s.io", Version: "v1",
+		Resource: "gmsacredentialspecs"})
+	spec := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "windows.k8s.io/v1",
+		"kind": "GMSACredentialSpec", "metadata": map[string]any{"name": "web"},
 		"credspec": map[string]any{"CmsPlugins": []any{"ActiveDirectory"}}}}
 	if _, err := specs.Create(ctx, spec, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
@@ -97,17 +104,22 @@ func (c *cluster) gmsa() {
 	}()
 	name := "web"
 	with := pod("with-gmsa", windowsImage)
-	with.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{GMSACredentialSpecName: &name}}
+	with.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{
+		GMSACredentialSpecName: &name}}
 	if p, err := c.create(with); err == nil || !strings.Contains(err.Error(), "gmsa.mullion.dev") {
 		c.t.Errorf("without the right to use it: %v, %+v", err, p)
 	}
 	// Roles are removed with the rest of the test's objects: the snapshot wants none.
 	roles, bindings := c.client.RbacV1().Roles("apps"), c.client.RbacV1().RoleBindings("apps")
-	if _, err := roles.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"windows.k8s.io"}, Resources: []string{"gmsacredentialspecs"}, Verbs: []string{"use"}, ResourceNames: []string{"web"}}}}, metav1.CreateOptions{}); err != nil {
+	if _, err := roles.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"windows.k8s.io"}, Resources: []string{"gmsacredentialspecs"},
+			Verbs: []string{"use"}, ResourceNames: []string{"web"}}}}, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
-	if _, err := bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "web"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "web"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "apps", Name: "default"}}}, metav1.CreateOptions{}); err != nil {
+	if _, err := bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "web"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "apps", Name: "default"}}},
+		metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 	defer func() {

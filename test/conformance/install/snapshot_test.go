@@ -31,7 +31,8 @@ func (c *cluster) snapshot() map[string]string {
 			c.t.Fatal(err)
 		}
 		for _, r := range l.APIResources {
-			if !slices.Contains([]string(r.Verbs), "list") || r.Name == "events" || r.Name == "leases" || r.Name == "componentstatuses" {
+			if !slices.Contains([]string(r.Verbs), "list") || r.Name == "events" || r.Name == "leases" ||
+				r.Name == "componentstatuses" {
 				continue
 			}
 			items, err := c.dynamic.Resource(gv.WithResource(r.Name)).List(c.t.Context(), metav1.ListOptions{})
@@ -88,15 +89,20 @@ func (c *cluster) versions() map[string]string {
 	c.t.Helper()
 	out := map[string]string{}
 	for _, r := range []schema.GroupVersionResource{
-		{Version: "v1", Resource: "namespaces"}, {Version: "v1", Resource: "serviceaccounts"}, {Version: "v1", Resource: "services"},
+		{Version: "v1", Resource: "namespaces"}, {Version: "v1", Resource: "serviceaccounts"},
+		{Version: "v1", Resource: "services"},
 		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-		{Group: "apps", Version: "v1", Resource: "deployments"}, {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
+		{Group: "apps", Version: "v1", Resource: "deployments"},
+		{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
 	} {
-		list, err := c.dynamic.Resource(r).List(c.t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=mullion"})
+		list, err := c.dynamic.Resource(r).List(c.t.Context(),
+			metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=mullion"})
 		if err != nil {
 			c.t.Fatal(err)
 		}

@@ -30,7 +30,8 @@ func defaulted(t *testing.T, object map[string]any) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := runtime.Encode(legacyscheme.Codecs.LegacyCodec(schema.GroupVersion{Group: kind.Group, Version: kind.Version}), obj)
+	out, err := runtime.Encode(legacyscheme.Codecs.LegacyCodec(schema.GroupVersion{Group: kind.Group,
+		Version: kind.Version}), obj)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,11 +66,17 @@ func TestDefaultsAreNoFindings(t *testing.T) {
 		}
 		check(f.id, policytest.Tweak(t, f.object), f.facts)
 	}
-	full := policytest.Tweak(t, `{spec: {volumes: [{name: s, secret: {secretName: s}}, {name: m, configMap: {name: m}}, {name: p, projected: {sources: [{configMap: {name: m}}]}}, {name: h, hostPath: {path: 'C:\x'}}, {name: e, emptyDir: {}}]},
-		c: {ports: [{containerPort: 80}], livenessProbe: {httpGet: {port: 80}}, volumeMounts: [{name: e, mountPath: 'C:\e'}], env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]}}`)
+	full := policytest.Tweak(t, `{spec: {volumes: [{name: s, secret: {secretName: s}}, {name: m, configMap: {name: m}},
+	  {name: p, projected: {sources: [{configMap: {name: m}}]}}, {name: h, hostPath: {path: 'C:\x'}}, {name: e,
+	    emptyDir: {}}]},
+		c: {ports: [{containerPort: 80}], livenessProbe: {httpGet: {port: 80}},
+		  volumeMounts: [{name: e, mountPath: 'C:\e'}], env: [{name: A,
+		    valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]}}`)
 	check("Pod", full, policy.Facts{})
 	for path, w := range workloads(full) {
 		check(path, w, nodes(20348))
 	}
-	check("Service", policytest.Decode(t, "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}], type: LoadBalancer}}"), nodes(17763))
+	check("Service",
+		policytest.Decode(t, "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}], type: "+
+			"LoadBalancer}}"), nodes(17763))
 }

@@ -105,9 +105,11 @@ func walk(t reflect.Type, path []string, emit func([]string, any)) {
 // enumerations are values of types whose meaning depends on the value.
 func enumerations() map[string][]any {
 	return map[string][]any{
-		"SupplementalGroupsPolicy": {"Merge", "Strict"}, "PodFSGroupChangePolicy": {"OnRootMismatch"}, "PodSELinuxChangePolicy": {"Recursive", "MountOption"},
-		"ProcMountType": {"Default", "Unmasked"}, "SeccompProfileType": {"RuntimeDefault"}, "AppArmorProfileType": {"RuntimeDefault"},
-		"Signal": {"SIGTERM", "SIGKILL", "SIGUSR1"}, "StorageMedium": {"Memory", "HugePages"}, "DNSPolicy": {"ClusterFirstWithHostNet"}, "Protocol": {"SCTP"},
+		"SupplementalGroupsPolicy": {"Merge", "Strict"}, "PodFSGroupChangePolicy": {"OnRootMismatch"},
+		"PodSELinuxChangePolicy": {"Recursive", "MountOption"}, "ProcMountType": {"Default", "Unmasked"},
+		"SeccompProfileType": {"RuntimeDefault"}, "AppArmorProfileType": {"RuntimeDefault"},
+		"Signal": {"SIGTERM", "SIGKILL", "SIGUSR1"}, "StorageMedium": {"Memory", "HugePages"},
+		"DNSPolicy": {"ClusterFirstWithHostNet"}, "Protocol": {"SCTP"},
 	}
 }
 
@@ -133,7 +135,8 @@ func put(tree any, path []string, value any) any {
 	if sub == nil && len(path) > 2 && path[1] == "0" {
 		switch path[0] {
 		case "initContainers", "ephemeralContainers":
-			sub = []any{map[string]any{"name": path[0][:4], "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022", "terminationMessagePolicy": "File", "imagePullPolicy": "Always"}}
+			sub = []any{map[string]any{"name": path[0][:4], "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022",
+				"terminationMessagePolicy": "File", "imagePullPolicy": "Always"}}
 		case "volumes":
 			sub = []any{map[string]any{"name": "v"}}
 		}
@@ -172,7 +175,8 @@ func upstreamVerdict(pod map[string]any, os string) verdict {
 		}
 		return slices.Sorted(maps.Keys(set))
 	}
-	return verdict{because: fields(named, none, ""), without: fields(none, named, "os.name"), anyway: fields(named, nil, "")}
+	return verdict{because: fields(named, none, ""), without: fields(none, named, "os.name"),
+		anyway: fields(named, nil, "")}
 }
 
 // ourVerdict returns the same of the rules that repeat the API server's: the
@@ -201,31 +205,39 @@ type exception struct {
 // always differs with whatever features.
 func always() []exception {
 	return []exception{
-		{"linux", regexp.MustCompile(`\.lifecycle\.stopSignal$`), "the stop signals of Linux pods have nothing to do with Windows"},
+		{"linux", regexp.MustCompile(`\.lifecycle\.stopSignal$`),
+			"the stop signals of Linux pods have nothing to do with Windows"},
 	}
 }
 
 // release differs with the features of a release.
 func release() []exception {
-	return append(always(), exception{"", regexp.MustCompile(`\.lifecycle\.stopSignal$`), "the feature ContainerStopSignals is off: the API server drops the field; where it is on it refuses it"})
+	return append(always(), exception{"", regexp.MustCompile(`\.lifecycle\.stopSignal$`),
+		"the feature ContainerStopSignals is off: the API server drops the field; where it is on it refuses it"})
 }
 
 func compare(t *testing.T, name string, pod map[string]any, known []exception) {
 	t.Helper()
 	os := "windows"
 	excepted := func(at string) bool {
-		return slices.ContainsFunc(known, func(e exception) bool { return (e.os == "" || e.os == os) && e.field.MatchString(at) })
+		return slices.ContainsFunc(known, func(e exception) bool {
+			return (e.os == "" || e.os == os) && e.field.MatchString(at)
+		})
 	}
 	for _, os = range []string{"windows", "linux"} {
 		if os == "linux" {
-			pod = apply(pod, mutation{[]string{"spec", "nodeSelector"}, map[string]any{}}, mutation{[]string{"spec", "containers", "0", "image"}, "x"})
+			pod = apply(pod, mutation{[]string{"spec", "nodeSelector"}, map[string]any{}},
+				mutation{[]string{"spec", "containers", "0", "image"}, "x"})
 		}
 		theirs, ours := upstreamVerdict(pod, os), ourVerdict(pod, os)
 		// Of most init containers upstream refuses the whole lifecycle: no word is needed on what is in it.
 		ours.because = slices.DeleteFunc(ours.because, func(at string) bool {
-			return slices.ContainsFunc(theirs.anyway, func(up string) bool { return strings.HasSuffix(up, ".lifecycle") && strings.HasPrefix(at, up+".") })
+			return slices.ContainsFunc(theirs.anyway, func(up string) bool {
+				return strings.HasSuffix(up, ".lifecycle") && strings.HasPrefix(at, up+".")
+			})
 		})
-		ours.because, theirs.because = slices.DeleteFunc(ours.because, excepted), slices.DeleteFunc(theirs.because, excepted)
+		ours.because, theirs.because = slices.DeleteFunc(ours.because, excepted),
+			slices.DeleteFunc(theirs.because, excepted)
 		if !slices.Equal(theirs.because, ours.because) {
 			t.Errorf("%s: with os.name %s upstream refuses %v, we %v", name, os, theirs.because, ours.because)
 		}
@@ -248,7 +260,8 @@ func compare(t *testing.T, name string, pod map[string]any, known []exception) {
 func upstreamOptions(pod map[string]any) []string {
 	var out []string
 	for _, e := range upstream(withOS(pod, "windows")) {
-		if text := e.Error(); strings.Contains(e.Field, "windowsOptions") || strings.Contains(strings.ToLower(text), "hostprocess") {
+		if text := e.Error(); strings.Contains(e.Field, "windowsOptions") ||
+			strings.Contains(strings.ToLower(text), "hostprocess") {
 			out = append(out, text)
 		}
 	}
@@ -274,7 +287,8 @@ func TestEveryField(t *testing.T) {
 	for name, known := range map[string][]exception{"release": release(), "all features": always()} {
 		t.Run(name, func(t *testing.T) {
 			if name == "all features" {
-				featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{"AllAlpha": true, "AllBeta": true})
+				featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate,
+					featuregatetesting.FeatureOverrides{"AllAlpha": true, "AllBeta": true})
 			}
 			for _, m := range all {
 				compare(t, m.String(), apply(pod, m), known)
@@ -290,7 +304,8 @@ func TestEveryField(t *testing.T) {
 
 // FuzzFields sets several fields at once: every two bytes name one of them.
 func FuzzFields(f *testing.F) {
-	for _, seed := range []string{"\x00\x01\x02\x03", "mullion", "windowsOptions", "\xff\xff\x00\x10\x20\x30\x04\x44", "containers and volumes and what is in them"} {
+	for _, seed := range []string{"\x00\x01\x02\x03", "mullion", "windowsOptions", "\xff\xff\x00\x10\x20\x30\x04\x44",
+		"containers and volumes and what is in them"} {
 		f.Add([]byte(seed))
 	}
 	all := mutations()

@@ -44,12 +44,33 @@ func refused() []fact {
 	pod := func(id, path, value string) fact {
 		at := "spec." + path
 		if sub, ok := strings.CutPrefix(path, "securityContext."); ok {
-			return fact{id: id, object: "spec: {securityContext: {" + sub + ": " + value + "}}", field: at, ours: policy.Error, unset: policy.Warning, theirs: forbidden}
+			return fact{
+				id:     id,
+				object: "spec: {securityContext: {" + sub + ": " + value + "}}",
+				field:  at,
+				ours:   policy.Error,
+				unset:  policy.Warning,
+				theirs: forbidden,
+			}
 		}
-		return fact{id: id, object: "spec: {" + path + ": " + value + "}", field: at, ours: policy.Error, unset: policy.Warning, theirs: forbidden}
+		return fact{
+			id:     id,
+			object: "spec: {" + path + ": " + value + "}",
+			field:  at,
+			ours:   policy.Error,
+			unset:  policy.Warning,
+			theirs: forbidden,
+		}
 	}
 	container := func(id, path, value string) fact {
-		return fact{id: id, object: "c: {securityContext: {" + path + ": " + value + "}}", field: "spec.containers[0].securityContext." + path, ours: policy.Error, unset: policy.Warning, theirs: forbidden}
+		return fact{
+			id:     id,
+			object: "c: {securityContext: {" + path + ": " + value + "}}",
+			field:  "spec.containers[0].securityContext." + path,
+			ours:   policy.Error,
+			unset:  policy.Warning,
+			theirs: forbidden,
+		}
 	}
 	without := func(f fact, unset policy.Severity) fact { f.unset = unset; return f }
 	return []fact{
@@ -65,12 +86,12 @@ func refused() []fact {
 		pod("WIN010", "shareProcessNamespace", "true"), pod("WIN010", "shareProcessNamespace", "false"),
 		pod("WIN011", "securityContext.runAsUser", "1000"), pod("WIN011", "securityContext.runAsUser", "0"),
 		pod("WIN012", "securityContext.runAsGroup", "1000"),
-		pod("WIN013", "securityContext.supplementalGroups", "[1000]"), pod("WIN013", "securityContext.supplementalGroups", "[]"),
+		pod("WIN013", "securityContext.supplementalGroups", "[1000]"),
+		pod("WIN013", "securityContext.supplementalGroups", "[]"),
 		pod("WIN014", "securityContext.supplementalGroupsPolicy", "Merge"),
 		without(pod("WIN014", "securityContext.supplementalGroupsPolicy", "Strict"), policy.Error),
 		pod("WIN015", "securityContext.seLinuxChangePolicy", "Recursive"),
-		container("WIN016", "appArmorProfile", "{type: Unconfined}"),
-		container("WIN017", "seLinuxOptions", "{}"),
+		container("WIN016", "appArmorProfile", "{type: Unconfined}"), container("WIN017", "seLinuxOptions", "{}"),
 		container("WIN018", "seccompProfile", "{type: Unconfined}"),
 		container("WIN019", "capabilities", "{drop: [ALL]}"), container("WIN019", "capabilities", "{}"),
 		container("WIN020", "readOnlyRootFilesystem", "true"), container("WIN020", "readOnlyRootFilesystem", "false"),
@@ -79,14 +100,25 @@ func refused() []fact {
 		container("WIN023", "procMount", "Default"),
 		container("WIN024", "runAsUser", "1000"),
 		container("WIN025", "runAsGroup", "1000"),
-		{id: "WIN026", object: "spec: {resources: {limits: {memory: 1Gi}}}", field: "spec.resources", ours: policy.Error, unset: policy.Error, theirs: "may not be set for a windows pod"},
-		{id: "WIN027", object: "c: {lifecycle: {stopSignal: SIGUSR1}}", field: "spec.containers[0].lifecycle.stopSignal", ours: policy.Error, unset: policy.Error, theirs: "SIGTERM", gate: features.ContainerStopSignals},
-		{id: "WIN028", object: "{}", facts: policy.Facts{Subresource: "resize"}, field: "spec", ours: policy.Error, unset: policy.Error, there: "[]", theirs: "windows pods cannot be resized"},
-		{id: "WIN029", object: "{}", field: "status.containerStatuses[0].user.linux", theirs: "cannot be set for a windows pod"},
-		{id: "WIN030", object: "spec: {os: {name: Windows}}", field: "spec.os.name", ours: policy.Error, there: "spec.os", theirs: "Unsupported value"},
-		{id: "WIN030", object: "spec: {os: {name: ''}}", field: "spec.os.name", ours: policy.Error, theirs: "Required value"},
-		{id: "WIN031", object: "{spec: {os: {name: linux}, nodeSelector: null, securityContext: {windowsOptions: {}}}, c: {image: x}}", field: "spec.securityContext.windowsOptions", ours: policy.Error, theirs: "windows options cannot be set for a linux pod"},
-		{id: "WIN031", object: "{spec: {os: {name: linux}, nodeSelector: null}, c: {image: x, securityContext: {windowsOptions: {runAsUserName: u}}}}", field: "spec.containers[0].securityContext.windowsOptions", ours: policy.Error, theirs: "windows options cannot be set for a linux pod"},
+		{id: "WIN026", object: "spec: {resources: {limits: {memory: 1Gi}}}", field: "spec.resources",
+			ours: policy.Error, unset: policy.Error, theirs: "may not be set for a windows pod"},
+		{id: "WIN027", object: "c: {lifecycle: {stopSignal: SIGUSR1}}",
+			field: "spec.containers[0].lifecycle.stopSignal", ours: policy.Error, unset: policy.Error,
+			theirs: "SIGTERM", gate: features.ContainerStopSignals},
+		{id: "WIN028", object: "{}", facts: policy.Facts{Subresource: "resize"}, field: "spec", ours: policy.Error,
+			unset: policy.Error, there: "[]", theirs: "windows pods cannot be resized"},
+		{id: "WIN029", object: "{}", field: "status.containerStatuses[0].user.linux",
+			theirs: "cannot be set for a windows pod"},
+		{id: "WIN030", object: "spec: {os: {name: Windows}}", field: "spec.os.name", ours: policy.Error,
+			there: "spec.os", theirs: "Unsupported value"},
+		{id: "WIN030", object: "spec: {os: {name: ''}}", field: "spec.os.name", ours: policy.Error,
+			theirs: "Required value"},
+		{id: "WIN031", object: "{spec: {os: {name: linux}, nodeSelector: null, securityContext: {windowsOptions: " +
+			"{}}}, c: {image: x}}", field: "spec.securityContext.windowsOptions", ours: policy.Error,
+			theirs: "windows options cannot be set for a linux pod"},
+		{id: "WIN031", object: "{spec: {os: {name: linux}, nodeSelector: null}, c: {image: x, securityContext: " +
+			"{windowsOptions: {runAsUserName: u}}}}", field: "spec.containers[0].securityContext.windowsOptions",
+			ours: policy.Error, theirs: "windows options cannot be set for a linux pod"},
 	}
 }
 
@@ -113,50 +145,93 @@ func classes(name string, c policy.RuntimeClass) policy.Facts {
 // Length: a table.
 func failing() []fact {
 	volume := func(id, v, at string) fact {
-		return fact{id: id, object: "spec: {volumes: [{name: v, " + v + "}]}", field: "spec.volumes[0]." + at, ours: policy.Error}
+		return fact{
+			id:     id,
+			object: "spec: {volumes: [{name: v, " + v + "}]}",
+			field:  "spec.volumes[0]." + at,
+			ours:   policy.Error,
+		}
 	}
 	hostProcess := func(options, rest string) string {
-		return "spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true" + options + "}}" + rest + "}"
+		return "spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true" + options +
+			"}}" + rest + "}"
 	}
 	const local = `, runAsUserName: 'NT AUTHORITY\Local service'`
 	old := nodes(20348)
 	old.Nodes[0].Containerd = "1.5.9"
 	const sc2022 = "mcr.microsoft.com/windows/servercore:ltsc2022"
-	index := policy.Image{Index: true, Platforms: []policy.Platform{{OS: "windows", Arch: "amd64", OSVersion: "10.0.17763.1"}}}
+	index := policy.Image{Index: true,
+		Platforms: []policy.Platform{{OS: "windows", Arch: "amd64", OSVersion: "10.0.17763.1"}}}
 	return []fact{
-		{id: "WIN201", object: "spec: {nodeSelector: {kubernetes.io/os: linux}}", field: "spec.nodeSelector[kubernetes.io/os]", ours: policy.Error},
-		{id: "WIN202", object: "meta: {labels: {kubernetes.io/os: windows}}", field: "metadata.labels[kubernetes.io/os]", ours: policy.Warning},
-		{id: "WIN203", object: "spec: {nodeName: l}", facts: policy.Facts{Nodes: []policy.Node{{Name: "l", OS: "linux"}}}, field: "spec.nodeName", ours: policy.Error},
-		{id: "WIN204", object: "spec: {securityContext: {runAsNonRoot: true, windowsOptions: {runAsUserName: containeradministrator}}}", field: "spec.securityContext.windowsOptions.runAsUserName", ours: policy.Error},
-		{id: "WIN205", object: "spec: {securityContext: {runAsNonRoot: true}}", facts: images(nodes(), sc2022, policy.Image{User: "ContainerAdministrator"}), field: "spec.containers[0].image", ours: policy.Error},
-		{id: "WIN206", object: "spec: {securityContext: {runAsNonRoot: true}}", field: "spec.securityContext.runAsNonRoot", ours: policy.Warning},
-		{id: "WIN207", object: "spec: {securityContext: {windowsOptions: {runAsUserName: bob}}}", field: "spec.securityContext.windowsOptions.runAsUserName", ours: policy.Info},
+		{id: "WIN201", object: "spec: {nodeSelector: {kubernetes.io/os: linux}}",
+			field: "spec.nodeSelector[kubernetes.io/os]", ours: policy.Error},
+		{id: "WIN202", object: "meta: {labels: {kubernetes.io/os: windows}}",
+			field: "metadata.labels[kubernetes.io/os]", ours: policy.Warning},
+		{id: "WIN203", object: "spec: {nodeName: l}",
+			facts: policy.Facts{Nodes: []policy.Node{{Name: "l", OS: "linux"}}}, field: "spec.nodeName",
+			ours: policy.Error},
+		{id: "WIN204", object: "spec: {securityContext: {runAsNonRoot: true, windowsOptions: {runAsUserName: " +
+			"containeradministrator}}}", field: "spec.securityContext.windowsOptions.runAsUserName",
+			ours: policy.Error},
+		{id: "WIN205", object: "spec: {securityContext: {runAsNonRoot: true}}",
+			facts: images(nodes(), sc2022, policy.Image{User: "ContainerAdministrator"}),
+			field: "spec.containers[0].image", ours: policy.Error},
+		{id: "WIN206", object: "spec: {securityContext: {runAsNonRoot: true}}",
+			field: "spec.securityContext.runAsNonRoot", ours: policy.Warning},
+		{id: "WIN207", object: "spec: {securityContext: {windowsOptions: {runAsUserName: bob}}}",
+			field: "spec.securityContext.windowsOptions.runAsUserName", ours: policy.Info},
 		volume("WIN208", "nfs: {server: s, path: /x}", "nfs"),
-		{id: "WIN209", object: "spec: {volumes: [{name: v, iscsi: {targetPortal: 10.0.0.1, iqn: 'iqn.2001-04.com.example:x', lun: 0}}]}", field: "spec.volumes[0].iscsi", ours: policy.Warning},
+		{id: "WIN209", object: "spec: {volumes: [{name: v, iscsi: {targetPortal: 10.0.0.1, iqn: " +
+			"'iqn.2001-04.com.example:x', lun: 0}}]}", field: "spec.volumes[0].iscsi", ours: policy.Warning},
 		volume("WIN210", "emptyDir: {medium: HugePages}", "emptyDir.medium"),
-		{id: "WIN210", object: "c: {resources: {limits: {hugepages-2Mi: 4Mi, memory: 1Gi}}}", field: "spec.containers[0].resources.limits.hugepages-2Mi", ours: policy.Error},
-		{id: "WIN211", object: "{c: {volumeDevices: [{name: v, devicePath: /dev/x}]}, spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]}}", field: "spec.containers[0].volumeDevices", ours: policy.Error},
+		{id: "WIN210", object: "c: {resources: {limits: {hugepages-2Mi: 4Mi, memory: 1Gi}}}",
+			field: "spec.containers[0].resources.limits.hugepages-2Mi", ours: policy.Error},
+		{id: "WIN211", object: "{c: {volumeDevices: [{name: v, devicePath: /dev/x}]}, spec: {volumes: [{name: v, " +
+			"persistentVolumeClaim: {claimName: c}}]}}", field: "spec.containers[0].volumeDevices", ours: policy.Error},
 		volume("WIN212", `hostPath: {path: 'C:\x', type: CharDevice}`, "hostPath.type"),
 		volume("WIN213", `hostPath: {path: '\\.\pipe\x', type: Socket}`, "hostPath.type"),
-		{id: "WIN214", object: `{c: {volumeMounts: [{name: v, mountPath: 'C:\v', readOnly: true, mountPropagation: None, recursiveReadOnly: Enabled}]}, spec: {volumes: [{name: v, emptyDir: {}}]}}`, field: "spec.containers[0].volumeMounts[0].recursiveReadOnly", ours: policy.Error},
+		{id: "WIN214", object: `{c: {volumeMounts: [{name: v, mountPath: 'C:\v', readOnly: true, mountPropagation: ` +
+			`None, recursiveReadOnly: Enabled}]}, spec: {volumes: [{name: v, emptyDir: {}}]}}`,
+			field: "spec.containers[0].volumeMounts[0].recursiveReadOnly", ours: policy.Error},
 		volume("WIN215", "image: {reference: 'example.com/x:1'}", "image"),
-		{id: "WIN216", object: "{c: {volumeMounts: [{name: v, mountPath: 'C:'}]}, spec: {volumes: [{name: v, emptyDir: {}}]}}", field: "spec.containers[0].volumeMounts[0].mountPath", ours: policy.Error},
-		{id: "WIN217", object: "spec: {resourceClaims: [{name: gpu, resourceClaimName: gpu}]}", field: "spec.resourceClaims", ours: policy.Error},
-		{id: "WIN218", object: hostProcess(local, `, volumes: [{name: v, hostPath: {path: '\\.\pipe\x'}}]`), field: "spec.volumes[0].hostPath.path", ours: policy.Error},
-		{id: "WIN219", object: hostProcess("", ""), field: "spec.containers[0].securityContext.windowsOptions.runAsUserName", ours: policy.Error},
-		{id: "WIN220", object: hostProcess(`, runAsUserName: 'NT Authority\SYSTEM'`, ""), field: "spec.securityContext.windowsOptions.runAsUserName", ours: policy.Warning},
-		{id: "WIN221", object: "c: {image: nginx}", facts: images(nodes(), "nginx", policy.Image{Platforms: []policy.Platform{{OS: "linux"}}}), field: "spec.containers[0].image", ours: policy.Error},
-		{id: "WIN222", object: "c: {image: x}", facts: images(nodes(20348), "x", index), field: "spec.containers[0].image", ours: policy.Error},
-		{id: "WIN223", object: "c: {image: x}", facts: images(nodes(20348), "x", policy.Image{Platforms: index.Platforms}), field: "spec.containers[0].image", ours: policy.Error},
-		{id: "WIN224", object: "spec: {runtimeClassName: x}", facts: policy.Facts{RuntimeClasses: map[string]policy.RuntimeClass{}}, field: "spec.runtimeClassName", ours: policy.Error},
-		{id: "WIN225", object: "spec: {runtimeClassName: x, nodeSelector: {a: '1'}}", facts: classes("x", policy.RuntimeClass{NodeSelector: map[string]string{"a": "2"}}), field: "spec.nodeSelector.a", ours: policy.Error},
-		{id: "WIN226", object: "obj: {apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: r}, handler: mine, scheduling: {nodeSelector: {kubernetes.io/os: windows}}}", field: "handler", ours: policy.Warning},
-		{id: "WIN227", object: "c: {command: [/bin/sh, -c, ls]}", field: "spec.containers[0].command[0]", ours: policy.Warning},
+		{id: "WIN216", object: "{c: {volumeMounts: [{name: v, mountPath: 'C:'}]}, spec: {volumes: [{name: v, " +
+			"emptyDir: {}}]}}", field: "spec.containers[0].volumeMounts[0].mountPath", ours: policy.Error},
+		{id: "WIN217", object: "spec: {resourceClaims: [{name: gpu, resourceClaimName: gpu}]}",
+			field: "spec.resourceClaims", ours: policy.Error},
+		{id: "WIN218", object: hostProcess(local, `, volumes: [{name: v, hostPath: {path: '\\.\pipe\x'}}]`),
+			field: "spec.volumes[0].hostPath.path", ours: policy.Error},
+		{id: "WIN219", object: hostProcess("", ""),
+			field: "spec.containers[0].securityContext.windowsOptions.runAsUserName", ours: policy.Error},
+		{id: "WIN220", object: hostProcess(`, runAsUserName: 'NT Authority\SYSTEM'`, ""),
+			field: "spec.securityContext.windowsOptions.runAsUserName", ours: policy.Warning},
+		{id: "WIN221", object: "c: {image: nginx}",
+			facts: images(nodes(), "nginx", policy.Image{Platforms: []policy.Platform{{OS: "linux"}}}),
+			field: "spec.containers[0].image", ours: policy.Error},
+		{id: "WIN222", object: "c: {image: x}", facts: images(nodes(20348), "x", index),
+			field: "spec.containers[0].image", ours: policy.Error},
+		{id: "WIN223", object: "c: {image: x}",
+			facts: images(nodes(20348), "x", policy.Image{Platforms: index.Platforms}),
+			field: "spec.containers[0].image", ours: policy.Error},
+		{id: "WIN224", object: "spec: {runtimeClassName: x}",
+			facts: policy.Facts{RuntimeClasses: map[string]policy.RuntimeClass{}}, field: "spec.runtimeClassName",
+			ours: policy.Error},
+		{id: "WIN225", object: "spec: {runtimeClassName: x, nodeSelector: {a: '1'}}",
+			facts: classes("x", policy.RuntimeClass{NodeSelector: map[string]string{"a": "2"}}),
+			field: "spec.nodeSelector.a", ours: policy.Error},
+		{id: "WIN226", object: "obj: {apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: r}, handler: " +
+			"mine, scheduling: {nodeSelector: {kubernetes.io/os: windows}}}", field: "handler", ours: policy.Warning},
+		{id: "WIN227", object: "c: {command: [/bin/sh, -c, ls]}", field: "spec.containers[0].command[0]",
+			ours: policy.Warning},
 		volume("WIN228", "csi: {driver: d.example.com, fsType: ext4}", "csi.fsType"),
-		{id: "WIN229", object: "c: {ports: [{containerPort: 80, hostPort: 80}]}", field: "spec.containers[0].ports[0].hostPort", ours: policy.Info},
-		{id: "WIN230", object: "spec: {ephemeralContainers: [{name: e, image: '" + sc2022 + "', targetContainerName: c}]}", field: "spec.ephemeralContainers[0].targetContainerName", ours: policy.Warning},
-		{id: "WIN231", object: `{c: {volumeMounts: [{name: v, mountPath: 'C:\v', subPath: 'C:\x'}]}, spec: {volumes: [{name: v, emptyDir: {}}]}}`, field: "spec.containers[0].volumeMounts[0].subPath", ours: policy.Error},
-		{id: "WIN231", object: `{c: {volumeMounts: [{name: v, mountPath: 'C:\v', subPath: '..\x'}]}, spec: {volumes: [{name: v, emptyDir: {}}]}}`, field: "spec.containers[0].volumeMounts[0].subPath", ours: policy.Error},
+		{id: "WIN229", object: "c: {ports: [{containerPort: 80, hostPort: 80}]}",
+			field: "spec.containers[0].ports[0].hostPort", ours: policy.Info},
+		{id: "WIN230", object: "spec: {ephemeralContainers: [{name: e, image: '" + sc2022 +
+			"', targetContainerName: c}]}", field: "spec.ephemeralContainers[0].targetContainerName",
+			ours: policy.Warning},
+		{id: "WIN231", object: `{c: {volumeMounts: [{name: v, mountPath: 'C:\v', subPath: 'C:\x'}]}, spec: {volumes: ` +
+			`[{name: v, emptyDir: {}}]}}`, field: "spec.containers[0].volumeMounts[0].subPath", ours: policy.Error},
+		{id: "WIN231", object: `{c: {volumeMounts: [{name: v, mountPath: 'C:\v', subPath: '..\x'}]}, spec: {volumes: ` +
+			`[{name: v, emptyDir: {}}]}}`, field: "spec.containers[0].volumeMounts[0].subPath", ours: policy.Error},
 		{id: "WIN232", object: hostProcess(local, ""), facts: old, field: "spec", ours: policy.Error},
 	}
 }
@@ -190,8 +265,10 @@ func status(t *testing.T, object map[string]any) field.ErrorList {
 	t.Helper()
 	before := stored(t, object)
 	after := before.DeepCopy()
-	after.Status.ContainerStatuses = []core.ContainerStatus{{Name: "c", User: &core.ContainerUser{Linux: &core.LinuxContainerUser{}}}}
-	return corevalidation.ValidatePodStatusUpdate(after, before, corevalidation.PodValidationOptions{ResourceIsPod: true})
+	after.Status.ContainerStatuses = []core.ContainerStatus{{Name: "c",
+		User: &core.ContainerUser{Linux: &core.LinuxContainerUser{}}}}
+	return corevalidation.ValidatePodStatusUpdate(after, before,
+		corevalidation.PodValidationOptions{ResourceIsPod: true})
 }
 
 // TestFacts walks every fact: upstream or we refuse
@@ -240,7 +317,8 @@ func TestFacts(t *testing.T) {
 			}
 		}
 	}
-	sum := fmt.Sprintf("%d facts WIN0 and %d facts WIN2: %d refused by upstream's validation, %d more by ours alone, %d run in some way and are warned of\n",
+	sum := fmt.Sprintf("%d facts WIN0 and %d facts WIN2: %d refused by upstream's validation, %d more by ours alone, "+
+		"%d run in some way and are warned of\n",
 		count["WIN0"], count["WIN2"], count["upstream"], count["ours"], count["warned"])
 	t.Log(sum)
 	testenv.Golden(t, "facts.txt", []byte(table.String()+sum))
@@ -315,7 +393,8 @@ func TestTemplates(t *testing.T) {
 				t.Errorf("%s: upstream takes %s of a %s", f.id, there, object["kind"])
 			}
 			if ours, _ := says(object, f.facts, f.id, at); ours.Severity != f.ours || ours.Field != at {
-				t.Errorf("%s: got %v at %s of a %s, want %v at %s", f.id, ours.Severity, ours.Field, object["kind"], f.ours, at)
+				t.Errorf("%s: got %v at %s of a %s, want %v at %s", f.id, ours.Severity, ours.Field, object["kind"],
+					f.ours, at)
 			}
 		}
 	}

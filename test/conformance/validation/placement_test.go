@@ -25,7 +25,12 @@ func mixed(t *testing.T) policy.Facts {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.Nodes = append(f.Nodes, policy.Node{Name: "w" + name, OS: "windows", Build: b, Taints: []policy.Taint{{Key: "os", Value: "windows", Effect: "NoSchedule"}}})
+		f.Nodes = append(f.Nodes, policy.Node{
+			Name:   "w" + name,
+			OS:     "windows",
+			Build:  b,
+			Taints: []policy.Taint{{Key: "os", Value: "windows", Effect: "NoSchedule"}},
+		})
 	}
 	return f
 }
@@ -72,13 +77,23 @@ func TestPlacementKeepsObjectsValid(t *testing.T) {
 // injected are fields that policies and service meshes write into every pod.
 func injected() (pod, container []string) {
 	return []string{
-			`{}`, `{hostPID: true}`, `{hostUsers: true}`, `{hostUsers: false, securityContext: {runAsUser: 1}}`, `{shareProcessNamespace: false}`,
-			`{securityContext: {fsGroup: 1, fsGroupChangePolicy: OnRootMismatch}}`, `{securityContext: {runAsUser: 0}}`, `{securityContext: {runAsUser: 1000, runAsGroup: 1000, supplementalGroups: [1], seLinuxOptions: {level: "s0:c1"}}}`,
-			`{securityContext: {seccompProfile: {type: RuntimeDefault}, supplementalGroups: []}}`, `{securityContext: {sysctls: [{name: net.core.somaxconn, value: "1"}]}}`, `{securityContext: {appArmorProfile: {type: Unconfined}}}`,
-			`{securityContext: {supplementalGroupsPolicy: Strict, seLinuxChangePolicy: MountOption}}`, `{resources: {limits: {memory: 1Gi}}}`,
+			`{}`, `{hostPID: true}`, `{hostUsers: true}`, `{hostUsers: false, securityContext: {runAsUser: 1}}`,
+			`{shareProcessNamespace: false}`,
+			`{securityContext: {fsGroup: 1, fsGroupChangePolicy: OnRootMismatch}}`, `{securityContext: {runAsUser: 0}}`,
+			`{securityContext: {runAsUser: 1000, runAsGroup: 1000, supplementalGroups: [1], seLinuxOptions: {level: ` +
+				`"s0:c1"}}}`,
+			`{securityContext: {seccompProfile: {type: RuntimeDefault}, supplementalGroups: []}}`,
+			`{securityContext: {sysctls: [{name: net.core.somaxconn, value: "1"}]}}`,
+			`{securityContext: {appArmorProfile: {type: Unconfined}}}`,
+			`{securityContext: {supplementalGroupsPolicy: Strict, seLinuxChangePolicy: MountOption}}`,
+			`{resources: {limits: {memory: 1Gi}}}`,
 		}, []string{
-			`{}`, `{privileged: false}`, `{privileged: true}`, `{allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}, readOnlyRootFilesystem: true, runAsNonRoot: true}`,
-			`{capabilities: {add: [NET_ADMIN]}}`, `{procMount: Default, seLinuxOptions: {}}`, `{runAsUser: 1000, runAsGroup: 1000}`, `{appArmorProfile: {type: RuntimeDefault}}`, `{readOnlyRootFilesystem: false}`,
+			`{}`, `{privileged: false}`, `{privileged: true}`,
+			`{allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}, ` +
+				`readOnlyRootFilesystem: true, runAsNonRoot: true}`,
+			`{capabilities: {add: [NET_ADMIN]}}`, `{procMount: Default, seLinuxOptions: {}}`,
+			`{runAsUser: 1000, runAsGroup: 1000}`, `{appArmorProfile: {type: RuntimeDefault}}`,
+			`{readOnlyRootFilesystem: false}`,
 		}
 }
 
@@ -92,7 +107,8 @@ func TestPlacementWithInjectedFields(t *testing.T) {
 	pods, containers := injected()
 	count, fixed, declared := 0, 0, 0
 	for _, os := range []string{`{}`, `{os: {name: windows}}`} {
-		for _, meta := range []string{`{}`, `{ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: u, controller: true}]}`} {
+		for _, meta := range []string{`{}`, `{ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, ` +
+			`uid: u, controller: true}]}`} {
 			for _, p := range pods {
 				for _, c := range containers {
 					object := policytest.Decode(t, fmt.Sprintf(`

@@ -75,7 +75,8 @@ func upstream(object map[string]any) field.ErrorList {
 	case *apps.StatefulSet:
 		return appsvalidation.ValidateStatefulSet(o, options(&o.Spec.Template))
 	case *batch.Job:
-		return batchvalidation.ValidateJob(o, batchvalidation.JobValidationOptions{PodValidationOptions: options(&o.Spec.Template)})
+		return batchvalidation.ValidateJob(o,
+			batchvalidation.JobValidationOptions{PodValidationOptions: options(&o.Spec.Template)})
 	case *batch.CronJob:
 		return batchvalidation.ValidateCronJobCreate(o, options(&o.Spec.JobTemplate.Spec.Template))
 	case *node.RuntimeClass:
@@ -110,7 +111,8 @@ func stored(t *testing.T, object map[string]any) *core.Pod {
 func resize(t *testing.T, object map[string]any) field.ErrorList {
 	t.Helper()
 	pod := stored(t, object)
-	return corevalidation.ValidatePodResize(pod, pod.DeepCopy(), corevalidation.PodValidationOptions{ResourceIsPod: true})
+	return corevalidation.ValidatePodResize(pod, pod.DeepCopy(),
+		corevalidation.PodValidationOptions{ResourceIsPod: true})
 }
 
 // withOS returns a copy of a pod with another spec.os.name; "" for none.
@@ -130,23 +132,31 @@ func workloads(pod map[string]any) map[string]map[string]any {
 	labels := map[string]any{"app": "x"}
 	meta := map[string]any{"name": "w", "namespace": "ns"}
 	template := map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod["spec"]}
-	once := map[string]any{"metadata": map[string]any{"labels": labels}, "spec": maps.Clone(pod["spec"].(map[string]any))}
+	once := map[string]any{"metadata": map[string]any{"labels": labels},
+		"spec": maps.Clone(pod["spec"].(map[string]any))}
 	once["spec"].(map[string]any)["restartPolicy"] = "Never"
 	object := func(version, kind string, spec map[string]any) map[string]any {
 		return map[string]any{"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec}
 	}
 	selector := map[string]any{"matchLabels": labels}
 	job := map[string]any{"template": once}
-	manual := map[string]any{"template": once, "manualSelector": true, "selector": selector} // else the server makes one
+	// else the server makes one
+	manual := map[string]any{"template": once, "manualSelector": true, "selector": selector}
 	return map[string]map[string]any{
-		"spec.template.spec":                  object("apps/v1", "Deployment", map[string]any{"selector": selector, "template": template}),
-		"spec.template.spec/ReplicaSet":       object("apps/v1", "ReplicaSet", map[string]any{"selector": selector, "template": template}),
-		"spec.template.spec/DaemonSet":        object("apps/v1", "DaemonSet", map[string]any{"selector": selector, "template": template}),
-		"spec.template.spec/StatefulSet":      object("apps/v1", "StatefulSet", map[string]any{"selector": selector, "template": template, "serviceName": "s"}),
-		"spec.template.spec/Controller":       object("v1", "ReplicationController", map[string]any{"selector": labels, "template": template}),
-		"spec.template.spec/Job":              object("batch/v1", "Job", manual),
-		"spec.jobTemplate.spec.template.spec": object("batch/v1", "CronJob", map[string]any{"schedule": "@daily", "jobTemplate": map[string]any{"spec": job}}),
-		"template.spec":                       {"apiVersion": "v1", "kind": "PodTemplate", "metadata": meta, "template": template},
+		"spec.template.spec": object("apps/v1", "Deployment",
+			map[string]any{"selector": selector, "template": template}),
+		"spec.template.spec/ReplicaSet": object("apps/v1", "ReplicaSet",
+			map[string]any{"selector": selector, "template": template}),
+		"spec.template.spec/DaemonSet": object("apps/v1", "DaemonSet",
+			map[string]any{"selector": selector, "template": template}),
+		"spec.template.spec/StatefulSet": object("apps/v1", "StatefulSet",
+			map[string]any{"selector": selector, "template": template, "serviceName": "s"}),
+		"spec.template.spec/Controller": object("v1", "ReplicationController",
+			map[string]any{"selector": labels, "template": template}),
+		"spec.template.spec/Job": object("batch/v1", "Job", manual),
+		"spec.jobTemplate.spec.template.spec": object("batch/v1", "CronJob",
+			map[string]any{"schedule": "@daily", "jobTemplate": map[string]any{"spec": job}}),
+		"template.spec": {"apiVersion": "v1", "kind": "PodTemplate", "metadata": meta, "template": template},
 	}
 }
 

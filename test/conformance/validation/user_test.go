@@ -18,13 +18,17 @@ import (
 // userNames are valid and invalid ones, among them every limit.
 func userNames() []string {
 	out := []string{
-		"", " ", ".", ". .", "ContainerUser", "ContainerAdministrator", `NT AUTHORITY\SYSTEM`, `NT AUTHORITY\Local service`, "NT AUTHORITY\network service",
-		`a\b\c`, `\u`, `d\`, `\`, `user@domain`, `domain/user`, `d.e\u`, `.d\u`, `d_e\u`, `corp.example.com\web$`, `-a.b\u`, `a..b\u`, "ü", "名前", "a\x00b", "a\x7fb", "a\u0085b", "a\u200bb",
-		`a"b`, "a[b]", "a,b", "a+b", "a*b", "a?b", "a<b>", "a=b", "a|b", "a;b", "a:b", `d:e\u`, `d|e\u`, `d*\u`, "\xff", `\xff\u`,
+		"", " ", ".", ". .", "ContainerUser", "ContainerAdministrator", `NT AUTHORITY\SYSTEM`,
+		`NT AUTHORITY\Local service`, "NT AUTHORITY\network service",
+		`a\b\c`, `\u`, `d\`, `\`, `user@domain`, `domain/user`, `d.e\u`, `.d\u`, `d_e\u`, `corp.example.com\web$`,
+		`-a.b\u`, `a..b\u`, "ü", "名前", "a\x00b", "a\x7fb", "a\u0085b", "a\u200bb",
+		`a"b`, "a[b]", "a,b", "a+b", "a*b", "a?b", "a<b>", "a=b", "a|b", "a;b", "a:b", `d:e\u`, `d|e\u`, `d*\u`,
+		"\xff", `\xff\u`,
 	}
 	for _, n := range []int{14, 15, 16, 63, 64, 103, 104, 105, 254, 255, 256, 257} {
 		x := strings.Repeat("x", n)
-		out = append(out, x, x+`\u`, `d\`+x, strings.Repeat("ü", n), strings.TrimSuffix(strings.Repeat("x.", n/2), ".")+`\u`)
+		out = append(out, x, x+`\u`, `d\`+x, strings.Repeat("ü", n), strings.TrimSuffix(strings.Repeat("x.", n/2), ".")+
+			`\u`)
 	}
 	return out
 }

@@ -135,7 +135,12 @@ func Build(spec Spec) (*Image, error) {
 		return nil, err
 	}
 	img.Config = blob(data, types.OCIConfigJSON)
-	m := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: img.Config.Descriptor, Layers: []v1.Descriptor{}}
+	m := v1.Manifest{
+		SchemaVersion: 2,
+		MediaType:     types.OCIManifestSchema1,
+		Config:        img.Config.Descriptor,
+		Layers:        []v1.Descriptor{},
+	}
 	for _, l := range img.Layers {
 		m.Layers = append(m.Layers, l.Descriptor)
 	}
@@ -176,7 +181,13 @@ func Tar(l Layer) ([]byte, error) {
 			return nil
 		}
 		made[name] = true
-		return tw.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, ModTime: epoch(), Format: tar.FormatPAX})
+		return tw.WriteHeader(&tar.Header{
+			Typeflag: tar.TypeDir,
+			Name:     name + "/",
+			Mode:     0o755,
+			ModTime:  epoch(),
+			Format:   tar.FormatPAX,
+		})
 	}
 	if !l.Plain {
 		if err := dir("Files"); err != nil {
@@ -211,7 +222,14 @@ func Tar(l Layer) ([]byte, error) {
 }
 
 func (e Entry) write(tw *tar.Writer, full, prefix string) error {
-	h := &tar.Header{Typeflag: tar.TypeReg, Name: full, Mode: 0o644, ModTime: epoch(), Format: tar.FormatPAX, Size: int64(len(e.Content))}
+	h := &tar.Header{
+		Typeflag: tar.TypeReg,
+		Name:     full,
+		Mode:     0o644,
+		ModTime:  epoch(),
+		Format:   tar.FormatPAX,
+		Size:     int64(len(e.Content)),
+	}
 	switch {
 	case e.Whiteout:
 		h.Name = path.Join(path.Dir(full), ".wh."+path.Base(full))
@@ -295,7 +313,13 @@ func WriteDocker(w io.Writer, images map[string]*Image) error {
 func writeTar(w io.Writer, files map[string][]byte) error {
 	tw := tar.NewWriter(w)
 	for _, name := range sortedKeys(files) {
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, ModTime: epoch(), Size: int64(len(files[name]))}
+		h := &tar.Header{
+			Typeflag: tar.TypeReg,
+			Name:     name,
+			Mode:     0o644,
+			ModTime:  epoch(),
+			Size:     int64(len(files[name])),
+		}
 		if err := tw.WriteHeader(h); err != nil {
 			return err
 		}

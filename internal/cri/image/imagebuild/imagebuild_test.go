@@ -27,7 +27,8 @@ func spec(t testing.TB, c imagebuild.Compression) imagebuild.Spec {
 	}
 	return imagebuild.Spec{
 		Build: b, Base: "servercore", Config: v1.Config{Entrypoint: []string{`C:\app.exe`}},
-		Layers: []imagebuild.Layer{{Compression: c, Entries: []imagebuild.Entry{{Path: "dir/app.exe", Content: []byte("MZ")}}}},
+		Layers: []imagebuild.Layer{{Compression: c,
+			Entries: []imagebuild.Entry{{Path: "dir/app.exe", Content: []byte("MZ")}}}},
 	}
 }
 
@@ -80,7 +81,9 @@ func TestOthersReadDockerArchives(t *testing.T) {
 	if err := imagebuild.WriteDocker(&buf, map[string]*imagebuild.Image{"example.com/app:1": img}); err != nil {
 		t.Fatal(err)
 	}
-	read, err := tarball.Image(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buf.Bytes())), nil }, nil)
+	read, err := tarball.Image(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(buf.Bytes())), nil
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,8 +100,12 @@ type Controller struct {
 // New makes a controller. Its client needs the rights of Rules.
 func New(client kubernetes.Interface, cfg Config) *Controller {
 	return &Controller{
-		client: client, cfg: cfg, now: time.Now, evaluators: map[policy.Version]*policy.Evaluator{},
-		judged: flowcontrol.NewTokenBucketRateLimiter(judgements, judgedAtOnce), told: flowcontrol.NewTokenBucketRateLimiter(tells, burst),
+		client:     client,
+		cfg:        cfg,
+		now:        time.Now,
+		evaluators: map[policy.Version]*policy.Evaluator{},
+		judged:     flowcontrol.NewTokenBucketRateLimiter(judgements, judgedAtOnce),
+		told:       flowcontrol.NewTokenBucketRateLimiter(tells, burst),
 	}
 }
 
@@ -130,16 +134,19 @@ func (c *Controller) Run(ctx context.Context) error {
 		handler  cache.ResourceEventHandlerFuncs
 	}{
 		{"pods", pods.Informer(), cache.ResourceEventHandlerFuncs{AddFunc: put, UpdateFunc: func(_, o any) { put(o) }}},
-		{"nodes", nodes.Informer(), cache.ResourceEventHandlerFuncs{AddFunc: all, DeleteFunc: all, UpdateFunc: func(old, now any) {
-			if o, n := old.(*corev1.Node), now.(*corev1.Node); summary(o) != summary(n) {
-				all(nil)
-			}
-		}}},
-		{"RuntimeClasses", classes.Informer(), cache.ResourceEventHandlerFuncs{AddFunc: c.classes, DeleteFunc: c.classes, UpdateFunc: func(old, now any) {
-			if o, n := old.(*nodev1.RuntimeClass), now.(*nodev1.RuntimeClass); !equality.Semantic.DeepEqual(o.Scheduling, n.Scheduling) {
-				c.classes(nil)
-			}
-		}}},
+		{"nodes", nodes.Informer(), cache.ResourceEventHandlerFuncs{AddFunc: all, DeleteFunc: all,
+			UpdateFunc: func(old, now any) {
+				if o, n := old.(*corev1.Node), now.(*corev1.Node); summary(o) != summary(n) {
+					all(nil)
+				}
+			}}},
+		{"RuntimeClasses", classes.Informer(), cache.ResourceEventHandlerFuncs{AddFunc: c.classes,
+			DeleteFunc: c.classes, UpdateFunc: func(old, now any) {
+				if o, n := old.(*nodev1.RuntimeClass),
+					now.(*nodev1.RuntimeClass); !equality.Semantic.DeepEqual(o.Scheduling, n.Scheduling) {
+					c.classes(nil)
+				}
+			}}},
 	} {
 		reg, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {
@@ -171,14 +178,20 @@ func strip(obj any) (any, error) {
 		p.ManagedFields = nil
 		return p, nil
 	}
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}}, nil
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace:       p.Namespace,
+		Name:            p.Name,
+		UID:             p.UID,
+		ResourceVersion: p.ResourceVersion,
+	}}, nil
 }
 
 // summary holds the properties of a node that may change a verdict. Its name is
 // not one, so the hundredth node of a kind changes nothing.
 func summary(n *corev1.Node) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %s %s", n.Labels[corev1.LabelOSStable], n.Labels[corev1.LabelWindowsBuild], n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.KernelVersion)
+	fmt.Fprintf(&b, "%s %s %s %s", n.Labels[corev1.LabelOSStable], n.Labels[corev1.LabelWindowsBuild],
+		n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.KernelVersion)
 	for _, t := range n.Spec.Taints {
 		fmt.Fprintf(&b, " %s=%s:%s", t.Key, t.Value, t.Effect)
 	}
@@ -303,14 +316,17 @@ func (c *Controller) tell(ctx context.Context, pod *corev1.Pod, v Verdict) error
 			return err
 		}
 	}
-	_, err = c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: inventory.Owner}, "status")
+	_, err = c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{FieldManager: inventory.Owner}, "status")
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone; or another pod of the name, which is seen as such
+	// gone; or another pod of the name, which is seen as such
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("write condition of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	c.cfg.Log.Debug("told a pod whether it fits", logkey.Namespace, pod.Namespace, logkey.Pod, pod.Name, logkey.Reason, v.Reason)
+	c.cfg.Log.Debug("told a pod whether it fits", logkey.Namespace, pod.Namespace, logkey.Pod, pod.Name,
+		logkey.Reason, v.Reason)
 	return nil
 }
 
@@ -318,7 +334,8 @@ func (c *Controller) tell(ctx context.Context, pod *corev1.Pod, v Verdict) error
 // are many; this one waits, and says the same thing of the same pod in one
 // event.
 func (c *Controller) say(ctx context.Context, pod *corev1.Pod, v Verdict) error {
-	_, err := c.client.CoreV1().Events(pod.Namespace).Apply(ctx, Event(pod, v, c.now()), metav1.ApplyOptions{FieldManager: inventory.Owner, Force: true})
+	_, err := c.client.CoreV1().Events(pod.Namespace).Apply(ctx, Event(pod, v, c.now()),
+		metav1.ApplyOptions{FieldManager: inventory.Owner, Force: true})
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}
@@ -337,7 +354,8 @@ func Event(pod *corev1.Pod, v Verdict, now time.Time) *applycorev1.EventApplyCon
 	// A name has at most 253 bytes (a DNS subdomain), as that of the pod may have.
 	name := fmt.Sprintf("%s.%016x", strings.TrimRight(pod.Name[:min(len(pod.Name), 200)], ".-"), h.Sum64())
 	return applycorev1.Event(name, pod.Namespace).
-		WithInvolvedObject(applycorev1.ObjectReference().WithAPIVersion("v1").WithKind("Pod").WithNamespace(pod.Namespace).WithName(pod.Name).
+		WithInvolvedObject(applycorev1.ObjectReference().WithAPIVersion("v1").WithKind("Pod").WithNamespace(
+			pod.Namespace).WithName(pod.Name).
 			WithUID(pod.UID).WithResourceVersion(pod.ResourceVersion)).
 		WithType(corev1.EventTypeWarning).WithReason(v.Reason).WithMessage(v.Message).
 		WithSource(applycorev1.EventSource().WithComponent(inventory.Owner)).WithReportingController(inventory.Owner).

@@ -114,7 +114,8 @@ func (l *lab) said() []string {
 	var out []string
 	for _, e := range events.Items {
 		out = append(out, e.Type+" "+e.Reason+" "+e.Message)
-		if err := l.client.CoreV1().Events("default").Delete(l.t.Context(), e.Name, metav1.DeleteOptions{}); err != nil {
+		if err := l.client.CoreV1().Events("default").Delete(l.t.Context(), e.Name,
+			metav1.DeleteOptions{}); err != nil {
 			l.t.Fatal(err)
 		}
 	}
@@ -135,7 +136,8 @@ func (l *lab) patches() int {
 
 func (l *lab) node(name, build string, change func(*corev1.Node)) {
 	l.t.Helper()
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows", corev1.LabelWindowsBuild: build}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{corev1.LabelOSStable: "windows", corev1.LabelWindowsBuild: build}}}
 	if change != nil {
 		change(n)
 	}
@@ -166,13 +168,16 @@ const (
 )
 
 func TestTellsAndTakesBack(t *testing.T) {
-	pods := []runtime.Object{called(waiting(ltsc2022), "new"), called(waiting(servercore), "fits"), called(waiting("nginx", linuxPod), "linux")}
+	pods := []runtime.Object{called(waiting(ltsc2022), "new"), called(waiting(servercore), "fits"),
+		called(waiting("nginx", linuxPod), "linux")}
 	run(t, pods, func(l *lab) { l.known.set(lin("l"), win("a", "2019")) }, func(l *lab) {
 		if got := l.condition("new"); got != "False WindowsBuildMismatch" {
 			t.Fatalf("condition %q", got)
 		}
 		said := l.said()
-		if len(said) != 1 || !strings.HasPrefix(said[0], "Warning WindowsBuildMismatch container web: "+ltsc2022+" is of Windows Server 2022 10.0.20348, and no node can run it: they are Windows Server 2019 10.0.17763; use an image") {
+		if len(said) != 1 || !strings.HasPrefix(said[0], "Warning WindowsBuildMismatch container web: "+ltsc2022+
+			" is of Windows Server 2022 10.0.20348, and no node can run it: they are Windows Server 2019 10.0.17763; "+
+			"use an image") {
 			t.Errorf("events %q", said)
 		}
 		if a, b := l.condition("fits"), l.condition("linux"); a+b != "" {
@@ -217,31 +222,33 @@ func TestTellsAndTakesBack(t *testing.T) {
 
 // TestScheduled follows a pod from the queue to its node.
 func TestScheduled(t *testing.T) {
-	run(t, []runtime.Object{called(waiting(ltsc2022), "p")}, func(l *lab) { l.known.set(win("a", "2019")) }, func(l *lab) {
-		p, err := l.client.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.known.set(win("a", "2019"), win("b", "2022"))
-		p.Spec.NodeName = "b"
-		for i := range p.Status.Conditions {
-			if c := &p.Status.Conditions[i]; c.Type == corev1.PodScheduled {
-				c.Status, c.Reason = corev1.ConditionTrue, ""
+	run(t, []runtime.Object{called(waiting(ltsc2022), "p")}, func(l *lab) { l.known.set(win("a", "2019")) },
+		func(l *lab) {
+			p, err := l.client.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		l.update(p)
-		settled(time.Second)
-		if got := l.condition("p"); got != "True Fits" {
-			t.Errorf("on its node: %q", got)
-		}
-	})
+			l.known.set(win("a", "2019"), win("b", "2022"))
+			p.Spec.NodeName = "b"
+			for i := range p.Status.Conditions {
+				if c := &p.Status.Conditions[i]; c.Type == corev1.PodScheduled {
+					c.Status, c.Reason = corev1.ConditionTrue, ""
+				}
+			}
+			l.update(p)
+			settled(time.Second)
+			if got := l.condition("p"); got != "True Fits" {
+				t.Errorf("on its node: %q", got)
+			}
+		})
 	refused := called(waiting("example.test/app:1", on("a", "ContainerCreating", "")), "r")
 	run(t, []runtime.Object{refused}, func(l *lab) { l.known.set(win("a", "2019")) }, func(l *lab) {
 		if got := l.condition("r"); got != "" {
 			t.Errorf("before anything happened: %q", got)
 		}
 		p := refused.DeepCopy()
-		p.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: noMatch}
+		p.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff",
+			Message: noMatch}
 		l.update(p)
 		settled(time.Second)
 		if got := l.condition("r"); got != "False WindowsBuildMismatch" {
@@ -251,7 +258,9 @@ func TestScheduled(t *testing.T) {
 }
 
 func TestRuntimeClassAppears(t *testing.T) {
-	run(t, []runtime.Object{called(waiting(servercore, class("hyperv")), "p")}, func(l *lab) { l.known.set(win("a", "2019")) }, func(l *lab) {
+	run(t, []runtime.Object{called(waiting(servercore, class("hyperv")), "p")}, func(l *lab) {
+		l.known.set(win("a", "2019"))
+	}, func(l *lab) {
 		if got := l.condition("p"); got != "" {
 			t.Errorf("without knowing the class: %q", got)
 		}
@@ -331,7 +340,8 @@ func TestManyPods(t *testing.T) {
 		l.known.count()
 		for i := range 100 {
 			l.node("a", "10.0.17763", func(n *corev1.Node) {
-				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.NewTime(time.Now())}}
+				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady,
+					LastHeartbeatTime: metav1.NewTime(time.Now())}}
 			})
 			l.node(fmt.Sprintf("a%d", i), "10.0.17763", nil)
 			settled(100 * time.Millisecond)
@@ -350,7 +360,8 @@ func TestManyPods(t *testing.T) {
 func BenchmarkJudge(b *testing.B) {
 	nodes := []policy.Node{}
 	for i := range 100 {
-		nodes = append(nodes, win(fmt.Sprintf("w%d", i), []string{"2019", "2022", "2025"}[i%3]), lin(fmt.Sprintf("l%d", i)))
+		nodes = append(nodes, win(fmt.Sprintf("w%d", i), []string{"2019", "2022", "2025"}[i%3]),
+			lin(fmt.Sprintf("l%d", i)))
 	}
 	k := &known{facts: policy.Facts{Kubernetes: 36, Nodes: nodes}}
 	c := New(nil, Config{Log: slog.New(slog.DiscardHandler), Facts: k})

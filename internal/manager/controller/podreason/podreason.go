@@ -33,14 +33,15 @@ const Condition corev1.PodConditionType = "placement.mullion.dev/Fits"
 
 // The reasons of the condition and of the events.
 const (
-	BuildMismatch   = "WindowsBuildMismatch"  // no node, or not this one, runs images of the build
-	NoWindowsNode   = "NoWindowsNode"         // the pod is for Windows, and the cluster has none
-	NoLinuxNode     = "NoLinuxNode"           // the other way round
-	WrongOS         = "WrongOperatingSystem"  // the image is for another operating system than the node
-	HandlerMissing  = "RuntimeHandlerMissing" // no containerd has the RuntimeClass's handler
-	TaintTolerate   = "TaintNotTolerated"     // all Windows nodes keep the pod off
-	reasonFits      = "Fits"
-	maxMessageBytes = 1000 // the API server takes 1024 of an event (k8s.io/kubernetes pkg/apis/core/validation: events.go)
+	BuildMismatch  = "WindowsBuildMismatch"  // no node, or not this one, runs images of the build
+	NoWindowsNode  = "NoWindowsNode"         // the pod is for Windows, and the cluster has none
+	NoLinuxNode    = "NoLinuxNode"           // the other way round
+	WrongOS        = "WrongOperatingSystem"  // the image is for another operating system than the node
+	HandlerMissing = "RuntimeHandlerMissing" // no containerd has the RuntimeClass's handler
+	TaintTolerate  = "TaintNotTolerated"     // all Windows nodes keep the pod off
+	reasonFits     = "Fits"
+	// the API server takes 1024 of an event (k8s.io/kubernetes pkg/apis/core/validation: events.go)
+	maxMessageBytes = 1000
 )
 
 // Verdict is the reason why a pod cannot run; the zero value means that there
@@ -60,7 +61,8 @@ func Rules() []rbacv1.PolicyRule {
 // unscheduled reports whether the scheduler has tried, and found no node.
 func unscheduled(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+			c.Reason == corev1.PodReasonUnschedulable
 	})
 }
 
@@ -109,7 +111,8 @@ type refusal struct {
 //	… operating system does not match …      Windows 0xc0370101, at the start
 func refusals(p *corev1.Pod) []refusal {
 	var out []refusal
-	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses, p.Status.EphemeralContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses,
+		p.Status.EphemeralContainerStatuses} {
 		for _, s := range list {
 			if s.State.Waiting == nil {
 				continue
@@ -118,8 +121,10 @@ func refusals(p *corev1.Pod) []refusal {
 			if t := s.LastTerminationState.Terminated; t != nil && t.Reason == "StartError" {
 				text += "\n" + t.Message
 			}
-			platform := strings.Contains(text, "no match for platform") || strings.Contains(text, "no matching manifest for")
-			if platform || strings.Contains(text, "operating system does not match") || strings.Contains(text, "0xc0370101") {
+			platform := strings.Contains(text, "no match for platform") ||
+				strings.Contains(text, "no matching manifest for")
+			if platform || strings.Contains(text, "operating system does not match") ||
+				strings.Contains(text, "0xc0370101") {
 				out = append(out, refusal{s.Name, image(p, s), platform})
 			}
 		}
@@ -195,7 +200,8 @@ func lasting(nodes []policy.Node) []policy.Node {
 	for i := range out {
 		out[i].Taints = slices.DeleteFunc(slices.Clone(out[i].Taints), func(t policy.Taint) bool {
 			domain, name, _ := strings.Cut(t.Key, "/")
-			return domain == "node.kubernetes.io" && name != "os" || domain == "node.cloudprovider.kubernetes.io" || t.Key == "ToBeDeletedByClusterAutoscaler"
+			return domain == "node.kubernetes.io" && name != "os" || domain == "node.cloudprovider.kubernetes.io" ||
+				t.Key == "ToBeDeletedByClusterAutoscaler"
 		})
 	}
 	return out
@@ -232,7 +238,8 @@ func worst(findings []policy.Finding) Verdict {
 	for _, reason := range order {
 		var text []string
 		for _, f := range findings {
-			if s := fmt.Sprintf("%s; %s (%s)", f.Message, f.Fix, f.Code); reasons[f.Code] == reason && !slices.Contains(text, s) {
+			if s := fmt.Sprintf("%s; %s (%s)", f.Message, f.Fix, f.Code); reasons[f.Code] == reason &&
+				!slices.Contains(text, s) {
 				text = append(text, s)
 			}
 		}
@@ -254,16 +261,20 @@ func judgeHandler(pod *corev1.Pod, node policy.Node, facts policy.Facts) Verdict
 	if !ok || node.Handlers == nil || slices.Contains(node.Handlers, class.Handler) {
 		return Verdict{}
 	}
-	return Verdict{HandlerMissing, fmt.Sprintf("RuntimeClass %s has the handler %s, which node %s does not have: it has %s; use another RuntimeClass, or configure the handler on the node%s",
-		name, class.Handler, node.Name, named(node.Handlers), aboutHyperV(pod, facts))}
+	return Verdict{HandlerMissing,
+		fmt.Sprintf("RuntimeClass %s has the handler %s, which node %s does not have: it has %s; use another "+
+			"RuntimeClass, or configure the handler on the node%s",
+			name, class.Handler, node.Name, named(node.Handlers), aboutHyperV(pod, facts))}
 }
 
 // aboutHyperV adds a note if the handler is one for Hyper-V.
 func aboutHyperV(pod *corev1.Pod, facts policy.Facts) string {
-	if pod.Spec.RuntimeClassName == nil || !strings.Contains(facts.RuntimeClasses[*pod.Spec.RuntimeClassName].Handler, "hypervisor") {
+	if pod.Spec.RuntimeClassName == nil || !strings.Contains(facts.RuntimeClasses[*pod.Spec.RuntimeClassName].Handler,
+		"hypervisor") {
 		return ""
 	}
-	return ". Hyper-V isolation needs hosts that can run virtual machines; process isolation needs none, and an image of the host's build"
+	return ". Hyper-V isolation needs hosts that can run virtual machines; process isolation needs none, and an " +
+		"image of the host's build"
 }
 
 // named lists the handlers that have a name; the one without is the default.
@@ -289,11 +300,14 @@ func judgeOnNode(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, fa
 		os := system(e, pod, object, facts)
 		switch {
 		case node.OS == windows && (os == windows || !r.platform):
-			text := fmt.Sprintf("container %s: node %s is %s and cannot run the image %s%s", r.container, node.Name, node.Build, r.image, builds(r.image, facts))
+			text := fmt.Sprintf("container %s: node %s is %s and cannot run the image %s%s", r.container, node.Name,
+				node.Build, r.image, builds(r.image, facts))
 			if v := worst(e.Evaluate(object, facts)); v.Reason == BuildMismatch {
 				return Verdict{BuildMismatch, text + ". " + v.Message}
 			}
-			return Verdict{BuildMismatch, fmt.Sprintf("%s; the Windows nodes are %s. Use an image for the node's build, or select nodes of the image's with nodeSelector %s", text, windowsBuilds(facts), corev1.LabelWindowsBuild)}
+			return Verdict{BuildMismatch,
+				fmt.Sprintf("%s; the Windows nodes are %s. Use an image for the node's build, or select nodes of the "+
+					"image's with nodeSelector %s", text, windowsBuilds(facts), corev1.LabelWindowsBuild)}
 		case os != "" && os != node.OS, os == "" && node.OS == windows:
 			return Verdict{WrongOS, fmt.Sprintf("container %s: node %s runs %s, for which the image %s has no "+
 				"platform; select the image's operating system with nodeSelector %s",

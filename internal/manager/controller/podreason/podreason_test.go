@@ -23,7 +23,13 @@ func win(name, release string, taints ...policy.Taint) policy.Node {
 	if err != nil {
 		panic(err)
 	}
-	return policy.Node{Name: name, OS: "windows", Build: b, Taints: taints, Handlers: []string{"", "runhcs-wcow-process"}}
+	return policy.Node{
+		Name:     name,
+		OS:       "windows",
+		Build:    b,
+		Taints:   taints,
+		Handlers: []string{"", "runhcs-wcow-process"},
+	}
 }
 
 func lin(name string) policy.Node { return policy.Node{Name: name, OS: "linux"} }
@@ -36,7 +42,9 @@ func waiting(image string, change ...func(*corev1.Pod)) *corev1.Pod {
 			OS: &corev1.PodOS{Name: corev1.Windows}, NodeSelector: map[string]string{corev1.LabelOSStable: "windows"},
 			Containers: []corev1.Container{{Name: "web", Image: image}},
 		},
-		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}},
+		Status: corev1.PodStatus{Phase: corev1.PodPending,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+				Reason: corev1.PodReasonUnschedulable}}},
 	}
 	for _, c := range change {
 		c(p)
@@ -47,8 +55,10 @@ func waiting(image string, change ...func(*corev1.Pod)) *corev1.Pod {
 // on puts the pod on a node, which said something about its container.
 func on(node, reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Spec.NodeName, p.Status.Conditions = node, []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", Image: "sha256:x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+		p.Spec.NodeName, p.Status.Conditions = node,
+			[]corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", Image: "sha256:x",
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
 	}
 }
 
@@ -62,8 +72,9 @@ func linuxPod(p *corev1.Pod) {
 
 const (
 	servercore = "mcr.microsoft.com/windows/servercore:ltsc2019"
-	noMatch    = `Back-off pulling image "x": ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image "x": no match for platform in manifest: not found`
-	mismatch   = "hcs::CreateComputeSystem p: The container operating system does not match the host operating system."
+	noMatch    = `Back-off pulling image "x": ErrImagePull: rpc error: code = NotFound desc = failed to pull and ` +
+		`unpack image "x": no match for platform in manifest: not found`
+	mismatch = "hcs::CreateComputeSystem p: The container operating system does not match the host operating system."
 )
 
 // TestJudge shows what users read, for each reason and for states that have
@@ -71,20 +82,24 @@ const (
 func TestJudge(t *testing.T) {
 	tainted := policy.Taint{Key: "os", Value: "windows", Effect: "NoSchedule"}
 	classes := map[string]policy.RuntimeClass{
-		"windows-2019": {Handler: "runhcs-wcow-process", NodeSelector: map[string]string{corev1.LabelOSStable: "windows", corev1.LabelWindowsBuild: "10.0.17763"}},
-		"hyperv":       {Handler: "runhcs-wcow-hypervisor", NodeSelector: map[string]string{corev1.LabelOSStable: "windows"}},
-		"mine":         {Handler: "mine"},
+		"windows-2019": {Handler: "runhcs-wcow-process",
+			NodeSelector: map[string]string{corev1.LabelOSStable: "windows", corev1.LabelWindowsBuild: "10.0.17763"}},
+		"hyperv": {Handler: "runhcs-wcow-hypervisor", NodeSelector: map[string]string{corev1.LabelOSStable: "windows"}},
+		"mine":   {Handler: "mine"},
 	}
 	mixed := []policy.Node{lin("l"), win("a", "2019"), win("b", "2022")}
 	cordoned := policy.Taint{Key: "node.kubernetes.io/unschedulable", Effect: "NoSchedule"}
 	unknown := win("a", "2019")
 	unknown.Handlers = nil
-	startError := waiting("example.test/app:1", on("b", "CrashLoopBackOff", "back-off 10s restarting failed container"), func(p *corev1.Pod) {
-		p.Status.Phase = corev1.PodRunning
-		p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: "StartError", ExitCode: 128, Message: mismatch}
-	})
+	startError := waiting("example.test/app:1", on("b", "CrashLoopBackOff", "back-off 10s restarting failed container"),
+		func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodRunning
+			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
+				Reason: "StartError", ExitCode: 128, Message: mismatch}
+		})
 	crashed := startError.DeepCopy()
-	crashed.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 1, Message: "x"}
+	crashed.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
+		Reason: "Error", ExitCode: 1, Message: "x"}
 	var out bytes.Buffer
 	for _, tt := range []struct {
 		name  string
@@ -93,26 +108,46 @@ func TestJudge(t *testing.T) {
 		image policy.Image
 		want  string // the reason
 	}{
-		{"build of a base image", waiting("mcr.microsoft.com/windows/servercore:ltsc2016"), mixed, policy.Image{}, BuildMismatch},
+		{"build of a base image", waiting("mcr.microsoft.com/windows/servercore:ltsc2016"), mixed, policy.Image{},
+			BuildMismatch},
 		{"build by the tag", waiting("example.test/app:1-ltsc2025"), mixed, policy.Image{}, BuildMismatch},
-		{"build by the registry", waiting("example.test/app:1"), mixed, policy.Image{Platforms: []policy.Platform{{OS: "windows", Arch: "amd64", OSVersion: "10.0.26100.1"}}}, BuildMismatch},
-		{"index by the registry", waiting("example.test/app:1"), mixed, policy.Image{Index: true, Platforms: []policy.Platform{{OS: "linux"}, {OS: "windows", OSVersion: "10.0.14393.1"}, {OS: "windows", OSVersion: "10.0.26100.1"}}}, BuildMismatch},
-		{"selected build", waiting(servercore, func(p *corev1.Pod) { p.Spec.NodeSelector[corev1.LabelWindowsBuild] = "10.0.26100" }), mixed, policy.Image{}, BuildMismatch},
+		{"build by the registry", waiting("example.test/app:1"), mixed,
+			policy.Image{Platforms: []policy.Platform{{OS: "windows", Arch: "amd64", OSVersion: "10.0.26100.1"}}},
+			BuildMismatch},
+		{"index by the registry", waiting("example.test/app:1"), mixed,
+			policy.Image{Index: true,
+				Platforms: []policy.Platform{{OS: "linux"}, {OS: "windows", OSVersion: "10.0.14393.1"},
+					{OS: "windows", OSVersion: "10.0.26100.1"}}}, BuildMismatch},
+		{"selected build", waiting(servercore, func(p *corev1.Pod) {
+			p.Spec.NodeSelector[corev1.LabelWindowsBuild] = "10.0.26100"
+		}), mixed, policy.Image{}, BuildMismatch},
 		{"no Windows node", waiting(servercore), []policy.Node{lin("l")}, policy.Image{}, NoWindowsNode},
 		{"no Linux node", waiting("nginx", linuxPod), []policy.Node{win("a", "2019")}, policy.Image{}, NoLinuxNode},
-		{"taint", waiting(servercore), []policy.Node{lin("l"), win("a", "2019", tainted)}, policy.Image{}, TaintTolerate},
-		{"taint, and the build too", waiting("mcr.microsoft.com/windows/servercore:ltsc2016"), []policy.Node{win("a", "2019", tainted)}, policy.Image{}, BuildMismatch},
+		{"taint", waiting(servercore), []policy.Node{lin("l"), win("a", "2019", tainted)}, policy.Image{},
+			TaintTolerate},
+		{"taint, and the build too", waiting("mcr.microsoft.com/windows/servercore:ltsc2016"),
+			[]policy.Node{win("a", "2019", tainted)}, policy.Image{}, BuildMismatch},
 		{"Hyper-V", waiting(servercore, class("hyperv")), mixed, policy.Image{}, HandlerMissing},
-		{"handler on the node", waiting(servercore, class("mine"), on("a", "ContainerCreating", "")), mixed, policy.Image{}, HandlerMissing},
-		{"pulled for another build", waiting("mcr.microsoft.com/windows/servercore:ltsc2022", on("a", "ImagePullBackOff", noMatch)), mixed, policy.Image{}, BuildMismatch},
-		{"pulled where no node fits", waiting("mcr.microsoft.com/windows/servercore:ltsc2025", on("a", "ImagePullBackOff", noMatch)), mixed, policy.Image{}, BuildMismatch},
+		{"handler on the node", waiting(servercore, class("mine"), on("a", "ContainerCreating", "")), mixed,
+			policy.Image{}, HandlerMissing},
+		{"pulled for another build", waiting("mcr.microsoft.com/windows/servercore:ltsc2022",
+			on("a", "ImagePullBackOff", noMatch)), mixed, policy.Image{}, BuildMismatch},
+		{"pulled where no node fits", waiting("mcr.microsoft.com/windows/servercore:ltsc2025",
+			on("a", "ImagePullBackOff", noMatch)), mixed, policy.Image{}, BuildMismatch},
 		{"started for another build", startError, mixed, policy.Image{}, BuildMismatch},
-		{"Linux image on Windows", waiting("nginx", linuxPod, on("a", "ErrImagePull", noMatch)), mixed, policy.Image{}, WrongOS},
-		{"unknown image on Windows", waiting("example.test/app:1", on("a", "ErrImagePull", noMatch), func(p *corev1.Pod) { p.Spec.OS, p.Spec.NodeSelector = nil, nil }), mixed, policy.Image{}, WrongOS},
-		{"Windows image on Linux", waiting(servercore, on("l", "ErrImagePull", noMatch)), mixed, policy.Image{}, WrongOS},
+		{"Linux image on Windows", waiting("nginx", linuxPod, on("a", "ErrImagePull", noMatch)), mixed,
+			policy.Image{}, WrongOS},
+		{"unknown image on Windows", waiting("example.test/app:1", on("a", "ErrImagePull", noMatch),
+			func(p *corev1.Pod) {
+				p.Spec.OS, p.Spec.NodeSelector = nil, nil
+			}), mixed, policy.Image{}, WrongOS},
+		{"Windows image on Linux", waiting(servercore, on("l", "ErrImagePull", noMatch)), mixed,
+			policy.Image{}, WrongOS},
 		{"very many containers", waiting(servercore, func(p *corev1.Pod) {
 			for i := range 60 {
-				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "mcr.microsoft.com/windows/nanoserver:ltsc2025"})
+				p.Spec.Containers = append(p.Spec.Containers,
+					corev1.Container{Name: fmt.Sprintf("c%d", i),
+						Image: "mcr.microsoft.com/windows/nanoserver:ltsc2025"})
 			}
 		}), []policy.Node{win("a", "2019")}, policy.Image{}, BuildMismatch},
 
@@ -125,10 +160,15 @@ func TestJudge(t *testing.T) {
 		{"handlers not known", waiting(servercore, class("hyperv")), []policy.Node{unknown}, policy.Image{}, ""},
 		{"class not known", waiting(servercore, class("other")), mixed, policy.Image{}, ""},
 		{"it crashes", crashed, mixed, policy.Image{}, ""},
-		{"no such image", waiting("example.test/app:1", on("a", "ErrImagePull", "not found")), mixed, policy.Image{}, ""},
+		{"no such image", waiting("example.test/app:1", on("a", "ErrImagePull", "not found")), mixed,
+			policy.Image{}, ""},
 		{"node gone", waiting(servercore, on("z", "ErrImagePull", noMatch)), mixed, policy.Image{}, ""},
-		{"gated", waiting("mcr.microsoft.com/windows/servercore:ltsc2016", func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated }), mixed, policy.Image{}, ""},
-		{"ended", waiting(servercore, on("l", "ErrImagePull", noMatch), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), mixed, policy.Image{}, ""},
+		{"gated", waiting("mcr.microsoft.com/windows/servercore:ltsc2016", func(p *corev1.Pod) {
+			p.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated
+		}), mixed, policy.Image{}, ""},
+		{"ended", waiting(servercore, on("l", "ErrImagePull", noMatch), func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodFailed
+		}), mixed, policy.Image{}, ""},
 	} {
 		facts := policy.Facts{Kubernetes: 36, Nodes: tt.nodes, RuntimeClasses: classes}
 		if tt.image.Platforms != nil {
@@ -156,11 +196,20 @@ func TestPatch(t *testing.T) {
 	have := func(status corev1.ConditionStatus, reason, message string, told time.Duration) *corev1.Pod {
 		at := metav1.NewTime(now.Add(-told))
 		return waiting("i", func(p *corev1.Pod) {
-			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: Condition, Status: status, Reason: reason, Message: message, LastProbeTime: at, LastTransitionTime: at})
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+				Type:               Condition,
+				Status:             status,
+				Reason:             reason,
+				Message:            message,
+				LastProbeTime:      at,
+				LastTransitionTime: at,
+			})
 		})
 	}
 	patch := func(status, reason, message, transition string) string {
-		return fmt.Sprintf(`{"metadata":{"uid":"u"},"status":{"conditions":[{"type":"placement.mullion.dev/Fits","status":"%s","reason":"%s","message":"%s","lastProbeTime":"2026-05-01T12:00:00Z","lastTransitionTime":"2026-05-01T%sZ"}]}}`, status, reason, message, transition)
+		return fmt.Sprintf(`{"metadata":{"uid":"u"},"status":{"conditions":[{"type":"placement.mullion.dev/Fits",`+
+			`"status":"%s","reason":"%s","message":"%s","lastProbeTime":"2026-05-01T12:00:00Z",`+
+			`"lastTransitionTime":"2026-05-01T%sZ"}]}}`, status, reason, message, transition)
 	}
 	for _, tt := range []struct {
 		name  string
@@ -171,12 +220,17 @@ func TestPatch(t *testing.T) {
 	}{
 		{"first", waiting("i"), bad, patch("False", BuildMismatch, "no node", "12:00:00"), true},
 		{"said", have("False", BuildMismatch, "no node", time.Minute), bad, "", false},
-		{"other message", have("False", BuildMismatch, "old", time.Minute), bad, patch("False", BuildMismatch, "no node", "11:59:00"), true},
-		{"other reason", have("False", TaintTolerate, "no node", time.Minute), bad, patch("False", BuildMismatch, "no node", "11:59:00"), true},
-		{"the event grows old", have("False", BuildMismatch, "no node", 46*time.Minute), bad, patch("False", BuildMismatch, "no node", "11:14:00"), true},
-		{"fits after all", have("False", BuildMismatch, "no node", time.Minute), Verdict{}, patch("True", "Fits", "", "12:00:00"), false},
+		{"other message", have("False", BuildMismatch, "old", time.Minute), bad,
+			patch("False", BuildMismatch, "no node", "11:59:00"), true},
+		{"other reason", have("False", TaintTolerate, "no node", time.Minute), bad,
+			patch("False", BuildMismatch, "no node", "11:59:00"), true},
+		{"the event grows old", have("False", BuildMismatch, "no node", 46*time.Minute), bad,
+			patch("False", BuildMismatch, "no node", "11:14:00"), true},
+		{"fits after all", have("False", BuildMismatch, "no node", time.Minute), Verdict{},
+			patch("True", "Fits", "", "12:00:00"), false},
 		{"goes on fitting", have("True", "Fits", "", 60*time.Minute), Verdict{}, "", false},
-		{"fits no more", have("True", "Fits", "", time.Minute), bad, patch("False", BuildMismatch, "no node", "12:00:00"), true},
+		{"fits no more", have("True", "Fits", "", time.Minute), bad,
+			patch("False", BuildMismatch, "no node", "12:00:00"), true},
 		{"always fitted", waiting("i"), Verdict{}, "", false},
 	} {
 		got, event, err := Patch(tt.pod, tt.v, now)
@@ -209,7 +263,8 @@ func TestStrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := got.(*corev1.Pod)
-		if (len(p.Spec.Containers) > 0) != tt.kept || NeedsReason(p) != tt.kept || p.UID != "u" || !strings.HasPrefix(p.Name, "p") {
+		if (len(p.Spec.Containers) > 0) != tt.kept || NeedsReason(p) != tt.kept || p.UID != "u" ||
+			!strings.HasPrefix(p.Name, "p") {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}

@@ -40,7 +40,8 @@ func Claim(client kubernetes.Interface, log *slog.Logger) webhook.Handler {
 		case webhook.Update:
 			return keepHandler(r)
 		case webhook.Create:
-			if name := tree.Root(r.Object).Find("metadata", "name").Str(); client != nil && !r.DryRun && !labelled(r.Object) && slices.Contains(Names(), name) {
+			if name := tree.Root(r.Object).Find("metadata", "name").Str(); client != nil && !r.DryRun &&
+				!labelled(r.Object) && slices.Contains(Names(), name) {
 				return giveWay(ctx, client, log, name)
 			}
 		}
@@ -70,13 +71,15 @@ func keepHandler(r *webhook.Request) (webhook.Response, error) {
 		{Op: tree.Add, Path: tree.Keys("metadata", "annotations", WantedAnnotation), Value: want},
 	}
 	return webhook.Response{Allowed: true, Edits: edits, Warnings: []string{
-		fmt.Sprintf("the handler of RuntimeClass %s stays %s, which every Windows node has: a handler cannot be changed, and %s had made the class; it is yours now", r.Name, Handler, inventory.Owner),
+		fmt.Sprintf("the handler of RuntimeClass %s stays %s, which every Windows node has: a handler cannot be "+
+			"changed, and %s had made the class; it is yours now", r.Name, Handler, inventory.Owner),
 	}}, nil
 }
 
 // giveWay deletes the controller's class of a name. The controller leaves the
 // name free for a while.
-func giveWay(ctx context.Context, client kubernetes.Interface, log *slog.Logger, name string) (webhook.Response, error) {
+func giveWay(ctx context.Context, client kubernetes.Interface, log *slog.Logger,
+	name string) (webhook.Response, error) {
 	api := client.NodeV1().RuntimeClasses()
 	c, err := api.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && !ours(c) {
@@ -91,6 +94,7 @@ func giveWay(ctx context.Context, client kubernetes.Interface, log *slog.Logger,
 	}
 	log.Info("a RuntimeClass gave way to a user's of the same name", logkey.Name, name)
 	return webhook.Response{Allowed: true, Warnings: []string{
-		fmt.Sprintf("this replaces the RuntimeClass %s that %s had made; it no longer follows the taints of the nodes", name, inventory.Owner),
+		fmt.Sprintf("this replaces the RuntimeClass %s that %s had made; it no longer follows the taints of the nodes",
+			name, inventory.Owner),
 	}}, nil
 }

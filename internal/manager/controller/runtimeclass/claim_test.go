@@ -112,8 +112,10 @@ func TestClaimByUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `[{"op":"replace","path":"/handler","value":"runhcs-wcow-process"},{"op":"remove","path":"/metadata/labels"},` +
-		`{"op":"add","path":"/metadata/annotations","value":{"mullion.dev/wanted-handler":"example-container-runtime-handler"}}]`; string(patch) != want {
+	if want := `[{"op":"replace","path":"/handler","value":"runhcs-wcow-process"},{"op":"remove",` +
+		`"path":"/metadata/labels"},` +
+		`{"op":"add","path":"/metadata/annotations",` +
+		`"value":{"mullion.dev/wanted-handler":"example-container-runtime-handler"}}]`; string(patch) != want {
 		t.Errorf("patch %s", patch)
 	}
 	if len(resp.Warnings) != 1 || !strings.Contains(resp.Warnings[0], "it is yours now") {
@@ -122,7 +124,8 @@ func TestClaimByUpdate(t *testing.T) {
 	// The same once more: the class is the user's, and has the annotation.
 	theirs := guide(t)
 	theirs["handler"] = Handler
-	theirs["metadata"].(map[string]any)["annotations"] = map[string]any{WantedAnnotation: "example-container-runtime-handler"}
+	theirs["metadata"].(map[string]any)["annotations"] = map[string]any{
+		WantedAnnotation: "example-container-runtime-handler"}
 	second := guide(t)
 	second["metadata"] = theirs["metadata"]
 	resp, err = Claim(nil, slog.New(slog.DiscardHandler))(t.Context(), request(webhook.Update, second, theirs))
@@ -135,7 +138,8 @@ func TestClaimByUpdate(t *testing.T) {
 		"a user's":         request(webhook.Update, mine, foreign),
 		"no objects":       request(webhook.Update, nil, nil),
 	} {
-		if resp, err := Claim(nil, slog.New(slog.DiscardHandler))(t.Context(), r); err != nil || !resp.Allowed || resp.Edits != nil || resp.Warnings != nil {
+		if resp, err := Claim(nil, slog.New(slog.DiscardHandler))(t.Context(), r); err != nil || !resp.Allowed ||
+			resp.Edits != nil || resp.Warnings != nil {
 			t.Errorf("%s: %+v, %v", name, resp, err)
 		}
 	}

@@ -110,8 +110,10 @@ func (c *Controller) Run(ctx context.Context) error {
 // same reports whether two states of a node ask for the same classes. Most
 // changes of nodes are heartbeats.
 func same(a, b *corev1.Node) bool {
-	return a.Labels[corev1.LabelOSStable] == b.Labels[corev1.LabelOSStable] && a.Labels[corev1.LabelWindowsBuild] == b.Labels[corev1.LabelWindowsBuild] &&
-		equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) && equality.Semantic.DeepEqual(a.Status.RuntimeHandlers, b.Status.RuntimeHandlers)
+	return a.Labels[corev1.LabelOSStable] == b.Labels[corev1.LabelOSStable] &&
+		a.Labels[corev1.LabelWindowsBuild] == b.Labels[corev1.LabelWindowsBuild] &&
+		equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) &&
+		equality.Semantic.DeepEqual(a.Status.RuntimeHandlers, b.Status.RuntimeHandlers)
 }
 
 // put queues the class of a node's build.
@@ -126,7 +128,8 @@ func (c *Controller) put(obj any) {
 	if b, ok := build(n); ok {
 		c.queue.Add(Name(b))
 	} else if l := n.Labels[corev1.LabelWindowsBuild]; l != "" {
-		c.cfg.Log.Info("no RuntimeClass for a node whose build of Windows is not known; a newer version may know it", logkey.Node, n.Name, logkey.Build, l)
+		c.cfg.Log.Info("no RuntimeClass for a node whose build of Windows is not known; a newer version may know it",
+			logkey.Node, n.Name, logkey.Build, l)
 	}
 }
 
@@ -160,7 +163,9 @@ func (c *Controller) handle(ctx context.Context, name string) error {
 	}
 	desired := Desired(nodes)[0]
 	if current != nil && !ours(current) {
-		c.say(current, corev1.EventTypeNormal, reasonForeign, fmt.Sprintf("RuntimeClass %s has no label %s: %s and is left as it is; delete it to get one that follows the nodes", name, inventory.ManagedBy, inventory.Owner))
+		c.say(current, corev1.EventTypeNormal, reasonForeign,
+			fmt.Sprintf("RuntimeClass %s has no label %s: %s and is left as it is; delete it to get one that follows "+
+				"the nodes", name, inventory.ManagedBy, inventory.Owner))
 		return nil
 	}
 	if without := lacking(nodes); len(without) > 0 {
@@ -168,7 +173,9 @@ func (c *Controller) handle(ctx context.Context, name string) error {
 		if current != nil {
 			about = current
 		}
-		c.say(about, corev1.EventTypeWarning, reasonHandler, fmt.Sprintf("the containerd of %s has no runtime handler %s; configure it there", strings.Join(without, ", "), Handler))
+		c.say(about, corev1.EventTypeWarning, reasonHandler,
+			fmt.Sprintf("the containerd of %s has no runtime handler %s; configure it there",
+				strings.Join(without, ", "), Handler))
 		if current == nil {
 			return nil // a pod with the class could fail on such a node
 		}
@@ -185,14 +192,16 @@ func (c *Controller) write(ctx context.Context, current, desired *nodev1.Runtime
 		if err != nil || patch == nil {
 			return err
 		}
-		if _, err := api.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: inventory.Owner}); err != nil {
+		if _, err := api.Patch(ctx, name, types.JSONPatchType, patch,
+			metav1.PatchOptions{FieldManager: inventory.Owner}); err != nil {
 			return fmt.Errorf("change RuntimeClass %s: %w", name, err)
 		}
 		c.cfg.Log.Info("changed RuntimeClass", logkey.Name, name)
 		return nil
 	}
 	if current != nil { // the handler cannot be changed
-		only := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &current.UID, ResourceVersion: &current.ResourceVersion}}
+		only := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &current.UID,
+			ResourceVersion: &current.ResourceVersion}}
 		if err := api.Delete(ctx, name, only); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete RuntimeClass %s, whose handler is %s: %w", name, current.Handler, err)
 		}
@@ -204,7 +213,8 @@ func (c *Controller) write(ctx context.Context, current, desired *nodev1.Runtime
 	if err != nil {
 		return fmt.Errorf("create RuntimeClass %s: %w", name, err)
 	}
-	c.cfg.Log.Info("created RuntimeClass", logkey.Name, name, logkey.Build, desired.Scheduling.NodeSelector[corev1.LabelWindowsBuild])
+	c.cfg.Log.Info("created RuntimeClass", logkey.Name, name, logkey.Build,
+		desired.Scheduling.NodeSelector[corev1.LabelWindowsBuild])
 	return nil
 }
 

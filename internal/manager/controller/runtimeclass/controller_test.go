@@ -105,7 +105,8 @@ func (l *lab) put(n *corev1.Node) {
 func (l *lab) writes() string {
 	var out []string
 	for _, a := range l.client.Actions() {
-		if a.GetResource().Resource == "runtimeclasses" && a.GetVerb() != "list" && a.GetVerb() != "watch" && a.GetVerb() != "get" {
+		if a.GetResource().Resource == "runtimeclasses" && a.GetVerb() != "list" && a.GetVerb() != "watch" &&
+			a.GetVerb() != "get" {
 			out = append(out, a.GetVerb())
 		}
 	}
@@ -162,7 +163,8 @@ func TestTakesCareOfItsOwn(t *testing.T) {
 		if w := l.writes(); w != "delete create" {
 			t.Errorf("writes: %s", w)
 		}
-		if err := l.client.NodeV1().RuntimeClasses().Delete(t.Context(), "windows-2019", metav1.DeleteOptions{}); err != nil {
+		if err := l.client.NodeV1().RuntimeClasses().Delete(t.Context(), "windows-2019",
+			metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(vacancy - time.Second)
@@ -211,7 +213,8 @@ func TestLeavesOthersAlone(t *testing.T) {
 			t.Errorf("said again: %q", e)
 		}
 		// A user's class goes, the controller's comes.
-		if err := l.client.NodeV1().RuntimeClasses().Delete(t.Context(), "windows-2019", metav1.DeleteOptions{}); err != nil {
+		if err := l.client.NodeV1().RuntimeClasses().Delete(t.Context(), "windows-2019",
+			metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		l.settle()
@@ -277,10 +280,11 @@ func TestRetries(t *testing.T) {
 					objects = append(objects, existing)
 				}
 				run(t, objects, func(l *lab) {
-					l.client.PrependReactor(verb, "runtimeclasses", func(clienttesting.Action) (bool, runtime.Object, error) {
-						left--
-						return left >= 0, nil, err
-					})
+					l.client.PrependReactor(verb, "runtimeclasses",
+						func(clienttesting.Action) (bool, runtime.Object, error) {
+							left--
+							return left >= 0, nil, err
+						})
 				}, func(l *lab) {
 					if name == "already exists" { // whose it is comes by the watch; it does not, here
 						l.put(node("b", "10.0.17763"))

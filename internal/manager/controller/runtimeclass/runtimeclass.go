@@ -59,8 +59,10 @@ func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}},
 		// Creation cannot be restricted by name (RBAC does not see it).
-		{APIGroups: []string{"node.k8s.io"}, Resources: []string{"runtimeclasses"}, Verbs: []string{"create", "list", "watch"}},
-		{APIGroups: []string{"node.k8s.io"}, Resources: []string{"runtimeclasses"}, ResourceNames: Names(), Verbs: []string{"delete", "get", "patch"}},
+		{APIGroups: []string{"node.k8s.io"}, Resources: []string{"runtimeclasses"},
+			Verbs: []string{"create", "list", "watch"}},
+		{APIGroups: []string{"node.k8s.io"}, Resources: []string{"runtimeclasses"}, ResourceNames: Names(),
+			Verbs: []string{"delete", "get", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 }
@@ -104,8 +106,9 @@ func class(b winver.Build, nodes []*corev1.Node) *nodev1.RuntimeClass {
 		ObjectMeta: metav1.ObjectMeta{Name: Name(b), Labels: map[string]string{inventory.ManagedBy: inventory.Owner}},
 		Handler:    Handler,
 		Scheduling: &nodev1.Scheduling{
-			NodeSelector: map[string]string{corev1.LabelOSStable: string(corev1.Windows), corev1.LabelWindowsBuild: b.Label()},
-			Tolerations:  tolerations(nodes),
+			NodeSelector: map[string]string{corev1.LabelOSStable: string(corev1.Windows),
+				corev1.LabelWindowsBuild: b.Label()},
+			Tolerations: tolerations(nodes),
 		},
 	}
 }
@@ -118,11 +121,18 @@ func tolerations(nodes []*corev1.Node) []corev1.Toleration {
 	var out []corev1.Toleration
 	for _, t := range nodes[0].Spec.Taints {
 		everywhere := !slices.ContainsFunc(nodes[1:], func(n *corev1.Node) bool {
-			return !slices.ContainsFunc(n.Spec.Taints, func(o corev1.Taint) bool { return o.Key == t.Key && o.Value == t.Value && o.Effect == t.Effect })
+			return !slices.ContainsFunc(n.Spec.Taints, func(o corev1.Taint) bool {
+				return o.Key == t.Key && o.Value == t.Value && o.Effect == t.Effect
+			})
 		})
 		names := policy.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)}.NamesOS(string(corev1.Windows))
 		if everywhere && names && t.Effect != corev1.TaintEffectPreferNoSchedule {
-			out = append(out, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
+			out = append(out, corev1.Toleration{
+				Key:      t.Key,
+				Operator: corev1.TolerationOpEqual,
+				Value:    t.Value,
+				Effect:   t.Effect,
+			})
 		}
 	}
 	slices.SortFunc(out, func(a, b corev1.Toleration) int {
@@ -135,7 +145,9 @@ func tolerations(nodes []*corev1.Node) []corev1.Toleration {
 func lacking(nodes []*corev1.Node) []string {
 	var out []string
 	for _, n := range nodes {
-		has := slices.ContainsFunc(n.Status.RuntimeHandlers, func(h corev1.NodeRuntimeHandler) bool { return h.Name == Handler })
+		has := slices.ContainsFunc(n.Status.RuntimeHandlers, func(h corev1.NodeRuntimeHandler) bool {
+			return h.Name == Handler
+		})
 		if len(n.Status.RuntimeHandlers) > 0 && !has {
 			out = append(out, n.Name)
 		}

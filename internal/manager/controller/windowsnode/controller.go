@@ -64,7 +64,10 @@ func (c *Controller) Run(ctx context.Context) error {
 			}
 		}
 	}
-	watching, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: put, UpdateFunc: func(_, obj any) { put(obj) }})
+	watching, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: put,
+		UpdateFunc: func(_, obj any) {
+			put(obj)
+		}})
 	if err != nil {
 		return fmt.Errorf("watch nodes: %w", err)
 	}
@@ -92,7 +95,8 @@ func (c *Controller) apply(ctx context.Context, n *corev1.Node) (note string, er
 	if err != nil || data == nil {
 		return note, err
 	}
-	_, err = c.client.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: inventory.Owner})
+	_, err = c.client.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, data,
+		metav1.PatchOptions{FieldManager: inventory.Owner})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return note, fmt.Errorf("change node %s: %w", n.Name, err)
 	}

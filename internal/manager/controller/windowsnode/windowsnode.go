@@ -31,12 +31,14 @@ const TaintAnnotation = "placement.mullion.dev/taint"
 
 // Rules are the rights that the controller needs.
 func Rules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "patch", "watch"}}}
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"},
+		Verbs: []string{"list", "patch", "watch"}}}
 }
 
 // windows reports whether a node runs Windows.
 func windows(n *corev1.Node) bool {
-	return n.Labels[corev1.LabelOSStable] == string(corev1.Windows) || n.Status.NodeInfo.OperatingSystem == string(corev1.Windows)
+	return n.Labels[corev1.LabelOSStable] == string(corev1.Windows) ||
+		n.Status.NodeInfo.OperatingSystem == string(corev1.Windows)
 }
 
 // build is the value of the build's label as the kubelet makes it: the first
@@ -120,12 +122,16 @@ func judge(n *corev1.Node, want policy.Taint) (taints []corev1.Taint, record, no
 	}
 	// A node has at most one taint of a key and effect (k8s.io/kubernetes
 	// pkg/apis/core/validation, validateNodeTaints).
-	i := slices.IndexFunc(taints, func(t corev1.Taint) bool { return t.Key == want.Key && string(t.Effect) == want.Effect })
+	i := slices.IndexFunc(taints, func(t corev1.Taint) bool {
+		return t.Key == want.Key && string(t.Effect) == want.Effect
+	})
 	switch {
 	case i < 0:
-		return append(taints, corev1.Taint{Key: want.Key, Value: want.Value, Effect: corev1.TaintEffect(want.Effect)}), want.String(), ""
+		return append(taints, corev1.Taint{Key: want.Key, Value: want.Value, Effect: corev1.TaintEffect(want.Effect)}),
+			want.String(), ""
 	case taints[i].Value != want.Value:
-		return taints, "", fmt.Sprintf("the node carries %s, which is not ours; the taint %s cannot stand beside it", toPolicy(taints[i]), want)
+		return taints, "", fmt.Sprintf("the node carries %s, which is not ours; the taint %s cannot stand beside it",
+			toPolicy(taints[i]), want)
 	}
 	return taints, recorded, "" // recorded is "" where another program put it there
 }

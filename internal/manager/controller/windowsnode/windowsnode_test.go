@@ -26,7 +26,8 @@ import (
 
 // node is a node as its kubelet registers it; taints as kubectl writes them.
 func node(name, kernel string, labels map[string]string, taints ...string) *corev1.Node {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "7", Labels: map[string]string{corev1.LabelOSStable: "windows"}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "7",
+		Labels: map[string]string{corev1.LabelOSStable: "windows"}}}
 	maps.Copy(n.Labels, labels)
 	n.Status.NodeInfo = corev1.NodeSystemInfo{OperatingSystem: "windows", KernelVersion: kernel}
 	for _, t := range taints {
@@ -34,7 +35,8 @@ func node(name, kernel string, labels map[string]string, taints ...string) *core
 		if err != nil {
 			panic(err)
 		}
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: p.Key, Value: p.Value, Effect: corev1.TaintEffect(p.Effect)})
+		n.Spec.Taints = append(n.Spec.Taints,
+			corev1.Taint{Key: p.Key, Value: p.Value, Effect: corev1.TaintEffect(p.Effect)})
 	}
 	return n
 }
@@ -71,9 +73,11 @@ func TestPatch(t *testing.T) {
 		want   string // without the resourceVersion; "" for no patch
 		note   string
 	}{
-		{"label missing", node("w", "10.0.17763.7919", nil), "", `{"metadata":{"labels":{"node.kubernetes.io/windows-build":"10.0.17763"}}}`, ""},
+		{"label missing", node("w", "10.0.17763.7919", nil), "",
+			`{"metadata":{"labels":{"node.kubernetes.io/windows-build":"10.0.17763"}}}`, ""},
 		{"no labels at all", bare, "", `{"metadata":{"labels":{"node.kubernetes.io/windows-build":"10.0.20348"}}}`, ""},
-		{"a build that is not known", node("w", "10.0.99999.1", nil), "", `{"metadata":{"labels":{"node.kubernetes.io/windows-build":"10.0.99999"}}}`, ""},
+		{"a build that is not known", node("w", "10.0.99999.1", nil), "",
+			`{"metadata":{"labels":{"node.kubernetes.io/windows-build":"10.0.99999"}}}`, ""},
 		{"label there", node("w", "10.0.17763.7919", labelled), "", "", ""},
 		{"label of another build", node("w", "10.0.20348.1", labelled), "", "", ""},
 		{"status not yet there", node("w", "", nil), "", "", ""},
@@ -81,22 +85,39 @@ func TestPatch(t *testing.T) {
 		{"Linux", lin, os, "", ""},
 
 		{"taint", node("w", "", nil), os, `{"metadata":{` + record + `},` + tainted + `}`, ""},
-		{"taint and label", node("w", "10.0.17763.1", nil), os, `{"metadata":{"labels":{"node.kubernetes.io/windows-build":"10.0.17763"},` + record + `},` + tainted + `}`, ""},
-		{"beside another", node("w", "", nil, "a=b:NoExecute"), os, `{"metadata":{` + record + `},"spec":{"taints":[{"key":"a","value":"b","effect":"NoExecute"},{"key":"os","value":"windows","effect":"NoSchedule"}]}}`, ""},
+		{"taint and label", node("w", "10.0.17763.1", nil), os,
+			`{"metadata":{"labels":{"node.kubernetes.io/windows-build":"10.0.17763"},` + record + `},` + tainted + `}`,
+			""},
+		{"beside another", node("w", "", nil, "a=b:NoExecute"), os, `{"metadata":{` + record +
+			`},"spec":{"taints":[{"key":"a","value":"b","effect":"NoExecute"},{"key":"os","value":"windows",` +
+			`"effect":"NoSchedule"}]}}`, ""},
 		{"there by the kubelet's flag", node("w", "", nil, os), os, "", ""},
 		{"there by us", recorded(node("w", "", nil, os), os), os, "", ""},
 		{"removed by a user", recorded(node("w", "", nil), os), os, `{"metadata":{},` + tainted + `}`, ""},
-		{"policy off", recorded(node("w", "", nil, os), os), "", `{"metadata":{"annotations":{"placement.mullion.dev/taint":null}},"spec":{"taints":null}}`, ""},
-		{"policy off, others stay", recorded(node("w", "", nil, "a=b:NoExecute", os), os), "", `{"metadata":{"annotations":{"placement.mullion.dev/taint":null}},"spec":{"taints":[{"key":"a","value":"b","effect":"NoExecute"}]}}`, ""},
-		{"policy off, gone already", recorded(node("w", "", nil), os), "", `{"metadata":{"annotations":{"placement.mullion.dev/taint":null}}}`, ""},
+		{"policy off", recorded(node("w", "", nil, os), os), "",
+			`{"metadata":{"annotations":{"placement.mullion.dev/taint":null}},"spec":{"taints":null}}`, ""},
+		{"policy off, others stay", recorded(node("w", "", nil, "a=b:NoExecute", os), os), "",
+			`{"metadata":{"annotations":{"placement.mullion.dev/taint":null}},"spec":{"taints":[{"key":"a",` +
+				`"value":"b","effect":"NoExecute"}]}}`, ""},
+		{"policy off, gone already", recorded(node("w", "", nil), os), "",
+			`{"metadata":{"annotations":{"placement.mullion.dev/taint":null}}}`, ""},
 		{"policy off, not ours", node("w", "", nil, os), "", "", ""},
-		{"policy changed", recorded(node("w", "", nil, "sku=windows:NoSchedule"), "sku=windows:NoSchedule"), os, `{"metadata":{` + record + `},` + tainted + `}`, ""},
-		{"value changed", recorded(node("w", "", nil, "os=Windows:NoSchedule"), "os=Windows:NoSchedule"), os, `{"metadata":{` + record + `},` + tainted + `}`, ""},
-		{"policy changed to a user's", recorded(node("w", "", nil, os, "sku=windows:NoSchedule"), "sku=windows:NoSchedule"), os, `{"metadata":{"annotations":{"placement.mullion.dev/taint":null}},` + tainted + `}`, ""},
+		{"policy changed", recorded(node("w", "", nil, "sku=windows:NoSchedule"), "sku=windows:NoSchedule"), os,
+			`{"metadata":{` + record + `},` + tainted + `}`, ""},
+		{"value changed", recorded(node("w", "", nil, "os=Windows:NoSchedule"), "os=Windows:NoSchedule"), os,
+			`{"metadata":{` + record + `},` + tainted + `}`, ""},
+		{"policy changed to a user's", recorded(node("w", "", nil, os, "sku=windows:NoSchedule"),
+			"sku=windows:NoSchedule"), os, `{"metadata":{"annotations":{"placement.mullion.dev/taint":null}},` +
+			tainted + `}`, ""},
 		{"another value by a user",
-			node("w", "", nil, "os=Windows:NoSchedule"), os, "", "the node carries os=Windows:NoSchedule, which is not ours; the taint os=windows:NoSchedule cannot stand beside it"},
-		{"same key, other effect", node("w", "", nil, "os=windows:NoExecute"), os, `{"metadata":{` + record + `},"spec":{"taints":[{"key":"os","value":"windows","effect":"NoExecute"},{"key":"os","value":"windows","effect":"NoSchedule"}]}}`, ""},
-		{"an annotation that is no taint", recorded(node("w", "", nil, os), "x"), os, `{"metadata":{"annotations":{"placement.mullion.dev/taint":null}}}`, ""},
+			node("w", "", nil, "os=Windows:NoSchedule"), os, "",
+			"the node carries os=Windows:NoSchedule, which is not ours; the taint os=windows:NoSchedule cannot stand " +
+				"beside it"},
+		{"same key, other effect", node("w", "", nil, "os=windows:NoExecute"), os, `{"metadata":{` + record +
+			`},"spec":{"taints":[{"key":"os","value":"windows","effect":"NoExecute"},{"key":"os","value":"windows",` +
+			`"effect":"NoSchedule"}]}}`, ""},
+		{"an annotation that is no taint", recorded(node("w", "", nil, os), "x"), os,
+			`{"metadata":{"annotations":{"placement.mullion.dev/taint":null}}}`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := tt.node.DeepCopy()
@@ -105,7 +126,8 @@ func TestPatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			rv := `"resourceVersion":"7"`
-			if text := strings.Replace(strings.Replace(string(got), rv+",", "", 1), rv, "", 1); text != tt.want || note != tt.note {
+			if text := strings.Replace(strings.Replace(string(got), rv+",", "", 1), rv, "", 1); text != tt.want ||
+				note != tt.note {
 				t.Errorf("patch %s\nwant  %s\nnote %q, want %q", text, tt.want, note, tt.note)
 			}
 			if got != nil && !strings.Contains(string(got), rv) {
@@ -151,7 +173,8 @@ func state(t *testing.T, client *fake.Clientset, name string) string {
 	for _, x := range n.Spec.Taints {
 		taints = append(taints, toPolicy(x).String())
 	}
-	return strings.Join([]string{n.Labels[corev1.LabelWindowsBuild], strings.Join(taints, ","), n.Annotations[TaintAnnotation]}, " ")
+	return strings.Join([]string{n.Labels[corev1.LabelWindowsBuild], strings.Join(taints, ","),
+		n.Annotations[TaintAnnotation]}, " ")
 }
 
 func patches(client *fake.Clientset) int {
@@ -167,7 +190,8 @@ func patches(client *fake.Clientset) int {
 
 func TestPolicyOnAndOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(node("a", "10.0.17763.1", nil), node("b", "10.0.20348.1", nil, "os=windows:NoSchedule"))
+		client := fake.NewClientset(node("a", "10.0.17763.1", nil),
+			node("b", "10.0.20348.1", nil, "os=windows:NoSchedule"))
 		run(t, client, "os=windows:NoSchedule", func() {
 			if s := state(t, client, "a"); s != "10.0.17763 os=windows:NoSchedule os=windows:NoSchedule" {
 				t.Errorf("a: %s", s)
@@ -202,7 +226,8 @@ func TestPolicyOnAndOff(t *testing.T) {
 			}
 		})
 		run(t, client, "", func() {
-			for name, want := range map[string]string{"a": "10.0.17763  ", "b": "10.0.20348 os=windows:NoSchedule ", "c": "10.0.26100  "} {
+			for name, want := range map[string]string{"a": "10.0.17763  ", "b": "10.0.20348 os=windows:NoSchedule ",
+				"c": "10.0.26100  "} {
 				if s := state(t, client, name); s != want {
 					t.Errorf("%s without a policy: %q", name, s)
 				}
@@ -226,7 +251,8 @@ func TestConflictsAndDeletedNodes(t *testing.T) {
 			if n := patches(client); n != 3 {
 				t.Errorf("%d patches", n)
 			}
-			if _, err := client.CoreV1().Nodes().Update(t.Context(), node("a", "10.0.17763.2", nil), metav1.UpdateOptions{}); err != nil {
+			if _, err := client.CoreV1().Nodes().Update(t.Context(), node("a", "10.0.17763.2", nil),
+				metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			settle()

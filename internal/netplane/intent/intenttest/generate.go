@@ -45,7 +45,8 @@ func (d *Dice) address() netip.Addr {
 	case 10:
 		return netip.AddrFrom16([16]byte{0xfd, 15: byte(d.N(8))})
 	case 11:
-		return pick(d, netip.Addr{}, netip.IPv4Unspecified(), netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("224.0.0.1"))
+		return pick(d, netip.Addr{}, netip.IPv4Unspecified(), netip.MustParseAddr("127.0.0.1"),
+			netip.MustParseAddr("224.0.0.1"))
 	}
 	return netip.AddrFrom4([4]byte{10, pick[byte](d, 244, 96, 89), byte(d.N(3)), byte(d.N(12))})
 }
@@ -79,13 +80,16 @@ func (d *Dice) protocol() uint8 { return pick(d, intent.TCP, intent.UDP, intent.
 
 // Host makes an intent. Change makes it into a similar one.
 func (d *Dice) Host() intent.Host {
-	h := intent.Host{Uplink: intent.Uplink{Name: "eth0", Address: netip.MustParsePrefix("10.89.0.11/24"), MAC: "02:6d:0a:59:00:0b"}}
+	h := intent.Host{Uplink: intent.Uplink{Name: "eth0", Address: netip.MustParsePrefix("10.89.0.11/24"),
+		MAC: "02:6d:0a:59:00:0b"}}
 	if d.yes() {
 		h.Uplink = intent.Uplink{}
 	}
 	for i := range d.N(4) {
 		h.Networks = append(h.Networks, intent.Network{
-			ID: fmt.Sprint("net-", i), Type: pick(d, intent.L2Bridge, intent.NAT, intent.Private, intent.Overlay), MTU: pick(d, 0, 1450),
+			ID:      fmt.Sprint("net-", i),
+			Type:    pick(d, intent.L2Bridge, intent.NAT, intent.Private, intent.Overlay),
+			MTU:     pick(d, 0, 1450),
 			Subnets: []intent.Subnet{{Prefix: d.prefix(), Gateway: d.address()}},
 		})
 	}
@@ -127,10 +131,15 @@ func change[T any](d *Dice, list []T, fresh func() T) []T {
 func (d *Dice) Endpoint() intent.Endpoint {
 	n := d.N(40)
 	e := intent.Endpoint{
-		ID: fmt.Sprint("ep-", n), NetworkID: fmt.Sprint("net-", d.N(4)), NamespaceID: fmt.Sprint("ns-", n/2),
-		Addresses: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, 1, byte(n + 2)}), 24)},
-		MAC:       fmt.Sprintf("00-15-5D-00-00-%02X", n), Gateway: pick(d, netip.MustParseAddr("10.244.1.2"), d.address()),
-		MTU: pick(d, 0, 1400), Remote: d.yes(), HostAttached: d.N(8) == 1,
+		ID:           fmt.Sprint("ep-", n),
+		NetworkID:    fmt.Sprint("net-", d.N(4)),
+		NamespaceID:  fmt.Sprint("ns-", n/2),
+		Addresses:    []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, 1, byte(n + 2)}), 24)},
+		MAC:          fmt.Sprintf("00-15-5D-00-00-%02X", n),
+		Gateway:      pick(d, netip.MustParseAddr("10.244.1.2"), d.address()),
+		MTU:          pick(d, 0, 1400),
+		Remote:       d.yes(),
+		HostAttached: d.N(8) == 1,
 	}
 	if d.N(16) == 1 {
 		e.Addresses = d.prefixes()
@@ -139,17 +148,27 @@ func (d *Dice) Endpoint() intent.Endpoint {
 		e.Routes = append(e.Routes, intent.Route{Destination: d.prefix(), NextHop: d.address()})
 	}
 	for range d.N(3) {
-		e.OutboundNAT = append(e.OutboundNAT, intent.OutboundNAT{VirtualIP: pick(d, netip.Addr{}, d.address()), Exceptions: d.prefixes(), Destinations: d.prefixes()})
+		e.OutboundNAT = append(e.OutboundNAT, intent.OutboundNAT{VirtualIP: pick(d, netip.Addr{}, d.address()),
+			Exceptions: d.prefixes(), Destinations: d.prefixes()})
 	}
 	for range d.N(2) {
 		e.PortMappings = append(e.PortMappings, intent.PortMapping{
-			Protocol: pick(d, intent.TCP, intent.UDP), ExternalPort: uint16(8000 + n), InternalPort: d.port(), VIP: pick(d, netip.Addr{}, d.address()), LocalRouted: d.yes(),
+			Protocol:     pick(d, intent.TCP, intent.UDP),
+			ExternalPort: uint16(8000 + n),
+			InternalPort: d.port(),
+			VIP:          pick(d, netip.Addr{}, d.address()),
+			LocalRouted:  d.yes(),
 		})
 	}
 	for range d.N(5) {
 		e.ACLs = append(e.ACLs, intent.ACL{
-			Direction: pick(d, intent.In, intent.Out), Action: pick(d, intent.Allow, intent.Block, intent.Pass), Priority: uint16(d.N(4)),
-			LocalAddresses: d.prefixes(), RemoteAddresses: d.prefixes(), LocalPorts: d.ports(), RemotePorts: d.ports(),
+			Direction:       pick(d, intent.In, intent.Out),
+			Action:          pick(d, intent.Allow, intent.Block, intent.Pass),
+			Priority:        uint16(d.N(4)),
+			LocalAddresses:  d.prefixes(),
+			RemoteAddresses: d.prefixes(),
+			LocalPorts:      d.ports(),
+			RemotePorts:     d.ports(),
 		})
 		if d.yes() {
 			e.ACLs[len(e.ACLs)-1].Protocols = []uint8{d.protocol(), d.protocol()}
@@ -163,9 +182,16 @@ func (d *Dice) Endpoint() intent.Endpoint {
 func (d *Dice) LoadBalancer() intent.LoadBalancer {
 	n := d.N(60)
 	lb := intent.LoadBalancer{
-		ID: fmt.Sprint("lb-", n), Protocol: pick(d, intent.TCP, intent.UDP, intent.SCTP), ExternalPort: uint16(1 + n%7), InternalPort: d.port(),
-		Distribution: pick(d, intent.FiveTuple, intent.SourceIPProtocol, intent.SourceIP), DSR: d.yes(), LocalRoutedVIP: d.yes(),
-		SourceVIP: pick(d, netip.Addr{}, d.address()), PreserveDIP: d.N(8) == 1, IPv6: d.N(16) == 1,
+		ID:             fmt.Sprint("lb-", n),
+		Protocol:       pick(d, intent.TCP, intent.UDP, intent.SCTP),
+		ExternalPort:   uint16(1 + n%7),
+		InternalPort:   d.port(),
+		Distribution:   pick(d, intent.FiveTuple, intent.SourceIPProtocol, intent.SourceIP),
+		DSR:            d.yes(),
+		LocalRoutedVIP: d.yes(),
+		SourceVIP:      pick(d, netip.Addr{}, d.address()),
+		PreserveDIP:    d.N(8) == 1,
+		IPv6:           d.N(16) == 1,
 	}
 	if n%4 != 0 {
 		lb.VIPs = []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, byte(n)})}
@@ -183,15 +209,23 @@ func (d *Dice) LoadBalancer() intent.LoadBalancer {
 // number of backends, for benchmarks.
 func Services(n, backends int) intent.Host {
 	h := intent.Host{
-		Uplink:   intent.Uplink{Name: "eth0", Address: netip.MustParsePrefix("10.89.0.11/24"), MAC: "02:6d:0a:59:00:0b"},
-		Networks: []intent.Network{{ID: "net", Type: intent.L2Bridge, Subnets: []intent.Subnet{{Prefix: netip.MustParsePrefix("10.244.1.0/24"), Gateway: netip.MustParseAddr("10.244.1.1")}}}},
+		Uplink: intent.Uplink{Name: "eth0", Address: netip.MustParsePrefix("10.89.0.11/24"),
+			MAC: "02:6d:0a:59:00:0b"},
+		Networks: []intent.Network{{ID: "net", Type: intent.L2Bridge,
+			Subnets: []intent.Subnet{{Prefix: netip.MustParsePrefix("10.244.1.0/24"),
+				Gateway: netip.MustParseAddr("10.244.1.1")}}}},
 	}
 	for i := range 30 {
 		a := netip.AddrFrom4([4]byte{10, 244, 1, byte(5 + i)})
 		h.Endpoints = append(h.Endpoints, intent.Endpoint{
-			ID: fmt.Sprint("ep-", i), NetworkID: "net", NamespaceID: fmt.Sprint("ns-", i), Addresses: []netip.Prefix{netip.PrefixFrom(a, 24)},
-			MAC: fmt.Sprintf("00:15:5d:00:00:%02x", i), Gateway: netip.MustParseAddr("10.244.1.2"),
-			OutboundNAT: []intent.OutboundNAT{{Exceptions: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("10.96.0.0/16")}}},
+			ID:          fmt.Sprint("ep-", i),
+			NetworkID:   "net",
+			NamespaceID: fmt.Sprint("ns-", i),
+			Addresses:   []netip.Prefix{netip.PrefixFrom(a, 24)},
+			MAC:         fmt.Sprintf("00:15:5d:00:00:%02x", i),
+			Gateway:     netip.MustParseAddr("10.244.1.2"),
+			OutboundNAT: []intent.OutboundNAT{{Exceptions: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"),
+				netip.MustParsePrefix("10.96.0.0/16")}}},
 		})
 	}
 	for i := range n {
@@ -207,7 +241,8 @@ func Service(i, backends int) intent.LoadBalancer {
 		Protocol: intent.TCP, ExternalPort: 80, InternalPort: 8080,
 	}
 	for b := range backends {
-		lb.Backends = append(lb.Backends, intent.Backend{Address: netip.AddrFrom4([4]byte{10, 244, byte(2 + b), byte(i)})})
+		lb.Backends = append(lb.Backends,
+			intent.Backend{Address: netip.AddrFrom4([4]byte{10, 244, byte(2 + b), byte(i)})})
 	}
 	return lb
 }

@@ -34,7 +34,8 @@ func defaultDocuments() []string {
 // hiddenSegments are path segments that request filtering hides (404.8):
 // <hiddenSegments> in a fresh applicationHost.config.
 func hiddenSegments() []string {
-	return []string{"web.config", "bin", "App_code", "App_GlobalResources", "App_LocalResources", "App_WebReferences", "App_Data", "App_Browsers"}
+	return []string{"web.config", "bin", "App_code", "App_GlobalResources", "App_LocalResources", "App_WebReferences",
+		"App_Data", "App_Browsers"}
 }
 
 // Handler serves one site.
@@ -123,7 +124,9 @@ func moved(w *recorder, r *http.Request) result {
 	target.RawPath = ""
 	location := "http://" + r.Host + target.RequestURI()
 	w.Header().Set("Location", location)
-	body := fmt.Sprintf("<head><title>Document Moved</title></head>\n<body><h1>Object Moved</h1>This document may be found <a HREF=\"%s\">here</a></body>", html.EscapeString(location))
+	body := fmt.Sprintf("<head><title>Document Moved</title></head>\n"+
+		"<body><h1>Object Moved</h1>This document may be found <a HREF=\"%s\">here</a></body>",
+		html.EscapeString(location))
 	w.page(r, http.StatusMovedPermanently, body)
 	return result{}
 }
@@ -180,15 +183,18 @@ func (h *Handler) failErr(w *recorder, r *http.Request, err error) result {
 func headline(status int) (string, string) {
 	switch status {
 	case http.StatusUnauthorized:
-		return "401 - Unauthorized: Access is denied due to invalid credentials.", "The file may not be read by the web server's account."
+		return "401 - Unauthorized: Access is denied due to invalid credentials.", "The file may not be read by the " +
+			"web server's account."
 	case http.StatusForbidden:
-		return "403 - Forbidden: Access is denied.", "The directory has no default document, and its content may not be listed."
+		return "403 - Forbidden: Access is denied.", "The directory has no default document, and its content may not " +
+			"be listed."
 	case http.StatusNotFound:
 		return "404 - File or directory not found.", "There is nothing at this address."
 	case http.StatusMethodNotAllowed:
 		return "405 - HTTP verb used to access this page is not allowed.", "Static files can be read and nothing else."
 	case http.StatusNotImplemented:
-		return "501 - Header values specify a method that is not implemented.", "The web server does not know this method."
+		return "501 - Header values specify a method that is not implemented.", "The web server does not know this " +
+			"method."
 	}
 	return fmt.Sprintf("%d - %s", status, http.StatusText(status)), ""
 }

@@ -21,7 +21,8 @@ func site(t *testing.T) (*httptest.Server, string) {
 	dir, logs := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{
 		"iisstart.htm": "start", "index.html": "index", "app/Default.htm": "default", "app/index.htm": "second",
-		"empty/data.unknown": "x", "site.css": "body{}", "web.config": "<x/>", "bin/a.txt": "hidden", "0123.txt": "0123456789",
+		"empty/data.unknown": "x", "site.css": "body{}", "web.config": "<x/>", "bin/a.txt": "hidden",
+		"0123.txt": "0123456789",
 	} {
 		full := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
@@ -61,7 +62,8 @@ func TestServe(t *testing.T) {
 		{"default documents in IIS' order", "GET", "/", "", 200, "index"},
 		{"the first wins", "GET", "/app/", "", 200, "default"},
 		{"directory without a slash", "GET", "/app", "", 301, "Object Moved"},
-		{"directory without default document is 403.14", "GET", "/empty/", "", 403, "403 - Forbidden: Access is denied."},
+		{"directory without default document is 403.14", "GET", "/empty/", "", 403,
+			"403 - Forbidden: Access is denied."},
 		{"unknown type is 404.3", "GET", "/empty/data.unknown", "", 404, "404 - File or directory not found."},
 		{"nothing there", "GET", "/none.htm", "", 404, "404 - File or directory not found."},
 		{"hidden file is 404.8", "GET", "/web.config", "", 404, ""},
@@ -102,7 +104,8 @@ func TestServe(t *testing.T) {
 			if resp.StatusCode != tt.status {
 				t.Errorf("status %d, want %d", resp.StatusCode, tt.status)
 			}
-			if name, value, ok := strings.Cut(strings.TrimPrefix(tt.want, ":"), ": "); ok && strings.HasPrefix(tt.want, ":") {
+			if name, value, ok := strings.Cut(strings.TrimPrefix(tt.want, ":"), ": "); ok &&
+				strings.HasPrefix(tt.want, ":") {
 				if got := resp.Header.Get(name); got != value {
 					t.Errorf("%s: %q, want %q", name, got, value)
 				}
@@ -121,10 +124,12 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(string(text), "#Software: Microsoft Internet Information Services 10.0\r\n#Version: 1.0\r\n#Date: 2019-12-31 01:02:03\r\n#Fields: date time s-ip ") {
+	if !strings.HasPrefix(string(text), "#Software: Microsoft Internet Information Services 10.0\r\n#Version: 1.0\r\n"+
+		"#Date: 2019-12-31 01:02:03\r\n#Fields: date time s-ip ") {
 		t.Errorf("log begins %.200q", text)
 	}
-	if !strings.Contains(string(text), "2019-12-31 01:02:03 127.0.0.1 GET /empty/ - ") || !strings.Contains(string(text), " 403 14 0 ") || !strings.Contains(string(text), " 404 0 2 ") {
+	if !strings.Contains(string(text), "2019-12-31 01:02:03 127.0.0.1 GET /empty/ - ") ||
+		!strings.Contains(string(text), " 403 14 0 ") || !strings.Contains(string(text), " 404 0 2 ") {
 		t.Errorf("log %s", text)
 	}
 }

@@ -29,7 +29,8 @@ type Log struct {
 }
 
 // logFields are the fields that a fresh IIS logs.
-const logFields = "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status sc-substatus sc-win32-status time-taken"
+const logFields = "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) " +
+	"cs(Referer) sc-status sc-substatus sc-win32-status time-taken"
 
 // NewLog writes into a directory, which is made with the first line. A nil now
 // is time.Now.
@@ -79,7 +80,8 @@ func (l *Log) open(day string, now time.Time) (*os.File, error) {
 		return nil, err
 	}
 	var head bytes.Buffer
-	fmt.Fprintf(&head, "#Software: Microsoft Internet Information Services 10.0\r\n#Version: 1.0\r\n#Date: %s\r\n#Fields: %s\r\n", now.Format(time.DateTime), logFields)
+	fmt.Fprintf(&head, "#Software: Microsoft Internet Information Services 10.0\r\n#Version: 1.0\r\n#Date: %s\r\n"+
+		"#Fields: %s\r\n", now.Format(time.DateTime), logFields)
 	if _, err := f.Write(head.Bytes()); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -93,8 +95,9 @@ func logLine(r *http.Request, res result, took time.Duration, now time.Time) str
 		ip, port, _ = net.SplitHostPort(local.String())
 	}
 	client, _, _ := net.SplitHostPort(r.RemoteAddr)
-	return fmt.Sprintf("%s %s %s %s %s %s - %s %s %s %d %d %d %d\r\n", now.Format(time.DateTime), field(ip), field(r.Method), field(r.URL.Path), field(r.URL.RawQuery),
-		field(port), field(client), field(r.UserAgent()), field(r.Referer()), res.status, res.sub, res.win32, took.Milliseconds())
+	return fmt.Sprintf("%s %s %s %s %s %s - %s %s %s %d %d %d %d\r\n", now.Format(time.DateTime), field(ip),
+		field(r.Method), field(r.URL.Path), field(r.URL.RawQuery), field(port), field(client), field(r.UserAgent()),
+		field(r.Referer()), res.status, res.sub, res.win32, took.Milliseconds())
 }
 
 // field replaces what would break the line: blanks by "+", nothing by "-".

@@ -50,7 +50,8 @@ func links(t *probe) {
 	t.must(os.Symlink(abs, "absolute"))
 	expectContent(t, `absolute\file`, "content")
 	expectLink(t, "absolute", abs)
-	if p, err := filepath.EvalSymlinks(`absolute\file`); err != nil || !strings.EqualFold(filepath.Base(filepath.Dir(p)), "data") {
+	if p, err := filepath.EvalSymlinks(`absolute\file`); err != nil ||
+		!strings.EqualFold(filepath.Base(filepath.Dir(p)), "data") {
 		t.errorf("EvalSymlinks: %q %v", p, err)
 	}
 
@@ -208,7 +209,8 @@ func messages(t *probe) {
 			t.errorf("%d: %q, want %q", code, got, want)
 		}
 	}
-	if _, err := os.Open(`C:\no\such`); err == nil || !strings.HasSuffix(err.Error(), "The system cannot find the path specified.") {
+	if _, err := os.Open(`C:\no\such`); err == nil ||
+		!strings.HasSuffix(err.Error(), "The system cannot find the path specified.") {
 		t.errorf("Open: %v", err)
 	}
 }

@@ -25,7 +25,8 @@ func version(t *probe) {
 	fmt.Printf("GetVersion %d.%d.%d\n", v32&0xff, v32>>8&0xff, v32>>16)
 	major, minor, build := windows.RtlGetNtVersionNumbers()
 	fmt.Printf("RtlGetNtVersionNumbers %d.%d.%d\n", major, minor, build)
-	k, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Windows NT\CurrentVersion`, registry.QUERY_VALUE)
+	k, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Windows NT\CurrentVersion`,
+		registry.QUERY_VALUE)
 	t.must(err)
 	for _, name := range []string{"ProductName", "CurrentBuildNumber", "CurrentVersion", "ReleaseId"} {
 		s, _, err := k.GetStringValue(name)

@@ -47,7 +47,8 @@ func console() {
 			window       [4]int16 // left, top, right, bottom
 			maximum      [2]int16
 		}
-		if ok, _, err := kernel.NewProc("GetConsoleScreenBufferInfo").Call(uintptr(out), uintptr(unsafe.Pointer(&info))); ok == 0 {
+		if ok, _, err := kernel.NewProc("GetConsoleScreenBufferInfo").Call(uintptr(out),
+			uintptr(unsafe.Pointer(&info))); ok == 0 {
 			say("console", "none: %v", err)
 			return
 		}
@@ -75,7 +76,8 @@ func readEvents(in syscall.Handle, events chan<- string) {
 			data [8]uint16
 		}
 		var n uint32
-		ok, _, _ := kernel.NewProc("ReadConsoleInputW").Call(uintptr(in), uintptr(unsafe.Pointer(&record)), 1, uintptr(unsafe.Pointer(&n)))
+		ok, _, _ := kernel.NewProc("ReadConsoleInputW").Call(uintptr(in), uintptr(unsafe.Pointer(&record)), 1,
+			uintptr(unsafe.Pointer(&n)))
 		switch {
 		case ok == 0:
 			return

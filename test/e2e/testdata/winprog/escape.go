@@ -124,8 +124,10 @@ func escape(args []string) {
 func files(path string) {
 	windows := strings.ReplaceAll(path, "/", `\`)
 	for _, p := range []string{
-		`Z:` + windows, `\\?\Z:` + windows, `\\?\unix` + path, `\\?\unix` + windows, `\\.\unix` + path, `\\.\unix` + windows,
-		`\??\unix` + path, `C:\..\..` + windows, `C:\..\..\..\..\..` + windows, `\\?\C:\..\..` + windows, `\\localhost\unix` + windows,
+		`Z:` + windows, `\\?\Z:` + windows, `\\?\unix` + path, `\\?\unix` + windows, `\\.\unix` + path,
+		`\\.\unix` + windows,
+		`\??\unix` + path, `C:\..\..` + windows, `C:\..\..\..\..\..` + windows, `\\?\C:\..\..` + windows,
+		`\\localhost\unix` + windows,
 		`\\?\GLOBALROOT\??\unix` + windows, `C:\.wine\dosdevices\c:\..\..\..` + windows, `C:\proc\1\root` + windows,
 		`C:\proc\self\cwd\..\..\..\..` + windows, windows,
 	} {
@@ -134,8 +136,9 @@ func files(path string) {
 		}
 	}
 	for _, p := range []string{
-		path, "/.." + path, "/proc/1/root" + path, "/proc/self/root/.." + path, "/proc/1/root/../.." + path, "/proc/1/cwd/../../.." + path,
-		"/proc/self/cwd/../../../../../.." + path, "/dev/../.." + path, "/node" + path, "/cache" + path, "/proc/2/root" + path,
+		path, "/.." + path, "/proc/1/root" + path, "/proc/self/root/.." + path, "/proc/1/root/../.." + path,
+		"/proc/1/cwd/../../.." + path, "/proc/self/cwd/../../../../../.." + path, "/dev/../.." + path, "/node" + path,
+		"/cache" + path, "/proc/2/root" + path,
 	} {
 		if b, errno := readLinux(p); errno == 0 {
 			say("ESCAPED", "system call opens %s with %q", p, head(b))
@@ -313,9 +316,10 @@ func calls() {
 		runtime.KeepAlive(p)
 	}
 	for _, f := range []string{
-		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sysrq-trigger", "/proc/sys/net/ipv4/ip_forward", "/proc/1/mem",
-		"/dev/mem", "/dev/kmsg", "/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/kvm", "/dev/fuse", "/dev/net/tun",
-		"/sys/fs/cgroup/release_agent", "/sys/kernel/uevent_helper", "/proc/kcore", "/proc/1/environ", "/etc/passwd-", "/.wine/system.reg-",
+		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sysrq-trigger",
+		"/proc/sys/net/ipv4/ip_forward", "/proc/1/mem", "/dev/mem", "/dev/kmsg", "/dev/vda", "/dev/sda", "/dev/nvme0n1",
+		"/dev/kvm", "/dev/fuse", "/dev/net/tun", "/sys/fs/cgroup/release_agent", "/sys/kernel/uevent_helper",
+		"/proc/kcore", "/proc/1/environ", "/etc/passwd-", "/.wine/system.reg-",
 	} {
 		keep, p := cstring(f)
 		fd, errno := call(sysOpen, p, 1 /* O_WRONLY */, 0)

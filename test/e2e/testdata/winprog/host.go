@@ -33,7 +33,8 @@ func hostEscape(args []string) {
 	}
 	identity()
 	// Directories of the container runtime, by its own calls and by wineserver's.
-	for _, dir := range []string{"/node", "/run/cri", "/run/netns", "/run/machine", "/proc/1/root", "/proc/1/root/node"} {
+	for _, dir := range []string{"/node", "/run/cri", "/run/netns", "/run/machine", "/proc/1/root",
+		"/proc/1/root/node"} {
 		if names, errno := listLinux(dir); errno == 0 && len(names) > 0 {
 			say("ESCAPED", "system call lists %s: %q", dir, names)
 		}
@@ -56,9 +57,10 @@ func hostEscape(args []string) {
 		}
 	}
 	for _, name := range []string{
-		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/vm/drop_caches", "/proc/sysrq-trigger", "/proc/1/mem", "/dev/mem", "/dev/kmsg",
-		"/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs", "/sys/fs/cgroup/pids/release_agent", "/sys/kernel/uevent_helper",
-		"/opt/mullion/mullion", "/usr/sbin/runc", "/usr/bin/nft", "/etc/ld.so.cache", "/run/boot.json",
+		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/vm/drop_caches", "/proc/sysrq-trigger",
+		"/proc/1/mem", "/dev/mem", "/dev/kmsg", "/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs",
+		"/sys/fs/cgroup/pids/release_agent", "/sys/kernel/uevent_helper", "/opt/mullion/mullion", "/usr/sbin/runc",
+		"/usr/bin/nft", "/etc/ld.so.cache", "/run/boot.json",
 	} {
 		keep, p := cstring(name)
 		fd, errno := call(sysOpen, p, 1 /* O_WRONLY */, 0)

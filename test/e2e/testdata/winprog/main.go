@@ -26,10 +26,14 @@ func main() {
 	}
 	modes := map[string]func(args []string){
 		"escape": escape, "host-escape": hostEscape, "int80": func([]string) { int80() },
-		"fork": func([]string) { fork() }, "memory": func([]string) { memory() }, "disk": func(a []string) { disk(a[0]) },
+		"fork": func([]string) { fork() }, "memory": func([]string) { memory() }, "disk": func(a []string) {
+			disk(a[0])
+		},
 		"flood": func(a []string) { flood(a[0]) }, "spin": func([]string) { spin() },
 		"wait": func([]string) { wait() }, "show": func([]string) { show() }, "serve": func(a []string) { serve(a[0]) },
-		"console": func([]string) { console() }, "lines": func([]string) { lines() }, "colors": func([]string) { colors() },
+		"console": func([]string) { console() }, "lines": func([]string) { lines() }, "colors": func([]string) {
+			colors()
+		},
 		"copy": func([]string) { copyInput() }, "write": func(a []string) { write(a[0]) },
 	}
 	mode, ok := modes[os.Args[1]]
