@@ -129,12 +129,12 @@ func (a *Agent) advance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := Describe(a.Config, ca, token)
+	d, err := describe(a.Config, ca, token)
 	if err != nil {
 		return err
 	}
 	if d.Bootstrap != nil {
-		if err := writeFiles(a.Disk, []File{*d.Bootstrap}); err != nil {
+		if err := writeFiles(a.Disk, []file{*d.Bootstrap}); err != nil {
 			return err
 		}
 	}
@@ -150,7 +150,7 @@ func (a *Agent) advance(ctx context.Context) error {
 }
 
 // connect does the steps that need the cluster: the pods' network and kube-proxy.
-func (a *Agent) connect(ctx context.Context, ca []byte, proxy Program) error {
+func (a *Agent) connect(ctx context.Context, ca []byte, proxy program) error {
 	if a.api == nil {
 		api, err := newAPIServer(a.Config.Cluster.Server, ca, a.Disk.Path(kubeletKeyPair))
 		if err != nil {
@@ -192,7 +192,7 @@ func (a *Agent) ask(ctx context.Context) error {
 		return nil
 	}
 	a.asked = a.Now()
-	n, err := a.api.Node(ctx, a.Config.Node.Name)
+	n, err := a.api.node(ctx, a.Config.Node.Name)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (a *Agent) writeCNI() error {
 	if err != nil {
 		return err
 	}
-	return writeFiles(a.Disk, []File{f})
+	return writeFiles(a.Disk, []file{f})
 }
 
 // Joined reports whether the kubelet has its own identity, so that the node needs

@@ -101,9 +101,9 @@ type node struct {
 	Ready   bool
 }
 
-// Node reads the agent's own node. A missing Node is returned as one without a
+// node reads the agent's own node. A missing Node is returned as one without a
 // pod range.
-func (a *apiServer) Node(ctx context.Context, name string) (node, error) {
+func (a *apiServer) node(ctx context.Context, name string) (node, error) {
 	var v struct {
 		Spec struct {
 			PodCIDR string `json:"podCIDR"`

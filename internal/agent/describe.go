@@ -18,68 +18,68 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
 
-// File is a file that the agent keeps on the node.
-type File struct {
+// file is a file that the agent keeps on the node.
+type file struct {
 	Path    string // on the node
 	Content []byte
 }
 
-// Desired is the desired state of the node, as far as it is known before the node
+// desired is the desired state of the node, as far as it is known before the node
 // has joined. It is a plain value; Agent.pass compares the node with it.
-type Desired struct {
+type desired struct {
 	// Bootstrap is the kubeconfig with the token; nil after joining.
-	Bootstrap *File
-	Kubelet   Program
-	Proxy     Program
+	Bootstrap *file
+	Kubelet   program
+	Proxy     program
 }
 
-// Program is a Windows service with the files that it reads at start.
-type Program struct {
+// program is a Windows service with the files that it reads at start.
+type program struct {
 	Service scm.Service
-	Files   []File
+	Files   []file
 }
 
-// Describe derives everything from the configuration, the CA certificate and
+// describe derives everything from the configuration, the CA certificate and
 // the bootstrap token ("" once joined).
-func Describe(c Config, ca []byte, token string) (Desired, error) {
+func describe(c Config, ca []byte, token string) (desired, error) {
 	if err := certpem.CheckPin(ca, c.Cluster.CAHash); err != nil {
-		return Desired{}, err
+		return desired{}, err
 	}
-	var d Desired
+	var d desired
 	if token != "" {
 		if !validToken.MatchString(token) {
-			return Desired{}, fmt.Errorf("bootstrap token in %s: want the form abcdef.0123456789abcdef",
+			return desired{}, fmt.Errorf("bootstrap token in %s: want the form abcdef.0123456789abcdef",
 				c.Cluster.TokenFile)
 		}
 		bootstrap := newKubeconfig(c.Cluster, ca, "bootstrap", kubeconfig.Credentials{Token: token})
 		f, err := yamlFile(bootstrapKubeconfig, bootstrap)
 		if err != nil {
-			return Desired{}, err
+			return desired{}, err
 		}
 		d.Bootstrap = &f
 	}
 	kubelet, err := yamlFile(kubeletConfig, describeKubelet(c))
 	if err != nil {
-		return Desired{}, err
+		return desired{}, err
 	}
 	proxy, err := yamlFile(proxyConfig, describeProxy(c))
 	if err != nil {
-		return Desired{}, err
+		return desired{}, err
 	}
 	// The node's own identity: see docs/internals/agent.md, Decisions.
 	credentials, err := yamlFile(proxyKubeconfig, newKubeconfig(c.Cluster, ca, "node",
 		kubeconfig.Credentials{Certificate: kubeletKeyPair, Key: kubeletKeyPair}))
 	if err != nil {
-		return Desired{}, err
+		return desired{}, err
 	}
-	d.Kubelet = Program{
+	d.Kubelet = program{
 		Service: service("kubelet", "Kubernetes kubelet", "Runs the pods of this node.", kubeletLog, kubeletArgv(c)),
-		Files:   []File{kubelet},
+		Files:   []file{kubelet},
 	}
-	d.Proxy = Program{
+	d.Proxy = program{
 		Service: service("kube-proxy", "Kubernetes kube-proxy",
 			"Programs the services of the cluster into this node's network.", proxyLog, proxyArgv()),
-		Files: []File{proxy, credentials},
+		Files: []file{proxy, credentials},
 	}
 	return d, nil
 }
@@ -102,21 +102,21 @@ func service(name, display, description, log string, argv []string) scm.Service 
 	}
 }
 
-func yamlFile(path string, v any) (File, error) {
+func yamlFile(path string, v any) (file, error) {
 	content, err := yaml.Marshal(v)
 	if err != nil {
-		return File{}, fmt.Errorf("make %s: %w", path, err)
+		return file{}, fmt.Errorf("make %s: %w", path, err)
 	}
-	return File{path, append([]byte("# Written by mullion.exe agent; changes are overwritten.\n"), content...)}, nil
+	return file{path, append([]byte("# Written by mullion.exe agent; changes are overwritten.\n"), content...)}, nil
 }
 
 // cniFile returns the CNI configuration for the node's pod range.
-func cniFile(c Config, podCIDR netip.Prefix) (File, error) {
+func cniFile(c Config, podCIDR netip.Prefix) (file, error) {
 	content, err := json.MarshalIndent(describeCNI(c, podCIDR), "", "  ")
 	if err != nil {
-		return File{}, fmt.Errorf("make %s: %w", cniConf, err)
+		return file{}, fmt.Errorf("make %s: %w", cniConf, err)
 	}
-	return File{cniConf, append(content, '\n')}, nil
+	return file{cniConf, append(content, '\n')}, nil
 }
 
 // same reports whether the file already has this content.

@@ -18,12 +18,12 @@ import (
 )
 
 // describeAll is everything the agent writes, as one text.
-func describeAll(t *testing.T) (Desired, string) {
+func describeAll(t *testing.T) (desired, string) {
 	t.Helper()
 	api := newFakeAPI(t, "node-1")
 	c := testConfig()
 	c.Cluster.CAHash = api.pin()
-	d, err := Describe(c, api.ca.PEM, "abcdef.0123456789abcdef")
+	d, err := describe(c, api.ca.PEM, "abcdef.0123456789abcdef")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,14 +32,14 @@ func describeAll(t *testing.T) (Desired, string) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	for _, p := range []Program{d.Kubelet, d.Proxy} {
+	for _, p := range []program{d.Kubelet, d.Proxy} {
 		fmt.Fprintf(&b, "-- service %s --\n%s\n%s\n", p.Service.Name, p.Service.DisplayName,
 			strings.Join(p.Service.Argv, "\n"))
 		for _, f := range p.Files {
 			fmt.Fprintf(&b, "-- %s --\n%s", f.Path, f.Content)
 		}
 	}
-	for _, f := range []File{*d.Bootstrap, cni} {
+	for _, f := range []file{*d.Bootstrap, cni} {
 		fmt.Fprintf(&b, "-- %s --\n%s", f.Path, f.Content)
 	}
 	text := b.String()
@@ -103,7 +103,7 @@ func TestSharedDisk(t *testing.T) {
 // TestNoSecretInArguments: every user of a machine can read command lines.
 func TestNoSecretInArguments(t *testing.T) {
 	d, _ := describeAll(t)
-	for _, p := range []Program{d.Kubelet, d.Proxy} {
+	for _, p := range []program{d.Kubelet, d.Proxy} {
 		if strings.Contains(strings.Join(p.Service.Argv, " "), "0123456789abcdef") {
 			t.Errorf("%s has the token in its arguments", p.Service.Name)
 		}
@@ -123,7 +123,7 @@ func TestDescribeRefuses(t *testing.T) {
 		{"a token with YAML in it", string(api.ca.PEM), "abcdef.0123456789abcde\n", "want the form"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := Describe(c, []byte(tt.ca), tt.token); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := describe(c, []byte(tt.ca), tt.token); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
 		})

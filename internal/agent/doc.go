@@ -7,7 +7,7 @@
 // It reads one file, agent.json, and sets up what the file describes: the
 // kubelet's and kube-proxy's configuration, the HNS network of the pods, the
 // CNI configuration, and the Windows services that run kubelet.exe and
-// kube-proxy.exe. Describe returns the desired state as plain values; Agent.pass
+// kube-proxy.exe. describe returns the desired state as plain values; Agent.pass
 // repeatedly compares the node with it and repairs differences.
 //
 // A pass performs these steps until one is incomplete:

@@ -42,7 +42,7 @@ type keeper struct {
 
 // keep declares the service, writes its files and makes sure that it runs with
 // the current files. It returns the program's status.
-func (k *keeper) keep(p Program) (ProgramStatus, error) {
+func (k *keeper) keep(p program) (ProgramStatus, error) {
 	name := p.Service.Name
 	// Whether either of the two changes anything shows in the fingerprint.
 	if err := writeFiles(k.disk, p.Files); err != nil {
@@ -81,7 +81,7 @@ func (k *keeper) keep(p Program) (ProgramStatus, error) {
 }
 
 // start starts the program unless it has to wait.
-func (k *keeper) start(p Program, prints map[string]string, print string) error {
+func (k *keeper) start(p program, prints map[string]string, print string) error {
 	name := p.Service.Name
 	if k.now().Before(k.next) {
 		return fmt.Errorf("%s ended; it is started again at %s", name, k.next.UTC().Format("15:04:05Z"))
@@ -145,7 +145,7 @@ func (k *keeper) status(st scm.Status, err error) ProgramStatus {
 }
 
 // writeFiles brings files up to date.
-func writeFiles(d Disk, files []File) error {
+func writeFiles(d Disk, files []file) error {
 	for _, f := range files {
 		path := d.Path(f.Path)
 		if same(path, f.Content) {
@@ -159,7 +159,7 @@ func writeFiles(d Disk, files []File) error {
 }
 
 // fingerprint returns a hash that identifies a program's configuration.
-func fingerprint(p Program) string {
+func fingerprint(p program) string {
 	h := sha256.New()
 	fmt.Fprintln(h, strings.Join(p.Service.Argv, "\x00"))
 	for _, f := range p.Files {

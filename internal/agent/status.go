@@ -40,14 +40,14 @@ type ProgramStatus struct {
 // Healthy reports whether the node is complete.
 func (s Status) Healthy() bool { return s.Joined && s.Ready && s.Network && s.Message == "" }
 
-// ErrNoStatus is returned if the agent has never run here.
-var ErrNoStatus = errors.New("the agent has not run on this machine")
+// errNoStatus is returned if the agent has never run here.
+var errNoStatus = errors.New("the agent has not run on this machine")
 
 // ReadStatus reads the last status that an agent wrote.
 func ReadStatus(d Disk) (Status, error) {
 	s, err := durable.ReadStatus[Status](d.Path(StatusFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return Status{}, ErrNoStatus
+		return Status{}, errNoStatus
 	}
 	if err != nil {
 		return Status{}, fmt.Errorf("read agent status: %w", err)

@@ -19,7 +19,7 @@ import (
 // mounts.
 func inDirectory(t *testing.T, mountinfo, path string) Group {
 	t.Helper()
-	hs, err := Parse(mountinfo)
+	hs, err := parse(mountinfo)
 	if err != nil {
 		t.Fatal(err)
 	}

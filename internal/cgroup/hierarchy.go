@@ -43,12 +43,12 @@ func Find() (Hierarchies, error) {
 	if err != nil {
 		return Hierarchies{}, fmt.Errorf("find cgroups: %w", err)
 	}
-	return Parse(string(mountinfo))
+	return parse(string(mountinfo))
 }
 
-// Parse finds the hierarchies in the content of /proc/self/mountinfo (proc(5)).
+// parse finds the hierarchies in the content of /proc/self/mountinfo (proc(5)).
 // A mount of a part of a hierarchy does not count: it belongs to a container.
-func Parse(mountinfo string) (Hierarchies, error) {
+func parse(mountinfo string) (Hierarchies, error) {
 	var hs Hierarchies
 	for line := range strings.Lines(mountinfo) {
 		left, right, ok := strings.Cut(line, " - ")

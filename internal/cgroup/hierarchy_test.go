@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			hs, err := Parse(tt.mountinfo)
+			hs, err := parse(tt.mountinfo)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +57,7 @@ func TestParse(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Parse("1 2 0:1 / / rw - ext4 /dev/sda rw\n"); err == nil {
+	if _, err := parse("1 2 0:1 / / rw - ext4 /dev/sda rw\n"); err == nil {
 		t.Error("a machine without cgroups was accepted")
 	}
 }

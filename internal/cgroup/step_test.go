@@ -16,7 +16,7 @@ func TestSteps(t *testing.T) {
 	limits := Limits{MemoryBytes: 256 << 20, MilliCPU: 1500, Processes: 100}
 	for name, mountinfo := range map[string]string{"unified": unified, "hybrid": hybrid, "version1": version1} {
 		t.Run(name, func(t *testing.T) {
-			hs, err := Parse(mountinfo)
+			hs, err := parse(mountinfo)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -79,8 +79,8 @@ func (l *Line) Done(format string, args ...any) { l.finish("✓", fmt.Sprintf(fo
 // Fail makes the line final with a cross.
 func (l *Line) Fail(format string, args ...any) { l.finish("✗", fmt.Sprintf(format, args...)) }
 
-// Elapsed returns the time since the line was started, rounded for people.
-func (l *Line) Elapsed() string { return Elapsed(time.Since(l.began)) }
+// elapsed returns the time since the line was started, rounded for people.
+func (l *Line) Elapsed() string { return elapsed(time.Since(l.began)) }
 
 func (l *Line) finish(mark, text string) {
 	l.p.mu.Lock()
@@ -139,8 +139,8 @@ func (p *Progress) draw() {
 	p.drawn = len(p.lines)
 }
 
-// Elapsed formats a duration for people: 3.4s, 1m12s.
-func Elapsed(d time.Duration) string {
+// elapsed formats a duration for people: 3.4s, 1m12s.
+func elapsed(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	}

@@ -17,7 +17,7 @@ import (
 // child runs a program with its output in the log of its name. The error says
 // what the program gave as its reason, if it did.
 func (r *run) child(ctx context.Context, p Program, pid *process) (err error) {
-	log, err := os.OpenFile(r.layout.Log(p.Name), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(r.layout.log(p.Name), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}

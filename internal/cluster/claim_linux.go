@@ -22,14 +22,14 @@ import (
 // (Filesystem Hierarchy Standard 3.0, section 3.15).
 const claimDir = "/run/mullion/claims"
 
-// InUseError is returned if another cluster on this machine holds a name that
+// inUseError is returned if another cluster on this machine holds a name that
 // this one needs.
-type InUseError struct {
+type inUseError struct {
 	What string // for people
 	PID  int    // of the other's supervisor; 0 if unknown
 }
 
-func (e *InUseError) Error() string {
+func (e *inUseError) Error() string {
 	return fmt.Sprintf("%s: in use by another cluster on this machine, with another data directory (process %d)",
 		e.What, e.PID)
 }
@@ -40,7 +40,7 @@ func (c Config) nameClaim() claim {
 
 func (c Config) networkClaim() claim {
 	n := c.Network()
-	return claim{claimDir, fmt.Sprintf("network-%d", c.Index), fmt.Sprintf("take addresses %s", n.Nodes())}
+	return claim{claimDir, fmt.Sprintf("network-%d", c.Index), fmt.Sprintf("take addresses %s", n.nodes())}
 }
 
 // claim is a name that exists once on a machine.
@@ -52,14 +52,14 @@ type claim struct {
 func (c claim) file() string { return filepath.Join(c.dir, c.name+".lock") }
 
 // take holds the name until release is called or the process ends. The error
-// is an *InUseError if another process has it.
+// is an *inUseError if another process has it.
 func (c claim) take() (release func(), err error) {
 	if err := makeOwn(c.dir); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.what, err)
 	}
 	l, err := durable.TryLock(c.file(), durable.Exclusive)
 	if held, ok := errors.AsType[*durable.LockedError](err); ok {
-		return nil, &InUseError{c.what, held.PID}
+		return nil, &inUseError{c.what, held.PID}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.what, err)

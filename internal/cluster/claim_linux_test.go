@@ -30,7 +30,7 @@ func TestClaim(t *testing.T) {
 		t.Fatal("this process holds the name")
 	}
 	// The second is in use: the first is not kept.
-	var inUse *InUseError
+	var inUse *inUseError
 	if _, err := takeAll(b, a); !errors.As(err, &inUse) || inUse.PID != os.Getpid() || inUse.What != "take a" {
 		t.Errorf("took it twice: %v", err)
 	}
@@ -69,7 +69,7 @@ func TestClaimDirectory(t *testing.T) {
 				return
 			}
 			if err == nil || !strings.HasPrefix(err.Error(), "take a: make directory for locks: ") ||
-				errors.As(err, new(*InUseError)) {
+				errors.As(err, new(*inUseError)) {
 				t.Errorf("error %v", err)
 			}
 		})

@@ -80,8 +80,8 @@ func CheckName(name string) error {
 // NodeName of the i-th host, counted from 0.
 func NodeName(i int) string { return fmt.Sprintf("win-%d", i+1) }
 
-// Validate checks a Config from outside.
-func (c Config) Validate() error {
+// validate checks a Config from outside.
+func (c Config) validate() error {
 	if c.APIVersion != apiVersion {
 		return fmt.Errorf("apiVersion %q: this mullion reads %q", c.APIVersion, apiVersion)
 	}
@@ -102,12 +102,12 @@ func (c Config) Validate() error {
 	if err := c.Datastore.Validate(); err != nil {
 		return err
 	}
-	_, err := c.Builds()
+	_, err := c.builds()
 	return err
 }
 
-// Builds parses Windows.
-func (c Config) Builds() ([]winver.Build, error) {
+// builds parses Windows.
+func (c Config) builds() ([]winver.Build, error) {
 	var builds []winver.Build
 	for _, w := range c.Windows {
 		b, err := winver.Parse(w)
@@ -124,7 +124,7 @@ func (c Config) Network() Network { return Network{c.Index} }
 
 // Load reads cluster.json.
 func Load(l Layout) (Config, error) {
-	c, err := durable.ReadDocument(l.Config(), (*Config).Validate)
+	c, err := durable.ReadDocument(l.config(), (*Config).validate)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Config{}, fmt.Errorf("%w: %q in %s", ErrNotFound, l.Name, l.DataDir)
 	}
@@ -134,12 +134,12 @@ func Load(l Layout) (Config, error) {
 	return c, nil
 }
 
-// Save writes cluster.json.
-func (c Config) Save(l Layout) error { return durable.WriteDocument(l.Config(), c) }
+// save writes cluster.json.
+func (c Config) save(l Layout) error { return durable.WriteDocument(l.config(), c) }
 
 // Names lists the clusters of a data directory, sorted.
 func Names(dataDir string) ([]string, error) {
-	dirs, err := filepath.Glob(filepath.Join(Layout{DataDir: dataDir}.Clusters(), "*", "cluster.json"))
+	dirs, err := filepath.Glob(filepath.Join(Layout{DataDir: dataDir}.clusters(), "*", "cluster.json"))
 	if err != nil {
 		return nil, fmt.Errorf("list clusters: %w", err)
 	}
@@ -151,10 +151,10 @@ func Names(dataDir string) ([]string, error) {
 	return names, nil
 }
 
-// Merge combines the choices of another `mullion up` with the existing cluster.
+// merge combines the choices of another `mullion up` with the existing cluster.
 // Hosts may be added at the end; nothing else may change, because a running host
 // cannot become a different one.
-func (c Config) Merge(asked Choice) (Config, error) {
+func (c Config) merge(asked Choice) (Config, error) {
 	if asked.WindowsTaint != "" && asked.WindowsTaint != c.WindowsTaint {
 		return c, fmt.Errorf("cluster %q was made with the Windows taint %q; it cannot become %q", c.Name,
 			c.WindowsTaint, asked.WindowsTaint)
@@ -182,11 +182,11 @@ func (c Config) mergeHosts(windows []string) (Config, error) {
 		return c, nil
 	}
 	want := Config{APIVersion: apiVersion, Name: c.Name, Windows: windows}
-	if err := want.Validate(); err != nil {
+	if err := want.validate(); err != nil {
 		return c, err
 	}
-	asked, _ := want.Builds() // validated above
-	have, err := c.Builds()
+	asked, _ := want.builds() // validated above
+	have, err := c.builds()
 	if err != nil {
 		return c, err
 	}
@@ -200,10 +200,10 @@ func (c Config) mergeHosts(windows []string) (Config, error) {
 	return c, nil
 }
 
-// Create makes the Config of a new cluster: its index is the smallest that no
+// create makes the Config of a new cluster: its index is the smallest that no
 // other cluster of the data directory uses and that is not taken by one of
 // another.
-func Create(l Layout, asked Choice, taken func(index int) bool) (Config, error) {
+func create(l Layout, asked Choice, taken func(index int) bool) (Config, error) {
 	names, err := Names(l.DataDir)
 	if err != nil {
 		return Config{}, err
@@ -225,7 +225,7 @@ func Create(l Layout, asked Choice, taken func(index int) bool) (Config, error) 
 	for used[c.Index] || c.Index <= maxIndex && taken(c.Index) {
 		c.Index++
 	}
-	if err := c.Validate(); err != nil {
+	if err := c.validate(); err != nil {
 		return Config{}, err
 	}
 	return c, nil

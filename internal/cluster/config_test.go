@@ -21,11 +21,11 @@ func TestCreateChoosesTheSmallestFreeIndex(t *testing.T) {
 	create := func(name string, want int) {
 		t.Helper()
 		l := Layout{dir, name}
-		c, err := Create(l, Choice{Windows: []string{"ltsc2022"}}, func(index int) bool { return index == elsewhere })
+		c, err := create(l, Choice{Windows: []string{"ltsc2022"}}, func(index int) bool { return index == elsewhere })
 		if err != nil || c.Index != want {
 			t.Fatalf("index %d, %v, want %d", c.Index, err, want)
 		}
-		if err := errors.Join(os.MkdirAll(l.Dir(), 0o700), c.Save(l)); err != nil {
+		if err := errors.Join(os.MkdirAll(l.Dir(), 0o700), c.save(l)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestMake(t *testing.T) {
 	if err != nil || stored.Index != made.Index || !slices.Equal(stored.Windows, []string{"ltsc2022"}) {
 		t.Errorf("stored %+v, %v, want %+v", stored, err, made)
 	}
-	for _, dir := range []string{l.Run(), l.Logs(), l.Cache()} {
+	for _, dir := range []string{l.run(), l.Logs(), l.cache()} {
 		if _, err := os.Stat(dir); err != nil {
 			t.Error(err)
 		}
@@ -76,11 +76,11 @@ func TestLoadRefuses(t *testing.T) {
 			if err := os.MkdirAll(l.Dir(), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(l.Config(), []byte(tc.content), 0o600); err != nil {
+			if err := os.WriteFile(l.config(), []byte(tc.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := Load(l); err == nil || !strings.Contains(err.Error(), tc.want) ||
-				!strings.Contains(err.Error(), l.Config()) {
+				!strings.Contains(err.Error(), l.config()) {
 				t.Errorf("err = %v, want the file's name and %q", err, tc.want)
 			}
 		})
@@ -103,7 +103,7 @@ func TestMerge(t *testing.T) {
 		{[]string{"2022", "2019"}, nil, false},
 		{[]string{"2019", "vista"}, nil, false},
 	} {
-		got, err := c.Merge(Choice{Windows: tc.ask})
+		got, err := c.merge(Choice{Windows: tc.ask})
 		if (err == nil) != tc.ok || tc.ok && !slices.Equal(got.Windows, tc.want) {
 			t.Errorf("Merge(%v) = %v, %v", tc.ask, got.Windows, err)
 		}
@@ -125,7 +125,7 @@ func TestDatastore(t *testing.T) {
 		{external, config.Datastore{Endpoints: []string{"https://other:2379"}, CAFile: "/ca.crt"},
 			"the etcd at https://etcd:2379"},
 	} {
-		_, err := Config{Name: "x", Datastore: tc.has}.Merge(Choice{Datastore: tc.asked})
+		_, err := Config{Name: "x", Datastore: tc.has}.merge(Choice{Datastore: tc.asked})
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%v, asked for %v: %v, want %q", tc.has, tc.asked, err, tc.want)
 		}
@@ -133,7 +133,7 @@ func TestDatastore(t *testing.T) {
 	for _, bad := range []config.Datastore{{Endpoints: []string{"http://etcd:2379"}},
 		{Endpoints: []string{"https://etcd:2379"}}, {CAFile: "/ca.crt"}} {
 		layout := Layout{DataDir: t.TempDir(), Name: "x"}
-		if _, err := Create(layout, Choice{Datastore: bad}, func(int) bool { return false }); err == nil ||
+		if _, err := create(layout, Choice{Datastore: bad}, func(int) bool { return false }); err == nil ||
 			!strings.Contains(err.Error(), "datastore") {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -150,12 +150,12 @@ func TestNetworksOfClustersDoNotOverlap(t *testing.T) {
 				name string
 				over bool
 			}{
-				{"nodes", i != j && n.Nodes().Overlaps(m.Nodes())},
-				{"pods", i != j && n.Pods().Overlaps(m.Pods())},
-				{"services", i != j && n.Services().Overlaps(m.Services())},
-				{"pods and services", n.Pods().Overlaps(m.Services())},
-				{"pods and nodes", n.Pods().Overlaps(m.Nodes())},
-				{"services and nodes", n.Services().Overlaps(m.Nodes())},
+				{"nodes", i != j && n.nodes().Overlaps(m.nodes())},
+				{"pods", i != j && n.pods().Overlaps(m.pods())},
+				{"services", i != j && n.services().Overlaps(m.services())},
+				{"pods and services", n.pods().Overlaps(m.services())},
+				{"pods and nodes", n.pods().Overlaps(m.nodes())},
+				{"services and nodes", n.services().Overlaps(m.nodes())},
 			} {
 				if a.over {
 					all = append(all, a.name)
@@ -165,12 +165,12 @@ func TestNetworksOfClustersDoNotOverlap(t *testing.T) {
 		if len(all) > 0 {
 			t.Fatalf("cluster %d overlaps: %v", i, all)
 		}
-		if last := n.Node(maxNodes - 1); !n.Nodes().Contains(last) || last == n.Router() {
-			t.Errorf("last node %s of %s", last, n.Nodes())
+		if last := n.node(maxNodes - 1); !n.nodes().Contains(last) || last == n.router() {
+			t.Errorf("last node %s of %s", last, n.nodes())
 		}
 	}
-	if n := (Network{}); n.APIServer() != "https://10.89.0.1:6443" || n.DNS().String() != "10.96.0.10" {
-		t.Errorf("first cluster: %s, DNS %s", n.APIServer(), n.DNS())
+	if n := (Network{}); n.APIServer() != "https://10.89.0.1:6443" || n.dns().String() != "10.96.0.10" {
+		t.Errorf("first cluster: %s, DNS %s", n.APIServer(), n.dns())
 	}
 }
 

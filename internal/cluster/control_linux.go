@@ -40,24 +40,24 @@ func Choose(l Layout, asked Choice) (Config, error) {
 		if len(asked.Windows) == 0 {
 			asked.Windows = defaultWindows()
 		}
-		return Create(l, asked, func(index int) bool { return Config{Index: index}.networkClaim().taken() })
+		return create(l, asked, func(index int) bool { return Config{Index: index}.networkClaim().taken() })
 	}
 	if err != nil {
 		return c, err
 	}
-	return c.Merge(asked)
+	return c.merge(asked)
 }
 
 // Make chooses the Config and stores it together with the cluster's
 // directories.
 func Make(l Layout, asked Choice) (Config, error) {
-	if err := os.MkdirAll(l.Clusters(), 0o700); err != nil {
+	if err := os.MkdirAll(l.clusters(), 0o700); err != nil {
 		return Config{}, fmt.Errorf("make data directory: %w", err)
 	}
 	// Two first `up`s at once must not choose the same index.
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
-	making, err := durable.WaitLock(ctx, filepath.Join(l.Clusters(), ".lock"), durable.Exclusive)
+	making, err := durable.WaitLock(ctx, filepath.Join(l.clusters(), ".lock"), durable.Exclusive)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return Config{}, errors.New("make cluster: another mullion is making one; try again")
 	}
@@ -69,18 +69,18 @@ func Make(l Layout, asked Choice) (Config, error) {
 	if err != nil {
 		return c, err
 	}
-	for _, dir := range []string{l.Dir(), l.Run(), l.Logs(), l.Cache()} {
+	for _, dir := range []string{l.Dir(), l.run(), l.Logs(), l.cache()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return c, fmt.Errorf("make cluster: %w", err)
 		}
 	}
-	return c, c.Save(l)
+	return c, c.save(l)
 }
 
 // Start makes sure that the cluster's supervisor runs, and reports whether it
 // started it. It tells a running supervisor to look for new hosts.
 func Start(l Layout, bin Binaries) (started bool, err error) {
-	pid, err := durable.Holder(l.Lock())
+	pid, err := durable.Holder(l.lock())
 	if err != nil {
 		return false, err
 	}
@@ -90,12 +90,12 @@ func Start(l Layout, bin Binaries) (started bool, err error) {
 		}
 		return false, nil
 	}
-	log, err := os.OpenFile(l.Log("supervisor"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(l.log("supervisor"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return false, fmt.Errorf("start supervisor: %w", err)
 	}
 	defer log.Close()
-	cmd := exec.Command(bin.Mullion(), "cluster", "run", "--name", l.Name, "--data-dir", l.DataDir)
+	cmd := exec.Command(bin.mullion(), "cluster", "run", "--name", l.Name, "--data-dir", l.DataDir)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives this terminal
@@ -105,12 +105,12 @@ func Start(l Layout, bin Binaries) (started bool, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for deadline := time.After(startLimit); ; {
-		if pid, err := durable.Holder(l.Lock()); err != nil || pid == cmd.Process.Pid {
+		if pid, err := durable.Holder(l.lock()); err != nil || pid == cmd.Process.Pid {
 			return true, err
 		}
 		select {
 		case <-ended: //nolint:errcheck // the log says why
-			return true, fmt.Errorf("start supervisor: it exited immediately: %s", lastLine(l.Log("supervisor")))
+			return true, fmt.Errorf("start supervisor: it exited immediately: %s", lastLine(l.log("supervisor")))
 		case <-deadline:
 			return true, fmt.Errorf("start supervisor: it is not running after %s", startLimit)
 		case <-time.After(lookEvery):
@@ -121,7 +121,7 @@ func Start(l Layout, bin Binaries) (started bool, err error) {
 // Stop stops the supervisor and with it the whole cluster, and waits until it has
 // exited. It is not an error if the supervisor is not running.
 func Stop(ctx context.Context, l Layout) error {
-	pid, err := durable.Holder(l.Lock())
+	pid, err := durable.Holder(l.lock())
 	if err != nil || pid == 0 {
 		return err
 	}
@@ -129,7 +129,7 @@ func Stop(ctx context.Context, l Layout) error {
 		return fmt.Errorf("stop supervisor (process %d): %w", pid, err)
 	}
 	for deadline := time.Now().Add(stopLimit); ; {
-		now, err := durable.Holder(l.Lock())
+		now, err := durable.Holder(l.lock())
 		if err != nil || now != pid {
 			return err
 		}
@@ -154,7 +154,7 @@ func Watch(ctx context.Context, l Layout, want []Row, f func(supervise.Status)) 
 			return err
 		}
 		if !running {
-			return fmt.Errorf("the cluster's supervisor exited: %s", lastLine(l.Log("supervisor")))
+			return fmt.Errorf("the cluster's supervisor exited: %s", lastLine(l.log("supervisor")))
 		}
 		for _, c := range st.Components {
 			if seen[c.Name] != c {

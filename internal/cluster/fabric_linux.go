@@ -52,7 +52,7 @@ func Clean(ctx context.Context, l Layout) error {
 // the name.
 func unlessInUse(name claim, remove func() error) error {
 	release, err := name.take()
-	if _, inUse := errors.AsType[*InUseError](err); inUse {
+	if _, inUse := errors.AsType[*inUseError](err); inUse {
 		return nil
 	}
 	if err != nil {

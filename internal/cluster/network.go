@@ -24,42 +24,42 @@ type Network struct {
 	Index int
 }
 
-// Nodes returns the network of the hosts: 10.89.INDEX.0/24.
-func (n Network) Nodes() netip.Prefix {
+// nodes returns the network of the hosts: 10.89.INDEX.0/24.
+func (n Network) nodes() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 89, byte(n.Index), 0}), 24)
 }
 
-// Pods is 10.(244-INDEX).0.0/16; the controller manager gives each node a /24.
-func (n Network) Pods() netip.Prefix {
+// pods is 10.(244-INDEX).0.0/16; the controller manager gives each node a /24.
+func (n Network) pods() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(244 - n.Index), 0, 0}), 16)
 }
 
-// Services is 10.(96+INDEX).0.0/16.
-func (n Network) Services() netip.Prefix {
+// services is 10.(96+INDEX).0.0/16.
+func (n Network) services() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(96 + n.Index), 0, 0}), 16)
 }
 
-// Machine returns the machine's own address in the hosts' network; the API server
+// machine returns the machine's own address in the hosts' network; the API server
 // and the cluster's DNS server listen there.
-func (n Network) Machine() netip.Addr { return host(n.Nodes(), 1) }
+func (n Network) machine() netip.Addr { return host(n.nodes(), 1) }
 
-// Router returns the hosts' default gateway.
-func (n Network) Router() netip.Addr { return host(n.Nodes(), 254) }
+// router returns the hosts' default gateway.
+func (n Network) router() netip.Addr { return host(n.nodes(), 254) }
 
-// Node returns the address of the i-th host, counted from 0.
-func (n Network) Node(i int) netip.Addr { return host(n.Nodes(), 10+i) }
+// node returns the address of the i-th host, counted from 0.
+func (n Network) node(i int) netip.Addr { return host(n.nodes(), 10+i) }
 
-// DNS returns the cluster IP of Service kube-system/kube-dns.
-func (n Network) DNS() netip.Addr { return host(n.Services(), 10) }
+// dns returns the cluster IP of Service kube-system/kube-dns.
+func (n Network) dns() netip.Addr { return host(n.services(), 10) }
 
-// Port returns the API server's port on loopback and on Machine.
-func (n Network) Port() uint16 { return uint16(6443 + n.Index) }
+// port returns the API server's port on loopback and on Machine.
+func (n Network) port() uint16 { return uint16(6443 + n.Index) }
 
-// AdmissionPort is that of the admission webhooks, on loopback.
-func (n Network) AdmissionPort() uint16 { return uint16(9443 + n.Index) }
+// admissionPort is that of the admission webhooks, on loopback.
+func (n Network) admissionPort() uint16 { return uint16(9443 + n.Index) }
 
 // APIServer returns the URL that the hosts use.
-func (n Network) APIServer() string { return fmt.Sprintf("https://%s:%d", n.Machine(), n.Port()) }
+func (n Network) APIServer() string { return fmt.Sprintf("https://%s:%d", n.machine(), n.port()) }
 
 func host(p netip.Prefix, i int) netip.Addr {
 	a := p.Addr().As4()

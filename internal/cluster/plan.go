@@ -53,7 +53,7 @@ type Program struct {
 
 // Describe plans a cluster. It is pure: the same arguments give the same plan.
 func Describe(l Layout, c Config, bin Binaries) (Plan, error) {
-	builds, err := c.Builds()
+	builds, err := c.builds()
 	if err != nil {
 		return Plan{}, err
 	}
@@ -62,9 +62,9 @@ func Describe(l Layout, c Config, bin Binaries) (Plan, error) {
 	if p.Fabric, err = fabric.Describe(fabricConfig(l, c)); err != nil {
 		return Plan{}, err
 	}
-	p.Directories = []string{l.DataDir, l.Cache(), l.Dir(), l.Run(), l.Netns(), l.Logs()}
+	p.Directories = []string{l.DataDir, l.cache(), l.Dir(), l.run(), l.netns(), l.Logs()}
 	p.Programs = []Program{{Name: ServerName, Needs: []string{FabricName},
-		Argv: []string{bin.Kube(), "server", "--config", l.ServerConfig()}}}
+		Argv: []string{bin.Kube(), "server", "--config", l.serverConfig()}}}
 	for i, b := range builds {
 		node := describeNode(l, p, bin, i, b)
 		p.Nodes = append(p.Nodes, node)
@@ -73,7 +73,7 @@ func Describe(l Layout, c Config, bin Binaries) (Plan, error) {
 			Name:  node.Name,
 			Needs: []string{FabricName},
 			Uses:  []string{ServerName},
-			Argv:  []string{bin.Mullion(), "winhost", "--config", l.NodeConfig(node.Name)},
+			Argv:  []string{bin.mullion(), "winhost", "--config", l.nodeConfig(node.Name)},
 		})
 	}
 	return p, nil
@@ -81,15 +81,15 @@ func Describe(l Layout, c Config, bin Binaries) (Plan, error) {
 
 func describeServer(l Layout, c Config) config.Config {
 	n := c.Network()
-	admission := n.AdmissionPort()
+	admission := n.admissionPort()
 	if c.NoAdmission {
 		admission = 0
 	}
 	return config.Config{
 		APIVersion: config.Version, Name: c.Name, DataDir: l.Dir(),
-		Addresses: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), n.Machine()}, Port: n.Port(),
-		NodeCIDR: n.Nodes(), PodCIDR: n.Pods(), ServiceCIDR: n.Services(),
-		DNSAddress: netip.AddrPortFrom(n.Machine(), 53), DNSServiceIP: n.DNS(),
+		Addresses: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), n.machine()}, Port: n.port(),
+		NodeCIDR: n.nodes(), PodCIDR: n.pods(), ServiceCIDR: n.services(),
+		DNSAddress: netip.AddrPortFrom(n.machine(), 53), DNSServiceIP: n.dns(),
 		AdmissionPort: admission, WindowsTaint: c.WindowsTaint,
 		Datastore: c.Datastore,
 	}.Default()
@@ -100,10 +100,10 @@ func fabricConfig(l Layout, c Config) fabric.Config {
 	return fabric.Config{
 		Name:       c.Name,
 		Index:      c.Index,
-		Dir:        l.Netns(),
-		NodeNet:    n.Nodes(),
-		PodNet:     n.Pods(),
-		ServiceNet: n.Services(),
+		Dir:        l.netns(),
+		NodeNet:    n.nodes(),
+		PodNet:     n.pods(),
+		ServiceNet: n.services(),
 	}
 }
 
@@ -117,22 +117,22 @@ func describeNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) winhost
 		Cluster:       p.Config.Name,
 		Name:          name,
 		Build:         b.OSVersion(),
-		Address:       netip.PrefixFrom(n.Node(i), n.Nodes().Bits()),
-		Gateway:       n.Router(),
-		Nameserver:    n.Machine(),
+		Address:       netip.PrefixFrom(n.node(i), n.nodes().Bits()),
+		Gateway:       n.router(),
+		Nameserver:    n.machine(),
 		APIServer:     n.APIServer(),
 		CAFile:        p.Server.ClusterCA(),
-		TokenFile:     l.Token(name),
+		TokenFile:     l.token(name),
 		ClusterDomain: "cluster.local",
-		ClusterDNS:    n.DNS(),
-		PodCIDR:       n.Pods(),
-		ServiceCIDR:   n.Services(),
+		ClusterDNS:    n.dns(),
+		PodCIDR:       n.pods(),
+		ServiceCIDR:   n.services(),
 		Taints:        taints,
 		Dir:           l.Node(name),
-		Cache:         l.Cache(),
+		Cache:         l.cache(),
 		Bin:           string(bin),
 		Fabric:        p.Fabric.Namespace,
-		Status:        l.NodeStatus(name),
+		Status:        l.nodeStatus(name),
 	}
 }
 
@@ -156,7 +156,7 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 	}
 	n := p.Network
 
-	fmt.Fprintf(&b, "\n## network\n%sservices %s, DNS %s\n", p.Fabric.String(), n.Services(), n.DNS())
+	fmt.Fprintf(&b, "\n## network\n%sservices %s, DNS %s\n", p.Fabric.String(), n.services(), n.dns())
 	for _, host := range p.Nodes {
 		fmt.Fprintf(&b, "%-14s %s\n", host.Name, host.Address)
 	}

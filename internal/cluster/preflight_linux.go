@@ -28,8 +28,8 @@ func FindBinaries() (Binaries, error) {
 	return Binaries(filepath.Dir(self)), nil
 }
 
-// Mullion is this program.
-func (b Binaries) Mullion() string { return filepath.Join(string(b), "mullion") }
+// mullion is this program.
+func (b Binaries) mullion() string { return filepath.Join(string(b), "mullion") }
 
 // Kube returns the program with Kubernetes in it.
 func (b Binaries) Kube() string { return filepath.Join(string(b), "mullion-kube") }

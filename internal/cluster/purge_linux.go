@@ -22,7 +22,7 @@ import (
 // a crash may have left: removing files through a mount would delete files that
 // belong to others.
 func Purge(l Layout) error {
-	pid, err := durable.Holder(l.Lock())
+	pid, err := durable.Holder(l.lock())
 	if err != nil {
 		return err
 	}
@@ -45,10 +45,10 @@ func removeIfLast(l Layout) error {
 	if err != nil || len(names) > 0 {
 		return err
 	}
-	if err := unmountBelow(l.Cache()); err != nil {
+	if err := unmountBelow(l.cache()); err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(l.Cache()), os.RemoveAll(l.Clusters())); err != nil {
+	if err := errors.Join(os.RemoveAll(l.cache()), os.RemoveAll(l.clusters())); err != nil {
 		return fmt.Errorf("remove data: %w", err)
 	}
 	if err := os.Remove(l.DataDir); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, os.ErrNotExist) {
@@ -60,11 +60,11 @@ func removeIfLast(l Layout) error {
 // PruneCache removes files of earlier versions of Wine or mullion from the shared
 // cache if no host of any cluster uses them, and returns their names.
 func PruneCache(l Layout) ([]string, error) {
-	hosts, err := filepath.Glob(filepath.Join(l.Clusters(), "*", "nodes", "*"))
+	hosts, err := filepath.Glob(filepath.Join(l.clusters(), "*", "nodes", "*"))
 	if err != nil {
 		return nil, fmt.Errorf("list hosts: %w", err)
 	}
-	return winhost.PruneCache(l.Cache(), hosts)
+	return winhost.PruneCache(l.cache(), hosts)
 }
 
 // unmountBelow detaches every mount at or below dir, the deepest first.

@@ -44,7 +44,7 @@ var ErrRunning = errors.New("the cluster's supervisor is already running")
 // blocks until the context is cancelled and all of it is gone. A SIGHUP makes
 // it look for hosts that were added to cluster.json.
 func Run(ctx context.Context, l Layout, bin Binaries, log *slog.Logger) (err error) {
-	running, err := durable.TryLock(l.Lock(), durable.Exclusive)
+	running, err := durable.TryLock(l.lock(), durable.Exclusive)
 	if _, locked := errors.AsType[*durable.LockedError](err); locked {
 		return ErrRunning
 	}
@@ -165,7 +165,7 @@ func (r *run) server(p Plan) supervise.Component {
 	var pid process
 	return supervise.Component{Name: prog.Name, Needs: prog.Needs,
 		Run: func(ctx context.Context) error {
-			if err := durable.WriteDocument(r.layout.ServerConfig(), p.Server); err != nil {
+			if err := durable.WriteDocument(r.layout.serverConfig(), p.Server); err != nil {
 				return err
 			}
 			return r.child(ctx, prog, &pid)
@@ -230,7 +230,7 @@ func (r *run) prepare(ctx context.Context, host winhost.Config) (token.Token, er
 	if err := durable.WriteFile(host.TokenFile, []byte(tok.Secret()), 0o600); err != nil {
 		return tok, err
 	}
-	return tok, durable.WriteDocument(r.layout.NodeConfig(host.Name), host)
+	return tok, durable.WriteDocument(r.layout.nodeConfig(host.Name), host)
 }
 
 // admit makes the host's token known to the control plane, as soon as that
@@ -264,7 +264,7 @@ func (r *run) recordStandIns(ctx context.Context, p Plan) error {
 
 // standInRecords returns the records that recordStandIns writes.
 func standInRecords(c Config) ([]facts.Loaded, error) {
-	builds, err := c.Builds()
+	builds, err := c.builds()
 	if err != nil {
 		return nil, err
 	}

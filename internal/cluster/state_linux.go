@@ -22,11 +22,11 @@ type State struct {
 
 // ReadState returns the state of the running supervisor, and false if none runs.
 func ReadState(l Layout) (State, bool, error) {
-	pid, err := durable.Holder(l.Lock())
+	pid, err := durable.Holder(l.lock())
 	if err != nil || pid == 0 {
 		return State{}, false, err
 	}
-	s, err := durable.ReadStatus[State](l.Status())
+	s, err := durable.ReadStatus[State](l.status())
 	if errors.Is(err, fs.ErrNotExist) {
 		return State{PID: pid}, true, nil // it has only just begun
 	}
@@ -40,4 +40,4 @@ func ReadState(l Layout) (State, bool, error) {
 	return s, true, nil
 }
 
-func (s State) write(l Layout) error { return durable.WriteDocument(l.Status(), s) }
+func (s State) write(l Layout) error { return durable.WriteDocument(l.status(), s) }

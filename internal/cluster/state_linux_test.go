@@ -14,7 +14,7 @@ import (
 // TestReadState: what counts is who holds the lock, not what status.json says.
 func TestReadState(t *testing.T) {
 	l := Layout{DataDir: t.TempDir(), Name: "x"}
-	for _, dir := range []string{l.Dir(), l.Run()} {
+	for _, dir := range []string{l.Dir(), l.run()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -26,7 +26,7 @@ func TestReadState(t *testing.T) {
 	if _, running, err := ReadState(l); running || err != nil {
 		t.Errorf("a status without a lock: running %v, %v", running, err)
 	}
-	lock, err := durable.TryLock(l.Lock(), durable.Exclusive)
+	lock, err := durable.TryLock(l.lock(), durable.Exclusive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,11 +37,11 @@ func TestReadState(t *testing.T) {
 		write func() error
 		want  int // components
 	}{
-		{"no status", func() error { return os.Remove(l.Status()) }, 0},
+		{"no status", func() error { return os.Remove(l.status()) }, 0},
 		{"of an earlier supervisor", func() error {
 			return State{PID: os.Getpid() + 1, Components: component}.write(l)
 		}, 0},
-		{"damaged", func() error { return os.WriteFile(l.Status(), []byte("{"), 0o600) }, 0},
+		{"damaged", func() error { return os.WriteFile(l.status(), []byte("{"), 0o600) }, 0},
 		{"of this supervisor", func() error { return State{PID: os.Getpid(), Components: component}.write(l) }, 1},
 	} {
 		if err := tt.write(); err != nil {

@@ -54,7 +54,7 @@ type Console struct {
 	size       Size // of the window
 	renderer   *renderer
 	decoder    decoder
-	events     []Event
+	events     []event
 	mode       uint32
 	inputPage  uint32
 	outputPage uint32
@@ -139,9 +139,6 @@ func (c *Console) resize(size Size) {
 	}
 }
 
-// Size is that of the window.
-func (c *Console) Size() Size { return c.size }
-
 // TakeOutput returns the output to send to the terminal now.
 func (c *Console) TakeOutput() []byte {
 	if !c.terminal {
@@ -211,7 +208,7 @@ func (c *Console) Waiting() bool { return c.decoder.pending() }
 func (c *Console) InputPaused() { c.keys(c.decoder.flush()) }
 
 // keys queues keys, except those that interrupt.
-func (c *Console) keys(keys []Key) {
+func (c *Console) keys(keys []key) {
 	for _, k := range keys {
 		if c.mode&inProcessed != 0 && c.interrupts(k) {
 			continue
@@ -222,7 +219,7 @@ func (c *Console) keys(keys []Key) {
 }
 
 // interrupts reports whether a key is Ctrl+C or Ctrl+Break, and acts upon it.
-func (c *Console) interrupts(k Key) bool {
+func (c *Console) interrupts(k key) bool {
 	ctrl := k.State&anyCtrl != 0 && k.State&anyAlt == 0
 	isC := ctrl && k.Virtual == 'C' && k.State&shift == 0
 	isBreak := ctrl && k.Virtual == vkCancel
@@ -259,7 +256,7 @@ func (c *Console) cancelLine() {
 	c.finishRead(nil, 0)
 }
 
-func (c *Console) queue(e Event) { c.events = append(c.events, e) }
+func (c *Console) queue(e event) { c.events = append(c.events, e) }
 
 // finishRead answers the call that waits.
 func (c *Console) finishRead(data []byte, state uint32) {

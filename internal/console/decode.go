@@ -31,7 +31,7 @@ const maxSequence = 128
 func (d *decoder) pending() bool { return len(d.held) > 0 }
 
 // flush takes what is held for keys of its own.
-func (d *decoder) flush() []Key {
+func (d *decoder) flush() []key {
 	rest := d.held
 	d.held = nil
 	if len(rest) == 0 {
@@ -41,9 +41,9 @@ func (d *decoder) flush() []Key {
 		return typed(utf8.RuneError, 0)
 	}
 	if d.raw {
-		var keys []Key
+		var keys []key
 		for _, c := range rest {
-			keys = append(keys, Key{Down: true, Char: uint16(c)})
+			keys = append(keys, key{Down: true, Char: uint16(c)})
 		}
 		return keys
 	}
@@ -57,10 +57,10 @@ func (d *decoder) flush() []Key {
 }
 
 // decode returns the keys of the next bytes.
-func (d *decoder) decode(data []byte) []Key {
+func (d *decoder) decode(data []byte) []key {
 	data = append(d.held, data...)
 	d.held = nil
-	var keys []Key
+	var keys []key
 	for len(data) > 0 {
 		report, n, more := inband.Cut(data)
 		if more {
@@ -88,7 +88,7 @@ func (d *decoder) decode(data []byte) []Key {
 		r, n := utf8.DecodeRune(data)
 		data = data[n:]
 		if d.raw && (r < ' ' || r == 0x7f) && r != 3 {
-			keys = append(keys, Key{Down: true, Virtual: rawKeys[r], Char: uint16(r)})
+			keys = append(keys, key{Down: true, Virtual: rawKeys[r], Char: uint16(r)})
 			continue
 		}
 		keys = append(keys, character(r)...)
@@ -100,7 +100,7 @@ func (d *decoder) decode(data []byte) []Key {
 var rawKeys = map[rune]uint16{'\r': vkReturn, '\t': vkTab, 0x7f: vkBack}
 
 // character returns the key of one character.
-func character(r rune) []Key {
+func character(r rune) []key {
 	switch r {
 	case 0:
 		return press(vkSpace, 0, leftCtrl)
@@ -126,7 +126,7 @@ func character(r rune) []Key {
 }
 
 // withAlt returns a key with Alt held, which terminals send as Escape and the key.
-func withAlt(r rune) []Key {
+func withAlt(r rune) []key {
 	switch r {
 	case 0x7f:
 		return press(vkBack, '\b', leftAlt)
@@ -142,7 +142,7 @@ func withAlt(r rune) []Key {
 
 // sequence decodes the escape sequence that data begins with and returns its
 // length, 0 if its end is missing.
-func sequence(data []byte) ([]Key, int) {
+func sequence(data []byte) ([]key, int) {
 	if len(data) < 2 {
 		return nil, 0
 	}
@@ -168,7 +168,7 @@ func sequence(data []byte) ([]Key, int) {
 
 // controlSequence decodes CSI PARAMETERS FINAL. One that means no key is
 // dropped, as ConPTY drops it.
-func controlSequence(data []byte) ([]Key, int) {
+func controlSequence(data []byte) ([]key, int) {
 	end := 2
 	for end < len(data) && (data[end] < 0x40 || data[end] > 0x7e) {
 		if data[end] < ' ' || end > maxSequence {
@@ -212,15 +212,15 @@ func controlSequence(data []byte) ([]Key, int) {
 // win32Key reads virtual key; scan code; character; down; state; repetitions.
 // Source: microsoft/terminal, doc/specs/#4999 - Improved keyboard handling in
 // Conpty.
-func win32Key(at func(int) int) []Key {
-	k := Key{
+func win32Key(at func(int) int) []key {
+	k := key{
 		Virtual: uint16(at(0)),
 		Scan:    uint16(at(1)),
 		Char:    uint16(at(2)),
 		Down:    at(3) != 0,
 		State:   uint32(at(4)),
 	}
-	keys := []Key{k}
+	keys := []key{k}
 	for len(keys) < min(at(5), 100) {
 		keys = append(keys, k)
 	}

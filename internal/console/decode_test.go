@@ -11,12 +11,12 @@ import (
 // TestKeys: what ReadConsoleInput tells of each key. Source of the codes:
 // winuser.h; of the sequences: xterm's ctlseqs and what ConPTY makes of them.
 func TestKeys(t *testing.T) {
-	down := func(vk, char uint16, state uint32) Key {
-		return Key{Down: true, Virtual: vk, Scan: scanCode(vk), Char: char, State: state}
+	down := func(vk, char uint16, state uint32) key {
+		return key{Down: true, Virtual: vk, Scan: scanCode(vk), Char: char, State: state}
 	}
 	tests := []struct {
 		keys string
-		want Key // the first key press that is not a modifier
+		want key // the first key press that is not a modifier
 	}{
 		{"a", down('A', 'a', 0)}, {"A", down('A', 'A', shift)}, {"1", down('1', '1', 0)}, {"!", down('1', '!', shift)},
 		{"/", down(0xbf, '/', 0)}, {"?", down(0xbf, '?', shift)}, {" ", down(vkSpace, ' ', 0)}, {"ä", down(0, 'ä', 0)},
@@ -36,7 +36,7 @@ func TestKeys(t *testing.T) {
 	for _, tt := range tests {
 		for _, split := range []bool{false, true} {
 			var d decoder
-			var keys []Key
+			var keys []key
 			if split {
 				for i := range len(tt.keys) {
 					keys = append(keys, d.decode([]byte(tt.keys[i:i+1]))...)
@@ -45,7 +45,7 @@ func TestKeys(t *testing.T) {
 				keys = d.decode([]byte(tt.keys))
 			}
 			keys = append(keys, d.flush()...)
-			i := slices.IndexFunc(keys, func(k Key) bool {
+			i := slices.IndexFunc(keys, func(k key) bool {
 				return k.Down && k.Virtual != vkShift && k.Virtual != vkControl && k.Virtual != vkMenu
 			})
 			if i < 0 || keys[i] != tt.want {
@@ -83,7 +83,7 @@ func TestReadInput(t *testing.T) {
 	if l.Signaled() {
 		t.Error("events after a flush")
 	}
-	e := Key{Down: true, Virtual: 'X', Char: 'x'}.event()
+	e := key{Down: true, Virtual: 'X', Char: 'x'}.event()
 	l.do(codeWriteInput, 0, 0, e[:])
 	l.startReading(codeReadConsole, 100, nil)
 	if got := l.gotText(); got != "x" {

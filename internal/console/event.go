@@ -5,9 +5,9 @@ package console
 
 import "encoding/binary"
 
-// Event is an INPUT_RECORD as it lies in memory: a type, two bytes of padding,
+// event is an INPUT_RECORD as it lies in memory: a type, two bytes of padding,
 // and 16 bytes by type (wincon.h).
-type Event [eventSize]byte
+type event [eventSize]byte
 
 const eventSize = 20
 
@@ -30,8 +30,8 @@ const (
 	anyCtrl = rightCtrl | leftCtrl
 )
 
-// Key is a key event.
-type Key struct {
+// key is a key event.
+type key struct {
 	Down    bool
 	Virtual uint16 // virtual-key code
 	Scan    uint16
@@ -40,8 +40,8 @@ type Key struct {
 }
 
 // event makes an Event of a key.
-func (k Key) event() Event {
-	var e Event
+func (k key) event() event {
+	var e event
 	le := binary.LittleEndian
 	le.PutUint16(e[0:], typeKey)
 	if k.Down {
@@ -56,12 +56,12 @@ func (k Key) event() Event {
 }
 
 // key reads a key event; ok is false for an event of another type.
-func (e Event) key() (k Key, ok bool) {
+func (e event) key() (k key, ok bool) {
 	le := binary.LittleEndian
 	if le.Uint16(e[0:]) != typeKey {
 		return k, false
 	}
-	return Key{
+	return key{
 		Down:    le.Uint32(e[4:]) != 0,
 		Virtual: le.Uint16(e[10:]),
 		Scan:    le.Uint16(e[12:]),
@@ -72,8 +72,8 @@ func (e Event) key() (k Key, ok bool) {
 
 // resizeEvent tells a program that asked for it the new size of the active
 // screen buffer.
-func resizeEvent(s Size) Event {
-	var e Event
+func resizeEvent(s Size) event {
+	var e event
 	le := binary.LittleEndian
 	le.PutUint16(e[0:], typeResize)
 	le.PutUint16(e[4:], uint16(s.Width))

@@ -117,8 +117,8 @@ func keyOf(r rune) (vk uint16, state uint32, ok bool) {
 }
 
 // press returns a key going down and up again, with the keys held meanwhile.
-func press(vk uint16, char uint16, state uint32) []Key {
-	var keys []Key
+func press(vk uint16, char uint16, state uint32) []key {
+	var keys []key
 	held := uint32(0)
 	modifiers := []struct {
 		bit uint32
@@ -127,10 +127,10 @@ func press(vk uint16, char uint16, state uint32) []Key {
 	for _, m := range modifiers {
 		if state&m.bit != 0 {
 			held |= m.bit
-			keys = append(keys, Key{Down: true, Virtual: m.vk, Scan: scanCode(m.vk), State: held})
+			keys = append(keys, key{Down: true, Virtual: m.vk, Scan: scanCode(m.vk), State: held})
 		}
 	}
-	k := Key{Virtual: vk, Scan: scanCode(vk), Char: char, State: state}
+	k := key{Virtual: vk, Scan: scanCode(vk), Char: char, State: state}
 	if isEnhanced(vk) {
 		k.State |= enhanced
 	}
@@ -141,19 +141,19 @@ func press(vk uint16, char uint16, state uint32) []Key {
 	for _, m := range slices.Backward(modifiers) {
 		if state&m.bit != 0 {
 			held &^= m.bit
-			keys = append(keys, Key{Virtual: m.vk, Scan: scanCode(m.vk), State: held})
+			keys = append(keys, key{Virtual: m.vk, Scan: scanCode(m.vk), State: held})
 		}
 	}
 	return keys
 }
 
 // typed returns a character typed with what state says held in addition.
-func typed(r rune, state uint32) []Key {
+func typed(r rune, state uint32) []key {
 	vk, with, ok := keyOf(r)
 	if ok {
 		return press(vk, uint16(r), state|with)
 	}
-	var keys []Key
+	var keys []key
 	for _, u := range utf16.Encode([]rune{r}) {
 		keys = append(keys, press(0, u, state)...)
 	}

@@ -39,7 +39,7 @@ type lab struct {
 func newLab(t testing.TB, width, height int) *lab {
 	t.Helper()
 	l := &lab{TB: t, Console: New(Size{width, height}, true, utf8Pages{})}
-	l.term = vt10x.New(vt10x.WithSize(l.Size().Width, l.Size().Height))
+	l.term = vt10x.New(vt10x.WithSize(l.size.Width, l.size.Height))
 	return l
 }
 
@@ -52,7 +52,7 @@ func (l *lab) typing(text string) {
 
 func (l *lab) settle() {
 	l.Helper()
-	l.term.Resize(l.Size().Width, l.Size().Height)
+	l.term.Resize(l.size.Width, l.size.Height)
 	l.reads = append(l.reads, l.TakeReads()...)
 	if _, err := l.term.Write(l.TakeOutput()); err != nil {
 		l.Fatal(err)
@@ -162,10 +162,10 @@ func (l *lab) want(screen string) {
 }
 
 // eventsOf reads key events from the answer to a read.
-func eventsOf(data []byte) []Key {
-	var keys []Key
+func eventsOf(data []byte) []key {
+	var keys []key
 	for ; len(data) >= eventSize; data = data[eventSize:] {
-		if k, ok := Event(data[:eventSize]).key(); ok {
+		if k, ok := event(data[:eventSize]).key(); ok {
 			keys = append(keys, k)
 		}
 	}

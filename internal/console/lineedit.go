@@ -151,7 +151,7 @@ const (
 )
 
 // key acts upon a key that went down.
-func (e *lineEditor) key(k Key, h *history) outcome {
+func (e *lineEditor) key(k key, h *history) outcome {
 	ctrl := k.State&anyCtrl != 0
 	alt := k.State&anyAlt != 0
 	if k.Char != 0 && k.Char < ' ' && e.wake&(1<<k.Char) != 0 {
@@ -172,7 +172,7 @@ func (e *lineEditor) key(k Key, h *history) outcome {
 
 // editKey acts upon the keys that edit without Ctrl and Alt, and reports
 // whether k is one.
-func (e *lineEditor) editKey(k Key, h *history) bool {
+func (e *lineEditor) editKey(k key, h *history) bool {
 	switch k.Virtual {
 	case vkLeft:
 		e.cursor = max(0, e.cursor-1)
@@ -225,7 +225,7 @@ func (e *lineEditor) editKey(k Key, h *history) bool {
 }
 
 // controlKey acts upon the keys that edit together with Ctrl.
-func (e *lineEditor) controlKey(k Key) bool {
+func (e *lineEditor) controlKey(k key) bool {
 	switch k.Virtual {
 	case vkLeft:
 		e.cursor = e.wordBefore()
@@ -238,7 +238,7 @@ func (e *lineEditor) controlKey(k Key) bool {
 	case vkBack:
 		e.remove(e.wordBefore(), e.cursor)
 	case 'H':
-		return e.editKey(Key{Virtual: vkBack}, nil)
+		return e.editKey(key{Virtual: vkBack}, nil)
 	default:
 		return false
 	}

@@ -151,7 +151,7 @@ func (c *Console) writeInput(data []byte) Reply {
 		return fail(statusInvalidParameter)
 	}
 	for ; len(data) > 0; data = data[eventSize:] {
-		e := Event(data[:eventSize])
+		e := event(data[:eventSize])
 		if k, ok := e.key(); ok && c.mode&inProcessed != 0 && c.interrupts(k) {
 			continue
 		}

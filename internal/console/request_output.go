@@ -61,7 +61,7 @@ func (c *Console) writeText(b *buffer, text []uint16) {
 		c.send(string(now))
 	}
 	for _, char := range string(answer) {
-		c.queue(Key{Down: true, Char: uint16(char)}.event())
+		c.queue(key{Down: true, Char: uint16(char)}.event())
 	}
 	if len(answer) > 0 {
 		c.serveRead()

@@ -297,8 +297,8 @@ func TestSizes(t *testing.T) {
 		{Size{30000, 30000}, Size{1000, 1000}},
 	} {
 		c := New(s.given, true, utf8Pages{})
-		if c.Size() != s.want {
-			t.Errorf("%v: %v, want %v", s.given, c.Size(), s.want)
+		if c.size != s.want {
+			t.Errorf("%v: %v, want %v", s.given, c.size, s.want)
 		}
 		for range 3 {
 			c.Do(Request{Code: codeWriteConsole, Output: 1, Data: bytes16(utf16Of("hello 漢字\r\n\x1b[H\ttab"))})

@@ -308,5 +308,5 @@ func guard(ctx context.Context, run func(context.Context) error) (err error) {
 	return run(ctx)
 }
 
-// Version is Kubernetes', as it was stamped into the executable.
-func Version() string { return version.Get().GitVersion }
+// kubernetesVersion is Kubernetes', as it was stamped into the executable.
+func kubernetesVersion() string { return version.Get().GitVersion }

@@ -27,7 +27,7 @@ type statusFile struct {
 
 func newStatus(path string, started time.Time, log *slog.Logger) *statusFile {
 	return &statusFile{path: path, log: log, ready: make(chan struct{}),
-		last: config.Status{PID: os.Getpid(), Since: started, Started: started, Version: Version()}}
+		last: config.Status{PID: os.Getpid(), Since: started, Started: started, Version: kubernetesVersion()}}
 }
 
 func (f *statusFile) update(components []supervise.Status) {

@@ -17,8 +17,8 @@ import (
 // document.
 const maxDocument = 1 << 20
 
-// ErrTooLarge is returned, wrapped, for a file that is too large for a document.
-var ErrTooLarge = fmt.Errorf("more than %d bytes", maxDocument)
+// errTooLarge is returned, wrapped, for a file that is too large for a document.
+var errTooLarge = fmt.Errorf("more than %d bytes", maxDocument)
 
 // byteOrderMark is the prefix that editors on Windows write before UTF-8.
 const byteOrderMark = "\xef\xbb\xbf"
@@ -30,7 +30,7 @@ const byteOrderMark = "\xef\xbb\xbf"
 func ParseDocument[T any](data []byte, check func(*T) error) (T, error) {
 	var doc, zero T
 	if len(data) > maxDocument {
-		return zero, ErrTooLarge
+		return zero, errTooLarge
 	}
 	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte(byteOrderMark))))
 	d.DisallowUnknownFields()
@@ -107,7 +107,7 @@ func readLimited(path string) ([]byte, error) {
 	defer f.Close() // opened for reading
 	data, err := io.ReadAll(io.LimitReader(f, maxDocument+1))
 	if err == nil && len(data) > maxDocument {
-		err = ErrTooLarge
+		err = errTooLarge
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)

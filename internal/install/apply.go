@@ -69,7 +69,7 @@ func Apply(ctx context.Context, c *Cluster, cfg Config, opts Options) error {
 	for _, s := range steps {
 		if s.Action == Created || s.Action == Changed {
 			_, err := c.at(s.kind, s.namespace).Apply(ctx, s.object.GetName(), s.object,
-				metav1.ApplyOptions{FieldManager: FieldManager, Force: opts.Force})
+				metav1.ApplyOptions{FieldManager: fieldManager, Force: opts.Force})
 			if err != nil {
 				return fmt.Errorf("apply %s: %w", s.Object, err)
 			}
@@ -91,7 +91,7 @@ func (c *Cluster) plan(ctx context.Context, objects []*unstructured.Unstructured
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("apply %s: %w", Describe(o), err)
+			return nil, fmt.Errorf("apply %s: %w", describe(o), err)
 		}
 		steps = append(steps, s)
 	}
@@ -172,7 +172,7 @@ func (c *Cluster) settled(ctx context.Context, objects []*unstructured.Unstructu
 
 // goes describes what delays the deletion of an object.
 func goes(o, live *unstructured.Unstructured) string {
-	text := "the removal of " + Describe(o)
+	text := "the removal of " + describe(o)
 	if live == nil {
 		return text
 	}
@@ -212,7 +212,7 @@ func (c *Cluster) prune(ctx context.Context, objects []*unstructured.Unstructure
 			if wanted(&o) {
 				continue
 			}
-			s := Step{Object: Describe(&o), Action: Removed, kind: k, object: &o, namespace: o.GetNamespace()}
+			s := Step{Object: describe(&o), Action: Removed, kind: k, object: &o, namespace: o.GetNamespace()}
 			if err := c.delete(ctx, s); err != nil {
 				errs = append(errs, err)
 				continue

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// FieldManager is the name under which fields are applied.
-const FieldManager = "mullion"
+// fieldManager is the name under which fields are applied.
+const fieldManager = "mullion"
 
 // oldest is the first version in which matchConditions of webhooks are stable
 // (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matchconditions).
@@ -140,7 +140,7 @@ func kindOf(o *unstructured.Unstructured) (kind, error) {
 			return k, nil
 		}
 	}
-	return kind{}, fmt.Errorf("%s: unknown kind", Describe(o))
+	return kind{}, fmt.Errorf("%s: unknown kind", describe(o))
 }
 
 // at returns the client for a kind; it ignores namespace for kinds without one.

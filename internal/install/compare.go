@@ -32,7 +32,7 @@ const (
 
 // Step is one object and the action planned or done for it.
 type Step struct {
-	Object string // as Describe names it
+	Object string // as describe names it
 	Action Action
 	Why    string // of Kept; "" otherwise
 
@@ -74,7 +74,7 @@ func conflicts(o *unstructured.Unstructured, err error) ConflictError {
 	var out ConflictError
 	for _, cause := range status.Status().Details.Causes {
 		if cause.Type == metav1.CauseTypeFieldManagerConflict {
-			out = append(out, Conflict{Describe(o), cause.Field, strings.TrimPrefix(cause.Message, "conflict with ")})
+			out = append(out, Conflict{describe(o), cause.Field, strings.TrimPrefix(cause.Message, "conflict with ")})
 		}
 	}
 	return out
@@ -101,7 +101,7 @@ func (c *Cluster) compare(ctx context.Context, o *unstructured.Unstructured, for
 	if err != nil {
 		return Step{}, err
 	}
-	s := Step{Object: Describe(o), kind: k, object: o, namespace: o.GetNamespace()}
+	s := Step{Object: describe(o), kind: k, object: o, namespace: o.GetNamespace()}
 	live, err := c.get(ctx, k, s.namespace, o.GetName())
 	if err != nil {
 		return s, err
@@ -118,7 +118,7 @@ func (c *Cluster) compare(ctx context.Context, o *unstructured.Unstructured, for
 		return s, nil
 	}
 	after, err := c.at(k, s.namespace).Apply(ctx, o.GetName(), o,
-		metav1.ApplyOptions{FieldManager: FieldManager, Force: force, DryRun: []string{metav1.DryRunAll}})
+		metav1.ApplyOptions{FieldManager: fieldManager, Force: force, DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case noDryRun(err):
 		s.Action = Changed
@@ -137,7 +137,7 @@ func (c *Cluster) compare(ctx context.Context, o *unstructured.Unstructured, for
 // object. It cannot check objects in a namespace that does not exist yet.
 func (c *Cluster) wouldCreate(ctx context.Context, s Step, force bool) error {
 	_, err := c.at(s.kind, s.namespace).Apply(ctx, s.object.GetName(), s.object,
-		metav1.ApplyOptions{FieldManager: FieldManager, Force: force, DryRun: []string{metav1.DryRunAll}})
+		metav1.ApplyOptions{FieldManager: fieldManager, Force: force, DryRun: []string{metav1.DryRunAll}})
 	if s.kind.namespaced && apierrors.IsNotFound(err) || noDryRun(err) {
 		return nil
 	}

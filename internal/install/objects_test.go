@@ -84,18 +84,18 @@ func TestEveryObject(t *testing.T) {
 			continue
 		}
 		if k.namespaced != (o.GetNamespace() != "") {
-			t.Errorf("%s: namespace %q", Describe(o), o.GetNamespace())
+			t.Errorf("%s: namespace %q", describe(o), o.GetNamespace())
 		}
 		if k.gvr.GroupVersion().String() != o.GetAPIVersion() {
-			t.Errorf("%s: %s is asked for at %s", Describe(o), o.GetAPIVersion(), k.gvr.GroupVersion())
+			t.Errorf("%s: %s is asked for at %s", describe(o), o.GetAPIVersion(), k.gvr.GroupVersion())
 		}
 		for key, want := range labels() {
 			if o.GetLabels()[key] != want {
-				t.Errorf("%s: label %s is %q, want %q", Describe(o), key, o.GetLabels()[key], want)
+				t.Errorf("%s: label %s is %q, want %q", describe(o), key, o.GetLabels()[key], want)
 			}
 		}
 		if _, has := o.Object["status"]; has {
-			t.Errorf("%s has a status", Describe(o))
+			t.Errorf("%s has a status", describe(o))
 		}
 	}
 }

@@ -24,7 +24,7 @@ func Print(w io.Writer, format string, objects []*unstructured.Unstructured) err
 	for i, o := range objects {
 		data, err := yaml.Marshal(o.Object)
 		if err != nil {
-			return fmt.Errorf("write %s: %w", Describe(o), err)
+			return fmt.Errorf("write %s: %w", describe(o), err)
 		}
 		if i > 0 {
 			data = append([]byte("---\n"), data...)
@@ -36,9 +36,9 @@ func Print(w io.Writer, format string, objects []*unstructured.Unstructured) err
 	return nil
 }
 
-// Describe returns the name of an object for users: "Deployment
+// describe returns the name of an object for users: "Deployment
 // mullion-system/mullion-manager".
-func Describe(o *unstructured.Unstructured) string {
+func describe(o *unstructured.Unstructured) string {
 	if ns := o.GetNamespace(); ns != "" {
 		return o.GetKind() + " " + ns + "/" + o.GetName()
 	}

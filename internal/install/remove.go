@@ -102,7 +102,7 @@ func (r *removal) find(ctx context.Context) error {
 		}
 		for _, o := range list {
 			if release := helmRelease(&o); release != "" {
-				return &HelmError{Describe(&o), release}
+				return &HelmError{describe(&o), release}
 			}
 			ns := o.GetNamespace()
 			if k == namespaces {
@@ -122,7 +122,7 @@ func (r *removal) find(ctx context.Context) error {
 func step(k kind, o *unstructured.Unstructured) Step {
 	o = o.DeepCopy()
 	o.SetKind(k.name) // items of a list need not have one
-	return Step{Object: Describe(o), Action: Removed, kind: k, object: o, namespace: o.GetNamespace()}
+	return Step{Object: describe(o), Action: Removed, kind: k, object: o, namespace: o.GetNamespace()}
 }
 
 func (r *removal) say(s Step) {
@@ -253,7 +253,7 @@ func (r *removal) taints(ctx context.Context) error {
 		}
 		if !r.opts.DryRun {
 			_, err = r.c.at(nodes, "").Patch(ctx, n.Name, types.MergePatchType, data,
-				metav1.PatchOptions{FieldManager: FieldManager})
+				metav1.PatchOptions{FieldManager: fieldManager})
 			if apierrors.IsConflict(err) {
 				return fmt.Errorf("remove the taint of node %s: it was changed concurrently; try again: %w",
 					n.Name, err)

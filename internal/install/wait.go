@@ -57,14 +57,14 @@ func (c *Cluster) rollout(ctx context.Context, cfg Config) (missing string, err 
 	}
 	var d appsv1.Deployment
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &d); err != nil {
-		return "", fmt.Errorf("read %s: %w", Describe(o), err)
+		return "", fmt.Errorf("read %s: %w", describe(o), err)
 	}
 	if d.Status.ObservedGeneration < d.Generation {
 		return "the deployment controller", nil
 	}
 	for _, cond := range d.Status.Conditions {
 		if cond.Type == appsv1.DeploymentReplicaFailure && cond.Status == corev1.ConditionTrue {
-			return "", &StuckError{Describe(o), cond.Reason, cond.Message}
+			return "", &StuckError{describe(o), cond.Reason, cond.Message}
 		}
 	}
 	want := *d.Spec.Replicas

@@ -17,21 +17,21 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
-// Fixed is the result of Fix.
+// Fixed is the result of fixText.
 type Fixed struct {
 	Text    []byte
 	Applied int // edits
 	Left    int // edits that could not be written without touching more than their field
 }
 
-// Fix applies the edits of all findings to a file, and then those that
+// fixText applies the edits of all findings to a file, and then those that
 // admission would make to place its pods: selectors for the operating system
 // and, if the nodes are known, for builds, tolerations of their taints,
 // spec.os.name. It changes only the lines of the edited fields; comments, order
 // and style stay. After every edit it parses the text again and drops the edit
 // unless exactly that field has changed. Fixing the result again changes
 // nothing.
-func Fix(name string, text []byte, facts policy.Facts) (Fixed, error) {
+func fixText(name string, text []byte, facts policy.Facts) (Fixed, error) {
 	judge := policy.New(facts)
 	var docs []document
 	if err := split(name, bytes.NewReader(text),
@@ -266,7 +266,7 @@ func (m *fixer) placement() []tree.Edit {
 	return out
 }
 
-// FixAll is like Fix, for a stream.
+// FixAll is like fixText, for a stream.
 func FixAll(name string, r io.Reader, facts policy.Facts) (Fixed, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxFixBytes+1))
 	if err != nil {
@@ -275,7 +275,7 @@ func FixAll(name string, r io.Reader, facts policy.Facts) (Fixed, error) {
 	if len(text) > maxFixBytes {
 		return Fixed{}, fmt.Errorf("fix %s: larger than %d MiB", name, maxFixBytes>>20)
 	}
-	return Fix(name, text, facts)
+	return fixText(name, text, facts)
 }
 
 const (

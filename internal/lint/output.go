@@ -114,7 +114,7 @@ func (p *sarifPrinter) begin() error {
 		} `json:"defaultConfiguration"`
 	}
 	var rules []rule
-	all := Rules()
+	all := allRules()
 	for i := range all {
 		r := rule{ID: all[i].Code, Short: text{all[i].Title}, Full: text{all[i].Why}, Help: text{all[i].Fix}}
 		r.Default.Level = sarifLevel(all[i].Severity)

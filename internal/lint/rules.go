@@ -9,12 +9,12 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// Rules returns the rules of package policy and those about files.
-func Rules() []policy.Rule { return append(policy.All(), inputRules()...) }
+// allRules returns the rules of package policy and those about files.
+func allRules() []policy.Rule { return append(policy.All(), inputRules()...) }
 
 // FindRule returns the rule with a code.
 func FindRule(code string) (policy.Rule, bool) {
-	for _, r := range Rules() {
+	for _, r := range allRules() {
 		if strings.EqualFold(r.Code, code) {
 			return r, true
 		}

@@ -23,8 +23,8 @@ const (
 	Certain                   // stated in the pod
 )
 
-// Signal is something in a pod that indicates its operating system.
-type Signal struct {
+// signal is something in a pod that indicates its operating system.
+type signal struct {
 	OS         string
 	What       string // "spec.os.name is windows"
 	Short      string // "spec.os.name"
@@ -56,7 +56,7 @@ const isolationAnnotation = "experimental.windows.kubernetes.io/isolation-type"
 
 // signals lists the signals that indicate the pod's operating system, most
 // trustworthy first.
-func signals(p *Pod) []Signal {
+func signals(p *pod) []signal {
 	var s signalList
 	if v := p.Spec.Find("os", "name"); v.Set() {
 		s.add(fromName, Certain, v.Str(), v, "spec.os.name", "spec.os.name is %s", v.Str())
@@ -76,7 +76,7 @@ func signals(p *Pod) []Signal {
 		}
 	}
 	if name := p.Spec.Find("runtimeClassName"); name.Set() {
-		class, ok := p.Facts().RuntimeClasses[name.Str()]
+		class, ok := p.facts().RuntimeClasses[name.Str()]
 		short := "RuntimeClass " + name.Str()
 		switch {
 		case ok && class.NodeSelector["kubernetes.io/os"] != "":
@@ -98,11 +98,11 @@ func signals(p *Pod) []Signal {
 }
 
 // signalList collects signals; add drops those for unknown operating systems.
-type signalList []Signal
+type signalList []signal
 
 func (s *signalList) add(src source, c Confidence, os string, at tree.Value, short, format string, args ...any) {
 	if os = strings.ToLower(os); os == "windows" || os == "linux" {
-		*s = append(*s, Signal{
+		*s = append(*s, signal{
 			OS:         os,
 			What:       fmt.Sprintf(format, args...),
 			Short:      short,
@@ -115,9 +115,9 @@ func (s *signalList) add(src source, c Confidence, os string, at tree.Value, sho
 
 // imageSignals adds the signals of the images: from registries, from their
 // names, and from the nodes that have them.
-func imageSignals(p *Pod, s *signalList) {
+func imageSignals(p *pod, s *signalList) {
 	for _, c := range p.Containers {
-		if os, ok := registryOS(p.Facts().Images[c.Image]); ok {
+		if os, ok := registryOS(p.facts().Images[c.Image]); ok {
 			s.add(fromRegistry, High, os, c.Get("image"), "image "+c.Image, "the image %s is only for %s", c.Image, os)
 		}
 	}
@@ -136,7 +136,7 @@ func imageSignals(p *Pod, s *signalList) {
 	}
 	for _, c := range p.Containers {
 		// A registry that names both operating systems knows better than the nodes that happen to have the image.
-		if oses := p.Facts().PresentImages[c.Image]; len(oses) == 1 && len(p.Facts().Images[c.Image].Platforms) == 0 {
+		if oses := p.facts().PresentImages[c.Image]; len(oses) == 1 && len(p.facts().Images[c.Image].Platforms) == 0 {
 			s.add(fromPresence, Low, oses[0], c.Get("image"), "image "+c.Image+" on nodes",
 				"only %s nodes have the image %s", oses[0], c.Image)
 		}
@@ -144,7 +144,7 @@ func imageSignals(p *Pod, s *signalList) {
 }
 
 // contentSignals adds guesses from the programs and mounts of the containers.
-func contentSignals(p *Pod, s *signalList) {
+func contentSignals(p *pod, s *signalList) {
 	for _, c := range p.Containers {
 		if at := windowsProgram(c); at.Set() {
 			s.add(fromProgram, Low, "windows", at, at.Path().String(), "it uses %s", at.Path())
@@ -159,24 +159,24 @@ func contentSignals(p *Pod, s *signalList) {
 
 // defaultOS returns the operating system of pods without a signal, and where
 // that default is set; "" if there is none.
-func (p *Pod) defaultOS() (os, from string) {
-	if os := p.Facts().Namespaces[p.Object.Namespace][DefaultOSLabel]; os != "" {
+func (p *pod) defaultOS() (os, from string) {
+	if os := p.facts().Namespaces[p.Object.Namespace][DefaultOSLabel]; os != "" {
 		return os, "namespace " + p.Object.Namespace
 	}
-	return p.Facts().DefaultOS, "the cluster"
+	return p.facts().DefaultOS, "the cluster"
 }
 
 // signal returns the first signal from one of the sources.
-func (p *Pod) signal(sources ...source) (Signal, bool) {
+func (p *pod) signal(sources ...source) (signal, bool) {
 	for _, s := range p.Signals {
 		if slices.Contains(sources, s.source) {
 			return s, true
 		}
 	}
-	return Signal{}, false
+	return signal{}, false
 }
 
-func windowsOptions(p *Pod) []tree.Value {
+func windowsOptions(p *pod) []tree.Value {
 	var out []tree.Value
 	for _, at := range append([]tree.Value{p.Spec}, values(p.Containers)...) {
 		if v := at.Find("securityContext", "windowsOptions"); v.Len() > 0 {
@@ -186,7 +186,7 @@ func windowsOptions(p *Pod) []tree.Value {
 	return out
 }
 
-func values(containers []Container) []tree.Value {
+func values(containers []container) []tree.Value {
 	out := make([]tree.Value, len(containers))
 	for i, c := range containers {
 		out[i] = c.Value
@@ -208,7 +208,7 @@ type requirement struct {
 
 // required lists the labels that a node must have for the pod: its
 // nodeSelector, and the labels that all terms of its required affinity share.
-func required(p *Pod) []requirement {
+func required(p *pod) []requirement {
 	var out []requirement
 	sel := p.Spec.Find("nodeSelector")
 	for _, k := range sel.Keys() {
@@ -234,7 +234,7 @@ func required(p *Pod) []requirement {
 	return out
 }
 
-func affinityTerms(p *Pod) []tree.Value {
+func affinityTerms(p *pod) []tree.Value {
 	return p.Spec.Find("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
 		"nodeSelectorTerms").Items()
 }
@@ -333,7 +333,7 @@ func windowsPath(s string) bool {
 
 // windowsProgram finds what only a Windows container has: its shells as the
 // command, mounts below a drive.
-func windowsProgram(c Container) tree.Value {
+func windowsProgram(c container) tree.Value {
 	command := c.Find("command").Items()
 	if len(command) > 0 {
 		switch name := strings.ToLower(command[0].Str()); {
@@ -352,7 +352,7 @@ func windowsProgram(c Container) tree.Value {
 
 // windowsContents finds what hints at a Windows container: its shells as the
 // first argument, arguments that are paths with a drive.
-func windowsContents(c Container) tree.Value {
+func windowsContents(c container) tree.Value {
 	for _, list := range []string{"command", "args"} {
 		for i, a := range c.Find(list).Items() {
 			if windowsPath(a.Str()) || i == 0 && windowsShell(a.Str()) {

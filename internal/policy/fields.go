@@ -542,7 +542,7 @@ func fieldRules() []Rule {
 }
 
 // check looks at the field in every place of the row's level.
-func (f field) check(alternatives []string) func(*Pod, reporter) {
+func (f field) check(alternatives []string) func(*pod, reporter) {
 	var paths [][]string
 	list := "" // a list of its own that the path goes through
 	for _, a := range alternatives {
@@ -551,8 +551,8 @@ func (f field) check(alternatives []string) func(*Pod, reporter) {
 		}
 		paths = append(paths, strings.Split(a, "."))
 	}
-	return func(p *Pod, r reporter) {
-		if !p.Windows() {
+	return func(p *pod, r reporter) {
+		if !p.windows() {
 			return
 		}
 		severity := f.unset
@@ -585,7 +585,7 @@ func (f field) text(declared bool) string {
 }
 
 // roots are the places where the row's paths begin.
-func (f field) roots(p *Pod, list string) []tree.Value {
+func (f field) roots(p *pod, list string) []tree.Value {
 	if list != "" {
 		return p.Spec.Find(list).Items()
 	}

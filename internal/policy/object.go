@@ -15,7 +15,7 @@ import (
 // and concurrently; the object must not be changed meanwhile.
 type Parsed struct {
 	object map[string]any
-	items  []*Object // without facts, and without what depends on them
+	items  []*object // without facts, and without what depends on them
 }
 
 // Parse parses an object.
@@ -25,12 +25,12 @@ func Parse(object map[string]any) *Parsed {
 
 // under returns the items under the given facts, with the operating systems of
 // their pods.
-func (p *Parsed) under(facts Facts) []*Object {
-	out := make([]*Object, len(p.items))
+func (p *Parsed) under(facts Facts) []*object {
+	out := make([]*object, len(p.items))
 	for i, item := range p.items {
 		o := *item
 		o.Facts = facts
-		o.Pods = make([]*Pod, len(item.Pods))
+		o.Pods = make([]*pod, len(item.Pods))
 		for j, bare := range item.Pods {
 			pod := *bare
 			pod.Object = &o
@@ -45,32 +45,32 @@ func (p *Parsed) under(facts Facts) []*Object {
 	return out
 }
 
-// Object is one object with the pods that it creates.
-type Object struct {
+// object is one object with the pods that it creates.
+type object struct {
 	tree.Value
 	APIVersion, Kind, Namespace, Name string
 	Facts                             Facts
-	Pods                              []*Pod
+	Pods                              []*pod
 }
 
-// Pod is a pod, or a template of one.
-type Pod struct {
-	Object     *Object
+// pod is a pod, or a template of one.
+type pod struct {
+	Object     *object
 	Meta, Spec tree.Value
 	Bare       bool // a Pod itself, not a template
-	Containers []Container
+	Containers []container
 
 	OS          string // effective: windows, linux or ""
 	Declared    bool   // spec.os.name is windows: the API server validates
 	HostProcess bool   // at least one container is one
-	Signals     []Signal
+	Signals     []signal
 
 	candidateNodes  []*Node // see candidates
 	candidatesKnown bool
 }
 
-// Container is one of a pod's containers of any sort.
-type Container struct {
+// container is one of a pod's containers of any sort.
+type container struct {
 	tree.Value
 	List  string // containers, initContainers, ephemeralContainers
 	Name  string
@@ -80,11 +80,11 @@ type Container struct {
 	HasBuild bool
 }
 
-// Windows reports whether the pod is meant for Windows.
-func (p *Pod) Windows() bool { return p.OS == "windows" }
+// windows reports whether the pod is meant for Windows.
+func (p *pod) windows() bool { return p.OS == "windows" }
 
-// Facts returns the facts under which the pod is evaluated.
-func (p *Pod) Facts() *Facts { return &p.Object.Facts }
+// facts returns the facts under which the pod is evaluated.
+func (p *pod) facts() *Facts { return &p.Object.Facts }
 
 // templates maps kinds of workloads to the path of their pod template.
 var templates = map[string][]string{
@@ -104,16 +104,16 @@ var templates = map[string][]string{
 const maxDepth = 32
 
 // parse takes Lists apart and finds the pods of every object.
-func parse(root tree.Value, depth int) []*Object {
+func parse(root tree.Value, depth int) []*object {
 	kind, version := root.Get("kind").Str(), root.Get("apiVersion").Str()
 	if items := root.Find("items"); strings.HasSuffix(kind, "List") && items.Set() && depth < maxDepth {
-		var out []*Object
+		var out []*object
 		for _, item := range items.Items() {
 			out = append(out, parse(item, depth+1)...)
 		}
 		return out
 	}
-	o := &Object{
+	o := &object{
 		Value: root, APIVersion: version, Kind: kind,
 		Namespace: root.Get("metadata", "namespace").Str(), Name: root.Get("metadata", "name").Str(),
 	}
@@ -122,7 +122,7 @@ func parse(root tree.Value, depth int) []*Object {
 	} else if !builtin(version) && kind != "CustomResourceDefinition" {
 		o.search(root, 0)
 	}
-	return []*Object{o}
+	return []*object{o}
 }
 
 // builtin reports whether the group is one of Kubernetes' own.
@@ -136,7 +136,7 @@ func builtin(apiVersion string) bool {
 
 // search finds pod templates in a custom resource: maps with a spec whose
 // containers are a list of maps that name images.
-func (o *Object) search(v tree.Value, depth int) {
+func (o *object) search(v tree.Value, depth int) {
 	if depth > maxDepth {
 		return
 	}
@@ -158,8 +158,8 @@ func (o *Object) search(v tree.Value, depth int) {
 	}
 }
 
-func (o *Object) add(template tree.Value, bare bool) {
-	p := &Pod{Object: o, Meta: template.Get("metadata"), Spec: template.Get("spec"), Bare: bare}
+func (o *object) add(template tree.Value, bare bool) {
+	p := &pod{Object: o, Meta: template.Get("metadata"), Spec: template.Get("spec"), Bare: bare}
 	if p.Spec.Len() == 0 {
 		return
 	}
@@ -167,7 +167,7 @@ func (o *Object) add(template tree.Value, bare bool) {
 		for _, c := range p.Spec.Find(list).Items() {
 			image := c.Get("image").Str()
 			build, ok := imageBuild(image)
-			p.Containers = append(p.Containers, Container{
+			p.Containers = append(p.Containers, container{
 				Value:    c,
 				List:     list,
 				Name:     c.Get("name").Str(),
@@ -185,7 +185,7 @@ func (o *Object) add(template tree.Value, bare bool) {
 }
 
 // hostProcess is the effective setting of a container: its own, or the pod's.
-func (p *Pod) hostProcess(c Container) bool {
+func (p *pod) hostProcess(c container) bool {
 	if own := c.Find("securityContext", "windowsOptions", "hostProcess"); own.Set() {
 		return own.True()
 	}
@@ -194,7 +194,7 @@ func (p *Pod) hostProcess(c Container) bool {
 
 // option is the effective Windows option of a container: its own, or the
 // pod's.
-func (p *Pod) option(c Container, name string) tree.Value {
+func (p *pod) option(c container, name string) tree.Value {
 	if own := c.Find("securityContext", "windowsOptions", name); own.Set() {
 		return own
 	}
@@ -202,7 +202,7 @@ func (p *Pod) option(c Container, name string) tree.Value {
 }
 
 // nonRoot is the effective runAsNonRoot of a container.
-func (p *Pod) nonRoot(c Container) tree.Value {
+func (p *pod) nonRoot(c container) tree.Value {
 	if own := c.Find("securityContext", "runAsNonRoot"); own.Set() {
 		return own
 	}

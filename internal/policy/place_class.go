@@ -32,19 +32,19 @@ func (t *placer) isolate(nodes, fit []*Node) (left, can []*Node) {
 	}
 	t.report("WIN319", p.Spec.Get("runtimeClassName"), Info, "RuntimeClass %s gives the pod Hyper-V isolation: %s",
 		class, why)
-	return candidates(p, p.Facts().RuntimeClasses[class]), can
+	return candidates(p, p.facts().RuntimeClasses[class]), can
 }
 
 // hyperVClass returns the RuntimeClass that would isolate the pod with Hyper-V,
 // and the nodes that the pod could then use. Among the classes that do not
 // contradict the pod it picks the one with the most nodes, then the first by
 // name. It returns none for a pod that already has a class or a node.
-func (p *Pod) hyperVClass() (best string, nodes []*Node) {
+func (p *pod) hyperVClass() (best string, nodes []*Node) {
 	if p.HostProcess || p.Spec.Find("runtimeClassName").Set() || p.Spec.Find("nodeName").Set() {
 		return "", nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Facts().RuntimeClasses)) {
-		class := p.Facts().RuntimeClasses[name]
+	for _, name := range slices.Sorted(maps.Keys(p.facts().RuntimeClasses)) {
+		class := p.facts().RuntimeClasses[name]
 		if !strings.Contains(class.Handler, "hypervisor") || class.NodeSelector["kubernetes.io/os"] == "linux" ||
 			p.contradicts(class) {
 			continue
@@ -61,7 +61,7 @@ func (p *Pod) hyperVClass() (best string, nodes []*Node) {
 
 // contradicts reports whether the selectors of the class and the pod conflict;
 // the API server refuses that.
-func (p *Pod) contradicts(class RuntimeClass) bool {
+func (p *pod) contradicts(class RuntimeClass) bool {
 	for k, v := range class.NodeSelector {
 		if own := p.Spec.Find("nodeSelector", k); own.Set() && own.Str() != v {
 			return true
@@ -70,7 +70,7 @@ func (p *Pod) contradicts(class RuntimeClass) bool {
 	return false
 }
 
-func askedForHyperV(p *Pod) bool {
+func askedForHyperV(p *pod) bool {
 	s, ok := p.signal(fromIsolation)
 	return ok && strings.EqualFold(s.At.Str(), "hyperv")
 }

@@ -42,8 +42,8 @@ func linuxFields() []linuxField {
 func (t *placer) declare() {
 	p := t.pod
 	declared := p.Spec.Find("os", "name").Set()
-	if !declared && (t.out.Confidence == Low && !t.confined() || p.Facts().Kubernetes != 0 &&
-		p.Facts().Kubernetes < exemptFrom) {
+	if !declared && (t.out.Confidence == Low && !t.confined() || p.facts().Kubernetes != 0 &&
+		p.facts().Kubernetes < exemptFrom) {
 		return
 	}
 	var drop, stay []tree.Value
@@ -90,12 +90,12 @@ func (t *placer) declare() {
 // node.
 func (t *placer) confined() bool {
 	name, fixed := t.fixed()
-	n := t.pod.Facts().node(name)
+	n := t.pod.facts().node(name)
 	return t.classKnown() && (!fixed || n != nil && n.OS == "windows")
 }
 
 // in returns the places where a pod has the field.
-func (f *linuxField) in(p *Pod) []tree.Value {
+func (f *linuxField) in(p *pod) []tree.Value {
 	if !f.container {
 		if v := p.Spec.Find(f.path...); v.Set() && f.when(v) {
 			return []tree.Value{v}
@@ -171,7 +171,7 @@ func inert(v tree.Value) bool {
 // v1.25 a pod that sets spec.os.name is exempt from them. Asking for that
 // exemption is up to the user, unless the pod does not need it.
 func (t *placer) restricted() (enforced, demanded bool) {
-	labels := t.pod.Facts().Namespaces[t.pod.Object.Namespace]
+	labels := t.pod.facts().Namespaces[t.pod.Object.Namespace]
 	v, err := ParseVersion(labels[enforceVersion])
 	enforced = labels[enforceLevel] == "restricted"
 	return enforced, enforced && err == nil && v < exemptFrom
@@ -179,7 +179,7 @@ func (t *placer) restricted() (enforced, demanded bool) {
 
 // hardened reports whether the pod meets without exemption what the restricted
 // profile demands only of Linux pods.
-func hardened(p *Pod) bool {
+func hardened(p *pod) bool {
 	profile := func(v tree.Value) bool {
 		return slices.Contains([]string{"RuntimeDefault", "Localhost"},
 			v.Find("securityContext", "seccompProfile", "type").Str())

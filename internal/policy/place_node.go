@@ -15,9 +15,9 @@ import (
 // candidates returns the Windows nodes that the pod allows by its nodeName,
 // nodeSelector, required affinity and RuntimeClass. Unknown properties of a
 // node do not exclude it.
-func (p *Pod) candidates() []*Node {
+func (p *pod) candidates() []*Node {
 	if !p.candidatesKnown {
-		p.candidateNodes = candidates(p, p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()])
+		p.candidateNodes = candidates(p, p.facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()])
 		p.candidatesKnown = true
 	}
 	return p.candidateNodes
@@ -27,27 +27,27 @@ func (p *Pod) candidates() []*Node {
 // are none because no node has the build that the pod selects, these are all
 // Windows nodes; if there are none for another reason (an empty node pool),
 // they are unknown.
-func (p *Pod) judged() []*Node {
+func (p *pod) judged() []*Node {
 	nodes := p.candidates()
 	if len(nodes) > 0 {
 		return nodes
 	}
 	if p.selectsBuild() {
-		return p.Facts().windows()
+		return p.facts().windows()
 	}
 	return nil
 }
 
 // selectsBuild reports whether the pod or its RuntimeClass selects one build.
-func (p *Pod) selectsBuild() bool {
-	class := p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()]
+func (p *pod) selectsBuild() bool {
+	class := p.facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()]
 	return class.NodeSelector[buildLabel] != "" || slices.ContainsFunc(required(p), func(r requirement) bool {
 		return r.key == buildLabel
 	})
 }
 
 // candidates is like Pod.candidates, with another RuntimeClass.
-func candidates(p *Pod, class RuntimeClass) []*Node {
+func candidates(p *pod, class RuntimeClass) []*Node {
 	nodeName := p.Spec.Find("nodeName").Str()
 	labels := maps.Clone(class.NodeSelector)
 	if labels == nil {
@@ -62,8 +62,8 @@ func candidates(p *Pod, class RuntimeClass) []*Node {
 		terms = append(terms, readTerm(t))
 	}
 	var out []*Node
-	for i := range p.Facts().Nodes {
-		n := &p.Facts().Nodes[i]
+	for i := range p.facts().Nodes {
+		n := &p.facts().Nodes[i]
 		if n.OS != "windows" || nodeName != "" && n.Name != nodeName {
 			continue
 		}
@@ -158,7 +158,7 @@ func (e *nodeExpression) satisfied(value string, set bool) bool {
 
 // pinned returns the one node that the pod's affinity names in the form that
 // the DaemonSet controller uses.
-func (p *Pod) pinned() (node string, ok bool) {
+func (p *pod) pinned() (node string, ok bool) {
 	terms := affinityTerms(p)
 	for _, t := range terms {
 		name := ""
@@ -178,11 +178,11 @@ func (p *Pod) pinned() (node string, ok bool) {
 
 // runs reports whether a node can run the image of a container. Unknown
 // properties do not exclude the node.
-func (p *Pod) runs(c *Container, n *Node, hyperV bool) bool {
+func (p *pod) runs(c *container, n *Node, hyperV bool) bool {
 	if p.HostProcess || n.Build.Number == 0 {
 		return true
 	}
-	i := p.Facts().Images[c.Image]
+	i := p.facts().Images[c.Image]
 	if missesABI(n, c, i) {
 		return false
 	}
@@ -207,7 +207,7 @@ func (p *Pod) runs(c *Container, n *Node, hyperV bool) bool {
 // Server 2025 runs images of 2022: before 1.7.6 it finds no such platform in an
 // index (WIN703). A tag that names its build is assumed to be an index, as
 // Microsoft's tags are.
-func missesABI(n *Node, c *Container, i Image) bool {
+func missesABI(n *Node, c *container, i Image) bool {
 	if n.Build.Number != 26100 || n.Containerd == "" || !older(n.Containerd, 1, 7, 6) {
 		return false
 	}
@@ -220,7 +220,7 @@ func missesABI(n *Node, c *Container, i Image) bool {
 }
 
 // fitting returns the nodes that can run all containers of the pod.
-func (p *Pod) fitting(nodes []*Node, hyperV bool) []*Node {
+func (p *pod) fitting(nodes []*Node, hyperV bool) []*Node {
 	var out []*Node
 	type sort struct { // nothing else of a node matters here
 		build      int

@@ -32,7 +32,7 @@ func (t *placer) linux() {
 	p := t.pod
 	windows := p.candidates()
 	if placed(p) || namesOS(p) || !t.classKnown() {
-		t.tolerate(p.Facts().running("linux"), "linux")
+		t.tolerate(p.facts().running("linux"), "linux")
 		return
 	}
 	if _, fixed := t.fixed(); fixed {
@@ -47,7 +47,7 @@ func (t *placer) linux() {
 		return
 	}
 	t.selectLabel("kubernetes.io/os", "linux")
-	t.tolerate(p.Facts().running("linux"), "linux")
+	t.tolerate(p.facts().running("linux"), "linux")
 }
 
 // scheduled reports whether the scheduler places the pod.
@@ -55,11 +55,11 @@ func (t *placer) scheduled() bool { return !t.pod.Spec.Find("nodeName").Set() }
 
 // classKnown reports whether the selectors of the pod's RuntimeClass are known.
 // An unknown RuntimeClass may already select what would be added.
-func (t *placer) classKnown() bool { return t.class == "" || t.pod.Facts().classKnown(t.class) }
+func (t *placer) classKnown() bool { return t.class == "" || t.pod.facts().classKnown(t.class) }
 
 // namesOS reports whether the pod's required affinity mentions operating
 // systems at all: In [linux, windows] means both.
-func namesOS(p *Pod) bool {
+func namesOS(p *pod) bool {
 	for _, term := range affinityTerms(p) {
 		for _, e := range term.Get("matchExpressions").Items() {
 			if osLabel(e.Get("key").Str()) {
@@ -78,7 +78,7 @@ func (t *placer) keptOff(nodes []*Node) bool {
 		return !slices.ContainsFunc(n.Taints, func(taint Taint) bool {
 			return taint.hard() && taint.NamesOS("windows") &&
 				!slices.ContainsFunc(tolerations, func(tol Toleration) bool {
-					return tol.Tolerates(taint)
+					return tol.tolerates(taint)
 				})
 		})
 	})
@@ -87,8 +87,8 @@ func (t *placer) keptOff(nodes []*Node) bool {
 // forBoth reports whether all images are known to run on both operating systems:
 // then a DaemonSet without a selector is meant for all nodes.
 func (t *placer) forBoth() bool {
-	return !slices.ContainsFunc(t.pod.Containers, func(c Container) bool {
-		i, present := t.pod.Facts().Images[c.Image], t.pod.Facts().PresentImages[c.Image]
+	return !slices.ContainsFunc(t.pod.Containers, func(c container) bool {
+		i, present := t.pod.facts().Images[c.Image], t.pod.facts().PresentImages[c.Image]
 		return (!hasOS(i, "windows") || !hasOS(i, "linux")) && (!slices.Contains(present, "windows") ||
 			!slices.Contains(present, "linux"))
 	})
@@ -96,7 +96,7 @@ func (t *placer) forBoth() bool {
 
 // selects reports whether the pod, or its RuntimeClass, selects a label already.
 func (t *placer) selects(key string) bool {
-	class := t.pod.Facts().RuntimeClasses[t.class].NodeSelector
+	class := t.pod.facts().RuntimeClasses[t.class].NodeSelector
 	return t.pod.Spec.Find("nodeSelector", key).Set() || class[key] != ""
 }
 
@@ -106,7 +106,7 @@ func (t *placer) selectLabel(key, value string) {
 		return
 	}
 	if name, ok := t.pod.pinned(); ok {
-		if n := t.pod.Facts().node(name); n == nil || !n.mayHave(key, value) {
+		if n := t.pod.facts().node(name); n == nil || !n.mayHave(key, value) {
 			return // never against the node that a DaemonSet chose
 		}
 	}
@@ -117,7 +117,7 @@ func (t *placer) selectLabel(key, value string) {
 // image is known to be for another.
 func (t *placer) selectArch() {
 	for _, c := range t.pod.Containers {
-		i := t.pod.Facts().Images[c.Image]
+		i := t.pod.facts().Images[c.Image]
 		if hasOS(i, "windows") &&
 			!slices.ContainsFunc(i.Platforms, func(p Platform) bool {
 				return p.OS == "windows" && (p.Arch == "" || p.Arch == "amd64")
@@ -172,7 +172,7 @@ func (t *placer) selectBuild(nodes, fit []*Node) {
 }
 
 // affinityOn lists the terms that mention a label.
-func affinityOn(p *Pod, key string) []tree.Value {
+func affinityOn(p *pod, key string) []tree.Value {
 	return slices.DeleteFunc(affinityTerms(p), func(term tree.Value) bool { return !termHas(term, key) })
 }
 
@@ -190,14 +190,14 @@ func (t *placer) tolerate(nodes []*Node, os string) {
 	}
 	have := t.pod.tolerations()
 	if t.class != "" {
-		have = append(have, t.pod.Facts().RuntimeClasses[t.class].Tolerations...)
+		have = append(have, t.pod.facts().RuntimeClasses[t.class].Tolerations...)
 	}
 	defer func() { t.tolerations = have }()
 	var add []any
 	for _, taint := range nodes[0].Taints {
 		everywhere := !slices.ContainsFunc(nodes, func(n *Node) bool { return !slices.Contains(n.Taints, taint) })
 		if !taint.NamesOS(os) || !everywhere || !t.scheduled() && taint.Effect != "NoExecute" ||
-			slices.ContainsFunc(have, func(tol Toleration) bool { return tol.Tolerates(taint) }) {
+			slices.ContainsFunc(have, func(tol Toleration) bool { return tol.tolerates(taint) }) {
 			continue
 		}
 		tol := Toleration{taint.Key, "Equal", taint.Value, taint.Effect}

@@ -8,7 +8,7 @@ import "github.com/mullion-k8s/mullion/internal/policy/tree"
 // wellFormed reports whether the fields that placement reads and writes have the
 // types that the API gives them. The API server says what is wrong with a pod
 // that is not; placement writes nothing into it.
-func wellFormed(p *Pod) bool {
+func wellFormed(p *pod) bool {
 	ok := isMap(p.Spec) && isMap(p.Meta) && isStringMap(p.Meta.Get("annotations")) &&
 		isStringMap(p.Spec.Get("nodeSelector")) &&
 		isMaps(p.Spec.Get("tolerations")) && isMap(p.Spec.Get("securityContext")) && isMap(p.Spec.Get("os")) &&

@@ -98,7 +98,7 @@ func merge(rules, others []Finding) []Finding {
 // placer collects the placement of one pod.
 type placer struct {
 	judge *Evaluator
-	pod   *Pod
+	pod   *pod
 	out   Placement
 	class string // the name of the RuntimeClass that the pod has or gets
 
@@ -135,7 +135,7 @@ func (t *placer) place() {
 }
 
 // leftAlone returns why a pod is not placed; "" if it is.
-func leftAlone(p *Pod) string {
+func leftAlone(p *pod) string {
 	switch {
 	case p.Meta.Find("annotations", "kubernetes.io/config.mirror").Set():
 		return "it mirrors a static pod, which only its node may change"
@@ -150,10 +150,10 @@ func leftAlone(p *Pod) string {
 
 // decide picks the operating system: that of the first signal, or the default.
 // A mere hint decides nothing, but it also prevents the default.
-func (t *placer) decide() (string, Signal) {
+func (t *placer) decide() (string, signal) {
 	signals := t.pod.Signals
 	if len(signals) == 0 {
-		return "linux", Signal{OS: "linux", Short: "nothing says otherwise", Confidence: Low, source: fromDefault}
+		return "linux", signal{OS: "linux", Short: "nothing says otherwise", Confidence: Low, source: fromDefault}
 	}
 	first := signals[0]
 	if first.source != fromContents {
@@ -165,15 +165,15 @@ func (t *placer) decide() (string, Signal) {
 	t.out.Why = "only " + first.Short + " hints at Windows"
 	t.report("WIN422", t.pod.Spec.Get("nodeSelector"), Warning,
 		"%s hints at Windows, but nothing else names the pod's operating system: it may land on any node", first.Short)
-	return "", Signal{}
+	return "", signal{}
 }
 
 // misplaced reports whether the pod already has a node with the other operating
 // system. A selector would only change how it fails there.
-func (t *placer) misplaced(os string, s Signal) bool {
+func (t *placer) misplaced(os string, s signal) bool {
 	p := t.pod
 	name, fixed := t.fixed()
-	n := p.Facts().node(name)
+	n := p.facts().node(name)
 	if !fixed || n == nil || n.OS == os {
 		return false
 	}
@@ -222,7 +222,7 @@ func (t *placer) edit(op tree.Op, at tree.Value, value any) {
 }
 
 // explain sets the line for users.
-func (t *placer) explain(s Signal) {
+func (t *placer) explain(s signal) {
 	t.out.Why = t.out.OS + ": " + s.Short
 	if len(t.out.Builds) > 0 {
 		var labels []string

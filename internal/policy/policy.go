@@ -152,9 +152,9 @@ type RuntimeClass struct {
 // Toleration is a toleration of a pod or a RuntimeClass.
 type Toleration struct{ Key, Operator, Value, Effect string }
 
-// Tolerates reports whether t tolerates a NoSchedule or NoExecute taint, by the
+// tolerates reports whether t tolerates a NoSchedule or NoExecute taint, by the
 // scheduler's rule.
-func (t Toleration) Tolerates(taint Taint) bool {
+func (t Toleration) tolerates(taint Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false
 	}
@@ -265,7 +265,7 @@ func (e *Evaluator) Evaluate(object *Parsed, facts Facts) []Finding {
 	return e.evaluate(object.under(facts))
 }
 
-func (e *Evaluator) evaluate(objects []*Object) []Finding {
+func (e *Evaluator) evaluate(objects []*object) []Finding {
 	var out []Finding
 	for _, o := range objects {
 		for i := range e.rules {

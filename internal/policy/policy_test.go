@@ -45,7 +45,7 @@ func TestFixtures(t *testing.T) {
 			if !slices.Contains(codes(got), f.code) {
 				t.Errorf("not reported: %s\ngot %v", f.fail, codes(got))
 			}
-			rule, _ := Find(f.code)
+			rule, _ := findRule(f.code)
 			for _, g := range got {
 				if g.Code == f.code && (g.Severity > rule.Severity || g.Message == "" || g.Fix == "") {
 					t.Errorf("finding %+v: severity above the rule's, or no text", g)
@@ -145,7 +145,7 @@ func TestCompleteSections(t *testing.T) {
 	for _, section := range []struct{ first, last int }{{1, 31}, {201, 232}} {
 		for n := section.first; n <= section.last; n++ {
 			code := fmt.Sprintf("WIN%03d", n)
-			if _, ok := Find(code); !ok && !upstream[code] {
+			if _, ok := findRule(code); !ok && !upstream[code] {
 				t.Errorf("no rule %s", code)
 			}
 		}
@@ -193,7 +193,7 @@ func FuzzEvaluate(f *testing.F) {
 		}
 		first := judge.Evaluate(Parse(object), facts)
 		for _, g := range first {
-			if _, ok := Find(g.Code); !ok || g.Message == "" || g.Severity == None {
+			if _, ok := findRule(g.Code); !ok || g.Message == "" || g.Severity == None {
 				t.Errorf("finding without a rule or a text: %+v", g)
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Markdown formats the rule as a section of the reference.
-func (r *Rule) Markdown() string {
+// markdown formats the rule as a section of the reference.
+func (r *Rule) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n%s\n\n", r.Code, r.Title, strings.TrimSuffix(sentence(r.Why), ".")+".")
 	severity := r.Severity.String()
@@ -17,7 +17,7 @@ func (r *Rule) Markdown() string {
 		severity += " (concluded from code, not confirmed on a node)"
 	}
 	fmt.Fprintf(&b, "- severity: %s\n- field: `%s`\n- Kubernetes: %s\n- fix: %s\n", severity, r.Field,
-		r.Versions(), r.Fix)
+		r.versions(), r.Fix)
 	for _, s := range r.Sources {
 		if !strings.HasPrefix(s, "https://") {
 			s = "`" + s + "`"
@@ -35,7 +35,7 @@ func (r *Rule) Text() string {
 	if r.Inferred {
 		b.WriteString(" (concluded from code, not confirmed on a node)")
 	}
-	fmt.Fprintf(&b, "\nfield       %s\nKubernetes  %s\nfix         %s\n", r.Field, r.Versions(), r.Fix)
+	fmt.Fprintf(&b, "\nfield       %s\nKubernetes  %s\nfix         %s\n", r.Field, r.versions(), r.Fix)
 	for _, s := range r.Sources {
 		fmt.Fprintf(&b, "source      %s\n", s)
 	}
@@ -68,7 +68,7 @@ is printed only with ` + "`--severity info`" + `.
 			section = s
 			fmt.Fprintf(&b, "\n## %s\n", s)
 		}
-		b.WriteString("\n" + rules[i].Markdown())
+		b.WriteString("\n" + rules[i].markdown())
 	}
 	return b.String()
 }

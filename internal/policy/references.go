@@ -58,28 +58,28 @@ func (p *Parsed) Unclear(facts Facts) [][]string {
 	return out
 }
 
-func pods(objects []*Object) []*Pod {
-	var out []*Pod
+func pods(objects []*object) []*pod {
+	var out []*pod
 	for _, o := range objects {
 		out = append(out, o.Pods...)
 	}
 	return out
 }
 
-func (p *Pod) unclear() []string {
+func (p *pod) unclear() []string {
 	os := ""
 	if len(p.Signals) > 0 && p.Signals[0].Confidence > Low {
 		os = p.Signals[0].OS
 	}
 	selected := slices.ContainsFunc(required(p), func(r requirement) bool { return r.key == buildLabel }) ||
-		p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()].NodeSelector[buildLabel] != ""
+		p.facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()].NodeSelector[buildLabel] != ""
 	if os == "linux" || os == "windows" && (p.HostProcess || selected) || p.Spec.Find("nodeName").Set() ||
 		leftAlone(p) != "" {
 		return nil
 	}
 	var out []string
 	for _, c := range p.Containers {
-		_, known := p.Facts().Images[c.Image]
+		_, known := p.facts().Images[c.Image]
 		if c.Image == "" || known || c.HasBuild || slices.Contains(out, c.Image) || os == "" && p.onlyLinuxHas(c) {
 			continue
 		}
@@ -91,11 +91,11 @@ func (p *Pod) unclear() []string {
 // onlyLinuxHas reports whether the image certainly runs on Linux and nothing
 // hints at Windows. It may run on Windows too; that matters only to DaemonSets,
 // and where Windows is the default.
-func (p *Pod) onlyLinuxHas(c Container) bool {
-	present := p.Facts().PresentImages[c.Image]
+func (p *pod) onlyLinuxHas(c container) bool {
+	present := p.facts().PresentImages[c.Image]
 	if os, _ := p.defaultOS(); os == "windows" || p.Object.Kind == "DaemonSet" || len(present) != 1 ||
 		present[0] != "linux" {
 		return false
 	}
-	return !slices.ContainsFunc(p.Signals, func(s Signal) bool { return s.OS == "windows" })
+	return !slices.ContainsFunc(p.Signals, func(s signal) bool { return s.OS == "windows" })
 }

@@ -24,23 +24,23 @@ type Rule struct {
 	Inferred bool     // concluded, neither documented nor observed: never an Error
 
 	kinds  []string // the kinds that it applies to; nil: everything with a pod template
-	object func(*Object, reporter)
-	pod    func(*Pod, reporter)
+	object func(*object, reporter)
+	pod    func(*pod, reporter)
 }
 
 func (r *Rule) holds(v Version) bool {
 	return v == 0 && r.Before == 0 || v != 0 && v >= r.Since && (r.Before == 0 || v < r.Before)
 }
 
-func (r *Rule) applies(o *Object) bool {
+func (r *Rule) applies(o *object) bool {
 	if r.kinds != nil {
 		return slices.Contains(r.kinds, o.Kind)
 	}
 	return len(o.Pods) > 0
 }
 
-// Versions describes the Kubernetes versions in which the rule holds.
-func (r *Rule) Versions() string {
+// versions describes the Kubernetes versions in which the rule holds.
+func (r *Rule) versions() string {
 	switch {
 	case r.Since != 0 && r.Before != 0:
 		return fmt.Sprintf("%s to before %s", r.Since, r.Before)
@@ -87,8 +87,8 @@ func All() []Rule {
 	return out
 }
 
-// Find returns the rule with a code.
-func Find(code string) (Rule, bool) {
+// findRule returns the rule with a code.
+func findRule(code string) (Rule, bool) {
 	for _, r := range All() {
 		if strings.EqualFold(r.Code, code) {
 			return r, true

@@ -27,11 +27,11 @@ func buildRules() []Rule {
 	}
 }
 
-func checkMixedNodes(p *Pod, r reporter) {
-	if !p.Windows() || p.HostProcess || p.Spec.Find("nodeName").Set() {
+func checkMixedNodes(p *pod, r reporter) {
+	if !p.windows() || p.HostProcess || p.Spec.Find("nodeName").Set() {
 		return
 	}
-	if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.Facts().classKnown(rc.Str()) {
+	if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.facts().classKnown(rc.Str()) {
 		return
 	}
 	nodes := p.candidates()

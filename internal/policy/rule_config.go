@@ -49,7 +49,7 @@ func configRules() []Rule {
 	}
 }
 
-func checkFlannel(o *Object, r reporter) {
+func checkFlannel(o *object, r reporter) {
 	if !strings.HasPrefix(o.Name, "kube-flannel") {
 		return
 	}
@@ -85,7 +85,7 @@ var proxyPatterns = struct{ mode *regexp.Regexp }{regexp.MustCompile(`(?m)^mode:
 
 // checkProxyMode looks at ConfigMaps for kube-proxy on Windows by their name:
 // that of Linux nodes may well say iptables.
-func checkProxyMode(o *Object, r reporter) {
+func checkProxyMode(o *object, r reporter) {
 	if !strings.Contains(o.Name, "kube-proxy") || !strings.Contains(strings.ToLower(o.Name), "win") {
 		return
 	}

@@ -81,16 +81,16 @@ func containerRules() []Rule {
 	}
 }
 
-func checkHostNetwork(p *Pod, r reporter) {
-	if v := p.Spec.Find("hostNetwork"); v.True() && p.Windows() && !p.HostProcess {
+func checkHostNetwork(p *pod, r reporter) {
+	if v := p.Spec.Find("hostNetwork"); v.True() && p.windows() && !p.HostProcess {
 		r.at(v, "hostNetwork works only for HostProcess containers")
 	}
 }
 
-func checkSearchDomains(p *Pod, r reporter) {
+func checkSearchDomains(p *pod, r reporter) {
 	v := p.Spec.Find("dnsConfig", "searches")
 	switch {
-	case !p.Windows() || v.Len() == 0:
+	case !p.windows() || v.Len() == 0:
 	case v.Len() > 1:
 		r.at(v, "Windows uses only one of the %d search domains", v.Len())
 	default:
@@ -98,15 +98,15 @@ func checkSearchDomains(p *Pod, r reporter) {
 	}
 }
 
-func checkHostnameLength(p *Pod, r reporter) {
+func checkHostnameLength(p *pod, r reporter) {
 	// netBIOSMax: 16 bytes, the last of which says what the name is for.
 	const netBIOSMax = 15
-	if v := p.Spec.Find("hostname"); p.Windows() && len(v.Str()) > netBIOSMax {
+	if v := p.Spec.Find("hostname"); p.windows() && len(v.Str()) > netBIOSMax {
 		r.at(v, "hostname %s is truncated to %s as a NetBIOS name", v.Str(), v.Str()[:netBIOSMax])
 	}
 }
 
-func checkPowerShellProbe(p *Pod, c Container, r reporter) {
+func checkPowerShellProbe(p *pod, c container, r reporter) {
 	for _, probe := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
 		argv := c.Find(probe, "exec", "command").Items()
 		if len(argv) == 0 {
@@ -120,7 +120,7 @@ func checkPowerShellProbe(p *Pod, c Container, r reporter) {
 
 var linuxShells = []string{"/bin/sh", "/bin/bash", "sh", "bash", "/bin/ash", "/usr/bin/env"}
 
-func checkShell(p *Pod, c Container, r reporter) {
+func checkShell(p *pod, c container, r reporter) {
 	lists := [][]string{
 		{"command"},
 		{"lifecycle", "preStop", "exec", "command"},
@@ -136,11 +136,11 @@ func checkShell(p *Pod, c Container, r reporter) {
 	}
 }
 
-func checkInjection(p *Pod, r reporter) {
-	if !p.Windows() {
+func checkInjection(p *pod, r reporter) {
+	if !p.windows() {
 		return
 	}
-	ns := p.Facts().Namespaces[p.Object.Namespace]
+	ns := p.facts().Namespaces[p.Object.Namespace]
 	annotations := p.Meta.Get("annotations")
 	label := p.Meta.Get("labels", "sidecar.istio.io/inject").Str()
 	istio := ns["istio-injection"] == "enabled" || ns["istio.io/rev"] != ""

@@ -141,19 +141,19 @@ func gmsaRules() []Rule {
 	}
 }
 
-func checkCredentialSpecName(p *Pod, v tree.Value, r reporter) {
+func checkCredentialSpecName(p *pod, v tree.Value, r reporter) {
 	for _, msg := range validation.IsDNS1123Subdomain(v.Str()) {
 		r.at(v, "gmsaCredentialSpecName %q: %s", v.Str(), msg)
 	}
 }
 
-func checkCredentialSpecSize(p *Pod, v tree.Value, r reporter) {
+func checkCredentialSpecSize(p *pod, v tree.Value, r reporter) {
 	if n := len(v.Str()); n == 0 || n > credentialSpecMaxBytes {
 		r.at(v, "gmsaCredentialSpec has %d bytes; want 1 to %d", n, credentialSpecMaxBytes)
 	}
 }
 
-func checkNameWithoutContents(p *Pod, r reporter) {
+func checkNameWithoutContents(p *pod, r reporter) {
 	for _, o := range windowsOptions(p) {
 		if v := o.Get("gmsaCredentialSpecName"); v.Set() && !o.Get("gmsaCredentialSpec").Set() {
 			r.at(v, "gmsaCredentialSpecName has an effect only where the GMSA webhook is installed")
@@ -161,7 +161,7 @@ func checkNameWithoutContents(p *Pod, r reporter) {
 	}
 }
 
-func checkGMSAAnnotations(p *Pod, r reporter) {
+func checkGMSAAnnotations(p *pod, r reporter) {
 	a := p.Meta.Find("annotations")
 	for _, k := range a.Keys() {
 		if k == "pod.alpha.windows.kubernetes.io/gmsa-credential-spec-name" ||
@@ -171,7 +171,7 @@ func checkGMSAAnnotations(p *Pod, r reporter) {
 	}
 }
 
-func checkGMSAUser(p *Pod, r reporter) {
+func checkGMSAUser(p *pod, r reporter) {
 	for _, c := range p.Containers {
 		u := p.option(c, "runAsUserName")
 		if s := strings.ToLower(u.Str()); p.option(c, "gmsaCredentialSpecName").Set() && s != "" &&
@@ -181,7 +181,7 @@ func checkGMSAUser(p *Pod, r reporter) {
 	}
 }
 
-func checkGMSAHostname(p *Pod, r reporter) {
+func checkGMSAHostname(p *pod, r reporter) {
 	v := p.Spec.Find("hostname")
 	if n, _ := p.Object.Get("spec", "replicas").Int(); v.Set() && !p.Bare && (n > 1 || p.Object.Kind == "DaemonSet") &&
 		usesGMSA(p) {
@@ -189,7 +189,7 @@ func checkGMSAHostname(p *Pod, r reporter) {
 	}
 }
 
-func checkContentsWithoutName(p *Pod, r reporter) {
+func checkContentsWithoutName(p *pod, r reporter) {
 	for _, o := range windowsOptions(p) {
 		if v := o.Get("gmsaCredentialSpec"); v.Set() && !o.Get("gmsaCredentialSpecName").Set() {
 			r.at(v, "gmsaCredentialSpec is set without gmsaCredentialSpecName")
@@ -197,7 +197,7 @@ func checkContentsWithoutName(p *Pod, r reporter) {
 	}
 }
 
-func checkGMSAContainers(p *Pod, r reporter) {
+func checkGMSAContainers(p *pod, r reporter) {
 	for _, c := range p.Containers {
 		o := c.Find("securityContext", "windowsOptions")
 		if c.List != "containers" && (o.Get("gmsaCredentialSpecName").Set() || o.Get("gmsaCredentialSpec").Set()) {
@@ -206,15 +206,15 @@ func checkGMSAContainers(p *Pod, r reporter) {
 	}
 }
 
-func checkCredentialSpecVersion(o *Object, r reporter) {
+func checkCredentialSpecVersion(o *object, r reporter) {
 	if v := o.Get("apiVersion"); v.Str() == "windows.k8s.io/v1alpha1" {
 		r.at(v, "windows.k8s.io/v1alpha1 is deprecated").edit(tree.Replace, v.Path(), "windows.k8s.io/v1")
 	}
 }
 
 // eachOption calls f with an option of the pod and of every container.
-func eachOption(name string, f func(*Pod, tree.Value, reporter)) func(*Pod, reporter) {
-	return func(p *Pod, r reporter) {
+func eachOption(name string, f func(*pod, tree.Value, reporter)) func(*pod, reporter) {
+	return func(p *pod, r reporter) {
 		for _, at := range append([]tree.Value{p.Spec}, values(p.Containers)...) {
 			if v := at.Find("securityContext", "windowsOptions", name); v.Set() {
 				f(p, v, r)
@@ -223,7 +223,7 @@ func eachOption(name string, f func(*Pod, tree.Value, reporter)) func(*Pod, repo
 	}
 }
 
-func usesGMSA(p *Pod) bool {
+func usesGMSA(p *pod) bool {
 	for _, o := range windowsOptions(p) {
 		if o.Get("gmsaCredentialSpecName").Set() {
 			return true
@@ -232,7 +232,7 @@ func usesGMSA(p *Pod) bool {
 	return false
 }
 
-func checkCredentialSpec(o *Object, r reporter) {
+func checkCredentialSpec(o *object, r reporter) {
 	spec := o.Get("credspec")
 	if !spec.Set() {
 		r.as(Error, spec, "credspec is missing: the webhook answers 417, cred spec %s does not have a credspec key",

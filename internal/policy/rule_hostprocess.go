@@ -151,8 +151,8 @@ func hostProcessRules() []Rule {
 }
 
 // eachHPC calls f with every HostProcess container of a pod.
-func eachHPC(f func(*Pod, Container, reporter)) func(*Pod, reporter) {
-	return func(p *Pod, r reporter) {
+func eachHPC(f func(*pod, container, reporter)) func(*pod, reporter) {
+	return func(p *pod, r reporter) {
 		for _, c := range p.Containers {
 			if p.hostProcess(c) {
 				f(p, c, r)
@@ -161,7 +161,7 @@ func eachHPC(f func(*Pod, Container, reporter)) func(*Pod, reporter) {
 	}
 }
 
-func checkSameHostProcess(p *Pod, r reporter) {
+func checkSameHostProcess(p *pod, r reporter) {
 	pod := p.Spec.Find("securityContext", "windowsOptions", "hostProcess")
 	for _, c := range p.Containers {
 		if v := c.Find("securityContext", "windowsOptions", "hostProcess"); pod.Set() && v.Set() &&
@@ -171,7 +171,7 @@ func checkSameHostProcess(p *Pod, r reporter) {
 	}
 }
 
-func checkMixedHostProcess(p *Pod, r reporter) {
+func checkMixedHostProcess(p *pod, r reporter) {
 	for _, c := range p.Containers {
 		if p.HostProcess && !p.hostProcess(c) {
 			r.at(c.Value, "container %s is not a HostProcess container, but others in the pod are", c.Name)
@@ -179,19 +179,19 @@ func checkMixedHostProcess(p *Pod, r reporter) {
 	}
 }
 
-func checkHostProcessNetwork(p *Pod, r reporter) {
+func checkHostProcessNetwork(p *pod, r reporter) {
 	if v := p.Spec.Get("hostNetwork"); p.HostProcess && !v.True() {
 		r.at(v, "hostNetwork must be true for HostProcess containers")
 	}
 }
 
-func checkPrivilegedAllowed(p *Pod, r reporter) {
-	if p.HostProcess && p.Facts().NoPrivileged {
+func checkPrivilegedAllowed(p *pod, r reporter) {
+	if p.HostProcess && p.facts().NoPrivileged {
 		r.at(p.Spec, "the cluster's policy forbids HostProcess containers (--allow-privileged=false)")
 	}
 }
 
-func checkHostProcessPipes(p *Pod, r reporter) {
+func checkHostProcessPipes(p *pod, r reporter) {
 	for _, v := range p.Spec.Find("volumes").Items() {
 		if at := v.Get("hostPath", "path"); p.HostProcess && pipe(at.Str()) {
 			r.at(at, "the named pipe %s cannot be mounted into a HostProcess container", at.Str())
@@ -199,7 +199,7 @@ func checkHostProcessPipes(p *Pod, r reporter) {
 	}
 }
 
-func checkHostProcessUser(p *Pod, c Container, r reporter) {
+func checkHostProcessUser(p *pod, c container, r reporter) {
 	inherit := p.Meta.Get("annotations", "microsoft.com/hostprocess-inherit-user").Str() == "true"
 	if !inherit && !p.option(c, "runAsUserName").Set() {
 		r.at(c.Get("securityContext", "windowsOptions", "runAsUserName"),
@@ -207,7 +207,7 @@ func checkHostProcessUser(p *Pod, c Container, r reporter) {
 	}
 }
 
-func checkAccountDomain(p *Pod, c Container, r reporter) {
+func checkAccountDomain(p *pod, c container, r reporter) {
 	u := p.option(c, "runAsUserName")
 	domain, user, ok := strings.Cut(u.Str(), `\`)
 	if ok && strings.EqualFold(domain, "NT AUTHORITY") && domain != "NT AUTHORITY" {
@@ -216,8 +216,8 @@ func checkAccountDomain(p *Pod, c Container, r reporter) {
 	}
 }
 
-func checkHostProcessContainerd(p *Pod, r reporter) {
-	for _, n := range p.Facts().windows() {
+func checkHostProcessContainerd(p *pod, r reporter) {
+	for _, n := range p.facts().windows() {
 		if p.HostProcess && n.Containerd != "" && older(n.Containerd, 1, 6, 0) {
 			r.at(p.Spec, "node %s runs containerd %s, which does not support HostProcess containers",
 				n.Name, n.Containerd)
@@ -225,25 +225,25 @@ func checkHostProcessContainerd(p *Pod, r reporter) {
 	}
 }
 
-func checkHostAliases(p *Pod, r reporter) {
+func checkHostAliases(p *pod, r reporter) {
 	if v := p.Spec.Find("hostAliases"); p.HostProcess && v.Len() > 0 {
 		r.at(v, "hostAliases have no effect on HostProcess containers").edit(tree.Remove, v.Path(), nil)
 	}
 }
 
-func checkHostProcessGMSA(p *Pod, c Container, r reporter) {
+func checkHostProcessGMSA(p *pod, c container, r reporter) {
 	if v := p.option(c, "gmsaCredentialSpecName"); v.Set() {
 		r.at(v, "container %s is a HostProcess container with a GMSA", c.Name)
 	}
 }
 
-func checkSystemUser(p *Pod, c Container, r reporter) {
+func checkSystemUser(p *pod, c container, r reporter) {
 	if u := p.option(c, "runAsUserName"); strings.EqualFold(u.Str(), `NT AUTHORITY\SYSTEM`) {
 		r.at(u, "container %s runs as %s on the host", c.Name, u.Str())
 	}
 }
 
-func checkHostProcessLevel(p *Pod, r reporter) {
+func checkHostProcessLevel(p *pod, r reporter) {
 	if p.HostProcess && !p.Spec.Find("securityContext", "windowsOptions", "hostProcess").Set() {
 		r.at(p.Spec.Get("securityContext", "windowsOptions", "hostProcess"), "hostProcess is set only on containers")
 	}

@@ -144,41 +144,41 @@ func imageRules() []Rule {
 	}
 }
 
-func checkImageOS(p *Pod, c Container, i Image, r reporter) {
+func checkImageOS(p *pod, c container, i Image, r reporter) {
 	if os, ok := registryOS(i); ok && os != "windows" {
 		r.at(c.Get("image"), "container %s: the image %s is only for %s", c.Name, c.Image, os)
 	}
 }
 
-func checkIndexBuilds(p *Pod, c Container, i Image, r reporter) {
+func checkIndexBuilds(p *pod, c container, i Image, r reporter) {
 	if i.Index && len(p.judged()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
 		r.unlessIsolated(p, Error, c, "container %s: the image %s has %s; the nodes are %s",
 			c.Name, c.Image, platformsText(i), nodesText(p.judged()))
 	}
 }
 
-func checkImageBuild(p *Pod, c Container, i Image, r reporter) {
+func checkImageBuild(p *pod, c container, i Image, r reporter) {
 	if !i.Index && len(p.judged()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
 		r.unlessIsolated(p, Error, c, "container %s: the image %s is of %s; the nodes are %s",
 			c.Name, c.Image, platformsText(i), nodesText(p.judged()))
 	}
 }
 
-func checkTags(p *Pod, r reporter) {
-	if p.Windows() {
+func checkTags(p *pod, r reporter) {
+	if p.windows() {
 		for _, c := range p.Containers {
 			checkTag(p, c, r)
 		}
 	}
 }
 
-func checkRetiredImages(p *Pod, r reporter) {
+func checkRetiredImages(p *pod, r reporter) {
 	for _, c := range p.Containers {
 		checkRetired(c, r)
 	}
 }
 
-func checkEndOfLife(p *Pod, r reporter) {
+func checkEndOfLife(p *pod, r reporter) {
 	for _, c := range p.Containers {
 		// An image of a retired repository must first be replaced.
 		if b := c.Build; c.HasBuild && b.Number != 17763 && b.Number < 20348 && !retired(c.Image) {
@@ -188,9 +188,9 @@ func checkEndOfLife(p *Pod, r reporter) {
 	}
 }
 
-func checkOldContainerd(p *Pod, r reporter) {
+func checkOldContainerd(p *pod, r reporter) {
 	for _, c := range p.Containers {
-		for _, n := range p.Facts().windows() {
+		for _, n := range p.facts().windows() {
 			if b := c.Build; c.HasBuild && b.Number == 20348 && n.Build.Number == 26100 && n.Containerd != "" &&
 				older(n.Containerd, 1, 7, 6) {
 				r.at(c.Get("image"),
@@ -201,7 +201,7 @@ func checkOldContainerd(p *Pod, r reporter) {
 	}
 }
 
-func checkCSIProxy(p *Pod, r reporter) {
+func checkCSIProxy(p *pod, r reporter) {
 	for _, c := range p.Containers {
 		repo, tag, ok := strings.Cut(c.Image[strings.LastIndexByte(c.Image, '/')+1:], ":v")
 		if ok && repo == "csi-proxy" && older(tag, 1, 1, 3) {
@@ -211,7 +211,7 @@ func checkCSIProxy(p *Pod, r reporter) {
 }
 
 // checkRetired suggests the repository to which Microsoft moved the image.
-func checkRetired(c Container, r reporter) {
+func checkRetired(c container, r reporter) {
 	if !retired(c.Image) {
 		return
 	}
@@ -251,13 +251,13 @@ func older(version string, major, minor, patch int) bool {
 	return slices.Compare([]int{a, b, c}, []int{major, minor, patch}) < 0
 }
 
-func eachImage(f func(*Pod, Container, Image, reporter)) func(*Pod, reporter) {
-	return func(p *Pod, r reporter) {
-		if !p.Windows() {
+func eachImage(f func(*pod, container, Image, reporter)) func(*pod, reporter) {
+	return func(p *pod, r reporter) {
+		if !p.windows() {
 			return
 		}
 		for _, c := range p.Containers {
-			if i, ok := p.Facts().Images[c.Image]; ok && len(i.Platforms) > 0 {
+			if i, ok := p.facts().Images[c.Image]; ok && len(i.Platforms) > 0 {
 				f(p, c, i, r)
 			}
 		}
@@ -268,7 +268,7 @@ func hasOS(i Image, os string) bool {
 	return slices.ContainsFunc(i.Platforms, func(p Platform) bool { return p.OS == os })
 }
 
-func anyNodeRuns(p *Pod, i Image) bool {
+func anyNodeRuns(p *pod, i Image) bool {
 	if p.HostProcess || hyperV(p) {
 		return true
 	}
@@ -298,7 +298,7 @@ func nodesText(nodes []*Node) string {
 	return strings.Join(out, ", ")
 }
 
-func checkTag(p *Pod, c Container, r reporter) {
+func checkTag(p *pod, c container, r reporter) {
 	if strings.Contains(c.Image, "@sha256:") || c.Image == "" || retired(c.Image) {
 		return
 	}
@@ -312,7 +312,7 @@ func checkTag(p *Pod, c Container, r reporter) {
 	}
 	// Every host runs HostProcess containers, and for some images the
 	// registry's answer is known.
-	if p.HostProcess || len(p.Facts().Images[c.Image].Platforms) > 0 {
+	if p.HostProcess || len(p.facts().Images[c.Image].Platforms) > 0 {
 		return
 	}
 	r.as(Warning, c.Get("image"), "container %s: without a tag that names the build it is unknown which hosts can "+
@@ -321,16 +321,16 @@ func checkTag(p *Pod, c Container, r reporter) {
 }
 
 // hyperV reports whether the pod's RuntimeClass isolates with Hyper-V.
-func hyperV(p *Pod) bool {
-	class := p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()]
+func hyperV(p *pod) bool {
+	class := p.facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()]
 	return strings.Contains(class.Handler, "hypervisor")
 }
 
 // builds returns the builds of the pod's images by their names, per container.
-func (p *Pod) builds() map[string]winver.Build {
+func (p *pod) builds() map[string]winver.Build {
 	out := map[string]winver.Build{}
 	for _, c := range p.Containers {
-		if len(p.Facts().Images[c.Image].Platforms) > 0 {
+		if len(p.facts().Images[c.Image].Platforms) > 0 {
 			continue // the registry's word counts, in rules of its own
 		}
 		if c.HasBuild {
@@ -342,7 +342,7 @@ func (p *Pod) builds() map[string]winver.Build {
 
 // unlessIsolated reports an image that no node can run, but only as a warning
 // if placement finds a RuntimeClass with Hyper-V isolation for it.
-func (r reporter) unlessIsolated(p *Pod, s Severity, c Container, format string, args ...any) {
+func (r reporter) unlessIsolated(p *pod, s Severity, c container, format string, args ...any) {
 	if class, _ := p.hyperVClass(); class != "" {
 		s, format, args = Warning, format+"; only RuntimeClass %s, with Hyper-V isolation, can run it",
 			append(args, class)
@@ -350,16 +350,16 @@ func (r reporter) unlessIsolated(p *Pod, s Severity, c Container, format string,
 	r.as(s, c.Get("image"), format, args...)
 }
 
-func checkNodesBuild(p *Pod, r reporter) {
+func checkNodesBuild(p *pod, r reporter) {
 	nodes := p.judged()
 	if p.selectsBuild() { // another rule checks whether that build fits
-		nodes = p.Facts().windows()
+		nodes = p.facts().windows()
 	}
-	if !p.Windows() || len(nodes) == 0 || p.HostProcess || hyperV(p) {
+	if !p.windows() || len(nodes) == 0 || p.HostProcess || hyperV(p) {
 		return
 	}
 	none := "no node"
-	if len(nodes) < len(p.Facts().windows()) {
+	if len(nodes) < len(p.facts().windows()) {
 		none = "no node that the pod may use"
 	}
 	builds := p.builds()
@@ -378,8 +378,8 @@ func checkNodesBuild(p *Pod, r reporter) {
 	}
 }
 
-func checkBuildMix(p *Pod, r reporter) {
-	if !p.Windows() || p.HostProcess || hyperV(p) {
+func checkBuildMix(p *pod, r reporter) {
+	if !p.windows() || p.HostProcess || hyperV(p) {
 		return
 	}
 	nodes := p.judged()
@@ -410,11 +410,11 @@ func checkBuildMix(p *Pod, r reporter) {
 }
 
 // imagesText describes the known builds of a pod's images.
-func imagesText(p *Pod) string {
+func imagesText(p *pod) string {
 	var text []string
 	builds := p.builds()
 	for _, c := range p.Containers {
-		if i, ok := p.Facts().Images[c.Image]; ok && hasOS(i, "windows") {
+		if i, ok := p.facts().Images[c.Image]; ok && hasOS(i, "windows") {
 			text = append(text, c.Name+" "+platformsText(i))
 		} else if b, ok := builds[c.Name]; ok {
 			text = append(text, c.Name+" "+b.String())
@@ -423,7 +423,7 @@ func imagesText(p *Pod) string {
 	return strings.Join(text, ", ")
 }
 
-func checkSelectedBuild(p *Pod, r reporter) {
+func checkSelectedBuild(p *pod, r reporter) {
 	if p.HostProcess || hyperV(p) {
 		return
 	}
@@ -446,7 +446,7 @@ func checkSelectedBuild(p *Pod, r reporter) {
 		}
 	}
 	name := p.Spec.Find("runtimeClassName")
-	if v := p.Facts().RuntimeClasses[name.Str()].NodeSelector[buildLabel]; v != "" {
+	if v := p.facts().RuntimeClasses[name.Str()].NodeSelector[buildLabel]; v != "" {
 		check(name, v, "RuntimeClass "+name.Str())
 	}
 }

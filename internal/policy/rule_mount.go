@@ -93,13 +93,13 @@ func mountRules() []Rule {
 	}
 }
 
-func checkMountAtDrive(p *Pod, c Container, m tree.Value, r reporter) {
+func checkMountAtDrive(p *pod, c container, m tree.Value, r reporter) {
 	if at := m.Get("mountPath"); slices.Contains([]string{"c:", `c:\`, "c:/"}, strings.ToLower(at.Str())) {
 		r.at(at, "container %s: nothing can be mounted at %s itself", c.Name, at.Str())
 	}
 }
 
-func checkSubPath(p *Pod, c Container, m tree.Value, r reporter) {
+func checkSubPath(p *pod, c container, m tree.Value, r reporter) {
 	at := m.Find("subPath")
 	s := strings.ReplaceAll(at.Str(), `\`, "/")
 	if windowsPath(at.Str()) || strings.HasPrefix(s, "/") || slices.Contains(strings.Split(s, "/"), "..") {
@@ -107,7 +107,7 @@ func checkSubPath(p *Pod, c Container, m tree.Value, r reporter) {
 	}
 }
 
-func checkMountPropagation(p *Pod, c Container, m tree.Value, r reporter) {
+func checkMountPropagation(p *pod, c container, m tree.Value, r reporter) {
 	switch at := m.Find("mountPropagation"); at.Str() {
 	case "Bidirectional":
 		r.at(at, "container %s: mountPropagation Bidirectional has no effect on Windows, but the workload relies on it",
@@ -117,7 +117,7 @@ func checkMountPropagation(p *Pod, c Container, m tree.Value, r reporter) {
 	}
 }
 
-func checkSubPathOfFile(p *Pod, c Container, m tree.Value, r reporter) {
+func checkSubPathOfFile(p *pod, c container, m tree.Value, r reporter) {
 	at := m.Find("subPath")
 	if at.Str() == "" || path.Ext(at.Str()) == "" {
 		return
@@ -130,13 +130,13 @@ func checkSubPathOfFile(p *Pod, c Container, m tree.Value, r reporter) {
 	}
 }
 
-func checkColonInVariable(c Container, e tree.Value, r reporter) {
+func checkColonInVariable(c container, e tree.Value, r reporter) {
 	if name := e.Get("name"); strings.Contains(name.Str(), ":") {
 		r.at(name, "container %s: the name %s contains a colon", c.Name, name.Str())
 	}
 }
 
-func checkServiceName(c Container, e tree.Value, r reporter) {
+func checkServiceName(c container, e tree.Value, r reporter) {
 	if v := e.Get("value"); strings.Contains(v.Str(), ".svc") && envPatterns.halfQualified.MatchString(v.Str()) {
 		r.at(v, "container %s: %s does not resolve in a Windows container", c.Name, v.Str())
 	}
@@ -144,23 +144,23 @@ func checkServiceName(c Container, e tree.Value, r reporter) {
 
 var envPatterns = struct{ halfQualified *regexp.Regexp }{regexp.MustCompile(`\b[a-z0-9-]+\.[a-z0-9-]+\.svc([:/]|$)`)}
 
-func eachMount(f func(*Pod, Container, tree.Value, reporter)) func(*Pod, reporter) {
-	return eachContainer(func(p *Pod, c Container, r reporter) {
+func eachMount(f func(*pod, container, tree.Value, reporter)) func(*pod, reporter) {
+	return eachContainer(func(p *pod, c container, r reporter) {
 		for _, m := range c.Find("volumeMounts").Items() {
 			f(p, c, m, r)
 		}
 	})
 }
 
-func eachEnv(f func(Container, tree.Value, reporter)) func(*Pod, reporter) {
-	return eachContainer(func(_ *Pod, c Container, r reporter) {
+func eachEnv(f func(container, tree.Value, reporter)) func(*pod, reporter) {
+	return eachContainer(func(_ *pod, c container, r reporter) {
 		for _, e := range c.Find("env").Items() {
 			f(c, e, r)
 		}
 	})
 }
 
-func checkCaseOfVariables(_ *Pod, c Container, r reporter) {
+func checkCaseOfVariables(_ *pod, c container, r reporter) {
 	env := c.Find("env").Items()
 	if len(env) < 2 {
 		return

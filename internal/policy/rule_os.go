@@ -123,13 +123,13 @@ func osRules() []Rule {
 	}
 }
 
-func checkResize(p *Pod, r reporter) {
-	if p.Bare && p.Windows() && p.Facts().Subresource == "resize" {
+func checkResize(p *pod, r reporter) {
+	if p.Bare && p.windows() && p.facts().Subresource == "resize" {
 		r.at(p.Spec, "a Windows pod cannot be resized in place")
 	}
 }
 
-func checkOSName(p *Pod, r reporter) {
+func checkOSName(p *pod, r reporter) {
 	if os := p.Spec.Find("os"); os.Set() {
 		if name := os.Get("name"); name.Str() != "windows" && name.Str() != "linux" {
 			r.at(name, "os.name is %q; it must be windows or linux", name.Str())
@@ -137,7 +137,7 @@ func checkOSName(p *Pod, r reporter) {
 	}
 }
 
-func checkOptionsOnLinux(p *Pod, r reporter) {
+func checkOptionsOnLinux(p *pod, r reporter) {
 	if p.Spec.Find("os", "name").Str() != "linux" {
 		return
 	}
@@ -148,15 +148,15 @@ func checkOptionsOnLinux(p *Pod, r reporter) {
 	}
 }
 
-func checkOSLabel(p *Pod, r reporter) {
+func checkOSLabel(p *pod, r reporter) {
 	if l := p.Meta.Get("labels", "kubernetes.io/os"); l.Set() {
 		r.at(l, "the label kubernetes.io/os=%s of the pod is compared with the node's", l.Str())
 	}
 }
 
-func checkGroupsPolicy(p *Pod, r reporter) {
+func checkGroupsPolicy(p *pod, r reporter) {
 	v := p.Spec.Find("securityContext", "supplementalGroupsPolicy")
-	if !v.Set() || !p.Windows() {
+	if !v.Set() || !p.windows() {
 		return
 	}
 	switch {
@@ -171,8 +171,8 @@ func checkGroupsPolicy(p *Pod, r reporter) {
 	}
 }
 
-func checkPrivileged(p *Pod, r reporter) {
-	if !p.Windows() {
+func checkPrivileged(p *pod, r reporter) {
+	if !p.windows() {
 		return
 	}
 	for _, c := range p.Containers {
@@ -193,11 +193,11 @@ func checkPrivileged(p *Pod, r reporter) {
 	}
 }
 
-func checkStopSignal(p *Pod, r reporter) {
+func checkStopSignal(p *pod, r reporter) {
 	for _, c := range p.Containers {
 		v := c.Find("lifecycle", "stopSignal")
 		switch name := v.Str(); {
-		case !v.Set() || !p.Windows():
+		case !v.Set() || !p.windows():
 		case !p.Declared:
 			r.at(v, "stopSignal: the API server refuses it on a pod without spec.os.name")
 		case name != "SIGTERM" && name != "SIGKILL":
@@ -208,7 +208,7 @@ func checkStopSignal(p *Pod, r reporter) {
 
 // checkConflicts compares the strongest signal of each kind with the stronger
 // ones of other kinds.
-func checkConflicts(p *Pod, r reporter) {
+func checkConflicts(p *pod, r reporter) {
 	// Contents, defaults and pulled images never contradict; windowsOptions on
 	// a Linux pod have their own rule.
 	for i, weak := range p.Signals {
@@ -229,13 +229,13 @@ func checkConflicts(p *Pod, r reporter) {
 	}
 }
 
-func checkNodeName(p *Pod, r reporter) {
+func checkNodeName(p *pod, r reporter) {
 	v := p.Spec.Find("nodeName")
 	// A pod with a status was read back from a cluster: nodeName is the scheduler's.
 	if !v.Set() || p.OS == "" || p.Object.Get("status", "phase").Set() {
 		return
 	}
-	for _, n := range p.Facts().Nodes {
+	for _, n := range p.facts().Nodes {
 		if n.Name == v.Str() {
 			if n.OS != p.OS {
 				r.at(v, "node %s runs %s, but the pod is for %s: the kubelet refuses it", n.Name, n.OS, p.OS)
@@ -243,7 +243,7 @@ func checkNodeName(p *Pod, r reporter) {
 			return
 		}
 	}
-	if p.Windows() {
+	if p.windows() {
 		r.as(Warning, v, "nodeName bypasses the scheduler: nothing checks that %s runs Windows of the right build",
 			strings.TrimSpace(v.Str()))
 	}

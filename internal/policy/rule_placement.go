@@ -198,7 +198,7 @@ func placementRules() []Rule {
 	}
 }
 
-func checkDaemonSet(p *Pod, r reporter) {
+func checkDaemonSet(p *pod, r reporter) {
 	if p.Object.Kind != "DaemonSet" || placed(p) {
 		return
 	}
@@ -208,7 +208,7 @@ func checkDaemonSet(p *Pod, r reporter) {
 	}
 }
 
-func checkBroadToleration(p *Pod, r reporter) {
+func checkBroadToleration(p *pod, r reporter) {
 	for _, t := range p.Spec.Find("tolerations").Items() {
 		// A pod that selects its operating system does no harm; its toleration
 		// is merely too broad.
@@ -223,29 +223,29 @@ func checkBroadToleration(p *Pod, r reporter) {
 	}
 }
 
-func checkTolerationAlone(p *Pod, r reporter) {
+func checkTolerationAlone(p *pod, r reporter) {
 	for _, t := range p.Spec.Find("tolerations").Items() {
 		tol := toleration(t)
 		if strings.EqualFold(tol.Value, "windows") && !placed(p) {
 			f := r.at(t, "the pod tolerates %s=%s but selects no operating system", tol.Key, tol.Value)
-			if p.Windows() {
+			if p.windows() {
 				addSelector(f, p, "windows")
 			}
 		}
 	}
 }
 
-func checkImageForBoth(p *Pod, r reporter) {
+func checkImageForBoth(p *pod, r reporter) {
 	for _, c := range p.Containers {
-		if i := p.Facts().Images[c.Image]; hasOS(i, "windows") && hasOS(i, "linux") && !placed(p) {
+		if i := p.facts().Images[c.Image]; hasOS(i, "windows") && hasOS(i, "linux") && !placed(p) {
 			r.at(c.Get("image"), "container %s: the image %s runs on Linux and on Windows, but the pod selects neither",
 				c.Name, c.Image)
 		}
 	}
 }
 
-func checkBuildExists(p *Pod, r reporter) {
-	if len(p.Facts().windows()) == 0 {
+func checkBuildExists(p *pod, r reporter) {
+	if len(p.facts().windows()) == 0 {
 		return
 	}
 	for _, q := range required(p) {
@@ -253,44 +253,44 @@ func checkBuildExists(p *Pod, r reporter) {
 			continue
 		}
 		if b, err := winver.Parse(q.value); err == nil &&
-			!slices.ContainsFunc(p.Facts().windows(), func(n *Node) bool { return n.Build.Number == b.Number }) {
-			r.at(q.at, "%s selects %s; the nodes are %s", q.how, b, nodesText(p.Facts().windows()))
+			!slices.ContainsFunc(p.facts().windows(), func(n *Node) bool { return n.Build.Number == b.Number }) {
+			r.at(q.at, "%s selects %s; the nodes are %s", q.how, b, nodesText(p.facts().windows()))
 		}
 	}
 }
 
-func checkEKS(p *Pod, r reporter) {
+func checkEKS(p *pod, r reporter) {
 	sel := p.Spec.Get("nodeSelector")
-	if p.Windows() && p.Facts().Platform == "eks" && sel.Get("kubernetes.io/os").Str() != "windows" &&
+	if p.windows() && p.facts().Platform == "eks" && sel.Get("kubernetes.io/os").Str() != "windows" &&
 		sel.Get("beta.kubernetes.io/os").Str() != "windows" && !p.Spec.Get("hostNetwork").True() {
 		addSelector(r.at(sel, "without nodeSelector kubernetes.io/os: windows the pod gets no address on EKS"),
 			p, "windows")
 	}
 }
 
-func checkSpread(p *Pod, r reporter) {
+func checkSpread(p *pod, r reporter) {
 	for _, t := range p.Spec.Find("topologySpreadConstraints").Items() {
-		if v := t.Find("nodeAffinityPolicy"); p.Windows() && v.Str() == "Ignore" {
+		if v := t.Find("nodeAffinityPolicy"); p.windows() && v.Str() == "Ignore" {
 			r.at(v, "nodeAffinityPolicy Ignore counts Linux nodes")
 		}
 	}
 }
 
-func checkDeclared(p *Pod, r reporter) {
-	if p.Windows() && !p.Spec.Find("os").Set() && p.confident() {
+func checkDeclared(p *pod, r reporter) {
+	if p.windows() && !p.Spec.Find("os").Set() && p.confident() {
 		name := p.Spec.Get("os", "name")
 		r.as(Info, name, "the pod is for Windows (%s) but does not say so",
 			p.Signals[0].What).edit(tree.Add, name.Path(), "windows")
 	}
 }
 
-func checkSelectsWindows(p *Pod, r reporter) {
-	if !p.Windows() || placed(p) || !p.confident() || p.Object.Kind == "DaemonSet" || p.Spec.Find("nodeName").Set() {
+func checkSelectsWindows(p *pod, r reporter) {
+	if !p.windows() || placed(p) || !p.confident() || p.Object.Kind == "DaemonSet" || p.Spec.Find("nodeName").Set() {
 		return
 	}
 	// An unknown RuntimeClass may select the operating system: its name
 	// suggests its purpose.
-	if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.Facts().classKnown(rc.Str()) {
+	if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.facts().classKnown(rc.Str()) {
 		return
 	}
 	sel := p.Spec.Get("nodeSelector", "kubernetes.io/os")
@@ -298,26 +298,26 @@ func checkSelectsWindows(p *Pod, r reporter) {
 		p.Signals[0].What), p, "windows")
 }
 
-func checkWindowsNodes(p *Pod, r reporter) {
-	if p.Windows() && p.confident() && len(p.Facts().Nodes) > 0 && len(p.Facts().windows()) == 0 {
+func checkWindowsNodes(p *pod, r reporter) {
+	if p.windows() && p.confident() && len(p.facts().Nodes) > 0 && len(p.facts().windows()) == 0 {
 		r.at(p.Spec.Get("nodeSelector", "kubernetes.io/os"),
 			"the pod is for Windows (%s), and the cluster has no Windows node", p.Signals[0].What)
 	}
 }
 
-func checkHints(p *Pod, r reporter) {
-	if p.Windows() && p.Signals[0].source == fromContents && len(p.Signals) == 1 {
+func checkHints(p *pod, r reporter) {
+	if p.windows() && p.Signals[0].source == fromContents && len(p.Signals) == 1 {
 		r.at(p.Spec.Get("nodeSelector"),
 			"%s hints at Windows, but nothing else names the pod's operating system: it may land on any node",
 			p.Signals[0].Short)
 	}
 }
 
-func checkHandlerOnNodes(p *Pod, r reporter) {
+func checkHandlerOnNodes(p *pod, r reporter) {
 	name := p.Spec.Find("runtimeClassName")
-	class, ok := p.Facts().RuntimeClasses[name.Str()]
+	class, ok := p.facts().RuntimeClasses[name.Str()]
 	nodes := p.candidates()
-	if p.Windows() && ok && len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n *Node) bool {
+	if p.windows() && ok && len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n *Node) bool {
 		return n.Handlers == nil ||
 			slices.Contains(n.Handlers, class.Handler)
 	}) {
@@ -327,16 +327,16 @@ func checkHandlerOnNodes(p *Pod, r reporter) {
 
 // confident reports whether the operating system is certain enough to be
 // written into the pod.
-func (p *Pod) confident() bool { return len(p.Signals) > 0 && p.Signals[0].Confidence >= Medium }
+func (p *pod) confident() bool { return len(p.Signals) > 0 && p.Signals[0].Confidence >= Medium }
 
 // placed reports whether the scheduler learns the operating system from the
 // pod.
-func placed(p *Pod) bool {
+func placed(p *pod) bool {
 	_, ok := p.signal(fromSelector, fromBuildLabel, fromRuntimeClass)
 	return ok
 }
 
-func addSelector(f *Finding, p *Pod, os string) {
+func addSelector(f *Finding, p *pod, os string) {
 	f.edit(tree.Add, p.Spec.Get("nodeSelector", "kubernetes.io/os").Path(), os)
 }
 
@@ -346,12 +346,12 @@ func toleration(v tree.Value) Toleration {
 
 // tolerations returns the pod's tolerations and those that its RuntimeClass
 // adds.
-func (p *Pod) tolerations() []Toleration {
+func (p *pod) tolerations() []Toleration {
 	var out []Toleration
 	for _, t := range p.Spec.Find("tolerations").Items() {
 		out = append(out, toleration(t))
 	}
-	return append(out, p.Facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()].Tolerations...)
+	return append(out, p.facts().RuntimeClasses[p.Spec.Find("runtimeClassName").Str()].Tolerations...)
 }
 
 // hard reports whether the taint keeps pods off.
@@ -371,7 +371,7 @@ func allTainted(nodes []*Node, tolerations []Toleration) (first Taint, ok bool) 
 	for _, n := range nodes {
 		i := slices.IndexFunc(n.Taints, func(t Taint) bool {
 			return t.hard() && !t.passing() &&
-				!slices.ContainsFunc(tolerations, func(tol Toleration) bool { return tol.Tolerates(t) })
+				!slices.ContainsFunc(tolerations, func(tol Toleration) bool { return tol.tolerates(t) })
 		})
 		if i < 0 {
 			return Taint{}, false
@@ -383,12 +383,12 @@ func allTainted(nodes []*Node, tolerations []Toleration) (first Taint, ok bool) 
 	return first, len(nodes) > 0
 }
 
-func checkTolerations(p *Pod, r reporter) {
-	if !p.Windows() {
+func checkTolerations(p *pod, r reporter) {
+	if !p.windows() {
 		return
 	}
 	// An unknown RuntimeClass may add tolerations.
-	if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.Facts().classKnown(rc.Str()) {
+	if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.facts().classKnown(rc.Str()) {
 		return
 	}
 	if t, ok := allTainted(p.candidates(), p.tolerations()); ok {
@@ -403,14 +403,14 @@ func checkTolerations(p *Pod, r reporter) {
 	}
 }
 
-func checkTolerationCase(p *Pod, r reporter) {
+func checkTolerationCase(p *pod, r reporter) {
 	for _, v := range p.Spec.Find("tolerations").Items() {
 		tol := toleration(v)
 		if tol.Operator == "Exists" || !strings.EqualFold(tol.Value, "windows") {
 			continue
 		}
 		var taints []Taint
-		for _, n := range p.Facts().windows() {
+		for _, n := range p.facts().windows() {
 			for _, t := range n.Taints {
 				if t.hard() && !slices.Contains(taints, t) {
 					taints = append(taints, t)
@@ -431,9 +431,9 @@ func checkTolerationCase(p *Pod, r reporter) {
 	}
 }
 
-func checkAnywhere(p *Pod, r reporter) {
-	nodes := p.Facts().windows()
-	if p.Windows() || placed(p) || len(nodes) == 0 || p.Object.Kind == "DaemonSet" || p.Spec.Find("nodeName").Set() {
+func checkAnywhere(p *pod, r reporter) {
+	nodes := p.facts().windows()
+	if p.windows() || placed(p) || len(nodes) == 0 || p.Object.Kind == "DaemonSet" || p.Spec.Find("nodeName").Set() {
 		return
 	}
 	if _, kept := allTainted(nodes, p.tolerations()); kept {
@@ -445,7 +445,7 @@ func checkAnywhere(p *Pod, r reporter) {
 	}
 }
 
-func checkBetaLabels(p *Pod, r reporter) {
+func checkBetaLabels(p *pod, r reporter) {
 	sel := p.Spec.Find("nodeSelector")
 	for _, k := range sel.Keys() {
 		if k != "beta.kubernetes.io/os" && k != "beta.kubernetes.io/arch" {

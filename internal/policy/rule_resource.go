@@ -66,7 +66,7 @@ func resourceRules() []Rule {
 	}
 }
 
-func checkRequests(p *Pod, c Container, r reporter) {
+func checkRequests(p *pod, c container, r reporter) {
 	req, lim := c.Find("resources", "requests"), c.Find("resources", "limits")
 	for _, k := range []string{"cpu", "memory"} {
 		if a, b := req.Get(k), lim.Get(k); a.Set() && b.Set() && a.Raw() != b.Raw() {
@@ -75,16 +75,16 @@ func checkRequests(p *Pod, c Container, r reporter) {
 	}
 }
 
-func checkMemoryLimit(p *Pod, c Container, r reporter) {
+func checkMemoryLimit(p *pod, c container, r reporter) {
 	if m := c.Get("resources", "limits", "memory"); !m.Set() && c.List == "containers" {
 		r.at(m, "container %s has no memory limit", c.Name)
 	}
 }
 
-func checkGracePeriod(p *Pod, r reporter) {
+func checkGracePeriod(p *pod, r reporter) {
 	v := p.Spec.Find("terminationGracePeriodSeconds")
 	n, ok := v.Int()
-	if !ok || n <= graceCutSeconds || n == graceDefaultSeconds || !p.Windows() {
+	if !ok || n <= graceCutSeconds || n == graceDefaultSeconds || !p.windows() {
 		return
 	}
 	for _, c := range p.Containers {
@@ -96,18 +96,18 @@ func checkGracePeriod(p *Pod, r reporter) {
 	}
 }
 
-func checkArchitecture(p *Pod, r reporter) {
+func checkArchitecture(p *pod, r reporter) {
 	for _, q := range required(p) {
-		if p.Windows() && q.key == "kubernetes.io/arch" && q.value != "amd64" {
+		if p.windows() && q.key == "kubernetes.io/arch" && q.value != "amd64" {
 			r.at(q.at, "%s selects %s; Windows nodes are amd64", q.how, q.value)
 		}
 	}
 }
 
 // eachContainer calls f with every container of a pod for Windows.
-func eachContainer(f func(*Pod, Container, reporter)) func(*Pod, reporter) {
-	return func(p *Pod, r reporter) {
-		if p.Windows() {
+func eachContainer(f func(*pod, container, reporter)) func(*pod, reporter) {
+	return func(p *pod, r reporter) {
+		if p.windows() {
 			for _, c := range p.Containers {
 				f(p, c, r)
 			}

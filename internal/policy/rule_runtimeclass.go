@@ -73,16 +73,16 @@ func runtimeClassRules() []Rule {
 	}
 }
 
-func checkClassExists(p *Pod, r reporter) {
+func checkClassExists(p *pod, r reporter) {
 	name := p.Spec.Find("runtimeClassName")
-	if _, ok := p.Facts().RuntimeClasses[name.Str()]; name.Set() && !ok && p.Facts().classKnown(name.Str()) {
+	if _, ok := p.facts().RuntimeClasses[name.Str()]; name.Set() && !ok && p.facts().classKnown(name.Str()) {
 		r.at(name, "there is no RuntimeClass %s", name.Str())
 	}
 }
 
-func checkClassSelector(p *Pod, r reporter) {
+func checkClassSelector(p *pod, r reporter) {
 	name := p.Spec.Find("runtimeClassName").Str()
-	class := p.Facts().RuntimeClasses[name]
+	class := p.facts().RuntimeClasses[name]
 	sel := p.Spec.Find("nodeSelector")
 	for _, k := range sel.Keys() {
 		if want, ok := class.NodeSelector[k]; ok && want != sel.Get(k).Str() {
@@ -91,7 +91,7 @@ func checkClassSelector(p *Pod, r reporter) {
 	}
 }
 
-func checkIsolationAnnotation(p *Pod, r reporter) {
+func checkIsolationAnnotation(p *pod, r reporter) {
 	s, ok := p.signal(fromIsolation)
 	switch {
 	case !ok:
@@ -106,13 +106,13 @@ func checkIsolationAnnotation(p *Pod, r reporter) {
 	}
 }
 
-func checkHyperVClass(o *Object, r reporter) {
+func checkHyperVClass(o *object, r reporter) {
 	if h := o.Get("handler"); strings.Contains(h.Str(), "wcow-hypervisor") {
 		r.at(h, "RuntimeClass %s isolates with Hyper-V, which Kubernetes does not support", o.Name)
 	}
 }
 
-func checkHandler(o *Object, r reporter) {
+func checkHandler(o *object, r reporter) {
 	h := o.Get("handler")
 	windows := o.Get("scheduling", "nodeSelector", "kubernetes.io/os").Str() == "windows" ||
 		strings.HasPrefix(h.Str(), "runhcs-")

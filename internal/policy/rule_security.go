@@ -65,15 +65,15 @@ func securityRules() []Rule {
 	}
 }
 
-func checkProfileForbidsHostProcess(p *Pod, r reporter) {
-	level := p.Facts().Namespaces[p.Object.Namespace][enforceLevel]
+func checkProfileForbidsHostProcess(p *pod, r reporter) {
+	level := p.facts().Namespaces[p.Object.Namespace][enforceLevel]
 	if p.HostProcess && (level == "baseline" || level == "restricted") {
 		r.at(p.Spec, "namespace %s enforces %s, which forbids HostProcess containers", p.Object.Namespace, level)
 	}
 }
 
-func checkProfileWantsNonRoot(p *Pod, r reporter) {
-	if p.Facts().Namespaces[p.Object.Namespace][enforceLevel] != "restricted" || !p.Windows() {
+func checkProfileWantsNonRoot(p *pod, r reporter) {
+	if p.facts().Namespaces[p.Object.Namespace][enforceLevel] != "restricted" || !p.windows() {
 		return
 	}
 	for _, c := range p.Containers {
@@ -85,7 +85,7 @@ func checkProfileWantsNonRoot(p *Pod, r reporter) {
 	}
 }
 
-func checkProfileVersion(o *Object, r reporter) {
+func checkProfileVersion(o *object, r reporter) {
 	labels := o.Get("metadata", "labels")
 	v := labels.Get(enforceVersion)
 	if n, err := ParseVersion(v.Str()); err == nil && n < exemptFrom && labels.Get(enforceLevel).Str() == "restricted" {
@@ -93,8 +93,8 @@ func checkProfileVersion(o *Object, r reporter) {
 	}
 }
 
-func checkProfileLinuxFields(p *Pod, r reporter) {
-	if p.Facts().Namespaces[p.Object.Namespace][enforceLevel] == "restricted" && p.Windows() && !p.Declared {
+func checkProfileLinuxFields(p *pod, r reporter) {
+	if p.facts().Namespaces[p.Object.Namespace][enforceLevel] == "restricted" && p.windows() && !p.Declared {
 		r.at(p.Spec.Get("os", "name"),
 			"namespace %s enforces restricted; only spec.os.name: windows exempts the pod from the Linux-only fields",
 			p.Object.Namespace)

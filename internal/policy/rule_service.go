@@ -165,7 +165,7 @@ func serviceRules() []Rule {
 	}
 }
 
-func checkAffinityBuilds(o *Object, r reporter) {
+func checkAffinityBuilds(o *object, r reporter) {
 	v := o.Get("spec", "sessionAffinity")
 	for _, n := range o.Facts.windows() {
 		if v.Str() == "ClientIP" && n.Build.Number != 0 && n.Build.Number < 20348 {
@@ -175,7 +175,7 @@ func checkAffinityBuilds(o *Object, r reporter) {
 	}
 }
 
-func checkAffinityTimeout(o *Object, r reporter) {
+func checkAffinityTimeout(o *object, r reporter) {
 	if v := o.Find("spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds"); v.Set() {
 		if n, _ := v.Int(); n != affinityTimeoutDefault {
 			r.at(v, "timeoutSeconds %d is ignored on Windows nodes", n)
@@ -183,7 +183,7 @@ func checkAffinityTimeout(o *Object, r reporter) {
 	}
 }
 
-func checkPreserveDestination(o *Object, r reporter) {
+func checkPreserveDestination(o *object, r reporter) {
 	v := o.Find("metadata", "annotations", "preserve-destination")
 	switch {
 	case !v.Set():
@@ -194,26 +194,26 @@ func checkPreserveDestination(o *Object, r reporter) {
 	}
 }
 
-func checkExternalPolicy(o *Object, r reporter) {
+func checkExternalPolicy(o *object, r reporter) {
 	if v := o.Get("spec", "externalTrafficPolicy"); v.Str() == "Local" &&
 		slices.ContainsFunc(o.Facts.windows(), func(n *Node) bool { return n.NoDSR }) {
 		r.at(v, "externalTrafficPolicy Local counts as Cluster on nodes without DSR")
 	}
 }
 
-func checkInternalPolicy(o *Object, r reporter) {
+func checkInternalPolicy(o *object, r reporter) {
 	if v := o.Get("spec", "internalTrafficPolicy"); v.Str() == "Local" {
 		r.at(v, "internalTrafficPolicy Local is ignored on Windows nodes of this version")
 	}
 }
 
-func checkSourceRanges(o *Object, r reporter) {
+func checkSourceRanges(o *object, r reporter) {
 	if v := o.Find("spec", "loadBalancerSourceRanges"); v.Len() > 0 {
 		r.at(v, "loadBalancerSourceRanges are not enforced by Windows nodes")
 	}
 }
 
-func checkTopologyHints(o *Object, r reporter) {
+func checkTopologyHints(o *object, r reporter) {
 	annotation := o.Get("metadata", "annotations", "service.kubernetes.io/topology-mode")
 	for _, v := range []tree.Value{o.Get("spec", "trafficDistribution"), annotation} {
 		if v.Set() {
@@ -222,7 +222,7 @@ func checkTopologyHints(o *Object, r reporter) {
 	}
 }
 
-func checkServiceProtocol(o *Object, r reporter) {
+func checkServiceProtocol(o *object, r reporter) {
 	for _, p := range o.Find("spec", "ports").Items() {
 		if v := p.Get("protocol"); v.Str() == "SCTP" {
 			r.at(v, "SCTP is not supported on Windows nodes")
@@ -230,25 +230,25 @@ func checkServiceProtocol(o *Object, r reporter) {
 	}
 }
 
-func checkExternalIPs(o *Object, r reporter) {
+func checkExternalIPs(o *object, r reporter) {
 	if v := o.Find("spec", "externalIPs"); v.Len() > 0 {
 		r.at(v, "externalIPs are deprecated")
 	}
 }
 
-func checkDualStack(o *Object, r reporter) {
+func checkDualStack(o *object, r reporter) {
 	if v := o.Get("spec", "ipFamilyPolicy"); v.Str() == "RequireDualStack" || v.Str() == "PreferDualStack" {
 		r.at(v, "%s works only on L2Bridge networks, from Windows Server 2022 on", v.Str())
 	}
 }
 
-func checkIPv6Only(o *Object, r reporter) {
+func checkIPv6Only(o *object, r reporter) {
 	if v := o.Find("spec", "ipFamilies").Items(); len(v) == 1 && v[0].Str() == "IPv6" {
 		r.at(v[0], "IPv4-only pods cannot reach an IPv6-only Service")
 	}
 }
 
-func checkProxyOptimization(o *Object, r reporter) {
+func checkProxyOptimization(o *object, r reporter) {
 	if v := o.Find("metadata", "annotations", "winProxyOptimization"); v.Set() &&
 		!strings.EqualFold(v.Str(), "disabled") && !strings.EqualFold(v.Str(), "enabled") {
 		r.at(v, "winProxyOptimization: %s counts as enabled", v.Str())

@@ -128,7 +128,7 @@ func userRules() []Rule {
 	}
 }
 
-func checkAdministratorByName(p *Pod, r reporter) {
+func checkAdministratorByName(p *pod, r reporter) {
 	for _, c := range p.Containers {
 		if u := p.option(c, "runAsUserName"); p.nonRoot(c).True() &&
 			strings.EqualFold(u.Str(), "ContainerAdministrator") {
@@ -137,9 +137,9 @@ func checkAdministratorByName(p *Pod, r reporter) {
 	}
 }
 
-func checkAdministratorOfImage(p *Pod, r reporter) {
+func checkAdministratorOfImage(p *pod, r reporter) {
 	for _, c := range p.Containers {
-		user := p.Facts().Images[c.Image].User
+		user := p.facts().Images[c.Image].User
 		if p.nonRoot(c).True() && !p.option(c, "runAsUserName").Set() &&
 			strings.EqualFold(user, "ContainerAdministrator") {
 			r.at(c.Get("image"), "container %s: runAsNonRoot is true and the image's user is %s, which counts as root",
@@ -148,7 +148,7 @@ func checkAdministratorOfImage(p *Pod, r reporter) {
 	}
 }
 
-func checkUserExists(p *Pod, r reporter) {
+func checkUserExists(p *pod, r reporter) {
 	for _, c := range p.Containers {
 		if u := p.option(c, "runAsUserName"); u.Str() != "" && !p.hostProcess(c) && !wellKnownUser(u.Str()) &&
 			len(CheckUserName(u.Str())) == 0 {
@@ -167,7 +167,7 @@ func wellKnownUser(name string) bool {
 	return ok && (domain == "nt authority" || domain == "user manager")
 }
 
-func checkUserNames(p *Pod, r reporter) {
+func checkUserNames(p *pod, r reporter) {
 	for _, at := range append([]tree.Value{p.Spec}, values(p.Containers)...) {
 		v := at.Find("securityContext", "windowsOptions", "runAsUserName")
 		if !v.Set() {
@@ -182,8 +182,8 @@ func checkUserNames(p *Pod, r reporter) {
 	}
 }
 
-func checkNonRootTrap(p *Pod, r reporter) {
-	if !p.Windows() {
+func checkNonRootTrap(p *pod, r reporter) {
+	if !p.windows() {
 		return
 	}
 	for _, c := range p.Containers {
@@ -195,7 +195,7 @@ func checkNonRootTrap(p *Pod, r reporter) {
 				"account is privileged", c.Name)
 		case strings.EqualFold(user.Str(), `NT AUTHORITY\SYSTEM`):
 			r.at(at, "container %s: runAsNonRoot does not keep NT AUTHORITY\\SYSTEM out", c.Name)
-		case !user.Set() && p.Facts().Images[c.Image].User == "" && !strings.Contains(strings.ToLower(c.Image),
+		case !user.Set() && p.facts().Images[c.Image].User == "" && !strings.Contains(strings.ToLower(c.Image),
 			"nanoserver"):
 			r.at(at, "container %s: runAsNonRoot without runAsUserName: an image without a user of its own runs as "+
 				"ContainerAdministrator", c.Name)

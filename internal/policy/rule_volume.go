@@ -122,13 +122,13 @@ func volumeRules() []Rule {
 	}
 }
 
-func checkHostPathDevice(p *Pod, v tree.Value, r reporter) {
+func checkHostPathDevice(p *pod, v tree.Value, r reporter) {
 	if t := v.Find("hostPath", "type"); t.Str() == "CharDevice" || t.Str() == "BlockDevice" {
 		r.at(t, "hostPath.type %s: there are no device files on Windows", t.Str())
 	}
 }
 
-func checkHostPathSocket(p *Pod, v tree.Value, r reporter) {
+func checkHostPathSocket(p *pod, v tree.Value, r reporter) {
 	t := v.Find("hostPath", "type")
 	switch {
 	case t.Str() != "Socket":
@@ -140,19 +140,19 @@ func checkHostPathSocket(p *Pod, v tree.Value, r reporter) {
 	}
 }
 
-func checkMemoryMedium(p *Pod, v tree.Value, r reporter) {
+func checkMemoryMedium(p *pod, v tree.Value, r reporter) {
 	if m := v.Find("emptyDir", "medium"); m.Str() == "Memory" {
 		r.at(m, "emptyDir.medium Memory: on Windows the data is on the node's disk, in clear text")
 	}
 }
 
-func checkSecretOnDisk(p *Pod, v tree.Value, r reporter) {
+func checkSecretOnDisk(p *pod, v tree.Value, r reporter) {
 	if s := v.Find("secret"); s.Set() {
 		r.at(s, "the secret is written to the node's disk in clear text")
 	}
 }
 
-func checkLinuxHostPath(p *Pod, v tree.Value, r reporter) {
+func checkLinuxHostPath(p *pod, v tree.Value, r reporter) {
 	at := v.Find("hostPath", "path")
 	if strings.HasSuffix(at.Str(), ".sock") && strings.HasPrefix(at.Str(), "/") {
 		r.at(at, "hostPath %s: there is no such socket on a Windows node", at.Str())
@@ -168,9 +168,9 @@ func checkLinuxHostPath(p *Pod, v tree.Value, r reporter) {
 }
 
 // eachVolume calls f with every volume of a pod for Windows.
-func eachVolume(f func(*Pod, tree.Value, reporter)) func(*Pod, reporter) {
-	return func(p *Pod, r reporter) {
-		if p.Windows() {
+func eachVolume(f func(*pod, tree.Value, reporter)) func(*pod, reporter) {
+	return func(p *pod, r reporter) {
+		if p.windows() {
 			for _, v := range p.Spec.Find("volumes").Items() {
 				f(p, v, r)
 			}
@@ -178,8 +178,8 @@ func eachVolume(f func(*Pod, tree.Value, reporter)) func(*Pod, reporter) {
 	}
 }
 
-func checkHugePages(p *Pod, r reporter) {
-	if !p.Windows() {
+func checkHugePages(p *pod, r reporter) {
+	if !p.windows() {
 		return
 	}
 	for _, v := range p.Spec.Find("volumes").Items() {
@@ -199,8 +199,8 @@ func checkHugePages(p *Pod, r reporter) {
 	}
 }
 
-func checkBlock(p *Pod, r reporter) {
-	if !p.Windows() {
+func checkBlock(p *pod, r reporter) {
+	if !p.windows() {
 		return
 	}
 	for _, c := range p.Containers {
@@ -221,8 +221,8 @@ func checkBlock(p *Pod, r reporter) {
 	}
 }
 
-func checkFileSystem(p *Pod, r reporter) {
-	if !p.Windows() {
+func checkFileSystem(p *pod, r reporter) {
+	if !p.windows() {
 		return
 	}
 	linux := []string{"ext2", "ext3", "ext4", "xfs", "btrfs"}
@@ -239,8 +239,8 @@ func checkFileSystem(p *Pod, r reporter) {
 // show what the user intended.
 const modeDefault = 0o644
 
-func checkModes(p *Pod, r reporter) {
-	if !p.Windows() {
+func checkModes(p *pod, r reporter) {
+	if !p.windows() {
 		return
 	}
 	report := func(v tree.Value) {
@@ -260,8 +260,8 @@ func checkModes(p *Pod, r reporter) {
 	}
 }
 
-func checkItemPaths(p *Pod, r reporter) {
-	if !p.Windows() {
+func checkItemPaths(p *pod, r reporter) {
+	if !p.windows() {
 		return
 	}
 	for _, v := range p.Spec.Find("volumes").Items() {

@@ -31,7 +31,7 @@ func (c *Catalogue) describe(f flavor, e entry, build winver.Build) (image.Stand
 	}
 	cfg.Config.Labels = map[string]string{
 		Label:       f.name,
-		NoticeLabel: "made by mullion in the place of a Windows image; holds nothing of it",
+		noticeLabel: "made by mullion in the place of a Windows image; holds nothing of it",
 	}
 	maps.Copy(cfg.Config.Labels, f.config.Labels)
 	if e.variant != "" {

@@ -38,8 +38,8 @@ import (
 // Label marks the images; its value is the flavor.
 const Label = "io.mullion.stand-in"
 
-// NoticeLabel describes in plain text what the image is.
-const NoticeLabel = "io.mullion.notice"
+// noticeLabel describes in plain text what the image is.
+const noticeLabel = "io.mullion.notice"
 
 // format counts incompatible changes of the directories. A higher number makes
 // a new directory in the cache; nodes that use the old one keep it.

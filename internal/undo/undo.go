@@ -36,8 +36,8 @@ func (s *Stack) Add(name string, do func(ctx context.Context) error) {
 	s.steps = append(s.steps, step{name, do})
 }
 
-// Release forgets all inverses: the operation succeeded as a whole.
-func (s *Stack) Release() { s.steps = nil }
+// release forgets all inverses: the operation succeeded as a whole.
+func (s *Stack) release() { s.steps = nil }
 
 // Run performs all inverses, last first, and empties the stack. If one fails, the
 // others still run; Run joins all errors.
@@ -58,7 +58,7 @@ func (s *Stack) Run(ctx context.Context) error {
 // errors to *err; otherwise it releases the stack.
 func (s *Stack) OnError(ctx context.Context, err *error) {
 	if *err == nil {
-		s.Release()
+		s.release()
 		return
 	}
 	*err = errors.Join(*err, s.Run(ctx))

@@ -131,9 +131,9 @@ func (a Account) FullName(computer string) string {
 	return a.Domain + `\` + a.Name
 }
 
-// Environment returns the variables that Windows adds to an account's
+// environment returns the variables that Windows adds to an account's
 // environment, given the computer's name.
-func (a Account) Environment(computer string) []string {
+func (a Account) environment(computer string) []string {
 	computer = strings.ToUpper(computer)
 	name, domain := a.Name, a.Domain
 	switch {

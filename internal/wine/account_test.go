@@ -63,7 +63,7 @@ func TestAccountEnvironment(t *testing.T) {
 		},
 	} {
 		a, _ := FindAccount(name, "")
-		if got := a.Environment("web-1"); !slices.Equal(got, want) {
+		if got := a.environment("web-1"); !slices.Equal(got, want) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -52,7 +52,7 @@ func (h Host) Process(p Process) (argv, env []string, cwd string) {
 	if p.Account.GID == localUserGID || p.Account.GID == localAdministratorGID {
 		own = append(own, "MULLION_USER="+p.Account.Name) // for winemend.dll
 	}
-	return append(append(argv, "--"), p.Args...), programEnv(own, p.Account.Environment(p.Computer), p.Env), "/"
+	return append(append(argv, "--"), p.Args...), programEnv(own, p.Account.environment(p.Computer), p.Env), "/"
 }
 
 // Confined returns the command line that runs argv with no more rights than the

@@ -54,7 +54,7 @@ func ContainerProcess(p Process) (argv, env []string, cwd string) {
 	if account.Name == "" {
 		account = Accounts()[0]
 	}
-	return argv, programEnv(ownVariables(account.Name), account.Environment(p.Computer), p.Env), "/"
+	return argv, programEnv(ownVariables(account.Name), account.environment(p.Computer), p.Env), "/"
 }
 
 // flags are init's, as far as containers of both kinds have them.

@@ -48,7 +48,7 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 		ExternalDir: cacheDir,
 		UID:         wine.ContainerUID,
 		GID:         wine.ContainerGID,
-		Dial:        dialer.DialContext,
+		Dial:        dialer.dialContext,
 		CertsDir:    certsDir,
 		Log:         log,
 	})

@@ -34,8 +34,8 @@ type machineDialer struct {
 	dir   string // with resolv.conf and hosts
 }
 
-// DialContext has the signature that http.Transport expects.
-func (d *machineDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+// dialContext has the signature that http.Transport expects.
+func (d *machineDialer) dialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err

@@ -46,15 +46,15 @@ func TestMachineDialer(t *testing.T) {
 	}
 	d := &machineDialer{netns: netns, dir: dir}
 	for _, host := range []string{"127.0.0.1", "registry.test", "localhost"} {
-		conn, err := d.DialContext(t.Context(), "tcp", net.JoinHostPort(host, port))
+		conn, err := d.dialContext(t.Context(), "tcp", net.JoinHostPort(host, port))
 		if err != nil {
 			t.Errorf("%s: %v", host, err)
 			continue
 		}
 		_ = conn.Close()
 	}
-	if _, err := d.DialContext(t.Context(), "tcp", net.JoinHostPort("nowhere.test", port)); err == nil {
+	if _, err := d.dialContext(t.Context(), "tcp", net.JoinHostPort("nowhere.test", port)); err == nil {
 		t.Error("an unknown name was resolved")
 	}
-	netlab.LeavesNoThread(t, func() (net.Conn, error) { return d.DialContext(t.Context(), "tcp", "127.0.0.1:"+port) })
+	netlab.LeavesNoThread(t, func() (net.Conn, error) { return d.dialContext(t.Context(), "tcp", "127.0.0.1:"+port) })
 }

@@ -14,7 +14,7 @@
 // Renewal of a client certificate by the node that holds it is approved by
 // kube-controller-manager and not looked at here.
 //
-// Judge is pure; Controller feeds it. A request that can never be right is
+// decide is pure; Controller feeds it. A request that can never be right is
 // denied, so that the node's log says why; one that may become right (the node
 // has yet to register its addresses) waits.
 package approve
@@ -42,22 +42,22 @@ const (
 	nodesGroup = "system:nodes"
 )
 
-// Verdict about a request.
-type Verdict int
+// verdict about a request.
+type verdict int
 
 // The verdicts.
 const (
-	Ignore  Verdict = iota // not ours to decide
-	Wait                   // not yet; look again
-	Deny                   // never
-	Approve                //
+	ignore  verdict = iota // not ours to decide
+	wait                   // not yet; look again
+	deny                   // never
+	approve                //
 )
 
 // String implements fmt.Stringer.
-func (v Verdict) String() string { return [...]string{"ignore", "wait", "deny", "approve"}[v] }
+func (v verdict) String() string { return [...]string{"ignore", "wait", "deny", "approve"}[v] }
 
-// Facts holds everything besides the request on which the decision depends.
-type Facts struct {
+// evidence holds everything besides the request on which the decision depends.
+type evidence struct {
 	// Token is the Secret of the requester's bootstrap token; nil if it is gone.
 	Token *corev1.Secret
 	// Node is the object of the node that the request names; nil if there is none.
@@ -70,9 +70,9 @@ type Facts struct {
 	Reserved []netip.Addr
 }
 
-// Subject says which node and which token a request is about, so that the
-// Facts can be gathered; ours is false for requests that Judge would ignore.
-func Subject(csr *certv1.CertificateSigningRequest) (node, token string, ours bool) {
+// subject says which node and which token a request is about, so that the
+// evidence can be gathered; ours is false for requests that decide would ignore.
+func subject(csr *certv1.CertificateSigningRequest) (node, token string, ours bool) {
 	if len(csr.Status.Certificate) > 0 || decided(csr) {
 		return "", "", false
 	}
@@ -100,24 +100,24 @@ func decided(csr *certv1.CertificateSigningRequest) bool {
 	})
 }
 
-// Judge decides about a request; reason is for people.
-func Judge(csr *certv1.CertificateSigningRequest, f Facts) (v Verdict, reason string) {
-	if _, _, ours := Subject(csr); !ours {
-		return Ignore, ""
+// decide decides about a request; reason is for people.
+func decide(csr *certv1.CertificateSigningRequest, f evidence) (v verdict, reason string) {
+	if _, _, ours := subject(csr); !ours {
+		return ignore, ""
 	}
 	req, err := parse(csr.Spec.Request)
 	if err != nil {
-		return Deny, err.Error()
+		return deny, err.Error()
 	}
 	node, ok := strings.CutPrefix(req.Subject.CommonName, nodeUser)
 	if !ok || node == "" {
-		return Deny, fmt.Sprintf("the subject %q is not a node's", req.Subject.CommonName)
+		return deny, fmt.Sprintf("the subject %q is not a node's", req.Subject.CommonName)
 	}
 	if !slices.Equal(req.Subject.Organization, []string{nodesGroup}) {
-		return Deny, fmt.Sprintf("the organization is %q, want %s alone", req.Subject.Organization, nodesGroup)
+		return deny, fmt.Sprintf("the organization is %q, want %s alone", req.Subject.Organization, nodesGroup)
 	}
 	if len(req.EmailAddresses)+len(req.URIs) > 0 {
-		return Deny, "the request has mail addresses or URIs"
+		return deny, "the request has mail addresses or URIs"
 	}
 	if csr.Spec.SignerName == certv1.KubeletServingSignerName {
 		return judgeServing(csr, req, node, f)
@@ -127,70 +127,70 @@ func Judge(csr *certv1.CertificateSigningRequest, f Facts) (v Verdict, reason st
 
 // judgeJoin decides about a node's first client certificate.
 func judgeJoin(csr *certv1.CertificateSigningRequest, req *x509.CertificateRequest, node string,
-	f Facts) (Verdict, string) {
+	f evidence) (verdict, string) {
 	if len(req.DNSNames)+len(req.IPAddresses) > 0 {
-		return Deny, "a client certificate has no names or addresses"
+		return deny, "a client certificate has no names or addresses"
 	}
 	if !usagesAre(csr.Spec.Usages, certv1.UsageClientAuth) {
-		return Deny, fmt.Sprintf("usages %q, want those of a client", csr.Spec.Usages)
+		return deny, fmt.Sprintf("usages %q, want those of a client", csr.Spec.Usages)
 	}
 	if f.Token == nil {
-		return Deny, "the bootstrap token has been deleted"
+		return deny, "the bootstrap token has been deleted"
 	}
 	if bound := f.Token.Annotations[NodeAnnotation]; bound != "" {
 		if bound != node {
-			return Deny, fmt.Sprintf("the bootstrap token is for node %s, not %s", bound, node)
+			return deny, fmt.Sprintf("the bootstrap token is for node %s, not %s", bound, node)
 		}
-		return Approve, "the bootstrap token is for this node"
+		return approve, "the bootstrap token is for this node"
 	}
 	if f.Node != nil {
-		return Deny, fmt.Sprintf("node %s exists already; use a token that is bound to it, or delete the node first",
+		return deny, fmt.Sprintf("node %s exists already; use a token that is bound to it, or delete the node first",
 			node)
 	}
-	return Approve, "the bootstrap token is good and the node is new"
+	return approve, "the bootstrap token is good and the node is new"
 }
 
 // judgeServing decides about the certificate of a node's own server.
 func judgeServing(csr *certv1.CertificateSigningRequest, req *x509.CertificateRequest, node string,
-	f Facts) (Verdict, string) {
+	f evidence) (verdict, string) {
 	if csr.Spec.Username != nodeUser+node || !slices.Contains(csr.Spec.Groups, nodesGroup) {
-		return Deny, fmt.Sprintf("%s asks for a certificate of node %s", csr.Spec.Username, node)
+		return deny, fmt.Sprintf("%s asks for a certificate of node %s", csr.Spec.Username, node)
 	}
 	if !usagesAre(csr.Spec.Usages, certv1.UsageServerAuth) {
-		return Deny, fmt.Sprintf("usages %q, want those of a server", csr.Spec.Usages)
+		return deny, fmt.Sprintf("usages %q, want those of a server", csr.Spec.Usages)
 	}
 	if len(req.DNSNames)+len(req.IPAddresses) == 0 {
-		return Deny, "a server's certificate needs a name or an address"
+		return deny, "a server's certificate needs a name or an address"
 	}
 	if f.Node == nil {
-		return Wait, fmt.Sprintf("node %s is not registered yet", node)
+		return wait, fmt.Sprintf("node %s is not registered yet", node)
 	}
 	for _, ip := range req.IPAddresses {
 		a, ok := netip.AddrFromSlice(ip)
 		if a = a.Unmap(); !ok || !f.NodeCIDR.Contains(a) || slices.Contains(f.Reserved, a) {
-			return Deny, fmt.Sprintf("%s is not an address for nodes (%s)", ip, f.NodeCIDR)
+			return deny, fmt.Sprintf("%s is not an address for nodes (%s)", ip, f.NodeCIDR)
 		}
 		if other := owner(f.Nodes, node, a.String()); other != "" {
-			return Deny, fmt.Sprintf("%s is the address of node %s", a, other)
+			return deny, fmt.Sprintf("%s is the address of node %s", a, other)
 		}
 		if !has(f.Node, a.String(), corev1.NodeInternalIP, corev1.NodeExternalIP) {
-			return Wait, fmt.Sprintf("node %s has not registered the address %s", node, a)
+			return wait, fmt.Sprintf("node %s has not registered the address %s", node, a)
 		}
 	}
 	for _, name := range req.DNSNames {
 		if other := owner(f.Nodes, node, name); other != "" {
-			return Deny, fmt.Sprintf("%s is the name of node %s", name, other)
+			return deny, fmt.Sprintf("%s is the name of node %s", name, other)
 		}
 		if !has(f.Node, name, corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS) {
-			return Wait, fmt.Sprintf("node %s has not registered the name %s", node, name)
+			return wait, fmt.Sprintf("node %s has not registered the name %s", node, name)
 		}
 		// The node itself reports its names; that keeps it from reporting the API
 		// server's.
 		if !strings.EqualFold(name, node) && !strings.EqualFold(name, f.Node.Labels[corev1.LabelHostname]) {
-			return Deny, fmt.Sprintf("%s is not the name of node %s", name, node)
+			return deny, fmt.Sprintf("%s is not the name of node %s", name, node)
 		}
 	}
-	return Approve, "the names and addresses are the node's own"
+	return approve, "the names and addresses are the node's own"
 }
 
 // usagesAre reports whether the usages are exactly those that a kubelet requests: want,

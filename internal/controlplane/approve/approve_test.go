@@ -77,8 +77,8 @@ func token(node string) *corev1.Secret {
 	return s
 }
 
-func facts(tok *corev1.Secret, nodes ...corev1.Node) Facts {
-	f := Facts{Token: tok, Nodes: nodes, NodeCIDR: netip.MustParsePrefix("10.89.0.0/24"),
+func facts(tok *corev1.Secret, nodes ...corev1.Node) evidence {
+	f := evidence{Token: tok, Nodes: nodes, NodeCIDR: netip.MustParsePrefix("10.89.0.0/24"),
 		Reserved: []netip.Addr{netip.MustParseAddr("10.89.0.1"), netip.MustParseAddr("127.0.0.1")}}
 	for i := range f.Nodes {
 		if f.Nodes[i].Name == "win-1" {
@@ -93,8 +93,8 @@ type verdictCase struct {
 	name   string
 	req    func(*x509.CertificateRequest)
 	csr    func(*certv1.CertificateSigningRequest)
-	facts  Facts
-	want   Verdict
+	facts  evidence
+	want   verdict
 	reason string
 }
 
@@ -104,7 +104,7 @@ func (tc verdictCase) run(t *testing.T, of func([]byte) *certv1.CertificateSigni
 		if tc.csr != nil {
 			tc.csr(csr)
 		}
-		if got, reason := Judge(csr, tc.facts); got != tc.want || !strings.Contains(reason, tc.reason) {
+		if got, reason := decide(csr, tc.facts); got != tc.want || !strings.Contains(reason, tc.reason) {
 			t.Errorf("%s (%s), want %s (%s)", got, reason, tc.want, tc.reason)
 		}
 	})
@@ -112,61 +112,61 @@ func (tc verdictCase) run(t *testing.T, of func([]byte) *certv1.CertificateSigni
 
 func TestJudgeJoin(t *testing.T) {
 	for _, tc := range []verdictCase{
-		{"new node, any token", nil, nil, facts(token("")), Approve, "new"},
-		{"new node, its token", nil, nil, facts(token("win-1")), Approve, "for this node"},
-		{"known node, its token", nil, nil, facts(token("win-1"), node("win-1", "10.89.0.10")), Approve,
+		{"new node, any token", nil, nil, facts(token("")), approve, "new"},
+		{"new node, its token", nil, nil, facts(token("win-1")), approve, "for this node"},
+		{"known node, its token", nil, nil, facts(token("win-1"), node("win-1", "10.89.0.10")), approve,
 			"for this node"},
-		{"known node, any token", nil, nil, facts(token(""), node("win-1", "10.89.0.10")), Deny, "exists already"},
-		{"another node's token", nil, nil, facts(token("win-2")), Deny, "is for node win-2"},
-		{"token deleted", nil, nil, facts(nil), Deny, "deleted"},
+		{"known node, any token", nil, nil, facts(token(""), node("win-1", "10.89.0.10")), deny, "exists already"},
+		{"another node's token", nil, nil, facts(token("win-2")), deny, "is for node win-2"},
+		{"token deleted", nil, nil, facts(nil), deny, "deleted"},
 		{"RSA key", nil, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.Usages = append(c.Spec.Usages, certv1.UsageKeyEncipherment)
-		}, facts(token("")), Approve, ""},
-		{"not a node", func(r *x509.CertificateRequest) { r.Subject.CommonName = "admin" }, nil, facts(token("")), Deny,
+		}, facts(token("")), approve, ""},
+		{"not a node", func(r *x509.CertificateRequest) { r.Subject.CommonName = "admin" }, nil, facts(token("")), deny,
 			"not a node's"},
 		{"no name", func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:" }, nil, facts(token("")),
-			Deny, "not a node's"},
+			deny, "not a node's"},
 		{"masters", func(r *x509.CertificateRequest) {
 			r.Subject.Organization = []string{"system:masters"}
-		}, nil, facts(token("")), Deny, "organization"},
+		}, nil, facts(token("")), deny, "organization"},
 		{"masters as well", func(r *x509.CertificateRequest) {
 			r.Subject.Organization = append(r.Subject.Organization, "system:masters")
-		}, nil, facts(token("")), Deny, "organization"},
-		{"with a name", func(r *x509.CertificateRequest) { r.DNSNames = []string{"x"} }, nil, facts(token("")), Deny,
+		}, nil, facts(token("")), deny, "organization"},
+		{"with a name", func(r *x509.CertificateRequest) { r.DNSNames = []string{"x"} }, nil, facts(token("")), deny,
 			"no names"},
 		{"with an address", func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{{10, 89, 0, 10}} }, nil,
-			facts(token("")), Deny, "no names"},
+			facts(token("")), deny, "no names"},
 		{"with mail", func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@b"} }, nil, facts(token("")),
-			Deny, "mail"},
+			deny, "mail"},
 		{"with a URI", func(r *x509.CertificateRequest) {
 			r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}}
-		}, nil, facts(token("")), Deny, "URIs"},
+		}, nil, facts(token("")), deny, "URIs"},
 		{"as a server", nil, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.Usages = []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageServerAuth}
-		}, facts(token("")), Deny, "usages"},
+		}, facts(token("")), deny, "usages"},
 		{"as both", nil, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.Usages = append(c.Spec.Usages, certv1.UsageServerAuth)
-		}, facts(token("")), Deny, "usages"},
+		}, facts(token("")), deny, "usages"},
 		{"to sign", nil, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.Usages = append(c.Spec.Usages, certv1.UsageCertSign)
-		}, facts(token("")), Deny, "usages"},
+		}, facts(token("")), deny, "usages"},
 		{"not PEM", nil, func(c *certv1.CertificateSigningRequest) { c.Spec.Request = []byte("x") }, facts(token("")),
-			Deny, "PEM"},
+			deny, "PEM"},
 		{"two requests", nil, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.Request = append(c.Spec.Request, c.Spec.Request...)
-		}, facts(token("")), Deny, "one PEM block"},
+		}, facts(token("")), deny, "one PEM block"},
 		{"a user who only claims to be a token", nil, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.Groups = []string{"system:authenticated"}
-		}, facts(token("")), Ignore, ""},
+		}, facts(token("")), ignore, ""},
 		{"renewal by the node", nil,
 			func(c *certv1.CertificateSigningRequest) { c.Spec.Username = "system:node:win-1" }, facts(
-				token("")), Ignore, ""},
+				token("")), ignore, ""},
 		{"another signer", nil, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.SignerName = certv1.KubeAPIServerClientSignerName
-		}, facts(token("")), Ignore, ""},
+		}, facts(token("")), ignore, ""},
 		{"denied by a person", nil, func(c *certv1.CertificateSigningRequest) {
 			c.Status.Conditions = []certv1.CertificateSigningRequestCondition{{Type: certv1.CertificateDenied}}
-		}, facts(token("")), Ignore, ""},
+		}, facts(token("")), ignore, ""},
 	} {
 		tc.run(t, joining)
 	}
@@ -187,32 +187,32 @@ func TestJudgeServing(t *testing.T) {
 		corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: "kubernetes.default.svc"},
 		corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.89.0.11"})
 	for _, tc := range []verdictCase{
-		{"its own", own, nil, facts(nil, self, node("win-2", "10.89.0.11")), Approve, ""},
-		{"not registered", own, nil, facts(nil), Wait, "not registered"},
-		{"address not registered", with([]string{"win-1"}, net.IP{10, 89, 0, 99}), nil, facts(nil, self), Wait,
+		{"its own", own, nil, facts(nil, self, node("win-2", "10.89.0.11")), approve, ""},
+		{"not registered", own, nil, facts(nil), wait, "not registered"},
+		{"address not registered", with([]string{"win-1"}, net.IP{10, 89, 0, 99}), nil, facts(nil, self), wait,
 			"10.89.0.99"},
-		{"name not registered", with([]string{"win-9"}), nil, facts(nil, self), Wait, "win-9"},
-		{"nothing", nil, nil, facts(nil, self), Deny, "needs a name"},
+		{"name not registered", with([]string{"win-9"}), nil, facts(nil, self), wait, "win-9"},
+		{"nothing", nil, nil, facts(nil, self), deny, "needs a name"},
 		{"for another node", own, func(c *certv1.CertificateSigningRequest) { c.Spec.Username = "system:node:win-2" },
-			facts(nil, self), Deny, "asks for"},
+			facts(nil, self), deny, "asks for"},
 		{"by a user", own, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.Groups = []string{"system:authenticated"}
-		}, facts(nil, self), Deny, "asks for"},
+		}, facts(nil, self), deny, "asks for"},
 		{"as a client", own, func(c *certv1.CertificateSigningRequest) {
 			c.Spec.Usages = []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageClientAuth}
-		}, facts(nil, self), Deny, "usages"},
-		{"the API server's address, registered", with(nil, net.IP{10, 89, 0, 1}), nil, facts(nil, rogue), Deny,
+		}, facts(nil, self), deny, "usages"},
+		{"the API server's address, registered", with(nil, net.IP{10, 89, 0, 1}), nil, facts(nil, rogue), deny,
 			"not an address for nodes"},
-		{"a service's address, registered", with(nil, net.IP{10, 96, 0, 1}), nil, facts(nil, rogue), Deny,
+		{"a service's address, registered", with(nil, net.IP{10, 96, 0, 1}), nil, facts(nil, rogue), deny,
 			"not an address for nodes"},
-		{"the API server's name, registered", with([]string{"kubernetes.default.svc"}), nil, facts(nil, rogue), Deny,
+		{"the API server's name, registered", with([]string{"kubernetes.default.svc"}), nil, facts(nil, rogue), deny,
 			"not the name"},
 		{"another node's address, registered", with(nil, net.IP{10, 89, 0, 11}), nil,
-			facts(nil, rogue, node("win-2", "10.89.0.11")), Deny, "node win-2"},
-		{"another node's name", with([]string{"WIN-2"}), nil, facts(nil, rogue, node("win-2", "10.89.0.11")), Deny,
+			facts(nil, rogue, node("win-2", "10.89.0.11")), deny, "node win-2"},
+		{"another node's name", with([]string{"WIN-2"}), nil, facts(nil, rogue, node("win-2", "10.89.0.11")), deny,
 			"node win-2"},
 		{"an IPv4 address written as IPv6", with(nil, net.ParseIP("::ffff:10.89.0.10")), nil, facts(nil, self),
-			Approve, ""},
+			approve, ""},
 	} {
 		tc.run(t, serving)
 	}
@@ -272,8 +272,8 @@ func FuzzJudge(f *testing.F) {
 			csr = serving(req)
 		}
 		csr.Spec.Username = user
-		v, reason := Judge(csr, facts(token(""), node("win-1", "10.89.0.10")))
-		if (v == Deny || v == Wait) && reason == "" {
+		v, reason := decide(csr, facts(token(""), node("win-1", "10.89.0.10")))
+		if (v == deny || v == wait) && reason == "" {
 			t.Error("a refusal without a reason")
 		}
 	})

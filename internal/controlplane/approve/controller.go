@@ -49,7 +49,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	informer := factory.Certificates().V1().CertificateSigningRequests()
 	put := func(obj any) {
 		if csr, ok := obj.(*certv1.CertificateSigningRequest); ok {
-			if _, _, ours := Subject(csr); ours {
+			if _, _, ours := subject(csr); ours {
 				queue.Add(csr.Name)
 			}
 		}
@@ -92,7 +92,7 @@ var errWait = errors.New("wait")
 
 // handle decides about one request.
 func (c *Controller) handle(ctx context.Context, csr *certv1.CertificateSigningRequest) error {
-	node, token, ours := Subject(csr)
+	node, token, ours := subject(csr)
 	if !ours {
 		return nil
 	}
@@ -100,16 +100,16 @@ func (c *Controller) handle(ctx context.Context, csr *certv1.CertificateSigningR
 	if err != nil {
 		return err
 	}
-	verdict, reason := Judge(csr, f)
+	verdict, reason := decide(csr, f)
 	condition := certv1.CertificateSigningRequestCondition{Status: corev1.ConditionTrue, Message: reason}
 	switch verdict {
-	case Ignore:
+	case ignore:
 		return nil
-	case Wait:
+	case wait:
 		return fmt.Errorf("%w: %s", errWait, reason)
-	case Approve:
+	case approve:
 		condition.Type, condition.Reason = certv1.CertificateApproved, "MullionApproved"
-	case Deny:
+	case deny:
 		condition.Type, condition.Reason = certv1.CertificateDenied, "MullionDenied"
 	}
 	csr = csr.DeepCopy()
@@ -123,8 +123,8 @@ func (c *Controller) handle(ctx context.Context, csr *certv1.CertificateSigningR
 	return nil
 }
 
-func (c *Controller) facts(ctx context.Context, node, token string) (Facts, error) {
-	f := Facts{NodeCIDR: c.NodeCIDR, Reserved: c.Reserved}
+func (c *Controller) facts(ctx context.Context, node, token string) (evidence, error) {
+	f := evidence{NodeCIDR: c.NodeCIDR, Reserved: c.Reserved}
 	if token != "" {
 		name := bootstraputil.BootstrapTokenSecretName(token)
 		secret, err := c.Client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})

@@ -55,9 +55,9 @@ type Options struct {
 	Node string
 }
 
-// Object describes the Secret that makes the API server know a token
+// secret describes the Secret that makes the API server know a token
 // (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/).
-func Object(t Token, o Options, now time.Time) (*corev1.Secret, error) {
+func secret(t Token, o Options, now time.Time) (*corev1.Secret, error) {
 	if o.TTL <= 0 {
 		return nil, fmt.Errorf("make token: it would live for %s", o.TTL)
 	}
@@ -90,7 +90,7 @@ func Object(t Token, o Options, now time.Time) (*corev1.Secret, error) {
 // a node that starts while its control plane does. Registering twice is not an
 // error.
 func Register(ctx context.Context, client kubernetes.Interface, t Token, o Options) error {
-	s, err := Object(t, o, time.Now())
+	s, err := secret(t, o, time.Now())
 	if err != nil {
 		return err
 	}

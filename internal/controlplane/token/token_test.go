@@ -68,7 +68,7 @@ func TestRegister(t *testing.T) {
 		}
 	}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	s, err = Object(tok, Options{TTL: time.Hour}, now)
+	s, err = secret(tok, Options{TTL: time.Hour}, now)
 	if err != nil || s.StringData["expiration"] != "2026-01-01T01:00:00Z" {
 		t.Errorf("life of an hour: %v, %v", s.StringData["expiration"], err)
 	}

@@ -59,9 +59,9 @@ const (
 // interfaceName is containerd's name for the first interface of every pod.
 const interfaceName = "eth0"
 
-// ErrNotConfigured is returned while there is no usable configuration. The
+// errNotConfigured is returned while there is no usable configuration. The
 // text is containerd's; the kubelet shows it as the reason of NetworkReady.
-var ErrNotConfigured = errors.New("cni plugin not initialized")
+var errNotConfigured = errors.New("cni plugin not initialized")
 
 // Network runs the plugins. It is safe for concurrent use.
 type Network struct {
@@ -123,11 +123,11 @@ func (n *Network) Name() string {
 func (n *Network) configuration() (*libcni.NetworkConfigList, error) {
 	dir, err := winpath.Resolve(n.cfg.Drive, n.cfg.ConfDir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotConfigured, err)
+		return nil, fmt.Errorf("%w: %w", errNotConfigured, err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %w", ErrNotConfigured, err)
+		return nil, fmt.Errorf("%w: %w", errNotConfigured, err)
 	}
 	var names []string
 	for _, e := range entries {
@@ -136,16 +136,16 @@ func (n *Network) configuration() (*libcni.NetworkConfigList, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, ErrNotConfigured
+		return nil, errNotConfigured
 	}
 	slices.Sort(names)
 	data, err := os.ReadFile(filepath.Join(dir, names[0]))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotConfigured, err)
+		return nil, fmt.Errorf("%w: %w", errNotConfigured, err)
 	}
 	list, err := parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrNotConfigured, names[0], err)
+		return nil, fmt.Errorf("%w: %s: %w", errNotConfigured, names[0], err)
 	}
 	return list, nil
 }

@@ -94,7 +94,7 @@ func TestSetupAndTeardown(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(n.cfg.Drive, "Program Files/containerd/cni/conf")); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Ready(); !errors.Is(err, ErrNotConfigured) {
+	if err := n.Ready(); !errors.Is(err, errNotConfigured) {
 		t.Errorf("ready without configuration: %v", err)
 	}
 	if err := n.Teardown(t.Context(), pod); err != nil {
@@ -120,7 +120,7 @@ func TestNotReady(t *testing.T) {
 		"no type":    `{"cniVersion":"0.3.0","name":"x"}`,
 		"no plugins": `{"cniVersion":"0.3.0","name":"x","plugins":[]}`} {
 		n := New(Config{Drive: drive(t, content), CacheDir: t.TempDir(), Runner: &Fake{}})
-		if err := n.Ready(); !errors.Is(err, ErrNotConfigured) {
+		if err := n.Ready(); !errors.Is(err, errNotConfigured) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -48,8 +48,8 @@ func (r Reference) String() string {
 	return r.Name + ":" + r.Tag
 }
 
-// Registry returns the host, with a port if there is one.
-func (r Reference) Registry() string {
+// registry returns the host, with a port if there is one.
+func (r Reference) registry() string {
 	host, _, _ := strings.Cut(r.Name, "/")
 	return host
 }

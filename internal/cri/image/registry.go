@@ -63,7 +63,7 @@ func (s *Store) newRepository(ref Reference, auth *Auth) (*repository, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registry of %s: %w", ref, err)
 	}
-	authenticator, err := auth.authenticator(ref.Registry())
+	authenticator, err := auth.authenticator(ref.registry())
 	if err != nil {
 		return nil, fmt.Errorf("registry of %s: %w", ref, err)
 	}

@@ -56,7 +56,7 @@ func (r *Runtime) Attach(ctx context.Context, a Attach) error {
 				if !ok {
 					return
 				}
-				_ = r.Resize(a.Bundle, size) // the container may be ending
+				_ = r.resize(a.Bundle, size) // the container may be ending
 				_, _ = conn.Write(inband.Report(size.Width, size.Height))
 			case <-ended:
 				return
@@ -126,8 +126,8 @@ const (
 	ctlReopen = 2
 )
 
-// Resize sets the size of the container's terminal.
-func (r *Runtime) Resize(bundle string, s Size) error {
+// resize sets the size of the container's terminal.
+func (r *Runtime) resize(bundle string, s Size) error {
 	return control(bundle, ctlResize, int(s.Height), int(s.Width))
 }
 

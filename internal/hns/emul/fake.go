@@ -24,7 +24,6 @@ type FakePlane struct {
 	mu         sync.Mutex
 	namespaces map[string]bool // guarded by mu
 	host       intent.Host     // guarded by mu
-	applied    int             // guarded by mu
 }
 
 var _ DataPlane = (*FakePlane)(nil)
@@ -111,7 +110,6 @@ func (p *FakePlane) Apply(_ context.Context, want intent.Host) error {
 		}
 	}
 	p.host = want
-	p.applied++
 	return nil
 }
 
@@ -136,20 +134,6 @@ func (p *FakePlane) Uplink(context.Context) (intent.Uplink, error) {
 		return intent.Uplink{}, err
 	}
 	return intent.Uplink{Name: "eth0", Address: netip.MustParsePrefix("10.89.0.11/24"), MAC: "02:89:00:00:00:11"}, nil
-}
-
-// Host returns the intent that was applied last.
-func (p *FakePlane) Host() intent.Host {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.host
-}
-
-// Applied counts the successful calls of Apply.
-func (p *FakePlane) Applied() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.applied
 }
 
 // Dump returns what exists, as text. It omits endpoints that are not attached:

@@ -67,21 +67,21 @@ func (c *Client) do(ctx context.Context, q request) (response, error) {
 }
 
 // String returns the verb's name for errors.
-func (v Verb) String() string {
+func (v verb) String() string {
 	switch v {
-	case Enumerate:
+	case verbEnumerate:
 		return "enumerate"
-	case Create:
+	case verbCreate:
 		return "create"
-	case Open:
+	case verbOpen:
 		return "open"
-	case Modify:
+	case verbModify:
 		return "modify"
-	case Query:
+	case verbQuery:
 		return "query"
-	case Delete:
+	case verbDelete:
 		return "delete"
-	case Call:
+	case verbCall:
 		return "call"
 	}
 	return fmt.Sprintf("verb %d", uint8(v))
@@ -96,43 +96,43 @@ func (r response) text() string {
 
 // Enumerate implements hns.API.
 func (c *Client) Enumerate(ctx context.Context, kind hns.Kind, query string) (string, error) {
-	r, err := c.do(ctx, request{verb: Enumerate, kind: kind, args: [3]string{query}})
+	r, err := c.do(ctx, request{verb: verbEnumerate, kind: kind, args: [3]string{query}})
 	return r.text(), err
 }
 
 // Create implements hns.API.
 func (c *Client) Create(ctx context.Context, kind hns.Kind, network, id schema.GUID,
 	settings string) (schema.GUID, error) {
-	r, err := c.do(ctx, request{verb: Create, kind: kind, network: network, id: id, args: [3]string{settings}})
+	r, err := c.do(ctx, request{verb: verbCreate, kind: kind, network: network, id: id, args: [3]string{settings}})
 	return r.id, err
 }
 
 // Open implements hns.API.
 func (c *Client) Open(ctx context.Context, kind hns.Kind, id schema.GUID) error {
-	_, err := c.do(ctx, request{verb: Open, kind: kind, id: id})
+	_, err := c.do(ctx, request{verb: verbOpen, kind: kind, id: id})
 	return err
 }
 
 // Modify implements hns.API.
 func (c *Client) Modify(ctx context.Context, kind hns.Kind, id schema.GUID, settings string) error {
-	_, err := c.do(ctx, request{verb: Modify, kind: kind, id: id, args: [3]string{settings}})
+	_, err := c.do(ctx, request{verb: verbModify, kind: kind, id: id, args: [3]string{settings}})
 	return err
 }
 
 // Query implements hns.API.
 func (c *Client) Query(ctx context.Context, kind hns.Kind, id schema.GUID, query string) (string, error) {
-	r, err := c.do(ctx, request{verb: Query, kind: kind, id: id, args: [3]string{query}})
+	r, err := c.do(ctx, request{verb: verbQuery, kind: kind, id: id, args: [3]string{query}})
 	return r.text(), err
 }
 
 // Delete implements hns.API.
 func (c *Client) Delete(ctx context.Context, kind hns.Kind, id schema.GUID) error {
-	_, err := c.do(ctx, request{verb: Delete, kind: kind, id: id})
+	_, err := c.do(ctx, request{verb: verbDelete, kind: kind, id: id})
 	return err
 }
 
 // Call implements hns.API.
 func (c *Client) Call(ctx context.Context, method, path, body string) (string, error) {
-	r, err := c.do(ctx, request{verb: Call, args: [3]string{method, path, body}})
+	r, err := c.do(ctx, request{verb: verbCall, args: [3]string{method, path, body}})
 	return r.text(), err
 }

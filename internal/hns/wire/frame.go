@@ -15,22 +15,22 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
-// Version of the protocol. Both ends come from one build; the number makes a
+// protocolVersion of the protocol. Both ends come from one build; the number makes a
 // mixture of two builds an error instead of nonsense.
-const Version = 1
+const protocolVersion = 1
 
-// Verb is the requested operation. The numbers are part of the protocol.
-type Verb uint8
+// verb is the requested operation. The numbers are part of the protocol.
+type verb uint8
 
 // The verbs. Closing a handle needs no call.
 const (
-	Enumerate Verb = 1
-	Create    Verb = 2
-	Open      Verb = 3
-	Modify    Verb = 4
-	Query     Verb = 5
-	Delete    Verb = 6
-	Call      Verb = 7 // HNSCall; the kind is 0
+	verbEnumerate verb = 1
+	verbCreate    verb = 2
+	verbOpen      verb = 3
+	verbModify    verb = 4
+	verbQuery     verb = 5
+	verbDelete    verb = 6
+	verbCall      verb = 7 // HNSCall; the kind is 0
 )
 
 // Limits of a frame. A load balancer of 1,000 endpoints is 40 kB of JSON, a
@@ -46,12 +46,12 @@ const (
 	noString       = 0xFFFFFFFF
 )
 
-// ErrFrame reports a frame that does not follow the protocol. The connection cannot
+// errFrame reports a frame that does not follow the protocol. The connection cannot
 // be used any further.
-var ErrFrame = errors.New("malformed frame")
+var errFrame = errors.New("malformed frame")
 
 type request struct {
-	verb        Verb
+	verb        verb
 	kind        hns.Kind
 	id, network schema.GUID // text order
 	args        [requestStrings]string
@@ -73,7 +73,7 @@ func readFrame(r io.Reader, limit uint32) ([]byte, error) {
 	}
 	n := binary.LittleEndian.Uint32(head[:])
 	if n > limit {
-		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrFrame, n, limit)
+		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", errFrame, n, limit)
 	}
 	b, err := io.ReadAll(io.LimitReader(r, int64(n)))
 	if err == nil && len(b) < int(n) {
@@ -85,12 +85,12 @@ func readFrame(r io.Reader, limit uint32) ([]byte, error) {
 func decodeRequest(b []byte) (request, error) {
 	var q request
 	if len(b) < requestHeader {
-		return q, fmt.Errorf("%w: %d bytes", ErrFrame, len(b))
+		return q, fmt.Errorf("%w: %d bytes", errFrame, len(b))
 	}
-	if b[0] != Version {
-		return q, fmt.Errorf("%w: protocol version %d, this program speaks %d", ErrFrame, b[0], Version)
+	if b[0] != protocolVersion {
+		return q, fmt.Errorf("%w: protocol version %d, this program speaks %d", errFrame, b[0], protocolVersion)
 	}
-	q.kind, q.verb = hns.Kind(b[1]), Verb(b[2])
+	q.kind, q.verb = hns.Kind(b[1]), verb(b[2])
 	q.id, q.network = schema.GUID(b[4:20]).Windows(), schema.GUID(b[20:36]).Windows()
 	b = b[requestHeader:]
 	for i := range q.args {
@@ -104,13 +104,13 @@ func decodeRequest(b []byte) (request, error) {
 		b = rest
 	}
 	if len(b) > 0 {
-		return q, fmt.Errorf("%w: %d bytes too many", ErrFrame, len(b))
+		return q, fmt.Errorf("%w: %d bytes too many", errFrame, len(b))
 	}
 	return q, nil
 }
 
 func encodeRequest(q request) []byte {
-	b := []byte{0, 0, 0, 0, Version, byte(q.kind), byte(q.verb), 0}
+	b := []byte{0, 0, 0, 0, protocolVersion, byte(q.kind), byte(q.verb), 0}
 	id, network := q.id.Windows(), q.network.Windows()
 	b = append(append(b, id[:]...), network[:]...)
 	for _, s := range q.args {
@@ -121,8 +121,8 @@ func encodeRequest(q request) []byte {
 
 func decodeResponse(b []byte) (response, error) {
 	var r response
-	if len(b) < responseHeader || b[0] != Version {
-		return r, fmt.Errorf("%w: not a response of version %d", ErrFrame, Version)
+	if len(b) < responseHeader || b[0] != protocolVersion {
+		return r, fmt.Errorf("%w: not a response of version %d", errFrame, protocolVersion)
 	}
 	r.code, r.id = hresult.Code(binary.LittleEndian.Uint32(b[4:])), schema.GUID(b[8:24]).Windows()
 	var err error
@@ -133,13 +133,13 @@ func decodeResponse(b []byte) (response, error) {
 		return r, err
 	}
 	if len(b) > 0 {
-		return r, fmt.Errorf("%w: %d bytes too many", ErrFrame, len(b))
+		return r, fmt.Errorf("%w: %d bytes too many", errFrame, len(b))
 	}
 	return r, nil
 }
 
 func encodeResponse(r response) []byte {
-	b := []byte{0, 0, 0, 0, Version, 0, 0, 0}
+	b := []byte{0, 0, 0, 0, protocolVersion, 0, 0, 0}
 	b = binary.LittleEndian.AppendUint32(b, uint32(r.code))
 	id := r.id.Windows()
 	b = append(b, id[:]...)
@@ -154,7 +154,7 @@ func finish(b []byte) []byte {
 
 func cutString(b []byte) (*string, []byte, error) {
 	if len(b) < 4 {
-		return nil, nil, fmt.Errorf("%w: string without a length", ErrFrame)
+		return nil, nil, fmt.Errorf("%w: string without a length", errFrame)
 	}
 	n := binary.LittleEndian.Uint32(b)
 	b = b[4:]
@@ -162,7 +162,7 @@ func cutString(b []byte) (*string, []byte, error) {
 		return nil, b, nil
 	}
 	if uint64(n) > uint64(len(b)) || n%2 != 0 {
-		return nil, nil, fmt.Errorf("%w: string of %d bytes, %d are left", ErrFrame, n, len(b))
+		return nil, nil, fmt.Errorf("%w: string of %d bytes, %d are left", errFrame, n, len(b))
 	}
 	units := make([]uint16, n/2)
 	for i := range units {

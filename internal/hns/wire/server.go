@@ -172,19 +172,19 @@ func (s *Server) do(ctx context.Context, q request) (r response) {
 	var text string
 	var err error
 	switch q.verb {
-	case Enumerate:
+	case verbEnumerate:
 		text, err = s.API.Enumerate(ctx, q.kind, q.args[0])
-	case Create:
+	case verbCreate:
 		r.id, err = s.API.Create(ctx, q.kind, q.network, q.id, q.args[0])
-	case Open:
+	case verbOpen:
 		err = s.API.Open(ctx, q.kind, q.id)
-	case Modify:
+	case verbModify:
 		err = s.API.Modify(ctx, q.kind, q.id, q.args[0])
-	case Query:
+	case verbQuery:
 		text, err = s.API.Query(ctx, q.kind, q.id, q.args[0])
-	case Delete:
+	case verbDelete:
 		err = s.API.Delete(ctx, q.kind, q.id)
-	case Call:
+	case verbCall:
 		text, err = s.API.Call(ctx, q.args[0], q.args[1], q.args[2])
 	default:
 		err = hresult.Errorf(hresult.NotImplemented, "verb %d", q.verb)
@@ -192,7 +192,7 @@ func (s *Server) do(ctx context.Context, q request) (r response) {
 	if err != nil {
 		return failure(err)
 	}
-	if q.verb == Enumerate || q.verb == Query || q.verb == Call {
+	if q.verb == verbEnumerate || q.verb == verbQuery || q.verb == verbCall {
 		r.properties = &text
 	}
 	return r

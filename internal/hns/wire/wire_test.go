@@ -133,14 +133,14 @@ func TestCalls(t *testing.T) {
 // (rule G3).
 func TestG1SuccessHasNoErrorRecord(t *testing.T) {
 	s := &Server{API: &echo{}, Log: slog.New(slog.DiscardHandler)}
-	for _, verb := range []Verb{Enumerate, Create, Open, Query, Call} {
+	for _, verb := range []verb{verbEnumerate, verbCreate, verbOpen, verbQuery, verbCall} {
 		r := s.do(t.Context(), request{verb: verb, kind: hns.Network})
-		wantText := verb == Enumerate || verb == Query || verb == Call
+		wantText := verb == verbEnumerate || verb == verbQuery || verb == verbCall
 		if r.code != hresult.OK || r.record != nil || (r.properties != nil) != wantText {
 			t.Errorf("%s: %+v", verb, r)
 		}
 	}
-	r := s.do(t.Context(), request{verb: Delete, kind: hns.Network})
+	r := s.do(t.Context(), request{verb: verbDelete, kind: hns.Network})
 	if want := `{"Success":false,"Error":"Unspecified error ","ErrorCode":2147500037}`; r.record == nil ||
 		*r.record != want || r.properties != nil {
 		t.Errorf("failure: %+v, want the record %s", r, want)
@@ -201,7 +201,7 @@ func TestManyCallsOneConnection(t *testing.T) {
 	for i := range 100 {
 		want := fmt.Sprintf("GET|/%d|", i)
 		if _, err := conn.Write(
-			encodeRequest(request{verb: Call, args: [3]string{"GET", fmt.Sprintf("/%d", i)}})); err != nil {
+			encodeRequest(request{verb: verbCall, args: [3]string{"GET", fmt.Sprintf("/%d", i)}})); err != nil {
 			t.Fatal(err)
 		}
 		body, err := readFrame(conn, maxResponseBytes)
@@ -233,7 +233,7 @@ func TestConcurrentClients(t *testing.T) {
 
 // TestBadFrames: the server ends such a connection, and serves the next.
 func TestBadFrames(t *testing.T) {
-	good := encodeRequest(request{verb: Call, args: [3]string{"GET", "/", ""}})
+	good := encodeRequest(request{verb: verbCall, args: [3]string{"GET", "/", ""}})
 	change := func(f func(b []byte) []byte) []byte { return f(bytes.Clone(good)) }
 	u32 := func(b []byte, at int, v uint32) []byte { binary.LittleEndian.PutUint32(b[at:], v); return b }
 	for name, frame := range map[string][]byte{
@@ -274,9 +274,9 @@ func TestBadFrames(t *testing.T) {
 
 func FuzzRequest(f *testing.F) {
 	for _, q := range []request{
-		{verb: Enumerate, kind: hns.Network, args: [3]string{`{"Filter":""}`}},
-		{verb: Create, kind: hns.Endpoint, id: schema.NewGUID(), network: schema.NewGUID(), args: [3]string{"ä😀"}},
-		{verb: Call, args: [3]string{"GET", "/networks/", ""}},
+		{verb: verbEnumerate, kind: hns.Network, args: [3]string{`{"Filter":""}`}},
+		{verb: verbCreate, kind: hns.Endpoint, id: schema.NewGUID(), network: schema.NewGUID(), args: [3]string{"ä😀"}},
+		{verb: verbCall, args: [3]string{"GET", "/networks/", ""}},
 	} {
 		f.Add(encodeRequest(q)[4:])
 	}
@@ -284,7 +284,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		q, err := decodeRequest(body)
 		if err != nil {
-			if !errors.Is(err, ErrFrame) {
+			if !errors.Is(err, errFrame) {
 				t.Fatalf("error %v is not ErrFrame", err)
 			}
 			return

@@ -30,17 +30,17 @@ const (
 	// skew is how far in the past the validity of a new certificate begins: the
 	// clocks of API servers differ from the manager's.
 	skew = time.Hour
-	// Overlap is how long two authorities are trusted before and after the new one
+	// overlap is how long two authorities are trusted before and after the new one
 	// begins to sign. API servers see a changed bundle and managers a changed
 	// Secret by their watches, within seconds.
-	Overlap = time.Hour
+	overlap = time.Hour
 )
 
-// Advance returns the next state, the reason (for the log; "" if nothing
+// advance returns the next state, the reason (for the log; "" if nothing
 // changes), and the latest time of the next call. names are the DNS names and
 // addresses of the serving certificate. It is a pure function except for the
 // keys that it generates.
-func Advance(s State, names []string, now time.Time) (next State, why string, at time.Time, err error) {
+func advance(s state, names []string, now time.Time) (next state, why string, at time.Time, err error) {
 	switch {
 	case s.ca.cert == nil:
 		next, err = begin(names, now)
@@ -50,9 +50,9 @@ func Advance(s State, names []string, now time.Time) (next State, why string, at
 		next, err = begin(names, now)
 		why = "the authority is not valid any more, or not yet"
 	case s.next.cert != nil && !valid(s.next.cert, now):
-		next, why = State{serving: s.serving, ca: s.ca, old: s.old}, "the next authority is not valid yet"
-	case s.next.cert != nil && !now.Before(made(s.next.cert).Add(Overlap)):
-		next = State{ca: s.next, old: s.ca.cert}
+		next, why = state{serving: s.serving, ca: s.ca, old: s.old}, "the next authority is not valid yet"
+	case s.next.cert != nil && !now.Before(made(s.next.cert).Add(overlap)):
+		next = state{ca: s.next, old: s.ca.cert}
 		next.serving, err = issue(next.ca, names, now)
 		why = "the next authority is known by now"
 	case !valid(s.serving.cert, now) || !now.Before(s.serving.cert.NotAfter.Add(-servingRenew)):
@@ -65,7 +65,7 @@ func Advance(s State, names []string, now time.Time) (next State, why string, at
 		// kinds run, and none may take the other's name away.
 		next.serving, err = issue(s.ca, append(hosts(s.serving.cert), names...), now)
 		why = "the address of the webhooks changed"
-	case s.old != nil && !now.Before(made(s.serving.cert).Add(Overlap)):
+	case s.old != nil && !now.Before(made(s.serving.cert).Add(overlap)):
 		next, why = s, "nothing is served by the old authority any more"
 		next.old = nil
 	case s.next.cert == nil && !now.Before(s.ca.cert.NotAfter.Add(-caRenew)):
@@ -76,21 +76,21 @@ func Advance(s State, names []string, now time.Time) (next State, why string, at
 		next = s
 	}
 	if err != nil {
-		return State{}, "", time.Time{}, err
+		return state{}, "", time.Time{}, err
 	}
 	return next, why, due(next, now), nil
 }
 
 // due returns when the next change is due.
-func due(s State, now time.Time) time.Time {
+func due(s state, now time.Time) time.Time {
 	times := []time.Time{s.serving.cert.NotAfter.Add(-servingRenew)}
 	if s.next.cert != nil {
-		times = append(times, made(s.next.cert).Add(Overlap))
+		times = append(times, made(s.next.cert).Add(overlap))
 	} else {
 		times = append(times, s.ca.cert.NotAfter.Add(-caRenew))
 	}
 	if s.old != nil {
-		times = append(times, made(s.serving.cert).Add(Overlap))
+		times = append(times, made(s.serving.cert).Add(overlap))
 	}
 	at := slices.MinFunc(times, time.Time.Compare)
 	if at.Before(now) {
@@ -119,13 +119,13 @@ func hosts(c *x509.Certificate) []string {
 	return out
 }
 
-func begin(names []string, now time.Time) (State, error) {
+func begin(names []string, now time.Time) (state, error) {
 	ca, err := newAuthority(now)
 	if err != nil {
-		return State{}, err
+		return state{}, err
 	}
 	serving, err := issue(ca, names, now)
-	return State{ca: ca, serving: serving}, err
+	return state{ca: ca, serving: serving}, err
 }
 
 func newAuthority(now time.Time) (pair, error) {

@@ -12,9 +12,9 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func mustAdvance(t *testing.T, s State, names []string, now time.Time) (State, string, time.Time) {
+func mustAdvance(t *testing.T, s state, names []string, now time.Time) (state, string, time.Time) {
 	t.Helper()
-	next, why, at, err := Advance(s, names, now)
+	next, why, at, err := advance(s, names, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func mustAdvance(t *testing.T, s State, names []string, now time.Time) (State, s
 }
 
 // trusts reports whether a client with the bundle takes what is served.
-func trusts(t *testing.T, bundle []byte, s State, name string, now time.Time) bool {
+func trusts(t *testing.T, bundle []byte, s state, name string, now time.Time) bool {
 	t.Helper()
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(bundle) {
@@ -44,7 +44,7 @@ func TestThreeYears(t *testing.T) {
 	const name = "mullion-webhook.mullion-system.svc"
 	names := []string{name}
 	now := start
-	state, why, at := mustAdvance(t, State{}, names, now)
+	state, why, at := mustAdvance(t, state{}, names, now)
 	if why == "" {
 		t.Fatal("nothing was made")
 	}
@@ -70,9 +70,9 @@ func TestThreeYears(t *testing.T) {
 		}
 		authorities[state.ca.cert.Subject.CommonName] = true
 		for who, ok := range map[string]bool{
-			"new client, new manager": trusts(t, state.Bundle(), state, name, now),
-			"old client, new manager": trusts(t, before.Bundle(), state, name, now),
-			"new client, old manager": trusts(t, state.Bundle(), before, name, now),
+			"new client, new manager": trusts(t, state.bundle(), state, name, now),
+			"old client, new manager": trusts(t, before.bundle(), state, name, now),
+			"new client, old manager": trusts(t, state.bundle(), before, name, now),
 		} {
 			if !ok {
 				t.Errorf("%s, %s: %s: not trusted", now, why, who)
@@ -86,7 +86,7 @@ func TestThreeYears(t *testing.T) {
 
 func TestAdvance(t *testing.T) {
 	names := []string{"a.example", "127.0.0.1"}
-	fresh, _, _ := mustAdvance(t, State{}, names, start)
+	fresh, _, _ := mustAdvance(t, state{}, names, start)
 	overlapping, _, _ := mustAdvance(t, fresh, names, fresh.ca.cert.NotAfter.Add(-caRenew+time.Minute))
 	// Its serving certificate ages in the meantime; that comes first.
 	for range 3 {
@@ -94,7 +94,7 @@ func TestAdvance(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name  string
-		state State
+		state state
 		names []string
 		now   time.Time
 		why   string
@@ -123,7 +123,7 @@ func TestAdvance(t *testing.T) {
 				t.Errorf("next at %s, before now", at)
 			}
 			for _, n := range tc.names {
-				if !trusts(t, next.Bundle(), next, n, tc.now) {
+				if !trusts(t, next.bundle(), next, n, tc.now) {
 					t.Errorf("%s is not served", n)
 				}
 			}
@@ -136,7 +136,7 @@ func TestAdvance(t *testing.T) {
 
 // TestManagersOfTwoAddresses: none takes the other's name away.
 func TestManagersOfTwoAddresses(t *testing.T) {
-	state, _, _ := mustAdvance(t, State{}, []string{"a.example"}, start)
+	state, _, _ := mustAdvance(t, state{}, []string{"a.example"}, start)
 	state, _, _ = mustAdvance(t, state, []string{"b.example"}, start)
 	for _, names := range [][]string{{"a.example"}, {"b.example"}} {
 		if _, why, _ := mustAdvance(t, state, names, start); why != "" {
@@ -149,15 +149,15 @@ func TestManagersOfTwoAddresses(t *testing.T) {
 }
 
 func TestDataRoundTrip(t *testing.T) {
-	state, _, _ := mustAdvance(t, State{}, []string{"a.example"}, start)
+	state, _, _ := mustAdvance(t, state{}, []string{"a.example"}, start)
 	for _, now := range []time.Time{start, state.ca.cert.NotAfter.Add(-caRenew + time.Minute)} {
 		state, _, _ = mustAdvance(t, state, []string{"a.example"}, now)
-		data, err := state.Data()
+		data, err := state.data()
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Parse(data)
-		if err != nil || !got.Equal(state) {
+		got, err := parse(data)
+		if err != nil || !got.equal(state) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -165,11 +165,11 @@ func TestDataRoundTrip(t *testing.T) {
 
 // FuzzParse: a damaged Secret is an error, or a state that can go on.
 func FuzzParse(f *testing.F) {
-	state, _, _, err := Advance(State{}, []string{"a.example"}, start)
+	state, _, _, err := advance(state{}, []string{"a.example"}, start)
 	if err != nil {
 		f.Fatal(err)
 	}
-	data, err := state.Data()
+	data, err := state.data()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -179,12 +179,12 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), []byte(nil), []byte{0xff},
 		[]byte("x"), []byte("y"), []byte("z"))
 	f.Fuzz(func(t *testing.T, cert, key, caCert, caKey, next, old []byte) {
-		s, err := Parse(map[string][]byte{keyServingCert: cert, keyServingKey: key, keyCACert: caCert, keyCAKey: caKey,
+		s, err := parse(map[string][]byte{keyServingCert: cert, keyServingKey: key, keyCACert: caCert, keyCAKey: caKey,
 			keyNextCert: next, keyNextKey: caKey, keyOldCert: old})
 		if err != nil {
 			return
 		}
-		if _, _, _, err := Advance(s, []string{"a.example"}, start); err != nil {
+		if _, _, _, err := advance(s, []string{"a.example"}, start); err != nil {
 			t.Error(err)
 		}
 	})

@@ -5,7 +5,7 @@
 // and the authority that signs it, and keeps both in a Secret, so that no other
 // program (cert-manager, a job of an installation) is needed.
 //
-// One pure function, Advance, decides the next step from the content of the
+// One pure function, advance, decides the next step from the content of the
 // Secret and the time:
 //
 //	nothing, damaged,  ──► new authority + serving certificate

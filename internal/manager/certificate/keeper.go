@@ -54,7 +54,7 @@ type Config struct {
 // Keeper keeps the certificates.
 type Keeper struct {
 	cfg   Config
-	state atomic.Pointer[State]
+	state atomic.Pointer[state]
 }
 
 // New returns a Keeper.
@@ -63,7 +63,7 @@ func New(c Config) *Keeper { return &Keeper{cfg: c} }
 // Certificate returns the serving certificate, for tls.Config.GetCertificate.
 func (k *Keeper) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if s := k.state.Load(); s != nil {
-		return s.TLS(), nil
+		return s.tls(), nil
 	}
 	return nil, errors.New("there is no certificate yet")
 }
@@ -71,7 +71,7 @@ func (k *Keeper) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // Bundle returns the authorities to trust, in PEM; nil before the first Ensure.
 func (k *Keeper) Bundle() []byte {
 	if s := k.state.Load(); s != nil {
-		return s.Bundle()
+		return s.bundle()
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer factory.Shutdown()
 	retry := retryMin
 	for {
-		at, err := k.Ensure(ctx)
+		at, err := k.ensure(ctx)
 		wait := min(time.Until(at), lookEvery)
 		if err != nil {
 			wait, retry = retry, min(2*retry, retryMax)
@@ -118,9 +118,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// Ensure does one round: it reads the Secret, writes changes that are due, and
+// ensure does one round: it reads the Secret, writes changes that are due, and
 // serves the result. It returns the time of the next check.
-func (k *Keeper) Ensure(ctx context.Context) (time.Time, error) {
+func (k *Keeper) ensure(ctx context.Context) (time.Time, error) {
 	var err error
 	for range attempts {
 		var at time.Time
@@ -144,10 +144,10 @@ func (k *Keeper) round(ctx context.Context) (time.Time, error) {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return time.Time{}, fmt.Errorf("read Secret %s/%s: %w", k.cfg.Namespace, k.cfg.Name, err)
 	}
-	var state State
+	var state state
 	switch mine := k.state.Load(); {
 	case found:
-		if state, err = Parse(secret.Data); err != nil {
+		if state, err = parse(secret.Data); err != nil {
 			k.cfg.Log.Warn("the Secret of the webhooks' certificates is damaged; writing a new one",
 				logkey.Namespace, k.cfg.Namespace, logkey.Name, k.cfg.Name, logkey.Error, err)
 			if mine != nil {
@@ -158,11 +158,11 @@ func (k *Keeper) round(ctx context.Context) (time.Time, error) {
 		// The Secret was removed; the API server still trusts what is served.
 		state = *mine
 	}
-	next, why, at, err := Advance(state, k.cfg.Hosts, time.Now())
+	next, why, at, err := advance(state, k.cfg.Hosts, time.Now())
 	if err != nil {
 		return time.Time{}, fmt.Errorf("make certificates: %w", err)
 	}
-	data, err := next.Data()
+	data, err := next.data()
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -218,13 +218,13 @@ func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, found bool, d
 }
 
 // use serves a state, after telling those who must trust it.
-func (k *Keeper) use(s State) {
+func (k *Keeper) use(s state) {
 	mine := k.state.Load()
-	if mine != nil && mine.Equal(s) {
+	if mine != nil && mine.equal(s) {
 		return
 	}
-	if k.cfg.OnChange != nil && (mine == nil || string(mine.Bundle()) != string(s.Bundle())) {
-		k.cfg.OnChange(s.Bundle())
+	if k.cfg.OnChange != nil && (mine == nil || string(mine.bundle()) != string(s.bundle())) {
+		k.cfg.OnChange(s.bundle())
 	}
 	k.state.Store(&s)
 }

@@ -48,7 +48,7 @@ func secret(t *testing.T, client kubernetes.Interface) *corev1.Secret {
 func TestRaces(t *testing.T) {
 	elsewhere := fake.NewClientset()
 	other := newKeeper(elsewhere, nil)
-	if _, err := other.Ensure(t.Context()); err != nil {
+	if _, err := other.ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	// The other keeper's Secret comes between this one's read and write.
@@ -63,7 +63,7 @@ func TestRaces(t *testing.T) {
 		return err != nil, nil, err
 	})
 	k := newKeeper(client, nil)
-	if _, err := k.Ensure(t.Context()); err != nil {
+	if _, err := k.ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if string(k.Bundle()) != string(other.Bundle()) || len(k.Bundle()) == 0 {
@@ -83,7 +83,7 @@ func TestConflicts(t *testing.T) {
 		return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "s", errors.New("changed"))
 	})
 	k := newKeeper(client, nil)
-	if _, err := k.Ensure(t.Context()); err != nil {
+	if _, err := k.ensure(t.Context()); err != nil {
 		t.Error(err)
 	}
 	left = 1000
@@ -94,7 +94,7 @@ func TestConflicts(t *testing.T) {
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Ensure(t.Context()); !apierrors.IsConflict(err) || left != 1000-attempts {
+	if _, err := k.ensure(t.Context()); !apierrors.IsConflict(err) || left != 1000-attempts {
 		t.Errorf("%v after %d attempts", err, 1000-left)
 	}
 }
@@ -114,13 +114,13 @@ func TestFaults(t *testing.T) {
 			}
 			k := newKeeper(client, nil)
 			set := fault.NewSet(p)
-			if _, err := k.Ensure(fault.With(t.Context(), set)); !errors.Is(err, fault.ErrInjected) {
+			if _, err := k.ensure(fault.With(t.Context(), set)); !errors.Is(err, fault.ErrInjected) {
 				t.Errorf("%s: %v", p, err)
 			}
 			if k.Bundle() != nil {
 				t.Errorf("%s: something is served that was not written", p)
 			}
-			if _, err := k.Ensure(t.Context()); err != nil || k.Bundle() == nil {
+			if _, err := k.ensure(t.Context()); err != nil || k.Bundle() == nil {
 				t.Errorf("%s: again: %v", p, err)
 			}
 		}
@@ -197,7 +197,7 @@ func TestAnswersDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		k := newKeeper(client, nil)
-		if _, err := k.Ensure(t.Context()); err != nil {
+		if _, err := k.ensure(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		asked := 0

@@ -30,17 +30,17 @@ type pair struct {
 	key  *ecdsa.PrivateKey
 }
 
-// State is the content of the Secret. The zero value means that it is empty.
-type State struct {
+// state is the content of the Secret. The zero value means that it is empty.
+type state struct {
 	serving pair
 	ca      pair              // signed serving
 	next    pair              // trusted already; zero if there is none
 	old     *x509.Certificate // trusted still; nil if there is none
 }
 
-// Bundle returns, in PEM, the authorities that may have signed a serving
+// bundle returns, in PEM, the authorities that may have signed a serving
 // certificate.
-func (s State) Bundle() []byte {
+func (s state) bundle() []byte {
 	var out []byte
 	for _, c := range []*x509.Certificate{s.ca.cert, s.next.cert, s.old} {
 		if c != nil {
@@ -50,16 +50,16 @@ func (s State) Bundle() []byte {
 	return out
 }
 
-// TLS returns the serving certificate.
-func (s State) TLS() *tls.Certificate {
+// tls returns the serving certificate.
+func (s state) tls() *tls.Certificate {
 	if s.serving.cert == nil {
 		return nil
 	}
 	return &tls.Certificate{Certificate: [][]byte{s.serving.cert.Raw}, PrivateKey: s.serving.key, Leaf: s.serving.cert}
 }
 
-// Equal reports whether both hold the same certificates.
-func (s State) Equal(o State) bool {
+// equal reports whether both hold the same certificates.
+func (s state) equal(o state) bool {
 	return same(s.serving.cert, o.serving.cert) && same(s.ca.cert, o.ca.cert) && same(s.next.cert, o.next.cert) &&
 		same(s.old, o.old)
 }
@@ -68,8 +68,8 @@ func same(a, b *x509.Certificate) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.Equal(b)
 }
 
-// Data returns the data of the Secret.
-func (s State) Data() (map[string][]byte, error) {
+// data returns the data of the Secret.
+func (s state) data() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, p := range []struct {
 		cert, key string
@@ -90,32 +90,32 @@ func (s State) Data() (map[string][]byte, error) {
 	return out, nil
 }
 
-// Parse reads a Secret's data. Nothing in it is an error too: the caller makes
+// parse reads a Secret's data. Nothing in it is an error too: the caller makes
 // new certificates then.
-func Parse(data map[string][]byte) (State, error) {
-	var s State
+func parse(data map[string][]byte) (state, error) {
+	var s state
 	var err error
 	if s.serving, err = parsePair(data, keyServingCert, keyServingKey); err != nil {
-		return State{}, err
+		return state{}, err
 	}
 	if s.ca, err = parsePair(data, keyCACert, keyCAKey); err != nil {
-		return State{}, err
+		return state{}, err
 	}
 	if len(data[keyNextCert]) > 0 {
 		if s.next, err = parsePair(data, keyNextCert, keyNextKey); err != nil {
-			return State{}, err
+			return state{}, err
 		}
 	}
 	if len(data[keyOldCert]) > 0 {
 		if s.old, err = parseCert(data[keyOldCert]); err != nil {
-			return State{}, fmt.Errorf("read %s: %w", keyOldCert, err)
+			return state{}, fmt.Errorf("read %s: %w", keyOldCert, err)
 		}
 	}
 	if !s.ca.cert.IsCA || s.next.cert != nil && !s.next.cert.IsCA {
-		return State{}, fmt.Errorf("read %s: it is not the certificate of an authority", keyCACert)
+		return state{}, fmt.Errorf("read %s: it is not the certificate of an authority", keyCACert)
 	}
 	if err := s.serving.cert.CheckSignatureFrom(s.ca.cert); err != nil {
-		return State{}, fmt.Errorf("read %s: not signed by %s: %w", keyServingCert, keyCACert, err)
+		return state{}, fmt.Errorf("read %s: not signed by %s: %w", keyServingCert, keyCACert, err)
 	}
 	return s, nil
 }

@@ -48,9 +48,9 @@ func NewQueue() Queue {
 		lastRetry))
 }
 
-// ErrNotSynced ends a controller whose caches did not fill before its context
+// errNotSynced ends a controller whose caches did not fill before its context
 // was cancelled. It is not returned for a cancelled context, which is a stop.
-var ErrNotSynced = errors.New("caches were not filled")
+var errNotSynced = errors.New("caches were not filled")
 
 // Work waits until the handlers have seen everything that exists, then hands
 // keys to handle, in as many goroutines as there are workers, until the context
@@ -64,7 +64,7 @@ func Work(ctx context.Context, log *slog.Logger, queue Queue, synced []cache.Inf
 		if ctx.Err() != nil {
 			return nil
 		}
-		return ErrNotSynced
+		return errNotSynced
 	}
 	var all sync.WaitGroup
 	for range workers {

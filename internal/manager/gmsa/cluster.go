@@ -26,14 +26,14 @@ const (
 
 // Why there are no contents.
 var (
-	ErrNotFound   = errors.New("no such GMSACredentialSpec")
-	ErrNoContents = errors.New("the GMSACredentialSpec has no credspec")
+	errNotFound   = errors.New("no such GMSACredentialSpec")
+	errNoContents = errors.New("the GMSACredentialSpec has no credspec")
 )
 
 // Cluster answers questions about credential specs.
 type Cluster interface {
 	// CredentialSpec is the credspec of a GMSACredentialSpec as JSON. The error is
-	// ErrNotFound or ErrNoContents, or what kept it from being read.
+	// errNotFound or errNoContents, or what kept it from being read.
 	CredentialSpec(ctx context.Context, name string) (string, error)
 	// MayUse reports whether a service account may use a credential spec in its
 	// namespace, and why (not), if there is a reason.
@@ -65,14 +65,14 @@ func (a API) CredentialSpec(ctx context.Context, name string) (string, error) {
 	o, err := a.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}).Get(ctx,
 		name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("%w: %s", ErrNotFound, name)
+		return "", fmt.Errorf("%w: %s", errNotFound, name)
 	}
 	if err != nil {
 		return "", fmt.Errorf("read GMSACredentialSpec %s: %w", name, err)
 	}
 	contents, ok := o.Object["credspec"]
 	if !ok || contents == nil || contents == "" {
-		return "", fmt.Errorf("%w: %s", ErrNoContents, name)
+		return "", fmt.Errorf("%w: %s", errNoContents, name)
 	}
 	text, err := json.Marshal(contents)
 	if err != nil {

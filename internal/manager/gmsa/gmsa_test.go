@@ -30,11 +30,11 @@ func (f *fakeCluster) CredentialSpec(_ context.Context, name string) (string, er
 	case f.down:
 		return "", errors.New("the API server is down")
 	case name == "empty":
-		return "", fmt.Errorf("%w: empty", ErrNoContents)
+		return "", fmt.Errorf("%w: empty", errNoContents)
 	case name == "web" || name == "db":
 		return `{"CmsPlugins":["ActiveDirectory"],"Name":"` + name + `"}`, nil
 	}
-	return "", fmt.Errorf("%w: %s", ErrNotFound, name)
+	return "", fmt.Errorf("%w: %s", errNotFound, name)
 }
 
 func (f *fakeCluster) MayUse(_ context.Context, namespace, account, spec string) (bool, string, error) {

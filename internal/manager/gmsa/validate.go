@@ -187,9 +187,9 @@ func (r *reader) contents(ctx context.Context, name string) (string, *webhook.Re
 	s, err := r.cluster.CredentialSpec(ctx, name)
 	var out webhook.Response
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, errNotFound):
 		out = refuse(http.StatusNotFound, "cred spec %s does not exist", name)
-	case errors.Is(err, ErrNoContents):
+	case errors.Is(err, errNoContents):
 		out = refuse(http.StatusExpectationFailed, "cred spec %s does not have a credspec key", name)
 	case err != nil:
 		out = refuse(http.StatusInternalServerError, "unable to retrieve the contents of cred spec %s: %v", name, err)

@@ -35,9 +35,9 @@ const (
 	ValidateGMSAPath = "/gmsa/validate"
 )
 
-// DisabledLabel on a namespace, with the value "true", keeps all webhooks off
+// disabledLabel on a namespace, with the value "true", keeps all webhooks off
 // its objects. (policy.SkipAnnotation keeps placement off one pod.)
-const DisabledLabel = "admission.mullion.dev/disabled"
+const disabledLabel = "admission.mullion.dev/disabled"
 
 // Service is where the API server finds the webhooks in a cluster.
 type Service struct {

@@ -24,8 +24,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
-// FieldManager owns the fields that the keeper applies.
-const FieldManager = "mullion-manager"
+// fieldManager owns the fields that the keeper applies.
+const fieldManager = "mullion-manager"
 
 const (
 	// retryMin and retryMax bound the wait after an error; a webhook that does
@@ -116,7 +116,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer factory.Shutdown()
 	retry := retryMin
 	for {
-		err := k.Apply(ctx)
+		err := k.apply(ctx)
 		k.mu.Lock()
 		k.state = err
 		k.mu.Unlock()
@@ -144,8 +144,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// Apply does one round: it writes both configurations by server-side apply.
-func (k *Keeper) Apply(ctx context.Context) error {
+// apply does one round: it writes both configurations by server-side apply.
+func (k *Keeper) apply(ctx context.Context) error {
 	k.mu.Lock()
 	bundle, answered := k.bundle, k.answered
 	k.mu.Unlock()
@@ -168,7 +168,7 @@ func (k *Keeper) Apply(ctx context.Context) error {
 			return err
 		}
 	}
-	options := metav1.PatchOptions{FieldManager: FieldManager, Force: new(true)}
+	options := metav1.PatchOptions{FieldManager: fieldManager, Force: new(true)}
 	// Validating first: what is mutated is always judged afterwards.
 	if err := fault.Point(ctx, "registration.validating"); err != nil {
 		return err

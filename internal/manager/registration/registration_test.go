@@ -167,14 +167,14 @@ func TestApplyFaults(t *testing.T) {
 		client := fake.NewClientset()
 		k := newTestKeeper(client, nil)
 		k.Trust([]byte("x"))
-		if err := k.Apply(fault.With(t.Context(), fault.NewSet(point))); !errors.Is(err, fault.ErrInjected) {
+		if err := k.apply(fault.With(t.Context(), fault.NewSet(point))); !errors.Is(err, fault.ErrInjected) {
 			t.Errorf("%s: %v", point, err)
 		}
 		if _, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), Name,
 			metav1.GetOptions{}); err == nil {
 			t.Errorf("%s: mutating is there without validating", point)
 		}
-		if err := k.Apply(t.Context()); err != nil {
+		if err := k.apply(t.Context()); err != nil {
 			t.Errorf("%s: again: %v", point, err)
 		}
 	}
@@ -191,7 +191,7 @@ func TestOwner(t *testing.T) {
 		return owner, nil
 	}
 	k.Trust([]byte("x"))
-	if err := k.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "it is gone") {
+	if err := k.apply(t.Context()); err == nil || !strings.Contains(err.Error(), "it is gone") {
 		t.Errorf("without the owner: %v", err)
 	}
 	owner = &metav1.OwnerReference{
@@ -200,7 +200,7 @@ func TestOwner(t *testing.T) {
 		Name:       "mullion",
 		UID:        "u",
 	}
-	if err := k.Apply(t.Context()); err != nil {
+	if err := k.apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	got, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), Name,

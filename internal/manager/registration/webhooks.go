@@ -157,7 +157,7 @@ func (c Config) namespaces() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn,
 			Values: []string{"kube-system", c.Namespace}},
-		{Key: DisabledLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
+		{Key: disabledLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
 	}}
 }
 

@@ -94,10 +94,10 @@ type Response struct {
 // Allow lets the object through as it is.
 func Allow() Response { return Response{Allowed: true} }
 
-// Decode reads an AdmissionReview v1. Fields that are not known are passed
+// decode reads an AdmissionReview v1. Fields that are not known are passed
 // over; a field that is there twice is an error, because API server and webhook
 // might not mean the same one.
-func Decode(body []byte) (*Request, error) {
+func decode(body []byte) (*Request, error) {
 	if err := checkDepth(body); err != nil {
 		return nil, err
 	}
@@ -153,8 +153,8 @@ func checkDepth(body []byte) error {
 	return nil
 }
 
-// Encode writes the answer to a request, within the API's limits.
-func (r Response) Encode(req *Request) ([]byte, error) {
+// encode writes the answer to a request, within the API's limits.
+func (r Response) encode(req *Request) ([]byte, error) {
 	out := admissionv1.AdmissionResponse{
 		UID:              req.UID,
 		Allowed:          r.Allowed,

@@ -89,7 +89,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req, resp, err := s.serve(ctx, w, r)
 	var body []byte
 	if err == nil {
-		body, err = resp.Encode(req)
+		body, err = resp.encode(req)
 	}
 	code := http.StatusOK
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Server) serve(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		return nil, Response{}, err
 	}
 	defer release()
-	req, err := Decode(body)
+	req, err := decode(body)
 	if err != nil {
 		return nil, Response{}, &httpError{http.StatusBadRequest, err}
 	}

@@ -15,9 +15,9 @@ type Verb string
 
 // The verbs; the texts are nft's.
 const (
-	Add    Verb = "add"
-	Flush  Verb = "flush"
-	Delete Verb = "delete"
+	verbAdd    Verb = "add"
+	verbFlush  Verb = "flush"
+	verbDelete Verb = "delete"
 )
 
 // Op is one step of a transaction. Exactly one of the pointers is set, or none
@@ -25,9 +25,9 @@ const (
 type Op struct {
 	Verb    Verb
 	Chain   *Chain   // without its rules
-	Rule    *Rule    // Add only
+	Rule    *Rule    // verbAdd only
 	Set     *Set     // without its elements
-	Element *Element // Add and Delete
+	Element *Element // verbAdd and verbDelete
 }
 
 // Rule is one rule of a chain.
@@ -36,7 +36,7 @@ type Rule struct{ Chain, Text string }
 // Replace lists the operations that put the table in place of whatever was
 // there under its name.
 func (t *Table) Replace() []Op {
-	ops := []Op{{Verb: Add}, {Verb: Delete}, {Verb: Add}}
+	ops := []Op{{Verb: verbAdd}, {Verb: verbDelete}, {Verb: verbAdd}}
 	return append(ops, diffTables(&Table{}, t)...)
 }
 
@@ -55,19 +55,19 @@ func diffTables(old, t *Table) []Op {
 		delete(oldChains, c.Name)
 		switch {
 		case !known:
-			ops = append(ops, Op{Verb: Add, Chain: c})
+			ops = append(ops, Op{Verb: verbAdd, Chain: c})
 		case slices.Equal(before.Rules, c.Rules):
 			continue
 		default:
-			rules = append(rules, Op{Verb: Flush, Chain: c})
+			rules = append(rules, Op{Verb: verbFlush, Chain: c})
 		}
 		for _, r := range c.Rules {
-			rules = append(rules, Op{Verb: Add, Rule: &Rule{c.Name, r}})
+			rules = append(rules, Op{Verb: verbAdd, Rule: &Rule{c.Name, r}})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(oldChains)) {
 		c := oldChains[name]
-		last = append(last, Op{Verb: Flush, Chain: c}, Op{Verb: Delete, Chain: c})
+		last = append(last, Op{Verb: verbFlush, Chain: c}, Op{Verb: verbDelete, Chain: c})
 	}
 	known := map[string]bool{}
 	for i := range old.Sets {
@@ -75,7 +75,7 @@ func diffTables(old, t *Table) []Op {
 	}
 	for i := range t.Sets {
 		if s := &t.Sets[i]; !known[s.Name] {
-			ops = append(ops, Op{Verb: Add, Set: s})
+			ops = append(ops, Op{Verb: verbAdd, Set: s})
 		}
 	}
 	ops = append(ops, rules...)
@@ -114,11 +114,11 @@ func diffElements(old, t *Table) []Op {
 	}
 	ops := make([]Op, 0, len(before)+len(fresh))
 	for _, e := range slices.SortedFunc(maps.Values(before), compareElements) {
-		ops = append(ops, Op{Verb: Delete, Element: e})
+		ops = append(ops, Op{Verb: verbDelete, Element: e})
 	}
 	slices.SortFunc(fresh, compareElements)
 	for _, e := range fresh {
-		ops = append(ops, Op{Verb: Add, Element: e})
+		ops = append(ops, Op{Verb: verbAdd, Element: e})
 	}
 	return ops
 }
@@ -132,14 +132,14 @@ func compareElements(a, b *Element) int {
 // command: nft reads that a third faster than a command each.
 func Script(table string, ops []Op) string {
 	var b strings.Builder
-	name := Family + " " + table
+	name := family + " " + table
 	for i := 0; i < len(ops); i++ {
 		op := ops[i]
 		b.WriteString(string(op.Verb))
 		switch {
 		case op.Chain != nil:
 			b.WriteString(" chain " + name + " " + op.Chain.Name)
-			if c := op.Chain; op.Verb == Add && c.Hook != "" {
+			if c := op.Chain; op.Verb == verbAdd && c.Hook != "" {
 				b.WriteString(" { type " + c.Type + " hook " + c.Hook + " priority " + c.Priority + " ; }")
 			}
 		case op.Rule != nil:

@@ -49,10 +49,10 @@ func FuzzCompile(f *testing.F) {
 			t.Fatalf("with a previous plan:\n%s\nwithout:\n%s", plan, fresh)
 		}
 		checkDraws(t, plan)
-		fake := knftables.NewFake(Family, TableName)
+		fake := knftables.NewFake(family, TableName)
 		runFake(t, fake, old.Table.Replace())
 		runFake(t, fake, plan.Diff(old))
-		again := knftables.NewFake(Family, TableName)
+		again := knftables.NewFake(family, TableName)
 		runFake(t, again, plan.Table.Replace())
 		if got, want := sortedDump(fake), sortedDump(again); got != want {
 			t.Fatalf("the difference leads to:\n%s\nwant:\n%s", got, want)
@@ -92,7 +92,7 @@ func TestProperties(t *testing.T) {
 				continue
 			}
 			compiled++
-			fake := knftables.NewFake(Family, TableName)
+			fake := knftables.NewFake(family, TableName)
 			runFake(t, fake, old.Table.Replace())
 			runFake(t, fake, plan.Diff(old))
 			checkDraws(t, plan)
@@ -114,7 +114,7 @@ func checkDraws(t *testing.T, p *Plan) {
 		chains[c.Name] = c
 	}
 	values := map[string]map[string]bool{}
-	for _, e := range p.Table.Elements() {
+	for _, e := range p.Table.elements() {
 		if values[e.Set] == nil {
 			values[e.Set] = map[string]bool{}
 		}
@@ -123,7 +123,7 @@ func checkDraws(t *testing.T, p *Plan) {
 		}
 		values[e.Set][e.Key] = true
 	}
-	for _, e := range p.Table.Elements() {
+	for _, e := range p.Table.elements() {
 		set := map[string]string{mapFrontends: mapBackends, mapFrontendsOut: mapBackends, mapNodePorts: mapNodeBackends,
 			mapNodePortsOut: mapNodeBackends}[e.Set]
 		if set == "" {
@@ -154,7 +154,7 @@ func runFake(t *testing.T, fake *knftables.Fake, ops []Op) {
 		switch {
 		case op.Chain != nil:
 			c := &knftables.Chain{Name: op.Chain.Name}
-			if op.Chain.Hook != "" && op.Verb == Add {
+			if op.Chain.Hook != "" && op.Verb == verbAdd {
 				typ, hook, priority := knftables.BaseChainType(op.Chain.Type), knftables.BaseChainHook(op.Chain.Hook),
 					knftables.BaseChainPriority(op.Chain.Priority)
 				c.Type, c.Hook, c.Priority = &typ, &hook, &priority
@@ -183,11 +183,11 @@ func runFake(t *testing.T, fake *knftables.Fake, ops []Op) {
 			obj = &knftables.Table{}
 		}
 		switch op.Verb {
-		case Add:
+		case verbAdd:
 			tx.Add(obj)
-		case Flush:
+		case verbFlush:
 			tx.Flush(obj)
-		case Delete:
+		case verbDelete:
 			tx.Delete(obj)
 		}
 	}

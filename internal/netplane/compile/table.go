@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Family is the nftables family of the table.
-const Family = "inet"
+// family is the nftables family of the table.
+const family = "inet"
 
 // Table is the desired content of the one nftables table.
 type Table struct {
@@ -67,8 +67,8 @@ type fragment struct {
 	chains   []Chain // chains that the elements lead to; shared with other fragments
 }
 
-// Elements lists all elements in a stable order.
-func (t *Table) Elements() []Element {
+// elements lists all elements in a stable order.
+func (t *Table) elements() []Element {
 	var all []Element
 	for _, name := range slices.SortedFunc(maps.Keys(t.fragments), objectKey.compare) {
 		all = append(all, t.fragments[name].elements...)
@@ -105,7 +105,7 @@ func (t *Table) write(b *strings.Builder) {
 			elements[e.Set] = append(elements[e.Set], e)
 		}
 	}
-	fmt.Fprintf(b, "table %s %s {\n", Family, t.Name)
+	fmt.Fprintf(b, "table %s %s {\n", family, t.Name)
 	for _, s := range t.Sets {
 		fmt.Fprintf(b, "\t%s %s {\n\t\t%s\n", s.kind(), s.Name, s.declaration())
 		list := elements[s.Name]

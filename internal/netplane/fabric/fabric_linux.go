@@ -215,7 +215,7 @@ func (f *Fabric) makeMachineLink(inside, machine *kernel.Space) error {
 		}
 	}
 	if link == nil {
-		if err := addPair(machine, f.plan.MachineLink, MAC(f.plan.MachineAddress.Addr()), inside, f.plan.MachinePort,
+		if err := addPair(machine, f.plan.MachineLink, mac(f.plan.MachineAddress.Addr()), inside, f.plan.MachinePort,
 			0); err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ func (f *Fabric) Connect(ctx context.Context, a Attachment) (err error) {
 }
 
 func (f *Fabric) connect(ctx context.Context, a Attachment, inside, host *kernel.Space, back *undo.Stack) error {
-	name := PortName(a.Node)
+	name := portName(a.Node)
 	eth0, err := host.FindLink(Uplink)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (f *Fabric) connect(ctx context.Context, a Attachment, inside, host *kernel
 		if err := errors.Join(inside.DeleteLink(name), host.DeleteLink(Uplink)); err != nil {
 			return err
 		}
-		if err := addPair(host, Uplink, MAC(a.Address.Addr()), inside, name, a.MTU); err != nil {
+		if err := addPair(host, Uplink, mac(a.Address.Addr()), inside, name, a.MTU); err != nil {
 			return err
 		}
 		back.Add("delete uplink", func(context.Context) error { return inside.DeleteLink(name) })

@@ -88,19 +88,19 @@ func Describe(cfg Config) (Plan, error) {
 	}
 	p.MachineAddress = netip.PrefixFrom(p.NodeNet.Addr().Next(), p.NodeNet.Bits())
 	p.Router = netip.PrefixFrom(last(p.NodeNet).Prev(), p.NodeNet.Bits())
-	p.RouterMAC = MAC(p.Router.Addr())
+	p.RouterMAC = mac(p.Router.Addr())
 	return p, nil
 }
 
-// MAC returns the Ethernet address that the fabric gives to an IPv4 address: a
+// mac returns the Ethernet address that the fabric gives to an IPv4 address: a
 // locally administered one (IEEE 802, second bit of the first byte).
-func MAC(a netip.Addr) string {
+func mac(a netip.Addr) string {
 	b := a.As4()
 	return fmt.Sprintf("02:6d:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
 }
 
-// PortName returns the name of the bridge port of a host.
-func PortName(node string) string {
+// portName returns the name of the bridge port of a host.
+func portName(node string) string {
 	sum := sha256.Sum256([]byte(node))
 	return "port" + hex.EncodeToString(sum[:])[:11]
 }

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RouteProtocol marks the routes that this program makes, so that it finds them
+// routeProtocol marks the routes that this program makes, so that it finds them
 // again. rtnetlink(7) leaves the numbers above 4 to administrators; 109 ('m')
 // is not among the names of iproute2's rt_protos.
-const RouteProtocol netlink.RouteProtocol = 109
+const routeProtocol netlink.RouteProtocol = 109
 
 // FindLink returns the named link, or nil if there is none.
 func (s *Space) FindLink(name string) (netlink.Link, error) {
@@ -54,7 +54,7 @@ func (s *Space) AddAddresses(l netlink.Link, want []netip.Prefix, bare bool) err
 		if slices.Contains(have, p) {
 			continue
 		}
-		a := &netlink.Addr{IPNet: IPNet(p)}
+		a := &netlink.Addr{IPNet: ipNet(p)}
 		if bare {
 			a.Flags = unix.IFA_F_NOPREFIXROUTE
 		}
@@ -75,7 +75,7 @@ func (s *Space) KeepAddresses(l netlink.Link, want []netip.Prefix) error {
 		if slices.Contains(want, p) {
 			continue
 		}
-		if err := s.Netlink.AddrDel(l, &netlink.Addr{IPNet: IPNet(p)}); err != nil &&
+		if err := s.Netlink.AddrDel(l, &netlink.Addr{IPNet: ipNet(p)}); err != nil &&
 			!errors.Is(err, unix.EADDRNOTAVAIL) {
 			return fmt.Errorf("remove address %s from %s: %w", p, l.Attrs().Name, err)
 		}
@@ -109,7 +109,7 @@ type Route struct {
 // destination.
 func (s *Space) ReplaceRoute(r Route) error {
 	n := &netlink.Route{
-		Dst: IPNet(r.Destination), LinkIndex: r.LinkIndex, Protocol: RouteProtocol,
+		Dst: ipNet(r.Destination), LinkIndex: r.LinkIndex, Protocol: routeProtocol,
 		Gw: ip(r.NextHop), Src: ip(r.Source), Scope: netlink.SCOPE_UNIVERSE, Priority: r.Metric,
 	}
 	switch {
@@ -163,7 +163,7 @@ func (s *Space) KeepRoutes(wanted func(Route) bool) error {
 
 // routes lists the IPv4 routes that carry our protocol number.
 func (s *Space) routes() ([]netlink.Route, error) {
-	list, err := s.Netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: RouteProtocol},
+	list, err := s.Netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeProtocol},
 		netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
@@ -171,12 +171,12 @@ func (s *Space) routes() ([]netlink.Route, error) {
 	return list, nil
 }
 
-// IPNet converts a prefix, keeping the host part of the address.
-func IPNet(p netip.Prefix) *net.IPNet {
+// ipNet converts a prefix, keeping the host part of the address.
+func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// Prefix is the inverse of IPNet; nil means the IPv4 default route.
+// Prefix is the inverse of ipNet; nil means the IPv4 default route.
 func Prefix(n *net.IPNet) netip.Prefix {
 	if n == nil {
 		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)

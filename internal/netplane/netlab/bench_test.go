@@ -24,18 +24,18 @@ const window = 300 * time.Millisecond
 // that talk through the host's routing alone, through our rules, and by the
 // address of one of 5,000 services.
 func BenchmarkDataPath(b *testing.B) {
-	l := New(b)
-	h := l.Host()
-	client, server := h.Pod(5), h.Pod(6)
-	h.Apply()
+	l := newLab(b)
+	h := l.host()
+	client, server := h.pod(5), h.pod(6)
+	h.apply()
 	serveEcho(b, server.Netns, at(server.Address, 7))
 	serveSink(b, server.Netns, at(server.Address, 9))
 	h.Intent.LoadBalancers = intenttest.Services(5000, 2).LoadBalancers
-	h.Service("echo", netip.MustParseAddr("10.96.200.1"), intent.TCP, 7, 7, server.Address)
-	h.Service("sink", netip.MustParseAddr("10.96.200.1"), intent.TCP, 9, 9, server.Address)
+	h.service("echo", netip.MustParseAddr("10.96.200.1"), intent.TCP, 7, 7, server.Address)
+	h.service("sink", netip.MustParseAddr("10.96.200.1"), intent.TCP, 9, 9, server.Address)
 	rules := func(on bool) {
 		if on {
-			h.Apply()
+			h.apply()
 			return
 		}
 		s, err := kernel.Open(h.Netns)

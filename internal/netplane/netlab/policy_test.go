@@ -20,16 +20,16 @@ import (
 func TestAffinity(t *testing.T) {
 	w := newTwoHosts(t)
 	p := w.pods
-	for _, h := range []*Host{w.a, w.b} {
-		h.Service("web", vip, intent.TCP, 80, 8080, p[0].Address, p[1].Address,
+	for _, h := range []*labHost{w.a, w.b} {
+		h.service("web", vip, intent.TCP, 80, 8080, p[0].Address, p[1].Address,
 			p[2].Address).Distribution = intent.SourceIP
 	}
-	clients := []*Pod{w.a.Pod(21), w.a.Pod(22), w.a.Pod(23), w.a.Pod(24), w.a.Pod(25), w.a.Pod(26), w.a.Pod(27),
-		w.a.Pod(28)}
+	clients := []*pod{w.a.pod(21), w.a.pod(22), w.a.pod(23), w.a.pod(24), w.a.pod(25), w.a.pod(26), w.a.pod(27),
+		w.a.pod(28)}
 	w.apply()
 	chosen := map[string]bool{}
 	for _, c := range clients {
-		first, _, err := Ask(t, c.Netns, "tcp4", at(vip, 80))
+		first, _, err := ask(t, c.Netns, "tcp4", at(vip, 80))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,11 +46,11 @@ func TestAffinity(t *testing.T) {
 func TestHostPort(t *testing.T) {
 	w := newTwoHosts(t)
 	p := w.pods
-	w.a.Endpoint(p[0]).PortMappings = []intent.PortMapping{{Protocol: intent.TCP, ExternalPort: 8088,
+	w.a.endpoint(p[0]).PortMappings = []intent.PortMapping{{Protocol: intent.TCP, ExternalPort: 8088,
 		InternalPort: 8080}}
-	w.a.Endpoint(p[1]).PortMappings = []intent.PortMapping{{Protocol: intent.TCP, ExternalPort: 8089,
+	w.a.endpoint(p[1]).PortMappings = []intent.PortMapping{{Protocol: intent.TCP, ExternalPort: 8089,
 		InternalPort: 8080, VIP: w.a.Address, LocalRouted: true}}
-	w.a.Apply()
+	w.a.apply()
 	if client := Expect(t, w.lab.Machine, "tcp4", at(w.a.Address, 8088), p[0].Name); client != "10.89.0.1" {
 		t.Errorf("the pod sees the client as %s", client)
 	}
@@ -61,8 +61,8 @@ func TestHostPort(t *testing.T) {
 	for _, from := range []string{w.lab.Machine, w.a.Netns, p[0].Netns, p[2].Netns} {
 		Expect(t, from, "tcp4", at(w.a.Address, 8089), p[1].Name)
 	}
-	w.a.Remove(p[0])
-	w.a.Apply()
+	w.a.remove(p[0])
+	w.a.apply()
 	ExpectNothing(t, w.lab.Machine, "tcp4", at(w.a.Address, 8088))
 }
 
@@ -70,7 +70,7 @@ func TestACL(t *testing.T) {
 	w := newTwoHosts(t)
 	p := w.pods
 	Serve(t, p[0].Netns, "admin", "tcp4", at(p[0].Address, 9090))
-	w.a.Endpoint(p[0]).ACLs = []intent.ACL{
+	w.a.endpoint(p[0]).ACLs = []intent.ACL{
 		{Direction: intent.In, Action: intent.Block, Protocols: []uint8{intent.TCP}, Priority: 1000},
 		{Direction: intent.In, Action: intent.Allow, Protocols: []uint8{intent.TCP},
 			LocalPorts:      []intent.PortRange{{First: 8080, Last: 8080}},
@@ -78,8 +78,8 @@ func TestACL(t *testing.T) {
 		{Direction: intent.Out, Action: intent.Block, RemoteAddresses: []netip.Prefix{w.b.Pods},
 			Protocols: []uint8{intent.UDP}, Priority: 200},
 	}
-	w.a.Service("web", vip, intent.TCP, 80, 8080, p[0].Address)
-	w.b.Service("web", vip, intent.TCP, 80, 8080, p[0].Address)
+	w.a.service("web", vip, intent.TCP, 80, 8080, p[0].Address)
+	w.b.service("web", vip, intent.TCP, 80, 8080, p[0].Address)
 	w.apply()
 	Expect(t, p[2].Netns, "tcp4", at(p[0].Address, 8080), p[0].Name)
 	Expect(t, p[2].Netns, "tcp4", at(vip, 80), p[0].Name)
@@ -92,8 +92,8 @@ func TestACL(t *testing.T) {
 	ExpectNothing(t, p[0].Netns, "udp4", at(p[2].Address, 53))
 	Expect(t, p[0].Netns, "tcp4", at(p[2].Address, 8080), p[2].Name)
 	// Without ACLs again, all is open.
-	w.a.Endpoint(p[0]).ACLs = nil
-	w.a.Apply()
+	w.a.endpoint(p[0]).ACLs = nil
+	w.a.apply()
 	Expect(t, p[1].Netns, "tcp4", at(p[0].Address, 9090), "admin")
 }
 
@@ -106,9 +106,9 @@ func TestSpoofing(t *testing.T) {
 	addAddress(t, p[0].Netns, netip.PrefixFrom(spoof, 32))
 	addAddress(t, p[0].Netns, netip.PrefixFrom(p[1].Address, 32)) // that of its neighbour
 	// Let replies find the spoofer, so that only the rule stands in the way.
-	addRoute(t, w.a.Netns, netip.PrefixFrom(spoof, 32), w.a.Endpoint(p[0]).ID)
+	addRoute(t, w.a.Netns, netip.PrefixFrom(spoof, 32), w.a.endpoint(p[0]).ID)
 	for _, from := range []netip.Addr{spoof, p[1].Address} {
-		if got, client, err := AskFrom(t, p[0].Netns, "udp4", at(from, 40000), at(p[2].Address, 53),
+		if got, client, err := askFrom(t, p[0].Netns, "udp4", at(from, 40000), at(p[2].Address, 53),
 			refusal); err == nil {
 			t.Errorf("%s answered the spoofed client %s", got, client)
 		}
@@ -116,19 +116,19 @@ func TestSpoofing(t *testing.T) {
 	Expect(t, p[0].Netns, "udp4", at(p[2].Address, 53), p[2].Name)
 	setMAC(t, p[0].Netns, "eth0", "00:15:5d:66:66:66")
 	ExpectNothing(t, p[0].Netns, "udp4", at(p[2].Address, 53))
-	setMAC(t, p[0].Netns, "eth0", w.a.Endpoint(p[0]).MAC)
+	setMAC(t, p[0].Netns, "eth0", w.a.endpoint(p[0]).MAC)
 	Expect(t, p[0].Netns, "udp4", at(p[2].Address, 53), p[2].Name)
 	// Nor may any other sender pretend to be one of the host's pods. The reply
 	// would go to the real pod, so check what arrives.
-	heard := Listen(t, p[1].Netns, at(p[1].Address, 54))
-	if err := Send(t, w.lab.Machine, at(netip.MustParseAddr("10.89.0.1"), 40000), at(p[1].Address, 54)); err != nil {
+	heard := listen(t, p[1].Netns, at(p[1].Address, 54))
+	if err := send(t, w.lab.Machine, at(netip.MustParseAddr("10.89.0.1"), 40000), at(p[1].Address, 54)); err != nil {
 		t.Fatal(err)
 	}
 	if from := <-heard; from.Addr() != netip.MustParseAddr("10.89.0.1") {
 		t.Fatalf("heard %s", from)
 	}
 	addAddress(t, w.lab.Machine, netip.PrefixFrom(p[0].Address, 32))
-	if err := Send(t, w.lab.Machine, at(p[0].Address, 40000), at(p[1].Address, 54)); err != nil {
+	if err := send(t, w.lab.Machine, at(p[0].Address, 40000), at(p[1].Address, 54)); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -195,12 +195,12 @@ func TestGateways(t *testing.T) {
 		Serve(t, w.a.Netns, "gateway", "tcp4", at(netip.MustParseAddr(g), 700))
 		Expect(t, w.pods[0].Netns, "tcp4", at(netip.MustParseAddr(g), 700), "gateway")
 	}
-	if _, _, err := Ask(t, w.pods[0].Netns, "tcp4", at(netip.MustParseAddr("10.244.1.77"), 8080)); !errors.Is(err,
+	if _, _, err := ask(t, w.pods[0].Netns, "tcp4", at(netip.MustParseAddr("10.244.1.77"), 8080)); !errors.Is(err,
 		unix.EHOSTUNREACH) {
 		t.Errorf("ask an address that no endpoint has: got %v, want %v", err, unix.EHOSTUNREACH)
 	}
-	second := w.a.Pod(2)
-	w.a.Apply()
+	second := w.a.pod(2)
+	w.a.apply()
 	Serve(t, second.Netns, second.Name, "tcp4", at(second.Address, 8080))
 	Expect(t, w.pods[0].Netns, "tcp4", at(second.Address, 8080), second.Name)
 	Expect(t, w.pods[0].Netns, "tcp4", at(w.pods[2].Address, 8080), w.pods[2].Name)
@@ -213,17 +213,17 @@ func TestHostEndpoint(t *testing.T) {
 	a := netip.MustParseAddr("10.244.1.2")
 	w.a.Intent.Endpoints = append(w.a.Intent.Endpoints, intent.Endpoint{
 		ID:           "host-ep",
-		NetworkID:    NetworkID,
+		NetworkID:    networkID,
 		HostAttached: true,
 		MAC:          "00-15-5D-00-00-02",
 		Addresses:    []netip.Prefix{netip.PrefixFrom(a, 24)},
 	})
-	w.a.Apply()
+	w.a.apply()
 	Serve(t, w.a.Netns, "host", "tcp4", at(a, 700))
 	Expect(t, w.pods[0].Netns, "tcp4", at(a, 700), "host")
 	Expect(t, w.pods[2].Netns, "tcp4", at(a, 700), "host")
 	w.a.Intent.Endpoints = w.a.Intent.Endpoints[:2]
-	w.a.Apply()
+	w.a.apply()
 	Expect(t, w.pods[0].Netns, "tcp4", at(w.pods[2].Address, 8080), w.pods[2].Name)
 }
 
@@ -232,14 +232,14 @@ func TestHostEndpoint(t *testing.T) {
 func TestTwoEndpointsInOneNamespace(t *testing.T) {
 	w := newTwoHosts(t)
 	p := w.pods
-	second := w.a.Pod(30)
-	w.a.Endpoint(second).NamespaceID = p[0].Name
-	w.a.Apply()
+	second := w.a.pod(30)
+	w.a.endpoint(second).NamespaceID = p[0].Name
+	w.a.apply()
 	Serve(t, p[0].Netns, "second", "tcp4", at(second.Address, 700))
 	Expect(t, p[2].Netns, "tcp4", at(p[0].Address, 8080), p[0].Name)
 	Expect(t, p[1].Netns, "tcp4", at(second.Address, 700), "second")
-	w.a.Remove(second)
-	w.a.Apply()
+	w.a.remove(second)
+	w.a.apply()
 	Expect(t, p[2].Netns, "tcp4", at(p[0].Address, 8080), p[0].Name)
 	Expect(t, p[0].Netns, "tcp4", at(p[2].Address, 8080), p[2].Name)
 }

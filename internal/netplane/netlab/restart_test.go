@@ -18,12 +18,12 @@ import (
 func TestConnectionsSurvive(t *testing.T) {
 	w := newTwoHosts(t)
 	p := w.pods
-	for _, to := range []*Pod{p[1], p[2]} {
+	for _, to := range []*pod{p[1], p[2]} {
 		serveEcho(t, to.Netns, at(to.Address, 7))
 	}
-	w.a.Service("echo", vip, intent.TCP, 7, 7, p[1].Address, p[2].Address)
-	w.a.Service("echo-node", vip.Next(), intent.TCP, 7, 7, p[2].Address)
-	w.a.Apply()
+	w.a.service("echo", vip, intent.TCP, 7, 7, p[1].Address, p[2].Address)
+	w.a.service("echo-node", vip.Next(), intent.TCP, 7, 7, p[2].Address)
+	w.a.apply()
 	var open []net.Conn
 	for range 4 { // to either backend, with some luck
 		open = append(open, dial(t, p[0].Netns, at(vip, 7)))
@@ -50,7 +50,7 @@ func TestConnectionsSurvive(t *testing.T) {
 	alive("at first")
 	w.a.Intent.LoadBalancers[0].ID = "echo-2"
 	w.a.Intent.LoadBalancers[0].Backends = w.a.Intent.LoadBalancers[0].Backends[:1]
-	w.a.Apply()
+	w.a.apply()
 	alive("after the service lost a backend")
 	second, err := apply.New(apply.Config{NetnsDir: filepath.Join(w.lab.Dir, w.a.Name+"-namespaces"), Netns: w.a.Netns})
 	if err != nil {

@@ -17,16 +17,16 @@ var vip = netip.MustParseAddr("10.96.7.7")
 // twoHosts is a lab of two hosts with two pods each; every pod serves its own
 // name on TCP port 8080 and UDP port 53.
 type twoHosts struct {
-	lab  *Lab
-	a, b *Host
-	pods [4]*Pod // two of a, two of b
+	lab  *lab
+	a, b *labHost
+	pods [4]*pod // two of a, two of b
 }
 
 func newTwoHosts(t *testing.T) *twoHosts {
 	t.Helper()
-	l := New(t)
-	w := &twoHosts{lab: l, a: l.Host(), b: l.Host()}
-	w.pods = [4]*Pod{w.a.Pod(5), w.a.Pod(6), w.b.Pod(5), w.b.Pod(6)}
+	l := newLab(t)
+	w := &twoHosts{lab: l, a: l.host(), b: l.host()}
+	w.pods = [4]*pod{w.a.pod(5), w.a.pod(6), w.b.pod(5), w.b.pod(6)}
 	w.apply()
 	for _, p := range w.pods {
 		Serve(t, p.Netns, p.Name, "tcp4", at(p.Address, 8080))
@@ -35,7 +35,7 @@ func newTwoHosts(t *testing.T) *twoHosts {
 	return w
 }
 
-func (w *twoHosts) apply() { w.a.Apply(); w.b.Apply() }
+func (w *twoHosts) apply() { w.a.apply(); w.b.apply() }
 
 func TestPodToPod(t *testing.T) {
 	w := newTwoHosts(t)
@@ -63,7 +63,7 @@ func collect(t *testing.T, netns, network string, to netip.AddrPort, want ...str
 	t.Helper()
 	seen := map[string]string{}
 	for range 100 * len(want) {
-		name, client, err := Ask(t, netns, network, to)
+		name, client, err := ask(t, netns, network, to)
 		if err != nil {
 			t.Fatalf("ask %s: %v", to, err)
 		}
@@ -83,9 +83,9 @@ func collect(t *testing.T, netns, network string, to netip.AddrPort, want ...str
 func TestClusterIP(t *testing.T) {
 	w := newTwoHosts(t)
 	p := w.pods
-	for _, h := range []*Host{w.a, w.b} {
-		h.Service("web", vip, intent.TCP, 80, 8080, p[0].Address, p[1].Address, p[2].Address)
-		h.Service("dns", vip, intent.UDP, 53, 53, p[1].Address, p[3].Address)
+	for _, h := range []*labHost{w.a, w.b} {
+		h.service("web", vip, intent.TCP, 80, 8080, p[0].Address, p[1].Address, p[2].Address)
+		h.service("dns", vip, intent.UDP, 53, 53, p[1].Address, p[3].Address)
 	}
 	w.apply()
 	for i, from := range p {
@@ -113,10 +113,10 @@ func TestClusterIP(t *testing.T) {
 func TestNodePort(t *testing.T) {
 	w := newTwoHosts(t)
 	p := w.pods
-	for _, h := range []*Host{w.a, w.b} {
-		h.Service("web", netip.Addr{}, intent.TCP, 30080, 8080, p[0].Address, p[2].Address)
+	for _, h := range []*labHost{w.a, w.b} {
+		h.service("web", netip.Addr{}, intent.TCP, 30080, 8080, p[0].Address, p[2].Address)
 	}
-	local := w.a.Service("local", netip.Addr{}, intent.TCP, 30081, 8080, p[1].Address)
+	local := w.a.service("local", netip.Addr{}, intent.TCP, 30081, 8080, p[1].Address)
 	local.DSR = true
 	w.apply()
 	seen := collect(t, w.lab.Machine, "tcp4", at(w.a.Address, 30080), p[0].Name, p[2].Name)
@@ -146,7 +146,7 @@ func TestSourceOfPassingConnections(t *testing.T) {
 		for _, c := range []struct {
 			name     string
 			edit     func(lb *intent.LoadBalancer)
-			backends []*Pod
+			backends []*pod
 			want     netip.Addr
 		}{
 			{"node", func(*intent.LoadBalancer) {}, p[2:], w.a.Address},
@@ -154,18 +154,18 @@ func TestSourceOfPassingConnections(t *testing.T) {
 			{"DSR", func(lb *intent.LoadBalancer) { lb.DSR = true }, p[:2], netip.MustParseAddr("10.89.0.1")},
 		} {
 			w.a.Intent.LoadBalancers = nil
-			lb := w.a.Service("web", netip.Addr{}, intent.TCP, 30080, 8080, c.backends[0].Address,
+			lb := w.a.service("web", netip.Addr{}, intent.TCP, 30080, 8080, c.backends[0].Address,
 				c.backends[1].Address)
 			lb.Distribution = d
 			c.edit(lb)
-			w.a.Apply()
+			w.a.apply()
 			answers := map[string]string{}
 			if d == intent.FiveTuple {
 				answers = collect(t, w.lab.Machine, "tcp4", at(w.a.Address, 30080), c.backends[0].Name,
 					c.backends[1].Name)
 			}
 			for range 8 {
-				name, client, err := Ask(t, w.lab.Machine, "tcp4", at(w.a.Address, 30080))
+				name, client, err := ask(t, w.lab.Machine, "tcp4", at(w.a.Address, 30080))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -86,48 +86,6 @@ func Serve(t testing.TB, netns, name, network string, at netip.AddrPort) (stop f
 	return stop
 }
 
-// Listen reports from where datagrams arrive.
-func Listen(t testing.TB, netns string, at netip.AddrPort) <-chan netip.AddrPort {
-	t.Helper()
-	heard := make(chan netip.AddrPort, 100)
-	err := in(t, netns, func() error {
-		c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
-		if err != nil {
-			return err
-		}
-		t.Cleanup(func() { _ = c.Close() })
-		go func() {
-			defer close(heard)
-			for {
-				_, from, err := c.ReadFromUDPAddrPort(make([]byte, 1024))
-				if err != nil {
-					return
-				}
-				heard <- from
-			}
-		}()
-		return nil
-	})
-	if err != nil {
-		t.Fatalf("listen on %s in %s: %v", at, netns, err)
-	}
-	return heard
-}
-
-// Send sends one datagram without waiting for an answer.
-func Send(t testing.TB, netns string, from, to netip.AddrPort) error {
-	t.Helper()
-	return in(t, netns, func() error {
-		c, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(from), net.UDPAddrFromAddrPort(to))
-		if err != nil {
-			return err
-		}
-		defer func() { _ = c.Close() }() // nothing is left to be written
-		_, err = c.Write([]byte("?"))
-		return err
-	})
-}
-
 func host(a net.Addr) string {
 	h, _, err := net.SplitHostPort(a.String())
 	if err != nil {
@@ -136,15 +94,15 @@ func host(a net.Addr) string {
 	return h
 }
 
-// Ask connects or sends from the namespace and returns which server answered, and under
+// ask connects or sends from the namespace and returns which server answered, and under
 // which address that server saw the client.
-func Ask(t testing.TB, netns, network string, to netip.AddrPort) (name, client string, err error) {
+func ask(t testing.TB, netns, network string, to netip.AddrPort) (name, client string, err error) {
 	t.Helper()
-	return AskFrom(t, netns, network, netip.AddrPort{}, to, patience)
+	return askFrom(t, netns, network, netip.AddrPort{}, to, patience)
 }
 
-// AskFrom is Ask from a given local address, with a time limit.
-func AskFrom(t testing.TB, netns, network string, from, to netip.AddrPort,
+// askFrom is ask from a given local address, with a time limit.
+func askFrom(t testing.TB, netns, network string, from, to netip.AddrPort,
 	limit time.Duration) (name, client string, err error) {
 	t.Helper()
 	var answer string
@@ -187,7 +145,7 @@ func AskFrom(t testing.TB, netns, network string, from, to netip.AddrPort,
 // Expect fails the test unless the named server answers.
 func Expect(t testing.TB, netns, network string, to netip.AddrPort, name string) (client string) {
 	t.Helper()
-	got, client, err := Ask(t, netns, network, to)
+	got, client, err := ask(t, netns, network, to)
 	if err != nil {
 		t.Fatalf("ask %s %s: %v", network, to, err)
 	}
@@ -200,7 +158,7 @@ func Expect(t testing.TB, netns, network string, to netip.AddrPort, name string)
 // ExpectNothing fails the test if there is an answer.
 func ExpectNothing(t testing.TB, netns, network string, to netip.AddrPort) {
 	t.Helper()
-	if got, _, err := AskFrom(t, netns, network, netip.AddrPort{}, to, refusal); err == nil {
+	if got, _, err := askFrom(t, netns, network, netip.AddrPort{}, to, refusal); err == nil {
 		t.Fatalf("ask %s %s: %s answered, want no answer", network, to, got)
 	}
 }

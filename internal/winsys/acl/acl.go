@@ -15,9 +15,9 @@ import (
 	"path/filepath"
 )
 
-// ErrOpen is returned for a directory that others than SYSTEM, administrators
+// errOpen is returned for a directory that others than SYSTEM, administrators
 // and the running user can use.
-var ErrOpen = errors.New("others have access to it")
+var errOpen = errors.New("others have access to it")
 
 // MakePrivate makes a directory (and those above it) and closes it to everyone
 // but SYSTEM and the administrators. One that exists is closed too; if that

@@ -30,7 +30,7 @@ func verify(dir string) error {
 	case !st.IsDir():
 		return errors.New("it is not a directory")
 	case st.Mode().Perm()&0o077 != 0:
-		return ErrOpen
+		return errOpen
 	}
 	return nil
 }

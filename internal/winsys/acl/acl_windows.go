@@ -106,14 +106,14 @@ func verify(dir string) error {
 		return err
 	}
 	if !trusted(owner) {
-		return fmt.Errorf("%w: it belongs to %s", ErrOpen, owner)
+		return fmt.Errorf("%w: it belongs to %s", errOpen, owner)
 	}
 	dacl, _, err := sd.DACL()
 	if err != nil {
 		return err
 	}
 	if dacl == nil {
-		return fmt.Errorf("%w: it has no access control list", ErrOpen)
+		return fmt.Errorf("%w: it has no access control list", errOpen)
 	}
 	for i := range uint32(dacl.AceCount) {
 		var ace *windows.ACCESS_ALLOWED_ACE
@@ -125,7 +125,7 @@ func verify(dir string) error {
 			continue
 		}
 		if sid := sidOf(ace); !trusted(sid) {
-			return fmt.Errorf("%w: %s may use it (mask %#x)", ErrOpen, sid, ace.Mask)
+			return fmt.Errorf("%w: %s may use it (mask %#x)", errOpen, sid, ace.Mask)
 		}
 	}
 	return nil

@@ -192,7 +192,7 @@ func Errorf(c Code, format string, args ...any) *Error {
 // Error implements error.
 func (e *Error) Error() string {
 	if e.Op == "" {
-		return e.Message()
+		return e.message()
 	}
 	return fmt.Sprintf("%s: %s", e.Op, e.Code)
 }
@@ -209,8 +209,8 @@ func (e *Error) Is(target error) bool {
 // Error lets a code be the target of errors.Is.
 func (c Code) Error() string { return c.String() }
 
-// Message is Windows' text with the detail.
-func (e *Error) Message() string {
+// message is Windows' text with the detail.
+func (e *Error) message() string {
 	if e.Detail == "" {
 		return message(e.Code)
 	}
@@ -235,7 +235,7 @@ func Of(err error) Code {
 // Text is Windows' text for err, without what only a log should show.
 func Text(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Message()
+		return e.message()
 	}
 	return message(Of(err))
 }

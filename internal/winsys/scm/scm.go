@@ -88,7 +88,6 @@ var (
 	ErrNotRunning        = errors.New("the service has not been started")       // ERROR_SERVICE_NOT_ACTIVE 1062
 	ErrMarkedForDelete   = errors.New("the service is marked for deletion")     // ERROR_SERVICE_MARKED_FOR_DELETE 1072
 	ErrDependentsRunning = errors.New("services that depend on it are running") // ERROR_DEPENDENT_SERVICES_RUNNING 1051
-	ErrDisabled          = errors.New("the service cannot be started")          // ERROR_SERVICE_DISABLED 1058
 )
 
 // Manager is the service control manager. Its methods return at once: starting

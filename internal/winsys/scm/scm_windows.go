@@ -41,7 +41,7 @@ func explain(verb, name string, err error) error {
 		windows.ERROR_SERVICE_NOT_ACTIVE:         ErrNotRunning,
 		windows.ERROR_SERVICE_MARKED_FOR_DELETE:  ErrMarkedForDelete,
 		windows.ERROR_DEPENDENT_SERVICES_RUNNING: ErrDependentsRunning,
-		windows.ERROR_SERVICE_DISABLED:           ErrDisabled,
+		windows.ERROR_SERVICE_DISABLED:           errDisabled,
 	}
 	if err == nil {
 		return nil

@@ -41,7 +41,7 @@ func Resolve(root, p string) (string, error) {
 // os.Root's methods on it stay inside the directory whatever others do to
 // the tree meanwhile.
 func ResolveIn(root *os.Root, p string) (string, error) {
-	elems, err := Elements(p)
+	elems, err := splitElements(p)
 	if err != nil {
 		return "", fmt.Errorf("resolve: %w", err)
 	}
@@ -157,14 +157,14 @@ func (w *walk) follow(target string) error {
 		elems = names(target)
 	default:
 		var err error
-		if elems, err = Elements(target); err != nil {
+		if elems, err = splitElements(target); err != nil {
 			return err
 		}
 		w.done = nil
 	}
 	for _, e := range elems {
 		if strings.ContainsAny(e, "\x00:") {
-			return fmt.Errorf("link to %q: %w", target, ErrInvalid)
+			return fmt.Errorf("link to %q: %w", target, errInvalid)
 		}
 	}
 	w.todo = append(append([]string{}, elems...), w.todo...)

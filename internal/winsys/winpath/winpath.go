@@ -31,8 +31,8 @@ const (
 	Device                    // \\.\pipe\x, \\?\Volume{…}\a
 )
 
-// ErrInvalid is wrapped by every error that refuses a path.
-var ErrInvalid = errors.New("invalid Windows path")
+// errInvalid is wrapped by every error that refuses a path.
+var errInvalid = errors.New("invalid Windows path")
 
 func isSep(c byte) bool { return c == '\\' || c == '/' }
 
@@ -148,24 +148,24 @@ func Join(elem ...string) string {
 	return Clean(out)
 }
 
-// Elements returns the names below the root of the system drive that a path leads
+// splitElements returns the names below the root of the system drive that a path leads
 // through. Rooted, relative and drive-relative paths are read as lying on that
 // drive, from its root: a service, unlike a shell, has no other current
 // directory.
-func Elements(p string) ([]string, error) {
+func splitElements(p string) ([]string, error) {
 	kind, volume, rest := split(p)
 	switch {
 	case kind == UNC || kind == Device:
-		return nil, fmt.Errorf("%w: %q is not on a drive", ErrInvalid, p)
+		return nil, fmt.Errorf("%w: %q is not on a drive", errInvalid, p)
 	case volume != "" && volume != SystemDrive:
-		return nil, fmt.Errorf("%w: %q: the host has no drive %s", ErrInvalid, p, volume)
+		return nil, fmt.Errorf("%w: %q: the host has no drive %s", errInvalid, p, volume)
 	}
 	elems := elements(rest, false)
 	for _, e := range elems {
 		// A NUL ends a name early for some readers; a colon opens an alternate
 		// data stream, which no file system of Linux has.
 		if strings.ContainsAny(e, "\x00:") {
-			return nil, fmt.Errorf("%w: %q", ErrInvalid, p)
+			return nil, fmt.Errorf("%w: %q", errInvalid, p)
 		}
 	}
 	return elems, nil

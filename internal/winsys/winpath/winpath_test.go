@@ -64,12 +64,12 @@ func TestElements(t *testing.T) {
 	for in, want := range map[string]string{
 		`C:\a\B`: "a/B", "c:/a": "a", `\a`: "a", "a": "a", `C:\..\..\x`: "x", "C:": "", `\\?\C:\x`: "x",
 	} {
-		if got, err := Elements(in); err != nil || strings.Join(got, "/") != want {
+		if got, err := splitElements(in); err != nil || strings.Join(got, "/") != want {
 			t.Errorf("Elements(%q) = %q, %v, want %q", in, got, err, want)
 		}
 	}
 	for _, in := range []string{`D:\a`, `\\s\h\a`, `\\.\pipe\x`, `C:\a:stream`, "C:\\a\x00b", `\\?\unix\etc`} {
-		if got, err := Elements(in); err == nil {
+		if got, err := splitElements(in); err == nil {
 			t.Errorf("Elements(%q) = %q, want an error", in, got)
 		}
 	}
@@ -146,7 +146,7 @@ func FuzzClean(f *testing.F) {
 		if again := Clean(c); again != c {
 			t.Errorf("Clean(%q) = %q, cleaned again %q", s, c, again)
 		}
-		if elems, err := Elements(s); err == nil {
+		if elems, err := splitElements(s); err == nil {
 			for _, e := range elems {
 				if e == ".." || e == "." || e == "" || strings.ContainsAny(e, `\/`) {
 					t.Errorf("Elements(%q) has %q", s, e)

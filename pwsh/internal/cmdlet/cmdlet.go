@@ -2,7 +2,7 @@
 // Copyright The mullion Authors.
 
 // Package cmdlet implements the commands of the PowerShell subset, in one file
-// for each noun. Table lists them.
+// for each noun. table lists them.
 //
 // To add one: write a function that returns its *interp.Cmdlet in the file of
 // its noun, put it into the table of that file, add rows to an archive of
@@ -23,8 +23,8 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/view"
 )
 
-// Table lists every cmdlet, by noun.
-func Table() []*interp.Cmdlet {
+// table lists every cmdlet, by noun.
+func table() []*interp.Cmdlet {
 	var all []*interp.Cmdlet
 	for _, f := range []func() []*interp.Cmdlet{
 		aliasCmdlets, childItemCmdlets, commandCmdlets, contentCmdlets, csvCmdlets, dateCmdlets, errorCmdlets,
@@ -41,7 +41,7 @@ func Table() []*interp.Cmdlet {
 // Library returns everything that a session offers: commands, types and the
 // console's layout.
 func Library() interp.Library {
-	return interp.Library{Cmdlets: Table(), Classes: dotnet.Table(), Display: view.New}
+	return interp.Library{Cmdlets: table(), Classes: dotnet.Table(), Display: view.New}
 }
 
 // show sets the columns in which the object is shown.

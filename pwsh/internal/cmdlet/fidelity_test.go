@@ -19,7 +19,7 @@ const begin = "<!-- generated from the tables of pwsh/ by `make gen` -->\n"
 func lists() string {
 	var b strings.Builder
 	b.WriteString(begin + "\n## Cmdlets\n\n")
-	all := Table()
+	all := table()
 	sort.Slice(all, func(i, j int) bool { return lower(all[i].Name) < lower(all[j].Name) })
 	fmt.Fprintf(&b, "%d cmdlets; a parameter that is not named, or is struck out, is refused; one in italics is "+
 		"accepted and\nchanges nothing.\n\n| cmdlet | aliases | parameters | differs |\n|---|---|---|---|\n", len(all))
@@ -87,7 +87,7 @@ func TestFidelityPage(t *testing.T) {
 // cmdlet does something.
 func TestTable(t *testing.T) {
 	seen := map[string]string{}
-	for _, c := range Table() {
+	for _, c := range table() {
 		if c.Begin == nil && c.Process == nil && c.End == nil {
 			t.Errorf("%s does nothing", c.Name)
 		}

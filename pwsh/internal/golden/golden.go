@@ -37,12 +37,12 @@ func Tail(t testing.TB, name, begin, want string) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s is out of date (run the test with -update if the change is meant)\n%s", name, Diff(got, want))
+		t.Errorf("%s is out of date (run the test with -update if the change is meant)\n%s", name, diff(got, want))
 	}
 }
 
-// Diff shows the first line in which two texts differ.
-func Diff(old, now string) string {
+// diff shows the first line in which two texts differ.
+func diff(old, now string) string {
 	o, n := strings.Split(old, "\n"), strings.Split(now, "\n")
 	for i := range max(len(o), len(n)) {
 		was, is := "<end>", "<end>"

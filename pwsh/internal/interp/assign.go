@@ -77,7 +77,7 @@ func (r *Runner) assignTo(left syntax.Expr, v any) error {
 
 // assignTyped is `[type]$x = v`: the variable keeps the type.
 func (r *Runner) assignTyped(c *syntax.Cast, v any) error {
-	v, err := r.Convert(v, c.Type)
+	v, err := r.convert(v, c.Type)
 	if err != nil {
 		return err
 	}

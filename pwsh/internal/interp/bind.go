@@ -257,7 +257,7 @@ func (r *Runner) convertParam(p *Param, v any) (any, error) {
 		if p.fn.Type == nil {
 			return v, nil
 		}
-		return r.Convert(v, p.fn.Type)
+		return r.convert(v, p.fn.Type)
 	}
 	switch p.Kind {
 	case "string":

@@ -284,7 +284,7 @@ func (r *Runner) FindProgram(name string) (string, bool) {
 		if p := r.Path(name); r.Exists(p) && strings.ContainsAny(name, `/\`) {
 			return p, true
 		}
-		for _, dir := range r.SearchPath() {
+		for _, dir := range r.searchPath() {
 			if p := r.JoinPath(dir, name); r.Exists(p) {
 				return p, true
 			}

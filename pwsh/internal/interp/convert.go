@@ -36,13 +36,13 @@ func (r *Runner) typeByName(name string) (string, bool) {
 	return "", false
 }
 
-// ResolveType makes a type value of a type literal.
-func (r *Runner) ResolveType(t *syntax.TypeName) (*value.Type, error) {
+// resolveType makes a type value of a type literal.
+func (r *Runner) resolveType(t *syntax.TypeName) (*value.Type, error) {
 	name := t.Name
 	if len(t.Args) > 0 {
 		args := make([]string, len(t.Args))
 		for i, a := range t.Args {
-			at, err := r.ResolveType(a)
+			at, err := r.resolveType(a)
 			if err != nil {
 				return nil, err
 			}
@@ -90,7 +90,7 @@ func (r *Runner) cast(x *syntax.Cast) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.Convert(v, x.Type)
+	return r.convert(v, x.Type)
 }
 
 func customObject(h *value.Hash) *value.Object {
@@ -102,8 +102,8 @@ func customObject(h *value.Hash) *value.Object {
 	return o
 }
 
-// Convert converts to the type of a literal.
-func (r *Runner) Convert(v any, t *syntax.TypeName) (any, error) {
+// convert converts to the type of a literal.
+func (r *Runner) convert(v any, t *syntax.TypeName) (any, error) {
 	switch lower := strings.ToLower(t.Name); {
 	case t.Rank == 0 && lower == "ref":
 		return nil, NotImplemented("the type [ref]")
@@ -113,7 +113,7 @@ func (r *Runner) Convert(v any, t *syntax.TypeName) (any, error) {
 		}
 		return v, nil
 	}
-	typ, err := r.ResolveType(t)
+	typ, err := r.resolveType(t)
 	if err != nil {
 		return nil, err
 	}
@@ -299,11 +299,11 @@ func (r *Runner) isType(x, t any) (bool, error) {
 		full == value.CustomType) {
 		return true, nil
 	}
-	return r.IsA(x, full), nil
+	return r.isA(x, full), nil
 }
 
-// IsA reports whether a value is of a type or of one derived from it.
-func (r *Runner) IsA(x any, full string) bool {
+// isA reports whether a value is of a type or of one derived from it.
+func (r *Runner) isA(x any, full string) bool {
 	if full == "System.ValueType" {
 		switch x.(type) {
 		case bool, int32, int64, float64, value.Char, value.DateTime, value.TimeSpan, EnumValue:
@@ -387,7 +387,7 @@ func (r *Runner) NewObject(full string, args []any) (any, error) {
 	v, err := c.New(&Call{R: r, Args: args, Name: ".ctor"})
 	if err != nil && !isFlow(err) {
 		ex := r.exception(err)
-		if ex.Type == "System.Management.Automation.MethodException" || ex.cause == ErrNotImplemented {
+		if ex.Type == "System.Management.Automation.MethodException" || ex.cause == errNotImplemented {
 			return nil, err
 		}
 		return nil, &Exception{

@@ -19,15 +19,6 @@ func (r *Runner) CallStatic(class, method string, args []any) (any, error) {
 	return m.method.Fn(&Call{R: r, Args: args, Name: method})
 }
 
-// StaticProperty reads a static property for a command.
-func (r *Runner) StaticProperty(class, name string) (any, error) {
-	m, ok := r.find(class, strings.ToLower(name), true)
-	if !ok || m.prop == nil {
-		return nil, NotImplemented("[" + class + "]::" + name)
-	}
-	return m.prop.Get(&Call{R: r, Name: name})
-}
-
 // Show writes an object to the console.
 func (r *Runner) Show(v any) error { return r.display.Add(v) }
 

@@ -16,9 +16,9 @@ import (
 // FidelityPage is where differences from PowerShell are listed.
 const FidelityPage = "docs/fidelity/pwsh.md"
 
-// ErrNotImplemented marks what this subset of PowerShell lacks; it is always
+// errNotImplemented marks what this subset of PowerShell lacks; it is always
 // wrapped with the name of the construct.
-var ErrNotImplemented = errors.New("not supported by mullion's PowerShell, see " + FidelityPage)
+var errNotImplemented = errors.New("not supported by mullion's PowerShell, see " + FidelityPage)
 
 // NotImplemented names what is missing.
 func NotImplemented(what string) error {
@@ -27,7 +27,7 @@ func NotImplemented(what string) error {
 		Message:  what + " is not supported by mullion's PowerShell. See " + FidelityPage + ".",
 		ID:       "NotSupportedByMullion",
 		Category: "NotImplemented",
-		cause:    ErrNotImplemented,
+		cause:    errNotImplemented,
 	}
 }
 

@@ -56,7 +56,7 @@ func (r *Runner) eval(x syntax.Expr) (any, error) {
 	case *syntax.Cast:
 		return r.cast(x)
 	case *syntax.TypeExpr:
-		return r.ResolveType(x.Type)
+		return r.resolveType(x.Type)
 	case *syntax.Ternary:
 		c, err := r.eval(x.Cond)
 		if err != nil {

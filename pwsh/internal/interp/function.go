@@ -131,8 +131,8 @@ func (r *Runner) RunBlock(b *ScriptBlock, item any, args []any, out Sink) error 
 	return unreturn(err)
 }
 
-// CallBlockThis is CallBlock for script properties and methods: $this is set.
-func (r *Runner) CallBlockThis(b *ScriptBlock, this any, args []any) (any, error) {
+// callBlockThis is CallBlock for script properties and methods: $this is set.
+func (r *Runner) callBlockThis(b *ScriptBlock, this any, args []any) (any, error) {
 	var v any
 	err := r.inScope(func() error {
 		r.scope.set("this", "this", this)
@@ -327,7 +327,7 @@ func (s *functionStage) bind() error {
 				return err
 			}
 			if p.Type != nil {
-				if v, err = r.Convert(v, p.Type); err != nil {
+				if v, err = r.convert(v, p.Type); err != nil {
 					return err
 				}
 			}
@@ -425,7 +425,7 @@ func (s *functionStage) bindItem(v any) error {
 			continue
 		}
 		if decl[i].Type != nil {
-			c, err := s.r.Convert(val, decl[i].Type)
+			c, err := s.r.convert(val, decl[i].Type)
 			if err != nil {
 				return err
 			}

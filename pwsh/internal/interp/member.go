@@ -132,7 +132,7 @@ func (r *Runner) invoke(m *Method, self any, args []any) (any, error) {
 		return nil, err
 	}
 	var t *Thrown
-	if errors.As(err, &t) || errors.Is(err, ErrNotImplemented) {
+	if errors.As(err, &t) || errors.Is(err, errNotImplemented) {
 		return nil, err
 	}
 	ex := r.exception(err)
@@ -233,7 +233,7 @@ func (r *Runner) property(x any, name string) (any, bool, error) {
 func (r *Runner) objectProp(o *value.Object, v any) (any, error) {
 	switch p := v.(type) {
 	case *ScriptProperty:
-		return r.CallBlockThis(p.Get, o, nil)
+		return r.callBlockThis(p.Get, o, nil)
 	case *AliasProperty:
 		return r.Property(o, p.Target)
 	}
@@ -249,7 +249,7 @@ func (r *Runner) scriptText(o *value.Object) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	s, err := r.CallBlockThis(m.Block, o, nil)
+	s, err := r.callBlockThis(m.Block, o, nil)
 	return value.String(s), err == nil
 }
 
@@ -258,7 +258,7 @@ func (r *Runner) CallMethod(x any, name string, args []any) (any, error) {
 	if o, ok := x.(*value.Object); ok {
 		if v, ok := o.Get(name); ok {
 			if m, ok := v.(*ScriptMethod); ok {
-				return r.CallBlockThis(m.Block, o, args)
+				return r.callBlockThis(m.Block, o, args)
 			}
 			if b, ok := v.(*ScriptBlock); ok && strings.EqualFold(name, "invoke") {
 				return r.CallBlock(b, nil, args)
@@ -423,7 +423,7 @@ func (r *Runner) SetProperty(x any, name string, v any) error {
 					return r.fail("System.Management.Automation.SetValueException", "ScriptSetValueException",
 						"InvalidOperation", name, "'%s' is a ReadOnly property.", name)
 				}
-				_, err := r.CallBlockThis(p.Set, o, []any{v})
+				_, err := r.callBlockThis(p.Set, o, []any{v})
 				return err
 			case *AliasProperty:
 				return r.SetProperty(o, p.Target, v)

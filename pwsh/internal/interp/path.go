@@ -135,8 +135,8 @@ func (r *Runner) Exists(p string) bool {
 	return err == nil
 }
 
-// SearchPath lists the directories of PATH.
-func (r *Runner) SearchPath() []string {
+// searchPath lists the directories of PATH.
+func (r *Runner) searchPath() []string {
 	p, _ := r.getenv("PATH")
 	sep := ":"
 	if r.cfg.Windows {

@@ -322,7 +322,7 @@ func (r *Runner) redirectTarget(target any, appendTo bool) (func(any) error, fun
 	if strings.EqualFold(name, "nul") || name == "/dev/null" {
 		return func(any) error { return nil }, none, nil
 	}
-	w, err := r.OpenWrite(name, appendTo)
+	w, err := r.openWrite(name, appendTo)
 	if err != nil {
 		return nil, none, err
 	}
@@ -330,8 +330,8 @@ func (r *Runner) redirectTarget(target any, appendTo bool) (func(any) error, fun
 	return d.Add, func() error { return errors.Join(d.Flush(), w.Close()) }, nil
 }
 
-// OpenWrite opens a file for writing text.
-func (r *Runner) OpenWrite(name string, appendTo bool) (io.WriteCloser, error) {
+// openWrite opens a file for writing text.
+func (r *Runner) openWrite(name string, appendTo bool) (io.WriteCloser, error) {
 	if r.h.Files == nil {
 		return nil, NotImplemented("the file system")
 	}

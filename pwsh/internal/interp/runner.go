@@ -199,14 +199,14 @@ func (r *Runner) RunText(ctx context.Context, name, text string) (Result, error)
 	src := &syntax.Source{Name: name, Text: text}
 	block, err := syntax.Parse(src, r.cfg.Edition)
 	if err != nil {
-		r.ReportParse(err)
+		r.reportParse(err)
 		return Result{Failed: true}, nil
 	}
 	return r.Run(ctx, block)
 }
 
-// ReportParse shows a mistake of syntax.
-func (r *Runner) ReportParse(err error) {
+// reportParse shows a mistake of syntax.
+func (r *Runner) reportParse(err error) {
 	var pe *syntax.Error
 	if !errors.As(err, &pe) {
 		_ = r.WriteErrorRecord(r.record(err, nil, ""))

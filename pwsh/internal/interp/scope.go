@@ -198,7 +198,7 @@ func (r *Runner) store(x *Variable, val any) error {
 		return r.notWritable(x.Name)
 	}
 	if x.Type != nil {
-		c, err := r.Convert(val, x.Type)
+		c, err := r.convert(val, x.Type)
 		if err != nil {
 			return err
 		}

@@ -96,7 +96,7 @@ func Test(t *testing.T, rows []Row) {
 		}
 		seen[x.Name] = true
 		t.Run(x.Name, func(t *testing.T) {
-			out, errs := Run(t, x)
+			out, errs := run(t, x)
 			got := out
 			if errs != "" {
 				got += "!\n" + errs
@@ -108,8 +108,8 @@ func Test(t *testing.T, rows []Row) {
 	}
 }
 
-// Run runs the script of a row.
-func Run(t testing.TB, x Row) (stdout, stderr string) {
+// run runs the script of a row.
+func run(t testing.TB, x Row) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	h, _ := Handlers(t, &out, &errs)

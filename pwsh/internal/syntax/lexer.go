@@ -348,9 +348,9 @@ func (p *parser) numberEnd(i int) int {
 	}
 	for isNameStart(p.runeAt(j)) && p.src[j] < utf8.RuneSelf && j < i+64 {
 		k := j + 1
-		if _, ok := ParseNumber(p.src[i:k]); !ok {
+		if _, ok := parseNumber(p.src[i:k]); !ok {
 			if k+1 <= len(p.src) {
-				if _, ok := ParseNumber(p.src[i : k+1]); ok {
+				if _, ok := parseNumber(p.src[i : k+1]); ok {
 					j = k + 1
 					continue
 				}
@@ -368,10 +368,10 @@ var multipliers = []struct {
 	by     int64
 }{{"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}, {"tb", 1 << 40}, {"pb", 1 << 50}}
 
-// ParseNumber reads a numeric literal, with an optional sign: int32 if it
+// parseNumber reads a numeric literal, with an optional sign: int32 if it
 // fits, then int64, then float64, as PowerShell chooses. The suffix l asks for
 // int64. The suffix d (decimal) gives float64: there is no decimal type here.
-func ParseNumber(s string) (any, bool) {
+func parseNumber(s string) (any, bool) {
 	text := strings.ToLower(s)
 	by := int64(1)
 	for _, m := range multipliers {

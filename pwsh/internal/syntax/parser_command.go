@@ -248,7 +248,7 @@ func (p *parser) argPrimary() Expr {
 	}
 	x := p.word()
 	if s, ok := x.(*String); ok && s.Bare && p.src[s.From:s.To] == s.Value {
-		if v, ok := ParseNumber(s.Value); ok && s.Value[0] != '+' {
+		if v, ok := parseNumber(s.Value); ok && s.Value[0] != '+' {
 			return &Number{Span: s.Span, Text: s.Value, Value: v}
 		}
 	}

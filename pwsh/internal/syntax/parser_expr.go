@@ -123,7 +123,7 @@ func (p *parser) unary() Expr {
 	case t.is("-"), t.is("+"):
 		p.next()
 		if n := p.peek(); n.kind == tNumber && n.from == t.to {
-			if v, ok := ParseNumber(t.text + p.src[n.from:n.to]); ok {
+			if v, ok := parseNumber(t.text + p.src[n.from:n.to]); ok {
 				p.next()
 				return p.postfix(&Number{Span: span(t.from, n.to), Text: t.text + p.src[n.from:n.to], Value: v})
 			}
@@ -193,7 +193,7 @@ func (p *parser) primary() Expr {
 	switch t.kind {
 	case tNumber:
 		p.next()
-		v, ok := ParseNumber(t.text)
+		v, ok := parseNumber(t.text)
 		if !ok {
 			p.fail(t, "BadNumericConstant", "The numeric constant "+t.text+" is not valid.")
 		}

@@ -142,7 +142,7 @@ func plainWord(s string) bool {
 	if s == "" {
 		return false
 	}
-	if _, number := ParseNumber(s); number {
+	if _, number := parseNumber(s); number {
 		return false
 	}
 	for _, r := range s {

@@ -244,8 +244,8 @@ func ParseVersion(s string) (Version, bool) {
 	return Version{n[0], n[1], n[2], n[3]}, true
 }
 
-// Compare orders versions.
-func (v Version) Compare(w Version) int {
+// compare orders versions.
+func (v Version) compare(w Version) int {
 	for _, d := range []int{v.Major - w.Major, v.Minor - w.Minor, v.Build - w.Build, v.Revision - w.Revision} {
 		if d != 0 {
 			return sign(d)

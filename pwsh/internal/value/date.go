@@ -176,8 +176,8 @@ func (d DateTime) Kind() string {
 	return "Unspecified"
 }
 
-// ParseDate reads a date in the invariant culture; a zone makes it local.
-func ParseDate(s string) (DateTime, bool) {
+// parseDate reads a date in the invariant culture; a zone makes it local.
+func parseDate(s string) (DateTime, bool) {
 	s = strings.TrimSpace(s)
 	for _, layout := range dateLayouts {
 		t, err := time.Parse(layout, s)
@@ -203,7 +203,7 @@ func ToDate(v any) (DateTime, error) {
 	case DateTime:
 		return v, nil
 	case string:
-		if d, ok := ParseDate(v); ok {
+		if d, ok := parseDate(v); ok {
 			return d, nil
 		}
 		return DateTime{}, &ConvertError{v, "System.DateTime", "String was not recognized as a valid DateTime."}
@@ -307,8 +307,8 @@ func FormatSpan(d time.Duration, format string) string {
 	return b.String()
 }
 
-// ParseSpan reads [-][d.]hh:mm[:ss[.fffffff]] or a number of days.
-func ParseSpan(s string) (time.Duration, bool) {
+// parseSpan reads [-][d.]hh:mm[:ss[.fffffff]] or a number of days.
+func parseSpan(s string) (time.Duration, bool) {
 	s = strings.TrimSpace(s)
 	t, neg := strings.CutPrefix(s, "-")
 	var days, h, m, sec int64

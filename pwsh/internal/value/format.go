@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// ErrFormat is PowerShell's message for a bad composite format: it puts a full
+// errFormat is PowerShell's message for a bad composite format: it puts a full
 // stop behind .NET's, which has one.
-var ErrFormat = errors.New("Error formatting a string: Index (zero based) must be greater than or equal to zero and " +
+var errFormat = errors.New("Error formatting a string: Index (zero based) must be greater than or equal to zero and " +
 	"less than the size of the argument list..")
 
 var errBadFormat = errors.New("Error formatting a string: Input string was not in a correct format..")
@@ -60,7 +60,7 @@ func formatHole(hole string, args []any) (string, error) {
 		return "", errBadFormat
 	}
 	if n < 0 || n >= len(args) {
-		return "", ErrFormat
+		return "", errFormat
 	}
 	s, err := FormatValue(args[n], format)
 	if err != nil || !hasWidth {

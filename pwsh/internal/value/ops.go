@@ -281,7 +281,7 @@ func ToSpan(v any) (TimeSpan, error) {
 	case TimeSpan:
 		return v, nil
 	case string:
-		if d, ok := ParseSpan(v); ok {
+		if d, ok := parseSpan(v); ok {
 			return TimeSpan(d), nil
 		}
 		return 0, &ConvertError{v, "System.TimeSpan", "String was not recognized as a valid TimeSpan."}
@@ -404,10 +404,10 @@ func Compare(x, y any, sensitive bool) (c int, ok bool) {
 	case Version:
 		switch b := y.(type) {
 		case Version:
-			return a.Compare(b), true
+			return a.compare(b), true
 		}
 		b, good := ParseVersion(String(y))
-		return a.Compare(b), good
+		return a.compare(b), good
 	case interface{ IntValue() int64 }:
 		if s, isText := y.(string); isText {
 			if t, isTexter := x.(Texter); isTexter {

@@ -121,7 +121,7 @@ func TestHash(t *testing.T) {
 func TestDates(t *testing.T) {
 	for _, s := range []string{"2026-01-02", "2026-01-02T03:04:05Z", "1/2/2026", "1/2/2026 3:04 PM", "January 2, 2026",
 		"2026-01-02 03:04:05"} {
-		if _, ok := ParseDate(s); !ok {
+		if _, ok := parseDate(s); !ok {
 			t.Errorf("%q is not read", s)
 		}
 	}
@@ -131,7 +131,7 @@ func TestDates(t *testing.T) {
 	if d, ok := ParseExact("02.01.2026 13:05", "dd.MM.yyyy HH:mm"); !ok || d.Month() != time.January || d.Hour() != 13 {
 		t.Errorf("got %v", d)
 	}
-	if s, ok := ParseSpan("-1.02:03:04.5"); !ok || s != -(26*time.Hour+3*time.Minute+4500*time.Millisecond) {
+	if s, ok := parseSpan("-1.02:03:04.5"); !ok || s != -(26*time.Hour+3*time.Minute+4500*time.Millisecond) {
 		t.Errorf("got %v", s)
 	}
 }

@@ -239,11 +239,11 @@ func (w *Writer) columns(v any) []Column {
 			names = append(names, p.Name)
 		}
 	}
-	return w.Named(names)
+	return w.named(names)
 }
 
-// Named makes columns of property names.
-func (w *Writer) Named(names []string) []Column {
+// named makes columns of property names.
+func (w *Writer) named(names []string) []Column {
 	cols := make([]Column, len(names))
 	for i, n := range names {
 		cols[i] = Column{Label: n, Value: func(v any) (any, error) { return w.r.Property(v, n) }}
@@ -383,11 +383,11 @@ func (w *Writer) cell(c Column, v any) (string, any) {
 			return s, x
 		}
 	}
-	return w.Short(x), x
+	return w.short(x), x
 }
 
-// Short returns a value inside of a table or list.
-func (w *Writer) Short(x any) string {
+// short returns a value inside of a table or list.
+func (w *Writer) short(x any) string {
 	switch t := x.(type) {
 	case nil:
 		return ""

@@ -122,7 +122,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.pods, c.nodes = pods.Lister(), nodes.Lister()
 
 	put := func(obj any) {
-		if p, ok := obj.(*corev1.Pod); ok && NeedsReason(p) {
+		if p, ok := obj.(*corev1.Pod); ok && needsReason(p) {
 			c.queue.Add(p.Namespace + "/" + p.Name)
 		}
 	}
@@ -174,7 +174,7 @@ func strip(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	if NeedsReason(p) {
+	if needsReason(p) {
 		p.ManagedFields = nil
 		return p, nil
 	}
@@ -234,7 +234,7 @@ func (c *Controller) handle(ctx context.Context, key string) error {
 			return fmt.Errorf("list pods: %w", err)
 		}
 		for _, p := range pods {
-			if NeedsReason(p) {
+			if needsReason(p) {
 				c.queue.Add(p.Namespace + "/" + p.Name)
 			}
 		}
@@ -245,7 +245,7 @@ func (c *Controller) handle(ctx context.Context, key string) error {
 		return fmt.Errorf("read key %q: %w", key, err)
 	}
 	pod, err := c.pods.Pods(namespace).Get(name)
-	if apierrors.IsNotFound(err) || err == nil && !NeedsReason(pod) {
+	if apierrors.IsNotFound(err) || err == nil && !needsReason(pod) {
 		return nil
 	}
 	if err != nil {
@@ -258,21 +258,21 @@ func (c *Controller) handle(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if v != (Verdict{}) {
+	if v != (verdict{}) {
 		c.queue.AddAfter(key, again)
 	}
 	return c.tell(ctx, pod, v)
 }
 
-func (c *Controller) judge(ctx context.Context, pod *corev1.Pod) (Verdict, error) {
+func (c *Controller) judge(ctx context.Context, pod *corev1.Pod) (verdict, error) {
 	object, err := decode(pod)
 	if err != nil {
-		return Verdict{}, fmt.Errorf("read pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return verdict{}, fmt.Errorf("read pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, factsLimit)
 	defer cancel()
 	facts, _ := c.cfg.Facts.Facts(ctx, pod.Namespace, policy.Parse(object)) // unknown facts are not reported
-	return Judge(c.evaluator(facts.Kubernetes), pod, object, facts), nil
+	return judge(c.evaluator(facts.Kubernetes), pod, object, facts), nil
 }
 
 // decode returns a pod as encoding/json decodes it, the form that the rules
@@ -301,8 +301,8 @@ func (c *Controller) evaluator(v policy.Version) *policy.Evaluator {
 }
 
 // tell writes a verdict into the pod, if it says something else.
-func (c *Controller) tell(ctx context.Context, pod *corev1.Pod, v Verdict) error {
-	patch, event, err := Patch(pod, v, c.now())
+func (c *Controller) tell(ctx context.Context, pod *corev1.Pod, v verdict) error {
+	patch, event, err := statusPatch(pod, v, c.now())
 	if err != nil || patch == nil {
 		return err
 	}
@@ -333,8 +333,8 @@ func (c *Controller) tell(ctx context.Context, pod *corev1.Pod, v Verdict) error
 // say applies the event of a verdict. A recorder would drop events when there
 // are many; this one waits, and says the same thing of the same pod in one
 // event.
-func (c *Controller) say(ctx context.Context, pod *corev1.Pod, v Verdict) error {
-	_, err := c.client.CoreV1().Events(pod.Namespace).Apply(ctx, Event(pod, v, c.now()),
+func (c *Controller) say(ctx context.Context, pod *corev1.Pod, v verdict) error {
+	_, err := c.client.CoreV1().Events(pod.Namespace).Apply(ctx, newEvent(pod, v, c.now()),
 		metav1.ApplyOptions{FieldManager: inventory.Owner, Force: true})
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
@@ -345,9 +345,9 @@ func (c *Controller) say(ctx context.Context, pod *corev1.Pod, v Verdict) error 
 	return nil
 }
 
-// Event is the Warning event of a verdict: one for each pod and reason, which a
+// newEvent is the Warning event of a verdict: one for each pod and reason, which a
 // later one of the same reason replaces.
-func Event(pod *corev1.Pod, v Verdict, now time.Time) *applycorev1.EventApplyConfiguration {
+func newEvent(pod *corev1.Pod, v verdict, now time.Time) *applycorev1.EventApplyConfiguration {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s %s", pod.UID, v.Reason)
 	at := metav1.NewTime(now.UTC().Truncate(time.Second))
@@ -373,11 +373,11 @@ type condition struct {
 	LastTransitionTime metav1.Time             `json:"lastTransitionTime"` // of Status
 }
 
-// Patch is the strategic merge patch of a pod's status that makes it say a
+// statusPatch is the strategic merge patch of a pod's status that makes it say a
 // verdict; nil if it does. event reports whether users should be told.
-func Patch(pod *corev1.Pod, v Verdict, now time.Time) (data []byte, event bool, err error) {
+func statusPatch(pod *corev1.Pod, v verdict, now time.Time) (data []byte, event bool, err error) {
 	want := condition{Type: Condition, Status: corev1.ConditionFalse, Reason: v.Reason, Message: v.Message}
-	if v == (Verdict{}) {
+	if v == (verdict{}) {
 		want.Status, want.Reason = corev1.ConditionTrue, reasonFits
 	}
 	at := metav1.NewTime(now.UTC().Truncate(time.Second))

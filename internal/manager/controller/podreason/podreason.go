@@ -12,7 +12,7 @@
 // fits after all the condition becomes True. Pods that never had a reason are
 // not written to.
 //
-// Judge is pure: it asks package policy, and adds only what a pod's status
+// judge is pure: it asks package policy, and adds only what a pod's status
 // reveals. Controller feeds it.
 package podreason
 
@@ -44,9 +44,9 @@ const (
 	maxMessageBytes = 1000
 )
 
-// Verdict is the reason why a pod cannot run; the zero value means that there
+// verdict is the reason why a pod cannot run; the zero value means that there
 // is none known.
-type Verdict struct{ Reason, Message string }
+type verdict struct{ Reason, Message string }
 
 // Rules are the rights that the controller needs, beside those of its facts.
 func Rules() []rbacv1.PolicyRule {
@@ -81,9 +81,9 @@ func over(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil
 }
 
-// NeedsReason reports whether the pod may need an explanation: it found no node, or a container
+// needsReason reports whether the pod may need an explanation: it found no node, or a container
 // on its node was refused, or the pod was told something before.
-func NeedsReason(p *corev1.Pod) bool {
+func needsReason(p *corev1.Pod) bool {
 	switch {
 	case over(p):
 		return false
@@ -161,16 +161,16 @@ var reasons = map[string]string{
 // when the taint is tolerated.
 var order = []string{NoWindowsNode, BuildMismatch, WrongOS, HandlerMissing, TaintTolerate}
 
-// Judge returns the reason why no node can run a pod. object is the pod as a
+// judge returns the reason why no node can run a pod. object is the pod as a
 // tree, facts describes the cluster; if its nodes are unknown, there is no
-// verdict. Judge ignores the evaluator's facts.
-func Judge(e *policy.Evaluator, pod *corev1.Pod, object map[string]any, facts policy.Facts) Verdict {
+// verdict. judge ignores the evaluator's facts.
+func judge(e *policy.Evaluator, pod *corev1.Pod, object map[string]any, facts policy.Facts) verdict {
 	if over(pod) || len(facts.Nodes) == 0 {
-		return Verdict{}
+		return verdict{}
 	}
 	facts.Nodes = lasting(facts.Nodes)
 	parsed := policy.Parse(anywhere(object))
-	v := Verdict{}
+	v := verdict{}
 	if pod.Spec.NodeName != "" {
 		v = judgeOnNode(e, pod, parsed, facts)
 	} else if unscheduled(pod) {
@@ -219,8 +219,8 @@ func system(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, facts p
 	return ""
 }
 
-func judgeUnscheduled(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, facts policy.Facts) Verdict {
-	if v := worst(e.Evaluate(object, facts)); v != (Verdict{}) {
+func judgeUnscheduled(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, facts policy.Facts) verdict {
+	if v := worst(e.Evaluate(object, facts)); v != (verdict{}) {
 		if v.Reason == HandlerMissing {
 			v.Message += aboutHyperV(pod, facts)
 		}
@@ -228,13 +228,13 @@ func judgeUnscheduled(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parse
 	}
 	linux := slices.ContainsFunc(facts.Nodes, func(n policy.Node) bool { return n.OS == string(corev1.Linux) })
 	if !linux && system(e, pod, object, facts) == string(corev1.Linux) {
-		return Verdict{NoLinuxNode, "the pod is for Linux, and the cluster has no Linux node; add one"}
+		return verdict{NoLinuxNode, "the pod is for Linux, and the cluster has no Linux node; add one"}
 	}
-	return Verdict{}
+	return verdict{}
 }
 
 // worst formats the findings of the most important reason.
-func worst(findings []policy.Finding) Verdict {
+func worst(findings []policy.Finding) verdict {
 	for _, reason := range order {
 		var text []string
 		for _, f := range findings {
@@ -244,24 +244,24 @@ func worst(findings []policy.Finding) Verdict {
 			}
 		}
 		if len(text) > 0 {
-			return Verdict{reason, strings.Join(text, ". ")}
+			return verdict{reason, strings.Join(text, ". ")}
 		}
 	}
-	return Verdict{}
+	return verdict{}
 }
 
 // judgeHandler reports whether the pod's node lacks the handler of its
 // RuntimeClass: the kubelet only retries endlessly.
-func judgeHandler(pod *corev1.Pod, node policy.Node, facts policy.Facts) Verdict {
+func judgeHandler(pod *corev1.Pod, node policy.Node, facts policy.Facts) verdict {
 	if pod.Spec.RuntimeClassName == nil || pod.Status.Phase != corev1.PodPending {
-		return Verdict{}
+		return verdict{}
 	}
 	name := *pod.Spec.RuntimeClassName
 	class, ok := facts.RuntimeClasses[name]
 	if !ok || node.Handlers == nil || slices.Contains(node.Handlers, class.Handler) {
-		return Verdict{}
+		return verdict{}
 	}
-	return Verdict{HandlerMissing,
+	return verdict{HandlerMissing,
 		fmt.Sprintf("RuntimeClass %s has the handler %s, which node %s does not have: it has %s; use another "+
 			"RuntimeClass, or configure the handler on the node%s",
 			name, class.Handler, node.Name, named(node.Handlers), aboutHyperV(pod, facts))}
@@ -287,13 +287,13 @@ func named(handlers []string) string {
 }
 
 // judgeOnNode evaluates the report of the pod's node.
-func judgeOnNode(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, facts policy.Facts) Verdict {
+func judgeOnNode(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, facts policy.Facts) verdict {
 	i := slices.IndexFunc(facts.Nodes, func(n policy.Node) bool { return n.Name == pod.Spec.NodeName })
 	if i < 0 {
-		return Verdict{}
+		return verdict{}
 	}
 	node, windows := facts.Nodes[i], string(corev1.Windows)
-	if v := judgeHandler(pod, node, facts); v != (Verdict{}) && node.OS == windows {
+	if v := judgeHandler(pod, node, facts); v != (verdict{}) && node.OS == windows {
 		return v
 	}
 	for _, r := range refusals(pod) {
@@ -303,18 +303,18 @@ func judgeOnNode(e *policy.Evaluator, pod *corev1.Pod, object *policy.Parsed, fa
 			text := fmt.Sprintf("container %s: node %s is %s and cannot run the image %s%s", r.container, node.Name,
 				node.Build, r.image, builds(r.image, facts))
 			if v := worst(e.Evaluate(object, facts)); v.Reason == BuildMismatch {
-				return Verdict{BuildMismatch, text + ". " + v.Message}
+				return verdict{BuildMismatch, text + ". " + v.Message}
 			}
-			return Verdict{BuildMismatch,
+			return verdict{BuildMismatch,
 				fmt.Sprintf("%s; the Windows nodes are %s. Use an image for the node's build, or select nodes of the "+
 					"image's with nodeSelector %s", text, windowsBuilds(facts), corev1.LabelWindowsBuild)}
 		case os != "" && os != node.OS, os == "" && node.OS == windows:
-			return Verdict{WrongOS, fmt.Sprintf("container %s: node %s runs %s, for which the image %s has no "+
+			return verdict{WrongOS, fmt.Sprintf("container %s: node %s runs %s, for which the image %s has no "+
 				"platform; select the image's operating system with nodeSelector %s",
 				r.container, node.Name, title(node), r.image, corev1.LabelOSStable)}
 		}
 	}
-	return Verdict{}
+	return verdict{}
 }
 
 // builds returns the known builds of an image, in brackets.

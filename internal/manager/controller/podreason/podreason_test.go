@@ -178,7 +178,7 @@ func TestJudge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := Judge(policy.New(facts), tt.pod, object, facts)
+		v := judge(policy.New(facts), tt.pod, object, facts)
 		if v.Reason != tt.want {
 			t.Errorf("%s: %+v, want %q", tt.name, v, tt.want)
 		}
@@ -192,7 +192,7 @@ func TestJudge(t *testing.T) {
 
 func TestPatch(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	bad := Verdict{BuildMismatch, "no node"}
+	bad := verdict{BuildMismatch, "no node"}
 	have := func(status corev1.ConditionStatus, reason, message string, told time.Duration) *corev1.Pod {
 		at := metav1.NewTime(now.Add(-told))
 		return waiting("i", func(p *corev1.Pod) {
@@ -214,7 +214,7 @@ func TestPatch(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		pod   *corev1.Pod
-		v     Verdict
+		v     verdict
 		want  string
 		event bool
 	}{
@@ -226,14 +226,14 @@ func TestPatch(t *testing.T) {
 			patch("False", BuildMismatch, "no node", "11:59:00"), true},
 		{"the event grows old", have("False", BuildMismatch, "no node", 46*time.Minute), bad,
 			patch("False", BuildMismatch, "no node", "11:14:00"), true},
-		{"fits after all", have("False", BuildMismatch, "no node", time.Minute), Verdict{},
+		{"fits after all", have("False", BuildMismatch, "no node", time.Minute), verdict{},
 			patch("True", "Fits", "", "12:00:00"), false},
-		{"goes on fitting", have("True", "Fits", "", 60*time.Minute), Verdict{}, "", false},
+		{"goes on fitting", have("True", "Fits", "", 60*time.Minute), verdict{}, "", false},
 		{"fits no more", have("True", "Fits", "", time.Minute), bad,
 			patch("False", BuildMismatch, "no node", "12:00:00"), true},
-		{"always fitted", waiting("i"), Verdict{}, "", false},
+		{"always fitted", waiting("i"), verdict{}, "", false},
 	} {
-		got, event, err := Patch(tt.pod, tt.v, now)
+		got, event, err := statusPatch(tt.pod, tt.v, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +263,7 @@ func TestStrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := got.(*corev1.Pod)
-		if (len(p.Spec.Containers) > 0) != tt.kept || NeedsReason(p) != tt.kept || p.UID != "u" ||
+		if (len(p.Spec.Containers) > 0) != tt.kept || needsReason(p) != tt.kept || p.UID != "u" ||
 			!strings.HasPrefix(p.Name, "p") {
 			t.Errorf("%s: %+v", name, p)
 		}

@@ -41,7 +41,7 @@ func Claim(client kubernetes.Interface, log *slog.Logger) webhook.Handler {
 			return keepHandler(r)
 		case webhook.Create:
 			if name := tree.Root(r.Object).Find("metadata", "name").Str(); client != nil && !r.DryRun &&
-				!labelled(r.Object) && slices.Contains(Names(), name) {
+				!labelled(r.Object) && slices.Contains(classNames(), name) {
 				return giveWay(ctx, client, log, name)
 			}
 		}
@@ -53,22 +53,22 @@ func labelled(class map[string]any) bool {
 	return tree.Root(class).Find("metadata", "labels", inventory.ManagedBy).Str() == inventory.Owner
 }
 
-// WantedAnnotation, on a RuntimeClass that a user took over, holds the handler
+// wantedAnnotation, on a RuntimeClass that a user took over, holds the handler
 // that the user wants but cannot have, so that the same update passes again.
-const WantedAnnotation = "mullion.dev/wanted-handler"
+const wantedAnnotation = "mullion.dev/wanted-handler"
 
 // keepHandler lets an update pass that would fail because of the handler.
 func keepHandler(r *webhook.Request) (webhook.Response, error) {
 	old := tree.Root(r.OldObject)
 	have, want := old.Find("handler").Raw(), tree.Root(r.Object).Find("handler").Raw()
-	again := want == old.Find("metadata", "annotations", WantedAnnotation).Raw()
+	again := want == old.Find("metadata", "annotations", wantedAnnotation).Raw()
 	if have == want || have != Handler || !labelled(r.OldObject) && !again {
 		return webhook.Allow(), nil
 	}
 	edits := []tree.Edit{
 		{Op: tree.Replace, Path: tree.Keys("handler"), Value: have},
 		{Op: tree.Remove, Path: tree.Keys("metadata", "labels", inventory.ManagedBy)},
-		{Op: tree.Add, Path: tree.Keys("metadata", "annotations", WantedAnnotation), Value: want},
+		{Op: tree.Add, Path: tree.Keys("metadata", "annotations", wantedAnnotation), Value: want},
 	}
 	return webhook.Response{Allowed: true, Edits: edits, Warnings: []string{
 		fmt.Sprintf("the handler of RuntimeClass %s stays %s, which every Windows node has: a handler cannot be "+

@@ -125,7 +125,7 @@ func TestClaimByUpdate(t *testing.T) {
 	theirs := guide(t)
 	theirs["handler"] = Handler
 	theirs["metadata"].(map[string]any)["annotations"] = map[string]any{
-		WantedAnnotation: "example-container-runtime-handler"}
+		wantedAnnotation: "example-container-runtime-handler"}
 	second := guide(t)
 	second["metadata"] = theirs["metadata"]
 	resp, err = Claim(nil, slog.New(slog.DiscardHandler))(t.Context(), request(webhook.Update, second, theirs))

@@ -126,7 +126,7 @@ func (c *Controller) put(obj any) {
 		return
 	}
 	if b, ok := build(n); ok {
-		c.queue.Add(Name(b))
+		c.queue.Add(className(b))
 	} else if l := n.Labels[corev1.LabelWindowsBuild]; l != "" {
 		c.cfg.Log.Info("no RuntimeClass for a node whose build of Windows is not known; a newer version may know it",
 			logkey.Node, n.Name, logkey.Build, l)
@@ -136,7 +136,7 @@ func (c *Controller) put(obj any) {
 // look queues a class if the controller makes one of its name.
 func (c *Controller) look(obj any, after time.Duration) {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
-	if err == nil && slices.Contains(Names(), key) {
+	if err == nil && slices.Contains(classNames(), key) {
 		c.queue.AddAfter(key, after)
 	}
 }
@@ -149,7 +149,7 @@ func (c *Controller) handle(ctx context.Context, name string) error {
 	}
 	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool {
 		b, ok := build(n)
-		return !ok || Name(b) != name
+		return !ok || className(b) != name
 	})
 	current, err := c.classes.Get(name)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -161,7 +161,7 @@ func (c *Controller) handle(ctx context.Context, name string) error {
 	if len(nodes) == 0 { // the class of a build that has lost its nodes stays
 		return nil
 	}
-	desired := Desired(nodes)[0]
+	desired := desired(nodes)[0]
 	if current != nil && !ours(current) {
 		c.say(current, corev1.EventTypeNormal, reasonForeign,
 			fmt.Sprintf("RuntimeClass %s has no label %s: %s and is left as it is; delete it to get one that follows "+
@@ -188,7 +188,7 @@ func (c *Controller) write(ctx context.Context, current, desired *nodev1.Runtime
 	api := c.client.NodeV1().RuntimeClasses()
 	name := desired.Name
 	if current != nil && current.Handler == desired.Handler {
-		patch, err := Patch(current, desired)
+		patch, err := patch(current, desired)
 		if err != nil || patch == nil {
 			return err
 		}

@@ -188,7 +188,7 @@ func TestTakesCareOfItsOwn(t *testing.T) {
 }
 
 func class2019(change func(*nodev1.RuntimeClass)) *nodev1.RuntimeClass {
-	c := Desired([]*corev1.Node{node("n", "10.0.17763")})[0]
+	c := desired([]*corev1.Node{node("n", "10.0.17763")})[0]
 	change(c)
 	return c
 }

@@ -6,7 +6,7 @@
 // names one lands on nodes of that build, and tolerates the taint by which they
 // keep Linux pods off.
 //
-// Desired is pure; Controller compares it with the cluster. A class whose label
+// desired is pure; Controller compares it with the cluster. A class whose label
 // app.kubernetes.io/managed-by is not mullion belongs to others and is
 // never touched: removing the label takes one over. A class stays when the last
 // node of its build goes (docs/internals/controllers.md).
@@ -35,21 +35,21 @@ import (
 // internal/cri/config: config_windows.go, DefaultRuntimeConfig).
 const Handler = "runhcs-wcow-process"
 
-// Name is the name of a build's RuntimeClass: windows- and the year of a
+// className is the name of a build's RuntimeClass: windows- and the year of a
 // long-term release or the version of another one, "windows-2019",
 // "windows-20h2".
-func Name(b winver.Build) string {
+func className(b winver.Build) string {
 	if b.LTSC {
 		return "windows-" + strings.TrimPrefix(b.Product, "Windows Server ")
 	}
 	return "windows-" + strings.ToLower(b.Version)
 }
 
-// Names lists the names of all builds that are known, oldest first.
-func Names() []string {
+// classNames lists the names of all builds that are known, oldest first.
+func classNames() []string {
 	var out []string
 	for _, b := range winver.All() {
-		out = append(out, Name(b))
+		out = append(out, className(b))
 	}
 	return out
 }
@@ -61,7 +61,7 @@ func Rules() []rbacv1.PolicyRule {
 		// Creation cannot be restricted by name (RBAC does not see it).
 		{APIGroups: []string{"node.k8s.io"}, Resources: []string{"runtimeclasses"},
 			Verbs: []string{"create", "list", "watch"}},
-		{APIGroups: []string{"node.k8s.io"}, Resources: []string{"runtimeclasses"}, ResourceNames: Names(),
+		{APIGroups: []string{"node.k8s.io"}, Resources: []string{"runtimeclasses"}, ResourceNames: classNames(),
 			Verbs: []string{"delete", "get", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
@@ -81,9 +81,9 @@ func build(n *corev1.Node) (b winver.Build, ok bool) {
 	return winver.Find(v.Build)
 }
 
-// Desired returns the RuntimeClasses that the nodes require, ordered by name.
+// desired returns the RuntimeClasses that the nodes require, ordered by name.
 // The order of the nodes does not matter.
-func Desired(nodes []*corev1.Node) []*nodev1.RuntimeClass {
+func desired(nodes []*corev1.Node) []*nodev1.RuntimeClass {
 	byBuild := map[int][]*corev1.Node{}
 	for _, n := range nodes {
 		if b, ok := build(n); ok {
@@ -102,9 +102,12 @@ func Desired(nodes []*corev1.Node) []*nodev1.RuntimeClass {
 
 func class(b winver.Build, nodes []*corev1.Node) *nodev1.RuntimeClass {
 	return &nodev1.RuntimeClass{
-		TypeMeta:   metav1.TypeMeta{APIVersion: nodev1.SchemeGroupVersion.String(), Kind: "RuntimeClass"},
-		ObjectMeta: metav1.ObjectMeta{Name: Name(b), Labels: map[string]string{inventory.ManagedBy: inventory.Owner}},
-		Handler:    Handler,
+		TypeMeta: metav1.TypeMeta{APIVersion: nodev1.SchemeGroupVersion.String(), Kind: "RuntimeClass"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   className(b),
+			Labels: map[string]string{inventory.ManagedBy: inventory.Owner},
+		},
+		Handler: Handler,
 		Scheduling: &nodev1.Scheduling{
 			NodeSelector: map[string]string{corev1.LabelOSStable: string(corev1.Windows),
 				corev1.LabelWindowsBuild: b.Label()},
@@ -166,11 +169,11 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// Patch is the JSON patch that makes a class the desired one; nil if
+// patch is the JSON patch that makes a class the desired one; nil if
 // it is. It touches the field scheduling alone, so that what others added (an
 // overhead, annotations) stays, and does nothing to a class that has been taken
 // over meanwhile. The handler is immutable and not looked at.
-func Patch(current, desired *nodev1.RuntimeClass) ([]byte, error) {
+func patch(current, desired *nodev1.RuntimeClass) ([]byte, error) {
 	if equality.Semantic.DeepEqual(current.Scheduling, desired.Scheduling) {
 		return nil, nil
 	}

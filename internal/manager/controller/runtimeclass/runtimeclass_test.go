@@ -39,7 +39,7 @@ func linux(name string) *corev1.Node {
 func TestNames(t *testing.T) {
 	want := []string{"windows-2016", "windows-1709", "windows-1803", "windows-2019", "windows-1903", "windows-1909",
 		"windows-2004", "windows-20h2", "windows-2022", "windows-23h2", "windows-2025"}
-	if got := Names(); !slices.Equal(got, want) {
+	if got := classNames(); !slices.Equal(got, want) {
 		t.Errorf("names %q, want %q", got, want)
 	}
 }
@@ -58,7 +58,7 @@ func TestDesired(t *testing.T) {
 	}
 	render := func(nodes []*corev1.Node) []byte {
 		var out bytes.Buffer
-		for _, c := range Desired(nodes) {
+		for _, c := range desired(nodes) {
 			data, err := yaml.Marshal(c)
 			if err != nil {
 				t.Fatal(err)
@@ -73,7 +73,7 @@ func TestDesired(t *testing.T) {
 	if !bytes.Equal(render(nodes), got) {
 		t.Error("the order of the nodes matters")
 	}
-	if len(Desired(nil)) != 0 {
+	if len(desired(nil)) != 0 {
 		t.Error("without nodes there are classes")
 	}
 }
@@ -103,7 +103,7 @@ func TestPatch(t *testing.T) {
 	} {
 		current := desired.DeepCopy()
 		tt.change(current)
-		got, err := Patch(current, desired)
+		got, err := patch(current, desired)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,8 +20,8 @@ type Dice struct{ data []byte }
 // NewDice throws the given data.
 func NewDice(data []byte) *Dice { return &Dice{data} }
 
-// N returns a number from 0 to max-1, max at most 65536.
-func (d *Dice) N(max int) int {
+// n returns a number from 0 to max-1, max at most 65536.
+func (d *Dice) n(max int) int {
 	n := 0
 	for range 2 {
 		if len(d.data) == 0 {
@@ -36,19 +36,19 @@ func (d *Dice) N(max int) int {
 	return n % max
 }
 
-func (d *Dice) yes() bool { return d.N(4) == 1 }
+func (d *Dice) yes() bool { return d.n(4) == 1 }
 
-func pick[T any](d *Dice, from ...T) T { return from[d.N(len(from))] }
+func pick[T any](d *Dice, from ...T) T { return from[d.n(len(from))] }
 
 func (d *Dice) address() netip.Addr {
-	switch d.N(12) {
+	switch d.n(12) {
 	case 10:
-		return netip.AddrFrom16([16]byte{0xfd, 15: byte(d.N(8))})
+		return netip.AddrFrom16([16]byte{0xfd, 15: byte(d.n(8))})
 	case 11:
 		return pick(d, netip.Addr{}, netip.IPv4Unspecified(), netip.MustParseAddr("127.0.0.1"),
 			netip.MustParseAddr("224.0.0.1"))
 	}
-	return netip.AddrFrom4([4]byte{10, pick[byte](d, 244, 96, 89), byte(d.N(3)), byte(d.N(12))})
+	return netip.AddrFrom4([4]byte{10, pick[byte](d, 244, 96, 89), byte(d.n(3)), byte(d.n(12))})
 }
 
 func (d *Dice) prefix() netip.Prefix {
@@ -60,16 +60,16 @@ func (d *Dice) prefix() netip.Prefix {
 }
 
 func (d *Dice) prefixes() (list []netip.Prefix) {
-	for range d.N(5) {
+	for range d.n(5) {
 		list = append(list, d.prefix())
 	}
 	return list
 }
 
-func (d *Dice) port() uint16 { return pick(d, uint16(80), 53, 30080, 1, 65535, uint16(d.N(65536))) }
+func (d *Dice) port() uint16 { return pick(d, uint16(80), 53, 30080, 1, 65535, uint16(d.n(65536))) }
 
 func (d *Dice) ports() (list []intent.PortRange) {
-	for range d.N(4) {
+	for range d.n(4) {
 		first := d.port()
 		list = append(list, intent.PortRange{First: first, Last: pick(d, first, d.port())})
 	}
@@ -85,7 +85,7 @@ func (d *Dice) Host() intent.Host {
 	if d.yes() {
 		h.Uplink = intent.Uplink{}
 	}
-	for i := range d.N(4) {
+	for i := range d.n(4) {
 		h.Networks = append(h.Networks, intent.Network{
 			ID:      fmt.Sprint("net-", i),
 			Type:    pick(d, intent.L2Bridge, intent.NAT, intent.Private, intent.Overlay),
@@ -93,20 +93,20 @@ func (d *Dice) Host() intent.Host {
 			Subnets: []intent.Subnet{{Prefix: d.prefix(), Gateway: d.address()}},
 		})
 	}
-	for range d.N(8) {
-		h.Endpoints = append(h.Endpoints, d.Endpoint())
+	for range d.n(8) {
+		h.Endpoints = append(h.Endpoints, d.endpoint())
 	}
-	for range d.N(12) {
-		h.LoadBalancers = append(h.LoadBalancers, d.LoadBalancer())
+	for range d.n(12) {
+		h.LoadBalancers = append(h.LoadBalancers, d.loadBalancer())
 	}
 	return h
 }
 
 // Change adds, replaces and removes a few objects. The old intent stays intact.
 func (d *Dice) Change(h intent.Host) intent.Host {
-	h.Endpoints = change(d, h.Endpoints, d.Endpoint)
-	h.LoadBalancers = change(d, h.LoadBalancers, d.LoadBalancer)
-	if d.N(8) == 1 {
+	h.Endpoints = change(d, h.Endpoints, d.endpoint)
+	h.LoadBalancers = change(d, h.LoadBalancers, d.loadBalancer)
+	if d.n(8) == 1 {
 		h.Uplink.Address = netip.MustParsePrefix("10.89.0.12/24")
 	}
 	return h
@@ -114,8 +114,8 @@ func (d *Dice) Change(h intent.Host) intent.Host {
 
 func change[T any](d *Dice, list []T, fresh func() T) []T {
 	list = append([]T(nil), list...)
-	for range d.N(4) {
-		switch i := d.N(len(list) + 1); {
+	for range d.n(4) {
+		switch i := d.n(len(list) + 1); {
 		case i == len(list):
 			list = append(list, fresh())
 		case d.yes():
@@ -127,31 +127,31 @@ func change[T any](d *Dice, list []T, fresh func() T) []T {
 	return list
 }
 
-// Endpoint makes an endpoint; its ID is often that of another one.
-func (d *Dice) Endpoint() intent.Endpoint {
-	n := d.N(40)
+// endpoint makes an endpoint; its ID is often that of another one.
+func (d *Dice) endpoint() intent.Endpoint {
+	n := d.n(40)
 	e := intent.Endpoint{
 		ID:           fmt.Sprint("ep-", n),
-		NetworkID:    fmt.Sprint("net-", d.N(4)),
+		NetworkID:    fmt.Sprint("net-", d.n(4)),
 		NamespaceID:  fmt.Sprint("ns-", n/2),
 		Addresses:    []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, 1, byte(n + 2)}), 24)},
 		MAC:          fmt.Sprintf("00-15-5D-00-00-%02X", n),
 		Gateway:      pick(d, netip.MustParseAddr("10.244.1.2"), d.address()),
 		MTU:          pick(d, 0, 1400),
 		Remote:       d.yes(),
-		HostAttached: d.N(8) == 1,
+		HostAttached: d.n(8) == 1,
 	}
-	if d.N(16) == 1 {
+	if d.n(16) == 1 {
 		e.Addresses = d.prefixes()
 	}
-	for range d.N(3) {
+	for range d.n(3) {
 		e.Routes = append(e.Routes, intent.Route{Destination: d.prefix(), NextHop: d.address()})
 	}
-	for range d.N(3) {
+	for range d.n(3) {
 		e.OutboundNAT = append(e.OutboundNAT, intent.OutboundNAT{VirtualIP: pick(d, netip.Addr{}, d.address()),
 			Exceptions: d.prefixes(), Destinations: d.prefixes()})
 	}
-	for range d.N(2) {
+	for range d.n(2) {
 		e.PortMappings = append(e.PortMappings, intent.PortMapping{
 			Protocol:     pick(d, intent.TCP, intent.UDP),
 			ExternalPort: uint16(8000 + n),
@@ -160,11 +160,11 @@ func (d *Dice) Endpoint() intent.Endpoint {
 			LocalRouted:  d.yes(),
 		})
 	}
-	for range d.N(5) {
+	for range d.n(5) {
 		e.ACLs = append(e.ACLs, intent.ACL{
 			Direction:       pick(d, intent.In, intent.Out),
 			Action:          pick(d, intent.Allow, intent.Block, intent.Pass),
-			Priority:        uint16(d.N(4)),
+			Priority:        uint16(d.n(4)),
 			LocalAddresses:  d.prefixes(),
 			RemoteAddresses: d.prefixes(),
 			LocalPorts:      d.ports(),
@@ -177,10 +177,10 @@ func (d *Dice) Endpoint() intent.Endpoint {
 	return e
 }
 
-// LoadBalancer makes a load balancer; its ID and front end are often those of
+// loadBalancer makes a load balancer; its ID and front end are often those of
 // another one.
-func (d *Dice) LoadBalancer() intent.LoadBalancer {
-	n := d.N(60)
+func (d *Dice) loadBalancer() intent.LoadBalancer {
+	n := d.n(60)
 	lb := intent.LoadBalancer{
 		ID:             fmt.Sprint("lb-", n),
 		Protocol:       pick(d, intent.TCP, intent.UDP, intent.SCTP),
@@ -190,8 +190,8 @@ func (d *Dice) LoadBalancer() intent.LoadBalancer {
 		DSR:            d.yes(),
 		LocalRoutedVIP: d.yes(),
 		SourceVIP:      pick(d, netip.Addr{}, d.address()),
-		PreserveDIP:    d.N(8) == 1,
-		IPv6:           d.N(16) == 1,
+		PreserveDIP:    d.n(8) == 1,
+		IPv6:           d.n(16) == 1,
 	}
 	if n%4 != 0 {
 		lb.VIPs = []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, byte(n)})}
@@ -199,7 +199,7 @@ func (d *Dice) LoadBalancer() intent.LoadBalancer {
 			lb.VIPs = append(lb.VIPs, d.address())
 		}
 	}
-	for range 1 + d.N(5) {
+	for range 1 + d.n(5) {
 		lb.Backends = append(lb.Backends, intent.Backend{Address: d.address(), Local: d.yes()})
 	}
 	return lb

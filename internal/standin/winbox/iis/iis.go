@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// Server is the value of the Server header.
-const Server = "Microsoft-IIS/10.0"
+// serverHeader is the value of the Server header.
+const serverHeader = "Microsoft-IIS/10.0"
 
 // defaultDocuments is IIS' list, in order: <defaultDocument> in a fresh
 // applicationHost.config.
@@ -55,7 +55,7 @@ type result struct {
 // ServeHTTP answers a request and logs it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	w.Header().Set("Server", Server)
+	w.Header().Set("Server", serverHeader)
 	// A fresh IIS says so whether or not ASP.NET is installed.
 	w.Header().Set("X-Powered-By", "ASP.NET")
 	rec := &recorder{ResponseWriter: w, status: http.StatusOK}

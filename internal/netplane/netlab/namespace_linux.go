@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package netlab gives tests network namespaces, and programs that listen and
+// connect in them, so that they send real packets. Its own tests build whole
+// networks: a namespace that stands for the machine, the fabric of a cluster,
+// emulated hosts with their data planes, and pods. All of it lies in namespaces
+// of its own; the machine on which the tests run sees nothing but a few mounts
+// under the test's temporary directory.
+//
+// It is for tests only and links the testing package.
+package netlab
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
+)
+
+// Namespace makes a network namespace at path for the time of the test.
+func Namespace(t testing.TB, path string) string {
+	t.Helper()
+	if err := kernel.CreateNamespace(path, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := kernel.DeleteNamespace(path); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	})
+	return path
+}
+
+// CheckNoMounts fails the test if something is mounted below dir.
+func CheckNoMounts(t testing.TB, dir string) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Error(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if strings.Contains(line, dir+"/") {
+			t.Errorf("left behind: %s", line)
+		}
+	}
+}
