@@ -16,7 +16,11 @@ import (
 )
 
 func main() {
-	c := launch.Config{Root: "/", Loader: "/usr/lib/wine/wine64", StatusDir: "/run/mullion"}
+	c := launch.Config{
+		Root:      "/.wine/drive_c", // wine.ContainerDrive
+		Loader:    "/usr/lib/wine/wine64",
+		StatusDir: "/run/mullion",
+	}
 	flag.StringVar(&c.Root, "root", c.Root, "directory that is drive C:")
 	flag.StringVar(&c.Loader, "loader", c.Loader, "Wine's loader")
 	flag.BoolVar(&c.Host, "host", false, "the program runs on the host itself")

@@ -155,17 +155,10 @@ func nanoServerTools() []string {
 		"tar", "tasklist", "timeout", "where", "whoami"}
 }
 
-// wineModules is where the Wine layers below every image have Wine's own
-// programs. One that lies there wins over a file of the same name in System32
-// (seen with Wine 8.0; the wildcard override "*" does not change it), so the
-// stand-ins hide those that they replace.
-const wineModules = "usr/lib/x86_64-linux-gnu/wine/x86_64-windows/"
-
 func tools(p Programs, names []string) map[string]file {
-	m := map[string]file{wineModules + "powershell.exe": {whiteout: true}}
+	m := map[string]file{}
 	for _, n := range names {
 		m[system32+n+".exe"] = file{link: p.Winbox}
-		m[wineModules+n+".exe"] = file{whiteout: true}
 	}
 	return m
 }

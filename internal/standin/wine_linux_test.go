@@ -28,21 +28,54 @@ type box struct {
 
 // newBox stacks an image on the Wine layers. It is far less than a container:
 // namespaces of its own and a chroot, enough to see which program answers.
-func newBox(t *testing.T, layers []string) *box {
+func newBox(t *testing.T, linux, drive []string) *box {
 	t.Helper()
 	work := t.TempDir()
-	merged := filepath.Join(work, "merged")
-	for _, d := range []string{"upper", "work", "merged"} {
-		if err := os.Mkdir(filepath.Join(work, d), 0o755); err != nil {
+	root := stack(t, filepath.Join(work, "linux"), linux)
+	for _, d := range []string{"dev", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(root, d), 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chown(filepath.Join(work, d), image.DefaultID, image.DefaultID); err != nil {
+		if err := os.Chmod(filepath.Join(root, d), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
+	for i, name := range []string{"null", "zero", "urandom", "random", "full"} {
+		minor := []int{3, 5, 9, 8, 7}[i]
+		if err := syscall.Mknod(filepath.Join(root, "dev", name), syscall.S_IFCHR|0o666, 1<<8|minor); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(filepath.Join(root, "dev", name), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := filepath.Join(root, wine.ContainerDrive)
+	if err := syscall.Mount(stack(t, filepath.Join(work, "drive"), drive), at, "", syscall.MS_BIND, ""); err != nil {
+		t.Fatalf("mount drive C: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(at, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return &box{root}
+}
+
+// stack mounts layers, lowest first, and a writable one, and returns where.
+func stack(t *testing.T, work string, layers []string) string {
+	t.Helper()
+	merged, upper := filepath.Join(work, "merged"), filepath.Join(work, "upper")
+	for _, d := range []string{upper, filepath.Join(work, "work"), merged} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chown(upper, image.DefaultID, image.DefaultID); err != nil {
+		t.Fatal(err)
+	}
 	slices.Reverse(layers)
-	options := "lowerdir=" + strings.Join(layers, ":") + ",upperdir=" + filepath.Join(work, "upper") + ",workdir=" +
-		filepath.Join(work, "work")
+	options := "lowerdir=" + strings.Join(layers, ":") + ",upperdir=" + upper +
+		",workdir=" + filepath.Join(work, "work")
 	if err := syscall.Mount("overlay", merged, "overlay", 0, options); err != nil {
 		t.Fatalf("mount overlay: %v", err)
 	}
@@ -51,25 +84,7 @@ func newBox(t *testing.T, layers []string) *box {
 			t.Error(err)
 		}
 	})
-	if err := os.MkdirAll(filepath.Join(merged, "dev"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(merged, "tmp"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Join(merged, "tmp"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	for i, name := range []string{"null", "zero", "urandom", "random", "full"} {
-		minor := []int{3, 5, 9, 8, 7}[i]
-		if err := syscall.Mknod(filepath.Join(merged, "dev", name), syscall.S_IFCHR|0o666, 1<<8|minor); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(filepath.Join(merged, "dev", name), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return &box{merged}
+	return merged
 }
 
 // run starts a program and returns what it printed and its exit code. All of
@@ -79,6 +94,10 @@ func (b *box) run(t *testing.T, env []string, args ...string) (string, int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	argv, environ, _ := wine.ContainerProcess(wine.Process{Args: args, Env: env})
+	resolver := "nameserver 10.96.0.10\nsearch default.svc.cluster.local svc.cluster.local\n"
+	if err := os.WriteFile(filepath.Join(b.root, "etc", "resolv.conf"), []byte(resolver), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	script := `ip link set lo up; echo 0 >/proc/sys/net/ipv4/ip_unprivileged_port_start; mount -t proc proc ` +
 		`"$0/proc" && exec chroot --userspec=64000:64000 --groups= "$0" "$@"`
 	cmd := exec.CommandContext(ctx, "unshare",
@@ -122,7 +141,11 @@ func TestProgramsUnderWine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return newBox(t, append(append(slices.Clone(base), img.Layers...), account))
+		linux, err := runtime.LinuxLayers(t.Context(), host, wine.Accounts()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newBox(t, linux, append(append(slices.Clone(base), img.Layers...), account))
 	}
 	core := in("mcr.microsoft.com/windows/servercore:ltsc2019")
 	nano := in("mcr.microsoft.com/windows/nanoserver:1809")
@@ -145,6 +168,9 @@ func TestProgramsUnderWine(t *testing.T) {
 		{"findstr in cmd", core, []string{"cmd", "/c", "echo one two| findstr /r t.o$"}, "one two\n", 0},
 		{"whoami", core, []string{"whoami"}, `user manager\`, 0},
 		{"ipconfig", core, []string{"ipconfig", "/all"}, "   IP Routing Enabled. . . . . . . . : No\n", 0},
+		{"search list", core, []string{"ipconfig", "/all"},
+			"   DNS Suffix Search List. . . . . . : default.svc.cluster.local\n" +
+				"                                       svc.cluster.local\n", 0},
 		{"systeminfo", core, []string{"systeminfo"},
 			"OS Name:                   Microsoft Windows Server 2019 Datacenter\n", 0},
 		{"tasklist", core, []string{"tasklist"}, "tasklist.exe", 0},

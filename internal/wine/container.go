@@ -12,13 +12,22 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// ContainerRoot returns the directory of the read-only tree that holds the
-// Windows side of a container's C: drive: windows, users, Program Files, and
-// the Wine prefix in .wine. It is built on first use.
+// The two trees of a ContainerRoot and an AccountLayer. Programs of Windows see
+// the first only.
+const (
+	driveTree = "drive_c" // what drive C: holds
+	linuxTree = "linux"   // the root directory of the Linux processes: the prefix, /etc, places for mounts
+)
+
+// ContainerRoot returns the directory of the read-only trees that containers of
+// a build begin with: drive C:, and what Wine needs beside it. It is built on
+// first use.
 func (r *Runtime) ContainerRoot(ctx context.Context, build winver.Build) (string, error) {
 	dir := filepath.Join(r.cacheDir, fmt.Sprintf("croot-%d.%d-%s", build.Number, build.UBR, r.hash))
 	err := once(ctx, dir, func(tmp string) error {
@@ -40,10 +49,17 @@ func (r *Runtime) ContainerRoot(ctx context.Context, build winver.Build) (string
 	return dir, nil
 }
 
-// AccountLayer returns the overlayfs layer that goes on top of an image's own:
-// the account's profile, its registry, and the prefix as its property, without
-// which Wine does not start. It is built on first use.
+// AccountLayer returns the overlayfs layer of drive C: that goes on top of an
+// image's own: the account's profile. It is built on first use.
 func (r *Runtime) AccountLayer(ctx context.Context, a Account) (string, error) {
+	dir, err := r.accountTrees(ctx, a)
+	return filepath.Join(dir, driveTree), err
+}
+
+// accountTrees returns the directory of an account's two trees: its profile for
+// drive C:, and the Linux side's registry of the account and the prefix as its
+// property, without which Wine does not start.
+func (r *Runtime) accountTrees(ctx context.Context, a Account) (string, error) {
 	dir := filepath.Join(r.cacheDir, fmt.Sprintf("account-%d-%s", a.GID, r.hash))
 	err := once(ctx, dir, func(tmp string) error {
 		base, err := r.base(ctx)
@@ -58,34 +74,65 @@ func (r *Runtime) AccountLayer(ctx context.Context, a Account) (string, error) {
 	return dir, nil
 }
 
-// ContainerLayers returns the overlayfs layers that go below an image's own,
-// lowest first.
+// ContainerLayers returns the overlayfs layers of drive C: that go below an
+// image's own, lowest first.
 func (r *Runtime) ContainerLayers(ctx context.Context, build winver.Build) ([]string, error) {
 	root, err := r.ContainerRoot(ctx, build)
 	if err != nil {
 		return nil, err
 	}
-	return []string{r.Dir, root}, nil
+	return []string{filepath.Join(root, driveTree)}, nil
 }
 
-// makeRoot lays a prefix out as a root directory: drive C: is /.
+// LinuxLayers returns the overlayfs layers, lowest first, of the root directory
+// of a container's Linux processes. Drive C: is mounted in it at ContainerDrive.
+func (r *Runtime) LinuxLayers(ctx context.Context, build winver.Build, a Account) ([]string, error) {
+	root, err := r.ContainerRoot(ctx, build)
+	if err != nil {
+		return nil, err
+	}
+	account, err := r.accountTrees(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	return []string{r.Dir, filepath.Join(root, linuxTree), filepath.Join(account, linuxTree)}, nil
+}
+
+// makeRoot fills a ContainerRoot.
 func (r *Runtime) makeRoot(base, dir string, changes []change) error {
-	if err := shareTree(filepath.Join(base, "drive_c"), dir, containerUser); err != nil {
+	drive, linux := filepath.Join(dir, driveTree), filepath.Join(dir, linuxTree)
+	if err := shareTree(filepath.Join(base, "drive_c"), drive, containerUser); err != nil {
 		return err
 	}
-	prefix := filepath.Join(dir, ".wine")
+	if err := makeLinuxTree(base, linux, changes); err != nil {
+		return err
+	}
+	if err := r.hidePrograms(linux); err != nil {
+		return err
+	}
+	for _, tree := range []string{drive, filepath.Join(linux, containerPrefix)} {
+		if err := r.own(tree); err != nil {
+			return err
+		}
+	}
+	return openTree(drive)
+}
+
+// makeLinuxTree makes the prefix, /etc and the places for mounts.
+func makeLinuxTree(base, dir string, changes []change) error {
+	prefix := filepath.Join(dir, containerPrefix)
 	for _, d := range []string{
-		filepath.Join(prefix, "dosdevices"), filepath.Join(dir, "etc"),
+		filepath.Join(prefix, "dosdevices"),
 		filepath.Join(dir, "run", "user"),
 		// Places for mounts.
-		filepath.Join(dir, "proc"), filepath.Join(dir, "sys"), filepath.Join(dir, "dev"),
-		filepath.Join(dir, "run", "mullion"),
+		filepath.Join(dir, "proc"), filepath.Join(dir, "sys"), filepath.Join(dir, "dev"), filepath.Join(dir, StatusDir),
+		filepath.Join(dir, ContainerDrive),
 	} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}
 	}
-	if err := os.Symlink("/", filepath.Join(prefix, "dosdevices", "c:")); err != nil {
+	if err := os.Symlink("../drive_c", filepath.Join(prefix, "dosdevices", "c:")); err != nil {
 		return err
 	}
 	if err := writeRegistry(base, prefix, containerUser, changes); err != nil {
@@ -99,10 +146,28 @@ func (r *Runtime) makeRoot(base, dir string, changes []change) error {
 			return err
 		}
 	}
-	if err := r.own(dir); err != nil {
+	return nil
+}
+
+// hidePrograms hides the programs among Wine's modules: Wine would take one that
+// lies there before a file of the same name in System32 (seen with Wine 8.0; the
+// wildcard override "*" does not change it), be it an image's. In System32 the
+// prefix has each of them.
+func (r *Runtime) hidePrograms(linux string) error {
+	programs, err := filepath.Glob(filepath.Join(r.Dir, pePath, "*.exe"))
+	if err != nil {
 		return err
 	}
-	return openTree(dir)
+	if err := os.MkdirAll(filepath.Join(linux, pePath), 0o755); err != nil {
+		return err
+	}
+	for _, p := range programs {
+		// A whiteout of overlayfs is a character device with the number 0.
+		if err := unix.Mknod(filepath.Join(linux, pePath, filepath.Base(p)), unix.S_IFCHR, 0); err != nil {
+			return fmt.Errorf("hide %s: %w", filepath.Base(p), err)
+		}
+	}
+	return nil
 }
 
 // openTree gives the directories that ordinary users may write to on Windows
@@ -136,18 +201,19 @@ func onDisk(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// makeAccount fills an AccountLayer.
+// makeAccount fills the trees of an account.
 func makeAccount(base, dir string, a Account) error {
 	uid, gid := int(a.UID), int(a.GID)
-	profile := onDisk(dir, a.Profile)
+	drive, linux := filepath.Join(dir, driveTree), filepath.Join(dir, linuxTree)
+	profile := onDisk(drive, a.Profile)
 	if err := shareTree(filepath.Join(base, "drive_c", "users", hostUser), profile, ""); err != nil {
 		return err
 	}
-	prefix := filepath.Join(dir, ".wine")
+	prefix := filepath.Join(linux, containerPrefix)
 	owned := []string{
 		prefix,
 		// Where Wine's server has its socket (Debian's patch); without it, in /tmp.
-		filepath.Join(dir, "run", "user", fmt.Sprint(uid)),
+		filepath.Join(linux, "run", "user", fmt.Sprint(uid)),
 		filepath.Join(profile, "AppData", "Local", "Temp"),
 	}
 	for _, d := range owned {
@@ -178,7 +244,7 @@ func makeAccount(base, dir string, a Account) error {
 		}
 	}
 	// What lies between stays the administrators'.
-	for d := filepath.Dir(profile); d != dir; d = filepath.Dir(d) {
+	for d := filepath.Dir(profile); d != drive; d = filepath.Dir(d) {
 		if err := os.Lchown(d, ContainerUID, ContainerGID); err != nil {
 			return err
 		}

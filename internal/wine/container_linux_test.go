@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -58,7 +59,7 @@ func newContainer(t testing.TB, build string) *container {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Runc)
 	rt := testRuntime(t)
-	layers, err := rt.ContainerLayers(t.Context(), parseBuild(t, build))
+	drive, err := rt.ContainerLayers(t.Context(), parseBuild(t, build))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,9 +67,13 @@ func newContainer(t testing.TB, build string) *container {
 	if err != nil {
 		t.Fatal(err)
 	}
+	linux, err := rt.LinuxLayers(t.Context(), parseBuild(t, build), wine.Accounts()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := &container{t: t, bundle: t.TempDir()}
 	c.id = "mln-wine-" + filepath.Base(filepath.Dir(c.bundle)) + "-" + filepath.Base(c.bundle)
-	for _, d := range []string{"upper", "work", "rootfs", "status"} {
+	for _, d := range []string{"upper", "status"} {
 		if err := os.Mkdir(c.path(d), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -79,20 +84,35 @@ func newContainer(t testing.TB, build string) *container {
 	for name, src := range map[string]string{"probe.exe": probe(t), "raw.exe": rawProgram(t)} {
 		copyTo(t, src, c.path("upper", name))
 	}
-	options := fmt.Sprintf("lowerdir=%s:%s:%s,upperdir=%s,workdir=%s", account, layers[1], layers[0], c.path("upper"),
-		c.path("work"))
-	if err := unix.Mount("overlay", c.path("rootfs"), "overlay", 0, options); err != nil {
-		t.Fatal(err)
-	}
+	c.mount("drive", append(drive, account), "upper")
+	c.mount("rootfs", linux, "linux-upper")
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		_ = exec.CommandContext(ctx, "runc", "delete", "--force", c.id).Run() // usually gone already
-		if err := unix.Unmount(c.path("rootfs"), 0); err != nil {
-			t.Errorf("unmount: %v", err)
-		}
 	})
 	return c
+}
+
+// mount stacks layers, lowest first, and a writable one.
+func (c *container) mount(at string, layers []string, upper string) {
+	c.t.Helper()
+	for _, d := range []string{at, upper, at + "-work"} {
+		if err := os.MkdirAll(c.path(d), 0o755); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	slices.Reverse(layers)
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s",
+		strings.Join(layers, ":"), c.path(upper), c.path(at+"-work"))
+	if err := unix.Mount("overlay", c.path(at), "overlay", 0, options); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() {
+		if err := unix.Unmount(c.path(at), 0); err != nil {
+			c.t.Errorf("unmount: %v", err)
+		}
+	})
 }
 
 func (c *container) path(elem ...string) string {
@@ -105,7 +125,10 @@ func (c *container) start(p wine.Process) *exec.Cmd {
 	p.Status = "main"
 	spec := oci.Spec(oci.Config{
 		ID: c.id, Hostname: "pod-a", Rootfs: c.path("rootfs"), Process: process(p), Cgroup: "/" + c.id,
-		Mounts: []oci.Mount{{Source: c.path("status"), Destination: wine.StatusDir}},
+		Mounts: []oci.Mount{
+			{Source: c.path("status"), Destination: wine.StatusDir},
+			{Source: c.path("drive"), Destination: wine.ContainerDrive},
+		},
 	})
 	data, err := json.Marshal(spec)
 	if err != nil {
@@ -186,8 +209,17 @@ func TestContainerQueue(t *testing.T) {
 	if out, s := c.run(wine.Process{Args: []string{`C:\probe.exe`, "queue"}}); s.ExitCode != 0 {
 		t.Errorf("%+v; output: %s", s, out)
 	}
-	if _, err := os.Stat(filepath.Join(c.path("rootfs"), "windows", "system32", "explorer.exe")); err == nil {
+	if _, err := os.Stat(c.path("drive", "windows", "system32", "explorer.exe")); err == nil {
 		t.Error("the container has an explorer.exe")
+	}
+}
+
+// TestContainerDrive: programs see drive C and nothing of Linux.
+func TestContainerDrive(t *testing.T) {
+	c := newContainer(t, "2019")
+	out, s := c.run(wine.Process{Args: []string{`C:\probe.exe`, "drive", "probe.exe", "raw.exe"}})
+	if s.ExitCode != 0 {
+		t.Errorf("%+v\n%s", s, out)
 	}
 }
 

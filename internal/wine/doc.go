@@ -15,8 +15,8 @@
 // these are Wine's own modules.
 //
 // Two kinds of template are derived from a runtime, one of each per Windows
-// build: HostPrefix (a WINEPREFIX) and ContainerRoot (a root directory that is
-// drive C:, with the prefix in /.wine). All these directories are in the cache
+// build: HostPrefix (a WINEPREFIX) and ContainerRoot (the content of drive C: and,
+// apart from it, a root directory with the rest of the prefix). All these directories are in the cache
 // directory, under names that contain a hash of the files of Wine and of this
 // project. They are built on first use, under a lock and with a final rename, and
 // never modified afterwards: mount an overlay over them.
@@ -36,9 +36,11 @@
 //
 // # Running a program in a container
 //
-// Mount an overlay with ContainerLayers lowest, give the writable layer's root
-// and the directory behind StatusDir to ContainerUID and ContainerGID, and use
-// what ContainerProcess returns as the OCI process: no capabilities,
+// Mount two overlays: the container's root directory from LinuxLayers, and drive
+// C: from ContainerLayers, the image's layers and AccountLayer, at ContainerDrive
+// in the root. Give the root of drive C:'s writable layer and the directory behind
+// StatusDir to ContainerUID and ContainerGID, and use what ContainerProcess
+// returns as the OCI process: no capabilities,
 // noNewPrivileges, own PID, mount, IPC and UTS namespaces. Mounts that a
 // container needs: /proc, /dev (null, zero, full, random, urandom, tty, shm and
 // pts), /etc/resolv.conf and /etc/hosts, and StatusDir (a directory of the CRI

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -236,7 +238,7 @@ func writeRegistry(base, dir, user string, changes []change) error {
 // shareTree repeats a tree with hard links. The account's profile takes the
 // user's name.
 func shareTree(from, to, user string) error {
-	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -253,4 +255,18 @@ func shareTree(from, to, user string) error {
 		}
 		return link(path, target)
 	})
+	if err != nil {
+		return err
+	}
+	return hide(filepath.Join(to, "ProgramData"))
+}
+
+// hide gives a directory the attribute "hidden", as Wine stores it. A file system
+// without extended attributes shows it.
+func hide(dir string) error {
+	err := unix.Setxattr(dir, "user.DOSATTRIB", []byte("0x2"), 0)
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTSUP) {
+		return nil
+	}
+	return fmt.Errorf("hide %s: %w", dir, err)
 }

@@ -222,8 +222,8 @@ func TestTemplateHoldsNothingOfTheMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	allowed := map[string]string{
-		filepath.Join(prefix, "dosdevices", "c:"):        "../drive_c",
-		filepath.Join(root, ".wine", "dosdevices", "c:"): "/",
+		filepath.Join(prefix, "dosdevices", "c:"):                 "../drive_c",
+		filepath.Join(root, "linux", ".wine", "dosdevices", "c:"): "../drive_c",
 	}
 	for _, dir := range []string{prefix, root} {
 		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -241,7 +241,9 @@ func TestTemplateHoldsNothingOfTheMachine(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"z:", "com1", "d:"} {
-		for _, dir := range []string{filepath.Join(prefix, "dosdevices"), filepath.Join(root, ".wine", "dosdevices")} {
+		for _, dir := range []string{
+			filepath.Join(prefix, "dosdevices"), filepath.Join(root, "linux", ".wine", "dosdevices"),
+		} {
 			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 				t.Errorf("%s has %s", dir, name)
 			}

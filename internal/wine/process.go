@@ -18,6 +18,12 @@ const (
 	// StatusDir is where the CRI server mounts a directory of its own, writable
 	// for ContainerUID, for the status files of init.
 	StatusDir = "/run/mullion"
+	// containerPrefix is Wine's prefix.
+	containerPrefix = "/.wine"
+	// ContainerDrive is where drive C: is mounted. It is not the root directory:
+	// programs of Windows must not meet Linux' own directories, and C:\dev and
+	// C:\etc are theirs.
+	ContainerDrive = containerPrefix + "/drive_c"
 )
 
 // Process is a Windows process to start in a container.
@@ -79,7 +85,7 @@ func (p Process) flags() []string {
 // takes the account's name from USER.
 func ownVariables(user string) []string {
 	return []string{
-		"WINEPREFIX=/.wine",
+		"WINEPREFIX=" + containerPrefix,
 		"WINELOADER=/" + loaderPath,
 		"WINESERVER=/usr/lib/wine/wineserver",
 		"WINEDEBUG=-all",

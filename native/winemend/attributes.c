@@ -18,6 +18,7 @@ static BOOL find_link(const OBJECT_ATTRIBUTES *attr, struct link_info *info)
 static NTSTATUS NTAPI mend_NtQueryAttributesFile(const OBJECT_ATTRIBUTES *attr, FILE_BASIC_INFORMATION *out)
 {
     struct link_info info;
+    if (is_hidden(attr)) return STATUS_OBJECT_PATH_NOT_FOUND;
     if (!find_link(attr, &info)) return real_NtQueryAttributesFile(attr, out);
     out->CreationTime.QuadPart = out->ChangeTime.QuadPart = nt_time(info.st.ctime, info.st.ctime_nsec);
     out->LastAccessTime.QuadPart = nt_time(info.st.atime, info.st.atime_nsec);
@@ -29,6 +30,7 @@ static NTSTATUS NTAPI mend_NtQueryAttributesFile(const OBJECT_ATTRIBUTES *attr, 
 static NTSTATUS NTAPI mend_NtQueryFullAttributesFile(const OBJECT_ATTRIBUTES *attr, FILE_NETWORK_OPEN_INFORMATION *out)
 {
     struct link_info info;
+    if (is_hidden(attr)) return STATUS_OBJECT_PATH_NOT_FOUND;
     if (!find_link(attr, &info)) return real_NtQueryFullAttributesFile(attr, out);
     out->CreationTime.QuadPart = out->ChangeTime.QuadPart = nt_time(info.st.ctime, info.st.ctime_nsec);
     out->LastAccessTime.QuadPart = nt_time(info.st.atime, info.st.atime_nsec);

@@ -3,7 +3,8 @@
 
 // Listing directories. Wine reports the attributes of a link's target, and omits
 // dangling links, so that they cannot be removed. Here links are reported as
-// links, and those that Wine omits are added at the end.
+// links, and those that Wine omits are added at the end. Directories of C:\ whose
+// names Wine spells in its own way have Windows' spelling.
 
 #include "winemend.h"
 
@@ -14,6 +15,7 @@ static NTSTATUS(NTAPI *real_NtQueryDirectoryFile)(HANDLE, HANDLE, void *, void *
 struct listing {
     struct listing *next;
     HANDLE handle;
+    BOOL root;   // of drive C:
     char *names; // one after the other, each with a zero, an empty one last
     char *seen;  // one for each name
     WCHAR mask[256];
@@ -107,7 +109,10 @@ static struct listing *begin(HANDLE handle, const UNICODE_STRING *mask)
     if (!l) return NULL;
     l->handle = handle;
     if (mask && mask->Length && mask->Length < sizeof(l->mask)) memcpy(l->mask, mask->Buffer, mask->Length);
-    if (handle_path(handle, path)) collect(l, path);
+    if (handle_path(handle, path)) {
+        l->root = is_drive_root(path);
+        collect(l, path);
+    }
     return l;
 }
 
@@ -148,6 +153,22 @@ static void mark_link(char *entry, ULONG class)
     set(entry, ATTRIBUTES, get(entry, ATTRIBUTES) | FILE_ATTRIBUTE_REPARSE_POINT);
     memset(entry + 40, 0, 16); // EndOfFile and AllocationSize are the target's
     if (class != 1) set(entry, EA_SIZE, 0xa000000cUL);
+}
+
+// spell corrects the names of two directories of C:\, which are as long in either
+// spelling.
+static void spell(char *buffer, int name_at)
+{
+    static const WCHAR names[][8] = {L"Windows", L"Users"};
+    for (char *entry = buffer;; entry += get(entry, NEXT)) {
+        UNICODE_STRING name = {(USHORT)get(entry, NAME_LENGTH), (USHORT)get(entry, NAME_LENGTH), (WCHAR *)(entry + name_at)};
+        for (ULONG i = 0; i < ARRAYSIZE(names); i++) {
+            UNICODE_STRING known;
+            RtlInitUnicodeString(&known, names[i]);
+            if (RtlEqualUnicodeString(&name, &known, TRUE)) memcpy(name.Buffer, names[i], name.Length);
+        }
+        if (!get(entry, NEXT)) break;
+    }
 }
 
 static void mark(struct listing *l, char *buffer, ULONG class, int name_at)
@@ -257,6 +278,7 @@ static NTSTATUS NTAPI mend_NtQueryDirectoryFile(HANDLE handle, HANDLE event, voi
     ULONG wrote;
     if (!status) {
         mark(l, buffer, class, name_at);
+        if (l->root) spell(buffer, name_at);
     } else if ((status == STATUS_NO_MORE_FILES || status == STATUS_NO_SUCH_FILE) &&
                append(l, buffer, len, class, name_at, single, &wrote)) {
         io->Status = status = STATUS_SUCCESS;

@@ -101,6 +101,8 @@ static const struct account local_accounts[] = {
 
 static const struct account *self;
 
+BOOL identity_known(void) { return self != NULL; }
+
 BOOL identity_limited(void) { return self && !(self->groups & ADMINISTRATORS); }
 
 static NTSTATUS(NTAPI *real_NtQueryInformationToken)(HANDLE, ULONG, void *, ULONG, ULONG *);
@@ -460,5 +462,5 @@ BOOL identity_closes(const OBJECT_ATTRIBUTES *attr, ULONG disposition, ULONG opt
         if (path[i] == '/') slash = i;
     static const char drive[] = "/dosdevices/c:";
     SIZE_T n = sizeof(drive) - 1;
-    return slash == 0 || (slash >= n && !memcmp(path + slash - n, drive, n));
+    return slash >= n && !memcmp(path + slash - n, drive, n);
 }

@@ -225,6 +225,7 @@ static NTSTATUS NTAPI mend_NtCreateFile(HANDLE *handle, ACCESS_MASK access, OBJE
                                         ULONG options, void *ea, ULONG ea_len)
 {
     NTSTATUS status;
+    if (is_hidden(attr)) return STATUS_OBJECT_PATH_NOT_FOUND;
     if ((disposition == FILE_OPEN || disposition == FILE_OPEN_IF) &&
         open_link(handle, access, attr, io, options, &status))
         return status;
@@ -236,6 +237,7 @@ static NTSTATUS NTAPI mend_NtOpenFile(HANDLE *handle, ACCESS_MASK access, OBJECT
                                       ULONG sharing, ULONG options)
 {
     NTSTATUS status;
+    if (is_hidden(attr)) return STATUS_OBJECT_PATH_NOT_FOUND;
     if (open_link(handle, access, attr, io, options, &status)) return status;
     return real_NtOpenFile(handle, access, attr, io, sharing, options);
 }

@@ -21,6 +21,7 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
         mend_link_creation();
     }
     mend_identity();
+    if (identity_known()) hide_linux();
     mend_messages();
     mend_version();
     mend_process();

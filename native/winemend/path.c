@@ -111,19 +111,31 @@ static BOOL is_unix(const WCHAR *name, int len)
     return len >= 9 && !memcmp(name, prefix, 9 * sizeof(WCHAR));
 }
 
+static BOOL find_drive_c(void)
+{
+    if (drive_c_len) return TRUE;
+    if (!ask_wine(L"\\??\\C:\\", 7, drive_c)) return FALSE;
+    int n = 0;
+    while (drive_c[n]) n++;
+    if (drive_c[n - 1] != '/') drive_c[n++] = '/';
+    drive_c_len = n;
+    return TRUE;
+}
+
+BOOL is_drive_root(const char *path)
+{
+    if (!find_drive_c()) return FALSE;
+    int n = drive_c_len - 1; // the slash may be missing
+    return !memcmp(path, drive_c, (SIZE_T)n) && (!path[n] || (path[n] == '/' && !path[n + 1]));
+}
+
 static BOOL name_to_unix(const WCHAR *name, int len, char path[PATH_SIZE])
 {
     if (!is_drive(name, len) && !is_unix(name, len)) return FALSE;
     // A backslash at the end means what a link leads to.
     if (len > 7 && name[len - 1] == '\\') return FALSE;
     if ((name[4] | 0x20) == 'c' && name[5] == ':') {
-        if (!drive_c_len) {
-            if (!ask_wine(L"\\??\\C:\\", 7, drive_c)) return FALSE;
-            int n = 0;
-            while (drive_c[n]) n++;
-            if (drive_c[n - 1] != '/') drive_c[n++] = '/';
-            drive_c_len = n;
-        }
+        if (!find_drive_c()) return FALSE;
         memcpy(path, drive_c, (SIZE_T)drive_c_len);
         int n = to_utf8(name + 7, len - 7, path + drive_c_len, PATH_SIZE - drive_c_len);
         if (n < 0) return FALSE;
@@ -180,6 +192,38 @@ BOOL unix_path(const OBJECT_ATTRIBUTES *attr, char path[PATH_SIZE])
     BOOL ok = name && name_to_unix(name, length(name), path);
     free_mem(name);
     return ok;
+}
+
+// modules is the NT name of the directory with Wine's modules, which the loader
+// of ntdll.dll opens by its Linux path.
+static WCHAR modules[1024];
+static int modules_len;
+
+void hide_linux(void)
+{
+    if (is_image(L"\\wineboot.exe")) return; // looks whether the prefix is up to date
+    static const WCHAR variable[] = L"WINEDLLDIR0=";
+    const SIZE_T head = ARRAYSIZE(variable) - 1;
+    RTL_USER_PROCESS_PARAMETERS *params = NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters;
+    const WCHAR *entry = *(WCHAR **)((char *)params + 0x80); // Environment
+    for (; entry && *entry; entry += length(entry) + 1) {
+        if (memcmp(entry, variable, head * sizeof(WCHAR))) continue;
+        int n = length(entry + head);
+        if (n >= (int)ARRAYSIZE(modules)) return;
+        memcpy(modules, entry + head, (SIZE_T)n * sizeof(WCHAR));
+        modules_len = n;
+    }
+}
+
+BOOL is_hidden(const OBJECT_ATTRIBUTES *attr)
+{
+    if (!modules_len || !attr || attr->RootDirectory || !attr->ObjectName) return FALSE;
+    const WCHAR *name = attr->ObjectName->Buffer;
+    int len = attr->ObjectName->Length / (int)sizeof(WCHAR);
+    if (len < 8 || memcmp(name, L"\\??\\", 4 * sizeof(WCHAR)) || (len > 8 && name[8] != '\\')) return FALSE;
+    for (int i = 0; i < 4; i++)
+        if ((name[4 + i] | 0x20) != L"unix"[i]) return FALSE;
+    return len <= modules_len || memcmp(name, modules, (SIZE_T)modules_len * sizeof(WCHAR)) || name[modules_len] != '\\';
 }
 
 BOOL handle_path(HANDLE handle, char path[PATH_SIZE])

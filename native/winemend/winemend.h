@@ -45,6 +45,13 @@ BOOL unix_path(const OBJECT_ATTRIBUTES *attr, char path[PATH_SIZE]);
 // full_name puts together the NT name that the attributes name. The caller
 // frees it with free_mem.
 WCHAR *full_name(const OBJECT_ATTRIBUTES *attr);
+// is_drive_root reports whether a Unix path is that of C:\.
+BOOL is_drive_root(const char *path);
+// hide_linux makes the names below \??\unix, which Windows does not have, those of
+// files that do not exist. Only Wine's own modules are left.
+void hide_linux(void);
+// is_hidden reports whether the attributes name such a file.
+BOOL is_hidden(const OBJECT_ATTRIBUTES *attr);
 // handle_path is the Unix path of an open file.
 BOOL handle_path(HANDLE handle, char path[PATH_SIZE]);
 int to_utf8(const WCHAR *from, int len, char *to, int size);
@@ -98,6 +105,8 @@ BOOL mend_stacks(void);
 
 // identity.c
 
+// identity_known reports whether the process runs as an account of a container.
+BOOL identity_known(void);
 // identity_limited reports whether the process's account is not an administrator.
 BOOL identity_limited(void);
 // identity_closes: the account may not make this file, though Unix permissions

@@ -81,12 +81,16 @@ func (s *Server) CreateContainer(ctx context.Context,
 // A container's directory.
 const (
 	bundleDir = "bundle" // config.json and conmon's files
-	rootDir   = "rootfs" // the mounted root
-	upperDir  = "upper"  // the writable layer
+	rootDir   = "rootfs" // drive C, mounted
+	upperDir  = "upper"  // its writable layer
 	workDir   = "work"   // overlayfs' own
-	statusDir = "status" // the engine's
-	mountsDir = "mounts" // what of the host is mounted, pinned
-	logDir    = "log"    // the directory of the log, pinned
+	// The root directory of the Linux side, if drive C is not that, and its layers.
+	linuxRootDir  = "linux"
+	linuxUpperDir = "linux-upper"
+	linuxWorkDir  = "linux-work"
+	statusDir     = "status" // the engine's
+	mountsDir     = "mounts" // what of the host is mounted, pinned
+	logDir        = "log"    // the directory of the log, pinned
 )
 
 func (s *Server) dir(id string, elem ...string) string {
@@ -151,8 +155,13 @@ func (s *Server) describe(ctx context.Context, c *store.Container, sb store.Sand
 		return oci.Config{}, fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
 	}
 	return oci.Config{
-		ID: c.ID, Hostname: s.hostname(sb.Config), Rootfs: s.dir(c.ID, rootDir), Process: process,
-		NetNS: s.networkPath(sb), Cgroup: s.containerCgroup(c.SandboxID, c.ID).Path(), Mounts: mounts,
+		ID:        c.ID,
+		Hostname:  s.hostname(sb.Config),
+		Rootfs:    s.linuxRoot(c.ID),
+		Process:   process,
+		NetNS:     s.networkPath(sb),
+		Cgroup:    s.containerCgroup(c.SandboxID, c.ID).Path(),
+		Mounts:    mounts,
 		Resources: s.resources(c.Config.GetWindows().GetResources()),
 	}, nil
 }

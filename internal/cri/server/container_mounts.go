@@ -28,11 +28,33 @@ const windowsHosts = "/windows/system32/drivers/etc/hosts"
 // container's root.
 // Preconditions: the root is mounted.
 func (s *Server) mounts(c *store.Container, sb store.Sandbox) ([]oci.Mount, error) {
-	root, err := os.OpenRoot(s.dir(c.ID, rootDir))
+	drive, err := os.OpenRoot(s.dir(c.ID, rootDir))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = root.Close() }() // opened for look-ups
+	defer func() { _ = drive.Close() }() // opened for look-ups
+	var out []oci.Mount
+	hosts := s.hostsFile(sb.ID)
+	for i, m := range c.Config.GetMounts() {
+		mount, err := s.mount(drive, m, s.dir(c.ID, mountsDir, strconv.Itoa(i)))
+		if err != nil {
+			return nil, err
+		}
+		if strings.EqualFold(mount.Destination, windowsHosts) {
+			hosts = mount.Source
+		}
+		if err := s.makePlace(drive, mount); err != nil {
+			return nil, fmt.Errorf("create mount point %s: %w", mount.Destination, err)
+		}
+		mount.Destination = slash(s.cfg.Engine.Drive(), mount.Destination)
+		out = append(out, mount)
+	}
+	linux, err := s.linuxMounts(c, sb, hosts)
+	return append(linux, out...), err
+}
+
+// linuxMounts lists what the Linux side needs: its own files and drive C.
+func (s *Server) linuxMounts(c *store.Container, sb store.Sandbox, hosts string) ([]oci.Mount, error) {
 	status := s.dir(c.ID, statusDir)
 	if err := s.makeStatusDir(status, accountOf(*c, s.hostname(sb.Config))); err != nil {
 		return nil, err
@@ -40,23 +62,20 @@ func (s *Server) mounts(c *store.Container, sb store.Sandbox) ([]oci.Mount, erro
 	out := []oci.Mount{
 		{Source: status, Destination: s.cfg.Engine.StatusDir()},
 		{Source: s.resolverFile(sb.ID), Destination: "/etc/resolv.conf", ReadOnly: true},
+		{Source: hosts, Destination: "/etc/hosts", ReadOnly: true},
 	}
-	hosts := s.hostsFile(sb.ID)
-	for i, m := range c.Config.GetMounts() {
-		mount, err := s.mount(root, m, s.dir(c.ID, mountsDir, strconv.Itoa(i)))
-		if err != nil {
-			return nil, err
-		}
-		if strings.EqualFold(mount.Destination, windowsHosts) {
-			hosts = mount.Source
-		}
-		out = append(out, mount)
+	root, err := os.OpenRoot(s.linuxRoot(c.ID))
+	if err != nil {
+		return nil, err
 	}
-	out = append(out, oci.Mount{Source: hosts, Destination: "/etc/hosts", ReadOnly: true})
+	defer func() { _ = root.Close() }() // opened for look-ups
 	for _, m := range out {
 		if err := s.makePlace(root, m); err != nil {
 			return nil, fmt.Errorf("create mount point %s: %w", m.Destination, err)
 		}
+	}
+	if s.cfg.Engine.Drive() != "/" {
+		out = append(out, oci.Mount{Source: s.dir(c.ID, rootDir), Destination: s.cfg.Engine.Drive()})
 	}
 	return out, nil
 }

@@ -23,6 +23,11 @@ import (
 type Engine interface {
 	// Layers are the overlayfs layers below every image's own, lowest first.
 	Layers(ctx context.Context) ([]string, error)
+	// LinuxLayers are the overlayfs layers of a container's root directory, lowest
+	// first; empty if drive C is that directory.
+	LinuxLayers(ctx context.Context, a wine.Account) ([]string, error)
+	// Drive is where the root directory holds drive C.
+	Drive() string
 	// AccountLayer is the layer on top of an image's own for a container that
 	// runs as the account; empty for none.
 	AccountLayer(ctx context.Context, a wine.Account) (string, error)
@@ -49,6 +54,12 @@ func NewEngine(r *wine.Runtime, build winver.Build) Engine { return wineEngine{r
 func (e wineEngine) Layers(ctx context.Context) ([]string, error) {
 	return e.runtime.ContainerLayers(ctx, e.build)
 }
+
+func (e wineEngine) LinuxLayers(ctx context.Context, a wine.Account) ([]string, error) {
+	return e.runtime.LinuxLayers(ctx, e.build, a)
+}
+
+func (wineEngine) Drive() string { return wine.ContainerDrive }
 
 func (e wineEngine) AccountLayer(ctx context.Context, a wine.Account) (string, error) {
 	return e.runtime.AccountLayer(ctx, a)

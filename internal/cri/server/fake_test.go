@@ -278,8 +278,12 @@ func (e linuxEngine) Process(p wine.Process) oci.Process {
 	}
 }
 func (linuxEngine) AccountLayer(context.Context, wine.Account) (string, error) { return "", nil }
-func (linuxEngine) StatusDir() string                                          { return "/run/mullion" }
-func (linuxEngine) Owner() (uid, gid int)                                      { return 64000, 64000 }
+func (linuxEngine) LinuxLayers(context.Context, wine.Account) ([]string, error) {
+	return nil, nil
+}
+func (linuxEngine) Drive() string         { return "/" }
+func (linuxEngine) StatusDir() string     { return "/run/mullion" }
+func (linuxEngine) Owner() (uid, gid int) { return 64000, 64000 }
 func (linuxEngine) Started(_ context.Context, _ int, status string) error {
 	if s, err := launch.ReadStatus(status); err == nil && s.Error != "" {
 		return errors.New(s.Error)

@@ -29,12 +29,9 @@ import (
 // programs find the host's wineserver; and it opens files by the client's path,
 // so that wineserver looks into the view.
 
-// linuxRootDir holds the directories and links of the Linux side.
-const linuxRootDir = "linux"
-
 // makeHostRoot mounts the image's files and makes the view with the volumes.
 func (s *Server) makeHostRoot(ctx context.Context, c *store.Container, img *image.Image) error {
-	if err := s.mountLayers(ctx, c.ID, img.Layers); err != nil {
+	if err := s.mountDrive(ctx, c.ID, img.Layers); err != nil {
 		return err
 	}
 	if err := s.point(ctx, "container.create.after-rootfs"); err != nil {

@@ -64,22 +64,38 @@ func bind(f *os.File, dir bool, place string) error {
 // less the terminating zero.
 const maxMountOptions = 4095
 
-// mountRoot stacks a container's layers. The writable layer is the container's
-// own; the others are shared and stay as they are.
+// mountRoot stacks a container's layers: those of drive C, and those of the root
+// directory that holds it. The writable layers are the container's own; the others
+// are shared and stay as they are.
 func (s *Server) mountRoot(ctx context.Context, id string, img *image.Image, a wine.Account) error {
 	layers, err := s.layers(ctx, img, a)
 	if err != nil {
 		return err
 	}
-	return s.mountLayers(ctx, id, layers)
+	if err := s.mountDrive(ctx, id, layers); err != nil {
+		return err
+	}
+	linux, err := s.cfg.Engine.LinuxLayers(ctx, a)
+	if err != nil || len(linux) == 0 {
+		return err
+	}
+	// Its files belong to root but for the prefix and the socket's directory,
+	// which the layers give to the account.
+	if err := os.MkdirAll(s.dir(id, linuxUpperDir), 0o755); err != nil {
+		return fmt.Errorf("create container root: %w", err)
+	}
+	return mountOverlay(linux, s.dir(id, linuxUpperDir), s.dir(id, linuxWorkDir), s.dir(id, linuxRootDir))
 }
 
-func (s *Server) mountLayers(ctx context.Context, id string, layers []string) error {
-	for _, d := range []string{rootDir, workDir} {
-		if err := os.MkdirAll(s.dir(id, d), 0o755); err != nil {
-			return fmt.Errorf("create container root: %w", err)
-		}
+// linuxRoot returns the root directory of a container's Linux processes.
+func (s *Server) linuxRoot(id string) string {
+	if s.cfg.Engine.Drive() == "/" {
+		return s.dir(id, rootDir)
 	}
+	return s.dir(id, linuxRootDir)
+}
+
+func (s *Server) mountDrive(ctx context.Context, id string, layers []string) error {
 	if err := s.makeOwned(s.dir(id, upperDir)); err != nil {
 		return fmt.Errorf("create container root: %w", err)
 	}
@@ -88,14 +104,24 @@ func (s *Server) mountLayers(ctx context.Context, id string, layers []string) er
 	if err := os.Chmod(s.dir(id, upperDir), 0o777|os.ModeSticky); err != nil {
 		return fmt.Errorf("create container root: %w", err)
 	}
-	options, err := overlayOptions(layers, s.dir(id, upperDir), s.dir(id, workDir))
-	if err != nil {
-		return err
-	}
 	if err := s.point(ctx, "container.create.before-mount"); err != nil {
 		return err
 	}
-	if err := unix.Mount("overlay", s.dir(id, rootDir), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
+	return mountOverlay(layers, s.dir(id, upperDir), s.dir(id, workDir), s.dir(id, rootDir))
+}
+
+// mountOverlay mounts layers, lowest first, and a writable one at a directory.
+func mountOverlay(layers []string, upper, work, at string) error {
+	for _, d := range []string{at, work} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return fmt.Errorf("create container root: %w", err)
+		}
+	}
+	options, err := overlayOptions(layers, upper, work)
+	if err != nil {
+		return err
+	}
+	if err := unix.Mount("overlay", at, "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
 		return fmt.Errorf("mount container root: %w", err)
 	}
 	return nil

@@ -89,6 +89,9 @@ func (s *Server) sample(c store.Container) sample {
 	}
 	if time.Since(next.diskAt) >= diskAge {
 		next.disk, next.inodes = diskUsage(s.dir(c.ID, upperDir))
+		// The registry, which on Windows lies in files of drive C.
+		bytes, inodes := diskUsage(s.dir(c.ID, linuxUpperDir))
+		next.disk, next.inodes = next.disk+bytes, next.inodes+inodes
 		next.diskAt = time.Now()
 	}
 	s.samples.set(c.ID, next)

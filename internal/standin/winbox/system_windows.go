@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"time"
+	"unicode/utf16"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -62,7 +63,7 @@ type memoryStatus struct {
 	totalVirtual, availVirtual, availExtendedVirtual uint64
 }
 
-// Network asks the IP helper and completes it from resolv.conf.
+// Network asks the IP helper and the resolver.
 func (s system) Network() (Network, error) {
 	n := Network{}
 	n.Host, _ = s.Hostname() // on an error an empty name is shown
@@ -78,7 +79,28 @@ func (s system) Network() (Network, error) {
 	if n.Adapters, err = adapters(); err != nil {
 		return Network{}, err
 	}
-	return withResolv(n, resolvConf), nil
+	if len(n.SearchList) == 0 {
+		n.SearchList = resolverSuffixes()
+	}
+	return n, nil
+}
+
+// configSearchList is DnsConfigSearchList of windns.h. Windows does not answer it,
+// and has the list in the registry; Wine answers with the list of its resolver.
+const configSearchList = 7
+
+// resolverSuffixes returns the resolver's list of suffixes; none if it does not tell.
+func resolverSuffixes() []string {
+	query := windows.NewLazySystemDLL("dnsapi.dll").NewProc("DnsQueryConfig")
+	list := make([]uint16, 4096) // Linux keeps at most 1024 bytes of them
+	size := uint32(2 * len(list))
+	status, _, _ := query.Call(configSearchList, 0, 0, 0,
+		uintptr(unsafe.Pointer(&list[0])), uintptr(unsafe.Pointer(&size)))
+	if status != 0 {
+		return nil
+	}
+	list = list[:min(int(size)/2, len(list))]
+	return strings.FieldsFunc(string(utf16.Decode(list)), func(r rune) bool { return r == 0 })
 }
 
 func adapters() ([]Adapter, error) {

@@ -365,21 +365,6 @@ func TestRedis(t *testing.T) {
 	}
 }
 
-func TestParseResolv(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(file,
-		[]byte(
-			"# comment\nnameserver 10.96.0.10\nsearch default.svc.cluster.local svc.cluster.local\noptions ndots:5\n"),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
-	n := withResolv(Network{Adapters: []Adapter{{Name: "Ethernet"}}}, file)
-	if a := n.Adapters[0]; len(a.DNS) != 1 || a.DNS[0].String() != "10.96.0.10" ||
-		a.Suffix != "default.svc.cluster.local" || len(n.SearchList) != 2 {
-		t.Errorf("%+v", n)
-	}
-}
-
 func TestServiceMonitor(t *testing.T) {
 	if _, errs, code := run(t, "", "ServiceMonitor.exe", "spooler"); code != 1 || !strings.Contains(errs, "spooler") {
 		t.Errorf("other service: %d, %q", code, errs)

@@ -28,7 +28,7 @@ import (
 
 // Config describes the program to start. The zero value of each field means "not given".
 type Config struct {
-	Root        string   // directory that is drive C:, "/" but in tests
+	Root        string   // directory that is drive C:
 	Args        []string // program and arguments
 	CommandLine string   // Windows command line to use as it is
 	Dir         string   // working directory, a Windows path

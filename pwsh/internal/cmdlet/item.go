@@ -174,6 +174,9 @@ func walk(c *interp.Invocation, root, dir string, depth int) error {
 
 func writeChild(c *interp.Invocation, full, rel string, fi fs.FileInfo) error {
 	name := interp.LeafPath(full)
+	if isHidden(fi) && !c.Switch("Force") {
+		return nil
+	}
 	if c.Switch("File") && fi.IsDir() || c.Switch("Directory") && !fi.IsDir() {
 		return nil
 	}

@@ -29,6 +29,7 @@ func main() {
 		"arguments": arguments,
 		"service":   service,
 		"escape":    escape,
+		"drive":     drive,
 	}
 	if len(os.Args) < 2 || checks[os.Args[1]] == nil {
 		var names []string

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// messagesYAML has pods that leave messages of termination: at the default path, at
+// a path of their own as an ordinary user, and in the log alone.
+const messagesYAML = `
+apiVersion: v1
+kind: Pod
+metadata: {name: default-path}
+spec:
+  os: {name: windows}
+  nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.17763}
+  restartPolicy: Never
+  containers:
+  - name: c
+    image: mcr.microsoft.com/windows/servercore:ltsc2019
+    command: [powershell.exe, -Command, "Set-Content -NoNewline -Path /dev/termination-log -Value DONE"]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: own-path}
+spec:
+  os: {name: windows}
+  nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.17763}
+  restartPolicy: Never
+  securityContext: {windowsOptions: {runAsUserName: ContainerUser}}
+  containers:
+  - name: c
+    image: mcr.microsoft.com/windows/servercore:ltsc2019
+    command: [cmd.exe, /c, "echo OWN> C:\\dev\\termination-custom-log"]
+    terminationMessagePath: /dev/termination-custom-log
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: from-log}
+spec:
+  os: {name: windows}
+  nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.17763}
+  restartPolicy: Never
+  containers:
+  - name: c
+    image: mcr.microsoft.com/windows/servercore:ltsc2019
+    command: [cmd.exe, /c, "echo LOGGED& exit 1"]
+    terminationMessagePolicy: FallbackToLogsOnError
+`
+
+// TestTerminationMessages: they arrive in the pod's status, from the paths of Unix
+// that Kubernetes has as defaults.
+func TestTerminationMessages(t *testing.T) {
+	c := up(t)
+	ns := c.namespace(t)
+	c.apply(t, ns, messagesYAML)
+	for pod, want := range map[string]string{"default-path": "DONE", "own-path": "OWN", "from-log": "LOGGED"} {
+		eventually(t, 2*time.Minute, "message of "+pod, func() error {
+			got, err := c.kubectlErr(t.Context(), "get", "pod", "-n", ns, pod, "-o",
+				"jsonpath={.status.containerStatuses[0].state.terminated.message}")
+			if err == nil && strings.TrimSpace(got) != want {
+				err = fmt.Errorf("%q, want %q", got, want)
+			}
+			return err
+		})
+	}
+}
+
+// filesYAML mounts single files where Linux has directories of its own.
+const filesYAML = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {greeting: hello}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: files}
+spec:
+  os: {name: windows}
+  nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.17763}
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: c
+    image: mcr.microsoft.com/windows/servercore:ltsc2019
+    command: [ping.exe, -t, localhost]
+    volumeMounts:
+    - {name: settings, mountPath: /dev/greeting, subPath: greeting}
+    - {name: settings, mountPath: 'C:\run\greeting', subPath: greeting}
+    - {name: settings, mountPath: /proc/settings}
+  volumes:
+  - {name: settings, configMap: {name: settings}}
+`
+
+// TestFiles checks that drive C has the directories that it has on Windows, and no others.
+func TestFiles(t *testing.T) {
+	c := up(t)
+	ns := c.namespace(t)
+	c.apply(t, ns, filesYAML)
+	c.kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "pod/files", "--timeout=120s")
+	for _, row := range []struct {
+		command []string
+		want    string
+	}{
+		{[]string{"cmd.exe", "/c", `type C:\dev\greeting`}, "hello"},
+		{[]string{"cmd.exe", "/c", `type C:\run\greeting& dir /b C:\proc\settings`}, "hellogreeting"},
+		{[]string{"powershell.exe", "-Command", `Get-Content /proc/settings/greeting`}, "hello"},
+		{[]string{"cmd.exe", "/c", `dir /b C:\dev`}, "greeting\ntermination-log"},
+		// What an image of Server Core has, and the places of the mounts. ProgramData
+		// is hidden.
+		{[]string{"cmd.exe", "/c", `dir /b C:\`},
+			"dev\nLicense.txt\nproc\nProgram Files\nProgram Files (x86)\nrun\nUsers\nvar\nWindows"},
+		{[]string{"powershell.exe", "-Command", `(Get-ChildItem C:\).Name -join ' '`},
+			"dev proc Program Files Program Files (x86) run Users var Windows License.txt"},
+	} {
+		got := c.kubectl(t, append([]string{"exec", "-n", ns, "files", "--"}, row.command...)...)
+		if got = strings.TrimSpace(strings.ReplaceAll(got, "\r\n", "\n")); got != row.want {
+			t.Errorf("%q prints %q, want %q", row.command, got, row.want)
+		}
+	}
+}
