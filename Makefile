@@ -14,7 +14,9 @@ export CGO_ENABLED := 0
 export GOFLAGS := $(GOFLAGS) -trimpath
 
 KUBERNETES := v1.36.3
-VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0-unknown)
+# A clone without tags has only a commit; internal/version says the same.
+DESCRIBED  := $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null)
+VERSION    := $(if $(filter v%,$(DESCRIBED)),$(DESCRIBED),$(if $(DESCRIBED),v0.0.0-g$(DESCRIBED),v0.0.0-unknown))
 
 # kubectl and the kubelet do not work with a version that they cannot parse.
 KUBE_X := k8s.io/component-base/version k8s.io/client-go/pkg/version

@@ -4,6 +4,8 @@
 // Package version holds the version of mullion.
 package version
 
+import "golang.org/x/mod/semver"
+
 // version is set by the linker: see LDFLAGS in the Makefile.
 var version = "v0.0.0-unknown"
 
@@ -11,5 +13,19 @@ var version = "v0.0.0-unknown"
 // version; a test compares the two.
 const Kubernetes = "v1.36.3"
 
-// String returns the version of mullion, from git describe.
-func String() string { return version }
+// String returns the version of mullion, from git describe: always a semantic
+// version, because kubelets report a runtime of any other as "Unknown", and the
+// tools that read nodes parse what they report.
+func String() string { return semantic(version) }
+
+func semantic(v string) string {
+	if semver.IsValid(v) {
+		return v
+	}
+	// A clone without tags has only the commit. The letter keeps a hash of digits
+	// from being a number, which must not begin with a zero.
+	if with := "v0.0.0-g" + v; v != "" && semver.IsValid(with) {
+		return with
+	}
+	return "v0.0.0-unknown"
+}

@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -18,7 +19,7 @@ const (
 
 // Version names the runtime: nodes show "mullion://<version>".
 func (s *Server) Version(context.Context, *runtime.VersionRequest) (*runtime.VersionResponse, error) {
-	version := s.cfg.Version
+	version := strings.TrimPrefix(s.cfg.Version, "v") // as containerd's
 	if version == "" {
 		version = "0.0.0"
 	}
