@@ -114,7 +114,7 @@ type Tool struct {
 // Tools lists all programs.
 func Tools() []Tool {
 	return []Tool{
-		{"curl", curl},
+		{"curl", curlTool},
 		{"find", find},
 		{"findstr", findstr},
 		{"hostname", hostname},
