@@ -44,6 +44,9 @@ func runDown(ctx context.Context, s cli.Streams, t target, purge bool) error {
 	}
 	_, err = cluster.Load(l)
 	missing := errors.Is(err, cluster.ErrNotFound)
+	if !missing && os.Geteuid() != 0 {
+		return cli.Environmentf("run it with sudo", "mullion down needs root to remove network namespaces and mounts")
+	}
 	p := cli.NewProgress(s.Err)
 	defer p.Close()
 	line := p.Start("stopping cluster %s", l.Name)

@@ -36,11 +36,13 @@ func Kubectl(s cli.Streams) *cobra.Command {
 			if os.Getenv("KUBECONFIG") == "" || t.named {
 				l, _, err := t.existing()
 				switch {
-				case errors.Is(err, cluster.ErrNotFound) && !t.named:
+				case err != nil && t.named:
+					return err
+				case errors.Is(err, cluster.ErrNotFound):
 					// The arguments may need no cluster, or name a server.
 					fmt.Fprintf(s.Err, "mullion: warning: %v; create it with 'mullion up'\n", err)
-				case err != nil:
-					return err
+				case err != nil: // an ordinary user may not read root's clusters
+					fmt.Fprintf(s.Err, "mullion: warning: %v\n", err)
 				}
 				// Of two values, a Go program takes the first.
 				env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "KUBECONFIG=") })
