@@ -148,7 +148,7 @@ func strict(cmd *cobra.Command) {
 	case check != nil:
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(check(cmd, args), cmd.ValidateRequiredFlags()); err != nil {
-				return Usagef("%w", err)
+				return WithHint(Usagef("%w", err), "usage: %s", cmd.UseLine())
 			}
 			return nil
 		}

@@ -63,7 +63,7 @@ func runLoad(ctx context.Context, s cli.Streams, l cluster.Layout, file string, 
 		line := p.Start("%s: loading %s", n, file)
 		images, err := loadOnto(ctx, l, n, path)
 		if err != nil {
-			line.Fail("%s: %v", n, err)
+			line.Fail("%s: %s was not loaded", n, file)
 			errs = append(errs, fmt.Errorf("%s: %w", n, err))
 			continue
 		}
