@@ -45,12 +45,12 @@ type Options struct {
 // Agent keeps a machine set up as a node. Its methods are not safe for concurrent use.
 type Agent struct {
 	Options
-	kubelet, proxy *keeper
+	kubelet, proxy *reconciler
 	api            *apiServer
 
 	podCIDR  netip.Prefix // last known; invalid before
 	ready    bool
-	asked    time.Time // when the cluster was last asked
+	queried  time.Time // when the cluster was last queried
 	status   Status
 	reported *string // the last message that was logged; nil before the first
 }
@@ -60,8 +60,8 @@ func New(o Options) *Agent {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	keep := func() *keeper { return &keeper{scm: o.SCM, disk: o.Disk, now: o.Now} }
-	return &Agent{Options: o, kubelet: keep(), proxy: keep()}
+	newReconciler := func() *reconciler { return &reconciler{scm: o.SCM, disk: o.Disk, now: o.Now} }
+	return &Agent{Options: o, kubelet: newReconciler(), proxy: newReconciler()}
 }
 
 // Run works until the context is cancelled. The services keep running without
@@ -139,7 +139,7 @@ func (a *Agent) advance(ctx context.Context) error {
 		}
 	}
 	var kubeletErr error
-	a.status.Kubelet, kubeletErr = a.kubelet.keep(d.Kubelet)
+	a.status.Kubelet, kubeletErr = a.kubelet.reconcile(d.Kubelet)
 	if !a.status.Joined {
 		return errors.Join(kubeletErr, errors.New("waiting for the kubelet to get its certificate"))
 	}
@@ -158,10 +158,10 @@ func (a *Agent) connect(ctx context.Context, ca []byte, proxy program) error {
 		}
 		a.api = api
 	}
-	askErr := a.ask(ctx)
+	queryErr := a.queryNode(ctx)
 	if !a.podCIDR.IsValid() {
-		if askErr != nil {
-			return askErr
+		if queryErr != nil {
+			return queryErr
 		}
 		return errors.New("waiting for the cluster to give this node a pod range")
 	}
@@ -178,20 +178,20 @@ func (a *Agent) connect(ctx context.Context, ca []byte, proxy program) error {
 		return err
 	}
 	var proxyErr error
-	a.status.Proxy, proxyErr = a.proxy.keep(proxy)
-	return errors.Join(askErr, proxyErr)
+	a.status.Proxy, proxyErr = a.proxy.reconcile(proxy)
+	return errors.Join(queryErr, proxyErr)
 }
 
-// ask queries the cluster if the interval has passed.
-func (a *Agent) ask(ctx context.Context) error {
+// queryNode queries the cluster if the interval has passed.
+func (a *Agent) queryNode(ctx context.Context) error {
 	every := clusterEvery
 	if !a.podCIDR.IsValid() || !a.ready {
 		every = 0
 	}
-	if a.Now().Sub(a.asked) < every {
+	if a.Now().Sub(a.queried) < every {
 		return nil
 	}
-	a.asked = a.Now()
+	a.queried = a.Now()
 	n, err := a.api.node(ctx, a.Config.Node.Name)
 	if err != nil {
 		return err

@@ -27,114 +27,114 @@ const (
 	stopLimit = 20 * time.Second
 )
 
-// keeper keeps one program running as a Windows service.
-type keeper struct {
+// reconciler keeps one program running as a Windows service.
+type reconciler struct {
 	scm  scm.Manager
 	disk Disk
 	now  func() time.Time
 
-	started  time.Time // of the last start by this keeper
+	started  time.Time // of the last start by this reconciler
 	wait     time.Duration
 	next     time.Time // not started again before
 	restarts int
 	stopping time.Time
 }
 
-// keep declares the service, writes its files and makes sure that it runs with
+// reconcile declares the service, writes its files and makes sure that it runs with
 // the current files. It returns the program's status.
-func (k *keeper) keep(p program) (ProgramStatus, error) {
+func (r *reconciler) reconcile(p program) (ProgramStatus, error) {
 	name := p.Service.Name
 	// Whether either of the two changes anything shows in the fingerprint.
-	if err := writeFiles(k.disk, p.Files); err != nil {
-		return k.status(scm.Status{}, err), err
+	if err := writeFiles(r.disk, p.Files); err != nil {
+		return r.status(scm.Status{}, err), err
 	}
-	if _, err := k.scm.Put(p.Service); err != nil {
-		return k.status(scm.Status{}, err), err
+	if _, err := r.scm.Put(p.Service); err != nil {
+		return r.status(scm.Status{}, err), err
 	}
-	st, err := k.scm.Status(name)
+	st, err := r.scm.Status(name)
 	if err != nil {
-		return k.status(st, err), err
+		return r.status(st, err), err
 	}
 	print := fingerprint(p)
-	old := k.fingerprints()
+	old := r.fingerprints()
 	stale := st.Up() && old[name] != print
 	switch {
 	case stale:
 		// It runs with an older configuration, perhaps since before this agent was
 		// updated.
-		err = k.stop(name)
+		err = r.stop(name)
 	case st.State == scm.StopPending && st.Alive:
-		err = k.hurry(name)
+		err = r.killWhenLate(name)
 	case st.Up():
-		k.stopping = time.Time{}
-		if k.started.IsZero() {
-			k.started = k.now()
+		r.stopping = time.Time{}
+		if r.started.IsZero() {
+			r.started = r.now()
 		}
 	default:
-		k.stopping = time.Time{}
-		err = k.start(p, old, print)
+		r.stopping = time.Time{}
+		err = r.start(p, old, print)
 	}
 	if err == nil {
-		st, err = k.scm.Status(name)
+		st, err = r.scm.Status(name)
 	}
-	return k.status(st, err), err
+	return r.status(st, err), err
 }
 
 // start starts the program unless it has to wait.
-func (k *keeper) start(p program, prints map[string]string, print string) error {
+func (r *reconciler) start(p program, prints map[string]string, print string) error {
 	name := p.Service.Name
-	if k.now().Before(k.next) {
-		return fmt.Errorf("%s ended; it is started again at %s", name, k.next.UTC().Format("15:04:05Z"))
+	if r.now().Before(r.next) {
+		return fmt.Errorf("%s ended; it is started again at %s", name, r.next.UTC().Format("15:04:05Z"))
 	}
-	if !k.started.IsZero() {
-		k.restarts++
-		if k.now().Sub(k.started) > stable {
-			k.wait = 0
+	if !r.started.IsZero() {
+		r.restarts++
+		if r.now().Sub(r.started) > stable {
+			r.wait = 0
 		}
 	}
-	k.wait = min(max(2*k.wait, firstWait), lastWait)
-	k.next = k.now().Add(k.wait)
+	r.wait = min(max(2*r.wait, firstWait), lastWait)
+	r.next = r.now().Add(r.wait)
 	// The fingerprint is written first: if we die in between, the program is not
 	// running, and the next start uses the files as they are now.
 	prints[name] = print
-	if err := k.saveFingerprints(prints); err != nil {
+	if err := r.saveFingerprints(prints); err != nil {
 		return err
 	}
-	err := k.scm.Start(name)
+	err := r.scm.Start(name)
 	if errors.Is(err, scm.ErrAlreadyRunning) {
 		err = nil // the manager's own failure action was quicker
 	}
-	k.started = k.now()
+	r.started = r.now()
 	return err
 }
 
-func (k *keeper) stop(name string) error {
-	err := k.scm.Stop(name)
+func (r *reconciler) stop(name string) error {
+	err := r.scm.Stop(name)
 	if err == nil || errors.Is(err, scm.ErrNotRunning) {
-		k.stopping, k.next, k.wait, k.started = k.now(), time.Time{}, 0, time.Time{}
+		r.stopping, r.next, r.wait, r.started = r.now(), time.Time{}, 0, time.Time{}
 		return nil
 	}
 	// A manager that cannot reach the process any more leaves only this.
-	if e := k.scm.Kill(name); e != nil {
+	if e := r.scm.Kill(name); e != nil {
 		return errors.Join(err, e)
 	}
 	return nil
 }
 
-// hurry kills the program if it does not stop in time.
-func (k *keeper) hurry(name string) error {
-	if k.stopping.IsZero() {
-		k.stopping = k.now()
+// killWhenLate kills the program if it does not stop in time.
+func (r *reconciler) killWhenLate(name string) error {
+	if r.stopping.IsZero() {
+		r.stopping = r.now()
 	}
-	if k.now().Sub(k.stopping) < stopLimit {
+	if r.now().Sub(r.stopping) < stopLimit {
 		return nil
 	}
-	k.stopping = k.now()
-	return k.scm.Kill(name)
+	r.stopping = r.now()
+	return r.scm.Kill(name)
 }
 
-func (k *keeper) status(st scm.Status, err error) ProgramStatus {
-	s := ProgramStatus{State: st.State.String(), PID: st.PID, Restarts: k.restarts}
+func (r *reconciler) status(st scm.Status, err error) ProgramStatus {
+	s := ProgramStatus{State: st.State.String(), PID: st.PID, Restarts: r.restarts}
 	if st.State == scm.Running && !st.Alive {
 		s.State = scm.Stopped.String() // the manager does not know yet
 	}
@@ -170,14 +170,14 @@ func fingerprint(p program) string {
 
 // fingerprints returns the fingerprint with which each program was last started.
 // If the file is damaged, the programs are restarted once.
-func (k *keeper) fingerprints() map[string]string {
-	prints, err := durable.ReadStatus[map[string]string](k.disk.Path(startedFile))
+func (r *reconciler) fingerprints() map[string]string {
+	prints, err := durable.ReadStatus[map[string]string](r.disk.Path(startedFile))
 	if err != nil || prints == nil {
 		return map[string]string{}
 	}
 	return prints
 }
 
-func (k *keeper) saveFingerprints(prints map[string]string) error {
-	return durable.WriteDocument(k.disk.Path(startedFile), prints)
+func (r *reconciler) saveFingerprints(prints map[string]string) error {
+	return durable.WriteDocument(r.disk.Path(startedFile), prints)
 }

@@ -16,8 +16,8 @@ const (
 	idleGCPercent = 50
 )
 
-// settle is called after the start and returns the memory that it needed.
-func settle() {
+// releaseStartMemory is called after the start and returns the memory that it needed.
+func releaseStartMemory() {
 	debug.SetGCPercent(idleGCPercent)
 	debug.FreeOSMemory()
 }

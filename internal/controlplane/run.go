@@ -125,23 +125,25 @@ func (s *server) run(ctx context.Context) error {
 	s.api.begin(withLog(ctx, s.log, plan.APIServer))
 	status := newStatus(c.StatusFile(), s.started, s.log)
 	done := make(chan struct{})
-	var settled sync.WaitGroup
-	settled.Go(func() {
+	var released sync.WaitGroup
+	released.Go(func() {
 		select {
 		case <-status.ready:
-			settle()
+			releaseStartMemory()
 		case <-done:
 		}
 	})
-	err = s.keep(ctx, components, status.update)
+	err = s.superviseAll(ctx, components, status.update)
 	close(done)
-	settled.Wait()
+	released.Wait()
 	return err
 }
 
-// keep runs the components until the context is cancelled or one of them ends,
+// superviseAll runs the components until the context is cancelled or one of them ends,
 // and returns when all have stopped, or have had their time.
-func (s *server) keep(ctx context.Context, components []supervise.Component, onChange func([]supervise.Status)) error {
+func (s *server) superviseAll(
+	ctx context.Context, components []supervise.Component, onChange func([]supervise.Status),
+) error {
 	sup, err := supervise.New(supervise.Config{Components: components, OnChange: onChange, Log: s.log})
 	if err != nil {
 		return err

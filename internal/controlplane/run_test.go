@@ -54,7 +54,7 @@ func TestOneForAll(t *testing.T) {
 				Run: s.oneForAll("bad", func(context.Context) error {
 					return tc.end(s)
 				}, false)}
-			err := s.keep(t.Context(), []supervise.Component{part("etcd"), part("api", "etcd"), bad}, nil)
+			err := s.superviseAll(t.Context(), []supervise.Component{part("etcd"), part("api", "etcd"), bad}, nil)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("err = %v, want %q", err, tc.want)
 			}
@@ -72,7 +72,7 @@ func TestKeepStopsWhenAsked(t *testing.T) {
 		cancel()
 		return nil
 	}, true)}
-	if err := s.keep(ctx, []supervise.Component{once}, nil); err != nil {
+	if err := s.superviseAll(ctx, []supervise.Component{once}, nil); err != nil {
 		t.Error(err)
 	}
 }

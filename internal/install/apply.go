@@ -53,13 +53,13 @@ func Apply(ctx context.Context, c *Cluster, cfg Config, opts Options) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if err := c.alone(ctx, cfg.withDefaults().Namespace); err != nil {
+	if err := c.checkNoOther(ctx, cfg.withDefaults().Namespace); err != nil {
 		return err
 	}
 	if err := c.authorities(ctx, cfg.withDefaults()); err != nil {
 		return err
 	}
-	if err := c.settled(ctx, objects, opts); err != nil {
+	if err := c.awaitDeletions(ctx, objects, opts); err != nil {
 		return err
 	}
 	steps, err := c.plan(ctx, objects, opts.Force)
@@ -115,8 +115,8 @@ func (e *BuiltInError) Error() string {
 	return fmt.Sprintf("the cluster's control plane has its own manager, at %s", e.URL)
 }
 
-// alone checks that there is no other manager in the cluster.
-func (c *Cluster) alone(ctx context.Context, namespace string) error {
+// checkNoOther checks that there is no other manager in the cluster.
+func (c *Cluster) checkNoOther(ctx context.Context, namespace string) error {
 	found, err := c.list(ctx, deployments, "", nameLabel+"="+appName+","+componentLabel+"="+component)
 	if err != nil {
 		return err
@@ -144,23 +144,23 @@ func (c *Cluster) notBuiltIn(ctx context.Context) error {
 	return nil
 }
 
-// settled waits until objects that are being deleted are gone: an
+// awaitDeletions waits until objects that are being deleted are gone: an
 // uninstallation may just have been interrupted, and nothing can be created in
 // a namespace that is being deleted.
-func (c *Cluster) settled(ctx context.Context, objects []*unstructured.Unstructured, opts Options) error {
+func (c *Cluster) awaitDeletions(ctx context.Context, objects []*unstructured.Unstructured, opts Options) error {
 	for _, o := range objects {
 		k, err := kindOf(o)
 		if err != nil {
 			return err
 		}
 		var last *unstructured.Unstructured
-		err = until(ctx, func() string { return goes(o, last) }, func(ctx context.Context) (bool, error) {
+		err = until(ctx, func() string { return deletionText(o, last) }, func(ctx context.Context) (bool, error) {
 			live, err := c.get(ctx, k, o.GetNamespace(), o.GetName())
 			if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
 				return true, err
 			}
 			last = live
-			opts.waiting("%s", goes(o, last))
+			opts.waiting("%s", deletionText(o, last))
 			return false, nil
 		})
 		if err != nil {
@@ -170,8 +170,8 @@ func (c *Cluster) settled(ctx context.Context, objects []*unstructured.Unstructu
 	return nil
 }
 
-// goes describes what delays the deletion of an object.
-func goes(o, live *unstructured.Unstructured) string {
+// deletionText describes what delays the deletion of an object.
+func deletionText(o, live *unstructured.Unstructured) string {
 	text := "the removal of " + describe(o)
 	if live == nil {
 		return text

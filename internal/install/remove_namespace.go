@@ -61,13 +61,13 @@ func (r *removal) gone(ctx context.Context, ns *unstructured.Unstructured) error
 		return nil
 	}
 	last := ns
-	return until(ctx, func() string { return goes(ns, last) }, func(ctx context.Context) (bool, error) {
+	return until(ctx, func() string { return deletionText(ns, last) }, func(ctx context.Context) (bool, error) {
 		live, err := r.c.get(ctx, namespaces, "", ns.GetName())
 		if err != nil || live == nil || live.GetUID() != ns.GetUID() {
 			return true, err
 		}
 		last = live
-		r.waiting("%s", goes(ns, last))
+		r.waiting("%s", deletionText(ns, last))
 		return false, nil
 	})
 }

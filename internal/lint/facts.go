@@ -22,7 +22,7 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 			continue
 		}
 		err := documents(in, func(d document) error {
-			facts = learn(facts, d)
+			facts = addFacts(facts, d)
 			return ctx.Err()
 		})
 		if err != nil {
@@ -32,9 +32,9 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 	return facts, nil
 }
 
-// learn adds the facts about the cluster in a document. It does not change the
+// addFacts adds the facts about the cluster in a document. It does not change the
 // given facts, which are in use elsewhere.
-func learn(facts *policy.Facts, d document) *policy.Facts {
+func addFacts(facts *policy.Facts, d document) *policy.Facts {
 	if d.problem != nil || !bytes.Contains(d.text, []byte("RuntimeClass")) &&
 		!bytes.Contains(d.text, []byte("Namespace")) {
 		return facts
@@ -45,18 +45,18 @@ func learn(facts *policy.Facts, d document) *policy.Facts {
 		}
 		v, _ := convert(root.node)
 		object, _ := v.(map[string]any)
-		facts = learnObject(facts, tree.Root(object))
+		facts = addObjectFacts(facts, tree.Root(object))
 	}
 	return facts
 }
 
-func learnObject(facts *policy.Facts, object tree.Value) *policy.Facts {
+func addObjectFacts(facts *policy.Facts, object tree.Value) *policy.Facts {
 	name := object.Find("metadata", "name").Str()
 	switch object.Find("kind").Str() {
 	case "List":
 		for _, item := range object.Find("items").Items() {
 			if item.Find("kind").Str() != "List" {
-				facts = learnObject(facts, item)
+				facts = addObjectFacts(facts, item)
 			}
 		}
 	case "RuntimeClass":

@@ -224,7 +224,7 @@ func produce(ctx context.Context, cfg Config, facts *policy.Facts, ordered, work
 		sum.Files++
 		err := documents(in, func(d document) error {
 			if in.Once {
-				facts = learn(facts, d)
+				facts = addFacts(facts, d)
 			}
 			if facts != j.facts && len(j.docs) > 0 || size > batchBytes {
 				if err := send(); err != nil {

@@ -23,11 +23,11 @@ func (p *pod) candidates() []*Node {
 	return p.candidateNodes
 }
 
-// judged returns the nodes to compare the images with: the candidates. If there
+// nodesForImages returns the nodes to compare the images with: the candidates. If there
 // are none because no node has the build that the pod selects, these are all
 // Windows nodes; if there are none for another reason (an empty node pool),
 // they are unknown.
-func (p *pod) judged() []*Node {
+func (p *pod) nodesForImages() []*Node {
 	nodes := p.candidates()
 	if len(nodes) > 0 {
 		return nodes

@@ -151,16 +151,16 @@ func checkImageOS(p *pod, c container, i Image, r reporter) {
 }
 
 func checkIndexBuilds(p *pod, c container, i Image, r reporter) {
-	if i.Index && len(p.judged()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
+	if i.Index && len(p.nodesForImages()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
 		r.unlessIsolated(p, Error, c, "container %s: the image %s has %s; the nodes are %s",
-			c.Name, c.Image, platformsText(i), nodesText(p.judged()))
+			c.Name, c.Image, platformsText(i), nodesText(p.nodesForImages()))
 	}
 }
 
 func checkImageBuild(p *pod, c container, i Image, r reporter) {
-	if !i.Index && len(p.judged()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
+	if !i.Index && len(p.nodesForImages()) > 0 && !anyNodeRuns(p, i) && hasOS(i, "windows") {
 		r.unlessIsolated(p, Error, c, "container %s: the image %s is of %s; the nodes are %s",
-			c.Name, c.Image, platformsText(i), nodesText(p.judged()))
+			c.Name, c.Image, platformsText(i), nodesText(p.nodesForImages()))
 	}
 }
 
@@ -272,7 +272,7 @@ func anyNodeRuns(p *pod, i Image) bool {
 	if p.HostProcess || hyperV(p) {
 		return true
 	}
-	for _, n := range p.judged() {
+	for _, n := range p.nodesForImages() {
 		for _, pl := range i.Platforms {
 			if pl.OS == "windows" && (n.Build.Number == 0 || winver.CompatibleOSVersion(n.Build, pl.OSVersion)) {
 				return true
@@ -351,7 +351,7 @@ func (r reporter) unlessIsolated(p *pod, s Severity, c container, format string,
 }
 
 func checkNodesBuild(p *pod, r reporter) {
-	nodes := p.judged()
+	nodes := p.nodesForImages()
 	if p.selectsBuild() { // another rule checks whether that build fits
 		nodes = p.facts().windows()
 	}
@@ -382,7 +382,7 @@ func checkBuildMix(p *pod, r reporter) {
 	if !p.windows() || p.HostProcess || hyperV(p) {
 		return
 	}
-	nodes := p.judged()
+	nodes := p.nodesForImages()
 	alone := len(nodes) > 0 && len(p.fitting(nodes, false)) == 0
 	for i := range p.Containers {
 		alone = alone && slices.ContainsFunc(nodes, func(n *Node) bool { return p.runs(&p.Containers[i], n, false) })

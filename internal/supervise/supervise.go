@@ -157,7 +157,7 @@ func (s *Supervisor) start(r *running) {
 	r.cancel = cancel
 	go func() {
 		defer close(r.stopped)
-		s.keep(ctx, r)
+		s.keepRunning(ctx, r)
 	}()
 }
 
@@ -192,8 +192,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return err
 }
 
-// keep runs a component until its context is cancelled.
-func (s *Supervisor) keep(ctx context.Context, i *running) {
+// keepRunning runs a component until its context is cancelled.
+func (s *Supervisor) keepRunning(ctx context.Context, i *running) {
 	defer s.set(i, Stopped, nil, false)
 	c := i.Component
 	for _, n := range c.Needs {
@@ -242,13 +242,13 @@ func (s *Supervisor) keep(ctx context.Context, i *running) {
 func (s *Supervisor) once(ctx context.Context, i *running, last error) (err error) {
 	c := i.Component
 	rctx, cancel := context.WithCancel(ctx)
-	var asking sync.WaitGroup
+	var probes sync.WaitGroup
 	if !c.Once {
-		asking.Go(func() { s.ask(rctx, i, last) })
+		probes.Go(func() { s.awaitReady(rctx, i, last) })
 	}
 	defer func() {
 		cancel()
-		asking.Wait()
+		probes.Wait()
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
@@ -256,9 +256,9 @@ func (s *Supervisor) once(ctx context.Context, i *running, last error) (err erro
 	return c.Run(ctx)
 }
 
-// ask calls Ready until it returns nil. A component that ends again and again is
+// awaitReady calls Ready until it returns nil. A component that ends again and again is
 // mostly starting: its state says why it ended all the while.
-func (s *Supervisor) ask(ctx context.Context, i *running, ended error) {
+func (s *Supervisor) awaitReady(ctx context.Context, i *running, ended error) {
 	c := i.Component
 	var last string
 	for c.Ready != nil {

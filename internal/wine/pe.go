@@ -11,14 +11,14 @@ import (
 	"path/filepath"
 )
 
-// mendDLL fixes what Wine does differently from Windows inside each process
+// winemendDLL fixes what Wine does differently from Windows inside each process
 // (native/winemend).
-const mendDLL = "winemend.dll"
+const winemendDLL = "winemend.dll"
 
-// mendedModule is the module that gets an import of mendDLL in a runtime. It
+// patchedModule is the module that gets an import of winemendDLL in a runtime. It
 // is the one that every Windows process loads and that is not ntdll.dll (which
 // imports nothing).
-const mendedModule = "kernelbase.dll"
+const patchedModule = "kernelbase.dll"
 
 // Offsets in a PE32+ file, from Microsoft's "PE Format" specification.
 const (

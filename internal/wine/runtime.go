@@ -103,7 +103,7 @@ func ownFiles(nativeDir string) ([]entry, error) {
 	own = append(own,
 		entry{filepath.Join(nativeDir, "init"), strings.TrimPrefix(InitPath, "/")},
 		entry{filepath.Join(nativeDir, consoleHost), filepath.Join(pePath, consoleHost)})
-	for _, must := range []string{"bcryptprimitives.dll", "pdh.dll", "ws2_32.dll", mendDLL, consoleHost, "init"} {
+	for _, must := range []string{"bcryptprimitives.dll", "pdh.dll", "ws2_32.dll", winemendDLL, consoleHost, "init"} {
 		if _, err := os.Stat(filepath.Join(nativeDir, must)); err != nil {
 			return nil, fmt.Errorf("find our DLLs: %w (run `make build`)", err)
 		}
@@ -125,8 +125,8 @@ func fill(dir string, entries, own []entry) error {
 			}
 			to = behind(to)
 		}
-		if to == filepath.Join(pePath, mendedModule) {
-			if err := addImport(e.from, filepath.Join(dir, to), mendDLL); err != nil {
+		if to == filepath.Join(pePath, patchedModule) {
+			if err := addImport(e.from, filepath.Join(dir, to), winemendDLL); err != nil {
 				return err
 			}
 			continue

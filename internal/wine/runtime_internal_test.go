@@ -89,11 +89,11 @@ func TestFindDistributionMissing(t *testing.T) {
 
 func TestWithImport(t *testing.T) {
 	testenv.Need(t, testenv.Wine)
-	data, err := os.ReadFile("/" + pePath + "/" + mendedModule)
+	data, err := os.ReadFile("/" + pePath + "/" + patchedModule)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := withImport(data, mendDLL)
+	out, err := withImport(data, winemendDLL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestWithImport(t *testing.T) {
 		t.Errorf("import directory %+v, image %#x", dir, opt.SizeOfImage)
 	}
 	body, err := s.Data()
-	if err != nil || !bytes.Contains(body, []byte(mendDLL+"\x00")) {
+	if err != nil || !bytes.Contains(body, []byte(winemendDLL+"\x00")) {
 		t.Errorf("section's content: %v", err)
 	}
 	before, after := descriptors(t, data), descriptors(t, out)
@@ -138,11 +138,11 @@ func descriptors(t *testing.T, data []byte) []byte {
 // FuzzWithImport: damaged modules give an error, never a panic.
 func FuzzWithImport(f *testing.F) {
 	f.Add([]byte("MZ"))
-	if data, err := os.ReadFile(testenv.Bin("native", mendDLL)); err == nil {
+	if data, err := os.ReadFile(testenv.Bin("native", winemendDLL)); err == nil {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_, _ = withImport(data, mendDLL) // only that it returns matters
+		_, _ = withImport(data, winemendDLL) // only that it returns matters
 	})
 }
 

@@ -107,11 +107,11 @@ func runInit(ctx context.Context, reports io.Writer) error {
 		return fmt.Errorf("set host name: %w", err)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	return keep(ctx, b, reports, log)
+	return superviseProcesses(ctx, b, reports, log)
 }
 
-// keep runs the host's processes until it is told to stop.
-func keep(ctx context.Context, b boot, reports io.Writer, log *slog.Logger) error {
+// superviseProcesses runs the host's processes until it is told to stop.
+func superviseProcesses(ctx context.Context, b boot, reports io.Writer, log *slog.Logger) error {
 	out := &reporter{to: reports}
 	reap := newReaper()
 	components, err := describeProcesses(b, supervise.NewSpawner(), reap)

@@ -303,16 +303,16 @@ func (c *session) run(ctx context.Context) (code int) {
 		return c.prompt(ctx, c.o.Interactive)
 	}
 	prompt := false
-	c.interruptible(ctx, func(ctx context.Context) { code, prompt = c.given(ctx) })
+	c.interruptible(ctx, func(ctx context.Context) { code, prompt = c.runArgs(ctx) })
 	if prompt {
 		return c.prompt(ctx, true)
 	}
 	return code
 }
 
-// given runs what the command line names. prompt: the session goes on with a
+// runArgs runs what the command line names. prompt: the session goes on with a
 // prompt (-NoExit).
-func (c *session) given(ctx context.Context) (code int, prompt bool) {
+func (c *session) runArgs(ctx context.Context) (code int, prompt bool) {
 	switch {
 	case c.o.FromStdin:
 		return c.stdin(ctx), false

@@ -118,7 +118,7 @@ func mapEntry(sh shape, name string) (mapped, error) {
 		}
 		m.whiteout, m.parts = true, append(parts[:len(parts)-1:len(parts)-1], target)
 	}
-	return judge(name, m)
+	return checkName(name, m)
 }
 
 // Reasons for entries without effect, as they appear in Image.Notes.
@@ -156,8 +156,8 @@ func split(name string) ([]string, error) {
 	return parts, nil
 }
 
-// judge applies the rules of NTFS and Win32 to every component.
-func judge(name string, m mapped) (mapped, error) {
+// checkName applies the rules of NTFS and Win32 to every component.
+func checkName(name string, m mapped) (mapped, error) {
 	if len(m.parts) > maxDepth {
 		return mapped{}, refuse(name, "%d directories deep, at most %d are allowed", len(m.parts), maxDepth)
 	}

@@ -414,7 +414,7 @@ func (u *unpacker) linkTarget(hdr *tar.Header) (string, error) {
 			dest = append(dest, p)
 		}
 	}
-	if _, err := judge(hdr.Name, mapped{parts: dest}); err != nil {
+	if _, err := checkName(hdr.Name, mapped{parts: dest}); err != nil {
 		return "", err
 	}
 	return strings.Join(dest, "/"), nil

@@ -122,8 +122,8 @@ func (s *Source) Run(ctx context.Context) error {
 
 // Synced reports whether what exists is known, as far as it may be read.
 func (s *Source) Synced() bool {
-	return s.asked.Load() && s.nodeKind.settled() && s.classKind.settled() && s.spaceKind.settled() &&
-		s.loadedKind.settled()
+	return s.asked.Load() && s.nodeKind.final() && s.classKind.final() && s.spaceKind.final() &&
+		s.loadedKind.final()
 }
 
 // Facts returns what is known for judging an object which is, or is to be, in

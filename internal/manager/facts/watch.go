@@ -36,8 +36,8 @@ func (k *kind) known() bool {
 	return synced != nil && (*synced)()
 }
 
-// settled reports whether waiting would make no more of it known.
-func (k *kind) settled() bool { return k.known() || k.denied.Load() }
+// final reports whether waiting would make no more of it known.
+func (k *kind) final() bool { return k.known() || k.denied.Load() }
 
 // Rules returns the rights that a Source needs in the whole cluster.
 func Rules() []rbacv1.PolicyRule {

@@ -32,16 +32,16 @@ const (
 	// factsShare of the time that is left is for facts; the rest is for judging
 	// and the way back.
 	factsShare = 0.8
-	// maxAsking bounds how many calls of Facts may hang: one that does not obey its
+	// maxQueries bounds how many calls of Facts may hang: one that does not obey its
 	// context is left behind, but not without end.
-	maxAsking = 64
+	maxQueries = 64
 )
 
 // factsClient asks for facts, with a time limit.
 type factsClient struct {
-	facts  Facts
-	asking atomic.Int32
-	log    *slog.Logger
+	facts   Facts
+	queries atomic.Int32
+	log     *slog.Logger
 }
 
 // answer is the result of a call.
@@ -50,17 +50,17 @@ type answer struct {
 	warnings []string
 }
 
-// ask never fails: without facts the object is judged by itself, and people are
+// get never fails: without facts the object is judged by itself, and people are
 // told.
-func (a *factsClient) ask(ctx context.Context, r *Request) answer {
+func (a *factsClient) get(ctx context.Context, r *Request) answer {
 	if r.known == nil {
-		r.known = new(a.learn(ctx, r))
+		r.known = new(a.query(ctx, r))
 	}
 	return *r.known
 }
 
-func (a *factsClient) learn(ctx context.Context, r *Request) answer {
-	if a.asking.Load() >= maxAsking {
+func (a *factsClient) query(ctx context.Context, r *Request) answer {
+	if a.queries.Load() >= maxQueries {
 		return answer{
 			warnings: []string{"the facts about the cluster are overloaded: this object was judged without them"}}
 	}
@@ -71,9 +71,9 @@ func (a *factsClient) learn(ctx context.Context, r *Request) answer {
 	}
 	object := r.parse()
 	done := make(chan answer, 1)
-	a.asking.Add(1)
+	a.queries.Add(1)
 	go func() {
-		defer a.asking.Add(-1)
+		defer a.queries.Add(-1)
 		var out answer
 		defer func() {
 			if p := recover(); p != nil {

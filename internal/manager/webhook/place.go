@@ -34,7 +34,7 @@ func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
 		return Response{}, failf(http.StatusBadRequest, "placement is for pods and DaemonSets, not for %s",
 			clip(r.Kind.Kind, 64))
 	}
-	known := p.facts.ask(ctx, r)
+	known := p.facts.get(ctx, r)
 	resp := Response{Allowed: true, Warnings: known.warnings}
 	var why []string
 	r.placements = p.evaluators.get(known.facts.Kubernetes).Place(r.parse(), known.facts)

@@ -46,14 +46,14 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 	if r.Operation != Create && r.Operation != Update || exempt(r.Object) {
 		return Allow(), nil
 	}
-	known := h.facts.ask(ctx, r)
+	known := h.facts.get(ctx, r)
 	asked := known.facts
 	asked.Subresource = r.SubResource
-	found := h.judge(r, asked)
+	found := h.evaluate(r, asked)
 	before := map[string]int{}
 	if r.Operation == Update && len(found) > 0 {
 		// The old object is judged unchanged: only the subresource is new.
-		for _, f := range h.judge(&Request{Object: r.OldObject}, known.facts) {
+		for _, f := range h.evaluate(&Request{Object: r.OldObject}, known.facts) {
 			before[h.key(f)]++
 		}
 	}
@@ -80,9 +80,9 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 	return resp, nil
 }
 
-// judge returns the findings about the object of a request: as it is, if it was
+// evaluate returns the findings about the object of a request: as it is, if it was
 // placed for the same request; else as placement leaves it, or its pods.
-func (h *rules) judge(r *Request, facts policy.Facts) []policy.Finding {
+func (h *rules) evaluate(r *Request, facts policy.Facts) []policy.Finding {
 	judge := h.evaluators.get(facts.Kubernetes)
 	var out []policy.Finding
 	if r.placements != nil {

@@ -325,12 +325,12 @@ func TestHangingFactsAreBounded(t *testing.T) {
 			calls.Add(1)
 			select {}
 		})}
-	for range maxAsking + 10 {
+	for range maxQueries + 10 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		a.ask(ctx, &Request{})
+		a.get(ctx, &Request{})
 		cancel()
 	}
-	if n := calls.Load(); n > maxAsking {
+	if n := calls.Load(); n > maxQueries {
 		t.Errorf("%d calls hang", n)
 	}
 }

@@ -81,11 +81,11 @@ func (p *Plane) ensureLink(ctx context.Context, want *compile.Link, back *undo.S
 			return errors.New("disappeared after it was created")
 		}
 	}
-	if err := p.mendLink(link, want); err != nil {
+	if err := p.updateLink(link, want); err != nil {
 		return err
 	}
 	if inside != nil {
-		return mendPeer(findPeer(link, inside), inside, want)
+		return updatePeer(findPeer(link, inside), inside, want)
 	}
 	return nil
 }
@@ -142,8 +142,8 @@ func freeName(inside *kernel.Space, want string) (string, error) {
 	}
 }
 
-// mendLink sets what can be set on a running link.
-func (p *Plane) mendLink(link netlink.Link, want *compile.Link) error {
+// updateLink sets what can be set on a running link.
+func (p *Plane) updateLink(link netlink.Link, want *compile.Link) error {
 	if link.Attrs().Alias != want.Alias {
 		if err := p.space.Netlink.LinkSetAlias(link, want.Alias); err != nil {
 			return fmt.Errorf("set alias: %w", err)
@@ -184,8 +184,8 @@ func (p *Plane) mendLink(link netlink.Link, want *compile.Link) error {
 	return nil
 }
 
-// mendPeer sets the inner end of a veth pair.
-func mendPeer(link netlink.Link, inside *kernel.Space, want *compile.Link) error {
+// updatePeer sets the inner end of a veth pair.
+func updatePeer(link netlink.Link, inside *kernel.Space, want *compile.Link) error {
 	if link == nil {
 		return errors.New("inner end disappeared after it was created")
 	}

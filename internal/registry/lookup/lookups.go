@@ -153,7 +153,7 @@ func (l *Images) Find(ctx context.Context, namespace string, refs []policy.Refer
 		for _, image := range images {
 			if !w.asked[image] && len(w.asked) < maxImages {
 				w.asked[image] = true
-				l.ask(ctx, image, as, &w)
+				l.find(ctx, image, as, &w)
 			}
 		}
 	}
@@ -214,8 +214,8 @@ func (w *waiting) warn(image string, ref reference.Named, problem string) {
 		"not compared with the nodes", clip(image, 256), clip(reference.Domain(ref), 128), problem))
 }
 
-// ask answers from the cache, or starts or joins a lookup.
-func (l *Images) ask(ctx context.Context, image string, as puller, w *waiting) {
+// find answers from the cache, or starts or joins a lookup.
+func (l *Images) find(ctx context.Context, image string, as puller, w *waiting) {
 	p, ok := l.refs.Parse(image)
 	if !ok {
 		return // the API server or the kubelet says what is wrong

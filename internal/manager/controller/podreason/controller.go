@@ -85,7 +85,7 @@ type Controller struct {
 	client kubernetes.Interface
 	cfg    Config
 	judged flowcontrol.RateLimiter
-	told   flowcontrol.RateLimiter
+	writes flowcontrol.RateLimiter
 	now    func() time.Time
 
 	pods  corelisters.PodLister
@@ -105,7 +105,7 @@ func New(client kubernetes.Interface, cfg Config) *Controller {
 		now:        time.Now,
 		evaluators: map[policy.Version]*policy.Evaluator{},
 		judged:     flowcontrol.NewTokenBucketRateLimiter(judgements, judgedAtOnce),
-		told:       flowcontrol.NewTokenBucketRateLimiter(tells, burst),
+		writes:     flowcontrol.NewTokenBucketRateLimiter(tells, burst),
 	}
 }
 
@@ -254,17 +254,17 @@ func (c *Controller) handle(ctx context.Context, key string) error {
 	if err := c.judged.Wait(ctx); err != nil {
 		return nil // the context ends
 	}
-	v, err := c.judge(ctx, pod)
+	v, err := c.evaluate(ctx, pod)
 	if err != nil {
 		return err
 	}
 	if v != (verdict{}) {
 		c.queue.AddAfter(key, again)
 	}
-	return c.tell(ctx, pod, v)
+	return c.record(ctx, pod, v)
 }
 
-func (c *Controller) judge(ctx context.Context, pod *corev1.Pod) (verdict, error) {
+func (c *Controller) evaluate(ctx context.Context, pod *corev1.Pod) (verdict, error) {
 	object, err := decode(pod)
 	if err != nil {
 		return verdict{}, fmt.Errorf("read pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -300,13 +300,13 @@ func (c *Controller) evaluator(v policy.Version) *policy.Evaluator {
 	return e
 }
 
-// tell writes a verdict into the pod, if it says something else.
-func (c *Controller) tell(ctx context.Context, pod *corev1.Pod, v verdict) error {
+// record writes a verdict into the pod, if it says something else.
+func (c *Controller) record(ctx context.Context, pod *corev1.Pod, v verdict) error {
 	patch, event, err := statusPatch(pod, v, c.now())
 	if err != nil || patch == nil {
 		return err
 	}
-	if err := c.told.Wait(ctx); err != nil {
+	if err := c.writes.Wait(ctx); err != nil {
 		return nil // the context ends
 	}
 	// The event first: what fails after it is done again, and then makes the same
@@ -382,7 +382,7 @@ func statusPatch(pod *corev1.Pod, v verdict, now time.Time) (data []byte, event 
 	}
 	at := metav1.NewTime(now.UTC().Truncate(time.Second))
 	want.LastProbeTime, want.LastTransitionTime = at, at
-	if have := told(pod); have != nil {
+	if have := reasonCondition(pod); have != nil {
 		if have.Status == want.Status {
 			want.LastTransitionTime = have.LastTransitionTime
 		}

@@ -74,7 +74,7 @@ func run(t *testing.T, objects []runtime.Object, prepare, f func(*lab)) {
 		done := make(chan error)
 		c := New(l.client, Config{Log: slog.New(slog.DiscardHandler), Facts: l.known})
 		if l.slow {
-			c.told = flowcontrol.NewTokenBucketRateLimiter(slowWrites, slowWrites)
+			c.writes = flowcontrol.NewTokenBucketRateLimiter(slowWrites, slowWrites)
 		}
 		go func() { done <- c.Run(ctx) }()
 		settled(10 * time.Second)
@@ -98,7 +98,7 @@ func (l *lab) condition(name string) string {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	if c := told(p); c != nil {
+	if c := reasonCondition(p); c != nil {
 		return string(c.Status) + " " + c.Reason
 	}
 	return ""
@@ -368,7 +368,7 @@ func BenchmarkJudge(b *testing.B) {
 	pod := waiting(ltsc2016)
 	b.ReportAllocs()
 	for b.Loop() {
-		if v, err := c.judge(b.Context(), pod); err != nil || v.Reason != BuildMismatch {
+		if v, err := c.evaluate(b.Context(), pod); err != nil || v.Reason != BuildMismatch {
 			b.Fatal(v, err)
 		}
 	}

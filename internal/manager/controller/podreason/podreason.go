@@ -66,8 +66,8 @@ func unscheduled(p *corev1.Pod) bool {
 	})
 }
 
-// told returns the condition of a pod, or nil.
-func told(p *corev1.Pod) *corev1.PodCondition {
+// reasonCondition returns the condition of a pod, or nil.
+func reasonCondition(p *corev1.Pod) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
 		if p.Status.Conditions[i].Type == Condition {
 			return &p.Status.Conditions[i]
@@ -87,7 +87,7 @@ func needsReason(p *corev1.Pod) bool {
 	switch {
 	case over(p):
 		return false
-	case told(p) != nil || unscheduled(p):
+	case reasonCondition(p) != nil || unscheduled(p):
 		return true
 	case p.Spec.NodeName == "":
 		return false

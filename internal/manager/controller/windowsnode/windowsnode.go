@@ -83,7 +83,7 @@ func Patch(n *corev1.Node, want policy.Taint) (data []byte, note string, err err
 		p.Metadata.Labels = map[string]string{corev1.LabelWindowsBuild: label}
 		changed = true
 	}
-	taints, record, note := judge(n, want)
+	taints, record, note := desiredTaints(n, want)
 	if !slices.EqualFunc(taints, n.Spec.Taints, func(a, b corev1.Taint) bool { return toPolicy(a) == toPolicy(b) }) {
 		p.Spec = &taintsPatch{taints}
 		changed = true
@@ -104,9 +104,9 @@ func Patch(n *corev1.Node, want policy.Taint) (data []byte, note string, err err
 	return data, note, nil
 }
 
-// judge returns the taints that a node must have, and the record to keep of
+// desiredTaints returns the taints that a node must have, and the record to keep of
 // them.
-func judge(n *corev1.Node, want policy.Taint) (taints []corev1.Taint, record, note string) {
+func desiredTaints(n *corev1.Node, want policy.Taint) (taints []corev1.Taint, record, note string) {
 	taints = slices.Clone(n.Spec.Taints)
 	recorded := n.Annotations[TaintAnnotation]
 	none := policy.Taint{}
