@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sys/windows/svc/mgr"
 )
 
+var errDisabled = errors.New("the service cannot be started") // ERROR_SERVICE_DISABLED 1058
+
 // Windows is the machine's own service control manager.
 type Windows struct {
 	m *mgr.Mgr
