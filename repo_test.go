@@ -185,6 +185,11 @@ var forbidden = []struct {
 	{"linux", "./cmd/mullion", "go.etcd.io/", "as above"},
 	{"linux", "./cmd/mullion", "github.com/Microsoft/hcsshim", "a Windows library"},
 	{"linux", "./cmd/mullion", "testing", "test code does not ship"},
+	{
+		"linux", "./internal/cri/server", module + "/internal/wine",
+		"its interfaces Engine and HostProcesses are the way to Wine",
+	},
+	{"linux", "./internal/cri/engine", module + "/internal/wine", "as above"},
 }
 
 func TestForbiddenDependencies(t *testing.T) {

@@ -12,8 +12,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mullion-k8s/mullion/internal/cri/hostprocess"
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 	"github.com/mullion-k8s/mullion/internal/cri/server"
+	"github.com/mullion-k8s/mullion/internal/cri/wineengine"
 	"github.com/mullion-k8s/mullion/internal/hns/emul"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/version"
@@ -65,18 +67,20 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 		Images:     images,
 		Namespaces: service,
 		Plugins:    pluginRunner{wineHost(b)},
-		Engine:     server.NewEngine(rt, build),
+		Engine:     wineengine.New(rt, build),
 		Drive:      onDisk(`C:\`),
 		Cgroup:     podsCgroup,
 		Build:      build,
 		Handlers:   handlers(),
 		Version:    version.String(),
 		Hostname:   b.Config.Name,
-		HostProcesses: &server.HostProcesses{
-			Wine:    wineHost(b),
-			Views:   viewsDir,
-			Sockets: socketsDir,
-			Shared:  []string{"/usr", "/etc"},
+		HostProcesses: &hostprocess.Host{
+			Wine:     wineHost(b),
+			Drive:    onDisk(`C:\`),
+			Computer: b.Config.Name,
+			Views:    viewsDir,
+			Sockets:  socketsDir,
+			Shared:   []string{"/usr", "/etc"},
 		},
 		Log: log,
 	})

@@ -23,7 +23,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/undo"
-	"github.com/mullion-k8s/mullion/internal/wine"
 	"github.com/mullion-k8s/mullion/internal/winsys/winpath"
 )
 
@@ -130,39 +129,43 @@ func (s *Server) makeContainer(ctx context.Context, c *store.Container, sb store
 // describe makes the container's root directory and says what runs in it.
 func (s *Server) describe(ctx context.Context, c *store.Container, sb store.Sandbox,
 	img *image.Image) (oci.Config, error) {
-	if sb.HostProcess {
-		process, err := s.hostProcess(c, sb.Config, img.Config)
-		if err != nil {
-			return oci.Config{}, fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
-		}
-		if err := s.makeHostRoot(ctx, c, img); err != nil {
-			return oci.Config{}, fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
-		}
-		return s.hostSpec(c, process), nil
-	}
-	process, err := s.mainProcess(c, sb.Config, img.Config)
+	process, err := s.mainProcess(c, sb, img.Config)
 	if err != nil {
 		return oci.Config{}, fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
 	}
-	if err := s.mountRoot(ctx, c.ID, img, accountOf(*c, s.hostname(sb.Config))); err != nil {
+	var spec oci.Config
+	if sb.HostProcess {
+		if spec, err = s.makeHostRoot(ctx, c, img); err != nil {
+			return oci.Config{}, fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
+		}
+	} else if spec, err = s.makeRoot(ctx, c, sb, img, process); err != nil {
+		return oci.Config{}, err
+	}
+	spec.ID, spec.Process = c.ID, process
+	spec.Cgroup = s.containerCgroup(c.SandboxID, c.ID).Path()
+	spec.Resources = s.resources(c.Config.GetWindows().GetResources())
+	return spec, nil
+}
+
+// makeRoot mounts the root directory of a container with the process, and
+// describes its isolation.
+func (s *Server) makeRoot(ctx context.Context, c *store.Container, sb store.Sandbox, img *image.Image,
+	process oci.Process) (oci.Config, error) {
+	if err := s.mountRoot(ctx, c, img, s.hostname(sb.Config)); err != nil {
 		return oci.Config{}, err
 	}
 	if err := s.point(ctx, "container.create.after-rootfs"); err != nil {
 		return oci.Config{}, err
 	}
-	mounts, err := s.mounts(c, sb)
+	mounts, err := s.mounts(c, sb, process)
 	if err != nil {
 		return oci.Config{}, fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
 	}
 	return oci.Config{
-		ID:        c.ID,
-		Hostname:  s.hostname(sb.Config),
-		Rootfs:    s.linuxRoot(c.ID),
-		Process:   process,
-		NetNS:     s.networkPath(sb),
-		Cgroup:    s.containerCgroup(c.SandboxID, c.ID).Path(),
-		Mounts:    mounts,
-		Resources: s.resources(c.Config.GetWindows().GetResources()),
+		Hostname: s.hostname(sb.Config),
+		Rootfs:   s.linuxRoot(c.ID),
+		NetNS:    s.networkPath(sb),
+		Mounts:   mounts,
 	}, nil
 }
 
@@ -251,23 +254,6 @@ func (s *Server) resources(r *runtime.WindowsContainerResources) oci.Resources {
 		out.Affinity = append(out.Affinity, oci.Affinity{Mask: a.GetCpuMask(), Group: a.GetCpuGroup()})
 	}
 	return out
-}
-
-// layers returns the overlayfs layers of a container, lowest first.
-func (s *Server) layers(ctx context.Context, img *image.Image, a wine.Account) ([]string, error) {
-	below, err := s.cfg.Engine.Layers(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("prepare Windows layers: %w", err)
-	}
-	above, err := s.cfg.Engine.AccountLayer(ctx, a)
-	if err != nil {
-		return nil, fmt.Errorf("prepare Windows layers: %w", err)
-	}
-	list := append(append([]string{}, below...), img.Layers...)
-	if above != "" {
-		list = append(list, above)
-	}
-	return list, nil
 }
 
 // slash is path.Join for paths in a container.

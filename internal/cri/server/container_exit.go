@@ -15,7 +15,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 	"github.com/mullion-k8s/mullion/internal/logkey"
-	"github.com/mullion-k8s/mullion/internal/wine/launch"
 )
 
 // Reasons of an end; containerd's internal/cri/server/helpers.go.
@@ -82,7 +81,7 @@ func (s *Server) finish(ctx context.Context, c store.Container) error {
 		return err
 	}
 	c.Finished, c.ExitCode = max(exit.At.UnixNano(), c.Started), int32(exit.Code)
-	status, err := launch.ReadStatus(s.dir(c.ID, statusDir, mainStatus))
+	status, err := s.cfg.Engine.Status(s.dir(c.ID, statusDir, mainStatus))
 	switch {
 	case err == nil:
 		// Windows' exit codes have 32 bits, conmon's 8.

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mullion-k8s/mullion/internal/cri/mount"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 )
 
@@ -28,7 +29,7 @@ func (s *Server) pinLog(c store.Container) error {
 	if err != nil {
 		return err
 	}
-	f, err := openBeneath(s.cfg.Drive, rel)
+	f, err := mount.OpenBeneath(s.cfg.Drive, rel)
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/mullion-k8s/mullion/internal/cri/mount"
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
-	"github.com/mullion-k8s/mullion/internal/wine"
 	"github.com/mullion-k8s/mullion/internal/winsys/winpath"
 )
 
@@ -25,9 +25,9 @@ import (
 const windowsHosts = "/windows/system32/drivers/etc/hosts"
 
 // mounts resolves the mounts of a request and makes the places for them in the
-// container's root.
+// container's root. p is the container's main process.
 // Preconditions: the root is mounted.
-func (s *Server) mounts(c *store.Container, sb store.Sandbox) ([]oci.Mount, error) {
+func (s *Server) mounts(c *store.Container, sb store.Sandbox, p oci.Process) ([]oci.Mount, error) {
 	drive, err := os.OpenRoot(s.dir(c.ID, rootDir))
 	if err != nil {
 		return nil, err
@@ -36,27 +36,27 @@ func (s *Server) mounts(c *store.Container, sb store.Sandbox) ([]oci.Mount, erro
 	var out []oci.Mount
 	hosts := s.hostsFile(sb.ID)
 	for i, m := range c.Config.GetMounts() {
-		mount, err := s.mount(drive, m, s.dir(c.ID, mountsDir, strconv.Itoa(i)))
+		volume, err := s.mount(drive, m, s.dir(c.ID, mountsDir, strconv.Itoa(i)))
 		if err != nil {
 			return nil, err
 		}
-		if strings.EqualFold(mount.Destination, windowsHosts) {
-			hosts = mount.Source
+		if strings.EqualFold(volume.Destination, windowsHosts) {
+			hosts = volume.Source
 		}
-		if err := s.makePlace(drive, mount); err != nil {
-			return nil, fmt.Errorf("create mount point %s: %w", mount.Destination, err)
+		if err := s.makePlace(drive, volume); err != nil {
+			return nil, fmt.Errorf("create mount point %s: %w", volume.Destination, err)
 		}
-		mount.Destination = slash(s.cfg.Engine.Drive(), mount.Destination)
-		out = append(out, mount)
+		volume.Destination = slash(s.cfg.Engine.Drive(), volume.Destination)
+		out = append(out, volume)
 	}
-	linux, err := s.linuxMounts(c, sb, hosts)
+	linux, err := s.linuxMounts(c, sb, p, hosts)
 	return append(linux, out...), err
 }
 
 // linuxMounts lists what the Linux side needs: its own files and drive C.
-func (s *Server) linuxMounts(c *store.Container, sb store.Sandbox, hosts string) ([]oci.Mount, error) {
+func (s *Server) linuxMounts(c *store.Container, sb store.Sandbox, p oci.Process, hosts string) ([]oci.Mount, error) {
 	status := s.dir(c.ID, statusDir)
-	if err := s.makeStatusDir(status, accountOf(*c, s.hostname(sb.Config))); err != nil {
+	if err := s.makeStatusDir(status, p); err != nil {
 		return nil, err
 	}
 	out := []oci.Mount{
@@ -112,42 +112,9 @@ func (s *Server) mount(root *os.Root, m *runtime.Mount, place string) (oci.Mount
 	return oci.Mount{Source: place, Destination: slash(rel), ReadOnly: m.GetReadonly()}, nil
 }
 
-// openSource finds a file or directory of the emulated host, and makes a
-// directory where there is nothing, as containerd does.
-func (s *Server) openSource(p string) (*os.File, fs.FileInfo, error) {
-	host, err := os.OpenRoot(s.cfg.Drive)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { _ = host.Close() }() // opened for look-ups
-	rel, err := winpath.ResolveIn(host, p)
-	if err != nil {
-		return nil, nil, invalid{fmt.Errorf("failed to stat %q: %w", p, err)}
-	}
-	f, err := openBeneath(s.cfg.Drive, rel)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := host.MkdirAll(rel, 0o755); err != nil {
-			return nil, nil, fmt.Errorf("failed to mkdir %q: %w", p, err)
-		}
-		f, err = openBeneath(s.cfg.Drive, rel)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("failed to stat %q: %w", p, err)
-	}
-	info, err := f.Stat()
-	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
-		err = invalid{fmt.Errorf("mount %q: only files and directories can be mounted", p)}
-	}
-	if err != nil {
-		_ = f.Close() // only a handle
-		return nil, nil, err
-	}
-	return f, info, nil
-}
-
 // pin mounts a file or directory of the emulated host at a place.
 func (s *Server) pin(p, place string, writable bool) error {
-	f, info, err := s.openSource(p)
+	f, info, err := mount.OpenSource(s.cfg.Drive, p)
 	if err != nil {
 		return err
 	}
@@ -190,7 +157,7 @@ func letWrite(f *os.File, info fs.FileInfo) error {
 	if mode == info.Mode().Perm() {
 		return nil
 	}
-	return os.Chmod(handle(f), mode)
+	return os.Chmod(mount.Handle(f), mode)
 }
 
 // makePlace makes an empty directory or file to mount on. Everything goes
@@ -241,15 +208,16 @@ func (s *Server) makeDirs(root *os.Root, dir string) error {
 	return nil
 }
 
-// makeStatusDir makes the directory that the container's init writes to.
-func (s *Server) makeStatusDir(dir string, a wine.Account) error {
+// makeStatusDir makes the directory that the container's init, with the IDs of p,
+// writes to.
+func (s *Server) makeStatusDir(dir string, p oci.Process) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	if uid, _ := s.cfg.Engine.Owner(); uid < 0 {
 		return nil
 	}
-	return os.Chown(dir, int(a.UID), int(a.GID))
+	return os.Chown(dir, int(p.UID), int(p.GID))
 }
 
 func (s *Server) makeOwned(dir string) error {

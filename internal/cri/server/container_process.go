@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,10 +13,10 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/mullion-k8s/mullion/internal/cri/engine"
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
-	"github.com/mullion-k8s/mullion/internal/wine"
-	"github.com/mullion-k8s/mullion/internal/wine/launch"
+	"github.com/mullion-k8s/mullion/internal/winsys/cmdline"
 )
 
 // mainStatus is the name of the status file of a container's main program.
@@ -24,22 +25,40 @@ const mainStatus = "main"
 // mainProcess returns the main process of a container: the pod's settings,
 // completed from the image's configuration. It stores in the record what later
 // commands need too.
-func (s *Server) mainProcess(c *store.Container, sb *runtime.PodSandboxConfig, img v1.Config) (oci.Process, error) {
+func (s *Server) mainProcess(c *store.Container, sb store.Sandbox, img v1.Config) (oci.Process, error) {
 	args, commandLine, err := command(c.Config, img)
 	if err != nil {
 		return oci.Process{}, err
 	}
-	c.User = userName(c.Config, sb, img)
-	c.Env = environment(img.Env, c.Config.GetEnvs())
-	if c.Dir = c.Config.GetWorkingDir(); c.Dir == "" {
-		c.Dir = img.WorkingDir
+	p := engine.Program{
+		Container:   c.ID,
+		Args:        args,
+		CommandLine: commandLine,
+		Env:         environment(img.Env, c.Config.GetEnvs()),
+		Dir:         cmp.Or(c.Config.GetWorkingDir(), img.WorkingDir),
+		User:        userName(c.Config, sb.Config, img),
+		Computer:    s.hostname(sb.Config),
+		Status:      mainStatus,
 	}
-	p := s.cfg.Engine.Process(wine.Process{
-		Args: args, CommandLine: commandLine, Env: c.Env, Dir: c.Dir, Status: mainStatus,
-		Account: accountOf(*c, s.hostname(sb)), Computer: s.hostname(sb),
-	})
-	p.Terminal, p.OpenFiles = c.Config.GetTty(), s.files
-	return p, nil
+	if sb.HostProcess {
+		p = s.cfg.HostProcesses.Main(p)
+	} else {
+		p.User = cmp.Or(p.User, s.cfg.Engine.DefaultUser())
+	}
+	c.User, c.Env, c.Dir = p.User, p.Env, p.Dir
+	return s.process(p, sb.HostProcess, c.Config.GetTty()), nil
+}
+
+// process describes a program of a container.
+func (s *Server) process(p engine.Program, host, terminal bool) oci.Process {
+	var out oci.Process
+	if host {
+		out = s.cfg.HostProcesses.Process(p)
+	} else {
+		out = s.cfg.Engine.Process(p)
+	}
+	out.Terminal, out.OpenFiles = terminal, s.files
+	return out
 }
 
 // command merges the pod's command and arguments with the image's, as
@@ -68,7 +87,7 @@ func command(c *runtime.ContainerConfig, img v1.Config) (args []string, commandL
 	}
 	line := args[0]
 	if len(args) > 1 {
-		line += " " + launch.CommandLine(args[1:])
+		line += " " + cmdline.Join(args[1:])
 	}
 	return args, line, nil
 }
@@ -95,40 +114,19 @@ func environment(image []string, pod []*runtime.KeyValue) []string {
 	return out
 }
 
-// userName returns the account that a container runs as: the pod's, the image's,
-// or the default of Windows Server Core.
+// userName returns the account that the pod or the image names; empty for none.
 func userName(c *runtime.ContainerConfig, sb *runtime.PodSandboxConfig, img v1.Config) string {
-	for _, u := range []string{
-		c.GetWindows().GetSecurityContext().GetRunAsUsername(), sb.GetWindows().GetSecurityContext().GetRunAsUsername(),
-		img.User,
-	} {
-		if u != "" {
-			return u
-		}
-	}
-	return defaultAccount().Name
+	return cmp.Or(
+		c.GetWindows().GetSecurityContext().GetRunAsUsername(),
+		sb.GetWindows().GetSecurityContext().GetRunAsUsername(),
+		img.User)
 }
-
-func defaultAccount() wine.Account { return wine.Accounts()[0] }
-
-// accountOf returns the account that a container runs as. The name of one that does
-// not exist is only found out by the start, as on Windows (checkUser).
-func accountOf(c store.Container, computer string) wine.Account {
-	if a, ok := wine.FindAccount(c.User, computer); ok {
-		return a
-	}
-	return defaultAccount()
-}
-
-// errLogon is Windows' text for ERROR_LOGON_FAILURE (0x8007052e), the Host
-// Compute Service's error for an account that the image does not have.
-var errLogon = errors.New("The user name or password is incorrect.") //nolint:staticcheck // Windows' own words
 
 // checkUser refuses accounts that no image has. hcsshim reports it when the
 // process is made (internal/hcs, hcs::System::CreateProcess).
-func checkUser(id, user, computer string) error {
-	if _, ok := wine.FindAccount(user, computer); !ok && user != "" {
-		return fmt.Errorf("hcs::System::CreateProcess %s: %w: unknown", id, errLogon)
+func (s *Server) checkUser(id, user, computer string) error {
+	if user != "" && !s.cfg.Engine.HasUser(user, computer) {
+		return fmt.Errorf("hcs::System::CreateProcess %s: %w: unknown", id, engine.ErrLogon)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/mullion-k8s/mullion/internal/cri/mount"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
@@ -76,7 +77,7 @@ func (s *Server) clear(ctx context.Context, id string) error {
 	if err := s.point(ctx, "container.remove.after-runtime"); err != nil {
 		return err
 	}
-	if err := errors.Join(s.dropView(id), unmountBelow(s.dir(id))); err != nil {
+	if err := errors.Join(s.removeHostRoot(id), mount.UnmountBelow(s.dir(id))); err != nil {
 		return err
 	}
 	if err := s.point(ctx, "container.remove.after-unmount"); err != nil {

@@ -100,9 +100,9 @@ func (s *Server) startContainer(ctx context.Context, c *store.Container, sb stor
 // logOn reports whether the container's account exists.
 func (s *Server) logOn(c store.Container, sb store.Sandbox) error {
 	if !sb.HostProcess {
-		return checkUser(c.ID, c.User, s.hostname(sb.Config))
+		return s.checkUser(c.ID, c.User, s.hostname(sb.Config))
 	}
-	if _, err := hostAccount(c.User, c.ID, s.hostGroups()); err != nil {
+	if err := s.cfg.HostProcesses.LogOn(c.User, c.ID); err != nil {
 		return fmt.Errorf("%w: unknown", err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/mullion-k8s/mullion/internal/cri/image"
+	"github.com/mullion-k8s/mullion/internal/cri/mount"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 )
 
@@ -41,7 +42,7 @@ func toStatus(err error) error {
 		code = codes.DeadlineExceeded
 	case errors.Is(err, context.Canceled):
 		code = codes.Canceled
-	case errors.Is(err, errInvalid), errors.Is(err, image.ErrInvalid):
+	case errors.Is(err, errInvalid), errors.Is(err, image.ErrInvalid), errors.Is(err, mount.ErrInvalid):
 		code = codes.InvalidArgument
 	case errors.Is(err, store.ErrReserved):
 		code = codes.AlreadyExists

@@ -12,11 +12,10 @@ import (
 
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/mullion-k8s/mullion/internal/cri/engine"
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
-	"github.com/mullion-k8s/mullion/internal/wine"
-	"github.com/mullion-k8s/mullion/internal/wine/launch"
 )
 
 // Exec returns a URL for a command in a container.
@@ -67,7 +66,7 @@ func (s *Server) exec(ctx context.Context, id string, e execution) (int32, error
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	if st, statErr := launch.ReadStatus(file); statErr == nil {
+	if st, statErr := s.cfg.Engine.Status(file); statErr == nil {
 		if st.Error != "" {
 			return 0, fmt.Errorf("failed to exec in container: failed to start exec %q: hcs::System::CreateProcess "+
 				"%s: %s: unknown", status, c.ID, st.Error)
@@ -84,19 +83,15 @@ func (s *Server) exec(ctx context.Context, id string, e execution) (int32, error
 func (s *Server) execProcess(c store.Container, e execution) (p oci.Process, status string) {
 	status = "exec-" + newID()[:16]
 	sb, err := s.sandbox(c.SandboxID) // there as long as its containers
-	if err == nil && sb.HostProcess {
-		return s.hostProgram(c, wine.Process{Args: e.args, Status: status, Exec: true}, e.terminal), status
-	}
-	computer := s.hostname(sb.Config)
-	p = s.cfg.Engine.Process(wine.Process{
-		Args:     e.args,
-		Dir:      c.Dir,
-		Env:      c.Env,
-		Status:   status,
-		Exec:     true,
-		Account:  accountOf(c, computer),
-		Computer: computer,
-	})
-	p.Terminal, p.OpenFiles = e.terminal, s.files
+	p = s.process(engine.Program{
+		Container: c.ID,
+		Args:      e.args,
+		Env:       c.Env,
+		Dir:       c.Dir,
+		User:      c.User,
+		Computer:  s.hostname(sb.Config),
+		Status:    status,
+		Exec:      true,
+	}, err == nil && sb.HostProcess, e.terminal)
 	return p, status
 }

@@ -29,13 +29,14 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/cri/cni"
+	"github.com/mullion-k8s/mullion/internal/cri/engine"
 	"github.com/mullion-k8s/mullion/internal/cri/image"
+	"github.com/mullion-k8s/mullion/internal/cri/mount"
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
 	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 	"github.com/mullion-k8s/mullion/internal/testenv"
-	"github.com/mullion-k8s/mullion/internal/wine"
 	"github.com/mullion-k8s/mullion/internal/wine/launch"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -267,28 +268,32 @@ func (n *namespaces) NamespaceStats(context.Context, string) ([]hns.EndpointStat
 // linuxEngine runs Linux programs.
 type linuxEngine struct{ base string }
 
-func (e linuxEngine) Layers(context.Context) ([]string, error) { return []string{e.base}, nil }
-func (e linuxEngine) Process(p wine.Process) oci.Process {
-	return oci.Process{
-		Args: p.Args,
-		Env:  append(slices.Clone(p.Env), "TEST_STATUS="+p.Status),
-		Cwd:  "/",
-		UID:  p.Account.UID,
-		GID:  p.Account.GID,
-	}
+func (linuxEngine) DefaultUser() string { return "ContainerAdministrator" }
+func (e linuxEngine) Layers(context.Context, string, string) (engine.Layers, error) {
+	return engine.Layers{Below: []string{e.base}}, nil
 }
-func (linuxEngine) AccountLayer(context.Context, wine.Account) (string, error) { return "", nil }
-func (linuxEngine) LinuxLayers(context.Context, wine.Account) ([]string, error) {
-	return nil, nil
+func (linuxEngine) Drive() string { return "/" }
+
+func (linuxEngine) HasUser(user, _ string) bool {
+	return slices.Contains([]string{"ContainerAdministrator", "ContainerUser", `NT AUTHORITY\NETWORK SERVICE`}, user)
 }
-func (linuxEngine) Drive() string         { return "/" }
+
+func (linuxEngine) Process(p engine.Program) oci.Process {
+	env := append(slices.Clone(p.Env), "TEST_STATUS="+p.Status)
+	return oci.Process{Args: p.Args, Env: env, Cwd: "/", UID: 64000, GID: 64000}
+}
 func (linuxEngine) StatusDir() string     { return "/run/mullion" }
 func (linuxEngine) Owner() (uid, gid int) { return 64000, 64000 }
-func (linuxEngine) Started(_ context.Context, _ int, status string) error {
-	if s, err := launch.ReadStatus(status); err == nil && s.Error != "" {
+func (e linuxEngine) Started(_ context.Context, _ int, status string) error {
+	if s, err := e.Status(status); err == nil && s.Error != "" {
 		return errors.New(s.Error)
 	}
 	return nil
+}
+
+func (linuxEngine) Status(file string) (engine.Status, error) {
+	s, err := launch.ReadStatus(file)
+	return engine.Status(s), err
 }
 
 // lab is a server with its clients and surroundings.
@@ -428,7 +433,7 @@ func (l *lab) nothingLeft() {
 	if states, err := l.runtime.States(context.Background()); err != nil || len(states) > 0 {
 		l.t.Errorf("containers left: %v, %v", states, err)
 	}
-	if mounts, err := mountsBelow(l.Server.cfg.StateDir); err != nil || len(mounts) > 0 {
+	if mounts, err := mount.Below(l.Server.cfg.StateDir); err != nil || len(mounts) > 0 {
 		l.t.Errorf("mounts left: %v, %v", mounts, err)
 	}
 	if ids := l.cgroups.Children(); len(ids) > 0 {

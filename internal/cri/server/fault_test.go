@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/mullion-k8s/mullion/internal/cri/mount"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/testenv"
@@ -224,7 +225,7 @@ func TestReboot(t *testing.T) {
 	// A process of the new life has the PID of the old conmon.
 	must(t, os.WriteFile(l.dir(id, bundleDir, "conmon.pid"), fmt.Appendln(nil, os.Getpid()), 0o600))
 	must(t, l.hostCgroup().Remove())
-	must(t, unmountRoot(l.dir(id, rootDir)))
+	must(t, mount.Unmount(l.dir(id, rootDir)))
 	must(t, os.RemoveAll(l.cfg.RunDir))
 	for _, ns := range l.namespaces.Namespaces() {
 		must(t, unix.Unmount(l.namespaces.NamespacePath(ns), unix.MNT_DETACH))

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/mullion-k8s/mullion/internal/cri/hostprocess"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/wine"
 )
@@ -58,11 +59,13 @@ func newHostLab(t *testing.T) *lab {
 	agent.Env, agent.Dir = h.Env(), l.drive
 	must(t, agent.Start())
 	t.Cleanup(func() { _, _ = agent.Process.Kill(), agent.Wait() })
-	l.cfg.HostProcesses = &HostProcesses{
-		Wine:    h,
-		Views:   filepath.Join(dir, "views"),
-		Sockets: sockets,
-		Shared:  []string{"/usr", "/etc"},
+	l.cfg.HostProcesses = &hostprocess.Host{
+		Wine:     h,
+		Drive:    l.cfg.Drive,
+		Computer: l.cfg.Hostname,
+		Views:    filepath.Join(dir, "views"),
+		Sockets:  sockets,
+		Shared:   []string{"/usr", "/etc"},
 	}
 	l.start()
 	return l

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/cri/mount"
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 	"github.com/mullion-k8s/mullion/internal/logkey"
@@ -65,7 +66,7 @@ func (s *Server) recoverContainer(ctx context.Context, c store.Container, st run
 	defer unlock()
 	switch {
 	case c.Finished != 0:
-		return errors.Join(s.runtime.Delete(ctx, c.ID), s.dropView(c.ID), unmountBelow(s.dir(c.ID)))
+		return errors.Join(s.runtime.Delete(ctx, c.ID), s.removeHostRoot(c.ID), mount.UnmountBelow(s.dir(c.ID)))
 	case c.Started != 0:
 		return s.recheck(ctx, c, st)
 	case st.Status == "running":
@@ -173,17 +174,17 @@ func (s *Server) removeOrphans(ctx context.Context, states map[string]runc.State
 
 func (s *Server) removeMounts(ctx context.Context, known func(string) bool) {
 	all := filepath.Dir(s.store.Containers.Dir("x"))
-	mounts, err := mountsBelow(all)
+	mounts, err := mount.Below(all)
 	s.note(ctx, "mounts cannot be listed", logkey.Path, all, err)
-	for _, id := range s.views() {
+	for _, id := range s.hostRoots() {
 		if !known(id) {
-			s.note(ctx, "orphan view of the host cannot be removed", logkey.ContainerID, id, s.dropView(id))
+			s.note(ctx, "orphan view of the host cannot be removed", logkey.ContainerID, id, s.removeHostRoot(id))
 		}
 	}
 	for _, m := range mounts {
 		rel, err := filepath.Rel(all, m)
 		if id, _, _ := strings.Cut(rel, "/"); err == nil && !known(id) {
-			s.note(ctx, "orphan mount cannot be removed", logkey.Path, m, unmountRoot(m))
+			s.note(ctx, "orphan mount cannot be removed", logkey.Path, m, mount.Unmount(m))
 		}
 	}
 }

@@ -85,7 +85,7 @@ type Config struct {
 	// Hostname is that of the host, and of HostProcess containers.
 	Hostname string
 	// HostProcesses is how HostProcess containers run; nil refuses them.
-	HostProcesses *HostProcesses
+	HostProcesses HostProcesses
 
 	Runc, Conmon string // executables; looked up in PATH if empty
 	Log          *slog.Logger

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
+	"github.com/mullion-k8s/mullion/internal/cri/wineengine"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/wine"
@@ -53,7 +54,7 @@ func newWineLab(t testing.TB) *lab {
 		t.Cleanup(func() { must(t, store.Close()) })
 		_, err = standin.Install(ctx, store, standIns, cfg.Build)
 		must(t, err)
-		cfg.Images, cfg.Engine = store, NewEngine(rt, cfg.Build)
+		cfg.Images, cfg.Engine = store, wineengine.New(rt, cfg.Build)
 	})
 }
 

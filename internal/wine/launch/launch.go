@@ -11,7 +11,7 @@
 // file, because a Unix exit status has only eight bits of it.
 //
 // It must stay small: it is in the memory of every container and runs for every
-// exec probe. It imports nothing but the standard library and x/sys.
+// exec probe. It imports little more than the standard library and x/sys.
 package launch
 
 import (
@@ -24,6 +24,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/cmdline"
 )
 
 // Config describes the program to start. The zero value of each field means "not given".
@@ -162,7 +164,7 @@ func makePlan(c Config, env []string) (plan, error) {
 	line := c.CommandLine
 	// Wine's cmd.exe takes a slash in its own name for an option.
 	if line == "" && !isBatch(file) && !strings.EqualFold(filepath.Base(file), "cmd.exe") {
-		line = CommandLine(c.Args)
+		line = cmdline.Join(c.Args)
 	}
 	if line != "" {
 		// Wine would build another command line from argv; winemend.dll puts

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/cmdline"
 )
 
 // tree makes a directory that stands for drive C:.
@@ -92,8 +94,8 @@ func TestPlan(t *testing.T) {
 			p.dir != filepath.Join(root, row.dir) {
 			t.Errorf("%s: %v, argv %q, dir %s", row.name, err, p.argv, p.dir)
 		}
-		if line := CommandLine(row.c.Args); row.c.CommandLine == "" && !isBatch(p.argv[1]) && p.argv[1] != cmd &&
-			!slices.Contains(p.env, commandLineVariable+"="+line) {
+		quoted := row.c.CommandLine == "" && !isBatch(p.argv[1]) && p.argv[1] != cmd
+		if line := cmdline.Join(row.c.Args); quoted && !slices.Contains(p.env, commandLineVariable+"="+line) {
 			t.Errorf("%s: environment %q, want the command line %s", row.name, p.env, line)
 		}
 		if row.c.CommandLine != "" && !slices.Contains(p.env, commandLineVariable+"="+row.c.CommandLine) {

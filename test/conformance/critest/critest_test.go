@@ -37,6 +37,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cri/image"
 	"github.com/mullion-k8s/mullion/internal/cri/server"
+	"github.com/mullion-k8s/mullion/internal/cri/wineengine"
 	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/emul"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
@@ -205,7 +206,7 @@ func start(t *testing.T) host {
 		Images:     distant{images},
 		Namespaces: service,
 		Plugins:    h,
-		Engine:     server.NewEngine(rt, build),
+		Engine:     wineengine.New(rt, build),
 		Drive:      h.drive,
 		Cgroup:     "/" + group,
 		Build:      build,

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package launch
+// Package cmdline writes Windows command lines.
+package cmdline
 
 import "strings"
 
-// CommandLine joins arguments as containerd does on Windows. A program that splits
+// Join joins arguments as containerd does on Windows. A program that splits
 // the line by Microsoft's rules gets the same arguments back.
 //
 // Source: "Parsing C command-line arguments", learn.microsoft.com/cpp/c-language.
-func CommandLine(args []string) string {
+func Join(args []string) string {
 	quoted := make([]string, len(args))
 	for i, a := range args {
 		quoted[i] = escapeArg(a)

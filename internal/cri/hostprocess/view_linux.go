@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package server
+package hostprocess
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/mullion-k8s/mullion/internal/cri/image"
-	"github.com/mullion-k8s/mullion/internal/cri/store"
+	"github.com/mullion-k8s/mullion/internal/cri/engine"
+	"github.com/mullion-k8s/mullion/internal/cri/mount"
 	"github.com/mullion-k8s/mullion/internal/winsys/winpath"
 )
 
@@ -29,43 +28,40 @@ import (
 // programs find the host's wineserver; and it opens files by the client's path,
 // so that wineserver looks into the view.
 
-// makeHostRoot mounts the image's files and makes the view with the volumes.
-func (s *Server) makeHostRoot(ctx context.Context, c *store.Container, img *image.Image) error {
-	if err := s.mountDrive(ctx, c.ID, img.Layers); err != nil {
-		return err
-	}
-	if err := s.point(ctx, "container.create.after-rootfs"); err != nil {
-		return err
-	}
-	view := s.view(c.ID)
+// errPipe has the words of hcsshim.
+var errPipe = errors.New("named pipe mounts not supported for job containers - interact with the pipe directly")
+
+// Make makes the view of a container, with the volumes, and its root directory on
+// the Linux side.
+func (h *Host) Make(c engine.HostContainer) error {
+	view := h.view(c.ID)
 	if err := os.MkdirAll(view, 0o700); err != nil {
 		return fmt.Errorf("create view of the host: %w", err)
 	}
 	// Shared or not as the directory of views is: wineserver must see it too.
-	if err := unix.Mount(s.cfg.HostProcesses.Wine.Prefix, view, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	if err := unix.Mount(h.Wine.Prefix, view, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("create view of the host: %w", err)
 	}
-	root, err := os.Open(s.dir(c.ID, rootDir))
+	image, err := os.Open(c.Image)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = root.Close() }() // only a handle
-	if err := s.bindIntoView(view, imageRoot, root, true, false); err != nil {
+	defer func() { _ = image.Close() }() // only a handle
+	if err := bindIntoView(view, imageRoot, image, true, false); err != nil {
 		return fmt.Errorf("bind image to %s: %w", imageRoot, err)
 	}
-	for _, m := range c.Config.GetMounts() {
-		if err := s.hostMount(c.ID, view, m); err != nil {
+	for _, m := range c.Mounts {
+		if err := h.mountVolume(c.Image, view, m); err != nil {
 			return err
 		}
 	}
-	return s.makeLinuxRoot(c.ID)
+	return makeLinuxRoot(c)
 }
 
 // makeLinuxRoot makes the status directory, and the links that distributions
 // have at the root.
-func (s *Server) makeLinuxRoot(id string) error {
-	root := s.dir(id, linuxRootDir)
-	for _, d := range []string{root, s.dir(id, statusDir)} {
+func makeLinuxRoot(c engine.HostContainer) error {
+	for _, d := range []string{c.Root, c.Status} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return err
 		}
@@ -75,40 +71,40 @@ func (s *Server) makeLinuxRoot(id string) error {
 		if err != nil {
 			continue // a directory of its own, which Shared shows
 		}
-		if err := os.Symlink(target, filepath.Join(root, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Symlink(target, filepath.Join(c.Root, name)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
 	return nil
 }
 
-// hostMount puts a volume at its place in a view and, as hcsshim does for
+// mountVolume puts a volume at its place in a view and, as hcsshim does for
 // programs of hosts without the bind filter, links to it from below C:\hpc.
-func (s *Server) hostMount(id, view string, m *runtime.Mount) error {
+func (h *Host) mountVolume(image, view string, m *runtime.Mount) error {
 	src, dst := m.GetHostPath(), m.GetContainerPath()
 	switch {
 	case m.GetImage().GetImage() != "":
-		return invalid{fmt.Errorf("mount %q: image volumes are not supported on Windows", dst)}
+		return mount.Invalid{Err: fmt.Errorf("mount %q: image volumes are not supported on Windows", dst)}
 	case winpath.KindOf(src) == winpath.Device:
 		return errPipe
 	case len(dst) == 2 && strings.EqualFold(dst, winpath.SystemDrive):
-		return invalid{errors.New("destination path can not be C drive")}
+		return mount.Invalid{Err: errors.New("destination path can not be C drive")}
 	}
-	f, info, err := s.openSource(src)
+	f, info, err := mount.OpenSource(h.Drive, src)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }() // only a handle
-	if err := s.bindIntoView(view, dst, f, info.IsDir(), m.GetReadonly()); err != nil {
+	if err := bindIntoView(view, dst, f, info.IsDir(), m.GetReadonly()); err != nil {
 		return fmt.Errorf("mount %q: %w", dst, err)
 	}
-	return s.linkBelowImage(id, src, dst)
+	return h.linkBelowImage(image, src, dst)
 }
 
 // bindIntoView mounts what is open at a Windows path of a view. The place is made
 // on the host if it does not exist.
-func (s *Server) bindIntoView(view, at string, f *os.File, dir, readOnly bool) error {
-	drive := filepath.Join(view, "drive_c")
+func bindIntoView(view, at string, f *os.File, dir, readOnly bool) error {
+	drive := driveOf(view)
 	root, err := os.OpenRoot(drive)
 	if err != nil {
 		return err
@@ -116,29 +112,29 @@ func (s *Server) bindIntoView(view, at string, f *os.File, dir, readOnly bool) e
 	defer func() { _ = root.Close() }() // opened for look-ups
 	rel, err := winpath.ResolveIn(root, at)
 	if err != nil {
-		return invalid{err}
+		return mount.Invalid{Err: err}
 	}
 	if rel == "." {
-		return invalid{errors.New("destination path can not be C drive")}
+		return mount.Invalid{Err: errors.New("destination path can not be C drive")}
 	}
 	if _, err := root.Stat(rel); errors.Is(err, fs.ErrNotExist) {
-		err = makeHostPlace(root, rel, dir)
+		err = makePlace(root, rel, dir)
 		if err != nil {
 			return err
 		}
 	}
-	place, err := openBeneath(drive, rel)
+	place, err := mount.OpenBeneath(drive, rel)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = place.Close() }() // only a handle
-	if err := unix.Mount(handle(f), handle(place), "", unix.MS_BIND, ""); err != nil {
+	if err := unix.Mount(mount.Handle(f), mount.Handle(place), "", unix.MS_BIND, ""); err != nil {
 		return err
 	}
 	if !readOnly {
 		return nil
 	}
-	mounted, err := openBeneath(drive, rel) // what lies on the place now
+	mounted, err := mount.OpenBeneath(drive, rel) // what lies on the place now
 	if err != nil {
 		return err
 	}
@@ -147,7 +143,7 @@ func (s *Server) bindIntoView(view, at string, f *os.File, dir, readOnly bool) e
 		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-func makeHostPlace(root *os.Root, rel string, dir bool) error {
+func makePlace(root *os.Root, rel string, dir bool) error {
 	if dir {
 		return root.MkdirAll(rel, 0o755)
 	}
@@ -165,13 +161,13 @@ func makeHostPlace(root *os.Root, rel string, dir bool) error {
 
 // linkBelowImage makes C:\hpc\DESTINATION a link to the volume. Like hcsshim, it
 // does not insist.
-func (s *Server) linkBelowImage(id, src, dst string) error {
-	image, err := os.OpenRoot(s.dir(id, rootDir))
+func (h *Host) linkBelowImage(imageDir, src, dst string) error {
+	image, err := os.OpenRoot(imageDir)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = image.Close() }() // opened for look-ups
-	host, err := os.OpenRoot(s.cfg.Drive)
+	host, err := os.OpenRoot(h.Drive)
 	if err != nil {
 		return err
 	}
@@ -194,16 +190,13 @@ func (s *Server) linkBelowImage(id, src, dst string) error {
 	return nil
 }
 
-// dropView takes a view down, complete or not.
-func (s *Server) dropView(id string) error {
-	view := s.view(id)
-	if view == "" {
-		return nil
-	}
+// Remove takes the view of a container down, complete or not.
+func (h *Host) Remove(id string) error {
+	view := h.view(id)
 	if _, err := os.Lstat(view); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := errors.Join(unmountBelow(view), unmountRoot(view)); err != nil {
+	if err := errors.Join(mount.UnmountBelow(view), mount.Unmount(view)); err != nil {
 		return err
 	}
 	// Only the empty directory: whatever is still mounted there stays whole.
@@ -213,12 +206,9 @@ func (s *Server) dropView(id string) error {
 	return nil
 }
 
-// views lists the containers that have one.
-func (s *Server) views() []string {
-	if s.cfg.HostProcesses == nil {
-		return nil
-	}
-	entries, err := os.ReadDir(s.cfg.HostProcesses.Views)
+// Containers lists the IDs of the containers that have a view.
+func (h *Host) Containers() []string {
+	entries, err := os.ReadDir(h.Views)
 	if err != nil {
 		return nil
 	}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package launch
+package cmdline
 
 import "testing"
 
-// TestCommandLine: rows of "Parsing C command-line arguments" read backwards.
-func TestCommandLine(t *testing.T) {
+// TestJoin: rows of "Parsing C command-line arguments" read backwards.
+func TestJoin(t *testing.T) {
 	for _, row := range []struct {
 		args []string
 		want string
@@ -19,7 +19,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"x", `a b\`}, `x "a b\\"`},
 		{[]string{"x", "tab\there"}, "x \"tab\there\""},
 	} {
-		if got := CommandLine(row.args); got != row.want {
+		if got := Join(row.args); got != row.want {
 			t.Errorf("%q: %s, want %s", row.args, got, row.want)
 		}
 	}
