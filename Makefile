@@ -29,7 +29,7 @@ UPSTREAM := upstream/go.mod upstream/go.sum
 
 WINDOWS_UPSTREAM := $(addprefix bin/windows/,kubelet.exe kube-proxy.exe win-bridge.exe host-local.exe)
 WINDOWS_OURS     := $(addprefix bin/windows/,mullion.exe powershell.exe winbox.exe)
-LINUX_OURS       := bin/mullion bin/mullion-kube
+LINUX_OURS       := bin/mullion bin/mullion-kube bin/mullion-winhost
 
 .PHONY: help
 help: ## Show this list
@@ -80,6 +80,10 @@ bin/windows/hcn.test.exe: $(UPSTREAM)
 bin/mullion: $(SOURCES)
 	$(call say,GO)
 	@go build -ldflags "$(LDFLAGS)" -o $@ ./cmd/mullion
+
+bin/mullion-winhost: $(SOURCES)
+	$(call say,GO)
+	@go build -ldflags "$(LDFLAGS)" -o $@ ./cmd/mullion-winhost
 
 bin/mullion-kube: $(SOURCES)
 	@printf '  %-6s %s\n' GO "$@ (Kubernetes $(KUBERNETES); the first time takes minutes)"

@@ -185,6 +185,9 @@ var forbidden = []struct {
 	{"linux", "./cmd/mullion", "go.etcd.io/", "as above"},
 	{"linux", "./cmd/mullion", "github.com/Microsoft/hcsshim", "a Windows library"},
 	{"linux", "./cmd/mullion", "testing", "test code does not ship"},
+	{"linux", "./cmd/mullion-winhost", "k8s.io/client-go", "three processes of every emulated host would pay for it"},
+	{"linux", "./cmd/mullion-winhost", "k8s.io/apimachinery", "as above"},
+	{"linux", "./cmd/mullion-winhost", "testing", "test code does not ship"},
 	{
 		"linux", "./internal/cri/server", module + "/internal/wine",
 		"its interfaces Engine and HostProcesses are the way to Wine",

@@ -12,7 +12,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cli/lintcmd"
 	"github.com/mullion-k8s/mullion/internal/cli/managercmd"
 	"github.com/mullion-k8s/mullion/internal/cli/versioncmd"
-	"github.com/mullion-k8s/mullion/internal/cli/winhostcmd"
 )
 
 // commands lists the commands on Linux.
@@ -32,6 +31,5 @@ func commands() []cli.Command {
 		{Group: cli.Manifest, New: lintcmd.New},
 		{Group: cli.Cluster, New: versioncmd.New},
 		{Group: cli.Internal, New: clustercmd.Run},
-		{Group: cli.Internal, New: winhostcmd.New},
 	}
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cli/agentcmd"
+	"github.com/mullion-k8s/mullion/internal/cli/winhostcmd"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -42,6 +43,10 @@ func TestMain(m *testing.M) {
 		"kubectl": main,
 		"mullion.exe": func() {
 			os.Exit(cli.Run(context.Background(), cli.Stdio(), os.Args, windowsCommands()))
+		},
+		"mullion-winhost": func() {
+			s := cli.Stdio()
+			os.Exit(cli.RunProgram(context.Background(), s, os.Args, winhostcmd.New(s)))
 		},
 	})
 }
@@ -189,6 +194,13 @@ func TestEveryCommandHasAScript(t *testing.T) {
 			}
 			known[name] = true
 		}
+	}
+	for cmd := range walk(winhostcmd.New(cli.Streams{})) {
+		name := strings.ReplaceAll(strings.TrimPrefix(cmd.CommandPath(), "mullion-"), " ", "_")
+		if !strings.Contains(text[name], "exec "+cmd.CommandPath()+" --help\n") {
+			t.Errorf("testdata/script/%s.txtar does not show the help: exec %s --help", name, cmd.CommandPath())
+		}
+		known[name] = true
 	}
 	for name := range text {
 		if known[name] {

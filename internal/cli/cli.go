@@ -61,10 +61,20 @@ type Command struct {
 // Run parses args (args[0] is the program's name), runs the command and
 // returns the process' exit code.
 func Run(ctx context.Context, s Streams, args []string, commands []Command) int {
+	return run(ctx, s, Root(s, commands), alias(args))
+}
+
+// RunProgram is Run for a program that is one command, with subcommands or
+// without.
+func RunProgram(ctx context.Context, s Streams, args []string, program *cobra.Command) int {
+	complete(program, s)
+	return run(ctx, s, program, args[1:])
+}
+
+func run(ctx context.Context, s Streams, root *cobra.Command, args []string) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := Root(s, commands)
-	root.SetArgs(alias(args))
+	root.SetArgs(args)
 	cmd, err := execute(ctx, root)
 	if err == nil {
 		return int(OK)
@@ -108,13 +118,7 @@ func Root(s Streams, commands []Command) *cobra.Command {
 
 On one Linux machine "mullion up" starts upstream's control plane and emulated
 Windows hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
 	}
-	root.SetIn(s.In)
-	root.SetOut(s.Out)
-	root.SetErr(s.Err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usagef("%w", err) })
 	for _, t := range titles {
 		// Omit empty sections: on Windows there are no cluster commands.
 		if slices.ContainsFunc(commands, func(c Command) bool { return c.Group == t.group }) {
@@ -130,10 +134,20 @@ Windows hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.`,
 		}
 		root.AddCommand(cmd)
 	}
+	complete(root, s)
+	return root
+}
+
+// complete gives a program what all programs have in common.
+func complete(root *cobra.Command, s Streams) {
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usagef("%w", err) })
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	strict(root)
-	return root
 }
 
 // strict makes wrong arguments, missing flags and unknown subcommands usage

@@ -73,7 +73,7 @@ func Describe(l Layout, c Config, bin Binaries) (Plan, error) {
 			Name:  node.Name,
 			Needs: []string{FabricName},
 			Uses:  []string{ServerName},
-			Argv:  []string{bin.mullion(), "winhost", "--config", l.nodeConfig(node.Name)},
+			Argv:  []string{bin.winhost(), "--config", l.nodeConfig(node.Name)},
 		})
 	}
 	return p, nil

@@ -31,6 +31,9 @@ func FindBinaries() (Binaries, error) {
 // mullion is this program.
 func (b Binaries) mullion() string { return filepath.Join(string(b), "mullion") }
 
+// winhost returns the program that runs an emulated host.
+func (b Binaries) winhost() string { return filepath.Join(string(b), "mullion-winhost") }
+
 // Kube returns the program with Kubernetes in it.
 func (b Binaries) Kube() string { return filepath.Join(string(b), "mullion-kube") }
 
@@ -63,7 +66,7 @@ func Preflight(b Binaries) error {
 	if _, err := os.Stat("/usr/lib/wine/wine64"); err != nil {
 		miss("apt-get install --no-install-recommends wine wine64", "Wine is not installed")
 	}
-	for _, f := range []string{"mullion-kube", "windows/kubelet.exe", "windows/kube-proxy.exe",
+	for _, f := range []string{"mullion-kube", "mullion-winhost", "windows/kubelet.exe", "windows/kube-proxy.exe",
 		"windows/win-bridge.exe", "windows/host-local.exe", "windows/mullion.exe", "windows/powershell.exe",
 		"windows/winbox.exe", "native/ws2_32.dll"} {
 		if _, err := os.Stat(filepath.Join(string(b), f)); err != nil {

@@ -37,9 +37,9 @@ func TestMain(m *testing.M) {
 			stop()
 		}
 		finish(err)
-	case len(os.Args) > 2 && os.Args[1] == "winhost" && os.Args[2] == "init":
+	case len(os.Args) > 1 && os.Args[1] == "init":
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		err := Init(ctx, os.Args[3:])
+		err := Init(ctx, os.Args[2:])
 		stop()
 		finish(err)
 	default:

@@ -16,7 +16,7 @@ import (
 )
 
 // Config configures one emulated host. It is a JSON document
-// (`mullion winhost --config FILE`), which is read strictly.
+// (`mullion-winhost --config FILE`), which is read strictly.
 type Config struct {
 	// Cluster is the cluster's name; with Name it names the host's cgroup.
 	Cluster string `json:"cluster"`
@@ -52,7 +52,7 @@ type Config struct {
 	Dir string `json:"dir"`
 	// Cache is the shared cache of Wine templates and stand-in images.
 	Cache string `json:"cache"`
-	// Bin holds mullion, windows/*.exe and native/*.dll.
+	// Bin holds mullion-winhost, windows/*.exe and native/*.dll.
 	Bin string `json:"bin"`
 	// Fabric is the file of the network namespace with the switch between the
 	// hosts.

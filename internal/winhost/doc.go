@@ -8,9 +8,9 @@
 // Service and the container runtime) and, under Wine, the same programs as on
 // Windows Server: mullion.exe, which starts kubelet.exe and kube-proxy.exe.
 //
-//	mullion winhost             parent: namespaces, cgroup, cable, status file
+//	mullion-winhost             parent: namespaces, cgroup, cable, status file
 //	└─ init                     PID 1: mounts, pivot_root, reaps, restarts
-//	   ├─ mullion winhost serve     HNS and CRI in one process
+//	   ├─ mullion-winhost serve     HNS and CRI in one process
 //	   └─ wine mullion.exe agent run
 //
 // Files are named after the process in which their code runs: parent_, init_ and

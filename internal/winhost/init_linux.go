@@ -158,7 +158,7 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *reaper) ([]supe
 			// The container runtime runs CNI plugins, which are Windows programs.
 			Name: "serve", Needs: []string{"wine"},
 			Run: reap.watch(spawner, supervise.Command{
-				Argv: []string{filepath.Join(binDir, "mullion"), "winhost", "serve", "--boot", file},
+				Argv: []string{filepath.Join(binDir, "mullion-winhost"), "serve", "--boot", file},
 				Env:  append([]string{"PATH=/usr/sbin:/usr/bin", "HOME=/root", "LC_ALL=C.UTF-8"}, b.Environ...),
 				Dir:  "/", Stop: stopServe, Log: logs["serve"],
 			}),

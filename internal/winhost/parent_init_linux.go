@@ -67,7 +67,7 @@ func startInit(c Config) (_ *initProcess, err error) {
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command("/proc/self/exe", "winhost", "init")
+	cmd := exec.Command("/proc/self/exe", "init")
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin", "LC_ALL=C.UTF-8"}
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log

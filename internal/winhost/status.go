@@ -31,7 +31,7 @@ type Status struct {
 	Product string `json:"product"` // "Windows Server 2019 Datacenter"
 	Address string `json:"address"`
 
-	// PID is the `mullion winhost` process, InitPID the host's process 1 as the
+	// PID is the `mullion-winhost` process, InitPID the host's process 1 as the
 	// machine numbers it: `nsenter --all --target InitPID` looks inside.
 	PID     int       `json:"pid"`
 	InitPID int       `json:"initPID,omitempty"`

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package winhostcmd holds the commands that make up an emulated Windows host.
-// The cluster's supervisor runs them; users do not.
+// Package winhostcmd is the command line of mullion-winhost, the processes of an
+// emulated Windows host. The cluster's supervisor runs it; users do not.
 package winhostcmd
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winhost"
 )
 
-// New is `mullion winhost`.
+// New returns the command mullion-winhost.
 func New(s cli.Streams) *cobra.Command {
 	var config string
 	cmd := &cobra.Command{
-		Use:   "winhost --config FILE",
+		Use:   "mullion-winhost --config FILE",
 		Short: "Run one emulated Windows host until it is stopped",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,6 +39,7 @@ func New(s cli.Streams) *cobra.Command {
 		panic(err) // the flag above does not exist: a defect
 	}
 	cmd.AddCommand(newInit(), newServe(s))
+	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
 }
 
