@@ -54,7 +54,7 @@ type Cluster struct {
 	CAFile string `json:"caFile"`
 	// CAHash pins the CA: "sha256:<hex>" of its public key, as kubeadm prints it
 	// for --discovery-token-ca-cert-hash. A CA that does not have it is refused.
-	CAHash string `json:"caHash"`
+	CAHash string `json:"caHash,omitempty"`
 	// TokenFile holds a bootstrap token; the agent deletes it after joining.
 	TokenFile string `json:"tokenFile,omitempty"`
 
@@ -122,7 +122,7 @@ func (c *Config) complete() error {
 	if c.Network.Name == "" {
 		c.Network.Name = defaultNetwork
 	}
-	return c.validate()
+	return c.Validate()
 }
 
 var (
@@ -133,7 +133,8 @@ var (
 		`61}[A-Za-z0-9])?=([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$`)
 )
 
-func (c Config) validate() error {
+// Validate checks a complete Config; all faults are reported together.
+func (c Config) Validate() error {
 	var errs []error
 	want := func(ok bool, format string, args ...any) {
 		if !ok {

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
@@ -63,17 +64,20 @@ func Describe(l Layout, c Config, bin Binaries) (Plan, error) {
 		return Plan{}, err
 	}
 	p.Directories = []string{l.DataDir, l.cache(), l.Dir(), l.run(), l.netns(), l.Logs()}
-	p.Programs = []Program{{Name: ServerName, Needs: []string{FabricName},
-		Argv: []string{bin.Kube(), "server", "--config", l.serverConfig()}}}
+	p.Programs = []Program{{
+		Name:  ServerName,
+		Needs: []string{FabricName},
+		Argv:  []string{bin.Kube(), "server", "--config", l.serverConfig()},
+	}}
 	for i, b := range builds {
 		node := describeNode(l, p, bin, i, b)
 		p.Nodes = append(p.Nodes, node)
 		p.Directories = append(p.Directories, node.Dir)
 		p.Programs = append(p.Programs, Program{
-			Name:  node.Name,
+			Name:  node.Name(),
 			Needs: []string{FabricName},
 			Uses:  []string{ServerName},
-			Argv:  []string{bin.winhost(), "--config", l.nodeConfig(node.Name)},
+			Argv:  []string{bin.winhost(), "--config", l.nodeConfig(node.Name())},
 		})
 	}
 	return p, nil
@@ -113,26 +117,27 @@ func describeNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) winhost
 	if p.Config.WindowsTaint != "" {
 		taints = []string{p.Config.WindowsTaint}
 	}
+	node := agent.Node{Name: name, Address: n.node(i), Taints: taints}
 	return winhost.Config{
-		Cluster:       p.Config.Name,
-		Name:          name,
-		Build:         b.OSVersion(),
-		Address:       netip.PrefixFrom(n.node(i), n.nodes().Bits()),
-		Gateway:       n.router(),
-		Nameserver:    n.machine(),
-		APIServer:     n.APIServer(),
-		CAFile:        p.Server.ClusterCA(),
-		TokenFile:     l.token(name),
-		ClusterDomain: "cluster.local",
-		ClusterDNS:    n.dns(),
-		PodCIDR:       n.pods(),
-		ServiceCIDR:   n.services(),
-		Taints:        taints,
-		Dir:           l.Node(name),
-		Cache:         l.cache(),
-		Bin:           string(bin),
-		Fabric:        p.Fabric.Namespace,
-		Status:        l.nodeStatus(name),
+		Cluster: p.Config.Name,
+		Build:   b.OSVersion(),
+		Agent: winhost.AgentConfig(node, agent.Cluster{
+			Server:      n.APIServer(),
+			Domain:      "cluster.local",
+			DNS:         []netip.Addr{n.dns()},
+			PodCIDR:     n.pods(),
+			ServiceCIDR: n.services(),
+			NodeCIDRs:   []netip.Prefix{n.nodes()},
+		}),
+		Gateway:    n.router(),
+		Nameserver: n.machine(),
+		CAFile:     p.Server.ClusterCA(),
+		TokenFile:  l.token(name),
+		Dir:        l.Node(name),
+		Cache:      l.cache(),
+		Bin:        string(bin),
+		Fabric:     p.Fabric.Namespace,
+		Status:     l.nodeStatus(name),
 	}
 }
 
@@ -142,7 +147,7 @@ func (p Plan) Rows() []Row {
 	for _, n := range p.Nodes {
 		// The build was parsed when the plan was made.
 		b, _ := winver.Parse(n.Build)
-		rows = append(rows, Row{n.Name, n.Name, b.String()})
+		rows = append(rows, Row{n.Name(), n.Name(), b.String()})
 	}
 	return rows
 }
@@ -158,7 +163,7 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 
 	fmt.Fprintf(&b, "\n## network\n%sservices %s, DNS %s\n", p.Fabric.String(), n.services(), n.dns())
 	for _, host := range p.Nodes {
-		fmt.Fprintf(&b, "%-14s %s\n", host.Name, host.Address)
+		fmt.Fprintf(&b, "%-14s %s\n", host.Name(), host.Address())
 	}
 	fmt.Fprintf(&b, "\n## programs, in order\n%s\n", FabricName)
 	for _, prog := range p.Programs {
@@ -174,7 +179,7 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 	}
 	fmt.Fprintf(&b, "\n## control plane\n%s", server)
 	for _, host := range p.Nodes {
-		if err := section(&b, host.Name, host); err != nil {
+		if err := section(&b, host.Name(), host); err != nil {
 			return 0, err
 		}
 	}

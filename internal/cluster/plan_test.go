@@ -21,7 +21,7 @@ func TestDescribe(t *testing.T) {
 	}
 	for _, n := range p.Nodes {
 		if err := n.Validate(); err != nil {
-			t.Errorf("%s: %v", n.Name, err)
+			t.Errorf("%s: %v", n.Name(), err)
 		}
 	}
 	var b bytes.Buffer

@@ -133,7 +133,7 @@ func (r *run) reload(ctx context.Context, s *supervise.Supervisor, hup <-chan os
 		}
 		for i := len(known.Nodes); i < len(now.Nodes); i++ {
 			if err := s.Add(r.node(now, i)); err != nil {
-				r.log.Error("cannot add host", logkey.Node, now.Nodes[i].Name, logkey.Error, err)
+				r.log.Error("cannot add host", logkey.Node, now.Nodes[i].Name(), logkey.Error, err)
 			}
 		}
 		known = now
@@ -197,7 +197,7 @@ func progress(cs []config.ComponentStatus) string {
 func (r *run) node(p Plan, i int) supervise.Component {
 	host, prog := p.Nodes[i], p.Programs[i+1]
 	var pid process
-	return supervise.Component{Name: host.Name, Needs: prog.Needs, Uses: prog.Uses,
+	return supervise.Component{Name: host.Name(), Needs: prog.Needs, Uses: prog.Uses,
 		Run: func(ctx context.Context) error {
 			tok, err := r.prepare(ctx, host)
 			if err != nil {
@@ -230,7 +230,7 @@ func (r *run) prepare(ctx context.Context, host winhost.Config) (token.Token, er
 	if err := durable.WriteFile(host.TokenFile, []byte(tok.Secret()), 0o600); err != nil {
 		return tok, err
 	}
-	return tok, durable.WriteDocument(r.layout.nodeConfig(host.Name), host)
+	return tok, durable.WriteDocument(r.layout.nodeConfig(host.Name()), host)
 }
 
 // admit makes the host's token known to the control plane, as soon as that
@@ -241,7 +241,7 @@ func (r *run) admit(ctx context.Context, host winhost.Config, tok token.Token) e
 		if err != nil {
 			return err
 		}
-		return token.Register(ctx, client, tok, token.Options{TTL: tokenLife, Node: host.Name})
+		return token.Register(ctx, client, tok, token.Options{TTL: tokenLife, Node: host.Name()})
 	})
 }
 
@@ -310,5 +310,5 @@ func (r *run) nodeReady(ctx context.Context, host winhost.Config, pid int) error
 	if err != nil {
 		return err
 	}
-	return NodeReady(ctx, client, host.Name, st.Since)
+	return NodeReady(ctx, client, host.Name(), st.Since)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cgroup"
-	"github.com/mullion-k8s/mullion/internal/hns/wire"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/wine"
 )
@@ -29,14 +28,6 @@ const (
 	socketsDir = "/run/user"    // of wineserver
 	// certsDir holds CA certificates of registries: the machine's, see describeRoot.
 	certsDir = machineDir + "/certs.d"
-)
-
-// Addresses of the host's own servers, on its loopback. The clients are
-// Windows programs that find them by configuration (CRI) or know them (the DLLs
-// of native/, HNS).
-const (
-	hnsAddress = wire.DefaultAddress
-	criAddress = "127.0.0.1:10271"
 )
 
 // File descriptors that init inherits from the parent.

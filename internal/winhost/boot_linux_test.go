@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -77,8 +78,10 @@ func newHost(t *testing.T) *host {
 		t.Fatal(err)
 	}
 	plan := h.fabric.Plan()
-	h.cfg.Fabric, h.cfg.Address, h.cfg.Gateway = plan.Namespace, netlab.HostAddress(plan, 1), plan.Router.Addr()
-	h.cfg.PodCIDR, h.cfg.ServiceCIDR = plan.PodNet, plan.ServiceNet
+	h.cfg.Fabric, h.cfg.Gateway = plan.Namespace, plan.Router.Addr()
+	address, node := netlab.HostAddress(plan, 1), &h.cfg.Agent
+	node.Node.Address, node.Cluster.NodeCIDRs = address.Addr(), []netip.Prefix{address.Masked()}
+	node.Cluster.PodCIDR, node.Cluster.ServiceCIDR = plan.PodNet, plan.ServiceNet
 	if err := h.fabric.Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -9,44 +9,38 @@ import (
 	"net/netip"
 	"path/filepath"
 	"regexp"
+	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/hns/wire"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
 // Config configures one emulated host. It is a JSON document
-// (`mullion-winhost --config FILE`), which is read strictly.
+// (`mullion-winhost --config FILE`), which is read strictly. The supervisor writes
+// it again before each start of the host.
 type Config struct {
-	// Cluster is the cluster's name; with Name it names the host's cgroup.
+	// Cluster is the cluster's name; with the node's it names the host's cgroup.
 	Cluster string `json:"cluster"`
-	// Name is the node's name and the host's computer name.
-	Name string `json:"name"`
 	// Build in a spelling that winver.Parse knows, e.g. "10.0.17763".
 	Build string `json:"build"`
+	// Agent is the host's agent.json; see AgentConfig. All that is known about the
+	// node and its cluster is here. The first of NodeCIDRs is the network between
+	// the hosts. Without a CAHash, that of CAFile is meant.
+	Agent agent.Config `json:"agent"`
 
-	// Address of the host's adapter with the prefix length of the network
-	// between the hosts.
-	Address netip.Prefix `json:"address"`
-	Gateway netip.Addr   `json:"gateway"`
+	// Gateway of the network between the hosts.
+	Gateway netip.Addr `json:"gateway"`
 	// Nameserver answers the host's own DNS queries.
 	Nameserver netip.Addr `json:"nameserver"`
 
-	// APIServer is the URL of the cluster.
-	APIServer string `json:"apiServer"`
-	// CAFile holds the cluster's CA certificate (PEM).
+	// CAFile holds the cluster's CA certificate (PEM), on the machine.
 	CAFile string `json:"caFile"`
-	// CAHash pins it: "sha256:<hex>" of its public key. Empty: of CAFile.
-	CAHash string `json:"caHash,omitempty"`
-	// TokenFile holds a bootstrap token. It is needed until the node has joined.
+	// TokenFile holds a bootstrap token, on the machine. It is needed until the node
+	// has joined.
 	TokenFile string `json:"tokenFile,omitempty"`
-
-	ClusterDomain string       `json:"clusterDomain"`
-	ClusterDNS    netip.Addr   `json:"clusterDNS"`
-	PodCIDR       netip.Prefix `json:"podCIDR"` // of the whole cluster
-	ServiceCIDR   netip.Prefix `json:"serviceCIDR"`
-	// Taints that the node registers with, in kubectl's notation.
-	Taints []string `json:"taints,omitempty"`
 
 	// Dir is the host's own directory: prefix, containers, HNS state, logs.
 	Dir string `json:"dir"`
@@ -62,6 +56,44 @@ type Config struct {
 
 	// Limits of everything on the host together. Zero means none.
 	Limits cgroup.Limits `json:"limits,omitzero"`
+}
+
+// The host's own servers, on its loopback. The clients are Windows programs that
+// find the CRI by configuration and know the address of HNS (the DLLs of native/).
+const (
+	hnsAddress = wire.DefaultAddress
+	criAddress = "127.0.0.1:10271"
+)
+
+// Files of the agent on the host.
+const (
+	caFile    = agent.StateDir + `\ca.crt`
+	tokenFile = agent.StateDir + `\bootstrap-token`
+)
+
+// AgentConfig returns the agent.json that an administrator of a real server would
+// write for the node. It names files that the host writes when it boots.
+func AgentConfig(n agent.Node, c agent.Cluster) agent.Config {
+	n.SharedDisk = true
+	c.CAFile, c.TokenFile = caFile, tokenFile
+	return agent.Config{
+		APIVersion: agent.Version,
+		Node:       n,
+		Cluster:    c,
+		Runtime:    agent.Runtime{Endpoint: "tcp://" + criAddress},
+	}
+}
+
+// Name returns the node's name, which is also the host's computer name.
+func (c Config) Name() string { return c.Agent.Node.Name }
+
+// network returns the network between the hosts.
+func (c Config) network() netip.Prefix { return c.Agent.Cluster.NodeCIDRs[0] }
+
+// Address returns the address of the host's adapter with the prefix length of the
+// network between the hosts.
+func (c Config) Address() netip.Prefix {
+	return netip.PrefixFrom(c.Agent.Node.Address, c.network().Bits())
 }
 
 // validNode is a DNS label that is also a NetBIOS computer name: 15 characters.
@@ -85,18 +117,26 @@ func (c Config) Validate() error {
 		}
 	}
 	want(c.Cluster != "", "cluster is missing")
-	want(validNode.MatchString(c.Name), "name %q: want 1 to 15 lower-case letters, digits and '-'", c.Name)
+	want(validNode.MatchString(c.Name()), "name %q: want 1 to 15 lower-case letters, digits and '-'", c.Name())
 	if _, err := winver.Parse(c.Build); err != nil {
 		errs = append(errs, err)
 	}
-	want(c.Address.IsValid() && c.Address.Addr().Is4(), "address is not an IPv4 prefix")
-	want(c.Gateway.IsValid() && c.Address.Contains(c.Gateway), "gateway %s does not lie in %s", c.Gateway, c.Address)
+	node := c.Agent
+	if node.Cluster.CAHash == "" {
+		node.Cluster.CAHash = "sha256:" + strings.Repeat("0", 64) // CAFile is read later
+	}
+	if err := node.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("agent: %w", err))
+	}
+	want(node.Node.Address.Is4(), "agent.node.address %s is not an IPv4 address", node.Node.Address)
+	if len(node.Cluster.NodeCIDRs) == 0 {
+		errs = append(errs, errors.New("agent.cluster.nodeCIDRs is missing"))
+	} else {
+		want(c.network().Contains(node.Node.Address),
+			"agent.node.address %s does not lie in %s", node.Node.Address, c.network())
+		want(c.network().Contains(c.Gateway), "gateway %s does not lie in %s", c.Gateway, c.network())
+	}
 	want(c.Nameserver.IsValid(), "nameserver is missing")
-	want(c.APIServer != "", "apiServer is missing")
-	want(c.ClusterDomain != "", "clusterDomain is missing")
-	want(c.ClusterDNS.IsValid(), "clusterDNS is missing")
-	want(c.PodCIDR.IsValid(), "podCIDR is missing")
-	want(c.ServiceCIDR.IsValid(), "serviceCIDR is missing")
 	for _, p := range []struct{ name, path string }{
 		{"caFile", c.CAFile}, {"dir", c.Dir}, {"cache", c.Cache}, {"bin", c.Bin}, {"fabric", c.Fabric},
 		{"status", c.Status},

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 	"time"
 
@@ -17,27 +16,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/certpem"
 	"github.com/mullion-k8s/mullion/internal/durable"
 )
-
-// Files of the agent on the host.
-const (
-	caFile    = agent.StateDir + `\ca.crt`
-	tokenFile = agent.StateDir + `\bootstrap-token`
-)
-
-// agentConfig returns the agent.json that an administrator would write on a real
-// server.
-func agentConfig(c Config, pin string) agent.Config {
-	return agent.Config{
-		APIVersion: agent.Version,
-		Node:       agent.Node{Name: c.Name, Address: c.Address.Addr(), Taints: c.Taints, SharedDisk: true},
-		Cluster: agent.Cluster{
-			Server: c.APIServer, CAFile: caFile, CAHash: pin, TokenFile: tokenFile,
-			Domain: c.ClusterDomain, DNS: []netip.Addr{c.ClusterDNS},
-			PodCIDR: c.PodCIDR, ServiceCIDR: c.ServiceCIDR, NodeCIDRs: []netip.Prefix{c.Address.Masked()},
-		},
-		Runtime: agent.Runtime{Endpoint: "tcp://" + criAddress},
-	}
-}
 
 // installAgent writes the agent's configuration and what it needs to join.
 // Preconditions: the prefix is mounted, and nothing runs in it.
@@ -56,15 +34,15 @@ func installAgent(b boot) error {
 	if err := os.Remove(onDisk(agent.StatusFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget the last boot: %w", err)
 	}
-	pin := b.Config.CAHash
-	if pin == "" {
+	c := b.Config.Agent
+	if c.Cluster.CAHash == "" {
 		ca, err := certpem.Parse(b.CA)
 		if err != nil {
 			return fmt.Errorf("hash CA certificate: %w", err)
 		}
-		pin = certpem.Pin(ca)
+		c.Cluster.CAHash = certpem.Pin(ca)
 	}
-	doc, err := json.MarshalIndent(agentConfig(b.Config, pin), "", "  ")
+	doc, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return fmt.Errorf("make agent configuration: %w", err)
 	}

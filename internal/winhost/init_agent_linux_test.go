@@ -17,7 +17,9 @@ import (
 
 // TestTheAgentTakesItsConfiguration loads what we write as the agent does.
 func TestTheAgentTakesItsConfiguration(t *testing.T) {
-	doc, err := json.Marshal(agentConfig(testConfig("/x"), "sha256:"+strings.Repeat("0", 64)))
+	written := testConfig("/x").Agent
+	written.Cluster.CAHash = "sha256:" + strings.Repeat("0", 64)
+	doc, err := json.Marshal(written)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,15 +47,13 @@ func TestOnDisk(t *testing.T) {
 // TestEveryFactReachesTheAgent: a field of agent.json that an emulated host
 // leaves out must be one of those that it means to leave out.
 func TestEveryFactReachesTheAgent(t *testing.T) {
-	h := testConfig("/x")
-	h.Taints = []string{"os=windows:NoSchedule"}
-	c := agentConfig(h, "sha256:"+strings.Repeat("0", 64))
+	c := testConfig("/x").Agent
 	for _, part := range []struct {
 		doc     any
 		without []string
 	}{
-		{c.Node, []string{"Labels"}},
-		{c.Cluster, nil},
+		{c.Node, []string{"Labels", "Taints"}}, // Taints are the user's choice
+		{c.Cluster, []string{"CAHash"}},        // installAgent adds it
 		{c.Runtime, nil},
 		{c.Network, []string{"Name", "Adapter"}}, // the agent's defaults
 	} {

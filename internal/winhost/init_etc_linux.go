@@ -12,8 +12,8 @@ import (
 // etc writes the few files of /etc that programs of the host read.
 func etc(c Config) error {
 	files := map[string]string{
-		"/etc/hostname":      c.Name + "\n",
-		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", c.Address.Addr(), c.Name),
+		"/etc/hostname":      c.Name() + "\n",
+		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", c.Agent.Node.Address, c.Name()),
 		"/etc/resolv.conf":   fmt.Sprintf("nameserver %s\n", c.Nameserver),
 		"/etc/nsswitch.conf": "hosts: files dns\n",
 		"/etc/passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\n" +

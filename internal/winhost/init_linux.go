@@ -103,7 +103,7 @@ func runInit(ctx context.Context, reports io.Writer) error {
 		installFiles(b)); err != nil {
 		return err
 	}
-	if err := unix.Sethostname([]byte(b.Config.Name)); err != nil {
+	if err := unix.Sethostname([]byte(b.Config.Name())); err != nil {
 		return fmt.Errorf("set host name: %w", err)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))

@@ -48,7 +48,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) (err error) {
 		return err
 	}
 	p := &parent{cfg: c, log: log, status: Status{
-		Name: c.Name, Build: build.OSVersion(), Product: build.ProductName, Address: c.Address.Addr().String(),
+		Name: c.Name(), Build: build.OSVersion(), Product: build.ProductName, Address: c.Agent.Node.Address.String(),
 		PID: os.Getpid(), Phase: Preparing, Since: time.Now(),
 	}}
 	release, err := p.lock()
@@ -66,13 +66,13 @@ func Run(ctx context.Context, c Config, log *slog.Logger) (err error) {
 	}()
 	b, err := p.prepare(ctx, build)
 	if err != nil {
-		return fmt.Errorf("prepare host %s: %w", c.Name, err)
+		return fmt.Errorf("prepare host %s: %w", c.Name(), err)
 	}
 	// From now on this process waits. It would keep what reading the templates left
 	// (10 MB, or 30 MB if it has made them) for as long as the host runs.
 	debug.FreeOSMemory()
 	if err := p.run(ctx, b); err != nil {
-		return fmt.Errorf("run host %s: %w", c.Name, err)
+		return fmt.Errorf("run host %s: %w", c.Name(), err)
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func (p *parent) directories(template string) error {
 // run boots the host and stays until it has ended.
 func (p *parent) run(ctx context.Context, b boot) (err error) {
 	c := p.cfg
-	group := b.Cgroups.Group(clusterGroup(c.Cluster)).Child(c.Name)
+	group := b.Cgroups.Group(clusterGroup(c.Cluster)).Child(c.Name())
 	// What a killed parent left: its processes died with it, or are dying.
 	if err := group.Clear(ctx, clearLimit); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (p *parent) run(ctx context.Context, b boot) (err error) {
 		return errors.Join(err, in.kill())
 	}
 	p.update(func(s *Status) { s.Phase, s.Step, s.InitPID, s.Since = Running, "", in.pid(), time.Now() })
-	p.log.Info("host booted", logkey.Node, c.Name, logkey.PID, in.pid())
+	p.log.Info("host booted", logkey.Node, c.Name(), logkey.PID, in.pid())
 	fatal := make(chan string, 1)
 	go p.listen(in.reports, fatal)
 	select {
@@ -233,7 +233,7 @@ func (p *parent) run(ctx context.Context, b boot) (err error) {
 	case <-ctx.Done():
 	}
 	p.update(func(s *Status) { s.Phase, s.Since = Stopping, time.Now() })
-	p.log.Info("host is shutting down", logkey.Node, c.Name)
+	p.log.Info("host is shutting down", logkey.Node, c.Name())
 	return in.stop()
 }
 
@@ -250,9 +250,9 @@ func (p *parent) connect(ctx context.Context, b boot, in *initProcess, group cgr
 	cable, err := fabric.New(fabric.Config{
 		Name:       c.Cluster,
 		Dir:        filepath.Dir(c.Fabric),
-		NodeNet:    c.Address.Masked(),
-		PodNet:     c.PodCIDR,
-		ServiceNet: c.ServiceCIDR,
+		NodeNet:    c.network(),
+		PodNet:     c.Agent.Cluster.PodCIDR,
+		ServiceNet: c.Agent.Cluster.ServiceCIDR,
 	})
 	if err != nil {
 		return err
@@ -261,12 +261,12 @@ func (p *parent) connect(ctx context.Context, b boot, in *initProcess, group cgr
 		return fmt.Errorf("connect to fabric: configuration says %s with gateway %s, the cluster's is %s with %s",
 			c.Fabric, c.Gateway, plan.Namespace, plan.Router.Addr())
 	}
-	if err := cable.Connect(ctx, fabric.Attachment{Node: c.Name, Netns: fmt.Sprintf("/proc/%d/ns/net", in.pid()),
-		Address: c.Address}); err != nil {
+	netns := fmt.Sprintf("/proc/%d/ns/net", in.pid())
+	if err := cable.Connect(ctx, fabric.Attachment{Node: c.Name(), Netns: netns, Address: c.Address()}); err != nil {
 		return err
 	}
 	// Routes of the last boot; HNS announces those of this one.
-	if err := fabric.OpenRouter(c.Fabric).SetPrefixes(ctx, c.Address.Addr(), []netip.Prefix{}); err != nil {
+	if err := fabric.OpenRouter(c.Fabric).SetPrefixes(ctx, c.Agent.Node.Address, []netip.Prefix{}); err != nil {
 		return err
 	}
 	if err := fault.Point(ctx, "winhost.boot.after-network"); err != nil {

@@ -73,11 +73,11 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 		Build:      build,
 		Handlers:   handlers(),
 		Version:    version.String(),
-		Hostname:   b.Config.Name,
+		Hostname:   b.Config.Name(),
 		HostProcesses: &hostprocess.Host{
 			Wine:     wineHost(b),
 			Drive:    onDisk(`C:\`),
-			Computer: b.Config.Name,
+			Computer: b.Config.Name(),
 			Views:    viewsDir,
 			Sockets:  socketsDir,
 			Shared:   []string{"/usr", "/etc"},

@@ -89,7 +89,7 @@ func openHNS(ctx context.Context, b boot, build winver.Build, log *slog.Logger) 
 		DataPlane: plane,
 		Log:       log,
 		OnNetwork: func(ctx context.Context, prefixes []netip.Prefix) {
-			if err := router.SetPrefixes(ctx, b.Config.Address.Addr(), prefixes); err != nil {
+			if err := router.SetPrefixes(ctx, b.Config.Agent.Node.Address, prefixes); err != nil {
 				log.Error("pod ranges not announced to the fabric", logkey.Error, err)
 			}
 		},
