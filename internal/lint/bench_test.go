@@ -34,7 +34,7 @@ func BenchmarkLint(b *testing.B) {
 
 func BenchmarkEvaluate(b *testing.B) {
 	d := document{name: "x", line: 1, text: linttest.Corpus(1)}
-	object, _ := convert(parse(&d)[0].node)
+	object, _ := convert(parse(context.Background(), &d)[0].node)
 	judge := policy.New(policy.Facts{})
 	b.ReportAllocs()
 	for b.Loop() {

@@ -5,6 +5,7 @@ package lint
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,18 +28,22 @@ type problem struct {
 	line, column int // in the document, from 1
 	code         string
 	text, fix    string
+	foreign      bool // the document is certainly no manifest, broken or not
 }
 
+func newProblem(line, column int, code, text, fix string) *problem {
+	return &problem{line: max(line, 1), column: max(column, 1), code: code, text: text, fix: fix}
+}
+
+// result returns the finding at its place in the document.
 func (p *problem) result(d *document) Result {
-	r := Result{
+	return Result{
 		Finding: policy.Finding{Code: p.code, Severity: policy.Error, Message: p.text, Fix: p.fix},
 		File:    d.name,
-		Line:    p.line + d.line - 1,
+		Line:    p.line,
 		Column:  p.column,
 		width:   1,
 	}
-	r.excerpt, r.caret = d.excerpt(p.line, p.column)
-	return r
 }
 
 // parsed is a value of a document, or the reason why there is none.
@@ -47,8 +52,9 @@ type parsed struct {
 	problem *problem
 }
 
-// parse reads a document: YAML, or one or more JSON values.
-func parse(d *document) []parsed {
+// parse reads a document: YAML, or one or more JSON values. If the context
+// ends, so does the reading, and the result means nothing.
+func parse(ctx context.Context, d *document) []parsed {
 	if !utf8.Valid(d.text) {
 		i := 0
 		for i < len(d.text) {
@@ -59,23 +65,23 @@ func parse(d *document) []parsed {
 			i += n
 		}
 		before := d.text[:i]
-		return []parsed{{problem: &problem{bytes.Count(before, []byte("\n")) + 1, i - bytes.LastIndexByte(before, '\n'),
-			"WIN904", "this is not UTF-8", "save the file as UTF-8"}}}
+		line, column := bytes.Count(before, []byte("\n"))+1, i-bytes.LastIndexByte(before, '\n')
+		return []parsed{{problem: newProblem(line, column, "WIN904", "this is not UTF-8", "save the file as UTF-8")}}
 	}
 	if t := bytes.TrimLeft(d.text, " \t\r\n"); len(t) > 0 && (t[0] == '{' || t[0] == '[') {
-		nodes, p := parseJSON(d.text)
+		nodes, p := parseJSON(ctx, d.text)
 		if p == nil {
 			return nodes
 		}
 		// YAML's flow style looks like JSON.
-		if node, err := parseYAML(d.text); err == nil {
+		if node, err := parseYAML(ctx, d.text); err == nil {
 			return []parsed{{node: node}}
 		} else if !strings.HasSuffix(d.name, ".json") && !bytes.Contains(t[:min(len(t), 200)], []byte(`":`)) {
 			return []parsed{{problem: syntax(d, err)}}
 		}
 		return append(nodes, parsed{problem: p})
 	}
-	node, err := parseYAML(d.text)
+	node, err := parseYAML(ctx, d.text)
 	if err != nil {
 		return []parsed{{problem: syntax(d, err)}}
 	}
@@ -87,14 +93,14 @@ func parse(d *document) []parsed {
 
 // parseYAML returns the value of a document, nil if it is empty. A panic of the
 // parser becomes an error: input must not crash the program.
-func parseYAML(text []byte) (node *yaml.Node, err error) {
+func parseYAML(ctx context.Context, text []byte) (node *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("yaml: line 1: the parser gave up: %v", r)
 		}
 	}()
 	var doc, more yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec := yaml.NewDecoder(interruptible{ctx, bytes.NewReader(text)})
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil, nil
 	} else if err != nil {
@@ -143,7 +149,7 @@ func syntax(d *document, err error) *problem {
 		p.fix = "indent with spaces: YAML has no tabs"
 		return p
 	} else if i := slices.IndexFunc(lines[:p.line], func(l string) bool { return strings.Contains(l, "{{") }); i >= 0 {
-		p.line = i + 1
+		p.line, p.foreign = i+1, true
 		p.text = "this is a template, not YAML: " + strings.TrimPrefix(p.text, "this is not YAML: ")
 		p.fix = "render it first: helm template CHART | mullion lint -"
 	} else if strings.Contains(text, "unknown escape") {
@@ -200,19 +206,14 @@ func outer(lines []string, n int) int {
 	return best
 }
 
-func notAnObject(n *yaml.Node) *problem {
-	return &problem{
-		line:   max(n.Line, 1),
-		column: max(n.Column, 1),
-		code:   "WIN908",
-		text:   "this is not a Kubernetes object",
-		fix:    "pass manifests only; render values files of charts first (helm template)",
-	}
-}
-
 // parseJSON reads JSON values into nodes with positions.
-func parseJSON(text []byte) ([]parsed, *problem) {
-	p := &jsonParser{text: text, dec: json.NewDecoder(bytes.NewReader(text)), line: 1}
+func parseJSON(ctx context.Context, text []byte) ([]parsed, *problem) {
+	p := &jsonParser{
+		text:   text,
+		dec:    json.NewDecoder(interruptible{ctx, bytes.NewReader(text)}),
+		line:   1,
+		column: 1,
+	}
 	p.dec.UseNumber()
 	var out []parsed
 	for {
@@ -223,10 +224,10 @@ func parseJSON(text []byte) ([]parsed, *problem) {
 		if err != nil {
 			p.seek(p.dec.InputOffset())
 			if errors.Is(err, errDeep) {
-				return out, &problem{p.line, p.column(), "WIN903", err.Error(), "check that this is the right file"}
+				return out, newProblem(p.line, p.column, "WIN903", err.Error(), "check that this is the right file")
 			}
-			return out, &problem{p.line, p.column(), "WIN901", "this is not JSON: " + err.Error(),
-				"fix it here or just before"}
+			return out, newProblem(p.line, p.column, "WIN901",
+				"this is not JSON: "+err.Error(), "fix it here or just before")
 		}
 		out = append(out, parsed{node: n})
 	}
@@ -237,23 +238,25 @@ var errDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
 type jsonParser struct {
 	text []byte
 	dec  *json.Decoder
-	at   int64 // up to here lines are counted
-	line int
-	bol  int64 // beginning of the line
+	at   int64 // line and column are those of this offset
+
+	line, column int // in characters, as the YAML parser counts
 }
 
 func (p *jsonParser) seek(to int64) {
 	for p.at < to {
-		n := lineBreak(p.text[p.at:])
-		if p.at += int64(max(n, 1)); n > 0 {
+		if n := lineBreak(p.text[p.at:]); n > 0 {
+			p.at += int64(n)
 			p.line++
-			p.bol = p.at
+			p.column = 1
+			continue
 		}
+		if utf8.RuneStart(p.text[p.at]) {
+			p.column++
+		}
+		p.at++
 	}
 }
-
-// column counts characters, as the YAML parser does.
-func (p *jsonParser) column() int { return utf8.RuneCount(p.text[p.bol:p.at]) + 1 }
 
 // token reads the next token and sets the position to its beginning.
 func (p *jsonParser) token() (json.Token, error) {
@@ -271,7 +274,7 @@ func (p *jsonParser) value(depth int) (*yaml.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &yaml.Node{Kind: yaml.ScalarNode, Line: p.line, Column: p.column()}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Line: p.line, Column: p.column}
 	switch t := t.(type) {
 	case string:
 		n.Tag, n.Value, n.Style = "!!str", t, yaml.DoubleQuotedStyle
@@ -324,7 +327,7 @@ type converter struct {
 
 func (c *converter) stop(n *yaml.Node, code, text, fix string) any {
 	if !c.stopped {
-		c.problems = append(c.problems, &problem{max(n.Line, 1), max(n.Column, 1), code, text, fix})
+		c.problems = append(c.problems, newProblem(n.Line, n.Column, code, text, fix))
 	}
 	c.stopped = true
 	return nil
@@ -374,15 +377,15 @@ func (c *converter) mapping(n *yaml.Node, depth int) any {
 			k = k.Alias
 		}
 		if k.Kind != yaml.ScalarNode {
-			c.problems = append(c.problems, &problem{max(k.Line, 1), max(k.Column, 1), "WIN901",
-				"a key must be a string", "quote the text in braces (templates must be rendered first)"})
+			c.problems = append(c.problems, newProblem(k.Line, k.Column, "WIN901",
+				"a key must be a string", "quote the text in braces (templates must be rendered first)"))
 			continue
 		}
 		name := keyName(k)
 		if _, twice := out[name]; twice {
-			c.problems = append(c.problems, &problem{max(k.Line, 1), max(k.Column, 1), "WIN902",
+			c.problems = append(c.problems, newProblem(k.Line, k.Column, "WIN902",
 				fmt.Sprintf("the key %q is given twice", name),
-				"remove one of them; the last one counts, or the file is refused"})
+				"remove one of them; the last one counts, or the file is refused"))
 		}
 		out[name] = c.value(v, depth+1)
 	}

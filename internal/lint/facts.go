@@ -21,8 +21,8 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 		if in.Once {
 			continue
 		}
-		err := documents(in, func(d document) error {
-			facts = addFacts(facts, d)
+		err := documents(ctx, in, func(d document) error {
+			facts = addFacts(ctx, facts, d)
 			return ctx.Err()
 		})
 		if err != nil {
@@ -34,12 +34,12 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 
 // addFacts adds the facts about the cluster in a document. It does not change the
 // given facts, which are in use elsewhere.
-func addFacts(facts *policy.Facts, d document) *policy.Facts {
-	if d.problem != nil || !bytes.Contains(d.text, []byte("RuntimeClass")) &&
-		!bytes.Contains(d.text, []byte("Namespace")) {
+func addFacts(ctx context.Context, facts *policy.Facts, d document) *policy.Facts {
+	if d.problem != nil ||
+		!bytes.Contains(d.text, []byte("RuntimeClass")) && !bytes.Contains(d.text, []byte("Namespace")) {
 		return facts
 	}
-	for _, root := range parse(&d) {
+	for _, root := range parse(ctx, &d) {
 		if root.problem != nil {
 			continue
 		}

@@ -5,6 +5,7 @@ package lint
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"reflect"
@@ -31,11 +32,11 @@ type Fixed struct {
 // and style stay. After every edit it parses the text again and drops the edit
 // unless exactly that field has changed. Fixing the result again changes
 // nothing.
-func fixText(name string, text []byte, facts policy.Facts) (Fixed, error) {
+func fixText(ctx context.Context, name string, text []byte, facts policy.Facts) (Fixed, error) {
 	judge := policy.New(facts)
 	var docs []document
-	if err := split(name, bytes.NewReader(text),
-		func(d document) error { docs = append(docs, d); return nil }); err != nil {
+	keep := func(d document) error { docs = append(docs, d); return nil }
+	if err := split(ctx, name, bytes.NewReader(text), keep); err != nil {
 		return Fixed{}, err
 	}
 	out := Fixed{}
@@ -47,7 +48,10 @@ func fixText(name string, text []byte, facts policy.Facts) (Fixed, error) {
 			end = d.offset
 			continue
 		}
-		fixed, applied, left := fixDocument(judge, d, facts)
+		fixed, applied, left := fixDocument(ctx, judge, d, facts)
+		if err := ctx.Err(); err != nil {
+			return Fixed{}, err
+		}
 		out.Text = append(out.Text, fixed...)
 		out.Applied += applied
 		out.Left += left
@@ -61,8 +65,10 @@ func fixText(name string, text []byte, facts policy.Facts) (Fixed, error) {
 // finds nothing.
 const maxRounds = 4
 
-func fixDocument(judge *policy.Evaluator, d document, facts policy.Facts) (text []byte, applied, left int) {
-	m := fixer{judge: judge, facts: facts, doc: d}
+func fixDocument(
+	ctx context.Context, judge *policy.Evaluator, d document, facts policy.Facts,
+) (text []byte, applied, left int) {
+	m := fixer{ctx: ctx, judge: judge, facts: facts, doc: d}
 	if !m.read(d.text) {
 		return d.text, 0, m.countUnread()
 	}
@@ -79,6 +85,7 @@ func fixDocument(judge *policy.Evaluator, d document, facts policy.Facts) (text 
 
 // fixer is a document being fixed: its text and the object in it.
 type fixer struct {
+	ctx    context.Context // of the call
 	judge  *policy.Evaluator
 	facts  policy.Facts
 	doc    document
@@ -89,7 +96,7 @@ type fixer struct {
 
 // read parses a text; it fails unless the text is one object without problems.
 func (m *fixer) read(text []byte) bool {
-	roots := parse(&document{name: m.doc.name, text: text})
+	roots := parse(m.ctx, &document{name: m.doc.name, text: text})
 	if len(roots) != 1 || roots[0].problem != nil {
 		return false
 	}
@@ -104,7 +111,7 @@ func (m *fixer) read(text []byte) bool {
 // countUnread counts the edits that remain because one document has several
 // JSON values.
 func (m *fixer) countUnread() (left int) {
-	for _, p := range parse(&m.doc) {
+	for _, p := range parse(m.ctx, &m.doc) {
 		if p.problem != nil {
 			return 0
 		}
@@ -149,7 +156,7 @@ func item(p tree.Path) int {
 
 // applyBatch writes edits together, or one by one if that fails.
 func (m *fixer) applyBatch(batch []tree.Edit) (applied, left int) {
-	if m.work += len(m.doc.text); m.work > maxFixWorkBytes {
+	if m.work += len(m.doc.text); m.work > maxFixWorkBytes || m.ctx.Err() != nil {
 		return 0, len(batch)
 	}
 	t := editor{text: m.doc.text, lines: m.doc.starts()}
@@ -198,7 +205,7 @@ func (m *fixer) results() []Result {
 	for _, f := range m.judge.Evaluate(policy.Parse(m.object), m.facts) {
 		out = append(out, Result{Finding: f})
 	}
-	return suppress(&m.doc, m.root, m.object, out)
+	return suppressions(&m.doc).apply(m.root, m.object, out)
 }
 
 // edits collects the edits of the findings that are not suppressed, removals
@@ -267,15 +274,17 @@ func (m *fixer) placement() []tree.Edit {
 }
 
 // FixAll is like fixText, for a stream.
-func FixAll(name string, r io.Reader, facts policy.Facts) (Fixed, error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxFixBytes+1))
+func FixAll(ctx context.Context, name string, r io.Reader, facts policy.Facts) (Fixed, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	text, err := io.ReadAll(io.LimitReader(wait(ctx, r), maxFixBytes+1))
 	if err != nil {
 		return Fixed{}, fmt.Errorf("read %s: %w", name, err)
 	}
 	if len(text) > maxFixBytes {
 		return Fixed{}, fmt.Errorf("fix %s: larger than %d MiB", name, maxFixBytes>>20)
 	}
-	return fixText(name, text, facts)
+	return fixText(ctx, name, text, facts)
 }
 
 const (

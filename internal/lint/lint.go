@@ -46,6 +46,10 @@ type Input struct {
 	Name string // as printed; a path, or "<stdin>"
 	Open func() (io.ReadCloser, error)
 	Once bool // cannot be read twice: standard input
+
+	// Found means that the user named not this file, but its folder: other
+	// files in it than manifests are skipped, and not mistakes.
+	Found bool
 }
 
 // File returns the input that reads a file.
@@ -79,6 +83,7 @@ type Result struct {
 // Summary counts the results.
 type Summary struct {
 	Files, Documents, Objects           int
+	Skipped                             int // documents that are no manifests
 	Errors, Warnings, Infos, Suppressed int
 }
 
@@ -101,23 +106,27 @@ const batchBytes = 32 << 10
 
 // job is a batch of documents on its way through the workers.
 type job struct {
-	docs    []document
-	facts   *policy.Facts
-	results []Result
-	objects int
-	done    chan struct{}
+	docs   []document
+	facts  *policy.Facts
+	judged judged
+	done   chan struct{}
 }
 
-func (j *job) run(judge *policy.Evaluator, placed bool) {
+// run checks the documents. It stops when the context ends.
+func (j *job) run(ctx context.Context, judge *policy.Evaluator, placed bool) {
 	defer close(j.done)
 	evaluate := judge.Evaluate
 	if placed {
 		evaluate = judge.Judge
 	}
-	for _, d := range j.docs {
-		results, objects := check(evaluate, d, *j.facts)
-		j.results = append(j.results, results...)
-		j.objects += objects
+	for i := range j.docs {
+		if ctx.Err() != nil {
+			return
+		}
+		one := check(ctx, evaluate, &j.docs[i], *j.facts)
+		j.judged.results = append(j.judged.results, one.results...)
+		j.judged.objects += one.objects
+		j.judged.skipped += one.skipped
 	}
 }
 
@@ -146,7 +155,7 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 	for range cfg.Jobs {
 		g.Go(func() error {
 			for j := range work {
-				j.run(judge, cfg.Placed)
+				j.run(ctx, judge, cfg.Placed)
 			}
 			return nil
 		})
@@ -156,11 +165,14 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 			select {
 			case <-j.done:
 			case <-ctx.Done():
-				return ctx.Err()
+			}
+			if err := ctx.Err(); err != nil {
+				return err // what a job found until then is not complete
 			}
 			sum.Documents += len(j.docs)
-			sum.Objects += j.objects
-			for _, r := range j.results {
+			sum.Objects += j.judged.objects
+			sum.Skipped += j.judged.skipped
+			for _, r := range j.judged.results {
 				if r.Severity < cfg.Severity {
 					continue
 				}
@@ -222,9 +234,9 @@ func produce(ctx context.Context, cfg Config, facts *policy.Facts, ordered, work
 	}
 	for _, in := range cfg.Inputs {
 		sum.Files++
-		err := documents(in, func(d document) error {
+		err := documents(ctx, in, func(d document) error {
 			if in.Once {
-				facts = addFacts(facts, d)
+				facts = addFacts(ctx, facts, d)
 			}
 			if facts != j.facts && len(j.docs) > 0 || size > batchBytes {
 				if err := send(); err != nil {
@@ -232,6 +244,7 @@ func produce(ctx context.Context, cfg Config, facts *policy.Facts, ordered, work
 				}
 			}
 			j.facts = facts
+			d.found = in.Found
 			j.docs = append(j.docs, d)
 			size += len(d.text)
 			return nil
@@ -244,55 +257,110 @@ func produce(ctx context.Context, cfg Config, facts *policy.Facts, ordered, work
 }
 
 // documents opens an input and calls f with its documents.
-func documents(in Input, f func(document) error) (err error) {
+func documents(ctx context.Context, in Input, f func(document) error) (err error) {
 	r, err := in.Open()
 	if err != nil {
 		return fmt.Errorf("open %s: %w", in.Name, err)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	return split(in.Name, r, f)
+	if in.Once {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		return split(ctx, in.Name, wait(ctx, r), f)
+	}
+	return split(ctx, in.Name, r, f)
+}
+
+// judged holds what came of a document, or of several.
+type judged struct {
+	results          []Result
+	objects, skipped int
 }
 
 // check checks one document.
-func check(evaluate func(*policy.Parsed, policy.Facts) []policy.Finding, d document,
-	facts policy.Facts) ([]Result, int) {
+func check(
+	ctx context.Context, evaluate func(*policy.Parsed, policy.Facts) []policy.Finding, d *document, facts policy.Facts,
+) judged {
+	var out judged
 	if d.problem != nil {
-		return []Result{d.problem.result(&d)}, 0
+		out.reject(ctx, d, d.problem)
+		out.results = d.finish(out.results)
+		return out
 	}
-	var out []Result
-	objects := 0
-	for _, root := range parse(&d) {
+	ignored := suppressions(d)
+	for _, root := range parse(ctx, d) {
 		if root.problem != nil {
-			out = append(out, root.problem.result(&d))
+			out.reject(ctx, d, root.problem)
 			continue
 		}
 		value, problems := convert(root.node)
-		for _, p := range problems {
-			out = append(out, p.result(&d))
-		}
-		object, ok := value.(map[string]any)
-		if !ok {
-			if value != nil {
-				out = append(out, notAnObject(root.node).result(&d))
-			}
+		object, _ := value.(map[string]any)
+		if value == nil && len(problems) == 0 {
 			continue
 		}
-		objects++
-		found := make([]Result, 0, 8)
-		for _, f := range evaluate(policy.Parse(object), facts) {
-			r := Result{Finding: f, File: d.name, Object: objectName(object, f.Scope)}
-			at := locate(root.node, f.Path)
-			r.Line, r.Column, r.width = at.Line+d.line-1, at.Column, len(at.Value)
-			r.excerpt, r.caret = d.excerpt(at.Line, at.Column)
-			found = append(found, r)
+		if !isManifest(object) && (d.found || len(problems) == 0) {
+			out.refuse(d, notAnObject(root.node))
+			continue
 		}
-		out = append(out, suppress(&d, root.node, object, found)...)
+		for _, p := range problems {
+			out.results = append(out.results, p.result(d))
+		}
+		parsed := policy.Parse(object)
+		out.objects += parsed.Len()
+		found := make([]Result, 0, 8)
+		for _, f := range evaluate(parsed, facts) {
+			at := locate(root.node, f.Path)
+			found = append(found, Result{
+				Finding: f,
+				File:    d.name,
+				Object:  objectName(object, f.Scope),
+				Line:    at.Line,
+				Column:  at.Column,
+				width:   len(at.Value),
+			})
+		}
+		out.results = append(out.results, ignored.apply(root.node, object, found)...)
 	}
+	out.results = d.finish(append(out.results, ignored.unexplained()...))
+	return out
+}
+
+// reject reports why a document cannot be read, or skips it if it is none of
+// ours.
+func (j *judged) reject(ctx context.Context, d *document, p *problem) {
+	if d.found && foreign(ctx, d, p) {
+		j.skipped++
+		return
+	}
+	j.results = append(j.results, p.result(d))
+}
+
+// refuse reports that a document is not a manifest, or skips it.
+func (j *judged) refuse(d *document, p *problem) {
+	if d.found {
+		j.skipped++
+		return
+	}
+	j.results = append(j.results, p.result(d))
+}
+
+// finish sorts results whose places are relative to the document, quotes their
+// lines, and makes the places relative to the input.
+func (d *document) finish(out []Result) []Result {
 	slices.SortStableFunc(out, func(a, b Result) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Code, b.Code),
-			cmp.Compare(a.Field, b.Field))
+		return cmp.Or(
+			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+			cmp.Compare(a.Code, b.Code), cmp.Compare(a.Field, b.Field))
 	})
-	return out, objects
+	for i := range out {
+		r := &out[i]
+		r.excerpt, r.caret = d.excerpt(r.Line, r.Column)
+		if r.Line == 1 {
+			r.Column += d.column
+		}
+		r.Line += d.line - 1
+	}
+	return out
 }
 
 // objectName returns the kind and name, such as "Deployment default/iis", of

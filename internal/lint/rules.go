@@ -36,7 +36,7 @@ func inputRules() []policy.Rule {
 			Severity: policy.Error,
 			Field:    field,
 			Why: "The text cannot be parsed. The position shown is where indentation, quotes or brackets stop " +
-				"matching.",
+				"matching. In a folder, settings of other programs and templates are skipped and counted.",
 			Fix:     "fix the syntax there; render templates first",
 			Sources: []string{yaml12},
 		},
@@ -54,8 +54,8 @@ func inputRules() []policy.Rule {
 			Title:    "larger or deeper than an object can be",
 			Severity: policy.Error,
 			Field:    field,
-			Why: "A document of more than 4 MiB, nested deeper than 200 levels, or with aliases that stand for more " +
-				"than " +
+			Why: "A document of more than 4 MiB (in JSON, an item of a List), nested deeper than 200 levels, or with " +
+				"aliases that stand for more than " +
 				"100,000 values is not read: the API server accepts 3 MiB.",
 			Fix:     "split it, or write aliases out",
 			Sources: []string{"k8s.io/apiserver pkg/server: MaxRequestBodyBytes"},
@@ -85,9 +85,10 @@ func inputRules() []policy.Rule {
 			Title:    "not a Kubernetes object",
 			Severity: policy.Error,
 			Field:    field,
-			Why:      "The document is a list or a single value.",
-			Fix:      "pass manifests only; render charts first (helm template)",
-			Sources:  []string{"https://kubernetes.io/docs/concepts/overview/working-with-objects/"},
+			Why: "The document is a list, a single value, or a mapping without apiVersion or kind. In a folder such " +
+				"documents are skipped and counted.",
+			Fix:     "pass manifests only; render charts first (helm template)",
+			Sources: []string{"https://kubernetes.io/docs/concepts/overview/working-with-objects/"},
 		},
 	}
 }

@@ -6,6 +6,7 @@ package lint
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,11 +17,14 @@ import (
 type document struct {
 	name    string // of the input
 	line    int    // of its first line in the input, from 1
+	column  int    // characters before it on that line; not 0 only in JSON
 	offset  int64  // of its first byte in the input
 	text    []byte
 	problem *problem // why it cannot be checked
+	found   bool     // see Input.Found
 
 	lineStarts []int // see starts
+	cursor     struct{ line, column, offset int }
 }
 
 // starts returns the offsets of the document's lines.
@@ -61,21 +65,49 @@ func (d *document) lineBytes(n int) []byte {
 	return line
 }
 
+// seek returns the offset of a character in a line of the document; both count
+// from 1. It counts from the place sought before if that is earlier on the
+// line, so that places in order cost no more than one walk along the line.
+func (d *document) seek(line []byte, n, column int) int {
+	if c := &d.cursor; c.line != n || c.column > column || c.offset > len(line) {
+		c.line, c.column, c.offset = n, 1, 0
+	}
+	c := &d.cursor
+	for ; c.column < column && c.offset < len(line); c.column++ {
+		_, size := utf8.DecodeRune(line[c.offset:])
+		c.offset += size
+	}
+	return c.offset
+}
+
 // excerpt returns a line of the document to print, and the position of a column
 // in it. Of a line wider than a terminal it returns the part around the column.
 func (d *document) excerpt(n, column int) (text string, at int) {
 	const most, before = 200, 60 // characters
-	line := []rune(string(bytes.ToValidUTF8(d.lineBytes(n), []byte("\uFFFD"))))
-	at = max(1, min(column, len(line)+1))
-	from := 0
-	if len(line) > most && at > most-before {
-		from = at - 1 - before
-		line, at = append([]rune("…"), line[from:]...), before+2
+	line := d.lineBytes(n)
+	offset := d.seek(line, n, column)
+	from, at := 0, max(1, min(column, d.cursor.column))
+	head := ""
+	if at > most-before && len(line) > most {
+		from, at, head = offset, before+2, "…"
+		for range before {
+			_, size := utf8.DecodeLastRune(line[:from])
+			from -= size
+		}
 	}
-	if len(line) > most {
-		line = append(line[:most:most], '…')
+	to := from
+	for range most {
+		if to == len(line) {
+			break
+		}
+		_, size := utf8.DecodeRune(line[to:])
+		to += size
 	}
-	return string(line), at
+	tail := ""
+	if to < len(line) {
+		tail = "…"
+	}
+	return head + string(bytes.ToValidUTF8(line[from:to], []byte("\uFFFD"))) + tail, at
 }
 
 // lineStarts returns the offsets of the lines of a text, as the YAML parser
@@ -113,20 +145,17 @@ func lineBreak(b []byte) int {
 // split calls f with every document of a stream. YAML separates documents by a
 // line that begins with ---, wherever it appears: not even a block scalar may
 // contain one.
-func split(name string, r io.Reader, f func(document) error) error {
-	br := bufio.NewReaderSize(r, 64<<10)
+func split(ctx context.Context, name string, r io.Reader, f func(document) error) error {
+	br := bufio.NewReaderSize(interruptible{ctx, r}, 64<<10)
 	s := splitter{name: name, f: f, line: 1}
 	if bom, _ := br.Peek(3); bytes.HasPrefix(bom, []byte("\xEF\xBB\xBF")) {
 		_, _ = br.Discard(3) // peeked
 		s.at, s.begin = 3, 3
 	} else if len(bom) >= 2 && (bom[0] == 0xFF && bom[1] == 0xFE || bom[0] == 0xFE && bom[1] == 0xFF) {
-		s.problem = &problem{
-			line:   1,
-			column: 1,
-			code:   "WIN904",
-			text:   "the file is UTF-16, which PowerShell 5 writes with >",
-			fix:    "save it as UTF-8: Out-File -Encoding utf8",
-		}
+		s.problem = newProblem(1, 1, "WIN904",
+			"the file is UTF-16, which PowerShell 5 writes with >", "save it as UTF-8: Out-File -Encoding utf8")
+		head, _ := br.Peek(4 << 10) // what there is
+		s.problem.foreign = !mentionsObjectUTF16(head)
 	}
 	fresh := true // at the beginning of a line
 	for {
@@ -136,7 +165,9 @@ func split(name string, r io.Reader, f func(document) error) error {
 				return err
 			}
 		}
-		s.add(chunk)
+		if failed := s.add(chunk); failed != nil {
+			return failed
+		}
 		fresh = err == nil
 		switch {
 		case err == nil:
@@ -167,34 +198,53 @@ type splitter struct {
 	begin   int64 // of the document
 	seen    bool  // the document has more than blanks and comments
 	problem *problem
+	json    *jsonSplitter // takes over a large document that is JSON
 }
 
-func (s *splitter) add(chunk []byte) {
+func (s *splitter) add(chunk []byte) error {
 	s.size += len(chunk)
 	s.at += int64(len(chunk))
 	switch {
 	case s.problem != nil:
-	case s.size > maxDocumentBytes:
-		s.problem = &problem{
-			line:   1,
-			column: 1,
-			code:   "WIN903",
-			text:   fmt.Sprintf("the document is larger than %d MiB", maxDocumentBytes>>20),
-			fix:    "split it with --- lines",
+	case s.json != nil:
+		return s.json.write(chunk)
+	case s.size > maxDocumentBytes && looksLikeJSON(s.text):
+		s.json = &jsonSplitter{name: s.name, f: s.f, line: s.line, offset: s.begin}
+		kept := s.text
+		s.text = nil
+		if err := s.json.write(kept); err != nil {
+			return err
 		}
+		return s.json.write(chunk)
+	case s.size > maxDocumentBytes:
+		s.problem = tooLarge()
+		s.problem.foreign = !mentionsObject(s.text)
 		s.text = nil
 	default:
 		if i := bytes.IndexByte(chunk, 0); i >= 0 {
-			s.problem = &problem{line: s.lines + 1, column: i + 1, code: "WIN904", text: "there is a NUL byte: this " +
-				"is not text", fix: "remove it"}
+			s.problem = newProblem(s.lines+1, i+1, "WIN904", "there is a NUL byte: this is not text", "remove it")
+			s.problem.foreign = !mentionsObject(s.text)
 		}
 		s.text = append(s.text, chunk...)
 		t := bytes.TrimLeft(chunk, " \t\r\n")
 		s.seen = s.seen || len(t) > 0 && t[0] != '#' && !separator(chunk)
 	}
+	return nil
+}
+
+// looksLikeJSON reports whether a text begins as a JSON object does.
+func looksLikeJSON(text []byte) bool {
+	rest, object := bytes.CutPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{"))
+	return object && bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(`"`))
 }
 
 func (s *splitter) flush() error {
+	if s.json != nil {
+		if err := s.json.close(); err != nil {
+			return err
+		}
+		s.json, s.seen = nil, false
+	}
 	d := document{name: s.name, line: s.line, offset: s.begin, text: s.text, problem: s.problem}
 	empty := !s.seen && s.problem == nil
 	s.line, s.lines, s.size, s.begin = s.line+s.lines, 0, 0, s.at

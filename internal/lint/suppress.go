@@ -24,13 +24,51 @@ const annotationPrefix = "ignore.lint.mullion.dev/"
 var suppressPatterns = struct{ comment *regexp.Regexp }{
 	regexp.MustCompile(`#\s*mullion:ignore\s+(WIN[0-9]{3}(?:\s*,\s*WIN[0-9]{3})*)[ \t]*(.*)`)}
 
-// suppress marks the findings that a comment or an annotation suppresses. A
-// suppression without a reason has no effect and is reported.
-func suppress(d *document, root *yaml.Node, object map[string]any, found []Result) []Result {
-	if bytes.Contains(d.text, []byte("mullion:ignore")) {
-		found = suppressByComment(d, root, found)
+// ignored holds the comments of a document that suppress rules.
+type ignored struct {
+	doc         *document
+	annotations bool            // one of the objects may have an annotation that suppresses a rule
+	comments    map[int]comment // by line
+	lines       []string        // nil if there is no such comment
+}
+
+// comment suppresses rules, for a reason.
+type comment struct {
+	codes  []string
+	reason string
+	column int
+}
+
+// suppressions reads the comments of a document, once for all its objects.
+func suppressions(d *document) *ignored {
+	out := &ignored{doc: d, annotations: bytes.Contains(d.text, []byte(annotationPrefix))}
+	if !bytes.Contains(d.text, []byte("mullion:ignore")) {
+		return out
 	}
-	if bytes.Contains(d.text, []byte(annotationPrefix)) {
+	out.lines, out.comments = d.lines(), map[int]comment{}
+	for i, line := range out.lines {
+		m := suppressPatterns.comment.FindStringSubmatchIndex(line)
+		if m == nil {
+			continue
+		}
+		out.comments[i+1] = comment{
+			codes: strings.FieldsFunc(line[m[2]:m[3]], func(r rune) bool {
+				return r == ',' || r == ' ' || r == '\t'
+			}),
+			reason: strings.TrimSpace(line[m[4]:m[5]]),
+			column: strings.IndexByte(line, '#') + 1,
+		}
+	}
+	return out
+}
+
+// apply marks the findings of an object that a comment or an annotation
+// suppresses. A suppression without a reason has no effect.
+func (s *ignored) apply(root *yaml.Node, object map[string]any, found []Result) []Result {
+	if len(s.comments) > 0 {
+		s.byComment(root, found)
+	}
+	if s.annotations {
 		found = suppressByAnnotation(object, found)
 	}
 	return found
@@ -46,39 +84,36 @@ func suppressByAnnotation(object map[string]any, found []Result) []Result {
 	return found
 }
 
-// suppressByComment checks the line of the field, the lines of its parents in
-// the tree, and the comments directly above each of them.
-func suppressByComment(d *document, root *yaml.Node, found []Result) []Result {
-	lines := d.lines()
-	comment := func(n int) (codes []string, reason string) {
-		if m := suppressPatterns.comment.FindStringSubmatch(lines[n-1]); m != nil {
-			return strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }),
-				strings.TrimSpace(m[2])
-		}
-		return nil, ""
-	}
+// byComment checks the line of the field, the lines of its parents in the tree,
+// and the comments directly above each of them.
+func (s *ignored) byComment(root *yaml.Node, found []Result) {
 	for i, r := range found {
 		for depth := range len(r.Path) + 1 {
 			n := locate(root, r.Path[:depth]).Line
-			if n < 1 || n > len(lines) {
-				continue
-			}
-			for at := n; at >= 1 && (at == n || strings.HasPrefix(strings.TrimSpace(lines[at-1]), "#")); at-- {
-				if codes, reason := comment(at); slices.Contains(codes, r.Code) && reason != "" {
-					found[i].Suppressed = reason
+			for at := n; at >= 1 && at <= len(s.lines) && (at == n || commented(s.lines[at-1])); at-- {
+				if c := s.comments[at]; c.reason != "" && slices.Contains(c.codes, r.Code) {
+					found[i].Suppressed = c.reason
 				}
 			}
 		}
 	}
-	for n := range lines {
-		if codes, reason := comment(n + 1); codes != nil && reason == "" {
-			p := problem{n + 1, strings.IndexByte(lines[n], '#') + 1, "WIN907",
-				"a suppression without a reason suppresses nothing", "write why: # mullion:ignore " + codes[0] +
-					" the reason"}
-			r := p.result(d)
-			r.Severity = policy.Warning
-			found = append(found, r)
+}
+
+// commented reports whether a line has nothing but a comment.
+func commented(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, " \t"), "#") }
+
+// unexplained reports the comments that give no reason.
+func (s *ignored) unexplained() []Result {
+	var out []Result
+	for n, c := range s.comments {
+		if c.reason != "" {
+			continue
 		}
+		r := newProblem(n, c.column, "WIN907",
+			"a suppression without a reason suppresses nothing",
+			"write why: # mullion:ignore "+c.codes[0]+" the reason").result(s.doc)
+		r.Severity = policy.Warning
+		out = append(out, r)
 	}
-	return found
+	return out
 }

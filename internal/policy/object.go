@@ -23,6 +23,9 @@ func Parse(object map[string]any) *Parsed {
 	return &Parsed{object: object, items: parse(tree.Root(object), 0)}
 }
 
+// Len returns the number of objects: the items of a List, or one.
+func (p *Parsed) Len() int { return len(p.items) }
+
 // under returns the items under the given facts, with the operating systems of
 // their pods.
 func (p *Parsed) under(facts Facts) []*object {

@@ -230,7 +230,7 @@ func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 			}
 			return fixStream(ctx, s, facts, severity, failOn)
 		}
-		if err := fixFiles(s, inputs, facts); err != nil {
+		if err := fixFiles(ctx, s, inputs, facts); err != nil {
 			return err
 		}
 	}
@@ -258,8 +258,16 @@ func conclude(s cli.Streams, output string, failOn policy.Severity, sum lint.Sum
 		if sum.Files == 0 {
 			where = count(sum.Objects, "object") + " in the cluster"
 		}
-		fmt.Fprintf(s.Err, "mullion: %s: %s, %s, %d suppressed\n", where, count(sum.Errors, "error"),
-			count(sum.Warnings, "warning"), sum.Suppressed)
+		skipped := ""
+		if sum.Skipped > 0 {
+			no := " that is no manifest"
+			if sum.Skipped > 1 {
+				no = " that are no manifests"
+			}
+			skipped = " (" + count(sum.Skipped, "document") + " skipped" + no + ")"
+		}
+		fmt.Fprintf(s.Err, "mullion: %s%s: %s, %s, %d suppressed\n",
+			where, skipped, count(sum.Errors, "error"), count(sum.Warnings, "warning"), sum.Suppressed)
 	}
 	counts := map[policy.Severity]int{policy.Error: sum.Errors, policy.Warning: sum.Errors + sum.Warnings,
 		policy.Info: sum.Errors + sum.Warnings + sum.Infos}
@@ -276,11 +284,11 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func isAre(n int, what string) string {
+func isAre(n int) string {
 	if n == 1 {
-		return count(n, what) + " is"
+		return "is"
 	}
-	return count(n, what) + " are"
+	return "are"
 }
 
 // inputs resolves the arguments. It searches folders for manifests.
@@ -298,7 +306,9 @@ func inputs(s cli.Streams, args []string) ([]lint.Input, error) {
 			return nil, cli.Usagef("%w", err)
 		}
 		if !info.IsDir() {
-			out = append(out, lint.File(a))
+			in := lint.File(a)
+			in.Once = !info.Mode().IsRegular() // a pipe, as <(helm template …) is
+			out = append(out, in)
 			continue
 		}
 		err = filepath.WalkDir(a, func(path string, d fs.DirEntry, err error) error {
@@ -315,7 +325,9 @@ func inputs(s cli.Streams, args []string) ([]lint.Input, error) {
 				}
 			case d.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"},
 				strings.ToLower(filepath.Ext(path))):
-				out = append(out, lint.File(path))
+				in := lint.File(path)
+				in.Found = true
+				out = append(out, in)
 			}
 			return nil
 		})
@@ -329,7 +341,7 @@ func inputs(s cli.Streams, args []string) ([]lint.Input, error) {
 // fixStream writes the fixed standard input to standard output, and the
 // remaining findings to standard error.
 func fixStream(ctx context.Context, s cli.Streams, facts policy.Facts, severity, failOn policy.Severity) error {
-	fixed, err := lint.FixAll("<stdin>", s.In, facts)
+	fixed, err := lint.FixAll(ctx, "<stdin>", s.In, facts)
 	if err != nil {
 		return err
 	}
@@ -350,22 +362,26 @@ func fixStream(ctx context.Context, s cli.Streams, facts policy.Facts, severity,
 	return conclude(s, "text", failOn, sum)
 }
 
-func fixFiles(s cli.Streams, inputs []lint.Input, facts policy.Facts) error {
+func fixFiles(ctx context.Context, s cli.Streams, inputs []lint.Input, facts policy.Facts) error {
 	for _, in := range inputs {
 		info, err := os.Stat(in.Name)
 		if err != nil {
 			return err
 		}
+		if !info.Mode().IsRegular() {
+			return cli.Usagef("--fix cannot write to %s: it is not a file", in.Name)
+		}
 		file, err := os.ReadFile(in.Name)
 		if err != nil {
 			return err
 		}
-		fixed, err := lint.FixAll(in.Name, bytes.NewReader(file), facts)
+		fixed, err := lint.FixAll(ctx, in.Name, bytes.NewReader(file), facts)
 		if err != nil {
 			return err
 		}
 		if fixed.Left > 0 {
-			fmt.Fprintf(s.Err, "mullion: %s: %s left to you\n", in.Name, isAre(fixed.Left, "change"))
+			fmt.Fprintf(s.Err, "mullion: %s: %s %s left to you\n",
+				in.Name, count(fixed.Left, "change"), isAre(fixed.Left))
 		}
 		if fixed.Applied == 0 {
 			continue

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package lint
+
+import "testing"
+
+// TestFound reads what repositories have beside manifests: in a folder it is
+// skipped, and a mistake where the user names it.
+func TestFound(t *testing.T) {
+	utf16 := "\xff\xfe"
+	for _, b := range []byte("apiVersion: v1\nkind: Pod\n") {
+		utf16 += string(rune(b)) + "\x00"
+	}
+	for _, c := range []struct {
+		name, in string
+		named    string // the code
+		found    string // "" if it is skipped
+	}{
+		{"JSON patch", `[{"op": "add", "path": "/spec/os", "value": {"name": "windows"}}]`, "WIN908", ""},
+		{"JSON patch as YAML", "- op: remove\n  path: /spec/os\n", "WIN908", ""},
+		{"JSON with comments", "{\n  // the compiler's\n  \"target\": \"es2022\", /* x */\n}\n", "WIN901", ""},
+		{"JSON with a last comma", `{"target": ["es2022",],}`, "WIN908", ""},
+		{"JSON with a comment before it", "// editor\n{\"a\": \"//\"}\n", "WIN901", ""},
+		{"template of Azure with comments",
+			"{\n// x\n\"resources\": [{\"apiVersion\": \"2024-01-01\", \"kind\": \"app\"}]}", "WIN901", ""},
+		{"manifest with comments", "{\n// x\n\"apiVersion\": \"v1\", \"kind\": \"Pod\"}", "WIN901", "WIN901"},
+		{"values", "image: nginx\nimage: nginx\n", "WIN902", ""},
+		{"template", "apiVersion: v1\nkind: {{ .kind }}\n{{- end }}\n", "WIN901", ""},
+		{"broken settings", "a:\n\tb: c\n", "WIN901", ""},
+		{"broken manifest", "apiVersion: v1\nkind: Pod\nspec:\n\tx: y\n", "WIN901", "WIN901"},
+		{"manifest with a key twice", "apiVersion: v1\nkind: Pod\nkind: Pod\n", "WIN902", "WIN902"},
+		{"not UTF-8", "a: \xff\n", "WIN904", ""},
+		{"text with NUL", "a: b\x00\n", "WIN904", ""},
+		{"UTF-16", "\xff\xfea\x00", "WIN904", ""},
+		{"manifest in UTF-16", utf16, "WIN904", "WIN904"},
+		{"without kind", "apiVersion: v1\n", "WIN908", ""},
+	} {
+		for _, found := range []bool{false, true} {
+			want := c.named
+			if found {
+				want = c.found
+			}
+			got := ""
+			in := text("x.json", c.in)
+			in.Found = found
+			sum, err := Run(t.Context(), Config{Inputs: []Input{in}}, func(r Result) error { got = r.Code; return nil })
+			if err != nil || got != want || (sum.Skipped > 0) != (want == "") {
+				t.Errorf("%s, found %v: %q, %d skipped, want %q (%v)", c.name, found, got, sum.Skipped, want, err)
+			}
+		}
+	}
+}
