@@ -164,6 +164,9 @@ func (c *cluster) class(name string, tolerates ...string) {
 		if err != nil {
 			return err
 		}
+		if rc.Scheduling == nil {
+			return fmt.Errorf("handler %s, no scheduling yet", rc.Handler)
+		}
 		var got []string
 		for _, t := range rc.Scheduling.Tolerations {
 			got = append(got, t.Key)
