@@ -110,29 +110,42 @@ type running struct {
 // host gives the programs five seconds to end and then ends them.
 const hangUpWait = 6 * time.Second
 
+// startLimit is how long runc may take to start a process, far above what it
+// needs on a busy machine: runc that does not come so far is stuck.
+const startLimit = 30 * time.Second
+
 // waitExec waits for runc. If the context ends, waitExec hangs up the process's
 // terminal, or kills the process if it has none. It kills runc if only other
 // processes keep the output open.
 func waitExec(ctx context.Context, cmd *exec.Cmd, p running, pidfile string) error {
-	gone := make(chan struct{})
+	started, gone := make(chan int, 1), make(chan struct{})
 	stopWatch := make(chan struct{})
 	defer close(stopWatch)
-	go watchPID(pidfile, gone, stopWatch)
+	go watchPID(pidfile, started, gone, stopWatch)
+	pid, condemned := 0, false
 	var linger, hungUp <-chan time.Time
 	ended := ctx.Done()
 	kill := func() {
-		if pid := readPID(pidfile); pid > 0 {
-			// runc makes the process a session leader, so that its PID is
-			// also that of the group of its children.
-			_ = unix.Kill(-pid, unix.SIGKILL)
-			_ = unix.Kill(pid, unix.SIGKILL)
+		condemned = true
+		if pid == 0 {
+			// Without runc the process that it is about to start would live on.
+			linger = time.After(startLimit)
+			return
 		}
+		// runc makes the process a session leader, so that its PID is
+		// also that of the group of its children.
+		_ = unix.Kill(-pid, unix.SIGKILL)
+		_ = unix.Kill(pid, unix.SIGKILL)
 		linger = time.After(lingerWait)
 	}
 	for {
 		select {
 		case err := <-p.done:
 			return err
+		case pid = <-started:
+			if condemned {
+				kill()
+			}
 		case <-gone:
 			gone = nil
 			linger = time.After(lingerWait)
@@ -153,8 +166,9 @@ func waitExec(ctx context.Context, cmd *exec.Cmd, p running, pidfile string) err
 	}
 }
 
-// watchPID closes gone when the process in pidfile has ended.
-func watchPID(pidfile string, gone chan<- struct{}, stop <-chan struct{}) {
+// watchPID sends the process in pidfile to started once it is there, and closes
+// gone when it has ended.
+func watchPID(pidfile string, started chan<- int, gone chan<- struct{}, stop <-chan struct{}) {
 	fd := -1
 	for fd < 0 {
 		select {
@@ -166,6 +180,7 @@ func watchPID(pidfile string, gone chan<- struct{}, stop <-chan struct{}) {
 		if pid == 0 {
 			continue
 		}
+		started <- pid
 		var err error
 		if fd, err = unix.PidfdOpen(pid, 0); err != nil {
 			close(gone) // ended before we looked
