@@ -42,6 +42,9 @@ func Run(c Config, env []string, stderr io.Writer) int {
 			return refuse(c, err, stderr)
 		}
 	}
+	if c.Exec && !c.Host {
+		awaitBoot("/proc")
+	}
 	// The filter is of this thread, which starts the program.
 	runtime.LockOSThread()
 	if err := closeDoor(); err != nil {
