@@ -23,28 +23,21 @@ type Capability string
 
 // The capabilities that tests ask for.
 const (
-	Root    Capability = "root"    // uid 0 with the right to make namespaces and mounts
-	Nft     Capability = "nft"     // the nft program
-	Wine    Capability = "wine"    // the distribution's Wine
-	Runc    Capability = "runc"    // runc and conmon
-	MinGW   Capability = "mingw"   // the C compiler for Windows targets
-	Built   Capability = "built"   // `make build` has filled bin/
-	Suites  Capability = "suites"  // `make suites` has filled bin/windows with other projects' suites
-	Peers   Capability = "peers"   // `make peers` has filled bin/peers: other projects' own programs
-	Static  Capability = "static"  // a test program that runs without a loader, in a bare root
-	Windows Capability = "windows" // a real Windows
+	Root   Capability = "root"   // uid 0 with the right to make namespaces and mounts
+	Nft    Capability = "nft"    // the nft program
+	Wine   Capability = "wine"   // the distribution's Wine
+	Runc   Capability = "runc"   // runc and conmon
+	MinGW  Capability = "mingw"  // the C compiler for Windows targets
+	Built  Capability = "built"  // `make build` has filled bin/
+	Suites Capability = "suites" // `make suites` has filled bin/windows with other projects' suites
+	Peers  Capability = "peers"  // `make peers` has filled bin/peers: other projects' own programs
+	Static Capability = "static" // a test program that runs without a loader, in a bare root
 )
-
-// inputs names a variable that hack/test sets to a hash of what tests use outside
-// of this module: the distribution's Wine, runc and nft, and what is built from C.
-// Reading it makes it a part of the key of Go's cache of test results, so that a
-// result does not outlive an upgrade of those.
-const inputs = "MULLION_TEST_INPUTS"
 
 // Need skips (or, where required, fails) the test if a capability is missing.
 func Need(t testing.TB, caps ...Capability) {
 	t.Helper()
-	_ = os.Getenv(inputs)
+	readInputs(t, caps)
 	for _, c := range caps {
 		if why := missing(c); why != "" {
 			if required(c) {
@@ -104,10 +97,6 @@ func missing(c Capability) string {
 	case Static:
 		if dynamic("/proc/self/exe") {
 			return "this test was built with cgo: set CGO_ENABLED=0"
-		}
-	case Windows:
-		if runtime.GOOS != "windows" {
-			return "runs on " + runtime.GOOS
 		}
 	default:
 		return "unknown capability"

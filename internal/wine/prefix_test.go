@@ -26,6 +26,7 @@ import (
 func testRuntime(t testing.TB) *wine.Runtime {
 	t.Helper()
 	testenv.Need(t, testenv.Wine, testenv.MinGW)
+	testenv.Compiles(t, "native", "internal/wine/testdata")
 	if out, err := exec.Command("make", "-C", testenv.Repo("native")).CombinedOutput(); err != nil {
 		t.Fatalf("make native: %v\n%s", err, out)
 	}

@@ -136,6 +136,7 @@ func (h *host) wait(cmd *exec.Cmd, what string, ok func(Status) bool) {
 // host: the same tests that run on Linux, and those for Windows alone.
 func (h *host) runWindowsTests(t *testing.T, pkg string) {
 	t.Helper()
+	testenv.Compiles(t, "internal/agent", "internal/winsys")
 	s, err := ReadStatus(h.cfg.Status)
 	if err != nil {
 		t.Fatal(err)

@@ -183,6 +183,7 @@ func TestLintStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds mullion")
 	}
+	testenv.Compiles(t, "cmd/mullion", "internal", "pwsh")
 	var a action
 	read(t, "action.yml", &a)
 	i := slices.IndexFunc(a.Runs.Steps, func(s step) bool { return s.Name == "mullion lint" })

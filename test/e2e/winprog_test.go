@@ -19,6 +19,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/mullion-k8s/mullion/internal/cri/image/imagebuild"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
@@ -50,6 +51,7 @@ func build2019(t *testing.T) winver.Build {
 
 func (p *winprog) bytes(t *testing.T) []byte {
 	t.Helper()
+	testenv.Compiles(t, "test/e2e/testdata/winprog")
 	p.once.Do(func() {
 		var dir string
 		if dir, p.err = os.MkdirTemp("", "mullion-winprog-"); p.err != nil {

@@ -22,6 +22,7 @@ const page = 4096
 // does and compares what both put into memory.
 func TestPageAlignmentKeepsEverySection(t *testing.T) {
 	testenv.Need(t, testenv.MinGW)
+	testenv.Compiles(t, "cmd/winbox", "internal/standin/winbox")
 	dir := t.TempDir()
 	before, after := filepath.Join(dir, "before.exe"), filepath.Join(dir, "after.exe")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", before, "./cmd/winbox")

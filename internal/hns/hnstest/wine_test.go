@@ -35,6 +35,7 @@ type prefixed struct{ dir string }
 func newPrefix(t *testing.T) *prefixed {
 	t.Helper()
 	testenv.Need(t, testenv.Wine, testenv.MinGW)
+	testenv.Compiles(t, "native")
 	p := &prefixed{dir: filepath.Join(t.TempDir(), "prefix")}
 	dlls := t.TempDir()
 	var targets []string
@@ -107,6 +108,7 @@ func (p *prefixed) stop(t *testing.T) {
 // buildTest cross-compiles the tests of a package.
 func buildTest(t *testing.T, module, pkg, tags string) string {
 	t.Helper()
+	testenv.Compiles(t, "upstream", "internal/hns", "internal/winsys")
 	exe := filepath.Join(t.TempDir(), filepath.Base(pkg)+".test.exe")
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-tags", tags, "-o", exe, pkg)
 	cmd.Dir = testenv.Repo(module)
