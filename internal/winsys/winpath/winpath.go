@@ -47,6 +47,8 @@ func split(p string) (kind Kind, volume, rest string) {
 			p = p[4:]
 		} else if len(p) >= 8 && strings.EqualFold(n[4:8], `UNC\`) {
 			p = `\\` + p[8:]
+		} else {
+			p = `\\?\` + p[4:]
 		}
 	}
 	switch {
@@ -58,7 +60,11 @@ func split(p string) (kind Kind, volume, rest string) {
 		return DriveRelative, volume, p[2:]
 	case len(p) >= 2 && isSep(p[0]) && isSep(p[1]):
 		first, after := component(p[2:])
-		second, rest := component(strings.TrimLeft(after, `\/`))
+		name := strings.TrimLeft(after, `\/`)
+		if first == "?" && after != "" {
+			name = after[1:] // Win32 leaves these as they are: \\?\\C: is not \\?\C:
+		}
+		second, rest := component(name)
 		if first == "." || first == "?" {
 			return Device, `\\` + first + `\` + second, rest
 		}
@@ -93,6 +99,13 @@ func Clean(p string) string {
 	kind, volume, rest := split(p)
 	elems := elements(rest, kind == Relative || kind == DriveRelative)
 	body := strings.Join(elems, `\`)
+	// What is left must not mean something else, as in Go's filepath.
+	switch {
+	case kind == Relative && len(body) >= 2 && isLetter(body[0]) && body[1] == ':':
+		return `.\` + body
+	case kind == Rooted && strings.HasPrefix(body+`\`, `??\`):
+		return `\.\` + body
+	}
 	switch kind {
 	case Rooted, Drive:
 		return volume + `\` + body
