@@ -61,3 +61,36 @@ func FuzzRun(f *testing.F) {
 		}
 	})
 }
+
+// FuzzData reads any text as JSON and as CSV, and what is written of it again.
+func FuzzData(f *testing.F) {
+	for _, s := range []string{
+		`{"a":[1,2.5,"x",null,true],"A":{"b":{}}}`, `"2024-02-30T10:00:00Z"`, `[[[]]]`, `1e999`, `{"a":`, `-0`,
+		"a,b\n1,\"2\n3\"\"\"\n", "a,a\n,\n", `"`, ``,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var out, errs bytes.Buffer
+		h, _ := rowtest.Handlers(t, &out, &errs)
+		h.Exec, h.LookPath, h.Files = nil, nil, nil
+		quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
+		for _, edition := range []pwsh.Edition{pwsh.Desktop, pwsh.Core} {
+			r, err := pwsh.New(pwsh.Config{Handlers: h, Edition: edition, MaxStatements: 3000, MaxDepth: 60})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, script := range []string{
+				quoted + " | ConvertFrom-Json | ConvertTo-Json -Depth 20 | ConvertFrom-Json | Out-String",
+				quoted + " | ConvertFrom-Csv | ConvertTo-Csv | ConvertFrom-Csv | Out-String",
+			} {
+				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+				if _, err := r.Run(ctx, script); err != nil && strings.Contains(err.Error(), "internal error") {
+					t.Errorf("%v\nscript: %q", err, script)
+				}
+				cancel()
+			}
+			r.Close()
+		}
+	})
+}

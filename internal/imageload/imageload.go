@@ -90,12 +90,20 @@ func Send(ctx context.Context, socket string, archive io.Reader) ([]Image, error
 	if err != nil {
 		return nil, fmt.Errorf("load image: %w", err)
 	}
+	images, err := parseAnswer(resp.Status, body)
+	if err != nil {
+		return nil, fmt.Errorf("load image: %w", err)
+	}
+	return images, nil
+}
+
+func parseAnswer(status string, body []byte) ([]Image, error) {
 	var a answer
 	if err := json.Unmarshal(body, &a); err != nil {
-		return nil, fmt.Errorf("load image: %s: %s", resp.Status, bytes.TrimSpace(body))
+		return nil, fmt.Errorf("%s: %.200s", status, bytes.TrimSpace(body))
 	}
 	if a.Error != "" {
-		return nil, fmt.Errorf("load image: %s", a.Error)
+		return nil, errors.New(a.Error)
 	}
 	return a.Images, nil
 }

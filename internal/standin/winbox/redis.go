@@ -203,8 +203,9 @@ func (db *redisDB) do(args []string) string {
 	case name == "info":
 		return redisBulk("# Server\r\nredis_version:3.0.504\r\nos:Windows\r\nmullion_stand_in:1\r\n")
 	}
-	return fmt.Sprintf("-ERR unknown command '%s' (mullion's stand-in knows a few only)\r\n",
-		strings.ReplaceAll(name, "\r\n", " "))
+	// Redis cuts the name there too, and keeps the reply on one line.
+	name = strings.NewReplacer("\r", " ", "\n", " ").Replace(name[:min(len(name), 128)])
+	return fmt.Sprintf("-ERR unknown command '%s' (mullion's stand-in knows a few only)\r\n", name)
 }
 
 // redisCLI sends one command: redis-cli [-h HOST] [-p PORT] COMMAND [ARG...].
@@ -235,7 +236,7 @@ func redisCLI(ctx context.Context, env *Env) int {
 		env.errorf("%v\n", err)
 		return 1
 	}
-	text, failed, err := redisReply(bufio.NewReader(conn))
+	text, failed, err := redisReply(bufio.NewReader(conn), redisMaxDepth)
 	if err != nil {
 		env.errorf("%v\n", err)
 		return 1
@@ -244,8 +245,14 @@ func redisCLI(ctx context.Context, env *Env) int {
 	return boolInt(failed)
 }
 
+// redisMaxDepth bounds arrays in arrays; Redis' own replies have three levels.
+const redisMaxDepth = 32
+
 // redisReply formats a reply as redis-cli does when its output is not a terminal.
-func redisReply(r *bufio.Reader) (text string, failed bool, err error) {
+func redisReply(r *bufio.Reader, depth int) (text string, failed bool, err error) {
+	if depth == 0 {
+		return "", false, errRedisProtocol
+	}
 	line, err := redisLine(r)
 	if err != nil || line == "" {
 		return "", false, err
@@ -266,7 +273,7 @@ func redisReply(r *bufio.Reader) (text string, failed bool, err error) {
 		}
 		var lines []string
 		for range n {
-			item, _, err := redisReply(r)
+			item, _, err := redisReply(r, depth-1)
 			if err != nil {
 				return "", false, err
 			}
