@@ -53,10 +53,22 @@ func tracesOf(t *testing.T, dir, cluster string, index int) traces {
 			found.processes = append(found.processes, having("--name "+cluster+" --data-dir "+dir, argv)...)
 		}
 	}
-	// ip prints "mln3@if2: <…> … \ alias cluster NAME".
-	links := run("ip", "-o", "link", "show")
-	found.links = append(having(" "+link+"@", links...), having("alias cluster "+cluster+" ", links...)...)
-	found.routes = having(" dev "+link+" ", run("ip", "-4", "route", "show")...)
+	// ip prints "mln3@if2: <…> … \\ alias cluster NAME". Another cluster may have
+	// taken the number of one that is down.
+	taken := false
+	for _, l := range run("ip", "-o", "link", "show") {
+		_, alias, named := strings.Cut(l, "alias cluster ")
+		other := named && strings.TrimSpace(alias) != cluster
+		switch {
+		case strings.Contains(l, " "+link+"@") && other:
+			taken = true
+		case strings.Contains(l, " "+link+"@"), named && !other:
+			found.links = append(found.links, l)
+		}
+	}
+	if !taken {
+		found.routes = having(" dev "+link+" ", run("ip", "-4", "route", "show")...)
+	}
 	found.tables = having(" mullion-"+cluster+" ", run("nft", "list", "tables")...)
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

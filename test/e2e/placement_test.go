@@ -213,17 +213,21 @@ spec:
 	})
 }
 
-// TestRuntimeClassesFollowNodes looks for one per build.
+// TestRuntimeClassesFollowNodes looks for one of the cluster's own per build.
 func TestRuntimeClassesFollowNodes(t *testing.T) {
 	c := up(t)
 	eventually(t, time.Minute, "the RuntimeClasses", func() error {
-		out, err := c.kubectlErr(t.Context(), "get", "runtimeclasses", "-o", "name")
+		const build = `{.scheduling.nodeSelector.node\.kubernetes\.io/windows-build}`
+		out, err := c.kubectlErr(t.Context(), "get", "runtimeclasses", "-l", "app.kubernetes.io/managed-by=mullion",
+			"-o", "jsonpath={range .items[*]}{.metadata.name} "+build+";{end}")
 		if err != nil {
 			return err
 		}
-		for _, w := range []string{"windows-2016", "windows-1709", "windows-1803", "windows-2019", "windows-2022",
-			"windows-2025"} {
-			if !strings.Contains(out, "/"+w) {
+		for _, w := range []string{
+			"windows-2016 10.0.14393;", "windows-1709 10.0.16299;", "windows-1803 10.0.17134;",
+			"windows-2019 10.0.17763;", "windows-2022 10.0.20348;", "windows-2025 10.0.26100;",
+		} {
+			if !strings.Contains(out, w) {
 				return fmt.Errorf("there is no %s: %s", w, out)
 			}
 		}
