@@ -122,8 +122,8 @@ suites: bin/windows/critest.exe bin/windows/hcn.test.exe ## Build the conformanc
 FAST = $(shell go list ./... | grep -v -e internal/controlplane -e cmd/mullion-kube -e /test/)
 
 .PHONY: test
-test: build suites $(addprefix bin/peers/,etcd kube-apiserver kube-controller-manager helm) ## Run everything: unit, privileged, end to end
-	@hack/test all
+test: build suites $(addprefix bin/peers/,etcd kube-apiserver kube-controller-manager helm) ## Run everything (PARTIAL=1 accepts skipped tests)
+	@hack/test all $(if $(PARTIAL),--partial) $(if $(SHUFFLE),--shuffle)
 
 .PHONY: test-fast
 test-fast: ## Run the unit tests that need neither root nor a build

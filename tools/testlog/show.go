@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// event is a line of `go test -json`: see `go doc test2json` and `go help
+// buildjson`.
+type event struct {
+	Action  string
+	Package string
+	Test    string // empty for the package's own events
+	Output  string
+}
+
+// pkg collects what a package's tests print until it is known who failed.
+type pkg struct {
+	tests  []string                    // that run or failed, in the order of their start
+	output map[string]*strings.Builder // by test, "" for the package
+}
+
+// show prints events as go test does without -v: the output of what failed, and
+// one line for each package. It returns the tests that were skipped.
+func show(events io.Reader, out io.Writer) ([]skip, error) {
+	var skips []skip
+	packages := map[string]*pkg{}
+	lines := bufio.NewReader(events)
+	for {
+		line, err := lines.ReadString('\n')
+		if errors.Is(err, io.EOF) && line == "" {
+			return skips, nil
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read events: %w", err)
+		}
+		var e event
+		if json.Unmarshal([]byte(line), &e) != nil {
+			e = event{Output: line} // not of a test: go's own
+		}
+		p := packages[e.Package]
+		if p == nil {
+			p = &pkg{output: map[string]*strings.Builder{}}
+			packages[e.Package] = p
+		}
+		text := p.add(e)
+		if e.Test != "" && e.Action == "skip" {
+			skips = append(skips, skip{Package: short(e.Package), Test: e.Test, Reason: reason(p.end(e.Test))})
+		}
+		if _, err := io.WriteString(out, text); err != nil {
+			return nil, fmt.Errorf("print the results: %w", err)
+		}
+	}
+}
+
+// add takes an event and returns what is to be printed now.
+func (p *pkg) add(e event) string {
+	switch {
+	case e.Package == "":
+		return e.Output // of the compiler
+	case e.Action == "output":
+		if p.output[e.Test] == nil {
+			p.output[e.Test] = &strings.Builder{}
+			p.tests = append(p.tests, e.Test)
+		}
+		p.output[e.Test].WriteString(e.Output)
+	case e.Action == "pass" && e.Test != "":
+		p.end(e.Test)
+	case e.Test == "" && (e.Action == "pass" || e.Action == "skip"):
+		return summary(p.end(""))
+	case e.Test == "" && e.Action == "fail":
+		var all strings.Builder
+		last := p.end("")
+		for _, t := range p.tests {
+			all.WriteString(withoutMarks(p.output[t].String()))
+		}
+		all.WriteString(last)
+		return all.String()
+	}
+	return ""
+}
+
+// end forgets a test, or the package itself, and returns its output.
+func (p *pkg) end(test string) string {
+	b := p.output[test]
+	if b == nil {
+		return ""
+	}
+	delete(p.output, test)
+	p.tests = slices.DeleteFunc(p.tests, func(t string) bool { return t == test })
+	return b.String()
+}
+
+// summary keeps the line "ok  	PACKAGE	TIME" and its like.
+func summary(output string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(output) {
+		if strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "?   \t") {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}
+
+// withoutMarks leaves out "=== RUN" and its like.
+func withoutMarks(output string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(output) {
+		if !strings.HasPrefix(line, "=== ") {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}
+
+// reason returns what a skipped test gave as its reason, in one line without
+// the place in its source.
+func reason(output string) string {
+	var said []string
+	for line := range strings.Lines(withoutMarks(output)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "--- SKIP") {
+			continue
+		}
+		if place, text, ok := strings.Cut(line, ": "); ok && strings.Contains(place, ".go:") {
+			said = said[:0] // the last message is that of Skip
+			line = text
+		}
+		said = append(said, line)
+	}
+	return strings.Join(said, " ")
+}
+
+// module is the path before the packages' own.
+const module = "github.com/mullion-k8s/mullion/"
+
+func short(pkg string) string { return strings.TrimPrefix(pkg, module) }
