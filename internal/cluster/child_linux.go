@@ -27,7 +27,7 @@ func (r *run) child(ctx context.Context, p Program, pid *process) (err error) {
 		return fmt.Errorf("open log: %w", err)
 	}
 	err = r.spawner.Child(supervise.Command{
-		Argv: p.Argv, Env: os.Environ(), Dir: "/",
+		Argv: p.Argv, Env: serverEnvironment(os.Environ()), Dir: "/",
 		Stop: stopProgram, Log: log, OnStart: pid.set,
 	})(ctx)
 	if ctx.Err() != nil {

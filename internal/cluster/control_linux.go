@@ -96,7 +96,7 @@ func Start(l Layout, bin Binaries) (started bool, err error) {
 	}
 	defer log.Close()
 	cmd := exec.Command(bin.mullion(), "cluster", "run", "--name", l.Name, "--data-dir", l.DataDir)
-	cmd.Dir = "/"
+	cmd.Dir, cmd.Env = "/", serverEnvironment(os.Environ())
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives this terminal
 	if err := cmd.Start(); err != nil {
