@@ -111,6 +111,64 @@ func (b *box) run(t *testing.T, env []string, args ...string) (string, int) {
 	return strings.ReplaceAll(string(out), "\r\n", "\n"), cmd.ProcessState.ExitCode()
 }
 
+// testCommandPrompt looks at the messages and exit codes of cmd.exe for common
+// mistakes, and at what its programs find in the environment.
+func testCommandPrompt(t *testing.T, b *box) {
+	t.Helper()
+	const syntax = "The syntax of the command is incorrect.\n"
+	for _, tt := range []struct {
+		line, want string
+		code       int
+	}{
+		{"nosuch", "'nosuch' is not recognized as an internal or external command,\n" +
+			"operable program or batch file.\n", 1},
+		{"type", syntax, 1},
+		{"type nofile", "The system cannot find the file specified.\n", 1},
+		{`type nodir\nofile`, "The system cannot find the path specified.\n", 1},
+		{`type C:\Windows`, "Access is denied.\n", 1},
+		{"copy nofile x", "The system cannot find the file specified.\n", 1},
+		{"del nofile", "Could Not Find nofile\n", 0},
+		{"rd nodir", "The system cannot find the file specified.\n", 2},
+		{"rd C:\\Users", "The directory is not empty.\n", 145},
+		{"md C:\\Users", "A subdirectory or file C:\\Users already exists.\n", 1},
+		{"cd nodir", "The system cannot find the path specified.\n", 1},
+		{"x:", "The system cannot find the drive specified.\n", 1},
+		{"if", syntax, 1},
+		{"set /a 1/0", "Divide by zero error.\n", 1073750993},
+		{"set nothing", "Environment variable nothing not defined\n", 1},
+		{`echo x>nodir\file`, "The system cannot find the path specified.\n", 1},
+		{"call :label", "Invalid attempt to call batch label outside of batch script.\n", 1},
+		// The last command decides, or exit does.
+		{"type nofile & exit 0", "The system cannot find the file specified.\n", 0},
+		{"rd nodir & cd .", "The system cannot find the file specified.\n", 0},
+	} {
+		t.Run("cmd: "+tt.line, func(t *testing.T) {
+			out, code := b.run(t, nil, "cmd", "/c", tt.line)
+			if out != tt.want || code != tt.code&0xff {
+				t.Errorf("exit %d, %q\nwant %d, %q", code, out, tt.code, tt.want)
+			}
+		})
+	}
+	for who, args := range map[string][]string{
+		"program":           {"cmd", "/c", "set"},
+		"child":             {"cmd", "/c", "cmd /c set"},
+		"child of a Go one": {"powershell", "-c", "cmd /c set"},
+	} {
+		out, code := b.run(t, []string{"USER=of the manifest", "Greeting=hello"}, args...)
+		for line := range strings.Lines(out) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			foreign := strings.HasPrefix(name, "WINE") || strings.HasPrefix(name, "MULLION") ||
+				slices.Contains([]string{"LC_ALL", "HOME", "LANG", "winsysdir", "SESSIONNAME", "HOMEPATH"}, name)
+			if foreign || name == "USER" && value != "of the manifest" {
+				t.Errorf("%s: environment has %s", who, line)
+			}
+		}
+		if code != 0 || !strings.Contains(out, "Greeting=hello\n") || !strings.Contains(out, "USER=of the manifest\n") {
+			t.Errorf("%s: exit %d, %q", who, code, out)
+		}
+	}
+}
+
 // TestProgramsUnderWine runs the stand-ins' programs as containers would: the
 // file of the stand-in must win over Wine's own of the same name.
 func TestProgramsUnderWine(t *testing.T) {
@@ -200,6 +258,7 @@ func TestProgramsUnderWine(t *testing.T) {
 			}
 		})
 	}
+	testCommandPrompt(t, core)
 	// The site is served on port 80, by the image's own entry point.
 	out, code := web.run(t, nil, "cmd", "/c",
 		`start /b C:\ServiceMonitor.exe w3svc & curl -s --retry 8 --retry-connrefused -i http://localhost/ & findstr `+

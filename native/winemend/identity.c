@@ -415,22 +415,36 @@ static void CALLBACK loaded(ULONG reason, const struct dll_notification *data, v
     }
 }
 
-// read_local_name takes the name from the environment: no more than a name is
-// at stake.
+// read_local_name takes the name from the environment of the Linux process, which
+// programs do not see and children have too: no more than a name is at stake.
 static void read_local_name(void)
 {
-    static const WCHAR variable[] = L"MULLION_USER=";
-    const SIZE_T head = ARRAYSIZE(variable) - 1;
-    RTL_USER_PROCESS_PARAMETERS *params = NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters;
-    const WCHAR *entry = *(WCHAR **)((char *)params + 0x80); // Environment
-    while (entry && *entry) {
-        SIZE_T n = length(entry), m = n - head;
-        if (n > head && m < ARRAYSIZE(local_name) && !memcmp(entry, variable, head * sizeof(WCHAR))) {
-            memcpy(local_name, entry + head, (m + 1) * sizeof(WCHAR));
-            memcpy(local_profile + 9, entry + head, (m + 1) * sizeof(WCHAR));
+    static const char variable[] = "MULLION_USER=";
+    const SIZE_T head = sizeof(variable) - 1;
+    char chunk[512];
+    SIZE_T at = 0; // characters of the current entry that matched, or were taken
+    BOOL other = FALSE;
+    long long n, fd = linux_call(LINUX_open, (long long)"/proc/self/environ", LINUX_O_CLOEXEC, 0, 0, 0);
+    if (fd < 0) return;
+    while ((n = linux_call(LINUX_read, fd, (long long)chunk, sizeof(chunk), 0, 0)) > 0) {
+        for (long long i = 0; i < n; i++) {
+            char c = chunk[i];
+            if (!other && at >= head && at - head < ARRAYSIZE(local_name)) {
+                local_name[at - head] = (unsigned char)c;
+                local_profile[9 + at - head] = (unsigned char)c;
+            }
+            other |= at < head && c != variable[at];
+            at++;
+            if (!c) {
+                if (!other && at > head) goto done;
+                at = 0;
+                other = FALSE;
+            }
         }
-        entry += n + 1;
     }
+done:
+    linux_call(LINUX_close, fd, 0, 0, 0, 0);
+    local_name[ARRAYSIZE(local_name) - 1] = 0;
 }
 
 BOOL mend_identity(void)

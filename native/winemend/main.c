@@ -27,6 +27,7 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
     mend_process();
     mend_services();
     mend_console();
+    mend_command();
     mend_stacks();
     return TRUE;
 }

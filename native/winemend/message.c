@@ -67,10 +67,28 @@ static const struct entry *as_entry(const struct message *m)
     e->flags = 1;
     WCHAR *w = (WCHAR *)e->text;
     for (SIZE_T i = 0; i < n; i++) w[i] = (unsigned char)m->text[i];
-    w[n] = '\r';
-    w[n + 1] = '\n';
+    if (!is_command_prompt()) { // Wine's cmd.exe ends the line itself
+        w[n] = '\r';
+        w[n + 1] = '\n';
+    }
     *slot = e; // two threads at once would make it twice: no harm
     return e;
+}
+
+// command_entry is what cmd.exe says instead. It prints one message at a time.
+static const struct entry *command_entry(ULONG code)
+{
+    static struct {
+        struct entry head;
+        WCHAR rest[384];
+    } e;
+    WCHAR *text = (WCHAR *)e.head.text;
+    if (!command_message(code, text, ARRAYSIZE(e.rest))) return NULL;
+    SIZE_T n = 0;
+    while (text[n]) n++;
+    e.head.length = (USHORT)(4 + (n + 1) * sizeof(WCHAR));
+    e.head.flags = 1;
+    return &e.head;
 }
 
 static NTSTATUS NTAPI mend_RtlFindMessage(HMODULE module, ULONG type, ULONG language, ULONG id, const struct entry **out)
@@ -78,6 +96,7 @@ static NTSTATUS NTAPI mend_RtlFindMessage(HMODULE module, ULONG type, ULONG lang
     ULONG primary = language & 0x3ff; // 0 neutral, 9 English; Windows has no other here
     if (module == system_module && (primary == 0 || primary == 9)) {
         const struct message *m = find(id);
+        if ((*out = command_entry(id)) != NULL) return STATUS_SUCCESS;
         if (m && (*out = as_entry(m)) != NULL) return STATUS_SUCCESS;
     }
     RESOURCE_INFO info = {type, 1, language};

@@ -44,6 +44,7 @@ static NTSTATUS NTAPI mend_NtTerminateProcess(HANDLE process, NTSTATUS code)
     // No handler took the event: Wine's last one ends the process with 0,
     // Windows' with STATUS_CONTROL_C_EXIT.
     if (process == NtCurrentProcess() && !code && handling_thread == thread_id()) code = STATUS_CONTROL_C_EXIT;
+    if (process == NtCurrentProcess()) code = (NTSTATUS)command_exit_code((ULONG)code);
     if (process == NtCurrentProcess() && ((ULONG)code & ~0xffUL)) {
         // Outside of a container the directory does not exist.
         char name[64] = EXIT_FILE, text[16];

@@ -112,6 +112,9 @@ BOOL identity_limited(void);
 // identity_closes: the account may not make this file, though Unix permissions
 // would let it.
 BOOL identity_closes(const OBJECT_ATTRIBUTES *attr, ULONG disposition, ULONG options);
+// identity_known reports whether the process is a container's: those of the host
+// have Wine's account.
+BOOL identity_known(void);
 BOOL mend_identity(void);
 
 // environment.c
@@ -123,6 +126,17 @@ void set_environment(void);
 // is_image reports whether the process's program is the named file: a backslash
 // and a name in lower case.
 BOOL is_image(const WCHAR *name);
+
+// command.c
+
+// is_command_prompt reports whether the program is cmd.exe.
+BOOL is_command_prompt(void);
+// command_message returns cmd.exe's own text for a system error, or NULL.
+const WCHAR *command_message(ULONG error, WCHAR *buffer, SIZE_T size);
+// command_exit_code returns what Windows' cmd.exe ends with where Wine's ends with
+// code.
+ULONG command_exit_code(ULONG code);
+BOOL mend_command(void);
 
 // console.c
 
