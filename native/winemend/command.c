@@ -159,8 +159,8 @@ static BOOL contains(const UNICODE_STRING *s, const char *what)
     return FALSE;
 }
 
-// one_command: whether the program was started for one command, and no batch file,
-// so that what failed last is what it ends with.
+// one_command: whether the program was started for one command, and no batch file:
+// what fails last decides the exit code.
 static BOOL one_command(void)
 {
     static const char *const several[] = {"&", "|", "(", "exit", ".bat", ".cmd"};

@@ -75,7 +75,7 @@ static const struct entry *as_entry(const struct message *m)
     return e;
 }
 
-// command_entry is what cmd.exe says instead. It prints one message at a time.
+// command_entry returns the text that cmd.exe has instead. It prints one at a time.
 static const struct entry *command_entry(ULONG code)
 {
     static struct {

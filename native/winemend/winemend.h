@@ -112,9 +112,6 @@ BOOL identity_limited(void);
 // identity_closes: the account may not make this file, though Unix permissions
 // would let it.
 BOOL identity_closes(const OBJECT_ATTRIBUTES *attr, ULONG disposition, ULONG options);
-// identity_known reports whether the process is a container's: those of the host
-// have Wine's account.
-BOOL identity_known(void);
 BOOL mend_identity(void);
 
 // environment.c
