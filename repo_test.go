@@ -89,6 +89,7 @@ var layers = map[string]int{
 	"internal/manager/otherwebhooks":           3,
 	"internal/manager/webhook":                 3,
 	"internal/registry/lookup":                 3,
+	"internal/manager/controller/podlimit":     4,
 	"internal/manager/controller/podreason":    4,
 	"internal/manager/controller/runtimeclass": 4,
 	"internal/manager/controller/windowsnode":  4,

@@ -203,6 +203,9 @@ func (g Group) do(steps []step) error {
 		case enable:
 			err = enableControllers(path)
 		case write:
+			if _, missing := os.Stat(path); s.optional && missing != nil {
+				continue
+			}
 			err = writeFile(path, s.text, s.needs)
 		}
 		if err != nil {

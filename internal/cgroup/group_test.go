@@ -130,6 +130,31 @@ func TestWorkingSet(t *testing.T) {
 	}
 }
 
+func TestEvents(t *testing.T) {
+	for name, tt := range map[string]struct {
+		mountinfo string
+		files     map[string]string
+	}{
+		"version 2": {unified, map[string]string{
+			"a/memory.events": "low 0\noom 9\noom_kill 2\n",
+			"a/pids.events":   "max 7\n",
+		}},
+		"version 1": {version1, map[string]string{
+			"memory/a/memory.oom_control": "under_oom 0\noom_kill 2\n",
+			"pids/a/pids.events":          "max 7\n",
+		}},
+	} {
+		g := inDirectory(t, tt.mountinfo, "/a")
+		if got, err := g.Events(); err != nil || got != (Events{}) {
+			t.Errorf("%s, without files: %+v, %v", name, got, err)
+		}
+		put(t, g, tt.files)
+		if got, err := g.Events(); err != nil || got != (Events{RefusedTasks: 7, OOMKills: 2}) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
 // TestOnlyItsControllersAreUsed: version 2 groups of hybrid machines have few.
 func TestOnlyItsControllersAreUsed(t *testing.T) {
 	g := inDirectory(t, unified, "/a")
@@ -185,6 +210,14 @@ func TestGroup(t *testing.T) {
 	}
 	if err := g.Make(Limits{}); err != nil {
 		t.Errorf("a cgroup that exists: %v", err)
+	}
+	for _, mib := range []int64{512, 256} { // more, then less
+		if err := g.Make(Limits{MemoryBytes: mib << 20, CPUShares: 512}); err != nil {
+			t.Errorf("another limit of memory: %v", err)
+		}
+	}
+	if e, err := g.Events(); err != nil || e != (Events{}) {
+		t.Errorf("events %+v, %v", e, err)
 	}
 	if u, err := g.Usage(); err != nil || u.LimitBytes != 256<<20 || u.Tasks != 1 {
 		t.Errorf("usage %+v, %v", u, err)

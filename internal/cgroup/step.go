@@ -12,8 +12,12 @@ import (
 // Limits of everything in a group together. Zero means none.
 type Limits struct {
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
-	// MilliCPU is the share of processor time: 2000 is two processors.
-	MilliCPU  int64 `json:"milliCPU,omitempty"`
+	// MilliCPU is the most processor time: 2000 is two processors.
+	MilliCPU int64 `json:"milliCPU,omitempty"`
+	// CPUShares is the weight among the groups beside it while processors are busy;
+	// a group without has 1024.
+	CPUShares int64 `json:"cpuShares,omitempty"`
+	// Processes counts threads too.
 	Processes int64 `json:"processes,omitempty"`
 }
 
@@ -35,6 +39,8 @@ type step struct {
 	op   op
 	path string // of a directory or a file, below the mount point
 	text string // of write
+	// optional leaves a file out that this kernel does not have.
+	optional bool
 	// needs restricts write to groups of version 2 that have this controller:
 	// those of hybrid machines usually have none.
 	needs string
@@ -48,6 +54,9 @@ func (s step) String() string {
 	}
 	if s.needs != "" {
 		out += " if " + s.needs
+	}
+	if s.optional {
+		out += " if it exists"
 	}
 	return out
 }
@@ -84,41 +93,66 @@ func childSteps(h Hierarchy, dir string) []step {
 	return steps
 }
 
+// limit is a limit in the two versions of cgroups.
+type limit struct {
+	value      int64
+	controller string
+	v1, v2     []step // with the names of files as paths
+}
+
+func (l Limits) list() []limit {
+	memory, tasks := strconv.FormatInt(l.MemoryBytes, 10), strconv.FormatInt(l.Processes, 10)
+	quota := strconv.FormatInt(l.MilliCPU*cpuPeriod/1000, 10)
+	return []limit{
+		{
+			value: l.MemoryBytes, controller: "memory",
+			// Programs must not evade the limit into swap. Version 1 counts memory and
+			// swap together, never below memory alone: first away with the old sum.
+			v1: []step{
+				{path: "memory.memsw.limit_in_bytes", text: "-1", optional: true},
+				{path: "memory.limit_in_bytes", text: memory},
+				{path: "memory.memsw.limit_in_bytes", text: memory, optional: true},
+			},
+			v2: []step{{path: "memory.max", text: memory}, {path: "memory.swap.max", text: "0", optional: true}},
+		},
+		{
+			value: l.MilliCPU, controller: "cpu",
+			v1: []step{{path: "cpu.cfs_quota_us", text: quota}},
+			v2: []step{{path: "cpu.max", text: quota + " " + strconv.Itoa(cpuPeriod)}},
+		},
+		{
+			value: l.CPUShares, controller: "cpu",
+			v1: []step{{path: "cpu.shares", text: strconv.FormatInt(l.CPUShares, 10)}},
+			v2: []step{{path: "cpu.weight", text: strconv.FormatInt(weight(l.CPUShares), 10)}},
+		},
+		{
+			value: l.Processes, controller: "pids",
+			v1: []step{{path: "pids.max", text: tasks}},
+			v2: []step{{path: "pids.max", text: tasks}},
+		},
+	}
+}
+
+// weight maps shares (2 to 262144, 1024 by default) to version 2's weight (1 to 10000,
+// 100 by default) as runc does, opencontainers/cgroups, ConvertCPUSharesToCgroupV2Value,
+// before its version 0.0.5.
+func weight(shares int64) int64 { return 1 + (max(shares, 2)-2)*9999/262142 }
+
 // limitSteps describe the limits of a group.
 func limitSteps(h Hierarchy, dir string, l Limits) []step {
-	memory, quota := strconv.FormatInt(l.MemoryBytes, 10), strconv.FormatInt(l.MilliCPU*cpuPeriod/1000, 10)
 	var steps []step
-	for _, x := range []struct {
-		limit      int64
-		controller string
-		v2, v1     step
-	}{
-		{
-			limit: l.MemoryBytes, controller: "memory",
-			v2: step{path: "memory.max", text: memory},
-			v1: step{path: "memory.limit_in_bytes", text: memory},
-		},
-		{
-			limit: l.MilliCPU, controller: "cpu",
-			v2: step{path: "cpu.max", text: quota + " " + strconv.Itoa(cpuPeriod)},
-			v1: step{path: "cpu.cfs_quota_us", text: quota},
-		},
-		{
-			limit: l.Processes, controller: "pids",
-			v2: step{path: "pids.max", text: strconv.FormatInt(l.Processes, 10)},
-			v1: step{path: "pids.max", text: strconv.FormatInt(l.Processes, 10)},
-		},
-	} {
-		if x.limit <= 0 || !h.V2() && !h.has(x.controller) {
+	for _, x := range l.list() {
+		if x.value <= 0 || !h.V2() && !h.has(x.controller) {
 			continue
 		}
-		s := x.v1
+		list, needs := x.v1, ""
 		if h.V2() {
-			s = x.v2
-			s.needs = x.controller
+			list, needs = x.v2, x.controller
 		}
-		s.op, s.path = write, filepath.Join(dir, s.path)
-		steps = append(steps, s)
+		for _, s := range list {
+			s.op, s.path, s.needs = write, filepath.Join(dir, s.path), needs
+			steps = append(steps, s)
+		}
 	}
 	return steps
 }

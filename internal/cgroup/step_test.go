@@ -13,7 +13,7 @@ import (
 
 // TestSteps checks the steps for a host's cgroup on each kind of machine.
 func TestSteps(t *testing.T) {
-	limits := Limits{MemoryBytes: 256 << 20, MilliCPU: 1500, Processes: 100}
+	limits := Limits{MemoryBytes: 256 << 20, MilliCPU: 1500, CPUShares: 512, Processes: 100}
 	for name, mountinfo := range map[string]string{"unified": unified, "hybrid": hybrid, "version1": version1} {
 		t.Run(name, func(t *testing.T) {
 			hs, err := parse(mountinfo)
@@ -36,5 +36,13 @@ func TestSteps(t *testing.T) {
 			section("split", func(h Hierarchy) []step { return splitSteps(h, "", "init", "pods", 42) })
 			testenv.Golden(t, name+".txt", []byte(b.String()))
 		})
+	}
+}
+
+func TestWeight(t *testing.T) {
+	for shares, want := range map[int64]int64{0: 1, 2: 1, 1024: 39, 262144: 10000} {
+		if got := weight(shares); got != want {
+			t.Errorf("%d shares are weight %d, want %d", shares, got, want)
+		}
 	}
 }

@@ -6,6 +6,7 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,6 +97,37 @@ func (g Group) Usage() (Usage, error) {
 		u.LimitBytes = 0
 	}
 	return u, errors.Join(errs...)
+}
+
+// Events counts what the limits of a group, and of the groups below it, have stopped.
+type Events struct {
+	RefusedTasks uint64 // processes and threads that were not started
+	OOMKills     uint64 // processes that were killed because there was no memory left
+}
+
+// Events reads the counters. Version 1 counts an event where the process is, not in
+// the group whose limit it was. A counter that the kernel does not have is zero.
+func (g Group) Events() (Events, error) {
+	var e Events
+	memory := counter{&e.OOMKills, "memory", "memory.oom_control", "oom_kill", 1}
+	if g.where.Unified {
+		memory.file = "memory.events"
+	}
+	var errs []error
+	for _, c := range []counter{memory, {&e.RefusedTasks, "pids", "pids.events", "max", 1}} {
+		path, err := g.file(c.controller, c.file)
+		var text []byte
+		if err == nil {
+			text, err = os.ReadFile(path)
+		}
+		if err == nil {
+			*c.to, err = c.parse(string(text))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("read events of cgroup: %w", err))
+		}
+	}
+	return e, errors.Join(errs...)
 }
 
 // file returns the path of a controller's file.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/podlimit"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/podreason"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/runtimeclass"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/windowsnode"
@@ -117,6 +118,7 @@ func (m *Manager) control(ctx context.Context) error {
 	group.Go(func() error {
 		return podreason.New(m.client, podreason.Config{Log: log, Facts: m.facts, Informers: factory}).Run(ctx)
 	})
+	group.Go(func() error { return podlimit.New(m.client, log).Run(ctx) })
 	err := group.Wait()
 	factory.Shutdown()
 	return err

@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/mullion-k8s/mullion/internal/manager/certificate"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/podlimit"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/podreason"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/runtimeclass"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/windowsnode"
@@ -22,7 +23,7 @@ import (
 // ClusterRules are the rights that a manager needs in the whole cluster.
 func (c Config) ClusterRules() []rbacv1.PolicyRule {
 	out := slices.Concat(registration.Rules(), c.ownerRules(), otherwebhooks.Rules(), facts.Rules(),
-		runtimeclass.Rules(), windowsnode.Rules(), podreason.Rules())
+		runtimeclass.Rules(), windowsnode.Rules(), podreason.Rules(), podlimit.Rules())
 	if !c.NoGMSA {
 		out = append(out, gmsa.Rules()...)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cgroup"
+	"github.com/mullion-k8s/mullion/internal/cri/server"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/wine"
 )
@@ -55,6 +56,8 @@ type boot struct {
 	Environ []string `json:"environ,omitempty"`
 	// Cgroups are the hierarchies of the machine; the host has all of them.
 	Cgroups cgroup.Hierarchies `json:"cgroups"`
+	// Ceilings of each pod; init sees neither the machine's memory nor its disk.
+	Ceilings server.Ceilings `json:"ceilings"`
 }
 
 func readBoot(r io.Reader) (boot, error) {

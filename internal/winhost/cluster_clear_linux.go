@@ -22,5 +22,8 @@ func Clear(ctx context.Context, cluster string) error {
 	return hs.Group(clusterGroup(cluster)).Clear(ctx, clearLimit)
 }
 
+// allGroup is the path of the cgroup of all hosts on the machine.
+const allGroup = "/mullion"
+
 // clusterGroup returns the path of the cgroup of a cluster's hosts.
-func clusterGroup(cluster string) string { return "/mullion/" + cluster }
+func clusterGroup(cluster string) string { return allGroup + "/" + cluster }

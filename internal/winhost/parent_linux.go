@@ -201,12 +201,19 @@ func (p *parent) directories(template string) error {
 // run boots the host and stays until it has ended.
 func (p *parent) run(ctx context.Context, b boot) (err error) {
 	c := p.cfg
+	all := b.Cgroups.Group(allGroup)
 	group := b.Cgroups.Group(clusterGroup(c.Cluster)).Child(c.Name())
 	// What a killed parent left: its processes died with it, or are dying.
 	if err := group.Clear(ctx, clearLimit); err != nil {
 		return err
 	}
-	if err := group.Make(c.Limits); err != nil {
+	m, err := measure(c.Dir)
+	if err != nil {
+		return err
+	}
+	limits := ceilingsOf(m, c.Limits)
+	b.Ceilings = limits.Pod
+	if err := errors.Join(all.Make(limits.All), group.Make(limits.Host)); err != nil {
 		return errors.Join(err, group.Clear(ctx, clearLimit))
 	}
 	p.step("namespaces")

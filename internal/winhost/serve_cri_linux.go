@@ -70,6 +70,7 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 		Engine:     wineengine.New(rt, build),
 		Drive:      onDisk(`C:\`),
 		Cgroup:     podsCgroup,
+		Ceilings:   b.Ceilings,
 		Build:      build,
 		Handlers:   handlers(),
 		Version:    version.String(),

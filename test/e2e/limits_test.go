@@ -28,16 +28,26 @@ func TestLimits(t *testing.T) {
 	c.pod(t, ns, "neighbour", container("wait", ""))
 	c.ready(t, ns, "neighbour")
 	c.pod(t, ns, "processes", container("fork", ", resources: {limits: {memory: 1Gi}}"))
+	c.pod(t, ns, "threads", container("threads", ""))
 	c.pod(t, ns, "memory", container("memory", ", resources: {limits: {memory: 200Mi}}"))
 	c.pod(t, ns, "cpu", container("spin", ", resources: {limits: {cpu: 250m}}"))
 
+	const ended = "{.status.phase} {.status.containerStatuses[0].state.terminated.reason}"
 	t.Run("memory", func(t *testing.T) {
-		c.until(t, ns, "memory", "{.status.phase} {.status.containerStatuses[0].state.terminated.reason}",
-			"Failed OOMKilled")
+		c.until(t, ns, "memory", ended, "Failed OOMKilled")
+		c.event(t, ns, "memory",
+			"Container main was ended: The container has used up its limit of memory, 209715200 bytes.")
+	})
+	t.Run("threads", func(t *testing.T) {
+		c.until(t, ns, "threads", ended, "Failed ProcessLimitExceeded")
+		c.event(t, ns, "threads", "Container main was ended: "+
+			"The container has gone on starting processes or threads at its limit, 2048 together.")
 	})
 	t.Run("processes", func(t *testing.T) {
-		// How far the bomb gets depends on the machine, and which limit stops it;
-		// the kernel's figure for an ordinary container does not.
+		// Wine's processes may take the memory before the processes are too many.
+		c.until(t, ns, "processes", ended, "Failed ProcessLimitExceeded", "Failed OOMKilled")
+		c.event(t, ns, "processes", "Container main was ended: The container has ")
+		// The kernel's figure for an ordinary container does not depend on the machine.
 		if limit := c.cgroupValue(t, ns, "neighbour", "pids", "pids.max"); limit != "2048" {
 			t.Errorf("limit of processes is %s, want 2048", limit)
 		}

@@ -44,11 +44,11 @@ const minQuotaMicros = 1000
 // maxCPU is the whole node in units of CPUMaximum.
 const maxCPU = 10_000
 
-// defaultPIDs is the limit of processes and threads if the pod sets none.
+// DefaultPIDs is the limit of processes and threads if the pod sets none.
 // Windows has no limit. Wine itself runs about 40 threads in a container, a .NET
 // or Go service 20 to 50; 2048 leaves room for hundreds and still stops a fork
 // bomb long before it fills the machine's table of 32768.
-const defaultPIDs = 2048
+const DefaultPIDs = 2048
 
 // quotaMicros returns the CPU time per period; zero if there is no limit.
 func (r Resources) quotaMicros() int64 {
@@ -105,7 +105,7 @@ func (r Resources) linux() *specs.LinuxResources {
 	}
 	pids := r.PIDs
 	if pids <= 0 {
-		pids = defaultPIDs
+		pids = DefaultPIDs
 	}
 	out.Pids = &specs.LinuxPids{Limit: &pids}
 	return out

@@ -100,6 +100,9 @@ func (s *Server) makeContainer(ctx context.Context, c *store.Container, sb store
 	if err := s.point(ctx, "container.create.after-record"); err != nil {
 		return err
 	}
+	if err := s.confine(sb.ID); err != nil {
+		return err
+	}
 	img, err := s.cfg.Images.Acquire(c.Config.GetImage().GetImage(), c.ID)
 	if err != nil {
 		return fmt.Errorf("failed to resolve image %q: %w", c.Config.GetImage().GetImage(), err)

@@ -94,8 +94,11 @@ func (s *Server) finish(ctx context.Context, c store.Container) error {
 			c.ID, logkey.Error, err)
 	}
 	switch {
-	case exit.OOM:
-		c.Reason = reasonOOM
+	case exit.OOM || c.Limit != "":
+		if c.Limit == "" {
+			c.Limit, c.Message = reasonOOM, s.memoryMessage(c)
+		}
+		c.Reason = c.Limit
 		if c.ExitCode <= 1 || err != nil {
 			// Init cannot know why its program was killed. Kubernetes shows
 			// 128 + SIGKILL for OOMKilled everywhere else.
@@ -116,7 +119,10 @@ func (s *Server) finish(ctx context.Context, c store.Container) error {
 		c.ExitCode, logkey.Reason, c.Reason)
 	s.exits.wake(c.ID)
 	s.publish(c.SandboxID, c.ID, runtime.ContainerEventType_CONTAINER_STOPPED_EVENT)
-	return s.runtime.Delete(ctx, c.ID)
+	if err := s.runtime.Delete(ctx, c.ID); err != nil || c.Limit != reasonDisk {
+		return err
+	}
+	return s.dropWritten(c.ID)
 }
 
 // lost records that a container has ended in an unknown way.

@@ -42,7 +42,10 @@ func (s *Server) UpdateContainerResources(ctx context.Context, req *runtime.Upda
 	}
 	config.Windows.Resources = req.GetWindows()
 	c.Config = config
-	return &runtime.UpdateContainerResourcesResponse{}, s.store.Containers.Put(c)
+	if err := s.store.Containers.Put(c); err != nil {
+		return nil, err
+	}
+	return &runtime.UpdateContainerResourcesResponse{}, s.confine(c.SandboxID)
 }
 
 // rewriteLimits changes the description of a container that has not started.

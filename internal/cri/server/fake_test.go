@@ -13,9 +13,12 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -111,6 +114,26 @@ func guest(args []string) int {
 				b[i] = byte(i)
 			}
 			all = append(all, b) //nolint:staticcheck // it is only to be held
+		}
+	case "fork": // processes without end
+		// Go's runtime ends a program that cannot start a thread: have some first.
+		var some sync.WaitGroup
+		for range 20 {
+			some.Go(func() {
+				goruntime.LockOSThread()
+				time.Sleep(50 * time.Millisecond)
+				goruntime.UnlockOSThread()
+			})
+		}
+		some.Wait()
+		for {
+			_ = exec.Command("/proc/self/exe", "stubborn").Start() // it fails at the limit
+		}
+	case "fill": // a directory without end
+		for n := 0; ; n++ {
+			if os.WriteFile(filepath.Join(args[1], strconv.Itoa(n)), make([]byte, 1<<20), 0o644) != nil {
+				time.Sleep(time.Second)
+			}
 		}
 	case "hostname":
 		h, _ := os.Hostname()

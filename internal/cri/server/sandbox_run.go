@@ -83,7 +83,7 @@ func (s *Server) makeSandbox(ctx context.Context, sb *store.Sandbox) error {
 	if err := s.point(ctx, "sandbox.run.after-record"); err != nil {
 		return err
 	}
-	if err := s.writeResolver(sb.ID, sb.Config, nil); err != nil {
+	if err := errors.Join(s.confine(sb.ID), s.writeResolver(sb.ID, sb.Config, nil)); err != nil {
 		return err
 	}
 	if sb.HostProcess {

@@ -75,6 +75,8 @@ type Config struct {
 	Drive string
 	// Cgroup is the host's cgroup, as a path from the root of each hierarchy.
 	Cgroup string
+	// Ceilings bound each pod, beside the limits that it has of its own.
+	Ceilings Ceilings
 	// Build is the host's; images of others are refused.
 	Build winver.Build
 	// Handlers are the names, beside the built-in ones, under which RuntimeClass
@@ -170,6 +172,11 @@ func New(ctx context.Context, cfg Config) (_ *Server, err error) {
 	// Processes of the host's own are in other groups: version 2 allows them in
 	// leaves only.
 	s.cgroups = hierarchies.Group(cfg.Cgroup).Child("pods")
+	if n := cfg.Ceilings.CPUShares; n > 0 {
+		if err := s.cgroups.Make(cgroup.Limits{CPUShares: n}); err != nil {
+			return nil, err
+		}
+	}
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return nil, fmt.Errorf("read limit of open files: %w", err)
@@ -245,6 +252,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		})
 	})
 	group.Go(func() error { return s.sweep(ctx) })
+	group.Go(func() error { return s.watchLimits(ctx) })
 	err := group.Wait()
 	s.jobs.Wait()
 	return err

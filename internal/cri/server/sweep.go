@@ -6,10 +6,8 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"golang.org/x/sys/unix"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
@@ -101,15 +99,7 @@ func (s *Server) checkScratch(ctx context.Context, c store.Container) error {
 		limit = uint64(n)
 	}
 	if used := s.sample(c).disk; used > limit {
-		s.log.WarnContext(ctx, "container has filled its drive C and is ended", logkey.ContainerID, c.ID,
-			logkey.Size, used)
-		c.Message = fmt.Sprintf("There is not enough space on the disk: drive C has %d bytes of %d", used, limit)
-		if err := s.store.Containers.Put(c); err != nil {
-			return err
-		}
-		if err := s.runtime.Kill(ctx, c.ID, unix.SIGKILL); err != nil && !errors.Is(err, runc.ErrNotRunning) {
-			return err
-		}
+		return s.endLocked(ctx, c, reasonDisk, scratchMessage(used, limit))
 	}
 	return nil
 }

@@ -74,7 +74,10 @@ type Container struct {
 	Finished int64 `json:"finished,omitempty"`
 	Removing bool  `json:"removing,omitempty"`
 
-	PID      int    `json:"pid,omitempty"`
+	PID int `json:"pid,omitempty"`
+	// Limit is why the runtime has ended the container, or is about to; it becomes the
+	// reason when the container has ended.
+	Limit    string `json:"limit,omitempty"`
 	ExitCode int32  `json:"exitCode,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 	Message  string `json:"message,omitempty"`

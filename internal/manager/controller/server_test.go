@@ -21,6 +21,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/podlimit"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/podreason"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/runtimeclass"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/windowsnode"
@@ -92,7 +93,7 @@ func (c *cluster) Facts(ctx context.Context, _ string, _ *policy.Parsed) (policy
 	return facts, nil
 }
 
-// start runs the three controllers, each with its own rights alone, until the
+// start runs the controllers, each with its own rights alone, until the
 // test ends.
 func (c *cluster) start(log *bytes.Buffer) {
 	c.t.Helper()
@@ -104,6 +105,7 @@ func (c *cluster) start(log *bytes.Buffer) {
 		windowsnode.New(c.user("windowsnode", windowsnode.Rules()),
 			windowsnode.Config{Log: logger, Taint: policy.Taint{Key: "os", Value: "windows", Effect: "NoSchedule"}}),
 		podreason.New(c.user("podreason", podreason.Rules()), podreason.Config{Log: logger, Facts: c}),
+		podlimit.New(c.user("podlimit", podlimit.Rules()), logger),
 	}
 	ended := make(chan error, len(all))
 	for _, r := range all {

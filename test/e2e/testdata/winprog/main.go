@@ -26,10 +26,10 @@ func main() {
 	}
 	modes := map[string]func(args []string){
 		"escape": escape, "host-escape": hostEscape, "int80": func([]string) { int80() },
-		"fork": func([]string) { fork() }, "memory": func([]string) { memory() }, "disk": func(a []string) {
-			disk(a[0])
-		},
-		"flood": func(a []string) { flood(a[0]) }, "spin": func([]string) { spin() },
+		"fork": func([]string) { fork() }, "memory": func([]string) { memory() },
+		"disk":    func(a []string) { disk(a[0]) },
+		"threads": func([]string) { threads() },
+		"flood":   func(a []string) { flood(a[0]) }, "spin": func([]string) { spin() },
 		"wait": func([]string) { wait() }, "show": func([]string) { show() }, "serve": func(a []string) { serve(a[0]) },
 		"console": func([]string) { console() }, "lines": func([]string) { lines() }, "colors": func([]string) {
 			colors()
@@ -64,6 +64,22 @@ func fork() {
 	}
 	say("processes", "%d", n)
 	wait()
+}
+
+// threads makes threads that never run, without end.
+func threads() {
+	// CreateThread's CREATE_SUSPENDED and STACK_SIZE_PARAM_IS_A_RESERVATION.
+	const createSuspended, reserveStack = 4, 0x10000
+	kernel32 := syscall.NewLazyDLL("kernel32.dll")
+	create, run := kernel32.NewProc("CreateThread"), kernel32.NewProc("Sleep")
+	for n := 0; ; {
+		if handle, _, err := create.Call(0, 1<<16, run.Addr(), 0, createSuspended|reserveStack, 0); handle == 0 {
+			say("threads", "%d: %v", n, err)
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		n++
+	}
 }
 
 // memory takes memory until it is ended.

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winhost
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// measure reads what the machine has. dir is the host's directory.
+func measure(dir string) (machine, error) {
+	var m machine
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return m, fmt.Errorf("measure machine: read size of memory: %w", err)
+	}
+	m.MemoryBytes = int64(info.Totalram) * int64(info.Unit)
+	// Both bound processes and threads; proc_sys_kernel(5).
+	for _, name := range []string{"pid_max", "threads-max"} {
+		text, err := os.ReadFile("/proc/sys/kernel/" + name)
+		if err != nil {
+			return m, fmt.Errorf("measure machine: %w", err)
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil {
+			return m, fmt.Errorf("measure machine: read %s: %w", name, err)
+		}
+		if m.Tasks == 0 || n < m.Tasks {
+			m.Tasks = n
+		}
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return m, fmt.Errorf("measure machine: read free space of %s: %w", dir, err)
+	}
+	m.DiskBytes = int64(fs.Bavail) * fs.Bsize
+	return m, nil
+}
