@@ -93,11 +93,14 @@ func describeServer(l Layout, c Config) config.Config {
 		APIVersion: config.Version, Name: c.Name, DataDir: l.Dir(),
 		Addresses: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), n.machine()}, Port: n.port(),
 		NodeCIDR: n.nodes(), PodCIDR: n.pods(), ServiceCIDR: n.services(),
-		DNSAddress: netip.AddrPortFrom(n.machine(), 53), DNSServiceIP: n.dns(),
+		DNSAddress: netip.AddrPortFrom(n.machine(), dnsPort), DNSServiceIP: n.dns(),
 		AdmissionPort: admission, WindowsTaint: c.WindowsTaint,
 		Datastore: c.Datastore,
 	}.Default()
 }
+
+// dnsPort is that of the cluster's DNS server, at Network.Machine.
+const dnsPort = 53
 
 func fabricConfig(l Layout, c Config) fabric.Config {
 	n := c.Network()
@@ -108,6 +111,11 @@ func fabricConfig(l Layout, c Config) fabric.Config {
 		NodeNet:    n.nodes(),
 		PodNet:     n.pods(),
 		ServiceNet: n.services(),
+		Serves: []fabric.Port{
+			{Protocol: "tcp", Number: n.port()},
+			{Protocol: "tcp", Number: dnsPort},
+			{Protocol: "udp", Number: dnsPort},
+		},
 	}
 }
 

@@ -59,6 +59,21 @@ func TestIsolation(t *testing.T) {
 	}
 	args = append(args, fmt.Sprintf("tcp=127.0.0.1:%d", plan.Port), "tcp=127.0.0.1:10250", "tcp=169.254.169.254:80",
 		"tcp=127.0.0.1:22", "tcp="+machine+":22")
+	// What any program of the machine offers on all of its addresses.
+	listener, err := net.Listen("tcp4", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil {
+			args = append(args, fmt.Sprintf("tcp=%s:%d", ip.IP, listener.Addr().(*net.TCPAddr).Port))
+		}
+	}
 	quoted, err := json.Marshal(args)
 	if err != nil {
 		t.Fatal(err)

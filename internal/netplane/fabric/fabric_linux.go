@@ -78,7 +78,7 @@ func (f *Fabric) Apply(ctx context.Context) (err error) {
 		do   func(inside, machine *kernel.Space) error
 	}{
 		{"bridge", f.makeBridge}, {"machine-link", f.makeMachineLink}, {"routes", f.makeRoutes},
-		{"masquerade", func(_, machine *kernel.Space) error { return f.masquerade(ctx, machine) }},
+		{"rules", func(_, machine *kernel.Space) error { return f.makeRules(ctx, machine) }},
 	} {
 		if err := errors.Join(ctx.Err(), fault.Point(ctx, "fabric.apply.before-"+step.name)); err != nil {
 			return fmt.Errorf("make fabric: %w", err)
@@ -295,24 +295,24 @@ func (f *Fabric) makeRoutes(inside, machine *kernel.Space) error {
 		NextHop: f.plan.Router.Addr()})
 }
 
-// masquerade lets hosts reach what the machine reaches, if the machine is a
-// router already. Making it one is not ours to decide.
-func (f *Fabric) masquerade(ctx context.Context, machine *kernel.Space) error {
+// makeRules makes the machine's table. Hosts reach what the machine reaches if the machine is
+// a router already; making it one is not ours to decide.
+func (f *Fabric) makeRules(ctx context.Context, machine *kernel.Space) error {
+	// The rules are for IPv4, and the fabric has nothing else.
+	err := machine.Sysctl("net/ipv6/conf/"+f.plan.MachineLink+"/disable_ipv6", "1")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	forwards := false
-	err := machine.Do(func() error {
+	err = machine.Do(func() error {
 		b, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
 		forwards = strings.TrimSpace(string(b)) == "1"
 		return err
 	})
-	if err != nil || !forwards {
+	if err != nil {
 		return err
 	}
-	return machine.Nft(ctx, fmt.Sprintf(`add table ip %[1]s
-delete table ip %[1]s
-add table ip %[1]s
-add chain ip %[1]s postrouting { type nat hook postrouting priority 100 ; }
-add rule ip %[1]s postrouting ip saddr %[2]s oifname != "%[3]s" masquerade
-`, f.plan.Table, f.plan.NodeNet, f.plan.MachineLink))
+	return machine.Nft(ctx, f.plan.rules(forwards))
 }
 
 // Delete removes everything that Apply, Connect and AddPrefix made. The hosts'

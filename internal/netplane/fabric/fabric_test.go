@@ -238,7 +238,7 @@ func TestMasqueradeOnlyOnRouters(t *testing.T) {
 	f := m.fabric("router", 0)
 	run(t, m.netns, "sysctl", "-q", "net.ipv4.ip_forward=0")
 	apply(t, f)
-	if got := run(t, m.netns, "nft", "list", "ruleset"); got != "" {
+	if got := run(t, m.netns, "nft", "list", "ruleset"); strings.Contains(got, "masquerade") {
 		t.Errorf("a machine that does not forward got rules:\n%s", got)
 	}
 	run(t, m.netns, "sysctl", "-q", "net.ipv4.ip_forward=1")
@@ -249,6 +249,48 @@ func TestMasqueradeOnlyOnRouters(t *testing.T) {
 		"ip saddr 10.89.0.0/24 oifname != \"mln0\" masquerade") != 1 {
 		t.Errorf("a machine that forwards has the rules:\n%s", got)
 	}
+}
+
+// TestReach: a host reaches what the machine serves to its cluster and what lies behind the
+// machine, and neither anything else of the machine nor another cluster, even on a machine
+// that forwards. The machine reaches its hosts.
+func TestReach(t *testing.T) {
+	m := newMachine(t)
+	run(t, m.netns, "sysctl", "-q", "net.ipv4.ip_forward=1")
+	run(t, m.netns, "ip", "link", "set", "lo", "up")
+	a, b := m.fabric("a", 0), m.fabric("b", 1)
+	apply(t, a)
+	apply(t, b)
+	host, other := netlab.Namespace(t, filepath.Join(m.dir, "a1")), netlab.Namespace(t, filepath.Join(m.dir, "b1"))
+	connect(t, a, "win-1", host, 1)
+	connect(t, b, "win-1", other, 1)
+	// A computer in the machine's own network.
+	lan := netlab.Namespace(t, filepath.Join(m.dir, "lan"))
+	run(t, m.netns, "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0",
+		"netns", filepath.Join(m.dir, "lan"))
+	run(t, m.netns, "ip", "address", "add", "192.0.2.1/24", "dev", "eth0")
+	run(t, m.netns, "ip", "link", "set", "eth0", "up")
+	run(t, lan, "ip", "address", "add", "192.0.2.2/24", "dev", "eth0")
+	run(t, lan, "ip", "link", "set", "eth0", "up")
+	at := netip.MustParseAddrPort
+	for _, s := range []struct{ netns, name, address string }{
+		{m.netns, "api", "10.89.0.1:6443"}, {m.netns, "dns", "10.89.0.1:53"}, {m.netns, "ssh", "10.89.0.1:22"},
+		{m.netns, "api-b", "10.89.1.1:6443"}, {m.netns, "web", "192.0.2.1:80"},
+		{other, "host-b", "10.89.1.11:80"}, {host, "host-a", "10.89.0.11:80"}, {lan, "lan", "192.0.2.2:80"},
+	} {
+		netlab.Serve(t, s.netns, s.name, "tcp4", at(s.address))
+	}
+	netlab.Expect(t, host, "tcp4", at("10.89.0.1:6443"), "api")
+	netlab.Expect(t, host, "tcp4", at("10.89.0.1:53"), "dns")
+	netlab.Expect(t, host, "tcp4", at("192.0.2.2:80"), "lan")
+	netlab.Expect(t, other, "tcp4", at("10.89.1.1:6443"), "api-b")
+	netlab.Expect(t, m.netns, "tcp4", at("10.89.0.11:80"), "host-a")
+	netlab.Expect(t, m.netns, "tcp4", at("10.89.1.11:80"), "host-b")
+	for _, address := range []string{"10.89.0.1:22", "192.0.2.1:80", "10.89.1.1:6443", "10.89.1.11:80"} {
+		netlab.ExpectNothing(t, host, "tcp4", at(address))
+	}
+	netlab.ExpectNothing(t, other, "tcp4", at("10.89.0.1:6443"))
+	netlab.ExpectNothing(t, other, "tcp4", at("10.89.0.11:80"))
 }
 
 func TestConnectRefuses(t *testing.T) {

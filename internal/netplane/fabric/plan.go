@@ -10,7 +10,8 @@
 // routes pod ranges to the hosts that own them, as a cloud's route table does,
 // and answers "unreachable" for ranges of the cluster without an owner, so that
 // no such packet leaves for the internet. The machine gets one link, one route
-// and, only if it already forwards packets, one nftables table.
+// and one nftables table, which keeps what comes over the link from everything on the machine
+// but the cluster's own servers, and from other clusters.
 package fabric
 
 import (
@@ -33,10 +34,21 @@ type Config struct {
 	Dir string
 	// NodeNet, PodNet and ServiceNet are the cluster's ranges.
 	NodeNet, PodNet, ServiceNet netip.Prefix
+	// Serves lists what the machine serves to the hosts at its address in NodeNet. Nothing
+	// else of the machine can be reached from the fabric.
+	Serves []Port
 	// Machine is the network namespace that stands for the machine; empty means
 	// the process's own.
 	Machine string
 }
+
+// Port is a port of a transport protocol, "tcp" or "udp".
+type Port struct {
+	Protocol string
+	Number   uint16
+}
+
+func (p Port) String() string { return fmt.Sprintf("%s %d", p.Protocol, p.Number) }
 
 // Plan lists the parts of the fabric. Describe creates it.
 type Plan struct {
@@ -53,7 +65,8 @@ type Plan struct {
 	MachineAlias   string // says whose link it is
 	MachinePort    string // its other end, on the bridge
 	MachineAddress netip.Prefix
-	Table          string // on the machine, for masquerading
+	Table          string // on the machine
+	Serves         []Port
 }
 
 // Describe creates the plan. It is pure.
@@ -71,9 +84,15 @@ func Describe(cfg Config) (Plan, error) {
 		Namespace: filepath.Join(cfg.Dir, "mullion-"+cfg.Name),
 		NodeNet:   cfg.NodeNet, PodNet: cfg.PodNet, ServiceNet: cfg.ServiceNet,
 		Bridge:      "br0",
-		MachineLink: fmt.Sprintf("mln%d", cfg.Index), MachineAlias: "cluster " + cfg.Name,
+		MachineLink: fmt.Sprintf(linkPrefix+"%d", cfg.Index), MachineAlias: "cluster " + cfg.Name,
 		MachinePort: "machine",
 		Table:       "mullion-" + cfg.Name,
+		Serves:      cfg.Serves,
+	}
+	for _, s := range cfg.Serves {
+		if s.Protocol != "tcp" && s.Protocol != "udp" || s.Number == 0 {
+			return Plan{}, fmt.Errorf("describe fabric: port %q: not one of TCP or UDP", s)
+		}
 	}
 	ranges := []netip.Prefix{p.NodeNet, p.PodNet, p.ServiceNet}
 	for i, r := range ranges {
@@ -105,6 +124,40 @@ func portName(node string) string {
 	return "port" + hex.EncodeToString(sum[:])[:11]
 }
 
+// rules returns the transaction for nft(8) that makes the machine's table. masquerade is for a
+// machine that forwards packets: it lets hosts reach what the machine reaches.
+//
+// The kernel delivers a packet to any address of the machine, whichever link it came in by. So
+// without these rules a pod reaches whatever listens on the machine, and the API servers of
+// other clusters.
+func (p *Plan) rules(masquerade bool) string {
+	var b strings.Builder
+	add := func(chain, format string, args ...any) {
+		fmt.Fprintf(&b, "add rule ip %s %s %s\n", p.Table, chain, fmt.Sprintf(format, args...))
+	}
+	// `add` first: deleting a table that does not exist is an error.
+	fmt.Fprintf(&b, "add table ip %[1]s\ndelete table ip %[1]s\nadd table ip %[1]s\n", p.Table)
+	for _, hook := range []string{"input", "forward"} {
+		fmt.Fprintf(&b, "add chain ip %s %s { type filter hook %[2]s priority 0 ; }\n", p.Table, hook)
+		add(hook, "iifname != %q accept", p.MachineLink)
+		// What the machine asked for: the API server calls kubelets.
+		add(hook, "ct state established,related accept")
+	}
+	for _, s := range p.Serves {
+		add("input", "ip daddr %s %s dport %d accept", p.MachineAddress.Addr(), s.Protocol, s.Number)
+	}
+	add("input", "counter reject with icmp type admin-prohibited")
+	add("forward", "oifname %q counter reject with icmp type admin-prohibited", linkPrefix+"*")
+	if masquerade {
+		fmt.Fprintf(&b, "add chain ip %s postrouting { type nat hook postrouting priority 100 ; }\n", p.Table)
+		add("postrouting", "ip saddr %s oifname != %q masquerade", p.NodeNet, p.MachineLink)
+	}
+	return b.String()
+}
+
+// linkPrefix begins the names of all clusters' links on the machine.
+const linkPrefix = "mln"
+
 // String returns the plan as text for a dry run.
 func (p *Plan) String() string {
 	return fmt.Sprintf(`network namespace %s
@@ -114,8 +167,21 @@ func (p *Plan) String() string {
 machine
   link %s %s, other end %s on %s
   route %s via %s
+  serves %s at %s; hosts reach nothing else of the machine, and no other cluster
 `, p.Namespace, p.Bridge, p.Router, p.RouterMAC, p.PodNet, p.ServiceNet, p.MachineAddress.Addr(),
-		p.MachineLink, p.MachineAddress, p.MachinePort, p.Bridge, p.PodNet, p.Router.Addr())
+		p.MachineLink, p.MachineAddress, p.MachinePort, p.Bridge, p.PodNet, p.Router.Addr(),
+		portList(p.Serves), p.MachineAddress.Addr())
+}
+
+func portList(ports []Port) string {
+	var out []string
+	for _, p := range ports {
+		out = append(out, p.String())
+	}
+	if len(out) == 0 {
+		return "nothing"
+	}
+	return strings.Join(out, ", ")
 }
 
 // last returns the broadcast address of an IPv4 range.

@@ -40,11 +40,14 @@ func TestDescribe(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.name != "own-ranges" {
+				c.cfg.Serves = []Port{{"tcp", 6443}, {"tcp", 53}, {"udp", 53}}
+			}
 			p, err := Describe(c.cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
-			testenv.Golden(t, c.name+".txt", []byte(p.String()))
+			testenv.Golden(t, c.name+".txt", []byte(p.String()+"\n"+p.rules(c.name == "first")))
 		})
 	}
 }
@@ -70,6 +73,8 @@ func TestDescribeRefuses(t *testing.T) {
 		{"no range", func(c *Config) { c.NodeNet = netip.Prefix{} }, "not an IPv4 range"},
 		{"IPv6", func(c *Config) { c.PodNet = netip.MustParsePrefix("fd00::/64") }, "not an IPv4 range"},
 		{"host bits", func(c *Config) { c.NodeNet = netip.MustParsePrefix("10.89.0.1/24") }, "not an IPv4 range"},
+		{"protocol", func(c *Config) { c.Serves = []Port{{"icmp", 1}} }, `port "icmp 1"`},
+		{"port", func(c *Config) { c.Serves = []Port{{"tcp", 0}} }, `port "tcp 0"`},
 		{"too small", func(c *Config) { c.NodeNet = netip.MustParsePrefix("10.89.0.0/29") }, "not an IPv4 range"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

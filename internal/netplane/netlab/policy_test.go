@@ -181,8 +181,7 @@ func TestLoopbackIsPrivate(t *testing.T) {
 func TestMetadataServiceIsBlocked(t *testing.T) {
 	w := newTwoHosts(t)
 	metadata := netip.MustParseAddr("169.254.169.254")
-	addAddress(t, w.lab.Machine, netip.PrefixFrom(metadata, 32))
-	Serve(t, w.lab.Machine, "credentials", "tcp4", at(metadata, 80))
+	Serve(t, behindMachine(t, w.lab, metadata), "credentials", "tcp4", at(metadata, 80))
 	Expect(t, w.a.Netns, "tcp4", at(metadata, 80), "credentials") // the way is open
 	ExpectNothing(t, w.pods[0].Netns, "tcp4", at(metadata, 80))
 }

@@ -187,13 +187,12 @@ func TestOutboundNAT(t *testing.T) {
 	w := newTwoHosts(t)
 	// A server outside the cluster, behind the machine.
 	outside := netip.MustParseAddr("192.0.2.80")
-	addAddress(t, w.lab.Machine, netip.PrefixFrom(outside, 32))
-	Serve(t, w.lab.Machine, "outside", "tcp4", at(outside, 80))
-	Serve(t, w.lab.Machine, "machine", "tcp4", at(netip.MustParseAddr("10.89.0.1"), 80))
+	Serve(t, behindMachine(t, w.lab, outside), "outside", "tcp4", at(outside, 80))
+	Serve(t, w.lab.Machine, "machine", "tcp4", at(netip.MustParseAddr("10.89.0.1"), 6443))
 	if client := Expect(t, w.pods[0].Netns, "tcp4", at(outside, 80), "outside"); client != w.a.Address.String() {
 		t.Errorf("outside sees the pod as %s, want %s", client, w.a.Address)
 	}
-	if client := Expect(t, w.pods[0].Netns, "tcp4", at(netip.MustParseAddr("10.89.0.1"), 80),
+	if client := Expect(t, w.pods[0].Netns, "tcp4", at(netip.MustParseAddr("10.89.0.1"), 6443),
 		"machine"); client != w.pods[0].Address.String() {
 		t.Errorf("exception: the machine sees the pod as %s, want its own address", client)
 	}
