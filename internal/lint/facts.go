@@ -29,6 +29,11 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 			return nil, err
 		}
 	}
+	for _, b := range cfg.Builds {
+		for _, o := range b.Objects {
+			facts = addObjectFacts(facts, tree.Root(o.Object))
+		}
+	}
 	return facts, nil
 }
 

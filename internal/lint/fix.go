@@ -72,6 +72,12 @@ func fixDocument(
 	if !m.read(d.text) {
 		return d.text, 0, m.countUnread()
 	}
+	systems := m.systems()
+	defer func() {
+		if !slices.Equal(m.systems(), systems) { // whatever the reason, this is not a fix
+			text, applied, left = d.text, 0, applied+left
+		}
+	}()
 	for range maxRounds {
 		n, l := m.apply(m.edits())
 		placed, unplaced := m.apply(m.placement())
@@ -108,6 +114,52 @@ func (m *fixer) read(text []byte) bool {
 	return ok
 }
 
+// parsed returns the objects of the document, without patches of others.
+func (m *fixer) parsed() *policy.Parsed {
+	out := policy.Parse(m.object)
+	out.DropPatches()
+	return out
+}
+
+// systems returns the operating systems of the document's pods. No fix may
+// change them.
+func (m *fixer) systems() []string { return systemsOf(m.judge, m.object, m.facts) }
+
+// Systems returns the operating systems of the pods of objects, "" where these
+// contradict themselves.
+func Systems(objects []map[string]any, facts policy.Facts) []string {
+	judge := policy.New(facts)
+	var out []string
+	for _, o := range objects {
+		out = append(out, systemsOf(judge, o, facts)...)
+	}
+	return out
+}
+
+func systemsOf(judge *policy.Evaluator, object map[string]any, facts policy.Facts) []string {
+	var out []string
+	for _, p := range judge.Place(policy.Parse(object), facts) {
+		out = append(out, p.OS)
+	}
+	return out
+}
+
+// mayEdit reports whether a fix understands the object that an edit is for.
+func mayEdit(objects *policy.Parsed, e tree.Edit) bool {
+	at := e.Path.String()
+	return !slices.ContainsFunc(objects.Uneditable(), func(p tree.Path) bool {
+		return len(p) == 0 || strings.HasPrefix(at, p.String()+".")
+	})
+}
+
+// mayWrite reports whether an edit of a placement belongs into a file. Defaults
+// and guesses do not, and neither does the architecture, which users did not
+// ask for.
+func mayWrite(objects *policy.Parsed, p policy.Placement, e tree.Edit) bool {
+	return p.Confidence > policy.Low && mayEdit(objects, e) &&
+		!strings.HasSuffix(e.Path.String(), "nodeSelector[kubernetes.io/arch]")
+}
+
 // countUnread counts the edits that remain because one document has several
 // JSON values.
 func (m *fixer) countUnread() (left int) {
@@ -129,6 +181,7 @@ func (m *fixer) countUnread() (left int) {
 // written without touching more than their field. It writes one edit of each
 // item of a List at once, because the document is parsed again each time.
 func (m *fixer) apply(todo []tree.Edit) (applied, left int) {
+	todo, applied = m.rename(todo)
 	for len(todo) > 0 {
 		var batch, rest []tree.Edit
 		seen := map[int]bool{}
@@ -144,6 +197,54 @@ func (m *fixer) apply(todo []tree.Edit) (applied, left int) {
 		applied, left, todo = applied+n, left+l, rest
 	}
 	return applied, left
+}
+
+// rename writes each pair of edits that moves a value to another key of its map
+// by replacing the key where it stands. It returns the other edits.
+func (m *fixer) rename(todo []tree.Edit) (others []tree.Edit, applied int) {
+	for _, old := range todo {
+		last := len(old.Path) - 1
+		i := slices.IndexFunc(todo, func(e tree.Edit) bool {
+			return e.Op == tree.Add && len(e.Path) == last+1 && e.Path[last].Index < 0 &&
+				slices.Equal(e.Path[:last], old.Path[:last]) &&
+				reflect.DeepEqual(e.Value, tree.Root(m.object).At(old.Path).Raw())
+		})
+		if old.Op != tree.Remove || i < 0 || !m.renameKey(old, todo[i]) {
+			continue
+		}
+		applied++
+		todo = slices.DeleteFunc(slices.Clone(todo), func(e tree.Edit) bool {
+			return slices.Equal(e.Path, old.Path) || slices.Equal(e.Path, todo[i].Path)
+		})
+	}
+	return todo, applied
+}
+
+// renameKey writes one pair of edits as rename does, and reports whether the two
+// have the same result for the object.
+func (m *fixer) renameKey(remove, add tree.Edit) bool {
+	want, _, err := tree.Apply(m.object, []tree.Edit{add, remove})
+	mapping, i := entry(m.root, remove.Path)
+	if err != nil || mapping == nil {
+		return false
+	}
+	t := editor{text: m.doc.text, lines: m.doc.starts()}
+	key := mapping.Content[i]
+	from := t.offset(key)
+	if key.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
+		from++
+	}
+	c, ok := t.splice(from, from+len(key.Value), add.Path[len(add.Path)-1].Key)
+	if !ok {
+		return false
+	}
+	again := *m
+	text, written := write(m.doc.text, []change{c})
+	if !written || !again.read(text) || !reflect.DeepEqual(again.object, want) {
+		return false
+	}
+	*m = again
+	return true
 }
 
 // item is the index of the List's item that a path leads into; -1 for none.
@@ -202,7 +303,7 @@ func (m *fixer) applyBatch(batch []tree.Edit) (applied, left int) {
 // suppressions.
 func (m *fixer) results() []Result {
 	var out []Result
-	for _, f := range m.judge.Evaluate(policy.Parse(m.object), m.facts) {
+	for _, f := range m.judge.Evaluate(m.parsed(), m.facts) {
 		out = append(out, Result{Finding: f})
 	}
 	return suppressions(&m.doc).apply(m.root, m.object, out)
@@ -213,12 +314,13 @@ func (m *fixer) results() []Result {
 func (m *fixer) edits() []tree.Edit {
 	var out []tree.Edit
 	seen := map[string]bool{}
+	objects := m.parsed()
 	for _, r := range m.results() {
 		if r.Suppressed != "" || r.Code == "WIN419" {
 			continue
 		}
 		for _, e := range r.Edits {
-			if e.Op == tree.Add && skipped(m.object, e.Path) {
+			if e.Op == tree.Add && skipped(m.object, e.Path) || !mayEdit(objects, e) {
 				continue
 			}
 			if key := string(e.Op) + e.Path.Pointer(); !seen[key] {
@@ -257,10 +359,14 @@ func (m *fixer) placement() []tree.Edit {
 		}
 	}
 	var out []tree.Edit
-	for _, p := range m.judge.Place(policy.Parse(m.object), m.facts) {
+	objects := m.parsed()
+	for _, p := range m.judge.Place(objects, m.facts) {
 		stays := false
 		for _, e := range p.Edits {
 			at := e.Path.String()
+			if !mayWrite(objects, p, e) {
+				continue
+			}
 			suppressed := slices.ContainsFunc(kept, func(r Result) bool {
 				return at == r.Field || strings.HasPrefix(at, r.Field+"[")
 			})

@@ -60,6 +60,7 @@ func File(path string) Input {
 // Config configures a run.
 type Config struct {
 	Inputs   []Input
+	Builds   []Build // judged after the inputs
 	Facts    policy.Facts
 	Severity policy.Severity // the lowest to report; None: everything
 	Placed   bool            // the cluster has mullion's admission: pods are judged as it will place them
@@ -83,7 +84,7 @@ type Result struct {
 // Summary counts the results.
 type Summary struct {
 	Files, Documents, Objects           int
-	Skipped                             int // documents that are no manifests
+	Skipped                             int // documents that are patches, or not manifests
 	Errors, Warnings, Infos, Suppressed int
 }
 
@@ -143,6 +144,7 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 		return sum, err
 	}
 	judge := policy.New(cfg.Facts)
+	run := ctx
 	g, ctx := errgroup.WithContext(ctx)
 	// Documents wait in ordered until all earlier ones are done; its length
 	// bounds the memory.
@@ -172,20 +174,53 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 			sum.Documents += len(j.docs)
 			sum.Objects += j.judged.objects
 			sum.Skipped += j.judged.skipped
-			for _, r := range j.judged.results {
-				if r.Severity < cfg.Severity {
-					continue
-				}
-				sum.count(r)
-				if err := emit(r); err != nil {
-					return err
-				}
+			if err := sum.report(cfg, j.judged.results, emit); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
-	err = g.Wait()
-	return sum, err
+	if err = g.Wait(); err != nil {
+		return sum, err
+	}
+	return sum, runBuilds(run, cfg, judge, facts, &sum, emit)
+}
+
+// report counts results, and emits those that are severe enough.
+func (s *Summary) report(cfg Config, results []Result, emit func(Result) error) error {
+	for _, r := range results {
+		if r.Severity < cfg.Severity {
+			continue
+		}
+		s.count(r)
+		if err := emit(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runBuilds judges what was built.
+func runBuilds(
+	ctx context.Context, cfg Config, judge *policy.Evaluator, facts *policy.Facts, sum *Summary,
+	emit func(Result) error,
+) error {
+	b := builder{ctx: ctx, facts: facts, judge: judge.Evaluate, files: map[string][]source{}, seen: map[spot]bool{}}
+	if cfg.Placed {
+		b.judge = judge.Judge
+	}
+	for _, made := range cfg.Builds {
+		out := b.build(made)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		sum.Files++
+		sum.Objects += out.objects
+		if err := sum.report(cfg, out.results, emit); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Objects checks objects that come from source instead of a file, in order, and
@@ -204,16 +239,7 @@ func Objects(cfg Config, source func(yield func(map[string]any) error) error,
 		for _, f := range evaluate(policy.Parse(object), cfg.Facts) {
 			found = append(found, Result{Finding: f, Object: objectName(object, f.Scope)})
 		}
-		for _, r := range suppressByAnnotation(object, found) {
-			if r.Severity < cfg.Severity {
-				continue
-			}
-			sum.count(r)
-			if err := emit(r); err != nil {
-				return err
-			}
-		}
-		return nil
+		return sum.report(cfg, suppressByAnnotation(object, found), emit)
 	})
 	return sum, err
 }
@@ -306,6 +332,7 @@ func check(
 			out.results = append(out.results, p.result(d))
 		}
 		parsed := policy.Parse(object)
+		out.skipped += parsed.DropPatches()
 		out.objects += parsed.Len()
 		found := make([]Result, 0, 8)
 		for _, f := range evaluate(parsed, facts) {

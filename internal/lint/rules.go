@@ -90,5 +90,14 @@ func inputRules() []policy.Rule {
 			Fix:     "pass manifests only; render charts first (helm template)",
 			Sources: []string{"https://kubernetes.io/docs/concepts/overview/working-with-objects/"},
 		},
+		{
+			Code:     "WIN909",
+			Title:    "a kustomization that cannot be built",
+			Severity: policy.Error,
+			Field:    field,
+			Why:      "kustomize, whose library builds the folder here too, refuses the kustomization or a file of it.",
+			Fix:      "kubectl kustomize FOLDER shows the same message",
+			Sources:  []string{"https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/"},
+		},
 	}
 }

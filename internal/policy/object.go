@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
@@ -25,6 +26,58 @@ func Parse(object map[string]any) *Parsed {
 
 // Len returns the number of objects: the items of a List, or one.
 func (p *Parsed) Len() int { return len(p.items) }
+
+// DropPatches removes the objects that are only patches of others, and returns
+// how many there were. No container of a patch has an image.
+func (p *Parsed) DropPatches() int {
+	before := len(p.items)
+	p.items = slices.DeleteFunc(p.items, func(o *object) bool {
+		return slices.ContainsFunc(o.Pods, (*pod).patch)
+	})
+	return before - len(p.items)
+}
+
+// patch reports whether what looks like a pod only changes one.
+func (p *pod) patch() bool {
+	list := p.Spec.Get("containers")
+	if list.Set() && !isList(list) {
+		return false // malformed
+	}
+	return !slices.ContainsFunc(p.Containers, func(c container) bool { return c.Image != "" })
+}
+
+// Uneditable returns the paths of the objects whose pods are not whole pod
+// templates, so that a fix could write what their schemas do not have.
+func (p *Parsed) Uneditable() []tree.Path {
+	var out []tree.Path
+	for _, o := range p.items {
+		if _, whole := customTemplates[kindOf(o)]; !builtin(o.APIVersion) && !whole && len(o.Pods) > 0 {
+			out = append(out, o.Path())
+		}
+	}
+	return out
+}
+
+// kindOf returns the group and the kind of an object.
+func kindOf(o *object) string {
+	group, _, _ := strings.Cut(o.APIVersion, "/")
+	return group + "/" + o.Kind
+}
+
+// customTemplates maps kinds of custom resources to the path of their pod
+// template. Other custom resources are searched for pods, but never fixed:
+// Knative's templates, for one, may not select nodes.
+var customTemplates = map[string][]string{
+	"argoproj.io/Rollout":        {"spec", "template"},
+	"apps.kruise.io/CloneSet":    {"spec", "template"},
+	"apps.kruise.io/DaemonSet":   {"spec", "template"},
+	"apps.kruise.io/StatefulSet": {"spec", "template"},
+	"keda.sh/ScaledJob":          {"spec", "jobTargetRef", "template"},
+}
+
+// sidecarSet is the kind of objects whose containers are added to pods of
+// others, which name the operating system.
+const sidecarSet = "apps.kruise.io/SidecarSet"
 
 // under returns the items under the given facts, with the operating systems of
 // their pods.
@@ -122,7 +175,9 @@ func parse(root tree.Value, depth int) []*object {
 	}
 	if path, ok := templates[kind]; ok && builtin(version) {
 		o.add(root.Get(path...), kind == "Pod")
-	} else if !builtin(version) && kind != "CustomResourceDefinition" {
+	} else if path, ok := customTemplates[kindOf(o)]; ok {
+		o.add(root.Get(path...), false)
+	} else if kindOf(o) != sidecarSet && !builtin(version) && kind != "CustomResourceDefinition" {
 		o.search(root, 0)
 	}
 	return []*object{o}

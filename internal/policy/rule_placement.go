@@ -453,7 +453,8 @@ func checkBetaLabels(p *pod, r reporter) {
 		}
 		f := r.at(sel.Get(k), "%s is deprecated", k)
 		if now := sel.Get(strings.TrimPrefix(k, "beta.")); !now.Set() {
-			f.edit(tree.Remove, sel.Get(k).Path(), nil).edit(tree.Add, now.Path(), sel.Get(k).Str())
+			// The new label first: between the edits the pod must not be without one.
+			f.edit(tree.Add, now.Path(), sel.Get(k).Str()).edit(tree.Remove, sel.Get(k).Path(), nil)
 		}
 	}
 	for _, t := range affinityTerms(p) {

@@ -10,17 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mullion-k8s/mullion/internal/cli"
-	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/lint"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/version"
@@ -31,8 +26,9 @@ import (
 type flags struct {
 	kubernetes, output, severity, failOn, platform string
 	builds, taints                                 []string
-	fix                                            bool
+	fix, diff                                      bool
 	cluster, placed                                bool
+	kustomize                                      []string
 	kubeconfig, context, namespace                 string
 }
 
@@ -46,6 +42,10 @@ func New(s cli.Streams) *cobra.Command {
 fields that Windows nodes reject, silently ignore or treat differently, with the
 reason and the fix.
 
+A folder with a kustomization.yaml is checked as what it builds, as kubectl
+kustomize would; -k does so for one folder. Nothing is fetched, and no plugin
+runs. In folders, patches and files that are not manifests are skipped.
+
 It finds more if it knows the nodes: describe them with --builds and
 --node-taints, or use --cluster to read nodes, RuntimeClasses and namespaces
 from the API server. Without files, --cluster checks the objects in the cluster.
@@ -57,8 +57,11 @@ reports only the remaining problems.
 
 --fix edits the files: it adds the fields that admission would add to the pods
 (selectors for the operating system, spec.os.name), and removes fields that only
-Linux uses. If the nodes are known, it also adds a selector for the builds that
-can run the image, and tolerations for the nodes' taints. It fixes pod templates
+Linux uses. It never edits patches, and custom resources only if it knows their
+schema. A fix that would change the operating system of a pod, also of one that
+a kustomization builds, is left to you. With --diff it prints the changes only.
+If the nodes are known, it also adds a selector for the builds that can run the
+image, and tolerations for the nodes' taints. It fixes pod templates
 of Deployments and other workloads too, and keeps all other lines and comments.
 A second run changes nothing. Remaining findings are printed (with - to standard
 error) and determine the exit code.
@@ -76,6 +79,8 @@ is wrong.`,
   mullion lint --builds 2022,2025 --node-taints os=windows:NoSchedule deploy/
   mullion lint --cluster deploy/
   mullion lint --cluster --context staging -n shop
+  mullion lint -k overlays/windows
+  mullion lint --fix --diff deploy/
   mullion lint --fix --builds 2019,2022,2025 deploy/iis.yaml
   mullion lint explain WIN019`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -103,6 +108,9 @@ is wrong.`,
 	fl.StringVar(&f.failOn, "fail-on", "warning", "minimum severity for exit code 1: `error`, warning or info")
 	fl.BoolVar(&f.fix, "fix", false, "write safe fixes, and the fields that placement would add, to the files; with "+
 		"- to standard output")
+	fl.BoolVar(&f.diff, "diff", false, "with --fix: print the changes, and write nothing")
+	fl.StringSliceVarP(&f.kustomize, "kustomize", "k", nil,
+		"build the kustomization of a `folder` and check the result")
 	cmd.AddCommand(explain(s))
 	return cmd
 }
@@ -134,20 +142,25 @@ func explain(s cli.Streams) *cobra.Command {
 // check rejects combinations of flags that make no sense.
 func (f flags) check(args []string) error {
 	switch {
-	case len(args) == 0 && !f.cluster:
+	case f.nothing(args) && !f.cluster:
 		return cli.Usagef("nothing to lint: pass files or folders, - for standard input, or --cluster for the " +
 			"objects in a cluster")
-	case len(args) == 0 && f.fix:
+	case f.diff && (!f.fix || slices.Contains(args, "-")):
+		return cli.Usagef("--diff needs --fix, and files")
+	case f.nothing(args) && f.fix:
 		return cli.Usagef("--fix needs files to change")
 	case f.cluster && (len(f.builds) > 0 || len(f.taints) > 0 || f.kubernetes != ""):
 		return cli.Usagef("--cluster cannot be combined with --builds, --node-taints or --kubernetes-version")
 	case !f.cluster && (f.kubeconfig != "" || f.context != ""):
 		return cli.Usagef("--kubeconfig and --context need --cluster")
-	case f.namespace != "" && (!f.cluster || len(args) > 0):
+	case f.namespace != "" && (!f.cluster || !f.nothing(args)):
 		return cli.Usagef("--namespace needs --cluster, without files")
 	}
 	return nil
 }
+
+// nothing reports whether the command line names nothing to check.
+func (f flags) nothing(args []string) bool { return len(args)+len(f.kustomize) == 0 }
 
 // facts derives facts about the cluster from the flags.
 func (f flags) facts() (policy.Facts, error) {
@@ -219,7 +232,7 @@ func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
-	inputs, err := inputs(s, args)
+	found, err := find(ctx, s, f, args)
 	if err != nil {
 		return err
 	}
@@ -230,13 +243,17 @@ func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 			}
 			return fixStream(ctx, s, facts, severity, failOn)
 		}
-		if err := fixFiles(ctx, s, inputs, facts); err != nil {
+		if err := fixFiles(ctx, s, f, found, facts); err != nil || f.diff {
 			return err
 		}
 	}
-	cfg := lint.Config{Inputs: inputs, Facts: facts, Severity: severity, Placed: f.placed}
+	builds, err := found.build(ctx, s)
+	if err != nil {
+		return err
+	}
+	cfg := lint.Config{Inputs: found.inputs, Builds: builds, Facts: facts, Severity: severity, Placed: f.placed}
 	var sum lint.Summary
-	if len(args) == 0 {
+	if f.nothing(args) {
 		sum, err = cluster.lint(ctx, s, cfg, f.namespace, printer.Print)
 	} else {
 		// Live memory is a megabyte or two: with default settings the collector
@@ -291,53 +308,6 @@ func isAre(n int) string {
 	return "are"
 }
 
-// inputs resolves the arguments. It searches folders for manifests.
-func inputs(s cli.Streams, args []string) ([]lint.Input, error) {
-	var out []lint.Input
-	for _, a := range args {
-		if a == "-" {
-			out = append(out, lint.Input{Name: "<stdin>", Once: true, Open: func() (io.ReadCloser, error) {
-				return io.NopCloser(s.In), nil
-			}})
-			continue
-		}
-		info, err := os.Stat(a)
-		if err != nil {
-			return nil, cli.Usagef("%w", err)
-		}
-		if !info.IsDir() {
-			in := lint.File(a)
-			in.Once = !info.Mode().IsRegular() // a pipe, as <(helm template …) is
-			out = append(out, in)
-			continue
-		}
-		err = filepath.WalkDir(a, func(path string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case d.IsDir() && path != a && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
-				return filepath.SkipDir
-			case d.IsDir():
-				if _, err := os.Stat(filepath.Join(path, "Chart.yaml")); err == nil {
-					fmt.Fprintf(s.Err, "mullion: skipped the chart %s; use: helm template %s | mullion lint -\n",
-						path, path)
-					return filepath.SkipDir
-				}
-			case d.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"},
-				strings.ToLower(filepath.Ext(path))):
-				in := lint.File(path)
-				in.Found = true
-				out = append(out, in)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("search %s: %w", a, err)
-		}
-	}
-	return out, nil
-}
-
 // fixStream writes the fixed standard input to standard output, and the
 // remaining findings to standard error.
 func fixStream(ctx context.Context, s cli.Streams, facts policy.Facts, severity, failOn policy.Severity) error {
@@ -360,36 +330,4 @@ func fixStream(ctx context.Context, s cli.Streams, facts policy.Facts, severity,
 		return err
 	}
 	return conclude(s, "text", failOn, sum)
-}
-
-func fixFiles(ctx context.Context, s cli.Streams, inputs []lint.Input, facts policy.Facts) error {
-	for _, in := range inputs {
-		info, err := os.Stat(in.Name)
-		if err != nil {
-			return err
-		}
-		if !info.Mode().IsRegular() {
-			return cli.Usagef("--fix cannot write to %s: it is not a file", in.Name)
-		}
-		file, err := os.ReadFile(in.Name)
-		if err != nil {
-			return err
-		}
-		fixed, err := lint.FixAll(ctx, in.Name, bytes.NewReader(file), facts)
-		if err != nil {
-			return err
-		}
-		if fixed.Left > 0 {
-			fmt.Fprintf(s.Err, "mullion: %s: %s %s left to you\n",
-				in.Name, count(fixed.Left, "change"), isAre(fixed.Left))
-		}
-		if fixed.Applied == 0 {
-			continue
-		}
-		if err := durable.WriteFile(in.Name, fixed.Text, info.Mode().Perm()); err != nil {
-			return fmt.Errorf("write %s: %w", in.Name, err)
-		}
-		fmt.Fprintf(s.Err, "mullion: %s: %s\n", in.Name, count(fixed.Applied, "change"))
-	}
-	return nil
 }

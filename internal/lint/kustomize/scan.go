@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package kustomize builds kustomizations in memory, with kustomize's own
+// library. It reads files only: nothing is fetched, no plugin and no other
+// program runs, and in a checkout no file outside of it is read.
+package kustomize
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+// maxFileBytes bounds the files of a kustomization.
+const maxFileBytes = 4 << 20
+
+// Set holds the kustomizations of a run, and those that they use.
+type Set struct {
+	root    string // the checkout: nothing outside of it is read; "" if there is none
+	folders map[string]*folder
+	used    map[string]bool   // folders that another kustomization uses
+	files   map[string]bool   // files that a kustomization names
+	instead map[string][]byte // see Replace
+}
+
+// folder is a folder with a kustomization.
+type folder struct {
+	dir, file string
+	text      []byte // as kustomize is to read it
+	component bool
+	uses      []string // the folders below it in the tree of kustomizations
+	resources []string // files
+	patches   []string // files
+	left      []string // what is left out, and why
+	empty     bool     // nothing remains to build
+}
+
+// File returns the path of the kustomization of a folder; "" if it has none.
+func File(dir string) string {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			return path
+		}
+	}
+	return ""
+}
+
+// Read reads the kustomizations of folders, and all that these use.
+func Read(ctx context.Context, dirs []string) (*Set, error) {
+	s := &Set{
+		folders: map[string]*folder{},
+		used:    map[string]bool{},
+		files:   map[string]bool{},
+		instead: map[string][]byte{},
+	}
+	for _, dir := range dirs {
+		dir, err := realPath(dir)
+		if err != nil {
+			return nil, err
+		}
+		if s.root == "" {
+			s.root = checkout(dir)
+		}
+		if err := s.read(ctx, dir); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// real returns the absolute path without symbolic links.
+func realPath(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
+// Real returns a path without symbolic links, as Built has paths.
+func Real(path string) string {
+	if at, err := realPath(path); err == nil {
+		return at
+	}
+	return path
+}
+
+// checkout returns the folder of the git repository around a folder; "" if
+// there is none.
+func checkout(dir string) string {
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+}
+
+// allows reports whether a path may be read.
+func (s *Set) allows(path string) bool {
+	return s.root == "" || path == s.root || strings.HasPrefix(path, strings.TrimSuffix(s.root, "/")+"/")
+}
+
+// readFile reads a file under the limits.
+func (s *Set) readFile(path string) ([]byte, error) {
+	path, err := realPath(path)
+	if err != nil {
+		return nil, err
+	}
+	if text, ok := s.instead[path]; ok {
+		return text, nil
+	}
+	if !s.allows(path) {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it is outside of %s", s.root)}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFileBytes {
+		err := fmt.Errorf("not a file of at most %d MiB", maxFileBytes>>20)
+		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return os.ReadFile(path)
+}
+
+// Replace makes later builds read a text instead of a file, or the file again
+// if the text is nil.
+func (s *Set) Replace(path string, text []byte) {
+	at, err := realPath(path)
+	switch {
+	case err != nil:
+	case text == nil:
+		delete(s.instead, at)
+	default:
+		s.instead[at] = text
+	}
+}
+
+// read reads the kustomization of a folder, once.
+func (s *Set) read(ctx context.Context, dir string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.folders[dir] != nil || !s.allows(dir) {
+		return nil
+	}
+	f := &folder{dir: dir, file: File(dir)}
+	if f.file == "" {
+		return nil
+	}
+	s.folders[dir] = f
+	s.files[f.file] = true
+	var err error
+	if f.text, err = s.readFile(f.file); err != nil {
+		return err
+	}
+	var k types.Kustomization
+	if err := k.Unmarshal(f.text); err != nil {
+		return nil // kustomize will say what is wrong
+	}
+	k.FixKustomization()
+	f.component = k.Kind == types.ComponentKind
+	s.resources(f, &k)
+	// This replaces deprecated fields, of which kustomize would warn. It fails if
+	// they contradict the new ones; kustomize will say so.
+	_ = k.FixKustomizationPreMarshalling(below{dir: f.dir})
+	s.others(f, &k)
+	rest := k
+	rest.TypeMeta, rest.BuildMetadata = types.TypeMeta{}, nil
+	f.empty = len(f.left) > 0 && rest.CheckEmpty() != nil
+	if f.empty {
+		k.BuildMetadata = []string{types.OriginAnnotations} // kustomize refuses an empty one
+	}
+	if text, err := yaml.Marshal(k); err == nil {
+		f.text = text
+	}
+	for _, base := range f.uses {
+		s.used[base] = true
+		if err := s.read(ctx, base); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// below tells which files there are, relative to a folder.
+type below struct {
+	filesys.FileSystem // nil: nothing else is called
+	dir                string
+}
+
+func (b below) ReadFile(path string) ([]byte, error) {
+	_, err := os.Stat(filepath.Join(b.dir, path))
+	return nil, err
+}
+
+// resources keeps the resources, bases and components that exist. kustomize
+// would try to clone every other with git.
+func (s *Set) resources(f *folder, k *types.Kustomization) {
+	keep := func(path string) bool {
+		at, err := realPath(filepath.Join(f.dir, path))
+		switch {
+		case err != nil && remote(path):
+			f.left = append(f.left, path+" is remote, and is not fetched")
+			return false
+		case err != nil:
+			f.left = append(f.left, path+" does not exist")
+			return false
+		}
+		if info, err := os.Stat(at); err == nil && info.IsDir() {
+			f.uses = append(f.uses, at)
+		} else {
+			s.files[at] = true
+			f.resources = append(f.resources, at)
+		}
+		return true
+	}
+	k.Resources = only(k.Resources, keep)
+	k.Components = only(k.Components, keep)
+	resources := f.resources // the files below configure plugins
+	inline := func(path string) bool {
+		if strings.Contains(path, "\n") {
+			if !builtin([]byte(path)) {
+				f.left = append(f.left, "a plugin does not run")
+				return false
+			}
+			return true
+		}
+		if !keep(path) {
+			return false
+		}
+		text, err := s.readFile(filepath.Join(f.dir, path))
+		if err == nil && !builtin(text) {
+			f.left = append(f.left, "the plugin of "+path+" does not run")
+			return false
+		}
+		return true
+	}
+	k.Generators, k.Transformers = only(k.Generators, inline), only(k.Transformers, inline)
+	k.Validators = only(k.Validators, inline)
+	f.resources = resources
+	if len(k.HelmCharts) > 0 {
+		f.left = append(f.left, "its Helm charts are not rendered")
+		k.HelmCharts, k.HelmGlobals = nil, nil
+	}
+}
+
+// builtin reports whether the configuration of a plugin is of one that is part
+// of kustomize.
+func builtin(text []byte) bool {
+	var meta types.TypeMeta
+	return yaml.Unmarshal(text, &meta) == nil && meta.APIVersion == "builtin"
+}
+
+// remote reports whether something that does not exist here is meant to be
+// fetched: github.com/org/repo//path?ref=v1, https://…, git@host:repo.
+func remote(path string) bool {
+	host, _, deep := strings.Cut(path, "/")
+	return strings.Contains(path, "://") || strings.Contains(path, "?ref=") || strings.ContainsAny(host, "@:") ||
+		deep && strings.Contains(strings.Trim(host, "."), ".")
+}
+
+// others notes patches and the like, and removes those that are remote.
+func (s *Set) others(f *folder, k *types.Kustomization) {
+	name := func(path string) bool {
+		if path == "" || strings.Contains(path, "\n") {
+			return true
+		}
+		if at, err := realPath(filepath.Join(f.dir, path)); err == nil {
+			s.files[at] = true
+			return true
+		}
+		if remote(path) {
+			f.left = append(f.left, path+" is remote, and is not fetched")
+			return false
+		}
+		return true // kustomize will say what is wrong
+	}
+	k.Patches = only(k.Patches, func(p types.Patch) bool { return name(p.Path) })
+	for _, p := range k.Patches {
+		if p.Path != "" {
+			f.patches = append(f.patches, filepath.Join(f.dir, p.Path))
+		}
+	}
+	k.Replacements = only(k.Replacements, func(r types.ReplacementField) bool { return name(r.Path) })
+	k.Configurations, k.Crds = only(k.Configurations, name), only(k.Crds, name)
+	if !name(k.OpenAPI["path"]) {
+		k.OpenAPI = nil
+	}
+	for i := range k.ConfigMapGenerator {
+		s.sources(f, &k.ConfigMapGenerator[i].KvPairSources, name)
+	}
+	for i := range k.SecretGenerator {
+		s.sources(f, &k.SecretGenerator[i].KvPairSources, name)
+	}
+}
+
+// sources keeps the files of a generator that exist: secrets are rarely in a
+// repository, and no rule looks at their content.
+func (s *Set) sources(f *folder, from *types.KvPairSources, name func(string) bool) {
+	keep := func(entry string) bool {
+		_, path, ok := strings.Cut(entry, "=")
+		if !ok {
+			path = entry
+		}
+		_, err := os.Stat(filepath.Join(f.dir, path))
+		return err == nil && name(path)
+	}
+	from.FileSources, from.EnvSources = only(from.FileSources, keep), only(from.EnvSources, keep)
+}
+
+// only returns the elements to keep; nil if there are none.
+func only[T any](list []T, keep func(T) bool) []T {
+	if list = slices.DeleteFunc(list, func(e T) bool { return !keep(e) }); len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// Tops returns the folders to build: those that the user named, and of those
+// that were met the ones that no other one uses, and that are no components:
+// what a user would apply.
+func (s *Set) Tops(named, met []string) []string {
+	var out []string
+	for i, dir := range append(slices.Clone(named), met...) {
+		dir = Real(dir)
+		f := s.folders[dir]
+		if f == nil || slices.Contains(out, dir) || i >= len(named) && (s.used[dir] || f.component) {
+			continue
+		}
+		out = append(out, dir)
+	}
+	return out
+}
+
+// Resources returns the files that are resources of a kustomization.
+func (s *Set) Resources() []string {
+	var out []string
+	for _, f := range s.folders {
+		for _, path := range f.resources {
+			if !slices.Contains(f.patches, path) && !slices.Contains(out, path) {
+				out = append(out, path)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Names reports whether a kustomization names a file, so that it is not judged
+// alone.
+func (s *Set) Names(path string) bool { return s.files[Real(path)] }
