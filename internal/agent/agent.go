@@ -73,6 +73,9 @@ func (a *Agent) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := acl.MakeShared(a.Disk.Path(podsDir)); err != nil {
+		return err
+	}
 	a.Log.Info("agent started", logkey.Node, a.Config.Node.Name, logkey.URL, a.Config.Cluster.Server)
 	for {
 		wait := idle

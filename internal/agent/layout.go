@@ -16,6 +16,8 @@ const (
 	ProgramDir = `C:\Program Files\mullion`
 	StateDir   = `C:\ProgramData\mullion`
 
+	// podsDir has the volumes of pods.
+	podsDir = KubeletDir + `\pods`
 	// KubeletDir has the kubelet's identity in the cluster.
 	KubeletDir = `C:\var\lib\kubelet`
 

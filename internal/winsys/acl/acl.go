@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package acl restricts directories to the administrators of a machine.
+// Package acl sets who may use the directories of a node.
 //
 // On Windows a mode like 0700 means nothing: a directory below C:\ inherits
 // rights for ordinary users, which has made users SYSTEM on Kubernetes nodes
@@ -32,6 +32,20 @@ func MakePrivate(dir string) error {
 	}
 	if err := Verify(dir); err != nil {
 		return err
+	}
+	return nil
+}
+
+// MakeShared makes a directory (and those above it) that ordinary users may read and
+// make files and directories in, as in C:\ itself, and that takes nothing over from
+// the directories above. Volumes of pods need it: programs in containers reach them
+// with their container's account, and are members of Users at best.
+func MakeShared(dir string) error {
+	if err := makeParents(filepath.Dir(dir)); err != nil {
+		return fmt.Errorf("make directory %s: %w", dir, err)
+	}
+	if err := makeShared(dir); err != nil {
+		return fmt.Errorf("make shared directory %s: %w", dir, err)
 	}
 	return nil
 }

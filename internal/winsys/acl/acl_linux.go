@@ -22,6 +22,20 @@ func makePrivate(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
+func makeShared(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	st, err := os.Lstat(dir)
+	switch {
+	case err != nil:
+		return err
+	case !st.IsDir():
+		return errors.New("it is not a directory")
+	}
+	return os.Chmod(dir, 0o755)
+}
+
 func verify(dir string) error {
 	st, err := os.Lstat(dir)
 	switch {

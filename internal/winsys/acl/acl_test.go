@@ -50,3 +50,29 @@ func TestMakePrivate(t *testing.T) {
 		t.Error("a file was accepted")
 	}
 }
+
+func TestMakeShared(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "private", "pods")
+	if err := acl.MakePrivate(filepath.Dir(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time it exists
+		if err := acl.MakeShared(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := acl.Verify(dir); err == nil {
+		t.Error("ordinary users cannot use it")
+	}
+	if err := acl.Verify(filepath.Dir(dir)); err != nil {
+		t.Error(err)
+	}
+	file := filepath.Join(top, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := acl.MakeShared(file); err == nil {
+		t.Error("a file was accepted")
+	}
+}

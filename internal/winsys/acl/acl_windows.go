@@ -17,6 +17,12 @@ import (
 // Language: learn.microsoft.com/windows/win32/secauthz/security-descriptor-string-format.
 const private = "O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
 
+// shared repeats what directories in C:\ inherit, for one that inherits nothing: Users (BU) read
+// and execute (0x1200a9), make directories (LC) and, in these, files (DC); who makes
+// one (CO) may do everything with it.
+const shared = "O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)(A;CI;LC;;;BU)(A;CIIO;DC;;;BU)" +
+	"(A;OICIIO;GA;;;CO)"
+
 func makeParents(dir string) error { return os.MkdirAll(dir, 0o755) }
 
 func makePrivate(dir string) error {
@@ -67,6 +73,30 @@ func makePrivate(dir string) error {
 	}
 	defer windows.CloseHandle(h)
 	return windows.SetKernelObjectSecurity(h, what, sd)
+}
+
+func makeShared(dir string) error {
+	sd, err := windows.SecurityDescriptorFromString(shared)
+	if err != nil {
+		return err
+	}
+	name, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return err
+	}
+	err = windows.CreateDirectory(name, attributes(sd))
+	if err == nil || !errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
+		return err
+	}
+	if err := refuseLink(dir); err != nil {
+		return err
+	}
+	dacl, _, err := sd.DACL()
+	if err != nil {
+		return err
+	}
+	return windows.SetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT,
+		windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION, nil, nil, dacl, nil)
 }
 
 // refuseLink refuses reparse points: what is written through one lands
