@@ -26,8 +26,12 @@ enum {
     LINUX_symlink = 88,
     LINUX_readlink = 89,
     LINUX_chmod = 90,
+    LINUX_getuid = 102,
+    LINUX_setxattr = 188,
+    LINUX_getxattr = 191,
     LINUX_getdents64 = 217,
     LINUX_getrandom = 318,
+    LINUX_statx = 332,
 };
 
 // Errors come back negated.
@@ -45,6 +49,8 @@ enum {
     LINUX_ENAMETOOLONG = 36,
     LINUX_ENOTEMPTY = 39,
     LINUX_ELOOP = 40,
+    LINUX_ENODATA = 61,
+    LINUX_EOPNOTSUPP = 95,
 };
 
 static inline long long linux_call(long long number, long long a, long long b, long long c, long long d, long long e)

@@ -33,6 +33,7 @@ type container struct {
 	t      testing.TB
 	id     string
 	bundle string
+	mounts []oci.Mount // beside those that each has
 	out    output
 }
 
@@ -125,10 +126,10 @@ func (c *container) start(p wine.Process) *exec.Cmd {
 	p.Status = "main"
 	spec := oci.Spec(oci.Config{
 		ID: c.id, Hostname: "pod-a", Rootfs: c.path("rootfs"), Process: process(p), Cgroup: "/" + c.id,
-		Mounts: []oci.Mount{
+		Mounts: append([]oci.Mount{
 			{Source: c.path("status"), Destination: wine.StatusDir},
 			{Source: c.path("drive"), Destination: wine.ContainerDrive},
-		},
+		}, c.mounts...),
 	})
 	data, err := json.Marshal(spec)
 	if err != nil {
@@ -220,6 +221,36 @@ func TestContainerDrive(t *testing.T) {
 	out, s := c.run(wine.Process{Args: []string{`C:\probe.exe`, "drive", "probe.exe", "raw.exe"}})
 	if s.ExitCode != 0 {
 		t.Errorf("%+v\n%s", s, out)
+	}
+}
+
+// TestContainerSecurity: files have the security descriptors that they have on
+// Windows, and keep those that programs set.
+func TestContainerSecurity(t *testing.T) {
+	c := newContainer(t, "2022")
+	volume := c.path("volume")
+	if err := os.Mkdir(volume, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(volume, "token"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.mounts = append(c.mounts, oci.Mount{Source: volume, Destination: wine.ContainerDrive + "/volume", ReadOnly: true})
+	if err := os.Mkdir(c.path("upper", "volume"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, s := c.run(wine.Process{Args: []string{`C:\probe.exe`, "security", `C:\volume`, `C:\volume\token`}})
+	if s.ExitCode != 0 {
+		t.Errorf("%+v\n%s", s, out)
+	}
+	for name, want := range map[string]os.FileMode{"closed": 0, "readable": 4, "writable": 6} {
+		info, err := os.Stat(c.path("drive", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode() & 0o606; got != 0o600|want {
+			t.Errorf("%s has the mode %o, want %o", name, got, 0o600|want)
+		}
 	}
 }
 

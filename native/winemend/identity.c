@@ -13,14 +13,6 @@
 
 enum { LINUX_getgid_ = 104 };
 
-struct sid {
-    BYTE revision, count;
-    BYTE authority[6];
-    ULONG sub[5];
-};
-#define NT_SID(n, ...) {1, n, {0, 0, 0, 0, 0, 5}, {__VA_ARGS__}}
-#define SID_SIZE(s) (8 + 4 * (ULONG)(s)->count)
-
 // Values of SID_NAME_USE, winnt.h.
 enum { USE_USER = 1, USE_ALIAS = 4, USE_GROUP = 5, USE_LABEL = 10 };
 
@@ -52,6 +44,9 @@ static const struct named_sid groups[] = {
     {NT_SID(1, 15), USE_GROUP, L"NT AUTHORITY", L"This Organization"},
     {{1, 1, {0, 0, 0, 0, 0, 2}, {0}}, USE_GROUP, L"", L"LOCAL"},
 };
+
+// trusted_installer owns the files of Windows itself.
+static const struct named_sid trusted_installer = {TRUSTED_INSTALLER, USE_GROUP, L"NT SERVICE", L"TrustedInstaller"};
 
 static const struct named_sid labels[] = {
     {{1, 1, {0, 0, 0, 0, 0, 16}, {0x2000}}, USE_LABEL, L"Mandatory Label", L"Medium Mandatory Level"},
@@ -335,7 +330,7 @@ static const struct named_sid *by_sid(const void *sid)
         if (is_sid(sid, &groups[i].sid)) return &groups[i];
     for (ULONG i = 0; i < ARRAYSIZE(labels); i++)
         if (is_sid(sid, &labels[i].sid)) return &labels[i];
-    return NULL;
+    return is_sid(sid, &trusted_installer.sid) ? &trusted_installer : NULL;
 }
 
 static BOOL WINAPI mend_LookupAccountSidW(const WCHAR *system, void *sid, WCHAR *name, DWORD *name_size, WCHAR *domain,
@@ -370,8 +365,10 @@ static BOOL equal(const WCHAR *a, const WCHAR *b)
 static const struct named_sid *by_name(const WCHAR *name)
 {
     WCHAR full[COMPUTER_SIZE + 64];
-    for (ULONG i = 0; i <= ARRAYSIZE(accounts); i++) {
-        const struct named_sid *s = i < ARRAYSIZE(accounts) ? &accounts[i].user : &self->user;
+    for (ULONG i = 0; i <= ARRAYSIZE(accounts) + 1; i++) {
+        const struct named_sid *s = i < ARRAYSIZE(accounts)    ? &accounts[i].user
+                                    : i == ARRAYSIZE(accounts) ? &self->user
+                                                               : &trusted_installer;
         join(full, s);
         if (equal(name, s->name) || equal(name, full)) return s;
     }
@@ -460,6 +457,15 @@ BOOL mend_identity(void)
     if (!replace_function(L"ntdll.dll", "RtlFormatCurrentUserKeyPath", (void *)mend_RtlFormatCurrentUserKeyPath)) return FALSE;
     real_NtQueryInformationToken = hook_syscall("NtQueryInformationToken", (void *)mend_NtQueryInformationToken);
     return real_NtQueryInformationToken && !LdrRegisterDllNotification(0, loaded, NULL, &cookie);
+}
+
+BOOL identity_is(const struct sid *sid)
+{
+    if (!self) return is_sid(sid, &wine_user) || is_sid(sid, &groups[1].sid);
+    if (is_sid(sid, &self->user.sid)) return TRUE;
+    for (ULONG i = 0; i < ARRAYSIZE(groups); i++)
+        if ((self->groups >> i & 1) && is_sid(sid, &groups[i].sid)) return TRUE;
+    return FALSE;
 }
 
 // identity_closes: an ordinary user makes directories in C:\, but no files,

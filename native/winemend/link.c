@@ -108,7 +108,7 @@ static void remember_link(HANDLE handle, const char *path, BOOL remove)
     RtlReleaseSRWLockExclusive(&lock);
 }
 
-static BOOL handle_is_link(HANDLE handle, char path[PATH_SIZE])
+BOOL handle_is_link(HANDLE handle, char path[PATH_SIZE])
 {
     if (!open_count) return FALSE;
     BOOL found = FALSE;
@@ -230,7 +230,9 @@ static NTSTATUS NTAPI mend_NtCreateFile(HANDLE *handle, ACCESS_MASK access, OBJE
         open_link(handle, access, attr, io, options, &status))
         return status;
     if (identity_closes(attr, disposition, options)) return STATUS_ACCESS_DENIED;
-    return real_NtCreateFile(handle, access, attr, io, size, attributes, sharing, disposition, options, ea, ea_len);
+    status = real_NtCreateFile(handle, access, attr, io, size, attributes, sharing, disposition, options, ea, ea_len);
+    if (!status && attr && attr->SecurityDescriptor && io->Information == FILE_CREATED) record_security(attr);
+    return status;
 }
 
 static NTSTATUS NTAPI mend_NtOpenFile(HANDLE *handle, ACCESS_MASK access, OBJECT_ATTRIBUTES *attr, IO_STATUS_BLOCK *io,

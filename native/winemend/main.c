@@ -19,6 +19,7 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
         mend_directories();
         mend_links();
         mend_link_creation();
+        mend_security();
     }
     mend_identity();
     if (identity_known()) hide_linux();

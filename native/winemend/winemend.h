@@ -76,6 +76,8 @@ struct link_info {
 BOOL is_link(const char *path, struct link_info *info);
 // is_reparse: whether it is a symbolic link or a socket.
 BOOL is_reparse(const char *path, struct link_info *info);
+// handle_is_link reports whether a handle means a link itself, and its path.
+BOOL handle_is_link(HANDLE handle, char path[PATH_SIZE]);
 #define TAG_SYMLINK 0xa000000cUL
 #define TAG_SOCKET 0x80000023UL // IO_REPARSE_TAG_AF_UNIX
 ULONG link_attributes(const struct link_info *info);
@@ -103,8 +105,28 @@ BOOL mend_process(void);
 BOOL mend_services(void);
 BOOL mend_stacks(void);
 
+// security.c
+
+// record_security keeps what a program gave for a file that it has just made.
+void record_security(const OBJECT_ATTRIBUTES *attr);
+BOOL mend_security(void);
+
 // identity.c
 
+// A security identifier; the longest that is kept.
+struct sid {
+    BYTE revision, count;
+    BYTE authority[6];
+    ULONG sub[8];
+};
+#define NT_SID(n, ...) {1, n, {0, 0, 0, 0, 0, 5}, {__VA_ARGS__}}
+#define SID_SIZE(s) (8 + 4 * (ULONG)(s)->count)
+// S-1-5-80 and a digest of the service's name.
+#define TRUSTED_INSTALLER NT_SID(6, 80, 956008885, 3418522649, 1831038044, 1853292631, 2271478464)
+
+// identity_is reports whether a security identifier is that of the process's account
+// or of a group that it belongs to.
+BOOL identity_is(const struct sid *sid);
 // identity_known reports whether the process runs as an account of a container.
 BOOL identity_known(void);
 // identity_limited reports whether the process's account is not an administrator.

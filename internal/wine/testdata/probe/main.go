@@ -30,6 +30,7 @@ func main() {
 		"service":   service,
 		"escape":    escape,
 		"drive":     drive,
+		"security":  security,
 	}
 	if len(os.Args) < 2 || checks[os.Args[1]] == nil {
 		var names []string
