@@ -143,7 +143,7 @@ func Tools() []string { return serverCoreTools() }
 
 func serverCoreTools() []string {
 	return []string{
-		"curl", "find", "findstr", "hostname", "ipconfig", "net", "net1", "nltest", "nslookup",
+		"curl", "find", "findstr", "hostname", "icacls", "ipconfig", "net", "net1", "nltest", "nslookup",
 		"ping", "systeminfo", "tar", "tasklist", "timeout", "where", "whoami",
 	}
 }
@@ -151,7 +151,8 @@ func serverCoreTools() []string {
 // nanoServerTools are those of a current Nano Server, which lacks the tools of
 // domains.
 func nanoServerTools() []string {
-	return []string{"curl", "find", "findstr", "hostname", "ipconfig", "net", "net1", "nslookup", "ping", "systeminfo",
+	return []string{"curl", "find", "findstr", "hostname", "icacls", "ipconfig", "net", "net1", "nslookup", "ping",
+		"systeminfo",
 		"tar", "tasklist", "timeout", "where", "whoami"}
 }
 

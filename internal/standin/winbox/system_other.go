@@ -27,6 +27,11 @@ func (system) Network() (Network, error)     { return Network{}, errNotWindows }
 func (system) OS() (OSInfo, error)           { return OSInfo{}, errNotWindows }
 func (system) Processes() ([]Process, error) { return nil, errNotWindows }
 
+func (system) Security(string) (Security, error)  { return Security{}, errNotWindows }
+func (system) SetSecurity(string, Security) error { return errNotWindows }
+func (system) SetOwner(string, string) error      { return errNotWindows }
+func (system) LookupSID(string) (string, error)   { return "", errNotWindows }
+
 func (system) Echo(context.Context, netip.Addr, int, int, time.Duration) (EchoReply, error) {
 	return EchoReply{}, errNotWindows
 }

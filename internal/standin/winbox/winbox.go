@@ -59,6 +59,14 @@ type System interface {
 	Echo(ctx context.Context, to netip.Addr, size int, ttl int, wait time.Duration) (EchoReply, error)
 	// Processes lists the running processes.
 	Processes() ([]Process, error)
+	// Security is who may do what with a file.
+	Security(path string) (Security, error)
+	// SetSecurity gives a file the entries that are not inherited.
+	SetSecurity(path string, s Security) error
+	// SetOwner changes a file's owner to a security identifier.
+	SetOwner(path, sid string) error
+	// LookupSID finds the security identifier of an account.
+	LookupSID(name string) (string, error)
 }
 
 // OSInfo holds the values that systeminfo shows.
@@ -118,6 +126,7 @@ func Tools() []Tool {
 		{"find", find},
 		{"findstr", findstr},
 		{"hostname", hostname},
+		{"icacls", icacls},
 		{"inetsrv", inetsrv},
 		{"ipconfig", ipconfig},
 		{"net", netCommand},

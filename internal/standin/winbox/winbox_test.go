@@ -23,8 +23,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// fakeSystem is a Windows of known properties.
+// fakeSystem is a Windows of known properties, whose files have no security.
 type fakeSystem struct {
+	System    // nil
 	network   Network
 	processes []Process
 	echo      map[netip.Addr]error
