@@ -34,9 +34,39 @@ type Handlers struct {
 	Env      Environment
 	System   System
 	Registry Registry
+	Security FileSecurity
 
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+// FileSecurity reads and changes the security descriptors of files.
+type FileSecurity interface {
+	Security(name string) (Security, error)
+	// SetSecurity sets the rules that are not inherited, and the owner if it has one.
+	SetSecurity(name string, s Security) error
+	// FindAccount finds an account by its name or its security identifier.
+	FindAccount(name string) (Account, error)
+}
+
+// Account is a user or a group. The name is empty if it is unknown.
+type Account struct{ SID, Name string }
+
+// AccessRule is an entry of an access control list, with .NET's numbers.
+type AccessRule struct {
+	Account
+	Deny        bool
+	Rights      uint32
+	Inheritance int // 1: directories inherit it; 2: files
+	Propagation int // 1: not further than one step; 2: not for the directory itself
+	Inherited   bool
+}
+
+// Security is a security descriptor.
+type Security struct {
+	Owner, Group Account
+	Protected    bool // inherits nothing
+	Rules        []AccessRule
 }
 
 // Process is a program to run.

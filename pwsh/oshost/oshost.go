@@ -35,9 +35,9 @@ func New(stdin io.Reader, stdout, stderr io.Writer) host.Handlers {
 		Net:      network{},
 		Env:      environment{},
 		System:   system{started: time.Now()},
-		Registry: newRegistry(),
-		Now:      time.Now,
-		Sleep:    sleep,
+		Registry: newRegistry(), Security: newSecurity(),
+		Now:   time.Now,
+		Sleep: sleep,
 	}
 }
 

@@ -103,6 +103,15 @@ func TestFiles(t *testing.T) {
 	ns := c.namespace(t)
 	c.apply(t, ns, filesYAML)
 	c.kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "pod/files", "--timeout=120s")
+	const token = `C:\var\run\secrets\kubernetes.io\serviceaccount\token`
+	indent := "\n" + strings.Repeat(" ", len(token)+1)
+	// Upstream's agnhost computes the mode of a volume's file so (mounttest, on Windows).
+	mode := `$a = Get-Acl ` + token + `; $u = $g = $o = 0; foreach ($r in $a.Access) { ` +
+		`$n = $r.FileSystemRights.value__; $m = 0; if (($n -band 0x81) -eq 0x81) { $m += 4 }; ` +
+		`if (($n -band 0x116) -eq 0x116) { $m += 2 }; ` +
+		`if (($n -band 0x21) -eq 0x21) { $m += 1 }; $i = $r.IdentityReference.Value; ` +
+		`if ($i.Equals($a.Owner)) { $u = $m }; if ($i.Equals($a.Group)) { $g = $m }; ` +
+		`if ($i.ToLower().Contains('users')) { $o = $m } }; "0$u$g$o"`
 	for _, row := range []struct {
 		command []string
 		want    string
@@ -117,6 +126,21 @@ func TestFiles(t *testing.T) {
 			"dev\nLicense.txt\nproc\nProgram Files\nProgram Files (x86)\nrun\nUsers\nvar\nWindows"},
 		{[]string{"powershell.exe", "-Command", `(Get-ChildItem C:\).Name -join ' '`},
 			"dev proc Program Files Program Files (x86) run Users var Windows License.txt"},
+		// kubernetes.io, "Projected Volumes": SecurityContext interactions, Windows.
+		{[]string{"icacls.exe", token}, token + ` NT AUTHORITY\SYSTEM:(I)(F)` +
+			indent + `BUILTIN\Administrators:(I)(F)` + indent + `BUILTIN\Users:(I)(RX)` +
+			"\n\nSuccessfully processed 1 files; Failed processing 0 files"},
+		{[]string{"powershell.exe", "-Command", "(Get-Acl " + token + ").Sddl"},
+			"O:BAG:SYD:AI(A;ID;FA;;;SY)(A;ID;FA;;;BA)(A;ID;0x1200a9;;;BU)"},
+		{[]string{"powershell.exe", "-Command", mode}, "0775"},
+		// What is set stays, for other programs too.
+		{[]string{"cmd.exe", "/c", `md C:\app`}, ""},
+		{[]string{"icacls.exe", `C:\app`, "/grant", "ContainerUser:(OI)(CI)M"},
+			"processed file: C:\\app\nSuccessfully processed 1 files; Failed processing 0 files"},
+		{[]string{"powershell.exe", "-Command", `Set-Content C:\app\file x; (Get-Acl C:\app\file).AccessToString`},
+			`User Manager\ContainerUser Allow  Modify, Synchronize` + "\n" +
+				`BUILTIN\Administrators Allow  FullControl` + "\n" + `NT AUTHORITY\SYSTEM Allow  FullControl` + "\n" +
+				`BUILTIN\Users Allow  ReadAndExecute, Synchronize`},
 	} {
 		got := c.kubectl(t, append([]string{"exec", "-n", ns, "files", "--"}, row.command...)...)
 		if got = strings.TrimSpace(strings.ReplaceAll(got, "\r\n", "\n")); got != row.want {

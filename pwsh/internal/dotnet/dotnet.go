@@ -23,6 +23,7 @@ func Table() []*interp.Class {
 		objectClasses, numberClasses, textClasses, collectionClasses, timeClasses, errorClasses, regexClasses,
 		encodingClasses, convertClasses, environmentClasses, consoleClasses, fileClasses, streamClasses, threadClasses,
 		addressClasses, socketClasses, listenerClasses, webClasses, processClasses, securityClasses, identityClasses,
+		accessClasses,
 	} {
 		all = append(all, f()...)
 	}

@@ -24,6 +24,13 @@ func sidObject(r *interp.Runner, text, name string) any {
 	return instance(r, "System.Security.Principal.SecurityIdentifier", s, s.String)
 }
 
+// ntAccount is System.Security.Principal.NTAccount.
+func ntAccount(name string) *value.Object {
+	o := value.NewObject("System.Security.Principal.NTAccount", "Value", name)
+	o.Str = name
+	return o
+}
+
 // localGroup is the prefix of the identifiers of BUILTIN's groups.
 const localGroup = "S-1-5-32-"
 
@@ -47,7 +54,9 @@ func identityClasses() []*interp.Class {
 				return value.NewObject(principal+"NTAccount", "Value", s.name), nil
 			}),
 		}},
-		{Name: principal + "NTAccount"},
+		{Name: principal + "NTAccount", New: func(c *interp.Call) (any, error) {
+			return ntAccount(c.Str(0)), c.Need(1)
+		}},
 		{Name: principal + "WindowsIdentity", StaticMethods: []interp.Method{
 			static("GetCurrent", func(c *interp.Call) (any, error) {
 				s := c.R.Handlers().System

@@ -170,6 +170,7 @@ func Handlers(t testing.TB, out, errs io.Writer) (host.Handlers, *hosttest.Netwo
 	n := network()
 	h.Net = n
 	h.System = system()
+	h.Security = security()
 	h.Registry = hosttest.Registry{
 		"HKLM":               {},
 		`HKLM\SOFTWARE`:      {},
@@ -177,6 +178,21 @@ func Handlers(t testing.TB, out, errs io.Writer) (host.Handlers, *hosttest.Netwo
 	}
 	h.Now = func() time.Time { return time.Date(2026, 11, 21, 8, 15, 30, 123456700, time.UTC) }
 	return h, n
+}
+
+// security has the rules of a projected volume on Windows, as kubernetes.io shows them.
+func security() *hosttest.Security {
+	administrators := host.Account{SID: "S-1-5-32-544", Name: `BUILTIN\Administrators`}
+	system := host.Account{SID: "S-1-5-18", Name: `NT AUTHORITY\SYSTEM`}
+	users := host.Account{SID: "S-1-5-32-545", Name: `BUILTIN\Users`}
+	return &hosttest.Security{
+		All: host.Security{Owner: administrators, Group: system, Rules: []host.AccessRule{
+			{Account: system, Rights: 0x1f01ff, Inherited: true},
+			{Account: administrators, Rights: 0x1f01ff, Inherited: true},
+			{Account: users, Rights: 0x1200a9, Inherited: true},
+		}},
+		Known: []host.Account{administrators, system, users},
+	}
 }
 
 func network() *hosttest.Network {
