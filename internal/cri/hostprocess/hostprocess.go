@@ -54,11 +54,17 @@ const (
 )
 
 // Main completes the main program of a container: its variables, and the place of
-// the image's files in its arguments. Programs that join the container later have
-// the same environment and directory.
+// the image's files in its directory. Programs that join the container later have
+// the same.
 func (h *Host) Main(p engine.Program) engine.Program {
 	p.Env = environment(p.Env)
 	p.Dir = withMountPoint(cmp.Or(p.Dir, imageRoot))
+	return p
+}
+
+// withPlaces puts the place of the image's files into a program's arguments. hcsshim
+// does so for each program of a container (jobcontainer.go, CreateProcess).
+func withPlaces(p engine.Program) engine.Program {
 	p.CommandLine = withMountPoint(p.CommandLine)
 	args := make([]string, len(p.Args))
 	for i, a := range p.Args {
@@ -70,6 +76,7 @@ func (h *Host) Main(p engine.Program) engine.Program {
 
 // Process describes the Linux process that runs a program of a container.
 func (h *Host) Process(p engine.Program) oci.Process {
+	p = withPlaces(p)
 	// One that cannot log on is refused by the start (LogOn).
 	a, _ := account(p.User, p.Container, h.groups())
 	host := h.Wine

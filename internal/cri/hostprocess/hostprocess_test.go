@@ -40,14 +40,20 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestMainProgram(t *testing.T) {
+func TestPlacesInArguments(t *testing.T) {
 	args := []string{"%CONTAINER_SANDBOX_MOUNT_POINT%/a.exe", "b"}
-	p := (&Host{}).Main(engine.Program{Args: args, CommandLine: `$env:CONTAINER_SANDBOX_MOUNT_POINT\a.exe b`})
-	if !slices.Equal(p.Args, []string{`C:\hpc/a.exe`, "b"}) || p.CommandLine != `C:\hpc\a.exe b` || p.Dir != `C:\hpc` {
+	p := withPlaces(engine.Program{Args: args, CommandLine: `$env:CONTAINER_SANDBOX_MOUNT_POINT\a.exe b`})
+	if !slices.Equal(p.Args, []string{`C:\hpc/a.exe`, "b"}) || p.CommandLine != `C:\hpc\a.exe b` {
 		t.Errorf("%+v", p)
 	}
 	if args[0] != "%CONTAINER_SANDBOX_MOUNT_POINT%/a.exe" {
 		t.Error("the caller's arguments were changed")
+	}
+}
+
+func TestMainProgram(t *testing.T) {
+	if p := (&Host{}).Main(engine.Program{}); p.Dir != `C:\hpc` {
+		t.Errorf("directory %s", p.Dir)
 	}
 	if p := (&Host{}).Main(engine.Program{Dir: `%CONTAINER_SANDBOX_MOUNT_POINT%\dir`}); p.Dir != `C:\hpc\dir` {
 		t.Errorf("directory %s", p.Dir)

@@ -175,6 +175,13 @@ func TestHostProcess(t *testing.T) {
 		if r.ExitCode != 300 {
 			t.Errorf("exit code %d", r.ExitCode)
 		}
+		r, err = l.Runtime.ExecSync(t.Context(), &runtime.ExecSyncRequest{
+			ContainerId: id,
+			Cmd:         []string{`%CONTAINER_SANDBOX_MOUNT_POINT%\windows\system32\whoami.exe`},
+			Timeout:     60,
+		})
+		must(t, err)
+		contains(t, string(r.Stdout), "nt authority\\system")
 		// A restart of the runtime is not seen by the container.
 		l.stop()
 		l.start()
