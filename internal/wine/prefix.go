@@ -114,7 +114,28 @@ func (r *Runtime) boot(ctx context.Context, dir string) error {
 			return err
 		}
 	}
+	if err := writeHosts(filepath.Join(dir, "drive_c", "windows", "system32", "drivers", "etc")); err != nil {
+		return err
+	}
 	return r.clean(dir)
+}
+
+// defaultHosts has no entries, like the file that Windows comes with
+// (support.microsoft.com, "How to reset the Hosts file back to the default"):
+// localhost is known without it. Names are looked up in /etc/hosts of the Linux
+// side.
+const defaultHosts = "# Addresses of hosts, one to a line: the address, blanks, the host's name.\r\n" +
+	"# What follows a '#' is a comment.\r\n" +
+	"#\r\n" +
+	"# localhost name resolution is handled within DNS itself.\r\n" +
+	"#\t127.0.0.1       localhost\r\n" +
+	"#\t::1             localhost\r\n"
+
+func writeHosts(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "hosts"), []byte(defaultHosts), 0o644)
 }
 
 // serverStop is how long Wine's server may take to end its processes and write

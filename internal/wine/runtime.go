@@ -24,7 +24,7 @@ import (
 
 // layoutVersion is part of every hash. Raise it when the code that builds a
 // runtime, a prefix or a container root changes what they contain.
-const layoutVersion = 7
+const layoutVersion = 8
 
 // Runtime is a private copy of the machine's Wine that includes this project's DLLs.
 type Runtime struct {

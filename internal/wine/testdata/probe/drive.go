@@ -39,6 +39,15 @@ func drive(t *probe) {
 	if a, err := windows.GetFileAttributes(name); err != nil || a&windows.FILE_ATTRIBUTE_HIDDEN == 0 {
 		t.errorf("C:\\ProgramData has attributes %#x, %v; want hidden", a, err)
 	}
+	data, err := os.ReadFile(`C:\Windows\System32\drivers\etc\hosts`)
+	if err != nil {
+		t.errorf("%v", err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if !strings.HasPrefix(line, "#") || !strings.HasSuffix(line, "\r\n") {
+			t.errorf("the hosts file has the line %q", line)
+		}
+	}
 	unixPaths(t)
 	hidden(t)
 }
