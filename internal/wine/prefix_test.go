@@ -134,7 +134,9 @@ func runIn(t testing.TB, h wine.Host, exe string, args ...string) (string, error
 // TestWindowsBehaviour runs the checks of testdata/probe in a host.
 func TestWindowsBehaviour(t *testing.T) {
 	h := newHost(t, "2019")
-	for _, check := range []string{"links", "removeall", "messages", "unix", "udp", "services", "stacks", "queue"} {
+	for _, check := range []string{
+		"links", "removeall", "messages", "unix", "unixfiles", "udp", "services", "stacks", "queue",
+	} {
 		t.Run(check, func(t *testing.T) {
 			if out, err := runIn(t, h, `C:\probe.exe`, check); err != nil {
 				t.Errorf("%v\n%s", err, out)

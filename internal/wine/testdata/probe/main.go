@@ -18,6 +18,7 @@ func main() {
 		"removeall": removeAll,
 		"messages":  messages,
 		"unix":      unixSockets,
+		"unixfiles": unixFiles,
 		"udp":       udp,
 		"version":   version,
 		"exit":      exit,

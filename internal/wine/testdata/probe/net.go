@@ -7,9 +7,11 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/windows"
@@ -91,4 +93,32 @@ func udp(t *probe) {
 	}
 	t.must(a.Close())
 	t.must(b.Close())
+}
+
+// unixFiles connects to files that are no sockets, or not any more: any program may
+// have written them. Wine's ws2_32.dll has no AF_UNIX; native/ws2_32, which is C,
+// reads a port in them.
+func unixFiles(t *probe) {
+	dir, err := os.MkdirTemp("", "unix")
+	t.must(err)
+	const prefix = "AF_UNIX 127.0.0.1:"
+	contents := []string{
+		"", "\n", prefix, prefix + "\n", prefix[:5], prefix + "0\n", prefix + "1\n", prefix + "65536\n",
+		prefix + "-1\n", prefix + "4294967297\n", prefix + strings.Repeat("9", 40), prefix + strings.Repeat("0", 1<<20),
+		"\x00" + prefix + "80\n",
+	}
+	for range 500 {
+		junk := make([]byte, rand.IntN(200))
+		for i := range junk {
+			junk[i] = byte(rand.IntN('0')) // no digit
+		}
+		contents = append(contents, prefix[:rand.IntN(len(prefix)+1)]+string(junk))
+	}
+	path := filepath.Join(dir, "s")
+	for _, content := range contents {
+		t.must(os.WriteFile(path, []byte(content), 0o600))
+		if c, err := net.Dial("unix", path); !errors.Is(err, windows.WSAECONNREFUSED) {
+			t.errorf("dialled %.60q: %v, %v", content, c, err)
+		}
+	}
 }
