@@ -135,6 +135,7 @@ func TestUnderWine(t *testing.T) {
 	t.Run("suite", func(t *testing.T) { testSuite(t, p, exe) })
 	t.Run("backend down", func(t *testing.T) { testBackendDown(t, p, exe) })
 	t.Run("backend restarts", func(t *testing.T) { testRestart(t, p, exe) })
+	t.Run("hostile answers", func(t *testing.T) { testHostileAnswers(t, p, exe) })
 	t.Run("win-bridge", func(t *testing.T) { testWinBridge(t, p) })
 	t.Run("kube-proxy", func(t *testing.T) { testKubeProxy(t, p) })
 }
@@ -193,8 +194,10 @@ func tail(out []byte) []byte { return out[max(0, len(out)-4000):] }
 // testSuite runs this package's suite, and the rules about pointers, through the
 // DLLs.
 func testSuite(t *testing.T, p *prefixed, exe string) {
-	// TestG15… want servers of their own: testBackendDown and testRestart run them.
-	cmd := p.command(t.Context(), serve(t, open(t, schema.Version{})), exe, "-test.v", "-test.skip", "^TestG15",
+	// These want servers of their own: testBackendDown, testRestart and
+	// testHostileAnswers run them.
+	address := serve(t, open(t, schema.Version{}))
+	cmd := p.command(t.Context(), address, exe, "-test.v", "-test.skip", "^Test(G15|Hostile)",
 		"-test.bench", ".", "-test.benchtime", "2000x")
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", regexp.MustCompile(`(?m)^Benchmark.*ns/op`).Find(out))

@@ -134,6 +134,35 @@ func TestG15Restart(t *testing.T) {
 	}
 }
 
+// TestHostileAnswers calls a server whose answers are damaged: each call succeeds or
+// fails, and the process lives on.
+func TestHostileAnswers(t *testing.T) {
+	if os.Getenv("MULLION_TEST_BACKEND") != "hostile" {
+		t.Skip("needs MULLION_TEST_BACKEND=hostile and a server that damages its answers")
+	}
+	s, ctx := New(), context.Background()
+	failed := 0
+	check := func(err error) {
+		if err != nil {
+			failed++
+		}
+	}
+	const rounds = 1000
+	for range rounds {
+		id, err := s.Create(ctx, hns.Namespace, schema.GUID{}, schema.GUID{}, "{}")
+		check(err)
+		_, err = s.Enumerate(ctx, hns.Namespace, "")
+		check(err)
+		_, err = s.Query(ctx, hns.Namespace, id, "")
+		check(err)
+		_, err = s.Call(ctx, "GET", "/globals/version", "")
+		check(err)
+	}
+	if failed == 0 || failed == 4*rounds {
+		t.Errorf("%d of %d calls failed: the server does not damage some", failed, 4*rounds)
+	}
+}
+
 func BenchmarkEnumerate(b *testing.B) {
 	s, ctx := New(), context.Background()
 	for b.Loop() {
