@@ -7,6 +7,9 @@
 
 #include "winemend.h"
 
+// link.c sets it when it hooks the call.
+NTSTATUS(NTAPI *real_NtSetInformationFile)(HANDLE, IO_STATUS_BLOCK *, void *, ULONG, FILE_INFORMATION_CLASS);
+
 // Flags of FILE_DISPOSITION_INFORMATION_EX, ntddk.h.
 #define DISPOSITION_DELETE 0x01
 #define DISPOSITION_POSIX 0x02

@@ -33,47 +33,13 @@ static struct open_link *open_links; // guarded by lock
 static LONG open_count;              // changed under lock, read without
 static srwlock lock;             // zero is unlocked
 
-NTSTATUS(NTAPI *real_NtSetInformationFile)(HANDLE, IO_STATUS_BLOCK *, void *, ULONG, FILE_INFORMATION_CLASS);
-NTSTATUS(NTAPI *real_NtOpenFile)(HANDLE *, ACCESS_MASK, OBJECT_ATTRIBUTES *, IO_STATUS_BLOCK *, ULONG, ULONG);
+static NTSTATUS(NTAPI *real_NtOpenFile)(HANDLE *, ACCESS_MASK, OBJECT_ATTRIBUTES *, IO_STATUS_BLOCK *, ULONG, ULONG);
 static NTSTATUS(NTAPI *real_NtCreateFile)(HANDLE *, ACCESS_MASK, OBJECT_ATTRIBUTES *, IO_STATUS_BLOCK *, LARGE_INTEGER *,
                                           ULONG, ULONG, ULONG, ULONG, void *, ULONG);
 static NTSTATUS(NTAPI *real_NtClose)(HANDLE);
 static NTSTATUS(NTAPI *real_NtQueryInformationFile)(HANDLE, IO_STATUS_BLOCK *, void *, ULONG, FILE_INFORMATION_CLASS);
 static NTSTATUS(NTAPI *real_NtFsControlFile)(HANDLE, HANDLE, void *, void *, IO_STATUS_BLOCK *, ULONG, void *, ULONG,
                                              void *, ULONG);
-
-LONGLONG nt_time(long long seconds, long long nanoseconds)
-{
-    // From 1601 to 1970, in units of 100 ns.
-    return (seconds + 11644473600LL) * 10000000LL + nanoseconds / 100;
-}
-
-BOOL is_link(const char *path, struct link_info *info)
-{
-    info->socket = FALSE;
-    info->st.nlink = 0;
-    if (linux_call(LINUX_lstat, (long long)path, (long long)&info->st, 0, 0, 0)) return FALSE;
-    if ((info->st.mode & LINUX_S_IFMT) != LINUX_S_IFLNK) return FALSE;
-    struct linux_stat target;
-    info->directory = !linux_call(LINUX_stat, (long long)path, (long long)&target, 0, 0, 0) &&
-                      (target.mode & LINUX_S_IFMT) == LINUX_S_IFDIR;
-    return TRUE;
-}
-
-BOOL is_reparse(const char *path, struct link_info *info)
-{
-    info->socket = FALSE;
-    if (is_link(path, info)) return TRUE;
-    info->directory = FALSE;
-    // is_link has filled st, or failed to. ws2_32.dll marks its files so.
-    return info->socket = info->st.nlink && (info->st.mode & LINUX_S_IFMT) == LINUX_S_IFREG &&
-                          (info->st.mode & LINUX_S_ISVTX);
-}
-
-ULONG link_attributes(const struct link_info *info)
-{
-    return FILE_ATTRIBUTE_REPARSE_POINT | (info->directory ? FILE_ATTRIBUTE_DIRECTORY : FILE_ATTRIBUTE_ARCHIVE);
-}
 
 static void forget_link(HANDLE handle)
 {

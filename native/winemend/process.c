@@ -68,20 +68,6 @@ static void WINAPI mend_ctrl_routine(void *event)
     RtlExitUserThread(routine ? routine(event) : 0);
 }
 
-BOOL is_image(const WCHAR *name)
-{
-    const UNICODE_STRING *image = &NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters->ImagePathName;
-    USHORT n = image->Length / sizeof(WCHAR), m = 0;
-    while (name[m]) m++;
-    if (n < m) return FALSE;
-    for (USHORT i = 0; i < m; i++) {
-        WCHAR c = image->Buffer[n - m + i];
-        if (c >= 'A' && c <= 'Z') c += 32;
-        if (c != name[i]) return FALSE;
-    }
-    return TRUE;
-}
-
 // set_command_line takes MULLION_COMMAND_LINE=... out of the environment block
 // and makes its value the command line.
 static void set_command_line(void)

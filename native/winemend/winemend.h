@@ -65,7 +65,7 @@ NTSTATUS status_of(long long result);                // of a negated errno
 BOOL encode_target(const char *link, const WCHAR *target, char out[PATH_SIZE]);
 BOOL decode_target(const char *link, const char *text, WCHAR *out, int size, BOOL *relative);
 
-// link.c
+// link_info.c
 
 struct link_info {
     struct linux_stat st;
@@ -82,6 +82,9 @@ BOOL handle_is_link(HANDLE handle, char path[PATH_SIZE]);
 #define TAG_SOCKET 0x80000023UL // IO_REPARSE_TAG_AF_UNIX
 ULONG link_attributes(const struct link_info *info);
 LONGLONG nt_time(long long seconds, long long nanoseconds);
+
+// link.c
+
 BOOL mend_links(void);
 BOOL mend_link_creation(void);
 
@@ -140,7 +143,7 @@ BOOL mend_identity(void);
 
 void set_environment(void);
 
-// process.c
+// image.c
 
 // is_image reports whether the process's program is the named file: a backslash
 // and a name in lower case.
@@ -163,9 +166,8 @@ BOOL mend_command(void);
 BOOL console_ignores(ULONG_PTR event);
 BOOL mend_console(void);
 
-// The functions behind the hooks.
+// The function behind the hook (delete.c).
 extern NTSTATUS(NTAPI *real_NtSetInformationFile)(HANDLE, IO_STATUS_BLOCK *, void *, ULONG, FILE_INFORMATION_CLASS);
-extern NTSTATUS(NTAPI *real_NtOpenFile)(HANDLE *, ACCESS_MASK, OBJECT_ATTRIBUTES *, IO_STATUS_BLOCK *, ULONG, ULONG);
 
 void *alloc_mem(SIZE_T size); // zeroed
 void free_mem(void *p);
