@@ -96,10 +96,9 @@ func gmsaRules() []Rule {
 			Severity: Warning,
 			Field:    "credspec",
 			Why: "A credential spec has the plug-in ActiveDirectory, the SID of the domain (S-1-5-21-…), the " +
-				"account's " +
-				"name without domain and $, two entries for the account (scope DNS name and NetBIOS name), and " +
-				"DnsName and " +
-				"DnsTreeName; HostAccountConfig has PortableCcgVersion 1, PluginGUID and PluginInput.",
+				"account's name without domain and $, two entries for the account (scope DNS name and NetBIOS " +
+				"name), and DnsName and DnsTreeName; HostAccountConfig has PortableCcgVersion 1, PluginGUID and " +
+				"PluginInput.",
 			Fix:     "recreate it with New-CredentialSpec",
 			Sources: []string{srcGMSATrap, srcGMSAHook + "/../deploy/gmsa-crd.yml"},
 			kinds:   []string{"GMSACredentialSpec"},

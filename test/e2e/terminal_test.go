@@ -257,6 +257,41 @@ func TestTerminals(t *testing.T) {
 			tm.exits(p.code)
 		})
 	}
+	testInterrupts(t, c, ns)
+	t.Run("no desktop", func(t *testing.T) {
+		if err := c.runs(t, ns, "explorer", 0); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("colors", func(t *testing.T) {
+		tm := c.kubectlAt(t, 30, 90, "exec", "-it", "-n", ns, "terminal", "--", `C:\app\winprog.exe`, "colors")
+		tm.exits(0)
+		tm.mu.Lock()
+		defer tm.mu.Unlock()
+		for x, want := range []vt10x.Color{vt10x.Red, vt10x.LightGreen, vt10x.DefaultFG} {
+			if got := tm.screen.Cell(x, 0); got.FG != want || got.Char != rune('a'+x) {
+				t.Errorf("character %d: %c in color %d, want %d", x, got.Char, got.FG, want)
+			}
+		}
+	})
+	t.Run("sizes", func(t *testing.T) { testSizes(t, c, ns) })
+	t.Run("paste", func(t *testing.T) { testPaste(t, c, ns) })
+	t.Run("vanished", func(t *testing.T) {
+		tm := c.kubectlAt(t, 30, 90, "exec", "-it", "-n", ns, "terminal", "--", "cmd")
+		tm.shows(`C:\app>`)
+		tm.typing("ping -t 127.0.0.1" + enter)
+		tm.sees("Reply from 127.0.0.1")
+		if err := tm.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for _, program := range []string{"ping", "cmd", "conhost"} {
+			eventually(t, time.Minute, "the end of "+program, func() error { return c.runs(t, ns, program, 0) })
+		}
+	})
+}
+
+// testInterrupts: Ctrl+C and Ctrl+Break reach the program in the foreground.
+func testInterrupts(t *testing.T, c *shared, ns string) {
 	t.Run("interrupt", func(t *testing.T) {
 		tm := c.kubectlAt(t, 30, 90, "exec", "-it", "-n", ns, "terminal", "--", "cmd")
 		tm.shows(`C:\app>`)
@@ -285,49 +320,22 @@ func TestTerminals(t *testing.T) {
 		tm.typing("exit" + enter)
 		tm.exits(6)
 	})
-	t.Run("no desktop", func(t *testing.T) {
-		if err := c.runs(t, ns, "explorer", 0); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Run("colors", func(t *testing.T) {
-		tm := c.kubectlAt(t, 30, 90, "exec", "-it", "-n", ns, "terminal", "--", `C:\app\winprog.exe`, "colors")
-		tm.exits(0)
-		tm.mu.Lock()
-		defer tm.mu.Unlock()
-		for x, want := range []vt10x.Color{vt10x.Red, vt10x.LightGreen, vt10x.DefaultFG} {
-			if got := tm.screen.Cell(x, 0); got.FG != want || got.Char != rune('a'+x) {
-				t.Errorf("character %d: %c in color %d, want %d", x, got.Char, got.FG, want)
-			}
-		}
-	})
-	t.Run("sizes", func(t *testing.T) { testSizes(t, c, ns) })
-	t.Run("paste", func(t *testing.T) {
-		tm := c.kubectlAt(t, 30, 90, "exec", "-it", "-n", ns, "terminal", "--", `C:\app\winprog.exe`, "lines")
-		tm.shows("ready")
-		var pasted strings.Builder
-		for i := range 200 {
-			fmt.Fprintf(&pasted, "%04d %s\r", i, strings.Repeat("äx", 15))
-		}
-		tm.typing(pasted.String())
-		for _, i := range []int{0, 99, 199} {
-			tm.sees(fmt.Sprintf("<%04d %s>", i, strings.Repeat("äx", 15)))
-		}
-		tm.typing("exit" + enter)
-		tm.exits(6)
-	})
-	t.Run("vanished", func(t *testing.T) {
-		tm := c.kubectlAt(t, 30, 90, "exec", "-it", "-n", ns, "terminal", "--", "cmd")
-		tm.shows(`C:\app>`)
-		tm.typing("ping -t 127.0.0.1" + enter)
-		tm.sees("Reply from 127.0.0.1")
-		if err := tm.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		for _, program := range []string{"ping", "cmd", "conhost"} {
-			eventually(t, time.Minute, "the end of "+program, func() error { return c.runs(t, ns, program, 0) })
-		}
-	})
+}
+
+// testPaste: text that arrives at once is read line by line.
+func testPaste(t *testing.T, c *shared, ns string) {
+	tm := c.kubectlAt(t, 30, 90, "exec", "-it", "-n", ns, "terminal", "--", `C:\app\winprog.exe`, "lines")
+	tm.shows("ready")
+	var pasted strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&pasted, "%04d %s\r", i, strings.Repeat("äx", 15))
+	}
+	tm.typing(pasted.String())
+	for _, i := range []int{0, 99, 199} {
+		tm.sees(fmt.Sprintf("<%04d %s>", i, strings.Repeat("äx", 15)))
+	}
+	tm.typing("exit" + enter)
+	tm.exits(6)
 }
 
 // testSizes: a program sees the size of the window and its changes, and works in

@@ -125,136 +125,10 @@ func TestHostProcess(t *testing.T) {
 	if len(l.namespaces.Namespaces()) != 0 || len(l.plugins.Commands()) != 0 {
 		t.Error("a host process sandbox has a network of its own")
 	}
-	contains := func(t *testing.T, out string, wants ...string) {
-		t.Helper()
-		flat := strings.ReplaceAll(out, " \n", "\n")
-		for _, want := range wants {
-			if !strings.Contains(flat, want) {
-				t.Errorf("no %q in\n%s", want, out)
-			}
-		}
-	}
-
-	t.Run("sees the host", func(t *testing.T) {
-		must(t, os.MkdirAll(filepath.Join(l.drive, "vol"), 0o755))
-		must(t, os.WriteFile(filepath.Join(l.drive, "vol", "in.txt"), []byte("of the volume\n"), 0o644))
-		must(t, os.WriteFile(filepath.Join(l.drive, "one.txt"), []byte("one file\n"), 0o644))
-		must(t, os.WriteFile(filepath.Join(l.drive, "host.txt"), []byte("of the host\n"), 0o644))
-		c := hostContainer("a", system, "cmd", "/c", `cd & `+tool("whoami")+
-			` & type C:\host.txt & type C:\mnt\v\in.txt & type C:\hpc\mnt\v\in.txt & type C:\etc\one.txt & echo `+
-			`[%CONTAINER_SANDBOX_MOUNT_POINT%] %USERPROFILE% & `+
-			`%CONTAINER_SANDBOX_MOUNT_POINT%\windows\system32\tasklist.exe & sc query spooler & set & echo `+
-			`new>C:\made.txt & echo ro>C:\ro\x.txt & echo up>C:\hpc\up.txt`)
-		c.Mounts = []*runtime.Mount{
-			{HostPath: `C:\vol`, ContainerPath: `C:\mnt\v`},
-			{HostPath: `C:\vol`, ContainerPath: `C:\ro`, Readonly: true},
-			{HostPath: `C:\one.txt`, ContainerPath: `C:\etc\one.txt`},
-		}
-		l.wait(l.run(sb, c))
-		contains(t, l.plainLog(config, "a"),
-			"C:\\hpc\n", "nt authority\\system\n", "of the host\n", "of the volume\nof the volume\n", "one file\n",
-			"[C:\\hpc] C:\\Windows\\system32\\config\\systemprofile\n", "kubelet.exe", "SERVICE_NAME: spooler",
-			"CONTAINER_SANDBOX_MOUNT_POINT=C:\\hpc\\\n")
-		if data, err := os.ReadFile(filepath.Join(l.drive, "made.txt")); err != nil ||
-			!strings.HasPrefix(string(data), "new") {
-			t.Errorf("a file on the host: %q, %v", data, err)
-		}
-		for _, never := range []string{"vol/x.txt", "hpc/up.txt", "hpc/License.txt"} {
-			if _, err := os.Stat(filepath.Join(l.drive, never)); err == nil {
-				t.Errorf("the host has %s", never)
-			}
-		}
-	})
-	t.Run("exec, stop, codes", func(t *testing.T) {
-		id := l.run(sb, hostContainer("b", system, tool("ping"), "-t", "127.0.0.1"))
-		r, err := l.Runtime.ExecSync(t.Context(),
-			&runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"cmd", "/c", tool("whoami") + " & cd & exit 300"},
-				Timeout: 60})
-		must(t, err)
-		contains(t, strings.ReplaceAll(string(r.Stdout), "\r", ""), "nt authority\\system\n", "C:\\hpc\n")
-		if r.ExitCode != 300 {
-			t.Errorf("exit code %d", r.ExitCode)
-		}
-		r, err = l.Runtime.ExecSync(t.Context(), &runtime.ExecSyncRequest{
-			ContainerId: id,
-			Cmd:         []string{`%CONTAINER_SANDBOX_MOUNT_POINT%\windows\system32\whoami.exe`},
-			Timeout:     60,
-		})
-		must(t, err)
-		contains(t, string(r.Stdout), "nt authority\\system")
-		// A restart of the runtime is not seen by the container.
-		l.stop()
-		l.start()
-		if st := l.status(id); st.State != runtime.ContainerState_CONTAINER_RUNNING {
-			t.Errorf("after the restart: %v", st)
-		}
-		_, err = l.Runtime.StopContainer(t.Context(), &runtime.StopContainerRequest{ContainerId: id, Timeout: 20})
-		must(t, err)
-		if st := l.status(id); st.State != runtime.ContainerState_CONTAINER_EXITED || st.ExitCode == 137 {
-			t.Errorf("not stopped by an event: %v", st)
-		}
-		if st := l.wait(l.run(sb, hostContainer("c", system, "cmd", "/c", "exit 1000"))); st.ExitCode != 1000 {
-			t.Errorf("%v", st)
-		}
-		// The shell refuses what is not a program, as on Windows.
-		if st := l.wait(l.run(sb, hostContainer("d", system, "no-such-program"))); st.ExitCode == 0 {
-			t.Errorf("%v", st)
-		}
-	})
-	t.Run("leaves nothing running", func(t *testing.T) {
-		id := l.run(sb, hostContainer("e", system, "cmd", "/c", "start /b "+tool("ping")+" -t 127.0.0.1 & exit 3"))
-		if st := l.wait(id); st.ExitCode != 3 {
-			t.Errorf("%v", st)
-		}
-		id = l.run(sb, hostContainer("f", system, "cmd", "/c", tool("ping")+" -t 127.0.0.1"))
-		_, err := l.Runtime.StopContainer(t.Context(), &runtime.StopContainerRequest{ContainerId: id})
-		must(t, err)
-		testenv.Until(l.t, "the end of all", func() bool {
-			out, err := exec.Command("pgrep", "-f", `hpc.windows.system32.ping.exe`).Output()
-			return err != nil && len(out) == 0
-		})
-		out, err := exec.Command("pgrep", "-f", `C:.kubelet.exe`).Output()
-		if err != nil || len(out) == 0 {
-			t.Error("the host's own program has ended too")
-		}
-	})
-	t.Run("users", func(t *testing.T) {
-		must(t, os.MkdirAll(filepath.Join(l.drive, "ProgramData", "mullion"), 0o700))
-		must(t, os.WriteFile(filepath.Join(l.drive, "ProgramData", "mullion", "accounts.json"),
-			[]byte(`{"groups":{"hpc-localgroup":[]}}`), 0o600))
-		for i, tt := range []struct{ user, want, err string }{
-			{`NT AUTHORITY\Local service`, `nt authority\local service`, ""},
-			{`NT AUTHORITY\NetworkService`, `nt authority\network service`, ""},
-			{"hpc-localgroup", `\`, ""},
-			{"administrators", `\`, ""},
-			{"", "", "failed to create user process token: empty username or group name passed"},
-			{`NT Authority\SYSTEM`, "", "failed to logon user: The user name or password is incorrect."},
-			{"ContainerAdministrator", "", "failed to logon user: The user name or password is incorrect."},
-			{"no-group", "", "failed to logon user: The user name or password is incorrect."},
-		} {
-			name := "u" + string(rune('a'+i))
-			id := l.create(sb, hostContainer(name, tt.user, tool("whoami"), "/all"))
-			_, err := l.Runtime.StartContainer(t.Context(), &runtime.StartContainerRequest{ContainerId: id})
-			if tt.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.err) || l.status(id).Reason != "StartError" {
-					t.Errorf("%q: %v, %v", tt.user, err, l.status(id))
-				}
-				continue
-			}
-			must(t, err)
-			l.wait(id)
-			out := l.plainLog(config, name)
-			want := tt.want
-			if strings.HasSuffix(want, `\`) {
-				want += id[:20]
-			}
-			if tt.user == "administrators" != strings.Contains(out, `BUILTIN\Administrators`) &&
-				!strings.HasPrefix(tt.user, "NT") {
-				t.Errorf("%q: groups\n%s", tt.user, out)
-			}
-			contains(t, out, want)
-		}
-	})
+	t.Run("sees the host", func(t *testing.T) { hostProcessSees(t, l, sb, config) })
+	t.Run("exec, stop, codes", func(t *testing.T) { hostProcessCodes(t, l, sb) })
+	t.Run("leaves nothing running", func(t *testing.T) { hostProcessEnds(t, l, sb) })
+	t.Run("users", func(t *testing.T) { hostProcessUsers(t, l, sb, config) })
 	t.Run("refuses pipes", func(t *testing.T) {
 		c := hostContainer("p", system, "cmd")
 		c.Mounts = []*runtime.Mount{{HostPath: `\\.\pipe\x`, ContainerPath: `\\.\pipe\x`}}
@@ -265,4 +139,144 @@ func TestHostProcess(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// hostProcessSees: a host process sees the files and programs of the host.
+func hostProcessSees(t *testing.T, l *lab, sb string, config *runtime.PodSandboxConfig) {
+	must(t, os.MkdirAll(filepath.Join(l.drive, "vol"), 0o755))
+	must(t, os.WriteFile(filepath.Join(l.drive, "vol", "in.txt"), []byte("of the volume\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(l.drive, "one.txt"), []byte("one file\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(l.drive, "host.txt"), []byte("of the host\n"), 0o644))
+	c := hostContainer("a", system, "cmd", "/c", `cd & `+tool("whoami")+
+		` & type C:\host.txt & type C:\mnt\v\in.txt & type C:\hpc\mnt\v\in.txt & type C:\etc\one.txt & echo `+
+		`[%CONTAINER_SANDBOX_MOUNT_POINT%] %USERPROFILE% & `+
+		`%CONTAINER_SANDBOX_MOUNT_POINT%\windows\system32\tasklist.exe & sc query spooler & set & echo `+
+		`new>C:\made.txt & echo ro>C:\ro\x.txt & echo up>C:\hpc\up.txt`)
+	c.Mounts = []*runtime.Mount{
+		{HostPath: `C:\vol`, ContainerPath: `C:\mnt\v`},
+		{HostPath: `C:\vol`, ContainerPath: `C:\ro`, Readonly: true},
+		{HostPath: `C:\one.txt`, ContainerPath: `C:\etc\one.txt`},
+	}
+	l.wait(l.run(sb, c))
+	contains(t, l.plainLog(config, "a"),
+		"C:\\hpc\n", "nt authority\\system\n", "of the host\n", "of the volume\nof the volume\n", "one file\n",
+		"[C:\\hpc] C:\\Windows\\system32\\config\\systemprofile\n", "kubelet.exe", "SERVICE_NAME: spooler",
+		"CONTAINER_SANDBOX_MOUNT_POINT=C:\\hpc\\\n")
+	if data, err := os.ReadFile(filepath.Join(l.drive, "made.txt")); err != nil ||
+		!strings.HasPrefix(string(data), "new") {
+		t.Errorf("a file on the host: %q, %v", data, err)
+	}
+	for _, never := range []string{"vol/x.txt", "hpc/up.txt", "hpc/License.txt"} {
+		if _, err := os.Stat(filepath.Join(l.drive, never)); err == nil {
+			t.Errorf("the host has %s", never)
+		}
+	}
+}
+
+// hostProcessCodes: commands in it, its stop and its exit codes are as usual.
+func hostProcessCodes(t *testing.T, l *lab, sb string) {
+	id := l.run(sb, hostContainer("b", system, tool("ping"), "-t", "127.0.0.1"))
+	r, err := l.Runtime.ExecSync(t.Context(),
+		&runtime.ExecSyncRequest{ContainerId: id, Cmd: []string{"cmd", "/c", tool("whoami") + " & cd & exit 300"},
+			Timeout: 60})
+	must(t, err)
+	contains(t, strings.ReplaceAll(string(r.Stdout), "\r", ""), "nt authority\\system\n", "C:\\hpc\n")
+	if r.ExitCode != 300 {
+		t.Errorf("exit code %d", r.ExitCode)
+	}
+	r, err = l.Runtime.ExecSync(t.Context(), &runtime.ExecSyncRequest{
+		ContainerId: id,
+		Cmd:         []string{`%CONTAINER_SANDBOX_MOUNT_POINT%\windows\system32\whoami.exe`},
+		Timeout:     60,
+	})
+	must(t, err)
+	contains(t, string(r.Stdout), "nt authority\\system")
+	// A restart of the runtime is not seen by the container.
+	l.stop()
+	l.start()
+	if st := l.status(id); st.State != runtime.ContainerState_CONTAINER_RUNNING {
+		t.Errorf("after the restart: %v", st)
+	}
+	_, err = l.Runtime.StopContainer(t.Context(), &runtime.StopContainerRequest{ContainerId: id, Timeout: 20})
+	must(t, err)
+	if st := l.status(id); st.State != runtime.ContainerState_CONTAINER_EXITED || st.ExitCode == 137 {
+		t.Errorf("not stopped by an event: %v", st)
+	}
+	if st := l.wait(l.run(sb, hostContainer("c", system, "cmd", "/c", "exit 1000"))); st.ExitCode != 1000 {
+		t.Errorf("%v", st)
+	}
+	// The shell refuses what is not a program, as on Windows.
+	if st := l.wait(l.run(sb, hostContainer("d", system, "no-such-program"))); st.ExitCode == 0 {
+		t.Errorf("%v", st)
+	}
+}
+
+// hostProcessEnds: its children end with it, and nothing else does.
+func hostProcessEnds(t *testing.T, l *lab, sb string) {
+	id := l.run(sb, hostContainer("e", system, "cmd", "/c", "start /b "+tool("ping")+" -t 127.0.0.1 & exit 3"))
+	if st := l.wait(id); st.ExitCode != 3 {
+		t.Errorf("%v", st)
+	}
+	id = l.run(sb, hostContainer("f", system, "cmd", "/c", tool("ping")+" -t 127.0.0.1"))
+	_, err := l.Runtime.StopContainer(t.Context(), &runtime.StopContainerRequest{ContainerId: id})
+	must(t, err)
+	testenv.Until(l.t, "the end of all", func() bool {
+		out, err := exec.Command("pgrep", "-f", `hpc.windows.system32.ping.exe`).Output()
+		return err != nil && len(out) == 0
+	})
+	out, err := exec.Command("pgrep", "-f", `C:.kubelet.exe`).Output()
+	if err != nil || len(out) == 0 {
+		t.Error("the host's own program has ended too")
+	}
+}
+
+// hostProcessUsers: it runs as an account of the host, or in a group.
+func hostProcessUsers(t *testing.T, l *lab, sb string, config *runtime.PodSandboxConfig) {
+	must(t, os.MkdirAll(filepath.Join(l.drive, "ProgramData", "mullion"), 0o700))
+	must(t, os.WriteFile(filepath.Join(l.drive, "ProgramData", "mullion", "accounts.json"),
+		[]byte(`{"groups":{"hpc-localgroup":[]}}`), 0o600))
+	for i, tt := range []struct{ user, want, err string }{
+		{`NT AUTHORITY\Local service`, `nt authority\local service`, ""},
+		{`NT AUTHORITY\NetworkService`, `nt authority\network service`, ""},
+		{"hpc-localgroup", `\`, ""},
+		{"administrators", `\`, ""},
+		{"", "", "failed to create user process token: empty username or group name passed"},
+		{`NT Authority\SYSTEM`, "", "failed to logon user: The user name or password is incorrect."},
+		{"ContainerAdministrator", "", "failed to logon user: The user name or password is incorrect."},
+		{"no-group", "", "failed to logon user: The user name or password is incorrect."},
+	} {
+		name := "u" + string(rune('a'+i))
+		id := l.create(sb, hostContainer(name, tt.user, tool("whoami"), "/all"))
+		_, err := l.Runtime.StartContainer(t.Context(), &runtime.StartContainerRequest{ContainerId: id})
+		if tt.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.err) || l.status(id).Reason != "StartError" {
+				t.Errorf("%q: %v, %v", tt.user, err, l.status(id))
+			}
+			continue
+		}
+		must(t, err)
+		l.wait(id)
+		out := l.plainLog(config, name)
+		want := tt.want
+		if strings.HasSuffix(want, `\`) {
+			want += id[:20]
+		}
+		if tt.user == "administrators" != strings.Contains(out, `BUILTIN\Administrators`) &&
+			!strings.HasPrefix(tt.user, "NT") {
+			t.Errorf("%q: groups\n%s", tt.user, out)
+		}
+		contains(t, out, want)
+	}
+}
+
+// contains fails the test for each text that is not in the output, whatever
+// blanks end its lines.
+func contains(t *testing.T, out string, wants ...string) {
+	t.Helper()
+	flat := strings.ReplaceAll(out, " \n", "\n")
+	for _, want := range wants {
+		if !strings.Contains(flat, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
 }

@@ -164,6 +164,38 @@ func testKubeProxy(t *testing.T, p *prefixed) {
 	}
 }
 
+// startKubeProxy runs kube-proxy.exe with the API server at a URL and the HNS
+// server that serve returned. The channel is closed when it ends.
+func startKubeProxy(t *testing.T, p *prefixed, exe, api, hns string) <-chan struct{} {
+	t.Helper()
+	config := filepath.Join(p.dir, "drive_c", "kubeconfig-"+filepath.Base(t.TempDir()))
+	content := `{"apiVersion":"v1","kind":"Config","current-context":"c",
+	  "contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
+		"clusters":[{"name":"c","cluster":{"server":"` + api + `"}}],"users":[{"name":"u","user":{}}]}`
+	if err := os.WriteFile(config, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := p.command(t.Context(), hns, exe, "--proxy-mode=kernelspace", `--kubeconfig=C:\`+
+		filepath.Base(config), "--hostname-override=win-1",
+		"--network-name=cbr0", "--bind-address=10.89.0.11", "--cluster-cidr=198.18.0.0/16",
+		"--healthz-bind-address="+freeAddress(t), "--metrics-bind-address="+freeAddress(t), "-v=2")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = cmd.Wait() }() // killed in the end
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+		if t.Failed() || strings.Contains(out.String(), "panic") {
+			t.Errorf("%s", tail(out.Bytes()))
+		}
+	})
+	return ended
+}
+
 func kubeProxy(t *testing.T, p *prefixed, exe string, v schema.Version) {
 	api := newAPIServer()
 	api.set(t, nodesPath, "win-1", object{
@@ -191,31 +223,7 @@ func kubeProxy(t *testing.T, p *prefixed, exe string, v schema.Version) {
 	local := c.endpoint(n, "198.18.1.5", 0)
 	// Left over from an earlier life: kube-proxy removes all when it starts.
 	c.create(hns.LoadBalancer, schema.GUID{}, balancerDoc("198.18.9.99", 80, local))
-	config := filepath.Join(p.dir, "drive_c", "kubeconfig-"+filepath.Base(t.TempDir()))
-	content := `{"apiVersion":"v1","kind":"Config","current-context":"c",
-	  "contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
-		"clusters":[{"name":"c","cluster":{"server":"` + server.URL + `"}}],"users":[{"name":"u","user":{}}]}`
-	if err := os.WriteFile(config, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := p.command(t.Context(), serve(t, s), exe, "--proxy-mode=kernelspace", `--kubeconfig=C:\`+
-		filepath.Base(config), "--hostname-override=win-1",
-		"--network-name=cbr0", "--bind-address=10.89.0.11", "--cluster-cidr=198.18.0.0/16",
-		"--healthz-bind-address="+freeAddress(t), "--metrics-bind-address="+freeAddress(t), "-v=2")
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = cmd.Wait() }() // killed in the end
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-ended
-		if t.Failed() || strings.Contains(out.String(), "panic") {
-			t.Errorf("%s", tail(out.Bytes()))
-		}
-	})
+	ended := startKubeProxy(t, p, exe, server.URL, serve(t, s))
 	ids := func() map[string]string { // front end to id, with the number of endpoints
 		found := map[string]string{}
 		for _, id := range c.enumerate(hns.LoadBalancer, "") {

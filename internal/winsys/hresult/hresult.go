@@ -73,7 +73,6 @@ const (
 // not found, invalid address, reference required and object exists are quoted
 // from reports about real nodes (issues of kubernetes/kubernetes and
 // microsoft/Windows-Containers); the rest follow winerror.h.
-// Length: one table; Go has no constant map.
 func message(c Code) string {
 	switch c {
 	case NotImplemented:
@@ -96,6 +95,13 @@ func message(c Code) string {
 		return "The RPC server is unavailable."
 	case ObjectAlreadyExists:
 		return "The object already exists."
+	}
+	return hnsMessage(c)
+}
+
+// hnsMessage returns the text of a code that only HNS and HCS use.
+func hnsMessage(c Code) string {
+	switch c {
 	case ComputeSystemDoesNotExist:
 		return "A virtual machine or container with the specified identifier does not exist."
 	case NetworkNotFound:

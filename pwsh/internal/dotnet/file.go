@@ -39,9 +39,71 @@ func WriteFile(r *interp.Runner, name string, b []byte, appendTo bool) error {
 	return ioError(err)
 }
 
+// withFiles makes a static method that takes a path first.
+func withFiles(name string, f func(c *interp.Call, files host.FileSystem, p string) (any, error)) interp.Method {
+	return static(name, func(c *interp.Call) (any, error) {
+		files := c.R.Handlers().Files
+		if files == nil {
+			return nil, interp.NotImplemented("the file system")
+		}
+		return f(c, files, c.R.Path(c.Str(0)))
+	})
+}
+
+// writeText makes a method that writes a string, or the lines of a list.
+func writeText(name string, appendTo, lines bool) interp.Method {
+	return static(name, func(c *interp.Call) (any, error) {
+		s := c.Str(1)
+		if items, ok := value.Items(c.Arg(1)); ok && lines {
+			s = ""
+			for _, x := range items {
+				s += value.String(x) + c.R.Newline()
+			}
+		} else if lines {
+			s += c.R.Newline()
+		}
+		b := encodingArg(c.Arg(2)).encode(s)
+		if e, ok := data[*encoding](c.Arg(2)); ok && !appendTo {
+			b = append(append([]byte(nil), e.mark...), b...)
+		}
+		return interp.Void, WriteFile(c.R, c.Str(0), b, appendTo)
+	})
+}
+
+// listMethod makes a method that lists a directory.
+func listMethod(name string, wantFiles, wantDirs bool) interp.Method {
+	return withFiles(name, func(c *interp.Call, files host.FileSystem, p string) (any, error) {
+		entries, err := files.ReadDir(p)
+		if err != nil {
+			return nil, c.R.FileError(err, p)
+		}
+		pattern := "*"
+		if c.N() > 1 {
+			pattern = c.Str(1)
+		}
+		var out []string
+		for _, e := range entries {
+			if (e.IsDir() && wantDirs || !e.IsDir() && wantFiles) && value.Like(e.Name(), pattern, false) {
+				out = append(out, c.R.JoinPath(c.Str(0), e.Name()))
+			}
+		}
+		return value.NewStrings(out), nil
+	})
+}
+
+// timeMethod makes a method that returns when a file was changed, the only time
+// that is known.
+func timeMethod(name string) interp.Method {
+	return withFiles(name, func(c *interp.Call, files host.FileSystem, p string) (any, error) {
+		fi, err := files.Stat(p)
+		if err != nil {
+			return nil, c.R.FileError(err, p)
+		}
+		return value.DateTime{Time: fi.ModTime().Local()}, nil
+	})
+}
+
 // fileClasses are File, Directory and Path.
-//
-// Length: one table; splitting hides which names belong together.
 func fileClasses() []*interp.Class {
 	stat := func(c *interp.Call, dir bool) bool {
 		f := c.R.Handlers().Files
@@ -67,61 +129,6 @@ func fileClasses() []*interp.Class {
 			return strings.TrimPrefix(encodingArg(c.Arg(1)).decode(b), "\ufeff"), nil
 		}
 		return interp.DecodeText(b), nil
-	}
-	writeText := func(name string, appendTo, lines bool) interp.Method {
-		return static(name, func(c *interp.Call) (any, error) {
-			s := c.Str(1)
-			if items, ok := value.Items(c.Arg(1)); ok && lines {
-				s = ""
-				for _, x := range items {
-					s += value.String(x) + c.R.Newline()
-				}
-			} else if lines {
-				s += c.R.Newline()
-			}
-			b := encodingArg(c.Arg(2)).encode(s)
-			if e, ok := data[*encoding](c.Arg(2)); ok && !appendTo {
-				b = append(append([]byte(nil), e.mark...), b...)
-			}
-			return interp.Void, WriteFile(c.R, c.Str(0), b, appendTo)
-		})
-	}
-	withFiles := func(name string, f func(c *interp.Call, files host.FileSystem, p string) (any, error)) interp.Method {
-		return static(name, func(c *interp.Call) (any, error) {
-			files := c.R.Handlers().Files
-			if files == nil {
-				return nil, interp.NotImplemented("the file system")
-			}
-			return f(c, files, c.R.Path(c.Str(0)))
-		})
-	}
-	list := func(name string, wantFiles, wantDirs bool) interp.Method {
-		return withFiles(name, func(c *interp.Call, files host.FileSystem, p string) (any, error) {
-			entries, err := files.ReadDir(p)
-			if err != nil {
-				return nil, c.R.FileError(err, p)
-			}
-			pattern := "*"
-			if c.N() > 1 {
-				pattern = c.Str(1)
-			}
-			var out []string
-			for _, e := range entries {
-				if (e.IsDir() && wantDirs || !e.IsDir() && wantFiles) && value.Like(e.Name(), pattern, false) {
-					out = append(out, c.R.JoinPath(c.Str(0), e.Name()))
-				}
-			}
-			return value.NewStrings(out), nil
-		})
-	}
-	times := func(name string) interp.Method {
-		return withFiles(name, func(c *interp.Call, files host.FileSystem, p string) (any, error) {
-			fi, err := files.Stat(p)
-			if err != nil {
-				return nil, c.R.FileError(err, p)
-			}
-			return value.DateTime{Time: fi.ModTime().Local()}, nil
-		})
 	}
 	return []*interp.Class{
 		{Name: "System.IO.File", StaticMethods: []interp.Method{
@@ -174,7 +181,7 @@ func fileClasses() []*interp.Class {
 				}
 				return interp.Void, WriteFile(c.R, c.Str(1), b, false)
 			}),
-			times("GetLastWriteTime"), times("GetCreationTime"), times("GetLastAccessTime"),
+			timeMethod("GetLastWriteTime"), timeMethod("GetCreationTime"), timeMethod("GetLastAccessTime"),
 		}},
 		{Name: "System.IO.Directory", StaticMethods: []interp.Method{
 			static("Exists", func(c *interp.Call) (any, error) { return stat(c, true), nil }),
@@ -194,8 +201,9 @@ func fileClasses() []*interp.Class {
 				}
 				return interp.Void, nil
 			}),
-			list("GetFiles", true, false), list("GetDirectories", false, true),
-			list("GetFileSystemEntries", true, true), static("GetCurrentDirectory", func(c *interp.Call) (any, error) {
+			listMethod("GetFiles", true, false), listMethod("GetDirectories", false, true),
+			listMethod("GetFileSystemEntries", true, true),
+			static("GetCurrentDirectory", func(c *interp.Call) (any, error) {
 				return c.R.Location, nil
 			}),
 		}},

@@ -194,10 +194,8 @@ func (p *printer) variable(v *Variable) {
 	p.str(escapeName(v.Name), "}")
 }
 
-// operandOf writes a part of an expression. Added parentheses would add a node,
+// expr writes a part of an expression. Added parentheses would add a node,
 // so only the tree's own Paren nodes preserve precedence.
-//
-// Length: one walk over one kind of thing; its parts share its state.
 func (p *printer) expr(x Expr) {
 	switch x := x.(type) {
 	case *Number:
@@ -205,18 +203,7 @@ func (p *printer) expr(x Expr) {
 	case *String:
 		p.quoted(x.Value)
 	case *Expand:
-		p.str(`"`)
-		for _, part := range x.Parts {
-			switch e := part.(type) {
-			case *String:
-				p.str(escapeDouble(e.Value))
-			case *Variable:
-				p.variable(e)
-			default:
-				p.expr(part)
-			}
-		}
-		p.str(`"`)
+		p.expand(x)
 	case *Variable:
 		p.variable(x)
 	case *ArrayLit:
@@ -283,6 +270,22 @@ func (p *printer) expr(x Expr) {
 		p.expr(x.I)
 		p.str("]")
 	}
+}
+
+// expand writes a string in double quotes, with what is expanded in it.
+func (p *printer) expand(x *Expand) {
+	p.str(`"`)
+	for _, part := range x.Parts {
+		switch e := part.(type) {
+		case *String:
+			p.str(escapeDouble(e.Value))
+		case *Variable:
+			p.variable(e)
+		default:
+			p.expr(part)
+		}
+	}
+	p.str(`"`)
 }
 
 func (p *printer) unary(x *Unary) {

@@ -160,47 +160,7 @@ func TestInstall(t *testing.T) {
 	part("nodes", (*cluster).nodes)
 	part("reason", (*cluster).reason)
 	part("gmsa", (*cluster).gmsa)
-	part("upgrade", func(c *cluster) {
-		errs := c.must("install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule",
-			"--rules-failure-policy", "Fail", "--wait=false")
-		if n := strings.Count(errs, " changed\n"); n != 1 {
-			c.t.Errorf("%d objects changed, want the Deployment alone\n%s", n, errs)
-		}
-		old := m
-		old.end(syscall.SIGTERM)
-		if text := lacks(old.program); text != "" {
-			c.t.Errorf("the manager lacked rights:\n%s", text)
-		}
-		next := *c
-		next.t = t // it lives longer than this part
-		m = next.manager()
-		c.must("install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule",
-			"--rules-failure-policy", "Fail")
-		c.eventually("the taint", func() error {
-			n, err := c.client.CoreV1().Nodes().Get(c.t.Context(), "win-2022", metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != "os" ||
-				n.Annotations[windowsnode.TaintAnnotation] != "os=windows:NoSchedule" {
-				return fmt.Errorf("%+v %v", n.Spec.Taints, n.Annotations)
-			}
-			return nil
-		})
-		c.eventually("tolerations that follow", func() error {
-			p, err := c.create(pod("tolerates", windowsImage))
-			if err != nil {
-				return err
-			}
-			defer c.remove(p)
-			for _, tol := range p.Spec.Tolerations {
-				if tol.Key == "os" && tol.Value == "windows" {
-					return nil
-				}
-			}
-			return fmt.Errorf("%+v", p.Spec.Tolerations)
-		})
-	})
+	part("upgrade", func(c *cluster) { m = c.upgrade(t, m) })
 	part("conflict", (*cluster).conflict)
 	part("killed", func(c *cluster) {
 		if text := lacks(m.program); text != "" {
@@ -209,22 +169,71 @@ func TestInstall(t *testing.T) {
 		m.end(syscall.SIGKILL)
 		c.down()
 	})
-	part("uninstall", func(c *cluster) {
-		errs := c.must("uninstall", "--dry-run")
-		if !strings.Contains(errs, "Namespace mullion-system removed") || len(c.versions()) == 0 {
-			c.t.Errorf("the dry run\n%s", errs)
-		}
-		errs = c.must("uninstall")
-		if d := difference(before, c.snapshot()); d != "" {
-			c.t.Errorf("left behind:\n%s\n%s", d, errs)
-		}
-		if errs := c.must("uninstall"); !strings.Contains(errs, "mullion is not installed") {
-			c.t.Error(errs)
-		}
-	})
+	part("uninstall", func(c *cluster) { c.uninstall(before) })
 	part("interrupted", func(c *cluster) { c.interrupted(before) })
 	part("others", func(c *cluster) { c.others(before) })
 	part("by hand", (*cluster).byHand)
+}
+
+// upgrade installs with other settings: the Deployment alone changes, and its
+// next manager, which lives until the whole test ends, follows them.
+func (c *cluster) upgrade(t *testing.T, old *running) *running {
+	c.t.Helper()
+	errs := c.must("install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule",
+		"--rules-failure-policy", "Fail", "--wait=false")
+	if n := strings.Count(errs, " changed\n"); n != 1 {
+		c.t.Errorf("%d objects changed, want the Deployment alone\n%s", n, errs)
+	}
+	old.end(syscall.SIGTERM)
+	if text := lacks(old.program); text != "" {
+		c.t.Errorf("the manager lacked rights:\n%s", text)
+	}
+	next := *c
+	next.t = t // it lives longer than this part
+	m := next.manager()
+	c.must("install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule",
+		"--rules-failure-policy", "Fail")
+	c.eventually("the taint", func() error {
+		n, err := c.client.CoreV1().Nodes().Get(c.t.Context(), "win-2022", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != "os" ||
+			n.Annotations[windowsnode.TaintAnnotation] != "os=windows:NoSchedule" {
+			return fmt.Errorf("%+v %v", n.Spec.Taints, n.Annotations)
+		}
+		return nil
+	})
+	c.eventually("tolerations that follow", func() error {
+		p, err := c.create(pod("tolerates", windowsImage))
+		if err != nil {
+			return err
+		}
+		defer c.remove(p)
+		for _, tol := range p.Spec.Tolerations {
+			if tol.Key == "os" && tol.Value == "windows" {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", p.Spec.Tolerations)
+	})
+	return m
+}
+
+// uninstall leaves nothing behind.
+func (c *cluster) uninstall(before map[string]string) {
+	c.t.Helper()
+	errs := c.must("uninstall", "--dry-run")
+	if !strings.Contains(errs, "Namespace mullion-system removed") || len(c.versions()) == 0 {
+		c.t.Errorf("the dry run\n%s", errs)
+	}
+	errs = c.must("uninstall")
+	if d := difference(before, c.snapshot()); d != "" {
+		c.t.Errorf("left behind:\n%s\n%s", d, errs)
+	}
+	if errs := c.must("uninstall"); !strings.Contains(errs, "mullion is not installed") {
+		c.t.Error(errs)
+	}
 }
 
 func (c *cluster) remove(p *corev1.Pod) {
