@@ -106,6 +106,20 @@ func guest(args []string) int {
 			}
 			go func() { _, _ = io.Copy(conn, conn); _ = conn.Close() }()
 		}
+	case "eat", "fork", "fill":
+		exhaust(args)
+	case "hostname":
+		h, _ := os.Hostname()
+		fmt.Println(h)
+	case "confined":
+		return confined()
+	}
+	return 0
+}
+
+// exhaust takes memory, processes or room on a disk without end.
+func exhaust(args []string) {
+	switch args[0] {
 	case "eat": // memory until the end
 		var all [][]byte
 		for {
@@ -135,13 +149,7 @@ func guest(args []string) int {
 				time.Sleep(time.Second)
 			}
 		}
-	case "hostname":
-		h, _ := os.Hostname()
-		fmt.Println(h)
-	case "confined":
-		return confined()
 	}
-	return 0
 }
 
 // confined looks for ways out of a container and says which it found.

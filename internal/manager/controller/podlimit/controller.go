@@ -60,7 +60,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	pods := factory.Core().V1().Pods()
 	c.pods = pods.Lister()
 	put := func(obj any) {
-		if p, ok := obj.(*corev1.Pod); ok && len(Events(p)) > 0 {
+		if p, ok := obj.(*corev1.Pod); ok && len(events(p)) > 0 {
 			queue.Add(p.Namespace + "/" + p.Name)
 		}
 	}
@@ -82,7 +82,7 @@ func strip(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	if len(Events(p)) > 0 {
+	if len(events(p)) > 0 {
 		p.ManagedFields = nil
 		return p, nil
 	}
@@ -107,7 +107,7 @@ func (c *Controller) handle(ctx context.Context, key string) error {
 	if err != nil {
 		return fmt.Errorf("read pod %s: %w", key, err)
 	}
-	for _, e := range Events(pod) {
+	for _, e := range events(pod) {
 		if !c.isNew(e) {
 			continue
 		}
@@ -128,7 +128,7 @@ func (c *Controller) handle(ctx context.Context, key string) error {
 }
 
 // isNew reports whether an event is yet to be made.
-func (c *Controller) isNew(e Event) bool {
+func (c *Controller) isNew(e limitEvent) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.now().Add(-maxAge)

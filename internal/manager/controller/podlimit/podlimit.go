@@ -6,7 +6,7 @@
 // ends are kept; a Warning event of the pod, which `kubectl describe pod` and `kubectl get
 // events` show, outlives the container and the pod.
 //
-// Events is pure; Controller feeds it.
+// events is pure; Controller feeds it.
 package podlimit
 
 import (
@@ -45,17 +45,17 @@ func Rules() []rbacv1.PolicyRule {
 	}
 }
 
-// Event is an event and the end of the container that it tells of.
-type Event struct {
+// limitEvent is an event and the end of the container that it tells of.
+type limitEvent struct {
 	Name string
 	At   time.Time
 	Body *applycorev1.EventApplyConfiguration
 }
 
-// Events returns an event for each container of the pod that a limit has ended. The same
+// events returns an event for each container of the pod that a limit has ended. The same
 // end always gives the same event.
-func Events(pod *corev1.Pod) []Event {
-	var out []Event
+func events(pod *corev1.Pod) []limitEvent {
+	var out []limitEvent
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, c := range list {
 			for _, state := range []corev1.ContainerState{c.LastTerminationState, c.State} {
@@ -69,7 +69,7 @@ func Events(pod *corev1.Pod) []Event {
 	return out
 }
 
-func event(pod *corev1.Pod, container string, t *corev1.ContainerStateTerminated) Event {
+func event(pod *corev1.Pod, container string, t *corev1.ContainerStateTerminated) limitEvent {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s %s %s", pod.UID, t.ContainerID, t.Reason)
 	// A name has at most 253 bytes (a DNS subdomain), as that of the pod may have.
@@ -84,5 +84,5 @@ func event(pod *corev1.Pod, container string, t *corev1.ContainerStateTerminated
 		WithSource(applycorev1.EventSource().WithComponent(inventory.Owner).WithHost(pod.Spec.NodeName)).
 		WithReportingController(inventory.Owner).
 		WithFirstTimestamp(t.FinishedAt).WithLastTimestamp(t.FinishedAt).WithCount(1)
-	return Event{name, t.FinishedAt.Time, body}
+	return limitEvent{name, t.FinishedAt.Time, body}
 }

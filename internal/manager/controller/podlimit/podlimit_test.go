@@ -59,7 +59,7 @@ func TestEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, e := range Events(tt.pod) {
+			for _, e := range events(tt.pod) {
 				got = append(got, *e.Body.Reason+": "+*e.Body.Message)
 			}
 			if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
@@ -69,8 +69,8 @@ func TestEvents(t *testing.T) {
 	}
 	long := bomb(ended("a", "OOMKilled", strings.Repeat("ü", 2000), at))
 	long.Name = strings.Repeat("a", 253)
-	e := Events(long)[0]
-	if len(*e.Body.Message) > maxMessageBytes || len(e.Name) > 253 || e.Name != Events(long)[0].Name {
+	e := events(long)[0]
+	if len(*e.Body.Message) > maxMessageBytes || len(e.Name) > 253 || e.Name != events(long)[0].Name {
 		t.Errorf("message of %d bytes, name of %d", len(*e.Body.Message), len(e.Name))
 	}
 }
@@ -87,7 +87,7 @@ func TestController(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { done <- c.Run(ctx) }()
 		testenv.Eventually(t, "the event", func() error {
-			want := Events(bomb(ended("new", "OOMKilled", "Too much.", now)))[0]
+			want := events(bomb(ended("new", "OOMKilled", "Too much.", now)))[0]
 			_, err := client.CoreV1().Events("ns").Get(t.Context(), want.Name, metav1.GetOptions{})
 			return err
 		})
