@@ -186,6 +186,8 @@ static BOOL open_link(HANDLE *handle, ACCESS_MASK access, OBJECT_ATTRIBUTES *att
     return TRUE;
 }
 
+void (*file_created)(const OBJECT_ATTRIBUTES *attr);
+
 static NTSTATUS NTAPI mend_NtCreateFile(HANDLE *handle, ACCESS_MASK access, OBJECT_ATTRIBUTES *attr, IO_STATUS_BLOCK *io,
                                         LARGE_INTEGER *size, ULONG attributes, ULONG sharing, ULONG disposition,
                                         ULONG options, void *ea, ULONG ea_len)
@@ -197,7 +199,8 @@ static NTSTATUS NTAPI mend_NtCreateFile(HANDLE *handle, ACCESS_MASK access, OBJE
         return status;
     if (identity_closes(attr, disposition, options)) return STATUS_ACCESS_DENIED;
     status = real_NtCreateFile(handle, access, attr, io, size, attributes, sharing, disposition, options, ea, ea_len);
-    if (!status && attr && attr->SecurityDescriptor && io->Information == FILE_CREATED) record_security(attr);
+    if (!status && attr && attr->SecurityDescriptor && io->Information == FILE_CREATED && file_created)
+        file_created(attr);
     return status;
 }
 

@@ -607,7 +607,7 @@ static NTSTATUS NTAPI mend_NtSetSecurityObject(HANDLE handle, SECURITY_INFORMATI
     return status;
 }
 
-void record_security(const OBJECT_ATTRIBUTES *attr)
+static void record_security(const OBJECT_ATTRIBUTES *attr)
 {
     char path[PATH_SIZE];
     SECURITY_DESCRIPTOR *new = attr->SecurityDescriptor;
@@ -630,6 +630,7 @@ void record_security(const OBJECT_ATTRIBUTES *attr)
 
 BOOL mend_security(void)
 {
+    file_created = record_security;
     real_NtQuerySecurityObject = hook_syscall("NtQuerySecurityObject", (void *)mend_NtQuerySecurityObject);
     real_NtSetSecurityObject = hook_syscall("NtSetSecurityObject", (void *)mend_NtSetSecurityObject);
     return real_NtQuerySecurityObject && real_NtSetSecurityObject;

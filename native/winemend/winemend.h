@@ -87,6 +87,9 @@ LONGLONG nt_time(long long seconds, long long nanoseconds);
 
 BOOL mend_links(void);
 BOOL mend_link_creation(void);
+// file_created is called with what a program gave, security included, for a file
+// that it has just made.
+extern void (*file_created)(const OBJECT_ATTRIBUTES *attr);
 
 // reparse.c
 
@@ -110,8 +113,6 @@ BOOL mend_stacks(void);
 
 // security.c
 
-// record_security keeps what a program gave for a file that it has just made.
-void record_security(const OBJECT_ATTRIBUTES *attr);
 BOOL mend_security(void);
 
 // identity.c
