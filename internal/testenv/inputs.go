@@ -32,7 +32,7 @@ func readInputs(t testing.TB, caps []Capability) {
 	}
 	if slices.Contains(caps, Built) {
 		// bin/ itself has a cache that changes all the time.
-		for _, program := range []string{"mullion", "mullion-kube"} {
+		for _, program := range []string{"mullion", "mullion-kube", "mullion-winhost"} {
 			_, _ = os.Stat(Bin(program)) // missing reports it if it is not there
 		}
 		look("native", "windows")
