@@ -22,7 +22,7 @@ import (
 func TestEarlyExec(t *testing.T) {
 	l := newWineLab(t)
 	sb := l.runSandbox(sandboxConfig("web"))
-	for i := range 8 {
+	for i := range 6 {
 		id := l.run(sb, windowsContainer(fmt.Sprint("a", i), "ping", "-t", "localhost"))
 		content, err := os.ReadFile(l.dir(id, bundleDir, "pidfile"))
 		must(t, err)
