@@ -27,8 +27,8 @@ import (
 func table() []*interp.Cmdlet {
 	var all []*interp.Cmdlet
 	for _, f := range []func() []*interp.Cmdlet{
-		aclCmdlets,
-		aliasCmdlets, childItemCmdlets, commandCmdlets, contentCmdlets, csvCmdlets, dateCmdlets, errorCmdlets,
+		aclCmdlets, aliasCmdlets, childItemCmdlets, commandCmdlets, computerCmdlets, contentCmdlets, csvCmdlets,
+		dateCmdlets, errorCmdlets,
 		expressionCmdlets, formatCmdlets, hashCmdlets, historyCmdlets, hostCmdlets, itemCmdlets, itemPropertyCmdlets,
 		jsonCmdlets, locationCmdlets, memberCmdlets, moduleCmdlets, netCmdlets, dnsCmdlets, connectionCmdlets,
 		objectCmdlets, outputCmdlets, pathCmdlets, processCmdlets, randomCmdlets, serviceCmdlets, sleepCmdlets,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/pwsh/internal/dotnet"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
+	"github.com/mullion-k8s/mullion/pwsh/internal/syntax"
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
@@ -25,7 +26,7 @@ func fileItem(r *interp.Runner, full string, fi fs.FileInfo) *value.Object {
 		name = full
 	}
 	dir := r.ParentPath(full)
-	mode := fileMode(fi)
+	mode := fileMode(fi, r.Edition())
 	t := value.DateTime{Time: fi.ModTime().Local()}
 	common := []any{"Mode", mode, "LastWriteTime", t, "Name", name, "FullName", full, "Exists", true,
 		"CreationTime", t, "LastAccessTime", t, "LastWriteTimeUtc", value.DateTime{Time: fi.ModTime().UTC()},
@@ -55,7 +56,9 @@ func fileItem(r *interp.Runner, full string, fi fs.FileInfo) *value.Object {
 	return show(o, "Mode", "LastWriteTime", "Length", "Name")
 }
 
-func fileMode(fi fs.FileInfo) string {
+// fileMode is the property Mode: six letters in Windows PowerShell, and five in
+// PowerShell 7, where a link has l in the first place.
+func fileMode(fi fs.FileInfo, edition syntax.Edition) string {
 	m := []byte("-a----")
 	if fi.IsDir() {
 		m = []byte("d-----")
@@ -63,7 +66,14 @@ func fileMode(fi fs.FileInfo) string {
 	if fi.Mode()&0o200 == 0 {
 		m[2] = 'r'
 	}
-	if fi.Mode()&fs.ModeSymlink != 0 {
+	link := fi.Mode()&fs.ModeSymlink != 0
+	if edition != syntax.Desktop {
+		if link {
+			m[0] = 'l'
+		}
+		return string(m[:5])
+	}
+	if link {
 		m[5] = 'l'
 	}
 	return string(m)

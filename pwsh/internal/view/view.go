@@ -184,6 +184,9 @@ func (w *Writer) shape(v any) string {
 				return ""
 			}
 		}
+		if isFile(x) {
+			return "files" // and directories share a table
+		}
 		if len(x.Types) > 0 {
 			return x.Types[0]
 		}
@@ -273,6 +276,9 @@ func (w *Writer) format(f *Format) error {
 	}
 	if f.GroupBy != "" {
 		return w.grouped(f)
+	}
+	if f.Columns == nil && f.Kind != List && isFile(items[0]) {
+		return w.files(f)
 	}
 	if hasHash(items) && f.Columns == nil {
 		if items = hashRows(items); len(items) == 0 {
@@ -374,6 +380,9 @@ const maxEnumerated = 4
 
 // cell returns a property's value as a table or list shows it.
 func (w *Writer) cell(c Column, v any) (string, any) {
+	if strings.EqualFold(c.Label, "Length") && isDirectory(v) {
+		return "", nil // every object has a length in scripts, but not in tables
+	}
 	x, err := c.Value(v)
 	if err != nil {
 		return "", nil
@@ -457,6 +466,15 @@ func cut(s string, width int) string {
 // table lays objects out in columns as wide as their contents; the last ones
 // are left out where the console is too narrow.
 func (w *Writer) table(f *Format, cols []Column, items []any) error {
+	tail := "\n"
+	if w.r.Edition() == syntax.Desktop {
+		tail = "\n\n"
+	}
+	return w.write(w.rows(f, cols, items) + tail)
+}
+
+// rows is a table without what follows it.
+func (w *Writer) rows(f *Format, cols []Column, items []any) string {
 	cells := make([][]string, len(items))
 	right := make([]bool, len(cols))
 	widths := make([]int, len(cols))
@@ -503,11 +521,7 @@ func (w *Writer) table(f *Format, cols []Column, items []any) error {
 			w.row(&b, line, widths, right)
 		}
 	}
-	b.WriteString("\n")
-	if w.r.Edition() == syntax.Desktop {
-		b.WriteString("\n")
-	}
-	return w.write(b.String())
+	return b.String()
 }
 
 // wrap makes the lines of a row whose cells are too long for their columns, or
