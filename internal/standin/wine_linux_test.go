@@ -237,6 +237,9 @@ func TestProgramsUnderWine(t *testing.T) {
 		{"curl", core, []string{"curl", "http://127.0.0.1:1/"}, "curl: (7) Failed to connect to 127.0.0.1 port 1", 7},
 		{"nltest", core, []string{"nltest", "/parentdomain"}, "RPC_S_SERVER_UNAVAILABLE", 1},
 		{"powershell", core, []string{"powershell", "-Command", "Write-Output ('a' + 'b')"}, "ab\n", 0},
+		{"parent of the first program", core, []string{"powershell", "-Command",
+			"$all = Get-CimInstance Win32_Process; $me = $all | where ProcessId -eq $PID; " +
+				"($all | where ProcessId -eq $me.ParentProcessId).Name"}, "services\n", 0},
 		// What critest's Windows variant runs in its containers.
 		{"critest pauses", core, []string{"powershell", "-c", "ping -n 1 localhost"}, "Reply from 127.0.0.1", 0},
 		{"critest reads the name resolution", core, []string{"powershell", "/c", "ipconfig /all"},

@@ -98,7 +98,7 @@ NTSTATUS get_reparse(const char *path, void *out, ULONG len, ULONG *wrote);
 NTSTATUS set_reparse(HANDLE handle, const void *in, ULONG len);
 BOOLEAN WINAPI mend_CreateSymbolicLinkW(const WCHAR *link, const WCHAR *target, DWORD flags);
 
-// directory.c, delete.c, attributes.c, message.c, version.c, process.c, services.c, stack.c
+// directory.c, delete.c, attributes.c, message.c, version.c, process.c, services.c, stack.c, parent.c
 BOOL mend_directories(void);
 void forget_directory(HANDLE handle);
 BOOL mend_deletion(void);
@@ -110,6 +110,7 @@ BOOL mend_version(void);
 BOOL mend_process(void);
 BOOL mend_services(void);
 BOOL mend_stacks(void);
+BOOL mend_parents(void);
 
 // security.c
 
