@@ -11,6 +11,7 @@
 package lint
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -47,6 +48,8 @@ type Input struct {
 	Open func() (io.ReadCloser, error)
 	Once bool // cannot be read twice: standard input
 
+	template *template // see Rendered
+
 	// Found means that the user named not this file, but its folder: other
 	// files in it than manifests are skipped, and not mistakes.
 	Found bool
@@ -55,6 +58,13 @@ type Input struct {
 // File returns the input that reads a file.
 func File(path string) Input {
 	return Input{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+}
+
+// Rendered returns the input that reads what a template made. Places in it are
+// reported as places in the template, as well as they can be found.
+func Rendered(path string, source, rendered []byte) Input {
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(rendered)), nil }
+	return Input{Name: path, Open: open, template: newTemplate(string(source), string(rendered))}
 }
 
 // Config configures a run.
@@ -270,7 +280,7 @@ func produce(ctx context.Context, cfg Config, facts *policy.Facts, ordered, work
 				}
 			}
 			j.facts = facts
-			d.found = in.Found
+			d.found, d.template = in.Found, in.template
 			j.docs = append(j.docs, d)
 			size += len(d.text)
 			return nil
@@ -386,6 +396,12 @@ func (d *document) finish(out []Result) []Result {
 			r.Column += d.column
 		}
 		r.Line += d.line - 1
+		if d.template != nil {
+			var exact bool
+			if r.Line, exact = d.template.line(r.Line); !exact {
+				r.Column = 1
+			}
+		}
 	}
 	return out
 }

@@ -23,6 +23,8 @@ type document struct {
 	problem *problem // why it cannot be checked
 	found   bool     // see Input.Found
 
+	template *template // nil if the text was not rendered
+
 	lineStarts []int // see starts
 	cursor     struct{ line, column, offset int }
 }

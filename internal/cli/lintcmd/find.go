@@ -5,6 +5,7 @@ package lintcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/lint"
+	"github.com/mullion-k8s/mullion/internal/lint/chart"
 	"github.com/mullion-k8s/mullion/internal/lint/kustomize"
 )
 
@@ -34,6 +36,20 @@ func find(ctx context.Context, s cli.Streams, f flags, args []string) (found, er
 			return out, cli.Usagef("%s has no kustomization.yaml", dir)
 		}
 		out.named = append(out.named, filepath.Clean(dir))
+	}
+	for _, dir := range f.charts {
+		o := chart.Options{Values: f.values, Set: f.set, Kubernetes: f.kubernetes}
+		rendered, err := chart.Render(ctx, dir, o)
+		if errors.Is(err, chart.ErrNoHelm) {
+			hint := "install helm, or: helm template … | mullion lint -"
+			return out, cli.Environmentf(hint, "render %s: %w", dir, err)
+		}
+		if err != nil {
+			return out, err
+		}
+		for _, r := range rendered {
+			out.inputs = append(out.inputs, lint.Rendered(r.File, r.Template, r.Text))
+		}
 	}
 	for _, a := range args {
 		if a == "-" {
@@ -73,8 +89,7 @@ func (out *found) search(ctx context.Context, s cli.Streams, folder string) erro
 			return filepath.SkipDir
 		case d.IsDir():
 			if _, err := os.Stat(filepath.Join(path, "Chart.yaml")); err == nil {
-				fmt.Fprintf(s.Err, "mullion: skipped the chart %s; use: helm template %s | mullion lint -\n",
-					path, path)
+				fmt.Fprintf(s.Err, "mullion: skipped the chart %s; use: mullion lint --chart %s\n", path, path)
 				return filepath.SkipDir
 			}
 			if kustomize.File(path) != "" {

@@ -28,7 +28,7 @@ type flags struct {
 	builds, taints                                 []string
 	fix, diff                                      bool
 	cluster, placed                                bool
-	kustomize                                      []string
+	kustomize, charts, values, set                 []string
 	kubeconfig, context, namespace                 string
 }
 
@@ -44,7 +44,8 @@ reason and the fix.
 
 A folder with a kustomization.yaml is checked as what it builds, as kubectl
 kustomize would; -k does so for one folder. Nothing is fetched, and no plugin
-runs. In folders, patches and files that are not manifests are skipped.
+runs. --chart renders a chart with the helm that is installed. In folders,
+patches and files that are not manifests are skipped.
 
 It finds more if it knows the nodes: describe them with --builds and
 --node-taints, or use --cluster to read nodes, RuntimeClasses and namespaces
@@ -80,6 +81,7 @@ is wrong.`,
   mullion lint --cluster deploy/
   mullion lint --cluster --context staging -n shop
   mullion lint -k overlays/windows
+  mullion lint --chart charts/app --values windows.yaml
   mullion lint --fix --diff deploy/
   mullion lint --fix --builds 2019,2022,2025 deploy/iis.yaml
   mullion lint explain WIN019`,
@@ -108,6 +110,10 @@ is wrong.`,
 	fl.StringVar(&f.failOn, "fail-on", "warning", "minimum severity for exit code 1: `error`, warning or info")
 	fl.BoolVar(&f.fix, "fix", false, "write safe fixes, and the fields that placement would add, to the files; with "+
 		"- to standard output")
+	fl.StringSliceVar(&f.charts, "chart", nil,
+		"render the Helm chart in a `folder` with the installed helm, and check it")
+	fl.StringSliceVarP(&f.values, "values", "f", nil, "`file` with values for --chart")
+	fl.StringArrayVar(&f.set, "set", nil, "`key=value` for --chart")
 	fl.BoolVar(&f.diff, "diff", false, "with --fix: print the changes, and write nothing")
 	fl.StringSliceVarP(&f.kustomize, "kustomize", "k", nil,
 		"build the kustomization of a `folder` and check the result")
@@ -147,6 +153,10 @@ func (f flags) check(args []string) error {
 			"objects in a cluster")
 	case f.diff && (!f.fix || slices.Contains(args, "-")):
 		return cli.Usagef("--diff needs --fix, and files")
+	case len(f.charts) == 0 && len(f.values)+len(f.set) > 0:
+		return cli.Usagef("--values and --set need --chart")
+	case len(f.charts) > 0 && f.fix:
+		return cli.Usagef("--fix cannot change charts: their templates are not manifests")
 	case f.nothing(args) && f.fix:
 		return cli.Usagef("--fix needs files to change")
 	case f.cluster && (len(f.builds) > 0 || len(f.taints) > 0 || f.kubernetes != ""):
@@ -160,7 +170,7 @@ func (f flags) check(args []string) error {
 }
 
 // nothing reports whether the command line names nothing to check.
-func (f flags) nothing(args []string) bool { return len(args)+len(f.kustomize) == 0 }
+func (f flags) nothing(args []string) bool { return len(args)+len(f.kustomize)+len(f.charts) == 0 }
 
 // facts derives facts about the cluster from the flags.
 func (f flags) facts() (policy.Facts, error) {
