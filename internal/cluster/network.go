@@ -6,6 +6,8 @@ package cluster
 import (
 	"fmt"
 	"net/netip"
+
+	"github.com/mullion-k8s/mullion/internal/winhost"
 )
 
 // maxIndex bounds how many clusters a machine can hold side by side: the pod
@@ -48,6 +50,15 @@ func (n Network) router() netip.Addr { return host(n.nodes(), 254) }
 
 // node returns the address of the i-th host, counted from 0.
 func (n Network) node(i int) netip.Addr { return host(n.nodes(), 10+i) }
+
+// firstUID is the first user ID for pods. No distribution gives out the range from here to
+// 0x7FFFFFFF: systemd.io/UIDS-GIDS lists it as unused, above the ranges of containers.
+const firstUID = 0x70000000
+
+// firstUID returns the first user ID for pods of the i-th host, counted from 0.
+func (n Network) firstUID(i int) uint32 {
+	return firstUID + uint32(n.Index*maxNodes+i)*winhost.IDsPerHost
+}
 
 // dns returns the cluster IP of Service kube-system/kube-dns.
 func (n Network) dns() netip.Addr { return host(n.services(), 10) }

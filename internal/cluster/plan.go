@@ -146,6 +146,7 @@ func describeNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) winhost
 		Bin:        string(bin),
 		Fabric:     p.Fabric.Namespace,
 		Status:     l.nodeStatus(name),
+		FirstUID:   n.firstUID(i),
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+
+	"golang.org/x/sys/unix"
 )
 
 // Binaries is the directory with what `make build` made.
@@ -58,6 +60,9 @@ func Preflight(b Binaries) error {
 	if os.Geteuid() != 0 {
 		miss("run it with sudo", "mullion up needs root to create network namespaces and mounts")
 	}
+	if release := kernelRelease(); !mapsOverlays(release) {
+		miss("boot Linux 5.19 or newer", "Linux %s cannot mount layers with the user IDs of a pod", release)
+	}
 	for _, p := range []struct{ program, pkg string }{{"runc", "runc"}, {"conmon", "conmon"}, {"nft", "nftables"}} {
 		if _, err := exec.LookPath(p.program); err != nil {
 			miss("apt-get install "+p.pkg, "%s is not installed", p.program)
@@ -74,4 +79,21 @@ func Preflight(b Binaries) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// kernelRelease returns the version of the running kernel: "6.1.0-44-amd64".
+func kernelRelease() string {
+	var name unix.Utsname
+	_ = unix.Uname(&name) // it fails only for a bad pointer
+	return unix.ByteSliceToString(name.Release[:])
+}
+
+// mapsOverlays reports whether overlayfs of a kernel takes layers with mapped ids: since 5.19.
+// A version that cannot be read may.
+func mapsOverlays(release string) bool {
+	var major, minor int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n < 2 {
+		return true
+	}
+	return major > 5 || major == 5 && minor >= 19
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cgroup"
+	"github.com/mullion-k8s/mullion/internal/cri/server"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/hns/wire"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
@@ -53,6 +54,10 @@ type Config struct {
 	Fabric string `json:"fabric"`
 	// Status is where the host's Status is written at each change.
 	Status string `json:"status"`
+
+	// FirstUID is the first of IDsPerHost user IDs for the host's pods. No other host on the
+	// machine may have them.
+	FirstUID uint32 `json:"firstUID"`
 
 	// Limits of everything on the host together. Zero means none.
 	Limits cgroup.Limits `json:"limits,omitzero"`
@@ -95,6 +100,9 @@ func (c Config) network() netip.Prefix { return c.Agent.Cluster.NodeCIDRs[0] }
 func (c Config) Address() netip.Prefix {
 	return netip.PrefixFrom(c.Agent.Node.Address, c.network().Bits())
 }
+
+// IDsPerHost is how many user IDs, from Config.FirstUID on, the pods of a host need.
+const IDsPerHost = server.IDsPerHost
 
 // validNode is a DNS label that is also a NetBIOS computer name: 15 characters.
 var validNode = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?$`)
@@ -143,6 +151,8 @@ func (c Config) Validate() error {
 	} {
 		want(filepath.IsAbs(p.path), "%s %q is not an absolute path", p.name, p.path)
 	}
+	want(c.FirstUID > 1<<16 && c.FirstUID < 1<<31-IDsPerHost && c.FirstUID%server.IDsPerPod == 0,
+		"firstUID %d: want a multiple of 32 above 65536 and below 2147467264", c.FirstUID)
 	want(c.Limits.MemoryBytes >= 0 && c.Limits.MilliCPU >= 0 && c.Limits.Processes >= 0, "limits are negative")
 	return errors.Join(errs...)
 }

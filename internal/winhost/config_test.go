@@ -37,6 +37,7 @@ func testConfig(dir string) Config {
 		Bin:        filepath.Join(dir, "bin"),
 		Fabric:     filepath.Join(dir, "netns", "mullion-c"),
 		Status:     filepath.Join(dir, "win-1.json"),
+		FirstUID:   0x70000000,
 	}
 }
 

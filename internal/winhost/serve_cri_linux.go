@@ -71,6 +71,7 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 		Drive:      onDisk(`C:\`),
 		Cgroup:     podsCgroup,
 		Ceilings:   b.Ceilings,
+		FirstUID:   b.Config.FirstUID,
 		Build:      build,
 		Handlers:   handlers(),
 		Version:    version.String(),

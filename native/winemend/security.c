@@ -166,10 +166,16 @@ static const char *as_root(const char *path, char buffer[PATH_SIZE])
     return buffer;
 }
 
+// account_of returns the account's user on disk, from 64000 on, for a user of a pod. Each pod has 32
+// above 65535, in the same order (internal/cri/server/ids.go).
+static unsigned account_of(unsigned uid) { return uid > 65535 ? 64000 + uid % 32 : uid; }
+
 static BOOL stat_file(const char *path, struct linux_stat *st)
 {
     char buffer[PATH_SIZE];
-    return !linux_call(LINUX_stat, (long long)as_root(path, buffer), (long long)st, 0, 0, 0);
+    if (linux_call(LINUX_stat, (long long)as_root(path, buffer), (long long)st, 0, 0, 0)) return FALSE;
+    st->uid = account_of(st->uid);
+    return TRUE;
 }
 
 // mount_of returns the mount that a file lies in; zero if the kernel does not tell.
@@ -560,7 +566,8 @@ static NTSTATUS change(struct security *s, SECURITY_INFORMATION what, SECURITY_D
 // may_change reports whether the process's account may give a file new entries.
 static BOOL may_change(const char *path, const struct linux_stat *st, const struct security *s)
 {
-    if (!identity_limited() || st->uid == (unsigned)linux_call(LINUX_getuid, 0, 0, 0, 0, 0)) return TRUE;
+    if (!identity_limited() || st->uid == account_of((unsigned)linux_call(LINUX_getuid, 0, 0, 0, 0, 0)))
+        return TRUE;
     struct security *whole = alloc_mem(sizeof(*whole));
     if (!whole) return FALSE;
     *whole = *s;

@@ -136,6 +136,7 @@ func (s *Server) describe(ctx context.Context, c *store.Container, sb store.Sand
 	if err != nil {
 		return oci.Config{}, fmt.Errorf("failed to generate container %q spec: %w", c.ID, err)
 	}
+	process.UID = s.uid(sb, process.UID)
 	var spec oci.Config
 	if sb.HostProcess {
 		if spec, err = s.makeHostRoot(ctx, c, img); err != nil {
@@ -154,10 +155,13 @@ func (s *Server) describe(ctx context.Context, c *store.Container, sb store.Sand
 // describes its isolation.
 func (s *Server) makeRoot(ctx context.Context, c *store.Container, sb store.Sandbox, img *image.Image,
 	process oci.Process) (oci.Config, error) {
-	if err := s.mountRoot(ctx, c, img, s.hostname(sb.Config)); err != nil {
+	if err := s.mountRoot(ctx, c, img, sb); err != nil {
 		return oci.Config{}, err
 	}
 	if err := s.point(ctx, "container.create.after-rootfs"); err != nil {
+		return oci.Config{}, err
+	}
+	if err := s.adopt(c.ID, sb, process); err != nil {
 		return oci.Config{}, err
 	}
 	mounts, err := s.mounts(c, sb, process)

@@ -43,7 +43,7 @@ func (s *Server) mounts(c *store.Container, sb store.Sandbox, p oci.Process) ([]
 		if strings.EqualFold(volume.Destination, windowsHosts) {
 			hosts = volume.Source
 		}
-		if err := s.makePlace(drive, volume); err != nil {
+		if err := s.makePlace(drive, volume, sb); err != nil {
 			return nil, fmt.Errorf("create mount point %s: %w", volume.Destination, err)
 		}
 		volume.Destination = slash(s.cfg.Engine.Drive(), volume.Destination)
@@ -70,7 +70,7 @@ func (s *Server) linuxMounts(c *store.Container, sb store.Sandbox, p oci.Process
 	}
 	defer func() { _ = root.Close() }() // opened for look-ups
 	for _, m := range out {
-		if err := s.makePlace(root, m); err != nil {
+		if err := s.makePlace(root, m, sb); err != nil {
 			return nil, fmt.Errorf("create mount point %s: %w", m.Destination, err)
 		}
 	}
@@ -148,11 +148,15 @@ func isClosed(windows string) bool {
 
 // letWrite lets a container write into what was mounted writable. On Windows
 // the default permissions of a new directory on drive C let every authenticated
-// user write; here it belongs to root, which made it.
+// user write, also what others make in it; here it belongs to root, which made it,
+// and each pod has users of its own.
 func letWrite(f *os.File, info fs.FileInfo) error {
 	mode := info.Mode().Perm() | 0o666
 	if info.IsDir() {
 		mode |= 0o111
+		if err := mount.InheritToAll(f); err != nil {
+			return err
+		}
 	}
 	if mode == info.Mode().Perm() {
 		return nil
@@ -162,7 +166,7 @@ func letWrite(f *os.File, info fs.FileInfo) error {
 
 // makePlace makes an empty directory or file to mount on. Everything goes
 // through root, because the image's author may have put links anywhere.
-func (s *Server) makePlace(root *os.Root, m oci.Mount) error {
+func (s *Server) makePlace(root *os.Root, m oci.Mount, sb store.Sandbox) error {
 	rel := strings.TrimPrefix(m.Destination, "/")
 	if _, err := root.Stat(rel); err == nil {
 		return nil
@@ -175,20 +179,20 @@ func (s *Server) makePlace(root *os.Root, m oci.Mount) error {
 	if !info.IsDir() {
 		dir = path.Dir(rel)
 	}
-	if err := s.makeDirs(root, dir); err != nil || info.IsDir() {
+	if err := s.makeDirs(root, dir, sb); err != nil || info.IsDir() {
 		return err
 	}
 	f, err := root.OpenFile(rel, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
-	uid, gid := s.cfg.Engine.Owner()
+	uid, gid := s.owner(sb)
 	return errors.Join(chown(f, uid, gid), f.Close())
 }
 
 // makeDirs is MkdirAll for a container's directories, which belong to its user.
-func (s *Server) makeDirs(root *os.Root, dir string) error {
-	uid, gid := s.cfg.Engine.Owner()
+func (s *Server) makeDirs(root *os.Root, dir string, sb store.Sandbox) error {
+	uid, gid := s.owner(sb)
 	at := ""
 	for e := range strings.SplitSeq(dir, "/") {
 		at = path.Join(at, e)
@@ -220,11 +224,11 @@ func (s *Server) makeStatusDir(dir string, p oci.Process) error {
 	return os.Chown(dir, int(p.UID), int(p.GID))
 }
 
-func (s *Server) makeOwned(dir string) error {
+func (s *Server) makeOwned(dir string, sb store.Sandbox) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	uid, gid := s.cfg.Engine.Owner()
+	uid, gid := s.owner(sb)
 	if uid < 0 {
 		return nil
 	}

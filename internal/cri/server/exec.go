@@ -93,5 +93,6 @@ func (s *Server) execProcess(c store.Container, e execution) (p oci.Process, sta
 		Status:    status,
 		Exec:      true,
 	}, err == nil && sb.HostProcess, e.terminal)
+	p.UID = s.uid(sb, p.UID)
 	return p, status
 }

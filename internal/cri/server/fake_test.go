@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,7 +90,7 @@ func guest(args []string) int {
 			fmt.Printf("%s", data)
 		}
 	case "write":
-		if err := os.WriteFile(args[1], []byte(args[2]), 0o644); err != nil {
+		if err := os.WriteFile(args[1], []byte(args[2]), 0o666); err != nil { // as Wine does
 			fmt.Println("error:", err)
 			return 1
 		}
@@ -106,8 +107,10 @@ func guest(args []string) int {
 			}
 			go func() { _, _ = io.Copy(conn, conn); _ = conn.Close() }()
 		}
-	case "eat", "fork", "fill":
+	case "eat", "fork", "fill", "inotify":
 		exhaust(args)
+	case "mkdir", "whoami":
+		return own(args)
 	case "hostname":
 		h, _ := os.Hostname()
 		fmt.Println(h)
@@ -117,7 +120,25 @@ func guest(args []string) int {
 	return 0
 }
 
-// exhaust takes memory, processes or room on a disk without end.
+// own makes a directory, or tells whose the program and its file are.
+func own(args []string) int {
+	if args[0] == "mkdir" {
+		if err := os.Mkdir(args[1], 0o777); err != nil {
+			fmt.Println("error:", err)
+			return 1
+		}
+		return 0
+	}
+	info, err := os.Stat("/guest")
+	if err != nil {
+		fmt.Println("error:", err)
+		return 1
+	}
+	fmt.Println(os.Getuid(), os.Getgid(), info.Sys().(*syscall.Stat_t).Uid)
+	return 0
+}
+
+// exhaust takes memory, processes, room on a disk or what the user may have without end.
 func exhaust(args []string) {
 	switch args[0] {
 	case "eat": // memory until the end
@@ -149,6 +170,15 @@ func exhaust(args []string) {
 				time.Sleep(time.Second)
 			}
 		}
+	case "inotify": // as many instances as the user may have
+		n := 0
+		for ; n < 1<<16; n++ {
+			if _, err := unix.InotifyInit1(unix.IN_CLOEXEC); err != nil {
+				break
+			}
+		}
+		fmt.Println(n > 10)
+		time.Sleep(time.Hour)
 	}
 }
 
@@ -342,6 +372,9 @@ type lab struct {
 	stop    func()
 }
 
+// testFirstUID begins the user IDs of a lab's pods, outside of those of clusters.
+const testFirstUID = 0x68000000
+
 const testImage = "example.test/guest:1"
 
 // newLab starts a server on an empty state. At the end of the test nothing of
@@ -394,6 +427,7 @@ func newLabWith(t testing.TB, change func(*Config)) *lab {
 		Cgroup:     "/mullion-test-" + unique,
 		Build:      build,
 		Handlers:   []string{"example-container-runtime-handler"},
+		FirstUID:   testFirstUID,
 		Version:    "1.2.3",
 		Log:        slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}

@@ -15,7 +15,7 @@ import (
 // makeHostRoot mounts the image's files, makes what a HostProcess container sees
 // of the host, and describes its isolation.
 func (s *Server) makeHostRoot(ctx context.Context, c *store.Container, img *image.Image) (oci.Config, error) {
-	if err := s.mountDrive(ctx, c.ID, img.Layers); err != nil {
+	if err := s.mountDrive(ctx, c.ID, img.Layers, store.Sandbox{HostProcess: true}); err != nil {
 		return oci.Config{}, err
 	}
 	if err := s.point(ctx, "container.create.after-rootfs"); err != nil {

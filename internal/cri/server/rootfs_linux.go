@@ -45,15 +45,27 @@ const maxMountOptions = 4095
 // mountRoot stacks a container's layers: those of drive C, and those of the root
 // directory that holds it. The writable layers are the container's own; the others
 // are shared and stay as they are.
-func (s *Server) mountRoot(ctx context.Context, c *store.Container, img *image.Image, computer string) error {
-	layers, err := s.cfg.Engine.Layers(ctx, c.User, computer)
+func (s *Server) mountRoot(ctx context.Context, c *store.Container, img *image.Image,
+	sb store.Sandbox) (failed error) {
+	layers, err := s.cfg.Engine.Layers(ctx, c.User, s.hostname(sb.Config))
 	if err != nil {
 		return fmt.Errorf("prepare Windows layers: %w", err)
 	}
-	if err := s.mountDrive(ctx, c.ID, slices.Concat(layers.Below, img.Layers, layers.Above)); err != nil {
+	drive, linux := slices.Concat(layers.Below, img.Layers, layers.Above), layers.Linux
+	if account, _ := s.cfg.Engine.Owner(); account >= 0 && s.firstUID(sb) != uint32(account) {
+		mapped, release, err := mount.Mapped(s.mappedDir(), slices.Concat(drive, linux),
+			userMaps(account, int(s.firstUID(sb))))
+		if err != nil {
+			return fmt.Errorf("mount container root: %w", err)
+		}
+		// The stacks keep the layers that they were made of.
+		defer func() { failed = errors.Join(failed, release()) }()
+		drive, linux = mapped[:len(drive)], mapped[len(drive):]
+	}
+	if err := s.mountDrive(ctx, c.ID, drive, sb); err != nil {
 		return err
 	}
-	if len(layers.Linux) == 0 {
+	if len(linux) == 0 {
 		return nil
 	}
 	// Its files belong to root but for the prefix and the socket's directory,
@@ -62,8 +74,12 @@ func (s *Server) mountRoot(ctx context.Context, c *store.Container, img *image.I
 	if err := os.MkdirAll(upper, 0o755); err != nil {
 		return fmt.Errorf("create container root: %w", err)
 	}
-	return mountOverlay(layers.Linux, upper, s.dir(c.ID, linuxWorkDir), s.dir(c.ID, linuxRootDir))
+	return mountOverlay(linux, upper, s.dir(c.ID, linuxWorkDir), s.dir(c.ID, linuxRootDir))
 }
+
+// mappedDir holds layers while they are stacked. Its name is short, because the names of all
+// layers must fit into the options of a mount; it is empty after a restart of the host.
+func (s *Server) mappedDir() string { return filepath.Join(s.cfg.RunDir, "l") }
 
 // linuxRoot returns the root directory of a container's Linux processes.
 func (s *Server) linuxRoot(id string) string {
@@ -73,8 +89,8 @@ func (s *Server) linuxRoot(id string) string {
 	return s.dir(id, linuxRootDir)
 }
 
-func (s *Server) mountDrive(ctx context.Context, id string, layers []string) error {
-	if err := s.makeOwned(s.dir(id, upperDir)); err != nil {
+func (s *Server) mountDrive(ctx context.Context, id string, layers []string, sb store.Sandbox) error {
+	if err := s.makeOwned(s.dir(id, upperDir), sb); err != nil {
 		return fmt.Errorf("create container root: %w", err)
 	}
 	// C:\ itself: on Windows everybody makes directories there (winemend.dll

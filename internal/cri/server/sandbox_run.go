@@ -60,7 +60,7 @@ func (s *Server) RunPodSandbox(ctx context.Context,
 	// One inverse for all that follows: what it has to take down it reads from
 	// the record, as it does after a kill.
 	steps.Add("make sandbox", func(ctx context.Context) error { return s.dropSandbox(ctx, sb.ID) })
-	if err := s.store.Sandboxes.Put(sb); err != nil {
+	if err := s.reserveIDs(&sb); err != nil {
 		return nil, err
 	}
 	if err := s.makeSandbox(ctx, &sb); err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/cri/cni"
 	"github.com/mullion-k8s/mullion/internal/cri/image"
+	"github.com/mullion-k8s/mullion/internal/cri/mount"
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
@@ -75,6 +76,9 @@ type Config struct {
 	Drive string
 	// Cgroup is the host's cgroup, as a path from the root of each hierarchy.
 	Cgroup string
+	// FirstUID is the first of IDsPerHost user IDs for the host's pods, which no others on
+	// the machine have. Zero runs all pods with the ids of the Engine.
+	FirstUID uint32
 	// Ceilings bound each pod, beside the limits that it has of its own.
 	Ceilings Ceilings
 	// Build is the host's; images of others are refused.
@@ -122,7 +126,8 @@ type Server struct {
 	events  broadcast
 	samples samples
 	exits   exits
-	files   uint64 // RLIMIT_NOFILE of containers
+	ranges  sync.Mutex // held while a sandbox gets its range of user IDs
+	files   uint64     // RLIMIT_NOFILE of containers
 	cpus    int
 
 	// onFault is called by tests at a point that fails, before it fails.
@@ -162,6 +167,9 @@ func New(ctx context.Context, cfg Config) (_ *Server, err error) {
 		Root:    filepath.Join(cfg.RunDir, "runc"),
 		ExitDir: filepath.Join(cfg.StateDir, "exits"),
 	}); err != nil {
+		return nil, err
+	}
+	if err := mount.TidyMapped(s.mappedDir()); err != nil {
 		return nil, err
 	}
 	s.network = cni.New(cni.Config{Drive: cfg.Drive, CacheDir: filepath.Join(cfg.StateDir, "cni"), Runner: cfg.Plugins})

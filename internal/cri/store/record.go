@@ -29,6 +29,9 @@ type Sandbox struct {
 	Stopped  int64 `json:"stopped,omitempty"`
 	Removing bool  `json:"removing,omitempty"`
 
+	// IDRange is the number of the sandbox's range of user IDs on the host, from 1. Records of
+	// older versions have none.
+	IDRange int `json:"idRange,omitempty"`
 	// HostProcess sandboxes share the host's network and have no namespace.
 	HostProcess bool   `json:"hostProcess,omitempty"`
 	NamespaceID string `json:"namespaceID,omitempty"` // HCN
