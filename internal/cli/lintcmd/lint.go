@@ -275,14 +275,15 @@ func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 	if err = errors.Join(err, printer.Close(sum)); err != nil {
 		return err
 	}
-	return conclude(s, f.output, failOn, sum)
+	return conclude(s, f.output, failOn, sum, f.nothing(args))
 }
 
 // conclude prints the counts and returns the error that carries the exit code.
-func conclude(s cli.Streams, output string, failOn policy.Severity, sum lint.Summary) error {
+// The objects are live if they come from the cluster.
+func conclude(s cli.Streams, output string, failOn policy.Severity, sum lint.Summary, live bool) error {
 	if output == "text" {
 		where := fmt.Sprintf("%s in %s", count(sum.Objects, "object"), count(sum.Files, "file"))
-		if sum.Files == 0 {
+		if live {
 			where = count(sum.Objects, "object") + " in the cluster"
 		}
 		skipped := ""
@@ -339,5 +340,5 @@ func fixStream(ctx context.Context, s cli.Streams, facts policy.Facts, severity,
 	if err = errors.Join(err, printer.Close(sum)); err != nil {
 		return err
 	}
-	return conclude(s, "text", failOn, sum)
+	return conclude(s, "text", failOn, sum, false)
 }

@@ -163,6 +163,22 @@ func TestTops(t *testing.T) {
 	}
 }
 
+// TestCircle: folders that use each other are built, so that the user hears of it.
+func TestCircle(t *testing.T) {
+	dir := unpack(t, "-- a/kustomization.yaml --\nresources: [../b]\n-- b/kustomization.yaml --\nresources: [../a]\n")
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	set, err := Read(t.Context(), []string{a, b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := set.Tops(nil, []string{a, b}); !slices.Equal(got, []string{a}) {
+		t.Errorf("built: %q", got)
+	}
+	if _, err := set.Build(t.Context(), a); err == nil || !strings.Contains(err.Error(), "cycle") {
+		t.Errorf("built with %v", err)
+	}
+}
+
 // BenchmarkBuild builds an overlay of 200 files.
 func BenchmarkBuild(b *testing.B) {
 	var base, files strings.Builder

@@ -344,6 +344,18 @@ func (s *Set) Tops(named, met []string) []string {
 		}
 		out = append(out, dir)
 	}
+	// Folders that use each other in a circle have no top. kustomize refuses them.
+	reached := map[string]bool{}
+	for _, dir := range out {
+		s.collect(s.folders[dir], &Built{}, reached)
+	}
+	for _, dir := range met {
+		dir = Real(dir)
+		if f := s.folders[dir]; f != nil && !f.component && !reached[dir] {
+			out = append(out, dir)
+			s.collect(f, &Built{}, reached)
+		}
+	}
 	return out
 }
 
