@@ -22,7 +22,7 @@ import (
 // flavor, build and content, so that equal images have equal IDs under all
 // their names and on all hosts. The layers have no blobs: their descriptors
 // are of non-distributable layers, and their digests name the directories.
-func (c *Catalogue) describe(f flavor, e entry, build winver.Build) (image.StandIn, error) {
+func (c *Catalogue) describe(f flavor, build winver.Build) (image.StandIn, error) {
 	cfg := v1.ConfigFile{
 		Architecture: "amd64", OS: "windows", OSVersion: build.OSVersion(),
 		Created: v1.Time{Time: created()},
@@ -34,9 +34,6 @@ func (c *Catalogue) describe(f flavor, e entry, build winver.Build) (image.Stand
 		noticeLabel: "made by mullion in the place of a Windows image; holds nothing of it",
 	}
 	maps.Copy(cfg.Config.Labels, f.config.Labels)
-	if e.variant != "" {
-		cfg.Config.Labels[Label+".variant"] = e.variant
-	}
 	m := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1}
 	var size int64
 	for i, dir := range c.dirs(f) {

@@ -20,8 +20,7 @@ func TestFidelityPageIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range catalogue() {
-		repo, _, _ := strings.Cut(e.repo, "win-test-image-")
-		if !strings.Contains(string(page), "`"+repo) {
+		if !strings.Contains(string(page), "`"+e.repo) {
 			t.Errorf("%s is not on the page", e.repo)
 		}
 	}

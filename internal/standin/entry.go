@@ -29,10 +29,6 @@ type entry struct {
 	// has: the originals are indexes with a manifest for each build, or are gone
 	// (see hub).
 	anyBuild []string
-	// digests are digests of the original that the stand-in answers to.
-	digests []string
-	// variant makes images of one flavor differ from each other.
-	variant string
 
 	// preload are the tags that Install records. "{all}" stands for the tags of
 	// every build that the host runs.
@@ -96,43 +92,13 @@ func catalogue() []entry {
 	}
 	// The kubeadm default of this Kubernetes, which nodes have pulled at the start.
 	list[len(list)-4].preload = []string{"3.10.2"}
-	return append(list, testImages()...)
-}
-
-// testImages returns the images of critest's Windows variant
-// (sigs.k8s.io/cri-tools v1.36.0: pkg/framework/util.go, pkg/validate/consts.go),
-// so that it runs without a registry.
-func testImages() []entry {
-	const (
-		e2e     = "registry.k8s.io/e2e-test-images/"
-		staging = "gcr.io/k8s-staging-cri-tools/"
-	)
-	list := []entry{
-		{repo: e2e + "busybox", flavor: "e2e", anyBuild: []string{"*"}, variant: "busybox"},
-		{repo: e2e + "nginx", flavor: "webserver", anyBuild: []string{"*"}},
-		{
-			repo: staging + "win-test-image-digest", flavor: "e2e", anyBuild: []string{"*"}, variant: "digest",
-			digests: []string{"sha256:0e8cc62aee4ed03eb85150eb86e5d1fd7bda705511b8951fe6507835cbd34be3"},
-		},
-	}
-	for _, name := range []string{"latest", "tag", "1", "2", "3", "tags"} {
-		list = append(list, entry{
-			repo:     staging + "win-test-image-" + name,
-			flavor:   "e2e",
-			anyBuild: []string{"*"},
-			variant:  name,
-		})
-	}
 	return list
 }
 
 // build returns the build of the image that a reference names.
 func (e entry) build(ref image.Reference, host winver.Build) (winver.Build, bool) {
 	if ref.Digest != "" {
-		if slices.Contains(e.digests, ref.Digest) {
-			return imageBuild(host), true
-		}
-		return winver.Build{}, false
+		return winver.Build{}, false // it names the original's content
 	}
 	if n, ok := e.builds[ref.Tag]; ok {
 		return winver.Find(n)

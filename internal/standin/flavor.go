@@ -96,26 +96,6 @@ func flavors() []flavor {
 			config: v1.Config{},
 		},
 		{
-			// The e2e images of Kubernetes have a PowerShell beside their program.
-			name: "e2e", stack: []string{"servercore"},
-			files:  func(Programs) map[string]file { return nil },
-			config: v1.Config{Cmd: []string{cmdExe}},
-		},
-		{
-			name: "webserver", stack: []string{"servercore", "webserver"},
-			files: func(p Programs) map[string]file {
-				return map[string]file{
-					"nginx/nginx.exe":       {link: p.Winbox},
-					"nginx/html/index.html": {text: embedded("nginx.html")},
-					"nginx/logs":            {dir: true},
-				}
-			},
-			config: v1.Config{
-				Entrypoint: []string{`C:\nginx\nginx.exe`}, WorkingDir: `C:\nginx`,
-				ExposedPorts: map[string]struct{}{"80/tcp": {}},
-			},
-		},
-		{
 			name: "redis", stack: []string{"nanoserver2016", "redis"},
 			files: func(p Programs) map[string]file {
 				return map[string]file{"Program Files/Redis/redis-server.exe": {link: p.Winbox},

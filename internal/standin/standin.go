@@ -2,7 +2,7 @@
 // Copyright The mullion Authors.
 
 // Package standin creates mullion's stand-ins for Microsoft's base images, which
-// do not start under Wine, and for a few images that guides and tests name.
+// do not start under Wine, and for a few images that guides name.
 //
 // A stand-in is built here, from Go programs of this repository (winbox, the
 // PowerShell interpreter) and from nothing else: no content is fetched, and
@@ -197,7 +197,7 @@ func (c *Catalogue) Resolve(ref image.Reference, host winver.Build) (image.Stand
 		if !ok {
 			continue
 		}
-		in, err := c.describe(f, e, build)
+		in, err := c.describe(f, build)
 		return in, err == nil
 	}
 	return image.StandIn{}, false

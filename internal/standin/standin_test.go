@@ -165,26 +165,6 @@ func TestPullAnswersForStandInsWithoutNetwork(t *testing.T) {
 		pull("mcr.microsoft.com/windows/servercore:1809"); a.ID != b.ID {
 		t.Errorf("equal stand-ins differ: %s, %s", a.ID, b.ID)
 	}
-	// What critest's Windows variant expects of its images.
-	const staging = "gcr.io/k8s-staging-cri-tools/"
-	ids := map[string]bool{}
-	for _, n := range []string{"1", "2", "3"} {
-		ids[pull(staging+"win-test-image-"+n).ID] = true
-	}
-	if len(ids) != 3 {
-		t.Errorf("three images have IDs %v", ids)
-	}
-	for _, n := range []string{"1", "2", "3"} {
-		img = pull(staging + "win-test-image-tags:" + n)
-	}
-	if len(img.RepoTags) != 3 {
-		t.Errorf("tags %q", img.RepoTags)
-	}
-	const byDigest = staging +
-		"win-test-image-digest@sha256:0e8cc62aee4ed03eb85150eb86e5d1fd7bda705511b8951fe6507835cbd34be3"
-	if img = pull(byDigest); len(img.RepoTags) != 0 || !slices.Equal(img.RepoDigests, []string{byDigest}) {
-		t.Errorf("by digest: %q, %q", img.RepoTags, img.RepoDigests)
-	}
 	if a, b := pull("registry.k8s.io/pause:3.9"), pull("k8s.gcr.io/pause:3.9"); a.ID != b.ID || len(b.RepoTags) != 2 {
 		t.Errorf("pause: %v, %v", a, b)
 	}

@@ -131,7 +131,6 @@ func Tools() []Tool {
 		{"ipconfig", ipconfig},
 		{"net", netCommand},
 		{"net1", netCommand},
-		{"nginx", nginx},
 		{"nltest", nltest},
 		{"nslookup", nslookup},
 		{"pause", pause},

@@ -10,8 +10,8 @@
 //	go test ./test/conformance/critest -v
 //	go test ./test/conformance/critest -v -focus 'exec with tty'
 //
-// The suite pulls images that are published for Windows. All have stand-ins, so
-// that nothing depends on the network.
+// The suite pulls images that are published for Windows. All have stand-ins, some
+// of them here only (see suiteImages), so that nothing depends on the network.
 package critest
 
 import (
@@ -185,7 +185,7 @@ func start(t *testing.T) host {
 	images := must(image.Open(filepath.Join(dir, "images"), image.Config{
 		HostBuild:   build,
 		Base:        rt.ContainerLayers,
-		StandIns:    standIns,
+		StandIns:    suiteImages{standIns},
 		ExternalDir: cache,
 		UID:         wine.ContainerUID,
 		GID:         wine.ContainerGID,

@@ -71,7 +71,9 @@ func TestPlacementKeepsObjectsValid(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d objects, valid before and after", valid)
+	if valid < 100 {
+		t.Errorf("%d of the objects are valid, want 100 or more: the others show nothing", valid)
+	}
 }
 
 // injected are fields that policies and service meshes write into every pod.
