@@ -68,13 +68,10 @@ func New(o Options) *Agent {
 // it. Run returns an error only if the machine cannot be a node; it retries after
 // all other errors.
 func (a *Agent) Run(ctx context.Context) error {
-	for _, dir := range privateDirs() {
-		if err := acl.MakePrivate(a.Disk.Path(dir)); err != nil {
+	for _, d := range directories() {
+		if err := acl.Make(a.Disk.Path(d.path), d.list); err != nil {
 			return err
 		}
-	}
-	if err := acl.MakeShared(a.Disk.Path(podsDir)); err != nil {
-		return err
 	}
 	a.Log.Info("agent started", logkey.Node, a.Config.Node.Name, logkey.URL, a.Config.Cluster.Server)
 	for {

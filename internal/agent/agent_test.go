@@ -37,8 +37,8 @@ func newRig(t *testing.T) *rig {
 	r := &rig{t: t, disk: Disk{Root: t.TempDir()}, scm: scm.NewFake(), hns: newHNS(t), api: api, now: time.Now()}
 	r.cfg = testConfig()
 	r.cfg.Cluster.Server, r.cfg.Cluster.CAHash = api.url(), api.pin()
-	for _, dir := range privateDirs() {
-		if err := os.MkdirAll(r.disk.Path(dir), 0o700); err != nil {
+	for _, d := range directories() {
+		if err := os.MkdirAll(r.disk.Path(d.path), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -49,12 +49,6 @@ const (
 	proxyLog   = logDir + `\kube-proxy\kube-proxy.log`
 )
 
-// privateDirs lists the directories with keys, tokens or secrets of pods. They are
-// closed to ordinary users before anything is written into them.
-func privateDirs() []string {
-	return []string{StateDir, KubeletDir, kubeletPKI, cniConfDir, logDir + `\kubelet`, logDir + `\kube-proxy`}
-}
-
 // Disk says where the node's C: is found. On Windows that is C: itself; tests and
 // emulated hosts have it in a directory.
 type Disk struct {

@@ -7,26 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/windows"
 )
 
-// private is the security descriptor of a directory for SYSTEM (SY) and the
-// built-in administrators (BA): owner BA; P: nothing is inherited from above;
-// OICI: files and directories below inherit it; FA: full access.
-// Language: learn.microsoft.com/windows/win32/secauthz/security-descriptor-string-format.
-const private = "O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
-
-// shared repeats what directories in C:\ inherit, for one that inherits nothing: Users (BU) read
-// and execute (0x1200a9), make directories (LC) and, in these, files (DC); who makes
-// one (CO) may do everything with it.
-const shared = "O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)(A;CI;LC;;;BU)(A;CIIO;DC;;;BU)" +
-	"(A;OICIIO;GA;;;CO)"
-
 func makeParents(dir string) error { return os.MkdirAll(dir, 0o755) }
 
-func makePrivate(dir string) error {
-	sd, err := windows.SecurityDescriptorFromString(private)
+func makeDir(dir string, l List) error {
+	sd, err := windows.SecurityDescriptorFromString(l.String())
 	if err != nil {
 		return err
 	}
@@ -42,9 +31,14 @@ func makePrivate(dir string) error {
 	if err := refuseLink(dir); err != nil {
 		return err
 	}
-	if verify(dir) == nil {
+	if has(dir, sd) {
 		return nil
 	}
+	return set(dir, name, l, sd)
+}
+
+// set gives an existing directory a list.
+func set(dir string, name *uint16, l List, sd *windows.SECURITY_DESCRIPTOR) error {
 	dacl, _, err := sd.DACL()
 	if err != nil {
 		return err
@@ -59,7 +53,7 @@ func makePrivate(dir string) error {
 	if err := windows.SetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, what, owner, nil, dacl, nil); err != nil {
 		return err
 	}
-	if verify(dir) == nil {
+	if verify(dir, l) == nil {
 		return nil
 	}
 	// It merges in what the directory above passes on, protected or not, where
@@ -75,28 +69,29 @@ func makePrivate(dir string) error {
 	return windows.SetKernelObjectSecurity(h, what, sd)
 }
 
-func makeShared(dir string) error {
-	sd, err := windows.SecurityDescriptorFromString(shared)
+// has reports whether a directory has the owner and the list of sd already. To
+// set a list takes long where many files inherit it.
+func has(dir string, sd *windows.SECURITY_DESCRIPTOR) bool {
+	now, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT,
+		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
 	if err != nil {
-		return err
+		return false // setting it says why
 	}
-	name, err := windows.UTF16PtrFromString(dir)
-	if err != nil {
-		return err
+	control, _, err := now.Control()
+	if err != nil || control&windows.SE_DACL_PROTECTED == 0 {
+		return false
 	}
-	err = windows.CreateDirectory(name, attributes(sd))
-	if err == nil || !errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
-		return err
-	}
-	if err := refuseLink(dir); err != nil {
-		return err
-	}
-	dacl, _, err := sd.DACL()
-	if err != nil {
-		return err
-	}
-	return windows.SetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT,
-		windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION, nil, nil, dacl, nil)
+	owner, entries := parts(now)
+	wantOwner, want := parts(sd)
+	return owner == wantOwner && entries == want
+}
+
+// parts returns the owner and the entries of a descriptor, without the flags of
+// its list: they also tell how it came about.
+func parts(sd *windows.SECURITY_DESCRIPTOR) (owner, entries string) {
+	owner, list, _ := strings.Cut(sd.String(), "D:")
+	_, entries, _ = strings.Cut(list, "(")
+	return owner, entries
 }
 
 // refuseLink refuses reparse points: what is written through one lands
@@ -118,7 +113,7 @@ func refuseLink(dir string) error {
 	return nil
 }
 
-func verify(dir string) error {
+func verify(dir string, l List) error {
 	if err := refuseLink(dir); err != nil {
 		return err
 	}
@@ -154,7 +149,7 @@ func verify(dir string) error {
 		if ace.Header.AceType != windows.ACCESS_ALLOWED_ACE_TYPE || ace.Mask == 0 {
 			continue
 		}
-		if sid := sidOf(ace); !trusted(sid) {
+		if sid := sidOf(ace); !trusted(sid) && uint32(ace.Mask)&^l.ofUsers() != 0 {
 			return fmt.Errorf("%w: %s may use it (mask %#x)", errOpen, sid, ace.Mask)
 		}
 	}

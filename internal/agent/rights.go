@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package agent
+
+import "github.com/mullion-k8s/mullion/internal/winsys/acl"
+
+// directory is one whose access control list the agent answers for.
+type directory struct {
+	path string
+	list acl.List
+}
+
+// directories lists those with keys, tokens, configuration that runs code, or
+// volumes of pods, in the order in which they are made. Each has its list before
+// anything is written into it.
+//
+// The kubelet sets the rights of the logs of containers itself (CVE-2024-5321).
+func directories() []directory {
+	return []directory{
+		{StateDir, acl.Private()},
+		{KubeletDir, acl.Private()},
+		{kubeletPKI, acl.Private()},
+		{podsDir, acl.Volumes()},
+		{cniConfDir, acl.Private()},
+		{logDir + `\kubelet`, acl.Private()},
+		{logDir + `\kube-proxy`, acl.Private()},
+	}
+}
