@@ -95,7 +95,7 @@ func (w corednsLog) Write(p []byte) (int, error) {
 			level, text = l, rest
 		}
 	}
-	w.log.Log(context.Background(), level, text)
+	w.log.Log(context.Background(), level, text) //nolint:sloglint // the text is that of a line of another's log
 	return len(p), nil
 }
 
