@@ -69,7 +69,7 @@ func TestEditing(t *testing.T) {
 			}
 			l.write("\x1b") // shown, not acted upon
 			l.do(codeFillOutput, 1, 4, append(le32(0, 0, modeText, 30*8, 0), ' ', 0, 0, 0))
-			l.do(codeSetOutputInfo, 1, 0, cursorAt(0, 0))
+			l.do(codeSetOutputInfo, 1, 0, cursorAt(0))
 			l.write("> ")
 			l.startReading(codeReadConsole, 1000, nil)
 			l.typing(tt.keys)
@@ -86,11 +86,11 @@ func TestEditing(t *testing.T) {
 	}
 }
 
-// cursorAt is SetConsoleCursorPosition.
-func cursorAt(x, y int) []byte {
+// cursorAt is SetConsoleCursorPosition in the first line.
+func cursorAt(x int) []byte {
 	data := make([]byte, 4+infoSize)
 	data[0] = maskCursorPlace
-	data[4+2*infoCursorX], data[4+2*infoCursorY] = byte(x), byte(y)
+	data[4+2*infoCursorX] = byte(x)
 	return data
 }
 
@@ -278,7 +278,7 @@ func TestWakeUp(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	l.want("> do|")
-	l.do(codeSetOutputInfo, 1, 0, cursorAt(2, 0))
+	l.do(codeSetOutputInfo, 1, 0, cursorAt(2))
 	l.write("document")
 	l.startReading(codeReadControl, 4+200,
 		append(le32(1<<'\t'), bytes16([]uint16{'d', 'o', 'c', 'u', 'm', 'e', 'n', 't'})...))

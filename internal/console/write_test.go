@@ -104,7 +104,7 @@ func TestWide(t *testing.T) {
 	if got := u16(l.do(codeReadOutput, 1, 8, le32(0, 0, modeAttr, 0)), 1); got != wordDefault|wordTrailing {
 		t.Errorf("attribute %#x", got)
 	}
-	l.do(codeSetOutputInfo, 1, 0, cursorAt(1, 0))
+	l.do(codeSetOutputInfo, 1, 0, cursorAt(1))
 	l.write("x")
 	if got := bytesToText(l.do(codeReadOutput, 1, 8, le32(0, 0, modeText, 0))); got != " x字 " {
 		t.Errorf("%q", got)
@@ -286,7 +286,7 @@ func TestTallBuffer(t *testing.T) {
 		i16(info, infoCursorY) != 4 {
 		t.Errorf("height %d, window from %d to %d", i16(info, infoHeight), i16(info, infoTop), i16(info, infoBottom))
 	}
-	l.do(codeSetOutputInfo, 1, 0, cursorAt(0, 0))
+	l.do(codeSetOutputInfo, 1, 0, cursorAt(0))
 	l.want("|1\n2\n3")
 }
 

@@ -95,37 +95,38 @@ type kind struct {
 	namespaced bool
 }
 
-func group(g, v, resource string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: g, Version: v, Resource: resource}
+// group is version 1 of a resource.
+func group(g, resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: g, Version: "v1", Resource: resource}
 }
 
 // The kinds that an installation consists of.
 var (
-	namespaces        = kind{"Namespace", group("", "v1", "namespaces"), false}
-	resourceQuotas    = kind{"ResourceQuota", group("", "v1", "resourcequotas"), true}
-	serviceAccounts   = kind{"ServiceAccount", group("", "v1", "serviceaccounts"), true}
-	services          = kind{"Service", group("", "v1", "services"), true}
-	secrets           = kind{"Secret", group("", "v1", "secrets"), true}
-	configMaps        = kind{"ConfigMap", group("", "v1", "configmaps"), true}
-	pods              = kind{"Pod", group("", "v1", "pods"), true}
-	nodes             = kind{"Node", group("", "v1", "nodes"), false}
-	leases            = kind{"Lease", group("coordination.k8s.io", "v1", "leases"), true}
-	deployments       = kind{"Deployment", group("apps", "v1", "deployments"), true}
-	replicaSets       = kind{"ReplicaSet", group("apps", "v1", "replicasets"), true}
-	disruptionBudgets = kind{"PodDisruptionBudget", group("policy", "v1", "poddisruptionbudgets"), true}
-	clusterRoles      = kind{"ClusterRole", group("rbac.authorization.k8s.io", "v1", "clusterroles"), false}
-	clusterBindings   = kind{"ClusterRoleBinding", group("rbac.authorization.k8s.io", "v1", "clusterrolebindings"),
+	namespaces        = kind{"Namespace", group("", "namespaces"), false}
+	resourceQuotas    = kind{"ResourceQuota", group("", "resourcequotas"), true}
+	serviceAccounts   = kind{"ServiceAccount", group("", "serviceaccounts"), true}
+	services          = kind{"Service", group("", "services"), true}
+	secrets           = kind{"Secret", group("", "secrets"), true}
+	configMaps        = kind{"ConfigMap", group("", "configmaps"), true}
+	pods              = kind{"Pod", group("", "pods"), true}
+	nodes             = kind{"Node", group("", "nodes"), false}
+	leases            = kind{"Lease", group("coordination.k8s.io", "leases"), true}
+	deployments       = kind{"Deployment", group("apps", "deployments"), true}
+	replicaSets       = kind{"ReplicaSet", group("apps", "replicasets"), true}
+	disruptionBudgets = kind{"PodDisruptionBudget", group("policy", "poddisruptionbudgets"), true}
+	clusterRoles      = kind{"ClusterRole", group("rbac.authorization.k8s.io", "clusterroles"), false}
+	clusterBindings   = kind{"ClusterRoleBinding", group("rbac.authorization.k8s.io", "clusterrolebindings"),
 		false}
-	roles        = kind{"Role", group("rbac.authorization.k8s.io", "v1", "roles"), true}
-	roleBindings = kind{"RoleBinding", group("rbac.authorization.k8s.io", "v1", "rolebindings"), true}
+	roles        = kind{"Role", group("rbac.authorization.k8s.io", "roles"), true}
+	roleBindings = kind{"RoleBinding", group("rbac.authorization.k8s.io", "rolebindings"), true}
 	definitions  = kind{"CustomResourceDefinition",
-		group("apiextensions.k8s.io", "v1", "customresourcedefinitions"), false}
+		group("apiextensions.k8s.io", "customresourcedefinitions"), false}
 	mutatingWebhooks = kind{"MutatingWebhookConfiguration",
-		group("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"), false}
+		group("admissionregistration.k8s.io", "mutatingwebhookconfigurations"), false}
 	validatingWebhooks = kind{"ValidatingWebhookConfiguration",
-		group("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"), false}
-	runtimeClasses     = kind{"RuntimeClass", group("node.k8s.io", "v1", "runtimeclasses"), false}
-	credentialSpecObjs = kind{"GMSACredentialSpec", group("windows.k8s.io", "v1", "gmsacredentialspecs"), false}
+		group("admissionregistration.k8s.io", "validatingwebhookconfigurations"), false}
+	runtimeClasses     = kind{"RuntimeClass", group("node.k8s.io", "runtimeclasses"), false}
+	credentialSpecObjs = kind{"GMSACredentialSpec", group("windows.k8s.io", "gmsacredentialspecs"), false}
 )
 
 // applied lists the kinds that Objects is made of.

@@ -24,10 +24,10 @@ func workloads() []workload {
 	return []workload{
 		{pods, []string{"spec"}},
 		{deployments, template},
-		{kind{"StatefulSet", group("apps", "v1", "statefulsets"), true}, template},
-		{kind{"DaemonSet", group("apps", "v1", "daemonsets"), true}, template},
-		{kind{"Job", group("batch", "v1", "jobs"), true}, template},
-		{kind{"CronJob", group("batch", "v1", "cronjobs"), true},
+		{kind{"StatefulSet", group("apps", "statefulsets"), true}, template},
+		{kind{"DaemonSet", group("apps", "daemonsets"), true}, template},
+		{kind{"Job", group("batch", "jobs"), true}, template},
+		{kind{"CronJob", group("batch", "cronjobs"), true},
 			[]string{"spec", "jobTemplate", "spec", "template", "spec"}},
 	}
 }

@@ -208,7 +208,7 @@ func (p *pod) runs(c *container, n *Node, hyperV bool) bool {
 // index (WIN703). A tag that names its build is assumed to be an index, as
 // Microsoft's tags are.
 func missesABI(n *Node, c *container, i Image) bool {
-	if n.Build.Number != 26100 || n.Containerd == "" || !older(n.Containerd, 1, 7, 6) {
+	if n.Build.Number != 26100 || n.Containerd == "" || !older(n.Containerd, 7, 6) {
 		return false
 	}
 	if len(i.Platforms) == 0 {

@@ -218,7 +218,7 @@ func checkAccountDomain(p *pod, c container, r reporter) {
 
 func checkHostProcessContainerd(p *pod, r reporter) {
 	for _, n := range p.facts().windows() {
-		if p.HostProcess && n.Containerd != "" && older(n.Containerd, 1, 6, 0) {
+		if p.HostProcess && n.Containerd != "" && older(n.Containerd, 6, 0) {
 			r.at(p.Spec, "node %s runs containerd %s, which does not support HostProcess containers",
 				n.Name, n.Containerd)
 		}

@@ -192,7 +192,7 @@ func checkOldContainerd(p *pod, r reporter) {
 	for _, c := range p.Containers {
 		for _, n := range p.facts().windows() {
 			if b := c.Build; c.HasBuild && b.Number == 20348 && n.Build.Number == 26100 && n.Containerd != "" &&
-				older(n.Containerd, 1, 7, 6) {
+				older(n.Containerd, 7, 6) {
 				r.at(c.Get("image"),
 					"container %s: node %s runs containerd %s, which finds no platform for ltsc2022 images", c.Name,
 					n.Name, n.Containerd)
@@ -204,7 +204,7 @@ func checkOldContainerd(p *pod, r reporter) {
 func checkCSIProxy(p *pod, r reporter) {
 	for _, c := range p.Containers {
 		repo, tag, ok := strings.Cut(c.Image[strings.LastIndexByte(c.Image, '/')+1:], ":v")
-		if ok && repo == "csi-proxy" && older(tag, 1, 1, 3) {
+		if ok && repo == "csi-proxy" && older(tag, 1, 3) {
 			r.at(c.Get("image"), "container %s: %s has CVE-2023-3893", c.Name, c.Image)
 		}
 	}
@@ -241,14 +241,14 @@ func retired(image string) bool {
 		"microsoft/")
 }
 
-// older compares a version like "1.7.13" or "1.7.0-rc.1" with three numbers. A
+// older compares a version like "1.7.13" or "1.7.0-rc.1" with 1.minor.patch. A
 // version that cannot be parsed is not older.
-func older(version string, major, minor, patch int) bool {
+func older(version string, minor, patch int) bool {
 	var a, b, c int
 	if n, _ := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d.%d", &a, &b, &c); n < 2 {
 		return false
 	}
-	return slices.Compare([]int{a, b, c}, []int{major, minor, patch}) < 0
+	return slices.Compare([]int{a, b, c}, []int{1, minor, patch}) < 0
 }
 
 func eachImage(f func(*pod, container, Image, reporter)) func(*pod, reporter) {

@@ -30,7 +30,7 @@ func BenchmarkContainerColdStart(b *testing.B) {
 func BenchmarkContainerExec(b *testing.B) {
 	c := newContainer(b, "2019")
 	main := c.start(wine.Process{Args: []string{`C:\probe.exe`, "wait"}})
-	c.await("waiting")
+	c.await()
 	for b.Loop() {
 		c.exec("bench", wine.Process{Args: []string{`C:\probe.exe`, "exit", "0"}})
 	}

@@ -268,7 +268,7 @@ func TestContainerProgramLookup(t *testing.T) {
 	// A program of Linux that would work if anything ran it: the runtime's own init.
 	copyTo(t, testenv.Bin("native", "init"), c.path("upper", "linux.exe"))
 	main := c.start(wine.Process{Args: []string{`C:\probe.exe`, "wait"}})
-	c.await("waiting")
+	c.await()
 	for _, row := range []struct {
 		name string
 		p    wine.Process
@@ -304,7 +304,9 @@ func TestContainerProgramLookup(t *testing.T) {
 	c.stop(main)
 }
 
-func (c *container) await(text string) {
+// await waits until the program says that it waits.
+func (c *container) await() {
+	const text = "waiting"
 	c.t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for !strings.Contains(c.out.String(), text) {
@@ -332,7 +334,7 @@ func (c *container) stop(main *exec.Cmd) launch.Status {
 func TestContainerStop(t *testing.T) {
 	c := newContainer(t, "2019")
 	main := c.start(wine.Process{Args: []string{`C:\probe.exe`, "wait"}})
-	c.await("waiting")
+	c.await()
 	s := c.stop(main)
 	// Go turns CTRL_SHUTDOWN_EVENT into SIGTERM, CTRL_C_EVENT into os.Interrupt.
 	if s.ExitCode != 7 || !strings.Contains(c.out.String(), "got terminated") {
@@ -345,7 +347,7 @@ func TestContainerStop(t *testing.T) {
 func TestContainerStopWithoutHandler(t *testing.T) {
 	c := newContainer(t, "2022")
 	main := c.start(wine.Process{Args: []string{`C:\probe.exe`, "sleep"}})
-	c.await("waiting")
+	c.await()
 	if s := c.stop(main); s.ExitCode != 0xC000013A {
 		t.Errorf("status %+v, output %q", s, c.out.String())
 	}

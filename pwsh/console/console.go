@@ -92,7 +92,8 @@ func ParseArgs(name string, args []string) (*Options, error) {
 				o.FromStdin, o.HasCommand = true, true
 				return o, nil
 			}
-			return o, o.positional(args[i:])
+			o.positional(args[i:])
+			return o, nil
 		}
 		name := strings.ToLower(strings.TrimLeft(a, "-/"))
 		opt, ok := findOption(name)
@@ -103,7 +104,8 @@ func ParseArgs(name string, args []string) (*Options, error) {
 						"the spelling of the name, or if a path was included, verify that the path is correct and "+
 						"try again.", a)}
 			}
-			return o, o.positional(args[i:]) // 5.1 takes it as the command
+			o.positional(args[i:]) // 5.1 takes it as the command
+			return o, nil
 		}
 		val := ""
 		if opt.value {
@@ -135,13 +137,12 @@ func findOption(name string) (option, bool) {
 	return option{}, false
 }
 
-func (o *Options) positional(rest []string) error {
+func (o *Options) positional(rest []string) {
 	if o.Edition == syntax.Core {
 		o.File, o.FileArgs = rest[0], rest[1:]
-		return nil
+		return
 	}
 	o.setCommand(rest)
-	return nil
 }
 
 func (o *Options) setCommand(rest []string) {

@@ -29,26 +29,23 @@ type cluster struct {
 	dir string
 }
 
-func (c cluster) mullion(args ...string) string {
+func (c cluster) mullion(args ...string) {
 	c.b.Helper()
 	out, err := exec.Command(testenv.Bin("mullion"), append(args, "--name", name, "--data-dir", c.dir)...).
 		CombinedOutput()
 	if err != nil {
 		c.b.Fatalf("mullion %s: %v: %s", strings.Join(args, " "), err, out)
 	}
-	return strings.TrimSpace(string(out))
 }
 
-func (c cluster) kubectl(args ...string) string {
+func (c cluster) kubectl(args ...string) {
 	c.b.Helper()
 	cmd := exec.Command(testenv.Bin("mullion"), append([]string{"kubectl", "--name", name, "--data-dir", c.dir},
 		args...)...)
 	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
+	if err := cmd.Run(); err != nil {
 		c.b.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
 	}
-	return strings.TrimSpace(string(out))
 }
 
 // run returns a path in the cluster's run directory.

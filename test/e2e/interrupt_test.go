@@ -17,7 +17,7 @@ import (
 // it finds.
 func TestInterruptedUp(t *testing.T) {
 	c := up(t)
-	s := newSingle(t, "interrupted", c.dir, 20, "2019")
+	s := newSingle(t, "interrupted", c.dir, 20)
 	for _, most := range []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 2 * time.Second,
 		4 * time.Second} {
 		after := most/2 + rand.N(most/2)

@@ -33,7 +33,7 @@ func TestOtherDataDirectory(t *testing.T) {
 		{"name", name, 22, "take cluster name"},
 	} {
 		t.Run(tc.what, func(t *testing.T) {
-			other := newSingle(t, tc.name, t.TempDir(), tc.index, "2019")
+			other := newSingle(t, tc.name, t.TempDir(), tc.index)
 			out, err := other.command(t.Context(), "up").CombinedOutput()
 			if err == nil || !strings.Contains(string(out), tc.want) ||
 				!strings.Contains(string(out), "another data directory (process ") {

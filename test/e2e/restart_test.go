@@ -41,7 +41,7 @@ spec:
 // with the same identity and volumes and a new container.
 func TestRestart(t *testing.T) {
 	c := up(t)
-	s := newSingle(t, "restarted", c.dir, 21, "2019")
+	s := newSingle(t, "restarted", c.dir, 21)
 	s.mullion("up")
 	s.applyPod(restartYAML)
 	last := -1

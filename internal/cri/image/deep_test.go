@@ -38,14 +38,14 @@ func deepLayer(t testing.TB, n, depth int, apart bool) []byte {
 	return buf.Bytes()
 }
 
-func unpackInto(ctx context.Context, t testing.TB, limits Limits, r io.Reader, below ...string) (*unpacker, error) {
+func unpackInto(ctx context.Context, t testing.TB, limits Limits, r io.Reader) (*unpacker, error) {
 	t.Helper()
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = root.Close() })
-	u := newUnpacker(root, below, &meter{limits: limits.withDefaults(), compressed: 1 << 20}, -1, -1)
+	u := newUnpacker(root, nil, &meter{limits: limits.withDefaults(), compressed: 1 << 20}, -1, -1)
 	return u, u.run(ctx, r)
 }
 

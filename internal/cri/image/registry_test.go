@@ -113,7 +113,7 @@ func (s *server) push(t testing.TB, repo, tag string, img *imagebuild.Image) {
 	}
 }
 
-func (s *server) pushIndex(t testing.TB, repo, tag string, images ...*imagebuild.Image) imagebuild.Blob {
+func (s *server) pushIndex(t testing.TB, repo, tag string, images ...*imagebuild.Image) {
 	t.Helper()
 	for _, img := range images {
 		s.push(t, repo, img.Manifest.Descriptor.Digest.String(), img)
@@ -123,7 +123,6 @@ func (s *server) pushIndex(t testing.TB, repo, tag string, images ...*imagebuild
 		t.Fatal(err)
 	}
 	s.put(t, "/v2/"+repo+"/manifests/"+tag, string(index.Descriptor.MediaType), index.Data)
-	return index
 }
 
 // simple returns an image of one file.

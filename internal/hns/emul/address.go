@@ -69,7 +69,7 @@ func usedAddresses(s *state, networkID string) map[netip.Addr]bool {
 }
 
 // reserved returns why a local endpoint cannot have the address, or "".
-func reserved(n *network, sub subnet, a netip.Addr) string {
+func reserved(sub subnet, a netip.Addr) string {
 	switch {
 	case !sub.prefix.Contains(a):
 		return "outside the subnet"
@@ -100,7 +100,7 @@ func allocate(s *state, n *network) (netip.Addr, subnet, error) {
 		for range maxScan {
 			_, taken := used[a]
 			second := n.Type == schema.L2Bridge && a == sub.prefix.Addr().Next().Next()
-			if !taken && !second && reserved(n, sub, a) == "" {
+			if !taken && !second && reserved(sub, a) == "" {
 				return a, sub, nil
 			}
 			if a = a.Next(); !sub.prefix.Contains(a) {

@@ -145,7 +145,7 @@ func subnetFor(n *network, a netip.Addr) (subnet, error) {
 		if !sub.prefix.Contains(a) {
 			continue
 		}
-		if why := reserved(n, sub, a); why != "" {
+		if why := reserved(sub, a); why != "" {
 			return sub, hresult.Errorf(hresult.AddrInvalidOrReserved, "address %s: %s", a, why)
 		}
 		return sub, nil

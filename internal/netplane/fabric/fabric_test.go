@@ -82,10 +82,10 @@ func apply(t *testing.T, f *fabric.Fabric) {
 	}
 }
 
-func connect(t *testing.T, f *fabric.Fabric, node, netns string, n int) {
+func connect(t *testing.T, f *fabric.Fabric, netns string) {
 	t.Helper()
 	if err := f.Connect(t.Context(),
-		fabric.Attachment{Node: node, Netns: netns, Address: netlab.HostAddress(f.Plan(), n)}); err != nil {
+		fabric.Attachment{Node: "win-1", Netns: netns, Address: netlab.HostAddress(f.Plan(), 1)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -97,7 +97,7 @@ func TestLifeCycle(t *testing.T) {
 	host := netlab.Namespace(t, filepath.Join(m.dir, "host"))
 	for range 2 { // the second time everything is there
 		apply(t, f)
-		connect(t, f, "win-1", host, 1)
+		connect(t, f, host)
 		if err := fabric.OpenRouter(f.Plan().Namespace).SetPrefixes(t.Context(), netip.MustParseAddr("10.89.0.11"),
 			[]netip.Prefix{netip.MustParsePrefix("10.244.3.0/24")}); err != nil {
 			t.Fatal(err)
@@ -142,8 +142,8 @@ func TestTwoClusters(t *testing.T) {
 	apply(t, a)
 	apply(t, b)
 	hostA, hostB := netlab.Namespace(t, filepath.Join(m.dir, "a1")), netlab.Namespace(t, filepath.Join(m.dir, "b1"))
-	connect(t, a, "win-1", hostA, 1)
-	connect(t, b, "win-1", hostB, 1)
+	connect(t, a, hostA)
+	connect(t, b, hostB)
 	toA, toB := netip.MustParseAddrPort("10.89.0.11:80"), netip.MustParseAddrPort("10.89.1.11:80")
 	netlab.Serve(t, hostA, "a", "tcp4", toA)
 	netlab.Serve(t, hostB, "b", "tcp4", toB)
@@ -211,7 +211,7 @@ func TestSecondClusterOfTheSameIndex(t *testing.T) {
 		t.Error(err)
 	}
 	host := netlab.Namespace(t, filepath.Join(m.dir, "host"))
-	connect(t, a, "win-1", host, 1)
+	connect(t, a, host)
 	netlab.Serve(t, host, "host", "tcp4", netip.MustParseAddrPort("10.89.0.11:80"))
 	netlab.Expect(t, m.netns, "tcp4", netip.MustParseAddrPort("10.89.0.11:80"), "host")
 }
@@ -223,12 +223,12 @@ func TestAfterKill(t *testing.T) {
 	f := m.fabric("kill", 0)
 	apply(t, f)
 	host := netlab.Namespace(t, filepath.Join(m.dir, "host"))
-	connect(t, f, "win-1", host, 1)
+	connect(t, f, host)
 	if err := kernel.DeleteNamespace(f.Plan().Namespace); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, f)
-	connect(t, f, "win-1", host, 1)
+	connect(t, f, host)
 	netlab.Serve(t, host, "host", "tcp4", netip.MustParseAddrPort("10.89.0.11:80"))
 	netlab.Expect(t, m.netns, "tcp4", netip.MustParseAddrPort("10.89.0.11:80"), "host")
 }
@@ -262,8 +262,8 @@ func TestReach(t *testing.T) {
 	apply(t, a)
 	apply(t, b)
 	host, other := netlab.Namespace(t, filepath.Join(m.dir, "a1")), netlab.Namespace(t, filepath.Join(m.dir, "b1"))
-	connect(t, a, "win-1", host, 1)
-	connect(t, b, "win-1", other, 1)
+	connect(t, a, host)
+	connect(t, b, other)
 	// A computer in the machine's own network.
 	lan := netlab.Namespace(t, filepath.Join(m.dir, "lan"))
 	run(t, m.netns, "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0",

@@ -41,9 +41,9 @@ func dnsMissing(name string) error {
 		name, "%s : DNS name does not exist", name)
 }
 
-func dnsRecord(name, typ, section string, pairs ...any) *value.Object {
+func dnsRecord(name, typ string, pairs ...any) *value.Object {
 	o := value.NewObject("Microsoft.DnsClient.Commands.DnsRecord_"+typ,
-		append([]any{"Name", name, "Type", typ, "TTL", int32(0), "Section", section}, pairs...)...)
+		append([]any{"Name", name, "Type", typ, "TTL", int32(0), "Section", "Answer"}, pairs...)...)
 	cols := []string{"Name", "Type", "TTL", "Section"}
 	for i := 0; i < len(pairs); i += 2 {
 		if k := pairs[i].(string); k != "Address" && k != "QueryType" && k != "Server" {
@@ -69,7 +69,7 @@ func resolve(c *interp.Invocation, name string) error {
 			return dnsMissing(name)
 		}
 		for _, host := range names {
-			if err := c.Write(dnsRecord(name, "PTR", "Answer", "NameHost", strings.TrimSuffix(host, "."))); err != nil {
+			if err := c.Write(dnsRecord(name, "PTR", "NameHost", strings.TrimSuffix(host, "."))); err != nil {
 				return err
 			}
 		}
@@ -83,14 +83,14 @@ func resolve(c *interp.Invocation, name string) error {
 		if err != nil {
 			return dnsMissing(name)
 		}
-		return c.Write(dnsRecord(name, "CNAME", "Answer", "NameHost", strings.TrimSuffix(cname, ".")))
+		return c.Write(dnsRecord(name, "CNAME", "NameHost", strings.TrimSuffix(cname, ".")))
 	case "TXT":
 		list, err := n.LookupTXT(ctx, name)
 		if err != nil {
 			return dnsMissing(name)
 		}
 		for _, t := range list {
-			if err := c.Write(dnsRecord(name, "TXT", "Answer", "Strings", value.NewStrings([]string{t}))); err != nil {
+			if err := c.Write(dnsRecord(name, "TXT", "Strings", value.NewStrings([]string{t}))); err != nil {
 				return err
 			}
 		}
@@ -101,7 +101,7 @@ func resolve(c *interp.Invocation, name string) error {
 			return dnsMissing(name)
 		}
 		for _, s := range list {
-			if err := c.Write(dnsRecord(name, "SRV", "Answer", "NameTarget", strings.TrimSuffix(s.Target, "."),
+			if err := c.Write(dnsRecord(name, "SRV", "NameTarget", strings.TrimSuffix(s.Target, "."),
 				"Priority", i32(int(s.Priority)), "Weight", i32(int(s.Weight)), "Port", i32(int(s.Port)))); err != nil {
 				return err
 			}
@@ -113,7 +113,7 @@ func resolve(c *interp.Invocation, name string) error {
 			return dnsMissing(name)
 		}
 		for _, m := range list {
-			if err := c.Write(dnsRecord(name, "MX", "Answer", "NameExchange", strings.TrimSuffix(m.Host, "."),
+			if err := c.Write(dnsRecord(name, "MX", "NameExchange", strings.TrimSuffix(m.Host, "."),
 				"Preference", i32(int(m.Pref)))); err != nil {
 				return err
 			}
@@ -125,7 +125,7 @@ func resolve(c *interp.Invocation, name string) error {
 			return dnsMissing(name)
 		}
 		for _, m := range list {
-			if err := c.Write(dnsRecord(name, "NS", "Answer", "NameHost",
+			if err := c.Write(dnsRecord(name, "NS", "NameHost",
 				strings.TrimSuffix(m.Host, "."))); err != nil {
 				return err
 			}
@@ -150,7 +150,7 @@ func resolveHost(c *interp.Invocation, name, typ string) error {
 			if typ == "A" && six || typ == "AAAA" && !six {
 				continue
 			}
-			if err := c.Write(dnsRecord(name, kind, "Answer", "IPAddress", a.String(), "Address", a.String(),
+			if err := c.Write(dnsRecord(name, kind, "IPAddress", a.String(), "Address", a.String(),
 				"QueryType", kind)); err != nil {
 				return err
 			}

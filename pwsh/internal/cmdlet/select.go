@@ -259,7 +259,7 @@ func selectOne(c *interp.Invocation, s *selectState, item any) error {
 	}
 	if c.Switch("Unique") {
 		for _, v := range s.seen {
-			if sameObject(c, v, out) {
+			if sameObject(v, out) {
 				return nil
 			}
 		}
@@ -281,7 +281,7 @@ func spelled(c *interp.Invocation, item any, name string) string {
 	return name
 }
 
-func sameObject(c *interp.Invocation, a, b any) bool {
+func sameObject(a, b any) bool {
 	x, ok1 := a.(*value.Object)
 	y, ok2 := b.(*value.Object)
 	if ok1 && ok2 && x.Base == nil && y.Base == nil {
@@ -290,7 +290,7 @@ func sameObject(c *interp.Invocation, a, b any) bool {
 		}
 		for _, p := range x.Props {
 			q, ok := y.Get(p.Name)
-			if !ok || !sameObject(c, p.Value, q) {
+			if !ok || !sameObject(p.Value, q) {
 				return false
 			}
 		}

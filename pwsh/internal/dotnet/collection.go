@@ -163,7 +163,7 @@ func listClass(name string) *interp.Class {
 		return v, nil
 	}
 	stacky := func(l *value.List) bool { return isStack || strings.Contains(l.Type, "Stack") }
-	at := func(c *interp.Call, l *value.List, i, limit int) (int, error) {
+	at := func(c *interp.Call, i, limit int) (int, error) {
 		n, err := c.Int(i)
 		if err == nil && (n < 0 || n > limit) {
 			err = indexError()
@@ -206,7 +206,7 @@ func listClass(name string) *interp.Class {
 			return i >= 0, nil
 		}),
 		method("RemoveAt", func(c *interp.Call, l *value.List) (any, error) {
-			n, err := at(c, l, 0, len(l.Items)-1)
+			n, err := at(c, 0, len(l.Items)-1)
 			if err != nil {
 				return nil, err
 			}
@@ -214,11 +214,11 @@ func listClass(name string) *interp.Class {
 			return interp.Void, nil
 		}),
 		method("RemoveRange", func(c *interp.Call, l *value.List) (any, error) {
-			n, err := at(c, l, 0, len(l.Items))
+			n, err := at(c, 0, len(l.Items))
 			if err != nil {
 				return nil, err
 			}
-			k, err := at(c, l, 1, len(l.Items)-n)
+			k, err := at(c, 1, len(l.Items)-n)
 			if err != nil {
 				return nil, err
 			}
@@ -226,7 +226,7 @@ func listClass(name string) *interp.Class {
 			return interp.Void, nil
 		}),
 		method("Insert", func(c *interp.Call, l *value.List) (any, error) {
-			n, err := at(c, l, 0, len(l.Items))
+			n, err := at(c, 0, len(l.Items))
 			if err != nil {
 				return nil, err
 			}
@@ -253,11 +253,11 @@ func listClass(name string) *interp.Class {
 		}),
 		method("GetEnumerator", func(_ *interp.Call, l *value.List) (any, error) { return l, nil }),
 		method("GetRange", func(c *interp.Call, l *value.List) (any, error) {
-			n, err := at(c, l, 0, len(l.Items))
+			n, err := at(c, 0, len(l.Items))
 			if err != nil {
 				return nil, err
 			}
-			k, err := at(c, l, 1, len(l.Items)-n)
+			k, err := at(c, 1, len(l.Items)-n)
 			if err != nil {
 				return nil, err
 			}

@@ -85,7 +85,7 @@ func (p *parser) unexpected(t token) {
 	p.fail(t, "UnexpectedToken", "Unexpected token '"+strings.TrimSpace(text)+"' in expression or statement.")
 }
 
-func (p *parser) expect(text, id, msg string) token {
+func (p *parser) expect(text, id, msg string) {
 	t := p.peekLine()
 	if !t.is(text) {
 		if msg == "" {
@@ -93,7 +93,7 @@ func (p *parser) expect(text, id, msg string) token {
 		}
 		p.fail(t, id, msg)
 	}
-	return p.next()
+	p.next()
 }
 
 func (p *parser) enter() {

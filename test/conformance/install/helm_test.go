@@ -22,7 +22,7 @@ import (
 )
 
 // helm runs Helm itself on the chart, as docs/user/install.md says.
-func (c *cluster) helm(args ...string) string {
+func (c *cluster) helm(args ...string) {
 	c.t.Helper()
 	cmd := exec.Command(testenv.Bin("peers", "helm"), append(args, "--namespace", install.DefaultNamespace,
 		"--kubeconfig", c.kubeconfig)...)
@@ -31,7 +31,6 @@ func (c *cluster) helm(args ...string) string {
 	if err != nil {
 		c.t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	return string(out)
 }
 
 // TestHelm follows a release from installation to removal, and checks that only
