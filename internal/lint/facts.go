@@ -7,14 +7,16 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"regexp"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
 // gather collects facts from the inputs themselves before anything is checked:
-// their RuntimeClasses and Namespaces. In an input that cannot be read twice,
-// only the documents before a document count for it (see produce).
+// their RuntimeClasses and Namespaces, the claims of volumes, and the workloads for
+// Windows, which Services and volumes are judged by. In an input that cannot be
+// read twice, only the documents before a document count for it (see produce).
 func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 	facts := &cfg.Facts
 	for _, in := range cfg.Inputs {
@@ -40,8 +42,7 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 // addFacts adds the facts about the cluster in a document. It does not change the
 // given facts, which are in use elsewhere.
 func addFacts(ctx context.Context, facts *policy.Facts, d document) *policy.Facts {
-	if d.problem != nil ||
-		!bytes.Contains(d.text, []byte("RuntimeClass")) && !bytes.Contains(d.text, []byte("Namespace")) {
+	if d.problem != nil || !mayHoldFacts(d.text) {
 		return facts
 	}
 	for _, root := range parse(ctx, &d) {
@@ -53,6 +54,20 @@ func addFacts(ctx context.Context, facts *policy.Facts, d document) *policy.Fact
 		facts = addObjectFacts(facts, tree.Root(object))
 	}
 	return facts
+}
+
+// factsPattern finds what a document with facts contains: the kinds, or a
+// container in the same text as a word that makes a pod one for Windows.
+var factsPattern = struct{ kind, windows *regexp.Regexp }{
+	regexp.MustCompile(`RuntimeClass|Namespace|PersistentVolumeClaim`),
+	regexp.MustCompile(`(?i)windows|nanoserver|servercore|ltsc20`),
+}
+
+// mayHoldFacts reports whether a document is worth parsing for its facts. Most
+// are not.
+func mayHoldFacts(text []byte) bool {
+	return factsPattern.kind.Match(text) || bytes.Contains(text, []byte("containers")) &&
+		factsPattern.windows.Match(text)
 }
 
 func addObjectFacts(facts *policy.Facts, object tree.Value) *policy.Facts {
@@ -94,5 +109,15 @@ func addObjectFacts(facts *policy.Facts, object tree.Value) *policy.Facts {
 		next.Namespaces[name] = object.Find("metadata", "labels").Strings()
 		return &next
 	}
-	return facts
+	parsed := policy.Parse(object.Map())
+	workloads, claims := parsed.Workloads(*facts), parsed.Claims()
+	if len(workloads)+len(claims) == 0 {
+		return facts
+	}
+	// Appending leaves what others read as it is: facts only ever grow from the
+	// newest.
+	next := *facts
+	next.Workloads = append(facts.Workloads, workloads...)
+	next.Claims = append(facts.Claims, claims...)
+	return &next
 }

@@ -71,6 +71,8 @@ func signals(p *pod) []signal {
 			s.add(fromSelector, Certain, r.value, r.at, short, "%s selects %s=%s", r.how, r.key, r.value)
 		case r.key == buildLabel, r.key == "kubernetes.azure.com/os-sku" && strings.HasPrefix(r.value, "Windows"):
 			s.add(fromBuildLabel, High, "windows", r.at, short, "%s selects %s=%s", r.how, r.key, r.value)
+		case r.key == "cloud.google.com/gke-windows-os-version":
+			s.add(fromBuildLabel, High, "windows", r.at, short, "%s selects %s=%s", r.how, r.key, r.value)
 		case r.key == "kubernetes.azure.com/os", r.key == "cattle.io/os":
 			s.add(fromBuildLabel, High, r.value, r.at, short, "%s selects %s=%s", r.how, r.key, r.value)
 		}
@@ -302,7 +304,23 @@ func windowsImage(ref string) bool {
 			return true
 		}
 	}
-	return false
+	// "1.0-windows", "windows-1809", "v2-windows-amd64", "1.2-windows2022"
+	words := strings.FieldsFunc(tag, func(r rune) bool { return r == '-' || r == '_' || r == '.' })
+	return slices.ContainsFunc(words, func(w string) bool {
+		return w == "windows" || strings.HasPrefix(w, "windows20") && len(w) == len("windows2022")
+	})
+}
+
+// baseImage reports whether an image is one of Microsoft's base images, whose
+// contents are known, by its repository.
+func baseImage(ref string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(ref), "@")
+	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
+		name = name[:i]
+	}
+	repo, ok := strings.CutPrefix(name, "mcr.microsoft.com/")
+	return ok &&
+		slices.Contains([]string{"windows", "windows/server", "windows/servercore", "windows/nanoserver"}, repo)
 }
 
 // imageBuild returns the build that the name of a Windows image reveals.

@@ -43,8 +43,9 @@ type field struct {
 	why        string
 	fix        string
 	source     string
-	bad        any  // a value that the rule reports, for tests
-	drop       bool // removing the field changes nothing on Windows
+	proof      string // as in Rule; of the fields that the API server refuses provenByValidation
+	bad        any    // a value that the rule reports, for tests
+	drop       bool   // removing the field changes nothing on Windows
 	inferred   bool
 }
 
@@ -361,6 +362,7 @@ func otherFields() []field {
 			why:    "Windows nodes cannot mount NFS: the mount fails with \"only cifs mount is supported now\"",
 			fix:    "use SMB (csi-driver-smb, Azure Files)",
 			source: "k8s.io/mount-utils mount_windows.go; " + srcStorage,
+			proof:  provenOnCluster,
 			bad:    map[string]any{"server": "nfs", "path": "/x"},
 		},
 		{
@@ -387,6 +389,7 @@ func otherFields() []field {
 			why:    "the runtime on Windows does not support it: CreateContainerConfigError",
 			fix:    "write IfPossible, or remove it",
 			source: "k8s.io/kubernetes pkg/kubelet: resolveRecursiveReadOnly",
+			proof:  provenOnCluster,
 			bad:    "Enabled",
 		},
 		{
@@ -400,14 +403,15 @@ func otherFields() []field {
 			why:    "Windows does not support image volumes",
 			fix:    "copy the files with an init container into an emptyDir",
 			source: "k8s.io/kubernetes test/e2e/common/node: image_volume.go",
+			proof:  provenOnCluster,
 			bad:    map[string]any{"reference": "example.com/data:1"},
 		},
 		{
 			code:   "WIN217",
 			path:   "resourceClaims",
 			when:   notEmpty,
-			set:    Error,
-			unset:  Error,
+			set:    Warning,
+			unset:  Warning,
 			since:  26,
 			why:    "dynamic resource allocation is not supported on Windows; the pod stays pending",
 			fix:    "use a device plugin",
@@ -469,8 +473,8 @@ func otherFields() []field {
 			level:  onPort,
 			path:   "protocol",
 			when:   oneOf("SCTP"),
-			set:    Error,
-			unset:  Error,
+			set:    Warning,
+			unset:  Warning,
 			why:    "SCTP is not supported on Windows nodes",
 			fix:    "use TCP or UDP",
 			source: "k8s.io/kubernetes test/e2e/network: networking.go",
@@ -486,6 +490,7 @@ func otherFields() []field {
 			why:    "gitRepo volumes are switched off",
 			fix:    "clone in an init container into an emptyDir",
 			source: "https://kubernetes.io/docs/concepts/storage/volumes/#gitrepo",
+			proof:  provenOnCluster,
 			bad:    map[string]any{"repository": "https://example.com/x.git"},
 		},
 		{
@@ -516,6 +521,9 @@ func fieldRules() []Rule {
 		if f.source == "" {
 			f.source = srcValidateWindows + "; " + srcSandbox
 		}
+		if f.proof == "" && f.forbids() {
+			f.proof = provenByValidation
+		}
 		alternatives := strings.Split(f.path, "|")
 		name := alternatives[0][strings.LastIndexByte(alternatives[0], '.')+1:]
 		title := "`" + strings.ReplaceAll(f.path, "|", "` or `") + "` on Windows"
@@ -535,6 +543,7 @@ func fieldRules() []Rule {
 			Sources:  strings.Split(f.source, "; "),
 			Since:    f.since,
 			Inferred: f.inferred,
+			Proof:    f.proof,
 			pod:      f.check(alternatives),
 		})
 	}

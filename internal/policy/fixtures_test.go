@@ -58,9 +58,22 @@ func hpc(rest string) string {
 		`AUTHORITY\\Local service"}}` + rest + `}`
 }
 
+// service selects the pods of the workload of backend.
 func service(spec, annotations string) string {
-	return `obj: {apiVersion: v1, kind: Service, metadata: {name: s, annotations: {` + annotations + `}}, spec: {` +
-		spec + `}}`
+	return `obj: {apiVersion: v1, kind: Service, metadata: {name: s, annotations: {` + annotations +
+		`}}, spec: {selector: {app: w}, ` + spec + `}}`
+}
+
+// backend adds a workload for Windows.
+func backend(f Facts) Facts {
+	f.Workloads = []Workload{{
+		Kind:    "StatefulSet",
+		Name:    "w",
+		Labels:  map[string]string{"app": "w", "tier": "web"},
+		Claims:  []string{"data"},
+		Classes: []string{"fast"},
+	}}
+	return f
 }
 
 func volume(v string) string { return `spec: {volumes: [{name: v, ` + v + `}]}` }
@@ -91,6 +104,11 @@ func fixtures() []fixture {
 		{code: "WIN028", fail: `c: {name: c}`,
 			pass:  `{spec: {os: {name: linux}, nodeSelector: null}, c: {image: nginx}}`,
 			facts: Facts{Subresource: "resize"}},
+		{code: "WIN028", fail: `obj: {apiVersion: autoscaling.k8s.io/v1, kind: VerticalPodAutoscaler, spec: ` +
+			`{targetRef: ` +
+			`{kind: StatefulSet, name: w}, updatePolicy: {updateMode: InPlaceOrRecreate}}}`,
+			pass: `obj: {apiVersion: autoscaling.k8s.io/v1, kind: VerticalPodAutoscaler, spec: {targetRef: ` +
+				`{kind: StatefulSet, name: w}, updatePolicy: {updateMode: Recreate}}}`, facts: backend(Facts{})},
 		{code: "WIN030", fail: `spec: {os: {name: Windows}}`},
 		{code: "WIN030", fail: `spec: {os: {name: ""}}`},
 		{code: "WIN031", fail: `{spec: {os: {name: linux}, nodeSelector: null, securityContext: {windowsOptions: ` +
@@ -135,19 +153,29 @@ func fixtures() []fixture {
 		{code: "WIN210", fail: volume("emptyDir: {medium: HugePages}")},
 		{code: "WIN210", fail: `c: {resources: {limits: {hugepages-2Mi: 4Mi}}}`},
 		{code: "WIN211", fail: `c: {volumeDevices: [{name: v, devicePath: x}]}`},
+		{code: "WIN211", fail: `obj: {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: ` +
+			`{volumeMode: Block}}`,
+			pass: `obj: {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: other}, ` +
+				`spec: {volumeMode: Block}}`, facts: backend(Facts{})},
 		{code: "WIN212", fail: volume("hostPath: {path: x, type: CharDevice}"),
 			pass: volume("hostPath: {path: x, type: Directory}")},
 		{code: "WIN213", fail: volume(`hostPath: {path: '\\.\pipe\x', type: Socket}`),
 			pass: volume(`hostPath: {path: '\\.\pipe\x'}`)},
 		{code: "WIN216", fail: `c: {volumeMounts: [{name: v, mountPath: 'C:'}]}`,
 			pass: `c: {volumeMounts: [{name: v, mountPath: 'C:\x'}]}`},
+		{code: "WIN216", fail: `c: {volumeMounts: [{name: v, mountPath: /}]}`,
+			pass: `c: {volumeMounts: [{name: v, mountPath: /data}]}`},
 		{code: "WIN218", fail: hpc(`, volumes: [{name: v, hostPath: {path: '\\.\pipe\x'}}]`),
 			pass: volume(`hostPath: {path: '\\.\pipe\x'}`)},
 		{code: "WIN219", fail: `spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true}}}`,
 			pass: hpc("")},
+		{code: "WIN219", fail: `spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true, ` +
+			`runAsUserName: containeruser}}}`, pass: hpc("")},
 		{code: "WIN220", fail: `spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true, ` +
 			`runAsUserName: 'NT Authority\SYSTEM'}}}`, pass: hpc("")},
 		{code: "WIN221", fail: `c: {image: nginx}`, facts: image("nginx", linuxOnly(), Facts{})},
+		{code: "WIN221", fail: `c: {image: 'docker.io/library/nginx:1.29'}`,
+			pass: `c: {image: 'docker.io/library/golang:1.25-windowsservercore-ltsc2022'}`},
 		{code: "WIN222", fail: `c: {image: x}`,
 			facts: image("x",
 				Image{Index: true, Platforms: []Platform{{"windows", "amd64", "10.0.17763.1"}, {"linux", "amd64", ""}}},
@@ -164,6 +192,19 @@ func fixtures() []fixture {
 			pass: `obj: {apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: r}, handler: ` +
 				`runhcs-wcow-process}`},
 		{code: "WIN227", fail: `c: {command: [/bin/sh, -c, ls]}`, pass: `c: {command: [cmd, /c, dir]}`},
+		{code: "WIN227", fail: `c: {args: [/usr/local/bin/x]}`, pass: `c: {image: x, args: [/usr/local/bin/x]}`},
+		{code: "WIN227", fail: `c: {command: [sleep, infinity]}`, pass: `c: {image: x, command: [sleep, infinity]}`},
+		{code: "WIN227", fail: `c: {image: 'mcr.microsoft.com/windows/nanoserver:ltsc2022', command: [powershell.exe]}`,
+			pass: `c: {command: [powershell.exe]}`},
+		{code: "WIN227", fail: `c: {image: x, readinessProbe: {exec: {command: [/bin/sh]}}}`},
+		{code: "WIN228", fail: `obj: {apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: fast}, ` +
+			`parameters: {csi.storage.k8s.io/fstype: ext4}}`,
+			pass: `obj: {apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: slow}, ` +
+				`parameters: {csi.storage.k8s.io/fstype: ext4}}`, facts: backend(Facts{})},
+		{code: "WIN228", fail: `obj: {apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: ` +
+			`{claimRef: {name: data}, csi: {driver: d, fsType: xfs}}}`,
+			pass: `obj: {apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: ` +
+				`{claimRef: {name: other}, csi: {driver: d, fsType: xfs}}}`, facts: backend(Facts{})},
 		{code: "WIN228", fail: volume("csi: {driver: d, fsType: ext4}"),
 			pass: volume("csi: {driver: d, fsType: ntfs}")},
 		{code: "WIN231", fail: mount(`subPath: 'C:\x'`), pass: mount("subPath: x/y")},
@@ -182,6 +223,8 @@ func fixtures() []fixture {
 			pass: `spec: {terminationGracePeriodSeconds: 5}`},
 		{code: "WIN313", fail: `spec: {terminationGracePeriodSeconds: 31}`,
 			pass: `spec: {terminationGracePeriodSeconds: 30}`},
+		{code: "WIN312", fail: `spec: {initContainers: [{name: s, image: x, restartPolicy: Always}]}`,
+			pass: `spec: {initContainers: [{name: s, image: x}]}`},
 		{code: "WIN314", fail: mount("subPath: a/b.conf"), pass: mount("subPath: a/b")},
 		{code: "WIN317", fail: hpc(`, hostAliases: [{ip: 10.0.0.1, hostnames: [a]}]`),
 			pass: `spec: {hostAliases: [{ip: 10.0.0.1, hostnames: [a]}]}`},
@@ -198,13 +241,22 @@ func fixtures() []fixture {
 			pass: volume("configMap: {name: m, items: [{key: a, path: a/b.txt}]}")},
 		{code: "WIN327", fail: volume("hostPath: {path: /var/run/docker.sock}"),
 			pass: volume(`hostPath: {path: 'C:\x'}`)},
+		{code: "WIN327", fail: volume(`hostPath: {path: '\\.\pipe\docker_engine'}`),
+			pass: volume(`hostPath: {path: '\\.\pipe\containerd-containerd'}`)},
+		{code: "WIN328", fail: `c: {env: [{name: Path, value: 'C:\app;%PATH%'}]}`,
+			pass: `c: {env: [{name: PATH, value: 'C:\app;C:\Windows\System32'}]}`},
 		{code: "WIN334", fail: `c: {livenessProbe: {exec: {command: [powershell.exe, -Command, x]}}}`},
 		{code: "WIN336", fail: `c: {image: mcr.microsoft.com/windows/servercore}`},
-		{code: "WIN336", fail: `c: {image: x}`, pass: `{spec: {hostNetwork: true, securityContext: {windowsOptions: ` +
-			`{hostProcess: true, runAsUserName: 'NT AUTHORITY\Local service'}}}, c: {image: 'x:latest'}}`},
+		{code: "WIN336", fail: `c: {image: 'mcr.microsoft.com/windows/servercore/iis:latest'}`,
+			pass: `c: {image: 'example.com/shop:latest'}`},
 		{code: "WIN337", fail: `c: {image: 'microsoft/iis:windowsservercore-ltsc2019'}`},
 		{code: "WIN339", fail: `{}`, pass: `meta: {annotations: {sidecar.istio.io/inject: "false"}}`,
 			facts: namespace(map[string]string{"istio-injection": "enabled"})},
+		{code: "WIN339", fail: `meta: {labels: {sidecar.istio.io/inject: "true"}}`},
+		{code: "WIN339", fail: `meta: {annotations: {dapr.io/enabled: "true"}}`},
+		{code: "WIN339", fail: `meta: {annotations: {linkerd.io/inject: enabled}}`,
+			pass: `meta: {annotations: {linkerd.io/inject: enabled, config.linkerd.io/proxy-image: ` +
+				`ghcr.io/buoyantio/proxy-win}}`},
 		{code: "WIN340", fail: `spec: {nodeSelector: {kubernetes.io/arch: arm64}}`,
 			pass: `spec: {nodeSelector: {kubernetes.io/arch: amd64}}`},
 		{code: "WIN361", fail: hpc(""), facts: namespace(map[string]string{enforceLevel: "baseline"})},
@@ -220,8 +272,8 @@ func fixtures() []fixture {
 			`{spec: {containers: [{name: c, image: fluentd}]}}}}`,
 			pass: `obj: {apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {template: {spec: ` +
 				`{nodeSelector: {kubernetes.io/os: linux}, containers: [{name: c, image: fluentd}]}}}}`},
-		{code: "WIN402", fail: `spec: {tolerations: [{operator: Exists}]}`,
-			pass: `spec: {tolerations: [{operator: Exists, key: os}]}`},
+		{code: "WIN402", fail: `spec: {nodeSelector: null, tolerations: [{operator: Exists}]}`,
+			pass: `spec: {tolerations: [{operator: Exists}]}`},
 		{code: "WIN403", fail: `spec: {nodeSelector: null, tolerations: [{key: os, value: windows}]}`,
 			pass: `spec: {tolerations: [{key: os, value: windows}]}`},
 		{code: "WIN404", fail: `{}`, pass: `spec: {tolerations: [{key: os, value: windows, effect: NoSchedule}]}`,
@@ -239,6 +291,8 @@ func fixtures() []fixture {
 			facts: cluster(20348, 26100)},
 		{code: "WIN413", fail: `c: {image: 'mcr.microsoft.com/windows/nanoserver:1903'}`,
 			pass: `c: {image: 'mcr.microsoft.com/windows/nanoserver:1809'}`},
+		{code: "WIN414", fail: `{}`, pass: `spec: {nodeSelector: {kubernetes.azure.com/os-sku: Windows2022}}`,
+			facts: cluster(17763, 20348, 26100)},
 		{code: "WIN414", fail: `{}`, pass: `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.20348}}`,
 			facts: cluster(17763, 20348, 26100)},
 		{code: "WIN414", fail: `c: {image: 'mcr.microsoft.com/windows/servercore:ltsc2019'}`, pass: `c: {image: x}`,
@@ -257,6 +311,10 @@ func fixtures() []fixture {
 			RuntimeClasses: map[string]RuntimeClass{"h": {Handler: "runhcs-wcow-hypervisor"},
 				"p": {Handler: "runhcs-wcow-process"}},
 		}},
+		{code: "WIN424", fail: `spec: {nodeSelector: {kubernetes.io/os: Windows}}`},
+		{code: "WIN424", fail: `spec: {nodeSelector: null, affinity: {nodeAffinity: {` +
+			`requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [` +
+			`{key: kubernetes.io/os, operator: In, values: [win]}]}]}}}}`},
 		{code: "WIN504", fail: option("gmsaCredentialSpecName: g, runAsUserName: ContainerUser"),
 			pass: option(`gmsaCredentialSpecName: g, runAsUserName: 'NT AUTHORITY\NETWORK SERVICE'`)},
 		{code: "WIN506", fail: `obj: {apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: ` +
@@ -281,24 +339,27 @@ func fixtures() []fixture {
 		{code: "WIN533", fail: `spec: {hostNetwork: true, containers: [{name: c, image: x, securityContext: ` +
 			`{windowsOptions: {hostProcess: true}}}]}`, pass: hpc(""), facts: Facts{Kubernetes: 24}},
 		{code: "WIN602", fail: service("sessionAffinity: ClientIP", ""), pass: service("sessionAffinity: None", ""),
-			facts: cluster(17763)},
+			facts: backend(cluster(17763))},
 		{code: "WIN603", fail: service("sessionAffinityConfig: {clientIP: {timeoutSeconds: 60}}", ""),
-			pass: service("sessionAffinityConfig: {clientIP: {timeoutSeconds: 10800}}", "")},
+			pass: service("sessionAffinityConfig: {clientIP: {timeoutSeconds: 10800}}", ""), facts: backend(Facts{})},
 		{code: "WIN604", fail: service("", `preserve-destination: "True"`),
 			pass: service("", `preserve-destination: "true"`)},
 		{code: "WIN605", fail: service("externalTrafficPolicy: Local", ""),
 			pass:  service("externalTrafficPolicy: Cluster", ""),
-			facts: Facts{Nodes: []Node{{OS: "windows", NoDSR: true}}}},
+			facts: backend(Facts{Nodes: []Node{{OS: "windows", NoDSR: true}}})},
 		{code: "WIN606", fail: service("internalTrafficPolicy: Local", ""),
-			pass: service("internalTrafficPolicy: Cluster", ""), facts: Facts{Kubernetes: 23}},
-		{code: "WIN612", fail: service("loadBalancerSourceRanges: [10.0.0.0/8]", ""), pass: service("", "")},
-		{code: "WIN613", fail: service("trafficDistribution: PreferClose", ""), pass: service("", "")},
+			pass: service("internalTrafficPolicy: Cluster", ""), facts: backend(Facts{Kubernetes: 23})},
+		{code: "WIN612", fail: service("loadBalancerSourceRanges: [10.0.0.0/8]", ""), pass: service("", ""),
+			facts: backend(Facts{})},
+		{code: "WIN613", fail: service("trafficDistribution: PreferClose", ""), pass: service("", ""),
+			facts: backend(Facts{})},
 		{code: "WIN616", fail: service("ports: [{port: 1, protocol: SCTP}]", ""),
-			pass: service("ports: [{port: 1, protocol: TCP}]", "")},
-		{code: "WIN618", fail: service("externalIPs: [192.0.2.1]", ""), pass: service("", "")},
+			pass: service("ports: [{port: 1, protocol: TCP}]", ""), facts: backend(Facts{})},
+		{code: "WIN618", fail: service("externalIPs: [192.0.2.1]", ""), pass: service("", ""), facts: backend(Facts{})},
 		{code: "WIN620", fail: service("ipFamilyPolicy: RequireDualStack", ""),
-			pass: service("ipFamilyPolicy: SingleStack", "")},
-		{code: "WIN621", fail: service("ipFamilies: [IPv6]", ""), pass: service("ipFamilies: [IPv4]", "")},
+			pass: service("ipFamilyPolicy: SingleStack", ""), facts: backend(Facts{})},
+		{code: "WIN621", fail: service("ipFamilies: [IPv6]", ""), pass: service("ipFamilies: [IPv4]", ""),
+			facts: backend(Facts{})},
 		{code: "WIN622", fail: service("", "winProxyOptimization: off please"),
 			pass: service("", "winProxyOptimization: Disabled")},
 		{code: "WIN634", fail: `c: {env: [{name: A, value: "http://db.prod.svc:80"}]}`,
@@ -306,7 +367,7 @@ func fixtures() []fixture {
 		{code: "WIN636", fail: `obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-flannel-cfg}, data: ` +
 			`{net-conf.json: '{"Backend": {"Type": "vxlan"}}'}}`,
 			pass: `obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-flannel-cfg}, data: {net-conf.json: ` +
-				`'{"Backend": {"Type": "vxlan", "VNI": 4096, "Port": 4789}}'}}`},
+				`'{"Backend": {"Type": "vxlan", "VNI": 4096, "Port": 4789}}'}}`, facts: backend(Facts{})},
 		{code: "WIN642", fail: "obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-proxy-windows}, data: " +
 			"{config.conf: 'mode: userspace'}}", pass: "obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: " +
 			"kube-proxy-windows}, data: {config.conf: 'mode: \"\"'}}"},
@@ -317,6 +378,8 @@ func fixtures() []fixture {
 				`image: 'mcr.microsoft.com/windows/nanoserver:ltsc2022'}]}`},
 		{code: "WIN702", fail: `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}}`,
 			pass: `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.26100}}`},
+		{code: "WIN702", fail: `spec: {nodeSelector: {kubernetes.azure.com/os-sku: Windows2019}}`,
+			pass: `spec: {nodeSelector: {cloud.google.com/gke-windows-os-version: "2022"}}`},
 		{code: "WIN703", fail: `{}`, facts: containerd("1.7.5", cluster(26100)),
 			pass: `c: {image: 'mcr.microsoft.com/windows/servercore:ltsc2025'}`},
 		{code: "WIN704", fail: `obj: {apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: r}, handler: ` +

@@ -117,8 +117,25 @@ func (n *Node) label(key string) (value string, set, known bool) {
 	return value, set, set || n.Labels != nil
 }
 
+// vendorBuild returns the build that a label of AKS or GKE selects.
+func vendorBuild(key, value string) (winver.Build, bool) {
+	switch key {
+	case "kubernetes.azure.com/os-sku", "kubernetes.azure.com/os-sku-requested",
+		"kubernetes.azure.com/os-sku-effective":
+		value = strings.TrimPrefix(value, "Windows")
+	case "cloud.google.com/gke-windows-os-version":
+	default:
+		return winver.Build{}, false
+	}
+	b, err := winver.Parse(value)
+	return b, err == nil
+}
+
 func (n *Node) mayHave(key, want string) bool {
 	value, set, known := n.label(key)
+	if b, ok := vendorBuild(key, want); ok && !known && n.Build.Number != 0 {
+		return b.Number == n.Build.Number
+	}
 	return !known || set && value == want
 }
 
@@ -179,10 +196,10 @@ func (p *pod) pinned() (node string, ok bool) {
 // runs reports whether a node can run the image of a container. Unknown
 // properties do not exclude the node.
 func (p *pod) runs(c *container, n *Node, hyperV bool) bool {
-	if p.HostProcess || n.Build.Number == 0 {
+	i := p.facts().Images[c.Image]
+	if n.Build.Number == 0 || p.HostProcess && !i.Index && (len(i.Platforms) > 0 || !p.pulledByBuild(c)) {
 		return true
 	}
-	i := p.facts().Images[c.Image]
 	if missesABI(n, c, i) {
 		return false
 	}

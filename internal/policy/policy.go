@@ -96,6 +96,8 @@ type Facts struct {
 	// the operating systems of the nodes that report an image, by the reference as written in the pod
 	PresentImages map[string][]string
 	Namespaces    map[string]map[string]string
+	Workloads     []Workload // those for Windows, in the same input
+	Claims        []Claim    // in the same input
 	// of pods without a signal, in namespaces without the label DefaultOSLabel; "" if not configured
 	DefaultOS    string
 	Platform     string // the kind of cluster: "eks", "openshift", …; "" if not known
@@ -274,7 +276,7 @@ func (e *Evaluator) evaluate(objects []*object) []Finding {
 				continue
 			}
 			rep := reporter{rule: r, scope: o.Value, out: &out}
-			if r.object != nil {
+			if r.object != nil && slices.Contains(r.kinds, o.Kind) {
 				r.object(o, rep)
 			}
 			if r.pod != nil {

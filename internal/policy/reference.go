@@ -18,6 +18,9 @@ func (r *Rule) markdown() string {
 	}
 	fmt.Fprintf(&b, "- severity: %s\n- field: `%s`\n- Kubernetes: %s\n- fix: %s\n", severity, r.Field,
 		r.versions(), r.Fix)
+	if r.Proof != "" {
+		fmt.Fprintf(&b, "- shown by: `%s`\n", r.Proof)
+	}
 	for _, s := range r.Sources {
 		if !strings.HasPrefix(s, "https://") {
 			s = "`" + s + "`"
@@ -58,10 +61,21 @@ func Reference(rules []Rule) string {
 What mullion knows of Windows nodes, as ` + "`mullion lint`" + ` reports it. This page is generated from the rules
 themselves (` + "`go test ./internal/lint -update`" + `); ` + "`mullion lint explain CODE`" + ` prints one of them.
 
-A code never changes its meaning. An error cannot work: it is refused, or fails on the node. A warning is accepted, and
-ignored or different on Windows; what is only concluded from code is never more than that. An info is good to know and
-is printed only with ` + "`--severity info`" + `.
+A code never changes its meaning. An error cannot work: the API server, the kubelet or the runtime refuses it, or the
+program does not start, and a test shows that. A warning is accepted, and ignored or different on Windows, or it fails
+as far as documents say. An info is good to know and is printed only with ` + "`--severity info`" + `.
+
+## What may be refused
+
+Only errors are refused by mullion's admission webhooks, and only these rules have errors. The tests that they name run
+against the validation of the API server, or make the mistake on a cluster with Windows nodes.
+
 `)
+	for i := range rules {
+		if r := &rules[i]; r.Proof != "" {
+			fmt.Fprintf(&b, "- %s: %s\n", r.Code, r.Title)
+		}
+	}
 	section := ""
 	for i := range rules {
 		if s := rules[i].Section(); s != section {

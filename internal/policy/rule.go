@@ -5,9 +5,17 @@ package policy
 
 import (
 	"fmt"
-	"github.com/mullion-k8s/mullion/internal/policy/tree"
 	"slices"
 	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+)
+
+// The tests that show most of the failures: with the validation of the API
+// server, and on a cluster with Windows nodes.
+const (
+	provenByValidation = "test/conformance/validation.TestFacts"
+	provenOnCluster    = "test/e2e.TestCannotRun"
 )
 
 // Rule is one fact about Windows nodes.
@@ -22,10 +30,11 @@ type Rule struct {
 	Since    Version  // the first Kubernetes version in which it holds; 0: all
 	Before   Version  // the first version in which it no longer holds; 0: none
 	Inferred bool     // concluded, neither documented nor observed: never an Error
+	Proof    string   // DIRECTORY.TEST that shows the failure; every rule with an Error has one
 
-	kinds  []string // the kinds that it applies to; nil: everything with a pod template
-	object func(*object, reporter)
-	pod    func(*pod, reporter)
+	kinds  []string                // those that object looks at
+	object func(*object, reporter) // looks at an object of one of the kinds
+	pod    func(*pod, reporter)    // looks at a pod or a pod template of any kind
 }
 
 func (r *Rule) holds(v Version) bool {
@@ -33,10 +42,7 @@ func (r *Rule) holds(v Version) bool {
 }
 
 func (r *Rule) applies(o *object) bool {
-	if r.kinds != nil {
-		return slices.Contains(r.kinds, o.Kind)
-	}
-	return len(o.Pods) > 0
+	return r.pod != nil && len(o.Pods) > 0 || slices.Contains(r.kinds, o.Kind)
 }
 
 // versions describes the Kubernetes versions in which the rule holds.
@@ -101,6 +107,7 @@ func findRule(code string) (Rule, bool) {
 type reporter struct {
 	rule  *Rule
 	scope tree.Value // the object, or the item of a List
+	most  Severity   // no finding is worse; None: as the rule says
 	out   *[]Finding
 }
 
@@ -111,6 +118,9 @@ func (r reporter) at(v tree.Value, format string, args ...any) *Finding {
 
 // as reports a field with another severity than the rule's worst.
 func (r reporter) as(s Severity, v tree.Value, format string, args ...any) *Finding {
+	if r.most != None {
+		s = min(s, r.most)
+	}
 	path := v.Path()
 	*r.out = append(*r.out, Finding{
 		Code: r.rule.Code, Severity: s, Path: path, Field: path.String(), Missing: !v.Set(),

@@ -28,7 +28,7 @@ func buildRules() []Rule {
 }
 
 func checkMixedNodes(p *pod, r reporter) {
-	if !p.windows() || p.HostProcess || p.Spec.Find("nodeName").Set() {
+	if !p.windows() || p.Spec.Find("nodeName").Set() {
 		return
 	}
 	if rc := p.Spec.Find("runtimeClassName"); rc.Set() && !p.facts().classKnown(rc.Str()) {

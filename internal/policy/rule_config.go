@@ -24,7 +24,7 @@ func configRules() []Rule {
 		{
 			Code:     "WIN636",
 			Title:    "flannel's VXLAN for Linux only",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "data[net-conf.json]",
 			Why: "VXLAN on Windows needs a VNI of 4096 or higher and port 4789; flannel's defaults on Linux are 1 " +
 				"and 8472. One ConfigMap serves both systems, so it must set both values.",
@@ -36,7 +36,7 @@ func configRules() []Rule {
 		{
 			Code:     "WIN642",
 			Title:    "kube-proxy's mode",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "data[config.conf].mode",
 			Why: "kube-proxy on Windows supports only the mode kernelspace, which is also its default; userspace " +
 				"was removed in 1.26.",
@@ -50,7 +50,8 @@ func configRules() []Rule {
 }
 
 func checkFlannel(o *object, r reporter) {
-	if !strings.HasPrefix(o.Name, "kube-flannel") {
+	// Without Windows nodes flannel's defaults are right.
+	if !strings.HasPrefix(o.Name, "kube-flannel") || !o.Facts.anyWindows() {
 		return
 	}
 	at := o.Get("data", "net-conf.json")
@@ -64,12 +65,8 @@ func checkFlannel(o *object, r reporter) {
 	if !at.Set() || json.Unmarshal([]byte(at.Str()), &conf) != nil || conf.Backend.Type != "vxlan" {
 		return
 	}
-	severity := Warning // without Windows nodes the defaults are right
-	if len(o.Facts.windows()) > 0 {
-		severity = Error
-	}
 	if b := conf.Backend; b.VNI < vxlanMinVNI || b.Port != vxlanPort {
-		r.as(severity, at, "vxlan with VNI %s and port %s cannot include Windows nodes", orDefault(b.VNI),
+		r.at(at, "vxlan with VNI %s and port %s cannot include Windows nodes", orDefault(b.VNI),
 			orDefault(b.Port))
 	}
 }

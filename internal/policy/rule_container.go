@@ -3,30 +3,29 @@
 
 package policy
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // containerRules are about what containers run, and their network settings.
 func containerRules() []Rule {
 	return []Rule{
 		{
 			Code:     "WIN227",
-			Title:    "a Linux shell as the command",
-			Severity: Warning,
+			Title:    "a program that the image does not have",
+			Severity: Error,
 			Field:    "containers[*].command",
-			Why: "Windows images have no /bin/sh: \"The system cannot find the file specified.\" (Some images " +
-				"ship one.)",
-			Fix:      "use cmd /c or powershell -Command",
-			Sources:  []string{"https://kubernetes.io/docs/tasks/debug/debug-cluster/windows/"},
-			Inferred: true,
-			pod:      eachContainer(checkShell),
+			Why: "Windows images have no /bin/sh and no coreutils, Nano Server has neither PowerShell nor the .NET " +
+				"Framework, and no base image has pwsh: \"The system cannot find the file specified.\" (Images on " +
+				"top " +
+				"of a base image may bring what it lacks.)",
+			Fix:     "use cmd /c, powershell -Command where the image has it, or another image",
+			Sources: []string{"https://kubernetes.io/docs/tasks/debug/debug-cluster/windows/", srcBaseImages},
+			Proof:   provenOnCluster,
+			pod:     eachContainer(checkPrograms),
 		},
 		{
 			Code:     "WIN301",
 			Title:    "`hostNetwork` with an ordinary container",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "hostNetwork",
 			Why: "Only HostProcess containers can use the host's network. Other containers get an address of the " +
 				"pod network while status.podIP is the node's, so Services and probes reach the wrong address.",
@@ -71,12 +70,14 @@ func containerRules() []Rule {
 			Code:     "WIN339",
 			Title:    "a Linux sidecar will be injected",
 			Severity: Error,
-			Field:    "metadata.annotations[sidecar.istio.io/inject]",
+			Field:    "metadata.labels[sidecar.istio.io/inject]",
 			Why: "The injected container is for Linux, and its securityContext has fields that are forbidden on a " +
-				"Windows pod.",
-			Fix:     `opt out: sidecar.istio.io/inject: "false"`,
-			Sources: []string{"https://github.com/istio/istio/issues/27893"},
-			pod:     checkInjection,
+				"Windows pod. Only Linkerd has a proxy for Windows, since 2.18.",
+			Fix: `opt out: the label sidecar.istio.io/inject: "false"`,
+			Sources: []string{"https://github.com/istio/istio/issues/27893",
+				"https://linkerd.io/2.18/features/windows/"},
+			Proof: "test/conformance/validation.TestInjectedSidecars",
+			pod:   checkInjection,
 		},
 	}
 }
@@ -118,39 +119,41 @@ func checkPowerShellProbe(p *pod, c container, r reporter) {
 	}
 }
 
-var linuxShells = []string{"/bin/sh", "/bin/bash", "sh", "bash", "/bin/ash", "/usr/bin/env"}
-
-func checkShell(p *pod, c container, r reporter) {
-	lists := [][]string{
-		{"command"},
-		{"lifecycle", "preStop", "exec", "command"},
-		{"lifecycle", "postStart", "exec", "command"},
-		{"livenessProbe", "exec", "command"},
-		{"readinessProbe", "exec", "command"},
-		{"startupProbe", "exec", "command"},
-	}
-	for _, path := range lists {
-		if items := c.Find(path...).Items(); len(items) > 0 && slices.Contains(linuxShells, items[0].Str()) {
-			r.at(items[0], "container %s: %s is not part of Windows images", c.Name, items[0].Str())
-		}
-	}
-}
-
 func checkInjection(p *pod, r reporter) {
 	if !p.windows() {
 		return
 	}
-	ns := p.facts().Namespaces[p.Object.Namespace]
+	checkIstio(p, r)
 	annotations := p.Meta.Get("annotations")
-	label := p.Meta.Get("labels", "sidecar.istio.io/inject").Str()
-	istio := ns["istio-injection"] == "enabled" || ns["istio.io/rev"] != ""
-	if istio && annotations.Get("sidecar.istio.io/inject").Str() != "false" && label != "false" {
-		r.at(annotations.Get("sidecar.istio.io/inject"), "namespace %s has Istio inject its Linux sidecar",
-			p.Object.Namespace)
+	if v := annotations.Find("dapr.io/enabled"); v.Str() == "true" {
+		r.at(v, "dapr.io/enabled: true asks for Dapr's sidecar, which is for Linux").Fix = "remove the annotation"
 	}
-	for _, k := range []string{"linkerd.io/inject", "dapr.io/enabled"} {
-		if v := annotations.Find(k); v.Str() == "enabled" || v.Str() == "true" {
-			r.at(v, "%s: %s asks for a Linux sidecar", k, v.Str())
-		}
+	// Linkerd has a proxy for Windows since 2.18.
+	v, image := annotations.Find("linkerd.io/inject"), annotations.Get("config.linkerd.io/proxy-image").Str()
+	if (v.Str() == "enabled" || v.Str() == "ingress") && !strings.Contains(image, "proxy-win") {
+		r.as(Warning, v,
+			"linkerd.io/inject: %s asks for Linkerd's proxy, which is for Linux unless an annotation names "+
+				"the one for Windows", v.Str()).
+			Fix = "set config.linkerd.io/proxy-image to the proxy for Windows (Linkerd 2.18), or linkerd.io/inject: " +
+			"disabled"
+	}
+}
+
+// checkIstio reads the labels and annotations as Istio does: a pod's label counts
+// more than its annotation, and both more than the namespace's.
+func checkIstio(p *pod, r reporter) {
+	const inject = "sidecar.istio.io/inject"
+	ns := p.facts().Namespaces[p.Object.Namespace]
+	own := p.Meta.Get("labels", inject)
+	if !own.Set() {
+		own = p.Meta.Get("annotations", inject)
+	}
+	switch {
+	case own.Str() == "false":
+	case own.Str() == "true":
+		r.at(own, "%s: true asks for Istio's sidecar, which is for Linux", inject)
+	case ns["istio-injection"] == "enabled", ns["istio-injection"] == "" && ns["istio.io/rev"] != "":
+		r.at(p.Meta.Get("labels", inject), "namespace %s has Istio inject its sidecar, which is for Linux",
+			p.Object.Namespace)
 	}
 }

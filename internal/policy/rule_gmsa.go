@@ -36,6 +36,7 @@ func gmsaRules() []Rule {
 				"Kubernetes documentation, is not valid.",
 			Fix:     "write the name of the GMSACredentialSpec, in lower case",
 			Sources: []string{srcValidateWO},
+			Proof:   "test/conformance/validation.TestEveryField",
 			pod:     eachOption("gmsaCredentialSpecName", checkCredentialSpecName),
 		},
 		{
@@ -46,6 +47,7 @@ func gmsaRules() []Rule {
 			Why:      "Inlined contents must not be empty and must be at most 64 KiB.",
 			Fix:      "leave the field to the webhook",
 			Sources:  []string{srcValidateWO},
+			Proof:    "test/conformance/validation.TestEveryField",
 			pod:      eachOption("gmsaCredentialSpec", checkCredentialSpecSize),
 		},
 		{
@@ -62,7 +64,7 @@ func gmsaRules() []Rule {
 		{
 			Code:     "WIN320",
 			Title:    "GMSA by annotation",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "metadata.annotations",
 			Why:      "The alpha annotations have been ignored since Kubernetes 1.16.",
 			Fix:      "use windowsOptions.gmsaCredentialSpecName",
@@ -107,7 +109,7 @@ func gmsaRules() []Rule {
 		{
 			Code:     "WIN509",
 			Title:    "inlined GMSA without a name",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "securityContext.windowsOptions.gmsaCredentialSpec",
 			Why: "The webhook refuses contents that do not name their resource. Where it does not check, nothing " +
 				"verifies that the pod may use the account.",

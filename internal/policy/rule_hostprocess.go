@@ -26,6 +26,7 @@ func hostProcessRules() []Rule {
 			Why:      "If both are set, they must be equal.",
 			Fix:      "set it on the pod only",
 			Sources:  []string{srcValidateHPC},
+			Proof:    "test/conformance/validation.TestHostProcess",
 			pod:      checkSameHostProcess,
 		},
 		{
@@ -37,6 +38,7 @@ func hostProcessRules() []Rule {
 				"containers.",
 			Fix:     "set hostProcess: true in the pod's windowsOptions, or split the pod",
 			Sources: []string{srcValidateHPC},
+			Proof:   "test/conformance/validation.TestHostProcess",
 			pod:     checkMixedHostProcess,
 		},
 		{
@@ -47,6 +49,7 @@ func hostProcessRules() []Rule {
 			Why:      "A pod with HostProcess containers must have hostNetwork: true.",
 			Fix:      "set hostNetwork: true",
 			Sources:  []string{srcValidateHPC},
+			Proof:    "test/conformance/validation.TestHostProcess",
 			pod:      checkHostProcessNetwork,
 		},
 		{
@@ -57,6 +60,7 @@ func hostProcessRules() []Rule {
 			Why:      "kube-apiserver with --allow-privileged=false refuses HostProcess containers.",
 			Fix:      "use another cluster, or have the flag changed",
 			Sources:  []string{srcValidateHPC},
+			Proof:    "test/conformance/validation.TestHostProcess",
 			pod:      checkPrivilegedAllowed,
 		},
 		{
@@ -67,18 +71,20 @@ func hostProcessRules() []Rule {
 			Why:      "The runtime refuses it: \"named pipe mounts not supported for job containers\".",
 			Fix:      `remove the mount; a HostProcess container opens \\.\pipe\… directly`,
 			Sources:  []string{srcJobs + " mounts.go", srcHostProcess},
+			Proof:    provenOnCluster,
 			pod:      checkHostProcessPipes,
 		},
 		{
 			Code:     "WIN219",
-			Title:    "HostProcess without `runAsUserName`",
+			Title:    "HostProcess without an account of the host",
 			Severity: Error,
 			Field:    "securityContext.windowsOptions.runAsUserName",
 			Why: `The runtime needs an account of the host: without one the process token is not made ("empty ` +
 				`username ` +
-				`or group name passed"), or the image's ContainerUser fails to log on.`,
+				`or group name passed"), and ContainerUser and ContainerAdministrator fail to log on.`,
 			Fix:     `set runAsUserName: NT AUTHORITY\Local service, or NT AUTHORITY\SYSTEM if it is required`,
 			Sources: []string{srcJobs + " logon.go", srcHostProcess},
+			Proof:   provenOnCluster,
 			pod:     eachHPC(checkHostProcessUser),
 		},
 		{
@@ -96,7 +102,7 @@ func hostProcessRules() []Rule {
 		{
 			Code:     "WIN232",
 			Title:    "HostProcess on an old containerd",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "securityContext.windowsOptions.hostProcess",
 			Why: "HostProcess containers need containerd 1.6, and 1.7 for real paths and in-cluster " +
 				"configuration.",
@@ -201,7 +207,13 @@ func checkHostProcessPipes(p *pod, r reporter) {
 
 func checkHostProcessUser(p *pod, c container, r reporter) {
 	inherit := p.Meta.Get("annotations", "microsoft.com/hostprocess-inherit-user").Str() == "true"
-	if !inherit && !p.option(c, "runAsUserName").Set() {
+	user := p.option(c, "runAsUserName")
+	switch {
+	case inherit:
+	case strings.EqualFold(user.Str(), "ContainerUser"), strings.EqualFold(user.Str(), "ContainerAdministrator"):
+		r.at(user, "container %s: the host has no account %s, which exists only inside of ordinary containers", c.Name,
+			user.Str())
+	case !user.Set():
 		r.at(c.Get("securityContext", "windowsOptions", "runAsUserName"),
 			"container %s: a HostProcess container needs runAsUserName", c.Name)
 	}

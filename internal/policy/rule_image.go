@@ -30,7 +30,8 @@ func imageRules() []Rule {
 				"manifest\".",
 			Fix:     "use a Windows image, or select Linux nodes",
 			Sources: []string{srcMatcher},
-			pod:     eachImage(checkImageOS),
+			Proof:   "test/e2e.TestRegistry",
+			pod:     checkImageOS,
 		},
 		{
 			Code:     "WIN222",
@@ -41,6 +42,7 @@ func imageRules() []Rule {
 				`platform in manifest".`,
 			Fix:     "use a tag for the nodes' build",
 			Sources: []string{srcMatcher},
+			Proof:   "internal/cri/image.TestPullChoosesThePlatform",
 			pod:     eachImage(checkIndexBuilds),
 		},
 		{
@@ -53,15 +55,16 @@ func imageRules() []Rule {
 				`does not match the host operating system." (0xc0370101)`,
 			Fix:     "use a tag for the nodes' build",
 			Sources: []string{srcCompat, "github.com/microsoft/hcsshim osversion: CheckHostAndContainerCompat"},
+			Proof:   "test/e2e.TestRegistry",
 			pod:     eachImage(checkImageBuild),
 		},
 		{
 			Code:     "WIN336",
 			Title:    "an image without a build",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "containers[*].image",
-			Why: "Microsoft's base images have had no tag latest since April 2019. For any other Windows image " +
-				"without a tag, it is unknown which hosts can run it.",
+			Why: "Microsoft's base images (servercore, nanoserver, server) have had no tag latest since April 2019. " +
+				"Other Windows images may have one, and it may stand for all builds or for any.",
 			Fix:     "pin the build, for example :ltsc2022",
 			Sources: []string{srcCompat},
 			pod:     checkTags,
@@ -86,6 +89,7 @@ func imageRules() []Rule {
 				"also run images of Windows Server 2022 and later.",
 			Fix:     "use an image for the nodes' build, or add nodes",
 			Sources: []string{srcCompat, "github.com/microsoft/hcsshim osversion: CheckHostAndContainerCompat"},
+			Proof:   provenOnCluster,
 			pod:     checkNodesBuild,
 		},
 		{
@@ -107,6 +111,7 @@ func imageRules() []Rule {
 			Why:      "All containers of a pod run on one host; no host can run these together with process isolation.",
 			Fix:      "use images of one build",
 			Sources:  []string{srcCompat},
+			Proof:    provenOnCluster,
 			pod:      checkBuildMix,
 		},
 		{
@@ -117,6 +122,7 @@ func imageRules() []Rule {
 			Why:      "The pod selects nodes of a build that cannot run the image.",
 			Fix:      "make the image and node.kubernetes.io/windows-build agree",
 			Sources:  []string{srcCompat},
+			Proof:    provenOnCluster,
 			pod:      checkSelectedBuild,
 		},
 		{
@@ -144,10 +150,44 @@ func imageRules() []Rule {
 	}
 }
 
-func checkImageOS(p *pod, c container, i Image, r reporter) {
-	if os, ok := registryOS(i); ok && os != "windows" {
-		r.at(c.Get("image"), "container %s: the image %s is only for %s", c.Name, c.Image, os)
+func checkImageOS(p *pod, r reporter) {
+	if !p.windows() {
+		return
 	}
+	for _, c := range p.Containers {
+		if i, ok := p.facts().Images[c.Image]; ok && len(i.Platforms) > 0 {
+			if os, ok := registryOS(i); ok && os != "windows" {
+				r.at(c.Get("image"), "container %s: the image %s is only for %s", c.Name, c.Image, os)
+			}
+		} else if linuxImage(c.Image) {
+			r.as(Warning, c.Get("image"),
+				"container %s: %s is published for Linux only, and the pod is for Windows (%s)", c.Name, c.Image,
+				p.Signals[0].What)
+		}
+	}
+}
+
+// linuxImage reports whether an image is known to be published for Linux only,
+// by its repository.
+func linuxImage(ref string) bool {
+	if windowsImage(ref) || strings.Contains(ref, "windows") {
+		return false
+	}
+	name, _, _ := strings.Cut(ref, "@")
+	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
+		name = name[:i]
+	}
+	for _, prefix := range []string{"index.docker.io/", "docker.io/", "library/"} {
+		name = strings.TrimPrefix(name, prefix)
+	}
+	if strings.HasPrefix(name, "gcr.io/distroless/") || strings.HasPrefix(name, "bitnami/") {
+		return true
+	}
+	return slices.Contains([]string{
+		"almalinux", "alpine", "amazonlinux", "busybox", "centos", "debian", "fedora", "grafana/grafana", "haproxy",
+		"httpd", "mariadb", "memcached", "mysql", "nginx", "node", "oraclelinux", "php", "postgres", "prom/prometheus",
+		"rabbitmq", "redis", "rockylinux", "ruby", "ubuntu", "wordpress",
+	}, name)
 }
 
 func checkIndexBuilds(p *pod, c container, i Image, r reporter) {
@@ -269,7 +309,7 @@ func hasOS(i Image, os string) bool {
 }
 
 func anyNodeRuns(p *pod, i Image) bool {
-	if p.HostProcess || hyperV(p) {
+	if hyperV(p) || p.HostProcess && !i.Index {
 		return true
 	}
 	for _, n := range p.nodesForImages() {
@@ -299,25 +339,27 @@ func nodesText(nodes []*Node) string {
 }
 
 func checkTag(p *pod, c container, r reporter) {
-	if strings.Contains(c.Image, "@sha256:") || c.Image == "" || retired(c.Image) {
+	if strings.Contains(c.Image, "@") || retired(c.Image) {
 		return
 	}
-	repo, tag, _ := strings.Cut(c.Image[strings.LastIndexByte(c.Image, '/')+1:], ":")
+	_, tag, _ := strings.Cut(c.Image[strings.LastIndexByte(c.Image, '/')+1:], ":")
 	if tag != "" && tag != "latest" {
 		return
 	}
-	if strings.HasPrefix(c.Image, "mcr.microsoft.com/windows") {
+	if baseImage(c.Image) {
 		r.at(c.Get("image"), "container %s: %s has no tag latest", c.Name, c.Image)
 		return
 	}
-	// Every host runs HostProcess containers, and for some images the
-	// registry's answer is known.
-	if p.HostProcess || len(p.facts().Images[c.Image].Platforms) > 0 {
-		return
+	// Others keep latest, often as an index of all builds.
+	if windowsImage(c.Image) && len(p.facts().Images[c.Image].Platforms) == 0 {
+		f := r.as(Info, c.Get("image"), "container %s: the tag does not name the build of %s", c.Name, c.Image)
+		switch {
+		case strings.HasSuffix(strings.TrimSuffix(c.Image, ":latest"), "/windows/servercore/iis"):
+			f.Fix = "pin the build: :windowsservercore-ltsc2022"
+		default:
+			f.Fix = "pin the tag that names your nodes' build"
+		}
 	}
-	r.as(Warning, c.Get("image"), "container %s: without a tag that names the build it is unknown which hosts can "+
-		"run %s",
-		c.Name, repo)
 }
 
 // hyperV reports whether the pod's RuntimeClass isolates with Hyper-V.
@@ -333,11 +375,19 @@ func (p *pod) builds() map[string]winver.Build {
 		if len(p.facts().Images[c.Image].Platforms) > 0 {
 			continue // the registry's word counts, in rules of its own
 		}
-		if c.HasBuild {
+		if c.HasBuild && p.pulledByBuild(&c) {
 			out[c.Name] = c.Build
 		}
 	}
 	return out
+}
+
+// pulledByBuild reports whether only hosts of the build that an image's name
+// reveals can use it. A HostProcess container runs on every host, but the pull
+// chooses by build from an index, and the tags of Microsoft's base images are
+// indexes.
+func (p *pod) pulledByBuild(c *container) bool {
+	return baseImage(c.Image) || !p.HostProcess
 }
 
 // unlessIsolated reports an image that no node can run, but only as a warning
@@ -355,7 +405,7 @@ func checkNodesBuild(p *pod, r reporter) {
 	if p.selectsBuild() { // another rule checks whether that build fits
 		nodes = p.facts().windows()
 	}
-	if !p.windows() || len(nodes) == 0 || p.HostProcess || hyperV(p) {
+	if !p.windows() || len(nodes) == 0 || hyperV(p) {
 		return
 	}
 	none := "no node"
@@ -379,7 +429,7 @@ func checkNodesBuild(p *pod, r reporter) {
 }
 
 func checkBuildMix(p *pod, r reporter) {
-	if !p.windows() || p.HostProcess || hyperV(p) {
+	if !p.windows() || hyperV(p) {
 		return
 	}
 	nodes := p.nodesForImages()
@@ -424,7 +474,7 @@ func imagesText(p *pod) string {
 }
 
 func checkSelectedBuild(p *pod, r reporter) {
-	if p.HostProcess || hyperV(p) {
+	if hyperV(p) {
 		return
 	}
 	builds := p.builds()
@@ -443,6 +493,8 @@ func checkSelectedBuild(p *pod, r reporter) {
 	for _, q := range required(p) {
 		if q.key == buildLabel {
 			check(q.at, q.value, q.how)
+		} else if b, ok := vendorBuild(q.key, q.value); ok {
+			check(q.at, b.Label(), q.how)
 		}
 	}
 	name := p.Spec.Find("runtimeClassName")

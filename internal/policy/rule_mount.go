@@ -21,8 +21,9 @@ func mountRules() []Rule {
 			Severity: Error,
 			Field:    "containers[*].volumeMounts[*].mountPath",
 			Why:      "containerd refuses it: \"destination path can not be C drive\".",
-			Fix:      `mount below C:\`,
+			Fix:      `mount below C:\, as C:\data or /data`,
 			Sources:  []string{"github.com/containerd/containerd internal/cri/opts: spec_windows_opts.go"},
+			Proof:    provenOnCluster,
 			pod:      eachMount(checkMountAtDrive),
 		},
 		{
@@ -34,12 +35,13 @@ func mountRules() []Rule {
 				"Windows refuses an absolute subPath, and one that contains '..'.",
 			Fix:     "write a relative path with /",
 			Sources: []string{"k8s.io/kubernetes pkg/kubelet: kubelet_pods.go, makeMounts"},
+			Proof:   provenOnCluster,
 			pod:     eachMount(checkSubPath),
 		},
 		{
 			Code:     "WIN305",
 			Title:    "`mountPropagation` on Windows",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "containers[*].volumeMounts[*].mountPropagation",
 			Why:      "The kubelet makes it private: later mounts on one side do not appear on the other.",
 			Fix:      "remove it; run workloads that mount for others as HostProcess containers",
@@ -71,13 +73,26 @@ func mountRules() []Rule {
 		{
 			Code:     "WIN325",
 			Title:    "a colon in a variable name",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "containers[*].env[*].name",
 			Why:      "The API server refuses it before 1.32.",
 			Fix:      "write __ for : in the names of .NET settings",
 			Sources:  []string{"k8s.io/kubernetes pkg/features: RelaxedEnvironmentVariableValidation"},
 			Before:   32,
 			pod:      eachEnv(checkColonInVariable),
+		},
+		{
+			Code:     "WIN328",
+			Title:    "`PATH` overwritten",
+			Severity: Warning,
+			Field:    "containers[*].env[*].value",
+			Why: "A variable of the pod replaces the image's, and neither %PATH% nor $(PATH) stands for the old " +
+				"value: " +
+				`without C:\Windows\system32 programs are not found.`,
+			Fix: `set PATH in the image, or repeat C:\Windows\system32;C:\Windows and what else is needed`,
+			Sources: []string{
+				"https://kubernetes.io/docs/tasks/inject-data-application/define-environment-variable-container/"},
+			pod: eachEnv(checkPath),
 		},
 		{
 			Code:     "WIN634",
@@ -94,7 +109,9 @@ func mountRules() []Rule {
 }
 
 func checkMountAtDrive(p *pod, c container, m tree.Value, r reporter) {
-	if at := m.Get("mountPath"); slices.Contains([]string{"c:", `c:\`, "c:/"}, strings.ToLower(at.Str())) {
+	// The kubelet makes of a path without a drive one of drive C.
+	at := m.Get("mountPath")
+	if slices.Contains([]string{"c:", `c:\`, "c:/", "/", `\`}, strings.ToLower(at.Str())) {
 		r.at(at, "container %s: nothing can be mounted at %s itself", c.Name, at.Str())
 	}
 }
@@ -133,6 +150,14 @@ func checkSubPathOfFile(p *pod, c container, m tree.Value, r reporter) {
 func checkColonInVariable(c container, e tree.Value, r reporter) {
 	if name := e.Get("name"); strings.Contains(name.Str(), ":") {
 		r.at(name, "container %s: the name %s contains a colon", c.Name, name.Str())
+	}
+}
+
+func checkPath(c container, e tree.Value, r reporter) {
+	v := e.Find("value")
+	if strings.EqualFold(e.Get("name").Str(), "PATH") && v.Set() &&
+		!strings.Contains(strings.ToLower(v.Str()), "system32") {
+		r.at(v, "container %s: the variable replaces the image's PATH, and does not name C:\\Windows\\system32", c.Name)
 	}
 }
 

@@ -25,6 +25,7 @@ func osRules() []Rule {
 			Fix:     "remove it",
 			Sources: []string{srcValidateWindows, srcPredicate},
 			Since:   31,
+			Proof:   provenByValidation,
 			pod:     checkGroupsPolicy,
 		},
 		{
@@ -33,20 +34,22 @@ func osRules() []Rule {
 			Severity: Error,
 			Field:    "containers[*].securityContext.privileged",
 			Why: "Windows has no privileged containers. With spec.os.name: windows the API server refuses the " +
-				"field, even if it is false; without it, the field is ignored and the container does not get the " +
-				"rights.",
+				"field, even if it is false; without it, the field is ignored: an ordinary container does not get " +
+				"the rights, and a HostProcess container has them anyway.",
 			Fix:     "remove it; run workloads that need the host as HostProcess containers",
 			Sources: []string{srcValidateWindows, srcHostProcess},
 			Since:   23,
+			Proof:   provenByValidation,
 			pod:     checkPrivileged,
 		},
 		{
 			Code:     "WIN027",
 			Title:    "`stopSignal` on Windows",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "containers[*].lifecycle.stopSignal",
-			Why: "For a Windows pod the API server accepts only SIGTERM and SIGKILL, and none if spec.os.name is " +
-				"not set. Neither is delivered: the process gets CTRL_SHUTDOWN_EVENT.",
+			Why: "An API server with the feature ContainerStopSignals accepts only SIGTERM and SIGKILL for a Windows " +
+				"pod, and none if spec.os.name is not set; any other drops the field. No signal is delivered: the " +
+				"process gets CTRL_SHUTDOWN_EVENT.",
 			Fix:     "remove it",
 			Sources: []string{"k8s.io/kubernetes pkg/apis/core/validation: validateStopSignal"},
 			Since:   33,
@@ -61,6 +64,9 @@ func osRules() []Rule {
 			Fix:      "recreate the pod; a VerticalPodAutoscaler needs the update mode Recreate",
 			Sources:  []string{srcValidateResize, srcAllocation},
 			Since:    33,
+			Proof:    provenByValidation,
+			kinds:    []string{"VerticalPodAutoscaler"},
+			object:   checkAutoscaler,
 			pod:      checkResize,
 		},
 		{
@@ -72,6 +78,7 @@ func osRules() []Rule {
 			Fix:      "write windows or linux",
 			Sources:  []string{"k8s.io/kubernetes pkg/apis/core/validation: validateOS"},
 			Since:    23,
+			Proof:    provenByValidation,
 			pod:      checkOSName,
 		},
 		{
@@ -84,6 +91,7 @@ func osRules() []Rule {
 			Fix:     "correct os.name, or remove windowsOptions",
 			Sources: []string{"k8s.io/kubernetes pkg/apis/core/validation: validateLinux"},
 			Since:   23,
+			Proof:   provenByValidation,
 			pod:     checkOptionsOnLinux,
 		},
 		{
@@ -96,6 +104,7 @@ func osRules() []Rule {
 				"node selector, the RuntimeClass and the images must agree.",
 			Fix:     "make them agree",
 			Sources: []string{srcPredicate, "https://kubernetes.io/docs/concepts/windows/user-guide/"},
+			Proof:   provenOnCluster,
 			pod:     checkConflicts,
 		},
 		{
@@ -118,6 +127,7 @@ func osRules() []Rule {
 				"node (NodeAffinity), or if the node runs another operating system.",
 			Fix:     "remove nodeName; select the node with nodeSelector",
 			Sources: []string{srcPredicate},
+			Proof:   provenOnCluster,
 			pod:     checkNodeName,
 		},
 	}
@@ -126,6 +136,21 @@ func osRules() []Rule {
 func checkResize(p *pod, r reporter) {
 	if p.Bare && p.windows() && p.facts().Subresource == "resize" {
 		r.at(p.Spec, "a Windows pod cannot be resized in place")
+	}
+}
+
+// checkAutoscaler looks at autoscalers of workloads in the same input.
+func checkAutoscaler(o *object, r reporter) {
+	mode, target := o.Get("spec", "updatePolicy", "updateMode"), o.Get("spec", "targetRef")
+	if mode.Str() != "InPlaceOrRecreate" && mode.Str() != "InPlace" {
+		return
+	}
+	for _, w := range o.Facts.Workloads {
+		if w.Kind == target.Get("kind").Str() && w.Name == target.Get("name").Str() &&
+			sameNamespace(w.Namespace, o.Namespace) {
+			r.as(Warning, mode, "updateMode %s: %s is for Windows, whose pods cannot be resized in place",
+				mode.Str(), w)
+		}
 	}
 }
 
@@ -179,12 +204,16 @@ func checkPrivileged(p *pod, r reporter) {
 		v := c.Find("securityContext", "privileged")
 		switch {
 		case !v.Set():
-		case v.True():
-			r.at(v, "privileged: there are no privileged containers on Windows; the container does not get the rights")
 		case p.Declared:
-			r.at(v, "privileged: the API server refuses the field, even if it is false, on a pod with spec.os.name: "+
+			r.at(v, "privileged: the API server refuses the field, whatever its value, on a pod with spec.os.name: "+
 				"windows").
 				edit(tree.Remove, v.Path(), nil)
+		case v.True() && p.hostProcess(c):
+			r.as(Info, v, "privileged: the field has no effect; a HostProcess container has the rights without it").
+				edit(tree.Remove, v.Path(), nil)
+		case v.True():
+			r.as(Warning, v, "privileged: there are no privileged containers on Windows; the container does not get "+
+				"the rights")
 		default:
 			r.as(Warning, v, "privileged: there are no privileged containers on Windows; the node silently ignores "+
 				"the field").

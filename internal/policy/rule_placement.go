@@ -52,7 +52,7 @@ func placementRules() []Rule {
 		{
 			Code:     "WIN403",
 			Title:    "a toleration without a selector",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "tolerations",
 			Why:      "A toleration allows Windows nodes but does not select them: the pod may land on Linux.",
 			Fix:      "add nodeSelector kubernetes.io/os: windows",
@@ -62,10 +62,10 @@ func placementRules() []Rule {
 		{
 			Code:     "WIN404",
 			Title:    "no toleration for the Windows nodes' taint",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "tolerations",
 			Why: "All Windows nodes that the pod may use carry a taint that it does not tolerate: it stays " +
-				"pending.",
+				"pending until a node without the taint joins.",
 			Fix:     "add the toleration",
 			Sources: []string{srcGuide},
 			pod:     checkTolerations,
@@ -112,12 +112,13 @@ func placementRules() []Rule {
 				"nodes were updated but the selector was not.",
 			Fix:     "select a build that the cluster has",
 			Sources: []string{srcGuide},
+			Proof:   provenOnCluster,
 			pod:     checkBuildExists,
 		},
 		{
 			Code:     "WIN416",
 			Title:    "EKS: Windows without the nodeSelector",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "nodeSelector[kubernetes.io/os]",
 			Why: "On EKS only nodeSelector kubernetes.io/os: windows makes the VPC webhook give the pod an address; " +
 				"the webhook ignores affinity, RuntimeClass and os.name.",
@@ -195,6 +196,38 @@ func placementRules() []Rule {
 			Sources: []string{srcHandlers},
 			pod:     checkHandlerOnNodes,
 		},
+		{
+			Code:     "WIN424",
+			Title:    "a value of `kubernetes.io/os` that no node has",
+			Severity: Error,
+			Field:    "nodeSelector[kubernetes.io/os]",
+			Why: "Values of labels are case-sensitive, and the kubelet sets kubernetes.io/os to windows or linux: " +
+				"the " +
+				"pod stays pending.",
+			Fix:     "write windows, in lower case",
+			Sources: []string{"k8s.io/kubernetes pkg/kubelet: kubelet_node_status.go", srcGuide},
+			Proof:   provenOnCluster,
+			pod:     checkSelectorCase,
+		},
+	}
+}
+
+// checkSelectorCase reports what must mean Windows or Linux and is spelled in
+// another way.
+func checkSelectorCase(p *pod, r reporter) {
+	for _, q := range required(p) {
+		lower := strings.ToLower(q.value)
+		if !osLabel(q.key) || q.value == "windows" || q.value == "linux" {
+			continue
+		}
+		switch {
+		case strings.HasPrefix(lower, "win"):
+			lower = "windows"
+		case lower != "linux":
+			continue
+		}
+		r.at(q.at, "%s selects %s=%s, and nodes have %s", q.how, q.key, q.value, lower).
+			edit(tree.Replace, q.at.Path(), lower).Fix = "write " + lower
 	}
 }
 
@@ -209,15 +242,12 @@ func checkDaemonSet(p *pod, r reporter) {
 }
 
 func checkBroadToleration(p *pod, r reporter) {
+	if placed(p) { // whatever it tolerates, it lands on its own operating system
+		return
+	}
 	for _, t := range p.Spec.Find("tolerations").Items() {
-		// A pod that selects its operating system does no harm; its toleration
-		// is merely too broad.
 		if tol := toleration(t); tol.Operator == "Exists" && tol.Key == "" && tol.Effect != "NoExecute" {
-			s := Warning
-			if placed(p) {
-				s = Info
-			}
-			r.as(s, t, "a toleration with operator Exists and no key tolerates every taint, including that of "+
+			r.at(t, "a toleration with operator Exists and no key tolerates every taint, including that of "+
 				"Windows nodes")
 		}
 	}
@@ -392,11 +422,7 @@ func checkTolerations(p *pod, r reporter) {
 		return
 	}
 	if t, ok := allTainted(p.candidates(), p.tolerations()); ok {
-		severity := Warning // others' taints may be removed once the node is set up
-		if t.NamesOS("windows") {
-			severity = Error
-		}
-		f := r.as(severity, p.Spec.Get("tolerations"),
+		f := r.at(p.Spec.Get("tolerations"),
 			"every Windows node carries a taint that the pod does not tolerate: %s", t)
 		f.Fix = fmt.Sprintf("add the toleration {key: %s, operator: Equal, value: %s, effect: %s}", t.Key,
 			t.Value, t.Effect)

@@ -38,9 +38,9 @@ func resourceRules() []Rule {
 			Severity: Warning,
 			Field:    "containers[*].resources.limits.memory",
 			Why:      "Windows has no OOM killer: a container without a limit makes the whole node page and slow down.",
-			Fix:      "set a memory limit, and the request to the same",
+			Fix:      "set a memory limit, and the request to the same: for Server Core 256Mi to begin with",
 			Sources:  []string{srcResources},
-			pod:      eachContainer(checkMemoryLimit),
+			pod:      checkMemoryLimit,
 		},
 		{
 			Code:     "WIN313",
@@ -75,11 +75,33 @@ func checkRequests(p *pod, c container, r reporter) {
 	}
 }
 
-func checkMemoryLimit(p *pod, c container, r reporter) {
-	if m := c.Get("resources", "limits", "memory"); !m.Set() && c.List == "containers" {
-		r.at(m, "container %s has no memory limit", c.Name)
+// checkMemoryLimit reports a pod once, however many containers lack a limit.
+func checkMemoryLimit(p *pod, r reporter) {
+	var without []container
+	names, running := []string{}, 0
+	for _, c := range p.Containers {
+		if !p.windows() || c.List == "ephemeralContainers" || c.List == "initContainers" && !sidecar(c) {
+			continue
+		}
+		running++
+		if !c.Find("resources", "limits", "memory").Set() {
+			without = append(without, c)
+			names = append(names, c.Name)
+		}
 	}
+	if len(without) == 0 {
+		return
+	}
+	at := without[0].Get("resources", "limits", "memory")
+	if running == 1 {
+		r.at(at, "container %s has no memory limit", names[0])
+		return
+	}
+	r.at(at, "%d of %d containers have no memory limit: %s", len(without), running, strings.Join(names, ", "))
 }
+
+// sidecar reports whether an init container runs as long as the pod.
+func sidecar(c container) bool { return c.Get("restartPolicy").Str() == "Always" }
 
 func checkGracePeriod(p *pod, r reporter) {
 	v := p.Spec.Find("terminationGracePeriodSeconds")

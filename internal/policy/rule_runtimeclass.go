@@ -21,6 +21,7 @@ func runtimeClassRules() []Rule {
 			Why:      "The API server refuses the pod: RuntimeClass not found.",
 			Fix:      "create it, or remove runtimeClassName",
 			Sources:  []string{"k8s.io/kubernetes plugin/pkg/admission/runtimeclass"},
+			Proof:    provenOnCluster,
 			pod:      checkClassExists,
 		},
 		{
@@ -31,12 +32,13 @@ func runtimeClassRules() []Rule {
 			Why:      "The API server refuses the pod: conflict: runtimeClass.scheduling.nodeSelector.",
 			Fix:      "make them agree",
 			Sources:  []string{"k8s.io/kubernetes plugin/pkg/admission/runtimeclass"},
+			Proof:    provenOnCluster,
 			pod:      checkClassSelector,
 		},
 		{
 			Code:     "WIN226",
 			Title:    "a handler that containerd does not have",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "handler",
 			Why: "A node whose containerd configuration does not have the handler cannot create the pod's sandbox: " +
 				"no runtime for it is configured. containerd on Windows comes with runhcs-wcow-process and " +

@@ -26,6 +26,7 @@ func securityRules() []Rule {
 			Why:      "The baseline and restricted profiles forbid hostProcess and hostNetwork.",
 			Fix:      "label the namespace pod-security.kubernetes.io/enforce=privileged, or use another",
 			Sources:  []string{srcPSA + ": check_windowsHostProcess.go"},
+			Proof:    "internal/policy.TestPodSecurityRefuses",
 			pod:      checkProfileForbidsHostProcess,
 		},
 		{
@@ -37,6 +38,7 @@ func securityRules() []Rule {
 				"runAsNonRoot: true.",
 			Fix:     "set runAsNonRoot: true, and runAsUserName: ContainerUser",
 			Sources: []string{srcPSA + ": check_runAsNonRoot.go"},
+			Proof:   "internal/policy.TestPodSecurityRefuses",
 			pod:     checkProfileWantsNonRoot,
 		},
 		{

@@ -21,19 +21,20 @@ const affinityTimeoutDefault = 10800
 
 // serviceRules are about Services. kube-proxy programs every Service on every
 // Windows node, so most rules are about clients on Windows, wherever the
-// backends run.
+// backends run. They refuse nothing: a Service of a Linux application is none of
+// their business.
 func serviceRules() []Rule {
 	return []Rule{
 		{
 			Code:     "WIN602",
 			Title:    "session affinity on an old Windows version",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "spec.sessionAffinity",
 			Why:      "Session affinity needs Windows Server 2022 (HNS 12).",
 			Fix:      "update the nodes, or do without",
 			Sources:  []string{srcWinkernel, srcNetworking},
 			kinds:    []string{"Service"},
-			object:   checkAffinityBuilds,
+			object:   ofWindows(checkAffinityBuilds),
 		},
 		{
 			Code:     "WIN603",
@@ -44,7 +45,7 @@ func serviceRules() []Rule {
 			Fix:      "do not rely on it",
 			Sources:  []string{srcWinkernel, srcNetworking},
 			kinds:    []string{"Service"},
-			object:   checkAffinityTimeout,
+			object:   ofWindows(checkAffinityTimeout),
 		},
 		{
 			Code:     "WIN604",
@@ -69,7 +70,7 @@ func serviceRules() []Rule {
 			Fix:     "run kube-proxy with --enable-dsr=true",
 			Sources: []string{srcWinkernel},
 			kinds:   []string{"Service"},
-			object:  checkExternalPolicy,
+			object:  ofWindows(checkExternalPolicy),
 		},
 		{
 			Code:     "WIN606",
@@ -81,7 +82,7 @@ func serviceRules() []Rule {
 			Sources:  []string{"https://github.com/kubernetes/kubernetes/pull/114407"},
 			Before:   24,
 			kinds:    []string{"Service"},
-			object:   checkInternalPolicy,
+			object:   ofWindows(checkInternalPolicy),
 		},
 		{
 			Code:     "WIN612",
@@ -92,7 +93,7 @@ func serviceRules() []Rule {
 			Fix:      "enforce them outside, or with a network policy",
 			Sources:  []string{srcWinkernel},
 			kinds:    []string{"Service"},
-			object:   checkSourceRanges,
+			object:   ofWindows(checkSourceRanges),
 		},
 		{
 			Code:     "WIN613",
@@ -103,18 +104,18 @@ func serviceRules() []Rule {
 			Fix:      "do not rely on it for clients on Windows",
 			Sources:  []string{srcWinkernel},
 			kinds:    []string{"Service"},
-			object:   checkTopologyHints,
+			object:   ofWindows(checkTopologyHints),
 		},
 		{
 			Code:     "WIN616",
 			Title:    "SCTP",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "spec.ports[*].protocol",
 			Why:      "Windows nodes do not support SCTP.",
 			Fix:      "use TCP or UDP for Services that Windows pods must reach",
 			Sources:  []string{"k8s.io/kubernetes test/e2e/network: service.go"},
 			kinds:    []string{"Service"},
-			object:   checkServiceProtocol,
+			object:   ofWindows(checkServiceProtocol),
 		},
 		{
 			Code:     "WIN618",
@@ -126,7 +127,7 @@ func serviceRules() []Rule {
 			Sources:  []string{"https://github.com/kubernetes/kubernetes/pull/137293"},
 			Since:    36,
 			kinds:    []string{"Service"},
-			object:   checkExternalIPs,
+			object:   ofWindows(checkExternalIPs),
 		},
 		{
 			Code:     "WIN620",
@@ -138,7 +139,7 @@ func serviceRules() []Rule {
 			Fix:     "use SingleStack for Services that Windows pods must reach",
 			Sources: []string{"k8s.io/kubernetes pkg/proxy/winkernel: supported.go", srcNetworking},
 			kinds:   []string{"Service"},
-			object:  checkDualStack,
+			object:  ofWindows(checkDualStack),
 		},
 		{
 			Code:     "WIN621",
@@ -149,7 +150,7 @@ func serviceRules() []Rule {
 			Fix:      "use dual stack",
 			Sources:  []string{srcNetworking},
 			kinds:    []string{"Service"},
-			object:   checkIPv6Only,
+			object:   ofWindows(checkIPv6Only),
 		},
 		{
 			Code:     "WIN622",
@@ -162,6 +163,23 @@ func serviceRules() []Rule {
 			kinds:    []string{"Service"},
 			object:   checkProxyOptimization,
 		},
+	}
+}
+
+// ofWindows runs a check on Services whose pods are for Windows. Where the pods
+// are not, but the cluster has Windows nodes, clients there see the same: that
+// is good to know, and no more.
+func ofWindows(check func(*object, reporter)) func(*object, reporter) {
+	return func(o *object, r reporter) {
+		_, backends := o.Facts.selected(o.Namespace, o.Get("spec", "selector"))
+		switch {
+		case backends:
+		case len(o.Facts.windows()) > 0:
+			r.most = Info
+		default:
+			return
+		}
+		check(o, r)
 	}
 }
 

@@ -78,6 +78,7 @@ func userRules() []Rule {
 				`names.`,
 			Fix:     "write USER or DOMAIN\\USER; in a double-quoted YAML string, double the backslash",
 			Sources: []string{srcValidateWO, srcRunAsUserName},
+			Proof:   "test/conformance/validation.TestUserNames",
 			pod:     checkUserNames,
 		},
 		{
@@ -89,12 +90,13 @@ func userRules() []Rule {
 				"the container (CreateContainerConfigError).",
 			Fix:     "set runAsUserName: ContainerUser",
 			Sources: []string{srcSecurityContext, "k8s.io/kubernetes test/e2e/windows: security_context.go"},
+			Proof:   "test/e2e.TestRunAsNonRoot",
 			pod:     checkAdministratorByName,
 		},
 		{
 			Code:     "WIN205",
 			Title:    "`runAsNonRoot` with an image that runs as ContainerAdministrator",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "containers[*].image",
 			Why: "If runAsUserName is not set, the kubelet checks the image's user and treats " +
 				"ContainerAdministrator as root.",

@@ -24,16 +24,19 @@ func volumeRules() []Rule {
 			Why:      "Windows nodes have no huge pages: the pod stays pending, or the mount fails.",
 			Fix:      "remove them",
 			Sources:  []string{"k8s.io/kubernetes pkg/volume/emptydir: empty_dir.go", srcLimits},
+			Proof:    provenOnCluster,
 			pod:      checkHugePages,
 		},
 		{
 			Code:     "WIN211",
 			Title:    "raw block volumes on Windows",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "containers[*].volumeDevices",
 			Why:      "Raw block volumes are not supported on Windows.",
 			Fix:      "use volumeMode: Filesystem and volumeMounts",
 			Sources:  []string{srcBlockVolumes, srcStorage},
+			kinds:    []string{"PersistentVolumeClaim"},
+			object:   checkBlockClaim,
 			pod:      checkBlock,
 		},
 		{
@@ -44,6 +47,7 @@ func volumeRules() []Rule {
 			Why:      "Windows has no device files: the mount fails with \"hostPath type check failed\".",
 			Fix:      "remove the type",
 			Sources:  []string{srcHostPath},
+			Proof:    provenOnCluster,
 			pod:      eachVolume(checkHostPathDevice),
 		},
 		{
@@ -54,16 +58,19 @@ func volumeRules() []Rule {
 			Why:      "A named pipe is not a socket, so the type check fails. (A file of an AF_UNIX socket may pass.)",
 			Fix:      `remove the type for \\.\pipe\…`,
 			Sources:  []string{srcHostPath},
+			Proof:    provenOnCluster,
 			pod:      eachVolume(checkHostPathSocket),
 		},
 		{
 			Code:     "WIN228",
 			Title:    "a Linux file system on a Windows volume",
-			Severity: Error,
+			Severity: Warning,
 			Field:    "volumes[*].csi.fsType",
 			Why:      "Windows nodes cannot format or mount ext4 and xfs.",
 			Fix:      "write ntfs",
 			Sources:  []string{"https://cloud.google.com/kubernetes-engine/docs/how-to/creating-a-cluster-windows"},
+			kinds:    []string{"PersistentVolume", "StorageClass"},
+			object:   checkFileSystemOfVolume,
 			pod:      checkFileSystem,
 		},
 		{
@@ -113,10 +120,12 @@ func volumeRules() []Rule {
 			Title:    "a path of a Linux host",
 			Severity: Error,
 			Field:    "volumes[*].hostPath.path",
-			Why: `The path is taken below C:\, and an empty directory is created if it does not exist. Sockets of ` +
-				"runtimes are named pipes on Windows.",
+			Why: `The path is taken below C:\, and an empty directory is created if it does not exist and has no ` +
+				"type; with the type Socket, File or Directory the mount fails. Sockets of runtimes are named pipes " +
+				`on Windows, and \\.\pipe\docker_engine exists only with Docker.`,
 			Fix:     `use the Windows path, \\.\pipe\containerd-containerd for the runtime's socket`,
 			Sources: []string{srcMakeAbsolutePath, srcContainerdSpec},
+			Proof:   provenOnCluster,
 			pod:     eachVolume(checkLinuxHostPath),
 		},
 	}
@@ -135,6 +144,8 @@ func checkHostPathSocket(p *pod, v tree.Value, r reporter) {
 	case pipe(v.Get("hostPath", "path").Str()):
 		r.at(t, "hostPath.type Socket: the named pipe %s does not pass the check",
 			v.Get("hostPath", "path").Str()).edit(tree.Remove, t.Path(), nil)
+	case strings.HasPrefix(v.Get("hostPath", "path").Str(), "/") &&
+		strings.HasSuffix(v.Get("hostPath", "path").Str(), ".sock"): // WIN327 reports it
 	default:
 		r.as(Info, t, "hostPath.type Socket: whether AF_UNIX sockets pass the check on Windows is not confirmed")
 	}
@@ -155,7 +166,18 @@ func checkSecretOnDisk(p *pod, v tree.Value, r reporter) {
 func checkLinuxHostPath(p *pod, v tree.Value, r reporter) {
 	at := v.Find("hostPath", "path")
 	if strings.HasSuffix(at.Str(), ".sock") && strings.HasPrefix(at.Str(), "/") {
-		r.at(at, "hostPath %s: there is no such socket on a Windows node", at.Str())
+		severity, what := Warning, "it becomes an empty directory"
+		switch v.Get("hostPath", "type").Str() {
+		case "FileOrCreate":
+			what = "it becomes an empty file"
+		case "Socket", "File", "Directory":
+			severity, what = Error, "the volume cannot be mounted"
+		}
+		r.as(severity, at, "hostPath %s: there is no such socket on a Windows node; %s", at.Str(), what)
+		return
+	}
+	if pipe(at.Str()) && strings.HasSuffix(strings.ToLower(at.Str()), "docker_engine") {
+		r.as(Warning, at, "hostPath %s: nodes with containerd do not have Docker's pipe", at.Str())
 		return
 	}
 	for _, dir := range []string{"/proc", "/sys", "/dev", "/etc", "/lib/modules", "/run", "/var/run", "/usr"} {
@@ -221,14 +243,76 @@ func checkBlock(p *pod, r reporter) {
 	}
 }
 
+// checkBlockClaim looks at a claim that a pod for Windows of the same input
+// mounts.
+func checkBlockClaim(o *object, r reporter) {
+	w, ok := o.Facts.mounts(Claim{Namespace: o.Namespace, Name: o.Name})
+	if m := o.Get("spec", "volumeMode"); ok && m.Str() == "Block" {
+		r.at(m, "volumeMode Block: %s is for Windows, which does not support raw block volumes", w)
+	}
+}
+
+// linuxFileSystem reports whether only Linux formats and mounts a file system.
+func linuxFileSystem(name string) bool {
+	return slices.Contains([]string{"ext2", "ext3", "ext4", "xfs", "btrfs"}, strings.ToLower(name))
+}
+
+// checkFileSystemOfVolume looks at volumes and classes that a pod for Windows of
+// the same input gets.
+func checkFileSystemOfVolume(o *object, r reporter) {
+	user, ok := o.Facts.user(o)
+	if !ok {
+		return
+	}
+	var types []tree.Value
+	if o.Kind == "StorageClass" {
+		for _, k := range o.Find("parameters").Keys() {
+			if strings.EqualFold(k, "fsType") || k == "csi.storage.k8s.io/fstype" {
+				types = append(types, o.Find("parameters", k))
+			}
+		}
+	} else {
+		for _, source := range o.Find("spec").Keys() {
+			types = append(types, o.Find("spec", source, "fsType"))
+		}
+	}
+	for _, t := range types {
+		if linuxFileSystem(t.Str()) {
+			r.at(t, "file system %s: %s is for Windows, and Windows nodes mount ntfs", t.Str(), user)
+		}
+	}
+}
+
+// user returns a workload for Windows that uses a PersistentVolume or a
+// StorageClass.
+func (f *Facts) user(o *object) (Workload, bool) {
+	if o.Kind == "PersistentVolume" {
+		if ref := o.Find("spec", "claimRef"); ref.Set() {
+			return f.mounts(Claim{Namespace: ref.Find("namespace").Str(), Name: ref.Find("name").Str()})
+		}
+	}
+	for _, c := range f.Claims {
+		if o.Kind == "PersistentVolume" && c.Volume == o.Name || o.Kind == "StorageClass" && c.Class == o.Name {
+			if w, ok := f.mounts(c); ok {
+				return w, true
+			}
+		}
+	}
+	for _, w := range f.Workloads {
+		if o.Kind == "StorageClass" && slices.Contains(w.Classes, o.Name) {
+			return w, true
+		}
+	}
+	return Workload{}, false
+}
+
 func checkFileSystem(p *pod, r reporter) {
 	if !p.windows() {
 		return
 	}
-	linux := []string{"ext2", "ext3", "ext4", "xfs", "btrfs"}
 	for _, v := range p.Spec.Find("volumes").Items() {
 		for _, source := range v.Keys() {
-			if t := v.Find(source, "fsType"); slices.Contains(linux, strings.ToLower(t.Str())) {
+			if t := v.Find(source, "fsType"); linuxFileSystem(t.Str()) {
 				r.at(t, "fsType %s: Windows nodes mount ntfs", t.Str())
 			}
 		}

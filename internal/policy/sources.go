@@ -5,7 +5,9 @@ package policy
 
 // Sources of rules. Those that the rules of one file share stand there.
 const (
-	srcAllocation     = "k8s.io/kubernetes pkg/kubelet/allocation: features_windows.go"
+	srcAllocation = "k8s.io/kubernetes pkg/kubelet/allocation: features_windows.go"
+	srcBaseImages = "https://learn.microsoft.com/virtualization/windowscontainers/manage-containers/" +
+		"container-base-images"
 	srcBlockVolumes   = "k8s.io/kubernetes pkg/volume/util/volumepathhandler: volume_path_handler_unsupported.go"
 	srcClusterDNSTest = "k8s.io/kubernetes test/e2e/network: dns.go"
 	srcComputerNames  = "https://learn.microsoft.com/troubleshoot/windows-server/active-directo" +

@@ -162,9 +162,10 @@ func TestRefusal(t *testing.T) {
 		name, pod string
 		want      []string
 	}{
-		{"host network", `nodeSelector: {kubernetes.io/os: windows}
-  hostNetwork: true
-  containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2019"}]`, []string{"hostNetwork", "WIN"}},
+		{"mount of a drive", `nodeSelector: {kubernetes.io/os: windows}
+  volumes: [{name: v, emptyDir: {}}]
+  containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2019",
+    volumeMounts: [{name: v, mountPath: "C:"}]}]`, []string{"mountPath", "WIN216"}},
 		{"no host of the build", `containers: [{name: main, image: "` + semiAnnual + `"}]`,
 			[]string{"10.0.19042", "10.0.17763", "10.0.20348"}},
 	} {

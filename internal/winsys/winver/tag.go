@@ -16,7 +16,7 @@ import (
 // link this package never do.
 var tagPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:^|[-_.]|servercore|nanoserver|windows)(ltsc20(?:16|19|22|25)|sac2016|1709|1803|` +
-		`1809|1903|1909|2004|20h2|10\.0\.\d{5}(?:\.\d+)?)(?:$|[-_])`)
+		`windows20(?:16|19|22|25)|1809|1903|1909|2004|20h2|10\.0\.\d{5}(?:\.\d+)?)(?:$|[-_])`)
 })
 
 // FromTag infers a build from an image reference's tag. The confidence is low:

@@ -95,7 +95,7 @@ func refused() []fact {
 		container("WIN018", "seccompProfile", "{type: Unconfined}"),
 		container("WIN019", "capabilities", "{drop: [ALL]}"), container("WIN019", "capabilities", "{}"),
 		container("WIN020", "readOnlyRootFilesystem", "true"), container("WIN020", "readOnlyRootFilesystem", "false"),
-		without(container("WIN021", "privileged", "true"), policy.Error), container("WIN021", "privileged", "false"),
+		container("WIN021", "privileged", "true"), container("WIN021", "privileged", "false"),
 		container("WIN022", "allowPrivilegeEscalation", "false"),
 		container("WIN023", "procMount", "Default"),
 		container("WIN024", "runAsUser", "1000"),
@@ -103,7 +103,7 @@ func refused() []fact {
 		{id: "WIN026", object: "spec: {resources: {limits: {memory: 1Gi}}}", field: "spec.resources",
 			ours: policy.Error, unset: policy.Error, theirs: "may not be set for a windows pod"},
 		{id: "WIN027", object: "c: {lifecycle: {stopSignal: SIGUSR1}}",
-			field: "spec.containers[0].lifecycle.stopSignal", ours: policy.Error, unset: policy.Error,
+			field: "spec.containers[0].lifecycle.stopSignal", ours: policy.Warning, unset: policy.Warning,
 			theirs: "SIGTERM", gate: features.ContainerStopSignals},
 		{id: "WIN028", object: "{}", facts: policy.Facts{Subresource: "resize"}, field: "spec", ours: policy.Error,
 			unset: policy.Error, there: "[]", theirs: "windows pods cannot be resized"},
@@ -175,7 +175,7 @@ func failing() []fact {
 			ours: policy.Error},
 		{id: "WIN205", object: "spec: {securityContext: {runAsNonRoot: true}}",
 			facts: images(nodes(), sc2022, policy.Image{User: "ContainerAdministrator"}),
-			field: "spec.containers[0].image", ours: policy.Error},
+			field: "spec.containers[0].image", ours: policy.Warning},
 		{id: "WIN206", object: "spec: {securityContext: {runAsNonRoot: true}}",
 			field: "spec.securityContext.runAsNonRoot", ours: policy.Warning},
 		{id: "WIN207", object: "spec: {securityContext: {windowsOptions: {runAsUserName: bob}}}",
@@ -187,7 +187,8 @@ func failing() []fact {
 		{id: "WIN210", object: "c: {resources: {limits: {hugepages-2Mi: 4Mi, memory: 1Gi}}}",
 			field: "spec.containers[0].resources.limits.hugepages-2Mi", ours: policy.Error},
 		{id: "WIN211", object: "{c: {volumeDevices: [{name: v, devicePath: /dev/x}]}, spec: {volumes: [{name: v, " +
-			"persistentVolumeClaim: {claimName: c}}]}}", field: "spec.containers[0].volumeDevices", ours: policy.Error},
+			"persistentVolumeClaim: {claimName: c}}]}}", field: "spec.containers[0].volumeDevices",
+			ours: policy.Warning},
 		volume("WIN212", `hostPath: {path: 'C:\x', type: CharDevice}`, "hostPath.type"),
 		volume("WIN213", `hostPath: {path: '\\.\pipe\x', type: Socket}`, "hostPath.type"),
 		{id: "WIN214", object: `{c: {volumeMounts: [{name: v, mountPath: 'C:\v', readOnly: true, mountPropagation: ` +
@@ -197,7 +198,7 @@ func failing() []fact {
 		{id: "WIN216", object: "{c: {volumeMounts: [{name: v, mountPath: 'C:'}]}, spec: {volumes: [{name: v, " +
 			"emptyDir: {}}]}}", field: "spec.containers[0].volumeMounts[0].mountPath", ours: policy.Error},
 		{id: "WIN217", object: "spec: {resourceClaims: [{name: gpu, resourceClaimName: gpu}]}",
-			field: "spec.resourceClaims", ours: policy.Error},
+			field: "spec.resourceClaims", ours: policy.Warning},
 		{id: "WIN218", object: hostProcess(local, `, volumes: [{name: v, hostPath: {path: '\\.\pipe\x'}}]`),
 			field: "spec.volumes[0].hostPath.path", ours: policy.Error},
 		{id: "WIN219", object: hostProcess("", ""),
@@ -221,8 +222,9 @@ func failing() []fact {
 		{id: "WIN226", object: "obj: {apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: r}, handler: " +
 			"mine, scheduling: {nodeSelector: {kubernetes.io/os: windows}}}", field: "handler", ours: policy.Warning},
 		{id: "WIN227", object: "c: {command: [/bin/sh, -c, ls]}", field: "spec.containers[0].command[0]",
-			ours: policy.Warning},
-		volume("WIN228", "csi: {driver: d.example.com, fsType: ext4}", "csi.fsType"),
+			ours: policy.Error},
+		{id: "WIN228", object: "spec: {volumes: [{name: v, csi: {driver: d.example.com, fsType: ext4}}]}",
+			field: "spec.volumes[0].csi.fsType", ours: policy.Warning},
 		{id: "WIN229", object: "c: {ports: [{containerPort: 80, hostPort: 80}]}",
 			field: "spec.containers[0].ports[0].hostPort", ours: policy.Info},
 		{id: "WIN230", object: "spec: {ephemeralContainers: [{name: e, image: '" + sc2022 +
@@ -232,7 +234,7 @@ func failing() []fact {
 			`[{name: v, emptyDir: {}}]}}`, field: "spec.containers[0].volumeMounts[0].subPath", ours: policy.Error},
 		{id: "WIN231", object: `{c: {volumeMounts: [{name: v, mountPath: 'C:\v', subPath: '..\x'}]}, spec: {volumes: ` +
 			`[{name: v, emptyDir: {}}]}}`, field: "spec.containers[0].volumeMounts[0].subPath", ours: policy.Error},
-		{id: "WIN232", object: hostProcess(local, ""), facts: old, field: "spec", ours: policy.Error},
+		{id: "WIN232", object: hostProcess(local, ""), facts: old, field: "spec", ours: policy.Warning},
 	}
 }
 

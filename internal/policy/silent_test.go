@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/policy/policytest"
+)
+
+// TestHarmless has objects that run, or run in another way than written, and were
+// once reported too loudly: the worst finding of the rule has the severity most.
+func TestHarmless(t *testing.T) {
+	mixed := cluster(17763, 20348)
+	mixed.Nodes = append(mixed.Nodes, Node{Name: "l", OS: "linux"})
+	const linuxService = `ports: [{port: 1, protocol: SCTP}], sessionAffinity: ClientIP, ipFamilyPolicy: ` +
+		`PreferDualStack, ` +
+		`loadBalancerSourceRanges: [10.0.0.0/8], trafficDistribution: PreferClose, ` +
+		`sessionAffinityConfig: {clientIP: {timeoutSeconds: 60}}`
+	for _, tt := range []struct {
+		name, code, object string
+		facts              Facts
+		most               Severity
+	}{
+		{name: "Service without a sign of Windows", code: "WIN6", object: service(linuxService, ""), most: None},
+		{name: "Service on a mixed cluster", code: "WIN6", object: service(linuxService, ""), facts: mixed, most: Info},
+		{name: "Service of Windows pods", code: "WIN6", object: service(linuxService, ""),
+			facts: backend(Facts{}), most: Warning},
+		{name: "Service in another namespace", code: "WIN6",
+			object: `obj: {apiVersion: v1, kind: Service, metadata: {name: s, namespace: a}, spec: {selector: {app: ` +
+				`w}, ` +
+				`sessionAffinityConfig: {clientIP: {timeoutSeconds: 60}}}}`,
+			facts: Facts{Workloads: []Workload{{Namespace: "b", Labels: map[string]string{"app": "w"}}}}, most: None},
+		{name: "flannel without Windows", code: "WIN636",
+			object: `obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-flannel-cfg}, data: ` +
+				`{net-conf.json: '{"Backend": {"Type": "vxlan"}}'}}`, most: None},
+		{name: "Linkerd", code: "WIN339", object: `meta: {annotations: {linkerd.io/inject: enabled}}`, most: Warning},
+		{name: "Linkerd for Windows", code: "WIN339", object: `meta: {annotations: {linkerd.io/inject: windows}}`,
+			most: None},
+		{name: "Istio switched off by label", code: "WIN339",
+			object: `meta: {labels: {sidecar.istio.io/inject: "false"}}`,
+			facts:  namespace(map[string]string{"istio-injection": "enabled"}), most: None},
+		{name: "Istio switched off by namespace", code: "WIN339", object: `{}`,
+			facts: namespace(map[string]string{"istio-injection": "disabled", "istio.io/rev": "x"}), most: None},
+		{name: "iis has latest", code: "WIN336",
+			object: `c: {image: 'mcr.microsoft.com/windows/servercore/iis:latest'}`,
+			most:   Info},
+		{name: "an index of several systems", code: "WIN336", object: `c: {image: 'example.com/agent:latest'}`,
+			most: None},
+		{name: "a placeholder", code: "WIN336", object: `c: {image: '${IMAGE}'}`, most: None},
+		{name: "a name that kustomize replaces", code: "WIN336", object: `c: {image: app}`, most: None},
+		{name: "privileged on a HostProcess container", code: "WIN021",
+			object: `{spec: {os: null, hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true, ` +
+				`runAsUserName: 'NT AUTHORITY\SYSTEM'}}}, c: {securityContext: {privileged: true}}}`, most: Info},
+		{name: "privileged without os.name", code: "WIN021",
+			object: `{spec: {os: null}, c: {securityContext: {privileged: true}}}`, most: Warning},
+		{name: "a path that is created", code: "WIN327",
+			object: volume("hostPath: {path: /var/run/docker.sock, type: DirectoryOrCreate}"), most: Warning},
+		{name: "a path without a type", code: "WIN327", object: volume("hostPath: {path: /var/run/docker.sock}"),
+			most: Warning},
+		{name: "ext4", code: "WIN228", object: volume("csi: {driver: d, fsType: ext4}"), most: Warning},
+		{name: "host network", code: "WIN301", object: `spec: {hostNetwork: true}`, most: Warning},
+		{name: "os-sku of the image's build", code: "WIN414",
+			object: `spec: {nodeSelector: {kubernetes.io/os: windows, kubernetes.azure.com/os-sku: Windows2022}}`,
+			facts:  cluster(17763, 20348), most: None},
+		{name: "tolerates everything and selects", code: "WIN402", object: `spec: {tolerations: [{operator: Exists}]}`,
+			most: None},
+		{name: "busybox for Windows has a shell", code: "WIN227",
+			object: `c: {image: 'example.com/busybox:1', command: [sh, -c, ls]}`, most: None},
+		{name: "a volume may bring the program", code: "WIN227",
+			object: `c: {command: [/bin/sh], volumeMounts: [{name: v, mountPath: 'C:\bin'}]}`, most: Warning},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			worst := None
+			for _, f := range Evaluate(policytest.Tweak(t, tt.object), tt.facts) {
+				if len(f.Code) >= len(tt.code) && f.Code[:len(tt.code)] == tt.code {
+					worst = max(worst, f.Severity)
+				}
+			}
+			if worst != tt.most {
+				t.Errorf("%s is of severity %v, want %v", tt.code, worst, tt.most)
+			}
+		})
+	}
+}
+
+// TestOneFindingPerPod: however many containers lack a limit, the pod is reported
+// once.
+func TestOneFindingPerPod(t *testing.T) {
+	pod := policytest.Tweak(t, `spec: {containers: [{name: a, image: x}, {name: b, image: y}, {name: c, image: z, `+
+		`resources: {limits: {memory: 1Gi}}}]}`)
+	var got []string
+	for _, f := range Evaluate(pod, Facts{}) {
+		if f.Code == "WIN312" {
+			got = append(got, f.Message)
+		}
+	}
+	if len(got) != 1 || got[0] != "2 of 3 containers have no memory limit: a, b" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"slices"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+)
+
+// Workload is a pod or a pod template for Windows, as far as other objects depend
+// on it: a Service selects it, a volume is mounted by it.
+type Workload struct {
+	Kind, Namespace, Name string
+	Labels                map[string]string
+	Claims                []string // names of the PersistentVolumeClaims that it mounts
+	Classes               []string // StorageClasses of the claims that it makes
+}
+
+// Claim is a PersistentVolumeClaim. It connects a pod with a volume.
+type Claim struct{ Namespace, Name, Class, Volume string }
+
+// Workloads returns the pods and pod templates of an object that are for
+// Windows.
+func (p *Parsed) Workloads(facts Facts) []Workload {
+	var out []Workload
+	for _, pod := range pods(p.under(facts)) {
+		if !pod.windows() {
+			continue
+		}
+		o := pod.Object
+		w := Workload{
+			Kind:      o.Kind,
+			Namespace: o.Namespace,
+			Name:      o.Name,
+			Labels:    pod.Meta.Find("labels").Strings(),
+		}
+		claims := o.Find("spec", "volumeClaimTemplates").Items()
+		for _, v := range pod.Spec.Find("volumes").Items() {
+			if name := v.Find("persistentVolumeClaim", "claimName").Str(); name != "" {
+				w.Claims = append(w.Claims, name)
+			}
+			if t := v.Find("ephemeral", "volumeClaimTemplate"); t.Set() {
+				claims = append(claims, t)
+			}
+		}
+		for _, c := range claims {
+			if class := c.Find("spec", "storageClassName").Str(); class != "" {
+				w.Classes = append(w.Classes, class)
+			}
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// Claims returns the PersistentVolumeClaims of an object.
+func (p *Parsed) Claims() []Claim {
+	var out []Claim
+	for _, o := range p.items {
+		if o.Kind == "PersistentVolumeClaim" {
+			out = append(out, Claim{
+				Namespace: o.Namespace,
+				Name:      o.Name,
+				Class:     o.Find("spec", "storageClassName").Str(),
+				Volume:    o.Find("spec", "volumeName").Str(),
+			})
+		}
+	}
+	return out
+}
+
+// anyWindows reports whether there is a node or a workload for Windows.
+func (f *Facts) anyWindows() bool { return len(f.Workloads) > 0 || len(f.windows()) > 0 }
+
+// sameNamespace reports whether two objects are or may be in one namespace:
+// manifests often leave it to the command that applies them.
+func sameNamespace(a, b string) bool { return a == b || a == "" || b == "" }
+
+// selected returns the workload for Windows that a selector of labels picks in a
+// namespace; false if there is none, or the selector is empty.
+func (f *Facts) selected(namespace string, selector tree.Value) (Workload, bool) {
+	want := selector.Strings()
+	i := slices.IndexFunc(f.Workloads, func(w Workload) bool {
+		for k, v := range want {
+			if w.Labels[k] != v {
+				return false
+			}
+		}
+		return len(want) > 0 && sameNamespace(w.Namespace, namespace)
+	})
+	if i < 0 {
+		return Workload{}, false
+	}
+	return f.Workloads[i], true
+}
+
+// mounts returns the workload for Windows that mounts a claim.
+func (f *Facts) mounts(c Claim) (Workload, bool) {
+	i := slices.IndexFunc(f.Workloads, func(w Workload) bool {
+		return sameNamespace(w.Namespace, c.Namespace) && slices.Contains(w.Claims, c.Name)
+	})
+	if i < 0 {
+		return Workload{}, false
+	}
+	return f.Workloads[i], true
+}
+
+// String is the workload as messages name it.
+func (w Workload) String() string { return w.Kind + " " + w.Name }
