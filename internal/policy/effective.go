@@ -120,13 +120,15 @@ func (s *signalList) add(src source, c Confidence, os string, at tree.Value, sho
 func imageSignals(p *pod, s *signalList) {
 	for _, c := range p.Containers {
 		if os, ok := registryOS(p.facts().Images[c.Image]); ok {
-			s.add(fromRegistry, High, os, c.Get("image"), "image "+c.Image, "the image %s is only for %s", c.Image, os)
+			s.add(fromRegistry, High, os, c.Get("image"), "the image of container "+c.Name,
+				"the image %s is only for %s", c.Image, os)
 		}
 	}
 	for _, c := range p.Containers {
 		if windowsImage(c.Image) {
 			s.add(fromImageName, Medium, "windows",
-				c.Get("image"), "image "+c.Image, "the image %s is a Windows image by its name", c.Image)
+				c.Get("image"), "the image of container "+c.Name, "the image %s is a Windows image by its name",
+				c.Image)
 		}
 	}
 	for _, meta := range []tree.Value{p.Meta, p.Object.Get("metadata")} {
@@ -139,7 +141,7 @@ func imageSignals(p *pod, s *signalList) {
 	for _, c := range p.Containers {
 		// A registry that names both operating systems knows better than the nodes that happen to have the image.
 		if oses := p.facts().PresentImages[c.Image]; len(oses) == 1 && len(p.facts().Images[c.Image].Platforms) == 0 {
-			s.add(fromPresence, Low, oses[0], c.Get("image"), "image "+c.Image+" on nodes",
+			s.add(fromPresence, Low, oses[0], c.Get("image"), "nodes have the image of container "+c.Name,
 				"only %s nodes have the image %s", oses[0], c.Image)
 		}
 	}

@@ -96,10 +96,14 @@ func line(f policy.Finding) string {
 // refusal is the message of a refusal.
 func refusal(errs []policy.Finding) string {
 	var b strings.Builder
+	what := "it cannot work on Windows"
+	if !slices.ContainsFunc(errs, func(f policy.Finding) bool { return f.Severity == policy.Error }) {
+		what = "it does not run on Windows as written"
+	}
 	if len(errs) == 1 {
-		b.WriteString("it cannot work on Windows: " + line(errs[0]))
+		b.WriteString(what + ": " + line(errs[0]))
 	} else {
-		fmt.Fprintf(&b, "it cannot work on Windows, for %d reasons:", len(errs))
+		fmt.Fprintf(&b, "%s, for %d reasons:", what, len(errs))
 		for _, f := range errs[:min(len(errs), maxProblems)] {
 			b.WriteString("\n* " + line(f))
 		}

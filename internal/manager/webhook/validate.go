@@ -28,7 +28,8 @@ const suppressAnnotation = "ignore.lint.mullion.dev/"
 // object has too are only warnings, so that it can be fixed step by step, and
 // controllers can update it. An annotation
 // ignore.lint.mullion.dev/WIN019: REASON turns the refusal by a rule into a
-// warning, and its warning into nothing. Findings whose code is in
+// warning, and its warning into nothing. Labels of the namespace choose which
+// findings are refused, told and audited (see enforceLabel). Findings whose code is in
 // waived do not hold in this cluster.
 func Validate(facts Facts, waived []string, log *slog.Logger) Handler {
 	h := &rules{facts: factsClient{facts: facts, log: log}, waived: waived, index: regexp.MustCompile(`\[[0-9]+\]`)}
@@ -58,7 +59,8 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 		}
 	}
 	resp := Response{Allowed: true, Warnings: known.warnings}
-	var errs []policy.Finding
+	level := levelsOf(known.facts.Namespaces[r.Namespace])
+	var errs, audited []policy.Finding
 	for _, f := range found {
 		reason := tree.Root(r.Object).Find("metadata", "annotations", suppressAnnotation+f.Code).Str()
 		suppressed := strings.TrimSpace(reason) != ""
@@ -66,16 +68,23 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 		if had {
 			before[h.key(f)]--
 		}
+		if includes(level.audit, f.Severity) && !suppressed {
+			audited = append(audited, f)
+		}
 		switch {
-		case f.Severity == policy.Error && !suppressed && !had:
+		case includes(level.enforce, f.Severity) && !suppressed && !had:
 			errs = append(errs, f)
-		case f.Severity == policy.Error, f.Severity == policy.Warning && !suppressed:
+		case includes(level.warn, f.Severity) && (f.Severity == policy.Error || !suppressed):
 			resp.Warnings = append(resp.Warnings, line(f))
 		}
 	}
+	resp.Audit = map[string]string{}
+	if len(audited) > 0 {
+		resp.Audit["found"] = codes(audited)
+	}
 	if len(errs) > 0 {
 		resp.Allowed, resp.Refusal = false, status(errs)
-		resp.Audit = map[string]string{"refused": codes(errs)}
+		resp.Audit["refused"] = codes(errs)
 	}
 	return resp, nil
 }

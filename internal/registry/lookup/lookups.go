@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -158,7 +159,7 @@ func (l *Images) Find(ctx context.Context, namespace string, refs []policy.Refer
 		}
 	}
 	if len(w.flights) == 0 {
-		return w.found, w.warnings
+		return w.found, w.warnings()
 	}
 	limit := l.cfg.Budget
 	if at, ok := ctx.Deadline(); ok {
@@ -184,7 +185,7 @@ func (l *Images) Find(ctx context.Context, namespace string, refs []policy.Refer
 			w.warn(p.image, p.ref, "has not answered yet")
 		}
 	}
-	return w.found, w.warnings
+	return w.found, w.warnings()
 }
 
 // waiting is the state of one answer.
@@ -192,7 +193,14 @@ type waiting struct {
 	asked    map[string]bool
 	flights  []pending
 	found    map[string]policy.Image
-	warnings []string
+	troubles []trouble
+}
+
+// trouble describes why a registry gave no answer, and lists the images that are
+// unknown for it.
+type trouble struct {
+	domain, problem string
+	images          []string
 }
 
 type pending struct {
@@ -210,8 +218,27 @@ func (w *waiting) take(image string, ref reference.Named, r result) {
 }
 
 func (w *waiting) warn(image string, ref reference.Named, problem string) {
-	w.warnings = append(w.warnings, fmt.Sprintf("image %s: the registry %s %s: its operating system and build were "+
-		"not compared with the nodes", clip(image, 256), clip(reference.Domain(ref), 128), problem))
+	domain := reference.Domain(ref)
+	i := slices.IndexFunc(w.troubles, func(t trouble) bool { return t.domain == domain && t.problem == problem })
+	if i < 0 {
+		i = len(w.troubles)
+		w.troubles = append(w.troubles, trouble{domain: domain, problem: problem})
+	}
+	w.troubles[i].images = append(w.troubles[i].images, image)
+}
+
+// warnings returns one warning for each trouble, however many images it concerns.
+func (w *waiting) warnings() []string {
+	var out []string
+	for _, t := range w.troubles {
+		images, what := "image "+clip(t.images[0], 256), "its operating system and build were"
+		if n := len(t.images) - 1; n > 0 {
+			images, what = fmt.Sprintf("%s and %d more", images, n), "their operating systems and builds were"
+		}
+		out = append(out, fmt.Sprintf("%s: the registry %s %s: %s not compared with the nodes", images,
+			clip(t.domain, 128), t.problem, what))
+	}
+	return out
 }
 
 // find answers from the cache, or starts or joins a lookup.

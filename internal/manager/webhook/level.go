@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package webhook
+
+import "github.com/mullion-k8s/mullion/internal/policy"
+
+// Labels of a namespace that choose, as those of Pod Security Admission do, which
+// findings are refused, which are told to the user, and which are written into
+// the audit log.
+const (
+	enforceLabel = "admission.mullion.dev/enforce"
+	warnLabel    = "admission.mullion.dev/warn"
+	auditLabel   = "admission.mullion.dev/audit"
+)
+
+// The values of the labels.
+const (
+	levelNone      = "none"
+	levelCannotRun = "cannot-run" // errors: a test shows that the object fails
+	levelStrict    = "strict"     // warnings too: it runs, but not as written
+)
+
+// levels are those that hold in a namespace.
+type levels struct{ enforce, warn, audit string }
+
+// levelsOf reads the labels of a namespace. A value that is not a level counts as
+// none given.
+func levelsOf(labels map[string]string) levels {
+	read := func(label, otherwise string) string {
+		switch v := labels[label]; v {
+		case levelNone, levelCannotRun, levelStrict:
+			return v
+		}
+		return otherwise
+	}
+	return levels{
+		enforce: read(enforceLabel, levelCannotRun),
+		warn:    read(warnLabel, levelStrict),
+		audit:   read(auditLabel, levelNone),
+	}
+}
+
+// includes reports whether a level is about findings of a severity.
+func includes(level string, s policy.Severity) bool {
+	switch level {
+	case levelStrict:
+		return s >= policy.Warning
+	case levelCannotRun:
+		return s == policy.Error
+	}
+	return false
+}
