@@ -90,11 +90,19 @@ func TestNetwork(t *testing.T) {
 				}
 			})
 		}
-		for _, name := range []string{"web", "web." + ns, "web." + ns + ".svc.cluster.local"} {
+		for _, name := range []string{"web", "web." + ns + ".svc.cluster.local"} {
 			t.Run(fmt.Sprintf("pod %d to %s", i, strings.ReplaceAll(name, ns, "NS")), func(t *testing.T) {
 				eventually(t, 20*time.Second, "service", func() error { return fetch(client, "http://"+name) })
 			})
 		}
+	}
+	// Windows appends a suffix to names without a dot only, and has only one.
+	for _, half := range []string{"web." + ns, "web." + ns + ".svc"} {
+		t.Run("half-qualified "+strings.ReplaceAll(half, ns, "NS"), func(t *testing.T) {
+			if err := fetch(clients[0], "http://"+half); err == nil || !strings.Contains(err.Error(), "exit code 6") {
+				t.Errorf("%v, want curl's exit code 6: cannot resolve", err)
+			}
+		})
 	}
 	t.Run("a server through its own service", func(t *testing.T) {
 		// Either backend may answer; over a few requests it is its own too.

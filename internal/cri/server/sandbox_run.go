@@ -176,16 +176,19 @@ func (s *Server) writeResolver(id string, c *runtime.PodSandboxConfig, ips []str
 
 // resolver returns a resolv.conf(5). Without servers it is empty rather than absent,
 // so that nothing falls back to a server on the loopback address.
+//
+// A pod on Windows has one suffix, that of its namespace, which is the first of the
+// kubelet's; names with a dot are taken as complete, so that SERVICE.NAMESPACE is
+// not found; the options are those of resolv.conf(5) alone, and have no effect
+// (kubernetes.io/docs/concepts/services-networking/dns-pod-service, "DNS resolution
+// on Windows nodes").
 func resolver(c *runtime.DNSConfig) string {
 	var b strings.Builder
 	if len(c.GetSearches()) > 0 {
-		fmt.Fprintf(&b, "search %s\n", strings.Join(c.GetSearches(), " "))
+		fmt.Fprintf(&b, "search %s\n", c.GetSearches()[0])
 	}
 	for _, server := range c.GetServers() {
 		fmt.Fprintf(&b, "nameserver %s\n", server)
-	}
-	if len(c.GetOptions()) > 0 {
-		fmt.Fprintf(&b, "options %s\n", strings.Join(c.GetOptions(), " "))
 	}
 	return b.String()
 }
