@@ -84,9 +84,38 @@ func (c *shared) landed(t *testing.T, ns, pods string, builds ...string) []strin
 	return phases
 }
 
+// TestUntaggedStandIns: microsoft/iis, microsoft/windowsservercore and
+// microsoft/nanoserver without a tag are there for the build of each host
+// (docs/fidelity/images.md), so a pod runs on any. Were they images of 2016 only,
+// as the originals were in the end, these pods would be refused.
+func TestUntaggedStandIns(t *testing.T) {
+	c := up(t)
+	ns := c.namespace(t)
+	repos := []string{"microsoft/iis", "microsoft/windowsservercore", "microsoft/nanoserver"}
+	builds := c.windowsBuilds(t)
+	slices.Sort(builds)
+	builds = slices.Compact(builds)
+	for i, build := range builds {
+		c.apply(t, ns, fmt.Sprintf(`apiVersion: v1
+kind: Pod
+metadata: {name: untagged-%d}
+spec:
+  nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: %q}
+  containers: [{name: main, image: %q, imagePullPolicy: IfNotPresent, command: [cmd, /c, ping -t localhost]}]
+`, i, build, repos[i%len(repos)]))
+	}
+	for i, build := range builds {
+		pod := fmt.Sprintf("untagged-%d", i)
+		c.onBuilds(t, ns, pod, build)
+		if got := strings.TrimSpace(c.exec(t, ns, pod, "cmd", "/c", "ver")); !strings.Contains(got, build) {
+			t.Errorf("on a host of %s the container says %q", build, got)
+		}
+	}
+}
+
 // TestPlacementOfSeeds applies the guides' manifests that name no operating
 // system as they stand, in a cluster with hosts of six builds: each pod must
-// land on a Windows node, and run. Their images are there for every build.
+// land on a Windows node, and run. TestUntaggedStandIns says why any build does.
 func TestPlacementOfSeeds(t *testing.T) {
 	c := up(t)
 	for _, tc := range []struct{ file, pods string }{
