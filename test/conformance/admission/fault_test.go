@@ -13,11 +13,14 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -264,30 +267,97 @@ func TestWebhooksDown(t *testing.T) {
 		}
 	}
 	without(t, "the port is closed")
-
-	for _, tc := range []struct {
-		name    string
-		cert    func() tls.Certificate
-		handler http.HandlerFunc
-	}{
-		{"wrong certificate", func() tls.Certificate {
-			return testenv.NewAuthority(t).Issue(t, x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
-		}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }},
-	} {
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		srv := httptest.NewUnstartedServer(tc.handler)
-		srv.Listener.Close()
-		srv.Listener, srv.TLS = l, &tls.Config{Certificates: []tls.Certificate{tc.cert()}}
-		srv.StartTLS()
+	foreign := testenv.NewAuthority(t).Issue(t, x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	for _, tc := range badWebhooks(foreign, c.servingCertificate()) {
+		asked := tc.serve(t, address)
 		without(t, tc.name)
-		srv.Close()
+		if got := asked(); got != tc.asked {
+			t.Errorf("%s: the webhook was reached: %v, want %v", tc.name, got, tc.asked)
+		}
 	}
 
 	m, _ = c.startManager(offline) // at another address
 	c.ready(m)
 	c.must(pod("again", ltsc2019, "  securityContext: {windowsOptions: {gmsaCredentialSpecName: web}}\n"), nil,
 		"create", "-f", "-", "--dry-run=server")
+}
+
+// servingCertificate returns the one that the API server trusts.
+func (c *cluster) servingCertificate() tls.Certificate {
+	c.t.Helper()
+	secret, err := c.Admin().CoreV1().Secrets(inventory.Namespace).Get(c.t.Context(), inventory.Secret,
+		metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return pair
+}
+
+// badWebhook listens where the webhooks should.
+type badWebhook struct {
+	name  string
+	cert  tls.Certificate
+	reply http.HandlerFunc
+	asked bool // the API server's question arrives
+}
+
+func badWebhooks(foreign, trusted tls.Certificate) []badWebhook {
+	say := func(code int, text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, text) // the API server may have left
+		}
+	}
+	return []badWebhook{
+		{"wrong certificate", foreign, say(http.StatusOK, ""), false},
+		{"error 500", trusted, say(http.StatusInternalServerError, "broken"), true},
+		{"no answer in the answer", trusted, say(http.StatusOK, ""), true},
+		{"garbage", trusted, say(http.StatusOK, strings.Repeat("\xff{[", 1000)), true},
+		{"another object", trusted, say(http.StatusOK, `{"apiVersion":"v1","kind":"Pod"}`), true},
+		{"a foreign question's answer", trusted, say(http.StatusOK, `{"apiVersion":"admission.k8s.io/v1",`+
+			`"kind":"AdmissionReview","response":{"uid":"x","allowed":false}}`), true},
+		{"slow", trusted, func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil { // a byte now and then, and no end
+				_, _ = io.WriteString(w, " ")
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-r.Context().Done():
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		}, true},
+		{"hanging", trusted, func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client has left
+			<-r.Context().Done()
+		}, true},
+	}
+}
+
+// serve listens until the function that it returns is called, which reports
+// whether the API server asked.
+func (b badWebhook) serve(t *testing.T, address string) (asked func() bool) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reached atomic.Bool
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reached.Store(true)
+		b.reply(w, r)
+	}))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes
+	srv.Listener.Close()
+	srv.Listener, srv.TLS = l, &tls.Config{Certificates: []tls.Certificate{b.cert}}
+	srv.StartTLS()
+	return func() bool {
+		srv.CloseClientConnections()
+		srv.Close()
+		return reached.Load()
+	}
 }
