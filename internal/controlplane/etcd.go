@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
@@ -133,6 +135,22 @@ func (e *etcd) run(ctx context.Context) error {
 	}
 }
 
+// readable reports why etcd could not open its database; etcd itself would panic.
+func readable(db string) error {
+	if st, err := os.Stat(db); err != nil || st.Size() == 0 {
+		return nil // etcd makes it, or says why it cannot
+	}
+	b, err := bbolt.Open(db, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
+	switch {
+	case errors.Is(err, bbolterrors.ErrTimeout):
+		return nil // in use; etcd waits for it
+	case err != nil:
+		return fmt.Errorf("the datastore %s is damaged: %w: restore it from a backup, or remove the cluster with "+
+			"mullion down --purge", db, err)
+	}
+	return b.Close()
+}
+
 func (e *etcd) prepare() error {
 	marker := bootstrapping(e.cfg)
 	if _, err := os.Stat(marker); err == nil {
@@ -147,6 +165,9 @@ func (e *etcd) prepare() error {
 		if err := durable.WriteFile(marker, nil, 0o600); err != nil {
 			return err
 		}
+	}
+	if err := readable(filepath.Join(e.cfg.Etcd(), "member", "snap", "db")); err != nil {
+		return err
 	}
 	for _, dir := range []string{e.cfg.Etcd(), filepath.Dir(e.cfg.EtcdSocket())} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

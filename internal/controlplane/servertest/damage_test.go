@@ -40,8 +40,8 @@ func TestHalfWrittenKeys(t *testing.T) {
 	half(t, s.Config.AdminKubeconfig())
 	s.Start()
 	s.Component(plan.APIServer, string(supervise.Ready))
-	if _, err := s.Admin().Discovery().ServerVersion(); err == nil {
-		t.Log("the administrator's kubeconfig is whole again")
+	if _, err := s.Admin().Discovery().ServerVersion(); err != nil {
+		t.Errorf("the administrator's kubeconfig is not whole again: %v", err)
 	}
 	s.Kill()
 	// What cannot is named.
@@ -98,8 +98,9 @@ func TestBadEnvironment(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Start()
-		if code := s.Exit(); code == 0 {
-			t.Errorf("exit code 0\n%s", s.Log)
+		if code := s.Exit(); code != 1 || !strings.Contains(s.Log.String(), "is damaged: invalid database: restore it") ||
+			strings.Contains(s.Log.String(), "panic") {
+			t.Errorf("exit code %d\n%s", code, s.Tail(30))
 		}
 	})
 }
