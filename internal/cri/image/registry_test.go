@@ -307,6 +307,54 @@ func TestPullWithTLSAndCredentials(t *testing.T) {
 	}
 }
 
+// TestPullWithTokens: Docker Hub, ghcr.io and mcr.microsoft.com want a token, which
+// their service gives for credentials or, for public images, without.
+func TestPullWithTokens(t *testing.T) {
+	srv := newServer(t, false)
+	srv.push(t, "app", "v1", simple(t, build2019(), "hello"))
+	var asked atomic.Int32
+	srv.before = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/token" {
+			asked.Add(1)
+			user, password, ok := r.BasicAuth()
+			if ok && (user != "me" || password != "secret") || r.FormValue("service") != "images" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return true
+			}
+			_, _ = io.WriteString(w, `{"token":"of-`+user+`"}`)
+			return true
+		}
+		if r.Header.Get("Authorization") == "Bearer of-me" {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+r.Host+`/token",service="images",`+
+			`scope="repository:app:pull"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+	for _, tt := range []struct {
+		name string
+		auth *image.Auth
+		ok   bool
+	}{
+		{"credentials", &image.Auth{Username: "me", Password: "secret"}, true},
+		{"anonymous, and the image is not public", nil, false},
+		{"wrong credentials", &image.Auth{Username: "me", Password: "guess"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			asked.Store(0)
+			s := open(t, t.TempDir(), testConfig(t))
+			_, err := s.Pull(t.Context(), srv.host()+"/app:v1", tt.auth, nil)
+			if (err == nil) != tt.ok || err != nil && !errors.Is(err, image.ErrDenied) {
+				t.Errorf("error %v", err)
+			}
+			if asked.Load() == 0 {
+				t.Error("the token service was not asked")
+			}
+		})
+	}
+}
+
 func TestPlainHTTPIsForLoopbackOnly(t *testing.T) {
 	srv := newServer(t, false)
 	srv.push(t, "app", "v1", simple(t, build2019(), "hello"))
