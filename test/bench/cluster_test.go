@@ -78,9 +78,9 @@ func (c cluster) ready(component string) time.Time {
 	return time.Time{}
 }
 
-// BenchmarkCluster measures one life of the default cluster with everything
-// built and cached: start, first page of the guide's web server, idle cost,
-// pod starts.
+// BenchmarkCluster measures one life of a cluster of two hosts (the default has
+// three) with everything built and cached: start, first page of the guide's web
+// server, idle cost, pod starts.
 func BenchmarkCluster(b *testing.B) {
 	testenv.Need(b, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
 	dir, err := os.MkdirTemp("", "mullion-bench-")
