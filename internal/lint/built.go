@@ -71,6 +71,7 @@ func (b *builder) build(made Build) judged {
 		}
 		parsed := policy.Parse(o.Object)
 		out.objects += parsed.Len()
+		out.unseen = append(out.unseen, parsed.Unseen()...)
 		var own []source
 		if o.File != "" {
 			own = b.identify(o.Object, b.read(o.File))

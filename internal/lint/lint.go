@@ -96,6 +96,7 @@ type Summary struct {
 	Files, Documents, Objects           int
 	Skipped                             int // documents that are patches, or not manifests
 	Errors, Warnings, Infos, Suppressed int
+	Unseen                              Unseen
 }
 
 func (s *Summary) count(r Result) {
@@ -138,6 +139,7 @@ func (j *job) run(ctx context.Context, judge *policy.Evaluator, placed bool) {
 		j.judged.results = append(j.judged.results, one.results...)
 		j.judged.objects += one.objects
 		j.judged.skipped += one.skipped
+		j.judged.unseen = append(j.judged.unseen, one.unseen...)
 	}
 }
 
@@ -184,6 +186,7 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 			sum.Documents += len(j.docs)
 			sum.Objects += j.judged.objects
 			sum.Skipped += j.judged.skipped
+			sum.Unseen.count(j.judged.unseen)
 			if err := sum.report(cfg, j.judged.results, emit); err != nil {
 				return err
 			}
@@ -226,6 +229,7 @@ func runBuilds(
 		}
 		sum.Files++
 		sum.Objects += out.objects
+		sum.Unseen.count(out.unseen)
 		if err := sum.report(cfg, out.results, emit); err != nil {
 			return err
 		}
@@ -246,7 +250,9 @@ func Objects(cfg Config, source func(yield func(map[string]any) error) error,
 	err := source(func(object map[string]any) error {
 		sum.Objects++
 		var found []Result
-		for _, f := range evaluate(policy.Parse(object), cfg.Facts) {
+		parsed := policy.Parse(object)
+		sum.Unseen.count(parsed.Unseen())
+		for _, f := range evaluate(parsed, cfg.Facts) {
 			found = append(found, Result{Finding: f, Object: objectName(object, f.Scope)})
 		}
 		return sum.report(cfg, suppressByAnnotation(object, found), emit)
@@ -311,6 +317,7 @@ func documents(ctx context.Context, in Input, f func(document) error) (err error
 type judged struct {
 	results          []Result
 	objects, skipped int
+	unseen           []policy.Kind
 }
 
 // check checks one document.
@@ -344,6 +351,7 @@ func check(
 		parsed := policy.Parse(object)
 		out.skipped += parsed.DropPatches()
 		out.objects += parsed.Len()
+		out.unseen = append(out.unseen, parsed.Unseen()...)
 		found := make([]Result, 0, 8)
 		for _, f := range evaluate(parsed, facts) {
 			at := locate(root.node, f.Path)

@@ -97,6 +97,9 @@ func TestGolden(t *testing.T) {
 			}
 			fmt.Fprintf(&out, "%d errors, %d warnings, %d infos, %d suppressed\n", sum.Errors, sum.Warnings, sum.Infos,
 				sum.Suppressed)
+			for _, note := range sum.Unseen.Notes() {
+				fmt.Fprintln(&out, note)
+			}
 			ar.Files = append(ar.Files, txtar.File{Name: "findings", Data: out.Bytes()})
 			for _, f := range slices.Clone(ar.Files) {
 				if f.Name == "findings" {

@@ -90,7 +90,22 @@ type jsonPrinter struct{ w *bufio.Writer }
 
 func (p *jsonPrinter) Print(r Result) error { return json.NewEncoder(p.w).Encode(r) }
 
-func (p *jsonPrinter) Close(Summary) error { return p.w.Flush() }
+// Close writes a line for each kind of objects that were not looked at. It has
+// no code: it is not a finding.
+func (p *jsonPrinter) Close(sum Summary) error {
+	type unseen struct {
+		Kind    string `json:"kind"`
+		Group   string `json:"group"`
+		Objects int    `json:"objects"`
+	}
+	for _, k := range sum.Unseen.kinds() {
+		line := map[string]unseen{"notLookedAt": {k.Name, k.Group, sum.Unseen[k]}}
+		if err := json.NewEncoder(p.w).Encode(line); err != nil {
+			return err
+		}
+	}
+	return p.w.Flush()
+}
 
 // sarifPrinter writes SARIF 2.1.0, which code hosts show next to the lines.
 // https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
@@ -182,12 +197,27 @@ func sarifLocation(r Result) map[string]any {
 	}}
 }
 
-func (p *sarifPrinter) Close(Summary) error {
+// Close says which kinds of objects were not looked at as notifications of the
+// tool (3.20.21), which are not results.
+func (p *sarifPrinter) Close(sum Summary) error {
 	if !p.begun {
 		if err := p.begin(); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintln(p.w, "]}]}")
+	fmt.Fprint(p.w, "]")
+	if notes := sum.Unseen.Notes(); len(notes) > 0 {
+		type object = map[string]any
+		var notifications []any
+		for _, n := range notes {
+			notifications = append(notifications, object{"level": "note", "message": object{"text": n}})
+		}
+		b, err := json.Marshal([]any{object{"executionSuccessful": true, "toolExecutionNotifications": notifications}})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.w, `,"invocations":%s`, b)
+	}
+	fmt.Fprintln(p.w, "}]}")
 	return p.w.Flush()
 }

@@ -46,39 +46,6 @@ func (p *pod) patch() bool {
 	return !slices.ContainsFunc(p.Containers, func(c container) bool { return c.Image != "" })
 }
 
-// Uneditable returns the paths of the objects whose pods are not whole pod
-// templates, so that a fix could write what their schemas do not have.
-func (p *Parsed) Uneditable() []tree.Path {
-	var out []tree.Path
-	for _, o := range p.items {
-		if _, whole := customTemplates[kindOf(o)]; !builtin(o.APIVersion) && !whole && len(o.Pods) > 0 {
-			out = append(out, o.Path())
-		}
-	}
-	return out
-}
-
-// kindOf returns the group and the kind of an object.
-func kindOf(o *object) string {
-	group, _, _ := strings.Cut(o.APIVersion, "/")
-	return group + "/" + o.Kind
-}
-
-// customTemplates maps kinds of custom resources to the path of their pod
-// template. Other custom resources are searched for pods, but never fixed:
-// Knative's templates, for one, may not select nodes.
-var customTemplates = map[string][]string{
-	"argoproj.io/Rollout":        {"spec", "template"},
-	"apps.kruise.io/CloneSet":    {"spec", "template"},
-	"apps.kruise.io/DaemonSet":   {"spec", "template"},
-	"apps.kruise.io/StatefulSet": {"spec", "template"},
-	"keda.sh/ScaledJob":          {"spec", "jobTargetRef", "template"},
-}
-
-// sidecarSet is the kind of objects whose containers are added to pods of
-// others, which name the operating system.
-const sidecarSet = "apps.kruise.io/SidecarSet"
-
 // under returns the items under the given facts, with the operating systems of
 // their pods.
 func (p *Parsed) under(facts Facts) []*object {
@@ -107,6 +74,8 @@ type object struct {
 	APIVersion, Kind, Namespace, Name string
 	Facts                             Facts
 	Pods                              []*pod
+
+	unseen bool // there are containers, but in no pod template
 }
 
 // pod is a pod, or a template of one.
@@ -142,19 +111,6 @@ func (p *pod) windows() bool { return p.OS == "windows" }
 // facts returns the facts under which the pod is evaluated.
 func (p *pod) facts() *Facts { return &p.Object.Facts }
 
-// templates maps kinds of workloads to the path of their pod template.
-var templates = map[string][]string{
-	"Pod":                   nil,
-	"PodTemplate":           {"template"},
-	"ReplicationController": {"spec", "template"},
-	"ReplicaSet":            {"spec", "template"},
-	"Deployment":            {"spec", "template"},
-	"StatefulSet":           {"spec", "template"},
-	"DaemonSet":             {"spec", "template"},
-	"Job":                   {"spec", "template"},
-	"CronJob":               {"spec", "jobTemplate", "spec", "template"},
-}
-
 // maxDepth bounds the search for pod templates in custom resources, and Lists
 // in Lists. Deeper than this no published resource keeps one.
 const maxDepth = 32
@@ -173,47 +129,8 @@ func parse(root tree.Value, depth int) []*object {
 		Value: root, APIVersion: version, Kind: kind,
 		Namespace: root.Get("metadata", "namespace").Str(), Name: root.Get("metadata", "name").Str(),
 	}
-	if path, ok := templates[kind]; ok && builtin(version) {
-		o.add(root.Get(path...), kind == "Pod")
-	} else if path, ok := customTemplates[kindOf(o)]; ok {
-		o.add(root.Get(path...), false)
-	} else if kindOf(o) != sidecarSet && !builtin(version) && kind != "CustomResourceDefinition" {
-		o.search(root, 0)
-	}
+	o.find()
 	return []*object{o}
-}
-
-// builtin reports whether the group is one of Kubernetes' own.
-func builtin(apiVersion string) bool {
-	group, _, ok := strings.Cut(apiVersion, "/")
-	if !ok {
-		return true
-	}
-	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && strings.Count(group, ".") == 2
-}
-
-// search finds pod templates in a custom resource: maps with a spec whose
-// containers are a list of maps that name images.
-func (o *object) search(v tree.Value, depth int) {
-	if depth > maxDepth {
-		return
-	}
-	switch v.Raw().(type) {
-	case map[string]any:
-		for _, c := range v.Find("spec", "containers").Items() {
-			if c.Get("image").Str() != "" {
-				o.add(v, false)
-				return
-			}
-		}
-		for _, k := range v.Keys() {
-			o.search(v.Get(k), depth+1)
-		}
-	case []any:
-		for _, e := range v.Items() {
-			o.search(e, depth+1)
-		}
-	}
 }
 
 func (o *object) add(template tree.Value, bare bool) {

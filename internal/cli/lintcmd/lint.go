@@ -282,6 +282,9 @@ func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 // The objects are live if they come from the cluster.
 func conclude(s cli.Streams, output string, failOn policy.Severity, sum lint.Summary, live bool) error {
 	if output == "text" {
+		for _, note := range sum.Unseen.Notes() {
+			fmt.Fprintf(s.Err, "mullion: %s\n", note)
+		}
 		where := fmt.Sprintf("%s in %s", count(sum.Objects, "object"), count(sum.Files, "file"))
 		if live {
 			where = count(sum.Objects, "object") + " in the cluster"
