@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"strings"
 	"unicode"
 
@@ -67,9 +68,9 @@ func credentialGuard(text string) (credentialSpec, error) {
 	return spec, nil
 }
 
-// domainFile in the status directory tells nltest.exe of the stand-ins which
-// domain the container's credential specification names.
-const domainFile = "domain"
+// domainFile on drive C tells nltest.exe of the stand-ins which domain the
+// container's credential specification names. On Windows the kernel knows it.
+const domainFile = "windows/system32/config/mullion-domain"
 
 // joinDomain takes a container's credential specification, if it has one. Host
 // process containers have no use for it (hcsshim's internal/jobcontainers).
@@ -83,7 +84,16 @@ func (s *Server) joinDomain(c store.Container, sb store.Sandbox) error {
 		return err
 	}
 	lines := oneLine(spec.DomainJoinConfig.DnsName) + "\n" + oneLine(spec.DomainJoinConfig.NetBiosName) + "\n"
-	if err := os.WriteFile(s.dir(c.ID, statusDir, domainFile), []byte(lines), 0o644); err != nil {
+	// A link that the image has in the path leads nowhere outside of drive C.
+	drive, err := os.OpenRoot(s.dir(c.ID, rootDir))
+	if err == nil {
+		defer func() { _ = drive.Close() }() // opened for one file
+		err = drive.MkdirAll(path.Dir(domainFile), 0o755)
+	}
+	if err == nil {
+		err = drive.WriteFile(domainFile, []byte(lines), 0o644)
+	}
+	if err != nil {
 		return fmt.Errorf("write domain of container %s: %w", c.ID, err)
 	}
 	return nil

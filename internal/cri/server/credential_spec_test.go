@@ -62,7 +62,7 @@ func TestCredentialSpec(t *testing.T) {
 	l := newLab(t)
 	sb := l.runSandbox(sandboxConfig("web"))
 	with := func(name, spec string) *runtime.ContainerConfig {
-		c := runAs(containerConfig(name, "read", "/run/mullion/domain"), `NT AUTHORITY\NETWORK SERVICE`)
+		c := runAs(containerConfig(name, "read", "/"+domainFile), `NT AUTHORITY\NETWORK SERVICE`)
 		c.Windows.SecurityContext.CredentialSpec = spec
 		return c
 	}
@@ -86,7 +86,7 @@ func TestCredentialSpec(t *testing.T) {
 	if got := l.wait(id); got.ExitCode != 0 {
 		t.Errorf("%v", got)
 	}
-	if got, err := os.ReadFile(l.dir(id, statusDir, domainFile)); err != nil ||
+	if got, err := os.ReadFile(l.dir(id, upperDir, domainFile)); err != nil ||
 		string(got) != "contoso.com\nCONTOSO\n" {
 		t.Errorf("domain %q, %v", got, err)
 	}

@@ -13,7 +13,7 @@ import (
 // specification of a container names: a line with its DNS name, and one with its
 // NetBIOS name; see internal/cri/server. On real Windows there is no such file,
 // and no stand-in either.
-const domainFile = `C:\run\mullion\domain`
+const domainFile = `C:\Windows\System32\config\mullion-domain`
 
 // Answers of the original.
 const (
