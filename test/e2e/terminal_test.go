@@ -342,10 +342,11 @@ func testPaste(t *testing.T, c *shared, ns string) {
 // windows of any size.
 func testSizes(t *testing.T, c *shared, ns string) {
 	tm := c.kubectlAt(t, 30, 100, "exec", "-it", "-n", ns, "terminal", "--", `C:\app\winprog.exe`, "console")
-	tm.sees("console: 100x30")
+	// kubectl sends the size after the start: the program begins with it or is told.
+	tm.sees(": 100x30")
 	tm.resize(50, 132)
-	tm.sees("console: 132x50")
 	tm.sees("resized: 132x50")
+	tm.sees("console: 132x50")
 	tm.typing("q")
 	tm.exits(0)
 	for _, s := range []struct{ rows, columns uint16 }{{0, 0}, {1, 1}, {500, 500}} {
