@@ -98,7 +98,8 @@ func TestBadEnvironment(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Start()
-		if code := s.Exit(); code != 1 || !strings.Contains(s.Log.String(), "is damaged: invalid database: restore it") ||
+		if code := s.Exit(); code != 1 ||
+			!strings.Contains(s.Log.String(), "is damaged: invalid database: restore it") ||
 			strings.Contains(s.Log.String(), "panic") {
 			t.Errorf("exit code %d\n%s", code, s.Tail(30))
 		}
