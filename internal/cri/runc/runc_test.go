@@ -4,6 +4,7 @@
 package runc
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -56,6 +57,17 @@ func guest(role string) int {
 			}
 			time.Sleep(time.Millisecond)
 		}
+	case "report":
+		// The size arrives within the input, as a console host reads it.
+		if _, err := term.MakeRaw(0); err != nil {
+			return 1
+		}
+		text, err := bufio.NewReader(os.Stdin).ReadString('t')
+		if err != nil {
+			return 1
+		}
+		fmt.Printf("report %q", text)
+		return 0
 	case "background":
 		// A child that keeps the output open.
 		p, err := os.StartProcess("/guest", []string{"/guest"}, &os.ProcAttr{
@@ -253,6 +265,20 @@ func TestExec(t *testing.T) {
 		code, out, err := b.exec(t.Context(), "size", true, Exec{Resize: size})
 		if code != 0 || !strings.Contains(out, "size 91 17\r\n") || err != nil {
 			t.Errorf("%d %q %v", code, out, err)
+		}
+	})
+	t.Run("late size", func(t *testing.T) {
+		// At each moment of the start, when terminals change their modes.
+		for delay := firstSizeWait; delay < 2*firstSizeWait; delay += firstSizeWait / 20 {
+			size := make(chan Size, 1)
+			timer := time.AfterFunc(delay, func() { size <- Size{Width: 91, Height: 17} })
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			code, out, err := b.exec(ctx, "report", true, Exec{Resize: size})
+			cancel()
+			timer.Stop()
+			if code != 0 || !strings.Contains(out, `report "\x1b[48;17;91;0;0t"`) || err != nil {
+				t.Errorf("after %v: %d %q %v", delay, code, out, err)
+			}
 		}
 	})
 	t.Run("timeout", func(t *testing.T) {
