@@ -32,11 +32,6 @@ func flag(field func(*operation) *bool) action {
 	return func(p *parser, _ string, on bool) error { *field(p.op) = on; return nil }
 }
 
-// inverse sets a boolean that the option switches off.
-func inverse(field func(*operation) *bool) action {
-	return func(p *parser, _ string, on bool) error { *field(p.op) = !on; return nil }
-}
-
 // everywhere sets a boolean of all operations.
 func everywhere(field func(*global) *bool) action {
 	return func(p *parser, _ string, on bool) error { *field(p.global) = on; return nil }
