@@ -38,6 +38,7 @@ type Exec struct {
 	Stdout  io.Writer
 	Stderr  io.Writer   // unused with a terminal
 	Resize  <-chan Size // nil keeps the size
+	first   Size        // what Resize gave before the start
 }
 
 // lingerWait is how long to wait for output after the process has exited. A
@@ -50,6 +51,14 @@ const lingerWait = 500 * time.Millisecond
 // Exec runs the process to its end and returns its exit code. If the context
 // ends first, the process is killed and the context's error returned.
 func (r *Runtime) Exec(ctx context.Context, e Exec) (code int, err error) {
+	if e.Process.Terminal {
+		// runc gives the size of its own terminal to the process's after the start.
+		// The process must find it there: Windows programs get no signal.
+		e.first = firstSize(e.Resize)
+		p := *e.Process
+		p.ConsoleSize = &specs.Box{Width: uint(e.first.Width), Height: uint(e.first.Height)}
+		e.Process = &p
+	}
 	spec, err := json.Marshal(e.Process)
 	if err != nil {
 		return 0, fmt.Errorf("encode process: %w", err)
@@ -266,8 +275,7 @@ func (r *Runtime) startTerminal(cmd *exec.Cmd, e Exec) (running, error) {
 	if err != nil {
 		return running{}, fmt.Errorf("open terminal: %w", err)
 	}
-	first := firstSize(e.Resize)
-	_ = resize(master, first) // on failure the terminal keeps its size
+	_ = resize(master, e.first) // on failure the terminal keeps its size
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	err = cmd.Start()
@@ -281,7 +289,7 @@ func (r *Runtime) startTerminal(cmd *exec.Cmd, e Exec) (running, error) {
 	}
 	stop := make(chan struct{})
 	go func() {
-		last := first
+		last := e.first
 		for {
 			select {
 			case size, ok := <-e.Resize:

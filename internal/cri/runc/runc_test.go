@@ -57,6 +57,10 @@ func guest(role string) int {
 			}
 			time.Sleep(time.Millisecond)
 		}
+	case "first size":
+		w, h, err := term.GetSize(0)
+		fmt.Println("size", w, h, err)
+		return 0
 	case "report":
 		// The size arrives within the input, as a console host reads it.
 		if _, err := term.MakeRaw(0); err != nil {
@@ -265,6 +269,16 @@ func TestExec(t *testing.T) {
 		code, out, err := b.exec(t.Context(), "size", true, Exec{Resize: size})
 		if code != 0 || !strings.Contains(out, "size 91 17\r\n") || err != nil {
 			t.Errorf("%d %q %v", code, out, err)
+		}
+	})
+	t.Run("first size", func(t *testing.T) {
+		for range 10 {
+			size := make(chan Size, 1)
+			size <- Size{Width: 91, Height: 17}
+			code, out, err := b.exec(t.Context(), "first size", true, Exec{Resize: size})
+			if code != 0 || !strings.Contains(out, "size 91 17 <nil>") || err != nil {
+				t.Errorf("%d %q %v", code, out, err)
+			}
 		}
 	})
 	t.Run("late size", func(t *testing.T) {
