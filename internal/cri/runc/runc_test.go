@@ -282,7 +282,8 @@ func TestExec(t *testing.T) {
 		}
 	})
 	t.Run("late size", func(t *testing.T) {
-		// At each moment of the start, when terminals change their modes.
+		// The size comes at different moments of the start, while runc and the
+		// program change the modes of their terminals.
 		for delay := firstSizeWait; delay < 2*firstSizeWait; delay += firstSizeWait / 20 {
 			size := make(chan Size, 1)
 			timer := time.AfterFunc(delay, func() { size <- Size{Width: 91, Height: 17} })

@@ -69,7 +69,8 @@ func credentialGuard(text string) (credentialSpec, error) {
 }
 
 // domainFile on drive C tells nltest.exe of the stand-ins which domain the
-// container's credential specification names. On Windows the kernel knows it.
+// container's credential specification names. On Windows the system knows it from
+// the Host Compute Service.
 const domainFile = "windows/system32/config/mullion-domain"
 
 // joinDomain takes a container's credential specification, if it has one. Host
