@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"maps"
-	"regexp"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
@@ -56,18 +55,25 @@ func addFacts(ctx context.Context, facts *policy.Facts, d document) *policy.Fact
 	return facts
 }
 
-// factsPattern finds what a document with facts contains: the kinds, or a
-// container in the same text as a word that makes a pod one for Windows.
-var factsPattern = struct{ kind, windows *regexp.Regexp }{
-	regexp.MustCompile(`RuntimeClass|Namespace|PersistentVolumeClaim`),
-	regexp.MustCompile(`(?i)windows|nanoserver|servercore|ltsc20`),
-}
-
-// mayHoldFacts reports whether a document is worth parsing for its facts. Most
-// are not.
+// mayHoldFacts reports whether a document is worth parsing for its facts: it has
+// their kinds, or a container in the same text as a word that makes a pod one for
+// Windows. Most are not.
 func mayHoldFacts(text []byte) bool {
-	return factsPattern.kind.Match(text) || bytes.Contains(text, []byte("containers")) &&
-		factsPattern.windows.Match(text)
+	for _, kind := range []string{"RuntimeClass", "Namespace", "PersistentVolumeClaim"} {
+		if bytes.Contains(text, []byte(kind)) {
+			return true
+		}
+	}
+	if !bytes.Contains(text, []byte("containers")) {
+		return false
+	}
+	text = bytes.ToLower(text)
+	for _, word := range []string{"windows", "nanoserver", "servercore", "ltsc20"} {
+		if bytes.Contains(text, []byte(word)) {
+			return true
+		}
+	}
+	return false
 }
 
 func addObjectFacts(facts *policy.Facts, object tree.Value) *policy.Facts {
@@ -114,10 +120,7 @@ func addObjectFacts(facts *policy.Facts, object tree.Value) *policy.Facts {
 	if len(workloads)+len(claims) == 0 {
 		return facts
 	}
-	// Appending leaves what others read as it is: facts only ever grow from the
-	// newest.
 	next := *facts
-	next.Workloads = append(facts.Workloads, workloads...)
-	next.Claims = append(facts.Claims, claims...)
+	next.Related = facts.Related.With(workloads, claims)
 	return &next
 }

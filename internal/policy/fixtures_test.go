@@ -66,13 +66,13 @@ func service(spec, annotations string) string {
 
 // backend adds a workload for Windows.
 func backend(f Facts) Facts {
-	f.Workloads = []Workload{{
+	f.Related = Related{}.With([]Workload{{
 		Kind:    "StatefulSet",
 		Name:    "w",
 		Labels:  map[string]string{"app": "w", "tier": "web"},
 		Claims:  []string{"data"},
 		Classes: []string{"fast"},
-	}}
+	}}, nil)
 	return f
 }
 

@@ -96,8 +96,7 @@ type Facts struct {
 	// the operating systems of the nodes that report an image, by the reference as written in the pod
 	PresentImages map[string][]string
 	Namespaces    map[string]map[string]string
-	Workloads     []Workload // those for Windows, in the same input
-	Claims        []Claim    // in the same input
+	Related       Related // objects of the same input
 	// of pods without a signal, in namespaces without the label DefaultOSLabel; "" if not configured
 	DefaultOS    string
 	Platform     string // the kind of cluster: "eks", "openshift", …; "" if not known

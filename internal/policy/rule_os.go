@@ -145,9 +145,9 @@ func checkAutoscaler(o *object, r reporter) {
 	if mode.Str() != "InPlaceOrRecreate" && mode.Str() != "InPlace" {
 		return
 	}
-	for _, w := range o.Facts.Workloads {
-		if w.Kind == target.Get("kind").Str() && w.Name == target.Get("name").Str() &&
-			sameNamespace(w.Namespace, o.Namespace) {
+	named := key{what: nameOf, name: target.Get("name").Str(), more: target.Get("kind").Str()}
+	for w := range o.Facts.Related.find(named) {
+		if sameNamespace(w.Namespace, o.Namespace) {
 			r.as(Warning, mode, "updateMode %s: %s is for Windows, whose pods cannot be resized in place",
 				mode.Str(), w)
 		}

@@ -291,15 +291,17 @@ func (f *Facts) user(o *object) (Workload, bool) {
 			return f.mounts(Claim{Namespace: ref.Find("namespace").Str(), Name: ref.Find("name").Str()})
 		}
 	}
-	for _, c := range f.Claims {
-		if o.Kind == "PersistentVolume" && c.Volume == o.Name || o.Kind == "StorageClass" && c.Class == o.Name {
-			if w, ok := f.mounts(c); ok {
-				return w, true
-			}
+	what := volumeOf
+	if o.Kind == "StorageClass" {
+		what = classOf
+	}
+	for c := range f.Related.findClaims(key{what: what, name: o.Name}) {
+		if w, ok := f.mounts(c); ok {
+			return w, true
 		}
 	}
-	for _, w := range f.Workloads {
-		if o.Kind == "StorageClass" && slices.Contains(w.Classes, o.Name) {
+	if o.Kind == "StorageClass" {
+		for w := range f.Related.find(key{what: classOf, name: o.Name}) {
 			return w, true
 		}
 	}

@@ -31,7 +31,9 @@ func TestHarmless(t *testing.T) {
 			object: `obj: {apiVersion: v1, kind: Service, metadata: {name: s, namespace: a}, spec: {selector: {app: ` +
 				`w}, ` +
 				`sessionAffinityConfig: {clientIP: {timeoutSeconds: 60}}}}`,
-			facts: Facts{Workloads: []Workload{{Namespace: "b", Labels: map[string]string{"app": "w"}}}}, most: None},
+			facts: Facts{Related: Related{}.With(
+				[]Workload{{Namespace: "b", Labels: map[string]string{"app": "w"}}}, nil)},
+			most: None},
 		{name: "flannel without Windows", code: "WIN636",
 			object: `obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-flannel-cfg}, data: ` +
 				`{net-conf.json: '{"Backend": {"Type": "vxlan"}}'}}`, most: None},

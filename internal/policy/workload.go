@@ -3,11 +3,7 @@
 
 package policy
 
-import (
-	"slices"
-
-	"github.com/mullion-k8s/mullion/internal/policy/tree"
-)
+import "github.com/mullion-k8s/mullion/internal/policy/tree"
 
 // Workload is a pod or a pod template for Windows, as far as other objects depend
 // on it: a Service selects it, a volume is mounted by it.
@@ -72,7 +68,7 @@ func (p *Parsed) Claims() []Claim {
 }
 
 // anyWindows reports whether there is a node or a workload for Windows.
-func (f *Facts) anyWindows() bool { return len(f.Workloads) > 0 || len(f.windows()) > 0 }
+func (f *Facts) anyWindows() bool { return len(f.Related.workloads) > 0 || len(f.windows()) > 0 }
 
 // sameNamespace reports whether two objects are or may be in one namespace:
 // manifests often leave it to the command that applies them.
@@ -81,30 +77,17 @@ func sameNamespace(a, b string) bool { return a == b || a == "" || b == "" }
 // selected returns the workload for Windows that a selector of labels picks in a
 // namespace; false if there is none, or the selector is empty.
 func (f *Facts) selected(namespace string, selector tree.Value) (Workload, bool) {
-	want := selector.Strings()
-	i := slices.IndexFunc(f.Workloads, func(w Workload) bool {
-		for k, v := range want {
-			if w.Labels[k] != v {
-				return false
-			}
-		}
-		return len(want) > 0 && sameNamespace(w.Namespace, namespace)
-	})
-	if i < 0 {
-		return Workload{}, false
-	}
-	return f.Workloads[i], true
+	return f.Related.selected(namespace, selector.Strings())
 }
 
 // mounts returns the workload for Windows that mounts a claim.
 func (f *Facts) mounts(c Claim) (Workload, bool) {
-	i := slices.IndexFunc(f.Workloads, func(w Workload) bool {
-		return sameNamespace(w.Namespace, c.Namespace) && slices.Contains(w.Claims, c.Name)
-	})
-	if i < 0 {
-		return Workload{}, false
+	for w := range f.Related.find(key{what: claimOf, name: c.Name}) {
+		if sameNamespace(w.Namespace, c.Namespace) {
+			return w, true
+		}
 	}
-	return f.Workloads[i], true
+	return Workload{}, false
 }
 
 // String is the workload as messages name it.

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package policy
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestRelatedGrows: what grows from a Related changes nothing that its readers see.
+func TestRelatedGrows(t *testing.T) {
+	named := func(name string) []Workload {
+		return []Workload{{
+			Kind:   "Deployment",
+			Name:   name,
+			Labels: map[string]string{"app": "w", "name": name},
+			Claims: []string{"data"},
+		}}
+	}
+	first := Related{}.With(named("a"), []Claim{{Name: "data", Volume: "v"}})
+	second := first.With(named("b"), []Claim{{Name: "more", Volume: "v"}})
+
+	for _, c := range []struct {
+		related           Related
+		workloads, claims int
+		b                 bool
+	}{
+		{related: Related{}},
+		{related: first, workloads: 1, claims: 1},
+		{related: second, workloads: 2, claims: 2, b: true},
+	} {
+		if got := slices.Collect(c.related.find(key{what: claimOf, name: "data"})); len(got) != c.workloads {
+			t.Errorf("workloads that mount data: %v; want %d", got, c.workloads)
+		}
+		if got := slices.Collect(c.related.findClaims(key{what: volumeOf, name: "v"})); len(got) != c.claims {
+			t.Errorf("claims of volume v: %v; want %d", got, c.claims)
+		}
+		w, ok := c.related.selected("any", map[string]string{"name": "b", "app": "w"})
+		if ok != c.b || ok && w.Name != "b" {
+			t.Errorf("selected %v, %t; want %t", w, ok, c.b)
+		}
+		if w, ok := c.related.selected("any", nil); ok {
+			t.Errorf("an empty selector picks %v", w)
+		}
+	}
+}
