@@ -84,6 +84,7 @@ var layers = map[string]int{
 	"internal/wine":              2,
 	// what combines them: the container runtime, the parts of the manager
 	"internal/cri":                             3,
+	"internal/host":                            3,
 	"internal/manager/certificate":             3,
 	"internal/manager/controller":              3,
 	"internal/manager/otherwebhooks":           3,

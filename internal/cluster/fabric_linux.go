@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
-	"github.com/mullion-k8s/mullion/internal/winhost"
 )
 
 func (r *run) makeFabric(ctx context.Context, p Plan) error {
@@ -41,10 +41,10 @@ func Clean(ctx context.Context, l Layout) error {
 	case errors.Is(err, ErrNotFound):
 		return nil
 	case err != nil:
-		return unlessInUse(Config{Name: l.Name}.nameClaim(), func() error { return winhost.Clear(ctx, l.Name) })
+		return unlessInUse(Config{Name: l.Name}.nameClaim(), func() error { return host.Clear(ctx, l.Name) })
 	}
 	return errors.Join(
-		unlessInUse(c.nameClaim(), func() error { return winhost.Clear(ctx, c.Name) }),
+		unlessInUse(c.nameClaim(), func() error { return host.Clear(ctx, c.Name) }),
 		unlessInUse(c.networkClaim(), func() error { return removeFabric(ctx, l, c) }))
 }
 

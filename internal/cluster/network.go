@@ -43,13 +43,13 @@ func (n Network) services() netip.Prefix {
 
 // machine returns the machine's own address in the hosts' network; the API server
 // and the cluster's DNS server listen there.
-func (n Network) machine() netip.Addr { return host(n.nodes(), 1) }
+func (n Network) machine() netip.Addr { return nth(n.nodes(), 1) }
 
 // router returns the hosts' default gateway.
-func (n Network) router() netip.Addr { return host(n.nodes(), 254) }
+func (n Network) router() netip.Addr { return nth(n.nodes(), 254) }
 
 // node returns the address of the i-th host, counted from 0.
-func (n Network) node(i int) netip.Addr { return host(n.nodes(), 10+i) }
+func (n Network) node(i int) netip.Addr { return nth(n.nodes(), 10+i) }
 
 // firstUID is the first user ID for pods. No distribution gives out the range from here to
 // 0x7FFFFFFF: systemd.io/UIDS-GIDS lists it as unused, above the ranges of containers.
@@ -61,7 +61,7 @@ func (n Network) firstUID(i int) uint32 {
 }
 
 // dns returns the cluster IP of Service kube-system/kube-dns.
-func (n Network) dns() netip.Addr { return host(n.services(), 10) }
+func (n Network) dns() netip.Addr { return nth(n.services(), 10) }
 
 // port returns the API server's port on loopback and on Machine.
 func (n Network) port() uint16 { return uint16(6443 + n.Index) }
@@ -72,7 +72,8 @@ func (n Network) admissionPort() uint16 { return uint16(9443 + n.Index) }
 // APIServer returns the URL that the hosts use.
 func (n Network) APIServer() string { return fmt.Sprintf("https://%s:%d", n.machine(), n.port()) }
 
-func host(p netip.Prefix, i int) netip.Addr {
+// nth returns the i-th address of a /24.
+func nth(p netip.Prefix, i int) netip.Addr {
 	a := p.Addr().As4()
 	a[3] = byte(i)
 	return netip.AddrFrom4(a)

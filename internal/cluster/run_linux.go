@@ -21,6 +21,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/token"
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/manager/facts"
 	"github.com/mullion-k8s/mullion/internal/standin"
@@ -215,33 +216,33 @@ func (r *run) node(p Plan, i int) supervise.Component {
 }
 
 // prepare writes what a host reads when it starts.
-func (r *run) prepare(ctx context.Context, host winhost.Config) (token.Token, error) {
-	if err := os.MkdirAll(host.Dir, 0o700); err != nil {
+func (r *run) prepare(ctx context.Context, node winhost.Config) (token.Token, error) {
+	if err := os.MkdirAll(node.Dir, 0o700); err != nil {
 		return token.Token{}, fmt.Errorf("make directory: %w", err)
 	}
 	// The control plane makes its keys first of all.
-	if err := wait(ctx, func() error { _, err := os.Stat(host.CAFile); return err }); err != nil {
+	if err := wait(ctx, func() error { _, err := os.Stat(node.CAFile); return err }); err != nil {
 		return token.Token{}, err
 	}
 	tok, err := token.New()
 	if err != nil {
 		return tok, err
 	}
-	if err := durable.WriteFile(host.TokenFile, []byte(tok.Secret()), 0o600); err != nil {
+	if err := durable.WriteFile(node.TokenFile, []byte(tok.Secret()), 0o600); err != nil {
 		return tok, err
 	}
-	return tok, durable.WriteDocument(r.layout.nodeConfig(host.Name()), host)
+	return tok, durable.WriteDocument(r.layout.nodeConfig(node.Name()), node)
 }
 
 // admit makes the host's token known to the control plane, as soon as that
 // can be told.
-func (r *run) admit(ctx context.Context, host winhost.Config, tok token.Token) error {
+func (r *run) admit(ctx context.Context, node winhost.Config, tok token.Token) error {
 	return wait(ctx, func() error {
 		client, err := r.client()
 		if err != nil {
 			return err
 		}
-		return token.Register(ctx, client, tok, token.Options{TTL: tokenLife, Node: host.Name()})
+		return token.Register(ctx, client, tok, token.Options{TTL: tokenLife, Node: node.Name()})
 	})
 }
 
@@ -295,20 +296,20 @@ func wait(ctx context.Context, f func() error) error {
 	}
 }
 
-func (r *run) nodeReady(ctx context.Context, host winhost.Config, pid int) error {
-	st, err := winhost.ReadStatus(host.Status)
+func (r *run) nodeReady(ctx context.Context, node winhost.Config, pid int) error {
+	st, err := host.ReadStatus(node.Status)
 	if errors.Is(err, os.ErrNotExist) || err == nil && st.PID != pid {
 		return errors.New("starting")
 	}
 	if err != nil {
 		return err
 	}
-	if st.Phase != winhost.Running {
+	if st.Phase != host.Running {
 		return errors.New(string(st.Phase) + " " + st.Step)
 	}
 	client, err := r.client()
 	if err != nil {
 		return err
 	}
-	return NodeReady(ctx, client, host.Name(), st.Since)
+	return NodeReady(ctx, client, node.Name(), st.Since)
 }

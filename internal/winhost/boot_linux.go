@@ -4,9 +4,6 @@
 package winhost
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
 	"path/filepath"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
@@ -31,14 +28,6 @@ const (
 	certsDir = machineDir + "/certs.d"
 )
 
-// File descriptors that init inherits from the parent.
-const (
-	fdBoot    = 3 // the parent's end writes a byte, then the boot document
-	fdReports = 4 // init writes a report per line
-	fdMachine = 5 // the machine's network namespace
-	fdFabric  = 6 // the fabric's network namespace
-)
-
 // boot is the document that the parent sends to init.
 type boot struct {
 	Config Config `json:"config"`
@@ -58,14 +47,6 @@ type boot struct {
 	Cgroups cgroup.Hierarchies `json:"cgroups"`
 	// Ceilings of each pod; init sees neither the machine's memory nor its disk.
 	Ceilings server.Ceilings `json:"ceilings"`
-}
-
-func readBoot(r io.Reader) (boot, error) {
-	var b boot
-	if err := json.NewDecoder(r).Decode(&b); err != nil {
-		return b, fmt.Errorf("read boot document: %w", err)
-	}
-	return b, nil
 }
 
 // hostDisk returns the host's C:.

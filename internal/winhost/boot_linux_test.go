@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/netplane/netlab"
 	"github.com/mullion-k8s/mullion/internal/testenv"
@@ -55,20 +56,20 @@ func finish(err error) {
 	}
 }
 
-// host is a real host below a test's directory, in a cluster whose API server
+// testHost is a real host below a test's directory, in a cluster whose API server
 // does not exist: it boots, and its agent waits.
-type host struct {
+type testHost struct {
 	t      *testing.T
 	cfg    Config
 	file   string
 	fabric *fabric.Fabric
 }
 
-func newHost(t *testing.T) *host {
+func newHost(t *testing.T) *testHost {
 	t.Helper()
 	dir := t.TempDir()
 	id := mathrand.IntN(1 << 20)
-	h := &host{t: t, cfg: testConfig(dir), file: filepath.Join(dir, "config.json")}
+	h := &testHost{t: t, cfg: testConfig(dir), file: filepath.Join(dir, "config.json")}
 	h.cfg.Cluster = fmt.Sprintf("t%05x", id)
 	h.cfg.Bin = testenv.Bin()
 	cable := netlab.FabricConfig(h.cfg.Cluster, 50+id%20)
@@ -103,7 +104,7 @@ func newHost(t *testing.T) *host {
 }
 
 // start starts the parent.
-func (h *host) start() *exec.Cmd {
+func (h *testHost) start() *exec.Cmd {
 	h.t.Helper()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), "HOST="+h.file)
@@ -121,10 +122,10 @@ func (h *host) start() *exec.Cmd {
 }
 
 // wait waits until the parent's status fulfils a condition.
-func (h *host) wait(cmd *exec.Cmd, what string, ok func(Status) bool) {
+func (h *testHost) wait(cmd *exec.Cmd, what string, ok func(host.Status) bool) {
 	h.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if s, err := ReadStatus(h.cfg.Status); err == nil && s.PID == cmd.Process.Pid && ok(s) {
+		if s, err := host.ReadStatus(h.cfg.Status); err == nil && s.PID == cmd.Process.Pid && ok(s) {
 			return
 		}
 	}
@@ -134,10 +135,10 @@ func (h *host) wait(cmd *exec.Cmd, what string, ok func(Status) bool) {
 
 // runWindowsTests runs a package's tests, built for Windows, inside of the
 // host: the same tests that run on Linux, and those for Windows alone.
-func (h *host) runWindowsTests(t *testing.T, pkg string) {
+func (h *testHost) runWindowsTests(t *testing.T, pkg string) {
 	t.Helper()
 	testenv.Compiles(t, "internal/agent", "internal/winsys")
-	s, err := ReadStatus(h.cfg.Status)
+	s, err := host.ReadStatus(h.cfg.Status)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func (h *host) runWindowsTests(t *testing.T, pkg string) {
 }
 
 // clean checks that nothing of the host is on the machine.
-func (h *host) clean() {
+func (h *testHost) clean() {
 	h.t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		left := h.processes()
@@ -190,7 +191,7 @@ func (h *host) clean() {
 }
 
 // processes lists those in the host's cgroup.
-func (h *host) processes() []string {
+func (h *testHost) processes() []string {
 	var left []string
 	lists, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
@@ -208,7 +209,7 @@ func (h *host) processes() []string {
 }
 
 // kill kills the first process of the host that has an argument which ends so.
-func (h *host) kill(suffix string) {
+func (h *testHost) kill(suffix string) {
 	h.t.Helper()
 	lists, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
@@ -237,8 +238,8 @@ func (h *host) kill(suffix string) {
 	h.t.Fatalf("no process %q", suffix)
 }
 
-func allReady(names ...string) func(Status) bool {
-	return func(s Status) bool {
+func allReady(names ...string) func(host.Status) bool {
+	return func(s host.Status) bool {
 		n := 0
 		for _, c := range s.Components {
 			for _, name := range names {
@@ -267,7 +268,7 @@ func TestBoot(t *testing.T) {
 		{"wineserver", "wine"}, {"serve", "serve"}, {`mullion.exe`, "agent"},
 	} {
 		h.kill(victim.argument)
-		h.wait(cmd, "recovery of "+victim.component, func(s Status) bool {
+		h.wait(cmd, "recovery of "+victim.component, func(s host.Status) bool {
 			for _, c := range s.Components {
 				if c.Name == victim.component && c.Restarts == 0 {
 					return false
@@ -296,7 +297,7 @@ func TestBoot(t *testing.T) {
 		_ = cmd.Wait() // "signal: killed"
 		h.clean()
 	}
-	if err := Clear(t.Context(), h.cfg.Cluster); err != nil {
+	if err := host.Clear(t.Context(), h.cfg.Cluster); err != nil {
 		t.Error(err)
 	}
 	if left, err := filepath.Glob("/sys/fs/cgroup/*/mullion/" + h.cfg.Cluster); err != nil || len(left) > 0 {
@@ -316,7 +317,7 @@ func TestBoot(t *testing.T) {
 	if left, err := filepath.Glob("/sys/fs/cgroup/*/mullion/" + h.cfg.Cluster); err != nil || len(left) > 0 {
 		t.Errorf("cgroups are left: %q, %v", left, err)
 	}
-	if s, err := ReadStatus(h.cfg.Status); err != nil || s.Phase != Stopped {
+	if s, err := host.ReadStatus(h.cfg.Status); err != nil || s.Phase != host.Stopped {
 		t.Errorf("status %+v, %v", s, err)
 	}
 }

@@ -3,10 +3,10 @@
 
 // Package winhost assembles one emulated Windows Server.
 //
-// A host is a set of Linux namespaces (network, UTS, PID, IPC, mount, cgroup)
-// with its own root file system. Inside it run our servers (the Host Networking
-// Service and the container runtime) and, under Wine, the same programs as on
-// Windows Server: mullion.exe, which starts kubelet.exe and kube-proxy.exe.
+// Package host makes a host: a set of Linux namespaces with its own root file
+// system. Inside it run our servers (the Host Networking Service and the
+// container runtime) and, under Wine, the same programs as on Windows Server:
+// mullion.exe, which starts kubelet.exe and kube-proxy.exe.
 //
 //	mullion-winhost             parent: namespaces, cgroup, cable, status file
 //	└─ init                     PID 1: mounts, pivot_root, reaps, restarts
@@ -18,10 +18,8 @@
 // Several processes use files without a prefix, such as boot_linux.go.
 //
 // A host is not a security boundary against its own programs, which are as
-// trusted as the parent; the container runtime confines the containers. It
-// guarantees that nothing inside can write files of the machine outside
-// Config.Dir, and that nothing survives the parent: init gets SIGKILL when the
-// parent dies, and with init the kernel kills every process of its PID namespace.
+// trusted as the parent; the container runtime confines the containers. Package
+// host says what is guaranteed all the same.
 //
 // See docs/internals/winhost.md.
 package winhost

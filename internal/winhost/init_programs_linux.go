@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
+	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/wine"
 )
@@ -61,7 +62,7 @@ func installTools(h wine.Host) error {
 			targets = append(targets, h.Module(t.name))
 		}
 		for _, target := range targets {
-			err := makeTarget(target, false)
+			err := host.MakeTarget(target, false)
 			if err == nil {
 				err = unix.Mount(source, target, "", unix.MS_BIND, "")
 			}
@@ -79,7 +80,7 @@ func installTools(h wine.Host) error {
 func installPrograms() error {
 	for _, p := range programs() {
 		target := onDisk(p.path)
-		err := makeTarget(target, false)
+		err := host.MakeTarget(target, false)
 		if err == nil {
 			err = unix.Mount(filepath.Join(binDir, "windows", p.file), target, "", unix.MS_BIND, "")
 		}

@@ -4,86 +4,27 @@
 package winhost
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/mullion-k8s/mullion/internal/cgroup"
-)
-
-// mount is one step of building a host's root file system. The steps are
-// described before they are performed, so that a test can check the list.
-type mount struct {
-	Source string // on the machine, or the name of a file system
-	Target string // in the new root
-	Type   string // "" binds Source, with everything mounted below it
-	Flags  uintptr
-	Data   string
-	// ReadOnly makes a bind and all below it read-only.
-	ReadOnly bool
-	// Alone binds Source without what is mounted below it.
-	Alone bool
-	// Optional sources may be missing.
-	Optional bool
-}
-
-// link is a symbolic link in the new root.
-type link struct{ target, name string }
-
-const (
-	quiet = unix.MS_NOSUID | unix.MS_NODEV
-	inert = quiet | unix.MS_NOEXEC
+	"github.com/mullion-k8s/mullion/internal/host"
 )
 
 // describeRoot lists the mounts of a host's root, in order. Only Config.Dir is
 // both of the machine and writable.
-func describeRoot(b boot) []mount {
+func describeRoot(b boot) []host.Mount {
 	c := b.Config
-	ro := func(path string) mount { return mount{Source: path, Target: path, ReadOnly: true, Optional: true} }
-	list := []mount{
-		{Source: "tmpfs", Target: "/", Type: "tmpfs", Flags: quiet, Data: "mode=755,size=64m"},
-		{Source: "/usr", Target: "/usr", ReadOnly: true},
-		// What programs of /usr look for outside of it: the loader's cache, links of
-		// alternatives (nft, for one), certificates of registries.
-		ro("/etc/ld.so.cache"), ro("/etc/alternatives"), ro("/etc/ssl"), ro("/etc/ca-certificates"), ro("/etc/pki"),
-		ro("/etc/localtime"), {Source: "proc", Target: "/proc", Type: "proc", Flags: inert},
-		{Source: "sysfs", Target: "/sys", Type: "sysfs", Flags: inert | unix.MS_RDONLY},
-	}
-	list = append(list, describeCgroups(b.Cgroups)...)
-	list = append(list, mount{
-		Source: "tmpfs",
-		Target: "/dev",
-		Type:   "tmpfs",
-		Flags:  unix.MS_NOSUID,
-		Data:   "mode=755,size=64k",
-	})
-	for _, d := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
-		list = append(list, mount{Source: "/dev/" + d, Target: "/dev/" + d})
-	}
-	return append(list,
-		mount{
-			Source: "devpts",
-			Target: "/dev/pts",
-			Type:   "devpts",
-			Flags:  unix.MS_NOSUID | unix.MS_NOEXEC,
-			Data:   "newinstance,ptmxmode=0666,mode=0620",
-		},
-		mount{Source: "tmpfs", Target: "/dev/shm", Type: "tmpfs", Flags: inert, Data: "mode=1777"},
-		mount{Source: "mqueue", Target: "/dev/mqueue", Type: "mqueue", Flags: inert, Optional: true},
-		mount{Source: "tmpfs", Target: "/tmp", Type: "tmpfs", Flags: quiet, Data: "mode=1777"},
-		mount{Source: "tmpfs", Target: "/run", Type: "tmpfs", Flags: quiet, Data: "mode=755"},
-		mount{Source: "tmpfs", Target: viewsDir, Type: "tmpfs", Flags: quiet, Data: "mode=700,size=1m"},
+	return append(host.Base(b.Cgroups),
+		host.Mount{Source: "tmpfs", Target: viewsDir, Type: "tmpfs", Flags: host.Quiet, Data: "mode=700,size=1m"},
 		// Where administrators of Docker hosts put the CAs of their registries.
-		mount{Source: "/etc/docker/certs.d", Target: certsDir, ReadOnly: true, Optional: true},
-		mount{Source: c.Cache, Target: cacheDir, ReadOnly: true},
-		mount{Source: c.Bin, Target: binDir, ReadOnly: true},
+		host.Mount{Source: "/etc/docker/certs.d", Target: certsDir, ReadOnly: true, Optional: true},
+		host.Mount{Source: c.Cache, Target: cacheDir, ReadOnly: true},
+		host.Mount{Source: c.Bin, Target: binDir, ReadOnly: true},
 		// Alone, because the new root itself is mounted below it.
-		mount{Source: c.Dir, Target: nodeDir, Alone: true},
-		mount{
+		host.Mount{Source: c.Dir, Target: nodeDir, Alone: true},
+		host.Mount{
 			Source: "overlay", Target: prefixDir, Type: "overlay", Flags: unix.MS_NODEV,
 			Data: fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", filepath.Join(c.Cache, b.Prefix), upperDir(c),
 				workDir(c)),
@@ -91,142 +32,8 @@ func describeRoot(b boot) []mount {
 	)
 }
 
-func describeCgroups(hs cgroup.Hierarchies) []mount {
-	if hs.Unified {
-		return []mount{{Source: "cgroup2", Target: cgroup.Mount, Type: "cgroup2", Flags: inert}}
-	}
-	list := []mount{{Source: "tmpfs", Target: cgroup.Mount, Type: "tmpfs", Flags: inert, Data: "mode=755,size=64k"}}
-	for _, h := range hs.List {
-		m := mount{
-			Source: "cgroup",
-			Target: filepath.Join(cgroup.Mount, h.Dir),
-			Type:   "cgroup",
-			Flags:  inert,
-			Data:   h.Options,
-		}
-		if h.V2() {
-			m.Source, m.Type = "cgroup2", "cgroup2"
-		}
-		list = append(list, m)
-	}
-	return list
-}
-
-// describeLinks lists the links of a root, given those of the machine.
-func describeLinks(machine func(name string) (target string, ok bool)) []link {
-	links := []link{
-		{"/proc/self/fd", "/dev/fd"}, {"/proc/self/fd/0", "/dev/stdin"}, {"/proc/self/fd/1", "/dev/stdout"},
-		{"/proc/self/fd/2", "/dev/stderr"}, {"pts/ptmx", "/dev/ptmx"}, {"/run", "/var/run"}, {"/tmp", "/var/tmp"},
-	}
-	// /bin and its kind are links into /usr on every supported distribution.
-	for _, name := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
-		if target, ok := machine(name); ok {
-			links = append(links, link{target, name})
-		}
-	}
-	return links
-}
-
 func upperDir(c Config) string { return filepath.Join(c.Dir, "prefix", "upper") }
 func workDir(c Config) string  { return filepath.Join(c.Dir, "prefix", "work") }
-func rootDir(c Config) string  { return filepath.Join(c.Dir, "root") }
-
-// buildRoot makes the root file system below dir.
-// Preconditions: the process is alone in its mount namespace.
-func buildRoot(b boot, dir string) error {
-	// What is mounted from here on must not show on the machine.
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("separate mounts: %w", err)
-	}
-	for _, m := range describeRoot(b) {
-		if err := m.do(dir); err != nil {
-			return fmt.Errorf("mount %s on %s: %w", m.Source, m.Target, err)
-		}
-	}
-	links := describeLinks(func(name string) (string, bool) {
-		target, err := os.Readlink(name)
-		return target, err == nil
-	})
-	for _, l := range links {
-		name := filepath.Join(dir, l.name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			return fmt.Errorf("make root: %w", err)
-		}
-		if err := os.Symlink(l.target, name); err != nil {
-			return fmt.Errorf("make root: %w", err)
-		}
-	}
-	return nil
-}
-
-func (m mount) do(root string) error {
-	target := filepath.Join(root, m.Target)
-	if m.Type != "" {
-		if err := os.MkdirAll(target, 0o755); err != nil {
-			return err
-		}
-		err := unix.Mount(m.Source, target, m.Type, m.Flags, m.Data)
-		if m.Optional && (errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EPERM)) {
-			return nil
-		}
-		return err
-	}
-	st, err := os.Stat(m.Source)
-	if m.Optional && errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := makeTarget(target, st.IsDir()); err != nil {
-		return err
-	}
-	flags := uintptr(unix.MS_BIND | unix.MS_REC)
-	if m.Alone {
-		flags = unix.MS_BIND
-	}
-	if err := unix.Mount(m.Source, target, "", flags, ""); err != nil {
-		return err
-	}
-	if !m.ReadOnly {
-		return nil
-	}
-	// MS_REMOUNT would leave what is mounted below writable (mount_setattr(2),
-	// Linux 5.12).
-	return unix.MountSetattr(unix.AT_FDCWD, target, unix.AT_RECURSIVE,
-		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
-}
-
-// makeTarget makes what can be mounted on.
-func makeTarget(target string, dir bool) error {
-	if dir {
-		return os.MkdirAll(target, 0o755)
-	}
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(target, os.O_CREATE|os.O_RDONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-// pivot makes dir the root of the namespace and lets go of the old one.
-func pivot(dir string) error {
-	if err := unix.Chdir(dir); err != nil {
-		return fmt.Errorf("enter new root: %w", err)
-	}
-	// The old root is stacked on the new one and taken off again: no directory
-	// is needed for it (pivot_root(2), "pivot_root(".", ".")").
-	if err := unix.PivotRoot(".", "."); err != nil {
-		return fmt.Errorf("pivot root: %w", err)
-	}
-	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("let go of the old root: %w", err)
-	}
-	return unix.Chdir("/")
-}
 
 // shareViews lets what is mounted for HostProcess containers later appear in
 // the mount namespaces of the host's Windows programs.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mullion-k8s/mullion/internal/cgroup"
+	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -43,12 +44,12 @@ func jailed() {
 	if err := json.Unmarshal([]byte(os.Getenv("JAIL")), &b); err != nil {
 		panic(err)
 	}
-	root := rootDir(b.Config)
-	if err := buildRoot(b, root); err != nil {
+	root := host.RootDir(b.Config.Dir)
+	if err := host.BuildRoot(describeRoot(b), host.Links(), root); err != nil {
 		say(false, err.Error())
 		return
 	}
-	if err := pivot(root); err != nil {
+	if err := host.Pivot(root); err != nil {
 		say(false, err.Error())
 		return
 	}
@@ -82,7 +83,8 @@ func TestJail(t *testing.T) {
 	if b.Cgroups, err = cgroup.Find(); err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range []string{upperDir(c), workDir(c), rootDir(c), c.Bin, filepath.Join(c.Cache, "p", "drive_c")} {
+	drive := filepath.Join(c.Cache, "p", "drive_c")
+	for _, d := range []string{upperDir(c), workDir(c), host.RootDir(c.Dir), c.Bin, drive} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}

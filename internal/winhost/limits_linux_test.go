@@ -7,21 +7,23 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/cgroup"
+	"github.com/mullion-k8s/mullion/internal/host"
 )
 
-// TestCeilings: each level is below the one above it, and all is below the machine.
-func TestCeilings(t *testing.T) {
-	for name, m := range map[string]machine{
+// TestPodCeilings: a pod's are below its host's, and all is below the machine.
+func TestPodCeilings(t *testing.T) {
+	for name, m := range map[string]host.Machine{
 		"laptop": {MemoryBytes: 4 << 30, Tasks: 32768, DiskBytes: 10 << 30},
 		"server": {MemoryBytes: 512 << 30, Tasks: 4 << 20, DiskBytes: 4 << 40},
 		"tiny":   {MemoryBytes: 1 << 30, Tasks: 4096, DiskBytes: 1 << 30},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := ceilingsOf(m, cgroup.Limits{})
+			own := host.CeilingsOf(m, cgroup.Limits{}).Host
+			pod := podCeilings(m, own)
 			for what, order := range map[string][]int64{
-				"memory": {0, c.Pod.MemoryBytes, c.Host.MemoryBytes, c.All.MemoryBytes, m.MemoryBytes},
-				"tasks":  {0, c.Pod.Tasks, c.Host.Processes, c.All.Processes, m.Tasks},
-				"disk":   {0, c.Pod.DiskBytes, c.Pod.AllDisk, m.DiskBytes},
+				"memory": {0, pod.MemoryBytes, own.MemoryBytes, m.MemoryBytes},
+				"tasks":  {0, pod.Tasks, own.Processes, m.Tasks},
+				"disk":   {0, pod.DiskBytes, pod.AllDisk, m.DiskBytes},
 			} {
 				for i := 1; i < len(order); i++ {
 					if order[i-1] >= order[i] {
@@ -31,16 +33,9 @@ func TestCeilings(t *testing.T) {
 			}
 		})
 	}
+	m := host.Machine{MemoryBytes: 64 << 30, Tasks: 32768, DiskBytes: 1 << 40}
 	given := cgroup.Limits{MemoryBytes: 8 << 30, MilliCPU: 1500, Processes: 1000}
-	c := ceilingsOf(machine{MemoryBytes: 64 << 30, Tasks: 32768, DiskBytes: 1 << 40}, given)
-	if c.Host != given || c.Pod.MemoryBytes != 4<<30 || c.Pod.Tasks != 500 {
-		t.Errorf("with limits of the configuration: %+v", c)
-	}
-}
-
-func TestMeasure(t *testing.T) {
-	m, err := measure(t.TempDir())
-	if err != nil || m.MemoryBytes < 1<<20 || m.Tasks < 300 || m.DiskBytes <= 0 {
-		t.Errorf("%+v, %v", m, err)
+	if pod := podCeilings(m, given); pod.MemoryBytes != 4<<30 || pod.Tasks != 500 {
+		t.Errorf("with limits of the configuration: %+v", pod)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/hns/emul"
 	"github.com/mullion-k8s/mullion/internal/hns/wire"
+	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/netplane/apply"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
@@ -26,8 +27,8 @@ import (
 // Files through which serve reaches init's descriptors. serve opens them itself,
 // so that it need not inherit the descriptors.
 const (
-	machineNetns = "/proc/1/fd/5" // fdMachine
-	fabricNetns  = "/proc/1/fd/6" // fdFabric
+	machineNetns = "/proc/1/fd/5" // the first of host.Spec.Descriptors
+	fabricNetns  = "/proc/1/fd/6"
 )
 
 // Serve runs the host's own servers, the Host Networking Service and the
@@ -39,8 +40,8 @@ func Serve(ctx context.Context, bootFile string, log *slog.Logger) error {
 		return fmt.Errorf("serve host: %w", err)
 	}
 	defer f.Close()
-	b, err := readBoot(f)
-	if err != nil {
+	var b boot
+	if err := host.ReadBoot(f, &b); err != nil {
 		return fmt.Errorf("serve host: %w", err)
 	}
 	build, err := winver.Parse(b.Config.Build)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/winhost"
 )
 
@@ -28,7 +29,7 @@ func New(s cli.Streams) *cobra.Command {
 				return cli.Usagef("%w", err)
 			}
 			err = winhost.Run(cmd.Context(), c, logger(s))
-			if errors.Is(err, winhost.ErrRunning) {
+			if errors.Is(err, host.ErrRunning) {
 				return cli.Environmentf("see 'mullion status'", "%w", err)
 			}
 			return err

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package winhost
+package host
 
 import (
 	"encoding/json"
@@ -23,15 +23,15 @@ const (
 	Stopped   Phase = "stopped"
 )
 
-// Status is the status that a host writes to Config.Status. The file is valid only
+// Status is the status that a host writes to Spec.Status. The file is valid only
 // while process PID runs.
 type Status struct {
 	Name    string `json:"name"`
-	Build   string `json:"build"`   // "10.0.17763.7919"
-	Product string `json:"product"` // "Windows Server 2019 Datacenter"
+	Build   string `json:"build,omitempty"` // of Windows: "10.0.17763.7919"
+	Product string `json:"product"`         // "Windows Server 2019 Datacenter"
 	Address string `json:"address"`
 
-	// PID is the `mullion-winhost` process, InitPID the host's process 1 as the
+	// PID is the parent process, InitPID the host's process 1 as the
 	// machine numbers it: `nsenter --all --target InitPID` looks inside.
 	PID     int       `json:"pid"`
 	InitPID int       `json:"initPID,omitempty"`
@@ -40,9 +40,9 @@ type Status struct {
 	// Step says what is being prepared, or why the host stopped by itself.
 	Step string `json:"step,omitempty"`
 
-	// Components are the processes that init keeps.
+	// Components are the processes that process 1 keeps.
 	Components []supervise.Status `json:"components,omitempty"`
-	// Agent is the node agent's own status document, as it wrote it.
+	// Agent is the Windows node agent's own status document, as it wrote it.
 	Agent json.RawMessage `json:"agent,omitempty"`
 }
 

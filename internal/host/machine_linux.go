@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package winhost
+package host
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 )
 
 // measure reads what the machine has. dir is the host's directory.
-func measure(dir string) (machine, error) {
-	var m machine
+func measure(dir string) (Machine, error) {
+	var m Machine
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
 		return m, fmt.Errorf("measure machine: read size of memory: %w", err)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package winhost
+package host
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -19,16 +20,24 @@ import (
 // waits for what is in it, so a user would feel more.
 const followEvery = 200 * time.Millisecond
 
-// reporter sends init's news to the parent, one JSON document per line. The
+// report is one line from process 1 to the parent.
+type report struct {
+	Components []supervise.Status `json:"components"`
+	Agent      json.RawMessage    `json:"agent,omitempty"`
+	PodRanges  []netip.Prefix     `json:"podRanges,omitempty"`
+	Fatal      string             `json:"fatal,omitempty"`
+}
+
+// Reporter sends init's news to the parent, one JSON document per line. The
 // parent reads always; if it is dead, so are we in a moment.
-type reporter struct {
+type Reporter struct {
 	mu   sync.Mutex
 	to   io.Writer // guarded by mu
 	last report    // guarded by mu
 }
 
 // components is supervise.Config.OnChange.
-func (r *reporter) components(list []supervise.Status) {
+func (r *Reporter) components(list []supervise.Status) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last.Components = list
@@ -36,7 +45,7 @@ func (r *reporter) components(list []supervise.Status) {
 }
 
 // follow sends the agent's status document whenever it changes.
-func (r *reporter) follow(ctx context.Context, path string) {
+func (r *Reporter) follow(ctx context.Context, path string) {
 	for {
 		if doc, err := os.ReadFile(path); err == nil && json.Valid(doc) {
 			var compact bytes.Buffer
@@ -59,7 +68,7 @@ func (r *reporter) follow(ctx context.Context, path string) {
 
 // send writes the last report.
 // Preconditions: r.mu is held.
-func (r *reporter) send() {
+func (r *Reporter) send() {
 	// An error means that the parent is gone.
 	_ = json.NewEncoder(r.to).Encode(r.last)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package winhost
+package host
 
 import (
 	"errors"
@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopInit is how long process 1 has to stop in order before it is killed. It
-// needs at most stopServe + 2 * stopWine.
+// stopInit is how long process 1 has to stop in order before it is killed: it
+// stops its components one after the other.
 const stopInit = 9500 * time.Millisecond
 
 // initProcess is process 1 of a host, seen from outside.
@@ -31,7 +31,7 @@ type initProcess struct {
 }
 
 // startInit starts process 1 in its namespaces. It waits for connect.
-func startInit(c Config) (_ *initProcess, err error) {
+func startInit(c Spec) (_ *initProcess, err error) {
 	bootR, bootW, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start process 1: %w", err)
@@ -47,16 +47,15 @@ func startInit(c Config) (_ *initProcess, err error) {
 			err = errors.Join(fmt.Errorf("start process 1: %w", err), bootW.Close(), reportR.Close())
 		}
 	}()
-	machine, err := os.Open("/proc/self/ns/net")
-	if err != nil {
-		return nil, err
+	inherited := []*os.File{bootR, reportW}
+	for _, name := range c.Descriptors {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		inherited = append(inherited, f)
 	}
-	defer machine.Close()
-	fab, err := os.Open(c.Fabric)
-	if err != nil {
-		return nil, err
-	}
-	defer fab.Close()
 	// Keep the previous run's log: it shows why init exited.
 	name := filepath.Join(c.Dir, "logs", "init.log")
 	if err := os.Rename(name, name+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -71,7 +70,7 @@ func startInit(c Config) (_ *initProcess, err error) {
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin", "LC_ALL=C.UTF-8"}
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.ExtraFiles = []*os.File{bootR, reportW, machine, fab}
+	cmd.ExtraFiles = inherited
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWNS,
 		Setsid:     true,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package winhost
+package host
 
 import (
 	"bytes"
@@ -23,18 +23,18 @@ import (
 // one, see run.
 const reapEvery = 500 * time.Millisecond
 
-// reaper buries the orphans that process 1 inherits: wineserver, conmon, every
+// Reaper buries the orphans that process 1 inherits: wineserver, conmon, every
 // Windows process whose parent has ended. It must not touch init's own
 // children, whose exit status their owners wait for.
-type reaper struct {
+type Reaper struct {
 	mu  sync.Mutex
 	own map[int]bool // guarded by mu
 }
 
-func newReaper() *reaper { return &reaper{own: map[int]bool{}} }
+func NewReaper() *Reaper { return &Reaper{own: map[int]bool{}} }
 
-// watch is spawner.Child with the child known as ours.
-func (r *reaper) watch(s *supervise.Spawner, c supervise.Command) func(context.Context) error {
+// Watch is spawner.Child with the child known as ours.
+func (r *Reaper) Watch(s *supervise.Spawner, c supervise.Command) func(context.Context) error {
 	return func(ctx context.Context) error {
 		pid := 0
 		c.OnStart = func(p int) {
@@ -54,7 +54,7 @@ func (r *reaper) watch(s *supervise.Spawner, c supervise.Command) func(context.C
 // run buries until the context ends. A dead child that is not known as ours is
 // left alone the first time, because it may be about to become known: its
 // process ID is noted a moment after it was started.
-func (r *reaper) run(ctx context.Context) {
+func (r *Reaper) run(ctx context.Context) {
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, unix.SIGCHLD)
 	defer signal.Stop(died)

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package host
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/cgroup"
+	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/fault"
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+)
+
+// clearLimit bounds the wait for the processes of a host that were killed. The
+// kernel takes longest for a process that is freeing a lot of memory.
+const clearLimit = 5 * time.Second
+
+// ErrRunning is returned if the host is already running.
+var ErrRunning = errors.New("the host is already running")
+
+// Run boots a host and blocks until it has ended. It returns nil if the context
+// was cancelled, and an error if the host ended by itself. It first cleans up what
+// an earlier run of the host left behind.
+func Run(ctx context.Context, c Spec, log *slog.Logger) (err error) {
+	p := &Parent{spec: c, log: log, status: Status{
+		Name: c.Name, Build: c.Build, Product: c.Product, Address: c.Address.Addr().String(),
+		PID: os.Getpid(), Phase: Preparing, Since: time.Now(),
+	}}
+	release, err := p.lock()
+	if err != nil {
+		return err
+	}
+	defer release()
+	defer func() {
+		p.update(func(s *Status) {
+			s.Phase, s.Since, s.InitPID = Stopped, time.Now(), 0
+			if err != nil {
+				s.Step = err.Error()
+			}
+		})
+	}()
+	boot, err := p.prepare(ctx)
+	if err != nil {
+		return fmt.Errorf("prepare host %s: %w", c.Name, err)
+	}
+	// From now on this process waits. It would keep what preparing left (10 MB, or
+	// 30 MB if it has made Wine's templates) for as long as the host runs.
+	debug.FreeOSMemory()
+	if err := p.run(ctx, boot); err != nil {
+		return fmt.Errorf("run host %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// Parent is the process outside of the host.
+type Parent struct {
+	// Machine and Ceilings are known when Spec.Prepare is called.
+	Machine  Machine
+	Ceilings Ceilings
+
+	spec Spec
+	log  *slog.Logger
+
+	mu     sync.Mutex
+	status Status // guarded by mu
+}
+
+// update changes the status and writes it down.
+func (p *Parent) update(change func(*Status)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(&p.status)
+	if err := p.status.write(p.spec.Status); err != nil {
+		p.log.Warn("status not written", logkey.Error, err)
+	}
+}
+
+// Step tells users what is being prepared.
+func (p *Parent) Step(text string) { p.update(func(s *Status) { s.Step = text }) }
+
+// lock makes sure that one process at a time uses the host's directory.
+func (p *Parent) lock() (release func(), err error) {
+	if err := os.MkdirAll(p.spec.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make host directory: %w", err)
+	}
+	l, err := durable.TryLock(filepath.Join(p.spec.Dir, "lock"), durable.Exclusive)
+	if held, ok := errors.AsType[*durable.LockedError](err); ok {
+		return nil, fmt.Errorf("lock %s: %w (process %d)", p.spec.Dir, ErrRunning, held.PID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock host directory: %w", err)
+	}
+	return l.Unlock, nil
+}
+
+// prepare makes everything that needs no namespace.
+func (p *Parent) prepare(ctx context.Context) (boot any, err error) {
+	if p.Machine, err = measure(p.spec.Dir); err != nil {
+		return nil, err
+	}
+	p.Ceilings = CeilingsOf(p.Machine, p.spec.Limits)
+	for _, d := range []string{RootDir(p.spec.Dir), filepath.Join(p.spec.Dir, "logs")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return nil, fmt.Errorf("make host directory: %w", err)
+		}
+	}
+	return p.spec.Prepare(ctx, p)
+}
+
+// RootDir is where process 1 builds the root file system, in the host's directory.
+func RootDir(dir string) string { return filepath.Join(dir, "root") }
+
+// run boots the host and stays until it has ended.
+func (p *Parent) run(ctx context.Context, boot any) (err error) {
+	c := p.spec
+	hs, err := cgroup.Find()
+	if err != nil {
+		return err
+	}
+	all := hs.Group(allGroup)
+	group := hs.Group(clusterGroup(c.Cluster)).Child(c.Name)
+	// What a killed parent left: its processes died with it, or are dying.
+	if err := group.Clear(ctx, clearLimit); err != nil {
+		return err
+	}
+	if err := errors.Join(all.Make(p.Ceilings.All), group.Make(p.Ceilings.Host)); err != nil {
+		return errors.Join(err, group.Clear(ctx, clearLimit))
+	}
+	p.Step("namespaces")
+	in, err := startInit(c)
+	if err != nil {
+		return errors.Join(err, group.Clear(ctx, clearLimit))
+	}
+	defer func() { err = errors.Join(err, group.Clear(ctx, clearLimit)) }()
+	hostCtx, ended := context.WithCancel(ctx)
+	defer ended()
+	if err := p.connect(hostCtx, boot, in, group); err != nil {
+		return errors.Join(err, in.kill())
+	}
+	p.update(func(s *Status) { s.Phase, s.Step, s.InitPID, s.Since = Running, "", in.pid(), time.Now() })
+	p.log.Info("host booted", logkey.Node, c.Name, logkey.PID, in.pid())
+	fatal := make(chan string, 1)
+	go p.listen(hostCtx, in.reports, fatal)
+	select {
+	case <-in.ended:
+		select {
+		case why := <-fatal:
+			return errors.New(why)
+		default:
+			return fmt.Errorf("process 1 ended: %w", in.err)
+		}
+	case <-ctx.Done():
+	}
+	p.update(func(s *Status) { s.Phase, s.Since = Stopping, time.Now() })
+	p.log.Info("host is shutting down", logkey.Node, c.Name)
+	return in.stop()
+}
+
+// connect gives process 1 everything that must come from outside and lets it start.
+func (p *Parent) connect(ctx context.Context, boot any, in *initProcess, group cgroup.Group) error {
+	c := p.spec
+	if err := group.Enter(in.pid()); err != nil {
+		return err
+	}
+	if err := fault.Point(ctx, "host.boot.after-cgroup"); err != nil {
+		return err
+	}
+	p.Step("network")
+	cable, err := fabric.New(fabric.Config{
+		Name:       c.Cluster,
+		Dir:        filepath.Dir(c.Fabric),
+		NodeNet:    c.Address.Masked(),
+		PodNet:     c.PodCIDR,
+		ServiceNet: c.ServiceCIDR,
+	})
+	if err != nil {
+		return err
+	}
+	if plan := cable.Plan(); plan.Namespace != c.Fabric || plan.Router.Addr() != c.Gateway {
+		return fmt.Errorf("connect to fabric: configuration says %s with gateway %s, the cluster's is %s with %s",
+			c.Fabric, c.Gateway, plan.Namespace, plan.Router.Addr())
+	}
+	netns := fmt.Sprintf("/proc/%d/ns/net", in.pid())
+	if err := cable.Connect(ctx, fabric.Attachment{Node: c.Name, Netns: netns, Address: c.Address}); err != nil {
+		return err
+	}
+	// Routes of the last boot; the host announces those of this one.
+	if err := fabric.OpenRouter(c.Fabric).SetPrefixes(ctx, c.Address.Addr(), []netip.Prefix{}); err != nil {
+		return err
+	}
+	if err := fault.Point(ctx, "host.boot.after-network"); err != nil {
+		return err
+	}
+	if c.Connected != nil {
+		if err := c.Connected(ctx, netns); err != nil {
+			return err
+		}
+	}
+	doc, err := json.Marshal(boot)
+	if err != nil {
+		return fmt.Errorf("marshal boot document: %w", err)
+	}
+	if _, err := in.boot.Write(append([]byte{'!'}, doc...)); err != nil {
+		return fmt.Errorf("send boot document: %w", err)
+	}
+	return in.boot.Close()
+}
+
+// listen takes the reports of process 1 into the status until it has ended, and
+// tells the fabric the way to the host's pods.
+func (p *Parent) listen(ctx context.Context, reports io.Reader, fatal chan<- string) {
+	lines := bufio.NewReader(reports)
+	var announced []netip.Prefix
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var r report
+		if json.NewDecoder(bytes.NewReader(line)).Decode(&r) != nil {
+			continue // a line cut off by a kill
+		}
+		if r.Fatal != "" {
+			fatal <- r.Fatal
+			return
+		}
+		p.update(func(s *Status) { s.Components, s.Agent = r.Components, r.Agent })
+		if !slices.Equal(r.PodRanges, announced) {
+			err := fabric.OpenRouter(p.spec.Fabric).SetPrefixes(ctx, p.spec.Address.Addr(), r.PodRanges)
+			if err != nil {
+				p.log.Error("pod ranges not announced to the fabric", logkey.Error, err)
+				continue // until the next report
+			}
+			announced = r.PodRanges
+		}
+	}
+}
