@@ -17,6 +17,7 @@ const usage = `mullion-kube runs Kubernetes' own programs; use it through mullio
 
 Usage:
   mullion-kube server --config FILE [--dry-run] [--log-level LEVEL]
+  mullion-kube snapshot save|restore --config FILE --file SNAPSHOT
   mullion-kube kubectl ...
 
 The server stops in order on SIGTERM and SIGINT, and looks for certificates to
@@ -38,6 +39,8 @@ func main() {
 		kubectl(args)
 	case "server":
 		os.Exit(serve(context.Background(), args, os.Stdout, os.Stderr))
+	case "snapshot":
+		os.Exit(snapshot(context.Background(), args, os.Stdout, os.Stderr))
 	case "help", "-h", "--help":
 		fmt.Print(usage)
 	default:

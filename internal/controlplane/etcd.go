@@ -46,26 +46,36 @@ const (
 	etcdProgress = 5 * time.Second
 )
 
+// etcdName is the name of the only member.
+const etcdName = "mullion"
+
+// etcdPeer is where other members would find this one. There are none: nothing
+// listens there, and the address is only a name.
+func etcdPeer() url.URL { return url.URL{Scheme: "https", Host: "127.0.0.1:2380"} }
+
+// etcdMembers lists the members in the notation of etcd's --initial-cluster.
+func etcdMembers() string {
+	u := etcdPeer()
+	return etcdName + "=" + u.String()
+}
+
 // etcdConfig returns the configuration of the embedded etcd. Compaction is not set:
 // kube-apiserver compacts every five minutes, and two of them doing so would be
 // in each other's way.
 func etcdConfig(c config.Config, log *slog.Logger, fatal func(reason error)) (*embed.Config, error) {
 	s := pki.Store{Dir: c.PKI()}
 	e := embed.NewConfig()
-	e.Name = "mullion"
+	e.Name = etcdName
 	e.Dir = c.Etcd()
 	client, err := url.Parse(plan.EtcdEndpoint(c))
 	if err != nil {
 		return nil, fmt.Errorf("etcd's address: %w", err)
 	}
 	e.ListenClientUrls = []url.URL{*client}
-	// There are no other members: nothing listens for them, and what is
-	// advertised is only a name.
 	e.ListenPeerUrls = nil
-	unused := url.URL{Scheme: "https", Host: "127.0.0.1:2380"}
-	e.AdvertisePeerUrls = []url.URL{unused}
+	e.AdvertisePeerUrls = []url.URL{etcdPeer()}
 	e.AdvertiseClientUrls = []url.URL{{Scheme: "https", Host: "127.0.0.1:2379"}}
-	e.InitialCluster = e.Name + "=" + unused.String()
+	e.InitialCluster = etcdMembers()
 	e.ClientTLSInfo = transport.TLSInfo{
 		CertFile: s.Leaf(pki.Etcd), KeyFile: s.Leaf(pki.Etcd),
 		TrustedCAFile: s.Cert(pki.EtcdCA), ClientCertAuth: true,
@@ -121,7 +131,7 @@ func (e *etcd) run(ctx context.Context) error {
 	if err := os.Remove(bootstrapping(e.cfg)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("prepare etcd: %w", err)
 	}
-	if err := syncDir(filepath.Dir(e.cfg.Etcd())); err != nil {
+	if err := durable.SyncDir(filepath.Dir(e.cfg.Etcd())); err != nil {
 		return fmt.Errorf("prepare etcd: %w", err)
 	}
 	close(e.ready)
@@ -187,12 +197,4 @@ func (e *etcd) isReady(ctx context.Context) error {
 	case <-time.After(time.Second):
 	}
 	return errors.New("etcd has not elected itself yet")
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

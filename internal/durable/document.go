@@ -71,8 +71,17 @@ func ReadStatus[T any](path string) (T, error) {
 	if err != nil {
 		return zero, err
 	}
-	if err := json.Unmarshal(data, &doc); err != nil {
+	if doc, err = ParseStatus[T](data); err != nil {
 		return zero, fmt.Errorf("read %s: %w", path, err)
+	}
+	return doc, nil
+}
+
+// ParseStatus is ReadStatus of a text.
+func ParseStatus[T any](data []byte) (T, error) {
+	var doc, zero T
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return zero, err
 	}
 	return doc, nil
 }

@@ -8,10 +8,13 @@ import (
 	"os"
 )
 
-func syncDir(dir string) error {
+// SyncDir makes the names in a directory survive a power cut.
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
 }
+
+func syncDir(dir string) error { return SyncDir(dir) }

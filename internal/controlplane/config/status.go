@@ -56,3 +56,10 @@ func ReadStatus(path string) (Status, error) {
 	}
 	return s, nil
 }
+
+// Snapshot describes a snapshot of the embedded etcd.
+type Snapshot struct {
+	Revision int64 `json:"revision"`
+	Keys     int   `json:"keys"`
+	Size     int64 `json:"size"` // bytes
+}

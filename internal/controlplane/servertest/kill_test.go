@@ -85,8 +85,21 @@ func TestKillUnderLoad(t *testing.T) {
 // history holds the writes that the server has acknowledged.
 type history struct {
 	mu     sync.Mutex
-	acked  map[string]string // guarded by mu
-	newest uint64            // guarded by mu
+	acked  map[string]string // guarded by mu; name to the last value
+	writes []write           // guarded by mu
+	newest uint64            // guarded by mu; the highest revision
+}
+
+// write is one acknowledged write.
+type write struct {
+	name, value string
+	revision    uint64
+}
+
+func (h *history) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.writes)
 }
 
 // write creates objects and updates each once until the server is gone.
@@ -114,6 +127,7 @@ func (h *history) note(cm *corev1.ConfigMap) {
 	h.acked[cm.Name] = cm.Data["n"]
 	if rv, err := strconv.ParseUint(cm.ResourceVersion, 10, 64); err == nil {
 		h.newest = max(h.newest, rv)
+		h.writes = append(h.writes, write{cm.Name, cm.Data["n"], rv})
 	}
 }
 
