@@ -23,6 +23,8 @@ func commands() []cli.Command {
 		{Group: cli.Cluster, New: clustercmd.Logs},
 		{Group: cli.Cluster, New: clustercmd.URL},
 		{Group: cli.Cluster, New: clustercmd.Load},
+		{Group: cli.Cluster, New: clustercmd.Backup},
+		{Group: cli.Cluster, New: clustercmd.Restore},
 		{Group: cli.Cluster, New: clustercmd.Kubectl},
 		{Group: cli.Cluster, New: clustercmd.Server},
 		{Group: cli.Cluster, New: installcmd.New},

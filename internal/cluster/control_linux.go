@@ -51,18 +51,9 @@ func Choose(l Layout, asked Choice) (Config, error) {
 // Make chooses the Config and stores it together with the cluster's
 // directories.
 func Make(l Layout, asked Choice) (Config, error) {
-	if err := os.MkdirAll(l.clusters(), 0o700); err != nil {
-		return Config{}, fmt.Errorf("make data directory: %w", err)
-	}
-	// Two first `up`s at once must not choose the same index.
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
-	defer cancel()
-	making, err := durable.WaitLock(ctx, filepath.Join(l.clusters(), ".lock"), durable.Exclusive)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return Config{}, errors.New("make cluster: another mullion is making one; try again")
-	}
+	making, err := lockMaking(l)
 	if err != nil {
-		return Config{}, fmt.Errorf("make cluster: %w", err)
+		return Config{}, err
 	}
 	defer making.Unlock()
 	c, err := Choose(l, asked)
@@ -75,6 +66,24 @@ func Make(l Layout, asked Choice) (Config, error) {
 		}
 	}
 	return c, c.save(l)
+}
+
+// lockMaking takes the lock that clusters are made under: two first `up`s at once
+// must not choose the same index. It makes the data directory.
+func lockMaking(l Layout) (*durable.Lock, error) {
+	if err := os.MkdirAll(l.clusters(), 0o700); err != nil {
+		return nil, fmt.Errorf("make data directory: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	making, err := durable.WaitLock(ctx, filepath.Join(l.clusters(), ".lock"), durable.Exclusive)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, errors.New("make cluster: another mullion is making one; try again")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make cluster: %w", err)
+	}
+	return making, nil
 }
 
 // Start makes sure that the cluster's supervisor runs, and reports whether it

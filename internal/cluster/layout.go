@@ -49,6 +49,13 @@ func (l Layout) Node(name string) string { return filepath.Join(l.Dir(), "nodes"
 // lock is held by the supervisor for as long as it runs.
 func (l Layout) lock() string { return filepath.Join(l.run(), "supervisor.lock") }
 
+// backup holds the copies of a backup that is being made; its lock is beside it.
+func (l Layout) backup() string { return filepath.Join(l.run(), "backup") }
+
+// staging is where a cluster is put together that is being restored, outside of
+// clusters: what is in it is not a cluster yet.
+func (l Layout) staging() string { return filepath.Join(l.DataDir, ".restore") }
+
 // status returns the file that the supervisor writes at each change.
 func (l Layout) status() string { return filepath.Join(l.run(), "status.json") }
 

@@ -48,7 +48,7 @@ func removeIfLast(l Layout) error {
 	if err := unmountBelow(l.cache()); err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(l.cache()), os.RemoveAll(l.clusters())); err != nil {
+	if err := errors.Join(os.RemoveAll(l.cache()), os.RemoveAll(l.clusters()), os.RemoveAll(l.staging())); err != nil {
 		return fmt.Errorf("remove data: %w", err)
 	}
 	if err := os.Remove(l.DataDir); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, os.ErrNotExist) {

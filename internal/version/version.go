@@ -13,6 +13,12 @@ var version = "v0.0.0-unknown"
 // version; a test compares the two.
 const Kubernetes = "v1.36.3"
 
+// Newer reports whether data of Kubernetes v may not be readable here: whether v
+// has a later minor version than the Kubernetes of this program.
+func Newer(v string) bool {
+	return semver.Compare(semver.MajorMinor(v), semver.MajorMinor(Kubernetes)) > 0
+}
+
 // String returns the version of mullion, from git describe: always a semantic
 // version, because kubelets report a runtime of any other as "Unknown", and the
 // tools that read nodes parse what they report.

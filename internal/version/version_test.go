@@ -22,3 +22,15 @@ func TestKubernetesVersionIsTheOneInGoMod(t *testing.T) {
 		}
 	}
 }
+
+func TestNewer(t *testing.T) {
+	for v, want := range map[string]bool{
+		version.Kubernetes: false, "v1.36.99": false, "v1.9.0": false, "v0.99.0": false,
+		"v1.37.0-alpha.0": true, "v2.0.0": true,
+		"": false, "1.99": false,
+	} {
+		if got := version.Newer(v); got != want {
+			t.Errorf("%q: %v", v, got)
+		}
+	}
+}

@@ -2,12 +2,15 @@
 // Copyright The mullion Authors.
 
 // Package clustercmd has the commands that make, show and remove clusters on
-// this machine: up, down, status, logs, url, load, kubectl, server.
+// this machine: up, down, status, logs, url, load, backup, restore, kubectl,
+// server.
 package clustercmd
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -23,12 +26,7 @@ type target struct {
 
 func (t *target) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&t.name, "name", "default", "the cluster's `name`")
-	dir := os.Getenv("MULLION_DATA")
-	if dir == "" {
-		dir = cluster.DefaultDataDir
-	}
-	cmd.Flags().StringVar(&t.dataDir, "data-dir", dir,
-		"`directory` for all of mullion's data (environment MULLION_DATA)")
+	addDataDir(cmd, &t.dataDir)
 	// Completion ignores errors: a missing directory has no clusters.
 	_ = cmd.RegisterFlagCompletionFunc("name",
 		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -40,11 +38,41 @@ func (t *target) add(cmd *cobra.Command) {
 		})
 }
 
+func addDataDir(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "data-dir", defaultDataDir(),
+		"`directory` for all of mullion's data (environment MULLION_DATA)")
+}
+
+func defaultDataDir() string {
+	if dir := os.Getenv("MULLION_DATA"); dir != "" {
+		return dir
+	}
+	return cluster.DefaultDataDir
+}
+
+func dataDirFlag(dir string) string {
+	if dir == defaultDataDir() {
+		return ""
+	}
+	return " --data-dir " + dir
+}
+
 func (t *target) layout() (cluster.Layout, error) {
 	if err := cluster.CheckName(t.name); err != nil {
 		return cluster.Layout{}, cli.Usagef("%w", err)
 	}
-	return cluster.Layout{DataDir: t.dataDir, Name: t.name}, nil
+	dir, err := absolute(t.dataDir)
+	return cluster.Layout{DataDir: dir, Name: t.name}, err
+}
+
+// absolute returns a data directory as the cluster's programs, which run elsewhere,
+// can use it.
+func absolute(dataDir string) (string, error) {
+	dir, err := filepath.Abs(dataDir)
+	if err != nil {
+		return "", fmt.Errorf("--data-dir %s: %w", dataDir, err)
+	}
+	return dir, nil
 }
 
 // existing loads the selected cluster.

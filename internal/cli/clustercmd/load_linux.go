@@ -50,7 +50,7 @@ hosts, so that pods can use them without a registry. "-" reads standard input.`,
 }
 
 func runLoad(ctx context.Context, s cli.Streams, l cluster.Layout, file string, nodes []string) error {
-	path, done, err := archive(s.In, file)
+	path, done, err := spool(s.In, file)
 	if err != nil {
 		return err
 	}
@@ -112,8 +112,8 @@ func loadOnto(ctx context.Context, l cluster.Layout, node, path string) ([]image
 	return imageload.Send(ctx, l.ImageSocket(node), f)
 }
 
-// archive copies standard input to a file, because it is read once per host.
-func archive(in io.Reader, file string) (path string, done func(), err error) {
+// spool copies standard input to a file, because it is read once per host.
+func spool(in io.Reader, file string) (path string, done func(), err error) {
 	if file != "-" {
 		return file, func() {}, nil
 	}

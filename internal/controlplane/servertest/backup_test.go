@@ -76,7 +76,8 @@ func TestSnapshotUnderLoad(t *testing.T) {
 	s := controlplanetest.New(t, nil)
 	s.Start()
 	s.Ready()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, StringData: map[string]string{"password": "horse"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"},
+		StringData: map[string]string{"password": "horse"}}
 	if _, err := s.Admin().CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,8 @@ func TestSnapshotOfAStoppedServer(t *testing.T) {
 	other := elsewhere(t, s, file)
 	other.Start()
 	other.Ready()
-	if _, err := other.Admin().CoreV1().ConfigMaps("default").Get(t.Context(), "last", metav1.GetOptions{}); err != nil {
+	_, err := other.Admin().CoreV1().ConfigMaps("default").Get(t.Context(), "last", metav1.GetOptions{})
+	if err != nil {
 		t.Error(err)
 	}
 	other.Stop()
