@@ -24,6 +24,7 @@ const (
 	mapOutbound     = "outbound"
 	mapACLIn        = "acl-in"
 	mapACLOut       = "acl-out"
+	mapPeers        = "peers" // other hosts of the overlays
 	ours            = `"` + LinkPrefix + `*"`
 	frontKey        = "ip daddr . meta l4proto . th dport"
 	nodePortKey     = "meta l4proto . th dport"
@@ -55,6 +56,7 @@ func sets() []Set {
 		{Name: mapOutbound, Type: "ipv4_addr", Value: "verdict"},
 		{Name: mapACLIn, Type: "ipv4_addr", Value: "verdict"},
 		{Name: mapACLOut, Type: "ipv4_addr", Value: "verdict"},
+		{Name: mapPeers, Type: "ipv4_addr", Value: "verdict"},
 	}
 }
 

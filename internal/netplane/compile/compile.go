@@ -51,12 +51,15 @@ func Compile(want intent.Host, previous *Plan) (*Plan, error) {
 		return nil, fmt.Errorf("compile endpoints: %w", err)
 	}
 	c.gateways()
+	if err := c.overlays(); err != nil {
+		return nil, fmt.Errorf("compile overlays: %w", err)
+	}
 	if err := c.loadBalancers(); err != nil {
 		return nil, fmt.Errorf("compile load balancers: %w", err)
 	}
 	c.sysctls()
 	c.plan.Table.Sets = sets()
-	c.plan.Table.Chains = c.baseChains()
+	c.plan.Table.Chains = c.guardTunnels(c.baseChains())
 	c.plan.Table.collect()
 	return c.plan, nil
 }
@@ -70,6 +73,8 @@ type compiler struct {
 	claimed  map[string]string   // ids, link names, addresses → their object
 	sources  []netip.Addr        // distinct SourceVIPs
 	held     []netip.Addr        // addresses of attached endpoints
+	tunnels  []tunnel
+	peers    map[netip.Addr][]string // other hosts of the overlays → rules for what they may send
 }
 
 // front is the front end that a client connects to. An invalid address means all

@@ -51,6 +51,36 @@ func node() intent.Host {
 	}
 }
 
+// overlay returns a host of an Overlay network with two others, as flanneld, win-overlay and kube-proxy make it. The
+// third host has two ranges.
+func overlay() intent.Host {
+	h := node()
+	h.Networks = []intent.Network{{
+		ID:      "net-1",
+		Name:    "flannel.4096",
+		Type:    intent.Overlay,
+		Subnets: []intent.Subnet{{Prefix: prefix("10.244.1.0/24"), Gateway: addr("10.244.1.1"), VSID: 4096}},
+		DRMAC:   "00-15-5D-11-11-11",
+		RemoteSubnets: []intent.RemoteSubnet{
+			{Prefix: prefix("10.244.2.0/24"), VSID: 4096, ProviderAddress: addr("10.89.0.12"),
+				DRMAC: "00:15:5d:22:22:22"},
+			{Prefix: prefix("10.244.3.0/24"), VSID: 4096, ProviderAddress: addr("10.89.0.13"),
+				DRMAC: "00:15:5d:33:33:33"},
+			{Prefix: prefix("10.244.8.0/21"), VSID: 4096, ProviderAddress: addr("10.89.0.13"),
+				DRMAC: "00:15:5d:33:33:33"},
+		},
+	}}
+	for i := range h.Endpoints {
+		h.Endpoints[i].Gateway = addr("10.244.1.1")
+	}
+	h.Endpoints = append(h.Endpoints, intent.Endpoint{ID: "source-vip", NetworkID: "net-1",
+		Addresses: prefixes("10.244.1.2/24"), MAC: "02:00:0a:59:00:0b"})
+	web := nodePort("lb-web-node", intent.TCP, 30080, 8080, "10.244.1.5", "10.244.2.7")
+	web.SourceVIP = addr("10.244.1.2")
+	h.LoadBalancers = []intent.LoadBalancer{web}
+	return h
+}
+
 func clusterIP(id, vip string, protocol uint8, port, target uint16, to ...string) intent.LoadBalancer {
 	return intent.LoadBalancer{
 		ID:           id,
@@ -122,6 +152,7 @@ var cases = []struct {
 		}
 		return h
 	}},
+	{"overlay", overlay},
 	{"host-endpoint", func() intent.Host {
 		h := node()
 		h.Endpoints = append(h.Endpoints, intent.Endpoint{

@@ -263,20 +263,21 @@ func (c *compiler) outboundChain(e *intent.Endpoint, network intent.NetworkType)
 // gateways makes one device per network that holds the gateway addresses: the
 // one of the subnet, and the first two of the range, because win-bridge always
 // uses the second as the endpoints' gateway (containernetworking/plugins v1.9.1,
-// plugins/main/windows/win-bridge, and hns.GetDefaultDestinationPrefix). An
+// plugins/main/windows/win-bridge, and hns.GetDefaultDestinationPrefix). win-overlay uses
+// the network's gateway, and the second address is often kube-proxy's source VIP. An
 // address that an endpoint has is left to the endpoint.
 func (c *compiler) gateways() {
 	seen := map[netip.Prefix]bool{}
 	for i := range c.want.Networks {
 		n := &c.want.Networks[i]
-		l := Link{Name: LinkName(n.ID), Kind: Bridge, MTU: cmp.Or(n.MTU, defaultMTU), Alias: "network " + n.ID}
+		l := Link{Name: LinkName(n.ID), Kind: Bridge, MTU: networkMTU(n), Alias: "network " + n.ID}
 		var candidates []netip.Addr
 		for _, s := range n.Subnets {
 			if !s.Prefix.IsValid() || !s.Prefix.Addr().Is4() || s.Prefix.Bits() == 0 {
 				continue
 			}
 			p := s.Prefix.Masked()
-			if p.Bits() < 31 {
+			if p.Bits() < 31 && n.Type != intent.Overlay {
 				first := p.Addr().Next()
 				candidates = append(candidates, first, first.Next())
 			}
@@ -334,11 +335,10 @@ func peerRoutes(e *intent.Endpoint, link string, metric int) []Route {
 }
 
 func (c *compiler) mtu(e *intent.Endpoint) int {
-	network := 0
 	if n := c.networks[e.NetworkID]; n != nil {
-		network = n.MTU
+		return cmp.Or(e.MTU, networkMTU(n))
 	}
-	return cmp.Or(e.MTU, network, defaultMTU)
+	return cmp.Or(e.MTU, defaultMTU)
 }
 
 func addresses4(e *intent.Endpoint) []netip.Prefix {

@@ -33,12 +33,17 @@ type LinkKind string
 const (
 	Veth   LinkKind = "veth"
 	Bridge LinkKind = "bridge" // without ports: a place for addresses that is in every kernel
+	VXLAN  LinkKind = "vxlan"
 )
 
 // LinkPrefix begins the name of every link that the plan makes on the host's
 // side, so that one rule covers all of them and a new process finds those of
 // the old one.
 const LinkPrefix = "hns"
+
+// TunnelPrefix begins the names of VXLAN devices, for the same reason. It differs from
+// LinkPrefix, whose rules are about endpoints.
+const TunnelPrefix = "vxlan"
 
 // Link is one device of the host's namespace.
 type Link struct {
@@ -54,6 +59,21 @@ type Link struct {
 	Peer      *Peer // of a veth
 	// Neighbours are permanent ARP entries on the link.
 	Neighbours []Neighbour
+	Tunnel     *Tunnel   // of a VXLAN device
+	Forwards   []Forward // of a VXLAN device, which learns none itself
+}
+
+// Tunnel holds the settings of a VXLAN device, which never change.
+type Tunnel struct {
+	ID    uint32
+	Local netip.Addr // the outer source
+	Port  uint16
+}
+
+// Forward says that a VXLAN device sends frames for a MAC address to a host.
+type Forward struct {
+	MAC string
+	To  netip.Addr
 }
 
 // Peer is the end of a veth pair inside an HCN namespace.
@@ -98,8 +118,14 @@ func (p *Plan) String() string {
 		for _, a := range l.Addresses {
 			fmt.Fprintf(&b, "  address %s\n", a)
 		}
+		if l.Tunnel != nil {
+			fmt.Fprintf(&b, "  id %d local %s port %d\n", l.Tunnel.ID, l.Tunnel.Local, l.Tunnel.Port)
+		}
 		for _, n := range l.Neighbours {
 			fmt.Fprintf(&b, "  neighbour %s is %s\n", n.Address, n.MAC)
+		}
+		for _, f := range l.Forwards {
+			fmt.Fprintf(&b, "  forward %s to %s\n", f.MAC, f.To)
 		}
 		for _, s := range l.Sysctls {
 			fmt.Fprintf(&b, "  sysctl %s = %s\n", s.Path, s.Value)

@@ -30,6 +30,7 @@ type objectKey struct{ kind, id string }
 const (
 	kindEndpoint     = "endpoint"
 	kindLoadBalancer = "load balancer"
+	kindPeers        = "peers" // one for all
 )
 
 func (k objectKey) String() string { return k.kind + " " + k.id }

@@ -86,12 +86,16 @@ func (d *Dice) Host() intent.Host {
 		h.Uplink = intent.Uplink{}
 	}
 	for i := range d.n(4) {
-		h.Networks = append(h.Networks, intent.Network{
+		n := intent.Network{
 			ID:      fmt.Sprint("net-", i),
 			Type:    pick(d, intent.L2Bridge, intent.NAT, intent.Private, intent.Overlay),
 			MTU:     pick(d, 0, 1450),
 			Subnets: []intent.Subnet{{Prefix: d.prefix(), Gateway: d.address()}},
-		})
+		}
+		if n.Type == intent.Overlay {
+			d.overlay(&n, uint32(4096+i))
+		}
+		h.Networks = append(h.Networks, n)
 	}
 	for range d.n(8) {
 		h.Endpoints = append(h.Endpoints, d.endpoint())
@@ -102,10 +106,38 @@ func (d *Dice) Host() intent.Host {
 	return h
 }
 
+// overlay makes the network one that spans several hosts.
+func (d *Dice) overlay(n *intent.Network, vsid uint32) {
+	n.Subnets[0].VSID, n.DRMAC, n.VXLANPort = vsid, "00-15-5D-01-00-00", pick[uint16](d, 0, 4790)
+	n.RemoteSubnets = d.remoteSubnets(vsid)
+}
+
+func (d *Dice) remoteSubnets(vsid uint32) (list []intent.RemoteSubnet) {
+	for i := range d.n(4) {
+		list = append(list, intent.RemoteSubnet{
+			Prefix:          netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 245, byte(vsid) + byte(i)<<4, 0}), 24),
+			VSID:            vsid,
+			ProviderAddress: netip.AddrFrom4([4]byte{10, 89, 0, byte(20 + i)}),
+			DRMAC:           fmt.Sprintf("00-15-5D-02-00-%02X", i),
+		})
+	}
+	if d.n(16) == 1 {
+		list = append(list, intent.RemoteSubnet{Prefix: d.prefix(), VSID: vsid, ProviderAddress: d.address(),
+			DRMAC: "00-15-5D-02-00-00"})
+	}
+	return list
+}
+
 // Change adds, replaces and removes a few objects. The old intent stays intact.
 func (d *Dice) Change(h intent.Host) intent.Host {
 	h.Endpoints = change(d, h.Endpoints, d.endpoint)
 	h.LoadBalancers = change(d, h.LoadBalancers, d.loadBalancer)
+	h.Networks = append([]intent.Network(nil), h.Networks...)
+	for i := range h.Networks {
+		if n := &h.Networks[i]; n.Type == intent.Overlay && d.yes() {
+			n.RemoteSubnets = d.remoteSubnets(n.Subnets[0].VSID)
+		}
+	}
 	if d.n(8) == 1 {
 		h.Uplink.Address = netip.MustParsePrefix("10.89.0.12/24")
 	}
