@@ -94,8 +94,11 @@ func (h *host) state() string {
 	h.t.Helper()
 	all := ruleset(h.run("nft", "list", "ruleset"))
 	for _, argv := range [][]string{{"ip", "-4", "-o", "address"}, {"ip", "-o", "link"}, {"ip", "-4", "route"},
-		{"ip", "neighbour", "show", "nud", "permanent"}} {
+		{"ip", "neighbour", "show", "nud", "permanent"}, {"bridge", "fdb", "show"}} {
 		for line := range strings.Lines(h.run(argv...)) {
+			if argv[0] == "bridge" && !strings.Contains(line, " dst ") {
+				continue // what a link has of itself
+			}
 			line = volatile.ReplaceAllString(strings.Replace(line, "\\", " ", 1), "")
 			if slices.Contains(argv, "-o") { // the index of the link begins the line
 				_, line, _ = strings.Cut(line, " ")
@@ -548,5 +551,61 @@ func TestNamespaceSurvivesEmptyFile(t *testing.T) {
 		if err := h.plane.DeleteNamespace(t.Context(), "ns-upper"); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestTunnelFollows: a VXLAN device is changed in place when its peers change, and is made again when what
+// cannot be changed is different.
+func TestTunnelFollows(t *testing.T) {
+	h := newHost(t)
+	want := func(hosts int, edit func(*intent.Network)) intent.Host {
+		i := intent.Host{Uplink: small().Uplink}
+		overlay(hosts)(&i)
+		edit(&i.Networks[0])
+		return i
+	}
+	same := func(*intent.Network) {}
+	apply := func(p *apply.Plane, i intent.Host) (state, index string) {
+		t.Helper()
+		if err := p.Apply(t.Context(), i); err != nil {
+			t.Fatal(err)
+		}
+		index, _, _ = strings.Cut(h.run("ip", "-o", "link", "show", "vxlan4096"), ":")
+		return h.state(), index
+	}
+	one, first := apply(h.plane, want(1, same))
+	three, index := apply(h.plane, want(3, same))
+	if index != first {
+		t.Error("the device was made again for another peer")
+	}
+	if got, _ := apply(h.plane, want(1, same)); got != one {
+		t.Errorf("after two peers left\n%s\nwant\n%s", got, one)
+	}
+	// A new process corrects what another one left.
+	if got, index := apply(h.open(), want(3, same)); got != three || index != first {
+		t.Errorf("device %s, want %s; after a restart\n%s\nwant\n%s", index, first, got, three)
+	}
+	h.run("ip", "neighbour", "add", "10.245.9.0", "lladdr", "00:15:5d:09:09:09", "nud", "permanent", "dev", "vxlan4096")
+	h.run("bridge", "fdb", "add", "00:15:5d:09:09:09", "dst", "10.89.0.99", "dev", "vxlan4096")
+	if got, _ := apply(h.open(), want(3, same)); got != three {
+		t.Errorf("after damage\n%s\nwant\n%s", got, three)
+	}
+	for name, edit := range map[string]func(*intent.Network){
+		"port": func(n *intent.Network) { n.VXLANPort = 4790 },
+		"MAC":  func(n *intent.Network) { n.DRMAC = "00-15-5D-01-00-99" },
+	} {
+		got, index := apply(h.open(), want(3, edit))
+		if index == first {
+			t.Errorf("%s: the device was not made again", name)
+		}
+		if strings.Count(got, "via 10.245.") != 3 {
+			t.Errorf("%s: routes are missing\n%s", name, got)
+		}
+	}
+	if err := h.open().Apply(t.Context(), intent.Host{Uplink: small().Uplink}); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.run("ip", "-o", "link"); strings.Contains(got, "vxlan") {
+		t.Errorf("left behind: %s", got)
 	}
 }

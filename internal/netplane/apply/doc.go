@@ -15,7 +15,7 @@
 //
 // A new Plane has no state. Its first Apply, and the first after any failure,
 // compares the plan with the kernel instead of with the last plan. Links whose
-// names begin with compile.LinkPrefix and routes with kernel.routeProtocol belong
+// names begin with compile.LinkPrefix or compile.TunnelPrefix and routes with kernel.routeProtocol belong
 // to the Plane: those that match are kept without interrupting their traffic, the
 // others are removed, and the table is replaced as a whole. Established
 // connections survive in conntrack.

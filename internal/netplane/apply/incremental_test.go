@@ -4,6 +4,7 @@
 package apply_test
 
 import (
+	"fmt"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -83,6 +84,8 @@ var additions = []struct {
 			MAC:         "00:15:5d:00:01:00",
 		})
 	}, false},
+	{"overlay", overlay(1), false},
+	{"overlay with a third host", overlay(2), false},
 	{"adapter of the host", func(h *intent.Host) {
 		h.Endpoints = append(h.Endpoints, intent.Endpoint{
 			ID:           "ep-host",
@@ -95,6 +98,29 @@ var additions = []struct {
 	{"other address of the uplink", func(h *intent.Host) {
 		h.Uplink.Address = netip.MustParsePrefix("10.89.0.12/24")
 	}, false},
+}
+
+// overlay adds an overlay network with other hosts.
+func overlay(hosts int) func(*intent.Host) {
+	return func(h *intent.Host) {
+		n := intent.Network{
+			ID:      "overlay",
+			Type:    intent.Overlay,
+			Subnets: []intent.Subnet{{Prefix: netip.MustParsePrefix("10.245.1.0/24"), VSID: 4096}},
+			DRMAC:   "00-15-5D-01-00-00",
+		}
+		for i := range hosts {
+			n.RemoteSubnets = append(n.RemoteSubnets, intent.RemoteSubnet{
+				Prefix:          netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 245, byte(2 + i), 0}), 24),
+				VSID:            4096,
+				ProviderAddress: netip.AddrFrom4([4]byte{10, 89, 0, byte(20 + i)}),
+				DRMAC:           fmt.Sprintf("00-15-5D-01-00-%02X", 1+i),
+			})
+		}
+		h.Networks = append(slices.DeleteFunc(slices.Clone(h.Networks), func(o intent.Network) bool {
+			return o.ID == n.ID
+		}), n)
+	}
 }
 
 func add(h *intent.Host, lb intent.LoadBalancer) {

@@ -51,6 +51,12 @@ func (p *Plane) ensureLink(ctx context.Context, want *compile.Link, back *undo.S
 	if err != nil {
 		return err
 	}
+	if link != nil && want.Kind == compile.VXLAN && !sameTunnel(link, want) {
+		if err := p.space.DeleteLink(want.Name); err != nil {
+			return err
+		}
+		link = nil
+	}
 	var inside *kernel.Space
 	if want.Peer != nil {
 		// A namespace that was removed is created again, empty: the endpoint must
@@ -113,8 +119,11 @@ func (p *Plane) makeLink(want *compile.Link, inside *kernel.Space) error {
 		}
 		attrs.HardwareAddr = mac
 	}
-	if want.Kind == compile.Bridge {
+	switch want.Kind {
+	case compile.Bridge:
 		return p.space.Netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs})
+	case compile.VXLAN:
+		return p.space.Netlink.LinkAdd(newTunnel(attrs, want.Tunnel))
 	}
 	mac, err := net.ParseMAC(want.Peer.MAC)
 	if err != nil {
@@ -181,7 +190,7 @@ func (p *Plane) updateLink(link netlink.Link, want *compile.Link) error {
 			return fmt.Errorf("set neighbour %s: %w", n.Address, err)
 		}
 	}
-	return nil
+	return p.setForwards(link, want.Forwards)
 }
 
 // updatePeer sets the inner end of a veth pair.

@@ -75,7 +75,8 @@ func (p *Plane) removeOthers(ctx context.Context, old, plan *compile.Plan, trust
 			return fmt.Errorf("list links: %w", err)
 		}
 		for _, l := range links {
-			if name := l.Attrs().Name; strings.HasPrefix(name, compile.LinkPrefix) {
+			name := l.Attrs().Name
+			if strings.HasPrefix(name, compile.LinkPrefix) || strings.HasPrefix(name, compile.TunnelPrefix) {
 				present = append(present, name)
 			}
 		}
@@ -100,6 +101,11 @@ func (p *Plane) removeOthers(ctx context.Context, old, plan *compile.Plan, trust
 		}
 		if err := p.space.KeepAddresses(link, want.Addresses); err != nil {
 			return err
+		}
+		if want.Kind == compile.VXLAN {
+			if err := p.keepPeers(link, want); err != nil {
+				return err
+			}
 		}
 	}
 	return p.removeRoutes(old, plan, trusted)
