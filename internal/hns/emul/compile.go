@@ -22,14 +22,19 @@ import (
 //
 // Fidelity: subset - TierAcl, L4Proxy, L4WFPPROXY, QOS and the like are stored
 // and echoed only.
-func compile(s *state, uplink intent.Uplink) intent.Host {
+func compile(s *state, uplink intent.Uplink, departed []departure) intent.Host {
 	h := intent.Host{
 		Uplink:        uplink,
 		Networks:      make([]intent.Network, 0, len(s.networks.order)),
 		Endpoints:     make([]intent.Endpoint, 0, len(s.endpoints.order)),
 		LoadBalancers: make([]intent.LoadBalancer, 0, len(s.balancers.order)),
 	}
-	s.networks.all(func(n *network) bool { h.Networks = append(h.Networks, compileNetwork(n)); return true })
+	s.networks.all(func(n *network) bool {
+		out := compileNetwork(n)
+		withDeparted(&out, departed)
+		h.Networks = append(h.Networks, out)
+		return true
+	})
 	routes := routesByEndpoint(s)
 	// Attached endpoints come first, in the order in which they were attached:
 	// that order names the adapters in a namespace.
@@ -75,16 +80,7 @@ func compileNetwork(n *network) intent.Network {
 	if v, ok := setting[schema.VxlanPortSetting](n.Policies, schema.VxlanPortPolicy); ok {
 		out.VXLANPort = v.Port
 	}
-	for _, v := range settings[schema.RemoteSubnetRouteSetting](n.Policies, schema.RemoteSubnetRoutePolicy) {
-		p, err := parsePrefix(v.DestinationPrefix)
-		if err != nil {
-			continue
-		}
-		pa, _ := netip.ParseAddr(v.ProviderAddress)
-		out.RemoteSubnets = append(out.RemoteSubnets, intent.RemoteSubnet{
-			Prefix: p, VSID: v.IsolationID, ProviderAddress: pa, DRMAC: v.DistributedRouterMacAddress,
-		})
-	}
+	out.RemoteSubnets = remoteSubnets(n)
 	return out
 }
 

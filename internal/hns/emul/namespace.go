@@ -161,7 +161,7 @@ func (s *Service) deleteNamespace(ctx context.Context, id string) error {
 	}
 	dropNamespace(tx, ns)
 	if tx.plane {
-		if err := s.apply(ctx, &tx.state); err != nil {
+		if err := s.apply(ctx, &tx.state, s.departed); err != nil {
 			return err
 		}
 	}

@@ -33,6 +33,9 @@ func (s *Service) createNetwork(tx *txn, id schema.GUID, settings string) (schem
 	if err := checkNetwork(tx, n); err != nil {
 		return id, err
 	}
+	if err := s.checkRemoteSubnets(tx, n); err != nil {
+		return id, err
+	}
 	tx.setNetwork(n.ID, n)
 	return id, nil
 }
@@ -143,7 +146,12 @@ func checkNetwork(tx *txn, n *network) error {
 		}
 		for _, a := range mine {
 			for _, b := range subnets(other) {
-				if a.prefix.Overlaps(b.prefix) && a.vsid == b.vsid && a.vlan == b.vlan {
+				if n.Type == schema.Overlay && a.vsid != 0 && a.vsid == b.vsid {
+					err = hresult.Errorf(hresult.ObjectAlreadyExists, "VSID %d is that of network %s", a.vsid,
+						other.Name)
+				}
+				// A host has one table of routes, so ranges may not overlap even if a VSID keeps them apart.
+				if a.prefix.Overlaps(b.prefix) && (a.vsid == b.vsid || n.Type == schema.Overlay) && a.vlan == b.vlan {
 					err = hresult.Errorf(hresult.ObjectAlreadyExists, "subnet %s overlaps %s of network %s", a.prefix,
 						b.prefix, other.Name)
 				}
@@ -187,6 +195,9 @@ func (s *Service) modifyNetwork(tx *txn, id, settings string) error {
 		return &n.Policies
 	}, schema.NetworkPolicies())
 	if err != nil {
+		return err
+	}
+	if err := s.checkRemoteSubnets(tx, n); err != nil {
 		return err
 	}
 	tx.setNetwork(id, n)

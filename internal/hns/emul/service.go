@@ -70,9 +70,14 @@ type Service struct {
 	current atomic.Pointer[state]
 
 	// mu serialises mutations.
-	mu       sync.Mutex
-	journal  *journal // guarded by mu
-	flushing bool     // guarded by mu; a flush is due
+	mu      sync.Mutex
+	journal *journal // guarded by mu
+	// departed are remote subnets that stay in the data plane a little longer. guarded by mu
+	departed []departure
+	fading   bool // guarded by mu; departed is being emptied
+	// lingering is the constant; tests shorten it.
+	lingering time.Duration
+	flushing  bool // guarded by mu; a flush is due
 
 	closed   chan struct{}
 	flushes  sync.WaitGroup
@@ -97,7 +102,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open HNS: %w", err)
 	}
-	s := &Service{cfg: cfg, uplink: uplink, journal: j, closed: make(chan struct{})}
+	s := &Service{cfg: cfg, uplink: uplink, journal: j, closed: make(chan struct{}), lingering: lingering}
 	s.current.Store(st)
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open HNS: %w", err), s.Close())
@@ -128,7 +133,7 @@ func (s *Service) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("restore namespaces: %w", err)
 	}
-	if err := s.cfg.DataPlane.Apply(ctx, compile(st, s.uplink)); err != nil {
+	if err := s.cfg.DataPlane.Apply(ctx, compile(st, s.uplink, nil)); err != nil {
 		return fmt.Errorf("restore networks: %w", err)
 	}
 	s.sweep(ctx)
@@ -200,8 +205,9 @@ func (s *Service) mutate(ctx context.Context, change func(tx *txn) error) error 
 	if len(tx.changes) == 0 {
 		return nil
 	}
+	departed := s.departures(&tx.state)
 	if tx.plane {
-		if err := s.apply(ctx, &tx.state); err != nil {
+		if err := s.apply(ctx, &tx.state, departed); err != nil {
 			return err
 		}
 	}
@@ -211,6 +217,8 @@ func (s *Service) mutate(ctx context.Context, change func(tx *txn) error) error 
 		}
 		return err
 	}
+	s.departed = departed
+	s.fadeLater()
 	if tx.networksChanged {
 		s.announce(ctx)
 	}
@@ -220,8 +228,8 @@ func (s *Service) mutate(ctx context.Context, change func(tx *txn) error) error 
 // apply asks the data plane for st, and for the published state again if it
 // cannot do that.
 // Preconditions: mu is held.
-func (s *Service) apply(ctx context.Context, st *state) error {
-	err := s.cfg.DataPlane.Apply(ctx, compile(st, s.uplink))
+func (s *Service) apply(ctx context.Context, st *state, departed []departure) error {
+	err := s.cfg.DataPlane.Apply(ctx, compile(st, s.uplink, departed))
 	if err == nil {
 		err = fault.Point(ctx, "hns.apply.after")
 	}
@@ -238,7 +246,7 @@ func (s *Service) apply(ctx context.Context, st *state) error {
 // Preconditions: mu is held.
 func (s *Service) revert(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
-	if err := s.cfg.DataPlane.Apply(ctx, compile(s.current.Load(), s.uplink)); err != nil {
+	if err := s.cfg.DataPlane.Apply(ctx, compile(s.current.Load(), s.uplink, s.departed)); err != nil {
 		s.cfg.Log.Error("data plane differs from the store until the next change", logkey.Error, err)
 	}
 }
