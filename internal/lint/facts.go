@@ -18,17 +18,21 @@ import (
 // read twice, only the documents before a document count for it (see produce).
 func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 	facts := &cfg.Facts
-	for _, in := range cfg.Inputs {
-		if in.Once {
-			continue
-		}
-		err := documents(ctx, in, func(d document) error {
-			facts = addFacts(ctx, facts, d)
-			return ctx.Err()
+	err := inOrder(ctx, cfg.Jobs,
+		func(ctx context.Context, send func(*evidence) error) error { return produceEvidence(ctx, cfg, send) },
+		func(ctx context.Context, e *evidence) {
+			for _, d := range e.docs {
+				e.objects = append(e.objects, factualObjects(ctx, d)...)
+			}
+		},
+		func(e *evidence) error {
+			for _, o := range e.objects {
+				facts = addObjectFacts(facts, o)
+			}
+			return nil
 		})
-		if err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	for _, b := range cfg.Builds {
 		for _, o := range b.Objects {
@@ -38,21 +42,64 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 	return facts, nil
 }
 
+// evidence is a batch of documents with facts, and their objects.
+type evidence struct {
+	docs    []document
+	objects []tree.Value
+}
+
+// produceEvidence splits the inputs into batches of documents with facts.
+func produceEvidence(ctx context.Context, cfg Config, send func(*evidence) error) error {
+	e, size := &evidence{}, 0
+	flush := func() error {
+		full := e
+		e, size = &evidence{}, 0
+		return send(full)
+	}
+	for _, in := range cfg.Inputs {
+		if in.Once {
+			continue
+		}
+		err := documents(ctx, in, func(d document) error {
+			if d.problem != nil || !mayHoldFacts(d.text) {
+				return ctx.Err()
+			}
+			e.docs = append(e.docs, d)
+			if size += len(d.text); size < batchBytes {
+				return ctx.Err()
+			}
+			return flush()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return flush()
+}
+
 // addFacts adds the facts about the cluster in a document. It does not change the
 // given facts, which are in use elsewhere.
 func addFacts(ctx context.Context, facts *policy.Facts, d document) *policy.Facts {
-	if d.problem != nil || !mayHoldFacts(d.text) {
-		return facts
+	if d.problem == nil && mayHoldFacts(d.text) {
+		for _, o := range factualObjects(ctx, d) {
+			facts = addObjectFacts(facts, o)
+		}
 	}
+	return facts
+}
+
+// factualObjects returns the objects of a document that can be read.
+func factualObjects(ctx context.Context, d document) []tree.Value {
+	var out []tree.Value
 	for _, root := range parse(ctx, &d) {
 		if root.problem != nil {
 			continue
 		}
 		v, _ := convert(root.node)
 		object, _ := v.(map[string]any)
-		facts = addObjectFacts(facts, tree.Root(object))
+		out = append(out, tree.Root(object))
 	}
-	return facts
+	return out
 }
 
 // mayHoldFacts reports whether a document is worth parsing for its facts: it has

@@ -22,8 +22,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
@@ -121,12 +119,10 @@ type job struct {
 	docs   []document
 	facts  *policy.Facts
 	judged judged
-	done   chan struct{}
 }
 
 // run checks the documents. It stops when the context ends.
 func (j *job) run(ctx context.Context, judge *policy.Evaluator, placed bool) {
-	defer close(j.done)
 	evaluate := judge.Evaluate
 	if placed {
 		evaluate = judge.Judge
@@ -156,47 +152,20 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 		return sum, err
 	}
 	judge := policy.New(cfg.Facts)
-	run := ctx
-	g, ctx := errgroup.WithContext(ctx)
-	// Documents wait in ordered until all earlier ones are done; its length
-	// bounds the memory.
-	ordered, work := make(chan *job, 4*cfg.Jobs), make(chan *job)
-	g.Go(func() error {
-		defer close(ordered)
-		defer close(work)
-		return produce(ctx, cfg, facts, ordered, work, &sum)
-	})
-	for range cfg.Jobs {
-		g.Go(func() error {
-			for j := range work {
-				j.run(ctx, judge, cfg.Placed)
-			}
-			return nil
-		})
-	}
-	g.Go(func() error {
-		for j := range ordered {
-			select {
-			case <-j.done:
-			case <-ctx.Done():
-			}
-			if err := ctx.Err(); err != nil {
-				return err // what a job found until then is not complete
-			}
+	err = inOrder(ctx, cfg.Jobs,
+		func(ctx context.Context, send func(*job) error) error { return produce(ctx, cfg, facts, send, &sum) },
+		func(ctx context.Context, j *job) { j.run(ctx, judge, cfg.Placed) },
+		func(j *job) error {
 			sum.Documents += len(j.docs)
 			sum.Objects += j.judged.objects
 			sum.Skipped += j.judged.skipped
 			sum.Unseen.count(j.judged.unseen)
-			if err := sum.report(cfg, j.judged.results, emit); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err = g.Wait(); err != nil {
+			return sum.report(cfg, j.judged.results, emit)
+		})
+	if err != nil {
 		return sum, err
 	}
-	return sum, runBuilds(run, cfg, judge, facts, &sum, emit)
+	return sum, runBuilds(ctx, cfg, judge, facts, &sum, emit)
 }
 
 // report counts results, and emits those that are severe enough.
@@ -261,18 +230,12 @@ func Objects(cfg Config, source func(yield func(map[string]any) error) error,
 }
 
 // produce splits the inputs into jobs.
-func produce(ctx context.Context, cfg Config, facts *policy.Facts, ordered, work chan<- *job, sum *Summary) error {
-	j, size := &job{facts: facts, done: make(chan struct{})}, 0
-	send := func() error {
-		for _, c := range []chan<- *job{ordered, work} {
-			select {
-			case c <- j:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		j, size = &job{facts: facts, done: make(chan struct{})}, 0
-		return nil
+func produce(ctx context.Context, cfg Config, facts *policy.Facts, send func(*job) error, sum *Summary) error {
+	j, size := &job{facts: facts}, 0
+	flush := func() error {
+		full := j
+		j, size = &job{facts: facts}, 0
+		return send(full)
 	}
 	for _, in := range cfg.Inputs {
 		sum.Files++
@@ -281,7 +244,7 @@ func produce(ctx context.Context, cfg Config, facts *policy.Facts, ordered, work
 				facts = addFacts(ctx, facts, d)
 			}
 			if facts != j.facts && len(j.docs) > 0 || size > batchBytes {
-				if err := send(); err != nil {
+				if err := flush(); err != nil {
 					return err
 				}
 			}
@@ -295,7 +258,7 @@ func produce(ctx context.Context, cfg Config, facts *policy.Facts, ordered, work
 			return err
 		}
 	}
-	return send()
+	return flush()
 }
 
 // documents opens an input and calls f with its documents.

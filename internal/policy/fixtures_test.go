@@ -69,7 +69,7 @@ func backend(f Facts) Facts {
 	f.Related = Related{}.With([]Workload{{
 		Kind:    "StatefulSet",
 		Name:    "w",
-		Labels:  map[string]string{"app": "w", "tier": "web"},
+		Labels:  []Label{{"app", "w"}, {"tier", "web"}},
 		Claims:  []string{"data"},
 		Classes: []string{"fast"},
 	}}, nil)

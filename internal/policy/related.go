@@ -5,6 +5,8 @@ package policy
 
 import (
 	"iter"
+	"math"
+	"slices"
 	"sync"
 )
 
@@ -21,8 +23,38 @@ type Related struct {
 // that grow from it, so that adding an object costs the same at any size.
 type index struct {
 	mu        sync.RWMutex
-	workloads map[key][]int // guarded by mu; positions in Related.workloads, ascending
-	claims    map[key][]int // guarded by mu; positions in Related.claims, ascending
+	workloads chains // guarded by mu; of positions in Related.workloads
+	claims    chains // guarded by mu; of positions in Related.claims
+}
+
+// chains holds a list of positions for each key, ascending. Most lists have one
+// element, so that slices would take twice the memory.
+type chains struct {
+	of    map[key]chain
+	links []link
+}
+
+// chain is the first and the last link of a list.
+type chain struct{ first, last, length int32 }
+
+// link is one element of a list; the next one is 0 at its end.
+type link struct{ position, next int32 }
+
+func (c *chains) add(k key, position int) {
+	if c.of == nil {
+		c.of, c.links = map[key]chain{}, make([]link, 1)
+	}
+	added := int32(len(c.links))
+	c.links = append(c.links, link{position: int32(position)})
+	list, ok := c.of[k]
+	if ok {
+		c.links[list.last].next = added
+	} else {
+		list.first = added
+	}
+	list.last = added
+	list.length++
+	c.of[k] = list
 }
 
 // key is one property of an object.
@@ -46,19 +78,19 @@ const (
 // grow.
 func (r Related) With(workloads []Workload, claims []Claim) Related {
 	if r.index == nil {
-		r.index = &index{workloads: map[key][]int{}, claims: map[key][]int{}}
+		r.index = &index{}
 	}
 	r.index.mu.Lock()
 	defer r.index.mu.Unlock()
 	for _, w := range workloads {
 		for _, k := range w.keys() {
-			r.index.workloads[k] = append(r.index.workloads[k], len(r.workloads))
+			r.index.workloads.add(k, len(r.workloads))
 		}
 		r.workloads = append(r.workloads, w)
 	}
 	for _, c := range claims {
 		for _, k := range []key{{what: volumeOf, name: c.Volume}, {what: classOf, name: c.Class}} {
-			r.index.claims[k] = append(r.index.claims[k], len(r.claims))
+			r.index.claims.add(k, len(r.claims))
 		}
 		r.claims = append(r.claims, c)
 	}
@@ -67,8 +99,8 @@ func (r Related) With(workloads []Workload, claims []Claim) Related {
 
 func (w Workload) keys() []key {
 	keys := []key{{what: nameOf, name: w.Name, more: w.Kind}}
-	for k, v := range w.Labels {
-		keys = append(keys, key{what: labelOf, name: k, more: v})
+	for _, l := range w.Labels {
+		keys = append(keys, key{what: labelOf, name: l.Name, more: l.Value})
 	}
 	for _, c := range w.Claims {
 		keys = append(keys, key{what: claimOf, name: c})
@@ -81,28 +113,32 @@ func (w Workload) keys() []key {
 
 // find returns the workloads with a property, in the order of the input.
 func (r Related) find(k key) iter.Seq[Workload] {
-	return pick(r.index, r.workloads, func(i *index) []int { return i.workloads[k] })
+	return pick(r.index, r.workloads, func(i *index) *chains { return &i.workloads }, k)
 }
 
 // findClaims returns the claims with a property, in the order of the input.
 func (r Related) findClaims(k key) iter.Seq[Claim] {
-	return pick(r.index, r.claims, func(i *index) []int { return i.claims[k] })
+	return pick(r.index, r.claims, func(i *index) *chains { return &i.claims }, k)
 }
 
-// pick returns the objects at the positions that an index names, without those
-// that were added after the list.
-func pick[T any](i *index, list []T, named func(*index) []int) iter.Seq[T] {
+// pick returns the objects of a list that have a property, without those that were
+// added after the list.
+func pick[T any](i *index, list []T, of func(*index) *chains, k key) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		if i == nil {
 			return
 		}
 		i.mu.RLock()
-		positions := named(i) // others only append
+		at := of(i).of[k].first
 		i.mu.RUnlock()
-		for _, p := range positions {
-			if p >= len(list) || !yield(list[p]) {
+		for at != 0 {
+			i.mu.RLock()
+			l := of(i).links[at]
+			i.mu.RUnlock()
+			if int(l.position) >= len(list) || !yield(list[l.position]) {
 				return
 			}
+			at = l.next
 		}
 	}
 }
@@ -110,18 +146,10 @@ func pick[T any](i *index, list []T, named func(*index) []int) iter.Seq[T] {
 // selected returns the first workload in a namespace that has all labels; false
 // if there is none, or no label is asked for.
 func (r Related) selected(namespace string, labels map[string]string) (Workload, bool) {
-	// All that match have the rarest label.
-	rarest := func(i *index) []int {
-		var out []int
-		first := true
-		for k, v := range labels {
-			if at := i.workloads[key{what: labelOf, name: k, more: v}]; first || len(at) < len(out) {
-				out, first = at, false
-			}
-		}
-		return out
+	if r.index == nil || len(labels) == 0 {
+		return Workload{}, false
 	}
-	for w := range pick(r.index, r.workloads, rarest) {
+	for w := range r.find(r.index.rarest(labels)) { // all that match have this one
 		if sameNamespace(w.Namespace, namespace) && w.has(labels) {
 			return w, true
 		}
@@ -129,9 +157,23 @@ func (r Related) selected(namespace string, labels map[string]string) (Workload,
 	return Workload{}, false
 }
 
+// rarest returns the label, one of several, that the fewest workloads have.
+func (i *index) rarest(labels map[string]string) (rarest key) {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	fewest := int32(math.MaxInt32)
+	for name, value := range labels {
+		k := key{what: labelOf, name: name, more: value}
+		if n := i.workloads.of[k].length; n < fewest {
+			rarest, fewest = k, n
+		}
+	}
+	return rarest
+}
+
 func (w Workload) has(labels map[string]string) bool {
-	for k, v := range labels {
-		if w.Labels[k] != v {
+	for name, value := range labels {
+		if !slices.Contains(w.Labels, Label{Name: name, Value: value}) {
 			return false
 		}
 	}

@@ -14,7 +14,7 @@ func TestRelatedGrows(t *testing.T) {
 		return []Workload{{
 			Kind:   "Deployment",
 			Name:   name,
-			Labels: map[string]string{"app": "w", "name": name},
+			Labels: []Label{{"app", "w"}, {"name", name}},
 			Claims: []string{"data"},
 		}}
 	}

@@ -32,7 +32,7 @@ func TestHarmless(t *testing.T) {
 				`w}, ` +
 				`sessionAffinityConfig: {clientIP: {timeoutSeconds: 60}}}}`,
 			facts: Facts{Related: Related{}.With(
-				[]Workload{{Namespace: "b", Labels: map[string]string{"app": "w"}}}, nil)},
+				[]Workload{{Namespace: "b", Labels: []Label{{"app", "w"}}}}, nil)},
 			most: None},
 		{name: "flannel without Windows", code: "WIN636",
 			object: `obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-flannel-cfg}, data: ` +

@@ -9,10 +9,13 @@ import "github.com/mullion-k8s/mullion/internal/policy/tree"
 // on it: a Service selects it, a volume is mounted by it.
 type Workload struct {
 	Kind, Namespace, Name string
-	Labels                map[string]string
+	Labels                []Label
 	Claims                []string // names of the PersistentVolumeClaims that it mounts
 	Classes               []string // StorageClasses of the claims that it makes
 }
+
+// Label is a label of a workload's pods.
+type Label struct{ Name, Value string }
 
 // Claim is a PersistentVolumeClaim. It connects a pod with a volume.
 type Claim struct{ Namespace, Name, Class, Volume string }
@@ -30,7 +33,9 @@ func (p *Parsed) Workloads(facts Facts) []Workload {
 			Kind:      o.Kind,
 			Namespace: o.Namespace,
 			Name:      o.Name,
-			Labels:    pod.Meta.Find("labels").Strings(),
+		}
+		for name, value := range pod.Meta.Find("labels").Strings() {
+			w.Labels = append(w.Labels, Label{Name: name, Value: value})
 		}
 		claims := o.Find("spec", "volumeClaimTemplates").Items()
 		for _, v := range pod.Spec.Find("volumes").Items() {

@@ -213,7 +213,7 @@ const gcPercent = 800
 
 // softMemoryBytes is the size at which collections become more frequent: the
 // trees of large documents are live memory.
-const softMemoryBytes = 256 << 20
+const softMemoryBytes = 144 << 20
 
 func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
 	facts, err := f.facts()
