@@ -22,6 +22,7 @@ const (
 	Usage       Code = 2   // the command line is wrong
 	Environment Code = 3   // the machine lacks something: root, a program, a free port
 	Fault       Code = 4   // a bug in mullion
+	Unread      Code = 5   // an input cannot be read; the others have been
 	Interrupted Code = 130 // Ctrl-C, as shells count it (128 + SIGINT)
 )
 

@@ -23,6 +23,7 @@ type Build struct {
 	Objects []Built
 	Patches []string // files that may have changed the objects
 	Problem string   // why there are no objects
+	Hint    string   // what to do about it
 }
 
 // Built is an object that comes from a file, and may have been changed since.
@@ -60,8 +61,7 @@ func (b *builder) build(made Build) judged {
 	var out judged
 	if made.Problem != "" {
 		d := document{name: made.File, line: 1}
-		p := newProblem(1, 1, "WIN909", "kustomize cannot build this: "+made.Problem,
-			"see the whole message: kubectl kustomize "+strings.TrimSuffix(made.File, "/kustomization.yaml"))
+		p := newProblem(1, 1, "WIN909", made.Problem, made.Hint)
 		out.results = append(out.results, p.result(&d))
 		return out
 	}
@@ -99,7 +99,8 @@ func (b *builder) build(made Build) judged {
 // place returns a finding at the place that decides it: where a patch or, else,
 // the object's own file has the field, or the closest field around it.
 func (b *builder) place(made Build, o Built, own []source, f policy.Finding) Result {
-	r := Result{Finding: f, File: made.File, Object: objectName(o.Object, f.Scope), Line: 1, Column: 1, width: 1}
+	r := Result{Finding: f, File: made.File, Object: objectName(o.Object, f.Scope), Line: 1, Column: 1}
+	r.place = namedField(o.Object, f)
 	var best source
 	var path tree.Path
 	for _, s := range own {
@@ -123,7 +124,7 @@ func (b *builder) place(made Build, o Built, own []source, f policy.Finding) Res
 		return r
 	}
 	at := locate(best.root, path)
-	r.File, r.Line, r.Column, r.width = best.doc.name, at.Line, at.Column, len(at.Value)
+	r.File, r.Line, r.Column, r.node = best.doc.name, at.Line, at.Column, at
 	r.Path = path
 	found := []Result{r}
 	if len(best.ignored.comments) > 0 {

@@ -42,7 +42,6 @@ func (p *problem) result(d *document) Result {
 		File:    d.name,
 		Line:    p.line,
 		Column:  p.column,
-		width:   1,
 	}
 }
 

@@ -6,6 +6,7 @@ package lint
 import (
 	"bytes"
 	"context"
+	"errors"
 	"maps"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
@@ -70,6 +71,9 @@ func produceEvidence(ctx context.Context, cfg Config, send func(*evidence) error
 			}
 			return flush()
 		})
+		if _, ok := errors.AsType[*readError](err); ok && ctx.Err() == nil {
+			continue // Run reports it
+		}
 		if err != nil {
 			return err
 		}

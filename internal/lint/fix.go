@@ -32,7 +32,9 @@ type Fixed struct {
 // and style stay. After every edit it parses the text again and drops the edit
 // unless exactly that field has changed. Fixing the result again changes
 // nothing.
-func fixText(ctx context.Context, name string, text []byte, facts policy.Facts) (Fixed, error) {
+func fixText(
+	ctx context.Context, name string, text []byte, facts policy.Facts, rules map[string]policy.Severity,
+) (Fixed, error) {
 	judge := policy.New(facts)
 	var docs []document
 	keep := func(d document) error { docs = append(docs, d); return nil }
@@ -48,7 +50,7 @@ func fixText(ctx context.Context, name string, text []byte, facts policy.Facts) 
 			end = d.offset
 			continue
 		}
-		fixed, applied, left := fixDocument(ctx, judge, d, facts)
+		fixed, applied, left := fixDocument(fixer{ctx: ctx, judge: judge, facts: facts, rules: rules, doc: d})
 		if err := ctx.Err(); err != nil {
 			return Fixed{}, err
 		}
@@ -65,10 +67,8 @@ func fixText(ctx context.Context, name string, text []byte, facts policy.Facts) 
 // finds nothing.
 const maxRounds = 4
 
-func fixDocument(
-	ctx context.Context, judge *policy.Evaluator, d document, facts policy.Facts,
-) (text []byte, applied, left int) {
-	m := fixer{ctx: ctx, judge: judge, facts: facts, doc: d}
+func fixDocument(m fixer) (text []byte, applied, left int) {
+	d := m.doc
 	if !m.read(d.text) {
 		return d.text, 0, m.countUnread()
 	}
@@ -94,6 +94,7 @@ type fixer struct {
 	ctx    context.Context // of the call
 	judge  *policy.Evaluator
 	facts  policy.Facts
+	rules  map[string]policy.Severity // see Config.Rules
 	doc    document
 	root   *yaml.Node
 	object map[string]any
@@ -300,11 +301,13 @@ func (m *fixer) applyBatch(batch []tree.Edit) (applied, left int) {
 }
 
 // results returns the findings of the document in its current state, with
-// suppressions.
+// suppressions, without those of rules that are switched off.
 func (m *fixer) results() []Result {
 	var out []Result
 	for _, f := range m.judge.Evaluate(m.parsed(), m.facts) {
-		out = append(out, Result{Finding: f})
+		if severity, ok := m.rules[f.Code]; !ok || severity != policy.None {
+			out = append(out, Result{Finding: f})
+		}
 	}
 	return suppressions(&m.doc).apply(m.root, m.object, out)
 }
@@ -379,8 +382,10 @@ func (m *fixer) placement() []tree.Edit {
 	return out
 }
 
-// FixAll is like fixText, for a stream.
-func FixAll(ctx context.Context, name string, r io.Reader, facts policy.Facts) (Fixed, error) {
+// FixAll is like fixText, for a stream. rules is as in Config.
+func FixAll(
+	ctx context.Context, name string, r io.Reader, facts policy.Facts, rules map[string]policy.Severity,
+) (Fixed, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	text, err := io.ReadAll(io.LimitReader(wait(ctx, r), maxFixBytes+1))
@@ -390,7 +395,7 @@ func FixAll(ctx context.Context, name string, r io.Reader, facts policy.Facts) (
 	if len(text) > maxFixBytes {
 		return Fixed{}, fmt.Errorf("fix %s: larger than %d MiB", name, maxFixBytes>>20)
 	}
-	return fixText(ctx, name, text, facts)
+	return fixText(ctx, name, text, facts, rules)
 }
 
 const (

@@ -15,12 +15,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
@@ -73,6 +75,11 @@ type Config struct {
 	Severity policy.Severity // the lowest to report; None: everything
 	Placed   bool            // the cluster has mullion's admission: pods are judged as it will place them
 	Jobs     int             // documents judged at a time; 0: one per processor
+	Fixes    bool            // results have replacements
+
+	Rules    map[string]policy.Severity // instead of the severities that rules have; None switches one off
+	Known    func(Result) bool          // reports whether a result is accepted; nil: none is
+	Excluded func(file string) bool     // reports whether results in a file do not count; nil: all do
 }
 
 // Result is one finding at one place. For an object in a cluster it has no file
@@ -83,21 +90,65 @@ type Result struct {
 	Line       int    `json:"line,omitempty"`
 	Column     int    `json:"column,omitempty"`
 	Object     string `json:"object,omitempty"`
+	EndLine    int    `json:"endLine,omitempty"`
+	EndColumn  int    `json:"endColumn,omitempty"`  // of the first character behind the place; 0 if it is not known
 	Suppressed string `json:"suppressed,omitempty"` // the reason
 
-	excerpt      string // the line
-	caret, width int    // column in it, and how much stands there
+	place   string        // the field, see namedField
+	fix     []replacement // resolve the finding; only with Config.Fixes
+	node    *yaml.Node    // at the place; nil once the result is finished
+	excerpt string        // the line
+	caret   int           // column in it
+	width   int           // characters at the place
 }
 
 // Summary counts the results.
 type Summary struct {
 	Files, Documents, Objects           int
-	Skipped                             int // documents that are patches, or not manifests
+	Skipped                             []Skip
 	Errors, Warnings, Infos, Suppressed int
+	Known                               int // accepted by Config.Known
+	Unread                              int // results that are about inputs which cannot be read
 	Unseen                              Unseen
+	Notes                               []Note // of the caller, for the output
+}
+
+// Skip counts the documents of a file that are patches, or not manifests.
+type Skip struct {
+	File      string `json:"file"`
+	Documents int    `json:"documents"`
+}
+
+// Note is something about a run that is not a finding.
+type Note struct {
+	File string `json:"file,omitempty"`
+	Text string `json:"text"`
+}
+
+// SkippedDocuments returns the number of documents that were skipped.
+func (s *Summary) SkippedDocuments() int {
+	n := 0
+	for _, skip := range s.Skipped {
+		n += skip.Documents
+	}
+	return n
+}
+
+// skip counts documents of a file. Files come one after another.
+func (s *Summary) skip(skips []Skip) {
+	for _, add := range skips {
+		if n := len(s.Skipped); n > 0 && s.Skipped[n-1].File == add.File {
+			s.Skipped[n-1].Documents += add.Documents
+		} else {
+			s.Skipped = append(s.Skipped, add)
+		}
+	}
 }
 
 func (s *Summary) count(r Result) {
+	if r.Suppressed == "" && r.Severity == policy.Error && unread(r.Code) {
+		s.Unread++
+	}
 	switch {
 	case r.Suppressed != "":
 		s.Suppressed++
@@ -119,29 +170,28 @@ type job struct {
 	docs   []document
 	facts  *policy.Facts
 	judged judged
+	skips  []Skip
 }
 
 // run checks the documents. It stops when the context ends.
 func (j *job) run(ctx context.Context, judge *policy.Evaluator, placed bool) {
-	evaluate := judge.Evaluate
-	if placed {
-		evaluate = judge.Judge
-	}
 	for i := range j.docs {
 		if ctx.Err() != nil {
 			return
 		}
-		one := check(ctx, evaluate, &j.docs[i], *j.facts)
+		one := check(ctx, judge, placed, &j.docs[i], *j.facts)
 		j.judged.results = append(j.judged.results, one.results...)
 		j.judged.objects += one.objects
-		j.judged.skipped += one.skipped
+		if one.skipped > 0 {
+			j.skips = append(j.skips, Skip{j.docs[i].name, one.skipped})
+		}
 		j.judged.unseen = append(j.judged.unseen, one.unseen...)
 	}
 }
 
 // Run reads the inputs and calls emit with every result, in the order of the
-// inputs and of their lines. It stops at the first error of emit, at a
-// cancelled context and at an input that cannot be read.
+// inputs and of their lines. It stops at the first error of emit and at a
+// cancelled context. An input that cannot be read is a result.
 func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, error) {
 	if cfg.Jobs <= 0 {
 		cfg.Jobs = runtime.GOMAXPROCS(0)
@@ -158,7 +208,7 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 		func(j *job) error {
 			sum.Documents += len(j.docs)
 			sum.Objects += j.judged.objects
-			sum.Skipped += j.judged.skipped
+			sum.skip(j.skips)
 			sum.Unseen.count(j.judged.unseen)
 			return sum.report(cfg, j.judged.results, emit)
 		})
@@ -168,10 +218,19 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 	return sum, runBuilds(ctx, cfg, judge, facts, &sum, emit)
 }
 
-// report counts results, and emits those that are severe enough.
+// report counts results, and emits those that are severe enough and not known.
 func (s *Summary) report(cfg Config, results []Result, emit func(Result) error) error {
 	for _, r := range results {
-		if r.Severity < cfg.Severity {
+		if severity, ok := cfg.Rules[r.Code]; ok {
+			if r.Severity = severity; severity == policy.None {
+				continue
+			}
+		}
+		if r.Severity < cfg.Severity || cfg.Excluded != nil && cfg.Excluded(r.File) {
+			continue
+		}
+		if r.Suppressed == "" && cfg.Known != nil && cfg.Known(r) {
+			s.Known++
 			continue
 		}
 		s.count(r)
@@ -187,9 +246,12 @@ func runBuilds(
 	ctx context.Context, cfg Config, judge *policy.Evaluator, facts *policy.Facts, sum *Summary,
 	emit func(Result) error,
 ) error {
-	b := builder{ctx: ctx, facts: facts, judge: judge.Evaluate, files: map[string][]source{}, seen: map[spot]bool{}}
-	if cfg.Placed {
-		b.judge = judge.Judge
+	b := builder{
+		ctx:   ctx,
+		facts: facts,
+		judge: evaluator(judge, cfg.Placed),
+		files: map[string][]source{},
+		seen:  map[spot]bool{},
 	}
 	for _, made := range cfg.Builds {
 		out := b.build(made)
@@ -211,18 +273,14 @@ func runBuilds(
 func Objects(cfg Config, source func(yield func(map[string]any) error) error,
 	emit func(Result) error) (Summary, error) {
 	var sum Summary
-	judge := policy.New(cfg.Facts)
-	evaluate := judge.Evaluate
-	if cfg.Placed {
-		evaluate = judge.Judge
-	}
+	evaluate := evaluator(policy.New(cfg.Facts), cfg.Placed)
 	err := source(func(object map[string]any) error {
 		sum.Objects++
 		var found []Result
 		parsed := policy.Parse(object)
 		sum.Unseen.count(parsed.Unseen())
 		for _, f := range evaluate(parsed, cfg.Facts) {
-			found = append(found, Result{Finding: f, Object: objectName(object, f.Scope)})
+			found = append(found, Result{Finding: f, Object: objectName(object, f.Scope), place: namedField(object, f)})
 		}
 		return sum.report(cfg, suppressByAnnotation(object, found), emit)
 	})
@@ -249,11 +307,15 @@ func produce(ctx context.Context, cfg Config, facts *policy.Facts, send func(*jo
 				}
 			}
 			j.facts = facts
-			d.found, d.template = in.Found, in.template
+			d.found, d.template, d.fixes = in.Found, in.template, cfg.Fixes
 			j.docs = append(j.docs, d)
 			size += len(d.text)
 			return nil
 		})
+		if e, ok := errors.AsType[*readError](err); ok && ctx.Err() == nil {
+			j.docs = append(j.docs, document{name: in.Name, line: 1, problem: e.problem()})
+			err = nil
+		}
 		if err != nil {
 			return err
 		}
@@ -265,15 +327,29 @@ func produce(ctx context.Context, cfg Config, facts *policy.Facts, send func(*jo
 func documents(ctx context.Context, in Input, f func(document) error) (err error) {
 	r, err := in.Open()
 	if err != nil {
-		return fmt.Errorf("open %s: %w", in.Name, err)
+		return &readError{err}
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
+	defer func() { _ = r.Close() }() // only read
 	if in.Once {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		return split(ctx, in.Name, wait(ctx, r), f)
 	}
 	return split(ctx, in.Name, r, f)
+}
+
+// readError is the reason why an input cannot be read.
+type readError struct{ err error }
+
+func (e *readError) Error() string { return "read: " + e.err.Error() }
+func (e *readError) Unwrap() error { return e.err }
+
+func (e *readError) problem() *problem {
+	reason := e.err
+	if path, ok := errors.AsType[*fs.PathError](reason); ok {
+		reason = path.Err // the file is the place of the finding
+	}
+	return newProblem(1, 1, "WIN910", "this cannot be read: "+reason.Error(), "check the path and its permissions")
 }
 
 // judged holds what came of a document, or of several.
@@ -283,10 +359,17 @@ type judged struct {
 	unseen           []policy.Kind
 }
 
+// evaluator returns the function that judges objects.
+func evaluator(judge *policy.Evaluator, placed bool) func(*policy.Parsed, policy.Facts) []policy.Finding {
+	if placed {
+		return judge.Judge
+	}
+	return judge.Evaluate
+}
+
 // check checks one document.
-func check(
-	ctx context.Context, evaluate func(*policy.Parsed, policy.Facts) []policy.Finding, d *document, facts policy.Facts,
-) judged {
+func check(ctx context.Context, judge *policy.Evaluator, placed bool, d *document, facts policy.Facts) judged {
+	evaluate := evaluator(judge, placed)
 	var out judged
 	if d.problem != nil {
 		out.reject(ctx, d, d.problem)
@@ -324,8 +407,12 @@ func check(
 				Object:  objectName(object, f.Scope),
 				Line:    at.Line,
 				Column:  at.Column,
-				width:   len(at.Value),
+				place:   namedField(object, f),
+				node:    at,
 			})
+		}
+		if d.fixes {
+			addFixes(ctx, d, judge, root.node, object, facts, found)
 		}
 		out.results = append(out.results, ignored.apply(root.node, object, found)...)
 	}
@@ -363,15 +450,15 @@ func (d *document) finish(out []Result) []Result {
 	for i := range out {
 		r := &out[i]
 		r.excerpt, r.caret = d.excerpt(r.Line, r.Column)
-		if r.Line == 1 {
-			r.Column += d.column
-		}
-		r.Line += d.line - 1
+		r.width, r.node = d.width(r), nil
+		r.Line, r.Column = d.inInput(r.Line, r.Column)
+		r.EndLine, r.EndColumn = r.Line, r.Column+r.width
 		if d.template != nil {
 			var exact bool
 			if r.Line, exact = d.template.line(r.Line); !exact {
-				r.Column = 1
+				r.Column, r.EndColumn = 1, 0
 			}
+			r.EndLine = r.Line
 		}
 	}
 	return out

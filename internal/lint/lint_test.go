@@ -84,7 +84,7 @@ func TestGolden(t *testing.T) {
 				inputs = append(inputs, text(f.Name, string(f.Data)))
 			}
 			var out bytes.Buffer
-			p, err := NewPrinter("text", &out, "test")
+			p, err := NewPrinter(Output{Format: "text"}, &out)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,11 +134,11 @@ func TestRealManifests(t *testing.T) {
 // fix applies Fix, twice: the second time must change nothing.
 func fix(t testing.TB, name string, data []byte, facts policy.Facts) Fixed {
 	t.Helper()
-	once, err := fixText(t.Context(), name, data, facts)
+	once, err := fixText(t.Context(), name, data, facts, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	twice, err := fixText(t.Context(), name, once.Text, facts)
+	twice, err := fixText(t.Context(), name, once.Text, facts, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

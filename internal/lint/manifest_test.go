@@ -45,8 +45,9 @@ func TestFound(t *testing.T) {
 			in := text("x.json", c.in)
 			in.Found = found
 			sum, err := Run(t.Context(), Config{Inputs: []Input{in}}, func(r Result) error { got = r.Code; return nil })
-			if err != nil || got != want || (sum.Skipped > 0) != (want == "") {
-				t.Errorf("%s, found %v: %q, %d skipped, want %q (%v)", c.name, found, got, sum.Skipped, want, err)
+			if err != nil || got != want || (sum.SkippedDocuments() > 0) != (want == "") {
+				t.Errorf("%s, found %v: %q, %d skipped, want %q (%v)", c.name, found, got, sum.SkippedDocuments(), want,
+					err)
 			}
 		}
 	}

@@ -4,6 +4,7 @@
 package lint
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
@@ -20,6 +21,12 @@ func FindRule(code string) (policy.Rule, bool) {
 		}
 	}
 	return policy.Rule{}, false
+}
+
+// unread reports whether a rule is about inputs that cannot be read, so that lint
+// has not seen what is in them.
+func unread(code string) bool {
+	return slices.Contains([]string{"WIN901", "WIN903", "WIN904", "WIN908", "WIN909", "WIN910"}, code)
 }
 
 // inputRules describes problems of files, which this package finds while it
@@ -92,12 +99,23 @@ func inputRules() []policy.Rule {
 		},
 		{
 			Code:     "WIN909",
-			Title:    "a kustomization that cannot be built",
+			Title:    "a kustomization or a chart that cannot be built",
 			Severity: policy.Error,
 			Field:    field,
-			Why:      "kustomize, whose library builds the folder here too, refuses the kustomization or a file of it.",
-			Fix:      "kubectl kustomize FOLDER shows the same message",
-			Sources:  []string{"https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/"},
+			Why: "kustomize, whose library builds the folder here too, refuses the kustomization or a file of it; or " +
+				"the installed helm cannot render the chart.",
+			Fix: "kubectl kustomize FOLDER, or helm template FOLDER, shows the same message",
+			Sources: []string{"https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/",
+				"https://helm.sh/docs/helm/helm_template/"},
+		},
+		{
+			Code:     "WIN910",
+			Title:    "a file that cannot be read",
+			Severity: policy.Error,
+			Field:    field,
+			Why:      "The file or folder does not exist, or may not be read. The others are checked nevertheless.",
+			Fix:      "check the path and its permissions",
+			Sources:  []string{"https://pkg.go.dev/os#Open"},
 		},
 	}
 }

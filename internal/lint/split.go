@@ -8,9 +8,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // document is the text of one YAML document, or of a sequence of JSON values.
@@ -22,6 +23,7 @@ type document struct {
 	text    []byte
 	problem *problem // why it cannot be checked
 	found   bool     // see Input.Found
+	fixes   bool     // see Config.Fixes
 
 	template *template // nil if the text was not rendered
 
@@ -80,6 +82,41 @@ func (d *document) seek(line []byte, n, column int) int {
 		c.offset += size
 	}
 	return c.offset
+}
+
+// inInput returns the place in the input of a place in the document.
+func (d *document) inInput(line, column int) (int, int) {
+	if line == 1 {
+		column += d.column
+	}
+	return line + d.line - 1, column
+}
+
+// width returns how many characters of its line a result is about: a key or a
+// value, otherwise the one at its place, or none at the end of the line.
+func (d *document) width(r *Result) int {
+	line := d.lineBytes(r.Line)
+	rest := line[d.seek(line, r.Line, r.Column):]
+	length := min(len(rest), 1)
+	if n := r.node; n != nil && n.Kind == yaml.ScalarNode && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
+		switch {
+		case len(rest) == 0:
+		case n.Style&yaml.DoubleQuotedStyle != 0:
+			length = stringLen(rest)
+		case n.Style&yaml.SingleQuotedStyle != 0:
+			length = 1
+			for length < len(rest) && (rest[length] != '\'' || bytes.HasPrefix(rest[length:], []byte("''"))) {
+				if rest[length] == '\'' {
+					length++
+				}
+				length++
+			}
+			length = min(length+1, len(rest))
+		default: // plain; the value of one on several lines has spaces for their ends
+			length = max(length, min(len(n.Value), len(rest)))
+		}
+	}
+	return utf8.RuneCount(rest[:length])
 }
 
 // excerpt returns a line of the document to print, and the position of a column
@@ -178,7 +215,10 @@ func split(ctx context.Context, name string, r io.Reader, f func(document) error
 		case errors.Is(err, io.EOF):
 			return s.flush()
 		default:
-			return fmt.Errorf("read %s: %w", name, err)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return &readError{err}
 		}
 	}
 }

@@ -209,7 +209,7 @@ func TestInterrupted(t *testing.T) {
 	if ctx.Err() == nil || err == nil {
 		t.Errorf("a run that waited for input: %v", err)
 	}
-	if _, err := FixAll(ctx, "-", silent{never}, factsOf(t, "")); err == nil {
+	if _, err := FixAll(ctx, "-", silent{never}, factsOf(t, ""), nil); err == nil {
 		t.Error("a fix that waited for input")
 	}
 	ctx, cancel = context.WithCancel(t.Context())

@@ -17,84 +17,161 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/lint"
 	"github.com/mullion-k8s/mullion/internal/lint/chart"
+	"github.com/mullion-k8s/mullion/internal/lint/checkout"
 	"github.com/mullion-k8s/mullion/internal/lint/kustomize"
+	"github.com/mullion-k8s/mullion/internal/lint/settings"
 )
 
 // found holds what the arguments name.
 type found struct {
 	inputs []lint.Input
-	named  []string // folders whose kustomizations the user named
-	met    []string // folders with kustomizations, in the folders that the user named
+	named  []string     // folders whose kustomizations the user named
+	met    []string     // folders with kustomizations, in the folders that the user named
+	failed []lint.Build // what cannot be built
+	notes  []lint.Note  // what is left out
+}
+
+// finder finds what the arguments name.
+type finder struct {
+	s        cli.Streams
+	excluded excluder
+	ignored  map[string]*checkout.Matcher // by the checkout; nil: git's patterns do not count
+	own      []string                     // files of lint itself
+	found
+}
+
+// note tells the user what is left out.
+func (out *found) note(s cli.Streams, file, text string) {
+	fmt.Fprintf(s.Err, "mullion: %s\n", text)
+	out.notes = append(out.notes, lint.Note{File: file, Text: text})
 }
 
 // find resolves the arguments. It searches folders for manifests and for
 // kustomizations.
-func find(ctx context.Context, s cli.Streams, f flags, args []string) (found, error) {
-	var out found
+func (f flags) find(ctx context.Context, s cli.Streams, excluded excluder, args []string) (found, error) {
+	out := finder{s: s, excluded: excluded, own: []string{place(f.baseline)}}
+	if !f.noGitignore {
+		out.ignored = map[string]*checkout.Matcher{}
+	}
 	for _, dir := range f.kustomize {
 		if kustomize.File(dir) == "" {
-			return out, cli.Usagef("%s has no kustomization.yaml", dir)
+			out.failed = append(out.failed, lint.Build{
+				File:    dir,
+				Problem: "there is no kustomization.yaml",
+				Hint:    "pass the folder of a kustomization",
+			})
+			continue
 		}
 		out.named = append(out.named, filepath.Clean(dir))
 	}
+	if err := out.charts(ctx, f); err != nil {
+		return out.found, err
+	}
+	for _, a := range args {
+		if err := out.argument(ctx, a); err != nil {
+			return out.found, err
+		}
+	}
+	return out.found, nil
+}
+
+// charts renders the charts that the user named.
+func (out *finder) charts(ctx context.Context, f flags) error {
 	for _, dir := range f.charts {
 		o := chart.Options{Values: f.values, Set: f.set, Kubernetes: f.kubernetes}
 		rendered, err := chart.Render(ctx, dir, o)
-		if errors.Is(err, chart.ErrNoHelm) {
+		switch {
+		case errors.Is(err, chart.ErrNoHelm):
 			hint := "install helm, or: helm template … | mullion lint -"
-			return out, cli.Environmentf(hint, "render %s: %w", dir, err)
-		}
-		if err != nil {
-			return out, err
+			return cli.Environmentf(hint, "render %s: %w", dir, err)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			out.failed = append(out.failed, lint.Build{
+				File:    filepath.Join(dir, "Chart.yaml"),
+				Problem: "helm cannot render this: " + err.Error(),
+				Hint:    "see the whole message: helm template " + dir,
+			})
 		}
 		for _, r := range rendered {
-			out.inputs = append(out.inputs, lint.Rendered(r.File, r.Template, r.Text))
-		}
-	}
-	for _, a := range args {
-		if a == "-" {
-			open := func() (io.ReadCloser, error) { return io.NopCloser(s.In), nil }
-			out.inputs = append(out.inputs, lint.Input{Name: "<stdin>", Once: true, Open: open})
-			continue
-		}
-		info, err := os.Stat(a)
-		if err != nil {
-			return out, cli.Usagef("%w", err)
-		}
-		switch {
-		case info.IsDir():
-			if err := out.search(ctx, s, a); err != nil {
-				return out, fmt.Errorf("search %s: %w", a, err)
+			if !out.excluded.excludes(place(r.File), false) {
+				out.inputs = append(out.inputs, lint.Rendered(r.File, r.Template, r.Text))
 			}
-		case kustomize.File(filepath.Dir(a)) == filepath.Clean(a):
-			out.named = append(out.named, filepath.Dir(a))
-		default:
-			in := lint.File(a)
-			in.Once = !info.Mode().IsRegular() // a pipe, as <(helm template …) is
-			out.inputs = append(out.inputs, in)
 		}
 	}
-	return out, nil
+	return nil
+}
+
+// argument resolves one file or folder. What does not exist is an input that
+// cannot be read, which the run reports.
+func (out *finder) argument(ctx context.Context, path string) error {
+	if path == "-" {
+		open := func() (io.ReadCloser, error) { return io.NopCloser(out.s.In), nil }
+		out.inputs = append(out.inputs, lint.Input{Name: "<stdin>", Once: true, Open: open})
+		return nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		out.inputs = append(out.inputs, lint.File(path))
+	case out.excluded.excludes(place(path), info.IsDir()):
+		out.note(out.s, path, path+" is excluded")
+	case info.IsDir():
+		return out.search(ctx, path)
+	case kustomize.File(filepath.Dir(path)) == filepath.Clean(path):
+		out.named = append(out.named, filepath.Dir(path))
+	default:
+		in := lint.File(path)
+		in.Once = !info.Mode().IsRegular() // a pipe, as <(helm template …) is
+		out.inputs = append(out.inputs, in)
+	}
+	return nil
+}
+
+// gitignored returns git's patterns for a folder that the user named; nil if they
+// do not count, also because they exclude all of it.
+func (out *finder) gitignored(folder string) *checkout.Matcher {
+	root := checkout.Root(folder)
+	if out.ignored == nil || root == "" {
+		return nil
+	}
+	if out.ignored[root] == nil {
+		out.ignored[root] = checkout.Ignored(root)
+	}
+	if m := out.ignored[root]; !m.Excludes(folder, true) {
+		return m
+	}
+	return nil
 }
 
 // search finds manifests and kustomizations in a folder.
-func (out *found) search(ctx context.Context, s cli.Streams, folder string) error {
+func (out *finder) search(ctx context.Context, folder string) error {
+	top := checkout.Real(folder)
+	ignored := out.gitignored(top)
 	return filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		below, relErr := filepath.Rel(folder, path)
+		at := filepath.Join(top, below)
+		isDir := d != nil && d.IsDir()
 		switch {
-		case err != nil:
-			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case d.IsDir() && path != folder && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+		case err != nil || relErr != nil:
+			out.inputs = append(out.inputs, lint.File(path)) // the run reports it
+		case isDir && path != folder && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
 			return filepath.SkipDir
-		case d.IsDir():
+		case at != top && (ignored.Excludes(at, isDir) || out.excluded.excludes(at, isDir)):
+			if isDir {
+				return filepath.SkipDir
+			}
+		case isDir:
 			if _, err := os.Stat(filepath.Join(path, "Chart.yaml")); err == nil {
-				fmt.Fprintf(s.Err, "mullion: skipped the chart %s; use: mullion lint --chart %s\n", path, path)
+				out.note(out.s, path, fmt.Sprintf("skipped the chart %s; use: mullion lint --chart %s", path, path))
 				return filepath.SkipDir
 			}
 			if kustomize.File(path) != "" {
 				out.met = append(out.met, path)
 			}
+		case d.Name() == settings.FileName || slices.Contains(out.own, at):
 		case d.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"},
 			strings.ToLower(filepath.Ext(path))):
 			in := lint.File(path)
@@ -122,9 +199,9 @@ func (out *found) kustomizations(ctx context.Context) (*kustomize.Set, error) {
 func (out *found) build(ctx context.Context, s cli.Streams) ([]lint.Build, error) {
 	set, err := out.kustomizations(ctx)
 	if err != nil || set == nil {
-		return nil, err
+		return out.failed, err
 	}
-	var builds []lint.Build
+	builds := out.failed
 	alone := map[string]bool{} // resources of what could not be built
 	told := map[string]bool{}
 	for _, dir := range set.Tops(out.named, out.met) {
@@ -135,7 +212,8 @@ func (out *found) build(ctx context.Context, s cli.Streams) ([]lint.Build, error
 		for _, left := range made.Left {
 			if left = relative(left); !told[left] {
 				told[left] = true
-				fmt.Fprintf(s.Err, "mullion: %s\n", left)
+				file, _, _ := strings.Cut(left, ":")
+				out.note(s, file, left)
 			}
 		}
 		b := lint.Build{File: relative(made.File)}
@@ -144,9 +222,10 @@ func (out *found) build(ctx context.Context, s cli.Streams) ([]lint.Build, error
 		}
 		switch {
 		case err != nil && len(made.Left) > 0: // which is probably why
-			fmt.Fprintf(s.Err, "mullion: %s is not checked as a whole, because of what is left out\n", b.File)
+			out.note(s, b.File, b.File+" is not checked as a whole, because of what is left out")
 		case err != nil:
-			b.Problem = relative(err.Error())
+			b.Problem = "kustomize cannot build this: " + relative(err.Error())
+			b.Hint = "see the whole message: kubectl kustomize " + filepath.Dir(b.File)
 			builds = append(builds, b)
 		}
 		if err != nil {
@@ -161,7 +240,7 @@ func (out *found) build(ctx context.Context, s cli.Streams) ([]lint.Build, error
 		builds = append(builds, b)
 	}
 	out.inputs = slices.DeleteFunc(out.inputs, func(in lint.Input) bool {
-		return in.Found && set.Names(in.Name) && !alone[kustomize.Real(in.Name)]
+		return in.Found && set.Names(in.Name) && !alone[checkout.Real(in.Name)]
 	})
 	return builds, nil
 }

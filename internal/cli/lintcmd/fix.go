@@ -16,45 +16,42 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/lint"
+	"github.com/mullion-k8s/mullion/internal/lint/checkout"
 	"github.com/mullion-k8s/mullion/internal/lint/kustomize"
-	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
 // fixing writes fixes to files, or shows them.
 type fixing struct {
-	s     cli.Streams
-	facts policy.Facts
-	show  bool // print a diff, and write nothing
-
+	*run
 	set     *kustomize.Set // nil without kustomizations
 	tops    []string
 	systems map[string][]string // of the pods of each kustomization, before any fix
 }
 
 // fixFiles fixes the files that the arguments name.
-func fixFiles(ctx context.Context, s cli.Streams, f flags, found found, facts policy.Facts) error {
-	run := fixing{s: s, facts: facts, show: f.diff, systems: map[string][]string{}}
-	set, err := found.kustomizations(ctx)
+func (r *run) fixFiles(ctx context.Context) error {
+	f := fixing{run: r, systems: map[string][]string{}}
+	set, err := r.found.kustomizations(ctx)
 	if err != nil {
 		return err
 	}
-	inputs := found.inputs
+	inputs := r.found.inputs
 	if set != nil {
-		run.set, run.tops = set, set.Tops(found.named, found.met)
-		for _, top := range run.tops {
+		f.set, f.tops = set, set.Tops(r.found.named, r.found.met)
+		for _, top := range f.tops {
 			if made, err := set.Build(ctx, top); err == nil {
-				run.systems[top] = lint.Systems(trees(made), facts)
+				f.systems[top] = lint.Systems(trees(made), r.facts)
 			}
 		}
 		for _, path := range set.Resources() { // of bases outside of the folders named
-			if !slices.ContainsFunc(inputs, func(in lint.Input) bool { return kustomize.Real(in.Name) == path }) &&
-				len(found.named) > 0 {
+			if !slices.ContainsFunc(inputs, func(in lint.Input) bool { return checkout.Real(in.Name) == path }) &&
+				len(r.found.named) > 0 && !r.excluded.excludes(path, false) {
 				inputs = append(inputs, lint.File(relative(path)))
 			}
 		}
 	}
 	for _, in := range inputs {
-		if err := run.file(ctx, in.Name); err != nil {
+		if err := f.file(ctx, in.Name); err != nil {
 			return err
 		}
 	}
@@ -63,25 +60,25 @@ func fixFiles(ctx context.Context, s cli.Streams, f flags, found found, facts po
 
 // file fixes one file.
 func (f *fixing) file(ctx context.Context, name string) error {
-	if f.set != nil && f.set.Names(name) && !slices.Contains(f.set.Resources(), kustomize.Real(name)) {
+	if f.set != nil && f.set.Names(name) && !slices.Contains(f.set.Resources(), checkout.Real(name)) {
 		return nil // a patch, or a part of a kustomization
 	}
 	path, err := filepath.EvalSymlinks(name) // a link stays a link
 	if err != nil {
-		return err
+		return f.unreadable(err)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return err
+		return f.unreadable(err)
 	}
 	if !info.Mode().IsRegular() {
 		return cli.Usagef("--fix cannot write to %s: it is not a file", name)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return f.unreadable(err)
 	}
-	fixed, err := lint.FixAll(ctx, name, bytes.NewReader(text), f.facts)
+	fixed, err := lint.FixAll(ctx, name, bytes.NewReader(text), f.facts, f.rules)
 	if err != nil {
 		return err
 	}
@@ -98,7 +95,7 @@ func (f *fixing) file(ctx context.Context, name string) error {
 		}
 		return err
 	}
-	if f.show {
+	if f.flags.diff {
 		_, err := f.s.Out.Write(diff.Diff(name, text, name, fixed.Text))
 		return err
 	}
@@ -106,6 +103,16 @@ func (f *fixing) file(ctx context.Context, name string) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	fmt.Fprintf(f.s.Err, "mullion: %s: %s\n", name, count(fixed.Applied, "change"))
+	return nil
+}
+
+// unreadable goes on with the other files. Without --diff, the check after the
+// fixes reports the file.
+func (f *fixing) unreadable(err error) error {
+	if f.flags.diff {
+		f.unread = true
+		fmt.Fprintf(f.s.Err, "mullion: error: %v\n", err)
+	}
 	return nil
 }
 

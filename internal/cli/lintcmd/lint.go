@@ -5,12 +5,9 @@
 package lintcmd
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -18,7 +15,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/lint"
 	"github.com/mullion-k8s/mullion/internal/policy"
-	"github.com/mullion-k8s/mullion/internal/version"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
@@ -30,6 +26,9 @@ type flags struct {
 	cluster, placed                                bool
 	kustomize, charts, values, set                 []string
 	kubeconfig, context, namespace                 string
+	config, baseline                               string
+	writeBaseline, noGitignore                     bool
+	exclude                                        []string
 }
 
 // New returns the command.
@@ -67,14 +66,22 @@ of Deployments and other workloads too, and keeps all other lines and comments.
 A second run changes nothing. Remaining findings are printed (with - to standard
 error) and determine the exit code.
 
+Settings of a repository are in .mullion.yaml, in the folder of the files or in
+one above it, up to the root of the git checkout: paths to leave out, severities
+of rules, the nodes. Flags win over it. --baseline FILE leaves out findings that
+the file lists; --write-baseline writes the file. In folders, what git ignores
+is not checked.
+
 A comment suppresses rules for a field and everything below it, an annotation
 for an object. Both need a reason:
 
   # mullion:ignore WIN312 the node has nothing else to do
   ignore.lint.mullion.dev/WIN312: the node has nothing else to do
 
-The exit code is 0 without findings, 1 with findings, and 2 if the command line
-is wrong.`,
+The exit code is 0 without findings, 1 with findings, 2 if the command line or
+the settings are wrong, and 5 if there is something that lint cannot read: a file
+that is missing or not a manifest, a kustomization that cannot be built. The
+other files are checked nevertheless.`,
 		Example: `  mullion lint deploy/
   helm template chart/ | mullion lint -
   mullion lint --builds 2022,2025 --node-taints os=windows:NoSchedule deploy/
@@ -84,12 +91,14 @@ is wrong.`,
   mullion lint --chart charts/app --values windows.yaml
   mullion lint --fix --diff deploy/
   mullion lint --fix --builds 2019,2022,2025 deploy/iis.yaml
+  mullion lint --exclude vendor/ --exclude '*.generated.yaml' .
+  mullion lint --baseline lint-baseline.jsonl --write-baseline .
   mullion lint explain WIN019`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(args); err != nil {
 				return err
 			}
-			return run(cmd.Context(), s, f, args)
+			return start(cmd, s, f, args)
 		},
 	}
 	fl := cmd.Flags()
@@ -105,7 +114,8 @@ is wrong.`,
 	fl.BoolVar(&f.placed, "placed", false,
 		"check pods as mullion's placement will change them; implied if --cluster finds it")
 	fl.StringVar(&f.platform, "platform", "", "the managed platform, if its rules differ: `eks`")
-	fl.StringVarP(&f.output, "output", "o", "text", "output `format`: text, json (one object per line) or sarif")
+	fl.StringVarP(&f.output, "output", "o", "text", "output `format`: text, json (one object per line), sarif, "+
+		"github (annotations of a workflow) or junit")
 	fl.StringVar(&f.severity, "severity", "warning", "minimum severity to print: `error`, warning or info")
 	fl.StringVar(&f.failOn, "fail-on", "warning", "minimum severity for exit code 1: `error`, warning or info")
 	fl.BoolVar(&f.fix, "fix", false, "write safe fixes, and the fields that placement would add, to the files; with "+
@@ -117,6 +127,11 @@ is wrong.`,
 	fl.BoolVar(&f.diff, "diff", false, "with --fix: print the changes, and write nothing")
 	fl.StringSliceVarP(&f.kustomize, "kustomize", "k", nil,
 		"build the kustomization of a `folder` and check the result")
+	fl.StringVar(&f.config, "config", "", "`file` with settings (default: .mullion.yaml in the repository)")
+	fl.StringArrayVar(&f.exclude, "exclude", nil, "`pattern` of files to leave out, as in .gitignore files")
+	fl.BoolVar(&f.noGitignore, "no-gitignore", false, "in folders, also check files that git ignores")
+	fl.StringVar(&f.baseline, "baseline", "", "`file` with accepted findings, which are not reported")
+	fl.BoolVar(&f.writeBaseline, "write-baseline", false, "accept all findings: write them to the file of --baseline")
 	cmd.AddCommand(explain(s))
 	return cmd
 }
@@ -205,143 +220,4 @@ func (f flags) facts() (policy.Facts, error) {
 		return out, errors.New("--node-taints needs --builds")
 	}
 	return out, nil
-}
-
-// gcPercent lets about 32 MiB of garbage accumulate between collections (the
-// minimum heap of 4 MiB times this percentage).
-const gcPercent = 800
-
-// softMemoryBytes is the size at which collections become more frequent: the
-// trees of large documents are live memory.
-const softMemoryBytes = 144 << 20
-
-func run(ctx context.Context, s cli.Streams, f flags, args []string) error {
-	facts, err := f.facts()
-	if err != nil {
-		return cli.Usagef("%w", err)
-	}
-	var cluster *connection
-	if f.cluster {
-		if cluster, err = connect(f); err != nil {
-			return err
-		}
-		if facts, err = cluster.facts(ctx, s, facts); err != nil {
-			return err
-		}
-		f.placed = f.placed || cluster.places(ctx)
-	}
-	severity, err := policy.ParseSeverity(f.severity)
-	if err != nil {
-		return cli.Usagef("%w", err)
-	}
-	failOn, err := policy.ParseSeverity(f.failOn)
-	if err != nil {
-		return cli.Usagef("%w", err)
-	}
-	printer, err := lint.NewPrinter(f.output, s.Out, version.String())
-	if err != nil {
-		return cli.Usagef("%w", err)
-	}
-	found, err := find(ctx, s, f, args)
-	if err != nil {
-		return err
-	}
-	if f.fix {
-		if slices.Contains(args, "-") {
-			if len(args) > 1 {
-				return cli.Usagef("--fix takes standard input or files, not both")
-			}
-			return fixStream(ctx, s, facts, severity, failOn)
-		}
-		if err := fixFiles(ctx, s, f, found, facts); err != nil || f.diff {
-			return err
-		}
-	}
-	builds, err := found.build(ctx, s)
-	if err != nil {
-		return err
-	}
-	cfg := lint.Config{Inputs: found.inputs, Builds: builds, Facts: facts, Severity: severity, Placed: f.placed}
-	var sum lint.Summary
-	if f.nothing(args) {
-		sum, err = cluster.lint(ctx, s, cfg, f.namespace, printer.Print)
-	} else {
-		// Live memory is a megabyte or two: with default settings the collector
-		// would run all the time.
-		debug.SetGCPercent(gcPercent)
-		debug.SetMemoryLimit(softMemoryBytes)
-		sum, err = lint.Run(ctx, cfg, printer.Print)
-	}
-	if err = errors.Join(err, printer.Close(sum)); err != nil {
-		return err
-	}
-	return conclude(s, f.output, failOn, sum, f.nothing(args))
-}
-
-// conclude prints the counts and returns the error that carries the exit code.
-// The objects are live if they come from the cluster.
-func conclude(s cli.Streams, output string, failOn policy.Severity, sum lint.Summary, live bool) error {
-	if output == "text" {
-		for _, note := range sum.Unseen.Notes() {
-			fmt.Fprintf(s.Err, "mullion: %s\n", note)
-		}
-		where := fmt.Sprintf("%s in %s", count(sum.Objects, "object"), count(sum.Files, "file"))
-		if live {
-			where = count(sum.Objects, "object") + " in the cluster"
-		}
-		skipped := ""
-		if sum.Skipped > 0 {
-			no := " that is no manifest"
-			if sum.Skipped > 1 {
-				no = " that are no manifests"
-			}
-			skipped = " (" + count(sum.Skipped, "document") + " skipped" + no + ")"
-		}
-		fmt.Fprintf(s.Err, "mullion: %s%s: %s, %s, %d suppressed\n",
-			where, skipped, count(sum.Errors, "error"), count(sum.Warnings, "warning"), sum.Suppressed)
-	}
-	counts := map[policy.Severity]int{policy.Error: sum.Errors, policy.Warning: sum.Errors + sum.Warnings,
-		policy.Info: sum.Errors + sum.Warnings + sum.Infos}
-	if counts[failOn] > 0 {
-		return cli.Silent(cli.Unhealthy)
-	}
-	return nil
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func isAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
-}
-
-// fixStream writes the fixed standard input to standard output, and the
-// remaining findings to standard error.
-func fixStream(ctx context.Context, s cli.Streams, facts policy.Facts, severity, failOn policy.Severity) error {
-	fixed, err := lint.FixAll(ctx, "<stdin>", s.In, facts)
-	if err != nil {
-		return err
-	}
-	if _, err := s.Out.Write(fixed.Text); err != nil {
-		return err
-	}
-	printer, err := lint.NewPrinter("text", s.Err, version.String())
-	if err != nil {
-		return err
-	}
-	in := lint.Input{Name: "<stdin>", Open: func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(fixed.Text)), nil
-	}}
-	sum, err := lint.Run(ctx, lint.Config{Inputs: []lint.Input{in}, Facts: facts, Severity: severity}, printer.Print)
-	if err = errors.Join(err, printer.Close(sum)); err != nil {
-		return err
-	}
-	return conclude(s, "text", failOn, sum, false)
 }

@@ -45,7 +45,7 @@ func Render(ctx context.Context, dir string, o Options) ([]Rendered, error) {
 			return nil, ctx.Err()
 		}
 		text := strings.TrimPrefix(strings.TrimSpace(problem.String()), "Error: ")
-		return nil, fmt.Errorf("render %s with %s: %w: %s", dir, helm, err, text)
+		return nil, fmt.Errorf("%s: %w: %s", helm, err, text)
 	}
 	return split(dir, out.String()), nil
 }

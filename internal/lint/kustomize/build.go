@@ -144,8 +144,8 @@ func (r *readOnly) ReadFile(path string) ([]byte, error) {
 	if f == nil || f.file != path {
 		return r.set.readFile(path)
 	}
-	if f != r.top {
-		return f.text, nil
+	if f.problem != nil || f != r.top {
+		return f.text, f.problem
 	}
 	var k map[string]any
 	if err := yaml.Unmarshal(f.text, &k); err != nil || k == nil {

@@ -12,12 +12,14 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/mullion-k8s/mullion/internal/lint/checkout"
 )
 
 // unpack writes the files of an archive into a folder, and returns it.
 func unpack(t testing.TB, archive string) string {
 	t.Helper()
-	dir := Real(t.TempDir())
+	dir := checkout.Real(t.TempDir())
 	for _, f := range txtar.Parse([]byte(archive)).Files {
 		path := filepath.Join(dir, f.Name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
+
+	"github.com/mullion-k8s/mullion/internal/lint/checkout"
 )
 
 // maxFileBytes bounds the files of a kustomization.
@@ -43,6 +45,7 @@ type folder struct {
 	patches   []string // files
 	left      []string // what is left out, and why
 	empty     bool     // nothing remains to build
+	problem   error    // why the kustomization cannot be read
 }
 
 // File returns the path of the kustomization of a folder; "" if it has none.
@@ -70,7 +73,7 @@ func Read(ctx context.Context, dirs []string) (*Set, error) {
 			return nil, err
 		}
 		if s.root == "" {
-			s.root = checkout(dir)
+			s.root = checkout.Root(dir)
 		}
 		if err := s.read(ctx, dir); err != nil {
 			return nil, err
@@ -79,34 +82,13 @@ func Read(ctx context.Context, dirs []string) (*Set, error) {
 	return s, nil
 }
 
-// real returns the absolute path without symbolic links.
+// realPath returns the absolute path without symbolic links.
 func realPath(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
 	}
 	return filepath.EvalSymlinks(abs)
-}
-
-// Real returns a path without symbolic links, as Built has paths.
-func Real(path string) string {
-	if at, err := realPath(path); err == nil {
-		return at
-	}
-	return path
-}
-
-// checkout returns the folder of the git repository around a folder; "" if
-// there is none.
-func checkout(dir string) string {
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			return ""
-		}
-	}
 }
 
 // allows reports whether a path may be read.
@@ -164,9 +146,8 @@ func (s *Set) read(ctx context.Context, dir string) error {
 	}
 	s.folders[dir] = f
 	s.files[f.file] = true
-	var err error
-	if f.text, err = s.readFile(f.file); err != nil {
-		return err
+	if f.text, f.problem = s.readFile(f.file); f.problem != nil {
+		return nil // Build reports it
 	}
 	var k types.Kustomization
 	if err := k.Unmarshal(f.text); err != nil {
@@ -337,7 +318,7 @@ func only[T any](list []T, keep func(T) bool) []T {
 func (s *Set) Tops(named, met []string) []string {
 	var out []string
 	for i, dir := range append(slices.Clone(named), met...) {
-		dir = Real(dir)
+		dir = checkout.Real(dir)
 		f := s.folders[dir]
 		if f == nil || slices.Contains(out, dir) || i >= len(named) && (s.used[dir] || f.component) {
 			continue
@@ -350,7 +331,7 @@ func (s *Set) Tops(named, met []string) []string {
 		s.collect(s.folders[dir], &Built{}, reached)
 	}
 	for _, dir := range met {
-		dir = Real(dir)
+		dir = checkout.Real(dir)
 		if f := s.folders[dir]; f != nil && !f.component && !reached[dir] {
 			out = append(out, dir)
 			s.collect(f, &Built{}, reached)
@@ -375,4 +356,4 @@ func (s *Set) Resources() []string {
 
 // Names reports whether a kustomization names a file, so that it is not judged
 // alone.
-func (s *Set) Names(path string) bool { return s.files[Real(path)] }
+func (s *Set) Names(path string) bool { return s.files[checkout.Real(path)] }
