@@ -142,6 +142,37 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// TestHook: pre-commit gets the keys that it demands, and its command checks the
+// folder that it runs in.
+func TestHook(t *testing.T) {
+	testenv.Need(t, testenv.Built)
+	var hooks []struct {
+		ID, Name, Entry, Language string
+		Args                      []string
+		PassFilenames             *bool `json:"pass_filenames"`
+	}
+	read(t, ".pre-commit-hooks.yaml", &hooks)
+	if len(hooks) != 1 || hooks[0].ID != "mullion-lint" || hooks[0].Name == "" || hooks[0].Language != "system" ||
+		hooks[0].PassFilenames == nil || *hooks[0].PassFilenames {
+		t.Fatalf("hooks %+v", hooks)
+	}
+	folder := t.TempDir()
+	words := append(strings.Fields(hooks[0].Entry), hooks[0].Args...)
+	for content, want := range map[string]int{
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n":                                                  0,
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {os: {name: windows}, containers: [{image: x}]}\n": 1,
+	} {
+		if err := os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(testenv.Bin(words[0]), words[1:]...)
+		cmd.Dir = folder
+		if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != want {
+			t.Errorf("exit code %d, want %d: %v: %s", cmd.ProcessState.ExitCode(), want, err, out)
+		}
+	}
+}
+
 // TestExampleWorkflow: the workflow that users copy names actions and inputs
 // that there are.
 func TestExampleWorkflow(t *testing.T) {
