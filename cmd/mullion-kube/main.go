@@ -41,6 +41,8 @@ func main() {
 		os.Exit(serve(context.Background(), args, os.Stdout, os.Stderr))
 	case "snapshot":
 		os.Exit(snapshot(context.Background(), args, os.Stdout, os.Stderr))
+	case "examine":
+		os.Exit(examine(args, os.Stderr))
 	case "help", "-h", "--help":
 		fmt.Print(usage)
 	default:

@@ -61,6 +61,9 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	signal.Notify(hup, syscall.SIGHUP)
 	if err := controlplane.Run(ctx, c, hup, log); err != nil {
 		fmt.Fprintf(stderr, "mullion: error: %v\n", err)
+		if _, unusable := errors.AsType[*config.UnusableError](err); unusable {
+			return config.ExitUnusable
+		}
 		if errors.Is(err, controlplane.ErrLocked) || errors.Is(err, syscall.EADDRINUSE) ||
 			errors.Is(err, syscall.EADDRNOTAVAIL) {
 			return exitEnvironment

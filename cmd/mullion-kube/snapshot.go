@@ -60,3 +60,17 @@ func snapshot(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	}
 	return exitOK
 }
+
+// examine implements `mullion-kube examine DIRECTORY`, which the server runs after a
+// failed start to learn whether etcd's data are damaged.
+func examine(args []string, stderr io.Writer) int {
+	if len(args) != 1 {
+		fmt.Fprintln(stderr, "mullion: error: want the data directory of etcd")
+		return exitUsage
+	}
+	if err := controlplane.Examine(args[0], slog.New(slog.DiscardHandler)); err != nil {
+		fmt.Fprintf(stderr, "mullion: error: %v\n", err)
+		return exitFailure
+	}
+	return exitOK
+}

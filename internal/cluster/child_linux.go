@@ -6,11 +6,14 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"sync"
 
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
@@ -33,7 +36,11 @@ func (r *run) child(ctx context.Context, p Program, pid *process) (err error) {
 	if ctx.Err() != nil {
 		return err
 	}
-	if why := lastError(log, begin); why != "" {
+	why := lastError(log, begin)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == config.ExitUnusable {
+		return supervise.Permanent(errors.New(why))
+	}
+	if why != "" {
 		return fmt.Errorf("%w: %s", err, why)
 	}
 	return err

@@ -124,6 +124,15 @@ func (c Config) Network() Network { return Network{c.Index} }
 
 // Load reads cluster.json.
 func Load(l Layout) (Config, error) {
+	// The version is looked at first: a later one may have fields that this one does
+	// not know.
+	made, err := durable.ReadStatus[struct {
+		APIVersion string `json:"apiVersion"`
+	}](l.config())
+	if err == nil && made.APIVersion != "" && made.APIVersion != apiVersion {
+		return Config{}, fmt.Errorf("load cluster: %s is of version %q, and this mullion reads %q: use the mullion "+
+			"that made the cluster", l.config(), made.APIVersion, apiVersion)
+	}
 	c, err := durable.ReadDocument(l.config(), (*Config).validate)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Config{}, fmt.Errorf("%w: %q in %s", ErrNotFound, l.Name, l.DataDir)

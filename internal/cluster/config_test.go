@@ -65,7 +65,7 @@ func TestLoadRefuses(t *testing.T) {
 	for _, tc := range []struct{ name, content, want string }{
 		{"cut off by a power failure", `{"apiVersion":"mullion/v1alpha1","na`, "unexpected EOF"},
 		{"empty", ``, "empty file"},
-		{"another version", `{"apiVersion":"mullion/v9","name":"x"}`, "this mullion reads"},
+		{"another version", `{"apiVersion":"mullion/v9","name":"x","new":1}`, "use the mullion that made"},
 		{"unknown field", `{"apiVersion":"mullion/v1alpha1","name":"x","linux":["a"]}`, "linux"},
 		{"unknown build", `{"apiVersion":"mullion/v1alpha1","name":"x","windows":["xp"]}`, "xp"},
 		{"a bad name", `{"apiVersion":"mullion/v1alpha1","name":"../x"}`, "cluster name"},

@@ -153,8 +153,17 @@ func Stop(ctx context.Context, l Layout) error {
 	}
 }
 
+// FailedError is returned for a component that cannot run, whatever is tried.
+type FailedError struct {
+	Component string
+	Reason    string
+}
+
+func (e *FailedError) Error() string { return e.Component + " cannot run: " + e.Reason }
+
 // Watch calls f for each component whenever its status changes, until all
-// visible components are ready. It fails if the supervisor ends.
+// visible components are ready. It fails if the supervisor ends, and if a component
+// has failed for good.
 func Watch(ctx context.Context, l Layout, want []Row, f func(supervise.Status)) error {
 	seen := map[string]supervise.Status{}
 	for {
@@ -169,6 +178,9 @@ func Watch(ctx context.Context, l Layout, want []Row, f func(supervise.Status)) 
 			if seen[c.Name] != c {
 				seen[c.Name] = c
 				f(c)
+			}
+			if c.State == supervise.Failed {
+				return &FailedError{Component: c.Name, Reason: c.Message}
 			}
 		}
 		if allReady(want, seen) {

@@ -14,8 +14,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"go.etcd.io/bbolt"
-	bbolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
@@ -109,6 +107,9 @@ func (e *etcd) run(ctx context.Context) error {
 	if err := e.prepare(); err != nil {
 		return fmt.Errorf("prepare etcd: %w", err)
 	}
+	if err := begin(ctx, e.cfg); err != nil {
+		return fmt.Errorf("prepare etcd: %w", err)
+	}
 	cfg, err := etcdConfig(e.cfg, e.log, e.fatal)
 	if err != nil {
 		return err
@@ -128,8 +129,10 @@ func (e *etcd) run(ctx context.Context) error {
 		return nil
 	}
 	// From here on clients may rely on the data.
-	if err := os.Remove(bootstrapping(e.cfg)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("prepare etcd: %w", err)
+	for _, note := range []string{bootstrapping(e.cfg), starting(e.cfg)} {
+		if err := os.Remove(note); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("prepare etcd: %w", err)
+		}
 	}
 	if err := durable.SyncDir(filepath.Dir(e.cfg.Etcd())); err != nil {
 		return fmt.Errorf("prepare etcd: %w", err)
@@ -143,22 +146,6 @@ func (e *etcd) run(ctx context.Context) error {
 	case <-server.Server.StopNotify():
 		return errors.New("etcd stopped by itself")
 	}
-}
-
-// readable reports why etcd could not open its database; etcd itself would panic.
-func readable(db string) error {
-	if st, err := os.Stat(db); err != nil || st.Size() == 0 {
-		return nil // etcd makes it, or says why it cannot
-	}
-	b, err := bbolt.Open(db, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
-	switch {
-	case errors.Is(err, bbolterrors.ErrTimeout):
-		return nil // in use; etcd waits for it
-	case err != nil:
-		return fmt.Errorf("the datastore %s is damaged: %w: restore it from a backup, or remove the cluster with "+
-			"mullion down --purge", db, err)
-	}
-	return b.Close()
 }
 
 func (e *etcd) prepare() error {

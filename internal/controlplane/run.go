@@ -47,6 +47,9 @@ func Run(ctx context.Context, c config.Config, look <-chan os.Signal, log *slog.
 		return err
 	}
 	defer release()
+	if err := enter(c); err != nil {
+		return err
+	}
 	resolv, err := os.ReadFile("/etc/resolv.conf")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the machine's DNS servers: %w", err)

@@ -58,6 +58,9 @@ func saveSnapshot(ctx context.Context, c config.Config, file string, log *slog.L
 		return err
 	}
 	defer release()
+	if err := enter(c); err != nil {
+		return err
+	}
 	ended := make(chan error, 2) // etcd ends once, and may have given up before
 	e := &etcd{cfg: c, log: log, ready: make(chan struct{}), fatal: func(reason error) {
 		ended <- reason

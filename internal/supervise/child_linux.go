@@ -88,7 +88,7 @@ func (s *Spawner) Child(c Command) func(ctx context.Context) error {
 
 func describe(program string, err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return fmt.Errorf("%s ended: %s", program, exit.ProcessState)
+		return fmt.Errorf("%s ended: %w", program, exit)
 	}
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("wait for %s: %w", program, err)

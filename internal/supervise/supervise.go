@@ -13,7 +13,8 @@
 //	waiting ──needs are ready──▶ starting ──Ready returns nil──▶ ready
 //	                                ▲  │                           │
 //	                                │  └────── Run returned ◀──────┘
-//	                                └── after a back-off ── restarting
+//	                                ├── after a back-off ── restarting
+//	                                └── never ── failed (Run returned a Permanent error)
 //	(any) ──context cancelled──▶ stopping ──Run returned──▶ stopped
 package supervise
 
@@ -60,9 +61,19 @@ const (
 	Starting   State = "starting"
 	Ready      State = "ready"
 	Restarting State = "restarting"
+	Failed     State = "failed"
 	Stopping   State = "stopping"
 	Stopped    State = "stopped"
 )
+
+// permanentError is the error of Permanent.
+type permanentError struct{ error }
+
+func (e permanentError) Unwrap() error { return e.error }
+
+// Permanent marks an error of Run that another run would return again: the component
+// is not restarted.
+func Permanent(err error) error { return permanentError{err} }
 
 // Status is the status of one component.
 type Status struct {
@@ -226,6 +237,12 @@ func (s *Supervisor) keepRunning(ctx context.Context, i *running) {
 			wait = firstWait
 		}
 		last = err
+		if _, permanent := errors.AsType[permanentError](err); permanent {
+			s.set(i, Failed, err, false)
+			log.Error("component failed, and is not restarted", logkey.Error, err)
+			<-ctx.Done()
+			return
+		}
 		s.set(i, Restarting, err, false)
 		log.Warn("component ended, restarting", logkey.Error, err, logkey.Wait, wait)
 		select {

@@ -147,6 +147,36 @@ func TestRestartsWithBackoff(t *testing.T) {
 	})
 }
 
+// TestPermanentError: what cannot succeed is not tried again, and the others run on.
+func TestPermanentError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		hopeless := Component{Name: "hopeless", Run: func(context.Context) error {
+			runs++
+			return fmt.Errorf("run: %w", Permanent(errors.New("the data are damaged")))
+		}}
+		var during []Status
+		s, err := New(Config{Log: slog.New(slog.DiscardHandler), Components: []Component{hopeless, component("other")},
+			OnChange: func(st []Status) {
+				if st[0].State == Failed {
+					during = st
+				}
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := s.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if runs != 1 || len(during) != 2 || during[0].Message != "run: the data are damaged" ||
+			during[0].Restarts != 0 {
+			t.Errorf("%d runs; %+v", runs, during)
+		}
+	})
+}
+
 // TestStartingSaysWhyItEnded: a component that ends again and again is asked
 // about while it starts.
 func TestStartingSaysWhyItEnded(t *testing.T) {

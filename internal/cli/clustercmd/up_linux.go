@@ -115,6 +115,10 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 			fmt.Fprintln(s.Err, "mullion: interrupted: stopping the cluster")
 			return errors.Join(context.Canceled, cluster.Stop(context.WithoutCancel(ctx), l))
 		}
+		if _, failed := errors.AsType[*cluster.FailedError](err); failed && began {
+			// The hosts are of no use without it.
+			return errors.Join(err, cluster.Stop(context.WithoutCancel(ctx), l))
+		}
 		return cli.WithHint(err, "see 'mullion status%s' and 'mullion logs%s'", nameFlag(f.name), nameFlag(f.name))
 	}
 	pruneCache(s, l)
@@ -173,6 +177,8 @@ func watch(ctx context.Context, s cli.Streams, l cluster.Layout, rows []cluster.
 			line.Done("%-15s %-36s ready in %s", row.Title, row.Done, line.Elapsed())
 		case st.State == supervise.Ready:
 			line.Done("%-15s %-36s Ready in %s  (emulated)", row.Title, row.Done, line.Elapsed())
+		case st.State == supervise.Failed:
+			line.Fail("%-15s %-36s failed", row.Title, row.Done)
 		case st.Message != "":
 			line.Set("%-15s %-36s %s: %s", row.Title, row.Done, st.State, firstLine(st.Message))
 		default:

@@ -34,5 +34,8 @@ func (c Config) StatusFile() string { return filepath.Join(c.Run(), "server.json
 // LockFile is held by the control plane that uses the directory.
 func (c Config) LockFile() string { return filepath.Join(c.DataDir, "server.lock") }
 
+// VersionFile says which version of mullion has used the directory last.
+func (c Config) VersionFile() string { return filepath.Join(c.DataDir, "version.json") }
+
 // ClusterCA returns the file of the certificate that clients and nodes trust.
 func (c Config) ClusterCA() string { return filepath.Join(c.PKI(), "cluster-ca.crt") }

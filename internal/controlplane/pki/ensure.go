@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/certpem"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
@@ -147,8 +148,8 @@ func (s Store) tighten(path string, st fs.FileInfo, allowed os.FileMode) error {
 
 // broken is the error for key material that cannot be replaced.
 func broken(path string, err error) error {
-	return fmt.Errorf("key material %s: %w (it is in use and cannot be recreated: restore the file from a backup, or "+
-		"start over with `mullion down --purge`)", path, err)
+	return &config.UnusableError{Err: fmt.Errorf("key material %s: %w (it is in use and cannot be recreated: restore "+
+		"the file from a backup, or start over with `mullion down --purge`)", path, err)}
 }
 
 func (s Store) authority(a Authority, used bool) (pair, error) {

@@ -4,12 +4,17 @@
 package servertest_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 	"github.com/mullion-k8s/mullion/internal/supervise"
@@ -53,7 +58,8 @@ func TestHalfWrittenKeys(t *testing.T) {
 		}
 		half(t, path)
 		s.Start()
-		if code := s.Exit(); code != 1 || !strings.Contains(s.Log.String(), "restore the file from a backup") {
+		if code := s.Exit(); code != config.ExitUnusable ||
+			!strings.Contains(s.Log.String(), "restore the file from a backup") {
 			t.Errorf("%s: exit code %d\n%s", name, code, s.Log)
 		}
 		if err := os.WriteFile(path, whole, 0o600); err != nil {
@@ -98,10 +104,124 @@ func TestBadEnvironment(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Start()
-		if code := s.Exit(); code != 1 ||
-			!strings.Contains(s.Log.String(), "is damaged: invalid database: restore it") ||
+		if code := s.Exit(); code != config.ExitUnusable ||
+			!strings.Contains(s.Log.String(), "is damaged: invalid database: restore a backup") ||
 			strings.Contains(s.Log.String(), "panic") {
 			t.Errorf("exit code %d\n%s", code, s.Tail(30))
 		}
 	})
+}
+
+// TestDamagedDatastore damages etcd's files in ways that etcd itself meets with a
+// crash or an error: the start after the failed one says what is damaged.
+func TestDamagedDatastore(t *testing.T) {
+	s := controlplanetest.New(t, nil)
+	s.Start()
+	s.Ready()
+	s.Stop()
+	whole := t.TempDir()
+	if err := os.CopyFS(whole, os.DirFS(s.Config.Etcd())); err != nil {
+		t.Fatal(err)
+	}
+	flip := func(t *testing.T, path string, from, to int) {
+		t.Helper()
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := from; i < to; i++ {
+			data[i] ^= 0xff
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := filepath.Join(s.Config.Etcd(), "member", "snap", "db")
+	wals, err := filepath.Glob(filepath.Join(s.Config.Etcd(), "member", "wal", "*.wal"))
+	if err != nil || len(wals) == 0 {
+		t.Fatalf("no log: %v", err)
+	}
+	for _, tc := range []struct {
+		name   string
+		damage func(t *testing.T)
+		want   string
+	}{
+		{"log changed", func(t *testing.T) { flip(t, wals[0], 4000, 4100) }, "its log: "},
+		{"database cut", func(t *testing.T) {
+			if err := os.Truncate(db, 64<<10); err != nil { // of which most is in use
+				t.Fatal(err)
+			}
+		}, "is damaged: "},
+		{"pages changed", func(t *testing.T) { flip(t, db, 16<<10, 100<<10) }, "is damaged: "},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if err := os.RemoveAll(s.Config.Etcd()); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.CopyFS(s.Config.Etcd(), os.DirFS(whole)); err != nil {
+				t.Fatal(err)
+			}
+			tc.damage(t)
+			// The supervisor starts it again at once.
+			for range 2 {
+				s.Start()
+				if s.Exit() == config.ExitUnusable {
+					break
+				}
+				t.Logf("first: %s", s.Tail(3))
+			}
+			if log := s.Log.String(); s.Exit() != config.ExitUnusable || !strings.Contains(log, tc.want) ||
+				!strings.Contains(log, "restore a backup") {
+				t.Errorf("exit code %d\n%s", s.Exit(), s.Tail(5))
+			}
+		})
+	}
+}
+
+// TestNewerData: a control plane leaves data alone that a later version has used.
+func TestNewerData(t *testing.T) {
+	s := controlplanetest.New(t, nil)
+	s.Start()
+	s.Component(plan.Bootstrap, string(supervise.Ready))
+	s.Stop()
+	hash := func() string {
+		t.Helper()
+		h := sha256.New()
+		err := filepath.WalkDir(s.Config.DataDir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			fmt.Fprintf(h, "%s %d %x\n", path, len(data), sha256.Sum256(data))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hex.EncodeToString(h.Sum(nil))
+	}
+	for _, newer := range []string{
+		`{"format": 2, "mullion": "v9.9.9", "kubernetes": "v1.36.0", "more": []}`,
+		`{"format": 1, "mullion": "v9.9.9", "kubernetes": "v1.99.0"}`,
+	} {
+		if err := os.WriteFile(s.Config.VersionFile(), []byte(newer), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := hash()
+		s.Start()
+		if code := s.Exit(); code != config.ExitUnusable ||
+			!strings.Contains(s.Log.String(), "last used by mullion v9.9.9") {
+			t.Errorf("exit code %d\n%s", code, s.Log)
+		}
+		if hash() != before {
+			t.Errorf("%s: files have changed", newer)
+		}
+	}
+	// One that says nothing does not keep the cluster from its data.
+	if err := os.WriteFile(s.Config.VersionFile(), []byte(`{"for`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	s.Component(plan.APIServer, string(supervise.Ready))
+	s.Stop()
 }
