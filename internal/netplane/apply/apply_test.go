@@ -195,6 +195,60 @@ func TestApplyIsIdempotent(t *testing.T) {
 	}
 }
 
+// TestHostRoutes: routes of the host's own programs come and go, also when they
+// differ only in the next hop, and a new process finds them.
+func TestHostRoutes(t *testing.T) {
+	h := newHost(t)
+	h.run("ip", "route", "add", "default", "via", "10.89.0.1", "dev", "eth0", "protocol", "109")
+	bare := h.run("ip", "-4", "route")
+	want := intent.Host{Uplink: intent.Uplink{Name: "eth0", Address: netip.MustParsePrefix("10.89.0.11/24")}}
+	to := func(prefix, hop string) {
+		r := intent.HostRoute{Destination: netip.MustParsePrefix(prefix), Link: "eth0", Metric: 271}
+		if hop != "" {
+			r.NextHop = netip.MustParseAddr(hop)
+		}
+		want.Routes = append(slices.Clone(want.Routes), r)
+	}
+	to("10.244.2.0/24", "10.89.0.12")
+	to("10.244.2.0/24", "192.168.199.123") // not on the link, as in flannel's test
+	to("0.0.0.0/0", "10.89.0.12")
+	to("255.255.255.255/32", "192.168.199.123")
+	to("10.244.3.0/24", "")
+	for _, p := range []*apply.Plane{h.plane, h.plane, h.open()} {
+		if err := p.Apply(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		got := h.run("ip", "-4", "route")
+		for _, line := range []string{
+			"default via 10.89.0.1 dev eth0 proto 109", "default via 10.89.0.12 dev eth0 proto 109 metric 271 onlink",
+			"10.244.2.0/24 via 10.89.0.12 dev eth0 proto 109 metric 271 onlink",
+			"10.244.2.0/24 via 192.168.199.123 dev eth0 proto 109 metric 272 onlink",
+			"10.244.3.0/24 dev eth0 proto 109 scope link metric 271",
+			"255.255.255.255 via 192.168.199.123 dev eth0 proto 109 metric 271 onlink",
+		} {
+			if !strings.Contains(spaces.ReplaceAllString(got, " "), line) {
+				t.Errorf("no route %q in\n%s", line, got)
+			}
+		}
+		h.plane = p
+	}
+	want.Routes = slices.Delete(slices.Clone(want.Routes), 0, 1)
+	if err := h.plane.Apply(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.run("ip", "-4", "route", "show", "10.244.2.0/24"); !strings.Contains(got, "192.168.199.123") ||
+		strings.Contains(got, "10.89.0.12") {
+		t.Errorf("one of two routes was removed, which left\n%s", got)
+	}
+	want.Routes = nil
+	if err := h.plane.Apply(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.run("ip", "-4", "route"); got != bare {
+		t.Errorf("left behind\n%s\nwant\n%s", got, bare)
+	}
+}
+
 // TestTakeOver: a new process finds the leftovers of one that was killed in the
 // middle: it removes what is not wanted and keeps what is, with its
 // connections.

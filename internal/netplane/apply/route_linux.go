@@ -14,13 +14,21 @@ import (
 	"github.com/mullion-k8s/mullion/internal/undo"
 )
 
+// routeKey tells the routes of the kernel's table apart.
+type routeKey struct {
+	destination netip.Prefix
+	metric      int
+}
+
+func keyOf(r compile.Route) routeKey { return routeKey{r.Destination, r.Metric} }
+
 // addRoutes sets the routes that are new or different.
 func (p *Plane) addRoutes(old, plan *compile.Plan, trusted bool, back *undo.Stack) error {
-	known := map[netip.Prefix]compile.Route{}
+	known := map[routeKey]compile.Route{}
 	remade := map[string]bool{} // a link that was made again has lost its routes
 	if trusted {
 		for _, r := range old.Routes {
-			known[r.Destination] = r
+			known[keyOf(r)] = r
 		}
 		for _, l := range newLinks(old, plan, trusted) {
 			remade[l.Name] = true
@@ -28,11 +36,13 @@ func (p *Plane) addRoutes(old, plan *compile.Plan, trusted bool, back *undo.Stac
 	}
 	index := map[string]int{}
 	for _, r := range plan.Routes {
-		before, had := known[r.Destination]
+		before, had := known[keyOf(r)]
 		if had && before == r && !remade[r.Link] {
 			continue
 		}
-		k := kernel.Route{Destination: r.Destination, NextHop: r.NextHop, OnLink: r.OnLink, Source: r.Source}
+		k := kernel.Route{
+			Destination: r.Destination, NextHop: r.NextHop, OnLink: r.OnLink, Source: r.Source, Metric: r.Metric,
+		}
 		if r.Link != "" {
 			if index[r.Link] == 0 {
 				link, err := p.space.FindLink(r.Link)
@@ -51,7 +61,7 @@ func (p *Plane) addRoutes(old, plan *compile.Plan, trusted bool, back *undo.Stac
 		}
 		if !had && trusted {
 			back.Add("delete route "+r.Destination.String(), func(context.Context) error {
-				return p.space.DeleteRoute(r.Destination)
+				return p.space.DeleteRoute(r.Destination, r.Metric)
 			})
 		}
 	}
@@ -112,18 +122,22 @@ func (p *Plane) removeOthers(ctx context.Context, old, plan *compile.Plan, trust
 }
 
 func (p *Plane) removeRoutes(old, plan *compile.Plan, trusted bool) error {
-	wanted := map[netip.Prefix]bool{}
+	wanted := map[routeKey]bool{}
 	for _, r := range plan.Routes {
-		wanted[r.Destination] = true
+		wanted[keyOf(r)] = true
 	}
 	if trusted {
 		gone := false
 		for _, r := range old.Routes {
-			gone = gone || !wanted[r.Destination]
+			gone = gone || !wanted[keyOf(r)]
 		}
 		if !gone {
 			return nil
 		}
 	}
-	return p.space.KeepRoutes(func(r kernel.Route) bool { return wanted[r.Destination] || r.Destination.Bits() == 0 })
+	way := routeKey{destination: netip.PrefixFrom(netip.IPv4Unspecified(), 0)} // made with the uplink
+	return p.space.KeepRoutes(func(r kernel.Route) bool {
+		key := routeKey{r.Destination, r.Metric}
+		return wanted[key] || key == way
+	})
 }

@@ -54,6 +54,9 @@ func Compile(want intent.Host, previous *Plan) (*Plan, error) {
 	if err := c.overlays(); err != nil {
 		return nil, fmt.Errorf("compile overlays: %w", err)
 	}
+	if err := c.hostRoutes(); err != nil {
+		return nil, fmt.Errorf("compile routes: %w", err)
+	}
 	if err := c.loadBalancers(); err != nil {
 		return nil, fmt.Errorf("compile load balancers: %w", err)
 	}

@@ -166,6 +166,30 @@ var cases = []struct {
 		})
 		return h
 	}},
+	{"host-routes", func() intent.Host {
+		h := node()
+		h.Routes = []intent.HostRoute{
+			{Destination: prefix("10.244.2.0/24"), NextHop: addr("10.89.0.12"), Link: "eth0", Metric: 271},
+			{Destination: prefix("10.244.3.7/24"), NextHop: addr("10.89.0.13"), Link: "eth0", Metric: 271},
+			{Destination: prefix("10.244.2.0/24"), NextHop: addr("10.244.1.1"), Link: LinkName("net-1"), Metric: 16},
+			{Destination: prefix("10.244.2.0/24"), NextHop: addr("192.168.199.123"), Link: "eth0", Metric: 271},
+			{Destination: prefix("10.244.4.0/24"), NextHop: addr("10.244.1.1"), Link: LinkName("net-1"), Metric: 15},
+			{Destination: prefix("10.244.4.0/24"), Link: "eth0", Metric: 15},
+			{Destination: prefix("10.244.5.0/24"), Link: "hnsgone", Metric: 15},
+			{Destination: prefix("0.0.0.0/0"), NextHop: addr("10.89.0.12"), Link: "eth0"},
+		}
+		return h
+	}},
+}
+
+func TestHostRoutesRefuse(t *testing.T) {
+	for _, destination := range []netip.Prefix{{}, prefix("127.0.0.0/8"), prefix("fd00::/8")} {
+		h := node()
+		h.Routes = []intent.HostRoute{{Destination: destination, Link: "eth0", Metric: 1}}
+		if _, err := Compile(h, nil); err == nil {
+			t.Errorf("a route to %s was compiled", destination)
+		}
+	}
 }
 
 func TestGoldens(t *testing.T) {

@@ -29,6 +29,22 @@ type Host struct {
 	Networks      []Network
 	Endpoints     []Endpoint
 	LoadBalancers []LoadBalancer
+	// Routes are those that programs of the host added to its routing table, each
+	// combination of destination, next hop and link once.
+	Routes []HostRoute
+}
+
+// HostRoute is one route of the host's own table. It never takes traffic from
+// the host's endpoints, nor from the routes that its adapter came with.
+type HostRoute struct {
+	Destination netip.Prefix
+	NextHop     netip.Addr // absent: on the link
+	// Link is the adapter: the uplink's name, or compile.LinkName of an endpoint
+	// that is attached to the host. The route is idle while there is no such link.
+	Link string
+	// Metric is the sum of the route's and the adapter's. Of several routes to one
+	// destination the lowest wins.
+	Metric int
 }
 
 // Uplink is the host's own adapter. Its address is HNS's ManagementIP.

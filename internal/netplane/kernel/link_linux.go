@@ -105,8 +105,8 @@ type Route struct {
 	Metric      int
 }
 
-// ReplaceRoute adds the route or puts it in place of another to the same
-// destination.
+// ReplaceRoute adds the route or puts it in place of another with the same
+// destination and metric.
 func (s *Space) ReplaceRoute(r Route) error {
 	n := &netlink.Route{
 		Dst: ipNet(r.Destination), LinkIndex: r.LinkIndex, Protocol: routeProtocol,
@@ -126,15 +126,15 @@ func (s *Space) ReplaceRoute(r Route) error {
 	return nil
 }
 
-// DeleteRoute removes this project's route to the destination. It is not an error
-// if there is none.
-func (s *Space) DeleteRoute(destination netip.Prefix) error {
+// DeleteRoute removes this project's route with the destination and the metric. It
+// is not an error if there is none.
+func (s *Space) DeleteRoute(destination netip.Prefix, metric int) error {
 	list, err := s.routes()
 	if err != nil {
 		return err
 	}
 	for _, r := range list {
-		if Prefix(r.Dst) == destination {
+		if Prefix(r.Dst) == destination && r.Priority == metric {
 			if err := s.Netlink.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
 				return fmt.Errorf("delete route to %s: %w", destination, err)
 			}
@@ -144,7 +144,7 @@ func (s *Space) DeleteRoute(destination netip.Prefix) error {
 }
 
 // KeepRoutes removes every route of this project for which wanted returns false.
-// The function gets destination, link and next hop.
+// The function gets destination, link, next hop and metric.
 func (s *Space) KeepRoutes(wanted func(Route) bool) error {
 	list, err := s.routes()
 	if err != nil {
@@ -152,7 +152,8 @@ func (s *Space) KeepRoutes(wanted func(Route) bool) error {
 	}
 	for _, r := range list {
 		hop, _ := netip.AddrFromSlice(r.Gw)
-		if !wanted(Route{Destination: Prefix(r.Dst), LinkIndex: r.LinkIndex, NextHop: hop.Unmap()}) {
+		have := Route{Destination: Prefix(r.Dst), LinkIndex: r.LinkIndex, NextHop: hop.Unmap(), Metric: r.Priority}
+		if !wanted(have) {
 			if err := s.Netlink.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
 				return fmt.Errorf("delete route to %s: %w", r.Dst, err)
 			}

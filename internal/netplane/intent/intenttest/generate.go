@@ -103,6 +103,9 @@ func (d *Dice) Host() intent.Host {
 	for range d.n(12) {
 		h.LoadBalancers = append(h.LoadBalancers, d.loadBalancer())
 	}
+	for range d.n(5) {
+		h.Routes = append(h.Routes, d.hostRoute())
+	}
 	return h
 }
 
@@ -132,6 +135,7 @@ func (d *Dice) remoteSubnets(vsid uint32) (list []intent.RemoteSubnet) {
 func (d *Dice) Change(h intent.Host) intent.Host {
 	h.Endpoints = change(d, h.Endpoints, d.endpoint)
 	h.LoadBalancers = change(d, h.LoadBalancers, d.loadBalancer)
+	h.Routes = change(d, h.Routes, d.hostRoute)
 	h.Networks = append([]intent.Network(nil), h.Networks...)
 	for i := range h.Networks {
 		if n := &h.Networks[i]; n.Type == intent.Overlay && d.yes() {
@@ -157,6 +161,16 @@ func change[T any](d *Dice, list []T, fresh func() T) []T {
 		}
 	}
 	return list
+}
+
+// hostRoute makes a route of the host; some are to the same destination.
+func (d *Dice) hostRoute() intent.HostRoute {
+	return intent.HostRoute{
+		Destination: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(d.n(4)), 0}), pick(d, 24, 0, 32)),
+		NextHop:     pick(d, netip.MustParseAddr("10.89.0.12"), netip.MustParseAddr("192.168.199.123"), netip.Addr{}),
+		Link:        pick(d, "eth0", "hnsgone"),
+		Metric:      pick(d, 271, 15, 0),
+	}
 }
 
 // endpoint makes an endpoint; its ID is often that of another one.
