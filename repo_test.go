@@ -71,6 +71,7 @@ var layers = map[string]int{
 	"internal/netplane/compile":    1,
 	"internal/policy":              1,
 	"internal/supervise":           1,
+	"internal/tcpip":               1,
 	"internal/lint":                2,
 	// adapters: one foreign thing each
 	"internal/agent":             2,

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -219,4 +220,26 @@ func quoteString(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// ValueNames lists the names of the values of a key of HKEY_LOCAL_MACHINE in a
+// prefix. A running wineserver writes its changes to the file now and then, and
+// when it ends.
+func ValueNames(prefix, key string) ([]string, error) {
+	h, err := readHive(filepath.Join(prefix, "system.reg"))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, k := range h.keys {
+		if !strings.EqualFold(k.path, quoteKey(key)) {
+			continue
+		}
+		for _, v := range k.values {
+			if name, ok := strings.CutPrefix(v.name, `"`); ok {
+				names = append(names, strings.TrimSuffix(name, `"`))
+			}
+		}
+	}
+	return names, nil
 }

@@ -5,6 +5,9 @@ package wine
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,5 +115,25 @@ func TestRenameUser(t *testing.T) {
 		`="ContainerAdministrator"`).Replace(in)
 	if got != want {
 		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+func TestValueNames(t *testing.T) {
+	dir := t.TempDir()
+	const text = "WINE REGISTRY Version 2\n\n[System\\\\CurrentControlSet\\\\Services\\\\X] 1\n#time=1\n@=\"d\"\n" +
+		"\"10.0.0.0,255.0.0.0,10.1.1.1,1\"=\"\"\n\"second\"=dword:00000001\n\n[Other] 1\n\"third\"=\"\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "system.reg"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string][]string{
+		`system\currentcontrolset\services\x`: {"10.0.0.0,255.0.0.0,10.1.1.1,1", "second"},
+		`System\CurrentControlSet\Services`:   nil,
+	} {
+		if got, err := ValueNames(dir, key); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v; want %q", key, got, err, want)
+		}
+	}
+	if _, err := ValueNames(filepath.Join(dir, "no"), "x"); err == nil {
+		t.Error("a prefix that is not there has values")
 	}
 }

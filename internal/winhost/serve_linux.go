@@ -21,6 +21,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/netplane/apply"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+	"github.com/mullion-k8s/mullion/internal/netplane/intent"
+	"github.com/mullion-k8s/mullion/internal/tcpip"
+	"github.com/mullion-k8s/mullion/internal/wine"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
@@ -48,7 +51,18 @@ func Serve(ctx context.Context, bootFile string, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("serve host: %w", err)
 	}
-	service, err := openHNS(ctx, b, build, log)
+	plane, err := apply.New(apply.Config{NetnsDir: netnsDir, Uplink: fabric.Uplink, Log: log})
+	if err != nil {
+		return fmt.Errorf("serve host: %w", err)
+	}
+	defer plane.Close()
+	// The routes come first, so that the network that HNS restores has them.
+	joint := tcpip.NewJoint(plane.Apply)
+	routes, err := openRoutes(ctx, b, plane, joint, log)
+	if err != nil {
+		return fmt.Errorf("serve host: %w", err)
+	}
+	service, err := openHNS(ctx, b, build, hostPlane{plane, joint}, log)
 	if err != nil {
 		return fmt.Errorf("serve host: %w", err)
 	}
@@ -61,7 +75,14 @@ func Serve(ctx context.Context, bootFile string, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("serve HNS: %w", err)
 	}
+	routesListener, err := net.Listen("tcp", tcpip.Address)
+	if err != nil {
+		return errors.Join(fmt.Errorf("serve routes: %w", err), hnsListener.Close())
+	}
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return wrapf("serve routes", (&tcpip.Server{Service: routes, Log: log}).Serve(ctx, routesListener))
+	})
 	g.Go(func() error {
 		return wrapf("serve HNS", (&wire.Server{API: service, Log: log}).Serve(ctx, hnsListener))
 	})
@@ -76,12 +97,41 @@ func wrapf(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
+// hostPlane is the data plane, with the host's routes in all that is applied.
+type hostPlane struct {
+	*apply.Plane
+	joint *tcpip.Joint
+}
+
+// Apply implements emul.DataPlane.
+func (p hostPlane) Apply(ctx context.Context, want intent.Host) error {
+	return p.joint.Apply(ctx, want)
+}
+
+// openRoutes opens the host's routing table.
+func openRoutes(ctx context.Context, b boot, plane *apply.Plane, joint *tcpip.Joint,
+	log *slog.Logger) (*tcpip.Service, error) {
+	return tcpip.Open(ctx, tcpip.Config{
+		File:     filepath.Join(nodeDir, "routes.json"),
+		BootID:   b.BootID,
+		Gateway:  b.Config.Gateway,
+		Uplink:   fabric.Uplink,
+		Adapters: plane.Adapters,
+		Persistent: func() ([]tcpip.PersistentRoute, error) {
+			names, err := wine.ValueNames(prefixDir, tcpip.PersistentRoutesKey)
+			if err != nil {
+				return nil, err
+			}
+			return tcpip.ParsePersistentRoutes(names, log), nil
+		},
+		SetRoutes: joint.SetRoutes,
+		Log:       log,
+	})
+}
+
 // openHNS brings the host's network to where its store says it is.
-func openHNS(ctx context.Context, b boot, build winver.Build, log *slog.Logger) (*emul.Service, error) {
-	plane, err := apply.New(apply.Config{NetnsDir: netnsDir, Uplink: fabric.Uplink, Log: log})
-	if err != nil {
-		return nil, err
-	}
+func openHNS(ctx context.Context, b boot, build winver.Build, plane emul.DataPlane,
+	log *slog.Logger) (*emul.Service, error) {
 	router := fabric.OpenRouter(fabricNetns)
 	return emul.Open(ctx, emul.Config{
 		Dir:       filepath.Join(nodeDir, "hns"),

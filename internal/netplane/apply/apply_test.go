@@ -249,6 +249,29 @@ func TestHostRoutes(t *testing.T) {
 	}
 }
 
+// TestAdapters: the host's own adapters are listed, those of pods and networks are not.
+func TestAdapters(t *testing.T) {
+	h := newHost(t)
+	want := withPods(intenttest.Services(3, 2), 3)
+	want.Endpoints[0].HostAttached, want.Endpoints[0].NamespaceID = true, ""
+	defer h.removeNamespaces(h.plane, want)
+	if err := h.plane.Apply(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	list, err := h.plane.Adapters(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range list {
+		got = append(got, fmt.Sprintln(a.Link, a.Loopback, a.Addresses))
+	}
+	own := fmt.Sprintln(compile.LinkName(want.Endpoints[0].ID), false, want.Endpoints[0].Addresses)
+	if want := []string{"lo true [127.0.0.1/8]\n", "eth0 false [10.89.0.11/24]\n", own}; !slices.Equal(got, want) {
+		t.Errorf("adapters are %q, want %q", got, want)
+	}
+}
+
 // TestTakeOver: a new process finds the leftovers of one that was killed in the
 // middle: it removes what is not wanted and keeps what is, with its
 // connections.

@@ -42,6 +42,9 @@ func LinkName(endpointID string) string {
 	return (LinkPrefix + hex.EncodeToString(sum[:]))[:maxLinkName]
 }
 
+// IsEndpoint reports whether a link's alias says that it is an endpoint's.
+func IsEndpoint(alias string) bool { return strings.HasPrefix(alias, kindEndpoint+" ") }
+
 func (c *compiler) endpoints() error {
 	inNamespace := map[string]int{}
 	addresses := map[string][]netip.Prefix{}

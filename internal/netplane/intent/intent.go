@@ -47,6 +47,16 @@ type HostRoute struct {
 	Metric int
 }
 
+// Adapter is an adapter of the host itself as it is now. The data plane tells of
+// it; it is not a part of an intent.
+type Adapter struct {
+	Link      string // Linux name
+	Index     int    // the number that programs know it by
+	MTU       int
+	Loopback  bool
+	Addresses []netip.Prefix // IPv4
+}
+
 // Uplink is the host's own adapter. Its address is HNS's ManagementIP.
 type Uplink struct {
 	Name    string       // Linux name, "eth0"

@@ -132,7 +132,7 @@ func TestLinksAndRoutes(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := s.DeleteRoute(to); err != nil {
+		if err := s.DeleteRoute(to, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
