@@ -8,7 +8,7 @@
 //
 // OpenRuntime collects the parts of the distribution's Wine that server programs
 // need in a separate directory (as hard links), together with the DLLs of
-// native/: some replace Wine's modules (pdh, ws2_32), some are missing from Wine
+// native/: some replace Wine's modules (iphlpapi, pdh, ws2_32), some are missing from Wine
 // (bcryptprimitives, computenetwork, vmcompute), and winemend.dll is loaded into
 // every Windows process by an import that is added to the runtime's copy of
 // kernelbase.dll. No DLL override and no WINEDLLPATH is needed: inside a runtime

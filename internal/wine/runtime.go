@@ -24,7 +24,7 @@ import (
 
 // layoutVersion is part of every hash. Raise it when the code that builds a
 // runtime, a prefix or a container root changes what they contain.
-const layoutVersion = 8
+const layoutVersion = 9
 
 // Runtime is a private copy of the machine's Wine that includes this project's DLLs.
 type Runtime struct {
@@ -103,7 +103,7 @@ func ownFiles(nativeDir string) ([]entry, error) {
 	own = append(own,
 		entry{filepath.Join(nativeDir, "init"), strings.TrimPrefix(InitPath, "/")},
 		entry{filepath.Join(nativeDir, consoleHost), filepath.Join(pePath, consoleHost)})
-	for _, must := range []string{"bcryptprimitives.dll", "pdh.dll", "ws2_32.dll", winemendDLL, consoleHost, "init"} {
+	for _, must := range append(inFront(), "bcryptprimitives.dll", "pdh.dll", winemendDLL, consoleHost, "init") {
 		if _, err := os.Stat(filepath.Join(nativeDir, must)); err != nil {
 			return nil, fmt.Errorf("find our DLLs: %w (run `make build`)", err)
 		}
@@ -120,7 +120,7 @@ func fill(dir string, entries, own []entry) error {
 	for _, e := range entries {
 		to := e.to
 		if ours[to] {
-			if !renamed(to) {
+			if !slices.Contains(inFront(), filepath.Base(to)) {
 				continue // replaced as a whole
 			}
 			to = behind(to)
@@ -149,9 +149,9 @@ func fill(dir string, entries, own []entry) error {
 	return nil
 }
 
-// renamed says that our module of this name forwards to Wine's, which must
-// stay reachable under another name.
-func renamed(to string) bool { return filepath.Base(to) == "ws2_32.dll" }
+// inFront lists our modules that forward to Wine's, which must stay reachable
+// under another name.
+func inFront() []string { return []string{"iphlpapi.dll", "ws2_32.dll"} }
 
 // behind returns the name of the Wine module to which this project's module
 // forwards: that of ws2_32.dll is ws2_32w.dll.

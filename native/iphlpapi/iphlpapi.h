@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+#ifndef MULLION_IPHLPAPI_H
+#define MULLION_IPHLPAPI_H
+
+#define WIN32_LEAN_AND_MEAN
+#define _IPHLPAPI_ // the functions are ours
+#include <winsock2.h>
+#include <ws2ipdef.h>
+#include <iphlpapi.h>
+#include <netioapi.h>
+
+// Words of requests and rows: internal/tcpip/server.go.
+enum { REQUEST_WORDS = 6 };
+enum { VERB_ROUTES = 1, VERB_ADD = 2, VERB_DELETE = 3, VERB_SET = 4, VERB_ADAPTERS = 5, VERB_SET_ADAPTER = 6 };
+enum { ON_LINK = 1 };
+enum {
+    FLAG_FORWARDING = 1,
+    FLAG_WEAK_HOST_SEND = 2,
+    FLAG_WEAK_HOST_RECEIVE = 4,
+    FLAG_AUTOMATIC_METRIC = 8,
+    FLAG_ADVERTISING = 16,
+    FLAG_ADVERTISE_DEFAULT_ROUTE = 32,
+    FLAG_LOOPBACK = 64,
+};
+
+union row {
+    struct {
+        UINT32 adapter, destination, length, next_hop, metric, protocol, loopback, own, adapter_metric, spare;
+    } route;
+    struct {
+        UINT32 index, flags, metric, mtu, spare[6];
+    } adapter;
+};
+
+struct answer {
+    union row *rows; // freed by free_answer
+    UINT32 count;
+};
+
+// NO_SERVICE does not occur among the error codes of Windows.
+#define NO_SERVICE 0xFFFFFFFFu
+
+// ask_service carries out a call. Without a service, that is in a pod, it returns
+// NO_SERVICE.
+DWORD ask_service(BYTE verb, const UINT32 words[REQUEST_WORDS], struct answer *out);
+void free_answer(struct answer *a);
+// tell_service carries out a call that changes something.
+DWORD tell_service(BYTE verb, const UINT32 words[REQUEST_WORDS]);
+
+// find_adapter returns the index of the adapter that a LUID or, if that is 0, an
+// index names; 0 if there is none.
+NET_IFINDEX find_adapter(NET_LUID luid, NET_IFINDEX index);
+
+DWORD WINAPI mend_GetIpInterfaceEntry(MIB_IPINTERFACE_ROW *row);
+
+// Wine's own functions.
+DECLSPEC_IMPORT DWORD WINAPI real_GetIpForwardTable(MIB_IPFORWARDTABLE *, ULONG *, BOOL);
+DECLSPEC_IMPORT DWORD WINAPI real_GetIpForwardTable2(ADDRESS_FAMILY, MIB_IPFORWARD_TABLE2 **);
+DECLSPEC_IMPORT DWORD WINAPI real_ConvertInterfaceIndexToLuid(NET_IFINDEX, NET_LUID *);
+DECLSPEC_IMPORT DWORD WINAPI real_ConvertInterfaceLuidToIndex(const NET_LUID *, NET_IFINDEX *);
+DECLSPEC_IMPORT DWORD WINAPI real_GetIfEntry2(MIB_IF_ROW2 *);
+DECLSPEC_IMPORT DWORD WINAPI real_GetIfTable2(MIB_IF_TABLE2 **);
+DECLSPEC_IMPORT void WINAPI real_FreeMibTable(void *);
+
+#endif

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The mullion Authors.
+#
+# iphlpapi.dll: its exports come from the Wine that is installed here.
+
+OWN_RULE += iphlpapi
+OURS_iphlpapi := GetIpForwardTable CreateIpForwardEntry DeleteIpForwardEntry SetIpForwardEntry GetIpForwardTable2 \
+	GetIpForwardEntry2 CreateIpForwardEntry2 DeleteIpForwardEntry2 SetIpForwardEntry2 InitializeIpForwardEntry \
+	GetIpInterfaceTable GetIpInterfaceEntry SetIpInterfaceEntry InitializeIpInterfaceEntry
