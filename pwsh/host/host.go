@@ -120,8 +120,29 @@ type Adapter struct {
 	Addresses   []netip.Prefix
 	Gateways    []netip.Addr
 	DNS         []netip.Addr
-	// Forward4 and Forward6 report whether the adapter forwards packets.
-	Forward4, Forward6 bool
+}
+
+// IPInterface is one protocol of an adapter.
+type IPInterface struct {
+	Index           int
+	IPv6            bool
+	MTU             int
+	Metric          int
+	AutomaticMetric bool
+	Forwarding      bool
+	WeakHostSend    bool
+	WeakHostReceive bool
+}
+
+// IPInterfaceChange lists changes of an IPInterface; nil leaves a setting as it is.
+type IPInterfaceChange struct {
+	Index           int
+	IPv6            bool
+	Metric          *int
+	AutomaticMetric *bool
+	Forwarding      *bool
+	WeakHostSend    *bool
+	WeakHostReceive *bool
 }
 
 // Route is an entry of the routing table.
@@ -131,6 +152,8 @@ type Route struct {
 	Destination netip.Prefix
 	NextHop     netip.Addr // unspecified for a directly connected network
 	Metric      int
+	// Local: the system made it, not a program.
+	Local bool
 }
 
 // Network connects a script with others, and describes the machine's network.
@@ -145,10 +168,14 @@ type Network interface {
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
 	LookupNS(ctx context.Context, name string) ([]*net.NS, error)
 	Adapters(ctx context.Context) ([]Adapter, error)
+	// Routes lists the table in rising order of the destinations.
 	Routes(ctx context.Context) ([]Route, error)
+	// AddRoute and the others fail with fs.ErrExist, fs.ErrNotExist and
+	// fs.ErrPermission in the chain where that is the reason.
 	AddRoute(ctx context.Context, r Route) error
 	DeleteRoute(ctx context.Context, r Route) error
-	SetForwarding(ctx context.Context, index int, ipv6, on bool) error
+	IPInterfaces(ctx context.Context) ([]IPInterface, error)
+	SetIPInterface(ctx context.Context, c IPInterfaceChange) error
 }
 
 // Environment is the process's environment.

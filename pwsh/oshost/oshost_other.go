@@ -142,12 +142,13 @@ func hexAddr(s string) netip.Addr {
 	return netip.AddrFrom4(a)
 }
 
-func (network) AddRoute(context.Context, host.Route) error           { return errNotWindows }
-func (network) DeleteRoute(context.Context, host.Route) error        { return errNotWindows }
-func (network) SetForwarding(context.Context, int, bool, bool) error { return errNotWindows }
-func (system) OSVersion() string                                     { return "10.0.17763.0" }
-func (system) Services(context.Context) ([]host.ServiceInfo, error)  { return nil, errNotWindows }
-func (system) ControlService(context.Context, string, string) error  { return errNotWindows }
+func (network) AddRoute(context.Context, host.Route) error                   { return errNotWindows }
+func (network) DeleteRoute(context.Context, host.Route) error                { return errNotWindows }
+func (network) IPInterfaces(context.Context) ([]host.IPInterface, error)     { return nil, errNotWindows }
+func (network) SetIPInterface(context.Context, host.IPInterfaceChange) error { return errNotWindows }
+func (system) OSVersion() string                                             { return "10.0.17763.0" }
+func (system) Services(context.Context) ([]host.ServiceInfo, error)          { return nil, errNotWindows }
+func (system) ControlService(context.Context, string, string) error          { return errNotWindows }
 
 func (system) Identity() (host.Identity, error)          { return host.Identity{}, errNotWindows }
 func (system) ConsoleSize() (width, height int, ok bool) { return 0, 0, false }

@@ -211,7 +211,7 @@ func TestNetwork(t *testing.T) {
 		// Only Windows' network can be changed.
 		"add route":    h.Net.AddRoute(t.Context(), host.Route{}),
 		"delete route": h.Net.DeleteRoute(t.Context(), host.Route{}),
-		"forwarding":   h.Net.SetForwarding(t.Context(), 1, false, true),
+		"forwarding":   h.Net.SetIPInterface(t.Context(), host.IPInterfaceChange{Index: 1}),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", what)

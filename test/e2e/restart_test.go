@@ -72,6 +72,7 @@ func TestRestart(t *testing.T) {
 	back()
 	uid := identity()
 	inside(`echo host> C:\host\file`)
+	routes := s.routes()
 
 	for _, tc := range []struct {
 		name string
@@ -95,6 +96,9 @@ func TestRestart(t *testing.T) {
 			if got := inside(`type C:\layer`); strings.Count(got, "x") != 1 {
 				t.Errorf("the container's own file holds %q", got)
 			}
+			if got := routes(); got != "10.89.0.77" {
+				t.Errorf("the host has routes by %q, want the persistent one", got)
+			}
 			if got := s.addresses(); len(got) != 1 {
 				t.Errorf("addresses of one pod: %q", got)
 			}
@@ -102,6 +106,32 @@ func TestRestart(t *testing.T) {
 	}
 	s.mullion("down", "--purge")
 	s.traces().none(t, "in the end")
+}
+
+// routes gives the host a route for this boot and a persistent one. The function
+// that it returns lists their next hops.
+func (s single) routes() func() string {
+	s.t.Helper()
+	s.applyPod("apiVersion: v1\nkind: Pod\nmetadata: {name: router}\nspec:\n  " + hostProcess(`NT AUTHORITY\SYSTEM`) +
+		routerYAML)
+	shell := func(script string) string {
+		s.t.Helper()
+		var out string
+		eventually(s.t, 60*time.Second, "the host process container runs", func() error {
+			b, err := s.command(s.t.Context(), "kubectl", "exec", "router", "--", "powershell", "-NoProfile", "-Command",
+				script).Output()
+			out = strings.TrimSpace(string(b))
+			return err
+		})
+		return out
+	}
+	const add = "New-NetRoute -ifIndex (Get-NetRoute 0.0.0.0/0).ifIndex -DestinationPrefix "
+	shell(add + "10.77.0.0/16 -NextHop 10.89.0.77 | Out-Null")
+	shell(add + "10.78.0.0/16 -NextHop 10.89.0.78 -PolicyStore ActiveStore | Out-Null")
+	return func() string {
+		s.t.Helper()
+		return shell("(Get-NetRoute | Where { $_.NextHop -like '10.89.0.7*' }).NextHop -join ' '")
+	}
 }
 
 // addresses are those that the node's address management has given out.

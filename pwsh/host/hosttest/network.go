@@ -5,8 +5,8 @@ package hosttest
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"slices"
@@ -25,6 +25,7 @@ type Network struct {
 	Servers    map[string][]*net.NS
 	Interfaces []host.Adapter
 	Table      []host.Route
+	Protocols  []host.IPInterface
 }
 
 // Dial connects to the port on loopback; other addresses are refused.
@@ -125,7 +126,7 @@ func (f *Network) Routes(context.Context) ([]host.Route, error) { return slices.
 func (f *Network) AddRoute(_ context.Context, r host.Route) error {
 	for _, x := range f.Table {
 		if x.Destination == r.Destination && x.NextHop == r.NextHop && x.Interface == r.Interface {
-			return errors.New("the route already exists")
+			return fmt.Errorf("add route: %w", fs.ErrExist)
 		}
 	}
 	f.Table = append(f.Table, r)
@@ -139,22 +140,33 @@ func (f *Network) DeleteRoute(_ context.Context, r host.Route) error {
 		return x.Destination == r.Destination && x.NextHop == r.NextHop && x.Interface == r.Interface
 	})
 	if len(f.Table) == n {
-		return errors.New("no such route")
+		return fmt.Errorf("delete route: %w", fs.ErrNotExist)
 	}
 	return nil
 }
 
-// SetForwarding changes an adapter of Interfaces.
-func (f *Network) SetForwarding(_ context.Context, index int, ipv6, on bool) error {
-	for i := range f.Interfaces {
-		if f.Interfaces[i].Index == index {
-			if ipv6 {
-				f.Interfaces[i].Forward6 = on
-			} else {
-				f.Interfaces[i].Forward4 = on
-			}
-			return nil
+// IPInterfaces returns Protocols.
+func (f *Network) IPInterfaces(context.Context) ([]host.IPInterface, error) {
+	return slices.Clone(f.Protocols), nil
+}
+
+// SetIPInterface changes one of Protocols.
+func (f *Network) SetIPInterface(_ context.Context, c host.IPInterfaceChange) error {
+	i := slices.IndexFunc(f.Protocols, func(p host.IPInterface) bool { return p.Index == c.Index && p.IPv6 == c.IPv6 })
+	if i < 0 {
+		return fmt.Errorf("change interface %d: %w", c.Index, fs.ErrNotExist)
+	}
+	p := &f.Protocols[i]
+	if c.Metric != nil {
+		p.Metric, p.AutomaticMetric = *c.Metric, false
+	}
+	for _, field := range []struct{ from, to *bool }{
+		{c.AutomaticMetric, &p.AutomaticMetric}, {c.Forwarding, &p.Forwarding}, {c.WeakHostSend, &p.WeakHostSend},
+		{c.WeakHostReceive, &p.WeakHostReceive},
+	} {
+		if field.from != nil {
+			*field.to = *field.from
 		}
 	}
-	return fmt.Errorf("no interface %d", index)
+	return nil
 }

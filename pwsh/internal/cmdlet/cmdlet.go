@@ -32,7 +32,7 @@ func table() []*interp.Cmdlet {
 		expressionCmdlets, formatCmdlets, hashCmdlets, historyCmdlets, hostCmdlets, itemCmdlets, itemPropertyCmdlets,
 		jsonCmdlets, locationCmdlets, memberCmdlets, moduleCmdlets, netCmdlets, dnsCmdlets, connectionCmdlets,
 		objectCmdlets, outputCmdlets, pathCmdlets, processCmdlets, randomCmdlets, serviceCmdlets, sleepCmdlets,
-		stringCmdlets, systemCmdlets, variableCmdlets, webCmdlets, routeCmdlets,
+		stringCmdlets, systemCmdlets, variableCmdlets, webCmdlets, routeCmdlets, ipInterfaceCmdlets,
 	} {
 		all = append(all, f()...)
 	}

@@ -152,10 +152,10 @@ func containsInt(v any, want int) (bool, error) {
 }
 
 // noObjects is the CIM cmdlets' error for a query without results.
-func noObjects(class, property, val string) error {
+func noObjects(c *interp.Invocation, class, property, val string) error {
 	return interp.Failf("Microsoft.PowerShell.Cmdletization.Cim.CimJobException", "CmdletizationQuery_NotFound_"+
-		property, "ObjectNotFound", val, "No matching %s objects found by CIM query for instances of the "+
-		"ROOT/StandardCimv2/%s class on the  CIM server: verify the query parameters and retry.", class, class)
+		property+","+c.Cmd.Name, "ObjectNotFound", val, "No matching %s objects found by CIM query for instances of "+
+		"the ROOT/StandardCimv2/%s class on the  CIM server: verify the query parameters and retry.", class, class)
 }
 
 // pipedIndex returns the ifIndex of an object from the pipeline (-AssociatedAdapter
@@ -232,7 +232,7 @@ func netCmdlets() []*interp.Cmdlet {
 					}
 				}
 				if ips := c.Strs("IPAddress"); !found && len(ips) > 0 {
-					return c.Error(noObjects("MSFT_NetIPAddress", "IPAddress", ips[0]))
+					return c.Error(noObjects(c, "MSFT_NetIPAddress", "IPAddress", ips[0]))
 				}
 				return nil
 			}},
@@ -288,45 +288,6 @@ func netCmdlets() []*interp.Cmdlet {
 			}
 			return nil
 		}},
-		{Name: "Get-NetIPInterface", Params: "InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[]@0 AddressFamily",
-			Process: func(c *interp.Invocation) error {
-				list, err := chosen(c)
-				if err != nil {
-					return err
-				}
-				want, piped := pipedIndex(c)
-				for _, a := range list {
-					if piped && a.Index != want {
-						continue
-					}
-					for _, family := range []string{"IPv6", "IPv4"} {
-						if f := c.Str("AddressFamily", family); !strings.EqualFold(f, family) {
-							continue
-						}
-						on := a.Forward4
-						if family == "IPv6" {
-							on = a.Forward6
-						}
-						o := value.NewObject(
-							"Microsoft.Management.Infrastructure.CimInstance#ROOT/StandardCimv2/MSFT_NetIPInterface",
-							"ifIndex", i32(a.Index), "InterfaceAlias", a.Name, "InterfaceIndex", i32(a.Index),
-							"AddressFamily", family, "NlMtu", i32(a.MTU), "NlMtu(Bytes)", i32(a.MTU), "InterfaceMetric",
-							int32(15), "Dhcp", "Disabled", "ConnectionState", "Connected", "PolicyStore", "ActiveStore",
-							"Forwarding", map[bool]string{true: "Enabled", false: "Disabled"}[on])
-						if err := c.Write(show(o, "ifIndex", "InterfaceAlias", "AddressFamily", "NlMtu(Bytes)",
-							"InterfaceMetric", "Dhcp", "ConnectionState", "PolicyStore")); err != nil {
-							return err
-						}
-					}
-				}
-				return nil
-			}},
-		{Name: "Set-NetIPInterface", Params: "InterfaceIndex|ifIndex:any InterfaceAlias|ifAlias[]@0 AddressFamily " +
-			"Forwarding NlMtuBytes:int InterfaceMetric:int Dhcp AutomaticMetric WeakHostSend WeakHostReceive " +
-			"PolicyStore PassThru? AsJob?", Fidelity: "-Forwarding is done; other settings are refused",
-			Process: func(c *interp.Invocation) error {
-				return setForwarding(c)
-			}},
 	}
 }
 
@@ -377,44 +338,4 @@ func configObject(a host.Adapter) *value.Object {
 		"IPv6LinkLocalAddress", value.Collapse(six), "IPv4DefaultGateway", value.Collapse(gw), "DNSServer",
 		value.NewObject("", "ServerAddresses", value.NewArray(dns...))),
 		"InterfaceAlias", "InterfaceIndex", "InterfaceDescription", "IPv4Address", "IPv4DefaultGateway", "DNSServer")
-}
-
-func setForwarding(c *interp.Invocation) error {
-	for _, p := range []string{"NlMtuBytes", "InterfaceMetric", "Dhcp", "AutomaticMetric", "WeakHostSend",
-		"WeakHostReceive"} {
-		if c.Has(p) {
-			return interp.NotImplemented("Set-NetIPInterface -" + p)
-		}
-	}
-	list, err := chosen(c)
-	if err != nil {
-		return err
-	}
-	found := false
-	for _, a := range list {
-		if want, piped := pipedIndex(c); piped && a.Index != want {
-			continue
-		}
-		found = true
-		on := strings.EqualFold(c.Str("Forwarding", ""), "Enabled")
-		if !on && !strings.EqualFold(c.Str("Forwarding", ""), "Disabled") {
-			return badArgument("Forwarding", "Cannot process argument transformation on parameter 'Forwarding'. "+
-				"Specify one of the following enumerator names and try again: Enabled, Disabled")
-		}
-		for _, six := range []bool{false, true} {
-			fam := map[bool]string{false: "IPv4", true: "IPv6"}[six]
-			if !strings.EqualFold(c.Str("AddressFamily", fam), fam) {
-				continue
-			}
-			if err := c.R.Handlers().Net.SetForwarding(c.R.Context(), a.Index, six, on); err != nil {
-				return c.Error(interp.Failf("Microsoft.Management.Infrastructure.CimException",
-					"Windows System Error 5", "PermissionDenied", a.Name, "Set forwarding on interface %d: %s", a.Index,
-					err.Error()))
-			}
-		}
-	}
-	if !found {
-		return c.Error(noObjects("MSFT_NetIPInterface", "InterfaceIndex", c.R.Text(c.Any("InterfaceIndex"))))
-	}
-	return nil
 }

@@ -4,20 +4,52 @@
 package cmdlet
 
 import (
+	"errors"
+	"io/fs"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
-func routeObject(rt host.Route) *value.Object {
+// The two stores of routes. Cmdlets that change something work on both by default.
+const (
+	activeStore     = "ActiveStore"
+	persistentStore = "PersistentStore"
+)
+
+// stores returns the stores that -PolicyStore chooses.
+func stores(c *interp.Invocation, usual ...string) ([]string, error) {
+	name := c.Str("PolicyStore", "")
+	switch {
+	case name == "":
+		return usual, nil
+	case strings.EqualFold(name, activeStore):
+		return []string{activeStore}, nil
+	case strings.EqualFold(name, persistentStore):
+		return []string{persistentStore}, nil
+	}
+	return nil, badArgument("PolicyStore", "The PolicyStore parameter was set to an invalid value: %s", name)
+}
+
+func routeObject(rt host.Route, store string, metrics map[int]int) *value.Object {
+	protocol := "NetMgmt"
+	if rt.Local {
+		protocol = "Local"
+	}
+	var interfaceMetric any
+	if m, ok := metrics[rt.Interface]; ok && store == activeStore {
+		interfaceMetric = i32(m)
+	}
 	o := value.NewObject("Microsoft.Management.Infrastructure.CimInstance#ROOT/StandardCimv2/MSFT_NetRoute",
 		"ifIndex", i32(rt.Interface), "DestinationPrefix", rt.Destination.String(), "NextHop", rt.NextHop.String(),
-		"RouteMetric", i32(rt.Metric), "ifMetric", int32(15), "PolicyStore", "ActiveStore", "InterfaceIndex",
-		i32(rt.Interface), "InterfaceAlias", rt.Alias, "AddressFamily",
-		map[bool]string{true: "IPv4", false: "IPv6"}[rt.Destination.Addr().Is4()], "Protocol", "NetMgmt", "State",
-		"Alive", "Publish", "No", "Store", "ActiveStore", "TypeOfRoute", int32(3))
+		"RouteMetric", i32(rt.Metric), "ifMetric", interfaceMetric, "PolicyStore", store, "InterfaceIndex",
+		i32(rt.Interface), "InterfaceAlias", rt.Alias, "InterfaceMetric", interfaceMetric, "AddressFamily",
+		map[bool]string{true: "IPv4", false: "IPv6"}[rt.Destination.Addr().Is4()], "Protocol", protocol, "State",
+		"Alive", "Publish", "No", "Store", store, "TypeOfRoute", int32(3))
 	o.Str = "MSFT_NetRoute (InstanceID = \"" + rt.Destination.String() + "\")"
 	return show(o, "ifIndex", "DestinationPrefix", "NextHop", "RouteMetric", "ifMetric", "PolicyStore")
 }
@@ -26,124 +58,220 @@ const routeParams = "DestinationPrefix[]@0 InterfaceIndex|ifIndex:any InterfaceA
 	"AddressFamily[] RouteMetric:any PolicyStore Protocol[] State[] CimSession:any~ AsJob? PassThru? InputObject:any<"
 
 func routeMatches(c *interp.Invocation, rt host.Route) (bool, error) {
-	if v, ok := c.Get("InterfaceIndex"); ok {
-		if yes, err := containsInt(v, rt.Interface); err != nil || !yes {
+	for name, have := range map[string]int{"InterfaceIndex": rt.Interface, "RouteMetric": rt.Metric} {
+		v, ok := c.Get(name)
+		if !ok {
+			continue
+		}
+		if yes, err := containsInt(v, have); err != nil || !yes {
 			return false, err
 		}
 	}
-	if list := c.Strs("DestinationPrefix"); len(list) > 0 && !matches(list, rt.Destination.String()) {
-		return false, nil
+	protocol := "NetMgmt"
+	if rt.Local {
+		protocol = "Local"
 	}
-	if list := c.Strs("NextHop"); len(list) > 0 && !matches(list, rt.NextHop.String()) {
-		return false, nil
-	}
-	if list := c.Strs("InterfaceAlias"); len(list) > 0 && !matches(list, rt.Alias) {
-		return false, nil
-	}
-	if list := c.Strs("AddressFamily"); len(list) > 0 {
-		return matches(list, map[bool]string{true: "IPv4", false: "IPv6"}[rt.Destination.Addr().Is4()]), nil
+	for name, have := range map[string]string{
+		"DestinationPrefix": rt.Destination.String(), "NextHop": rt.NextHop.String(), "InterfaceAlias": rt.Alias,
+		"AddressFamily": map[bool]string{true: "IPv4", false: "IPv6"}[rt.Destination.Addr().Is4()],
+		"Protocol":      protocol, "State": "Alive",
+	} {
+		if list := c.Strs(name); len(list) > 0 && !matches(list, have) {
+			return false, nil
+		}
 	}
 	return true, nil
 }
 
-func routes(c *interp.Invocation) ([]host.Route, error) {
+// routes returns those of a store that the arguments name, in Windows' order: the
+// largest destination first.
+func routes(c *interp.Invocation, store string) ([]host.Route, error) {
 	n := c.R.Handlers().Net
 	if n == nil {
 		return nil, interp.NotImplemented("the network")
 	}
 	all, err := n.Routes(c.R.Context())
+	if store == persistentStore {
+		all, err = persistentRoutes(c)
+	}
 	if err != nil {
 		return nil, err
 	}
+	want, piped := pipedIndex(c)
 	var out []host.Route
-	for _, rt := range all {
+	for _, rt := range slices.Backward(all) {
 		ok, err := routeMatches(c, rt)
 		if err != nil {
 			return nil, err
 		}
-		if ok {
+		if ok && (!piped || rt.Interface == want) {
 			out = append(out, rt)
 		}
 	}
 	return out, nil
 }
 
+// interfaceMetrics are those of IPv4.
+func interfaceMetrics(c *interp.Invocation) map[int]int {
+	metrics := map[int]int{}
+	n := c.R.Handlers().Net
+	if n == nil {
+		return metrics
+	}
+	list, err := n.IPInterfaces(c.R.Context())
+	if err != nil {
+		return metrics // they are shown only
+	}
+	for _, p := range list {
+		if !p.IPv6 {
+			metrics[p.Index] = p.Metric
+		}
+	}
+	return metrics
+}
+
 // routeCmdlets work on the routing table; flannel's host-gw backend runs them.
 func routeCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
-		{Name: "Get-NetRoute", Params: routeParams, Process: func(c *interp.Invocation) error {
-			list, err := routes(c)
-			if err != nil {
-				return err
-			}
-			for _, rt := range list {
-				if err := c.Write(routeObject(rt)); err != nil {
-					return err
-				}
-			}
-			if want := c.Strs("DestinationPrefix"); len(list) == 0 && len(want) > 0 {
-				return c.Error(noObjects("MSFT_NetRoute", "DestinationPrefix", want[0]))
-			}
-			return nil
-		}},
-		{Name: "New-NetRoute", Params: routeParams, Process: func(c *interp.Invocation) error {
-			rt, err := routeArgs(c)
-			if err != nil {
-				return err
-			}
-			if ok, err := c.ShouldProcess(rt.Destination.String(), "New-NetRoute"); err != nil || !ok {
-				return err
-			}
-			if c.R.Handlers().Net == nil {
-				return interp.NotImplemented("the network")
-			}
-			if err := c.R.Handlers().Net.AddRoute(c.R.Context(), rt); err != nil {
-				return c.Error(interp.Failf("Microsoft.Management.Infrastructure.CimException",
-					"Windows System Error 87", "ResourceExists", rt.Destination.String(), "Add route %s: %s",
-					rt.Destination, err.Error()))
-			}
-			return c.Write(routeObject(rt))
-		}},
-		{Name: "Remove-NetRoute", Params: routeParams, Process: func(c *interp.Invocation) error {
-			if v, ok := pipedIndex(c); ok {
-				_ = v
-				p, _ := c.R.HasProperty(c.Item, "DestinationPrefix")
-				h, _ := c.R.HasProperty(c.Item, "NextHop")
-				d, err := netip.ParsePrefix(value.String(p))
-				if err != nil {
-					return badArgument("DestinationPrefix", "Instance DestinationPrefix: %s", err.Error())
-				}
-				hop, err := netip.ParseAddr(value.String(h))
-				if err != nil {
-					return badArgument("NextHop", "Instance NextHop: %s", err.Error())
-				}
-				return removeRoute(c, host.Route{Interface: v, Destination: d, NextHop: hop})
-			}
-			list, err := routes(c)
-			if err != nil {
-				return err
-			}
-			if want := c.Strs("DestinationPrefix"); len(list) == 0 && len(want) > 0 {
-				return c.Error(noObjects("MSFT_NetRoute", "DestinationPrefix", want[0]))
-			}
-			for _, rt := range list {
-				if err := removeRoute(c, rt); err != nil {
-					return err
-				}
-			}
-			return nil
-		}},
+		{Name: "Get-NetRoute", Params: routeParams, Process: getRoutes},
+		{Name: "New-NetRoute", Params: routeParams, Process: newRoute,
+			Fidelity: "persistent routes are kept as `route -p` keeps them, without their adapter"},
+		{Name: "Remove-NetRoute", Params: routeParams, Process: removeRoutes},
 	}
 }
 
-func removeRoute(c *interp.Invocation, rt host.Route) error {
+func getRoutes(c *interp.Invocation) error {
+	list, err := stores(c, activeStore)
+	if err != nil {
+		return err
+	}
+	found, metrics := false, interfaceMetrics(c)
+	for _, store := range list {
+		routes, err := routes(c, store)
+		if err != nil {
+			return err
+		}
+		for _, rt := range routes {
+			found = true
+			if err := c.Write(routeObject(rt, store, metrics)); err != nil {
+				return err
+			}
+		}
+	}
+	return noRoutes(c, found)
+}
+
+// noRoutes is the error if none was found that was asked for by name.
+func noRoutes(c *interp.Invocation, found bool) error {
+	for _, name := range []string{"DestinationPrefix", "NextHop", "InterfaceAlias"} {
+		if want := c.Strs(name); !found && len(want) > 0 && !value.HasWildcard(want[0]) {
+			return c.Error(noObjects(c, "MSFT_NetRoute", name, want[0]))
+		}
+	}
+	return nil
+}
+
+func newRoute(c *interp.Invocation) error {
+	rt, err := routeArgs(c)
+	if err != nil {
+		return err
+	}
+	list, err := stores(c, activeStore, persistentStore)
+	if err != nil {
+		return err
+	}
+	if ok, err := c.ShouldProcess(rt.Destination.String(), "New-NetRoute"); err != nil || !ok {
+		return err
+	}
+	if c.R.Handlers().Net == nil {
+		return interp.NotImplemented("the network")
+	}
+	for _, store := range list {
+		if store == persistentStore {
+			err = keepRoute(c, rt)
+		} else {
+			err = c.R.Handlers().Net.AddRoute(c.R.Context(), rt)
+		}
+		if err != nil {
+			return c.Error(cimError(c, "MSFT_NetRoute", err))
+		}
+		if err := c.Write(routeObject(rt, store, interfaceMetrics(c))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func removeRoutes(c *interp.Invocation) error {
+	list, err := stores(c, activeStore, persistentStore)
+	if err != nil {
+		return err
+	}
+	rt, piped, err := pipedRoute(c)
+	if err != nil {
+		return err
+	}
+	if piped {
+		return removeRoute(c, rt, list)
+	}
+	found, done := false, map[host.Route]bool{}
+	for _, store := range list {
+		routes, err := routes(c, store)
+		if err != nil {
+			return err
+		}
+		for _, rt := range routes {
+			found = true
+			key := host.Route{Interface: rt.Interface, Destination: rt.Destination, NextHop: rt.NextHop}
+			if done[key] {
+				continue
+			}
+			done[key] = true
+			if err := removeRoute(c, rt, list); err != nil {
+				return err
+			}
+		}
+	}
+	return noRoutes(c, found)
+}
+
+// pipedRoute reads an object of Get-NetRoute from the pipeline.
+func pipedRoute(c *interp.Invocation) (rt host.Route, ok bool, err error) {
+	if rt.Interface, ok = pipedIndex(c); !ok {
+		return rt, false, nil
+	}
+	d, ok1 := c.R.HasProperty(c.Item, "DestinationPrefix")
+	h, ok2 := c.R.HasProperty(c.Item, "NextHop")
+	if !ok1 || !ok2 {
+		return rt, false, nil // an adapter: its routes are meant
+	}
+	if rt.Destination, err = netip.ParsePrefix(value.String(d)); err != nil {
+		return rt, false, badArgument("DestinationPrefix", "Instance DestinationPrefix: %s", err.Error())
+	}
+	if rt.NextHop, err = netip.ParseAddr(value.String(h)); err != nil {
+		return rt, false, badArgument("NextHop", "Instance NextHop: %s", err.Error())
+	}
+	return rt, true, nil
+}
+
+func removeRoute(c *interp.Invocation, rt host.Route, stores []string) error {
 	if ok, err := c.ShouldProcess("NetRoute -DestinationPrefix "+rt.Destination.String()+" -InterfaceIndex "+
 		value.String(i32(rt.Interface))+" -NextHop "+rt.NextHop.String(), "Remove"); err != nil || !ok {
 		return err
 	}
-	if err := c.R.Handlers().Net.DeleteRoute(c.R.Context(), rt); err != nil {
-		return c.Error(interp.Failf("Microsoft.Management.Infrastructure.CimException", "Windows System Error 1168",
-			"ObjectNotFound", rt.Destination.String(), "Remove route %s: %s", rt.Destination, err.Error()))
+	kept := false
+	if slices.Contains(stores, persistentStore) {
+		var err error
+		if kept, err = forgetRoute(c, rt); err != nil {
+			return c.Error(cimError(c, "MSFT_NetRoute", err))
+		}
+	}
+	if !slices.Contains(stores, activeStore) {
+		return nil
+	}
+	err := c.R.Handlers().Net.DeleteRoute(c.R.Context(), rt)
+	if err != nil && (!kept || !errors.Is(err, fs.ErrNotExist)) {
+		return c.Error(cimError(c, "MSFT_NetRoute", err))
 	}
 	return nil
 }

@@ -16,6 +16,10 @@ import (
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
 
+// NetIPSwitch is the type of those properties of Get-NetIPInterface that are on or
+// off. ConvertTo-Json writes its number, which flannel reads.
+const NetIPSwitch = "Microsoft.PowerShell.Cmdletization.GeneratedTypes.NetIPInterface.Forwarding"
+
 // address is System.Net.IPAddress; equal ones are equal as keys.
 type address struct{ netip.Addr }
 
@@ -192,6 +196,7 @@ func addressClasses() []*interp.Class {
 		}},
 		numbered("System.Net.Sockets.AddressFamily", false, member("Unspecified", 0), member("InterNetwork", 2),
 			member("InterNetworkV6", 23), member("Unix", 1)),
+		enum(NetIPSwitch, "Disabled", "Enabled"),
 		{Name: "System.Uri", Cast: func(r *interp.Runner, v any) (any, error) { return newURI(r, value.String(v)) },
 			New: func(c *interp.Call) (any, error) {
 				if c.N() == 2 {

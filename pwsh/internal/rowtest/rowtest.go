@@ -227,6 +227,11 @@ func network() *hosttest.Network {
 				DNS:         []netip.Addr{netip.MustParseAddr("10.96.0.10")},
 			},
 		},
+		Protocols: []host.IPInterface{
+			{Index: 1, MTU: 1500, Metric: 75, AutomaticMetric: true},
+			{Index: 4, MTU: 1500, Metric: 15, AutomaticMetric: true},
+			{Index: 4, IPv6: true, MTU: 1500, Metric: 15, AutomaticMetric: true},
+		},
 		Table: []host.Route{{
 			Interface:   4,
 			Alias:       "vEthernet (Ethernet)",
