@@ -19,7 +19,11 @@ func commands() []cli.Command {
 	return []cli.Command{
 		{Group: cli.Cluster, New: clustercmd.Up},
 		{Group: cli.Cluster, New: clustercmd.Down},
+		{Group: cli.Cluster, New: clustercmd.Stop},
+		{Group: cli.Cluster, New: clustercmd.Start},
+		{Group: cli.Cluster, New: clustercmd.List},
 		{Group: cli.Cluster, New: clustercmd.Status},
+		{Group: cli.Cluster, New: clustercmd.Kubeconfig},
 		{Group: cli.Cluster, New: clustercmd.Logs},
 		{Group: cli.Cluster, New: clustercmd.URL},
 		{Group: cli.Cluster, New: clustercmd.Load},

@@ -33,6 +33,10 @@ func (l Layout) config() string { return filepath.Join(l.Dir(), "cluster.json") 
 // Kubeconfig returns the administrator's kubeconfig file, 0600.
 func (l Layout) Kubeconfig() string { return filepath.Join(l.Dir(), "admin.kubeconfig") }
 
+// UserKubeconfig returns the document that names the kubeconfig file of the user's
+// to which the cluster's context was added.
+func (l Layout) UserKubeconfig() string { return filepath.Join(l.Dir(), "user-kubeconfig.json") }
+
 // run holds what describes running processes: status, locks, sockets. It
 // means nothing after the machine was restarted.
 func (l Layout) run() string { return filepath.Join(l.Dir(), "run") }

@@ -72,7 +72,7 @@ func TestBusyPort(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "clusters", "busy", "cluster.json"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := run("up", "--name", "busy", "--wait", "15s")
+	out, err := run("up", "--name", "busy", "--wait", "15s", "--kubeconfig", "none")
 	if err == nil || !strings.Contains(out, "listen on 127.0.0.1:6473: another program uses this port") {
 		t.Errorf("up with a busy port: %v: %s; want the reason", err, out)
 	}

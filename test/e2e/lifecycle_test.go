@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -106,11 +107,14 @@ func TestLifecycle(t *testing.T) {
 	// second is made with an index of its own by sharing the first's directory.
 	const second = "e2e-second"
 	args := func(a ...string) []string { return append(a, "--name", second, "--data-dir", suite.dir) }
+	user := filepath.Join(t.TempDir(), "config") // the kubeconfig file of the user's
 	run := func(a ...string) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 		defer cancel()
-		out, err := exec.CommandContext(ctx, testenv.Bin("mullion"), args(a...)...).CombinedOutput()
+		cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), args(a...)...)
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+user)
+		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("mullion %s: %v: %s", strings.Join(a, " "), err, out)
 		}
@@ -123,7 +127,7 @@ func TestLifecycle(t *testing.T) {
 	}
 	out := run("up", "--windows", "2019")
 	for _, want := range []string{"✓ control plane", "Kubernetes v1.36", "✓ win-1", "Windows Server 2019 10.0.17763",
-		"(emulated)", "kubeconfig:"} {
+		"(emulated)", "kubectl context: mullion-" + second + " (" + user + ")"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("up printed %q, which lacks %q", out, want)
 		}
@@ -141,11 +145,15 @@ func TestLifecycle(t *testing.T) {
 	if out, err := kubectl("create", "configmap", "kept", "--from-literal=a=b"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	run("down")
-	look().none(t, "after down")
+	userContext(t, user, "mullion-"+second)
+	listed(t, second+" +running +win-1 +https://.*")
+	run("stop")
+	look().none(t, "after stop")
+	userContext(t, user, "")
+	listed(t, second+" +down +.*")
 	run("down") // of a cluster that is down: nothing to do
 
-	run("up")
+	run("start")
 	if out, err := kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.a}"); err != nil || out != "b" {
 		t.Errorf("data after down and up: %q, %v", out, err)
 	}
@@ -162,10 +170,31 @@ func TestLifecycle(t *testing.T) {
 		}
 		return nil
 	})
+	run("kubeconfig", "--merge")
 	run("down", "--purge")
+	userContext(t, user, "")
 	look().none(t, "after kill -9 and down --purge")
 	if _, err := os.Stat(filepath.Join(suite.dir, "clusters", second)); !os.IsNotExist(err) {
 		t.Errorf("directory after purge: %v", err)
+	}
+}
+
+// userContext checks the current context of a kubeconfig file; "" means none.
+func userContext(t *testing.T, file, want string) {
+	t.Helper()
+	cmd := exec.Command(testenv.Bin("mullion-kube"), "kubectl", "--kubeconfig", file, "config", "current-context")
+	out, _ := cmd.Output() // the exit code is 1 if there is none
+	if got := strings.TrimSpace(string(out)); got != want {
+		t.Errorf("the current context is %q, want %q", got, want)
+	}
+}
+
+// listed checks that `mullion list` prints a line.
+func listed(t *testing.T, line string) {
+	t.Helper()
+	out, err := exec.Command(testenv.Bin("mullion"), "list", "--data-dir", suite.dir).CombinedOutput()
+	if err != nil || !regexp.MustCompile("(?m)^"+line+"$").Match(out) {
+		t.Errorf("mullion list: %v: %s; want %q", err, out, line)
 	}
 }
 

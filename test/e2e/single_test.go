@@ -54,7 +54,9 @@ func newSingle(t *testing.T, name, dataDir string, index int) single {
 func (s single) command(ctx context.Context, args ...string) *exec.Cmd {
 	// kubectl's own flags follow ours.
 	argv := append([]string{args[0], "--name", s.name, "--data-dir", s.dataDir}, args[1:]...)
-	return exec.CommandContext(ctx, testenv.Bin("mullion"), argv...)
+	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), argv...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.dataDir+".kubeconfig") // not the user's
+	return cmd
 }
 
 // mullion runs a command that must succeed.

@@ -42,7 +42,7 @@ func TestWindowsTaint(t *testing.T) {
 			t.Errorf("down: %v: %s", err, out)
 		}
 	})
-	if out, err := run("", "up", "--windows-taint", taint); err != nil {
+	if out, err := run("", "up", "--kubeconfig", "none", "--windows-taint", taint); err != nil {
 		t.Fatalf("up: %v: %s", err, out)
 	}
 	if out, err := run("", "up", "--windows-taint", "os=windows:NoExecute"); err == nil ||

@@ -65,6 +65,11 @@ func runDown(ctx context.Context, s cli.Streams, t target, purge bool) error {
 	} else {
 		line.Done("stopped cluster %s in %s", l.Name, line.Elapsed())
 	}
+	if file, err := removeContext(ctx, l); err != nil {
+		fmt.Fprintf(s.Err, "mullion: warning: %v\n", err)
+	} else if file != "" {
+		fmt.Fprintf(s.Err, "   removed context %s from %s\n", contextName(l), file)
+	}
 	if _, err := os.Stat(l.Dir()); !purge || errors.Is(err, fs.ErrNotExist) {
 		pruneCache(s, l)
 		return nil

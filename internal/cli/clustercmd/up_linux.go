@@ -22,8 +22,19 @@ import (
 type upFlags struct {
 	target
 	cluster.Choice
-	dryRun bool
-	wait   time.Duration
+	dryRun     bool
+	wait       time.Duration
+	kubeconfig string
+}
+
+func (f *upFlags) addWait(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&f.wait, "wait", 5*time.Minute, "how `long` to wait for everything to be ready")
+}
+
+func (f *upFlags) addKubeconfig(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
+		"`file` to which the cluster's context is added, or none (default the first of KUBECONFIG that exists, or "+
+			"~/.kube/config)")
 }
 
 // Up is `mullion up`.
@@ -36,7 +47,11 @@ func Up(s cli.Streams) *cobra.Command {
 hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.
 
 A second run starts only what is missing and keeps the data of earlier runs; to
-remove the data, use 'mullion down --purge'.`,
+remove the data, use 'mullion down --purge'.
+
+The cluster becomes the current context of your kubectl, mullion-NAME; 'mullion
+down' removes the context again. Under sudo, your kubectl is that of the user who
+called it.`,
 		Example: `  mullion up                                  # one host each of Windows Server 2019, 2022, 2025
   mullion up --windows 2019,2019              # two hosts of one build
   mullion up --windows-taint os=windows:NoSchedule
@@ -61,7 +76,8 @@ remove the data, use 'mullion down --purge'.`,
 	cmd.Flags().StringVar(&f.Datastore.KeyFile, "datastore-keyfile", "", "client key `file` for the external etcd")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false,
 		"print directories, certificates, programs and their order; change nothing")
-	cmd.Flags().DurationVar(&f.wait, "wait", 5*time.Minute, "how `long` to wait for everything to be ready")
+	f.addWait(cmd)
+	f.addKubeconfig(cmd)
 	return cmd
 }
 
@@ -122,8 +138,18 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 		return cli.WithHint(err, "see 'mullion status%s' and 'mullion logs%s'", nameFlag(f.name), nameFlag(f.name))
 	}
 	pruneCache(s, l)
-	fmt.Fprintf(s.Err, "   kubeconfig: %s   next: bin/mullion kubectl%s get nodes -o wide\n", l.Kubeconfig(),
-		nameFlag(f.name))
+	in := "kubeconfig: " + l.Kubeconfig()
+	if f.kubeconfig != noKubeconfig {
+		file, err := addContext(ctx, l, f.kubeconfig)
+		if err != nil {
+			// The cluster is up all the same.
+			fmt.Fprintf(s.Err, "mullion: warning: %v\nmullion: hint: 'mullion kubeconfig%s --merge' tries again\n", err,
+				nameFlag(f.name))
+		} else {
+			in = fmt.Sprintf("kubectl context: %s (%s)", contextName(l), file.Path)
+		}
+	}
+	fmt.Fprintf(s.Err, "   %s   next: bin/mullion kubectl%s get nodes -o wide\n", in, nameFlag(f.name))
 	return nil
 }
 

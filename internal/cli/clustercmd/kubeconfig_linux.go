@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package clustercmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/cluster"
+	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/kubeconfig/userfile"
+)
+
+// noKubeconfig is the value of --kubeconfig that leaves all files alone.
+const noKubeconfig = "none"
+
+// Kubeconfig is `mullion kubeconfig`.
+func Kubeconfig(s cli.Streams) *cobra.Command {
+	var t target
+	var merge bool
+	var file string
+	cmd := &cobra.Command{
+		Use:   "kubeconfig",
+		Short: "Print a cluster's kubeconfig, or add it to your own",
+		Long: `Print the administrator's kubeconfig of a cluster, with all certificates in it.
+With --merge, add it as context mullion-NAME to the kubeconfig file that your
+kubectl reads, as 'mullion up' does, and make it the current context.`,
+		Example: `  mullion kubeconfig > cluster.yaml && KUBECONFIG=cluster.yaml helm list
+  mullion kubeconfig --merge                     # into $KUBECONFIG or ~/.kube/config
+  mullion kubeconfig --name ci --merge --kubeconfig ci.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file != "" && !merge {
+				return cli.Usagef("--kubeconfig needs --merge")
+			}
+			return runKubeconfig(cmd.Context(), s, t, merge, file)
+		},
+	}
+	t.add(cmd)
+	cmd.Flags().BoolVar(&merge, "merge", false, "add the cluster to your kubeconfig file instead of printing it")
+	cmd.Flags().StringVar(&file, "kubeconfig", "",
+		"with --merge, the `file` (default the first of KUBECONFIG that exists, or ~/.kube/config)")
+	return cmd
+}
+
+func runKubeconfig(ctx context.Context, s cli.Streams, t target, merge bool, file string) error {
+	l, _, err := t.existing()
+	if err != nil {
+		return err
+	}
+	if !merge {
+		config, err := userfile.Named(l.Kubeconfig(), contextName(l))
+		if err != nil {
+			return cli.WithHint(err, "'mullion up%s' writes it", nameFlag(l.Name))
+		}
+		_, err = s.Out.Write(config)
+		return err
+	}
+	added, err := addContext(ctx, l, file)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Err, "added context %s to %s\n", contextName(l), added.Path)
+	return nil
+}
+
+func contextName(l cluster.Layout) string { return "mullion-" + l.Name }
+
+// addContext adds the context of a cluster to the user's kubeconfig file, or to the
+// named one, and remembers for down which file that was.
+func addContext(ctx context.Context, l cluster.Layout, named string) (userfile.File, error) {
+	file, err := userfile.Find(named, userfile.Process())
+	if err != nil {
+		return userfile.File{}, err
+	}
+	config, err := userfile.Named(l.Kubeconfig(), contextName(l))
+	if err != nil {
+		return userfile.File{}, cli.WithHint(err, "'mullion up%s' writes it", nameFlag(l.Name))
+	}
+	if before, err := durable.ReadStatus[userfile.File](l.UserKubeconfig()); err == nil && before != file {
+		// Only one file is remembered. What cannot be removed from the other stays there.
+		_, _ = before.Remove(ctx, userContext(l, nil))
+	}
+	if err := durable.WriteDocument(l.UserKubeconfig(), file); err != nil {
+		return userfile.File{}, fmt.Errorf("remember kubeconfig file: %w", err)
+	}
+	return file, file.Add(ctx, userContext(l, config))
+}
+
+func userContext(l cluster.Layout, config []byte) userfile.Context {
+	return userfile.Context{Name: contextName(l), Directory: l.Dir(), Config: config}
+}
+
+// removeContext removes the context that addContext added, and returns the file; ""
+// if there was none.
+func removeContext(ctx context.Context, l cluster.Layout) (string, error) {
+	file, err := durable.ReadStatus[userfile.File](l.UserKubeconfig())
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	removed, err := file.Remove(ctx, userContext(l, nil))
+	if err != nil {
+		return "", err
+	}
+	if err := os.Remove(l.UserKubeconfig()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("forget kubeconfig file: %w", err)
+	}
+	if !removed {
+		return "", nil
+	}
+	return file.Path, nil
+}
