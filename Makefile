@@ -163,7 +163,7 @@ bin/peers/helm: test/conformance/chart/go.mod test/conformance/chart/go.sum
 peers: $(addprefix bin/peers/,$(PEER_PROGRAMS) $(PEERS) helm) ## Build the programs that `make bench` and the tests compare with
 
 .PHONY: bench
-bench: build peers ## Run the benchmarks, with ratios to peers in the same run
+bench: build peers ## Run the benchmarks, with ratios to peers in the same run, and compare with the goals
 	@hack/test bench
 
 FUZZTIME := 20s
