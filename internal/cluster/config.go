@@ -12,6 +12,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,6 +43,9 @@ type Config struct {
 	// WindowsTaint is put onto every Windows node, in kubectl's notation
 	// (os=windows:NoSchedule); "" means none.
 	WindowsTaint string `json:"windowsTaint,omitempty"`
+	// Admission says what the webhooks do with findings in namespaces without
+	// labels for it; "" means policy.AdmissionEnforce.
+	Admission policy.Admission `json:"admission,omitempty"`
 	// NoAdmission leaves out the admission webhooks and what belongs to them: a
 	// cluster as upstream's components alone make it.
 	NoAdmission bool `json:"noAdmission,omitempty"`
@@ -54,9 +58,10 @@ type Choice struct {
 	// Windows are the builds of the hosts; empty means those of the cluster that
 	// exists, or one of each current build.
 	Windows []string
-	// WindowsTaint, NoAdmission and Datastore are as in Config. They are chosen
+	// WindowsTaint, Admission, NoAdmission and Datastore are as in Config. They are chosen
 	// when the cluster is made; later their zero values mean "as it is".
 	WindowsTaint string
+	Admission    policy.Admission
 	NoAdmission  bool
 	Datastore    config.Datastore
 }
@@ -98,6 +103,12 @@ func (c Config) validate() error {
 		if _, err := policy.ParseWindowsTaint(c.WindowsTaint); err != nil {
 			return err
 		}
+	}
+	if err := c.Admission.Validate(); err != nil {
+		return err
+	}
+	if c.NoAdmission && c.Admission != "" {
+		return fmt.Errorf("admission %q: there are no admission webhooks", string(c.Admission))
 	}
 	if err := c.Datastore.Validate(); err != nil {
 		return err
@@ -168,6 +179,13 @@ func (c Config) merge(asked Choice) (Config, error) {
 		return c, fmt.Errorf("cluster %q was made with the Windows taint %q; it cannot become %q", c.Name,
 			c.WindowsTaint, asked.WindowsTaint)
 	}
+	if asked.Admission != "" && asked.Admission != c.Admits() {
+		if c.NoAdmission {
+			return c, fmt.Errorf("cluster %q was made without admission webhooks; they cannot be added later", c.Name)
+		}
+		return c, fmt.Errorf("cluster %q was made with --admission %s; it cannot become %s (labels of a namespace "+
+			"choose for it: admission.mullion.dev/enforce and warn)", c.Name, c.Admits(), asked.Admission)
+	}
 	if asked.NoAdmission && !c.NoAdmission {
 		return c, fmt.Errorf("cluster %q was made with admission webhooks; they cannot be left out later", c.Name)
 	}
@@ -176,6 +194,15 @@ func (c Config) merge(asked Choice) (Config, error) {
 			datastoreName(c.Datastore))
 	}
 	return c.mergeHosts(asked.Windows)
+}
+
+// Admits returns what the cluster's webhooks do with findings; "" means that there
+// are none.
+func (c Config) Admits() policy.Admission {
+	if c.NoAdmission {
+		return ""
+	}
+	return cmp.Or(c.Admission, policy.AdmissionEnforce)
 }
 
 // datastoreName names a datastore for people.
@@ -229,7 +256,8 @@ func create(l Layout, asked Choice, taken func(index int) bool) (Config, error) 
 	}
 	c := Config{
 		APIVersion: apiVersion, Name: l.Name, Windows: asked.Windows,
-		WindowsTaint: asked.WindowsTaint, NoAdmission: asked.NoAdmission, Datastore: asked.Datastore,
+		WindowsTaint: asked.WindowsTaint, Admission: asked.Admission, NoAdmission: asked.NoAdmission,
+		Datastore: asked.Datastore,
 	}
 	for used[c.Index] || c.Index <= maxIndex && taken(c.Index) {
 		c.Index++

@@ -6,11 +6,13 @@ package cluster
 import (
 	"errors"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
 // TestCreateChoosesTheSmallestFreeIndex creates clusters beside others: those of
@@ -106,6 +108,29 @@ func TestMerge(t *testing.T) {
 		got, err := c.merge(Choice{Windows: tc.ask})
 		if (err == nil) != tc.ok || tc.ok && !slices.Equal(got.Windows, tc.want) {
 			t.Errorf("Merge(%v) = %v, %v", tc.ask, got.Windows, err)
+		}
+	}
+}
+
+// TestMergeAdmission: what happens to findings stays as it was chosen.
+func TestMergeAdmission(t *testing.T) {
+	for _, tc := range []struct {
+		have  Config
+		asked policy.Admission
+		ok    bool
+	}{
+		{have: Config{}, ok: true},
+		{have: Config{}, asked: policy.AdmissionEnforce, ok: true},
+		{have: Config{}, asked: policy.AdmissionWarn},
+		{have: Config{Admission: policy.AdmissionWarn}, ok: true},
+		{have: Config{Admission: policy.AdmissionWarn}, asked: policy.AdmissionWarn, ok: true},
+		{have: Config{Admission: policy.AdmissionWarn}, asked: policy.AdmissionEnforce},
+		{have: Config{NoAdmission: true}, ok: true},
+		{have: Config{NoAdmission: true}, asked: policy.AdmissionOff},
+	} {
+		got, err := tc.have.merge(Choice{Admission: tc.asked})
+		if (err == nil) != tc.ok || tc.ok && !reflect.DeepEqual(got, tc.have) {
+			t.Errorf("%+v asked for %q: %+v, %v", tc.have, tc.asked, got, err)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func describeServer(l Layout, c Config) config.Config {
 		Addresses: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), n.machine()}, Port: n.port(),
 		NodeCIDR: n.nodes(), PodCIDR: n.pods(), ServiceCIDR: n.services(),
 		DNSAddress: netip.AddrPortFrom(n.machine(), dnsPort), DNSServiceIP: n.dns(),
-		AdmissionPort: admission, WindowsTaint: c.WindowsTaint,
+		AdmissionPort: admission, Admission: string(c.Admits()), WindowsTaint: c.WindowsTaint,
 		Datastore: c.Datastore,
 	}.Default()
 }

@@ -92,6 +92,7 @@ func (w *windows) config() (manager.Config, error) {
 		URL:       "https://" + plan.AdmissionAddress(c).String(),
 		ClientCA:  clientCA,
 		Namespace: inventory.Namespace,
+		Admission: policy.Admission(c.Admission),
 		Registry:  lookup.Config{CertsDir: registryCerts},
 		Log:       w.server.log.With(logkey.Component, plan.Manager),
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -40,6 +41,7 @@ const (
 type Cluster struct {
 	dynamic   dynamic.Interface
 	discovery discovery.DiscoveryInterface
+	typed     kubernetes.Interface // for the facts of a report
 }
 
 // Connect returns a Cluster. It sends no request.
@@ -57,7 +59,11 @@ func Connect(cfg *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of %s: %w", cfg.Host, err)
 	}
-	return &Cluster{dyn, disc}, nil
+	typed, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of %s: %w", cfg.Host, err)
+	}
+	return &Cluster{dynamic: dyn, discovery: disc, typed: typed}, nil
 }
 
 // ErrUnreachable is wrapped by what Apply and Remove return when the cluster

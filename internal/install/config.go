@@ -43,6 +43,10 @@ type Config struct {
 	// WindowsTaint, KEY=VALUE:EFFECT, is added to every Windows node; "" means
 	// none.
 	WindowsTaint string `json:"windowsTaint,omitempty"`
+	// Admission says what happens to findings in namespaces without labels for
+	// it: warn, which is the default, refuses nothing of what ran before; enforce
+	// refuses what cannot run; off judges nothing.
+	Admission policy.Admission `json:"admission,omitempty"`
 	// RulesFailurePolicy applies to objects while no manager answers: Ignore,
 	// which is the default, or Fail.
 	RulesFailurePolicy string `json:"rulesFailurePolicy,omitempty"`
@@ -70,6 +74,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Replicas == 0 {
 		c.Replicas = DefaultReplicas
+	}
+	if c.Admission == "" {
+		c.Admission = policy.AdmissionWarn
 	}
 	if c.RulesFailurePolicy == "" {
 		c.RulesFailurePolicy = "Ignore"
@@ -100,6 +107,9 @@ func (c Config) Validate() error {
 		if _, err := policy.ParseWindowsTaint(c.WindowsTaint); err != nil {
 			errs = append(errs, err)
 		}
+	}
+	if err := c.Admission.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if !slices.Contains([]string{"Ignore", "Fail"}, c.RulesFailurePolicy) {
 		errs = append(errs, fmt.Errorf("failure policy %q: want Ignore or Fail", c.RulesFailurePolicy))

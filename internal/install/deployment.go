@@ -159,7 +159,8 @@ func probe(path string, seconds int32) *corev1.Probe {
 // its defaults.
 func (c Config) arguments() []string {
 	args := []string{"manager", "--namespace=" + c.Namespace, "--service=" + inventory.Service,
-		"--owner-cluster-role=" + Name, "--rules-failure-policy=" + c.RulesFailurePolicy}
+		"--owner-cluster-role=" + Name, "--admission=" + string(c.Admission),
+		"--rules-failure-policy=" + c.RulesFailurePolicy}
 	if c.WindowsTaint != "" {
 		args = append(args, "--windows-taint="+c.WindowsTaint)
 	}

@@ -60,6 +60,9 @@ type Config struct {
 	// the webhook configurations go; "" means that they stay.
 	OwnerClusterRole string
 
+	// Admission says what happens to findings in namespaces without labels for
+	// it; "" means policy.AdmissionEnforce.
+	Admission policy.Admission
 	// WindowsTaint is added to every Windows node; the zero value means none.
 	WindowsTaint policy.Taint
 	// LeaderElection lets one of several managers run the controllers. All of
@@ -111,6 +114,9 @@ func (c Config) Validate() error {
 	}
 	if c.ClientCA != nil && !x509.NewCertPool().AppendCertsFromPEM(c.ClientCA) {
 		return errors.New("manager: the client CA holds no certificate in PEM")
+	}
+	if err := c.Admission.Validate(); err != nil {
+		return fmt.Errorf("manager: %w", err)
 	}
 	if err := c.withDefaults().registration().Validate(); err != nil {
 		return fmt.Errorf("manager: %w", err)

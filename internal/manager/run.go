@@ -172,11 +172,11 @@ func (m *Manager) classesClient() kubernetes.Interface {
 
 func (m *Manager) handlers() map[string]webhook.Handler {
 	log := m.cfg.Log.With(logkey.Component, componentWebhooks)
-	var waived []string
+	judge := webhook.ValidateConfig{Admission: m.cfg.Admission}
 	if !m.cfg.NoGMSA {
-		waived = gmsa.WaivedRules()
+		judge.Waived = gmsa.WaivedRules()
 	}
-	place, validate := webhook.Place(m.facts, log), webhook.Validate(m.facts, waived, log)
+	place, validate := webhook.Place(m.facts, log), webhook.Validate(m.facts, judge, log)
 	out := map[string]webhook.Handler{
 		registration.RulesPath:   validate,
 		registration.ClassesPath: runtimeclass.Claim(m.classesClient(), log),

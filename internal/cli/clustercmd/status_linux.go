@@ -4,6 +4,7 @@
 package clustercmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,6 +27,7 @@ type report struct {
 	PID        int                `json:"pid,omitempty"`
 	Kubernetes string             `json:"kubernetes"`
 	APIServer  string             `json:"apiServer"`
+	Admission  string             `json:"admission"` // "none" without webhooks
 	Kubeconfig string             `json:"kubeconfig"`
 	Directory  string             `json:"directory"`
 	Components []supervise.Status `json:"components"`
@@ -86,6 +88,7 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 		PID:        st.PID,
 		Kubernetes: version.Kubernetes,
 		APIServer:  cfg.Network().APIServer(),
+		Admission:  cmp.Or(string(cfg.Admits()), "none"),
 		Kubeconfig: l.Kubeconfig(),
 		Directory:  l.Dir(),
 		Components: st.Components,
@@ -123,6 +126,7 @@ func (r report) print(s cli.Streams) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(s.Out, "\nAPI server  %s\nkubeconfig  %s\n", r.APIServer, r.Kubeconfig)
+	_, err := fmt.Fprintf(s.Out, "\nAPI server  %s\nkubeconfig  %s\nadmission   %s\n", r.APIServer, r.Kubeconfig,
+		r.Admission)
 	return err
 }

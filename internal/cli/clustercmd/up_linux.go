@@ -66,6 +66,9 @@ called it.`,
 	cmd.Flags().StringVar(&f.WindowsTaint, "windows-taint", "",
 		"`taint` of every Windows node, for example os=windows:NoSchedule (default none: placement keeps Linux pods "+
 			"off)")
+	cmd.Flags().StringVar((*string)(&f.Admission), "admission", "",
+		"what happens to `findings` where a namespace's labels do not say it: enforce refuses what cannot run, warn "+
+			"only warns, off does neither (default enforce)")
 	cmd.Flags().BoolVar(&f.NoAdmission, "no-admission", false,
 		"run only upstream's components: no placement, no validation, no RuntimeClasses")
 	cmd.Flags().StringSliceVar(&f.Datastore.Endpoints, "datastore-endpoints", nil,
@@ -98,6 +101,12 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 		if _, err := policy.ParseWindowsTaint(f.WindowsTaint); err != nil {
 			return cli.Usagef("--windows-taint: %w", err)
 		}
+	}
+	if err := f.Admission.Validate(); err != nil {
+		return cli.Usagef("--%w", err)
+	}
+	if f.NoAdmission && f.Admission != "" {
+		return cli.Usagef("--no-admission and --admission exclude each other: there would be no webhooks")
 	}
 	bin, err := cluster.FindBinaries()
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/install"
+	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/version"
 )
 
@@ -40,6 +41,7 @@ type installFlags struct {
 	target
 	cfg                 install.Config
 	dryRun, wait, force bool
+	report              bool
 	output              string
 }
 
@@ -59,12 +61,20 @@ To upgrade or reconfigure mullion, run install again: it changes only what
 differs. An interrupted installation can be resumed the same way. All checks
 run before the first change. "mullion uninstall" removes everything.
 
+An installation begins with --admission warn: whatever ran before is admitted
+as it is, with warnings. --report lists which objects of the cluster would be
+refused by --admission enforce, and which only by the level strict, which the
+label admission.mullion.dev/enforce of a namespace chooses; it changes nothing.
+Labels of a namespace count more than --admission.
+
 The cluster's nodes pull the manager's image. "make image" builds it as an
 archive, which you can push to a registry or load onto the nodes.`,
 		Example: `  mullion install
   mullion install --context staging --image registry.example/mullion:v0.1.0 --image-pull-secret regcred
   mullion install --windows-taint os=windows:NoSchedule --rules-failure-policy Fail
-  mullion install --dry-run | kubectl apply -f -`,
+  mullion install --dry-run | kubectl apply -f -
+  mullion install --report                    # what would be refused of what runs now
+  mullion install --admission enforce         # refuse what cannot run`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd.Flags().Changed("output")); err != nil {
@@ -79,6 +89,9 @@ archive, which you can push to a registry or load onto the nodes.`,
 			}
 			ctx, stop := context.WithTimeout(cmd.Context(), f.timeout)
 			defer stop()
+			if f.report {
+				return explain(f.runReport(ctx, s))
+			}
 			return explain(f.run(ctx, s))
 		},
 	}
@@ -91,6 +104,9 @@ archive, which you can push to a registry or load onto the nodes.`,
 	fl.Int32Var(&f.cfg.Replicas, "replicas", install.DefaultReplicas, "`number` of managers")
 	fl.StringVar(&f.cfg.WindowsTaint, "windows-taint", "",
 		"`taint` for every Windows node, such as os=windows:NoSchedule; empty for none")
+	fl.StringVar((*string)(&f.cfg.Admission), "admission", string(policy.AdmissionWarn),
+		"what happens to `findings` where a namespace's labels do not say it: enforce refuses what cannot run, warn "+
+			"only warns, off does neither")
 	fl.StringVar(&f.cfg.RulesFailurePolicy, "rules-failure-policy", "Ignore",
 		"`policy` for new objects when no manager answers: Ignore admits them, Fail rejects them")
 	fl.BoolVar(&f.cfg.ReadPullSecrets, "read-pull-secrets", false,
@@ -103,7 +119,10 @@ archive, which you can push to a registry or load onto the nodes.`,
 	fl.BoolVar(&f.cfg.NoGMSA, "no-gmsa", false, "do not handle GMSA; another webhook does")
 	fl.BoolVar(&f.cfg.GMSARandomHostname, "gmsa-random-hostname", false, "give each pod with a GMSA its own host name")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the objects without contacting a cluster")
-	fl.StringVarP(&f.output, "output", "o", "yaml", "output `format` of --dry-run: yaml or json")
+	fl.BoolVar(&f.report, "report", false,
+		"list the objects in the cluster that enforce and strict would refuse; change nothing")
+	fl.StringVarP(&f.output, "output", "o", "",
+		"output `format`: yaml (default) or json of --dry-run, table (default) or json of --report")
 	fl.BoolVar(&f.wait, "wait", true, "wait until the managers run and their webhooks are registered")
 	fl.BoolVar(&f.force, "force-conflicts", false, "take over fields that other clients have set")
 	return cmd
@@ -113,9 +132,13 @@ archive, which you can push to a registry or load onto the nodes.`,
 func (f *installFlags) check(outputSet bool) error {
 	f.cfg.Namespace = f.namespace
 	switch {
-	case outputSet && !f.dryRun:
-		return cli.Usagef("--output needs --dry-run")
-	case f.output != "yaml" && f.output != "json":
+	case f.dryRun && f.report:
+		return cli.Usagef("--dry-run and --report exclude each other: a report contacts the cluster")
+	case outputSet && !f.dryRun && !f.report:
+		return cli.Usagef("--output needs --dry-run or --report")
+	case outputSet && f.report && f.output != "table" && f.output != "json":
+		return cli.Usagef("--output %q: want table or json", f.output)
+	case outputSet && f.dryRun && f.output != "yaml" && f.output != "json":
 		return cli.Usagef("--output %q: want yaml or json", f.output)
 	case f.timeout <= 0:
 		return cli.Usagef("--timeout %s: must be positive", f.timeout)
@@ -153,6 +176,28 @@ func (f *installFlags) run(ctx context.Context, s cli.Streams) error {
 		}
 		out.done("the managers are running, and the API server calls their webhooks")
 	}
+	return nil
+}
+
+// runReport prints what would be refused.
+func (f *installFlags) runReport(ctx context.Context, s cli.Streams) error {
+	cluster, host, err := f.connect()
+	if err != nil {
+		return err
+	}
+	r, err := install.MakeReport(ctx, cluster, f.cfg)
+	if err != nil {
+		return fmt.Errorf("report on the cluster at %s: %w", host, err)
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(s.Err, "mullion: %s\n", note)
+	}
+	if err := r.Print(s.Out, f.output); err != nil {
+		return err
+	}
+	enforce, strict := r.Count()
+	fmt.Fprintf(s.Err, "mullion: of %d objects, --admission enforce would refuse %d, and the level strict %d; nothing "+
+		"was changed\n", r.Objects, enforce, strict)
 	return nil
 }
 

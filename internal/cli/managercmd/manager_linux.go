@@ -32,6 +32,7 @@ type flags struct {
 	kubeconfig, namespace, listen, service, url, clientCA    string
 	health, metrics                                          string
 	taint, rulesPolicy, owner, log, defaultOS, registryCerts string
+	admission                                                string
 	insecure                                                 []string
 	leaderElect, noGMSA, noRegistries, randomHostname        bool
 }
@@ -81,6 +82,8 @@ time: all of them serve the webhooks, one runs the controllers.`,
 	fl.BoolVar(&f.leaderElect, "leader-elect", true, "elect one of several managers to run the controllers")
 	fl.StringVar(&f.taint, "windows-taint", "", "`taint` for every Windows node, such as os=windows:NoSchedule; "+
 		"empty for none")
+	fl.StringVar(&f.admission, "admission", string(policy.AdmissionEnforce), "what happens to findings where a "+
+		"namespace's labels do not say it: `enforce` refuses what cannot run, warn only warns, off does neither")
 	fl.StringVar(&f.rulesPolicy, "rules-failure-policy", "Ignore",
 		"what happens to objects when the rules webhook does not answer: `Ignore` admits them, Fail rejects them")
 	fl.BoolVar(&f.noGMSA, "no-gmsa", false, "do not handle GMSA; another webhook does")
@@ -107,7 +110,7 @@ func (f flags) config(s cli.Streams) (manager.Config, error) {
 		Listen: f.listen, URL: f.url, Namespace: f.namespace, Health: f.health, Metrics: f.metrics,
 		RulesFailurePolicy: admissionregistrationv1.FailurePolicyType(f.rulesPolicy),
 		NoGMSA:             f.noGMSA, RandomHostname: f.randomHostname, OwnerClusterRole: f.owner, OwnProcess: true,
-		LeaderElection: f.leaderElect, DefaultOS: f.defaultOS,
+		LeaderElection: f.leaderElect, DefaultOS: f.defaultOS, Admission: policy.Admission(f.admission),
 		// A loopback address in an image's name refers to the node.
 		Registry: lookup.Config{Off: f.noRegistries, CertsDir: f.registryCerts, Insecure: f.insecure, NoLoopback: true},
 		Log:      slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: level})),

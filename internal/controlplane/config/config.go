@@ -64,6 +64,9 @@ type Config struct {
 	// address that the API server has; 0 means that there are none, nor the
 	// controllers that belong to them.
 	AdmissionPort uint16 `json:"admissionPort,omitempty"`
+	// Admission says what the webhooks do with findings in namespaces without
+	// labels for it: enforce, which is the default, warn or off.
+	Admission string `json:"admission,omitempty"`
 	// WindowsTaint is put onto every Windows node, in kubectl's notation
 	// (os=windows:NoSchedule); "" means none.
 	WindowsTaint string `json:"windowsTaint,omitempty"`

@@ -9,6 +9,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"os"
@@ -89,7 +90,7 @@ func New(c config.Config, m Machine) (Plan, error) {
 	if c.AdmissionPort != 0 {
 		p.Components = append(p.Components, Component{Name: Manager, Needs: []string{Bootstrap},
 			Note: "admission webhooks on " + AdmissionAddress(c).String() +
-				"; RuntimeClasses, labels and taints of Windows nodes"})
+				" (" + cmp.Or(c.Admission, "enforce") + "); RuntimeClasses, labels and taints of Windows nodes"})
 	}
 	if c.DNSAddress.IsValid() {
 		p.Corefile = corefile(c, m)

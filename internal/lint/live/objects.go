@@ -58,10 +58,10 @@ func resources() []resource {
 const pageSize = 500
 
 // Objects calls yield with the objects of a cluster, or, if namespace is not
-// empty, with the namespaced objects of that namespace. It omits objects that
-// belong to a controller, since their owner is included, and pods that have
-// ended. Resources that it may not read are named in notes: "services are not
-// known: …". It stops at the first error of yield.
+// empty, with the namespaced objects of that namespace. It omits objects whose
+// controller is included, and pods that have ended. Resources that it may not
+// read are named in notes: "services are not known: …". It stops at the first
+// error of yield.
 func Objects(ctx context.Context, client dynamic.Interface, namespace string,
 	yield func(map[string]any) error) (notes []string, err error) {
 	var stopped error
@@ -118,9 +118,13 @@ func list(ctx context.Context, client dynamic.Interface, r resource, namespace s
 	}
 }
 
+// owned reports whether an object belongs to a controller that Objects yields, or
+// to a node. One that belongs to another controller, such as a Rollout, stands for it.
 func owned(u *unstructured.Unstructured) bool {
+	kinds := []string{"Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController", "CronJob",
+		"Job", "Node"}
 	return slices.ContainsFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
-		return o.Controller != nil && *o.Controller
+		return o.Controller != nil && *o.Controller && slices.Contains(kinds, o.Kind)
 	})
 }
 

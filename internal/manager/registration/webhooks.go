@@ -97,7 +97,7 @@ func (c Config) Validating() *admissionregistrationv1.ValidatingWebhookConfigura
 		TimeoutSeconds: new(timeoutSeconds),
 	}, {
 		Name: RulesWebhook, ClientConfig: c.client(RulesPath),
-		Rules: []admissionregistrationv1.RuleWithOperations{
+		Rules: []admissionregistrationv1.RuleWithOperations{ // as in Judges
 			rule("", []string{"podtemplates", "replicationcontrollers", "services"}, both...),
 			rule("", []string{"pods", "pods/ephemeralcontainers", "pods/resize"}, admissionregistrationv1.Update),
 			rule("apps", []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, both...),
@@ -159,6 +159,21 @@ func (c Config) namespaces() *metav1.LabelSelector {
 			Values: []string{"kube-system", c.Namespace}},
 		{Key: disabledLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
 	}}
+}
+
+// Exempts reports whether the webhooks leave out a namespace with labels.
+func (c Config) Exempts(namespace string, labels map[string]string) bool {
+	return namespace == "kube-system" || namespace == c.Namespace || labels[disabledLabel] == "true"
+}
+
+// Judges reports whether the webhooks judge objects of a kind.
+func Judges(kind string) bool {
+	switch kind {
+	case "Pod", "PodTemplate", "ReplicationController", "Service", "DaemonSet", "Deployment", "ReplicaSet",
+		"StatefulSet", "CronJob", "Job":
+		return true
+	}
+	return false
 }
 
 // gmsaNamespaces also leaves out what upstream's webhook leaves out.

@@ -24,9 +24,20 @@ const (
 // levels are those that hold in a namespace.
 type levels struct{ enforce, warn, audit string }
 
-// levelsOf reads the labels of a namespace. A value that is not a level counts as
-// none given.
-func levelsOf(labels map[string]string) levels {
+// defaultLevels are those of namespaces without labels.
+func defaultLevels(a policy.Admission) levels {
+	switch a {
+	case policy.AdmissionWarn:
+		return levels{enforce: levelNone, warn: levelStrict, audit: levelNone}
+	case policy.AdmissionOff:
+		return levels{enforce: levelNone, warn: levelNone, audit: levelNone}
+	}
+	return levels{enforce: levelCannotRun, warn: levelStrict, audit: levelNone}
+}
+
+// with returns the levels that hold where a namespace has labels. A value that is
+// not a level counts as none given.
+func (l levels) with(labels map[string]string) levels {
 	read := func(label, otherwise string) string {
 		switch v := labels[label]; v {
 		case levelNone, levelCannotRun, levelStrict:
@@ -35,10 +46,19 @@ func levelsOf(labels map[string]string) levels {
 		return otherwise
 	}
 	return levels{
-		enforce: read(enforceLabel, levelCannotRun),
-		warn:    read(warnLabel, levelStrict),
-		audit:   read(auditLabel, levelNone),
+		enforce: read(enforceLabel, l.enforce),
+		warn:    read(warnLabel, l.warn),
+		audit:   read(auditLabel, l.audit),
 	}
+}
+
+// silent reports whether no finding has an effect.
+func (l levels) silent() bool { return l == levels{levelNone, levelNone, levelNone} }
+
+// Refuses reports whether findings of a severity are refused in a namespace with
+// labels, in a cluster with an admission.
+func Refuses(a policy.Admission, labels map[string]string, s policy.Severity) bool {
+	return includes(defaultLevels(a).with(labels).enforce, s)
 }
 
 // includes reports whether a level is about findings of a severity.

@@ -28,6 +28,7 @@ func TestLevels(t *testing.T) {
 	const warning = `c: {resources: null}`
 	for _, tt := range []struct {
 		name, pod string
+		admission policy.Admission
 		labels    labelled
 		refused   string // codes
 		warned    string
@@ -43,9 +44,18 @@ func TestLevels(t *testing.T) {
 		{name: "strict", pod: warning, labels: labelled{enforceLabel: "strict"}, refused: "WIN312"},
 		{name: "audit", pod: both, labels: labelled{enforceLabel: "none", warnLabel: "none", auditLabel: "strict"},
 			audited: "WIN216 WIN312"},
+		{name: "cluster warns", pod: both, admission: policy.AdmissionWarn, warned: "WIN216 WIN312"},
+		{name: "cluster warns, namespace enforces", pod: both, admission: policy.AdmissionWarn,
+			labels: labelled{enforceLabel: "cannot-run"}, refused: "WIN216", warned: "WIN312"},
+		{name: "cluster is off", pod: both, admission: policy.AdmissionOff},
+		{name: "cluster is off, namespace warns", pod: both, admission: policy.AdmissionOff,
+			labels: labelled{warnLabel: "cannot-run"}, warned: "WIN216"},
+		{name: "cluster enforces, namespace does not", pod: both, admission: policy.AdmissionEnforce,
+			labels: labelled{enforceLabel: "none"}, warned: "WIN216 WIN312"},
 		{name: "mistyped", pod: both, labels: labelled{enforceLabel: "Strict"}, refused: "WIN216", warned: "WIN312"},
 	} {
-		resp, err := Validate(tt.labels, nil, slog.New(slog.DiscardHandler))(t.Context(), &Request{
+		judge := Validate(tt.labels, ValidateConfig{Admission: tt.admission}, slog.New(slog.DiscardHandler))
+		resp, err := judge(t.Context(), &Request{
 			Operation: Create,
 			Namespace: "ns",
 			Object:    policytest.Tweak(t, tt.pod),

@@ -27,7 +27,7 @@ type placement struct {
 }
 
 func (p *placement) handle(ctx context.Context, r *Request) (Response, error) {
-	if r.Operation != Create && r.Operation != Update || r.SubResource != "" || exempt(r.Object) {
+	if r.Operation != Create && r.Operation != Update || r.SubResource != "" || Exempt(r.Object) {
 		return Allow(), nil
 	}
 	if r.Kind.Kind != "Pod" && r.Kind.Kind != "DaemonSet" {
@@ -76,10 +76,10 @@ func removed(place policy.Placement) []string {
 	return out
 }
 
-// exempt reports whether an object is left as it is: it is being deleted, or
+// Exempt reports whether an object is left as it is: it is being deleted, or
 // mirrors a static pod. The match conditions say the same; a webhook must not
 // depend on how it was registered.
-func exempt(object map[string]any) bool {
+func Exempt(object map[string]any) bool {
 	meta := tree.Root(object).Find("metadata")
 	return meta.Find("deletionTimestamp").Set() || meta.Find("annotations", "kubernetes.io/config.mirror").Set()
 }

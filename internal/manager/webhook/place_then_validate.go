@@ -26,7 +26,7 @@ const (
 func PlaceThenValidate(place, validate Handler, alone func(ctx context.Context, namespace string) bool) Handler {
 	return func(ctx context.Context, r *Request) (Response, error) {
 		placed, err := place(ctx, r)
-		if err != nil || !placed.Allowed || r.Kind.Kind != "Pod" || r.Operation != Create || exempt(r.Object) {
+		if err != nil || !placed.Allowed || r.Kind.Kind != "Pod" || r.Operation != Create || Exempt(r.Object) {
 			return placed, err
 		}
 		if !alone(ctx, r.Namespace) {

@@ -29,25 +29,41 @@ const suppressAnnotation = "ignore.lint.mullion.dev/"
 // controllers can update it. An annotation
 // ignore.lint.mullion.dev/WIN019: REASON turns the refusal by a rule into a
 // warning, and its warning into nothing. Labels of the namespace choose which
-// findings are refused, told and audited (see enforceLabel). Findings whose code is in
-// waived do not hold in this cluster.
-func Validate(facts Facts, waived []string, log *slog.Logger) Handler {
-	h := &rules{facts: factsClient{facts: facts, log: log}, waived: waived, index: regexp.MustCompile(`\[[0-9]+\]`)}
+// findings are refused, told and audited (see enforceLabel); without labels,
+// admission does.
+func Validate(facts Facts, c ValidateConfig, log *slog.Logger) Handler {
+	h := &rules{
+		facts:  factsClient{facts: facts, log: log},
+		levels: defaultLevels(c.Admission),
+		waived: c.Waived,
+		index:  regexp.MustCompile(`\[[0-9]+\]`),
+	}
 	return h.handle
+}
+
+// ValidateConfig configures Validate.
+type ValidateConfig struct {
+	Admission policy.Admission // "" means policy.AdmissionEnforce
+	Waived    []string         // codes of rules that do not hold in this cluster
 }
 
 type rules struct {
 	facts      factsClient
 	evaluators evaluators
+	levels     levels // of namespaces without labels
 	waived     []string
 	index      *regexp.Regexp // of a list, in a field's path
 }
 
 func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
-	if r.Operation != Create && r.Operation != Update || exempt(r.Object) {
+	if r.Operation != Create && r.Operation != Update || Exempt(r.Object) {
 		return Allow(), nil
 	}
 	known := h.facts.get(ctx, r)
+	level := h.levels.with(known.facts.Namespaces[r.Namespace])
+	if level.silent() {
+		return Allow(), nil
+	}
 	asked := known.facts
 	asked.Subresource = r.SubResource
 	found := h.evaluate(r, asked)
@@ -59,11 +75,9 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 		}
 	}
 	resp := Response{Allowed: true, Warnings: known.warnings}
-	level := levelsOf(known.facts.Namespaces[r.Namespace])
 	var errs, audited []policy.Finding
 	for _, f := range found {
-		reason := tree.Root(r.Object).Find("metadata", "annotations", suppressAnnotation+f.Code).Str()
-		suppressed := strings.TrimSpace(reason) != ""
+		suppressed := Suppressed(r.Object, f.Code)
 		had := before[h.key(f)] > 0
 		if had {
 			before[h.key(f)]--
@@ -87,6 +101,12 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 		resp.Audit["refused"] = codes(errs)
 	}
 	return resp, nil
+}
+
+// Suppressed reports whether an object's annotations suppress a rule, with a reason.
+func Suppressed(object map[string]any, code string) bool {
+	reason := tree.Root(object).Find("metadata", "annotations", suppressAnnotation+code).Str()
+	return strings.TrimSpace(reason) != ""
 }
 
 // evaluate returns the findings about the object of a request: as it is, if it was

@@ -54,7 +54,7 @@ func fixed(f policy.Facts, warnings ...string) Facts {
 
 func handlers(facts Facts) map[string]Handler {
 	log := slog.New(slog.DiscardHandler)
-	place, validate := Place(facts, log), Validate(facts, nil, log)
+	place, validate := Place(facts, log), Validate(facts, ValidateConfig{}, log)
 	is := func(alone bool) func(context.Context, string) bool {
 		return func(context.Context, string) bool { return alone }
 	}

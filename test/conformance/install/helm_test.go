@@ -70,6 +70,7 @@ func TestHelm(t *testing.T) {
 	}
 	managers := []*running{release("install")}
 	c.placement()
+	c.refusals(false)
 	c.nodes()
 
 	// What Helm installed is Helm's.
@@ -82,12 +83,13 @@ func TestHelm(t *testing.T) {
 		values  []string
 		tainted bool
 	}{
-		{[]string{"rulesFailurePolicy=Fail", "windowsTaint=os=windows:NoSchedule"}, true},
+		{[]string{"rulesFailurePolicy=Fail", "admission=enforce", "windowsTaint=os=windows:NoSchedule"}, true},
 		{nil, false},
 	} {
 		managers[len(managers)-1].end(syscall.SIGTERM)
 		managers = append(managers, release("upgrade", step.values...))
 		c.eventually("the taints", func() error { return c.tainted(ctx, step.tainted) })
+		c.refusals(step.tainted)
 	}
 	c.placement()
 	for _, m := range managers {

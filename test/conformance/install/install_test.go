@@ -131,19 +131,21 @@ func TestInstall(t *testing.T) {
 	c.kubelet()
 	before := c.snapshot()
 
-	c.must("install", "--image", image, "--replicas", "1", "--wait=false")
-	c.dns()
-	m := c.manager()
+	var m *running
 	part := func(name string, f func(*cluster)) {
 		t.Helper()
 		if !t.Run(name, func(t *testing.T) {
 			inner := *c
 			inner.t = t
 			f(&inner)
-		}) {
+		}) && m != nil {
 			t.Logf("the manager after %s:\n%s", name, m.log)
 		}
 	}
+	part("report", (*cluster).report)
+	c.must("install", "--image", image, "--replicas", "1", "--wait=false")
+	c.dns()
+	m = c.manager()
 	part("again", func(c *cluster) {
 		c.must("install", "--image", image, "--replicas", "1") // waits for the registration
 		was := c.versions()
@@ -157,10 +159,12 @@ func TestInstall(t *testing.T) {
 		}
 	})
 	part("placement", (*cluster).placement)
+	part("warnings", func(c *cluster) { c.refusals(false) })
 	part("nodes", (*cluster).nodes)
 	part("reason", (*cluster).reason)
 	part("gmsa", (*cluster).gmsa)
 	part("upgrade", func(c *cluster) { m = c.upgrade(t, m) })
+	part("refusals", func(c *cluster) { c.refusals(true) })
 	part("conflict", (*cluster).conflict)
 	part("killed", func(c *cluster) {
 		if text := lacks(m.program); text != "" {
@@ -180,7 +184,7 @@ func TestInstall(t *testing.T) {
 func (c *cluster) upgrade(t *testing.T, old *running) *running {
 	c.t.Helper()
 	errs := c.must("install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule",
-		"--rules-failure-policy", "Fail", "--wait=false")
+		"--rules-failure-policy", "Fail", "--admission", "enforce", "--wait=false")
 	if n := strings.Count(errs, " changed\n"); n != 1 {
 		c.t.Errorf("%d objects changed, want the Deployment alone\n%s", n, errs)
 	}
@@ -192,7 +196,7 @@ func (c *cluster) upgrade(t *testing.T, old *running) *running {
 	next.t = t // it lives longer than this part
 	m := next.manager()
 	c.must("install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule",
-		"--rules-failure-policy", "Fail")
+		"--rules-failure-policy", "Fail", "--admission", "enforce")
 	c.eventually("the taint", func() error {
 		n, err := c.client.CoreV1().Nodes().Get(c.t.Context(), "win-2022", metav1.GetOptions{})
 		if err != nil {
@@ -245,6 +249,34 @@ func (c *cluster) remove(p *corev1.Pod) {
 	}
 }
 
+// report: of what runs before the installation it lists what enforce would refuse,
+// and nothing is changed.
+func (c *cluster) report() {
+	p, err := c.create(impossible())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer c.remove(p)
+	before := c.snapshot()
+	if errs := c.must("install", "--report"); !strings.Contains(errs, "--admission enforce would refuse 1,") {
+		c.t.Error(errs)
+	}
+	if text := difference(before, c.snapshot()); text != "" {
+		c.t.Errorf("the report has changed:\n%s", text)
+	}
+}
+
+// impossible is a pod that no Windows node runs.
+func impossible() *corev1.Pod {
+	p := pod("impossible", windowsImage)
+	p.Spec.OS = &corev1.PodOS{Name: corev1.Windows}
+	p.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "windows"}
+	p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "C:"}}
+	return p
+}
+
 // placement: the webhooks answer.
 func (c *cluster) placement() {
 	c.eventually("a Windows pod that is placed", func() error {
@@ -267,20 +299,35 @@ func (c *cluster) placement() {
 			p.Annotations)
 	}
 	c.remove(p)
+}
 
-	impossible := pod("impossible", windowsImage)
-	yes := true
-	impossible.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: &yes}
-	_, err = c.create(impossible)
-	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) || !strings.Contains(fmt.Sprint(err), "privileged") {
-		c.t.Errorf("the impossible pod: %v", err)
-	}
-	nowhere := pod("nowhere", "mcr.microsoft.com/windows/nanoserver:ltsc2025")
-	if p, err := c.create(nowhere); err == nil {
-		c.t.Errorf("no node can run it, and it was admitted: %+v", p.Annotations)
-		c.remove(p)
-	} else if !strings.Contains(err.Error(), "26100") || !strings.Contains(err.Error(), "20348") {
-		c.t.Errorf("no node can run it: %v", err)
+// refusals: what cannot run is refused if it should be, and else admitted.
+func (c *cluster) refusals(refuses bool) {
+	for _, tt := range []struct {
+		pod  *corev1.Pod
+		want []string
+	}{
+		{impossible(), []string{"WIN216"}},
+		{pod("nowhere", "mcr.microsoft.com/windows/nanoserver:ltsc2025"), []string{"26100", "20348"}},
+	} {
+		c.eventually(tt.pod.Name, func() error { // a new manager may not answer yet
+			p, err := c.create(tt.pod.DeepCopy())
+			if err == nil {
+				c.remove(p)
+			}
+			if !refuses {
+				return err
+			}
+			if !apierrors.IsForbidden(err) {
+				return fmt.Errorf("it was admitted: %w", err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					return fmt.Errorf("%w, want %q", err, want)
+				}
+			}
+			return nil
+		})
 	}
 }
 
@@ -314,7 +361,7 @@ func (c *cluster) conflict() {
 		c.t.Fatal(err)
 	}
 	args := []string{"install", "--image", image, "--replicas", "1", "--windows-taint", "os=windows:NoSchedule",
-		"--rules-failure-policy", "Fail", "--wait=false"}
+		"--rules-failure-policy", "Fail", "--admission", "enforce", "--wait=false"}
 	code, errs := c.mullion(ctx, args...)
 	if code != 1 || !strings.Contains(errs, ".spec.replicas is set by \"kubectl-edit\"") ||
 		!strings.Contains(errs, "--force-conflicts") {
