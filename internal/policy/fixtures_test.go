@@ -315,6 +315,12 @@ func fixtures() []fixture {
 		{code: "WIN424", fail: `spec: {nodeSelector: null, affinity: {nodeAffinity: {` +
 			`requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [` +
 			`{key: kubernetes.io/os, operator: In, values: [win]}]}]}}}}`},
+		{code: "WIN425", fail: `spec: {nodeSelector: {pool: web}}`, pass: `spec: {nodeSelector: {pool: blue}}`,
+			facts: pools("blue", "green")},
+		{code: "WIN425", fail: `spec: {nodeSelector: {pool: blue, zone: b}}`, pass: `spec: {nodeSelector: {zone: b}}`,
+			facts: pools("blue", "green")},
+		{code: "WIN425", fail: wants(`{key: pool, operator: NotIn, values: [blue, green]}`),
+			pass: wants(`{key: pool, operator: Exists}`), facts: pools("blue", "green")},
 		{code: "WIN504", fail: option("gmsaCredentialSpecName: g, runAsUserName: ContainerUser"),
 			pass: option(`gmsaCredentialSpecName: g, runAsUserName: 'NT AUTHORITY\NETWORK SERVICE'`)},
 		{code: "WIN506", fail: `obj: {apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: ` +
@@ -389,4 +395,24 @@ func fixtures() []fixture {
 			pass: `c: {image: 'ghcr.io/kubernetes-sigs/sig-windows/csi-proxy:v1.1.3'}`},
 	}
 	return out
+}
+
+// pools are facts about Windows nodes of pools, in a zone each: a, b, ….
+func pools(names ...string) Facts {
+	var f Facts
+	for i, name := range names {
+		f.Nodes = append(f.Nodes, Node{
+			Name:   name,
+			OS:     "windows",
+			Build:  winver.Build{Number: 20348},
+			Labels: map[string]string{"kubernetes.io/os": "windows", "pool": name, "zone": string(rune('a' + i))},
+		})
+	}
+	return f
+}
+
+// wants is a pod with a required node affinity.
+func wants(expression string) string {
+	return `spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: ` +
+		`[{matchExpressions: [` + expression + `]}]}}}}`
 }

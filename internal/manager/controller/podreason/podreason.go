@@ -39,6 +39,7 @@ const (
 	WrongOS        = "WrongOperatingSystem"  // the image is for another operating system than the node
 	HandlerMissing = "RuntimeHandlerMissing" // no containerd has the RuntimeClass's handler
 	TaintTolerate  = "TaintNotTolerated"     // all Windows nodes keep the pod off
+	NoSuchLabels   = "SelectorFitsNoNode"    // no Windows node has the labels that the pod selects
 	reasonFits     = "Fits"
 	// the API server takes 1024 of an event (k8s.io/kubernetes pkg/apis/core/validation: events.go)
 	maxMessageBytes = 1000
@@ -155,11 +156,12 @@ var reasons = map[string]string{
 	"WIN404": TaintTolerate,
 	"WIN421": NoWindowsNode,
 	"WIN423": HandlerMissing,
+	"WIN425": NoSuchLabels,
 }
 
 // order is that in which reasons are told: an image that no node runs stays one
 // when the taint is tolerated.
-var order = []string{NoWindowsNode, BuildMismatch, WrongOS, HandlerMissing, TaintTolerate}
+var order = []string{NoWindowsNode, BuildMismatch, WrongOS, HandlerMissing, NoSuchLabels, TaintTolerate}
 
 // judge returns the reason why no node can run a pod. object is the pod as a
 // tree, facts describes the cluster; if its nodes are unknown, there is no

@@ -32,6 +32,11 @@ func win(name, release string, taints ...policy.Taint) policy.Node {
 	}
 }
 
+func labelled(n policy.Node, key, value string) policy.Node {
+	n.Labels = map[string]string{corev1.LabelOSStable: n.OS, key: value}
+	return n
+}
+
 func lin(name string) policy.Node { return policy.Node{Name: name, OS: "linux"} }
 
 // waiting is a pod that the scheduler has found no node for.
@@ -110,6 +115,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{"build of a base image", waiting("mcr.microsoft.com/windows/servercore:ltsc2016"), mixed, policy.Image{},
 			BuildMismatch},
+		{"selector", waiting(servercore, func(p *corev1.Pod) { p.Spec.NodeSelector["pool"] = "web" }),
+			[]policy.Node{labelled(win("a", "2019"), "pool", "blue")}, policy.Image{}, NoSuchLabels},
 		{"build by the tag", waiting("example.test/app:1-ltsc2025"), mixed, policy.Image{}, BuildMismatch},
 		{"build by the registry", waiting("example.test/app:1"), mixed,
 			policy.Image{Platforms: []policy.Platform{{OS: "windows", Arch: "amd64", OSVersion: "10.0.26100.1"}}},
