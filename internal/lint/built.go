@@ -37,7 +37,7 @@ type Built struct {
 type builder struct {
 	ctx   context.Context // of the run
 	facts *policy.Facts
-	judge func(*policy.Parsed, policy.Facts) []policy.Finding
+	judge *judge
 	files map[string][]source // by path
 	seen  map[spot]bool
 }
@@ -77,7 +77,7 @@ func (b *builder) build(made Build) judged {
 			own = b.identify(o.Object, b.read(o.File))
 		}
 		var found []Result
-		for _, f := range b.judge(parsed, *b.facts) {
+		for _, f := range b.judge.written(parsed, *b.facts) {
 			found = append(found, b.place(made, o, own, f))
 		}
 		for _, r := range suppressByAnnotation(o.Object, found) {

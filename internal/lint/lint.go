@@ -24,6 +24,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/mullion-k8s/mullion/internal/lint/schema"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
@@ -174,12 +175,12 @@ type job struct {
 }
 
 // run checks the documents. It stops when the context ends.
-func (j *job) run(ctx context.Context, judge *policy.Evaluator, placed bool) {
+func (j *job) run(ctx context.Context, judge *judge) {
 	for i := range j.docs {
 		if ctx.Err() != nil {
 			return
 		}
-		one := check(ctx, judge, placed, &j.docs[i], *j.facts)
+		one := check(ctx, judge, &j.docs[i], *j.facts)
 		j.judged.results = append(j.judged.results, one.results...)
 		j.judged.objects += one.objects
 		if one.skipped > 0 {
@@ -201,10 +202,10 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 	if err != nil {
 		return sum, err
 	}
-	judge := policy.New(cfg.Facts)
+	judge := newJudge(cfg)
 	err = inOrder(ctx, cfg.Jobs,
 		func(ctx context.Context, send func(*job) error) error { return produce(ctx, cfg, facts, send, &sum) },
-		func(ctx context.Context, j *job) { j.run(ctx, judge, cfg.Placed) },
+		func(ctx context.Context, j *job) { j.run(ctx, judge) },
 		func(j *job) error {
 			sum.Documents += len(j.docs)
 			sum.Objects += j.judged.objects
@@ -243,13 +244,13 @@ func (s *Summary) report(cfg Config, results []Result, emit func(Result) error) 
 
 // runBuilds judges what was built.
 func runBuilds(
-	ctx context.Context, cfg Config, judge *policy.Evaluator, facts *policy.Facts, sum *Summary,
+	ctx context.Context, cfg Config, judge *judge, facts *policy.Facts, sum *Summary,
 	emit func(Result) error,
 ) error {
 	b := builder{
 		ctx:   ctx,
 		facts: facts,
-		judge: evaluator(judge, cfg.Placed),
+		judge: judge,
 		files: map[string][]source{},
 		seen:  map[spot]bool{},
 	}
@@ -273,7 +274,7 @@ func runBuilds(
 func Objects(cfg Config, source func(yield func(map[string]any) error) error,
 	emit func(Result) error) (Summary, error) {
 	var sum Summary
-	evaluate := evaluator(policy.New(cfg.Facts), cfg.Placed)
+	evaluate := newJudge(cfg).evaluate
 	err := source(func(object map[string]any) error {
 		sum.Objects++
 		var found []Result
@@ -359,17 +360,8 @@ type judged struct {
 	unseen           []policy.Kind
 }
 
-// evaluator returns the function that judges objects.
-func evaluator(judge *policy.Evaluator, placed bool) func(*policy.Parsed, policy.Facts) []policy.Finding {
-	if placed {
-		return judge.Judge
-	}
-	return judge.Evaluate
-}
-
 // check checks one document.
-func check(ctx context.Context, judge *policy.Evaluator, placed bool, d *document, facts policy.Facts) judged {
-	evaluate := evaluator(judge, placed)
+func check(ctx context.Context, judge *judge, d *document, facts policy.Facts) judged {
 	var out judged
 	if d.problem != nil {
 		out.reject(ctx, d, d.problem)
@@ -395,11 +387,15 @@ func check(ctx context.Context, judge *policy.Evaluator, placed bool, d *documen
 			out.results = append(out.results, p.result(d))
 		}
 		parsed := policy.Parse(object)
-		out.skipped += parsed.DropPatches()
+		patches := parsed.DropPatches()
+		out.skipped += len(patches)
 		out.objects += parsed.Len()
 		out.unseen = append(out.unseen, parsed.Unseen()...)
 		found := make([]Result, 0, 8)
-		for _, f := range evaluate(parsed, facts) {
+		for _, f := range append(judge.written(parsed, facts), judge.patches(patches)...) {
+			if len(problems) > 0 && schema.Finds(f.Code) {
+				continue // not as it was written
+			}
 			at := locate(root.node, f.Path)
 			found = append(found, Result{
 				Finding: f,
@@ -412,7 +408,7 @@ func check(ctx context.Context, judge *policy.Evaluator, placed bool, d *documen
 			})
 		}
 		if d.fixes {
-			addFixes(ctx, d, judge, root.node, object, facts, found)
+			addFixes(ctx, d, judge.rules, root.node, object, facts, found)
 		}
 		out.results = append(out.results, ignored.apply(root.node, object, found)...)
 	}

@@ -255,7 +255,7 @@ func TestHostile(t *testing.T) {
 			"{\"winProxyOptimization\": \"off\"}}}", "WIN622"},
 		{"duplicate key", "a: 1\na: 2\n", "WIN902"},
 		{"huge number", "a: 1" + strings.Repeat("0", 400) + "\nb: .nan\nc: -.inf\n" +
-			"kind: ConfigMap\napiVersion: v1\n", ""},
+			"kind: Settings\napiVersion: example.test/v1\n", ""},
 		{"key that is a map", "{a: b}: c\n", "WIN901"},
 		{"CR", strings.ReplaceAll(pod, "\n", "\r"), "WIN312"},
 		{"NEL and LS", strings.ReplaceAll(strings.ReplaceAll(pod, "kind", "\u0085kind"), "spec", "\u2028spec"),

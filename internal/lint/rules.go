@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/lint/schema"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
-// allRules returns the rules of package policy and those about files.
-func allRules() []policy.Rule { return append(policy.All(), inputRules()...) }
+// allRules returns the rules of package policy, and those about schemas and files.
+func allRules() []policy.Rule { return slices.Concat(policy.All(), schema.Rules(), inputRules()) }
 
 // FindRule returns the rule with a code.
 func FindRule(code string) (policy.Rule, bool) {

@@ -119,7 +119,7 @@ func jsonList(t testing.TB, n int, indent string) string {
 			"apiVersion": "v1",
 			"kind":       "Service",
 			"metadata": map[string]any{"name": fmt.Sprintf("s%d", i),
-				"annotations": map[string]any{"ä": "{\"ö\"", "winProxyOptimization": "off"}},
+				"annotations": map[string]any{"a": "ä{\"ö\"", "winProxyOptimization": "off"}},
 			"spec": map[string]any{"ports": []any{map[string]any{"port": 1}}},
 		})
 	}

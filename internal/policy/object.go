@@ -27,14 +27,27 @@ func Parse(object map[string]any) *Parsed {
 // Len returns the number of objects: the items of a List, or one.
 func (p *Parsed) Len() int { return len(p.items) }
 
+// Objects returns the items of a List, or the object itself.
+func (p *Parsed) Objects() []tree.Value {
+	out := make([]tree.Value, len(p.items))
+	for i, o := range p.items {
+		out[i] = o.Value
+	}
+	return out
+}
+
 // DropPatches removes the objects that are only patches of others, and returns
-// how many there were. No container of a patch has an image.
-func (p *Parsed) DropPatches() int {
-	before := len(p.items)
+// them. No container of a patch has an image.
+func (p *Parsed) DropPatches() []tree.Value {
+	var patches []tree.Value
 	p.items = slices.DeleteFunc(p.items, func(o *object) bool {
-		return slices.ContainsFunc(o.Pods, (*pod).patch)
+		patch := slices.ContainsFunc(o.Pods, (*pod).patch)
+		if patch {
+			patches = append(patches, o.Value)
+		}
+		return patch
 	})
-	return before - len(p.items)
+	return patches
 }
 
 // patch reports whether what looks like a pod only changes one.

@@ -79,6 +79,7 @@ var sections = []struct{ digit, title string }{
 	{"5", "Identity: GMSA and HostProcess"},
 	{"6", "Services and networking"},
 	{"7", "Builds and known faults"},
+	{"8", "Refused by every cluster"},
 	{"9", "Files that cannot be read"},
 }
 

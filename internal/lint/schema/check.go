@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package schema
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+)
+
+// The codes of what the API server refuses although all fields and types are right.
+const (
+	codeMissing   = "WIN804"
+	codeValue     = "WIN805"
+	codeTwice     = "WIN806"
+	codeReference = "WIN807"
+	codeSelector  = "WIN808"
+	codeExclusive = "WIN809"
+)
+
+// newChecks returns what to check of the structs of a type: the mistakes of
+// k8s.io/kubernetes/pkg/apis/*/validation that people make by hand.
+func newChecks() map[reflect.Type]func(*walk, tree.Value) {
+	return map[reflect.Type]func(*walk, tree.Value){
+		reflect.TypeFor[appsv1.DeploymentSpec]():       (*walk).workload,
+		reflect.TypeFor[appsv1.DaemonSetSpec]():        (*walk).workload,
+		reflect.TypeFor[appsv1.StatefulSetSpec]():      (*walk).workload,
+		reflect.TypeFor[appsv1.ReplicaSetSpec]():       (*walk).workload,
+		reflect.TypeFor[batchv1.JobSpec]():             (*walk).job,
+		reflect.TypeFor[batchv1.CronJobSpec]():         (*walk).cronJob,
+		reflect.TypeFor[corev1.PodSpec]():              (*walk).pod,
+		reflect.TypeFor[corev1.Container]():            (*walk).container,
+		reflect.TypeFor[corev1.ContainerPort]():        (*walk).containerPort,
+		reflect.TypeFor[corev1.EnvVar]():               (*walk).variable,
+		reflect.TypeFor[corev1.Probe]():                (*walk).probe,
+		reflect.TypeFor[corev1.HTTPGetAction]():        (*walk).probePort,
+		reflect.TypeFor[corev1.TCPSocketAction]():      (*walk).probePort,
+		reflect.TypeFor[corev1.ResourceRequirements](): (*walk).resources,
+		reflect.TypeFor[corev1.Volume]():               (*walk).volume,
+		reflect.TypeFor[corev1.VolumeMount]():          (*walk).mount,
+		reflect.TypeFor[corev1.Toleration]():           (*walk).toleration,
+		reflect.TypeFor[corev1.ServiceSpec]():          (*walk).service,
+		reflect.TypeFor[corev1.ServicePort]():          (*walk).servicePort,
+		reflect.TypeFor[metaType]():                    (*walk).meta,
+	}
+}
+
+// missing reports fields that are not there, or empty.
+func (w *walk) missing(v tree.Value, fields ...string) {
+	for _, name := range fields {
+		at := v.Get(name)
+		if s, ok := at.Raw().(string); at.Set() && (!ok || s != "") {
+			continue
+		}
+		where := v.Path().String()
+		if where == "" {
+			where = "the object"
+		}
+		w.report(codeMissing, at, "add it", "%s needs %s", where, name)
+	}
+}
+
+// invalid reports a value, unless it is a template or not there.
+func (w *walk) invalid(v tree.Value, fix, format string, args ...any) {
+	if s, ok := v.Raw().(string); !v.Set() || ok && template(s) {
+		return
+	}
+	w.report(codeValue, v, fix, "%s: %s", v.Path(), fmt.Sprintf(format, args...))
+}
+
+// oneOf reports a text that is none of those allowed.
+func (w *walk) oneOf(v tree.Value, allowed ...string) {
+	s, ok := v.Raw().(string)
+	if !ok || slices.Contains(allowed, s) {
+		return
+	}
+	words := strings.Join(slices.DeleteFunc(slices.Clone(allowed), func(s string) bool { return s == "" }), ", ")
+	fix := "write one of " + words
+	if near := nearest(s, allowed); near != "" {
+		fix = "write " + near
+	}
+	w.invalid(v, fix, "%q is not one of %s", clip(s), words)
+}
+
+// format reports a text for which valid has complaints.
+func (w *walk) format(v tree.Value, valid func(string) []string) {
+	if s, ok := v.Raw().(string); ok && s != "" {
+		if why := valid(s); len(why) > 0 {
+			text, _, _ := strings.Cut(why[0], " (e.g.") // a regular expression follows
+			w.invalid(v, "write a valid one", "%q: %s", clip(s), text)
+		}
+	}
+}
+
+// unique reports the items of lists that have a text that an earlier one has.
+func (w *walk) unique(what string, fields []tree.Value) {
+	seen := map[string]bool{}
+	for _, v := range fields {
+		s, ok := v.Raw().(string)
+		if !ok || template(s) {
+			continue
+		}
+		if seen[s] {
+			w.report(codeTwice, v, "give each its own", "%s %s is there twice", what, clip(s))
+		}
+		seen[s] = true
+	}
+}
+
+// some returns which of the fields are there.
+func some(v tree.Value, names ...string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !v.Get(n).Set() })
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package schema
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+)
+
+func (w *walk) container(v tree.Value) {
+	w.missing(v, "name", "image")
+	w.format(v.Get("name"), validation.IsDNS1123Label)
+	w.oneOf(v.Get("imagePullPolicy"), "Always", "IfNotPresent", "Never")
+	w.oneOf(v.Get("terminationMessagePolicy"), "File", "FallbackToLogsOnError")
+	if image := v.Find("image").Str(); image != "" && image[len(image)-1] == ' ' || image != "" && image[0] == ' ' {
+		w.invalid(v.Get("image"), "remove the blank", "an image has no blanks around it")
+	}
+	var names, paths []tree.Value
+	for _, p := range v.Get("ports").Items() {
+		names = append(names, p.Get("name"))
+	}
+	w.unique("the port", names)
+	for _, m := range v.Get("volumeMounts").Items() {
+		paths = append(paths, m.Get("mountPath"))
+	}
+	w.unique("the mount path", paths)
+}
+
+func (w *walk) containerPort(v tree.Value) {
+	w.missing(v, "containerPort")
+	w.port(v.Get("containerPort"))
+	w.port(v.Get("hostPort"))
+	w.oneOf(v.Get("protocol"), "TCP", "UDP", "SCTP")
+	w.format(v.Get("name"), validation.IsValidPortName)
+}
+
+// port checks the number of a port, or its name where that is allowed.
+func (w *walk) port(v tree.Value) {
+	if n, ok := number(v.Raw()); ok && (n < 1 || n > 65535) {
+		w.invalid(v, "write 1 to 65535", "%v is not a port", n)
+	}
+}
+
+func (w *walk) portOrName(v tree.Value) {
+	w.port(v)
+	w.format(v, validation.IsValidPortName)
+}
+
+func (w *walk) variable(v tree.Value) {
+	w.missing(v, "name")
+	if v.Find("value").Str() != "" && v.Get("valueFrom").Set() {
+		w.report(codeExclusive, v.Get("valueFrom"), "remove one", "a variable has value or valueFrom, and not both")
+	}
+	sources := []string{"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"}
+	if from := v.Get("valueFrom"); from.Set() && len(some(from, sources...)) > 1 {
+		w.report(codeExclusive, from, "remove all but one", "valueFrom has one source")
+	}
+}
+
+func (w *walk) probe(v tree.Value) {
+	switch handlers := some(v, "exec", "httpGet", "tcpSocket", "grpc"); len(handlers) {
+	case 0:
+		w.report(codeMissing, v.Get("httpGet"), "add exec, httpGet, tcpSocket or grpc", "%s does not say what to do",
+			v.Path())
+	case 1:
+	default:
+		w.report(codeExclusive, v.Get(handlers[1]), "remove all but one", "a probe does one thing, and not %s and %s",
+			handlers[0], handlers[1])
+	}
+	for _, name := range []string{"initialDelaySeconds", "periodSeconds", "timeoutSeconds", "successThreshold",
+		"failureThreshold"} {
+		w.notNegative(v.Get(name))
+	}
+	if key := v.Key(); key == "livenessProbe" || key == "startupProbe" {
+		if n, ok := number(v.Get("successThreshold").Raw()); ok && n > 1 {
+			w.invalid(v.Get("successThreshold"), "remove it", "%v: a %s has 1", n, key)
+		}
+	}
+}
+
+func (w *walk) probePort(v tree.Value) {
+	w.missing(v, "port")
+	w.portOrName(v.Get("port"))
+	w.oneOf(v.Get("scheme"), "HTTP", "HTTPS", "")
+}
+
+// resources checks that nothing is requested beyond its limit.
+func (w *walk) resources(v tree.Value) {
+	for _, name := range v.Get("limits").Keys() {
+		limit, ok := quantity(v.Get("limits", name))
+		request, asked := quantity(v.Get("requests", name))
+		if ok && asked && request.Cmp(limit) > 0 {
+			w.report(codeExclusive, v.Get("requests", name), "raise the limit, or lower the request",
+				"the request of %s %s is above the limit %s", name, request.String(), limit.String())
+		}
+	}
+	for _, list := range []string{"limits", "requests"} {
+		for _, name := range v.Get(list).Keys() {
+			if q, ok := quantity(v.Get(list, name)); ok && q.Sign() < 0 {
+				w.invalid(v.Get(list, name), "write 0 or more", "%s is negative", q.String())
+			}
+			if name != "cpu" && name != "memory" && !standardResource(name) {
+				w.invalid(v.Get(list, name), "write cpu, memory, ephemeral-storage or DOMAIN/NAME",
+					"%q is not a resource of containers", clip(name))
+			}
+		}
+	}
+}
+
+// standardResource reports whether containers may have a resource.
+// k8s.io/kubernetes/pkg/apis/core/validation, ValidateContainerResourceName.
+func standardResource(name string) bool {
+	switch {
+	case name == "ephemeral-storage", template(name):
+		return true
+	case len(name) > 10 && name[:10] == "hugepages-":
+		return true
+	}
+	for _, r := range name {
+		if r == '/' {
+			return true
+		}
+	}
+	return false
+}
+
+func quantity(v tree.Value) (resource.Quantity, bool) {
+	if s, ok := v.Raw().(string); ok {
+		q, err := resource.ParseQuantity(s)
+		return q, err == nil
+	}
+	if n, ok := number(v.Raw()); ok {
+		return *resource.NewMilliQuantity(int64(n*1000), resource.DecimalSI), true
+	}
+	return resource.Quantity{}, false
+}
+
+func (w *walk) mount(v tree.Value) {
+	w.missing(v, "name", "mountPath")
+	w.oneOf(v.Get("mountPropagation"), "None", "HostToContainer", "Bidirectional")
+	if v.Find("subPath").Str() != "" && v.Find("subPathExpr").Str() != "" {
+		w.report(codeExclusive, v.Get("subPathExpr"), "remove one", "a mount has subPath or subPathExpr, and not both")
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package schema
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+)
+
+// pod checks what concerns several parts of a pod.
+func (w *walk) pod(v tree.Value) {
+	if v.Find("containers").Len() == 0 {
+		w.report(codeMissing, v.Get("containers"), "add one", "a pod needs a container")
+	}
+	w.oneOf(v.Get("restartPolicy"), "Always", "OnFailure", "Never")
+	w.oneOf(v.Get("dnsPolicy"), "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+	w.notNegative(v.Get("terminationGracePeriodSeconds"))
+	w.labels(v.Get("nodeSelector"))
+	w.format(v.Get("hostname"), validation.IsDNS1123Label)
+	w.format(v.Get("serviceAccountName"), validation.IsDNS1123Subdomain)
+	w.format(v.Get("runtimeClassName"), validation.IsDNS1123Subdomain)
+
+	var containers, volumes []tree.Value
+	for _, list := range []string{"initContainers", "containers"} {
+		for _, c := range v.Get(list).Items() {
+			containers = append(containers, c.Get("name"))
+		}
+	}
+	w.unique("the container", containers)
+	for _, volume := range v.Get("volumes").Items() {
+		volumes = append(volumes, volume.Get("name"))
+	}
+	w.unique("the volume", volumes)
+	w.mounts(v)
+}
+
+// mounts checks that what containers mount is there. A StatefulSet adds the
+// volumes of its claims.
+func (w *walk) mounts(v tree.Value) {
+	known, sure := map[string]bool{}, true
+	for _, volume := range v.Get("volumes").Items() {
+		known[volume.Find("name").Str()] = true
+		sure = sure && !template(volume.Find("name").Str())
+	}
+	for _, claim := range w.root.Find("spec", "volumeClaimTemplates").Items() {
+		known[claim.Find("metadata", "name").Str()] = true
+	}
+	for _, list := range []string{"initContainers", "containers"} {
+		for _, c := range v.Get(list).Items() {
+			for _, m := range c.Get("volumeMounts").Items() {
+				name := m.Get("name")
+				if s := name.Str(); s != "" && sure && !known[s] && !template(s) {
+					w.report(codeReference, name, "add the volume, or correct the name",
+						"the pod has no volume %q", clip(s))
+				}
+			}
+		}
+	}
+}
+
+// volume checks that a volume has one source.
+func (w *walk) volume(v tree.Value) {
+	w.missing(v, "name")
+	w.format(v.Get("name"), validation.IsDNS1123Label)
+	sources := slices.DeleteFunc(slices.Sorted(slices.Values(v.Keys())), func(key string) bool {
+		return key == "name" || !v.Get(key).Set()
+	})
+	if len(sources) > 1 {
+		w.report(codeExclusive, v.Get(sources[1]), "remove all but one", "a volume has one source, and not %s and %s",
+			sources[0], sources[1])
+	}
+}
+
+// toleration checks the combination of its fields.
+func (w *walk) toleration(v tree.Value) {
+	operator := v.Find("operator").Str()
+	if w.checker.version != 0 && w.checker.version < 35 {
+		w.oneOf(v.Get("operator"), "Exists", "Equal", "")
+	} else {
+		w.oneOf(v.Get("operator"), "Exists", "Equal", "Lt", "Gt", "")
+	}
+	w.oneOf(v.Get("effect"), "NoSchedule", "PreferNoSchedule", "NoExecute", "")
+	switch {
+	case operator == "Exists" && v.Find("value").Str() != "":
+		w.report(codeExclusive, v.Get("value"), "remove the value, or write operator: Equal",
+			"a toleration with operator Exists has no value")
+	case v.Find("key").Str() == "" && operator != "Exists":
+		w.report(codeMissing, v.Get("operator"), "write operator: Exists, or a key",
+			"a toleration without a key needs operator Exists")
+	}
+	if v.Get("tolerationSeconds").Set() && v.Find("effect").Str() != "NoExecute" {
+		w.invalid(v.Get("tolerationSeconds"), "remove it, or write effect: NoExecute",
+			"only for the effect NoExecute")
+	}
+	if key := v.Find("key").Str(); key != "" {
+		w.key(v.Get("key"), key)
+	}
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package schema
+
+import (
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+)
+
+// workload checks the spec of what keeps pods running.
+func (w *walk) workload(v tree.Value) {
+	w.missing(v, "selector", "template")
+	w.oneOf(v.Find("template", "spec", "restartPolicy"), "Always")
+	w.notNegative(v.Get("replicas"))
+	selector, labels := v.Get("selector"), v.Find("template", "metadata", "labels").Strings()
+	if !selector.Set() {
+		return
+	}
+	match, expressions := selector.Find("matchLabels"), selector.Find("matchExpressions")
+	if match.Len() == 0 && expressions.Len() == 0 {
+		w.report(codeSelector, selector, "write matchLabels with labels of the template",
+			"an empty selector would select all pods")
+		return
+	}
+	for key, value := range match.Strings() {
+		if labels[key] != value && !template(key) && !template(value) && !template(labels[key]) {
+			w.report(codeSelector, match.Get(key), "give the template the same labels",
+				"the selector wants the label %s: %s, and the template has %s", key, value, described(labels, key))
+		}
+	}
+	w.labels(match)
+}
+
+func described(labels map[string]string, key string) string {
+	if value, ok := labels[key]; ok {
+		return key + ": " + value
+	}
+	return "no label " + key
+}
+
+// job checks the spec of a Job.
+func (w *walk) job(v tree.Value) {
+	w.missing(v, "template")
+	policy := v.Find("template", "spec", "restartPolicy")
+	if spec := v.Find("template", "spec"); spec.Set() && !policy.Set() {
+		w.report(codeMissing, spec.Get("restartPolicy"), "write restartPolicy: Never or OnFailure",
+			"the pods of a Job need restartPolicy: the default, Always, is not for Jobs")
+	}
+	w.oneOf(policy, "Never", "OnFailure")
+	w.notNegative(v.Get("backoffLimit"))
+	w.notNegative(v.Get("completions"))
+	w.notNegative(v.Get("parallelism"))
+	w.oneOf(v.Get("completionMode"), "NonIndexed", "Indexed")
+}
+
+// cronJob checks the spec of a CronJob.
+func (w *walk) cronJob(v tree.Value) {
+	w.missing(v, "schedule", "jobTemplate")
+	w.oneOf(v.Get("concurrencyPolicy"), "Allow", "Forbid", "Replace")
+	schedule := v.Get("schedule")
+	if s := schedule.Str(); s != "" && !strings.HasPrefix(s, "@") && len(strings.Fields(s)) != 5 {
+		w.invalid(schedule, "write five fields: minute, hour, day, month, day of the week",
+			"%q has %d fields, and a schedule has 5", clip(s), len(strings.Fields(s)))
+	}
+}
+
+func (w *walk) notNegative(v tree.Value) {
+	if n, ok := number(v.Raw()); ok && n < 0 {
+		w.invalid(v, "write 0 or more", "%v is negative", n)
+	}
+}

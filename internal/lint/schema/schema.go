@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package schema checks objects of Kubernetes' own kinds as an API server reads
+// them: whether the version is served, and whether each field exists and has a
+// value of its type. kubectl asks for this strict reading (fieldValidation:
+// Strict), and the API server then refuses the object.
+//
+// The schema is the Go types of k8s.io/api that this program is built with, by
+// reflection: the API server itself decodes into them, and clients link them
+// anyway. Custom resources have other schemas and are left alone.
+package schema
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/mullion-k8s/mullion/internal/policy"
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+)
+
+// The codes of the findings.
+const (
+	codeVersion = "WIN801"
+	codeField   = "WIN802"
+	codeType    = "WIN803"
+)
+
+// Finds reports whether a code is one of this package's.
+func Finds(code string) bool { return strings.HasPrefix(code, "WIN80") }
+
+// Checker checks objects. It may be used concurrently.
+type Checker struct {
+	version policy.Version
+	served  served
+	checks  map[reflect.Type]func(*walk, tree.Value)
+	fields  sync.Map // of map[string]reflect.Type, by reflect.Type
+}
+
+// New returns a Checker for a version of Kubernetes; 0 means the current one.
+func New(v policy.Version) *Checker {
+	return &Checker{version: v, served: newServed(), checks: newChecks()}
+}
+
+// Check returns what the API server would refuse of an object.
+func (c *Checker) Check(object tree.Value) []policy.Finding {
+	kind, version := object.Find("kind").Str(), object.Find("apiVersion").Str()
+	w := walk{checker: c, root: object, scope: object.Path()}
+	if t := w.version(object, version, kind); t != nil {
+		w.name(object, kind)
+		w.value(object, t, nil)
+	}
+	return w.out
+}
+
+// CheckPatch is Check for an object that is not complete.
+func (c *Checker) CheckPatch(object tree.Value) []policy.Finding {
+	return slices.DeleteFunc(c.Check(object), func(f policy.Finding) bool { return f.Code > codeType })
+}
+
+// walk is one pass over an object.
+type walk struct {
+	checker *Checker
+	root    tree.Value
+	scope   tree.Path
+	out     []policy.Finding
+}
+
+func (w *walk) report(code string, v tree.Value, fix, format string, args ...any) {
+	path := v.Path()
+	w.out = append(w.out, policy.Finding{
+		Code:     code,
+		Severity: policy.Error,
+		Path:     path,
+		Field:    path.String(),
+		Missing:  !v.Set(),
+		Message:  fmt.Sprintf(format, args...),
+		Fix:      fix,
+		Scope:    w.scope,
+	})
+}
+
+// The types that read their own JSON.
+var (
+	quantityType    = reflect.TypeFor[resource.Quantity]()
+	intOrStringType = reflect.TypeFor[intstr.IntOrString]()
+	timeType        = reflect.TypeFor[metav1.Time]()
+	microTimeType   = reflect.TypeFor[metav1.MicroTime]()
+	durationType    = reflect.TypeFor[metav1.Duration]()
+	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
+	bytesType       = reflect.TypeFor[[]byte]()
+)
+
+// value checks a value against the type that it is decoded into. The parent is
+// the struct around it.
+func (w *walk) value(v tree.Value, t, parent reflect.Type) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	raw := v.Raw()
+	if s, ok := raw.(string); raw == nil || ok && template(s) {
+		return // null is the zero value of each type
+	}
+	if want, ok := special(raw, t); ok {
+		if want != "" {
+			w.mistyped(v, want)
+		}
+		return
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		w.object(v, t, parent)
+	case reflect.Map:
+		if _, ok := raw.(map[string]any); !ok {
+			w.mistyped(v, "a mapping")
+			return
+		}
+		for _, key := range v.Keys() {
+			w.value(v.Get(key), t.Elem(), nil)
+		}
+	case reflect.Slice:
+		if _, ok := raw.([]any); !ok {
+			w.mistyped(v, "a list")
+			return
+		}
+		for _, item := range v.Items() {
+			w.value(item, t.Elem(), parent)
+		}
+	default:
+		if want := scalar(raw, t.Kind()); want != "" {
+			w.mistyped(v, want)
+		}
+	}
+}
+
+// object checks the fields of a struct.
+func (w *walk) object(v tree.Value, t, parent reflect.Type) {
+	m, ok := v.Raw().(map[string]any)
+	if !ok {
+		w.mistyped(v, "a mapping")
+		return
+	}
+	fields := w.checker.fieldsOf(t)
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if ft, ok := fields[key]; ok {
+			w.value(v.Get(key), ft, t)
+			continue
+		}
+		if template(key) || strings.HasPrefix(key, "$") {
+			continue
+		}
+		w.unknown(v, key, fields, parent)
+	}
+	if check := w.checker.checks[t]; check != nil {
+		check(w, v)
+	}
+}
+
+func (w *walk) unknown(v tree.Value, key string, fields map[string]reflect.Type, parent reflect.Type) {
+	fix := "remove it; kubectl explain lists the fields"
+	if near := nearest(key, slices.Sorted(maps.Keys(fields))); near != "" {
+		fix = "write " + near
+	} else if where := w.elsewhere(key, fields, parent); where != "" {
+		fix = "move it: " + where + " has a field of this name"
+	}
+	where := v.Path().String()
+	if where == "" {
+		where = "the object"
+	}
+	w.report(codeField, v.Get(key), fix, "%s has no field %q: the API server refuses it (unknown field)", where, key)
+}
+
+// elsewhere names a neighbour that has a field: the struct around it, or one in it.
+func (w *walk) elsewhere(key string, fields map[string]reflect.Type, parent reflect.Type) string {
+	if parent != nil {
+		if _, ok := w.checker.fieldsOf(parent)[key]; ok {
+			return "the mapping around it"
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		t := fields[name]
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice && t != bytesType {
+			t = t.Elem()
+		}
+		if t.Kind() == reflect.Struct && name != "status" && name != "metadata" {
+			if _, ok := w.checker.fieldsOf(t)[key]; ok {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+func (w *walk) mistyped(v tree.Value, want string) {
+	fix := "write " + want
+	if want == text {
+		switch v.Raw().(type) {
+		case map[string]any, []any:
+		default:
+			fix = fmt.Sprintf("quote it: %q", fmt.Sprint(v.Raw()))
+		}
+	}
+	w.report(codeType, v, fix, "%s is %s; it must be %s", v.Path(), describe(v.Raw()), want)
+}
+
+// describe names a value for people.
+func describe(raw any) string {
+	switch x := raw.(type) {
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	case string:
+		return fmt.Sprintf("the string %q", clip(x))
+	case bool:
+		return fmt.Sprintf("the boolean %v (in YAML, yes, no, on and off are booleans)", x)
+	}
+	return fmt.Sprintf("the number %v", raw)
+}
+
+// clip bounds what a message repeats of the input.
+func clip(s string) string {
+	const most = 40
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
+
+// special checks the types that read their own JSON; ok is false for the others.
+// want describes a value that they take, if they do not take this one.
+func special(raw any, t reflect.Type) (want string, ok bool) {
+	s, isText := raw.(string)
+	_, isNumber := number(raw)
+	bad := false
+	switch t {
+	case quantityType:
+		want, bad = "a quantity such as 500m or 1Gi", !isText && !isNumber
+		if isText {
+			_, err := resource.ParseQuantity(s)
+			bad = err != nil
+		}
+	case intOrStringType:
+		want, bad = "a number or a string", !isText && scalar(raw, reflect.Int32) != ""
+	case timeType, microTimeType:
+		want = "a time such as 2026-01-02T15:04:05Z"
+		_, err := time.Parse(time.RFC3339, s)
+		bad = err != nil
+	case durationType:
+		want = "a duration such as 5m30s"
+		_, err := time.ParseDuration(s)
+		bad = err != nil
+	case bytesType:
+		want = "a string in base64"
+		_, err := base64.StdEncoding.DecodeString(s)
+		bad = !isText || err != nil
+	default:
+		// Whatever it is, it is not for us to say what these types take.
+		return "", t.Kind() == reflect.Interface || reflect.PointerTo(t).Implements(unmarshalerType)
+	}
+	if !bad {
+		want = ""
+	}
+	return want, true
+}
+
+// text describes a value of a field with a text.
+const text = "a string"
+
+// scalar describes a value that a basic type takes, if it does not take this one.
+func scalar(raw any, k reflect.Kind) string {
+	n, isNumber := number(raw)
+	switch k {
+	case reflect.String:
+		if _, ok := raw.(string); !ok {
+			return text
+		}
+	case reflect.Bool:
+		if _, ok := raw.(bool); !ok {
+			return "true or false"
+		}
+	case reflect.Int32:
+		if !isNumber || n != math.Trunc(n) || n < math.MinInt32 || n > math.MaxInt32 {
+			return "a whole number of 32 bits"
+		}
+	case reflect.Int, reflect.Int64:
+		if !isNumber || n != math.Trunc(n) {
+			return "a whole number"
+		}
+	case reflect.Float32, reflect.Float64:
+		if !isNumber {
+			return "a number"
+		}
+	}
+	return ""
+}
+
+func number(raw any) (float64, bool) {
+	switch n := raw.(type) {
+	case int:
+		return float64(n), true
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
+	case json.Number:
+		f, err := n.Float64()
+		return f, err == nil
+	}
+	return 0, false
+}
+
+// fieldsOf returns the types of a struct's fields by their names in JSON.
+func (c *Checker) fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if known, ok := c.fields.Load(t); ok {
+		return known.(map[string]reflect.Type)
+	}
+	out := map[string]reflect.Type{}
+	for f := range t.Fields() {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-" || !f.IsExported():
+		case f.Anonymous && (name == "" || options == "inline"):
+			inner := f.Type
+			for inner.Kind() == reflect.Pointer {
+				inner = inner.Elem()
+			}
+			maps.Copy(out, c.fieldsOf(inner))
+		case name != "":
+			out[name] = f.Type
+		}
+	}
+	known, _ := c.fields.LoadOrStore(t, out)
+	return known.(map[string]reflect.Type)
+}
+
+// template reports whether a text is to be replaced by a program before it is
+// applied: ${VAR}, {{ .Values.x }}, #{Token}#, __TOKEN__, <value>, VALUE.
+func template(s string) bool {
+	for _, mark := range []string{"${", "$(", "{{", "#{", "__", "@@", "%%"} {
+		if strings.Contains(s, mark) {
+			return true
+		}
+	}
+	if strings.HasPrefix(s, "<") && strings.HasSuffix(s, ">") || strings.HasPrefix(s, "$") {
+		return true
+	}
+	constant := len(s) > 2
+	for _, r := range s {
+		constant = constant && (r >= 'A' && r <= 'Z' || r == '_')
+	}
+	return constant
+}
