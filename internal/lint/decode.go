@@ -132,6 +132,9 @@ func syntax(d *document, err error) *problem {
 	if m := yamlPatterns.line.FindStringSubmatch(text); m != nil {
 		p.line, _ = strconv.Atoi(m[1]) // digits
 		p.text = "this is not YAML: " + strings.Replace(text, m[0], "", 1)
+		if strings.Contains(text, "did not find expected ',' or") {
+			p.line++ // in flow style, the parser counts from 0
+		}
 	}
 	lines := d.lines()
 	p.line = max(1, min(p.line, len(lines)))
@@ -151,11 +154,22 @@ func syntax(d *document, err error) *problem {
 		p.line, p.foreign = i+1, true
 		p.text = "this is a template, not YAML: " + strings.TrimPrefix(p.text, "this is not YAML: ")
 		p.fix = "render it first: helm template CHART | mullion lint -"
+	} else if substitution(lines[p.line-1]) {
+		p.foreign = true
+		p.text = "this is a template, not YAML: " + strings.TrimPrefix(p.text, "this is not YAML: ")
+		p.fix = "fill in its variables first: envsubst < FILE | mullion lint -"
 	} else if strings.Contains(text, "unknown escape") {
 		p.fix = "double the backslash, or use single quotes"
 	}
 	p.column = indent(lines[p.line-1]) + 1
 	return p
+}
+
+// substitution reports whether a line has a variable such as ${NAMES} in a list in
+// flow style, where YAML reads the beginning of a mapping.
+func substitution(line string) bool {
+	list, rest, found := strings.Cut(line, "${")
+	return found && strings.ContainsAny(list, "[{") && strings.Contains(rest, "}")
 }
 
 func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }

@@ -379,6 +379,10 @@ func check(ctx context.Context, judge *judge, d *document, facts policy.Facts) j
 		if value == nil && len(problems) == 0 {
 			continue
 		}
+		if p := templated(d, problems); p != nil {
+			out.refuse(d, p)
+			continue
+		}
 		if !isManifest(object) && (d.found || len(problems) == 0) {
 			out.refuse(d, notAnObject(root.node))
 			continue

@@ -53,6 +53,19 @@ func foreign(ctx context.Context, d *document, p *problem) bool {
 	return !isManifest(object)
 }
 
+// templated returns the problem of a template that YAML can read, because it has
+// {{ … }} where a value may stand: this is a mapping whose key is a mapping. It
+// returns nil for other documents.
+func templated(d *document, problems []*problem) *problem {
+	for _, p := range problems {
+		if p.code == "WIN901" && bytes.Contains(d.lineBytes(p.line), []byte("{{")) {
+			return newProblem(p.line, p.column, p.code, "this is a template, not YAML: a value is not filled in",
+				"render it first: … | mullion lint -")
+		}
+	}
+	return nil
+}
+
 // withoutComments returns JSON without comments and without commas at the end of
 // lists, and whether there were any: many programs read their settings so.
 func withoutComments(text []byte) (plain []byte, commented bool) {

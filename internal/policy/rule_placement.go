@@ -33,7 +33,8 @@ func placementRules() []Rule {
 			Severity: Warning,
 			Field:    "nodeSelector",
 			Why: "A DaemonSet without a selector runs on every node: with a Linux image it fails on every Windows " +
-				"node of the cluster, again and again.",
+				"node of the cluster, again and again. Without a sign of Windows, in the nodes or in the input, " +
+				"this is an info.",
 			Fix:     "add nodeSelector kubernetes.io/os: linux (or windows)",
 			Sources: []string{"https://github.com/kubernetes/kubernetes/issues/94366", srcGuide},
 			pod:     checkDaemonSet,
@@ -44,7 +45,8 @@ func placementRules() []Rule {
 			Severity: Warning,
 			Field:    "tolerations",
 			Why: "A toleration with operator Exists and no key also tolerates the taint of Windows nodes, which " +
-				"then no longer keeps the pod away.",
+				"then no longer keeps the pod away. Without a sign of Windows, in the nodes or in the input, this is " +
+				"an info.",
 			Fix:     "name the key, or select the operating system",
 			Sources: []string{srcGuide},
 			pod:     checkBroadToleration,
@@ -235,22 +237,35 @@ func checkDaemonSet(p *pod, r reporter) {
 	if p.Object.Kind != "DaemonSet" || placed(p) {
 		return
 	}
-	f := r.at(p.Spec.Get("nodeSelector"), "the DaemonSet %s runs on Linux and on Windows nodes", p.Object.Name)
+	f := r.as(onMixed(p), p.Spec.Get("nodeSelector"), "the DaemonSet %s runs on Linux and on Windows nodes",
+		p.Object.Name)
 	if p.confident() {
 		addSelector(f, p, p.OS)
 	}
 }
 
 func checkBroadToleration(p *pod, r reporter) {
-	if placed(p) { // whatever it tolerates, it lands on its own operating system
+	// A placed pod lands on its own operating system, whatever it tolerates. Of a
+	// DaemonSet that is not, WIN401 says more.
+	if placed(p) || p.Object.Kind == "DaemonSet" {
 		return
 	}
 	for _, t := range p.Spec.Find("tolerations").Items() {
 		if tol := toleration(t); tol.Operator == "Exists" && tol.Key == "" && tol.Effect != "NoExecute" {
-			r.at(t, "a toleration with operator Exists and no key tolerates every taint, including that of "+
-				"Windows nodes")
+			r.as(onMixed(p), t, "a toleration with operator Exists and no key tolerates every taint, including that "+
+				"of Windows nodes")
 		}
 	}
+}
+
+// onMixed returns the severity of a finding about pods that may land on nodes of
+// either operating system: for all that is known, a cluster may have no Windows
+// nodes.
+func onMixed(p *pod) Severity {
+	if p.facts().anyWindows() || len(p.Signals) > 0 && p.windows() {
+		return Warning
+	}
+	return Info
 }
 
 func checkTolerationAlone(p *pod, r reporter) {

@@ -12,16 +12,17 @@ import (
 )
 
 // checkPrograms looks at the program of everything that a container starts.
-func checkPrograms(_ *pod, c container, r reporter) {
+func checkPrograms(p *pod, c container, r reporter) {
 	starts := [][]string{{"command"}, {"lifecycle", "postStart", "exec", "command"}}
 	base := baseImage(c.Image)
 	if !c.Find("command").Set() && base { // the base images have no entry point
 		starts = append(starts, []string{"args"})
 	}
+	host := p.hostProcess(c)
 	// A volume may bring a program to any place.
 	certain := base && c.Find("volumeMounts").Len() == 0
 	for _, path := range starts {
-		checkProgram(c, c.Find(path...), certain, r)
+		checkProgram(c, c.Find(path...), certain, host, r)
 	}
 	for _, path := range [][]string{
 		{"lifecycle", "preStop", "exec", "command"},
@@ -29,13 +30,13 @@ func checkPrograms(_ *pod, c container, r reporter) {
 		{"readinessProbe", "exec", "command"},
 		{"startupProbe", "exec", "command"},
 	} {
-		checkProgram(c, c.Find(path...), false, r)
+		checkProgram(c, c.Find(path...), false, host, r)
 	}
 }
 
 // checkProgram looks at the program of a command line. It is an error only if
 // the container certainly does not start.
-func checkProgram(c container, argv tree.Value, certain bool, r reporter) {
+func checkProgram(c container, argv tree.Value, certain, host bool, r reporter) {
 	items := argv.Items()
 	if len(items) == 0 {
 		return
@@ -50,7 +51,7 @@ func checkProgram(c container, argv tree.Value, certain bool, r reporter) {
 	switch {
 	case linuxPath(program), linuxShell(program) && !strings.Contains(c.Image, "busybox"), base && linuxTool(program):
 		r.as(severity, at, "container %s: %s is not part of Windows images", c.Name, at.Str())
-	case lacks(c.Image, program):
+	case !host && lacks(c.Image, program):
 		r.as(severity, at, "container %s: the image %s does not have %s", c.Name, c.Image, at.Str())
 	}
 }

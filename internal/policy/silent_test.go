@@ -9,6 +9,10 @@ import (
 	"github.com/mullion-k8s/mullion/internal/policy/policytest"
 )
 
+// linuxDaemonSet runs on all nodes.
+const linuxDaemonSet = `obj: {apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {template: {spec: ` +
+	`{tolerations: [{operator: Exists}], containers: [{name: c, image: fluentd}]}}}}`
+
 // TestHarmless has objects that run, or run in another way than written, and were
 // once reported too loudly: the worst finding of the rule has the severity most.
 func TestHarmless(t *testing.T) {
@@ -66,6 +70,21 @@ func TestHarmless(t *testing.T) {
 		{name: "os-sku of the image's build", code: "WIN414",
 			object: `spec: {nodeSelector: {kubernetes.io/os: windows, kubernetes.azure.com/os-sku: Windows2022}}`,
 			facts:  cluster(17763, 20348), most: None},
+		{name: "DaemonSet without a sign of Windows", code: "WIN401", object: linuxDaemonSet, most: Info},
+		{name: "DaemonSet in a cluster with Windows", code: "WIN401", object: linuxDaemonSet, facts: cluster(20348),
+			most: Warning},
+		{name: "DaemonSet that tolerates everything", code: "WIN402", object: linuxDaemonSet, facts: cluster(20348),
+			most: None},
+		{name: "HostProcess with the host's PowerShell", code: "WIN227",
+			object: `{spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true, ` +
+				`runAsUserName: 'NT AUTHORITY\SYSTEM'}}}, c: {command: [powershell], image: ` +
+				`'mcr.microsoft.com/powershell:lts-nanoserver-1809'}}`, most: None},
+		{name: "PowerShell on Nano Server", code: "WIN227",
+			object: `c: {command: [powershell], image: 'mcr.microsoft.com/powershell:lts-nanoserver-1809'}`,
+			most:   Warning},
+		{name: "tolerates everything without a sign of Windows", code: "WIN402",
+			object: `{spec: {os: null, nodeSelector: null, tolerations: [{operator: Exists}]}, c: {image: nginx}}`,
+			most:   Info},
 		{name: "tolerates everything and selects", code: "WIN402", object: `spec: {tolerations: [{operator: Exists}]}`,
 			most: None},
 		{name: "busybox for Windows has a shell", code: "WIN227",

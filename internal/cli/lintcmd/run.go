@@ -39,6 +39,10 @@ type run struct {
 
 // start runs the command.
 func start(cmd *cobra.Command, s cli.Streams, f flags, args []string) error {
+	// Live memory is a megabyte or two, and some more for kustomize's schemas: with
+	// default settings the collector would run all the time.
+	debug.SetGCPercent(gcPercent)
+	debug.SetMemoryLimit(softMemoryBytes)
 	ctx := cmd.Context()
 	set, err := f.read(args)
 	if err != nil {
@@ -145,10 +149,6 @@ func (r *run) check(ctx context.Context, printer lint.Printer) error {
 	if r.flags.nothing(r.args) {
 		sum, err = r.cluster.lint(ctx, r.s, cfg, r.flags.namespace, printer.Print)
 	} else {
-		// Live memory is a megabyte or two: with default settings the collector
-		// would run all the time.
-		debug.SetGCPercent(gcPercent)
-		debug.SetMemoryLimit(softMemoryBytes)
 		sum, err = lint.Run(ctx, cfg, printer.Print)
 	}
 	sum.Notes = r.found.notes

@@ -5,7 +5,6 @@ package kustomize
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -54,6 +53,7 @@ func (s *Set) Build(ctx context.Context, dir string) (Built, error) {
 		return out, nil
 	}
 	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified // as the kustomization has it, without a warning in the log
 	if s.root != "" {
 		// As Flux builds them: files may be anywhere in the checkout, nowhere else.
 		// https://github.com/fluxcd/pkg/tree/main/kustomize/filesys
@@ -68,12 +68,8 @@ func (s *Set) Build(ctx context.Context, dir string) (Built, error) {
 		return out, err
 	}
 	for _, r := range made.Resources() {
-		text, err := r.MarshalJSON()
+		object, err := r.Map()
 		if err != nil {
-			return out, err
-		}
-		var object map[string]any
-		if err := json.Unmarshal(text, &object); err != nil {
 			return out, err
 		}
 		out.Objects = append(out.Objects, Object{Tree: object, File: origin(dir, object)})

@@ -86,6 +86,12 @@ func TestBuild(t *testing.T) {
 			files: "-- o/kustomization.yaml --\nresources: [gone.yaml]\n",
 			left:  "gone.yaml does not exist",
 		}, {
+			name: "patch that a script makes",
+			files: "-- o/kustomization.yaml --\nresources: [m.yaml]\npatches: [{path: params.yaml}]\n" +
+				"-- o/m.yaml --\n" + configMap,
+			objects: []string{"ConfigMap m o/m.yaml"},
+			left:    "params.yaml does not exist",
+		}, {
 			name:  "no kustomization",
 			files: "-- o/kustomization.yaml --\nresources: {}\n",
 			err:   "invalid Kustomization",

@@ -255,7 +255,7 @@ func remote(path string) bool {
 		deep && strings.Contains(strings.Trim(host, "."), ".")
 }
 
-// others notes patches and the like, and removes those that are remote.
+// others notes patches and the like, and removes those that are not here.
 func (s *Set) others(f *folder, k *types.Kustomization) {
 	name := func(path string) bool {
 		if path == "" || strings.Contains(path, "\n") {
@@ -267,9 +267,10 @@ func (s *Set) others(f *folder, k *types.Kustomization) {
 		}
 		if remote(path) {
 			f.left = append(f.left, path+" is remote, and is not fetched")
-			return false
+		} else { // a script makes it, before the kustomization is applied
+			f.left = append(f.left, path+" does not exist")
 		}
-		return true // kustomize will say what is wrong
+		return false
 	}
 	k.Patches = only(k.Patches, func(p types.Patch) bool { return name(p.Path) })
 	for _, p := range k.Patches {
