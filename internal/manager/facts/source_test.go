@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	name "github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -141,7 +142,7 @@ func TestFacts(t *testing.T) {
 			"both:1": {"linux", "windows"}},
 		Namespaces: map[string]map[string]string{"shop": {policy.DefaultOSLabel: "windows"}},
 	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(policy.Related{})); d != "" {
 		t.Errorf("facts (-want +got):\n%s", d)
 	}
 	if warnings != nil {
