@@ -4,6 +4,7 @@
 package bench
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -64,6 +65,49 @@ func BenchmarkLintOneFile(b *testing.B) {
 	}
 	b.ReportMetric(median(took), "ms/file")
 	b.ReportMetric(took[len(took)*95/100], "ms/file-p95") // median has sorted them
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkLintKustomize builds and judges an overlay of 200 files, each with two
+// objects, from exec to exit.
+func BenchmarkLintKustomize(b *testing.B) {
+	testenv.Need(b, testenv.Built)
+	dir := b.TempDir()
+	files := map[string]string{
+		"overlay/kustomization.yaml": "resources: [../base]\nnamePrefix: x-\nlabels: [{pairs: {team: a}}]\n" +
+			"images: [{name: registry.example/app, newTag: 2.0.0}]\n" +
+			"patches: [{target: {kind: Deployment}, path: patch.yaml}]\n",
+		"overlay/patch.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: any}\nspec: {replicas: 3}\n",
+	}
+	base := "resources:\n"
+	const count = 200
+	for i, text := range bytes.Split(linttest.Corpus(2*count), []byte("---\n"))[1:] {
+		name := fmt.Sprintf("app-%d.yaml", i/2)
+		if i%2 == 0 {
+			base += "- " + name + "\n"
+		}
+		files["base/"+name] += "---\n" + string(text)
+	}
+	files["base/kustomization.yaml"] = base
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	const runs = 11
+	var took, cpu []float64
+	for b.Loop() {
+		for range runs {
+			m := measure(b, []string{testenv.Bin("mullion"), "lint", "-k", filepath.Join(dir, "overlay")})
+			took, cpu = append(took, m.wall.Seconds()*1000), append(cpu, m.cpu.Seconds()*1000)
+		}
+	}
+	b.ReportMetric(median(took), "ms/overlay")
+	b.ReportMetric(median(cpu), "ms/overlay-cpu")
 	b.ReportMetric(0, "ns/op")
 }
 
