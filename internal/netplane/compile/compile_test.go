@@ -149,6 +149,7 @@ var cases = []struct {
 		h.Endpoints[1].OutboundNAT = []intent.OutboundNAT{
 			{VirtualIP: addr("10.89.0.200"), Destinations: prefixes("192.0.2.0/24")},
 			{Exceptions: prefixes("10.0.0.0/8", "10.244.0.0/16")},
+			{Exceptions: prefixes("172.16.0.0/24")},
 		}
 		return h
 	}},

@@ -241,8 +241,20 @@ func (c *compiler) outboundChain(e *intent.Endpoint, network intent.NetworkType)
 	if len(policies) == 0 {
 		return nil
 	}
+	// An exception holds for all policies that are about every destination: with flannel, win-overlay and win-bridge
+	// add one that excepts little to the one of the configuration (containernetworking/plugins v1.9.1,
+	// pkg/hns/netconf_windows.go, ApplyOutboundNatPolicy). Pods of different nodes still see each other's addresses.
+	var exceptions []netip.Prefix
+	for _, p := range policies {
+		if len(p.Destinations) == 0 {
+			exceptions = append(exceptions, p.Exceptions...)
+		}
+	}
 	rules := []string{"oifname " + ours + " return"}
 	for _, p := range policies {
+		if len(p.Destinations) == 0 {
+			p.Exceptions = exceptions
+		}
 		var match string
 		if len(p.Destinations) > 0 {
 			to := mergePrefixes(p.Destinations)
@@ -258,7 +270,10 @@ func (c *compiler) outboundChain(e *intent.Endpoint, network intent.NetworkType)
 		if usable4(p.VirtualIP) {
 			to = p.VirtualIP
 		}
-		rules = append(rules, match+"meta l4proto { tcp, udp } "+sourceTo(to))
+		rule := match + "meta l4proto { tcp, udp } " + sourceTo(to)
+		if !slices.Contains(rules, rule) {
+			rules = append(rules, rule)
+		}
 	}
 	return &Chain{Name: hashName("outbound", rules), Rules: rules}
 }
