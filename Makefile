@@ -36,8 +36,8 @@ help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: deps build ## Install dependencies, build, start a cluster
-	@bin/mullion up
+up: deps build $(if $(NETWORK),flannel) ## Install dependencies, build, start a cluster (NETWORK=host-gw or vxlan: with flannel)
+	@bin/mullion up $(if $(NETWORK),--network $(NETWORK))
 
 .PHONY: deps
 deps: ## Install missing packages of the distribution (apt, needs root)
@@ -67,6 +67,33 @@ bin/windows/win-bridge.exe bin/windows/host-local.exe &: $(UPSTREAM)
 	@cd upstream && GOOS=windows go build -ldflags "-s -w" -o ../bin/windows/ \
 	  github.com/containernetworking/plugins/plugins/main/windows/win-bridge github.com/containernetworking/plugins/plugins/ipam/host-local
 	$(call page-align,bin/windows/win-bridge.exe bin/windows/host-local.exe)
+
+# Programs of the networks host-gw and vxlan. The modules of flannel and of its CNI plugin have a go.mod of their own,
+# because they need other versions of what the rest needs. flannel's graph names modules that cannot be had and that its
+# Windows build does not import; so it is not tidy, and -mod=mod builds it all the same.
+FLANNEL := v0.28.10
+WINDOWS_FLANNEL := $(addprefix bin/windows/,flanneld.exe flannel.exe win-overlay.exe)
+
+bin/windows/flanneld.exe: upstream/flannel/go.mod upstream/flannel/go.sum
+	@printf '  %-6s %s\n' GO "$@ (flannel $(FLANNEL); the first time takes minutes)"
+	@mkdir -p bin/windows
+	@cd upstream/flannel && GOOS=windows go build -mod=mod -ldflags "-s -w -X github.com/flannel-io/flannel/pkg/version.Version=$(FLANNEL)" -o ../../$@ github.com/flannel-io/flannel
+	$(call page-align,$@)
+
+bin/windows/flannel.exe: upstream/flannel-cni/go.mod upstream/flannel-cni/go.sum
+	$(call say,GO)
+	@mkdir -p bin/windows
+	@cd upstream/flannel-cni && GOOS=windows go build -mod=mod -ldflags "-s -w" -o ../../$@ github.com/containernetworking/plugins/plugins/meta/flannel
+	$(call page-align,$@)
+
+bin/windows/win-overlay.exe: $(UPSTREAM)
+	$(call say,GO)
+	@mkdir -p bin/windows
+	@cd upstream && GOOS=windows go build -ldflags "-s -w" -o ../$@ github.com/containernetworking/plugins/plugins/main/windows/win-overlay
+	$(call page-align,$@)
+
+.PHONY: flannel
+flannel: build $(WINDOWS_FLANNEL) ## Build what `mullion up --network host-gw` and `--network vxlan` need
 
 # Conformance suites of other projects, as test binaries.
 bin/windows/critest.exe: $(UPSTREAM)
@@ -122,7 +149,7 @@ suites: bin/windows/critest.exe bin/windows/hcn.test.exe ## Build the conformanc
 FAST = $(shell go list ./... | grep -v -e internal/controlplane -e cmd/mullion-kube -e /test/)
 
 .PHONY: test
-test: build suites $(addprefix bin/peers/,etcd kube-apiserver kube-controller-manager helm) ## Run everything (PARTIAL=1 accepts skipped tests)
+test: build suites flannel $(addprefix bin/peers/,etcd kube-apiserver kube-controller-manager helm) ## Run everything (PARTIAL=1 accepts skipped tests)
 	@hack/test all $(if $(PARTIAL),--partial) $(if $(SHUFFLE),--shuffle)
 
 .PHONY: test-fast

@@ -244,6 +244,7 @@ require (
 tool (
 	github.com/containernetworking/plugins/plugins/ipam/host-local
 	github.com/containernetworking/plugins/plugins/main/windows/win-bridge
+	github.com/containernetworking/plugins/plugins/main/windows/win-overlay
 	k8s.io/kubernetes/cmd/kube-proxy
 	k8s.io/kubernetes/cmd/kubelet
 )
