@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/containernetworking/cni/pkg/invoke"
+
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/winsys/acl"
@@ -37,7 +39,9 @@ type Options struct {
 	Disk   Disk
 	SCM    scm.Manager
 	HNS    HNS
-	Log    *slog.Logger
+	// Plugins runs CNI plugins; nil means as programs of this machine.
+	Plugins invoke.Exec
+	Log     *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -45,11 +49,10 @@ type Options struct {
 // Agent keeps a machine set up as a node. Its methods are not safe for concurrent use.
 type Agent struct {
 	Options
-	kubelet, proxy *reconciler
-	api            *apiServer
+	kubelet, flannel, proxy *reconciler
+	api                     *apiServer
 
-	podCIDR  netip.Prefix // last known; invalid before
-	ready    bool
+	node     node      // last known; without a pod range before
 	queried  time.Time // when the cluster was last queried
 	status   Status
 	reported *string // the last message that was logged; nil before the first
@@ -61,7 +64,7 @@ func New(o Options) *Agent {
 		o.Now = time.Now
 	}
 	newReconciler := func() *reconciler { return &reconciler{scm: o.SCM, disk: o.Disk, now: o.Now} }
-	return &Agent{Options: o, kubelet: newReconciler(), proxy: newReconciler()}
+	return &Agent{Options: o, kubelet: newReconciler(), flannel: newReconciler(), proxy: newReconciler()}
 }
 
 // Run works until the context is cancelled. The services keep running without
@@ -94,7 +97,7 @@ func (a *Agent) pass(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	if err == nil && !a.ready {
+	if err == nil && !a.node.Ready {
 		err = errors.New("waiting for the node to become Ready")
 	}
 	message := ""
@@ -119,7 +122,7 @@ func (a *Agent) pass(ctx context.Context) bool {
 // it stops at the first step that is incomplete; but it keeps kube-proxy running
 // while the kubelet is down, and vice versa.
 func (a *Agent) advance(ctx context.Context) error {
-	a.status.Node, a.status.PID = a.Config.Node.Name, os.Getpid()
+	a.status.Node, a.status.PID, a.status.Mode = a.Config.Node.Name, os.Getpid(), a.Config.Network.Mode
 	ca, err := os.ReadFile(a.Disk.Path(a.Config.Cluster.CAFile))
 	if err != nil {
 		return fmt.Errorf("read CA certificate: %w", err)
@@ -146,11 +149,11 @@ func (a *Agent) advance(ctx context.Context) error {
 	if err := a.forgetToken(); err != nil {
 		return errors.Join(kubeletErr, err)
 	}
-	return errors.Join(kubeletErr, a.connect(ctx, ca, d.Proxy))
+	return errors.Join(kubeletErr, a.connect(ctx, ca))
 }
 
 // connect does the steps that need the cluster: the pods' network and kube-proxy.
-func (a *Agent) connect(ctx context.Context, ca []byte, proxy program) error {
+func (a *Agent) connect(ctx context.Context, ca []byte) error {
 	if a.api == nil {
 		api, err := newAPIServer(a.Config.Cluster.Server, ca, a.Disk.Path(kubeletKeyPair))
 		if err != nil {
@@ -159,33 +162,69 @@ func (a *Agent) connect(ctx context.Context, ca []byte, proxy program) error {
 		a.api = api
 	}
 	queryErr := a.queryNode(ctx)
-	if !a.podCIDR.IsValid() {
+	if !a.node.PodCIDR.IsValid() {
 		if queryErr != nil {
 			return queryErr
 		}
 		return errors.New("waiting for the cluster to give this node a pod range")
 	}
-	did, err := ensureNetwork(ctx, hnsClient{a.HNS}, a.Config, a.podCIDR)
-	if did != "" {
-		a.Log.Info("pod network is as wanted", logkey.Reason, did, logkey.Network, a.Config.Network.Name,
-			logkey.Address, a.podCIDR)
-	}
+	flannelErr := a.runFlannel(ca)
+	sourceVIP, err := a.makeNetwork(ctx)
 	if err == nil {
 		err = a.writeCNI()
 	}
-	a.status.Network, a.status.PodCIDR = err == nil, a.podCIDR.String()
+	a.status.Network, a.status.PodCIDR = err == nil, a.node.PodCIDR.String()
+	if err != nil {
+		return errors.Join(flannelErr, err)
+	}
+	proxy, err := describeProxy(a.Config, ca, sourceVIP)
 	if err != nil {
 		return err
 	}
 	var proxyErr error
 	a.status.Proxy, proxyErr = a.proxy.reconcile(proxy)
-	return errors.Join(queryErr, proxyErr)
+	return errors.Join(queryErr, flannelErr, proxyErr)
+}
+
+// runFlannel keeps flanneld running in the modes that have it.
+func (a *Agent) runFlannel(ca []byte) error {
+	if !a.Config.Network.Mode.Flannel() {
+		return nil
+	}
+	flannel, err := describeFlannel(a.Config, ca, a.node)
+	if err != nil {
+		return err
+	}
+	st, err := a.flannel.reconcile(flannel)
+	a.status.Flannel = &st
+	return err
+}
+
+// makeNetwork makes the pods' network, or waits until flanneld has made it. In an overlay it reserves the
+// source VIP before the first pod can get an address, and returns it.
+func (a *Agent) makeNetwork(ctx context.Context) (sourceVIP netip.Addr, err error) {
+	h, podCIDR := hnsClient{a.HNS}, a.node.PodCIDR
+	if a.Config.Network.Mode.Flannel() {
+		// The network stays as it is while flanneld is away.
+		err := flannelReady(ctx, h, a.Config, a.Disk, podCIDR)
+		if err == nil && a.Config.Network.Mode == VXLAN {
+			sourceVIP, err = reserveSourceVIP(ctx, a.Plugins, a.Config, a.Disk, podCIDR)
+			a.status.SourceVIP = sourceVIP.String()
+		}
+		return sourceVIP, err
+	}
+	did, err := ensureNetwork(ctx, h, a.Config, podCIDR)
+	if did != "" {
+		a.Log.Info("pod network is as wanted", logkey.Reason, did, logkey.Network, a.Config.Network.Name,
+			logkey.Address, podCIDR)
+	}
+	return netip.Addr{}, err
 }
 
 // queryNode queries the cluster if the interval has passed.
 func (a *Agent) queryNode(ctx context.Context) error {
 	every := clusterEvery
-	if !a.podCIDR.IsValid() || !a.ready {
+	if !a.node.PodCIDR.IsValid() || !a.node.Ready {
 		every = 0
 	}
 	if a.Now().Sub(a.queried) < every {
@@ -196,15 +235,16 @@ func (a *Agent) queryNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.ready, a.status.Ready = n.Ready, n.Ready
-	if n.PodCIDR.IsValid() && n.PodCIDR != a.podCIDR {
-		a.podCIDR = n.PodCIDR
+	a.status.Ready = n.Ready
+	if !n.PodCIDR.IsValid() { // the node is away for a moment; its pods are still there
+		n.UID, n.PodCIDR = a.node.UID, a.node.PodCIDR
 	}
+	a.node = n
 	return nil
 }
 
 func (a *Agent) writeCNI() error {
-	f, err := cniFile(a.Config, a.podCIDR)
+	f, err := cniFile(a.Config, a.node.PodCIDR)
 	if err != nil {
 		return err
 	}

@@ -97,6 +97,7 @@ func (a *apiServer) get(ctx context.Context, path string, out any) error {
 
 // node is the part of the Node object that the agent uses.
 type node struct {
+	UID     string // tells nodes of one name apart
 	PodCIDR netip.Prefix
 	Ready   bool
 }
@@ -105,6 +106,9 @@ type node struct {
 // pod range.
 func (a *apiServer) node(ctx context.Context, name string) (node, error) {
 	var v struct {
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
 		Spec struct {
 			PodCIDR string `json:"podCIDR"`
 		} `json:"spec"`
@@ -121,7 +125,7 @@ func (a *apiServer) node(ctx context.Context, name string) (node, error) {
 		}
 		return node{}, fmt.Errorf("get node %s: %w", name, err)
 	}
-	var n node
+	n := node{UID: v.Metadata.UID}
 	if v.Spec.PodCIDR != "" {
 		p, err := netip.ParsePrefix(v.Spec.PodCIDR)
 		if err != nil {

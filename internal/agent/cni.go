@@ -14,10 +14,10 @@ type cniConfiguration struct {
 	Type       string `json:"type"`
 	// APIVersion 2 selects the HCN interface. Version 1 expects a container that
 	// Docker made.
-	APIVersion   int             `json:"apiVersion"`
-	Capabilities map[string]bool `json:"capabilities"`
+	APIVersion   int             `json:"apiVersion,omitempty"`
+	Capabilities map[string]bool `json:"capabilities,omitempty"`
 	IPAM         cniIPAM         `json:"ipam"`
-	Policies     []cniPolicy     `json:"policies"`
+	Policies     []cniPolicy     `json:"policies,omitempty"`
 }
 
 type cniIPAM struct {
@@ -30,8 +30,8 @@ type cniIPAM struct {
 
 type cniRange struct {
 	Subnet     netip.Prefix `json:"subnet"`
-	RangeStart netip.Addr   `json:"rangeStart"`
-	Gateway    netip.Addr   `json:"gateway"`
+	RangeStart netip.Addr   `json:"rangeStart,omitzero"`
+	Gateway    netip.Addr   `json:"gateway,omitzero"`
 }
 
 type cniPolicy struct {
@@ -45,32 +45,41 @@ type hnPolicy struct {
 	Settings map[string]any `json:"Settings"`
 }
 
-// describeCNI returns the configuration for a node whose pods have podCIDR. The
-// policies are those of an L2Bridge node in Kubernetes' Windows documentation
-// (also flannel's host-gw): pods speak to pods, services and nodes with their
-// own address and to the rest of the world with the node's; service and node
-// addresses are routed by the virtual switch.
-func describeCNI(c Config, podCIDR netip.Prefix) cniConfiguration {
+// cniPolicies returns the policies of each pod's endpoint, which are those of
+// Kubernetes' Windows documentation and of flannel's manifests. Pods speak to pods and
+// services with their own address and to the rest of the world with the node's. On an
+// L2Bridge they speak to nodes with their own address, too; an overlay's addresses mean
+// nothing to a node. Service and node addresses are routed by the virtual switch.
+func cniPolicies(c Config) []cniPolicy {
 	exceptions := []string{c.Cluster.PodCIDR.String(), c.Cluster.ServiceCIDR.String()}
-	for _, n := range c.Cluster.NodeCIDRs {
-		exceptions = append(exceptions, n.String())
+	if c.Network.Mode != VXLAN {
+		for _, n := range c.Cluster.NodeCIDRs {
+			exceptions = append(exceptions, n.String())
+		}
 	}
 	route := func(destination string) cniPolicy {
 		return cniPolicy{"EndpointPolicy",
 			hnPolicy{"SDNRoute", map[string]any{"DestinationPrefix": destination, "NeedEncap": true}}}
 	}
-	node := netip.PrefixFrom(c.Node.Address, c.Node.Address.BitLen())
+	list := []cniPolicy{
+		{"EndpointPolicy", hnPolicy{"OutBoundNAT", map[string]any{"Exceptions": exceptions}}},
+		route(c.Cluster.ServiceCIDR.String()),
+	}
+	if c.Network.Mode != VXLAN {
+		list = append(list, route(netip.PrefixFrom(c.Node.Address, c.Node.Address.BitLen()).String()))
+	}
+	return list
+}
+
+// describeCNI returns the configuration for a node whose pods have podCIDR.
+func describeCNI(c Config, podCIDR netip.Prefix) cniConfiguration {
 	a := addressesOf(podCIDR)
 	return cniConfiguration{
 		CNIVersion: "1.0.0", Name: c.Network.Name, Type: "win-bridge", APIVersion: 2,
 		Capabilities: map[string]bool{"portMappings": true, "dns": true},
 		IPAM: cniIPAM{Type: "host-local", DataDir: ipamDir,
 			Ranges: [][]cniRange{{{Subnet: podCIDR, RangeStart: a.firstPod, Gateway: a.host}}}},
-		Policies: []cniPolicy{
-			{"EndpointPolicy", hnPolicy{"OutBoundNAT", map[string]any{"Exceptions": exceptions}}},
-			route(c.Cluster.ServiceCIDR.String()),
-			route(node.String()),
-		},
+		Policies: cniPolicies(c),
 	}
 }
 

@@ -76,11 +76,14 @@ type Runtime struct {
 
 // Network is the HNS network of the pods.
 type Network struct {
+	// Mode says how pods of different nodes reach each other; empty: L2Bridge. All
+	// nodes of a cluster have the same.
+	Mode NetworkMode `json:"mode,omitempty"`
 	// Name of the network; empty: "cbr0", the name that kube-proxy's and
-	// flannel's documentation use.
+	// flannel's documentation use, or "flannel.4096" with VXLAN.
 	Name string `json:"name,omitempty"`
 	// Adapter it is bridged to; empty lets HNS choose the one that has the
-	// default route.
+	// default route. flanneld takes the one that has the node's address.
 	Adapter string `json:"adapter,omitempty"`
 }
 
@@ -89,7 +92,6 @@ const (
 	// defaultEndpoint is containerd's, and what kubeadm chooses on Windows
 	// (kubernetes v1.36.3 cmd/kubeadm/app/constants/constants_windows.go).
 	defaultEndpoint = "npipe:////./pipe/containerd-containerd"
-	defaultNetwork  = "cbr0"
 )
 
 // ErrNoConfig is returned if there is no agent.json.
@@ -119,8 +121,11 @@ func (c *Config) complete() error {
 	if c.Runtime.Endpoint == "" {
 		c.Runtime.Endpoint = defaultEndpoint
 	}
+	if c.Network.Mode == "" {
+		c.Network.Mode = L2Bridge
+	}
 	if c.Network.Name == "" {
-		c.Network.Name = defaultNetwork
+		c.Network.Name = c.Network.Mode.networkName()
 	}
 	return c.Validate()
 }
@@ -162,6 +167,10 @@ func (c Config) Validate() error {
 	want(len(c.Cluster.DNS) > 0 && !slices.Contains(c.Cluster.DNS, netip.Addr{}), "cluster.dns is missing")
 	want(c.Cluster.PodCIDR.IsValid(), "cluster.podCIDR is missing")
 	want(c.Cluster.ServiceCIDR.IsValid(), "cluster.serviceCIDR is missing")
+	if _, err := ParseNetworkMode(string(c.Network.Mode)); err != nil {
+		errs = append(errs, fmt.Errorf("network.mode: %w", err))
+	}
+	want(c.Network.Adapter == "" || !c.Network.Mode.Flannel(), "network.adapter: flanneld chooses it by node.address")
 	want(strings.HasPrefix(c.Runtime.Endpoint, "npipe:") || strings.HasPrefix(c.Runtime.Endpoint, "tcp:"),
 		"runtime.endpoint %q: want npipe:////./pipe/NAME or tcp://ADDRESS:PORT", c.Runtime.Endpoint)
 	return errors.Join(errs...)

@@ -30,16 +30,18 @@ type desired struct {
 	// Bootstrap is the kubeconfig with the token; nil after joining.
 	Bootstrap *file
 	Kubelet   program
-	Proxy     program
 }
 
 // program is a Windows service with the files that it reads at start.
 type program struct {
 	Service scm.Service
 	Files   []file
+	// Epoch names the circumstances, apart from its files, that a program only
+	// looks at when it starts.
+	Epoch string
 }
 
-// describe derives everything from the configuration, the CA certificate and
+// describe derives all that from the configuration, the CA certificate and
 // the bootstrap token ("" once joined).
 func describe(c Config, ca []byte, token string) (desired, error) {
 	if err := certpem.CheckPin(ca, c.Cluster.CAHash); err != nil {
@@ -62,26 +64,17 @@ func describe(c Config, ca []byte, token string) (desired, error) {
 	if err != nil {
 		return desired{}, err
 	}
-	proxy, err := yamlFile(proxyConfig, describeProxy(c))
-	if err != nil {
-		return desired{}, err
-	}
-	// The node's own identity: see docs/internals/agent.md, Decisions.
-	credentials, err := yamlFile(proxyKubeconfig, newKubeconfig(c.Cluster, ca, "node",
-		kubeconfig.Credentials{Certificate: kubeletKeyPair, Key: kubeletKeyPair}))
-	if err != nil {
-		return desired{}, err
-	}
 	d.Kubelet = program{
 		Service: service("kubelet", "Kubernetes kubelet", "Runs the pods of this node.", kubeletLog, kubeletArgv(c)),
 		Files:   []file{kubelet},
 	}
-	d.Proxy = program{
-		Service: service("kube-proxy", "Kubernetes kube-proxy",
-			"Programs the services of the cluster into this node's network.", proxyLog, proxyArgv()),
-		Files: []file{proxy, credentials},
-	}
 	return d, nil
+}
+
+// nodeKubeconfig has the node's own identity: see docs/internals/agent.md, Decisions.
+func nodeKubeconfig(c Config, ca []byte) kubeconfig.Config {
+	return newKubeconfig(c.Cluster, ca, "node",
+		kubeconfig.Credentials{Certificate: kubeletKeyPair, Key: kubeletKeyPair})
 }
 
 // restartAfter is the delay of the service manager's failure action. It matters
@@ -112,7 +105,11 @@ func yamlFile(path string, v any) (file, error) {
 
 // cniFile returns the CNI configuration for the node's pod range.
 func cniFile(c Config, podCIDR netip.Prefix) (file, error) {
-	content, err := json.MarshalIndent(describeCNI(c, podCIDR), "", "  ")
+	var conf any = describeCNI(c, podCIDR)
+	if c.Network.Mode.Flannel() {
+		conf = describeFlannelCNI(c)
+	}
+	content, err := json.MarshalIndent(conf, "", "  ")
 	if err != nil {
 		return file{}, fmt.Errorf("make %s: %w", cniConf, err)
 	}

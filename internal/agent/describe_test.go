@@ -17,22 +17,43 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// describeAll is everything the agent writes, as one text.
-func describeAll(t *testing.T) (desired, string) {
+// describeAll is everything that the agent writes in a mode: its programs by the names of their services, and all of
+// it as one text.
+func describeAll(t *testing.T, mode NetworkMode) (map[string]program, string) {
 	t.Helper()
 	api := newFakeAPI(t, "node-1")
 	c := testConfig()
 	c.Cluster.CAHash = api.pin()
+	c.Network = Network{Mode: mode, Name: mode.networkName()}
 	d, err := describe(c, api.ca.PEM, "abcdef.0123456789abcdef")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cni, err := cniFile(c, netip.MustParsePrefix("10.244.3.0/24"))
+	n := node{UID: "5f0c", PodCIDR: netip.MustParsePrefix("10.244.3.0/24")}
+	cni, err := cniFile(c, n.PodCIDR)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []program{d.Kubelet}
+	sourceVIP := netip.Addr{}
+	if mode == VXLAN {
+		sourceVIP = netip.MustParseAddr("10.244.3.2")
+	}
+	if mode.Flannel() {
+		flannel, err := describeFlannel(c, api.ca.PEM, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, flannel)
+	}
+	proxy, err := describeProxy(c, api.ca.PEM, sourceVIP)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	for _, p := range []program{d.Kubelet, d.Proxy} {
+	programs := map[string]program{}
+	for _, p := range append(list, proxy) {
+		programs[p.Service.Name] = p
 		fmt.Fprintf(&b, "-- service %s --\n%s\n%s\n", p.Service.Name, p.Service.DisplayName,
 			strings.Join(p.Service.Argv, "\n"))
 		for _, f := range p.Files {
@@ -49,20 +70,24 @@ func describeAll(t *testing.T) (desired, string) {
 			text = strings.ReplaceAll(text, line, key+"certificate-authority-data: CA\n")
 		}
 	}
-	return d, text
+	return programs, text
 }
 
 func TestDescribe(t *testing.T) {
-	_, text := describeAll(t)
-	testenv.Golden(t, "node.txtar", []byte(text))
+	for _, mode := range networkModes() {
+		t.Run(string(mode), func(t *testing.T) {
+			_, text := describeAll(t, mode)
+			testenv.Golden(t, "node-"+string(mode)+".txtar", []byte(text))
+		})
+	}
 }
 
 // TestUpstreamKnowsEveryField decodes what we write with upstream's types: a
 // field that the kubelet does not know would be an error there.
 func TestUpstreamKnowsEveryField(t *testing.T) {
-	d, _ := describeAll(t)
+	programs, _ := describeAll(t, VXLAN)
 	var kubelet kubeletv1.KubeletConfiguration
-	if err := yaml.UnmarshalStrict(d.Kubelet.Files[0].Content, &kubelet); err != nil {
+	if err := yaml.UnmarshalStrict(programs["kubelet"].Files[0].Content, &kubelet); err != nil {
 		t.Error(err)
 	}
 	if kubelet.ResolverConfig == nil || *kubelet.ResolverConfig != "" {
@@ -73,11 +98,11 @@ func TestUpstreamKnowsEveryField(t *testing.T) {
 		t.Error("the kubelet would want cgroups")
 	}
 	var proxy proxyv1.KubeProxyConfiguration
-	if err := yaml.UnmarshalStrict(d.Proxy.Files[0].Content, &proxy); err != nil {
+	if err := yaml.UnmarshalStrict(programs["kube-proxy"].Files[0].Content, &proxy); err != nil {
 		t.Error(err)
 	}
-	if proxy.Winkernel.NetworkName != "cbr0" {
-		t.Error("kube-proxy does not know its network")
+	if proxy.Winkernel.NetworkName != "flannel.4096" || proxy.Winkernel.SourceVip != "10.244.3.2" {
+		t.Errorf("kube-proxy does not know its network and address: %+v", proxy.Winkernel)
 	}
 }
 
@@ -102,8 +127,8 @@ func TestSharedDisk(t *testing.T) {
 
 // TestNoSecretInArguments: every user of a machine can read command lines.
 func TestNoSecretInArguments(t *testing.T) {
-	d, _ := describeAll(t)
-	for _, p := range []program{d.Kubelet, d.Proxy} {
+	programs, _ := describeAll(t, VXLAN)
+	for _, p := range programs {
 		if strings.Contains(strings.Join(p.Service.Argv, " "), "0123456789abcdef") {
 			t.Errorf("%s has the token in its arguments", p.Service.Name)
 		}
@@ -191,7 +216,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("argument %q", arg)
 			}
 		}
-		for _, v := range []any{describeKubelet(c), describeProxy(c)} {
+		for _, v := range []any{describeKubelet(c), describeProxyConfig(c, netip.Addr{})} {
 			if _, err := yamlFile("x", v); err != nil {
 				t.Error(err)
 			}

@@ -30,6 +30,7 @@ type fakeAPI struct {
 
 	mu      sync.Mutex
 	podCIDR string // "" means that the node does not exist
+	uid     string
 	ready   bool
 	broken  bool
 }
@@ -76,6 +77,13 @@ func (a *fakeAPI) setNode(podCIDR string, ready bool) {
 	a.podCIDR, a.ready = podCIDR, ready
 }
 
+// setUID makes the node another object.
+func (a *fakeAPI) setUID(uid string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.uid = uid
+}
+
 func (a *fakeAPI) down(broken bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,7 +102,8 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/api/v1/nodes/"+a.node && a.podCIDR != "":
 		condition := map[string]string{"type": "Ready",
 			"status": map[bool]string{true: "True", false: "False"}[a.ready]}
-		answer(w, http.StatusOK, map[string]any{"spec": map[string]any{"podCIDR": a.podCIDR},
+		answer(w, http.StatusOK, map[string]any{"metadata": map[string]any{"uid": a.uid},
+			"spec":   map[string]any{"podCIDR": a.podCIDR},
 			"status": map[string]any{"conditions": []any{condition}}})
 	default:
 		answer(w, http.StatusNotFound, map[string]string{"message": r.URL.Path + " not found"})

@@ -27,26 +27,35 @@ const (
 	agentExe   = ProgramDir + `\mullion.exe`
 	kubeletExe = ProgramDir + `\kubelet.exe`
 	proxyExe   = ProgramDir + `\kube-proxy.exe`
+	flannelExe = ProgramDir + `\flanneld.exe`
 
 	bootstrapKubeconfig = StateDir + `\bootstrap-kubeconfig`
 	kubeletConfig       = StateDir + `\kubelet-config.yaml`
 	proxyConfig         = StateDir + `\kube-proxy-config.yaml`
 	proxyKubeconfig     = StateDir + `\kube-proxy.kubeconfig`
+	flannelKubeconfig   = StateDir + `\flanneld.kubeconfig`
+	flannelNetConf      = StateDir + `\net-conf.json`
 	startedFile         = StateDir + `\started.json`
 
+	// ipamDir, flannelSubnetFile and flannelDataDir are the plugins' defaults, with a
+	// drive.
 	ipamDir           = `C:\var\lib\cni\networks`
+	flannelSubnetFile = `C:\run\flannel\subnet.env`
+	flannelDataDir    = `C:\var\lib\cni\flannel`
 	kubeletKubeconfig = KubeletDir + `\kubeconfig`
 	kubeletPKI        = KubeletDir + `\pki`
 	// kubeletKeyPair is written and rotated by the kubelet itself
 	// (k8s.io/client-go/util/certificate, NewFileStore).
 	kubeletKeyPair = kubeletPKI + `\kubelet-client-current.pem`
 
+	cniBinDir  = `C:\Program Files\containerd\cni\bin`
 	cniConfDir = `C:\Program Files\containerd\cni\conf`
 	cniConf    = cniConfDir + `\10-mullion.conf`
 
 	logDir     = `C:\var\log`
 	kubeletLog = logDir + `\kubelet\kubelet.log`
 	proxyLog   = logDir + `\kube-proxy\kube-proxy.log`
+	flannelLog = logDir + `\flanneld\flanneld.log`
 )
 
 // Disk says where the node's C: is found. On Windows that is C: itself; tests and

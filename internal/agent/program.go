@@ -162,6 +162,9 @@ func writeFiles(d Disk, files []file) error {
 func fingerprint(p program) string {
 	h := sha256.New()
 	fmt.Fprintln(h, strings.Join(p.Service.Argv, "\x00"))
+	if p.Epoch != "" {
+		fmt.Fprintln(h, p.Epoch)
+	}
 	for _, f := range p.Files {
 		fmt.Fprintf(h, "%s %d\n%s", f.Path, len(f.Content), f.Content)
 	}

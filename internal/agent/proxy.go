@@ -32,9 +32,28 @@ type proxyClient struct {
 
 type proxyWinkernel struct {
 	NetworkName string `json:"networkName"`
+	// SourceVip, of an overlay only; see reserveSourceVIP.
+	SourceVip netip.Addr `json:"sourceVip,omitzero"`
 }
 
-func describeProxy(c Config) proxyConfiguration {
+// describeProxy returns kube-proxy as a service; sourceVIP is the invalid address but in an overlay.
+func describeProxy(c Config, ca []byte, sourceVIP netip.Addr) (program, error) {
+	config, err := yamlFile(proxyConfig, describeProxyConfig(c, sourceVIP))
+	if err != nil {
+		return program{}, err
+	}
+	credentials, err := yamlFile(proxyKubeconfig, nodeKubeconfig(c, ca))
+	if err != nil {
+		return program{}, err
+	}
+	return program{
+		Service: service("kube-proxy", "Kubernetes kube-proxy",
+			"Programs the services of the cluster into this node's network.", proxyLog, proxyArgv()),
+		Files: []file{config, credentials},
+	}, nil
+}
+
+func describeProxyConfig(c Config, sourceVIP netip.Addr) proxyConfiguration {
 	return proxyConfiguration{
 		APIVersion: "kubeproxy.config.k8s.io/v1alpha1", Kind: "KubeProxyConfiguration",
 		ClientConnection:   proxyClient{Kubeconfig: proxyKubeconfig},
@@ -43,7 +62,7 @@ func describeProxy(c Config) proxyConfiguration {
 		BindAddress:        c.Node.Address,
 		ClusterCIDR:        c.Cluster.PodCIDR.String(),
 		MetricsBindAddress: "127.0.0.1:10249",
-		Winkernel:          proxyWinkernel{NetworkName: c.Network.Name},
+		Winkernel:          proxyWinkernel{NetworkName: c.Network.Name, SourceVip: sourceVIP},
 	}
 }
 

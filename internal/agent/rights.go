@@ -25,5 +25,6 @@ func directories() []directory {
 		{cniConfDir, acl.Private()},
 		{logDir + `\kubelet`, acl.Private()},
 		{logDir + `\kube-proxy`, acl.Private()},
+		{logDir + `\flanneld`, acl.Private()},
 	}
 }

@@ -21,12 +21,18 @@ type Status struct {
 	// Message says what the node is waiting for; it is empty if the node is complete.
 	Message string `json:"message,omitempty"`
 
-	Joined  bool          `json:"joined"`
-	Ready   bool          `json:"ready"` // the Node's condition, seen at the API server
-	PodCIDR string        `json:"podCIDR,omitempty"`
-	Network bool          `json:"network"` // the HNS network and the CNI configuration are there
-	Kubelet ProgramStatus `json:"kubelet"`
-	Proxy   ProgramStatus `json:"kubeProxy"`
+	Joined  bool   `json:"joined"`
+	Ready   bool   `json:"ready"` // the Node's condition, seen at the API server
+	PodCIDR string `json:"podCIDR,omitempty"`
+	// Mode is how pods of different nodes reach each other.
+	Mode NetworkMode `json:"networkMode"`
+	// SourceVIP is kube-proxy's, of an overlay.
+	SourceVIP string        `json:"sourceVIP,omitempty"`
+	Network   bool          `json:"network"` // the HNS network and the CNI configuration are there
+	Kubelet   ProgramStatus `json:"kubelet"`
+	Proxy     ProgramStatus `json:"kubeProxy"`
+	// Flannel is flanneld's, in the modes that have it.
+	Flannel *ProgramStatus `json:"flanneld,omitempty"`
 }
 
 // ProgramStatus is the status of one service.

@@ -20,15 +20,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/agent/logfile"
 )
 
-// Run runs argv, appends what it prints to the log file, and returns its exit
-// code when it has ended.
-func Run(ctx context.Context, log string, argv []string) (code int, err error) {
+// Program describes a program for Run.
+type Program struct {
+	Argv []string
+	// Log is the file to which its output is appended.
+	Log string
+	// Env are variables, KEY=VALUE, beside those of this process.
+	Env []string
+}
+
+// Run runs the program and returns its exit code when it has ended. It ends the program if the context is
+// cancelled.
+func Run(ctx context.Context, p Program) (code int, err error) {
+	log, argv := p.Log, p.Argv
 	out, err := logfile.Open(log, logfile.DefaultBytes, logfile.DefaultKeep)
 	if err != nil {
 		return 0, err
@@ -39,6 +50,7 @@ func Run(ctx context.Context, log string, argv []string) (code int, err error) {
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Env = append(os.Environ(), p.Env...)
 	cmd.SysProcAttr = noConsole()
 	// Do not wait for a grandchild that keeps the pipe open.
 	cmd.WaitDelay = 2 * time.Second

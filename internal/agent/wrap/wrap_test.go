@@ -25,11 +25,12 @@ func TestMain(m *testing.M) {
 func TestRun(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "logs", "x.log")
 	t.Setenv("WRAPPED", "1")
-	code, err := wrap.Run(t.Context(), log, []string{os.Args[0]})
+	code, err := wrap.Run(t.Context(), wrap.Program{Argv: []string{os.Args[0]}, Log: log})
 	if err != nil || code != 7 {
 		t.Errorf("exit code %d, %v; want 7", code, err)
 	}
-	if _, err := wrap.Run(t.Context(), log, []string{filepath.Join(t.TempDir(), "missing")}); err == nil {
+	missing := wrap.Program{Argv: []string{filepath.Join(t.TempDir(), "missing")}, Log: log}
+	if _, err := wrap.Run(t.Context(), missing); err == nil {
 		t.Error("a program that does not exist ran")
 	}
 	got, err := os.ReadFile(log)

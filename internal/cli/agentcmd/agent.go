@@ -5,6 +5,7 @@
 package agentcmd
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,12 +94,19 @@ func print(s cli.Streams, st agent.Status) {
 	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 	defer w.Flush()
 	yes := map[bool]string{true: "yes", false: "no"}
-	fmt.Fprintf(w, "node\t%s\njoined\t%s\nready\t%s\npod range\t%s\npod network\t%s\n", st.Node, yes[st.Joined],
-		yes[st.Ready], st.PodCIDR, yes[st.Network])
-	for _, p := range []struct {
+	fmt.Fprintf(w, "node\t%s\njoined\t%s\nready\t%s\npod range\t%s\npod network\t%s (%s)\n", st.Node, yes[st.Joined],
+		yes[st.Ready], st.PodCIDR, yes[st.Network], st.Mode)
+	programs := []struct {
 		name string
 		agent.ProgramStatus
-	}{{"kubelet", st.Kubelet}, {"kube-proxy", st.Proxy}} {
+	}{{"kubelet", st.Kubelet}, {"kube-proxy", st.Proxy}}
+	if st.Flannel != nil {
+		programs = append(programs, struct {
+			name string
+			agent.ProgramStatus
+		}{"flanneld", *st.Flannel})
+	}
+	for _, p := range programs {
 		fmt.Fprintf(w, "%s\t%s", p.name, p.State)
 		if p.Restarts > 0 {
 			fmt.Fprintf(w, ", restarted %d times", p.Restarts)
@@ -113,20 +121,33 @@ func print(s cli.Streams, st agent.Status) {
 // NewService returns `mullion service`, the command that runs the agent's
 // services: see package wrap.
 func NewService(cli.Streams) *cobra.Command {
-	var log string
+	var p wrap.Program
+	var name string
 	cmd := &cobra.Command{
 		Use:   "service --log FILE -- PROGRAM [ARGUMENT...]",
 		Short: "Run the program of a Windows service and write its output to a file",
-		Args:  cobra.MinimumNArgs(1),
+		Long: `Run the program of a Windows service and write its output to a file. The program
+is the service, unless --as says that this command is: then it ends when the
+program ends, and ends the program when it is told to stop.`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, argv []string) error {
-			code, err := wrap.Run(cmd.Context(), log, argv)
-			if err == nil && code != 0 {
-				err = cli.ExitStatus(code)
+			p.Argv = argv
+			run := func(ctx context.Context) error {
+				code, err := wrap.Run(ctx, p)
+				if err == nil && code != 0 && ctx.Err() == nil {
+					err = cli.ExitStatus(code)
+				}
+				return err
 			}
-			return err
+			if name == "" {
+				return run(cmd.Context())
+			}
+			return runAs(cmd.Context(), name, run)
 		},
 	}
-	cmd.Flags().StringVar(&log, "log", "", "file for the program's output")
+	cmd.Flags().StringVar(&p.Log, "log", "", "`file` for the program's output")
+	cmd.Flags().StringVar(&name, "as", "", "be the service of this `name`, for a program that cannot")
+	cmd.Flags().StringArrayVar(&p.Env, "env", nil, "`variable` of the program, KEY=VALUE")
 	if err := cmd.MarkFlagRequired("log"); err != nil {
 		panic(err) // a bug: the flag above does not exist
 	}

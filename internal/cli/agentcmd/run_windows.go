@@ -47,14 +47,19 @@ func run(ctx context.Context, c agent.Config, s cli.Streams) error {
 	if !service {
 		return a.Run(ctx)
 	}
-	h := &handler{ctx: ctx, run: a.Run}
-	if err := svc.Run("mullion", h); err != nil {
+	return runAs(ctx, "mullion", a.Run)
+}
+
+// runAs runs the function as the service of the name, until the service manager stops it.
+func runAs(ctx context.Context, name string, run func(context.Context) error) error {
+	h := &handler{ctx: ctx, run: run}
+	if err := svc.Run(name, h); err != nil {
 		return fmt.Errorf("run as a service: %w", err)
 	}
 	return h.err
 }
 
-// handler is the agent's side of the service control protocol.
+// handler is a service's side of the service control protocol.
 type handler struct {
 	ctx context.Context // of the process; svc.Handler has no room for one
 	run func(context.Context) error
@@ -73,7 +78,7 @@ func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, status 
 		select {
 		case h.err = <-done:
 			if h.err != nil {
-				return true, 1 // the agent failed: the service's failure action applies
+				return true, 1 // the program failed: the service's failure action applies
 			}
 			return false, 0
 		case r := <-requests:
