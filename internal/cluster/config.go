@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/policy"
@@ -46,6 +47,9 @@ type Config struct {
 	// Admission says what the webhooks do with findings in namespaces without
 	// labels for it; "" means policy.AdmissionEnforce.
 	Admission policy.Admission `json:"admission,omitempty"`
+	// NetworkMode says how pods of different nodes reach each other; "" means L2Bridge, as
+	// in clusters that were made before there was a choice.
+	NetworkMode agent.NetworkMode `json:"network,omitempty"`
 	// NoAdmission leaves out the admission webhooks and what belongs to them: a
 	// cluster as upstream's components alone make it.
 	NoAdmission bool `json:"noAdmission,omitempty"`
@@ -58,10 +62,11 @@ type Choice struct {
 	// Windows are the builds of the hosts; empty means those of the cluster that
 	// exists, or one of each current build.
 	Windows []string
-	// WindowsTaint, Admission, NoAdmission and Datastore are as in Config. They are chosen
-	// when the cluster is made; later their zero values mean "as it is".
+	// WindowsTaint, Admission, NetworkMode, NoAdmission and Datastore are as in Config. They are
+	// chosen when the cluster is made; later their zero values mean "as it is".
 	WindowsTaint string
 	Admission    policy.Admission
+	NetworkMode  agent.NetworkMode
 	NoAdmission  bool
 	Datastore    config.Datastore
 }
@@ -110,6 +115,9 @@ func (c Config) validate() error {
 	if c.NoAdmission && c.Admission != "" {
 		return fmt.Errorf("admission %q: there are no admission webhooks", string(c.Admission))
 	}
+	if _, err := agent.ParseNetworkMode(string(c.NetworkMode)); err != nil {
+		return err
+	}
 	if err := c.Datastore.Validate(); err != nil {
 		return err
 	}
@@ -128,6 +136,11 @@ func (c Config) builds() ([]winver.Build, error) {
 		builds = append(builds, b)
 	}
 	return builds, nil
+}
+
+// Mode returns how pods of different nodes reach each other.
+func (c Config) Mode() agent.NetworkMode {
+	return cmp.Or(c.NetworkMode, agent.L2Bridge)
 }
 
 // Network returns the cluster's address plan.
@@ -185,6 +198,10 @@ func (c Config) merge(asked Choice) (Config, error) {
 		}
 		return c, fmt.Errorf("cluster %q was made with --admission %s; it cannot become %s (labels of a namespace "+
 			"choose for it: admission.mullion.dev/enforce and warn)", c.Name, c.Admits(), asked.Admission)
+	}
+	if asked.NetworkMode != "" && asked.NetworkMode != c.Mode() {
+		return c, fmt.Errorf("cluster %q was made with the network %s; pods cannot move to another one, so make a "+
+			"cluster with --name NAME --network %s beside it, or remove this one", c.Name, c.Mode(), asked.NetworkMode)
 	}
 	if asked.NoAdmission && !c.NoAdmission {
 		return c, fmt.Errorf("cluster %q was made with admission webhooks; they cannot be left out later", c.Name)
@@ -256,8 +273,9 @@ func create(l Layout, asked Choice, taken func(index int) bool) (Config, error) 
 	}
 	c := Config{
 		APIVersion: apiVersion, Name: l.Name, Windows: asked.Windows,
-		WindowsTaint: asked.WindowsTaint, Admission: asked.Admission, NoAdmission: asked.NoAdmission,
-		Datastore: asked.Datastore,
+		WindowsTaint: asked.WindowsTaint, Admission: asked.Admission, NetworkMode: asked.NetworkMode,
+		NoAdmission: asked.NoAdmission,
+		Datastore:   asked.Datastore,
 	}
 	for used[c.Index] || c.Index <= maxIndex && taken(c.Index) {
 		c.Index++

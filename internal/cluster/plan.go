@@ -136,7 +136,7 @@ func describeNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) winhost
 			PodCIDR:     n.pods(),
 			ServiceCIDR: n.services(),
 			NodeCIDRs:   []netip.Prefix{n.nodes()},
-		}),
+		}, p.Config.Mode()),
 		Gateway:    n.router(),
 		Nameserver: n.machine(),
 		CAFile:     p.Server.ClusterCA(),
@@ -170,7 +170,8 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 	}
 	n := p.Network
 
-	fmt.Fprintf(&b, "\n## network\n%sservices %s, DNS %s\n", p.Fabric.String(), n.services(), n.dns())
+	fmt.Fprintf(&b, "\n## network\n%sservices %s, DNS %s\npods of other nodes: %s\n", p.Fabric.String(), n.services(),
+		n.dns(), p.Config.Mode().Explain())
 	for _, host := range p.Nodes {
 		fmt.Fprintf(&b, "%-14s %s\n", host.Name(), host.Address())
 	}

@@ -12,6 +12,9 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mullion-k8s/mullion/internal/agent"
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 )
 
 // Binaries is the directory with what `make build` made.
@@ -49,7 +52,7 @@ func (m *Missing) Error() string { return m.What }
 
 // Preflight checks for everything that a cluster needs and returns an error that
 // joins a *Missing for each missing part.
-func Preflight(b Binaries) error {
+func Preflight(b Binaries, mode agent.NetworkMode) error {
 	var errs []error
 	miss := func(hint, format string, args ...any) {
 		errs = append(errs, &Missing{fmt.Sprintf(format, args...), hint})
@@ -76,6 +79,19 @@ func Preflight(b Binaries) error {
 		"windows/winbox.exe", "native/ws2_32.dll"} {
 		if _, err := os.Stat(filepath.Join(string(b), f)); err != nil {
 			miss("run `make build`", "%s is missing beside the mullion executable", f)
+		}
+	}
+	if mode.Flannel() {
+		for _, f := range []string{"windows/flanneld.exe", "windows/flannel.exe", "windows/win-overlay.exe"} {
+			if _, err := os.Stat(filepath.Join(string(b), f)); err != nil {
+				miss("run `make flannel`", "%s, which the network %s needs, is missing beside the mullion "+
+					"executable", f, mode)
+			}
+		}
+	}
+	if mode == agent.VXLAN && os.Geteuid() == 0 {
+		if err := kernel.CheckTunnels(); err != nil {
+			miss("load the kernel module vxlan (`modprobe vxlan`), or choose --network host-gw", "%v", err)
 		}
 	}
 	return errors.Join(errs...)

@@ -78,7 +78,7 @@ const (
 
 // AgentConfig returns the agent.json that an administrator of a real server would
 // write for the node. It names files that the host writes when it boots.
-func AgentConfig(n agent.Node, c agent.Cluster) agent.Config {
+func AgentConfig(n agent.Node, c agent.Cluster, mode agent.NetworkMode) agent.Config {
 	n.SharedDisk = true
 	c.CAFile, c.TokenFile = caFile, tokenFile
 	return agent.Config{
@@ -86,6 +86,7 @@ func AgentConfig(n agent.Node, c agent.Cluster) agent.Config {
 		Node:       n,
 		Cluster:    c,
 		Runtime:    agent.Runtime{Endpoint: "tcp://" + criAddress},
+		Network:    agent.Network{Mode: mode},
 	}
 }
 

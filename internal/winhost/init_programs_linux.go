@@ -20,7 +20,7 @@ import (
 // installFiles puts everything onto the host's C: that Wine's prefix lacks.
 // Preconditions: the prefix is mounted, and nothing runs in it.
 func installFiles(b boot) error {
-	if err := errors.Join(installPrograms(), installTools(wineHost(b))); err != nil {
+	if err := errors.Join(installPrograms(b.Config.Agent.Network.Mode), installTools(wineHost(b))); err != nil {
 		return err
 	}
 	return installAgent(b)
@@ -28,15 +28,23 @@ func installFiles(b boot) error {
 
 // programs are the Windows executables of a host: the file in Config.Bin and
 // the place on C:.
-func programs() []struct{ file, path string } {
+func programs(mode agent.NetworkMode) []struct{ file, path string } {
 	const cni = `C:\Program Files\containerd\cni\bin`
-	return []struct{ file, path string }{
+	list := []struct{ file, path string }{
 		{"mullion.exe", agent.ProgramDir + `\mullion.exe`},
 		{"kubelet.exe", agent.ProgramDir + `\kubelet.exe`},
 		{"kube-proxy.exe", agent.ProgramDir + `\kube-proxy.exe`},
 		{"win-bridge.exe", cni + `\win-bridge.exe`},
 		{"host-local.exe", cni + `\host-local.exe`},
 	}
+	if mode.Flannel() {
+		list = append(list, []struct{ file, path string }{
+			{"flanneld.exe", agent.ProgramDir + `\flanneld.exe`},
+			{"flannel.exe", cni + `\flannel.exe`},
+			{"win-overlay.exe", cni + `\win-overlay.exe`},
+		}...)
+	}
+	return list
 }
 
 // tools are the programs of Windows itself that Wine lacks or has as a stub,
@@ -77,8 +85,8 @@ func installTools(h wine.Host) error {
 // installPrograms binds the programs to their places, so that they cost no disk
 // and all hosts share their pages in memory.
 // Preconditions: the prefix is mounted.
-func installPrograms() error {
-	for _, p := range programs() {
+func installPrograms(mode agent.NetworkMode) error {
+	for _, p := range programs(mode) {
 		target := onDisk(p.path)
 		err := host.MakeTarget(target, false)
 		if err == nil {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/hns/emul"
 	"github.com/mullion-k8s/mullion/internal/hns/wire"
 	"github.com/mullion-k8s/mullion/internal/host"
@@ -132,17 +133,23 @@ func openRoutes(ctx context.Context, b boot, plane *apply.Plane, joint *tcpip.Jo
 // openHNS brings the host's network to where its store says it is.
 func openHNS(ctx context.Context, b boot, build winver.Build, plane emul.DataPlane,
 	log *slog.Logger) (*emul.Service, error) {
-	router := fabric.OpenRouter(fabricNetns)
+	announce := func(ctx context.Context, prefixes []netip.Prefix) {
+		router := fabric.OpenRouter(fabricNetns)
+		if b.Config.Agent.Network.Mode == agent.HostGateway {
+			// The network between the nodes knows nothing of pods. Each node has routes to the others, made by
+			// flanneld; so has the machine, on which a control plane's node would run flanneld, too.
+			router = fabric.OpenRouter(machineNetns)
+		}
+		if err := router.SetPrefixes(ctx, b.Config.Agent.Node.Address, prefixes); err != nil {
+			log.Error("pod ranges not announced to the fabric", logkey.Error, err)
+		}
+	}
 	return emul.Open(ctx, emul.Config{
 		Dir:       filepath.Join(nodeDir, "hns"),
 		Version:   emul.VersionOf(build.Number),
 		BootID:    b.BootID,
 		DataPlane: plane,
 		Log:       log,
-		OnNetwork: func(ctx context.Context, prefixes []netip.Prefix) {
-			if err := router.SetPrefixes(ctx, b.Config.Agent.Node.Address, prefixes); err != nil {
-				log.Error("pod ranges not announced to the fabric", logkey.Error, err)
-			}
-		},
+		OnNetwork: announce,
 	})
 }

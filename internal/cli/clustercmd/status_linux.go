@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cluster"
 	"github.com/mullion-k8s/mullion/internal/supervise"
@@ -21,15 +22,17 @@ import (
 
 // report is the output of `mullion status -o json`. Fields are only ever added.
 type report struct {
-	Name       string             `json:"name"`
-	Running    bool               `json:"running"`
-	Healthy    bool               `json:"healthy"`
-	PID        int                `json:"pid,omitempty"`
-	Kubernetes string             `json:"kubernetes"`
-	APIServer  string             `json:"apiServer"`
-	Admission  string             `json:"admission"` // "none" without webhooks
-	Kubeconfig string             `json:"kubeconfig"`
-	Directory  string             `json:"directory"`
+	Name       string `json:"name"`
+	Running    bool   `json:"running"`
+	Healthy    bool   `json:"healthy"`
+	PID        int    `json:"pid,omitempty"`
+	Kubernetes string `json:"kubernetes"`
+	APIServer  string `json:"apiServer"`
+	Admission  string `json:"admission"` // "none" without webhooks
+	Kubeconfig string `json:"kubeconfig"`
+	Directory  string `json:"directory"`
+	// Network is how pods of different nodes reach each other.
+	Network    agent.NetworkMode  `json:"network"`
 	Components []supervise.Status `json:"components"`
 }
 
@@ -89,6 +92,7 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 		Kubernetes: version.Kubernetes,
 		APIServer:  cfg.Network().APIServer(),
 		Admission:  cmp.Or(string(cfg.Admits()), "none"),
+		Network:    cfg.Mode(),
 		Kubeconfig: l.Kubeconfig(),
 		Directory:  l.Dir(),
 		Components: st.Components,
@@ -126,7 +130,7 @@ func (r report) print(s cli.Streams) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(s.Out, "\nAPI server  %s\nkubeconfig  %s\nadmission   %s\n", r.APIServer, r.Kubeconfig,
-		r.Admission)
+	_, err := fmt.Fprintf(s.Out, "\nAPI server  %s\nkubeconfig  %s\nnetwork     %s\nadmission   %s\n", r.APIServer,
+		r.Kubeconfig, r.Network, r.Admission)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cluster"
 	"github.com/mullion-k8s/mullion/internal/policy"
@@ -22,6 +23,7 @@ import (
 type upFlags struct {
 	target
 	cluster.Choice
+	network    string
 	dryRun     bool
 	wait       time.Duration
 	kubeconfig string
@@ -55,6 +57,7 @@ called it.`,
 		Example: `  mullion up                                  # one host each of Windows Server 2019, 2022, 2025
   mullion up --windows 2019,2019              # two hosts of one build
   mullion up --windows-taint os=windows:NoSchedule
+  mullion up --network vxlan                  # pods in an overlay that flannel makes
   mullion up --name ci --data-dir /tmp/ci     # a second cluster, elsewhere
   mullion up --dry-run                        # print the whole plan, change nothing`,
 		Args: cobra.NoArgs,
@@ -69,6 +72,8 @@ called it.`,
 	cmd.Flags().StringVar((*string)(&f.Admission), "admission", "",
 		"what happens to `findings` where a namespace's labels do not say it: enforce refuses what cannot run, warn "+
 			"only warns, off does neither (default enforce)")
+	cmd.Flags().StringVar(&f.network, "network", "",
+		"how pods of different nodes reach each other: `l2bridge`, host-gw or vxlan (default l2bridge)")
 	cmd.Flags().BoolVar(&f.NoAdmission, "no-admission", false,
 		"run only upstream's components: no placement, no validation, no RuntimeClasses")
 	cmd.Flags().StringSliceVar(&f.Datastore.Endpoints, "datastore-endpoints", nil,
@@ -108,6 +113,11 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	if f.NoAdmission && f.Admission != "" {
 		return cli.Usagef("--no-admission and --admission exclude each other: there would be no webhooks")
 	}
+	if f.network != "" {
+		if f.NetworkMode, err = agent.ParseNetworkMode(f.network); err != nil {
+			return cli.Usagef("--network: %w", err)
+		}
+	}
 	bin, err := cluster.FindBinaries()
 	if err != nil {
 		return err
@@ -115,7 +125,7 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	if f.dryRun {
 		return dryRun(s, l, f, bin)
 	}
-	if err := environment(cluster.Preflight(bin)); err != nil {
+	if err := preflight(l, f, bin); err != nil {
 		return err
 	}
 	cfg, err := cluster.Make(l, f.Choice)
@@ -160,6 +170,15 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	}
 	fmt.Fprintf(s.Err, "   %s   next: bin/mullion kubectl%s get nodes -o wide\n", in, nameFlag(f.name))
 	return nil
+}
+
+// preflight checks what the cluster needs, with the network that it has or is to have.
+func preflight(l cluster.Layout, f upFlags, bin cluster.Binaries) error {
+	mode := f.NetworkMode
+	if c, err := cluster.Choose(l, f.Choice); err == nil { // if not, Make says so later
+		mode = c.Mode()
+	}
+	return environment(cluster.Preflight(bin, mode))
 }
 
 // environment turns what Preflight found into one error with all hints.

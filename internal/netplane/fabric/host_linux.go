@@ -116,11 +116,11 @@ func (f *Fabric) connect(ctx context.Context, a Attachment, inside, host *kernel
 	})
 }
 
-// Router changes the routes of a fabric; it needs only its namespace. An emulated
-// host, which knows nothing else about the fabric, uses it.
+// Router changes the routes to hosts in a namespace, the fabric's or the machine's. An emulated
+// host, which knows nothing else about them, uses it.
 type Router struct{ namespace string }
 
-// OpenRouter names the fabric by its namespace file.
+// OpenRouter names the namespace by its file.
 func OpenRouter(namespace string) *Router { return &Router{namespace} }
 
 // SetPrefixes makes the host with the given address the owner of exactly these
