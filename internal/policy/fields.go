@@ -47,6 +47,7 @@ type field struct {
 	bad        any    // a value that the rule reports, for tests
 	drop       bool   // removing the field changes nothing on Windows
 	inferred   bool
+	ordinary   bool // of ports: those of HostProcess containers are not looked at
 }
 
 // Sources of the rows. The functions are in k8s.io/kubernetes v1.36.3.
@@ -419,12 +420,13 @@ func otherFields() []field {
 			bad:    []any{map[string]any{"name": "gpu", "resourceClaimName": "gpu"}},
 		},
 		{
-			code:  "WIN229",
-			level: onPort,
-			path:  "hostPort",
-			when:  isSet,
-			set:   Info,
-			unset: Info,
+			code:     "WIN229",
+			level:    onPort,
+			path:     "hostPort",
+			when:     isSet,
+			set:      Info,
+			unset:    Info,
+			ordinary: true,
 			why: `a host port on Windows needs CNI plugins from 0.8.6 and "capabilities": {"portMappings": true} in ` +
 				`the ` +
 				"node's CNI configuration",
@@ -607,6 +609,9 @@ func (f field) roots(p *pod, list string) []tree.Value {
 		var out []tree.Value
 		name := map[level]string{onMount: "volumeMounts", onPort: "ports"}[f.level]
 		for _, c := range p.Containers {
+			if f.ordinary && p.hostProcess(c) {
+				continue // its ports are those of the host
+			}
 			out = append(out, c.Find(name).Items()...)
 		}
 		return out

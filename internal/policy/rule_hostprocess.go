@@ -139,7 +139,7 @@ func hostProcessRules() []Rule {
 			Why:      "NT AUTHORITY\\SYSTEM may do anything on the node. Many agents need less.",
 			Fix:      `try NT AUTHORITY\Local service, or a local group of the node`,
 			Sources:  []string{srcHostProcess},
-			pod:      eachHPC(checkSystemUser),
+			pod:      checkSystemUser,
 		},
 		{
 			Code:     "WIN533",
@@ -249,9 +249,22 @@ func checkHostProcessGMSA(p *pod, c container, r reporter) {
 	}
 }
 
-func checkSystemUser(p *pod, c container, r reporter) {
-	if u := p.option(c, "runAsUserName"); strings.EqualFold(u.Str(), `NT AUTHORITY\SYSTEM`) {
-		r.at(u, "container %s runs as %s on the host", c.Name, u.Str())
+// checkSystemUser reports a pod once, at the first such account.
+func checkSystemUser(p *pod, r reporter) {
+	var first tree.Value
+	var names []string
+	for _, c := range p.Containers {
+		u := p.option(c, "runAsUserName")
+		if !p.hostProcess(c) || !strings.EqualFold(u.Str(), `NT AUTHORITY\SYSTEM`) {
+			continue
+		}
+		if len(names) == 0 {
+			first = u
+		}
+		names = append(names, c.Name)
+	}
+	if len(names) > 0 {
+		r.at(first, "containers run as %s on the host: %s", first.Str(), strings.Join(names, ", "))
 	}
 }
 

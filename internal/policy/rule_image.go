@@ -220,12 +220,22 @@ func checkRetiredImages(p *pod, r reporter) {
 
 func checkEndOfLife(p *pod, r reporter) {
 	for _, c := range p.Containers {
-		// An image of a retired repository must first be replaced.
-		if b := c.Build; c.HasBuild && b.Number != 17763 && b.Number < 20348 && !retired(c.Image) {
-			r.at(c.Get("image"), "container %s: %s is of %s, which gets no updates after %s", c.Name, c.Image, b,
-				b.EndOfLife())
+		// An image of a retired repository must first be replaced. One that no node
+		// can run has a finding that says the same.
+		if !c.HasBuild || lifeEnd(c.Build) == "" || retired(c.Image) || len(p.nodesWithout(c)) > 0 {
+			continue
 		}
+		r.at(c.Get("image"), "container %s: %s is of %s%s", c.Name, c.Image, c.Build, lifeEnd(c.Build))
 	}
+}
+
+// lifeEnd returns words about a build that is out of support, to follow its name;
+// "" for others.
+func lifeEnd(b winver.Build) string {
+	if b.Number == 17763 || b.Number >= 20348 {
+		return ""
+	}
+	return fmt.Sprintf(", which gets no updates after %s", b.EndOfLife())
 }
 
 func checkOldContainerd(p *pod, r reporter) {
@@ -400,31 +410,40 @@ func (r reporter) unlessIsolated(p *pod, s Severity, c container, format string,
 	r.as(s, c.Get("image"), format, args...)
 }
 
-func checkNodesBuild(p *pod, r reporter) {
+// nodesWithout returns the nodes that the pod may use if none of them can run an
+// image whose name reveals its build; nil otherwise.
+func (p *pod) nodesWithout(c container) []*Node {
+	if !c.HasBuild || !p.windows() || hyperV(p) {
+		return nil
+	}
 	nodes := p.nodesForImages()
 	if p.selectsBuild() { // another rule checks whether that build fits
 		nodes = p.facts().windows()
 	}
-	if !p.windows() || len(nodes) == 0 || hyperV(p) {
-		return
+	b, ok := p.builds()[c.Name]
+	runs := func(n *Node) bool { return n.Build.Number == 0 || winver.Compatible(n.Build, b) }
+	if !ok || slices.ContainsFunc(nodes, runs) {
+		return nil
 	}
-	none := "no node"
-	if len(nodes) < len(p.facts().windows()) {
-		none = "no node that the pod may use"
-	}
-	builds := p.builds()
+	return nodes
+}
+
+func checkNodesBuild(p *pod, r reporter) {
 	for _, c := range p.Containers {
-		b, ok := builds[c.Name]
-		runs := func(n *Node) bool { return n.Build.Number == 0 || winver.Compatible(n.Build, b) }
-		if !ok || slices.ContainsFunc(nodes, runs) {
+		nodes := p.nodesWithout(c)
+		if len(nodes) == 0 {
 			continue
+		}
+		none := "no node"
+		if len(nodes) < len(p.facts().windows()) {
+			none = "no node that the pod may use"
 		}
 		severity := Warning // a tag is only a name
 		if strings.HasPrefix(c.Image, "mcr.microsoft.com/windows") {
 			severity = Error
 		}
-		r.unlessIsolated(p, severity, c, "container %s: %s is of %s, and %s can run it: they are %s",
-			c.Name, c.Image, b, none, nodesText(nodes))
+		r.unlessIsolated(p, severity, c, "container %s: %s is of %s%s, and %s can run it: they are %s",
+			c.Name, c.Image, c.Build, lifeEnd(c.Build), none, nodesText(nodes))
 	}
 }
 

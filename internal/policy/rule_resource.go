@@ -3,7 +3,12 @@
 
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+)
 
 const srcResources = "https://kubernetes.io/docs/concepts/configuration/windows-resource-management/"
 
@@ -30,7 +35,7 @@ func resourceRules() []Rule {
 			Fix: "make requests equal to limits",
 			Sources: []string{"k8s.io/kubernetes pkg/kubelet/kuberuntime: kuberuntime_container_windows.go",
 				srcResources},
-			pod: eachContainer(checkRequests),
+			pod: checkRequests,
 		},
 		{
 			Code:     "WIN312",
@@ -66,12 +71,28 @@ func resourceRules() []Rule {
 	}
 }
 
-func checkRequests(p *pod, c container, r reporter) {
-	req, lim := c.Find("resources", "requests"), c.Find("resources", "limits")
-	for _, k := range []string{"cpu", "memory"} {
-		if a, b := req.Get(k), lim.Get(k); a.Set() && b.Set() && a.Raw() != b.Raw() {
-			r.at(a, "container %s: the request of %s guarantees nothing on Windows", c.Name, k)
+// checkRequests reports a pod once, at its first such request.
+func checkRequests(p *pod, r reporter) {
+	var first tree.Value
+	var names []string
+	for _, c := range p.Containers {
+		req, lim := c.Find("resources", "requests"), c.Find("resources", "limits")
+		for _, k := range []string{"cpu", "memory"} {
+			a, b := req.Get(k), lim.Get(k)
+			if !p.windows() || !a.Set() || !b.Set() || a.Raw() == b.Raw() {
+				continue
+			}
+			if len(names) == 0 {
+				first = a
+			}
+			if !slices.Contains(names, c.Name) {
+				names = append(names, c.Name)
+			}
 		}
+	}
+	if len(names) > 0 {
+		r.at(first, "requests guarantee nothing on Windows; they differ from the limits in: %s",
+			strings.Join(names, ", "))
 	}
 }
 

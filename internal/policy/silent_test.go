@@ -70,6 +70,12 @@ func TestHarmless(t *testing.T) {
 		{name: "os-sku of the image's build", code: "WIN414",
 			object: `spec: {nodeSelector: {kubernetes.io/os: windows, kubernetes.azure.com/os-sku: Windows2022}}`,
 			facts:  cluster(17763, 20348), most: None},
+		{name: "host port of a HostProcess container", code: "WIN229",
+			object: `{spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true, ` +
+				`runAsUserName: 'NT AUTHORITY\SYSTEM'}}}, c: {ports: [{containerPort: 80, hostPort: 80}]}}`,
+			most: None},
+		{name: "an old image that no node runs", code: "WIN413",
+			object: `c: {image: 'mcr.microsoft.com/windows/nanoserver:1903'}`, facts: cluster(20348), most: None},
 		{name: "DaemonSet without a sign of Windows", code: "WIN401", object: linuxDaemonSet, most: Info},
 		{name: "DaemonSet in a cluster with Windows", code: "WIN401", object: linuxDaemonSet, facts: cluster(20348),
 			most: Warning},

@@ -263,7 +263,8 @@ func TestServer(t *testing.T) {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		for _, want := range []string{"placement.mullion.dev/Fits", "WindowsBuildMismatch",
-			"is of Windows Server 2016 10.0.14393, and no node can run it: they are Windows Server 2019 10.0.17763, " +
+			"is of Windows Server 2016 10.0.14393, which gets no updates after 2027-01-11, and no node can run it: " +
+				"they are Windows Server 2019 10.0.17763, " +
 				"Windows Server 2022 10.0.20348", "use an image for the nodes' build, or add nodes"} {
 			if !bytes.Contains(out, []byte(want)) {
 				return fmt.Errorf("no %q in:\n%s", want, out)
