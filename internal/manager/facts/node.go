@@ -187,6 +187,21 @@ func (s *nodes) where(image string) []string {
 	return s.present.oses(image)
 }
 
+// everywhere reports whether an image is on all Windows nodes, of which there is
+// at least one, and on no other node: all that a registry could add is known.
+func (s *nodes) everywhere(image string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	windows := 0
+	for _, e := range s.byName {
+		if e.node.OS == "windows" {
+			windows++
+		}
+	}
+	oses := s.present[image]
+	return windows > 0 && len(oses) == 1 && oses["windows"] == windows
+}
+
 // maxNodeImages bounds what is kept of one node: a kubelet reports 50 images by
 // default (nodeStatusMaxImages), with up to 5 names each (MaxNamesPerImageInNodeStatus).
 const maxNodeImages = 1000

@@ -8,6 +8,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -150,7 +151,7 @@ func (s *Source) Facts(ctx context.Context, namespace string, object *policy.Par
 	s.classesOf(ctx, &f, refs)
 	s.imagesOf(&f, refs)
 	if s.images != nil {
-		found, missing := s.images.Find(ctx, namespace, refs, object.Unclear(f))
+		found, missing := s.images.Find(ctx, namespace, refs, s.withoutPresent(object.Unclear(f)))
 		for image, i := range found {
 			set(&f.Images, image, i)
 		}
@@ -193,6 +194,18 @@ func (s *Source) classesOf(ctx context.Context, f *policy.Facts, refs []policy.R
 		with[c.Name] = describeClass(c)
 		f.RuntimeClasses = with
 	}
+}
+
+// withoutPresent removes images that all Windows nodes have: the stand-ins of
+// emulated hosts, for which nothing is downloaded, and what has been preloaded.
+func (s *Source) withoutPresent(unclear [][]string) [][]string {
+	for i, images := range unclear {
+		unclear[i] = slices.DeleteFunc(images, func(image string) bool {
+			ref, ok := s.refs.Parse(image)
+			return ok && s.nodes.everywhere(ref.Text)
+		})
+	}
+	return unclear
 }
 
 // imagesOf adds what the cluster itself knows of the images.

@@ -106,6 +106,29 @@ func build(t testing.TB, number int) winver.Build {
 	return b
 }
 
+// TestPresent: no registry is asked about images that all Windows nodes have, and
+// no other node.
+func TestPresent(t *testing.T) {
+	client := newClient(
+		windowsNode("w1", "10.0.17763.6893", "docker.io/acme/shop:1", "docker.io/acme/some:1", "docker.io/acme/both:1"),
+		windowsNode("w2", "10.0.20348.1", "docker.io/acme/shop:1", "docker.io/acme/both:1"),
+		linuxNode("l1", "docker.io/acme/both:1"),
+	)
+	s := start(t, client, Config{Registry: lookup.Config{Off: true}, DefaultOS: "linux"})
+	images := []string{"acme/shop:1", "acme/some:1", "acme/both:1", "unheard:1", "NOT A REFERENCE"}
+	got := s.withoutPresent([][]string{nil, images})
+	want := [][]string{nil, {"acme/some:1", "acme/both:1", "unheard:1", "NOT A REFERENCE"}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("images to ask about (-want +got):\n%s", d)
+	}
+	if err := client.CoreV1().Nodes().Delete(t.Context(), "l1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Until(t, "the image to be on Windows nodes only", func() bool {
+		return len(s.withoutPresent([][]string{{"acme/both:1"}})[0]) == 0
+	})
+}
+
 func TestFacts(t *testing.T) {
 	client := newClient(
 		windowsNode("w1", "10.0.17763.6893", "docker.io/acme/shop:1", "docker.io/library/both:1"),
