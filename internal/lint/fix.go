@@ -118,7 +118,7 @@ func (m *fixer) read(text []byte) bool {
 // parsed returns the objects of the document, without patches of others.
 func (m *fixer) parsed() *policy.Parsed {
 	out := policy.Parse(m.object)
-	out.DropPatches()
+	out.DropPatches(true)
 	return out
 }
 

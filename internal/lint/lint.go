@@ -391,7 +391,7 @@ func check(ctx context.Context, judge *judge, d *document, facts policy.Facts) j
 			out.results = append(out.results, p.result(d))
 		}
 		parsed := policy.Parse(object)
-		patches := parsed.DropPatches()
+		patches := parsed.DropPatches(!d.found)
 		out.skipped += len(patches)
 		out.objects += parsed.Len()
 		out.unseen = append(out.unseen, parsed.Unseen()...)

@@ -198,7 +198,7 @@ func placed(t testing.TB, name string, text []byte, facts policy.Facts) {
 				continue
 			}
 			objects := policy.Parse(object)
-			objects.DropPatches()
+			objects.DropPatches(true)
 			for _, p := range judge.Place(objects, facts) {
 				left := slices.DeleteFunc(p.Edits, func(e tree.Edit) bool { return !mayWrite(objects, p, e) })
 				if len(left) > 0 {

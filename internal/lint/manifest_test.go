@@ -29,6 +29,8 @@ func TestFound(t *testing.T) {
 		{"template", "apiVersion: v1\nkind: {{ .kind }}\n{{- end }}\n", "WIN901", ""},
 		{"template that YAML can read", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Name }}\n", "WIN901", ""},
 		{"template in a list", "apiVersion: v1\nkind: Pod\nspec:\n  args:\n  - {{ .A }}\n  - b\n", "WIN901", ""},
+		{"patch of an image", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n" +
+			"spec: {template: {spec: {containers: [{name: c, image: x}]}}}\n", "WIN804", ""},
 		{"variable in a list", "apiVersion: v1\nkind: Pod\nspec:\n  args: [${ARGS}]\n  x: y\n", "WIN901", ""},
 		{"variable in a broken manifest", "apiVersion: v1\nkind: ${KIND}\nspec:\n  a: b: c\n", "WIN901", "WIN901"},
 		{"mapping as a key", "apiVersion: v1\nkind: Pod\nmetadata:\n  {a: b}: c\n", "WIN901", "WIN901"},

@@ -37,17 +37,26 @@ func (p *Parsed) Objects() []tree.Value {
 }
 
 // DropPatches removes the objects that are only patches of others, and returns
-// them. No container of a patch has an image.
-func (p *Parsed) DropPatches() []tree.Value {
+// them. No container of a patch has an image. Unless an object is certainly meant to
+// be one, as by a user who names its file, a workload without selector and labels
+// counts as a patch too: one that replaces an image.
+func (p *Parsed) DropPatches(certain bool) []tree.Value {
 	var patches []tree.Value
 	p.items = slices.DeleteFunc(p.items, func(o *object) bool {
-		patch := slices.ContainsFunc(o.Pods, (*pod).patch)
+		patch := slices.ContainsFunc(o.Pods, (*pod).patch) || !certain && o.lacksSelector()
 		if patch {
 			patches = append(patches, o.Value)
 		}
 		return patch
 	})
 	return patches
+}
+
+// lacksSelector reports whether a workload has neither the selector that it must
+// have nor the labels that would have to match it.
+func (o *object) lacksSelector() bool {
+	return o.Find("apiVersion").Str() == "apps/v1" && len(o.Pods) == 1 && !o.Find("spec", "selector").Set() &&
+		!o.Pods[0].Meta.Find("labels").Set()
 }
 
 // patch reports whether what looks like a pod only changes one.

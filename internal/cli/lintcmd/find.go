@@ -4,6 +4,7 @@
 package lintcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/lint/checkout"
 	"github.com/mullion-k8s/mullion/internal/lint/kustomize"
 	"github.com/mullion-k8s/mullion/internal/lint/settings"
+	"github.com/mullion-k8s/mullion/internal/version"
 )
 
 // found holds what the arguments name.
@@ -78,7 +80,8 @@ func (f flags) find(ctx context.Context, s cli.Streams, excluded excluder, args 
 // charts renders the charts that the user named.
 func (out *finder) charts(ctx context.Context, f flags) error {
 	for _, dir := range f.charts {
-		o := chart.Options{Values: f.values, Set: f.set, Kubernetes: f.kubernetes}
+		// Without a version, helm takes one of its own.
+		o := chart.Options{Values: f.values, Set: f.set, Kubernetes: cmp.Or(f.kubernetes, version.Kubernetes)}
 		rendered, err := chart.Render(ctx, dir, o)
 		switch {
 		case errors.Is(err, chart.ErrNoHelm):
