@@ -142,6 +142,12 @@ bin/image/mullion.tar: $(addprefix bin/image/mullion-,$(IMAGE_ARCHITECTURES)) $(
 .PHONY: image
 image: bin/image/mullion.tar ## Build the image of `mullion install` as an archive, bin/image/mullion.tar
 
+# The date is the commit's, so that a second run makes the same files.
+.PHONY: dist
+dist: build ## Pack bin/ into an archive, a .deb, a bill of materials and checksums in dist/
+	@go run -C tools/release . -bin $(CURDIR)/bin -root $(CURDIR) -o $(CURDIR)/dist -version $(VERSION) \
+	  -date $(shell git log -1 --format=%ct) | sed 's,^,  DIST   dist/,'
+
 .PHONY: suites
 suites: bin/windows/critest.exe bin/windows/hcn.test.exe ## Build the conformance suites of other projects
 

@@ -98,7 +98,7 @@ func (f traces) none(t *testing.T, when string) {
 	}
 }
 
-// TestLifecycle starts a second cluster beside the first, stops it, starts it
+// TestLifecycle starts a second cluster, from a release, beside the first, stops it, starts it
 // again with its data, kills its supervisor, and removes it: each time nothing
 // of it is left on the machine.
 func TestLifecycle(t *testing.T) {
@@ -108,11 +108,12 @@ func TestLifecycle(t *testing.T) {
 	const second = "e2e-second"
 	args := func(a ...string) []string { return append(a, "--name", second, "--data-dir", suite.dir) }
 	user := filepath.Join(t.TempDir(), "config") // the kubeconfig file of the user's
+	mullion := unpacked(t)
 	run := func(a ...string) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), args(a...)...)
+		cmd := exec.CommandContext(ctx, mullion, args(a...)...)
 		cmd.Env = append(os.Environ(), "KUBECONFIG="+user)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -121,7 +122,7 @@ func TestLifecycle(t *testing.T) {
 		return string(out)
 	}
 	kubectl := func(a ...string) (string, error) {
-		out, err := exec.Command(testenv.Bin("mullion"),
+		out, err := exec.Command(mullion,
 			append([]string{"kubectl", "--name", second, "--data-dir", suite.dir}, a...)...).CombinedOutput()
 		return string(out), err
 	}

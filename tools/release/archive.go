@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// writeArchive writes a .tar.gz with all files below mullion/.
+func (r release) writeArchive(name string, files []entry) (err error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	z, err := gzip.NewWriterLevel(f, r.level)
+	if err != nil {
+		return err
+	}
+	t := tar.NewWriter(z)
+	for _, e := range withDirectories(files) {
+		if err := r.add(t, e); err != nil {
+			return err
+		}
+	}
+	return errors.Join(t.Close(), z.Close())
+}
+
+// withDirectories puts the files in order, each directory before what is in it.
+func withDirectories(files []entry) []entry {
+	all := map[string]entry{}
+	for _, e := range files {
+		e.name = "mullion/" + e.name
+		all[e.name] = e
+		for d := path.Dir(e.name); d != "."; d = path.Dir(d) {
+			all[d+"/"] = entry{name: d + "/", mode: fs.ModeDir | 0o755}
+		}
+	}
+	sorted := make([]entry, 0, len(all))
+	for _, e := range all {
+		sorted = append(sorted, e)
+	}
+	slices.SortFunc(sorted, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	return sorted
+}
+
+func (r release) add(t *tar.Writer, e entry) (err error) {
+	h := &tar.Header{
+		Name:     e.name,
+		Mode:     int64(e.mode.Perm()),
+		ModTime:  r.date,
+		Typeflag: tar.TypeReg,
+		Uname:    "root",
+		Gname:    "root",
+		Format:   tar.FormatPAX,
+	}
+	if e.mode.IsDir() {
+		h.Typeflag = tar.TypeDir
+		return t.WriteHeader(h)
+	}
+	in, size, err := e.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	h.Size = size
+	if err := t.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err = io.Copy(t, in)
+	return err
+}

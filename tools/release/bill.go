@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdx/v2/common"
+	"github.com/spdx/tools-golang/spdx/v2/v2_3"
+)
+
+// noAssertion is SPDX's word for "not looked at". The terms themselves are in
+// licenses/.
+const noAssertion = "NOASSERTION"
+
+// bill returns the bill of materials: each program, and each module that is linked
+// into it (SPDX 2.3, in JSON).
+func (r release) bill(files []entry, deps []dependency) ([]byte, error) {
+	root := &v2_3.Package{
+		PackageName:             "mullion",
+		PackageSPDXIdentifier:   "Package-mullion",
+		PackageVersion:          r.version,
+		PackageDownloadLocation: "https://" + own,
+		PackageLicenseConcluded: "Apache-2.0",
+		PackageLicenseDeclared:  "Apache-2.0",
+		PackageCopyrightText:    "Copyright The mullion Authors",
+	}
+	doc := &v2_3.Document{
+		SPDXVersion:    v2_3.Version,
+		DataLicense:    v2_3.DataLicense,
+		SPDXIdentifier: "DOCUMENT",
+		DocumentName:   "mullion_" + r.version,
+		CreationInfo: &v2_3.CreationInfo{
+			Creators: []common.Creator{{CreatorType: "Tool", Creator: "mullion-release"}},
+			Created:  r.date.Format("2006-01-02T15:04:05Z"),
+		},
+		Packages:      []*v2_3.Package{root},
+		Relationships: []*v2_3.Relationship{relation("DOCUMENT", "DESCRIBES", root.PackageSPDXIdentifier)},
+	}
+	ids := map[string]common.ElementID{}
+	digest := sha256.New()
+	for _, e := range files {
+		if e.mode&0o111 == 0 {
+			continue
+		}
+		sum, err := e.sum()
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintln(digest, sum, e.name)
+		p := program(r.version, e.name, sum)
+		ids[e.name] = p.PackageSPDXIdentifier
+		doc.Packages = append(doc.Packages, p)
+		doc.Relationships = append(doc.Relationships,
+			relation(root.PackageSPDXIdentifier, "CONTAINS", p.PackageSPDXIdentifier))
+	}
+	for _, d := range deps {
+		p := goModule(d)
+		doc.Packages = append(doc.Packages, p)
+		for _, name := range d.programs {
+			doc.Relationships = append(doc.Relationships, relation(ids[name], "DEPENDS_ON", p.PackageSPDXIdentifier))
+		}
+	}
+	// The namespace names the content: it is the same if that is the same.
+	doc.DocumentNamespace = fmt.Sprintf("https://%s/sbom/%s-%x", own, r.version, digest.Sum(nil)[:8])
+	var out bytes.Buffer
+	if err := json.Write(doc, &out, json.Indent("  ")); err != nil {
+		return nil, fmt.Errorf("write the bill of materials: %w", err)
+	}
+	return append(bytes.TrimSpace(out.Bytes()), '\n'), nil
+}
+
+func program(version, name, sum string) *v2_3.Package {
+	return &v2_3.Package{
+		PackageName:             name,
+		PackageSPDXIdentifier:   id("Program", name),
+		PackageVersion:          version,
+		PackageFileName:         name,
+		PackageDownloadLocation: noAssertion,
+		PackageLicenseConcluded: noAssertion,
+		PackageLicenseDeclared:  noAssertion,
+		PackageCopyrightText:    noAssertion,
+		PackageChecksums:        []common.Checksum{{Algorithm: common.SHA256, Value: sum}},
+	}
+}
+
+func goModule(d dependency) *v2_3.Package {
+	return &v2_3.Package{
+		PackageName:             d.Path,
+		PackageSPDXIdentifier:   id("Go", d.Path+"-"+d.Version.Version),
+		PackageVersion:          d.Version.Version,
+		PackageDownloadLocation: noAssertion,
+		PackageLicenseConcluded: noAssertion,
+		PackageLicenseDeclared:  noAssertion,
+		PackageCopyrightText:    noAssertion,
+		PackageComment:          "go.sum: " + d.sum,
+		PackageExternalReferences: []*v2_3.PackageExternalReference{{
+			Category: common.CategoryPackageManager,
+			RefType:  common.TypePackageManagerPURL,
+			Locator:  purl(d),
+		}},
+	}
+}
+
+// purl returns a package URL (github.com/package-url/purl-spec).
+func purl(d dependency) string {
+	return "pkg:golang/" + strings.ReplaceAll(url.PathEscape(d.Path), "%2F", "/") + "@" +
+		url.QueryEscape(d.Version.Version)
+}
+
+func relation(from common.ElementID, kind string, to common.ElementID) *v2_3.Relationship {
+	return &v2_3.Relationship{
+		RefA:         common.MakeDocElementID("", string(from)),
+		RefB:         common.MakeDocElementID("", string(to)),
+		Relationship: kind,
+	}
+}
+
+// id returns an identifier: letters, digits, dots and hyphens (SPDX 2.3, 3.2).
+func id(kind, name string) common.ElementID {
+	return common.ElementID(kind + "-" + strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' {
+			return c
+		}
+		return '-'
+	}, name))
+}

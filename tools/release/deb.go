@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// needs are the packages of Debian 12 and Ubuntu 24.04 that a cluster needs: those
+// of hack/deps that are not for building.
+var needs = []string{"ca-certificates", "conmon", "fonts-wine", "iproute2", "nftables", "runc", "wine", "wine64"}
+
+// writeDeb writes a Debian package: the programs in /usr/lib/mullion, and mullion
+// in the path. dpkg-deb(1) packs it.
+func (r release) writeDeb(name string, files []entry) (err error) {
+	tree, err := os.MkdirTemp(filepath.Dir(name), ".deb-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tree)) }()
+	if err := r.layOut(tree, files); err != nil {
+		return err
+	}
+	cmd := exec.Command("dpkg-deb", "--build", "--root-owner-group", "-Zgzip", "-z"+strconv.Itoa(r.level), tree, name)
+	// dpkg-deb takes later times of files back to this one.
+	cmd.Env = append(os.Environ(), fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.date.Unix()))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("dpkg-deb: %w: %s", err, out)
+	}
+	return nil
+}
+
+// layOut makes the tree of files that dpkg-deb packs.
+func (r release) layOut(tree string, files []entry) error {
+	if err := os.Chmod(tree, 0o755); err != nil {
+		return err
+	}
+	var size int64 // in bytes
+	for _, e := range files {
+		n, err := e.copyTo(filepath.Join(tree, debPath(e)))
+		if err != nil {
+			return err
+		}
+		size += n
+	}
+	link := filepath.Join(tree, "usr/bin/mullion")
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink("../lib/mullion/mullion", link); err != nil {
+		return err
+	}
+	control := entry{text: []byte(r.control(size)), mode: 0o644}
+	_, err := control.copyTo(filepath.Join(tree, "DEBIAN/control"))
+	return err
+}
+
+// debPath returns where a file of the release is installed.
+func debPath(e entry) string {
+	switch {
+	case e.name == "LICENSE":
+		return "usr/share/doc/mullion/copyright"
+	case e.mode&0o111 != 0:
+		return "usr/lib/mullion/" + e.name
+	}
+	return "usr/share/doc/mullion/" + e.name
+}
+
+// afterTag matches what git describe adds to the tag that a commit follows.
+var afterTag = regexp.MustCompile(`^v([^-]+(?:-.*?)??)-((?:[0-9]+-)?g[0-9a-f]+(?:-dirty)?)$`)
+
+// debVersion returns a version as dpkg orders them: v1.0.0-rc.1 before v1.0.0, and
+// a commit after the tag that it follows.
+func debVersion(v string) string {
+	added := ""
+	if m := afterTag.FindStringSubmatch(v); m != nil {
+		v, added = "v"+m[1], "+"+strings.ReplaceAll(m[2], "-", ".")
+	}
+	tag, pre, isPre := strings.Cut(strings.TrimPrefix(v, "v"), "-")
+	if isPre {
+		tag += "~" + strings.ReplaceAll(pre, "-", ".")
+	}
+	return tag + added
+}
+
+// control describes the package; see deb-control(5).
+func (r release) control(size int64) string {
+	return fmt.Sprintf(`Package: mullion
+Version: %s
+Architecture: amd64
+Maintainer: The mullion Authors <mullion@localhost>
+Installed-Size: %d
+Depends: %s
+Section: admin
+Priority: optional
+Description: Kubernetes clusters with emulated Windows nodes on one machine
+ mullion runs upstream's control plane and, on emulated Windows hosts,
+ upstream's unmodified kubelet.exe, kube-proxy.exe and network plugins.
+ It needs neither Windows nor a virtual machine.
+`, debVersion(r.version), (size+1023)/1024, strings.Join(needs, ", "))
+}
+
+func (e entry) copyTo(name string) (n int64, err error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return 0, err
+	}
+	in, _, err := e.open()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	out, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, e.mode)
+	if err != nil {
+		return 0, err
+	}
+	n, err = io.Copy(out, in)
+	return n, errors.Join(err, out.Chmod(e.mode), out.Close())
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Command release packs the built programs for people who have no compiler.
+//
+//	release -bin DIR -o DIR -version VERSION -date UNIX-TIME
+//
+// It writes an archive, a package for Debian and Ubuntu, a software bill of
+// materials in SPDX's format and the checksums of all three. The same programs,
+// version and date give the same files, byte for byte.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"time"
+)
+
+func main() {
+	var r release
+	out := flag.String("o", "", "the `directory` to write to")
+	flag.StringVar(&r.bin, "bin", "", "the `directory` of the programs")
+	flag.StringVar(&r.root, "root", ".", "the `directory` of the sources")
+	flag.StringVar(&r.version, "version", "", "the version, such as v0.1.0")
+	flag.IntVar(&r.level, "level", 9, "how much to compress, from 1 to 9")
+	date := flag.Int64("date", 0, "the time of all files, in `seconds` since 1970")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: release -bin DIR -o DIR -version VERSION -date SECONDS")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if *out == "" || r.bin == "" || r.version == "" || *date == 0 || flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	r.date = time.Unix(*date, 0).UTC()
+	names, err := r.write(*out)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "release: error:", err)
+		os.Exit(1)
+	}
+	for _, name := range names {
+		fmt.Println(name)
+	}
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package main
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/semver"
+)
+
+// release describes what to pack.
+type release struct {
+	bin     string // the directory of the programs
+	root    string // the directory of the sources
+	version string // semantic
+	date    time.Time
+	level   int // of compression
+}
+
+// entry is a file of the release. Its name is relative, with slashes.
+type entry struct {
+	name   string
+	source string // a file; "" if the content is in text
+	text   []byte
+	mode   fs.FileMode
+}
+
+// notReleased are the names in bin/ of what only developers need.
+var notReleased = []string{"fuzz", "image", "peers", "tools"}
+
+// suites are the tests of other projects, which make test builds.
+var suites = regexp.MustCompile(`/(critest|[^/]*\.test)(\.exe)?$`)
+
+// write writes the release's files into a directory and returns their names.
+func (r release) write(out string) ([]string, error) {
+	if err := r.checkVersion(); err != nil {
+		return nil, err
+	}
+	files, err := r.files()
+	if err != nil {
+		return nil, err
+	}
+	deps, err := dependencies(files)
+	if err != nil {
+		return nil, err
+	}
+	licenses, err := licenses(deps)
+	if err != nil {
+		return nil, err
+	}
+	bom, err := r.bill(files, deps)
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, licenses...)
+	files = append(files, entry{name: "mullion.spdx.json", text: bom, mode: 0o644})
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return nil, err
+	}
+	base := "mullion_" + r.version
+	archive, deb, sbom := base+"_linux_amd64.tar.gz", base+"_amd64.deb", base+".spdx.json"
+	if err := r.writeArchive(filepath.Join(out, archive), files); err != nil {
+		return nil, fmt.Errorf("write %s: %w", archive, err)
+	}
+	if err := r.writeDeb(filepath.Join(out, deb), files); err != nil {
+		return nil, fmt.Errorf("write %s: %w", deb, err)
+	}
+	if err := os.WriteFile(filepath.Join(out, sbom), bom, 0o644); err != nil {
+		return nil, err
+	}
+	names := []string{archive, deb, sbom}
+	return append(names, "SHA256SUMS"), writeSums(out, names)
+}
+
+// changelogHeading is the heading of a version in CHANGELOG.md.
+var changelogHeading = regexp.MustCompile(`(?m)^## (v[0-9]\S*)`)
+
+// checkVersion reports an error if the version is not semantic, or a tag that the
+// changelog does not know. A commit between two tags has no heading.
+func (r release) checkVersion() error {
+	if !semver.IsValid(r.version) {
+		return fmt.Errorf("version %q is not semantic, like v0.1.0", r.version)
+	}
+	text, err := os.ReadFile(filepath.Join(r.root, "CHANGELOG.md"))
+	if err != nil {
+		return err
+	}
+	if semver.Prerelease(r.version) != "" {
+		return nil
+	}
+	for _, m := range changelogHeading.FindAllStringSubmatch(string(text), -1) {
+		if m[1] == r.version {
+			return nil
+		}
+	}
+	return fmt.Errorf("CHANGELOG.md has no heading \"## %s\": say there what changed", r.version)
+}
+
+// files lists what the release has beside licenses and the bill of materials.
+func (r release) files() ([]entry, error) {
+	all, err := r.programs()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "examples"} {
+		err := filepath.WalkDir(filepath.Join(r.root, name), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			relative, err := filepath.Rel(r.root, path)
+			all = append(all, entry{name: filepath.ToSlash(relative), source: path, mode: 0o644})
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// programs lists what make build made.
+func (r release) programs() ([]entry, error) {
+	if _, err := os.Stat(filepath.Join(r.bin, "mullion")); err != nil {
+		return nil, fmt.Errorf("%w: run 'make build'", err)
+	}
+	var all []entry
+	err := filepath.WalkDir(r.bin, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(r.bin, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && relative != "." && (d.Name()[0] == '.' || slices.Contains(notReleased, relative)) {
+			return fs.SkipDir
+		}
+		if d.IsDir() || suites.MatchString(path) {
+			return nil
+		}
+		all = append(all, entry{name: filepath.ToSlash(relative), source: path, mode: 0o755})
+		return nil
+	})
+	return all, err
+}
+
+func (e entry) open() (io.ReadCloser, int64, error) {
+	if e.source == "" {
+		return io.NopCloser(strings.NewReader(string(e.text))), int64(len(e.text)), nil
+	}
+	f, err := os.Open(e.source)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// sum returns the SHA-256 of a file, in hexadecimal.
+func (e entry) sum() (sum string, err error) {
+	r, _, err := e.open()
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	h := sha256.New()
+	if _, err := io.Copy(h, r); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+}
+
+// writeSums writes SHA256SUMS as sha256sum(1) does.
+func writeSums(dir string, names []string) error {
+	var text strings.Builder
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		sum, err := entry{source: filepath.Join(dir, name)}.sum()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "%s  %s\n", sum, name)
+	}
+	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(text.String()), 0o644)
+}
