@@ -199,6 +199,12 @@ peers: $(addprefix bin/peers/,$(PEER_PROGRAMS) $(PEERS) helm) ## Build the progr
 bench: build peers ## Run the benchmarks, with ratios to peers in the same run, and compare with the goals
 	@hack/test bench
 
+# The share of the full counts: 1,000 kills of the server, 10,000 pods, and so on.
+SOAK := 1
+.PHONY: soak
+soak: build ## Repeat faults for hours: SOAK=1 is 1,000 kills -9 under load and 10,000 pods
+	@hack/test soak $(SOAK)
+
 FUZZTIME := 20s
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 20s)

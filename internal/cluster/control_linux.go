@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,6 +109,11 @@ func Start(l Layout, bin Binaries) (started bool, err error) {
 	cmd.Dir, cmd.Env = "/", serverEnvironment(os.Environ())
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives this terminal
+	// Nor may it keep what a shell has passed on, such as the lock of flock(1). Files
+	// that this process has opened are closed anyway.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return false, fmt.Errorf("start supervisor: %w", err)
+	}
 	if err := cmd.Start(); err != nil {
 		return false, fmt.Errorf("start supervisor: %w", err)
 	}

@@ -15,40 +15,51 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
 	"github.com/mullion-k8s/mullion/internal/supervise"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// TestKillUnderLoad kills the server at random moments while eight writers
+// TestKillUnderLoad kills the server with -9 at random moments while eight writers
 // create and update objects. Whatever was acknowledged must be there afterwards,
-// and resource versions never go back.
+// resource versions never go back, and a watcher misses nothing.
 func TestKillUnderLoad(t *testing.T) {
+	underLoad(t, testenv.Times(t, 20, 1000), (*controlplanetest.Server).Kill)
+}
+
+// TestTermUnderLoad is TestKillUnderLoad with SIGTERM: the server must also end in
+// time, with exit code 0.
+func TestTermUnderLoad(t *testing.T) {
+	underLoad(t, testenv.Times(t, 3, 1000), (*controlplanetest.Server).Stop)
+}
+
+// underLoad starts a server and ends it with end again and again.
+func underLoad(t *testing.T, rounds int, end func(*controlplanetest.Server)) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	s := controlplanetest.New(t, nil)
 	s.Start()
 	s.Ready()
-	rounds := 4
-	if testing.Short() {
-		rounds = 1
-	}
+	watcher := watch(t, s.Admin())
+	h := &history{acked: map[string]string{}, gone: map[string]bool{}}
+	var total int
 	var newest uint64
-	acked := map[string]string{} // name to the last acknowledged value
 	for round := range rounds {
-		h := &history{acked: acked}
 		ctx, cancel := context.WithCancel(t.Context())
 		var writers sync.WaitGroup
 		for w := range 8 {
 			client := s.Admin()
 			writers.Go(func() { h.write(ctx, client, fmt.Sprintf("r%d-w%d", round, w)) })
 		}
-		// the moment of the kill is the point of the test
-		time.Sleep(time.Duration(100+rnd.IntN(1500)) * time.Millisecond)
-		s.Kill()
+		// the moment of the end is the point of the test
+		time.Sleep(time.Duration(100+rnd.IntN(900)) * time.Millisecond)
+		end(s)
 		cancel()
 		writers.Wait()
 		s.Start()
@@ -57,29 +68,82 @@ func TestKillUnderLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		have := map[string]string{}
-		for _, cm := range list.Items {
-			have[cm.Name] = cm.Data["n"]
-		}
-		for name, value := range acked {
-			// A write whose answer was lost may be there, too: newer is right.
-			got, err := strconv.Atoi(have[name])
-			if want, werr := strconv.Atoi(value); err != nil || werr != nil || got < want {
-				t.Errorf("round %d: %s was acknowledged with n=%s and is %q", round, name, value, have[name])
-			}
-		}
+		h.compare(t, round, list.Items)
 		rv, err := strconv.ParseUint(list.ResourceVersion, 10, 64)
 		if err != nil || rv < max(newest, h.newest) {
 			t.Errorf("round %d: resource version %s after %d", round, list.ResourceVersion, max(newest, h.newest))
 		}
 		newest = rv
-		t.Logf("round %d: %d objects acknowledged so far, all there; resource version %d", round, len(acked), rv)
-		s.Ready()
+		total += len(h.writes)
+		h.writes = nil
+		if len(h.acked) > 5000 { // a thousand rounds would fill the disk
+			h.empty(t, s.Admin())
+		}
 	}
-	if len(acked) < 8*rounds {
-		t.Errorf("only %d writes were acknowledged: the test has tested nothing", len(acked))
+	t.Logf("%d ends under load, %d acknowledged writes, all there; resource version %d", rounds, total, newest)
+	if total < 8*rounds {
+		t.Errorf("only %d writes were acknowledged: the test has tested nothing", total)
 	}
+	list, err := s.Admin().CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher.sees(t, list.Items)
 	s.Stop()
+}
+
+// watcher is a client that watches the objects all the while, as a controller does:
+// it resumes from the last version that it has seen, or lists again if the server
+// says that it must.
+type watcher struct{ store cache.Store }
+
+func watch(t *testing.T, client *kubernetes.Clientset) watcher {
+	version := func(obj any) uint64 {
+		cm, ok := obj.(*corev1.ConfigMap)
+		if !ok {
+			return 0 // a deletion that was missed
+		}
+		rv, err := strconv.ParseUint(cm.ResourceVersion, 10, 64)
+		if err != nil {
+			t.Error(err)
+		}
+		return rv
+	}
+	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", "default",
+			fields.Everything()),
+		ObjectType: &corev1.ConfigMap{},
+		Handler: cache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
+			if version(after) < version(before) {
+				t.Errorf("a watcher saw version %d after %d", version(after), version(before))
+			}
+		}},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { informer.Run(ctx.Done()) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return watcher{store}
+}
+
+// sees waits until the watcher knows the objects in these versions, and no others.
+func (w watcher) sees(t *testing.T, want []corev1.ConfigMap) {
+	t.Helper()
+	testenv.Eventually(t, "the watcher knows all objects", func() error {
+		if n := len(w.store.ListKeys()); n != len(want) {
+			return fmt.Errorf("it knows %d objects of %d", n, len(want))
+		}
+		for _, cm := range want {
+			got, _, err := w.store.GetByKey(cm.Namespace + "/" + cm.Name)
+			if have, ok := got.(*corev1.ConfigMap); err != nil || !ok || have.ResourceVersion != cm.ResourceVersion {
+				return fmt.Errorf("%s: %v, %v", cm.Name, got, err)
+			}
+		}
+		return nil
+	})
 }
 
 // history holds the writes that the server has acknowledged.
@@ -87,6 +151,7 @@ type history struct {
 	mu     sync.Mutex
 	acked  map[string]string // guarded by mu; name to the last value
 	writes []write           // guarded by mu
+	gone   map[string]bool   // names whose removal was acknowledged
 	newest uint64            // guarded by mu; the highest revision
 }
 
@@ -94,6 +159,39 @@ type history struct {
 type write struct {
 	name, value string
 	revision    uint64
+}
+
+// compare checks that the objects have at least what was acknowledged.
+func (h *history) compare(t *testing.T, round int, objects []corev1.ConfigMap) {
+	t.Helper()
+	have := map[string]string{}
+	for _, cm := range objects {
+		have[cm.Name] = cm.Data["n"]
+		if h.gone[cm.Name] {
+			t.Errorf("round %d: %s is there again after its removal was acknowledged", round, cm.Name)
+		}
+	}
+	for name, value := range h.acked {
+		// A write whose answer was lost may be there, too: newer is right.
+		got, err := strconv.Atoi(have[name])
+		if want, werr := strconv.Atoi(value); err != nil || werr != nil || got < want {
+			t.Errorf("round %d: %s was acknowledged with n=%s and is %q", round, name, value, have[name])
+		}
+	}
+}
+
+// empty removes all objects.
+func (h *history) empty(t *testing.T, client *kubernetes.Clientset) {
+	t.Helper()
+	// The roles of the administrator are there once the bootstrap has run.
+	testenv.Eventually(t, "objects removed", func() error {
+		return client.CoreV1().ConfigMaps("default").DeleteCollection(t.Context(), metav1.DeleteOptions{},
+			metav1.ListOptions{})
+	})
+	for name := range h.acked {
+		h.gone[name] = true
+	}
+	h.acked = map[string]string{}
 }
 
 func (h *history) count() int {
@@ -154,6 +252,11 @@ func TestKillWhileStarting(t *testing.T) {
 	for _, stage := range stages {
 		s.Start()
 		stage.wait()
+		s.Kill()
+	}
+	for range testenv.Times(t, 3, 200) {
+		s.Start()
+		time.Sleep(time.Duration(rnd.IntN(3000)) * time.Millisecond)
 		s.Kill()
 	}
 	s.Start()
