@@ -453,3 +453,47 @@ func TestDecisions(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultTable compares docs/internals/faults.md with the tests that there are, and
+// with the list of `make soak`.
+func TestFaultTable(t *testing.T) {
+	declared, function := map[string]bool{}, regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	sources(t, func(name string) {
+		if !strings.HasSuffix(name, "_test.go") {
+			return
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range function.FindAllStringSubmatch(string(content), -1) {
+			declared[f[1]] = true
+		}
+	})
+	page, err := os.ReadFile("docs/internals/faults.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(string(page), -1)
+	if len(named) < 27 {
+		t.Errorf("only %d tests are named", len(named))
+	}
+	for _, n := range named {
+		if !declared[n[1]] {
+			t.Errorf("docs/internals/faults.md names %s, which does not exist", n[1])
+		}
+	}
+	run, err := os.ReadFile("hack/test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	soak := regexp.MustCompile(`-run '\^Test\(([\w|]+)\)\$'`).FindSubmatch(run)
+	if soak == nil {
+		t.Fatal("hack/test does not say which tests make soak runs")
+	}
+	for name := range strings.SplitSeq(string(soak[1]), "|") {
+		if !declared["Test"+name] {
+			t.Errorf("make soak runs Test%s, which does not exist", name)
+		}
+	}
+}

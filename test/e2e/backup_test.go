@@ -72,8 +72,11 @@ func TestBackup(t *testing.T) {
 		// That the pod is Ready may be an old report of a host that is gone.
 		eventually(t, 2*time.Minute, "the pod works", func() error {
 			out, err := try("", "kubectl", "--name", cluster, "exec", "app", "--", "cmd", "/c", "echo %PASSWORD%")
-			if err != nil || strings.TrimSpace(out) != "correct-horse" {
-				return fmt.Errorf("%v: %s", err, out)
+			if err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			if strings.TrimSpace(out) != "correct-horse" {
+				return fmt.Errorf("it printed %q", out)
 			}
 			return nil
 		})

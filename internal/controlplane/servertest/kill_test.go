@@ -138,8 +138,11 @@ func (w watcher) sees(t *testing.T, want []corev1.ConfigMap) {
 		}
 		for _, cm := range want {
 			got, _, err := w.store.GetByKey(cm.Namespace + "/" + cm.Name)
-			if have, ok := got.(*corev1.ConfigMap); err != nil || !ok || have.ResourceVersion != cm.ResourceVersion {
-				return fmt.Errorf("%s: %v, %v", cm.Name, got, err)
+			if err != nil {
+				return err
+			}
+			if have, ok := got.(*corev1.ConfigMap); !ok || have.ResourceVersion != cm.ResourceVersion {
+				return fmt.Errorf("%s: %v", cm.Name, got)
 			}
 		}
 		return nil
