@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -100,6 +101,9 @@ func (w corednsLog) Write(p []byte) (int, error) {
 }
 
 var _ io.Writer = corednsLog{}
+
+// etcdLog passes on what etcd's tools warn of.
+func etcdLog(log *slog.Logger) *zap.Logger { return zap.New(zapCore{without{log.Handler(), noise()}}) }
 
 // zapCore passes etcd's log on. Its information level tells every step of
 // raft, so only what is a warning or worse is kept.

@@ -14,7 +14,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.uber.org/zap"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
@@ -117,6 +116,3 @@ func RestoreSnapshot(c config.Config, file string, log *slog.Logger) error {
 	}
 	return nil
 }
-
-// etcdLog passes on what etcd's tools warn of.
-func etcdLog(log *slog.Logger) *zap.Logger { return zap.New(zapCore{without{log.Handler(), noise()}}) }
