@@ -4,4 +4,5 @@
 # ws2_32.dll: its exports come from the Wine that is installed here.
 
 OWN_RULE += ws2_32
-OURS_ws2_32 := WSASocketW socket bind connect getsockname getpeername accept closesocket WSAIoctl
+OURS_ws2_32 := WSASocketW socket bind connect getsockname getpeername accept closesocket WSAIoctl getaddrinfo \
+	GetAddrInfoW GetAddrInfoExW gethostbyname
