@@ -6,6 +6,8 @@ package winhost
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/host"
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/wine"
 )
@@ -20,10 +23,26 @@ import (
 // installFiles puts everything onto the host's C: that Wine's prefix lacks.
 // Preconditions: the prefix is mounted, and nothing runs in it.
 func installFiles(b boot) error {
-	if err := errors.Join(installPrograms(b.Config.Agent.Network.Mode), installTools(wineHost(b))); err != nil {
+	if err := errors.Join(installPrograms(b.Config.Agent.Network.Mode), installTools(wineHost(b)),
+		installNetwork(b.Config)); err != nil {
 		return err
 	}
 	return installAgent(b)
+}
+
+// installNetwork writes the host's network into the registry, where programs of
+// Windows look for it.
+func installNetwork(c Config) error {
+	uplink, err := net.InterfaceByName(fabric.Uplink)
+	if err != nil {
+		return fmt.Errorf("find uplink: %w", err)
+	}
+	return wine.Network{
+		Index:     uplink.Index,
+		Addresses: []netip.Prefix{c.Address()},
+		Gateway:   c.Gateway,
+		Servers:   []string{c.Nameserver.String()},
+	}.WriteHost(prefixDir)
 }
 
 // programs are the Windows executables of a host: the file in Config.Bin and

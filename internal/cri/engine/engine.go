@@ -9,6 +9,7 @@ package engine
 
 import (
 	"errors"
+	"net/netip"
 
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -45,6 +46,15 @@ type Layers struct {
 	Below, Above []string
 	// Linux are those of the root directory; empty if drive C is that directory.
 	Linux []string
+}
+
+// Network is how a container is connected: what programs find in the registry.
+type Network struct {
+	Index     int // of the adapter
+	Addresses []netip.Prefix
+	Gateway   netip.Addr
+	Servers   []string // of DNS
+	Suffix    string
 }
 
 // Status says how a program ended.

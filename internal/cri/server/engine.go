@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"os"
 
 	"github.com/mullion-k8s/mullion/internal/cri/engine"
 	"github.com/mullion-k8s/mullion/internal/cri/oci"
@@ -20,6 +21,8 @@ type Engine interface {
 	HasUser(user, computer string) bool
 	// Layers are the overlayfs layers of a container that runs as the user.
 	Layers(ctx context.Context, user, computer string) (engine.Layers, error)
+	// WriteNetwork tells a container that was not started yet about its network.
+	WriteNetwork(root *os.Root, n engine.Network) error
 	// Drive is where the root directory holds drive C.
 	Drive() string
 	// Process describes a program; p.Status names the file, in the directory

@@ -335,6 +335,9 @@ func (e linuxEngine) Layers(context.Context, string, string) (engine.Layers, err
 }
 func (linuxEngine) Drive() string { return "/" }
 
+// WriteNetwork has nothing to write: there is no registry.
+func (linuxEngine) WriteNetwork(*os.Root, engine.Network) error { return nil }
+
 func (linuxEngine) HasUser(user, _ string) bool {
 	return slices.Contains([]string{"ContainerAdministrator", "ContainerUser", `NT AUTHORITY\NETWORK SERVICE`}, user)
 }

@@ -26,6 +26,11 @@ func TestResolver(t *testing.T) {
 			"search shop.svc.cluster.local\nnameserver 10.96.0.10\n",
 		},
 		{
+			"what the kubelet sends for Default",
+			&runtime.DNSConfig{Servers: []string{"127.0.0.1"}, Searches: []string{"."}},
+			"nameserver 127.0.0.1\n",
+		},
+		{
 			"servers only",
 			&runtime.DNSConfig{Servers: []string{"192.0.2.1", "192.0.2.2"}, Options: []string{"timeout:1"}},
 			"nameserver 192.0.2.1\nnameserver 192.0.2.2\n",

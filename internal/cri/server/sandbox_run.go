@@ -184,13 +184,23 @@ func (s *Server) writeResolver(id string, c *runtime.PodSandboxConfig, ips []str
 // on Windows nodes").
 func resolver(c *runtime.DNSConfig) string {
 	var b strings.Builder
-	if len(c.GetSearches()) > 0 {
-		fmt.Fprintf(&b, "search %s\n", c.GetSearches()[0])
+	if suffix := suffixOf(c); suffix != "" {
+		fmt.Fprintf(&b, "search %s\n", suffix)
 	}
 	for _, server := range c.GetServers() {
 		fmt.Fprintf(&b, "nameserver %s\n", server)
 	}
 	return b.String()
+}
+
+// suffixOf returns the pod's suffix; empty if it has none. For dnsPolicy Default
+// the kubelet sends the root, as well as a server that does not exist (kubernetes
+// v1.36.3 pkg/kubelet/network/dns/dns.go, GetPodDNS, for a resolvConf of "").
+func suffixOf(c *runtime.DNSConfig) string {
+	if list := c.GetSearches(); len(list) > 0 && list[0] != "." {
+		return list[0]
+	}
+	return ""
 }
 
 func hosts(hostname string, ips []string) string {

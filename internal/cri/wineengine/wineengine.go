@@ -69,6 +69,12 @@ func (e Engine) Layers(ctx context.Context, user, computer string) (engine.Layer
 	return engine.Layers{Below: below, Above: []string{profile}, Linux: linux}, nil
 }
 
+// WriteNetwork tells the registry of a container in the root directory about its
+// network.
+func (Engine) WriteNetwork(root *os.Root, n engine.Network) error {
+	return wine.Network(n).WriteContainer(root)
+}
+
 // Drive is where a container's root directory holds drive C.
 func (Engine) Drive() string { return wine.ContainerDrive }
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package server
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/mullion-k8s/mullion/internal/cri/engine"
+	"github.com/mullion-k8s/mullion/internal/cri/store"
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
+)
+
+// podAdapter is Linux' name of a pod's first adapter.
+const podAdapter = "eth0"
+
+// writeNetwork tells the container's registry about the pod's network: there
+// programs of Windows look for it.
+func (s *Server) writeNetwork(id string, sb store.Sandbox) error {
+	n, err := describeNetwork(s.networkPath(sb))
+	if err != nil {
+		return fmt.Errorf("describe network of the pod: %w", err)
+	}
+	n.Servers, n.Suffix = sb.Config.GetDnsConfig().GetServers(), suffixOf(sb.Config.GetDnsConfig())
+	root, err := os.OpenRoot(s.linuxRoot(id))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // opened for look-ups
+	return s.cfg.Engine.WriteNetwork(root, n)
+}
+
+// describeNetwork reads the first adapter of a network namespace. A namespace
+// without one, or none at all, has no addresses.
+func describeNetwork(netns string) (engine.Network, error) {
+	var n engine.Network
+	if netns == "" {
+		return n, nil
+	}
+	space, err := kernel.Open(netns)
+	if err != nil {
+		return n, err
+	}
+	defer space.Close()
+	link, err := space.FindLink(podAdapter)
+	if err != nil || link == nil {
+		return n, err
+	}
+	n.Index = link.Attrs().Index
+	addresses, err := space.Netlink.AddrList(link, netlink.FAMILY_V4)
+	if err != nil {
+		return n, fmt.Errorf("list addresses: %w", err)
+	}
+	for _, a := range addresses {
+		n.Addresses = append(n.Addresses, kernel.Prefix(a.IPNet))
+	}
+	routes, err := space.Netlink.RouteList(link, netlink.FAMILY_V4)
+	if err != nil {
+		return n, fmt.Errorf("list routes: %w", err)
+	}
+	for _, r := range routes {
+		if hop, ok := netip.AddrFromSlice(r.Gw); ok && kernel.Prefix(r.Dst).Bits() == 0 {
+			n.Gateway = hop.Unmap()
+		}
+	}
+	return n, nil
+}
