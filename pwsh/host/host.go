@@ -120,6 +120,7 @@ type Adapter struct {
 	Addresses   []netip.Prefix
 	Gateways    []netip.Addr
 	DNS         []netip.Addr
+	Suffix      string // of DNS
 }
 
 // IPInterface is one protocol of an adapter.
@@ -156,10 +157,8 @@ type Route struct {
 	Local bool
 }
 
-// Network connects a script with others, and describes the machine's network.
-type Network interface {
-	Dial(ctx context.Context, network, address string) (net.Conn, error)
-	Listen(ctx context.Context, network, address string) (net.Listener, error)
+// Resolver asks for names.
+type Resolver interface {
 	LookupHost(ctx context.Context, name string) ([]netip.Addr, error)
 	LookupAddr(ctx context.Context, addr string) ([]string, error)
 	LookupCNAME(ctx context.Context, name string) (string, error)
@@ -167,6 +166,17 @@ type Network interface {
 	LookupSRV(ctx context.Context, name string) ([]*net.SRV, error)
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
 	LookupNS(ctx context.Context, name string) ([]*net.NS, error)
+}
+
+// Network connects a script with others, and describes the machine's network. As a
+// Resolver it is the system's own.
+type Network interface {
+	Resolver
+	// Server is the server of DNS with an address or a name. It takes every name for
+	// a complete one.
+	Server(server string) Resolver
+	Dial(ctx context.Context, network, address string) (net.Conn, error)
+	Listen(ctx context.Context, network, address string) (net.Listener, error)
 	Adapters(ctx context.Context) ([]Adapter, error)
 	// Routes lists the table in rising order of the destinations.
 	Routes(ctx context.Context) ([]Route, error)

@@ -147,7 +147,7 @@ func (environment) Set(name, value string) error   { return os.Setenv(name, valu
 func (environment) Unset(name string) error        { return os.Unsetenv(name) }
 func (environment) List() []string                 { return os.Environ() }
 
-type network struct{}
+type network struct{ resolver }
 
 func (network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var d net.Dialer
@@ -166,27 +166,37 @@ func (network) Listen(ctx context.Context, network, address string) (net.Listene
 	return l, err
 }
 
-func (network) LookupHost(ctx context.Context, name string) ([]netip.Addr, error) {
-	return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+// resolver is the system's own if r is nil.
+type resolver struct{ r *net.Resolver }
+
+// Server asks one server, with Go's own client of DNS.
+func (network) Server(server string) host.Resolver {
+	return resolver{&net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(server, "53"))
+	}}}
 }
-func (network) LookupAddr(ctx context.Context, addr string) ([]string, error) {
-	return net.DefaultResolver.LookupAddr(ctx, addr)
+
+func (x resolver) LookupHost(ctx context.Context, name string) ([]netip.Addr, error) {
+	return x.r.LookupNetIP(ctx, "ip", name)
 }
-func (network) LookupCNAME(ctx context.Context, name string) (string, error) {
-	return net.DefaultResolver.LookupCNAME(ctx, name)
+func (x resolver) LookupAddr(ctx context.Context, addr string) ([]string, error) {
+	return x.r.LookupAddr(ctx, addr)
 }
-func (network) LookupTXT(ctx context.Context, name string) ([]string, error) {
-	return net.DefaultResolver.LookupTXT(ctx, name)
+func (x resolver) LookupCNAME(ctx context.Context, name string) (string, error) {
+	return x.r.LookupCNAME(ctx, name)
 }
-func (network) LookupSRV(ctx context.Context, name string) ([]*net.SRV, error) {
-	_, list, err := net.DefaultResolver.LookupSRV(ctx, "", "", name)
+func (x resolver) LookupTXT(ctx context.Context, name string) ([]string, error) {
+	return x.r.LookupTXT(ctx, name)
+}
+func (x resolver) LookupSRV(ctx context.Context, name string) ([]*net.SRV, error) {
+	_, list, err := x.r.LookupSRV(ctx, "", "", name)
 	return list, err
 }
-func (network) LookupMX(ctx context.Context, name string) ([]*net.MX, error) {
-	return net.DefaultResolver.LookupMX(ctx, name)
+func (x resolver) LookupMX(ctx context.Context, name string) ([]*net.MX, error) {
+	return x.r.LookupMX(ctx, name)
 }
-func (network) LookupNS(ctx context.Context, name string) ([]*net.NS, error) {
-	return net.DefaultResolver.LookupNS(ctx, name)
+func (x resolver) LookupNS(ctx context.Context, name string) ([]*net.NS, error) {
+	return x.r.LookupNS(ctx, name)
 }
 
 // defaultSpeed is the speed that a virtual adapter of Hyper-V reports, in bits per second.

@@ -89,6 +89,7 @@ func adapter(a *windows.IpAdapterAddresses) host.Adapter {
 		Up:          a.OperStatus == windows.IfOperStatusUp,
 		Loopback:    a.IfType == windows.IF_TYPE_SOFTWARE_LOOPBACK,
 		BitsPerSec:  int64(a.TransmitLinkSpeed),
+		Suffix:      windows.UTF16PtrToString(a.DnsSuffix),
 	}
 	if x.Index == 0 {
 		x.Index = int(a.Ipv6IfIndex)

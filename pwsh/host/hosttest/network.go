@@ -26,6 +26,16 @@ type Network struct {
 	Interfaces []host.Adapter
 	Table      []host.Route
 	Protocols  []host.IPInterface
+	// Others are the servers of DNS that can be asked by their addresses.
+	Others map[string]host.Resolver
+}
+
+// Server returns one of Others, or one that knows no name.
+func (f *Network) Server(server string) host.Resolver {
+	if r, ok := f.Others[server]; ok {
+		return r
+	}
+	return &Network{}
 }
 
 // Dial connects to the port on loopback; other addresses are refused.

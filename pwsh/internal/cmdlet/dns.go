@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/value"
 )
@@ -22,7 +23,7 @@ func dnsCmdlets() []*interp.Cmdlet {
 	return []*interp.Cmdlet{
 		{Name: "Resolve-DnsName", Params: "Name[]@0!< Type@1 Server[] DnsOnly?= CacheOnly?~ NoHostsFile?~ " +
 			"QuickTimeout?= TcpOnly?~ LlmnrFallback?= NoIdn?=",
-			Fidelity: "TTL is not known and shown as 0; -Server is refused except for the machine's own",
+			Fidelity: "TTL is not known and shown as 0",
 			Process: func(c *interp.Invocation) error {
 				for _, n := range c.Strs("Name") {
 					if err := resolve(c, n); err != nil {
@@ -54,15 +55,36 @@ func dnsRecord(name, typ string, pairs ...any) *value.Object {
 }
 
 func resolve(c *interp.Invocation, name string) error {
-	n := c.R.Handlers().Net
-	if n == nil {
+	if c.R.Handlers().Net == nil {
 		return interp.NotImplemented("the network")
 	}
-	if len(c.Strs("Server")) > 0 {
-		return interp.NotImplemented("Resolve-DnsName -Server")
+	var n host.Resolver = c.R.Handlers().Net
+	if servers := c.Strs("Server"); len(servers) > 0 {
+		n = c.R.Handlers().Net.Server(servers[0])
+		var err error
+		if name, err = withSuffix(c, name); err != nil {
+			return err
+		}
 	}
+	return resolveBy(c, n, name, strings.ToUpper(c.Str("Type", "A_AAAA")))
+}
+
+// withSuffix completes a name without a dot, as Windows' client of DNS does.
+func withSuffix(c *interp.Invocation, name string) (string, error) {
+	list, err := adapters(c)
+	if err != nil {
+		return "", err
+	}
+	for _, a := range list {
+		if a.Suffix != "" && !a.Loopback && !strings.Contains(name, ".") {
+			return name + "." + a.Suffix, nil
+		}
+	}
+	return name, nil
+}
+
+func resolveBy(c *interp.Invocation, n host.Resolver, name, typ string) error {
 	ctx := c.R.Context()
-	typ := strings.ToUpper(c.Str("Type", "A_AAAA"))
 	if a, err := netip.ParseAddr(name); err == nil && (typ == "A_AAAA" || typ == "PTR") {
 		names, err := n.LookupAddr(ctx, a.String())
 		if err != nil {
@@ -77,7 +99,7 @@ func resolve(c *interp.Invocation, name string) error {
 	}
 	switch typ {
 	case "A_AAAA", "A", "AAAA", "ALL", "ANY":
-		return resolveHost(c, name, typ)
+		return resolveHost(c, n, name, typ)
 	case "CNAME":
 		cname, err := n.LookupCNAME(ctx, name)
 		if err != nil {
@@ -135,8 +157,8 @@ func resolve(c *interp.Invocation, name string) error {
 	return interp.NotImplemented("Resolve-DnsName -Type " + typ)
 }
 
-func resolveHost(c *interp.Invocation, name, typ string) error {
-	list, err := c.R.Handlers().Net.LookupHost(c.R.Context(), name)
+func resolveHost(c *interp.Invocation, n host.Resolver, name, typ string) error {
+	list, err := n.LookupHost(c.R.Context(), name)
 	if err != nil {
 		return dnsMissing(name)
 	}

@@ -206,6 +206,9 @@ func network() *hosttest.Network {
 		Services: map[string][]*net.SRV{"_http._tcp.web": {{Target: "web-0.web.", Port: 80, Priority: 1, Weight: 5}}},
 		Mail:     map[string][]*net.MX{"example.com": {{Host: "mail.example.com.", Pref: 10}}},
 		Servers:  map[string][]*net.NS{"example.com": {{Host: "ns.example.com."}}},
+		Others: map[string]host.Resolver{"10.96.0.10": &hosttest.Network{Hosts: map[string][]netip.Addr{
+			"web.default.svc.cluster.local": {netip.MustParseAddr("10.96.7.7")},
+		}}},
 		Interfaces: []host.Adapter{
 			{
 				Index:     1,
@@ -225,6 +228,7 @@ func network() *hosttest.Network {
 				Addresses:   []netip.Prefix{netip.MustParsePrefix("10.244.1.7/24")},
 				Gateways:    []netip.Addr{netip.MustParseAddr("10.244.1.1")},
 				DNS:         []netip.Addr{netip.MustParseAddr("10.96.0.10")},
+				Suffix:      "default.svc.cluster.local",
 			},
 		},
 		Protocols: []host.IPInterface{
