@@ -42,6 +42,10 @@ func namespace(labels map[string]string) Facts {
 	return Facts{Namespaces: map[string]map[string]string{"ns": labels}}
 }
 
+func namespaces(name string) Facts {
+	return Facts{Namespaces: map[string]map[string]string{name: {}}}
+}
+
 func containerd(version string, f Facts) Facts {
 	for i := range f.Nodes {
 		f.Nodes[i].Containerd = version
@@ -370,6 +374,10 @@ func fixtures() []fixture {
 			pass: service("", "winProxyOptimization: Disabled")},
 		{code: "WIN634", fail: `c: {env: [{name: A, value: "http://db.prod.svc:80"}]}`,
 			pass: `c: {env: [{name: A, value: "http://db.prod.svc.cluster.local:80"}]}`},
+		{code: "WIN634", fail: `c: {env: [{name: A, value: "http://db.prod/x"}]}`,
+			pass: `c: {env: [{name: A, value: "http://db.test/x"}]}`, facts: namespaces("prod")},
+		{code: "WIN634", fail: `c: {env: [{name: A, value: "db.prod:5432"}]}`,
+			pass: `c: {env: [{name: A, value: db.prod}]}`, facts: namespaces("prod")},
 		{code: "WIN636", fail: `obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-flannel-cfg}, data: ` +
 			`{net-conf.json: '{"Backend": {"Type": "vxlan"}}'}}`,
 			pass: `obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-flannel-cfg}, data: {net-conf.json: ` +

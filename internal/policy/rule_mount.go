@@ -101,9 +101,9 @@ func mountRules() []Rule {
 			Field:    "containers[*].env[*].value",
 			Why: "Windows does not append search domains to a name that contains a dot: SERVICE.NAMESPACE and " +
 				"SERVICE.NAMESPACE.svc do not resolve.",
-			Fix:     "write SERVICE.NAMESPACE.svc.cluster.local",
+			Fix:     "write SERVICE.NAMESPACE.svc.cluster.local, or SERVICE within its own namespace",
 			Sources: []string{srcDNS, srcClusterDNSTest},
-			pod:     eachEnv(checkServiceName),
+			pod:     checkServiceNames,
 		},
 	}
 }
@@ -161,13 +161,36 @@ func checkPath(c container, e tree.Value, r reporter) {
 	}
 }
 
-func checkServiceName(c container, e tree.Value, r reporter) {
-	if v := e.Get("value"); strings.Contains(v.Str(), ".svc") && envPatterns.halfQualified.MatchString(v.Str()) {
-		r.at(v, "container %s: %s does not resolve in a Windows container", c.Name, v.Str())
-	}
+// checkServiceNames reports SERVICE.NAMESPACE.svc, and SERVICE.NAMESPACE in an
+// address with a scheme or a port if there is such a namespace: the last label could
+// be a domain of the internet as well.
+func checkServiceNames(p *pod, r reporter) {
+	eachEnv(func(c container, e tree.Value, r reporter) {
+		v := e.Get("value")
+		half := strings.Contains(v.Str(), ".svc") && envPatterns.halfQualified.MatchString(v.Str())
+		if m := envPatterns.twoLabels.FindStringSubmatch(v.Str()); m != nil && (m[1] != "" || m[3] != "") {
+			half = half || p.knowsNamespace(m[2])
+		}
+		if half {
+			r.at(v, "container %s: %s does not resolve in a Windows container", c.Name, v.Str())
+		}
+	})(p, r)
 }
 
-var envPatterns = struct{ halfQualified *regexp.Regexp }{regexp.MustCompile(`\b[a-z0-9-]+\.[a-z0-9-]+\.svc([:/]|$)`)}
+// knowsNamespace reports whether a namespace of that name is in the cluster or in
+// the input.
+func (p *pod) knowsNamespace(name string) bool {
+	facts := p.Object.Facts
+	if _, ok := facts.Namespaces[name]; ok || name == p.Object.Namespace {
+		return true
+	}
+	return slices.ContainsFunc(facts.Related.workloads, func(w Workload) bool { return w.Namespace == name })
+}
+
+var envPatterns = struct{ halfQualified, twoLabels *regexp.Regexp }{
+	regexp.MustCompile(`\b[a-z0-9-]+\.[a-z0-9-]+\.svc([:/]|$)`),
+	regexp.MustCompile(`^([a-z][a-z0-9+.-]*://)?[a-z0-9][a-z0-9-]*\.([a-z][a-z0-9-]*)(:[0-9]+)?(?:/.*)?$`),
+}
 
 func eachMount(f func(*pod, container, tree.Value, reporter)) func(*pod, reporter) {
 	return eachContainer(func(p *pod, c container, r reporter) {
