@@ -96,6 +96,7 @@ func TestNetwork(t *testing.T) {
 			})
 		}
 	}
+	testNames(t, c, ns)
 	// Windows appends a suffix to names without a dot only, and has only one.
 	for _, half := range []string{"web." + ns, "web." + ns + ".svc"} {
 		t.Run("half-qualified "+strings.ReplaceAll(half, ns, "NS"), func(t *testing.T) {

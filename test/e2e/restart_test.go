@@ -118,8 +118,8 @@ func (s single) routes() func() string {
 		s.t.Helper()
 		var out string
 		eventually(s.t, 60*time.Second, "the host process container runs", func() error {
-			b, err := s.command(s.t.Context(), "kubectl", "exec", "router", "--", "powershell", "-NoProfile", "-Command",
-				script).Output()
+			b, err := s.command(s.t.Context(), "kubectl", "exec", "router", "--",
+				"powershell", "-NoProfile", "-Command", script).Output()
 			out = strings.TrimSpace(string(b))
 			return err
 		})

@@ -63,8 +63,8 @@ New-NetRoute -InterfaceIndex $i -DestinationPrefix 10.77.0.0/16 -NextHop 192.0.2
 	t.Run("the host's services are killed", func(t *testing.T) {
 		c.kill(t, "winhost serve", "win-1", true)
 		eventually(t, 20*time.Second, "the route", func() error {
-			out, err := c.kubectlErr(t.Context(), "exec", "-n", ns, "router", "--", "powershell", "-NoProfile", "-Command",
-				list)
+			out, err := c.kubectlErr(t.Context(), "exec", "-n", ns, "router", "--",
+				"powershell", "-NoProfile", "-Command", list)
 			if err == nil && !strings.Contains(out, "192.0.2.1") {
 				t.Fatalf("the route is gone: %q", out)
 			}
