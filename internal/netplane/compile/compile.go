@@ -128,6 +128,8 @@ func (c *compiler) sysctls() {
 		c.plan.Sysctls = append(c.plan.Sysctls, Sysctl{path, value})
 	}
 	set("net/ipv4/ip_forward", "1")
+	// The host's programs ping without a right to, as everywhere on Windows (icmp(7), ping_group_range).
+	set("net/ipv4/ping_group_range", "0 2147483647")
 	// Spoofing by endpoints is stopped by the table, not by routes. (On a link
 	// without an address of its own, such as the host's end of an endpoint's,
 	// even the loose check refuses what is routed elsewhere: net/ipv4/fib_frontend.c,
