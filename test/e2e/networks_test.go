@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/agent"
+)
+
+// netCluster is a cluster of its own with two hosts of one build and one of another, for one network.
+type netCluster struct {
+	single
+	mode agent.NetworkMode
+}
+
+func newNetCluster(t *testing.T, mode agent.NetworkMode, index int) netCluster {
+	t.Helper()
+	c := netCluster{newSingle(t, string(mode), t.TempDir(), index), mode}
+	doc := fmt.Sprintf(`{"apiVersion":"mullion/v1alpha1","name":%q,"index":%d,"windows":["2019","2019","2022"],
+	  "network":%q}`, c.name, index, mode)
+	if err := os.WriteFile(filepath.Join(c.dir(), "cluster.json"), []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.mullion("up", "--kubeconfig", "none")
+	return c
+}
+
+// kubectl returns standard output only.
+func (c netCluster) kubectl(ctx context.Context, args ...string) (string, error) {
+	out, err := c.command(ctx, append([]string{"kubectl"}, args...)...).Output()
+	if exit, ok := err.(*exec.ExitError); ok {
+		err = fmt.Errorf("%w: %s", err, exit.Stderr)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+func (c netCluster) must(args ...string) string {
+	c.t.Helper()
+	out, err := c.kubectl(c.t.Context(), args...)
+	if err != nil {
+		c.t.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
+	}
+	return out
+}
+
+// flowsYAML has a web server on each host, a client and a program of the host on the first one.
+const flowsYAML = `
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {type: NodePort, selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web, build: "2019"}}
+  template:
+    metadata: {labels: {app: web, build: "2019"}}
+    spec:
+      nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}
+      containers:
+      - name: iis
+        image: mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019
+        readinessProbe: {httpGet: {port: 80}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: web-2022}
+spec:
+  selector: {matchLabels: {app: web, build: "2022"}}
+  template:
+    metadata: {labels: {app: web, build: "2022"}}
+    spec:
+      nodeSelector: {node.kubernetes.io/windows-build: 10.0.20348}
+      containers:
+      - name: iis
+        image: mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022
+        readinessProbe: {httpGet: {port: 80}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: client}
+spec:
+  nodeName: win-1
+  containers:
+  - name: shell
+    image: mcr.microsoft.com/windows/servercore:ltsc2019
+    command: [ping.exe, -t, localhost]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: node}
+spec:
+  nodeName: win-1
+  hostNetwork: true
+  securityContext: {windowsOptions: {hostProcess: true, runAsUserName: 'NT AUTHORITY\SYSTEM'}}
+  containers:
+  - name: shell
+    image: mcr.microsoft.com/oss/kubernetes/windows-host-process-containers-base-image:v1.0.0
+    command: [ping.exe, -t, localhost]
+`
+
+// run makes the pods and waits for them.
+func (c netCluster) run() {
+	c.t.Helper()
+	file := filepath.Join(c.t.TempDir(), "flows.yaml")
+	if err := os.WriteFile(file, []byte(flowsYAML), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	c.must("apply", "-f", file)
+	c.wait()
+}
+
+func (c netCluster) wait() {
+	c.t.Helper()
+	for _, ds := range []string{"web", "web-2022"} {
+		c.must("rollout", "status", "daemonset/"+ds, "--timeout=120s")
+	}
+	c.must("wait", "--for=condition=Ready", "pod", "--all", "--timeout=120s")
+}
+
+// webs returns the addresses of the web servers by node.
+func (c netCluster) webs() map[string]string {
+	c.t.Helper()
+	webs := map[string]string{}
+	for f := range strings.FieldsSeq(c.must("get", "pods", "-l", "app=web", "-o",
+		`jsonpath={range .items[*]}{.spec.nodeName}={.status.podIP} {end}`)) {
+		node, ip, _ := strings.Cut(f, "=")
+		webs[node] = ip
+	}
+	return webs
+}
+
+// probes tries flows in this cluster.
+func (c netCluster) probes() probes {
+	return probes{kubectl: c.kubectl, otherBuild: "win-3", api: fmt.Sprintf("10.89.%d.1:%d", c.index, 6443+c.index)}
+}
+
+// TestNetworks: flannel's networks as users have them. Hosts that are rebooted, programs that are killed, and
+// nodes that come and go need no hand.
+func TestNetworks(t *testing.T) {
+	t.Run(string(agent.L2Bridge), func(t *testing.T) {
+		c := newNetCluster(t, agent.L2Bridge, 24)
+		c.run()
+		c.probes().check(t, agent.L2Bridge)
+	})
+	for i, mode := range []agent.NetworkMode{agent.HostGateway, agent.VXLAN} {
+		t.Run(string(mode), func(t *testing.T) {
+			c := newNetCluster(t, mode, 25+i)
+			c.run()
+			c.probes().check(t, mode)
+			c.checkKills()
+			vip := c.status("win-1").SourceVIP
+			if (vip != "") != (mode == agent.VXLAN) {
+				t.Errorf("source VIP %q", vip)
+			}
+			c.mullion("stop")
+			c.mullion("start")
+			c.wait()
+			c.reach("after a reboot of all hosts")
+			if got := c.status("win-1").SourceVIP; got != vip {
+				t.Errorf("source VIP %s after a reboot, %s before", got, vip)
+			}
+			c.checkLeaving()
+		})
+	}
+	checkPage(t)
+}
+
+// reach checks that the client reaches the other hosts' pods by address and by name.
+func (c netCluster) reach(when string) {
+	c.t.Helper()
+	for node, ip := range c.webs() {
+		eventually(c.t, 30*time.Second, when+": pod of "+node, func() error { return c.probes().tcp(c.t, "pod", "http://"+ip) })
+	}
+	eventually(c.t, 30*time.Second, when+": Service", func() error { return c.probes().tcp(c.t, "pod", "http://web") })
+}
+
+// checkKills kills the programs of the first node, one after the other, while a client talks to another host's pod.
+func (c netCluster) checkKills() {
+	c.t.Helper()
+	other := c.webs()["win-2"]
+	for _, program := range []string{"flanneld.exe", "kube-proxy.exe", "kubelet.exe"} {
+		before := c.processes("win-1", program)
+		if len(before) == 0 {
+			c.t.Fatalf("no %s on win-1", program)
+		}
+		for _, pid := range before {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+				c.t.Fatal(err)
+			}
+		}
+		eventually(c.t, time.Minute, program+" runs again", func() error {
+			// What was established or needs no kubelet goes on meanwhile.
+			if program != "kubelet.exe" {
+				if err := c.probes().tcp(c.t, "pod", "http://"+other); err != nil {
+					c.t.Errorf("while %s starts again: %v", program, err)
+				}
+			}
+			for _, pid := range c.processes("win-1", program) {
+				if !slices.Contains(before, pid) {
+					return nil
+				}
+			}
+			return fmt.Errorf("there are only %v", before)
+		})
+		c.reach("after " + program + " was killed")
+	}
+}
+
+// checkLeaving removes the third node: the others forget its range. Its own agent then joins it again.
+func (c netCluster) checkLeaving() {
+	c.t.Helper()
+	podRange := c.must("get", "node", "win-3", "-o", "jsonpath={.spec.podCIDR}")
+	routes := func() string {
+		netns := fmt.Sprintf("--net=/proc/%d/ns/net", c.initPID("win-1"))
+		out, err := exec.Command("nsenter", netns, "ip", "route").Output()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		return string(out)
+	}
+	via := map[agent.NetworkMode]string{agent.HostGateway: " via ", agent.VXLAN: " dev vxlan4096 "}[c.mode]
+	has := func(want bool) func() error {
+		return func() error {
+			for line := range strings.Lines(routes()) {
+				if strings.HasPrefix(line, podRange+" ") && strings.Contains(line, via) {
+					if want {
+						return nil
+					}
+					return fmt.Errorf("still there: %s", line)
+				}
+			}
+			if want {
+				return fmt.Errorf("no route to %s among\n%s", podRange, routes())
+			}
+			return nil
+		}
+	}
+	eventually(c.t, 30*time.Second, "route to the third node's pods", has(true))
+	c.must("delete", "node", "win-3")
+	eventually(c.t, 30*time.Second, "no route to the removed node's pods", has(false))
+	for _, pid := range c.processes("win-3", "kubelet.exe") { // it registers its node when it starts
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+			c.t.Fatal(err)
+		}
+	}
+	eventually(c.t, 2*time.Minute, "the node is back", func() error {
+		_, err := c.kubectl(c.t.Context(), "wait", "--for=condition=Ready", "node/win-3", "--timeout=1s")
+		return err
+	})
+	eventually(c.t, 90*time.Second, "its network is back", func() error {
+		podRange = c.must("get", "node", "win-3", "-o", "jsonpath={.spec.podCIDR}")
+		return has(true)()
+	})
+	c.wait()
+	c.reach("after the third node came back")
+}
+
+// status is the agent's, as the host keeps it.
+func (c netCluster) status(node string) agent.Status {
+	c.t.Helper()
+	var st struct {
+		Agent agent.Status `json:"agent"`
+	}
+	readJSON(c.t, filepath.Join(c.dir(), "run", node+".json"), &st)
+	return st.Agent
+}
+
+func (c netCluster) initPID(node string) int {
+	c.t.Helper()
+	var st struct {
+		InitPID int `json:"initPID"`
+	}
+	readJSON(c.t, filepath.Join(c.dir(), "run", node+".json"), &st)
+	return st.InitPID
+}
+
+// processes lists those of a node that run the program, but not its wrapper.
+func (c netCluster) processes(node, program string) (pids []int) {
+	c.t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, d := range dirs {
+		cmdline, err := os.ReadFile(filepath.Join(d, "cmdline"))
+		argv := strings.Split(string(cmdline), "\x00")
+		if err != nil || !slices.ContainsFunc(argv[:min(3, len(argv))], func(s string) bool {
+			return strings.HasSuffix(s, `\`+program)
+		}) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(d)); err == nil && sameNamespace(pid, c.initPID(node)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
