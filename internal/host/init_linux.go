@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"runtime"
 
@@ -20,9 +21,8 @@ import (
 
 // File descriptors that process 1 inherits from the parent.
 const (
-	fdBoot      = 3 // the parent's end writes a byte, then the boot document
-	fdReports   = 4 // process 1 writes a report per line
-	fdInherited = 5 // the first of Spec.Descriptors
+	fdBoot    = 3 // the parent's end writes a byte, then the boot document
+	fdReports = 4 // process 1 writes a report per line
 )
 
 // ready is the argument of the second life of process 1.
@@ -40,15 +40,14 @@ func Init[Boot any](ctx context.Context, args []string, narrow func() error,
 		return fmt.Errorf("begin host: %w", enterCgroup(narrow))
 	}
 	reports := os.NewFile(fdReports, "reports")
+	// Programs of the host inherit nothing, neither these nor what the shell of
+	// `mullion up` had open: a descriptor would be a way to the machine.
+	err := unix.CloseRange(fdBoot, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	var boot Boot
-	err := ReadBoot(os.NewFile(fdBoot, "boot"), &boot)
 	if err == nil {
-		// Programs of the host inherit none of these.
-		for fd := range fdInherited {
-			if fd > 2 {
-				unix.CloseOnExec(fd)
-			}
-		}
+		err = ReadBoot(os.NewFile(fdBoot, "boot"), &boot)
+	}
+	if err == nil {
 		err = run(ctx, boot, &Reporter{to: reports})
 	}
 	if err != nil {

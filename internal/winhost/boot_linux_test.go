@@ -208,6 +208,33 @@ func (h *testHost) processes() []string {
 	return left
 }
 
+// inheritNothing checks that the Windows programs have no descriptor of a network
+// namespace: process 1 has that of the machine.
+func (h *testHost) inheritNothing() {
+	h.t.Helper()
+	looked := 0
+	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, l := range links {
+		dir := filepath.Dir(filepath.Dir(l))
+		// An error means that the process has ended.
+		group, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
+		argv, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if !strings.Contains(string(group), "/mullion/"+h.cfg.Cluster+"/") || !strings.Contains(string(argv), "wine") {
+			continue
+		}
+		looked++
+		if target, _ := os.Readlink(l); strings.HasPrefix(target, "net:") {
+			h.t.Errorf("%q has the descriptor %s of %s", argv, filepath.Base(l), target)
+		}
+	}
+	if looked == 0 {
+		h.t.Error("no Windows program was found")
+	}
+}
+
 // kill kills the first process of the host that has an argument which ends so.
 func (h *testHost) kill(suffix string) {
 	h.t.Helper()
@@ -260,6 +287,7 @@ func TestBoot(t *testing.T) {
 	h := newHost(t)
 	cmd := h.start()
 	h.wait(cmd, "first boot", allReady("serve", "wine", "agent"))
+	h.inheritNothing()
 	for _, pkg := range []string{"internal/winsys/scm", "internal/winsys/acl", "internal/agent",
 		"internal/agent/logfile", "internal/agent/wrap"} {
 		t.Run(pkg, func(t *testing.T) { h.runWindowsTests(t, pkg) })
