@@ -157,6 +157,19 @@ func limitSteps(h Hierarchy, dir string, l Limits) []step {
 	return steps
 }
 
+// deviceSteps describe how a group gets its list of devices.
+func deviceSteps(h Hierarchy, path string, devices []string) []step {
+	if h.V2() || !h.has("devices") || len(devices) == 0 {
+		return nil
+	}
+	dir := filepath.Join(h.Dir, path)
+	steps := []step{{op: write, path: filepath.Join(dir, "devices.deny"), text: "a"}}
+	for _, d := range devices {
+		steps = append(steps, step{op: write, path: filepath.Join(dir, "devices.allow"), text: d})
+	}
+	return steps
+}
+
 // enterStep describes how a process comes into a group.
 func enterStep(h Hierarchy, path string, pid int) step {
 	return step{op: write, path: filepath.Join(h.Dir, path, "cgroup.procs"), text: strconv.Itoa(pid)}

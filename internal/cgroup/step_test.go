@@ -39,6 +39,26 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// TestDeviceSteps: all devices are taken away before some are given back, and version 2
+// has no files for it.
+func TestDeviceSteps(t *testing.T) {
+	v1 := Hierarchy{Dir: "devices", Options: "devices"}
+	got := fmt.Sprint(deviceSteps(v1, "mullion/c/linux-1", []string{"c 1:3 rwm", "c 136:* rwm"}))
+	want := "[write devices/mullion/c/linux-1/devices.deny a write devices/mullion/c/linux-1/devices.allow c 1:3 rwm " +
+		"write devices/mullion/c/linux-1/devices.allow c 136:* rwm]"
+	if got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, h := range []Hierarchy{{Dir: "."}, {Dir: "memory", Options: "memory"}} {
+		if got := deviceSteps(h, "x", []string{"c 1:3 rwm"}); got != nil {
+			t.Errorf("%+v: %v", h, got)
+		}
+	}
+	if got := deviceSteps(v1, "x", nil); got != nil {
+		t.Errorf("without a list: %v", got)
+	}
+}
+
 func TestWeight(t *testing.T) {
 	for shares, want := range map[int64]int64{0: 1, 2: 1, 1024: 39, 262144: 10000} {
 		if got := weight(shares); got != want {

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// path of the one request: POST, the archive as its body.
-const path = "/v1/images"
+// requestPath is that of the one request: POST, the archive as its body.
+const requestPath = "/v1/images"
 
 // maxAnswer bounds what Send reads back, in bytes: names of images.
 const maxAnswer = 1 << 20
@@ -31,6 +31,18 @@ type Image struct {
 	OS        string   `json:"os"`
 	Arch      string   `json:"arch,omitempty"`
 	OSVersion string   `json:"osVersion,omitempty"` // "10.0.17763.6893"
+}
+
+// Platform is the image's platform in words: "windows/amd64 10.0.17763.6893".
+func (i Image) Platform() string {
+	p := i.OS
+	if i.Arch != "" {
+		p += "/" + i.Arch
+	}
+	if i.OSVersion != "" {
+		p += " " + i.OSVersion
+	}
+	return p
 }
 
 // Loader stores the images of an OCI or Docker archive and returns them.
@@ -45,7 +57,7 @@ type answer struct {
 // Serve answers requests on l until the context is cancelled.
 func Serve(ctx context.Context, l net.Listener, load Loader) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST "+requestPath, func(w http.ResponseWriter, r *http.Request) {
 		images, err := load(r.Context(), r.Body)
 		code, a := http.StatusOK, answer{Images: images}
 		if err != nil {
@@ -77,7 +89,7 @@ func Send(ctx context.Context, socket string, archive io.Reader) ([]Image, error
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
 	defer client.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+path, archive)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+requestPath, archive)
 	if err != nil {
 		return nil, fmt.Errorf("load image: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/server"
 	"github.com/mullion-k8s/mullion/internal/cri/wineengine"
 	"github.com/mullion-k8s/mullion/internal/hns/emul"
+	"github.com/mullion-k8s/mullion/internal/imageload"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/version"
 	"github.com/mullion-k8s/mullion/internal/wine"
@@ -93,7 +94,7 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 	if err != nil {
 		return err
 	}
-	loading, err := listenForImages()
+	loading, err := imageload.Listen(imageSocket)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}

@@ -5,12 +5,8 @@ package winhost
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"net"
-	"os"
 	"path/filepath"
 
 	"github.com/mullion-k8s/mullion/internal/cri/image"
@@ -43,21 +39,4 @@ func load(ctx context.Context, images *image.Store, archive io.Reader) ([]imagel
 		out = append(out, imageload.Image{Names: names, OS: img.OS, Arch: img.Arch, OSVersion: img.OSVersion})
 	}
 	return out, nil
-}
-
-// listenForImages makes the socket, for root, in place of one that an earlier
-// process left.
-func listenForImages() (net.Listener, error) {
-	path := imageSocket
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("listen on %s: %w", path, err)
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), l.Close())
-	}
-	return l, nil
 }

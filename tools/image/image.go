@@ -36,10 +36,11 @@ type part struct {
 	image    v1.Image
 }
 
-// newPart makes the image of one platform.
-func newPart(os, arch, program string) (part, error) {
+// newPart makes the image of one platform. bare is the program's name in an image that
+// has nothing else; "" makes that of mullion.
+func newPart(os, arch, program, bare string) (part, error) {
 	p := v1.Platform{OS: os, Architecture: arch}
-	layer, err := newLayer(program, arch)
+	layer, err := newLayer(program, arch, bare)
 	if err != nil {
 		return part{}, err
 	}
@@ -65,6 +66,9 @@ func newPart(os, arch, program string) (part, error) {
 			"org.opencontainers.image.licenses": "Apache-2.0",
 		},
 	}
+	if bare != "" {
+		cfg.Config = v1.Config{User: user, Entrypoint: []string{"/" + bare}, WorkingDir: "/"}
+	}
 	if img, err = mutate.ConfigFile(img, cfg); err != nil {
 		return part{}, fmt.Errorf("make image of %s: %w", p, err)
 	}
@@ -76,10 +80,17 @@ func machines() map[string]elf.Machine {
 	return map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 }
 
+// layerFile is a file, or a directory if its name ends in a slash.
+type layerFile struct {
+	name    string
+	mode    int64
+	content []byte
+}
+
 // newLayer returns a layer with the program as /mullion, the CA certificates for
 // registries, and /tmp, where Go's standard library may write if the root is not
 // read-only.
-func newLayer(program, arch string) (v1.Layer, error) {
+func newLayer(program, arch, bare string) (v1.Layer, error) {
 	data, err := os.ReadFile(program)
 	if err != nil {
 		return nil, err
@@ -99,16 +110,16 @@ func newLayer(program, arch string) (v1.Layer, error) {
 	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	for _, f := range []struct {
-		name    string // a directory if it ends in a slash
-		mode    int64
-		content []byte
-	}{
+	files := []layerFile{
 		{"etc/", 0o755, nil}, {"etc/ssl/", 0o755, nil}, {"etc/ssl/certs/", 0o755, nil},
 		{"etc/ssl/certs/ca-certificates.crt", 0o644, authorities()}, // where crypto/x509 looks first
 		{"tmp/", 0o1777, nil},
 		{"mullion", 0o755, data},
-	} {
+	}
+	if bare != "" {
+		files = []layerFile{{bare, 0o755, data}}
+	}
+	for _, f := range files {
 		h := &tar.Header{
 			Typeflag: tar.TypeReg,
 			Name:     f.name,

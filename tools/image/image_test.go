@@ -58,7 +58,7 @@ func program(t *testing.T, machine elf.Machine, dynamic bool) string {
 func make1(t *testing.T) (file, digest string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "i.tar")
-	digest, err := build(file, "mullion/mullion:v1.2.3", []string{"linux/amd64=" + program(t, elf.EM_X86_64, false),
+	digest, err := build(file, "mullion/mullion:v1.2.3", "", []string{"linux/amd64=" + program(t, elf.EM_X86_64, false),
 		"linux/arm64=" + program(t, elf.EM_AARCH64, false)})
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func TestBadPrograms(t *testing.T) {
 		"linux/amd64":                                    "OS/ARCH=PROGRAM",
 		"linux/amd64=" + program(t, elf.EM_X86_64, true): "dynamic linker",
 	} {
-		if _, err := build(filepath.Join(t.TempDir(), "o"), "a:b", []string{args}); err == nil ||
+		if _, err := build(filepath.Join(t.TempDir(), "o"), "a:b", "", []string{args}); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
