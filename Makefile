@@ -29,7 +29,10 @@ UPSTREAM := upstream/go.mod upstream/go.sum
 
 WINDOWS_UPSTREAM := $(addprefix bin/windows/,kubelet.exe kube-proxy.exe win-bridge.exe host-local.exe)
 WINDOWS_OURS     := $(addprefix bin/windows/,mullion.exe powershell.exe winbox.exe)
-LINUX_OURS       := bin/mullion bin/mullion-kube bin/mullion-winhost
+LINUX_UPSTREAM   := $(addprefix bin/linux/,kubelet kube-proxy containerd containerd-shim-runc-v2 ctr ptp host-local portmap)
+LINUX_OURS       := bin/mullion bin/mullion-kube bin/mullion-winhost bin/mullion-linuxhost \
+                    bin/linux/pause.tar bin/linux/hello.tar
+CONTAINERD       := 2.4.2
 
 .PHONY: help
 help: ## Show this list
@@ -44,7 +47,7 @@ deps: ## Install missing packages of the distribution (apt, needs root)
 	@hack/deps
 
 .PHONY: build
-build: $(WINDOWS_UPSTREAM) $(LINUX_OURS) $(WINDOWS_OURS) native ## Build everything into bin/
+build: $(WINDOWS_UPSTREAM) $(LINUX_UPSTREAM) $(LINUX_OURS) $(WINDOWS_OURS) native ## Build everything into bin/
 
 # Sections of Go's Windows programs begin at multiples of 512 bytes in the file.
 # Wine cannot map those and reads the whole program into private memory: 150 MB
@@ -95,6 +98,43 @@ bin/windows/win-overlay.exe: $(UPSTREAM)
 .PHONY: flannel
 flannel: build $(WINDOWS_FLANNEL) ## Build what `mullion up --network host-gw` and `--network vxlan` need
 
+# The programs of a Linux worker, unmodified.
+bin/linux/kubelet bin/linux/kube-proxy &: $(UPSTREAM)
+	@printf '  %-6s %s\n' GO "bin/linux/{kubelet,kube-proxy} (Kubernetes $(KUBERNETES); the first time takes minutes)"
+	@mkdir -p bin/linux
+	@cd upstream && go build -ldflags "$(KUBE_LDFLAGS)" -o ../bin/linux/ k8s.io/kubernetes/cmd/kubelet k8s.io/kubernetes/cmd/kube-proxy
+	@touch bin/linux/kubelet bin/linux/kube-proxy
+
+CNI := github.com/containernetworking/plugins/plugins
+bin/linux/ptp bin/linux/host-local bin/linux/portmap &: $(UPSTREAM)
+	@printf '  %-6s %s\n' GO "bin/linux/{ptp,host-local,portmap}"
+	@mkdir -p bin/linux
+	@cd upstream && go build -ldflags "-s -w" -o ../bin/linux/ $(CNI)/main/ptp $(CNI)/ipam/host-local $(CNI)/meta/portmap
+	@touch bin/linux/ptp bin/linux/host-local bin/linux/portmap
+
+# A module of its own: it needs other versions of what Kubernetes needs too.
+CONTAINERD_PKG := github.com/containerd/containerd/v2
+bin/linux/containerd bin/linux/containerd-shim-runc-v2 bin/linux/ctr &: upstream/containerd/go.mod upstream/containerd/go.sum
+	@printf '  %-6s %s\n' GO "bin/linux/{containerd,containerd-shim-runc-v2,ctr} (containerd $(CONTAINERD))"
+	@mkdir -p bin/linux
+	@cd upstream/containerd && go build -tags "no_btrfs no_zfs no_devmapper" \
+	  -ldflags "-s -w -X $(CONTAINERD_PKG)/version.Version=$(CONTAINERD)" -o ../../bin/linux/ \
+	  $(addprefix $(CONTAINERD_PKG)/cmd/,containerd containerd-shim-runc-v2 ctr)
+	@touch bin/linux/containerd bin/linux/containerd-shim-runc-v2 bin/linux/ctr
+
+# Images for Linux pods that are built, not fetched: that of every sandbox, and that of examples/mixed.yaml.
+bin/linux/pause.tar: $(wildcard cmd/mullion-pause/*.go tools/image/*.go)
+	$(call say,IMAGE)
+	@mkdir -p bin/linux
+	@go build -ldflags "-s -w" -o bin/linux/mullion-pause ./cmd/mullion-pause
+	@go run ./tools/image -bare pause -o $@ -t mullion/pause:1 linux/amd64=bin/linux/mullion-pause >/dev/null
+
+bin/linux/hello.tar: $(wildcard cmd/hello/*.go tools/image/*.go)
+	$(call say,IMAGE)
+	@mkdir -p bin/linux
+	@go build -ldflags "-s -w" -o bin/linux/hello ./cmd/hello
+	@go run ./tools/image -bare hello -o $@ -t mullion/hello:1 linux/amd64=bin/linux/hello >/dev/null
+
 # Conformance suites of other projects, as test binaries.
 bin/windows/critest.exe: $(UPSTREAM)
 	$(call say,GO)
@@ -111,6 +151,10 @@ bin/mullion: $(SOURCES)
 bin/mullion-winhost: $(SOURCES)
 	$(call say,GO)
 	@go build -ldflags "$(LDFLAGS)" -o $@ ./cmd/mullion-winhost
+
+bin/mullion-linuxhost: $(SOURCES)
+	$(call say,GO)
+	@go build -ldflags "$(LDFLAGS)" -o $@ ./cmd/mullion-linuxhost
 
 bin/mullion-kube: $(SOURCES)
 	@printf '  %-6s %s\n' GO "$@ (Kubernetes $(KUBERNETES); the first time takes minutes)"

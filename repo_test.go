@@ -109,8 +109,9 @@ var layers = map[string]int{
 	"pwsh/internal/interp": 1, "pwsh/oshost": 1, "pwsh/internal/dotnet": 2, "pwsh/internal/view": 2,
 	"pwsh/internal/cmdlet": 3, "pwsh": 4,
 	// assemblies
-	"internal/winhost": 8,
-	"internal/cluster": 9,
+	"internal/linuxhost": 8,
+	"internal/winhost":   8,
+	"internal/cluster":   9,
 	// entry
 	"internal/cli": 10,
 	"cmd":          11,
@@ -192,6 +193,10 @@ var forbidden = []struct {
 	{"linux", "./cmd/mullion-winhost", "k8s.io/client-go", "three processes of every emulated host would pay for it"},
 	{"linux", "./cmd/mullion-winhost", "k8s.io/apimachinery", "as above"},
 	{"linux", "./cmd/mullion-winhost", "testing", "test code does not ship"},
+	{"linux", "./cmd/mullion-linuxhost", "k8s.io/", "both processes of every Linux worker would pay for it"},
+	{"linux", "./cmd/mullion-linuxhost", "github.com/containerd", "as above: ctr is a program"},
+	{"linux", "./cmd/mullion-linuxhost", module + "/internal/wine", "a Linux worker has no Windows"},
+	{"linux", "./cmd/mullion-linuxhost", "testing", "test code does not ship"},
 	{
 		"linux", "./internal/cri/server", module + "/internal/wine",
 		"its interfaces Engine and HostProcesses are the way to Wine",
@@ -331,7 +336,7 @@ func TestFileNames(t *testing.T) {
 }
 
 func TestGoMod(t *testing.T) {
-	for _, file := range []string{"go.mod", "upstream/go.mod", "pwsh/go.mod"} {
+	for _, file := range []string{"go.mod", "upstream/go.mod", "upstream/containerd/go.mod", "pwsh/go.mod"} {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cli/agentcmd"
+	"github.com/mullion-k8s/mullion/internal/cli/linuxhostcmd"
 	"github.com/mullion-k8s/mullion/internal/cli/winhostcmd"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
@@ -47,6 +49,10 @@ func TestMain(m *testing.M) {
 		"mullion-winhost": func() {
 			s := cli.Stdio()
 			os.Exit(cli.RunProgram(context.Background(), s, os.Args, winhostcmd.New(s)))
+		},
+		"mullion-linuxhost": func() {
+			s := cli.Stdio()
+			os.Exit(cli.RunProgram(context.Background(), s, os.Args, linuxhostcmd.New(s)))
 		},
 	})
 }
@@ -195,7 +201,9 @@ func TestEveryCommandHasAScript(t *testing.T) {
 			known[name] = true
 		}
 	}
-	for cmd := range walk(winhostcmd.New(cli.Streams{})) {
+	hosts := slices.Concat(slices.Collect(walk(winhostcmd.New(cli.Streams{}))),
+		slices.Collect(walk(linuxhostcmd.New(cli.Streams{}))))
+	for _, cmd := range hosts {
 		name := strings.ReplaceAll(strings.TrimPrefix(cmd.CommandPath(), "mullion-"), " ", "_")
 		if !strings.Contains(text[name], "exec "+cmd.CommandPath()+" --help\n") {
 			t.Errorf("testdata/script/%s.txtar does not show the help: exec %s --help", name, cmd.CommandPath())

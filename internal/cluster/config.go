@@ -41,6 +41,8 @@ type Config struct {
 	// Windows holds the build of each emulated host, win-1 first, in a spelling
 	// that winver.Parse knows.
 	Windows []string `json:"windows"`
+	// Linux is the number of Linux workers.
+	Linux int `json:"linux,omitempty"`
 	// WindowsTaint is put onto every Windows node, in kubectl's notation
 	// (os=windows:NoSchedule); "" means none.
 	WindowsTaint string `json:"windowsTaint,omitempty"`
@@ -62,6 +64,9 @@ type Choice struct {
 	// Windows are the builds of the hosts; empty means those of the cluster that
 	// exists, or one of each current build.
 	Windows []string
+	// Linux is the number of Linux workers; nil means those of the cluster that
+	// exists, or DefaultLinux.
+	Linux *int
 	// WindowsTaint, Admission, NetworkMode, NoAdmission and Datastore are as in Config. They are
 	// chosen when the cluster is made; later their zero values mean "as it is".
 	WindowsTaint string
@@ -70,6 +75,9 @@ type Choice struct {
 	NoAdmission  bool
 	Datastore    config.Datastore
 }
+
+// DefaultLinux is the number of Linux workers of a new cluster.
+const DefaultLinux = 0
 
 // ErrNotFound is returned for a cluster that does not exist.
 var ErrNotFound = errors.New("no such cluster")
@@ -87,8 +95,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// NodeName of the i-th host, counted from 0.
+// NodeName of the i-th Windows host, counted from 0.
 func NodeName(i int) string { return fmt.Sprintf("win-%d", i+1) }
+
+// LinuxName of the i-th Linux worker, counted from 0.
+func LinuxName(i int) string { return fmt.Sprintf("linux-%d", i+1) }
 
 // validate checks a Config from outside.
 func (c Config) validate() error {
@@ -103,6 +114,9 @@ func (c Config) validate() error {
 	}
 	if len(c.Windows) > maxNodes {
 		return fmt.Errorf("%d Windows hosts: at most %d fit into the network", len(c.Windows), maxNodes)
+	}
+	if err := c.checkLinux(c.Linux); err != nil {
+		return err
 	}
 	if c.WindowsTaint != "" {
 		if _, err := policy.ParseWindowsTaint(c.WindowsTaint); err != nil {
@@ -123,6 +137,18 @@ func (c Config) validate() error {
 	}
 	_, err := c.builds()
 	return err
+}
+
+// checkLinux returns an error if the cluster cannot have n Linux workers.
+func (c Config) checkLinux(n int) error {
+	switch {
+	case n < 0 || n > maxNodes:
+		return fmt.Errorf("%d Linux workers: want 0 to %d", n, maxNodes)
+	case n > 0 && c.Mode() != agent.L2Bridge:
+		return fmt.Errorf("%d Linux workers: they need the network %s; a cluster with %s has Windows hosts only "+
+			"(--linux 0)", n, agent.L2Bridge, c.Mode())
+	}
+	return nil
 }
 
 // builds parses Windows.
@@ -210,6 +236,15 @@ func (c Config) merge(asked Choice) (Config, error) {
 		return c, fmt.Errorf("cluster %q was made with %s; a cluster cannot move to another datastore", c.Name,
 			datastoreName(c.Datastore))
 	}
+	if asked.Linux != nil {
+		if *asked.Linux < c.Linux {
+			return c, fmt.Errorf("cluster %q has %d Linux workers; workers can be added, not removed", c.Name, c.Linux)
+		}
+		if err := c.checkLinux(*asked.Linux); err != nil {
+			return c, err
+		}
+		c.Linux = *asked.Linux
+	}
 	return c.mergeHosts(asked.Windows)
 }
 
@@ -272,10 +307,16 @@ func create(l Layout, asked Choice, taken func(index int) bool) (Config, error) 
 		used[other.Index] = true
 	}
 	c := Config{
-		APIVersion: apiVersion, Name: l.Name, Windows: asked.Windows,
+		APIVersion: apiVersion, Name: l.Name, Windows: asked.Windows, Linux: DefaultLinux,
 		WindowsTaint: asked.WindowsTaint, Admission: asked.Admission, NetworkMode: asked.NetworkMode,
 		NoAdmission: asked.NoAdmission,
 		Datastore:   asked.Datastore,
+	}
+	switch {
+	case asked.Linux != nil:
+		c.Linux = *asked.Linux
+	case c.Mode() != agent.L2Bridge:
+		c.Linux = 0
 	}
 	for used[c.Index] || c.Index <= maxIndex && taken(c.Index) {
 		c.Index++

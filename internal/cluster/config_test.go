@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
@@ -131,6 +132,46 @@ func TestMergeAdmission(t *testing.T) {
 		got, err := tc.have.merge(Choice{Admission: tc.asked})
 		if (err == nil) != tc.ok || tc.ok && !reflect.DeepEqual(got, tc.have) {
 			t.Errorf("%+v asked for %q: %+v, %v", tc.have, tc.asked, got, err)
+		}
+	}
+}
+
+// TestWorkers: Linux workers can be added, not removed.
+func TestWorkers(t *testing.T) {
+	has := Config{Name: "x", Windows: []string{"2019"}, Linux: 2}
+	for _, tc := range []struct {
+		asked *int
+		want  int // -1 is an error
+	}{{nil, 2}, {new(2), 2}, {new(3), 3}, {new(1), -1}, {new(0), -1}, {new(1000), -1}} {
+		got, err := has.merge(Choice{Linux: tc.asked})
+		if (err != nil) != (tc.want < 0) || err == nil && got.Linux != tc.want {
+			t.Errorf("%v became %d, %v, want %d", tc.asked, got.Linux, err, tc.want)
+		}
+	}
+	for _, asked := range []*int{nil, new(0), new(3), new(-1)} {
+		want := DefaultLinux
+		if asked != nil {
+			want = *asked
+		}
+		got, err := create(Layout{t.TempDir(), "x"}, Choice{Windows: []string{"2019"}, Linux: asked},
+			func(int) bool { return false })
+		if (err == nil) != (want >= 0) || err == nil && got.Linux != want {
+			t.Errorf("a new cluster has %d workers, %v, want %d", got.Linux, err, want)
+		}
+	}
+	for _, tc := range []struct {
+		asked *int
+		ok    bool
+	}{{nil, true}, {new(0), true}, {new(1), false}} {
+		got, err := create(Layout{t.TempDir(), "x"}, Choice{NetworkMode: agent.VXLAN, Linux: tc.asked},
+			func(int) bool { return false })
+		if (err == nil) != tc.ok || got.Linux != 0 {
+			t.Errorf("with an overlay: %d workers, %v", got.Linux, err)
+		}
+	}
+	for name, want := range map[string]bool{"win-1": true, "linux-2": true, "linux-3": false, "server": false} {
+		if IsNode(has, name) != want {
+			t.Errorf("IsNode(%s) is %v", name, !want)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 // the two must stay well apart.
 const maxIndex = 40
 
-// maxNodes bounds the hosts of a cluster: their addresses begin at .10 of a
-// /24 whose last address is the router's.
+// maxNodes bounds the hosts of each system in a cluster: their addresses begin at
+// .10 and .110 of a /24 whose last address is the router's.
 const maxNodes = 100
 
 // Network is a cluster's address plan. Everything follows from the cluster's
@@ -48,8 +48,12 @@ func (n Network) machine() netip.Addr { return nth(n.nodes(), 1) }
 // router returns the hosts' default gateway.
 func (n Network) router() netip.Addr { return nth(n.nodes(), 254) }
 
-// node returns the address of the i-th host, counted from 0.
+// node returns the address of the i-th Windows host, counted from 0.
 func (n Network) node(i int) netip.Addr { return nth(n.nodes(), 10+i) }
+
+// linux returns the address of the i-th Linux worker, counted from 0: behind those of
+// all Windows hosts, to which hosts can be added.
+func (n Network) linux(i int) netip.Addr { return nth(n.nodes(), 10+maxNodes+i) }
 
 // firstUID is the first user ID for pods. No distribution gives out the range from here to
 // 0x7FFFFFFF: systemd.io/UIDS-GIDS lists it as unused, above the ranges of containers.

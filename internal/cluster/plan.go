@@ -13,6 +13,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
+	"github.com/mullion-k8s/mullion/internal/linuxhost"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/version"
 	"github.com/mullion-k8s/mullion/internal/winhost"
@@ -29,8 +30,9 @@ const (
 type Row struct {
 	Name  string
 	Title string
-	// Done is printed behind the title when the component is ready.
-	Done string
+	// Done is printed behind the title when the component is ready, and Note at the
+	// end of the line.
+	Done, Note string
 }
 
 // Plan describes everything that running a cluster does, as data.
@@ -40,8 +42,22 @@ type Plan struct {
 	Network     Network
 	Fabric      fabric.Plan
 	Server      config.Config
-	Nodes       []winhost.Config
+	Nodes       []Node
 	Programs    []Program
+}
+
+// Node is a host of the cluster, of either system.
+type Node struct {
+	Name string
+	// Title is the system in words.
+	Title   string
+	Address netip.Prefix
+	Dir     string
+	Status  string // file that the host writes
+	// The host's program reads Document, a winhost.Config or a linuxhost.Config. It needs
+	// the cluster's CAFile, and a TokenFile.
+	Document          any
+	CAFile, TokenFile string
 }
 
 // Program is one process that the supervisor keeps.
@@ -70,17 +86,24 @@ func Describe(l Layout, c Config, bin Binaries) (Plan, error) {
 		Argv:  []string{bin.Kube(), "server", "--config", l.serverConfig()},
 	}}
 	for i, b := range builds {
-		node := describeNode(l, p, bin, i, b)
-		p.Nodes = append(p.Nodes, node)
-		p.Directories = append(p.Directories, node.Dir)
-		p.Programs = append(p.Programs, Program{
-			Name:  node.Name(),
-			Needs: []string{FabricName},
-			Uses:  []string{ServerName},
-			Argv:  []string{bin.winhost(), "--config", l.nodeConfig(node.Name())},
-		})
+		p.add(windowsNode(l, p, bin, i, b), l, bin.winhost())
+	}
+	for i := range c.Linux {
+		p.add(linuxNode(l, p, bin, i), l, bin.linuxhost())
 	}
 	return p, nil
+}
+
+// add makes a host a part of the plan.
+func (p *Plan) add(n Node, l Layout, program string) {
+	p.Nodes = append(p.Nodes, n)
+	p.Directories = append(p.Directories, n.Dir)
+	p.Programs = append(p.Programs, Program{
+		Name:  n.Name,
+		Needs: []string{FabricName},
+		Uses:  []string{ServerName},
+		Argv:  []string{program, "--config", l.nodeConfig(n.Name)},
+	})
 }
 
 func describeServer(l Layout, c Config) config.Config {
@@ -119,19 +142,19 @@ func fabricConfig(l Layout, c Config) fabric.Config {
 	}
 }
 
-func describeNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) winhost.Config {
+func windowsNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) Node {
 	n, name := p.Network, NodeName(i)
 	var taints []string
 	if p.Config.WindowsTaint != "" {
 		taints = []string{p.Config.WindowsTaint}
 	}
 	node := agent.Node{Name: name, Address: n.node(i), Taints: taints}
-	return winhost.Config{
+	c := winhost.Config{
 		Cluster: p.Config.Name,
 		Build:   b.OSVersion(),
 		Agent: winhost.AgentConfig(node, agent.Cluster{
 			Server:      n.APIServer(),
-			Domain:      "cluster.local",
+			Domain:      domain,
 			DNS:         []netip.Addr{n.dns()},
 			PodCIDR:     n.pods(),
 			ServiceCIDR: n.services(),
@@ -148,15 +171,62 @@ func describeNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) winhost
 		Status:     l.nodeStatus(name),
 		FirstUID:   n.firstUID(i),
 	}
+	return Node{
+		Name:      name,
+		Title:     b.String(),
+		Address:   c.Address(),
+		Dir:       c.Dir,
+		Status:    c.Status,
+		Document:  c,
+		CAFile:    c.CAFile,
+		TokenFile: c.TokenFile,
+	}
 }
+
+func linuxNode(l Layout, p Plan, bin Binaries, i int) Node {
+	n, name := p.Network, LinuxName(i)
+	c := linuxhost.Config{
+		Cluster:     p.Config.Name,
+		Name:        name,
+		Address:     netip.PrefixFrom(n.linux(i), n.nodes().Bits()),
+		Gateway:     n.router(),
+		Nameserver:  n.machine(),
+		Server:      n.APIServer(),
+		Domain:      domain,
+		DNS:         n.dns(),
+		PodCIDR:     n.pods(),
+		ServiceCIDR: n.services(),
+		CAFile:      p.Server.ClusterCA(),
+		TokenFile:   l.token(name),
+		Dir:         l.Node(name),
+		Bin:         string(bin),
+		Fabric:      p.Fabric.Namespace,
+		Status:      l.nodeStatus(name),
+	}
+	return Node{
+		Name:      name,
+		Title:     linuxhost.Product,
+		Address:   c.Address,
+		Dir:       c.Dir,
+		Status:    c.Status,
+		Document:  c,
+		CAFile:    c.CAFile,
+		TokenFile: c.TokenFile,
+	}
+}
+
+// domain is that of all clusters.
+const domain = "cluster.local"
 
 // Rows lists what `mullion up` shows.
 func (p Plan) Rows() []Row {
-	rows := []Row{{ServerName, "control plane", fmt.Sprintf("Kubernetes %s", version.Kubernetes)}}
+	rows := []Row{{Name: ServerName, Title: "control plane", Done: fmt.Sprintf("Kubernetes %s", version.Kubernetes)}}
 	for _, n := range p.Nodes {
-		// The build was parsed when the plan was made.
-		b, _ := winver.Parse(n.Build)
-		rows = append(rows, Row{n.Name(), n.Name(), b.String()})
+		row := Row{Name: n.Name, Title: n.Name, Done: n.Title}
+		if _, windows := n.Document.(winhost.Config); windows {
+			row.Note = "  (emulated)"
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }
@@ -173,7 +243,7 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 	fmt.Fprintf(&b, "\n## network\n%sservices %s, DNS %s\npods of other nodes: %s\n", p.Fabric.String(), n.services(),
 		n.dns(), p.Config.Mode().Explain())
 	for _, host := range p.Nodes {
-		fmt.Fprintf(&b, "%-14s %s\n", host.Name(), host.Address())
+		fmt.Fprintf(&b, "%-14s %s\n", host.Name, host.Address)
 	}
 	fmt.Fprintf(&b, "\n## programs, in order\n%s\n", FabricName)
 	for _, prog := range p.Programs {
@@ -189,7 +259,7 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 	}
 	fmt.Fprintf(&b, "\n## control plane\n%s", server)
 	for _, host := range p.Nodes {
-		if err := section(&b, host.Name(), host); err != nil {
+		if err := section(&b, host.Name, host.Document); err != nil {
 			return 0, err
 		}
 	}
@@ -210,6 +280,11 @@ func section(b *strings.Builder, title string, document any) error {
 func IsNode(c Config, component string) bool {
 	for i := range c.Windows {
 		if NodeName(i) == component {
+			return true
+		}
+	}
+	for i := range c.Linux {
+		if LinuxName(i) == component {
 			return true
 		}
 	}

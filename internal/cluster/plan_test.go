@@ -11,7 +11,7 @@ import (
 )
 
 func TestDescribe(t *testing.T) {
-	c := Config{APIVersion: apiVersion, Name: "demo", Index: 1, Windows: []string{"2019", "2025"}}
+	c := Config{APIVersion: apiVersion, Name: "demo", Index: 1, Windows: []string{"2019", "2025"}, Linux: 1}
 	p, err := Describe(Layout{"/var/lib/mullion", "demo"}, c, "/opt/mullion/bin")
 	if err != nil {
 		t.Fatal(err)
@@ -20,8 +20,8 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("server: %v", err)
 	}
 	for _, n := range p.Nodes {
-		if err := n.Validate(); err != nil {
-			t.Errorf("%s: %v", n.Name(), err)
+		if err := n.Document.(interface{ Validate() error }).Validate(); err != nil {
+			t.Errorf("%s: %v", n.Name, err)
 		}
 	}
 	var b bytes.Buffer

@@ -39,6 +39,9 @@ func (b Binaries) mullion() string { return filepath.Join(string(b), "mullion") 
 // winhost returns the program that runs an emulated host.
 func (b Binaries) winhost() string { return filepath.Join(string(b), "mullion-winhost") }
 
+// linuxhost returns the program that runs a Linux worker.
+func (b Binaries) linuxhost() string { return filepath.Join(string(b), "mullion-linuxhost") }
+
 // Kube returns the program with Kubernetes in it.
 func (b Binaries) Kube() string { return filepath.Join(string(b), "mullion-kube") }
 
@@ -76,7 +79,9 @@ func Preflight(b Binaries, mode agent.NetworkMode) error {
 	}
 	for _, f := range []string{"mullion-kube", "mullion-winhost", "windows/kubelet.exe", "windows/kube-proxy.exe",
 		"windows/win-bridge.exe", "windows/host-local.exe", "windows/mullion.exe", "windows/powershell.exe",
-		"windows/winbox.exe", "native/ws2_32.dll"} {
+		"windows/winbox.exe", "native/ws2_32.dll", "mullion-linuxhost", "linux/kubelet", "linux/kube-proxy",
+		"linux/containerd", "linux/containerd-shim-runc-v2", "linux/ctr", "linux/ptp", "linux/host-local",
+		"linux/portmap", "linux/pause.tar"} {
 		if _, err := os.Stat(filepath.Join(string(b), f)); err != nil {
 			miss("run `make build`", "%s is missing beside the mullion executable", f)
 		}

@@ -132,9 +132,12 @@ func (r *run) reload(ctx context.Context, s *supervise.Supervisor, hup <-chan os
 			r.log.Error("cannot read the changed cluster; it stays as it is", logkey.Error, err)
 			continue
 		}
-		for i := len(known.Nodes); i < len(now.Nodes); i++ {
+		for i, n := range now.Nodes {
+			if slices.ContainsFunc(known.Nodes, func(k Node) bool { return k.Name == n.Name }) {
+				continue
+			}
 			if err := s.Add(r.node(now, i)); err != nil {
-				r.log.Error("cannot add host", logkey.Node, now.Nodes[i].Name(), logkey.Error, err)
+				r.log.Error("cannot add host", logkey.Node, n.Name, logkey.Error, err)
 			}
 		}
 		known = now
@@ -196,27 +199,27 @@ func progress(cs []config.ComponentStatus) string {
 // node returns the component of the i-th host. It does not wait for the control
 // plane: the host boots meanwhile, and its kubelet asks until it is let in.
 func (r *run) node(p Plan, i int) supervise.Component {
-	host, prog := p.Nodes[i], p.Programs[i+1]
+	node, prog := p.Nodes[i], p.Programs[i+1]
 	var pid process
-	return supervise.Component{Name: host.Name(), Needs: prog.Needs, Uses: prog.Uses,
+	return supervise.Component{Name: node.Name, Needs: prog.Needs, Uses: prog.Uses,
 		Run: func(ctx context.Context) error {
-			tok, err := r.prepare(ctx, host)
+			tok, err := r.prepare(ctx, node)
 			if err != nil {
 				return err
 			}
 			g, ctx := errgroup.WithContext(ctx)
-			g.Go(func() error { return r.admit(ctx, host, tok) })
-			if !p.Config.NoAdmission {
+			g.Go(func() error { return r.admit(ctx, node, tok) })
+			if _, windows := node.Document.(winhost.Config); windows && !p.Config.NoAdmission {
 				g.Go(func() error { return r.recordStandIns(ctx, p) })
 			}
 			g.Go(func() error { return r.child(ctx, prog, &pid) })
 			return g.Wait()
 		},
-		Ready: func(ctx context.Context) error { return r.nodeReady(ctx, host, pid.get()) }}
+		Ready: func(ctx context.Context) error { return r.nodeReady(ctx, node, pid.get()) }}
 }
 
 // prepare writes what a host reads when it starts.
-func (r *run) prepare(ctx context.Context, node winhost.Config) (token.Token, error) {
+func (r *run) prepare(ctx context.Context, node Node) (token.Token, error) {
 	if err := os.MkdirAll(node.Dir, 0o700); err != nil {
 		return token.Token{}, fmt.Errorf("make directory: %w", err)
 	}
@@ -231,18 +234,18 @@ func (r *run) prepare(ctx context.Context, node winhost.Config) (token.Token, er
 	if err := durable.WriteFile(node.TokenFile, []byte(tok.Secret()), 0o600); err != nil {
 		return tok, err
 	}
-	return tok, durable.WriteDocument(r.layout.nodeConfig(node.Name()), node)
+	return tok, durable.WriteDocument(r.layout.nodeConfig(node.Name), node.Document)
 }
 
 // admit makes the host's token known to the control plane, as soon as that
 // can be told.
-func (r *run) admit(ctx context.Context, node winhost.Config, tok token.Token) error {
+func (r *run) admit(ctx context.Context, node Node, tok token.Token) error {
 	return wait(ctx, func() error {
 		client, err := r.client()
 		if err != nil {
 			return err
 		}
-		return token.Register(ctx, client, tok, token.Options{TTL: tokenLife, Node: node.Name()})
+		return token.Register(ctx, client, tok, token.Options{TTL: tokenLife, Node: node.Name})
 	})
 }
 
@@ -296,7 +299,7 @@ func wait(ctx context.Context, f func() error) error {
 	}
 }
 
-func (r *run) nodeReady(ctx context.Context, node winhost.Config, pid int) error {
+func (r *run) nodeReady(ctx context.Context, node Node, pid int) error {
 	st, err := host.ReadStatus(node.Status)
 	if errors.Is(err, os.ErrNotExist) || err == nil && st.PID != pid {
 		return errors.New("starting")
@@ -311,5 +314,5 @@ func (r *run) nodeReady(ctx context.Context, node winhost.Config, pid int) error
 	if err != nil {
 		return err
 	}
-	return NodeReady(ctx, client, node.Name(), st.Since)
+	return NodeReady(ctx, client, node.Name, st.Since)
 }

@@ -139,7 +139,7 @@ func (p *Parent) run(ctx context.Context, boot any) (err error) {
 	if err := group.Clear(ctx, clearLimit); err != nil {
 		return err
 	}
-	if err := errors.Join(all.Make(p.Ceilings.All), group.Make(p.Ceilings.Host)); err != nil {
+	if err := errors.Join(all.Make(p.Ceilings.All), group.Make(p.Ceilings.Host), group.Allow(c.Devices)); err != nil {
 		return errors.Join(err, group.Clear(ctx, clearLimit))
 	}
 	p.Step("namespaces")

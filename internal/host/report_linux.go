@@ -44,6 +44,14 @@ func (r *Reporter) components(list []supervise.Status) {
 	r.send()
 }
 
+// PodRanges says which pods the host has, so that the fabric learns the way.
+func (r *Reporter) PodRanges(ranges []netip.Prefix) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last.PodRanges = ranges
+	r.send()
+}
+
 // follow sends the agent's status document whenever it changes.
 func (r *Reporter) follow(ctx context.Context, path string) {
 	for {

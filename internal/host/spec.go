@@ -31,6 +31,9 @@ type Spec struct {
 	Status string
 	// Limits of everything on the host together. Zero means none.
 	Limits cgroup.Limits
+	// Devices are those that processes of the host may use, see cgroup.Group.Allow;
+	// nil means all.
+	Devices []string
 	// Descriptors are files that process 1 inherits, from descriptor 5 on.
 	Descriptors []string
 

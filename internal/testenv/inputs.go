@@ -32,10 +32,10 @@ func readInputs(t testing.TB, caps []Capability) {
 	}
 	if slices.Contains(caps, Built) {
 		// bin/ itself has a cache that changes all the time.
-		for _, program := range []string{"mullion", "mullion-kube", "mullion-winhost"} {
+		for _, program := range []string{"mullion", "mullion-kube", "mullion-winhost", "mullion-linuxhost"} {
 			_, _ = os.Stat(Bin(program)) // missing reports it if it is not there
 		}
-		look("native", "windows")
+		look("native", "windows", "linux")
 	}
 	if slices.Contains(caps, Suites) {
 		look("windows")

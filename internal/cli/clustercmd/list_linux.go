@@ -101,6 +101,9 @@ func look(l cluster.Layout) listed {
 	for i := range cfg.Windows {
 		out.Hosts = append(out.Hosts, cluster.NodeName(i))
 	}
+	for i := range cfg.Linux {
+		out.Hosts = append(out.Hosts, cluster.LinuxName(i))
+	}
 	_, running, err := cluster.ReadState(l)
 	switch {
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,9 +26,10 @@ func Load(s cli.Streams) *cobra.Command {
 	var nodes []string
 	cmd := &cobra.Command{
 		Use:   "load IMAGE.tar",
-		Short: "Load images from an archive onto the Windows hosts",
-		Long: `Load the images in an OCI or Docker archive (plain or gzip) onto the Windows
-hosts, so that pods can use them without a registry. "-" reads standard input.`,
+		Short: "Load images from an archive onto the hosts",
+		Long: `Load the images in an OCI or Docker archive (plain or gzip) onto the hosts, so
+that pods can use them without a registry. Each host gets the images for its
+operating system; an image for both goes to all. "-" reads standard input.`,
 		Example: `  mullion load app.tar
   docker save app:v1 | mullion load -`,
 		Args: cobra.ExactArgs(1),
@@ -36,25 +38,27 @@ hosts, so that pods can use them without a registry. "-" reads standard input.`,
 			if err != nil {
 				return err
 			}
-			if len(nodes) == 0 {
-				for i := range cfg.Windows {
-					nodes = append(nodes, cluster.NodeName(i))
-				}
-			}
-			return runLoad(cmd.Context(), s, l, args[0], nodes)
+			return runLoad(cmd.Context(), s, l, cfg, args[0], nodes)
 		},
 	}
 	t.add(cmd)
-	cmd.Flags().StringSliceVar(&nodes, "nodes", nil, "`hosts` to load onto (default: all)")
+	cmd.Flags().StringSliceVar(&nodes, "nodes", nil,
+		"`hosts` to load onto (default: all whose system the images are for)")
 	return cmd
 }
 
-func runLoad(ctx context.Context, s cli.Streams, l cluster.Layout, file string, nodes []string) error {
+func runLoad(ctx context.Context, s cli.Streams, l cluster.Layout, cfg cluster.Config, file string,
+	nodes []string) error {
 	path, done, err := spool(s.In, file)
 	if err != nil {
 		return err
 	}
 	defer done()
+	if len(nodes) == 0 {
+		if nodes, err = fitting(cfg, path); err != nil {
+			return err
+		}
+	}
 	p := cli.NewProgress(s.Err)
 	defer p.Close()
 	var errs []error
@@ -69,16 +73,43 @@ func runLoad(ctx context.Context, s cli.Streams, l cluster.Layout, file string, 
 		}
 		var names []string
 		for _, i := range images {
-			names = append(names, i.Names...)
+			for _, name := range i.Names {
+				names = append(names, fmt.Sprintf("%s (%s)", name, i.Platform()))
+			}
 		}
 		line.Done("%s: %s", n, strings.Join(names, ", "))
 		loaded = append(loaded, images...)
 	}
 	if err := record(ctx, l, loaded); err != nil {
-		// The images are loaded: pods that select a Windows host can use them.
+		// The images are loaded: pods that select a host can use them.
 		p.Start("recording the images").Fail("pods with these images need a nodeSelector: %v", err)
 	}
 	return errors.Join(errs...)
+}
+
+// fitting returns the hosts that run a system which an image of the archive is for.
+func fitting(cfg cluster.Config, archive string) ([]string, error) {
+	images, err := imageload.InspectFile(archive)
+	if err != nil {
+		return nil, err
+	}
+	systems := imageload.Systems(images)
+	var nodes []string
+	if slices.Contains(systems, "windows") {
+		for i := range cfg.Windows {
+			nodes = append(nodes, cluster.NodeName(i))
+		}
+	}
+	if slices.Contains(systems, "linux") {
+		for i := range cfg.Linux {
+			nodes = append(nodes, cluster.LinuxName(i))
+		}
+	}
+	if len(nodes) == 0 {
+		return nil, cli.WithHint(fmt.Errorf("the images are for %s, and no host of cluster %q is",
+			strings.Join(systems, ", "), cfg.Name), "'mullion up --linux 1' adds a Linux worker")
+	}
+	return nodes, nil
 }
 
 // record tells placement about the images: their platform may not be known

@@ -24,6 +24,7 @@ type upFlags struct {
 	target
 	cluster.Choice
 	network    string
+	linux      int
 	dryRun     bool
 	wait       time.Duration
 	kubeconfig string
@@ -45,8 +46,9 @@ func Up(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Create or resume a cluster on this machine",
-		Long: `Start a cluster: upstream's control plane in one process, and emulated Windows
-hosts that run upstream's unmodified kubelet.exe and kube-proxy.exe.
+		Long: `Start a cluster: upstream's control plane in one process, emulated Windows hosts
+that run upstream's unmodified kubelet.exe and kube-proxy.exe, and Linux workers
+with upstream's kubelet, kube-proxy and containerd.
 
 A second run starts only what is missing and keeps the data of earlier runs; to
 remove the data, use 'mullion down --purge'.
@@ -56,16 +58,23 @@ down' removes the context again. Under sudo, your kubectl is that of the user wh
 called it.`,
 		Example: `  mullion up                                  # one host each of Windows Server 2019, 2022, 2025
   mullion up --windows 2019,2019              # two hosts of one build
+  mullion up --windows 2022 --linux 1         # a mixed cluster
   mullion up --windows-taint os=windows:NoSchedule
   mullion up --network vxlan                  # pods in an overlay that flannel makes
   mullion up --name ci --data-dir /tmp/ci     # a second cluster, elsewhere
   mullion up --dry-run                        # print the whole plan, change nothing`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runUp(cmd.Context(), s, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("linux") {
+				f.Linux = &f.linux
+			}
+			return runUp(cmd.Context(), s, f)
+		},
 	}
 	f.add(cmd)
 	cmd.Flags().StringSliceVar(&f.Windows, "windows", nil,
 		"`builds` of the Windows hosts: 2016, 1709, 1803, 2019, 2022, 2025 (default 2019,2022,2025)")
+	cmd.Flags().IntVar(&f.linux, "linux", cluster.DefaultLinux, "`number` of Linux workers")
 	cmd.Flags().StringVar(&f.WindowsTaint, "windows-taint", "",
 		"`taint` of every Windows node, for example os=windows:NoSchedule (default none: placement keeps Linux pods "+
 			"off)")
@@ -101,6 +110,9 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 		if _, err := winver.Parse(w); err != nil {
 			return cli.Usagef("--windows: %w", err)
 		}
+	}
+	if f.linux < 0 {
+		return cli.Usagef("--linux %d: must not be negative", f.linux)
 	}
 	if f.WindowsTaint != "" {
 		if _, err := policy.ParseWindowsTaint(f.WindowsTaint); err != nil {
@@ -230,7 +242,7 @@ func watch(ctx context.Context, s cli.Streams, l cluster.Layout, rows []cluster.
 		case st.State == supervise.Ready && st.Name == cluster.ServerName:
 			line.Done("%-15s %-36s ready in %s", row.Title, row.Done, line.Elapsed())
 		case st.State == supervise.Ready:
-			line.Done("%-15s %-36s Ready in %s  (emulated)", row.Title, row.Done, line.Elapsed())
+			line.Done("%-15s %-36s Ready in %s%s", row.Title, row.Done, line.Elapsed(), row.Note)
 		case st.State == supervise.Failed:
 			line.Fail("%-15s %-36s failed", row.Title, row.Done)
 		case st.Message != "":

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package linuxhost
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+)
+
+const (
+	containerdConfig = "/etc/containerd/config.toml"
+	containerdSocket = "/run/containerd/containerd.sock"
+	cniTemplateFile  = "/etc/containerd/cni.template"
+	cniConfDir       = "/etc/cni/net.d"
+	// cniConfFile is where containerd writes the template's result
+	// (containerd v2.4.2 internal/cri/server/update_runtime_config.go, cniConfigFileName).
+	cniConfFile = cniConfDir + "/10-containerd-net.conflist"
+	// PauseImage is the sandbox image, which `make build` builds.
+	pauseImage = "docker.io/mullion/pause:1"
+	// proxyAddress is where the parent listens, in the host's network namespace, for
+	// image pulls.
+	proxyAddress = "127.0.0.1:10272"
+)
+
+// describeContainerd returns containerd's configuration. Plugins for what the host
+// does not have only cost memory.
+func describeContainerd() string {
+	return fmt.Sprintf(`version = 4
+root = '/var/lib/containerd'
+state = '/run/containerd'
+imports = []
+disabled_plugins = [
+  'io.containerd.differ.v1.erofs', 'io.containerd.mount-handler.v1.erofs', 'io.containerd.nri.v1.nri',
+  'io.containerd.image-verifier.v1.bindir', 'io.containerd.internal.v1.opt', 'io.containerd.internal.v1.tracing',
+  'io.containerd.monitor.container.v1.restart', 'io.containerd.snapshotter.v1.blockfile',
+  'io.containerd.snapshotter.v1.erofs', 'io.containerd.snapshotter.v1.native',
+  'io.containerd.tracing.processor.v1.otlp',
+]
+
+[plugins.'io.containerd.server.v1.grpc']
+  address = '%[1]s'
+
+[plugins.'io.containerd.cri.v1.images']
+  snapshotter = 'overlayfs'
+  [plugins.'io.containerd.cri.v1.images'.pinned_images]
+    sandbox = '%[2]s'
+  [plugins.'io.containerd.cri.v1.images'.registry]
+    config_path = '/etc/containerd/certs.d'
+
+# restrict_oom_score_adj: when memory is short, no pod comes before programs of the machine.
+# privileged_without_host_devices: the devices of the host are those of every container.
+[plugins.'io.containerd.cri.v1.runtime']
+  restrict_oom_score_adj = true
+  [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+    runtime_type = 'io.containerd.runc.v2'
+    privileged_without_host_devices = true
+    [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+      SystemdCgroup = false
+  [plugins.'io.containerd.cri.v1.runtime'.cni]
+    bin_dirs = ['%[3]s']
+    conf_dir = '%[4]s'
+    conf_template = '%[5]s'
+    use_internal_loopback = true
+`, containerdSocket, pauseImage, programsDir, cniConfDir, cniTemplateFile)
+}
+
+// cniTemplate is the CNI configuration. containerd fills in the Node's range when
+// the kubelet reports it. It is ptp, not bridge: on a bridge the answer of a
+// Service's backend to a client on the same bridge bypasses conntrack, unless
+// the kernel has br_netfilter.
+const cniTemplate = `{
+  "cniVersion": "1.0.0",
+  "name": "mullion",
+  "plugins": [
+    {
+      "type": "ptp",
+      "ipMasq": false,
+      "ipam": {
+        "type": "host-local",
+        "ranges": [{{range $i, $r := .PodCIDRRanges}}{{if $i}}, {{end}}[{"subnet": "{{$r}}"}]{{end}}],
+        "routes": [{{range $i, $r := .Routes}}{{if $i}}, {{end}}{"dst": "{{$r}}"}{{end}}]
+      }
+    },
+    {"type": "portmap", "backend": "nftables", "capabilities": {"portMappings": true}}
+  ]
+}
+`
+
+// cniRanges reads from the CNI configuration which addresses pods get.
+func cniRanges(conf []byte) ([]netip.Prefix, error) {
+	var doc struct {
+		Plugins []struct {
+			IPAM struct {
+				Ranges [][]struct {
+					Subnet netip.Prefix `json:"subnet"`
+				} `json:"ranges"`
+			} `json:"ipam"`
+		} `json:"plugins"`
+	}
+	if err := json.Unmarshal(conf, &doc); err != nil {
+		return nil, fmt.Errorf("read CNI configuration: %w", err)
+	}
+	var out []netip.Prefix
+	for _, p := range doc.Plugins {
+		for _, set := range p.IPAM.Ranges {
+			for _, r := range set {
+				out = append(out, r.Subnet)
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package linuxhost
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/agent/logfile"
+	"github.com/mullion-k8s/mullion/internal/host"
+	"github.com/mullion-k8s/mullion/internal/supervise"
+)
+
+// stopProgram is how long a program may take to stop: three of them together stay
+// below the 10 s that a host is given.
+const stopProgram = 3 * time.Second
+
+// describeProcesses says what runs in the host.
+func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper) ([]supervise.Component, error) {
+	logs := map[string]io.Writer{}
+	for _, name := range []string{"containerd", "kubelet", "kube-proxy"} {
+		l, err := logfile.Open(filepath.Join(nodeDir, "logs", name+".log"), logfile.DefaultBytes, logfile.DefaultKeep)
+		if err != nil {
+			return nil, err
+		}
+		logs[name] = l
+	}
+	program := func(name string, argv, env []string) func(context.Context) error {
+		return reap.Watch(spawner, supervise.Command{
+			Argv: argv,
+			Env:  append(environment(), env...),
+			Dir:  "/",
+			Stop: stopProgram,
+			Log:  logs[name],
+		})
+	}
+	via := proxyURL(b.Secret)
+	pause := &pauseLoader{}
+	return []supervise.Component{
+		{
+			Name: "containerd",
+			Run: program("containerd", []string{programsDir + "/containerd", "--config", containerdConfig},
+				[]string{"HTTPS_PROXY=" + via, "HTTP_PROXY=" + via}),
+			Ready: pause.ready,
+		},
+		{
+			Name: "kubelet", Needs: []string{"containerd"},
+			Run: program("kubelet", kubeletArgv(b.Config), nil),
+			Ready: func(context.Context) error {
+				_, err := os.Stat(kubeletCertificate)
+				return err
+			},
+		},
+		{
+			Name: "kube-proxy", Needs: []string{"kubelet"},
+			Run: program("kube-proxy", proxyArgv(), nil),
+		},
+		{Name: "images", Needs: []string{"containerd"}, Run: serveImages},
+	}, nil
+}
+
+// environment of all programs: containerd finds its shim, runc and nft by it. With
+// half of Go's default distance between collections, an idle host needs less memory,
+// and hosts are mostly idle.
+func environment() []string {
+	return []string{"PATH=" + programsDir + ":/usr/sbin:/usr/bin", "HOME=/root", "LC_ALL=C.UTF-8", "GOGC=50"}
+}
+
+// pauseLoader puts the sandbox image into containerd.
+type pauseLoader struct{ done bool }
+
+// ready reports whether containerd answers and has the image, and gives it the image
+// once. It is not called concurrently.
+func (p *pauseLoader) ready(ctx context.Context) error {
+	if p.done {
+		return nil
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", containerdSocket)
+	if err != nil {
+		return err
+	}
+	if err := conn.Close(); err != nil {
+		return err
+	}
+	if err := ctr(ctx, "images", "import", filepath.Join(programsDir, "pause.tar")); err != nil {
+		return err
+	}
+	p.done = true
+	return nil
+}
+
+// ctr runs containerd's own client in the kubelet's namespace of images.
+func ctr(ctx context.Context, args ...string) error {
+	argv := append([]string{"--address", containerdSocket, "--namespace", "k8s.io"}, args...)
+	cmd := exec.CommandContext(ctx, programsDir+"/ctr", argv...)
+	cmd.Env = environment()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("ctr %s: %w: %s", args[0], err, bytes.TrimSpace(out))
+	}
+	return nil
+}

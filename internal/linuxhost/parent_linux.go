@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package linuxhost
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/cgroup"
+	"github.com/mullion-k8s/mullion/internal/host"
+)
+
+// Product names the operating system of the hosts.
+const Product = "Linux, containerd 2.4.2"
+
+// Run boots a host and blocks until it has ended, as host.Run does.
+func Run(ctx context.Context, c Config, log *slog.Logger) error {
+	secret := rand.Text()
+	return host.Run(ctx, host.Spec{
+		Cluster:     c.Cluster,
+		Name:        c.Name,
+		Product:     Product,
+		Address:     c.Address,
+		Gateway:     c.Gateway,
+		PodCIDR:     c.PodCIDR,
+		ServiceCIDR: c.ServiceCIDR,
+		Dir:         c.Dir,
+		Fabric:      c.Fabric,
+		Status:      c.Status,
+		Limits:      c.Limits,
+		Devices:     devices(),
+		Prepare: func(_ context.Context, p *host.Parent) (any, error) {
+			p.Step("files")
+			return prepare(c, secret)
+		},
+		Connected: func(ctx context.Context, netns string) error { return serveProxy(ctx, netns, secret, log) },
+	}, log)
+}
+
+// prepare makes the host's directory.
+func prepare(c Config, secret string) (b boot, err error) {
+	b = boot{Config: c, Secret: secret}
+	if b.CA, err = os.ReadFile(c.CAFile); err != nil {
+		return b, fmt.Errorf("read CA certificate: %w", err)
+	}
+	if c.TokenFile != "" {
+		token, err := os.ReadFile(c.TokenFile)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return b, fmt.Errorf("read bootstrap token: %w", err)
+		}
+		b.Token = strings.TrimSpace(string(token))
+	}
+	for _, d := range []string{"lib", "podlogs"} {
+		if err := os.MkdirAll(filepath.Join(c.Dir, d), 0o755); err != nil {
+			return b, fmt.Errorf("make host directory: %w", err)
+		}
+	}
+	files := map[string]string{filepath.Join(c.Dir, "kernel", "kmsg"): ""}
+	for _, s := range machineSettings() {
+		files[settingFile(c.Dir, s.name)] = s.value + "\n"
+	}
+	for name, content := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			return b, fmt.Errorf("make host directory: %w", err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+			return b, fmt.Errorf("make host directory: %w", err)
+		}
+	}
+	b.Cgroups, err = cgroup.Find()
+	return b, err
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+//go:build linux
+
+// Command linuxprog is the program of the Linux image that the end-to-end tests use.
+//
+//	linuxprog serve [PORT]      answer HTTP requests with the host's name; on / only
+//	linuxprog get URL           print the answer to a request, or fail
+//	linuxprog cat               copy standard input to standard output, line by line
+//	linuxprog count             print a number every 100 ms
+//	linuxprog wait              wait for SIGTERM
+//	linuxprog write FILE TEXT   write to an existing file
+//	linuxprog device NAME TYPE MAJOR MINOR   make a device node and read from it
+//	linuxprog status            print /proc/self/status
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		os.Args = append(os.Args, "wait")
+	}
+	if err := run(os.Args[1], os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "linuxprog:", err)
+		os.Exit(1)
+	}
+}
+
+func run(command string, args []string) error {
+	arg := func(i int, otherwise string) string {
+		if i < len(args) {
+			return args[i]
+		}
+		return otherwise
+	}
+	switch command {
+	case "serve":
+		return serve(arg(0, "80"))
+	case "get":
+		return get(arg(0, ""))
+	case "cat":
+		lines := bufio.NewScanner(os.Stdin)
+		for lines.Scan() {
+			fmt.Println(lines.Text())
+		}
+		return lines.Err()
+	case "count":
+		for i := 0; ; i++ {
+			fmt.Println(i)
+			time.Sleep(100 * time.Millisecond)
+		}
+	case "wait":
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+		defer stop()
+		<-ctx.Done()
+		return nil
+	case "write":
+		f, err := os.OpenFile(arg(0, ""), os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(arg(1, ""))
+		return errors.Join(err, f.Close())
+	case "device":
+		return device(arg(0, ""), arg(1, ""), arg(2, ""), arg(3, ""))
+	case "status":
+		status, err := os.ReadFile("/proc/self/status")
+		fmt.Print(string(status))
+		return err
+	}
+	return fmt.Errorf("unknown command %q", command)
+}
+
+func serve(port string) error {
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	srv := http.Server{Addr: ":" + port, ReadHeaderTimeout: 10 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			from, _, _ := net.SplitHostPort(r.RemoteAddr)
+			fmt.Fprintf(w, "linux %s, asked by %s\n", name, from)
+		})}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer stop()
+	if err := srv.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func get(url string) error {
+	client := http.Client{Timeout: 5 * time.Second}
+	res, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if _, err := io.Copy(os.Stdout, res.Body); err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		return errors.New(res.Status)
+	}
+	return nil
+}
+
+func device(name, kind, major, minor string) error {
+	mode := uint32(syscall.S_IFCHR)
+	if kind == "b" {
+		mode = syscall.S_IFBLK
+	}
+	a, err := strconv.Atoi(major)
+	if err != nil {
+		return err
+	}
+	b, err := strconv.Atoi(minor)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Mknod(name, mode|0o600, a<<8|b); err != nil {
+		return fmt.Errorf("mknod: %w", err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.ReadFull(f, make([]byte, 1))
+	return err
+}
