@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -45,15 +46,20 @@ func cycle() string {
 
 // TestPodCycles makes and removes namespaces with pods and a Service, again and
 // again: nothing of them may be left on the hosts, and the programs of the hosts may
-// not keep more and more files open.
+// not keep more and more files open. While the last ones start, kubelet.exe and
+// kube-proxy.exe are killed.
 func TestPodCycles(t *testing.T) {
 	c := up(t)
 	c.only(t, "10.0.17763")
+	times := testenv.Times(t, 100, 10_000) / cyclePods
 	var before holdings // those of hosts without pods
 	batch := func(n int) {
 		ns := fmt.Sprintf("cycle-%d", n)
 		c.kubectl(t, "create", "namespace", ns)
 		c.apply(t, ns, cycle())
+		if n == times {
+			c.killWhilePodsStart(t)
+		}
 		eventually(t, 5*time.Minute, "all pods run or have ended", func() error {
 			phases := strings.Fields(c.kubectl(t, "get", "pods", "-n", ns, "-o", "jsonpath={.items[*].status.phase}"))
 			slices.Sort(phases)
@@ -90,7 +96,6 @@ func TestPodCycles(t *testing.T) {
 	gone()
 	time.Sleep(5 * time.Second) // the hosts remove the rest of it now; too early only hides a leak of this batch
 	before = c.holdings(t)
-	times := testenv.Times(t, 100, 10_000) / cyclePods
 	for n := range times {
 		batch(n + 1)
 	}
@@ -100,6 +105,21 @@ func TestPodCycles(t *testing.T) {
 		return c.holdings(t).beyond(before, pods)
 	})
 	t.Logf("%d pods in %d namespaces came and went; held now: %s", pods, times, c.holdings(t))
+}
+
+// killWhilePodsStart ends programs of a host that make pods.
+func (c *shared) killWhilePodsStart(t *testing.T) {
+	t.Helper()
+	for _, program := range []string{"kubelet.exe", "kube-proxy.exe", "kubelet.exe"} {
+		eventually(t, time.Minute, program+" runs", func() error {
+			if len(c.processes(t, program, "win-1", true)) == 0 {
+				return errors.New("it does not")
+			}
+			return nil
+		})
+		time.Sleep(time.Second) // the pods are at other phases each time
+		c.kill(t, program, "win-1", true)
+	}
 }
 
 // holdings counts what the hosts of the cluster hold.
@@ -188,7 +208,7 @@ func (c *shared) holdings(t *testing.T) holdings {
 			add("mounts", node+" "+strings.Fields(l)[4])
 		}
 		for pid, argv := range descendants(t, st.InitPID) {
-			add("processes", fmt.Sprintf("%s %d %s", node, pid, argv))
+			add("processes", node+" "+argv)
 			if strings.Contains(argv, "winhost serve") || strings.Contains(argv, `\kubelet.exe`) {
 				if open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid)); err == nil {
 					h.open[node+" "+filepath.Base(strings.Fields(argv)[0])] += len(open)

@@ -6,6 +6,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -55,6 +56,12 @@ func TestWineserver(t *testing.T) {
 		}
 		return nil
 	})
+	ended := c.get(t, ns, "neighbour", "{.status.containerStatuses[0].lastState.terminated.exitCode} "+
+		"{.status.containerStatuses[0].lastState.terminated.reason}")
+	if code, reason, _ := strings.Cut(ended, " "); code == "0" || code == "" || reason != "Error" {
+		t.Errorf("its container ended with %q, want another exit code than 0 and Error", ended)
+	}
+	t.Logf("without its wineserver a container ends with %s", ended)
 }
 
 // TestServeStopped: while the CRI and HNS server of a host hangs, programs run

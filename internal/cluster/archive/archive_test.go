@@ -177,6 +177,7 @@ func TestHostileArchives(t *testing.T) {
 		want    string
 	}{
 		{"not an archive", bytes.Repeat([]byte("x"), 2048), "not an archive that mullion backup has made"},
+		{"a compressed one", []byte("\x1f\x8b\x08\x00"), "use 'gzip -dc FILE | mullion restore -'"},
 		{"another archive", handmade(t, member{name: "README"}), `it begins with "README"`},
 		{"manifest is a link", handmade(t, member{name: manifestName, kind: tar.TypeSymlink, link: "/etc/passwd"}),
 			"not an archive that mullion"},

@@ -5,6 +5,7 @@ package archive
 
 import (
 	"archive/tar"
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -20,7 +21,12 @@ import (
 // with mode 0600 and synced. The error is ErrDamaged or ErrNewer if it is the
 // archive's fault; dir may then hold some of the members.
 func Extract(r io.Reader, dir string) (Manifest, error) {
-	t := tar.NewReader(r)
+	b := bufio.NewReader(r)
+	if program := compressor(b); program != "" {
+		return Manifest{}, fmt.Errorf("%w: it is compressed: use '%s -dc FILE | mullion restore -'", ErrDamaged,
+			program)
+	}
+	t := tar.NewReader(b)
 	m, err := readManifest(t)
 	if err != nil {
 		return Manifest{}, err
@@ -47,6 +53,19 @@ func Extract(r io.Reader, dir string) (Manifest, error) {
 		return Manifest{}, damaged("the end", err)
 	}
 	return m, errors.Join(durable.SyncDir(filepath.Join(dir, PKI)), durable.SyncDir(dir))
+}
+
+// compressor returns the program that makes files which begin as r does, or "".
+func compressor(r *bufio.Reader) string {
+	for program, magic := range map[string]string{
+		"gzip": "\x1f\x8b", "xz": "\xfd7zXZ\x00", "zstd": "\x28\xb5\x2f\xfd", "bzip2": "BZh",
+	} {
+		// Too short is not an error here: the archive's reader says so.
+		if head, _ := r.Peek(len(magic)); string(head) == magic {
+			return program
+		}
+	}
+	return ""
 }
 
 func readManifest(t *tar.Reader) (Manifest, error) {
