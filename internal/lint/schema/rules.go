@@ -35,7 +35,8 @@ func Rules() []policy.Rule {
 			"use the version that replaces it", removals),
 		rule(codeField, "a field that does not exist", "any",
 			"kubectl and most tools ask for a strict reading, and the API server refuses unknown fields; others drop "+
-				"them silently. Kubernetes' own kinds are compared with the Go types that the API server decodes.",
+				"them silently. Kubernetes' own kinds are compared with the Go types that the API server decodes. For "+
+				"clusters with a newer Kubernetes than mullion is built with, it is a warning.",
 			"correct the name, or move the field to where it belongs", strict),
 		rule(codeType, "a value of the wrong type", "any",
 			"The API server decodes each field into a type, and refuses numbers and booleans where it wants text: "+

@@ -79,10 +79,13 @@ type walk struct {
 }
 
 func (w *walk) report(code string, v tree.Value, fix, format string, args ...any) {
-	path := v.Path()
+	path, severity := v.Path(), policy.Error
+	if w.checker.version > current {
+		severity = policy.Warning // a newer Kubernetes may have what these types lack
+	}
 	w.out = append(w.out, policy.Finding{
 		Code:     code,
-		Severity: policy.Error,
+		Severity: severity,
 		Path:     path,
 		Field:    path.String(),
 		Missing:  !v.Set(),

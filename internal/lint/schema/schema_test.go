@@ -81,6 +81,19 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// TestNewerCluster: what a newer Kubernetes refuses is not certain.
+func TestNewerCluster(t *testing.T) {
+	pod := tree.Root(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"},
+		"spec": map[string]any{"colour": "red", "containers": []any{map[string]any{"name": "c", "image": "i"}}}})
+	for v, want := range map[policy.Version]policy.Severity{
+		0: policy.Error, current - 2: policy.Error, current: policy.Error, current + 1: policy.Warning,
+	} {
+		if found := New(v).Check(pod); len(found) != 1 || found[0].Severity != want {
+			t.Errorf("%q: %+v, want one of severity %v", v, found, want)
+		}
+	}
+}
+
 func TestFields(t *testing.T) {
 	const head = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d%s}\nspec:\n  replicas: 1\n  template:\n" +
 		"    spec:\n      containers: [{name: c%s}]\n"
