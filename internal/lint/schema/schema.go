@@ -70,6 +70,10 @@ func (c *Checker) CheckPatch(object tree.Value) []policy.Finding {
 	return slices.DeleteFunc(c.Check(object), func(f policy.Finding) bool { return f.Code > codeType })
 }
 
+// maxFindings bounds what is reported about one object: its keys may be a million
+// mistakes.
+const maxFindings = 100
+
 // walk is one pass over an object.
 type walk struct {
 	checker *Checker
@@ -79,6 +83,9 @@ type walk struct {
 }
 
 func (w *walk) report(code string, v tree.Value, fix, format string, args ...any) {
+	if len(w.out) >= maxFindings {
+		return
+	}
 	path, severity := v.Path(), policy.Error
 	if w.checker.version > current {
 		severity = policy.Warning // a newer Kubernetes may have what these types lack
@@ -172,6 +179,9 @@ func (w *walk) object(v tree.Value, t, parent reflect.Type) {
 }
 
 func (w *walk) unknown(v tree.Value, key string, fields map[string]reflect.Type, parent reflect.Type) {
+	if len(w.out) >= maxFindings {
+		return // the suggestion takes time
+	}
 	fix := "remove it; kubectl explain lists the fields"
 	if near := nearest(key, slices.Sorted(maps.Keys(fields))); near != "" {
 		fix = "write " + near

@@ -81,6 +81,18 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// TestMany: an object of mistakes is not searched for each.
+func TestMany(t *testing.T) {
+	spec := map[string]any{}
+	for i := range 100_000 {
+		spec[fmt.Sprintf("field%d", i)] = i
+	}
+	pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"}, "spec": spec}
+	if found := New(0).Check(tree.Root(pod)); len(found) != maxFindings {
+		t.Errorf("%d findings, want %d", len(found), maxFindings)
+	}
+}
+
 // TestNewerCluster: what a newer Kubernetes refuses is not certain.
 func TestNewerCluster(t *testing.T) {
 	pod := tree.Root(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"},
