@@ -87,8 +87,8 @@ var sections = []struct{ digit, title string }{
 func All() []Rule {
 	out := slices.Concat(
 		fieldRules(), osRules(), userRules(), hostProcessRules(), gmsaRules(), volumeRules(), mountRules(),
-		imageRules(), buildRules(), placementRules(), selectorRules(), runtimeClassRules(), resourceRules(),
-		containerRules(), securityRules(), serviceRules(), configRules(),
+		pathRules(), imageRules(), buildRules(), placementRules(), selectorRules(), runtimeClassRules(),
+		resourceRules(), containerRules(), securityRules(), serviceRules(), configRules(),
 	)
 	slices.SortFunc(out, func(a, b Rule) int { return strings.Compare(a.Code, b.Code) })
 	return out

@@ -4,7 +4,9 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
@@ -68,6 +70,34 @@ func resourceRules() []Rule {
 			Sources:  []string{"k8s.io/kubernetes build/pause: Makefile"},
 			pod:      checkArchitecture,
 		},
+		{
+			Code:     "WIN341",
+			Title:    "a memory limit without a unit",
+			Severity: Warning,
+			Field:    "containers[*].resources.limits.memory",
+			Why: "A number alone counts bytes, and the suffix m stands for thousandths of them: no container starts " +
+				"with less than a megabyte.",
+			Fix:      "write Mi or Gi behind the number",
+			Sources:  []string{srcResources},
+			Inferred: true,
+			pod:      eachContainer(checkMemoryUnit),
+		},
+	}
+}
+
+// checkMemoryUnit reports limits that cannot be meant so. Quantities in another
+// notation are left alone.
+func checkMemoryUnit(_ *pod, c container, r reporter) {
+	at := c.Get("resources", "limits", "memory")
+	text := fmt.Sprint(at.Raw())
+	digits := strings.TrimSuffix(strings.TrimSuffix(text, "m"), "k")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !at.Set() || err != nil || n == 0 {
+		return
+	}
+	if strings.HasSuffix(text, "m") && n < 1<<30 || strings.HasSuffix(text, "k") && n < 1<<10 ||
+		digits == text && n < 1<<20 {
+		r.at(at, "container %s: the memory limit %s is less than a megabyte", c.Name, text)
 	}
 }
 

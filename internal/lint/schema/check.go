@@ -10,8 +10,13 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
@@ -30,7 +35,7 @@ const (
 // k8s.io/kubernetes/pkg/apis/*/validation that people make by hand.
 func newChecks() map[reflect.Type]func(*walk, tree.Value) {
 	return map[reflect.Type]func(*walk, tree.Value){
-		reflect.TypeFor[appsv1.DeploymentSpec]():       (*walk).workload,
+		reflect.TypeFor[appsv1.DeploymentSpec]():       (*walk).deployment,
 		reflect.TypeFor[appsv1.DaemonSetSpec]():        (*walk).workload,
 		reflect.TypeFor[appsv1.StatefulSetSpec]():      (*walk).workload,
 		reflect.TypeFor[appsv1.ReplicaSetSpec]():       (*walk).workload,
@@ -50,6 +55,22 @@ func newChecks() map[reflect.Type]func(*walk, tree.Value) {
 		reflect.TypeFor[corev1.ServiceSpec]():          (*walk).service,
 		reflect.TypeFor[corev1.ServicePort]():          (*walk).servicePort,
 		reflect.TypeFor[metaType]():                    (*walk).meta,
+
+		reflect.TypeFor[corev1.NodeSelectorRequirement]():            (*walk).nodeExpression,
+		reflect.TypeFor[metav1.LabelSelectorRequirement]():           (*walk).labelExpression,
+		reflect.TypeFor[corev1.PreferredSchedulingTerm]():            (*walk).weight,
+		reflect.TypeFor[corev1.WeightedPodAffinityTerm]():            (*walk).weight,
+		reflect.TypeFor[corev1.PodAffinityTerm]():                    (*walk).podAffinity,
+		reflect.TypeFor[corev1.TopologySpreadConstraint]():           (*walk).spread,
+		reflect.TypeFor[corev1.PersistentVolumeClaimSpec]():          (*walk).claim,
+		reflect.TypeFor[corev1.KeyToPath]():                          (*walk).item,
+		reflect.TypeFor[corev1.HostAlias]():                          (*walk).alias,
+		reflect.TypeFor[corev1.ObjectFieldSelector]():                (*walk).fieldRef,
+		reflect.TypeFor[corev1.Secret]():                             (*walk).secret,
+		reflect.TypeFor[autoscalingv2.HorizontalPodAutoscalerSpec](): (*walk).scaler,
+		reflect.TypeFor[policyv1.PodDisruptionBudgetSpec]():          (*walk).budget,
+		reflect.TypeFor[networkingv1.HTTPIngressPath]():              (*walk).path,
+		reflect.TypeFor[rbacv1.Subject]():                            (*walk).subject,
 	}
 }
 

@@ -4,6 +4,9 @@
 package schema
 
 import (
+	"strings"
+
+	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -15,9 +18,13 @@ func (w *walk) container(v tree.Value) {
 	w.format(v.Get("name"), validation.IsDNS1123Label)
 	w.oneOf(v.Get("imagePullPolicy"), "Always", "IfNotPresent", "Never")
 	w.oneOf(v.Get("terminationMessagePolicy"), "File", "FallbackToLogsOnError")
-	if image := v.Find("image").Str(); image != "" && image[len(image)-1] == ' ' || image != "" && image[0] == ' ' {
-		w.invalid(v.Get("image"), "remove the blank", "an image has no blanks around it")
-	}
+	w.format(v.Get("image"), func(s string) []string {
+		if _, err := reference.ParseNormalizedNamed(s); err != nil {
+			return []string{"not the name of an image: " + err.Error()}
+		}
+		return nil
+	})
+	w.probePorts(v)
 	var names, paths []tree.Value
 	for _, p := range v.Get("ports").Items() {
 		names = append(names, p.Get("name"))
@@ -27,6 +34,24 @@ func (w *walk) container(v tree.Value) {
 		paths = append(paths, m.Get("mountPath"))
 	}
 	w.unique("the mount path", paths)
+}
+
+// probePorts checks that probes name ports of their container: the kubelet looks
+// for no others.
+func (w *walk) probePorts(v tree.Value) {
+	known := map[string]bool{}
+	for _, p := range v.Get("ports").Items() {
+		known[p.Find("name").Str()] = true
+	}
+	for _, probe := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
+		for _, handler := range []string{"httpGet", "tcpSocket"} {
+			port := v.Get(probe, handler, "port")
+			if s, ok := port.Raw().(string); ok && s != "" && !known[s] && !template(s) &&
+				len(validation.IsValidPortName(s)) == 0 {
+				w.report(codeReference, port, "name the port, or write its number", "the container has no port %q", s)
+			}
+		}
+	}
 }
 
 func (w *walk) containerPort(v tree.Value) {
@@ -51,6 +76,7 @@ func (w *walk) portOrName(v tree.Value) {
 
 func (w *walk) variable(v tree.Value) {
 	w.missing(v, "name")
+	w.format(v.Get("name"), validation.IsRelaxedEnvVarName)
 	if v.Find("value").Str() != "" && v.Get("valueFrom").Set() {
 		w.report(codeExclusive, v.Get("valueFrom"), "remove one", "a variable has value or valueFrom, and not both")
 	}
@@ -105,6 +131,11 @@ func (w *walk) resources(v tree.Value) {
 			if name != "cpu" && name != "memory" && !standardResource(name) {
 				w.invalid(v.Get(list, name), "write cpu, memory, ephemeral-storage or DOMAIN/NAME",
 					"%q is not a resource of containers", clip(name))
+			}
+			if domain, _, ok := strings.Cut(name, "/"); ok && list == "requests" && !v.Get("limits", name).Set() &&
+				!strings.HasSuffix(domain, "kubernetes.io") {
+				w.report(codeMissing, v.Get("limits", name), "add the same limit", "%s needs a limit: it is not shared",
+					clip(name))
 			}
 		}
 	}

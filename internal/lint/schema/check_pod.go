@@ -36,6 +36,15 @@ func (w *walk) pod(v tree.Value) {
 	}
 	w.unique("the volume", volumes)
 	w.mounts(v)
+	for _, c := range v.Get("initContainers").Items() {
+		if c.Find("restartPolicy").Str() == "Always" {
+			continue // a sidecar
+		}
+		for _, name := range some(c, "livenessProbe", "readinessProbe", "startupProbe", "lifecycle") {
+			w.report(codeExclusive, c.Get(name), "remove it, or write restartPolicy: Always for a sidecar",
+				"an init container has no %s", name)
+		}
+	}
 }
 
 // mounts checks that what containers mount is there. A StatefulSet adds the

@@ -4,8 +4,12 @@
 package schema
 
 import (
+	"cmp"
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
@@ -33,8 +37,28 @@ func (w *walk) service(v tree.Value) {
 		}
 	}
 	w.unique("the port", names)
+	w.portsTwice(ports)
+	if ip := v.Get("clusterIP"); ip.Str() != "None" {
+		w.format(ip, address)
+	}
 	if kind != "NodePort" && kind != "LoadBalancer" && kind != "ExternalName" {
 		w.onlyExternal(v.Get("externalTrafficPolicy"))
+	}
+}
+
+// portsTwice reports a number that two ports of a protocol have.
+func (w *walk) portsTwice(ports []tree.Value) {
+	seen := map[string]bool{}
+	for _, p := range ports {
+		n, ok := number(p.Get("port").Raw())
+		if !ok {
+			continue
+		}
+		key := fmt.Sprintf("%v/%s", n, cmp.Or(p.Find("protocol").Str(), "TCP"))
+		if seen[key] {
+			w.report(codeTwice, p.Get("port"), "give each its own", "the port %s is there twice", key)
+		}
+		seen[key] = true
 	}
 }
 
@@ -50,6 +74,10 @@ func (w *walk) servicePort(v tree.Value) {
 	w.missing(v, "port")
 	w.port(v.Get("port"))
 	w.port(v.Get("nodePort"))
+	if n, ok := number(v.Get("nodePort").Raw()); ok && n >= 1 && n <= 65535 && (n < 30000 || n > 32767) {
+		w.add(policy.Warning, codeValue, v.Get("nodePort"), "write 30000 to 32767, or remove it",
+			"%v is not in the range of node ports, unless the API server was told another", n)
+	}
 	w.oneOf(v.Get("protocol"), "TCP", "UDP", "SCTP", "")
 	w.format(v.Get("name"), validation.IsDNS1123Label)
 	w.portOrName(v.Get("targetPort"))

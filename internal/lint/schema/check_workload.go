@@ -4,10 +4,36 @@
 package schema
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
+
+// deployment checks the spec of a Deployment.
+func (w *walk) deployment(v tree.Value) {
+	w.workload(v)
+	strategy := v.Get("strategy")
+	w.oneOf(strategy.Get("type"), "Recreate", "RollingUpdate")
+	rolling := strategy.Get("rollingUpdate")
+	if strategy.Find("type").Str() == "Recreate" && rolling.Set() {
+		w.report(codeExclusive, rolling, "remove it, or write type: RollingUpdate",
+			"the strategy Recreate has no rollingUpdate")
+	}
+	if zero(rolling.Get("maxSurge")) && zero(rolling.Get("maxUnavailable")) {
+		w.report(codeExclusive, rolling.Get("maxUnavailable"), "raise one of them",
+			"maxSurge and maxUnavailable are 0: no pod could be replaced")
+	}
+	deadline, ok := number(v.Get("progressDeadlineSeconds").Raw())
+	if least, _ := number(v.Get("minReadySeconds").Raw()); ok && deadline <= least {
+		w.invalid(v.Get("progressDeadlineSeconds"), "raise it", "%v is not above minReadySeconds %v", deadline, least)
+	}
+}
+
+func zero(v tree.Value) bool {
+	n, ok := number(v.Raw())
+	return ok && n == 0 || v.Str() == "0%"
+}
 
 // workload checks the spec of what keeps pods running.
 func (w *walk) workload(v tree.Value) {
@@ -60,9 +86,22 @@ func (w *walk) cronJob(v tree.Value) {
 	w.missing(v, "schedule", "jobTemplate")
 	w.oneOf(v.Get("concurrencyPolicy"), "Allow", "Forbid", "Replace")
 	schedule := v.Get("schedule")
-	if s := schedule.Str(); s != "" && !strings.HasPrefix(s, "@") && len(strings.Fields(s)) != 5 {
+	if strings.HasPrefix(schedule.Str(), "@") {
+		return
+	}
+	if s := schedule.Str(); s != "" && len(strings.Fields(s)) != 5 {
 		w.invalid(schedule, "write five fields: minute, hour, day, month, day of the week",
 			"%q has %d fields, and a schedule has 5", clip(s), len(strings.Fields(s)))
+		return
+	}
+	most := []int{59, 23, 31, 12, 6}
+	for i, field := range strings.Fields(schedule.Str()) {
+		before, _, _ := strings.Cut(field, "/") // a step may be larger
+		for _, digits := range strings.FieldsFunc(before, func(r rune) bool { return r < '0' || r > '9' }) {
+			if n, err := strconv.Atoi(digits); i < len(most) && (err != nil || n > most[i]) {
+				w.invalid(schedule, "correct the field", "%s in %q is above %d", digits, clip(schedule.Str()), most[i])
+			}
+		}
 	}
 }
 

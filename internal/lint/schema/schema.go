@@ -83,10 +83,14 @@ type walk struct {
 }
 
 func (w *walk) report(code string, v tree.Value, fix, format string, args ...any) {
+	w.add(policy.Error, code, v, fix, format, args...)
+}
+
+func (w *walk) add(severity policy.Severity, code string, v tree.Value, fix, format string, args ...any) {
 	if len(w.out) >= maxFindings {
 		return
 	}
-	path, severity := v.Path(), policy.Error
+	path := v.Path()
 	if w.checker.version > current {
 		severity = policy.Warning // a newer Kubernetes may have what these types lack
 	}
@@ -370,7 +374,7 @@ func template(s string) bool {
 	if strings.HasPrefix(s, "<") && strings.HasSuffix(s, ">") || strings.HasPrefix(s, "$") {
 		return true
 	}
-	constant := len(s) > 2
+	constant := len(s) > 3 // RWO is a mistake
 	for _, r := range s {
 		constant = constant && (r >= 'A' && r <= 'Z' || r == '_')
 	}
