@@ -189,7 +189,7 @@ func (c *compiler) peerFragment() {
 	c.plan.Table.fragments[objectKey{kind: kindPeers}] = f
 }
 
-// tunnelPorts returns the UDP ports of the tunnels as nft's set.
+// tunnelPorts returns the UDP ports of the tunnels as nft reads them.
 func (c *compiler) tunnelPorts() string {
 	var ports []uint16
 	for _, t := range c.tunnels {
@@ -199,6 +199,14 @@ func (c *compiler) tunnelPorts() string {
 	var list []string
 	for _, p := range slices.Compact(ports) {
 		list = append(list, strconv.Itoa(int(p)))
+	}
+	return oneOf(list)
+}
+
+// oneOf returns nft's text for a value or a set of values: a comparison is quicker than a look-up.
+func oneOf(list []string) string {
+	if len(list) == 1 {
+		return list[0]
 	}
 	return "{ " + strings.Join(list, ", ") + " }"
 }
@@ -223,7 +231,7 @@ func (c *compiler) guardTunnels(chains []Chain) []Chain {
 	}
 	leaving := Chain{Name: "filter-postrouting", Type: "filter", Hook: "postrouting", Priority: "200"}
 	raw := byName["raw-prerouting"]
-	raw.Rules = append(raw.Rules, "fib daddr type local "+port+" notrack")
+	raw.Rules = append(raw.Rules, port+" fib daddr type local notrack")
 	uplink := strconv.Quote(c.want.Uplink.Name)
 	for _, t := range c.tunnels {
 		in, out := "iifname "+strconv.Quote(t.link), "oifname "+strconv.Quote(t.link)
@@ -233,7 +241,7 @@ func (c *compiler) guardTunnels(chains []Chain) []Chain {
 			leaving.Rules = append(leaving.Rules, out+" counter drop")
 			continue
 		}
-		subnets := "{ " + joinPrefixes(own) + " }"
+		subnets := oneOf(strings.Split(joinPrefixes(own), ", "))
 		raw.Rules = append(raw.Rules, in+" ip daddr != "+subnets+" counter drop")
 		leaving.Rules = append(leaving.Rules,
 			out+" ip saddr != "+subnets+" counter drop",
