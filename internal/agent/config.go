@@ -170,6 +170,8 @@ func (c Config) Validate() error {
 	if _, err := ParseNetworkMode(string(c.Network.Mode)); err != nil {
 		errs = append(errs, fmt.Errorf("network.mode: %w", err))
 	}
+	// host-local keeps a directory of this name.
+	want(!strings.ContainsAny(c.Network.Name, `\/:*?"<>|`), "network.name %q is not a file name", c.Network.Name)
 	want(c.Network.Adapter == "" || !c.Network.Mode.Flannel(), "network.adapter: flanneld chooses it by node.address")
 	want(strings.HasPrefix(c.Runtime.Endpoint, "npipe:") || strings.HasPrefix(c.Runtime.Endpoint, "tcp:"),
 		"runtime.endpoint %q: want npipe:////./pipe/NAME or tcp://ADDRESS:PORT", c.Runtime.Endpoint)

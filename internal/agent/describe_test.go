@@ -187,6 +187,10 @@ func TestParse(t *testing.T) {
 		{"a label with a blank", `"name": "node-1"`, `"name": "node-1", "labels": {"a": "b c"}`, "is not a label"},
 		{"a label that is a flag", `"name": "node-1"`, `"name": "node-1", "labels": {"a": "b,--v=9"}`,
 			"is not a label"},
+		{"an unknown network", `"cluster": {`, `"network": {"mode": "ipvlan"}, "cluster": {`, "network.mode"},
+		{"an adapter for flanneld", `"cluster": {`, `"network": {"mode": "vxlan", "adapter": "x"}, "cluster": {`,
+			"flanneld chooses it"},
+		{"a network that is a path", `"cluster": {`, `"network": {"name": "..\\x"}, "cluster": {`, "network.name"},
 		{"a Unix socket", `"cluster": {`, `"runtime": {"endpoint": "unix:///x"}, "cluster": {`, "runtime.endpoint"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

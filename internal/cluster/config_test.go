@@ -72,6 +72,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"unknown field", `{"apiVersion":"mullion/v1alpha1","name":"x","linux":["a"]}`, "linux"},
 		{"unknown build", `{"apiVersion":"mullion/v1alpha1","name":"x","windows":["xp"]}`, "xp"},
 		{"a bad name", `{"apiVersion":"mullion/v1alpha1","name":"../x"}`, "cluster name"},
+		{"unknown network", `{"apiVersion":"mullion/v1alpha1","name":"x","network":"ipvlan"}`,
+			"want l2bridge, host-gw, vxlan"},
 		{"index out of range", `{"apiVersion":"mullion/v1alpha1","name":"x","index":4000}`, "index 4000"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -172,6 +174,29 @@ func TestWorkers(t *testing.T) {
 	for name, want := range map[string]bool{"win-1": true, "linux-2": true, "linux-3": false, "server": false} {
 		if IsNode(has, name) != want {
 			t.Errorf("IsNode(%s) is %v", name, !want)
+		}
+	}
+}
+
+// TestMergeNetwork: a cluster keeps the network that it was made with; one from before there was a choice has l2bridge.
+func TestMergeNetwork(t *testing.T) {
+	for _, tc := range []struct {
+		have, asked agent.NetworkMode
+		ok          bool
+	}{
+		{"", "", true},
+		{"", agent.L2Bridge, true},
+		{"", agent.VXLAN, false},
+		{agent.L2Bridge, agent.L2Bridge, true},
+		{agent.VXLAN, "", true},
+		{agent.VXLAN, agent.VXLAN, true},
+		{agent.VXLAN, agent.L2Bridge, false},
+		{agent.HostGateway, agent.VXLAN, false},
+	} {
+		have := Config{Name: "x", NetworkMode: tc.have}
+		got, err := have.merge(Choice{NetworkMode: tc.asked})
+		if (err == nil) != tc.ok || tc.ok && got.Mode() != have.Mode() {
+			t.Errorf("%q asked for %q: %q, %v", tc.have, tc.asked, got.Mode(), err)
 		}
 	}
 }
