@@ -188,7 +188,7 @@ image: bin/image/mullion.tar ## Build the image of `mullion install` as an archi
 
 # The date is the commit's, so that a second run makes the same files.
 .PHONY: dist
-dist: build ## Pack bin/ into an archive, a .deb, a bill of materials and checksums in dist/
+dist: flannel ## Pack bin/ into an archive, a .deb, a bill of materials and checksums in dist/
 	@go run -C tools/release . -bin $(CURDIR)/bin -root $(CURDIR) -o $(CURDIR)/dist -version $(VERSION) \
 	  -date $(shell git log -1 --format=%ct) | sed 's,^,  DIST   dist/,'
 
