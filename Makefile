@@ -125,15 +125,15 @@ bin/linux/containerd bin/linux/containerd-shim-runc-v2 bin/linux/ctr &: upstream
 # Images for Linux pods that are built, not fetched: that of every sandbox, and that of examples/mixed.yaml.
 bin/linux/pause.tar: $(wildcard cmd/mullion-pause/*.go tools/image/*.go)
 	$(call say,IMAGE)
-	@mkdir -p bin/linux
-	@go build -ldflags "-s -w" -o bin/linux/mullion-pause ./cmd/mullion-pause
-	@go run ./tools/image -bare pause -o $@ -t mullion/pause:1 linux/amd64=bin/linux/mullion-pause >/dev/null
+	@mkdir -p bin/linux bin/image
+	@go build -ldflags "-s -w" -o bin/image/pause ./cmd/mullion-pause
+	@go run ./tools/image -bare pause -o $@ -t mullion/pause:1 linux/amd64=bin/image/pause >/dev/null
 
 bin/linux/hello.tar: $(wildcard cmd/hello/*.go tools/image/*.go)
 	$(call say,IMAGE)
-	@mkdir -p bin/linux
-	@go build -ldflags "-s -w" -o bin/linux/hello ./cmd/hello
-	@go run ./tools/image -bare hello -o $@ -t mullion/hello:1 linux/amd64=bin/linux/hello >/dev/null
+	@mkdir -p bin/linux bin/image
+	@go build -ldflags "-s -w" -o bin/image/hello ./cmd/hello
+	@go run ./tools/image -bare hello -o $@ -t mullion/hello:1 linux/amd64=bin/image/hello >/dev/null
 
 # Conformance suites of other projects, as test binaries.
 bin/windows/critest.exe: $(UPSTREAM)

@@ -149,7 +149,11 @@ func (r release) programs() ([]entry, error) {
 		if d.IsDir() || suites.MatchString(path) {
 			return nil
 		}
-		all = append(all, entry{name: filepath.ToSlash(relative), source: path, mode: 0o755})
+		mode := fs.FileMode(0o755)
+		if filepath.Ext(path) == ".tar" {
+			mode = 0o644 // an image, not a program
+		}
+		all = append(all, entry{name: filepath.ToSlash(relative), source: path, mode: mode})
 		return nil
 	})
 	return all, err

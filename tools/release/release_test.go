@@ -42,6 +42,7 @@ func newRelease(t *testing.T) release {
 		write(t, filepath.Join(r.bin, name), string(program))
 	}
 	write(t, filepath.Join(r.bin, "native/winemend.dll"), "MZ")
+	write(t, filepath.Join(r.bin, "linux/pause.tar"), "an image")
 	write(t, filepath.Join(r.root, "LICENSE"), "terms")
 	write(t, filepath.Join(r.root, "README.md"), "read me")
 	write(t, filepath.Join(r.root, "CHANGELOG.md"), "# Changelog\n\n## v1.2.3\n\n## v1.2.2\n")
@@ -85,7 +86,8 @@ func TestWrite(t *testing.T) {
 	got := list(t, filepath.Join(first, names[0]))
 	own := slices.DeleteFunc(slices.Clone(got), func(s string) bool { return strings.Contains(s, "/licenses/") })
 	if want := []string{"mullion/", "mullion/CHANGELOG.md", "mullion/LICENSE", "mullion/README.md",
-		"mullion/examples/", "mullion/examples/a.yaml", "mullion/mullion", "mullion/mullion.spdx.json",
+		"mullion/examples/", "mullion/examples/a.yaml", "mullion/linux/", "mullion/linux/pause.tar",
+		"mullion/mullion", "mullion/mullion.spdx.json",
 		"mullion/native/", "mullion/native/winemend.dll", "mullion/windows/",
 		"mullion/windows/kubelet.exe"}; !slices.Equal(own, want) {
 		t.Errorf("the archive has %q", own)
