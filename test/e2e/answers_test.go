@@ -84,8 +84,13 @@ func (c *shared) checkRuntimeVersions(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(c.kubectl(t, "get", "nodes", "-o", "json")), &nodes); err != nil {
+	if err := json.Unmarshal([]byte(c.kubectl(t, "get", "nodes", "-l", "kubernetes.io/os=windows", "-o",
+		"json")), &nodes); err != nil {
 		t.Fatal(err)
+	}
+	worker := c.kubectl(t, "get", "node", "linux-1", "-o", "jsonpath={.status.nodeInfo.containerRuntimeVersion}")
+	if worker != "containerd://2.4.2" {
+		t.Errorf("runtime version of the Linux worker %q", worker)
 	}
 	for _, n := range nodes.Items {
 		reported := n.Status.NodeInfo.ContainerRuntimeVersion
