@@ -86,6 +86,24 @@ func (w *walk) variable(v tree.Value) {
 	}
 }
 
+// variables checks a source of several variables.
+func (w *walk) variables(v tree.Value) {
+	if len(some(v, "configMapRef", "secretRef")) != 1 {
+		w.report(codeMissing, v.Get("configMapRef"), "name one source",
+			"envFrom has one source: configMapRef or secretRef")
+	}
+}
+
+// keyOf checks a reference to a key of a ConfigMap or a Secret.
+func (w *walk) keyOf(v tree.Value) { w.missing(v, "key") }
+
+// hook checks what is done after the start or before the end of a container.
+func (w *walk) hook(v tree.Value) {
+	if len(some(v, "exec", "httpGet", "tcpSocket", "sleep")) != 1 {
+		w.report(codeMissing, v.Get("exec"), "name one of exec, httpGet and sleep", "%s does one thing", v.Path())
+	}
+}
+
 func (w *walk) probe(v tree.Value) {
 	switch handlers := some(v, "exec", "httpGet", "tcpSocket", "grpc"); len(handlers) {
 	case 0:

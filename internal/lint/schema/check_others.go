@@ -52,6 +52,16 @@ func (w *walk) path(v tree.Value) {
 	}
 }
 
+// backend checks the Service behind a path.
+func (w *walk) backend(v tree.Value) {
+	w.missing(v, "name")
+	if len(some(v.Get("port"), "name", "number")) != 1 {
+		w.report(codeMissing, v.Get("port"), "write port: {number: N} or {name: NAME}", "a backend has a port: its "+
+			"number or its name")
+	}
+	w.port(v.Get("port", "number"))
+}
+
 // subject checks a subject of a RoleBinding or a ClusterRoleBinding.
 func (w *walk) subject(v tree.Value) {
 	w.missing(v, "kind", "name")
@@ -78,6 +88,14 @@ func (w *walk) item(v tree.Value) { w.missing(v, "key", "path") }
 // alias checks a line for the hosts file.
 func (w *walk) alias(v tree.Value) {
 	w.format(v.Get("ip"), address)
+}
+
+// network complains about what is not a range of addresses.
+func network(s string) []string {
+	if _, err := netip.ParsePrefix(strings.TrimSpace(s)); err != nil {
+		return []string{"not ADDRESS/BITS"}
+	}
+	return nil
 }
 
 // address complains about what is not an IP address.

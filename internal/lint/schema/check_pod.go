@@ -5,6 +5,7 @@ package schema
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -19,6 +20,16 @@ func (w *walk) pod(v tree.Value) {
 	w.oneOf(v.Get("restartPolicy"), "Always", "OnFailure", "Never")
 	w.oneOf(v.Get("dnsPolicy"), "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 	w.notNegative(v.Get("terminationGracePeriodSeconds"))
+	if n, ok := number(v.Get("activeDeadlineSeconds").Raw()); ok && n < 1 {
+		w.invalid(v.Get("activeDeadlineSeconds"), "write 1 or more, or remove it", "%v is less than 1", n)
+	}
+	if v.Find("dnsPolicy").Str() == "None" && v.Find("dnsConfig", "nameservers").Len() == 0 {
+		w.report(codeMissing, v.Get("dnsConfig", "nameservers"), "add one",
+			"dnsPolicy None needs dnsConfig.nameservers")
+	}
+	for _, server := range v.Find("dnsConfig", "nameservers").Items() {
+		w.format(server, address)
+	}
 	w.labels(v.Get("nodeSelector"))
 	w.format(v.Get("hostname"), validation.IsDNS1123Label)
 	w.format(v.Get("serviceAccountName"), validation.IsDNS1123Subdomain)
@@ -68,6 +79,18 @@ func (w *walk) mounts(v tree.Value) {
 				}
 			}
 		}
+	}
+}
+
+// claimed checks a volume that is a claim.
+func (w *walk) claimed(v tree.Value) { w.missing(v, "claimName") }
+
+// hostPath checks a volume that is a folder of the node.
+func (w *walk) hostPath(v tree.Value) {
+	w.missing(v, "path")
+	parts := strings.FieldsFunc(v.Find("path").Str(), func(r rune) bool { return r == '/' || r == '\\' })
+	if slices.Contains(parts, "..") {
+		w.invalid(v.Get("path"), "write the whole path", "%q has .. in it", clip(v.Find("path").Str()))
 	}
 }
 

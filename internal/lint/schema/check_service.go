@@ -38,6 +38,9 @@ func (w *walk) service(v tree.Value) {
 	}
 	w.unique("the port", names)
 	w.portsTwice(ports)
+	for _, from := range v.Get("loadBalancerSourceRanges").Items() {
+		w.format(from, network)
+	}
 	if ip := v.Get("clusterIP"); ip.Str() != "None" {
 		w.format(ip, address)
 	}
