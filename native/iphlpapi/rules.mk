@@ -6,4 +6,5 @@
 OWN_RULE += iphlpapi
 OURS_iphlpapi := GetIpForwardTable CreateIpForwardEntry DeleteIpForwardEntry SetIpForwardEntry GetIpForwardTable2 \
 	GetIpForwardEntry2 CreateIpForwardEntry2 DeleteIpForwardEntry2 SetIpForwardEntry2 InitializeIpForwardEntry \
-	GetIpInterfaceTable GetIpInterfaceEntry SetIpInterfaceEntry InitializeIpInterfaceEntry
+	GetIpInterfaceTable GetIpInterfaceEntry SetIpInterfaceEntry InitializeIpInterfaceEntry \
+	GetAdaptersAddresses
