@@ -123,8 +123,8 @@ func Tools() []string { return serverCoreTools() }
 
 func serverCoreTools() []string {
 	return []string{
-		"curl", "find", "findstr", "hostname", "icacls", "ipconfig", "net", "net1", "nltest", "nslookup",
-		"ping", "systeminfo", "tar", "tasklist", "timeout", "where", "whoami",
+		"curl", "find", "findstr", "hostname", "icacls", "ipconfig", "net", "net1", "netsh", "nltest", "nslookup",
+		"ping", "route", "systeminfo", "tar", "tasklist", "timeout", "where", "whoami",
 	}
 }
 
@@ -132,8 +132,7 @@ func serverCoreTools() []string {
 // domains.
 func nanoServerTools() []string {
 	return []string{"curl", "find", "findstr", "hostname", "icacls", "ipconfig", "net", "net1", "nslookup", "ping",
-		"systeminfo",
-		"tar", "tasklist", "timeout", "where", "whoami"}
+		"systeminfo", "tar", "tasklist", "timeout", "where", "whoami"}
 }
 
 func tools(p Programs, names []string) map[string]file {

@@ -35,3 +35,12 @@ func (system) LookupSID(string) (string, error)   { return "", errNotWindows }
 func (system) Echo(context.Context, netip.Addr, int, int, time.Duration) (EchoReply, error) {
 	return EchoReply{}, errNotWindows
 }
+
+func (system) Routes() ([]Route, error)            { return nil, errNotWindows }
+func (system) AddRoute(Route) error                { return errNotWindows }
+func (system) DeleteRoute(Route) error             { return errNotWindows }
+func (system) Interfaces() ([]Interface, error)    { return nil, errNotWindows }
+func (system) SetInterface(Interface) error        { return errNotWindows }
+func (system) PersistentRoutes() ([]string, error) { return nil, errNotWindows }
+func (system) KeepRoute(string) error              { return errNotWindows }
+func (system) ForgetRoute(string) error            { return errNotWindows }

@@ -59,6 +59,7 @@ type System interface {
 	Echo(ctx context.Context, to netip.Addr, size int, ttl int, wait time.Duration) (EchoReply, error)
 	// Processes lists the running processes.
 	Processes() ([]Process, error)
+	routing
 	// Security is who may do what with a file.
 	Security(path string) (Security, error)
 	// SetSecurity gives a file the entries that are not inherited.
@@ -131,12 +132,14 @@ func Tools() []Tool {
 		{"ipconfig", ipconfig},
 		{"net", netCommand},
 		{"net1", netCommand},
+		{"netsh", netsh},
 		{"nltest", nltest},
 		{"nslookup", nslookup},
 		{"pause", pause},
 		{"ping", ping},
 		{"redis-cli", redisCLI},
 		{"redis-server", redisServer},
+		{"route", route},
 		{"servicemonitor", serviceMonitor},
 		{"systeminfo", systeminfo},
 		{"tasklist", tasklist},

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winbox
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// route shows and changes the routing table:
+// https://learn.microsoft.com/windows-server/administration/windows-commands/route_ws2008, read 2026-11.
+// Its messages are those that Windows Server 2019 prints.
+func route(_ context.Context, env *Env) int {
+	var words []string
+	persistent := false
+	for _, a := range env.Args {
+		switch strings.ToLower(a) {
+		case "-p", "/p":
+			persistent = true
+		case "-4", "/4":
+		case "-6", "/6", "-f", "/f":
+			env.errorf("route: %s is not supported by this stand-in\n", a)
+			return 1
+		default:
+			words = append(words, strings.ToLower(a))
+		}
+	}
+	if len(words) == 0 {
+		return routeUsage(env)
+	}
+	switch words[0] {
+	case "print":
+		return routePrint(env, words[1:])
+	case "add", "change":
+		return routeAdd(env, words, persistent)
+	case "delete":
+		return routeDelete(env, words[1:])
+	}
+	return routeUsage(env)
+}
+
+func routeUsage(env *Env) int {
+	env.errorf("\nManipulates network routing tables.\n\nROUTE [-p] [-4] command [destination]\n" +
+		"                  [MASK netmask]  [gateway] [METRIC metric]  [IF interface]\n\n" +
+		"  command      One of these:\n                 PRINT     Prints  a route\n                 ADD       Adds " +
+		"   a route\n                 DELETE    Deletes a route\n" +
+		"                 CHANGE    Modifies an existing route\n")
+	return 1
+}
+
+// routeWords are the arguments behind a command.
+type routeWords struct {
+	destination netip.Prefix
+	hop         netip.Addr
+	metric      int
+	index       int
+}
+
+// parse reads DESTINATION [mask MASK] [GATEWAY] [metric N] [if N]. The error is
+// Windows' text.
+func parseRoute(words []string) (w routeWords, err error) {
+	w.metric = 1
+	address, mask := netip.Addr{}, netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	for i := 0; i < len(words); i++ {
+		value := ""
+		if i+1 < len(words) {
+			value = words[i+1]
+		}
+		switch word := words[i]; {
+		case word == "mask":
+			if mask, err = netip.ParseAddr(value); err != nil {
+				return w, fmt.Errorf("route: bad mask %s", value)
+			}
+			i++
+		case word == "metric" || word == "if":
+			base := 10
+			if strings.HasPrefix(value, "0x") {
+				base, value = 16, value[2:]
+			}
+			n, err := strconv.ParseUint(value, base, 16)
+			if err != nil {
+				return w, fmt.Errorf("route: bad argument %s", value)
+			}
+			if word == "if" {
+				w.index = int(n)
+			} else {
+				w.metric = int(n)
+			}
+			i++
+		case !address.IsValid():
+			if address, err = netip.ParseAddr(word); err != nil {
+				return w, fmt.Errorf("route: bad destination address %s", word)
+			}
+		default:
+			if w.hop, err = netip.ParseAddr(word); err != nil {
+				return w, fmt.Errorf("route: bad gateway address %s", word)
+			}
+		}
+	}
+	prefix, ok := prefixOf(address, mask)
+	if !ok {
+		return w, fmt.Errorf("route: bad mask %s", mask)
+	}
+	w.destination = prefix
+	return w, nil
+}
+
+func routeAdd(env *Env, words []string, persistent bool) int {
+	w, err := parseRoute(words[1:])
+	if err != nil {
+		env.errorf("%v\n", err)
+		return 1
+	}
+	fail := func(why string) int {
+		env.errorf("The route addition failed: %s\n\n", why)
+		return 1
+	}
+	if !w.hop.IsValid() {
+		return routeUsage(env)
+	}
+	if w.destination != w.destination.Masked() {
+		return fail("The specified mask parameter is invalid. (Destination & Mask) != Destination.")
+	}
+	list, err := env.System.Interfaces()
+	if err != nil {
+		return fail(err.Error())
+	}
+	i := slices.IndexFunc(list, func(i Interface) bool {
+		return (w.index == 0 || i.Index == w.index) && (i.covers(w.hop) || w.hop.IsUnspecified() && w.index != 0)
+	})
+	if i < 0 {
+		return fail("Either the interface index is wrong or the gateway does not lie on the same network as the " +
+			"interface. Check the IP Address Table for the machine.")
+	}
+	r := Route{Index: list[i].Index, Destination: w.destination, NextHop: w.hop, Metric: w.metric}
+	if slices.ContainsFunc(list[i].Addresses, func(p netip.Prefix) bool { return p.Addr() == w.hop }) {
+		r.NextHop = netip.IPv4Unspecified()
+	}
+	if words[0] == "change" {
+		if code := routeDelete(env, []string{w.destination.Addr().String(), "mask", maskOf(w.destination)}); code != 0 {
+			return code
+		}
+	}
+	if err := env.System.AddRoute(r); err != nil {
+		return fail(windowsText(err))
+	}
+	if persistent {
+		if err := env.System.KeepRoute(persistentName(r)); err != nil {
+			return fail(windowsText(err))
+		}
+	}
+	if words[0] == "add" {
+		env.printf(" OK!\n")
+	}
+	return 0
+}
+
+// windowsText adds nothing but what route.exe itself says for a caller without rights.
+func windowsText(err error) string {
+	if strings.HasPrefix(err.Error(), "Access is denied") {
+		return "The requested operation requires elevation."
+	}
+	return err.Error()
+}
+
+func routeDelete(env *Env, words []string) int {
+	w, err := parseRoute(words)
+	if err != nil {
+		env.errorf("%v\n", err)
+		return 1
+	}
+	named := slices.Contains(words, "mask")
+	routes, err := env.System.Routes()
+	if err != nil {
+		env.errorf("The route deletion failed: %v\n\n", err)
+		return 1
+	}
+	n := 0
+	for _, r := range routes {
+		if r.Destination.Addr() != w.destination.Addr() || named && r.Destination != w.destination ||
+			w.hop.IsValid() && r.NextHop != w.hop || w.index != 0 && r.Index != w.index {
+			continue
+		}
+		if err := env.System.DeleteRoute(r); err != nil {
+			env.errorf("The route deletion failed: %s\n\n", windowsText(err))
+			return 1
+		}
+		kept, err := forget(env.System, r.Destination, r.NextHop)
+		if err != nil {
+			env.errorf("The route deletion failed: %s\n\n", windowsText(err))
+			return 1
+		}
+		n += 1 + kept
+	}
+	if n == 0 {
+		env.errorf("The route deletion failed: Element not found.\n\n")
+		return 1
+	}
+	env.printf(" OK!\n")
+	return 0
+}
+
+const routeRule = "===========================================================================\n"
+
+func routePrint(env *Env, words []string) int {
+	list, err := env.System.Interfaces()
+	var routes []Route
+	if err == nil {
+		routes, err = env.System.Routes()
+	}
+	var kept []string
+	if err == nil {
+		kept, err = env.System.PersistentRoutes()
+	}
+	if err != nil {
+		env.errorf("route: %v\n", err)
+		return 1
+	}
+	env.printf("%sInterface List\n", routeRule)
+	for _, i := range slices.Backward(list) {
+		mac := "..........................." // 27, as wide as an address and its dots
+		if i.MAC != "" {
+			mac = "..." + i.MAC + " ......"
+		}
+		env.printf("%3d%s%s\n", i.Index, mac, i.Name)
+	}
+	env.printf("%s\nIPv4 Route Table\n%sActive Routes:\n", routeRule, routeRule)
+	env.printf("Network Destination        Netmask          Gateway       Interface  Metric\n")
+	wanted := func(r Route) bool {
+		return len(words) == 0 || strings.HasPrefix(r.Destination.Addr().String(), strings.TrimRight(words[0], "*"))
+	}
+	for _, r := range routes {
+		i := slices.IndexFunc(list, func(i Interface) bool { return i.Index == r.Index })
+		if i < 0 || !wanted(r) {
+			continue
+		}
+		hop := "On-link"
+		if !r.NextHop.IsUnspecified() {
+			hop = r.NextHop.String()
+		}
+		env.printf("%17s %16s %16s %16s %6d\n", r.Destination.Addr(), maskOf(r.Destination), hop, list[i].own(),
+			r.Metric+list[i].Metric)
+	}
+	env.printf("%sPersistent Routes:\n", routeRule)
+	var lines strings.Builder
+	for _, name := range kept {
+		if r, ok := parsePersistent(name); ok && wanted(r) {
+			fmt.Fprintf(&lines, "%17s %16s %16s %7d\n", r.Destination.Addr(), maskOf(r.Destination), r.NextHop,
+				r.Metric)
+		}
+	}
+	if lines.Len() == 0 {
+		env.printf("  None\n")
+	} else {
+		env.printf("  Network Address          Netmask  Gateway Address  Metric\n%s%s", lines.String(), routeRule)
+	}
+	env.printf("\nIPv6 Route Table\n%sActive Routes:\n  None\nPersistent Routes:\n  None\n", routeRule)
+	return 0
+}

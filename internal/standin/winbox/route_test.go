@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package winbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fakeRouting is a routing table in memory.
+type fakeRouting struct {
+	fakeSystem
+	routes     []Route
+	interfaces []Interface
+	kept       []string
+	refuse     error
+}
+
+func (f *fakeRouting) Routes() ([]Route, error)            { return slices.Clone(f.routes), nil }
+func (f *fakeRouting) Interfaces() ([]Interface, error)    { return slices.Clone(f.interfaces), nil }
+func (f *fakeRouting) PersistentRoutes() ([]string, error) { return slices.Clone(f.kept), nil }
+func (f *fakeRouting) KeepRoute(name string) error         { f.kept = append(f.kept, name); return nil }
+
+func (f *fakeRouting) ForgetRoute(name string) error {
+	f.kept = slices.DeleteFunc(f.kept, func(k string) bool { return k == name })
+	return nil
+}
+
+func (f *fakeRouting) find(r Route) int {
+	return slices.IndexFunc(f.routes, func(o Route) bool {
+		return o.Index == r.Index && o.Destination == r.Destination && o.NextHop == r.NextHop
+	})
+}
+
+func (f *fakeRouting) AddRoute(r Route) error {
+	if f.refuse != nil {
+		return f.refuse
+	}
+	if f.find(r) >= 0 {
+		return errors.New("The object already exists.")
+	}
+	f.routes = append(f.routes, r)
+	return nil
+}
+
+func (f *fakeRouting) DeleteRoute(r Route) error {
+	if f.refuse != nil {
+		return f.refuse
+	}
+	i := f.find(r)
+	if i < 0 {
+		return errors.New("Element not found.")
+	}
+	f.routes = slices.Delete(f.routes, i, i+1)
+	return nil
+}
+
+func (f *fakeRouting) SetInterface(i Interface) error {
+	f.interfaces[slices.IndexFunc(f.interfaces, func(o Interface) bool { return o.Index == i.Index })] = i
+	return f.refuse
+}
+
+func newRouting() *fakeRouting {
+	return &fakeRouting{
+		routes: []Route{
+			{Index: 2, Destination: netip.MustParsePrefix("0.0.0.0/0"), NextHop: netip.MustParseAddr("10.89.0.254")},
+			{Index: 2, Destination: netip.MustParsePrefix("10.89.0.0/24"), NextHop: netip.IPv4Unspecified(),
+				Metric: 256, Local: true},
+		},
+		interfaces: []Interface{
+			{Index: 1, MTU: 65536, Metric: 75, AutomaticMetric: true, Name: "lo", Loopback: true,
+				Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8")}},
+			{Index: 2, MTU: 1500, Metric: 15, AutomaticMetric: true, Name: "eth0", MAC: "02 6d 0a 59 00 0b",
+				Addresses: []netip.Prefix{netip.MustParsePrefix("10.89.0.11/24")}},
+		},
+	}
+}
+
+// run returns what a command prints on both streams, and its exit code.
+func (f *fakeRouting) run(line string) (string, int) {
+	var out bytes.Buffer
+	argv := strings.Fields(line)
+	code := Run(context.Background(), argv, &Env{Args: argv[1:], Stdout: &out, Stderr: &out, System: f})
+	return strings.ReplaceAll(out.String(), "\r", ""), code
+}
+
+func TestRoute(t *testing.T) {
+	f := newRouting()
+	for _, c := range []struct {
+		line, want string
+		code       int
+	}{
+		{"route add 10.244.2.0 mask 255.255.255.0 10.89.0.12", " OK!", 0},
+		{"route add 10.244.2.0 mask 255.255.255.0 10.89.0.12",
+			"The route addition failed: The object already exists.", 1},
+		{"route -p ADD 10.244.3.0 MASK 255.255.255.0 10.89.0.13 METRIC 7 IF 2", " OK!", 0},
+		{"route add 10.9.0.0 mask 255.255.0.0 192.168.1.1", "Either the interface index is wrong or the gateway", 1},
+		{"route add 10.9.0.0 mask 255.255.0.0 10.89.0.12 if 1",
+			"Either the interface index is wrong or the gateway", 1},
+		{"route add 10.9.0.1 mask 255.255.0.0 10.89.0.12", "(Destination & Mask) != Destination.", 1},
+		{"route add 10.9.0.0 mask 255.0.255.0 10.89.0.12", "route: bad mask 255.0.255.0", 1},
+		{"route add nonsense 10.89.0.12", "route: bad destination address nonsense", 1},
+		{"route add 10.9.0.0 mask 255.255.0.0", "Manipulates network routing tables", 1},
+		{"route add 10.8.0.0 mask 255.255.0.0 10.89.0.11", " OK!", 0},
+		{"route delete 10.7.0.0", "The route deletion failed: Element not found.", 1},
+		{"route change 10.244.2.0 mask 255.255.255.0 10.89.0.14 metric 3", " OK!", 0},
+		{"route", "Manipulates network routing tables", 1},
+		{"route -6 print", "not supported", 1},
+		{"route print 10.244.3*", "10.244.3.0    255.255.255.0       10.89.0.13       10.89.0.11     22", 0},
+	} {
+		if got, code := f.run(c.line); code != c.code || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %d %q, want %d and %q", c.line, code, got, c.code, c.want)
+		}
+	}
+	got, _ := f.run("route print")
+	for _, want := range []string{
+		"  2...02 6d 0a 59 00 0b ......eth0\n", "  1...........................lo\n",
+		"          0.0.0.0          0.0.0.0      10.89.0.254       10.89.0.11     15\n",
+		"       10.244.2.0    255.255.255.0       10.89.0.14       10.89.0.11     18\n",
+		"         10.8.0.0      255.255.0.0          On-link       10.89.0.11     16\n",
+		"Persistent Routes:\n  Network Address          Netmask  Gateway Address  Metric\n" +
+			"       10.244.3.0    255.255.255.0       10.89.0.13       7\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("route print lacks %q:\n%s", want, got)
+		}
+	}
+	if got, code := f.run("route delete 10.244.3.0"); code != 0 || got != " OK!\n" || len(f.kept) != 0 {
+		t.Errorf("delete: %d %q, persistent %q", code, got, f.kept)
+	}
+	f.refuse = errors.New("Access is denied.")
+	if got, code := f.run("route add 10.1.0.0 mask 255.255.0.0 10.89.0.12"); code != 1 ||
+		!strings.Contains(got, "The requested operation requires elevation.") {
+		t.Errorf("without rights: %d %q", code, got)
+	}
+}
+
+func TestNetsh(t *testing.T) {
+	f := newRouting()
+	for _, c := range []struct {
+		line, want string
+		code       int
+	}{
+		{"netsh interface ipv4 add route 10.244.2.0/24 eth0 10.89.0.12", "Ok.\n\n", 0},
+		{"netsh interface ipv4 add route prefix=10.244.3.0/24 interface=2 nexthop=10.89.0.13 store=active",
+			"Ok.\n\n", 0},
+		{"netsh interface ipv4 add route 10.244.2.0/24 eth0 10.89.0.12", "The object already exists.", 1},
+		{"netsh interface ipv4 add route 10.244.2.0/24 eth9 10.89.0.12", "The filename, directory name", 1},
+		{"netsh interface ipv4 add route fd00::/64 eth0", "The parameter is incorrect.", 1},
+		{"netsh interface ipv4 show route", "No       Manual    0    10.244.3.0/24               2  10.89.0.13\n", 0},
+		{"netsh interface ipv4 show route", "No       System    256  10.89.0.0/24                2  eth0\n", 0},
+		{"netsh in ipv4 set int 2 fo=en", "Ok.\n\n", 0},
+		{"netsh interface ipv4 show interface eth0", "Forwarding                         : enabled\n", 0},
+		{"netsh interface ipv4 set interface eth0 forwarding=maybe", "is not an acceptable value", 1},
+		{"netsh interface ipv4 set interface eth0 mtu=1400", "The request is not supported.", 1},
+		{"netsh interface ipv4 set interface interface=eth0 metric=30", "Ok.\n\n", 0},
+		{"netsh interface ipv4 show interfaces", "  2          30        1500  connected     eth0\n", 0},
+		{"netsh interface ipv4 delete route 10.244.2.0/24 eth0 10.89.0.12", "Ok.\n\n", 0},
+		{"netsh interface ipv4 delete route 10.244.2.0/24 eth0 10.89.0.12", "Element not found.", 1},
+		{"netsh advfirewall set allprofiles state off", "The following command was not found", 1},
+	} {
+		if got, code := f.run(c.line); code != c.code || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %d %q, want %d and %q", c.line, code, got, c.code, c.want)
+		}
+	}
+	if len(f.kept) != 0 {
+		t.Errorf("persistent routes are left: %q", f.kept)
+	}
+}
