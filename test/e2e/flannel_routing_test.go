@@ -70,7 +70,8 @@ func TestFlannelRouting(t *testing.T) {
 	c.ready(t, ns, "tests")
 	for pkg, want := range flannelTests {
 		t.Run(pkg, func(t *testing.T) {
-			out, err := c.kubectlErr(t.Context(), "exec", "-n", ns, "tests", "--", `C:\hpc\tests\`+pkg+".test.exe", "-test.v")
+			exe := `C:\hpc\tests\` + pkg + ".test.exe"
+			out, err := c.kubectlErr(t.Context(), "exec", "-n", ns, "tests", "--", exe, "-test.v")
 			var passed []string
 			for _, m := range regexp.MustCompile(`(?m)^--- PASS: (\S+)`).FindAllStringSubmatch(out, -1) {
 				passed = append(passed, m[1])

@@ -71,6 +71,15 @@ New-NetRoute -InterfaceIndex $i -DestinationPrefix 10.77.0.0/16 -NextHop 192.0.2
 			return err
 		})
 	})
+	if got := shell("router", `cmd /c route print`); !strings.Contains(got, "10.77.0.0      255.255.0.0        192.0.2.1") {
+		t.Errorf("route print lacks the route:\n%s", got)
+	}
+	if got := shell("router", `cmd /c netsh interface ipv4 show route`); !strings.Contains(got, "10.77.0.0/16") {
+		t.Errorf("netsh lacks the route:\n%s", got)
+	}
+	if got := shell("router", `@(Get-NetAdapter | Where { $_.Status -eq 'Up' }).Count`); got != "2" {
+		t.Errorf("the host shows %s adapters, want its own and that of cbr0", got)
+	}
 	shell("router", `Remove-NetRoute -DestinationPrefix 10.77.0.0/16 -Confirm:$false`)
 	if got := shell("router", list); got != "" {
 		t.Errorf("a removed route is on the host: %q", got)
