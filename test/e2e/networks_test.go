@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,7 +41,7 @@ func newNetCluster(t *testing.T, mode agent.NetworkMode, index int) netCluster {
 // kubectl returns standard output only.
 func (c netCluster) kubectl(ctx context.Context, args ...string) (string, error) {
 	out, err := c.command(ctx, append([]string{"kubectl"}, args...)...).Output()
-	if exit, ok := err.(*exec.ExitError); ok {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("%w: %s", err, exit.Stderr)
 	}
 	return strings.TrimSpace(string(out)), err
@@ -184,7 +185,9 @@ func TestNetworks(t *testing.T) {
 func (c netCluster) reach(when string) {
 	c.t.Helper()
 	for node, ip := range c.webs() {
-		eventually(c.t, 30*time.Second, when+": pod of "+node, func() error { return c.probes().tcp(c.t, "pod", "http://"+ip) })
+		eventually(c.t, 30*time.Second, when+": pod of "+node, func() error {
+			return c.probes().tcp(c.t, "pod", "http://"+ip)
+		})
 	}
 	eventually(c.t, 30*time.Second, when+": Service", func() error { return c.probes().tcp(c.t, "pod", "http://web") })
 }

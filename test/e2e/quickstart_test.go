@@ -28,7 +28,7 @@ type pageStep struct {
 func stepsOf(page string) []pageStep {
 	var steps []pageStep
 	for _, block := range regexp.MustCompile("(?s)\n```console\n(.*?)\n```").FindAllStringSubmatch(page, -1) {
-		for _, line := range strings.Split(block[1], "\n") {
+		for line := range strings.SplitSeq(block[1], "\n") {
 			if command, ok := strings.CutPrefix(line, "$ "); ok {
 				steps = append(steps, pageStep{command: command})
 			} else if len(steps) > 0 {
@@ -65,7 +65,8 @@ func TestQuickstart(t *testing.T) {
 	} {
 		script := "#!/bin/bash\n"
 		if program == "mullion" {
-			script += `case "$1" in status | url) set -- "$1" --name ` + name + ` --data-dir ` + c.dir + ` "${@:2}" ;; esac` + "\n"
+			script += `case "$1" in status | url) set -- "$1" --name ` + name + ` --data-dir ` + c.dir +
+				` "${@:2}" ;; esac` + "\n"
 		}
 		script += "exec " + testenv.Bin("mullion") + " " + arguments + "\n"
 		if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o755); err != nil {
