@@ -16,8 +16,8 @@ import (
 func (w *walk) container(v tree.Value) {
 	w.missing(v, "name", "image")
 	w.format(v.Get("name"), validation.IsDNS1123Label)
-	w.oneOf(v.Get("imagePullPolicy"), "Always", "IfNotPresent", "Never")
-	w.oneOf(v.Get("terminationMessagePolicy"), "File", "FallbackToLogsOnError")
+	w.oneOf(v.Get("imagePullPolicy"), "Always", "IfNotPresent", "Never", "")
+	w.oneOf(v.Get("terminationMessagePolicy"), "File", "FallbackToLogsOnError", "")
 	w.format(v.Get("image"), func(s string) []string {
 		if _, err := reference.ParseNormalizedNamed(s); err != nil {
 			return []string{"not the name of an image: " + err.Error()}
@@ -57,8 +57,8 @@ func (w *walk) probePorts(v tree.Value) {
 func (w *walk) containerPort(v tree.Value) {
 	w.missing(v, "containerPort")
 	w.port(v.Get("containerPort"))
-	w.port(v.Get("hostPort"))
-	w.oneOf(v.Get("protocol"), "TCP", "UDP", "SCTP")
+	w.optionalPort(v.Get("hostPort"))
+	w.oneOf(v.Get("protocol"), "TCP", "UDP", "SCTP", "")
 	w.format(v.Get("name"), validation.IsValidPortName)
 }
 
@@ -67,6 +67,20 @@ func (w *walk) port(v tree.Value) {
 	if n, ok := number(v.Raw()); ok && (n < 1 || n > 65535) {
 		w.invalid(v, "write 1 to 65535", "%v is not a port", n)
 	}
+}
+
+// optionalPort checks a port for which 0 means none: the API server's types do not
+// tell it from a field that is not set.
+func (w *walk) optionalPort(v tree.Value) {
+	if !isZero(v) {
+		w.port(v)
+	}
+}
+
+// isZero reports whether a field is the number 0.
+func isZero(v tree.Value) bool {
+	n, ok := number(v.Raw())
+	return ok && n == 0
 }
 
 func (w *walk) portOrName(v tree.Value) {

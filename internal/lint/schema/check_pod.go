@@ -17,8 +17,8 @@ func (w *walk) pod(v tree.Value) {
 	if v.Find("containers").Len() == 0 {
 		w.report(codeMissing, v.Get("containers"), "add one", "a pod needs a container")
 	}
-	w.oneOf(v.Get("restartPolicy"), "Always", "OnFailure", "Never")
-	w.oneOf(v.Get("dnsPolicy"), "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+	w.oneOf(v.Get("restartPolicy"), "Always", "OnFailure", "Never", "")
+	w.oneOf(v.Get("dnsPolicy"), "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None", "")
 	w.notNegative(v.Get("terminationGracePeriodSeconds"))
 	if n, ok := number(v.Get("activeDeadlineSeconds").Raw()); ok && n < 1 {
 		w.invalid(v.Get("activeDeadlineSeconds"), "write 1 or more, or remove it", "%v is less than 1", n)

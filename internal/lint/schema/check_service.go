@@ -32,7 +32,7 @@ func (w *walk) service(v tree.Value) {
 		if len(ports) > 1 {
 			w.missing(p, "name")
 		}
-		if kind == "ClusterIP" && p.Get("nodePort").Set() {
+		if kind == "ClusterIP" && p.Get("nodePort").Set() && !isZero(p.Get("nodePort")) {
 			w.invalid(p.Get("nodePort"), "write type: NodePort, or remove it", "a Service of type ClusterIP has none")
 		}
 	}
@@ -76,12 +76,14 @@ func (w *walk) onlyExternal(v tree.Value) {
 func (w *walk) servicePort(v tree.Value) {
 	w.missing(v, "port")
 	w.port(v.Get("port"))
-	w.port(v.Get("nodePort"))
+	w.optionalPort(v.Get("nodePort"))
 	if n, ok := number(v.Get("nodePort").Raw()); ok && n >= 1 && n <= 65535 && (n < 30000 || n > 32767) {
 		w.add(policy.Warning, codeValue, v.Get("nodePort"), "write 30000 to 32767, or remove it",
 			"%v is not in the range of node ports, unless the API server was told another", n)
 	}
 	w.oneOf(v.Get("protocol"), "TCP", "UDP", "SCTP", "")
 	w.format(v.Get("name"), validation.IsDNS1123Label)
-	w.portOrName(v.Get("targetPort"))
+	if target := v.Get("targetPort"); !isZero(target) { // 0 stands for the port
+		w.portOrName(target)
+	}
 }

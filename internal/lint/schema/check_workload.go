@@ -30,15 +30,12 @@ func (w *walk) deployment(v tree.Value) {
 	}
 }
 
-func zero(v tree.Value) bool {
-	n, ok := number(v.Raw())
-	return ok && n == 0 || v.Str() == "0%"
-}
+func zero(v tree.Value) bool { return isZero(v) || v.Str() == "0%" }
 
 // workload checks the spec of what keeps pods running.
 func (w *walk) workload(v tree.Value) {
 	w.missing(v, "selector", "template")
-	w.oneOf(v.Find("template", "spec", "restartPolicy"), "Always")
+	w.oneOf(v.Find("template", "spec", "restartPolicy"), "Always", "")
 	w.notNegative(v.Get("replicas"))
 	selector, labels := v.Get("selector"), v.Find("template", "metadata", "labels").Strings()
 	if !selector.Set() {
@@ -84,7 +81,7 @@ func (w *walk) job(v tree.Value) {
 // cronJob checks the spec of a CronJob.
 func (w *walk) cronJob(v tree.Value) {
 	w.missing(v, "schedule", "jobTemplate")
-	w.oneOf(v.Get("concurrencyPolicy"), "Allow", "Forbid", "Replace")
+	w.oneOf(v.Get("concurrencyPolicy"), "Allow", "Forbid", "Replace", "")
 	schedule := v.Get("schedule")
 	if strings.HasPrefix(schedule.Str(), "@") {
 		return
