@@ -70,6 +70,8 @@ func (b *builder) build(made Build) judged {
 			return out
 		}
 		parsed := policy.Parse(o.Object)
+		// What lacks what every workload needs changes one that is in the cluster.
+		patches := parsed.DropPatches(false)
 		out.objects += parsed.Len()
 		out.unseen = append(out.unseen, parsed.Unseen()...)
 		var own []source
@@ -77,7 +79,7 @@ func (b *builder) build(made Build) judged {
 			own = b.identify(o.Object, b.read(o.File))
 		}
 		var found []Result
-		for _, f := range b.judge.written(parsed, *b.facts) {
+		for _, f := range append(b.judge.written(parsed, *b.facts), b.judge.patches(patches)...) {
 			found = append(found, b.place(made, o, own, f))
 		}
 		for _, r := range suppressByAnnotation(o.Object, found) {

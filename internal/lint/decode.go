@@ -166,8 +166,12 @@ func syntax(d *document, err error) *problem {
 }
 
 // substitution reports whether a line has a variable such as ${NAMES} in a list in
-// flow style, where YAML reads the beginning of a mapping.
+// flow style, where YAML reads the beginning of a mapping, or nothing but a
+// variable.
 func substitution(line string) bool {
+	if strings.HasPrefix(line, "$") && !strings.ContainsAny(line, " :") {
+		return true
+	}
 	list, rest, found := strings.Cut(line, "${")
 	return found && strings.ContainsAny(list, "[{") && strings.Contains(rest, "}")
 }

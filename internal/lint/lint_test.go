@@ -390,9 +390,15 @@ func FuzzLint(f *testing.F) {
 			return
 		}
 		in := Input{Name: "x", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
-		if _, err := Run(t.Context(), Config{Inputs: []Input{in}, Jobs: 1}, func(r Result) error {
-			if r.Line < 1 || r.Column < 1 {
+		cfg := Config{Inputs: []Input{in}, Jobs: 1, Fixes: true}
+		if _, err := Run(t.Context(), cfg, func(r Result) error {
+			if r.Line < 1 || r.Column < 1 || r.EndLine < r.Line || r.EndLine == r.Line && r.EndColumn < r.Column {
 				t.Errorf("position %d:%d of %+v", r.Line, r.Column, r)
+			}
+			for _, f := range r.fix {
+				if f.line < 1 || f.column < 1 || f.endLine < f.line || f.endLine == f.line && f.endColumn < f.column {
+					t.Errorf("replacement %+v of %+v", f, r)
+				}
 			}
 			return nil
 		}); err != nil {

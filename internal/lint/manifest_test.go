@@ -32,6 +32,8 @@ func TestFound(t *testing.T) {
 		{"patch of an image", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n" +
 			"spec: {template: {spec: {containers: [{name: c, image: x}]}}}\n", "WIN804", ""},
 		{"variable in a list", "apiVersion: v1\nkind: Pod\nspec:\n  args: [${ARGS}]\n  x: y\n", "WIN901", ""},
+		{"variable at the beginning of a line",
+			"apiVersion: v1\nkind: ConfigMap\ndata:\n  cert: |\n$CERT\n", "WIN901", ""},
 		{"variable in a broken manifest", "apiVersion: v1\nkind: ${KIND}\nspec:\n  a: b: c\n", "WIN901", "WIN901"},
 		{"mapping as a key", "apiVersion: v1\nkind: Pod\nmetadata:\n  {a: b}: c\n", "WIN901", "WIN901"},
 		{"broken settings", "a:\n\tb: c\n", "WIN901", ""},

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -121,11 +122,23 @@ const gcPercent = 800
 // trees of large documents are live memory.
 const softMemoryBytes = 144 << 20
 
+// buildMemoryBytes is softMemoryBytes while kustomizations are built: their
+// objects stay in memory, and a limit below what stays keeps the collector busy.
+const buildMemoryBytes = 512 << 20
+
 // check checks what was found, or the objects of the cluster.
 func (r *run) check(ctx context.Context, printer lint.Printer) error {
+	if len(r.found.named)+len(r.found.met) > 0 {
+		debug.SetMemoryLimit(buildMemoryBytes)
+	}
 	builds, err := r.found.build(ctx, r.s)
 	if err != nil {
 		return err
+	}
+	if len(builds) > 0 { // their objects stay
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		debug.SetMemoryLimit(softMemoryBytes + int64(m.HeapAlloc))
 	}
 	cfg := lint.Config{
 		Inputs:   r.found.inputs,

@@ -4,7 +4,10 @@
 package kustomize
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -12,6 +15,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -31,10 +35,6 @@ type Object struct {
 	Tree map[string]any
 	File string // the resource that it comes from, or the kustomization that generates it
 }
-
-// originAnnotation is where kustomize writes the origin of a resource.
-// https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/buildmetadata/
-const originAnnotation = "config.kubernetes.io/origin"
 
 // Build builds the kustomization of a folder. If that fails, Built tells at
 // least what was left out, which may be the reason.
@@ -68,12 +68,55 @@ func (s *Set) Build(ctx context.Context, dir string) (Built, error) {
 		return out, err
 	}
 	for _, r := range made.Resources() {
-		object, err := r.Map()
+		object, err := s.object(dir, r)
 		if err != nil {
 			return out, err
 		}
-		out.Objects = append(out.Objects, Object{Tree: object, File: origin(dir, object)})
+		out.Objects = append(out.Objects, object)
 	}
+	return out, nil
+}
+
+// object returns a resource that kustomize has made.
+func (s *Set) object(dir string, r *resource.Resource) (Object, error) {
+	from, err := r.GetOrigin()
+	if err == nil {
+		err = r.SetOrigin(nil)
+	}
+	if err != nil {
+		return Object{}, err
+	}
+	text, err := r.MarshalJSON() // as kubectl reads it: a timestamp is a string
+	if err != nil {
+		return Object{}, err
+	}
+	var out Object
+	if out.Tree, err = s.tree(text); err != nil || from == nil {
+		return out, err
+	}
+	if path := cmp.Or(from.Path, from.ConfiguredIn); path != "" {
+		out.File = filepath.Join(dir, path)
+	}
+	return out, nil
+}
+
+// tree returns the tree of an object. Overlays of one base have most objects in
+// common, such as definitions of a megabyte: equal ones are in memory once.
+func (s *Set) tree(text []byte) (map[string]any, error) {
+	sum := sha256.Sum256(text)
+	if known := s.trees[sum]; known != nil {
+		return known, nil
+	}
+	var out map[string]any
+	if err := json.Unmarshal(text, &out); err != nil {
+		return nil, err
+	}
+	if meta, _ := out["metadata"].(map[string]any); meta != nil {
+		if annotations, ok := meta["annotations"].(map[string]any); ok && len(annotations) == 0 {
+			delete(meta, "annotations") // there was nothing but the origin
+		}
+	}
+	s.trees[sum] = out
 	return out, nil
 }
 
@@ -101,26 +144,6 @@ func (s *Set) collect(f *folder, out *Built, seen map[string]bool) {
 	for _, dir := range f.uses {
 		s.collect(s.folders[dir], out, seen)
 	}
-}
-
-// origin takes kustomize's annotation from an object, and returns the file that
-// it names.
-func origin(dir string, object map[string]any) string {
-	meta, _ := object["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	text, _ := annotations[originAnnotation].(string)
-	delete(annotations, originAnnotation)
-	if len(annotations) == 0 {
-		delete(meta, "annotations")
-	}
-	var o struct{ Path, ConfiguredIn string }
-	if yaml.Unmarshal([]byte(text), &o) != nil || o.Path == "" && o.ConfiguredIn == "" {
-		return ""
-	}
-	if o.Path == "" {
-		o.Path = o.ConfiguredIn
-	}
-	return filepath.Join(dir, o.Path)
 }
 
 // readOnly is the disk as kustomize sees it: its kustomizations are those that

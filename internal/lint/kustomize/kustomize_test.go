@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -140,6 +141,33 @@ func TestBuild(t *testing.T) {
 				t.Errorf("left out: %q, want %q", left, c.left)
 			}
 		})
+	}
+}
+
+// TestTrees: objects are as kubectl reads them, and equal ones of several builds
+// are in memory once.
+func TestTrees(t *testing.T) {
+	dir := unpack(t, "-- a/kustomization.yaml --\nresources: [../b]\n-- c/kustomization.yaml --\nresources: [../b]\n"+
+		"-- b/kustomization.yaml --\nresources: [m.yaml]\n-- b/m.yaml --\n"+configMap+
+		"data: {at: 2019-03-20T17:54:53Z, n: '1'}\n")
+	set, err := Read(t.Context(), []string{filepath.Join(dir, "a"), filepath.Join(dir, "c")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var data []map[string]any
+	for _, top := range []string{"a", "c"} {
+		made, err := set.Build(t.Context(), filepath.Join(dir, top))
+		if err != nil || len(made.Objects) != 1 || made.Objects[0].File != filepath.Join(dir, "b/m.yaml") {
+			t.Fatalf("%+v, %v", made, err)
+		}
+		values, _ := made.Objects[0].Tree["data"].(map[string]any)
+		if values["at"] != "2019-03-20T17:54:53Z" {
+			t.Errorf("a timestamp is %T %[1]v", values["at"])
+		}
+		data = append(data, values)
+	}
+	if len(set.trees) != 1 || reflect.ValueOf(data[0]).Pointer() != reflect.ValueOf(data[1]).Pointer() {
+		t.Errorf("%d trees", len(set.trees))
 	}
 }
 

@@ -8,6 +8,7 @@ package kustomize
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"os"
@@ -30,9 +31,10 @@ const maxFileBytes = 4 << 20
 type Set struct {
 	root    string // the checkout: nothing outside of it is read; "" if there is none
 	folders map[string]*folder
-	used    map[string]bool   // folders that another kustomization uses
-	files   map[string]bool   // files that a kustomization names
-	instead map[string][]byte // see Replace
+	used    map[string]bool                      // folders that another kustomization uses
+	files   map[string]bool                      // files that a kustomization names
+	instead map[string][]byte                    // see Replace
+	trees   map[[sha256.Size]byte]map[string]any // of built objects
 }
 
 // folder is a folder with a kustomization.
@@ -66,6 +68,7 @@ func Read(ctx context.Context, dirs []string) (*Set, error) {
 		used:    map[string]bool{},
 		files:   map[string]bool{},
 		instead: map[string][]byte{},
+		trees:   map[[sha256.Size]byte]map[string]any{},
 	}
 	for _, dir := range dirs {
 		dir, err := realPath(dir)
