@@ -4,6 +4,7 @@
 package schema
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/distribution/reference"
@@ -19,7 +20,7 @@ func (w *walk) container(v tree.Value) {
 	w.oneOf(v.Get("imagePullPolicy"), "Always", "IfNotPresent", "Never", "")
 	w.oneOf(v.Get("terminationMessagePolicy"), "File", "FallbackToLogsOnError", "")
 	w.format(v.Get("image"), func(s string) []string {
-		if _, err := reference.ParseNormalizedNamed(s); err != nil {
+		if _, err := reference.ParseNormalizedNamed(s); err != nil && !placeholder(s) {
 			return []string{"not the name of an image: " + err.Error()}
 		}
 		return nil
@@ -52,6 +53,18 @@ func (w *walk) probePorts(v tree.Value) {
 			}
 		}
 	}
+}
+
+// placeholder reports whether a text has a part to fill in before it is applied:
+// <version>, ${IMAGE}, {{ .Image }}, PROJECT_ID.
+func placeholder(s string) bool {
+	if strings.ContainsAny(s, "<>${}") {
+		return true
+	}
+	capitals := func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') }
+	return slices.ContainsFunc(strings.FieldsFunc(s, capitals), func(word string) bool {
+		return strings.Contains(strings.Trim(word, "_"), "_")
+	})
 }
 
 func (w *walk) containerPort(v tree.Value) {
