@@ -51,6 +51,10 @@ type Input struct {
 
 	template *template // see Rendered
 
+	// Part means that the file is a resource of a kustomization that cannot be
+	// built, which may add fields that the file lacks.
+	Part bool
+
 	// Found means that the user named not this file, but its folder: other
 	// files in it than manifests are skipped, and not mistakes.
 	Found bool
@@ -308,7 +312,7 @@ func produce(ctx context.Context, cfg Config, facts *policy.Facts, send func(*jo
 				}
 			}
 			j.facts = facts
-			d.found, d.template, d.fixes = in.Found, in.template, cfg.Fixes
+			d.found, d.part, d.template, d.fixes = in.Found, in.Part, in.template, cfg.Fixes
 			j.docs = append(j.docs, d)
 			size += len(d.text)
 			return nil
@@ -397,8 +401,8 @@ func check(ctx context.Context, judge *judge, d *document, facts policy.Facts) j
 		out.unseen = append(out.unseen, parsed.Unseen()...)
 		found := make([]Result, 0, 8)
 		for _, f := range append(judge.written(parsed, facts), judge.patches(patches)...) {
-			if len(problems) > 0 && schema.Finds(f.Code) {
-				continue // not as it was written
+			if len(problems) > 0 && schema.Finds(f.Code) || d.part && schema.Missing(f.Code) {
+				continue // not as it was written, or not all of it
 			}
 			at := locate(root.node, f.Path)
 			found = append(found, Result{

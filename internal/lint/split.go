@@ -23,6 +23,7 @@ type document struct {
 	text    []byte
 	problem *problem // why it cannot be checked
 	found   bool     // see Input.Found
+	part    bool     // see Input.Part
 	fixes   bool     // see Config.Fixes
 
 	template *template // nil if the text was not rendered

@@ -242,6 +242,12 @@ func (out *found) build(ctx context.Context, s cli.Streams) ([]lint.Build, error
 		}
 		builds = append(builds, b)
 	}
+	for i := range out.inputs {
+		if len(alone) == 0 {
+			break
+		}
+		out.inputs[i].Part = alone[checkout.Real(out.inputs[i].Name)]
+	}
 	out.inputs = slices.DeleteFunc(out.inputs, func(in lint.Input) bool {
 		return in.Found && set.Names(in.Name) && !alone[checkout.Real(in.Name)]
 	})

@@ -41,6 +41,9 @@ const (
 // Finds reports whether a code is one of this package's.
 func Finds(code string) bool { return strings.HasPrefix(code, "WIN80") }
 
+// Missing reports whether a code is that of fields that are needed and missing.
+func Missing(code string) bool { return code == codeMissing }
+
 // Checker checks objects. It may be used concurrently.
 type Checker struct {
 	version policy.Version
