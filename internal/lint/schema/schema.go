@@ -127,8 +127,8 @@ func (w *walk) value(v tree.Value, t, parent reflect.Type) {
 		t = t.Elem()
 	}
 	raw := v.Raw()
-	if s, ok := raw.(string); raw == nil || ok && template(s) {
-		return // null is the zero value of each type
+	if raw == nil {
+		return // the zero value of each type
 	}
 	if want, ok := special(raw, t); ok {
 		if want != "" {
@@ -224,6 +224,9 @@ func (w *walk) elsewhere(key string, fields map[string]reflect.Type, parent refl
 }
 
 func (w *walk) mistyped(v tree.Value, want string) {
+	if s, ok := v.Raw().(string); ok && template(s) {
+		return
+	}
 	fix := "write " + want
 	if want == text {
 		switch v.Raw().(type) {
