@@ -77,7 +77,7 @@ type Choice struct {
 }
 
 // DefaultLinux is the number of Linux workers of a new cluster.
-const DefaultLinux = 0
+const DefaultLinux = 1
 
 // ErrNotFound is returned for a cluster that does not exist.
 var ErrNotFound = errors.New("no such cluster")

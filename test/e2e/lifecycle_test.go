@@ -147,7 +147,7 @@ func TestLifecycle(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	userContext(t, user, "mullion-"+second)
-	listed(t, second+" +running +win-1 +https://.*")
+	listed(t, second+" +running +win-1,linux-1 +https://.*")
 	run("stop")
 	look().none(t, "after stop")
 	userContext(t, user, "")

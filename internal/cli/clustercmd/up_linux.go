@@ -56,9 +56,9 @@ remove the data, use 'mullion down --purge'.
 The cluster becomes the current context of your kubectl, mullion-NAME; 'mullion
 down' removes the context again. Under sudo, your kubectl is that of the user who
 called it.`,
-		Example: `  mullion up                                  # one host each of Windows Server 2019, 2022, 2025
+		Example: `  mullion up                                  # a host each of Windows Server 2019, 2022, 2025, Linux
   mullion up --windows 2019,2019              # two hosts of one build
-  mullion up --windows 2022 --linux 1         # a mixed cluster
+  mullion up --windows 2022 --linux 0         # Windows hosts only
   mullion up --windows-taint os=windows:NoSchedule
   mullion up --network vxlan                  # pods in an overlay that flannel makes
   mullion up --name ci --data-dir /tmp/ci     # a second cluster, elsewhere
@@ -74,7 +74,8 @@ called it.`,
 	f.add(cmd)
 	cmd.Flags().StringSliceVar(&f.Windows, "windows", nil,
 		"`builds` of the Windows hosts: 2016, 1709, 1803, 2019, 2022, 2025 (default 2019,2022,2025)")
-	cmd.Flags().IntVar(&f.linux, "linux", cluster.DefaultLinux, "`number` of Linux workers")
+	cmd.Flags().IntVar(&f.linux, "linux", cluster.DefaultLinux,
+		"`number` of Linux workers; 0 with the networks host-gw and vxlan, unless it is given")
 	cmd.Flags().StringVar(&f.WindowsTaint, "windows-taint", "",
 		"`taint` of every Windows node, for example os=windows:NoSchedule (default none: placement keeps Linux pods "+
 			"off)")
