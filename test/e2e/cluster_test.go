@@ -170,6 +170,17 @@ func (c *shared) mullion(t *testing.T, args ...string) string {
 	return strings.TrimSpace(out)
 }
 
+// url returns where a Service answers. Standard error has what the command waits for.
+func (c *shared) url(t *testing.T, args ...string) string {
+	t.Helper()
+	argv := append([]string{"url", "--name", name, "--data-dir", c.dir}, args...)
+	out, err := exec.CommandContext(t.Context(), testenv.Bin("mullion"), argv...).Output()
+	if err != nil {
+		t.Fatalf("mullion url %s: %v", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
 // namespace makes a Kubernetes namespace that is gone after the test.
 func (c *shared) namespace(t *testing.T) string {
 	t.Helper()

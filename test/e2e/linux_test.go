@@ -157,8 +157,7 @@ func TestMixed(t *testing.T) {
 		"linux-front": {"Linux container linux-front-", "behind it: Windows container WIN-BACK-"},
 		"win-front":   {"Windows container WIN-FRONT-", "behind it: Linux container linux-back-"},
 	} {
-		printed := strings.Fields(c.mullion(t, "url", front, "-n", ns)) // it prints what it waits for first
-		url := printed[len(printed)-1]
+		url := c.url(t, front, "-n", ns)
 		eventually(t, 30*time.Second, front, func() error {
 			body, err := get(url)
 			for _, part := range want {
@@ -234,9 +233,7 @@ func TestLinuxKill(t *testing.T) {
 	c.withLinuxprog(t)
 	ns := c.namespace(t)
 	c.linuxServer(t, ns)
-	// It prints what it waits for first.
-	printed := strings.Fields(c.mullion(t, "url", "web", "-n", ns))
-	url := printed[len(printed)-1]
+	url := c.url(t, "web", "-n", ns)
 	restarts := func() string {
 		return c.kubectl(t, "get", "pod", "-n", ns, "web", "-o", "jsonpath={.status.containerStatuses[0].restartCount}")
 	}

@@ -26,7 +26,7 @@ func TestGuideWebServer(t *testing.T) {
 		}
 	})
 	c.kubectl(t, "rollout", "status", "deployment/win-webserver", "--timeout=120s")
-	url := c.mullion(t, "url", "win-webserver")
+	url := c.url(t, "win-webserver")
 	eventually(t, 30*time.Second, "the page", func() error {
 		body, err := get(url)
 		if err != nil {
@@ -51,7 +51,7 @@ func TestReadmeExample(t *testing.T) {
 	c.kubectl(t, "apply", "-n", ns, "-f", filepath.Join("..", "..", "examples", "win-webserver.yaml"))
 	c.kubectl(t, "rollout", "status", "-n", ns, "deployment/win-webserver", "--timeout=120s")
 	c.landed(t, ns, "-lapp=win-webserver", "10.0.17763")
-	url := c.mullion(t, "url", "win-webserver", "-n", ns)
+	url := c.url(t, "win-webserver", "-n", ns)
 	eventually(t, 30*time.Second, "the page", func() error {
 		body, err := get(url)
 		if err == nil && !strings.Contains(body, "<H1>Windows Container Web Server</H1>") {
