@@ -54,9 +54,10 @@ func newSingle(t *testing.T, name, dataDir string, index int) single {
 func (s single) command(ctx context.Context, args ...string) *exec.Cmd {
 	// kubectl's own flags follow ours.
 	argv := append([]string{args[0], "--name", s.name, "--data-dir", s.dataDir}, args[1:]...)
-	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), argv...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.dataDir+".kubeconfig") // not the user's
-	return cmd
+	if args[0] == "up" {
+		argv = append(argv, "--kubeconfig", "none") // not the user's
+	}
+	return exec.CommandContext(ctx, testenv.Bin("mullion"), argv...)
 }
 
 // mullion runs a command that must succeed.
