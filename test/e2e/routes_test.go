@@ -71,7 +71,8 @@ New-NetRoute -InterfaceIndex $i -DestinationPrefix 10.77.0.0/16 -NextHop 192.0.2
 			return err
 		})
 	})
-	if got := shell("router", `cmd /c route print`); !strings.Contains(got, "10.77.0.0      255.255.0.0        192.0.2.1") {
+	const row = "10.77.0.0      255.255.0.0        192.0.2.1"
+	if got := shell("router", `cmd /c route print`); !strings.Contains(got, row) {
 		t.Errorf("route print lacks the route:\n%s", got)
 	}
 	if got := shell("router", `cmd /c netsh interface ipv4 show route`); !strings.Contains(got, "10.77.0.0/16") {
