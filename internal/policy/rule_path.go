@@ -52,7 +52,7 @@ func checkPaths(_ *pod, c container, r reporter) {
 
 // drivePath reports whether a text begins with a drive, whatever follows.
 func drivePath(s string) bool {
-	return len(s) > 2 && s[1] == ':' && ('a' <= s[0]|0x20 && s[0]|0x20 <= 'z')
+	return len(s) >= 2 && s[1] == ':' && ('a' <= s[0]|0x20 && s[0]|0x20 <= 'z')
 }
 
 func control(r rune) bool { return r < ' ' }
