@@ -23,7 +23,7 @@ import (
 const cyclePods = 20
 
 // cycle is a Service with pods of which half end by themselves and half run until
-// they are deleted.
+// they are deleted. A container whose start a killed kubelet.exe gave up is started again.
 func cycle() string {
 	var b strings.Builder
 	b.WriteString(`{apiVersion: v1, kind: Service, metadata: {name: s},
@@ -35,7 +35,7 @@ func cycle() string {
 		}
 		fmt.Fprintf(&b, `---
 {apiVersion: v1, kind: Pod, metadata: {name: p%d, labels: {app: cycle}}, spec: {
-  restartPolicy: Never, terminationGracePeriodSeconds: 1,
+  restartPolicy: OnFailure, terminationGracePeriodSeconds: 1,
   containers: [{name: c, image: "mcr.microsoft.com/windows/servercore:ltsc2019", command: %s,
     volumeMounts: [{name: v, mountPath: 'C:\v'}]}],
   volumes: [{name: v, emptyDir: {}}]}}

@@ -39,8 +39,9 @@ type entry struct {
 // notReleased are the names in bin/ of what only developers need.
 var notReleased = []string{"fuzz", "image", "peers", "tools"}
 
-// suites are the tests of other projects, which make test builds.
-var suites = regexp.MustCompile(`/(critest|[^/]*\.test)(\.exe)?$`)
+// ofTests matches what make test leaves in bin/: the tests of other projects, and
+// profiles.
+var ofTests = regexp.MustCompile(`/(critest|[^/]*\.test)(\.exe)?$|\.cover$`)
 
 // write writes the release's files into a directory and returns their names.
 func (r release) write(out string) ([]string, error) {
@@ -146,7 +147,7 @@ func (r release) programs() ([]entry, error) {
 		if d.IsDir() && relative != "." && (d.Name()[0] == '.' || slices.Contains(notReleased, relative)) {
 			return fs.SkipDir
 		}
-		if d.IsDir() || suites.MatchString(path) {
+		if d.IsDir() || ofTests.MatchString(path) {
 			return nil
 		}
 		mode := fs.FileMode(0o755)

@@ -38,7 +38,8 @@ func newRelease(t *testing.T) release {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"mullion", "windows/kubelet.exe", "windows/critest.exe", "tools/x", ".cache/x"} {
+	for _, name := range []string{"mullion", "windows/kubelet.exe", "windows/critest.exe", "tools/x", ".cache/x",
+		"a.cover"} {
 		write(t, filepath.Join(r.bin, name), string(program))
 	}
 	write(t, filepath.Join(r.bin, "native/winemend.dll"), "MZ")
