@@ -45,7 +45,10 @@ func Clean(ctx context.Context, l Layout) error {
 	}
 	return errors.Join(
 		unlessInUse(c.nameClaim(), func() error { return host.Clear(ctx, c.Name) }),
-		unlessInUse(c.networkClaim(), func() error { return removeFabric(ctx, l, c) }))
+		unlessInUse(c.networkClaim(), func() error {
+			// The machine's table has the cluster's name.
+			return unlessInUse(c.nameClaim(), func() error { return removeFabric(ctx, l, c) })
+		}))
 }
 
 // unlessInUse calls remove unless a running cluster of another data directory has

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,6 +45,10 @@ func TestOtherDataDirectory(t *testing.T) {
 				t.Errorf("after down --purge: %v", err)
 			}
 		})
+	}
+	// Without its table on the machine, pods reach the machine.
+	if out, err := exec.Command("nft", "list", "table", "ip", "mullion-"+name).CombinedOutput(); err != nil {
+		t.Errorf("the cluster's table: %v: %s", err, out)
 	}
 	c.mullion(t, "status") // fails unless everything is ready
 	if after := pods(); after != before {
