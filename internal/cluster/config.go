@@ -95,11 +95,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// NodeName of the i-th Windows host, counted from 0.
-func NodeName(i int) string { return fmt.Sprintf("win-%d", i+1) }
+// nodeName of the i-th Windows host, counted from 0.
+func nodeName(i int) string { return fmt.Sprintf("win-%d", i+1) }
 
-// LinuxName of the i-th Linux worker, counted from 0.
-func LinuxName(i int) string { return fmt.Sprintf("linux-%d", i+1) }
+// linuxName of the i-th Linux worker, counted from 0.
+func linuxName(i int) string { return fmt.Sprintf("linux-%d", i+1) }
 
 // validate checks a Config from outside.
 func (c Config) validate() error {

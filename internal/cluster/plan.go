@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
@@ -143,7 +144,7 @@ func fabricConfig(l Layout, c Config) fabric.Config {
 }
 
 func windowsNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) Node {
-	n, name := p.Network, NodeName(i)
+	n, name := p.Network, nodeName(i)
 	var taints []string
 	if p.Config.WindowsTaint != "" {
 		taints = []string{p.Config.WindowsTaint}
@@ -184,7 +185,7 @@ func windowsNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) Node {
 }
 
 func linuxNode(l Layout, p Plan, bin Binaries, i int) Node {
-	n, name := p.Network, LinuxName(i)
+	n, name := p.Network, linuxName(i)
 	c := linuxhost.Config{
 		Cluster:     p.Config.Name,
 		Name:        name,
@@ -278,15 +279,23 @@ func section(b *strings.Builder, title string, document any) error {
 
 // IsNode reports whether a component is a host of the cluster.
 func IsNode(c Config, component string) bool {
+	return slices.Contains(c.WindowsHosts(), component) || slices.Contains(c.LinuxHosts(), component)
+}
+
+// WindowsHosts returns the names of the emulated Windows hosts.
+func (c Config) WindowsHosts() []string {
+	var names []string
 	for i := range c.Windows {
-		if NodeName(i) == component {
-			return true
-		}
+		names = append(names, nodeName(i))
 	}
+	return names
+}
+
+// LinuxHosts returns the names of the Linux workers.
+func (c Config) LinuxHosts() []string {
+	var names []string
 	for i := range c.Linux {
-		if LinuxName(i) == component {
-			return true
-		}
+		names = append(names, linuxName(i))
 	}
-	return false
+	return names
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -98,12 +99,7 @@ func look(l cluster.Layout) listed {
 		return out
 	}
 	out.APIServer, out.Context = cfg.Network().APIServer(), contextName(l)
-	for i := range cfg.Windows {
-		out.Hosts = append(out.Hosts, cluster.NodeName(i))
-	}
-	for i := range cfg.Linux {
-		out.Hosts = append(out.Hosts, cluster.LinuxName(i))
-	}
+	out.Hosts = slices.Concat(out.Hosts, cfg.WindowsHosts(), cfg.LinuxHosts())
 	_, running, err := cluster.ReadState(l)
 	switch {
 	case err != nil:

@@ -96,14 +96,10 @@ func fitting(cfg cluster.Config, archive string) ([]string, error) {
 	systems := imageload.Systems(images)
 	var nodes []string
 	if slices.Contains(systems, "windows") {
-		for i := range cfg.Windows {
-			nodes = append(nodes, cluster.NodeName(i))
-		}
+		nodes = append(nodes, cfg.WindowsHosts()...)
 	}
 	if slices.Contains(systems, "linux") {
-		for i := range cfg.Linux {
-			nodes = append(nodes, cluster.LinuxName(i))
-		}
+		nodes = append(nodes, cfg.LinuxHosts()...)
 	}
 	if len(nodes) == 0 {
 		return nil, cli.WithHint(fmt.Errorf("the images are for %s, and no host of cluster %q is",

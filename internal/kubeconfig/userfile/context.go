@@ -37,10 +37,6 @@ func Named(admin, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster's kubeconfig: %w", err)
 	}
-	for k, c := range config.Clusters {
-		c.LocationOfOrigin = admin
-		config.Clusters[k] = c
-	}
 	if err := api.FlattenConfig(config); err != nil {
 		return nil, fmt.Errorf("read the cluster's kubeconfig: %w", err)
 	}
