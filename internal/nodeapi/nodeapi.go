@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package nodeapi is a client for the parts of the Kubernetes API that the programs
+// of a node need, its own Node above all. It uses plain HTTPS, because client-go
+// would make them several times as large and slow to start.
+package nodeapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+)
+
+// Client reads and annotates one Node, and reads other objects that the node may see.
+type Client struct {
+	url, name string
+	transport http.RoundTripper
+}
+
+// requestLimit is the time limit of a request. Callers retry anyway.
+const requestLimit = 10 * time.Second
+
+// answerLimit bounds an answer. A Node object is a few kB.
+const answerLimit = 4 << 20
+
+// New returns a client for the Node called name, at the API server with the URL,
+// that authenticates as Transport does.
+func New(serverURL, name string, ca []byte, keyPair string) (*Client, error) {
+	transport, err := Transport(ca, keyPair)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{url: serverURL, name: name, transport: transport}, nil
+}
+
+// apiError is an answer other than 2xx.
+type apiError struct {
+	Code   int
+	Reason string
+}
+
+func (e *apiError) Error() string { return fmt.Sprintf("%s (%d)", e.Reason, e.Code) }
+
+// open sends a request and returns the body of a good answer.
+func (c *Client) open(ctx context.Context, method, path string, patch []byte) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(patch))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	if patch != nil {
+		req.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	req.Header.Set("User-Agent", "mullion-node")
+	res, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode/100 == 2 {
+		return res.Body, nil
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(res.Body, answerLimit))
+	if err != nil {
+		return nil, err
+	}
+	var status struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(answer, &status) != nil || status.Message == "" {
+		status.Message = http.StatusText(res.StatusCode)
+	}
+	return nil, &apiError{res.StatusCode, status.Message}
+}
+
+// Node is the part of the Node object that its own programs use.
+type Node struct {
+	UID     string // tells nodes of one name apart
+	Version string // of the object, for Await
+	PodCIDR netip.Prefix
+	Ready   bool
+}
+
+// Get reads the node. A missing Node is returned as one without a pod range.
+func (c *Client) Get(ctx context.Context) (Node, error) {
+	n, err := c.get(ctx)
+	if IsNotFound(err) {
+		return Node{}, nil
+	}
+	if err != nil {
+		return Node{}, fmt.Errorf("get node %s: %w", c.name, err)
+	}
+	return n, nil
+}
+
+func (c *Client) get(ctx context.Context) (Node, error) {
+	var v struct {
+		Metadata struct {
+			UID             string `json:"uid"`
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+		Spec struct {
+			PodCIDR string `json:"podCIDR"`
+		} `json:"spec"`
+		Status struct {
+			Conditions []struct {
+				Type   string `json:"type"`
+				Status string `json:"status"`
+			} `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := c.Read(ctx, "/api/v1/nodes/"+c.name, &v); err != nil {
+		return Node{}, err
+	}
+	n := Node{UID: v.Metadata.UID, Version: v.Metadata.ResourceVersion}
+	if v.Spec.PodCIDR != "" {
+		p, err := netip.ParsePrefix(v.Spec.PodCIDR)
+		if err != nil {
+			return Node{}, fmt.Errorf("pod range: %w", err)
+		}
+		n.PodCIDR = p
+	}
+	for _, cond := range v.Status.Conditions {
+		if cond.Type == "Ready" {
+			n.Ready = cond.Status == "True"
+		}
+	}
+	return n, nil
+}
+
+// Await returns nil when the Node may have changed since the given version of it,
+// which is deleted, made again or of another range, too. The API server lets a node
+// watch itself.
+func (c *Client) Await(ctx context.Context, version string) error {
+	query := url.Values{
+		"watch": {"true"}, "fieldSelector": {"metadata.name=" + c.name}, "resourceVersion": {version},
+	}
+	body, err := c.open(ctx, http.MethodGet, "/api/v1/nodes?"+query.Encode(), nil)
+	if err != nil {
+		return fmt.Errorf("watch node %s: %w", c.name, err)
+	}
+	defer body.Close()
+	// Whatever comes, an error or the end included, is a reason to look again.
+	_, err = io.ReadFull(body, make([]byte, 1))
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("watch node %s: %w", c.name, err)
+	}
+	return nil
+}

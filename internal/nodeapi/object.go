@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package nodeapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// IsNotFound reports whether the API server said that an object does not exist.
+func IsNotFound(err error) bool {
+	e, ok := errors.AsType[*apiError](err)
+	return ok && e.Code == http.StatusNotFound
+}
+
+// Read reads any object that the node may see.
+func (c *Client) Read(ctx context.Context, path string, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	body, err := c.open(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	answer, err := io.ReadAll(io.LimitReader(body, answerLimit))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(answer, out)
+}
+
+// Annotate sets an annotation of the node.
+func (c *Client) Annotate(ctx context.Context, key, value string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
+	if err != nil {
+		return err
+	}
+	body, err := c.open(ctx, http.MethodPatch, "/api/v1/nodes/"+c.name, patch)
+	if err != nil {
+		return fmt.Errorf("annotate node %s: %w", c.name, err)
+	}
+	defer body.Close()
+	if _, err := io.Copy(io.Discard, io.LimitReader(body, answerLimit)); err != nil { // for the next request
+		return fmt.Errorf("annotate node %s: %w", c.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package nodeapi
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+)
+
+// dialLimit is how long a connection may take: the server is near, or away.
+const dialLimit = 10 * time.Second
+
+// Transport returns a transport that authenticates with the node's certificate in
+// keyPair, to a server of the authority (PEM). It reads the file for each connection,
+// because the kubelet renews it.
+func Transport(authority []byte, keyPair string) (*http.Transport, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(authority) {
+		return nil, errors.New("read CA certificate: no certificate found")
+	}
+	return &http.Transport{
+		DialContext: (&net.Dialer{Timeout: dialLimit}).DialContext,
+		TLSClientConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12, RootCAs: roots,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				cert, err := tls.LoadX509KeyPair(keyPair, keyPair)
+				return &cert, err
+			},
+		},
+		ForceAttemptHTTP2: false,
+		MaxIdleConns:      1,
+		// Longer than the interval between requests in a steady state, shorter than any
+		// certificate's life.
+		IdleConnTimeout: time.Minute,
+	}, nil
+}
