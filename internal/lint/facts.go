@@ -19,6 +19,8 @@ import (
 // read twice, only the documents before a document count for it (see produce).
 func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 	facts := &cfg.Facts
+	objects := cfg.Facts.Objects.Clone()
+	facts.Objects = objects
 	err := inOrder(ctx, cfg.Jobs,
 		func(ctx context.Context, send func(*evidence) error) error { return produceEvidence(ctx, cfg, send) },
 		func(ctx context.Context, e *evidence) {
@@ -29,6 +31,7 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 		func(e *evidence) error {
 			for _, o := range e.objects {
 				facts = addObjectFacts(facts, o)
+				addObject(objects, o)
 			}
 			return nil
 		})
@@ -38,9 +41,29 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 	for _, b := range cfg.Builds {
 		for _, o := range b.Objects {
 			facts = addObjectFacts(facts, tree.Root(o.Object))
+			addObject(objects, tree.Root(o.Object))
 		}
 	}
 	return facts, nil
+}
+
+// addObject adds an object of the input, or the items of a List, to those that are
+// known.
+func addObject(known policy.Known, object tree.Value) {
+	if known == nil {
+		return
+	}
+	kind := object.Find("kind").Str()
+	if kind == "List" {
+		for _, item := range object.Find("items").Items() {
+			if item.Find("kind").Str() != "List" {
+				addObject(known, item)
+			}
+		}
+		return
+	}
+	meta := object.Find("metadata")
+	known.Add(kind, meta.Find("namespace").Str(), meta.Find("name").Str())
 }
 
 // evidence is a batch of documents with facts, and their objects.
@@ -62,7 +85,7 @@ func produceEvidence(ctx context.Context, cfg Config, send func(*evidence) error
 			continue
 		}
 		err := documents(ctx, in, func(d document) error {
-			if d.problem != nil || !mayHoldFacts(d.text) {
+			if d.problem != nil || !mayHoldFacts(d.text) && !mayBeNeeded(cfg.Facts.Objects, d.text) {
 				return ctx.Err()
 			}
 			e.docs = append(e.docs, d)
@@ -121,6 +144,17 @@ func mayHoldFacts(text []byte) bool {
 	text = bytes.ToLower(text)
 	for _, word := range []string{"windows", "nanoserver", "servercore", "ltsc20"} {
 		if bytes.Contains(text, []byte(word)) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayBeNeeded reports whether a document may hold an object of the kinds that are
+// known.
+func mayBeNeeded(known policy.Known, text []byte) bool {
+	for kind := range known {
+		if bytes.Contains(text, []byte(kind)) {
 			return true
 		}
 	}

@@ -302,6 +302,11 @@ func produce(ctx context.Context, cfg Config, facts *policy.Facts, send func(*jo
 	}
 	for _, in := range cfg.Inputs {
 		sum.Files++
+		if in.Once && facts.Objects != nil { // later documents may have what earlier ones need
+			next := *facts
+			next.Objects = nil
+			facts = &next
+		}
 		err := documents(ctx, in, func(d document) error {
 			if in.Once {
 				facts = addFacts(ctx, facts, d)

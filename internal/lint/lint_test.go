@@ -476,3 +476,45 @@ func FuzzJSON(f *testing.F) {
 		}
 	})
 }
+
+// TestObjectsOfTheInput: what is in the input is there, wherever; what is neither
+// there nor in the cluster is missing. A stream may have it further on.
+func TestObjectsOfTheInput(t *testing.T) {
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  serviceAccountName: a\n  containers: " +
+		"[{name: c, image: x}]\n"
+	const account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n"
+	const list = "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}}]}"
+	missing := func(known policy.Known, inputs ...Input) bool {
+		found := false
+		_, err := Run(t.Context(), Config{Inputs: inputs, Facts: policy.Facts{Objects: known}}, func(r Result) error {
+			found = found || r.Code == "WIN810"
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	empty := func() policy.Known { return policy.Known{"ServiceAccount": {}} }
+	stream := text("-", pod)
+	stream.Once = true
+	built := Config{Builds: []Build{{File: "k", Objects: []Built{{Object: map[string]any{"apiVersion": "v1",
+		"kind": "ServiceAccount", "metadata": map[string]any{"name": "a"}}}}}}}
+	for name, tt := range map[string]struct{ got, want bool }{
+		"without a cluster":       {missing(nil, text("p", pod)), false},
+		"missing":                 {missing(empty(), text("p", pod)), true},
+		"in another file":         {missing(empty(), text("p", pod), text("a", account)), false},
+		"in a List":               {missing(empty(), text("p", pod), text("a", list)), false},
+		"in the rest of a stream": {missing(empty(), stream), false},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s: reported %t", name, tt.got)
+		}
+	}
+	known := empty()
+	built.Facts.Objects, built.Jobs = known, 1
+	facts, err := gather(t.Context(), built)
+	if err != nil || len(facts.Objects["ServiceAccount"]) != 1 || len(known["ServiceAccount"]) != 0 {
+		t.Errorf("objects %v, the caller's %v, %v", facts.Objects, known, err)
+	}
+}

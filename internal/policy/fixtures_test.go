@@ -76,6 +76,7 @@ func backend(f Facts) Facts {
 		Labels:  []Label{{"app", "w"}, {"tier", "web"}},
 		Claims:  []string{"data"},
 		Classes: []string{"fast"},
+		Ports:   []string{"http"},
 	}}, nil)
 	return f
 }
@@ -407,10 +408,48 @@ func fixtures() []fixture {
 		{code: "WIN704", fail: `obj: {apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: r}, handler: ` +
 			`runhcs-wcow-hypervisor}`, pass: `obj: {apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: ` +
 			`r}, handler: runhcs-wcow-process}`},
+		{code: "WIN234", fail: `c: {workingDir: 'D:\app'}`, pass: `c: {workingDir: 'C:\app'}`},
+		{code: "WIN234", fail: `c: {terminationMessagePath: 'd:/log'}`, pass: `c: {terminationMessagePath: /dev/log}`},
+		{code: "WIN234", fail: `c: {volumeMounts: [{name: v, mountPath: '\\server\share'}]}`,
+			pass: `c: {volumeMounts: [{name: v, mountPath: '\\.\pipe\x'}]}`},
+		{code: "WIN234", fail: volume(`hostPath: {path: 'D:\logs'}`), pass: volume(`hostPath: {path: 'c:\logs'}`)},
+		{code: "WIN235", fail: `c: {volumeMounts: [{name: v, mountPath: 'c:\windows\System32\'}]}`,
+			pass: `c: {volumeMounts: [{name: v, mountPath: 'C:\Windows\Temp'}]}`},
+		{code: "WIN236", fail: volume("secret: {secretName: s}"), pass: volume("secret: {secretName: known}"),
+			facts: empty()},
+		{code: "WIN236", fail: volume("configMap: {name: s}"), pass: volume("configMap: {name: s, optional: true}"),
+			facts: empty()},
+		{code: "WIN236", fail: volume("persistentVolumeClaim: {claimName: s}"), facts: empty()},
+		{code: "WIN236", fail: volume("projected: {sources: [{configMap: {name: s}}]}"),
+			pass: volume("projected: {sources: [{configMap: {name: kube-root-ca.crt}}]}"), facts: empty()},
+		{code: "WIN236", fail: `c: {envFrom: [{secretRef: {name: s}}]}`,
+			pass:  `c: {envFrom: [{secretRef: {name: '${S}'}}]}`,
+			facts: empty()},
+		{code: "WIN236", fail: `c: {env: [{name: A, valueFrom: {configMapKeyRef: {name: s, key: k}}}]}`,
+			facts: empty()},
+		{code: "WIN623", fail: service("ports: [{port: 80, targetPort: web}]", ""),
+			pass: service("ports: [{port: 80, targetPort: http}]", ""), facts: backend(Facts{})},
+		{code: "WIN623", fail: service("ports: [{port: 80, targetPort: web}]", ""),
+			pass: service("ports: [{port: 80, targetPort: 8080}]", ""), facts: backend(Facts{})},
+		{code: "WIN810", fail: `spec: {serviceAccountName: a}`, pass: `spec: {serviceAccountName: default}`,
+			facts: empty()},
+		{code: "WIN810", fail: `spec: {serviceAccount: a}`, pass: `spec: {serviceAccountName: known}`, facts: empty()},
+		{code: "WIN811", fail: `spec: {priorityClassName: a}`, pass: `spec: {priorityClassName: known}`,
+			facts: empty()},
 		{code: "WIN753", fail: `c: {image: 'ghcr.io/kubernetes-sigs/sig-windows/csi-proxy:v1.1.2'}`,
 			pass: `c: {image: 'ghcr.io/kubernetes-sigs/sig-windows/csi-proxy:v1.1.3'}`},
 	}
 	return out
+}
+
+// empty is a cluster with one object of each kind that pods refer to.
+func empty() Facts {
+	known := Known{}
+	for _, kind := range []string{"ServiceAccount", "PriorityClass", "ConfigMap", "Secret", "PersistentVolumeClaim"} {
+		known[kind] = map[string][]string{}
+		known.Add(kind, "ns", "known")
+	}
+	return Facts{Objects: known}
 }
 
 // pools are facts about Windows nodes of pools, in a zone each: a, b, ….

@@ -143,18 +143,19 @@ func pick[T any](i *index, list []T, of func(*index) *chains, k key) iter.Seq[T]
 	}
 }
 
-// selected returns the first workload in a namespace that has all labels; false
-// if there is none, or no label is asked for.
-func (r Related) selected(namespace string, labels map[string]string) (Workload, bool) {
-	if r.index == nil || len(labels) == 0 {
-		return Workload{}, false
-	}
-	for w := range r.find(r.index.rarest(labels)) { // all that match have this one
-		if sameNamespace(w.Namespace, namespace) && w.has(labels) {
-			return w, true
+// selected returns the workloads in a namespace that have all labels; none if no
+// label is asked for.
+func (r Related) selected(namespace string, labels map[string]string) iter.Seq[Workload] {
+	return func(yield func(Workload) bool) {
+		if r.index == nil || len(labels) == 0 {
+			return
+		}
+		for w := range r.find(r.index.rarest(labels)) { // all that match have this one
+			if sameNamespace(w.Namespace, namespace) && w.has(labels) && !yield(w) {
+				return
+			}
 		}
 	}
-	return Workload{}, false
 }
 
 // rarest returns the label, one of several, that the fewest workloads have.

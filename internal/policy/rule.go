@@ -88,7 +88,7 @@ func All() []Rule {
 	out := slices.Concat(
 		fieldRules(), osRules(), userRules(), hostProcessRules(), gmsaRules(), volumeRules(), mountRules(),
 		pathRules(), imageRules(), buildRules(), placementRules(), selectorRules(), runtimeClassRules(),
-		resourceRules(), containerRules(), securityRules(), serviceRules(), configRules(),
+		resourceRules(), containerRules(), securityRules(), serviceRules(), configRules(), knownRules(), driveRules(),
 	)
 	slices.SortFunc(out, func(a, b Rule) int { return strings.Compare(a.Code, b.Code) })
 	return out

@@ -153,6 +153,18 @@ func serviceRules() []Rule {
 			object:   ofWindows(checkIPv6Only),
 		},
 		{
+			Code:     "WIN623",
+			Title:    "a port that no container has",
+			Severity: Warning,
+			Field:    "spec.ports[*].targetPort",
+			Why: "A targetPort with a name stands for the port of this name of each pod. Pods that have none get no " +
+				"endpoint: the Service does not answer.",
+			Fix:     "give the container's port the name, or write its number",
+			Sources: []string{"k8s.io/kubernetes pkg/api/v1/pod: util.go, FindPort"},
+			kinds:   []string{"Service"},
+			object:  checkTargetPort,
+		},
+		{
 			Code:     "WIN622",
 			Title:    "value of winProxyOptimization",
 			Severity: Warning,
@@ -180,6 +192,28 @@ func ofWindows(check func(*object, reporter)) func(*object, reporter) {
 			return
 		}
 		check(o, r)
+	}
+}
+
+// checkTargetPort looks for the names of ports in the workloads for Windows of the
+// input that a Service selects.
+func checkTargetPort(o *object, r reporter) {
+	for _, p := range o.Find("spec", "ports").Items() {
+		at := p.Find("targetPort")
+		name := at.Str()
+		if name == "" || strings.ContainsAny(name, "${}<>") {
+			continue
+		}
+		lacks := ""
+		for w := range o.Facts.Related.selected(o.Namespace, o.Find("spec", "selector").Strings()) {
+			if lacks = w.String(); slices.Contains(w.Ports, name) {
+				lacks = ""
+				break
+			}
+		}
+		if lacks != "" {
+			r.at(at, "no container of %s has a port %s", lacks, name)
+		}
 	}
 }
 

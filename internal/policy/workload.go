@@ -12,6 +12,7 @@ type Workload struct {
 	Labels                []Label
 	Claims                []string // names of the PersistentVolumeClaims that it mounts
 	Classes               []string // StorageClasses of the claims that it makes
+	Ports                 []string // names of the ports of its containers
 }
 
 // Label is a label of a workload's pods.
@@ -36,6 +37,13 @@ func (p *Parsed) Workloads(facts Facts) []Workload {
 		}
 		for name, value := range pod.Meta.Find("labels").Strings() {
 			w.Labels = append(w.Labels, Label{Name: name, Value: value})
+		}
+		for _, c := range pod.Containers {
+			for _, p := range c.Find("ports").Items() {
+				if name := p.Find("name").Str(); name != "" {
+					w.Ports = append(w.Ports, name)
+				}
+			}
 		}
 		claims := o.Find("spec", "volumeClaimTemplates").Items()
 		for _, v := range pod.Spec.Find("volumes").Items() {
@@ -82,7 +90,10 @@ func sameNamespace(a, b string) bool { return a == b || a == "" || b == "" }
 // selected returns the workload for Windows that a selector of labels picks in a
 // namespace; false if there is none, or the selector is empty.
 func (f *Facts) selected(namespace string, selector tree.Value) (Workload, bool) {
-	return f.Related.selected(namespace, selector.Strings())
+	for w := range f.Related.selected(namespace, selector.Strings()) {
+		return w, true
+	}
+	return Workload{}, false
 }
 
 // mounts returns the workload for Windows that mounts a claim.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -28,6 +29,7 @@ type connection struct {
 	host  string
 	typed kubernetes.Interface
 	trees dynamic.Interface
+	names metadata.Interface
 }
 
 // Limits for requests per second and in a burst. lint reads about twenty pages;
@@ -60,7 +62,11 @@ func dial(cfg *rest.Config) (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster: %w", err)
 	}
-	return &connection{host: cfg.Host, typed: typed, trees: trees}, nil
+	names, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	return &connection{host: cfg.Host, typed: typed, trees: trees, names: names}, nil
 }
 
 // facts reads the facts from the cluster. It prints a note for everything that
@@ -70,7 +76,12 @@ func (c *connection) facts(ctx context.Context, s cli.Streams, flags policy.Fact
 	if err != nil {
 		return facts, fmt.Errorf("query the cluster at %s: %w", c.host, err)
 	}
-	for _, n := range notes {
+	known, more, err := live.Known(ctx, c.names)
+	if err != nil {
+		return facts, fmt.Errorf("query the cluster at %s: %w", c.host, err)
+	}
+	facts.Objects = known
+	for _, n := range append(notes, more...) {
 		fmt.Fprintf(s.Err, "mullion: %s\n", n)
 	}
 	if flags.Platform != "" {

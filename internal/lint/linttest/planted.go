@@ -23,6 +23,7 @@ type Mistake struct {
 	File string // of the manifest
 	Text string
 	Code string // of the rule with which lint must report it, as an error
+	Soft bool   // lint warns: other nodes may run it
 	Says string // by the cluster, when it refuses the object or does not run its pod
 }
 
@@ -33,7 +34,7 @@ func Planted() ([]Mistake, error) {
 		m := Mistake{Name: strings.TrimSuffix(f.Name, ".yaml"), File: f.Name, Text: string(f.Data)}
 		for line := range strings.Lines(m.Text) {
 			if code, ok := strings.CutPrefix(line, "# lint: "); ok {
-				m.Code = strings.TrimSpace(code)
+				m.Code, m.Soft = strings.CutSuffix(strings.TrimSpace(code), " warning")
 			}
 			if says, ok := strings.CutPrefix(line, "# cluster: "); ok {
 				m.Says = strings.TrimSpace(says)

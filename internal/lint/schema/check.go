@@ -110,6 +110,11 @@ func (w *walk) oneOf(v tree.Value, allowed ...string) {
 	if !ok || slices.Contains(allowed, s) {
 		return
 	}
+	if s == "HTTP" || s == "HTTPS" { // capitals, and yet no placeholder
+		w.report(codeValue, v, "write one of the allowed words", "%s: %q is not one of %s", v.Path(), s,
+			strings.TrimSuffix(strings.Join(allowed, ", "), ", "))
+		return
+	}
 	words := strings.Join(slices.DeleteFunc(slices.Clone(allowed), func(s string) bool { return s == "" }), ", ")
 	fix := "write one of " + words
 	if near := nearest(s, allowed); near != "" {

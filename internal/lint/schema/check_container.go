@@ -16,10 +16,10 @@ import (
 
 func (w *walk) container(v tree.Value) {
 	w.missing(v, "name", "image")
-	w.format(v.Get("name"), validation.IsDNS1123Label)
-	w.oneOf(v.Get("imagePullPolicy"), "Always", "IfNotPresent", "Never", "")
-	w.oneOf(v.Get("terminationMessagePolicy"), "File", "FallbackToLogsOnError", "")
-	w.format(v.Get("image"), func(s string) []string {
+	w.format(v.Find("name"), validation.IsDNS1123Label)
+	w.oneOf(v.Find("imagePullPolicy"), "Always", "IfNotPresent", "Never", "")
+	w.oneOf(v.Find("terminationMessagePolicy"), "File", "FallbackToLogsOnError", "")
+	w.format(v.Find("image"), func(s string) []string {
 		if _, err := reference.ParseNormalizedNamed(s); err != nil && !placeholder(s) {
 			return []string{"not the name of an image: " + err.Error()}
 		}
@@ -27,11 +27,11 @@ func (w *walk) container(v tree.Value) {
 	})
 	w.probePorts(v)
 	var names, paths []tree.Value
-	for _, p := range v.Get("ports").Items() {
+	for _, p := range v.Find("ports").Items() {
 		names = append(names, p.Get("name"))
 	}
 	w.unique("the port", names)
-	for _, m := range v.Get("volumeMounts").Items() {
+	for _, m := range v.Find("volumeMounts").Items() {
 		paths = append(paths, m.Get("mountPath"))
 	}
 	w.unique("the mount path", paths)
@@ -41,7 +41,7 @@ func (w *walk) container(v tree.Value) {
 // for no others.
 func (w *walk) probePorts(v tree.Value) {
 	known := map[string]bool{}
-	for _, p := range v.Get("ports").Items() {
+	for _, p := range v.Find("ports").Items() {
 		known[p.Find("name").Str()] = true
 	}
 	for _, probe := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
@@ -69,10 +69,10 @@ func placeholder(s string) bool {
 
 func (w *walk) containerPort(v tree.Value) {
 	w.missing(v, "containerPort")
-	w.port(v.Get("containerPort"))
-	w.optionalPort(v.Get("hostPort"))
-	w.oneOf(v.Get("protocol"), "TCP", "UDP", "SCTP", "")
-	w.format(v.Get("name"), validation.IsValidPortName)
+	w.port(v.Find("containerPort"))
+	w.optionalPort(v.Find("hostPort"))
+	w.oneOf(v.Find("protocol"), "TCP", "UDP", "SCTP", "")
+	w.format(v.Find("name"), validation.IsValidPortName)
 }
 
 // port checks the number of a port, or its name where that is allowed.
@@ -103,8 +103,8 @@ func (w *walk) portOrName(v tree.Value) {
 
 func (w *walk) variable(v tree.Value) {
 	w.missing(v, "name")
-	w.format(v.Get("name"), validation.IsRelaxedEnvVarName)
-	if v.Find("value").Str() != "" && v.Get("valueFrom").Set() {
+	w.format(v.Find("name"), validation.IsRelaxedEnvVarName)
+	if v.Find("value").Str() != "" && v.Find("valueFrom").Set() {
 		w.report(codeExclusive, v.Get("valueFrom"), "remove one", "a variable has value or valueFrom, and not both")
 	}
 	sources := []string{"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"}
@@ -143,10 +143,10 @@ func (w *walk) probe(v tree.Value) {
 	}
 	for _, name := range []string{"initialDelaySeconds", "periodSeconds", "timeoutSeconds", "successThreshold",
 		"failureThreshold"} {
-		w.notNegative(v.Get(name))
+		w.notNegative(v.Find(name))
 	}
 	if key := v.Key(); key == "livenessProbe" || key == "startupProbe" {
-		if n, ok := number(v.Get("successThreshold").Raw()); ok && n > 1 {
+		if n, ok := number(v.Find("successThreshold").Raw()); ok && n > 1 {
 			w.invalid(v.Get("successThreshold"), "remove it", "%v: a %s has 1", n, key)
 		}
 	}
@@ -154,13 +154,13 @@ func (w *walk) probe(v tree.Value) {
 
 func (w *walk) probePort(v tree.Value) {
 	w.missing(v, "port")
-	w.portOrName(v.Get("port"))
-	w.oneOf(v.Get("scheme"), "HTTP", "HTTPS", "")
+	w.portOrName(v.Find("port"))
+	w.oneOf(v.Find("scheme"), "HTTP", "HTTPS", "")
 }
 
 // resources checks that nothing is requested beyond its limit.
 func (w *walk) resources(v tree.Value) {
-	for _, name := range v.Get("limits").Keys() {
+	for _, name := range v.Find("limits").Keys() {
 		limit, ok := quantity(v.Get("limits", name))
 		request, asked := quantity(v.Get("requests", name))
 		if ok && asked && request.Cmp(limit) > 0 {
@@ -169,13 +169,16 @@ func (w *walk) resources(v tree.Value) {
 		}
 	}
 	for _, list := range []string{"limits", "requests"} {
-		for _, name := range v.Get(list).Keys() {
+		for _, name := range v.Find(list).Keys() {
 			if q, ok := quantity(v.Get(list, name)); ok && q.Sign() < 0 {
 				w.invalid(v.Get(list, name), "write 0 or more", "%s is negative", q.String())
 			}
 			if name != "cpu" && name != "memory" && !standardResource(name) {
 				w.invalid(v.Get(list, name), "write cpu, memory, ephemeral-storage or DOMAIN/NAME",
 					"%q is not a resource of containers", clip(name))
+			}
+			if q, ok := quantity(v.Get(list, name)); ok && strings.Contains(name, "/") && q.MilliValue()%1000 != 0 {
+				w.invalid(v.Get(list, name), "write a whole number", "%s is not a whole number", q.String())
 			}
 			if domain, _, ok := strings.Cut(name, "/"); ok && list == "requests" && !v.Get("limits", name).Set() &&
 				!strings.HasSuffix(domain, "kubernetes.io") {
@@ -216,7 +219,7 @@ func quantity(v tree.Value) (resource.Quantity, bool) {
 
 func (w *walk) mount(v tree.Value) {
 	w.missing(v, "name", "mountPath")
-	w.oneOf(v.Get("mountPropagation"), "None", "HostToContainer", "Bidirectional")
+	w.oneOf(v.Find("mountPropagation"), "None", "HostToContainer", "Bidirectional")
 	if v.Find("subPath").Str() != "" && v.Find("subPathExpr").Str() != "" {
 		w.report(codeExclusive, v.Get("subPathExpr"), "remove one", "a mount has subPath or subPathExpr, and not both")
 	}

@@ -4,6 +4,7 @@
 package schema
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,26 +17,46 @@ type metaType = metav1.ObjectMeta
 
 // meta checks the metadata of objects and of templates.
 func (w *walk) meta(v tree.Value) {
-	w.format(v.Get("namespace"), validation.IsDNS1123Label)
-	w.labels(v.Get("labels"))
-	for _, key := range v.Get("annotations").Keys() {
-		w.key(v.Get("annotations", key), key)
+	w.format(v.Find("namespace"), validation.IsDNS1123Label)
+	w.labels(v.Find("labels"))
+	for _, f := range v.Find("finalizers").Items() {
+		w.format(f, finalizer)
 	}
+	for _, entry := range v.Find("annotations").Entries() {
+		w.key(entry, entry.Key())
+	}
+}
+
+// finalizer complains about names without a domain that are not Kubernetes' own.
+func finalizer(s string) []string {
+	if strings.Contains(s, "/") || slices.Contains([]string{"kubernetes", "orphan", "foregroundDeletion"}, s) {
+		return nil
+	}
+	return []string{"a finalizer of one's own is DOMAIN/NAME"}
 }
 
 // labels checks the keys and values of labels, and of selectors.
 func (w *walk) labels(v tree.Value) {
 	for _, key := range v.Keys() {
 		w.key(v.Get(key), key)
-		w.format(v.Get(key), validation.IsValidLabelValue)
+		w.format(v.Find(key), validation.IsValidLabelValue)
 	}
 }
 
 func (w *walk) key(v tree.Value, key string) {
+	if key != "" && plain(key) {
+		return
+	}
 	if why := validation.IsQualifiedName(key); len(why) > 0 && !template(key) {
 		text, _, _ := strings.Cut(why[0], " (e.g.")
 		w.invalid(v, "write PREFIX/NAME or NAME", "the key %q: %s", clip(key), text)
 	}
+}
+
+// plain reports whether a text is of few lower-case letters, as most keys and
+// values of labels are: it is a valid one then, and regular expressions take time.
+func plain(s string) bool {
+	return len(s) <= validation.LabelValueMaxLength && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 // name checks the name of an object. Only kinds whose names are known to be
@@ -44,10 +65,15 @@ func (w *walk) name(object tree.Value, kind string) {
 	valid := validation.IsDNS1123Subdomain
 	switch kind {
 	case "Pod", "Deployment", "DaemonSet", "ReplicaSet", "ReplicationController", "ConfigMap", "Secret",
-		"PersistentVolumeClaim", "PersistentVolume", "StorageClass", "Job", "Ingress":
-	case "CronJob", "StatefulSet":
-		most := validation.DNS1035LabelMaxLength - 11 // for the suffix of a Job
-		if kind == "StatefulSet" {
+		"PersistentVolumeClaim", "PersistentVolume", "StorageClass", "Ingress", "ServiceAccount", "RuntimeClass",
+		"PriorityClass", "NetworkPolicy", "PodDisruptionBudget", "HorizontalPodAutoscaler", "ResourceQuota",
+		"LimitRange":
+	case "CronJob", "StatefulSet", "Job":
+		most := validation.DNS1035LabelMaxLength
+		switch kind {
+		case "CronJob":
+			most -= 11 // for the suffix of a Job
+		case "StatefulSet":
 			most = validation.DNS1123SubdomainMaxLength
 		}
 		valid = func(s string) []string {

@@ -16,7 +16,7 @@ func (w *walk) claim(v tree.Value) {
 	if v.Get("accessModes").Len() == 0 {
 		w.missing(v, "accessModes")
 	}
-	for _, mode := range v.Get("accessModes").Items() {
+	for _, mode := range v.Find("accessModes").Items() {
 		w.oneOf(mode, "ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 	}
 	if !v.Find("resources", "requests", "storage").Set() {
@@ -28,8 +28,8 @@ func (w *walk) claim(v tree.Value) {
 // scaler checks the spec of a HorizontalPodAutoscaler.
 func (w *walk) scaler(v tree.Value) {
 	w.missing(v, "maxReplicas", "scaleTargetRef")
-	least, ok := number(v.Get("minReplicas").Raw())
-	if most, set := number(v.Get("maxReplicas").Raw()); ok && set && least > most {
+	least, ok := number(v.Find("minReplicas").Raw())
+	if most, set := number(v.Find("maxReplicas").Raw()); ok && set && least > most {
 		w.report(codeExclusive, v.Get("maxReplicas"), "raise it, or lower minReplicas",
 			"maxReplicas %v is less than minReplicas %v", most, least)
 	}
@@ -37,7 +37,7 @@ func (w *walk) scaler(v tree.Value) {
 
 // budget checks the spec of a PodDisruptionBudget.
 func (w *walk) budget(v tree.Value) {
-	if v.Get("minAvailable").Set() && v.Get("maxUnavailable").Set() {
+	if v.Find("minAvailable").Set() && v.Find("maxUnavailable").Set() {
 		w.report(codeExclusive, v.Get("maxUnavailable"), "remove one",
 			"a budget has minAvailable or maxUnavailable, and not both")
 	}
@@ -46,7 +46,7 @@ func (w *walk) budget(v tree.Value) {
 // path checks a path of an Ingress.
 func (w *walk) path(v tree.Value) {
 	w.missing(v, "pathType", "backend")
-	w.oneOf(v.Get("pathType"), "Exact", "Prefix", "ImplementationSpecific")
+	w.oneOf(v.Find("pathType"), "Exact", "Prefix", "ImplementationSpecific")
 	if s := v.Find("path").Str(); s != "" && s[0] != '/' && v.Find("pathType").Str() != "ImplementationSpecific" {
 		w.invalid(v.Get("path"), "begin it with /", "%q does not begin with /", clip(s))
 	}
@@ -59,7 +59,7 @@ func (w *walk) backend(v tree.Value) {
 		w.report(codeMissing, v.Get("port"), "write port: {number: N} or {name: NAME}", "a backend has a port: its "+
 			"number or its name")
 	}
-	w.port(v.Get("port", "number"))
+	w.port(v.Find("port", "number"))
 }
 
 // subject checks a subject of a RoleBinding or a ClusterRoleBinding.
@@ -87,7 +87,7 @@ func (w *walk) item(v tree.Value) { w.missing(v, "key", "path") }
 
 // alias checks a line for the hosts file.
 func (w *walk) alias(v tree.Value) {
-	w.format(v.Get("ip"), address)
+	w.format(v.Find("ip"), address)
 }
 
 // network complains about what is not a range of addresses.
@@ -118,5 +118,5 @@ func (w *walk) fieldRef(v tree.Value) {
 		return
 	}
 	w.missing(v, "fieldPath")
-	w.oneOf(v.Get("fieldPath"), known...)
+	w.oneOf(v.Find("fieldPath"), known...)
 }

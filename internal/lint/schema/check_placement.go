@@ -17,7 +17,7 @@ func (w *walk) labelExpression(v tree.Value) {
 
 func (w *walk) expression(v tree.Value, operators ...string) {
 	w.missing(v, "key", "operator")
-	w.oneOf(v.Get("operator"), operators...)
+	w.oneOf(v.Find("operator"), operators...)
 	values := v.Get("values")
 	switch v.Find("operator").Str() {
 	case "In", "NotIn":
@@ -34,7 +34,7 @@ func (w *walk) expression(v tree.Value, operators ...string) {
 
 // weight checks a preferred term.
 func (w *walk) weight(v tree.Value) {
-	if n, ok := number(v.Get("weight").Raw()); ok && (n < 1 || n > 100) || !v.Get("weight").Set() {
+	if n, ok := number(v.Find("weight").Raw()); ok && (n < 1 || n > 100) || !v.Find("weight").Set() {
 		w.report(codeValue, v.Get("weight"), "write 1 to 100", "the weight of a preferred term is 1 to 100")
 	}
 }
@@ -45,8 +45,8 @@ func (w *walk) podAffinity(v tree.Value) { w.missing(v, "topologyKey") }
 // spread checks a constraint of topology.
 func (w *walk) spread(v tree.Value) {
 	w.missing(v, "maxSkew", "topologyKey", "whenUnsatisfiable")
-	w.oneOf(v.Get("whenUnsatisfiable"), "DoNotSchedule", "ScheduleAnyway")
-	if n, ok := number(v.Get("maxSkew").Raw()); ok && n < 1 {
+	w.oneOf(v.Find("whenUnsatisfiable"), "DoNotSchedule", "ScheduleAnyway")
+	if n, ok := number(v.Find("maxSkew").Raw()); ok && n < 1 {
 		w.invalid(v.Get("maxSkew"), "write 1 or more", "%v is less than 1", n)
 	}
 }

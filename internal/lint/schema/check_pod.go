@@ -17,10 +17,9 @@ func (w *walk) pod(v tree.Value) {
 	if v.Find("containers").Len() == 0 {
 		w.report(codeMissing, v.Get("containers"), "add one", "a pod needs a container")
 	}
-	w.oneOf(v.Get("restartPolicy"), "Always", "OnFailure", "Never", "")
-	w.oneOf(v.Get("dnsPolicy"), "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None", "")
-	w.notNegative(v.Get("terminationGracePeriodSeconds"))
-	if n, ok := number(v.Get("activeDeadlineSeconds").Raw()); ok && n < 1 {
+	w.oneOf(v.Find("restartPolicy"), "Always", "OnFailure", "Never", "")
+	w.oneOf(v.Find("dnsPolicy"), "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None", "")
+	if n, ok := number(v.Find("activeDeadlineSeconds").Raw()); ok && n < 1 {
 		w.invalid(v.Get("activeDeadlineSeconds"), "write 1 or more, or remove it", "%v is less than 1", n)
 	}
 	if v.Find("dnsPolicy").Str() == "None" && v.Find("dnsConfig", "nameservers").Len() == 0 {
@@ -31,23 +30,23 @@ func (w *walk) pod(v tree.Value) {
 		w.format(server, address)
 	}
 	w.labels(v.Get("nodeSelector"))
-	w.format(v.Get("hostname"), validation.IsDNS1123Label)
-	w.format(v.Get("serviceAccountName"), validation.IsDNS1123Subdomain)
-	w.format(v.Get("runtimeClassName"), validation.IsDNS1123Subdomain)
+	w.format(v.Find("hostname"), validation.IsDNS1123Label)
+	w.format(v.Find("serviceAccountName"), validation.IsDNS1123Subdomain)
+	w.format(v.Find("runtimeClassName"), validation.IsDNS1123Subdomain)
 
 	var containers, volumes []tree.Value
 	for _, list := range []string{"initContainers", "containers"} {
-		for _, c := range v.Get(list).Items() {
+		for _, c := range v.Find(list).Items() {
 			containers = append(containers, c.Get("name"))
 		}
 	}
 	w.unique("the container", containers)
-	for _, volume := range v.Get("volumes").Items() {
+	for _, volume := range v.Find("volumes").Items() {
 		volumes = append(volumes, volume.Get("name"))
 	}
 	w.unique("the volume", volumes)
 	w.mounts(v)
-	for _, c := range v.Get("initContainers").Items() {
+	for _, c := range v.Find("initContainers").Items() {
 		if c.Find("restartPolicy").Str() == "Always" {
 			continue // a sidecar
 		}
@@ -62,7 +61,7 @@ func (w *walk) pod(v tree.Value) {
 // volumes of its claims.
 func (w *walk) mounts(v tree.Value) {
 	known, sure := map[string]bool{}, true
-	for _, volume := range v.Get("volumes").Items() {
+	for _, volume := range v.Find("volumes").Items() {
 		known[volume.Find("name").Str()] = true
 		sure = sure && !template(volume.Find("name").Str())
 	}
@@ -70,8 +69,8 @@ func (w *walk) mounts(v tree.Value) {
 		known[claim.Find("metadata", "name").Str()] = true
 	}
 	for _, list := range []string{"initContainers", "containers"} {
-		for _, c := range v.Get(list).Items() {
-			for _, m := range c.Get("volumeMounts").Items() {
+		for _, c := range v.Find(list).Items() {
+			for _, m := range c.Find("volumeMounts").Items() {
 				name := m.Get("name")
 				if s := name.Str(); s != "" && sure && !known[s] && !template(s) {
 					w.report(codeReference, name, "add the volume, or correct the name",
@@ -97,7 +96,7 @@ func (w *walk) hostPath(v tree.Value) {
 // volume checks that a volume has one source.
 func (w *walk) volume(v tree.Value) {
 	w.missing(v, "name")
-	w.format(v.Get("name"), validation.IsDNS1123Label)
+	w.format(v.Find("name"), validation.IsDNS1123Label)
 	sources := slices.DeleteFunc(slices.Sorted(slices.Values(v.Keys())), func(key string) bool {
 		return key == "name" || !v.Get(key).Set()
 	})
@@ -111,11 +110,11 @@ func (w *walk) volume(v tree.Value) {
 func (w *walk) toleration(v tree.Value) {
 	operator := v.Find("operator").Str()
 	if w.checker.version != 0 && w.checker.version < 35 {
-		w.oneOf(v.Get("operator"), "Exists", "Equal", "")
+		w.oneOf(v.Find("operator"), "Exists", "Equal", "")
 	} else {
-		w.oneOf(v.Get("operator"), "Exists", "Equal", "Lt", "Gt", "")
+		w.oneOf(v.Find("operator"), "Exists", "Equal", "Lt", "Gt", "")
 	}
-	w.oneOf(v.Get("effect"), "NoSchedule", "PreferNoSchedule", "NoExecute", "")
+	w.oneOf(v.Find("effect"), "NoSchedule", "PreferNoSchedule", "NoExecute", "")
 	switch {
 	case operator == "Exists" && v.Find("value").Str() != "":
 		w.report(codeExclusive, v.Get("value"), "remove the value, or write operator: Equal",
@@ -124,7 +123,7 @@ func (w *walk) toleration(v tree.Value) {
 		w.report(codeMissing, v.Get("operator"), "write operator: Exists, or a key",
 			"a toleration without a key needs operator Exists")
 	}
-	if v.Get("tolerationSeconds").Set() && v.Find("effect").Str() != "NoExecute" {
+	if v.Find("tolerationSeconds").Set() && v.Find("effect").Str() != "NoExecute" {
 		w.invalid(v.Get("tolerationSeconds"), "remove it, or write effect: NoExecute",
 			"only for the effect NoExecute")
 	}

@@ -15,12 +15,12 @@ import (
 
 func (w *walk) service(v tree.Value) {
 	kind, headless := v.Find("type").Str(), v.Find("clusterIP").Str() == "None"
-	w.oneOf(v.Get("type"), "ClusterIP", "NodePort", "LoadBalancer", "ExternalName", "")
-	w.oneOf(v.Get("sessionAffinity"), "None", "ClientIP", "")
-	w.oneOf(v.Get("externalTrafficPolicy"), "Cluster", "Local", "")
-	w.oneOf(v.Get("internalTrafficPolicy"), "Cluster", "Local")
+	w.oneOf(v.Find("type"), "ClusterIP", "NodePort", "LoadBalancer", "ExternalName", "")
+	w.oneOf(v.Find("sessionAffinity"), "None", "ClientIP", "")
+	w.oneOf(v.Find("externalTrafficPolicy"), "Cluster", "Local", "")
+	w.oneOf(v.Find("internalTrafficPolicy"), "Cluster", "Local")
 	w.labels(v.Get("selector"))
-	ports := v.Get("ports").Items()
+	ports := v.Find("ports").Items()
 	if kind == "ExternalName" {
 		w.missing(v, "externalName")
 	} else if len(ports) == 0 && !headless && v.Get("selector").Len() > 0 {
@@ -32,13 +32,13 @@ func (w *walk) service(v tree.Value) {
 		if len(ports) > 1 {
 			w.missing(p, "name")
 		}
-		if kind == "ClusterIP" && p.Get("nodePort").Set() && !isZero(p.Get("nodePort")) {
+		if kind == "ClusterIP" && p.Find("nodePort").Set() && !isZero(p.Get("nodePort")) {
 			w.invalid(p.Get("nodePort"), "write type: NodePort, or remove it", "a Service of type ClusterIP has none")
 		}
 	}
 	w.unique("the port", names)
 	w.portsTwice(ports)
-	for _, from := range v.Get("loadBalancerSourceRanges").Items() {
+	for _, from := range v.Find("loadBalancerSourceRanges").Items() {
 		w.format(from, network)
 	}
 	if ip := v.Get("clusterIP"); ip.Str() != "None" {
@@ -53,7 +53,7 @@ func (w *walk) service(v tree.Value) {
 func (w *walk) portsTwice(ports []tree.Value) {
 	seen := map[string]bool{}
 	for _, p := range ports {
-		n, ok := number(p.Get("port").Raw())
+		n, ok := number(p.Find("port").Raw())
 		if !ok {
 			continue
 		}
@@ -75,14 +75,14 @@ func (w *walk) onlyExternal(v tree.Value) {
 
 func (w *walk) servicePort(v tree.Value) {
 	w.missing(v, "port")
-	w.port(v.Get("port"))
-	w.optionalPort(v.Get("nodePort"))
-	if n, ok := number(v.Get("nodePort").Raw()); ok && n >= 1 && n <= 65535 && (n < 30000 || n > 32767) {
+	w.port(v.Find("port"))
+	w.optionalPort(v.Find("nodePort"))
+	if n, ok := number(v.Find("nodePort").Raw()); ok && n >= 1 && n <= 65535 && (n < 30000 || n > 32767) {
 		w.add(policy.Warning, codeValue, v.Get("nodePort"), "write 30000 to 32767, or remove it",
 			"%v is not in the range of node ports, unless the API server was told another", n)
 	}
-	w.oneOf(v.Get("protocol"), "TCP", "UDP", "SCTP", "")
-	w.format(v.Get("name"), validation.IsDNS1123Label)
+	w.oneOf(v.Find("protocol"), "TCP", "UDP", "SCTP", "")
+	w.format(v.Find("name"), validation.IsDNS1123Label)
 	if target := v.Get("targetPort"); !isZero(target) { // 0 stands for the port
 		w.portOrName(target)
 	}

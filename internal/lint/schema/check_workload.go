@@ -14,7 +14,7 @@ import (
 func (w *walk) deployment(v tree.Value) {
 	w.workload(v)
 	strategy := v.Get("strategy")
-	w.oneOf(strategy.Get("type"), "Recreate", "RollingUpdate")
+	w.oneOf(strategy.Find("type"), "Recreate", "RollingUpdate")
 	rolling := strategy.Get("rollingUpdate")
 	if strategy.Find("type").Str() == "Recreate" && rolling.Set() {
 		w.report(codeExclusive, rolling, "remove it, or write type: RollingUpdate",
@@ -24,8 +24,8 @@ func (w *walk) deployment(v tree.Value) {
 		w.report(codeExclusive, rolling.Get("maxUnavailable"), "raise one of them",
 			"maxSurge and maxUnavailable are 0: no pod could be replaced")
 	}
-	deadline, ok := number(v.Get("progressDeadlineSeconds").Raw())
-	if least, _ := number(v.Get("minReadySeconds").Raw()); ok && deadline <= least {
+	deadline, ok := number(v.Find("progressDeadlineSeconds").Raw())
+	if least, _ := number(v.Find("minReadySeconds").Raw()); ok && deadline <= least {
 		w.invalid(v.Get("progressDeadlineSeconds"), "raise it", "%v is not above minReadySeconds %v", deadline, least)
 	}
 }
@@ -36,7 +36,7 @@ func zero(v tree.Value) bool { return isZero(v) || v.Str() == "0%" }
 func (w *walk) workload(v tree.Value) {
 	w.missing(v, "selector", "template")
 	w.oneOf(v.Find("template", "spec", "restartPolicy"), "Always", "")
-	w.notNegative(v.Get("replicas"))
+	w.notNegative(v.Find("replicas"))
 	selector, labels := v.Get("selector"), v.Find("template", "metadata", "labels").Strings()
 	if !selector.Set() {
 		return
@@ -72,16 +72,16 @@ func (w *walk) job(v tree.Value) {
 			"the pods of a Job need restartPolicy: the default, Always, is not for Jobs")
 	}
 	w.oneOf(policy, "Never", "OnFailure")
-	w.notNegative(v.Get("backoffLimit"))
-	w.notNegative(v.Get("completions"))
-	w.notNegative(v.Get("parallelism"))
-	w.oneOf(v.Get("completionMode"), "NonIndexed", "Indexed")
+	w.notNegative(v.Find("backoffLimit"))
+	w.notNegative(v.Find("completions"))
+	w.notNegative(v.Find("parallelism"))
+	w.oneOf(v.Find("completionMode"), "NonIndexed", "Indexed")
 }
 
 // cronJob checks the spec of a CronJob.
 func (w *walk) cronJob(v tree.Value) {
 	w.missing(v, "schedule", "jobTemplate")
-	w.oneOf(v.Get("concurrencyPolicy"), "Allow", "Forbid", "Replace", "")
+	w.oneOf(v.Find("concurrencyPolicy"), "Allow", "Forbid", "Replace", "")
 	schedule := v.Get("schedule")
 	if strings.HasPrefix(schedule.Str(), "@") {
 		return

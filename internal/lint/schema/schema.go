@@ -12,7 +12,6 @@
 package schema
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -20,12 +19,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
-	"time"
-
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
@@ -48,13 +41,13 @@ func Missing(code string) bool { return code == codeMissing }
 type Checker struct {
 	version policy.Version
 	served  served
-	checks  map[reflect.Type]func(*walk, tree.Value)
-	fields  sync.Map // of map[string]reflect.Type, by reflect.Type
+	shapes  *shapes
 }
 
 // New returns a Checker for a version of Kubernetes; 0 means the current one.
 func New(v policy.Version) *Checker {
-	return &Checker{version: v, served: newServed(), checks: newChecks()}
+	checks := merge(merge(merge(newChecks(), podConstraints()), constraints()), groupConstraints())
+	return &Checker{version: v, served: newServed(), shapes: &shapes{checks: checks}}
 }
 
 // Check returns what the API server would refuse of an object.
@@ -63,7 +56,7 @@ func (c *Checker) Check(object tree.Value) []policy.Finding {
 	w := walk{checker: c, root: object, scope: object.Path()}
 	if t := w.version(object, version, kind); t != nil {
 		w.name(object, kind)
-		w.value(object, t, nil)
+		w.value(object, w.checker.shapes.of(t), nil)
 	}
 	return w.out
 }
@@ -109,43 +102,29 @@ func (w *walk) add(severity policy.Severity, code string, v tree.Value, fix, for
 	})
 }
 
-// The types that read their own JSON.
-var (
-	quantityType    = reflect.TypeFor[resource.Quantity]()
-	intOrStringType = reflect.TypeFor[intstr.IntOrString]()
-	timeType        = reflect.TypeFor[metav1.Time]()
-	microTimeType   = reflect.TypeFor[metav1.MicroTime]()
-	durationType    = reflect.TypeFor[metav1.Duration]()
-	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
-	bytesType       = reflect.TypeFor[[]byte]()
-)
-
 // value checks a value against the type that it is decoded into. The parent is
 // the struct around it.
-func (w *walk) value(v tree.Value, t, parent reflect.Type) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
+func (w *walk) value(v tree.Value, s, parent *shape) {
 	raw := v.Raw()
 	if raw == nil {
 		return // the zero value of each type
 	}
-	if want, ok := special(raw, t); ok {
-		if want != "" {
+	if s.reads != nil {
+		if want := s.reads(raw); want != "" {
 			w.mistyped(v, want)
 		}
 		return
 	}
-	switch t.Kind() {
+	switch s.kind {
 	case reflect.Struct:
-		w.object(v, t, parent)
+		w.object(v, s, parent)
 	case reflect.Map:
 		if _, ok := raw.(map[string]any); !ok {
 			w.mistyped(v, "a mapping")
 			return
 		}
-		for _, key := range v.Keys() {
-			w.value(v.Get(key), t.Elem(), nil)
+		for _, entry := range v.Entries() {
+			w.value(entry, s.element(), nil)
 		}
 	case reflect.Slice:
 		if _, ok := raw.([]any); !ok {
@@ -153,26 +132,26 @@ func (w *walk) value(v tree.Value, t, parent reflect.Type) {
 			return
 		}
 		for _, item := range v.Items() {
-			w.value(item, t.Elem(), parent)
+			w.value(item, s.element(), parent)
 		}
 	default:
-		if want := scalar(raw, t.Kind()); want != "" {
+		if want := scalar(raw, s.kind); want != "" {
 			w.mistyped(v, want)
 		}
 	}
 }
 
 // object checks the fields of a struct.
-func (w *walk) object(v tree.Value, t, parent reflect.Type) {
-	m, ok := v.Raw().(map[string]any)
-	if !ok {
+func (w *walk) object(v tree.Value, s, parent *shape) {
+	if _, ok := v.Raw().(map[string]any); !ok {
 		w.mistyped(v, "a mapping")
 		return
 	}
-	fields := w.checker.fieldsOf(t)
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		if ft, ok := fields[key]; ok {
-			w.value(v.Get(key), ft, t)
+	fields := s.fields()
+	for _, entry := range v.Entries() {
+		key := entry.Key()
+		if field, ok := fields[key]; ok {
+			w.value(entry, field, s)
 			continue
 		}
 		if template(key) || strings.HasPrefix(key, "$") {
@@ -180,12 +159,12 @@ func (w *walk) object(v tree.Value, t, parent reflect.Type) {
 		}
 		w.unknown(v, key, fields, parent)
 	}
-	if check := w.checker.checks[t]; check != nil {
-		check(w, v)
+	if s.check != nil {
+		s.check(w, v)
 	}
 }
 
-func (w *walk) unknown(v tree.Value, key string, fields map[string]reflect.Type, parent reflect.Type) {
+func (w *walk) unknown(v tree.Value, key string, fields map[string]*shape, parent *shape) {
 	if len(w.out) >= maxFindings {
 		return // the suggestion takes time
 	}
@@ -203,19 +182,19 @@ func (w *walk) unknown(v tree.Value, key string, fields map[string]reflect.Type,
 }
 
 // elsewhere names a neighbour that has a field: the struct around it, or one in it.
-func (w *walk) elsewhere(key string, fields map[string]reflect.Type, parent reflect.Type) string {
+func (w *walk) elsewhere(key string, fields map[string]*shape, parent *shape) string {
 	if parent != nil {
-		if _, ok := w.checker.fieldsOf(parent)[key]; ok {
+		if _, ok := parent.fields()[key]; ok {
 			return "the mapping around it"
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		t := fields[name]
-		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice && t != bytesType {
-			t = t.Elem()
+		s := fields[name]
+		for s.kind == reflect.Slice && s.reads == nil {
+			s = s.element()
 		}
-		if t.Kind() == reflect.Struct && name != "status" && name != "metadata" {
-			if _, ok := w.checker.fieldsOf(t)[key]; ok {
+		if s.kind == reflect.Struct && name != "status" && name != "metadata" {
+			if _, ok := s.fields()[key]; ok {
 				return name
 			}
 		}
@@ -262,43 +241,6 @@ func clip(s string) string {
 	return s
 }
 
-// special checks the types that read their own JSON; ok is false for the others.
-// want describes a value that they take, if they do not take this one.
-func special(raw any, t reflect.Type) (want string, ok bool) {
-	s, isText := raw.(string)
-	_, isNumber := number(raw)
-	bad := false
-	switch t {
-	case quantityType:
-		want, bad = "a quantity such as 500m or 1Gi", !isText && !isNumber
-		if isText {
-			_, err := resource.ParseQuantity(s)
-			bad = err != nil
-		}
-	case intOrStringType:
-		want, bad = "a number or a string", !isText && scalar(raw, reflect.Int32) != ""
-	case timeType, microTimeType:
-		want = "a time such as 2026-01-02T15:04:05Z"
-		_, err := time.Parse(time.RFC3339, s)
-		bad = err != nil
-	case durationType:
-		want = "a duration such as 5m30s"
-		_, err := time.ParseDuration(s)
-		bad = err != nil
-	case bytesType:
-		want = "a string in base64"
-		_, err := base64.StdEncoding.DecodeString(s)
-		bad = !isText || err != nil
-	default:
-		// Whatever it is, it is not for us to say what these types take.
-		return "", t.Kind() == reflect.Interface || reflect.PointerTo(t).Implements(unmarshalerType)
-	}
-	if !bad {
-		want = ""
-	}
-	return want, true
-}
-
 // text describes a value of a field with a text.
 const text = "a string"
 
@@ -343,30 +285,6 @@ func number(raw any) (float64, bool) {
 		return f, err == nil
 	}
 	return 0, false
-}
-
-// fieldsOf returns the types of a struct's fields by their names in JSON.
-func (c *Checker) fieldsOf(t reflect.Type) map[string]reflect.Type {
-	if known, ok := c.fields.Load(t); ok {
-		return known.(map[string]reflect.Type)
-	}
-	out := map[string]reflect.Type{}
-	for f := range t.Fields() {
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case name == "-" || !f.IsExported():
-		case f.Anonymous && (name == "" || options == "inline"):
-			inner := f.Type
-			for inner.Kind() == reflect.Pointer {
-				inner = inner.Elem()
-			}
-			maps.Copy(out, c.fieldsOf(inner))
-		case name != "":
-			out[name] = f.Type
-		}
-	}
-	known, _ := c.fields.LoadOrStore(t, out)
-	return known.(map[string]reflect.Type)
 }
 
 // template reports whether a text is to be replaced by a program before it is

@@ -9,7 +9,6 @@ package tree
 
 import (
 	"encoding/json"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -168,10 +167,28 @@ func (v Value) Items() []Value {
 	if len(l) == 0 {
 		return nil
 	}
-	out := make([]Value, len(l))
+	out, places := make([]Value, len(l)), make([]place, len(l))
 	for i, e := range l {
-		out[i] = Value{e, &place{v.at, "", i}}
+		places[i] = place{v.at, "", i}
+		out[i] = Value{e, &places[i]}
 	}
+	return out
+}
+
+// Entries returns the values of a map, in the order of their keys; none if v is
+// not a map.
+func (v Value) Entries() []Value {
+	m, _ := v.v.(map[string]any)
+	if len(m) == 0 {
+		return nil
+	}
+	out, places := make([]Value, 0, len(m)), make([]place, len(m))
+	for key, e := range m {
+		at := &places[len(out)]
+		*at = place{v.at, key, -1}
+		out = append(out, Value{e, at})
+	}
+	slices.SortFunc(out, func(a, b Value) int { return strings.Compare(a.at.key, b.at.key) })
 	return out
 }
 
@@ -181,7 +198,12 @@ func (v Value) Keys() []string {
 	if len(m) == 0 {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(m))
+	out := make([]string, 0, len(m))
+	for key := range m {
+		out = append(out, key)
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Map returns v as a map; nil if it is none.
