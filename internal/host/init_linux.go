@@ -80,18 +80,27 @@ func enterCgroup(narrow func() error) error {
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("make cgroup namespace: %w", err)
 	}
+	return enter("/proc/self/exe", append(os.Args, ready), os.Environ(), narrow)
+}
+
+// enter executes a program after narrow, if not nil, on the same thread.
+func enter(path string, argv, env []string, narrow func() error) error {
+	runtime.LockOSThread()
 	if narrow != nil {
 		if err := narrow(); err != nil {
 			return err
 		}
 	}
-	return unix.Exec("/proc/self/exe", append(os.Args, ready), os.Environ())
+	return unix.Exec(path, argv, env)
 }
+
+// initGroup is the cgroup of the host's own programs, in that of the host.
+const initGroup = "init"
 
 // SplitCgroup makes room for containers in the host's cgroup, which its processes
 // see as the root: pods is the path of their parent.
 func SplitCgroup(hs cgroup.Hierarchies, pods string) error {
-	return hs.Group("/").Split("init", pods, os.Getpid())
+	return hs.Group("/").Split(initGroup, pods, os.Getpid())
 }
 
 // Supervise runs the components of a host until the context ends, and buries

@@ -6,6 +6,7 @@ package host
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -201,7 +202,7 @@ func (p *Parent) connect(ctx context.Context, boot any, in *initProcess, group c
 		return err
 	}
 	// Routes of the last boot; the host announces those of this one.
-	if err := fabric.OpenRouter(c.Fabric).SetPrefixes(ctx, c.Address.Addr(), []netip.Prefix{}); err != nil {
+	if err := p.router().SetPrefixes(ctx, c.Address.Addr(), []netip.Prefix{}); err != nil {
 		return err
 	}
 	if err := fault.Point(ctx, "host.boot.after-network"); err != nil {
@@ -220,6 +221,11 @@ func (p *Parent) connect(ctx context.Context, boot any, in *initProcess, group c
 		return fmt.Errorf("send boot document: %w", err)
 	}
 	return in.boot.Close()
+}
+
+// router knows the way to the host's pods.
+func (p *Parent) router() *fabric.Router {
+	return fabric.OpenRouter(cmp.Or(p.spec.Router, p.spec.Fabric))
 }
 
 // listen takes the reports of process 1 into the status until it has ended, and
@@ -242,7 +248,7 @@ func (p *Parent) listen(ctx context.Context, reports io.Reader, fatal chan<- str
 		}
 		p.update(func(s *Status) { s.Components, s.Agent = r.Components, r.Agent })
 		if !slices.Equal(r.PodRanges, announced) {
-			err := fabric.OpenRouter(p.spec.Fabric).SetPrefixes(ctx, p.spec.Address.Addr(), r.PodRanges)
+			err := p.router().SetPrefixes(ctx, p.spec.Address.Addr(), r.PodRanges)
 			if err != nil {
 				p.log.Error("pod ranges not announced to the fabric", logkey.Error, err)
 				continue // until the next report

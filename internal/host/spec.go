@@ -27,6 +27,9 @@ type Spec struct {
 	Dir string
 	// Fabric is the file of the network namespace with the switch between the hosts.
 	Fabric string
+	// Router is the file of the network namespace that learns the way to the host's pods;
+	// "" means Fabric.
+	Router string
 	// Status is where the host's Status is written at each change.
 	Status string
 	// Limits of everything on the host together. Zero means none.

@@ -160,6 +160,39 @@ func (s *Supervisor) Add(c Component) error {
 	return nil
 }
 
+// Remove stops a component that no other needs or uses, waits until it has ended, and
+// forgets it.
+func (s *Supervisor) Remove(name string) error {
+	s.mu.Lock()
+	var gone *running
+	for _, r := range s.all {
+		if r.Name == name {
+			gone = r
+		}
+		if slices.Contains(below(r.Component), name) {
+			s.mu.Unlock()
+			return fmt.Errorf("remove component %q: %q needs it", name, r.Name)
+		}
+	}
+	var cancel context.CancelFunc
+	if gone != nil {
+		cancel = gone.cancel
+	}
+	s.mu.Unlock()
+	if cancel == nil {
+		return fmt.Errorf("remove component %q: it does not run", name)
+	}
+	s.set(gone, Stopping, nil, false)
+	cancel()
+	<-gone.stopped
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Run may be stopping those that were there.
+	s.all = slices.DeleteFunc(slices.Clone(s.all), func(r *running) bool { return r == gone })
+	s.publish()
+	return nil
+}
+
 // start gives the component its own context, so that components can be stopped
 // in the order of the graph instead of all at once.
 // Preconditions: s.mu is held.
@@ -341,11 +374,18 @@ func (s *Supervisor) set(r *running, st State, err error, restarted bool) {
 	if restarted {
 		x.Restarts++
 	}
-	if s.cfg.OnChange != nil {
-		var all []Status
-		for _, r := range s.all {
-			all = append(all, r.status)
-		}
-		s.cfg.OnChange(all)
+	s.publish()
+}
+
+// publish reports the states.
+// Preconditions: s.mu is held.
+func (s *Supervisor) publish() {
+	if s.cfg.OnChange == nil {
+		return
 	}
+	var all []Status
+	for _, r := range s.all {
+		all = append(all, r.status)
+	}
+	s.cfg.OnChange(all)
 }

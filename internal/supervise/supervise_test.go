@@ -207,3 +207,50 @@ func TestStartingSaysWhyItEnded(t *testing.T) {
 		}
 	})
 }
+
+// TestRemove takes a component out of a supervisor that runs, and adds one of its
+// name again.
+func TestRemove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var last []Status
+		s, err := New(Config{
+			Log:      slog.New(slog.DiscardHandler),
+			OnChange: func(all []Status) { last = all },
+			Components: []Component{component("network"), component("win-1", "network"),
+				component("win-2", "network")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Remove("win-1"); err == nil {
+			t.Error("removed before Run")
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error)
+		go func() { ended <- s.Run(ctx) }()
+		time.Sleep(time.Second)
+		if err := s.Remove("network"); err == nil || !strings.Contains(err.Error(), `"win-1" needs it`) {
+			t.Errorf("what others need: %v", err)
+		}
+		if err := s.Remove("win-9"); err == nil {
+			t.Error("removed what does not exist")
+		}
+		if err := s.Remove("win-1"); err != nil || len(last) != 2 || last[1].Name != "win-2" {
+			t.Errorf("%v, %v", err, last)
+		}
+		if err := s.Add(component("win-1", "network")); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		if len(last) != 3 || last[2].Name != "win-1" || last[2].State != Ready {
+			t.Errorf("added again: %v", last)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := s.Remove("win-2"); err != nil {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+}
