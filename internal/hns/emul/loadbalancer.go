@@ -78,6 +78,10 @@ func (s *Service) modifyLoadBalancer(tx *txn, id, settings string) error {
 	return nil
 }
 
+// sctp is a protocol that kube-proxy asks for, although Kubernetes supports it on Linux nodes only
+// (https://kubernetes.io/docs/concepts/services-networking/service/, read 2026-11).
+const sctp = 132
+
 // checkLoadBalancer returns the document as it is stored: never without a port
 // mapping (rule G10), addresses in Go's canonical text (rule G11).
 func checkLoadBalancer(tx *txn, id string, doc schema.LoadBalancer) (*balancer, error) {
@@ -107,6 +111,9 @@ func checkLoadBalancer(tx *txn, id string, doc schema.LoadBalancer) (*balancer, 
 	for _, m := range doc.PortMappings {
 		if m.InternalPort == 0 {
 			return nil, hresult.Errorf(hresult.InvalidInternalPort, "load balancer with internal port 0")
+		}
+		if m.Protocol == sctp {
+			return nil, hresult.Errorf(hresult.InvalidArgument, "load balancer for SCTP: Windows has TCP and UDP only")
 		}
 		if m.ExternalPort == 0 || m.Protocol == 0 || m.Protocol > 255 {
 			return nil, hresult.Errorf(hresult.InvalidArgument, "load balancer with external port %d, protocol %d",

@@ -307,6 +307,22 @@ func TestPoolExhausted(t *testing.T) {
 	}
 }
 
+func TestNoSCTP(t *testing.T) {
+	s := openTest(t, t.TempDir(), nil)
+	n := create(t, s, hns.Network, schema.GUID{}, `{"Name":"n","Type":"L2Bridge","SchemaVersion":{"Major":2},`+
+		`"Ipams":[{"Subnets":[{"IpAddressPrefix":"10.244.1.0/24","Routes":[{"NextHop":"10.244.1.1",`+
+		`"DestinationPrefix":"0.0.0.0/0"}]}]}]}`)
+	e := create(t, s, hns.Endpoint, n, `{"SchemaVersion":{"Major":2}}`)
+	for protocol, want := range map[string]hresult.Code{"6": 0, "17": 0, "132": hresult.InvalidArgument} {
+		_, err := s.Create(t.Context(), hns.LoadBalancer, schema.GUID{}, schema.GUID{}, `{"SchemaVersion":{"Major":2},`+
+			`"HostComputeEndpoints":["`+e.String()+`"],"FrontendVIPs":["10.96.0.7"],`+
+			`"PortMappings":[{"Protocol":`+protocol+`,"InternalPort":80,"ExternalPort":80}]}`)
+		if got := hresult.Of(err); err != nil && got != want || err == nil && want != 0 {
+			t.Errorf("protocol %s: %v", protocol, err)
+		}
+	}
+}
+
 func TestHostNamespaceStays(t *testing.T) {
 	s := openTest(t, t.TempDir(), nil)
 	id := s.current.Load().namespaces.order[0]

@@ -131,6 +131,8 @@ func verdicts(out []byte) map[string][]string {
 func TestUnderWine(t *testing.T) {
 	p := newPrefix(t)
 	t.Run("hnslib", func(t *testing.T) { testHnslib(t, p) })
+	t.Run("CNI plugins", func(t *testing.T) { testPluginsLibrary(t, p) })
+	t.Run("winkernel", func(t *testing.T) { testWinkernel(t, p) })
 	exe := buildTest(t, ".", "./internal/hns/native", "")
 	t.Run("suite", func(t *testing.T) { testSuite(t, p, exe) })
 	t.Run("backend down", func(t *testing.T) { testBackendDown(t, p, exe) })

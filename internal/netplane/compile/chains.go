@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // Names of the sets and maps. Those of the front ends come in two pairs:
@@ -126,13 +127,23 @@ func (c *compiler) sourceRules() []string {
 	for _, a := range c.sources {
 		rules = append(rules, markRule(markOf(a), sourceTo(a)))
 	}
+	// With DSR a program of the host would enter an overlay with the host's address, to which nothing
+	// inside can answer.
+	for _, t := range c.tunnels {
+		for _, a := range c.sources {
+			if slices.ContainsFunc(t.subnets, func(p netip.Prefix) bool { return p.Contains(a) }) {
+				rules = append(rules, fmt.Sprintf("oifname %q ct status dnat ip saddr != @%s %s", t.link, setLocal,
+					sourceTo(a)))
+			}
+		}
+	}
 	return append(rules, "ip saddr vmap @"+mapOutbound)
 }
 
-// markRule rewrites the source of a connection that came to a service from
-// elsewhere and goes on to elsewhere, so that the replies come back here.
+// markRule rewrites the source of a connection to a load balancer without DSR, whichever its client
+// and wherever its backend: without DSR, Windows translates both addresses.
 func markRule(mark uint32, target string) string {
-	return fmt.Sprintf("ct mark 0x%08x ip saddr != @%s ip daddr != @%s %s", mark, setLocal, setLocal, target)
+	return fmt.Sprintf("ct mark 0x%08x %s", mark, target)
 }
 
 // sourceTo returns the statement that gives a connection the source a.

@@ -60,6 +60,7 @@ func Compile(want intent.Host, previous *Plan) (*Plan, error) {
 	if err := c.loadBalancers(); err != nil {
 		return nil, fmt.Errorf("compile load balancers: %w", err)
 	}
+	c.sourceVIPRoutes()
 	c.sysctls()
 	c.plan.Table.Sets = sets()
 	c.plan.Table.Chains = c.guardTunnels(c.baseChains())

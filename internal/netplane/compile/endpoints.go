@@ -215,7 +215,7 @@ func (c *compiler) endpointFragment(e *intent.Endpoint, link, mac string, beside
 	for _, m := range e.PortMappings {
 		p := portRule{
 			protocol: m.Protocol, external: m.ExternalPort, internal: m.InternalPort, everywhere: m.LocalRouted,
-			draw: draw{distribution: intent.FiveTuple, source: sourceNode},
+			draw: draw{distribution: intent.FiveTuple},
 		}
 		if m.VIP.IsValid() {
 			p.vips = []netip.Addr{m.VIP}

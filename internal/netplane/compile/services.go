@@ -26,7 +26,7 @@ func (c *compiler) loadBalancers() error {
 		if err := c.claimFronts(name, lb.VIPs, lb.IPv6, lb.Protocol, lb.ExternalPort); err != nil {
 			return err
 		}
-		if usable4(lb.SourceVIP) && !lb.DSR {
+		if usable4(lb.SourceVIP) {
 			c.sources = addSorted(c.sources, lb.SourceVIP)
 		}
 		if f := c.previous.Table.fragments[name]; f != nil && equalLoadBalancers(f.source.(*intent.LoadBalancer), lb) {
@@ -39,6 +39,17 @@ func (c *compiler) loadBalancers() error {
 		c.plan.Table.fragments[name] = loadBalancerFragment(lb)
 	}
 	return nil
+}
+
+// sourceVIPRoutes lets pods find a source VIP of their own subnet: the host answers ARP for what is
+// routed elsewhere. The replies to it never go there, because conntrack gives them their real
+// destination first.
+func (c *compiler) sourceVIPRoutes() {
+	for _, a := range c.sources {
+		if a != c.nodeAddress() && c.claimed["address "+a.String()] == "" && c.want.Uplink.Name != "" {
+			c.plan.Routes = append(c.plan.Routes, Route{Destination: netip.PrefixFrom(a, 32), Link: c.want.Uplink.Name})
+		}
+	}
 }
 
 func (c *compiler) claimFronts(object objectKey, vips []netip.Addr, v6 bool, protocol uint8, port uint16) error {

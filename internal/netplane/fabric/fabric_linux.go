@@ -108,6 +108,9 @@ func (f *Fabric) checkRanges(machine *kernel.Space) error {
 		}
 	}
 	ranges := []netip.Prefix{f.plan.NodeNet, f.plan.PodNet, f.plan.ServiceNet}
+	if f.plan.Pool.IsValid() {
+		ranges = append(ranges, f.plan.Pool)
+	}
 	check := func(p netip.Prefix, link int, what string) error {
 		if p.Bits() == 0 || link != 0 && link == own {
 			return nil
@@ -273,7 +276,11 @@ func (f *Fabric) plug(inside *kernel.Space, name string) error {
 }
 
 func (f *Fabric) makeRoutes(inside, machine *kernel.Space) error {
-	for _, r := range []netip.Prefix{f.plan.PodNet, f.plan.ServiceNet} {
+	unreachable, routed := []netip.Prefix{f.plan.PodNet, f.plan.ServiceNet}, []netip.Prefix{f.plan.PodNet}
+	if f.plan.Pool.IsValid() {
+		unreachable, routed = append(unreachable, f.plan.Pool), append(routed, f.plan.Pool)
+	}
+	for _, r := range unreachable {
 		if err := inside.ReplaceRoute(kernel.Route{Destination: r}); err != nil {
 			return err
 		}
@@ -291,8 +298,13 @@ func (f *Fabric) makeRoutes(inside, machine *kernel.Space) error {
 	if err != nil {
 		return err
 	}
-	return machine.ReplaceRoute(kernel.Route{Destination: f.plan.PodNet, LinkIndex: link.Attrs().Index,
-		NextHop: f.plan.Router.Addr()})
+	for _, r := range routed {
+		if err := machine.ReplaceRoute(kernel.Route{Destination: r, LinkIndex: link.Attrs().Index,
+			NextHop: f.plan.Router.Addr()}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // makeRules makes the machine's table. Hosts reach what the machine reaches if the machine is

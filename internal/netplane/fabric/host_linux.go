@@ -120,7 +120,7 @@ func (f *Fabric) connect(ctx context.Context, a Attachment, inside, host *kernel
 // host, which knows nothing else about them, uses it.
 type Router struct{ namespace string }
 
-// OpenRouter names the namespace by its file.
+// OpenRouter names the namespace by its file; "" is the process's own.
 func OpenRouter(namespace string) *Router { return &Router{namespace} }
 
 // SetPrefixes makes the host with the given address the owner of exactly these

@@ -34,6 +34,9 @@ type Config struct {
 	Dir string
 	// NodeNet, PodNet and ServiceNet are the cluster's ranges.
 	NodeNet, PodNet, ServiceNet netip.Prefix
+	// Pool has the addresses for Services of type LoadBalancer; see Balancer. The zero value
+	// means that there are none.
+	Pool netip.Prefix
 	// Serves lists what the machine serves to the hosts at its address in NodeNet. Nothing
 	// else of the machine can be reached from the fabric.
 	Serves []Port
@@ -57,6 +60,7 @@ type Plan struct {
 	PodNet    netip.Prefix
 	// ServiceNet is never routed: services are resolved on each host.
 	ServiceNet netip.Prefix
+	Pool       netip.Prefix // may be absent
 	Bridge     string
 	Router     netip.Prefix // the bridge's address, the hosts' default gateway
 	RouterMAC  string
@@ -81,8 +85,8 @@ func Describe(cfg Config) (Plan, error) {
 		return Plan{}, errors.New("describe fabric: no directory for the network namespace")
 	}
 	p := Plan{
-		Namespace: filepath.Join(cfg.Dir, "mullion-"+cfg.Name),
-		NodeNet:   cfg.NodeNet, PodNet: cfg.PodNet, ServiceNet: cfg.ServiceNet,
+		Namespace: Namespace(cfg.Dir, cfg.Name),
+		NodeNet:   cfg.NodeNet, PodNet: cfg.PodNet, ServiceNet: cfg.ServiceNet, Pool: cfg.Pool,
 		Bridge:      "br0",
 		MachineLink: fmt.Sprintf(linkPrefix+"%d", cfg.Index), MachineAlias: "cluster " + cfg.Name,
 		MachinePort: "machine",
@@ -105,11 +109,28 @@ func Describe(cfg Config) (Plan, error) {
 			}
 		}
 	}
+	if p.Pool.IsValid() {
+		if err := CheckPool(p.Pool); err != nil {
+			return Plan{}, fmt.Errorf("describe fabric: %w", err)
+		}
+		for _, r := range ranges {
+			if r.Overlaps(p.Pool) {
+				return Plan{}, fmt.Errorf("describe fabric: load balancer pool %s: the cluster uses %s for something "+
+					"else; choose another range, or none", p.Pool, r)
+			}
+		}
+	}
 	p.MachineAddress = netip.PrefixFrom(p.NodeNet.Addr().Next(), p.NodeNet.Bits())
-	p.Router = netip.PrefixFrom(last(p.NodeNet).Prev(), p.NodeNet.Bits())
+	p.Router = netip.PrefixFrom(routerOf(p.NodeNet), p.NodeNet.Bits())
 	p.RouterMAC = mac(p.Router.Addr())
 	return p, nil
 }
+
+// Namespace returns the file of a fabric's network namespace.
+func Namespace(dir, cluster string) string { return filepath.Join(dir, "mullion-"+cluster) }
+
+// routerOf returns the hosts' default gateway.
+func routerOf(nodeNet netip.Prefix) netip.Addr { return last(nodeNet).Prev() }
 
 // mac returns the Ethernet address that the fabric gives to an IPv4 address: a
 // locally administered one (IEEE 802, second bit of the first byte).
@@ -160,16 +181,21 @@ const linkPrefix = "mln"
 
 // String returns the plan as text for a dry run.
 func (p *Plan) String() string {
+	var unreachable, route string
+	if p.Pool.IsValid() {
+		unreachable = fmt.Sprintf(", %s (load balancers, until a Service has an address)", p.Pool)
+		route = fmt.Sprintf("\n  route %s via %s", p.Pool, p.Router.Addr())
+	}
 	return fmt.Sprintf(`network namespace %s
   bridge %s %s mac %s
-  unreachable %s (pods, until a node owns a part), %s (services)
+  unreachable %s (pods, until a node owns a part), %s (services)%s
   default route via %s
 machine
   link %s %s, other end %s on %s
-  route %s via %s
+  route %s via %s%s
   serves %s at %s; hosts reach nothing else of the machine, and no other cluster
-`, p.Namespace, p.Bridge, p.Router, p.RouterMAC, p.PodNet, p.ServiceNet, p.MachineAddress.Addr(),
-		p.MachineLink, p.MachineAddress, p.MachinePort, p.Bridge, p.PodNet, p.Router.Addr(),
+`, p.Namespace, p.Bridge, p.Router, p.RouterMAC, p.PodNet, p.ServiceNet, unreachable, p.MachineAddress.Addr(),
+		p.MachineLink, p.MachineAddress, p.MachinePort, p.Bridge, p.PodNet, p.Router.Addr(), route,
 		portList(p.Serves), p.MachineAddress.Addr())
 }
 

@@ -22,6 +22,7 @@ func TestDescribe(t *testing.T) {
 			NodeNet:    netip.MustParsePrefix("10.89.0.0/24"),
 			PodNet:     netip.MustParsePrefix("10.244.0.0/16"),
 			ServiceNet: netip.MustParsePrefix("10.96.0.0/16"),
+			Pool:       netip.MustParsePrefix("10.90.0.0/24"),
 		}},
 		{"second", Config{
 			Name:       "other",
@@ -75,6 +76,13 @@ func TestDescribeRefuses(t *testing.T) {
 		{"host bits", func(c *Config) { c.NodeNet = netip.MustParsePrefix("10.89.0.1/24") }, "not an IPv4 range"},
 		{"protocol", func(c *Config) { c.Serves = []Port{{"icmp", 1}} }, `port "icmp 1"`},
 		{"port", func(c *Config) { c.Serves = []Port{{"tcp", 0}} }, `port "tcp 0"`},
+		{"pool in use", func(c *Config) { c.Pool = netip.MustParsePrefix("10.96.4.0/24") },
+			"the cluster uses 10.96.0.0/16 for something else"},
+		{"pool of IPv6", func(c *Config) { c.Pool = netip.MustParsePrefix("fd00::/120") }, "not an IPv4 range"},
+		{"pool with host bits", func(c *Config) { c.Pool = netip.MustParsePrefix("10.90.0.1/24") },
+			"not an IPv4 range"},
+		{"large pool", func(c *Config) { c.Pool = netip.MustParsePrefix("10.0.0.0/15") }, "65536 addresses or fewer"},
+		{"pool of loopback", func(c *Config) { c.Pool = netip.MustParsePrefix("127.1.0.0/24") }, "can be routed"},
 		{"too small", func(c *Config) { c.NodeNet = netip.MustParsePrefix("10.89.0.0/29") }, "not an IPv4 range"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

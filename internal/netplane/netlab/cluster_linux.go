@@ -18,6 +18,7 @@ func FabricConfig(name string, index int) fabric.Config {
 		NodeNet:    netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 89, i, 0}), 24),
 		PodNet:     netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244 - i, 0, 0}), 16),
 		ServiceNet: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 96 + i, 0, 0}), 16),
+		Pool:       netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 90, i, 0}), 24),
 		Serves: []fabric.Port{
 			{Protocol: "tcp", Number: 6443},
 			{Protocol: "tcp", Number: 53},

@@ -169,13 +169,13 @@ func (h *labHost) apply() {
 	}
 }
 
-// service adds a load balancer to the host's intent. Without a VIP it is a
-// node port.
+// service adds a load balancer to the host's intent, as kube-proxy does with DSR on: without a
+// VIP it is a node port, which never has DSR.
 func (h *labHost) service(id string, vip netip.Addr, protocol uint8, port, target uint16,
 	to ...netip.Addr) *intent.LoadBalancer {
 	lb := intent.LoadBalancer{ID: id, Protocol: protocol, ExternalPort: port, InternalPort: target}
 	if vip.IsValid() {
-		lb.VIPs = []netip.Addr{vip}
+		lb.VIPs, lb.DSR = []netip.Addr{vip}, true
 	} else {
 		lb.LocalRoutedVIP, lb.VIPExternalIP = true, true
 	}

@@ -163,8 +163,10 @@ func TestOverlayServices(t *testing.T) {
 		}
 	}
 	seen := collect(t, w.lab.Machine, "tcp4", at(w.a.Address, 30080), p[0].Name, p[2].Name)
-	if got := seen[p[2].Name]; got != w.a.sourceVIP().String() {
-		t.Errorf("the backend on the other host sees the client as %s, want the source VIP", got)
+	for name, got := range seen {
+		if got != w.a.sourceVIP().String() {
+			t.Errorf("%s sees the client as %s, want the source VIP", name, got)
+		}
 	}
 	// A program of the host reaches both by the load balancer, which gives it the source VIP.
 	collect(t, w.a.Netns, "tcp4", at(vip, 80), p[0].Name, p[2].Name)

@@ -120,11 +120,10 @@ func TestNodePort(t *testing.T) {
 	local.DSR = true
 	w.apply()
 	seen := collect(t, w.lab.Machine, "tcp4", at(w.a.Address, 30080), p[0].Name, p[2].Name)
-	if got := seen[p[0].Name]; got != "10.89.0.1" {
-		t.Errorf("local backend sees the client as %s", got)
-	}
-	if got := seen[p[2].Name]; got != w.a.Address.String() {
-		t.Errorf("backend on the other node sees the client as %s, want the first node", got)
+	for name, got := range seen {
+		if got != w.a.Address.String() {
+			t.Errorf("externalTrafficPolicy Cluster: %s sees the client as %s, want the first node", name, got)
+		}
 	}
 	if client := Expect(t, w.lab.Machine, "tcp4", at(w.a.Address, 30081), p[1].Name); client != "10.89.0.1" {
 		t.Errorf("externalTrafficPolicy Local: backend sees the client as %s", client)
@@ -151,6 +150,8 @@ func TestSourceOfPassingConnections(t *testing.T) {
 		}{
 			{"node", func(*intent.LoadBalancer) {}, p[2:], w.a.Address},
 			{"SourceVIP", func(lb *intent.LoadBalancer) { lb.SourceVIP = sourceVIP }, p[2:], sourceVIP},
+			{"local backends", func(*intent.LoadBalancer) {}, p[:2], w.a.Address},
+			{"SourceVIP, local backends", func(lb *intent.LoadBalancer) { lb.SourceVIP = sourceVIP }, p[:2], sourceVIP},
 			{"DSR", func(lb *intent.LoadBalancer) { lb.DSR = true }, p[:2], netip.MustParseAddr("10.89.0.1")},
 		} {
 			w.a.Intent.LoadBalancers = nil
@@ -177,6 +178,30 @@ func TestSourceOfPassingConnections(t *testing.T) {
 			for name, client := range answers {
 				if client != c.want.String() {
 					t.Errorf("%s, distribution %d: %s sees the client as %s, want %s", c.name, d, name, client, c.want)
+				}
+			}
+		}
+	}
+}
+
+// TestWithoutDSR: a pod that comes by a ClusterIP is seen as its node, or as the source VIP.
+func TestWithoutDSR(t *testing.T) {
+	w := newTwoHosts(t)
+	p := w.pods
+	sourceVIP := netip.MustParseAddr("10.244.1.9")
+	lb := w.a.service("web", vip, intent.TCP, 80, 8080, p[0].Address, p[2].Address)
+	for _, want := range []netip.Addr{w.a.Address, sourceVIP} {
+		lb.DSR = false
+		if want == sourceVIP {
+			lb.SourceVIP = want
+		}
+		w.a.apply()
+		for _, from := range []string{p[0].Netns, p[1].Netns, w.a.Netns} {
+			for name, client := range collect(t, from, "tcp4", at(vip, 80), p[0].Name, p[2].Name) {
+				// A pod that reached itself is told nothing new.
+				itself := from == p[0].Netns && name == p[0].Name
+				if client != want.String() && (!itself || client != w.a.Address.String()) {
+					t.Errorf("%s sees %s, want %s", name, client, want)
 				}
 			}
 		}

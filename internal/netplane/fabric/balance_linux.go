@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package fabric
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
+)
+
+// Balancer makes the router spread connections to addresses of a pool over the nodes.
+type Balancer struct {
+	namespace string
+	router    netip.Addr
+	pool      netip.Prefix
+
+	mu   sync.Mutex
+	last string // what the kernel has, "" if that is not known; guarded by mu
+}
+
+// OpenBalancer names the router by the namespace of its fabric and the network of the hosts.
+func OpenBalancer(namespace string, nodeNet, pool netip.Prefix) *Balancer {
+	return &Balancer{namespace: namespace, router: routerOf(nodeNet), pool: pool}
+}
+
+// Set makes the router serve exactly these fronts. Connections that it knows stay with their
+// nodes, as long as those are listed.
+func (b *Balancer) Set(ctx context.Context, fronts []Front) error {
+	script, err := balance(b.router, b.pool, fronts)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if script == b.last {
+		return nil
+	}
+	b.last = ""
+	inside, err := kernel.Open(b.namespace)
+	if err != nil {
+		return fmt.Errorf("spread connections: %w", err)
+	}
+	defer inside.Close()
+	if err := inside.Nft(ctx, script); err != nil {
+		return fmt.Errorf("spread connections: %w", err)
+	}
+	b.last = script
+	return nil
+}
