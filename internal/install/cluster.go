@@ -125,6 +125,9 @@ var (
 		false}
 	roles        = kind{"Role", group("rbac.authorization.k8s.io", "roles"), true}
 	roleBindings = kind{"RoleBinding", group("rbac.authorization.k8s.io", "rolebindings"), true}
+	csiDrivers   = kind{"CSIDriver", group("storage.k8s.io", "csidrivers"), false}
+	classes      = kind{"StorageClass", group("storage.k8s.io", "storageclasses"), false}
+	volumes      = kind{"PersistentVolume", group("", "persistentvolumes"), false}
 	definitions  = kind{"CustomResourceDefinition",
 		group("apiextensions.k8s.io", "customresourcedefinitions"), false}
 	mutatingWebhooks = kind{"MutatingWebhookConfiguration",
@@ -138,7 +141,7 @@ var (
 // applied lists the kinds that Objects is made of.
 func applied() []kind {
 	return []kind{namespaces, definitions, resourceQuotas, serviceAccounts, clusterRoles, clusterBindings, roles,
-		roleBindings, services, disruptionBudgets, deployments}
+		roleBindings, csiDrivers, services, disruptionBudgets, deployments}
 }
 
 func kindOf(o *unstructured.Unstructured) (kind, error) {

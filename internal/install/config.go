@@ -66,6 +66,8 @@ type Config struct {
 	NoGMSA bool `json:"noGMSA,omitempty"`
 	// GMSARandomHostname gives each pod with a GMSA its own host name.
 	GMSARandomHostname bool `json:"gmsaRandomHostname,omitempty"`
+	// Storage adds the StorageClass mullion-local, for nodes that run mullion's agent.
+	Storage bool `json:"storage,omitempty"`
 }
 
 func (c Config) withDefaults() Config {

@@ -179,5 +179,8 @@ func (c Config) arguments() []string {
 	if c.GMSARandomHostname {
 		args = append(args, "--gmsa-random-hostname")
 	}
+	if c.Storage {
+		args = append(args, "--storage")
+	}
 	return args
 }

@@ -51,6 +51,9 @@ func Objects(c Config) ([]*unstructured.Unstructured, error) {
 	c = c.withDefaults()
 	typed := []runtime.Object{c.namespace(), c.quota(), c.serviceAccount()}
 	typed = append(typed, c.account().Rights()...)
+	if c.Storage {
+		typed = append(typed, inventory.Storage(labels())...)
+	}
 	typed = append(typed, c.service(), c.disruptionBudget(), c.deployment())
 	var out []*unstructured.Unstructured
 	for _, o := range typed {

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/mullion-k8s/mullion/internal/manager"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/localvolume"
 	"github.com/mullion-k8s/mullion/internal/manager/gmsa"
 	"github.com/mullion-k8s/mullion/internal/manager/inventory"
 )
@@ -25,7 +26,7 @@ func (c Config) account() inventory.Manager {
 		Labels:         labels(),
 		Subject:        rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: c.Namespace, Name: Name},
 		ClusterRules:   c.clusterRules(),
-		NamespaceRules: allRights().Namespace,
+		NamespaceRules: c.namespaceRules(),
 	}
 }
 
@@ -42,7 +43,10 @@ type rights struct {
 	GMSA            []rbacv1.PolicyRule `json:"gmsa"`            // unless NoGMSA
 	Registries      []rbacv1.PolicyRule `json:"registries"`      // unless NoRegistries
 	ReadPullSecrets []rbacv1.PolicyRule `json:"readPullSecrets"` // if ReadPullSecrets
+	Storage         []rbacv1.PolicyRule `json:"storage"`         // if Storage
 	Namespace       []rbacv1.PolicyRule `json:"namespace"`       // in the manager's own
+	// StorageNamespace is in the manager's own namespace, too, if Storage.
+	StorageNamespace []rbacv1.PolicyRule `json:"storageNamespace"`
 }
 
 func allRights() rights {
@@ -58,7 +62,10 @@ func allRights() rights {
 		GMSA:            merge(gmsa.Rules()),
 		Registries:      []rbacv1.PolicyRule{registries},
 		ReadPullSecrets: []rbacv1.PolicyRule{secrets},
+		Storage:         merge(localvolume.Rules()),
 		Namespace:       merge(m.NamespaceRules()),
+
+		StorageNamespace: merge(localvolume.NamespaceRules()),
 	}
 }
 
@@ -75,7 +82,19 @@ func (c Config) clusterRules() []rbacv1.PolicyRule {
 	if c.ReadPullSecrets {
 		rules = append(rules, all.ReadPullSecrets...)
 	}
+	if c.Storage {
+		rules = append(rules, all.Storage...)
+	}
 	return rules
+}
+
+// namespaceRules returns the rights in the manager's namespace.
+func (c Config) namespaceRules() []rbacv1.PolicyRule {
+	all := allRights()
+	if c.Storage {
+		return append(all.Namespace, all.StorageNamespace...)
+	}
+	return all.Namespace
 }
 
 func rule(group, resources, verbs string, names ...string) rbacv1.PolicyRule {

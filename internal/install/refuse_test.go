@@ -41,6 +41,7 @@ func fake(t *testing.T, gitVersion string, objects ...runtime.Object) *Cluster {
 		namespaces, resourceQuotas, serviceAccounts, services, secrets, configMaps, pods, nodes, leases, deployments,
 		replicaSets, disruptionBudgets, clusterRoles, clusterBindings, roles, roleBindings, definitions,
 		mutatingWebhooks, validatingWebhooks, runtimeClasses, credentialSpecObjs,
+		csiDrivers, classes, volumes,
 	} {
 		lists[k.gvr] = k.name + "List"
 	}

@@ -51,7 +51,7 @@ type RemoveOptions struct {
 //     manager is being removed
 //  2. the manager's rights, so that it cannot put anything back
 //  3. the manager; then what it may have created again in between
-//  4. what it created in the cluster: RuntimeClasses, taints on nodes
+//  4. what it created in the cluster: RuntimeClasses, the StorageClass, taints on nodes
 //  5. everything else, the namespace last
 //
 // Errors: ErrUnreachable, *HelmError, *BuiltInError, and those of the API
@@ -72,7 +72,7 @@ func Remove(ctx context.Context, c *Cluster, opts RemoveOptions) error {
 	}
 	for _, do := range []func(context.Context) error{
 		r.webhooks, r.rights, r.manager, r.webhooks,
-		r.runtimeClasses, r.taints, r.rest, r.definition, r.namespace,
+		r.runtimeClasses, r.storage, r.taints, r.rest, r.definition, r.namespace,
 	} {
 		if err := do(ctx); err != nil {
 			return err

@@ -65,6 +65,8 @@ type Config struct {
 	Admission policy.Admission
 	// WindowsTaint is added to every Windows node; the zero value means none.
 	WindowsTaint policy.Taint
+	// Storage provisions volumes of the class mullion-local, and makes the class.
+	Storage bool
 	// LeaderElection lets one of several managers run the controllers. All of
 	// them answer webhooks.
 	LeaderElection bool

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/localvolume"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/podlimit"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/podreason"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/runtimeclass"
@@ -119,6 +120,12 @@ func (m *Manager) control(ctx context.Context) error {
 		return podreason.New(m.client, podreason.Config{Log: log, Facts: m.facts, Informers: factory}).Run(ctx)
 	})
 	group.Go(func() error { return podlimit.New(m.client, log).Run(ctx) })
+	if m.cfg.Storage {
+		group.Go(func() error {
+			return localvolume.New(m.client, localvolume.Config{Namespace: m.cfg.Namespace, Log: log,
+				Informers: factory}).Run(ctx)
+		})
+	}
 	err := group.Wait()
 	factory.Shutdown()
 	return err

@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/mullion-k8s/mullion/internal/manager/certificate"
+	"github.com/mullion-k8s/mullion/internal/manager/controller/localvolume"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/podlimit"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/podreason"
 	"github.com/mullion-k8s/mullion/internal/manager/controller/runtimeclass"
@@ -27,12 +28,18 @@ func (c Config) ClusterRules() []rbacv1.PolicyRule {
 	if !c.NoGMSA {
 		out = append(out, gmsa.Rules()...)
 	}
+	if c.Storage {
+		out = append(out, localvolume.Rules()...)
+	}
 	return out
 }
 
 // NamespaceRules are the rights that it needs in its own namespace.
 func (c Config) NamespaceRules() []rbacv1.PolicyRule {
 	out := slices.Concat(certificate.Rules(inventory.Secret), facts.NamespaceRules())
+	if c.Storage {
+		out = append(out, localvolume.NamespaceRules()...)
+	}
 	if c.LeaderElection {
 		out = append(out,
 			rbacv1.PolicyRule{

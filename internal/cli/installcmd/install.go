@@ -118,6 +118,8 @@ archive, which you can push to a registry or load onto the nodes.`,
 		"`name` of a ConfigMap in the namespace whose ca.crt holds the CA certificates of registries")
 	fl.BoolVar(&f.cfg.NoGMSA, "no-gmsa", false, "do not handle GMSA; another webhook does")
 	fl.BoolVar(&f.cfg.GMSARandomHostname, "gmsa-random-hostname", false, "give each pod with a GMSA its own host name")
+	fl.BoolVar(&f.cfg.Storage, "storage", false,
+		"add the StorageClass mullion-local, for volumes on nodes that run mullion's agent")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the objects without contacting a cluster")
 	fl.BoolVar(&f.report, "report", false,
 		"list the objects in the cluster that enforce and strict would refuse; change nothing")

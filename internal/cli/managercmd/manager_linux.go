@@ -35,6 +35,7 @@ type flags struct {
 	admission                                                string
 	insecure                                                 []string
 	leaderElect, noGMSA, noRegistries, randomHostname        bool
+	storage                                                  bool
 }
 
 // New returns the command.
@@ -94,6 +95,7 @@ time: all of them serve the webhooks, one runs the controllers.`,
 		"`folder` with CA certificates of registries, laid out like containerd's certs.d")
 	fl.StringSliceVar(&f.insecure, "insecure-registry", nil, "`registries` that may be queried over plain HTTP")
 	fl.BoolVar(&f.noRegistries, "no-registries", false, "do not query registries for the platforms of images")
+	fl.BoolVar(&f.storage, "storage", false, "create the StorageClass mullion-local and provision its volumes")
 	fl.StringVar(&f.owner, "owner-cluster-role", "",
 		"`name` of the ClusterRole that owns the certificates and webhook configurations: they are deleted with it")
 	fl.StringVar(&f.log, "log-level", "info", "minimum level to log: `debug`, info, warn or error")
@@ -110,6 +112,7 @@ func (f flags) config(s cli.Streams) (manager.Config, error) {
 		Listen: f.listen, URL: f.url, Namespace: f.namespace, Health: f.health, Metrics: f.metrics,
 		RulesFailurePolicy: admissionregistrationv1.FailurePolicyType(f.rulesPolicy),
 		NoGMSA:             f.noGMSA, RandomHostname: f.randomHostname, OwnerClusterRole: f.owner, OwnProcess: true,
+		Storage:        f.storage,
 		LeaderElection: f.leaderElect, DefaultOS: f.defaultOS, Admission: policy.Admission(f.admission),
 		// A loopback address in an image's name refers to the node.
 		Registry: lookup.Config{Off: f.noRegistries, CertsDir: f.registryCerts, Insecure: f.insecure, NoLoopback: true},

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package localvolume
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
+
+	"github.com/mullion-k8s/mullion/internal/storage"
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+func claim() *corev1.PersistentVolumeClaim {
+	class := storage.Class
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "1", Annotations: map[string]string{
+			"volume.kubernetes.io/storage-provisioner": storage.Driver,
+			"volume.kubernetes.io/selected-node":       "win-1",
+		}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &class,
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+}
+
+func TestCheck(t *testing.T) {
+	block := corev1.PersistentVolumeBlock
+	for want, change := range map[string]func(*controller.ProvisionOptions){
+		"": func(*controller.ProvisionOptions) {},
+		"access mode ReadWriteMany": func(o *controller.ProvisionOptions) {
+			o.PVC.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteMany}
+		},
+		"volumeMode Block": func(o *controller.ProvisionOptions) { o.PVC.Spec.VolumeMode = &block },
+		"dataSource": func(o *controller.ProvisionOptions) {
+			o.PVC.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "other"}
+		},
+		"selector":     func(o *controller.ProvisionOptions) { o.PVC.Spec.Selector = &metav1.LabelSelector{} },
+		"mountOptions": func(o *controller.ProvisionOptions) { o.StorageClass.MountOptions = []string{"ro"} },
+		"no parameters": func(o *controller.ProvisionOptions) {
+			o.StorageClass.Parameters = map[string]string{"path": `C:\Windows`}
+		},
+		"WaitForFirstConsumer": func(o *controller.ProvisionOptions) { o.SelectedNodeName = "" },
+		"cannot have a directory": func(o *controller.ProvisionOptions) {
+			o.PVName = strings.Repeat("a", 200)
+		},
+	} {
+		o := controller.ProvisionOptions{StorageClass: describeClass(), PVName: "pvc-1", PVC: claim(),
+			SelectedNodeName: "win-1"}
+		change(&o)
+		err := check(o)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}
+
+// run starts a controller on a cluster with these objects, and stops it at the end.
+func run(t *testing.T, objects ...runtime.Object) *fake.Clientset {
+	t.Helper()
+	client := fake.NewClientset(append(objects, &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "cluster-uid"}})...)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- New(client, Config{Namespace: "sys", Log: slog.New(slog.DiscardHandler)}).Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return client
+}
+
+func node(annotations, labels map[string]string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1", UID: "node-uid", Annotations: annotations,
+		Labels: labels}}
+}
+
+func TestController(t *testing.T) {
+	client := run(t, claim(), node(map[string]string{storage.FreeAnnotation: "5368709120"},
+		map[string]string{storage.TopologyKey: "win-1"}))
+	testenv.Eventually(t, "the PersistentVolume", func() error {
+		pv, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-1", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		csi := pv.Spec.CSI
+		if csi.Driver != storage.Driver || csi.VolumeHandle != "pvc-1" ||
+			csi.VolumeAttributes[storage.ClusterKey] != "cluster-uid" ||
+			pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete ||
+			pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0] != "win-1" {
+			t.Errorf("%+v", pv.Spec)
+		}
+		return nil
+	})
+	testenv.Eventually(t, "the capacity", func() error {
+		list, err := client.StorageV1().CSIStorageCapacities("sys").List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 {
+			return context.DeadlineExceeded
+		}
+		c := list.Items[0]
+		if c.StorageClassName != storage.Class || c.Capacity.Value() != 5<<30 || c.OwnerReferences[0].Name != "win-1" {
+			t.Errorf("%+v", c)
+		}
+		return nil
+	})
+}
+
+// TestClass: the class is the default unless there is another one, and a user's is left alone.
+func TestClass(t *testing.T) {
+	class := func(name string, annotations map[string]string) *storagev1.StorageClass {
+		return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations},
+			Provisioner: "example.test"}
+	}
+	for name, tt := range map[string]struct {
+		have      []runtime.Object
+		isDefault string
+	}{
+		"none":         {nil, "true"},
+		"another":      {[]runtime.Object{class("other", nil)}, "true"},
+		"a default":    {[]runtime.Object{class("other", map[string]string{defaultClass: "true"})}, ""},
+		"a user's own": {[]runtime.Object{class(storage.Class, map[string]string{defaultClass: "false"})}, "false"},
+	} {
+		client := run(t, tt.have...)
+		testenv.Eventually(t, name, func() error {
+			c, err := client.StorageV1().StorageClasses().Get(t.Context(), storage.Class, metav1.GetOptions{})
+			if err == nil && c.Annotations[defaultClass] != tt.isDefault {
+				t.Errorf("%s: %v", name, c.Annotations)
+			}
+			return err
+		})
+	}
+}
+
+func TestDescribeCapacity(t *testing.T) {
+	for _, free := range []string{"", "x", "-1", "1e9", "99999999999999999999"} {
+		n := node(map[string]string{storage.FreeAnnotation: free}, nil)
+		if c := describeCapacity(n, describeClass(), "sys"); c != nil {
+			t.Errorf("%q gave %+v", free, c)
+		}
+	}
+	if c := describeCapacity(node(map[string]string{storage.FreeAnnotation: "1"}, nil),
+		&storagev1.StorageClass{Provisioner: "example.test"}, "sys"); c != nil {
+		t.Errorf("another provisioner's class: %+v", c)
+	}
+}

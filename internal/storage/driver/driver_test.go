@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package driver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/mullion-k8s/mullion/internal/storage"
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+const uid = "5f1e9f0a-7d5c-4b8e-9c1a-2b3c4d5e6f70"
+
+// fakeCluster has the volumes that a test gives it.
+type fakeCluster struct {
+	mu      sync.Mutex
+	uid     string
+	volumes map[string]bool
+	free    []int64
+	err     error
+}
+
+func (f *fakeCluster) UID(context.Context) (string, error) { return f.uid, nil }
+
+func (f *fakeCluster) HasVolume(_ context.Context, name string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.volumes[name], f.err
+}
+
+func (f *fakeCluster) ReportFree(_ context.Context, bytes int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.free = append(f.free, bytes)
+	return nil
+}
+
+// node is a driver with its directories, a clock and a cluster.
+type node struct {
+	*Driver
+	t       *testing.T
+	now     time.Time
+	cluster *fakeCluster
+}
+
+func newNode(t *testing.T) *node {
+	t.Helper()
+	testenv.Need(t, testenv.Root) // bind mounts
+	n := &node{t: t, now: time.Now(), cluster: &fakeCluster{uid: uid, volumes: map[string]bool{}}}
+	dir := t.TempDir()
+	n.Driver = New(Config{Node: "n", Dir: filepath.Join(dir, "data"), KubeletDir: filepath.Join(dir, "kubelet"),
+		Cluster: n.cluster, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return n.now }})
+	if err := n.makeDirs(); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// target makes the parent of a pod's mount, as the kubelet does.
+func (n *node) target(pod string) string {
+	n.t.Helper()
+	parent := filepath.Join(n.cfg.KubeletDir, "pods", pod, "volumes", "kubernetes.io~csi", "v")
+	if err := os.MkdirAll(parent, 0o750); err != nil {
+		n.t.Fatal(err)
+	}
+	at := filepath.Join(parent, "mount")
+	n.t.Cleanup(func() { _ = detach(at) }) // most tests did it
+	return at
+}
+
+func (n *node) publishRequest(id, at string) *csi.NodePublishVolumeRequest {
+	return &csi.NodePublishVolumeRequest{
+		VolumeId: id, TargetPath: at, VolumeContext: map[string]string{storage.ClusterKey: uid},
+		VolumeCapability: capability(csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER),
+	}
+}
+
+func capability(mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
+	return &csi.VolumeCapability{
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: mode},
+	}
+}
+
+func (n *node) publish(r *csi.NodePublishVolumeRequest) error {
+	_, err := nodeService{driver: n.Driver}.NodePublishVolume(n.t.Context(), r)
+	return err
+}
+
+func (n *node) unpublish(id, at string) error {
+	_, err := nodeService{driver: n.Driver}.NodeUnpublishVolume(n.t.Context(),
+		&csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: at})
+	return err
+}
+
+func (n *node) look(after time.Duration) {
+	n.t.Helper()
+	n.now = n.now.Add(after)
+	if err := n.sweep(n.t.Context()); err != nil {
+		n.t.Error(err)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPublish(t *testing.T) {
+	n := newNode(t)
+	first, second := n.target("p1"), n.target("p2")
+	for range 3 { // each call may come again
+		must(t, n.publish(n.publishRequest("v", first)))
+	}
+	must(t, os.WriteFile(filepath.Join(first, "a"), []byte("kept"), 0o600))
+	readOnly := n.publishRequest("v", second)
+	readOnly.Readonly = true
+	must(t, n.publish(readOnly))
+	if err := os.WriteFile(filepath.Join(second, "b"), nil, 0o600); err == nil {
+		t.Error("wrote into a read-only mount")
+	}
+	if err := n.publish(n.publishRequest("v", second)); status.Code(err) != codes.AlreadyExists {
+		t.Errorf("read-only, then writable: %v", err)
+	}
+	r, err := nodeService{driver: n.Driver}.NodeGetVolumeStats(t.Context(),
+		&csi.NodeGetVolumeStatsRequest{VolumeId: "v", VolumePath: first})
+	if err != nil || r.GetUsage()[0].GetUsed() != 4 || r.GetUsage()[0].GetTotal() == 0 ||
+		r.GetUsage()[1].GetUsed() != 2 {
+		t.Errorf("%v, %v", r, err)
+	}
+	for range 2 {
+		must(t, n.unpublish("v", first), n.unpublish("v", second))
+	}
+	if exists(first) || exists(second) {
+		t.Error("a target stayed")
+	}
+	if got, err := os.ReadFile(filepath.Join(n.data("v"), "a")); string(got) != "kept" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestReadWriteOncePod(t *testing.T) {
+	n := newNode(t)
+	r := n.publishRequest("v", n.target("p1"))
+	r.VolumeCapability = capability(csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER)
+	must(t, n.publish(r))
+	r.TargetPath = n.target("p2")
+	if err := n.publish(r); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("a second pod: %v", err)
+	}
+	// A target that is gone without the driver's help does not count.
+	must(t, detach(n.target("p1")), n.publish(r))
+}
+
+func TestRefused(t *testing.T) {
+	n := newNode(t)
+	for name, change := range map[string]func(*csi.NodePublishVolumeRequest){
+		"name":       func(r *csi.NodePublishVolumeRequest) { r.VolumeId = "../v" },
+		"device":     func(r *csi.NodePublishVolumeRequest) { r.VolumeId = "nul" },
+		"target":     func(r *csi.NodePublishVolumeRequest) { r.TargetPath = "/etc" },
+		"target up":  func(r *csi.NodePublishVolumeRequest) { r.TargetPath += "/../../../../../../../x" },
+		"no cluster": func(r *csi.NodePublishVolumeRequest) { r.VolumeContext = nil },
+		"attribute":  func(r *csi.NodePublishVolumeRequest) { r.VolumeContext["path"] = "/etc" },
+		"many nodes": func(r *csi.NodePublishVolumeRequest) {
+			r.VolumeCapability.AccessMode.Mode = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+		},
+		"options": func(r *csi.NodePublishVolumeRequest) {
+			r.VolumeCapability.GetMount().MountFlags = []string{"suid"}
+		},
+		"a block": func(r *csi.NodePublishVolumeRequest) {
+			r.VolumeCapability.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
+		},
+		"nothing set": func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability = nil },
+	} {
+		r := n.publishRequest("v", n.target("p"))
+		change(r)
+		if err := n.publish(r); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if exists(n.data("v")) || exists(n.target("p")) {
+		t.Error("a refused request left something")
+	}
+	// Of another cluster, and lost.
+	must(t, n.publish(n.publishRequest("v", n.target("p"))), n.unpublish("v", n.target("p")))
+	other := n.publishRequest("v", n.target("p"))
+	other.VolumeContext[storage.ClusterKey] = "00000000-0000-0000-0000-000000000000"
+	if err := n.publish(other); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("another cluster: %v", err)
+	}
+	must(t, os.Remove(n.data("v")))
+	if err := n.publish(n.publishRequest("v", n.target("p"))); status.Code(err) != codes.DataLoss {
+		t.Errorf("lost data: %v", err)
+	}
+}
+
+// TestLinks: whatever links a pod leaves in its volume, or someone puts in a target's
+// place, nothing behind them changes.
+func TestLinks(t *testing.T) {
+	n := newNode(t)
+	outside := filepath.Join(t.TempDir(), "outside")
+	must(t, os.MkdirAll(filepath.Join(outside, "dir"), 0o700),
+		os.WriteFile(filepath.Join(outside, "file"), []byte("untouched"), 0o600))
+	at := n.target("p")
+	must(t, n.publish(n.publishRequest("v", at)))
+	for name, to := range map[string]string{"dir": outside, "file": filepath.Join(outside, "file"), "up": "../../..",
+		"self": ".", "loop": "loop", "root": "/"} {
+		must(t, os.Symlink(to, filepath.Join(at, name)))
+	}
+	r, err := nodeService{driver: n.Driver}.NodeGetVolumeStats(t.Context(),
+		&csi.NodeGetVolumeStatsRequest{VolumeId: "v", VolumePath: at})
+	if err != nil || r.GetUsage()[0].GetUsed() != 0 {
+		t.Errorf("usage through links: %v, %v", r, err)
+	}
+	must(t, n.unpublish("v", at))
+	// A link in the target's place.
+	must(t, os.Symlink(outside, at))
+	if err := n.publish(n.publishRequest("v", at)); err == nil {
+		t.Error("published through a link")
+	}
+	if err := n.unpublish("v", at); err == nil {
+		t.Error("unpublished a link")
+	}
+	must(t, os.Remove(at))
+	// Deleted, links and all.
+	n.look(0)
+	n.look(storage.MissingFor)
+	n.look(storage.KeepTrash)
+	n.look(0)
+	if exists(n.data("v")) || exists(n.trash("v")) || exists(n.trash(removing+"v")) || exists(n.record("v")) {
+		t.Error("something stayed")
+	}
+	st, err := os.Stat(outside)
+	if err != nil || st.Mode().Perm() != 0o755&st.Mode().Perm() || !exists(filepath.Join(outside, "dir")) {
+		t.Errorf("outside: %v, %v", st, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(outside, "file")); string(got) != "untouched" {
+		t.Errorf("outside: %q, %v", got, err)
+	}
+	// A volume that is a link is none.
+	must(t, n.publish(n.publishRequest("w", n.target("q"))), n.unpublish("w", n.target("q")), os.Remove(n.data("w")),
+		os.Symlink(outside, n.data("w")))
+	if err := n.publish(n.publishRequest("w", n.target("q"))); status.Code(err) != codes.DataLoss {
+		t.Errorf("a link in a volume's place: %v", err)
+	}
+}
+
+func TestTrash(t *testing.T) {
+	n := newNode(t)
+	at := n.target("p")
+	must(t, n.publish(n.publishRequest("v", at)), os.WriteFile(filepath.Join(at, "a"), nil, 0o600))
+	n.cluster.volumes["v"] = true
+	n.look(time.Hour)
+	// The PersistentVolume is deleted while a pod has the volume.
+	delete(n.cluster.volumes, "v")
+	n.look(time.Hour)
+	n.look(time.Hour)
+	if !exists(filepath.Join(at, "a")) {
+		t.Fatal("the data of a pod is gone")
+	}
+	must(t, n.unpublish("v", at))
+	n.look(0)
+	n.look(storage.MissingFor - time.Second)
+	if !exists(n.data("v")) {
+		t.Fatal("in the trash too early")
+	}
+	n.cluster.err = errors.New("away")
+	n.now = n.now.Add(time.Hour)
+	if err := n.sweep(t.Context()); err == nil || !exists(n.data("v")) {
+		t.Fatalf("without an API server: %v", err)
+	}
+	n.cluster.err = nil
+	n.look(0)
+	if exists(n.data("v")) || !exists(filepath.Join(n.trash("v"), "a")) {
+		t.Fatal("not in the trash")
+	}
+	// etcd is restored: the volume exists again.
+	n.cluster.volumes["v"] = true
+	n.look(time.Hour)
+	if !exists(filepath.Join(n.data("v"), "a")) || exists(n.trash("v")) {
+		t.Fatal("not restored")
+	}
+	// The same, noticed by a pod first.
+	delete(n.cluster.volumes, "v")
+	n.look(0)
+	n.look(storage.MissingFor)
+	must(t, n.publish(n.publishRequest("v", at)))
+	if !exists(filepath.Join(at, "a")) {
+		t.Fatal("not restored for a pod")
+	}
+	must(t, n.unpublish("v", at))
+	// Another cluster knows nothing of it.
+	n.cluster.uid = "00000000-0000-0000-0000-000000000000"
+	n.look(0)
+	n.look(time.Hour)
+	if !exists(n.data("v")) {
+		t.Fatal("another cluster's data is gone")
+	}
+}
+
+// TestDied: a driver that was killed at any step finds the volume in order.
+func TestDied(t *testing.T) {
+	n := newNode(t)
+	at := n.target("p")
+	// Killed before the record was written.
+	must(t, makeData(n.data("v")), n.publish(n.publishRequest("v", at)), n.unpublish("v", at))
+	// Killed between record and mount.
+	r, err := n.read("v")
+	must(t, err)
+	r.Targets = []target{{Path: at}}
+	must(t, n.write("v", r), n.publish(n.publishRequest("v", at)), n.unpublish("v", at))
+	// Killed between unmount and record.
+	must(t, n.publish(n.publishRequest("v", at)), detach(at), n.unpublish("v", at))
+	// Killed between record and trash; then the volume is wanted again, or not.
+	r, err = n.read("v")
+	must(t, err)
+	r.Trashed = n.now
+	must(t, n.write("v", r), n.publish(n.publishRequest("v", at)), n.unpublish("v", at), n.write("v", r))
+	n.look(storage.KeepTrash)
+	n.look(0)
+	if exists(n.data("v")) || exists(n.record("v")) {
+		t.Error("something stayed")
+	}
+}
+
+// TestRun speaks to the driver as the kubelet does.
+func TestRun(t *testing.T) {
+	n := newNode(t)
+	endpoint, registration := n.sockets()
+	// What an earlier driver, or another one, left behind.
+	must(t, os.MkdirAll(filepath.Dir(endpoint), 0o700), os.WriteFile(endpoint, []byte("x"), 0o600))
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx) }()
+	dial := func(path string) *grpc.ClientConn {
+		c, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		must(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	var info *registerapi.PluginInfo
+	testenv.Eventually(t, "the registration socket", func() (err error) {
+		info, err = registerapi.NewRegistrationClient(dial(registration)).GetInfo(t.Context(),
+			&registerapi.InfoRequest{})
+		return err
+	})
+	if info.GetName() != storage.Driver || info.GetEndpoint() != endpoint || info.GetType() != registerapi.CSIPlugin {
+		t.Errorf("%v", info)
+	}
+	_, err := registerapi.NewRegistrationClient(dial(registration)).NotifyRegistrationStatus(t.Context(),
+		&registerapi.RegistrationStatus{PluginRegistered: true})
+	must(t, err)
+	got, err := csi.NewNodeClient(dial(info.GetEndpoint())).NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
+	must(t, err)
+	if got.GetNodeId() != "n" || got.GetAccessibleTopology().GetSegments()[storage.TopologyKey] != "n" {
+		t.Errorf("%v", got)
+	}
+	testenv.Until(t, "the free space", func() bool {
+		n.cluster.mu.Lock()
+		defer n.cluster.mu.Unlock()
+		return len(n.cluster.free) == 1 && n.cluster.free[0] > 0
+	})
+	if st, err := os.Stat(endpoint); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("socket: %v, %v", st, err)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if exists(registration) {
+		t.Error("the kubelet would still see the driver")
+	}
+}
