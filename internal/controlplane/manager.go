@@ -93,6 +93,7 @@ func (w *windows) config() (manager.Config, error) {
 		ClientCA:  clientCA,
 		Namespace: inventory.Namespace,
 		Admission: policy.Admission(c.Admission),
+		Storage:   !c.NoStorage,
 		Registry:  lookup.Config{CertsDir: registryCerts},
 		Log:       w.server.log.With(logkey.Component, plan.Manager),
 	}
@@ -132,7 +133,11 @@ func managerObjects(c manager.Config) ([]plan.Object, error) {
 		return nil, err
 	}
 	all := []*unstructured.Unstructured{space, crd}
-	for _, right := range account.Rights() {
+	objects := account.Rights()
+	if c.Storage {
+		objects = append(objects, inventory.Storage(inventory.Labels())...)
+	}
+	for _, right := range objects {
 		u, err := inventory.Untyped(right)
 		if err != nil {
 			return nil, err

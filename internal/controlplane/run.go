@@ -245,6 +245,11 @@ func (s *server) components(ctx context.Context) ([]supervise.Component, error) 
 		win := &windows{server: s, listener: listener}
 		bodies[plan.Manager] = supervise.Component{Run: win.run, Ready: win.isReady}
 	}
+	metrics := newMetricsServer(c)
+	bodies[plan.MetricsServer] = supervise.Component{Run: metrics.run, Ready: metrics.isReady}
+	if c.LoadBalancer.Pool.IsValid() {
+		bodies[plan.ServiceController] = supervise.Component{Run: s.serviceController}
+	}
 	bodies[plan.CoreDNS] = supervise.Component{Run: resolver.run, Ready: resolver.isReady}
 
 	var out []supervise.Component
@@ -256,6 +261,8 @@ func (s *server) components(ctx context.Context) ([]supervise.Component, error) 
 			kcm.argv = x.Argv
 		case plan.Scheduler:
 			sched.argv = x.Argv
+		case plan.MetricsServer:
+			metrics.argv = x.Argv
 		}
 		b := bodies[x.Name]
 		b.Name, b.Needs = x.Name, x.Needs

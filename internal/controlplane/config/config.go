@@ -60,6 +60,10 @@ type Config struct {
 	// Null means those of the machine, an empty list means none.
 	DNSUpstream []netip.AddrPort `json:"dnsUpstream"`
 
+	// MetricsAddress is where the metrics API listens. The zero value means that
+	// there is none.
+	MetricsAddress netip.AddrPort `json:"metricsAddress,omitzero"`
+
 	// AdmissionPort is where the admission webhooks listen, on the loopback
 	// address that the API server has; 0 means that there are none, nor the
 	// controllers that belong to them.
@@ -70,9 +74,28 @@ type Config struct {
 	// WindowsTaint is put onto every Windows node, in kubectl's notation
 	// (os=windows:NoSchedule); "" means none.
 	WindowsTaint string `json:"windowsTaint,omitempty"`
+	// NoStorage leaves out the StorageClass mullion-local and its provisioner. There is
+	// none without the admission webhooks either.
+	NoStorage bool `json:"noStorage,omitempty"`
+
+	// NetworkPolicy lets nodes read what decides about NetworkPolicies: the policies, and
+	// all pods and namespaces.
+	NetworkPolicy bool `json:"networkPolicy,omitempty"`
+
+	// LoadBalancer says where Services of type LoadBalancer get their addresses; the zero value
+	// means that they get none.
+	LoadBalancer LoadBalancer `json:"loadBalancer,omitzero"`
 
 	// Datastore is an external etcd.
 	Datastore Datastore `json:"datastore,omitzero"`
+}
+
+// LoadBalancer is the router in front of the nodes.
+type LoadBalancer struct {
+	// Pool has the addresses. The machine and the nodes route it to the router.
+	Pool netip.Prefix `json:"pool"`
+	// Router is the file of the network namespace that the router is in.
+	Router string `json:"router"`
 }
 
 // Datastore is an external etcd. Without endpoints the control plane runs an
@@ -217,6 +240,16 @@ func (c Config) validateNetworks() error {
 			}
 		}
 	}
+	if lb := c.LoadBalancer; lb != (LoadBalancer{}) {
+		if !lb.Pool.IsValid() || lb.Pool.Masked() != lb.Pool || !filepath.IsAbs(lb.Router) {
+			return fmt.Errorf("loadBalancer: pool %q, router %q: want a network and a file", lb.Pool, lb.Router)
+		}
+		for _, n := range nets {
+			if n.p.Overlaps(lb.Pool) {
+				return fmt.Errorf("loadBalancer: pool %s overlaps %s %s", lb.Pool, n.name, n.p)
+			}
+		}
+	}
 	// kube-apiserver's own limit is 20 bits of host part for IPv4.
 	if bits := c.ServiceCIDR.Addr().BitLen() - c.ServiceCIDR.Bits(); bits < 4 || bits > 20 {
 		return fmt.Errorf("serviceCIDR %s: want between 16 and 1048576 addresses", c.ServiceCIDR)
@@ -230,12 +263,21 @@ func (c Config) validateNetworks() error {
 		return fmt.Errorf("dnsServiceIP %s: want an address of serviceCIDR %s other than the API server's %s",
 			c.DNSServiceIP, c.ServiceCIDR, c.ServiceIP())
 	}
-	if a := c.DNSAddress.Addr(); c.DNSAddress.IsValid() && (a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() ||
-		c.DNSAddress.Port() == 0) {
-		// Kubernetes refuses such addresses in an EndpointSlice, too.
+	if !servable(c.DNSAddress) {
 		return fmt.Errorf("dnsAddress %s: want an address that pods can reach, and a port", c.DNSAddress)
 	}
+	if !servable(c.MetricsAddress) {
+		return fmt.Errorf("metricsAddress %s: want an address of this machine, none of loopback, and a port",
+			c.MetricsAddress)
+	}
 	return nil
+}
+
+// servable reports whether an address is left out, or one that Kubernetes takes in an
+// EndpointSlice.
+func servable(a netip.AddrPort) bool {
+	return !a.IsValid() ||
+		!a.Addr().IsUnspecified() && !a.Addr().IsLoopback() && !a.Addr().IsMulticast() && a.Port() != 0
 }
 
 // Validate reports what keeps the datastore from being used.

@@ -19,7 +19,7 @@ const good = `{
   "apiVersion": "mullion/v1alpha1", "name": "default", "dataDir": "/var/lib/mullion/clusters/default",
   "addresses": ["127.0.0.1", "10.89.0.1"], "port": 6443,
   "nodeCIDR": "10.89.0.0/24", "podCIDR": "10.244.0.0/16", "serviceCIDR": "10.96.0.0/16",
-  "dnsAddress": "10.89.0.1:53", "dnsUpstream": null
+  "dnsAddress": "10.89.0.1:53", "dnsUpstream": null, "metricsAddress": "10.89.0.1:4443"
 }`
 
 func TestParse(t *testing.T) {
@@ -54,8 +54,12 @@ func TestParseRefuses(t *testing.T) {
 	for _, tc := range []struct{ name, old, new, want string }{
 		{"another version", "v1alpha1", "v2", "this mullion reads"},
 		{"unknown field", `"port"`, `"ports"`, "unknown field"},
-		{"two documents", "null\n}", "null\n}{}", "more than one document"},
-		{"cut short", "null\n}", "", "unexpected EOF"},
+		{"two documents", `4443"` + "\n}", `4443"` + "\n}{}", "more than one document"},
+		{"cut short", `4443"` + "\n}", "", "unexpected EOF"},
+		{"pool of other ranges", `4443"` + "\n}", `4443", "loadBalancer": {"pool": "10.96.1.0/24", "router": "/r"}}`,
+			"overlaps serviceCIDR"},
+		{"pool without router", `4443"` + "\n}", `4443", "loadBalancer": {"pool": "10.90.0.0/24", "router": ""}}`,
+			"want a network and a file"},
 		{"relative directory", "/var/lib", "var/lib", "absolute"},
 		{"directory with dots", "/var/lib", "/var/../lib", "clean"},
 		{"directory too long", "/var/lib", "/" + strings.Repeat("x", 90), "too long for a Unix socket"},
@@ -72,6 +76,8 @@ func TestParseRefuses(t *testing.T) {
 		{"DNS service is the API's", `"port"`, `"dnsServiceIP": "10.96.0.1", "port"`, "dnsServiceIP"},
 		{"DNS asks itself", "null", `["10.89.0.1:53"]`, "own DNS server"},
 		{"DNS on loopback", "10.89.0.1:53", "127.0.0.1:53", "dnsAddress"},
+		{"metrics on loopback", "10.89.0.1:4443", "127.0.0.1:4443", "metricsAddress"},
+		{"metrics on any port", "10.89.0.1:4443", "10.89.0.1:0", "metricsAddress"},
 		{"wildcard SAN", `"port"`, `"extraSANs": ["*.example.com"], "port"`, "extraSANs"},
 		{"domain", `"port"`, `"clusterDomain": "a b", "port"`, "clusterDomain"},
 		{"endpoint", `"port"`, `"datastore": {"endpoints": ["etcd:2379"]}, "port"`, "want https"},

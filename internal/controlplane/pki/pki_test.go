@@ -32,6 +32,8 @@ func testConfig() config.Config {
 		PodCIDR:     netip.MustParsePrefix("10.244.0.0/16"),
 		ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
 		DNSAddress:  netip.MustParseAddrPort("10.89.0.1:53"),
+
+		MetricsAddress: netip.MustParseAddrPort("10.89.0.1:4443"),
 	}.Default()
 }
 
@@ -73,7 +75,7 @@ func TestPlan(t *testing.T) {
 	testenv.Golden(t, "plan.txt", []byte(NewPlan(testConfig()).String()))
 	c := testConfig()
 	c.Datastore.Endpoints = []string{"https://etcd:2379"}
-	c.DNSAddress = netip.AddrPort{}
+	c.DNSAddress, c.MetricsAddress = netip.AddrPort{}, netip.AddrPort{}
 	testenv.Golden(t, "plan_external.txt", []byte(NewPlan(c).String()))
 }
 

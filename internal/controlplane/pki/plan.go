@@ -72,8 +72,10 @@ const (
 	ControllerManager = "kube-controller-manager"
 	Scheduler         = "kube-scheduler"
 	CoreDNS           = "coredns"
+	MetricsServer     = "metrics-server"
 	Controllers       = "mullion-controllers"
 	Manager           = "mullion-manager"
+	ServiceController = "service-controller"
 	AdmissionClientCA = "admission-client-ca"
 	AdmissionClient   = "kube-apiserver-admission"
 	Admin             = "admin"
@@ -87,8 +89,13 @@ const (
 	// KubeletClientGroup may use the kubelets' API.
 	KubeletClientGroup = "mullion:kubelet-clients"
 	CoreDNSUser        = "system:mullion:coredns"
-	ControllersUser    = "system:mullion:controllers"
-	ManagerUser        = "system:mullion:manager"
+	MetricsServerUser  = "system:mullion:metrics-server"
+	// MetricsServerName is that of its Service.
+	MetricsServerName = "metrics-server.kube-system.svc"
+	ControllersUser   = "system:mullion:controllers"
+	ManagerUser       = "system:mullion:manager"
+	// ServiceControllerUser gives Services of type LoadBalancer their addresses.
+	ServiceControllerUser = "system:mullion:service-controller"
 )
 
 // NewPlan returns the key material that the control plane needs.
@@ -122,6 +129,15 @@ func NewPlan(c config.Config) Plan {
 	}
 	if c.DNSAddress.IsValid() {
 		p.Leaves = append(p.Leaves, Leaf{Name: CoreDNS, Authority: ClusterCA, CommonName: CoreDNSUser, Client: true})
+	}
+	if c.MetricsAddress.IsValid() {
+		// The API server, which asks it, knows it by its Service.
+		p.Leaves = append(p.Leaves, Leaf{Name: MetricsServer, Authority: ClusterCA, CommonName: MetricsServerUser,
+			Names: []string{MetricsServerName}, Client: true})
+	}
+	if c.LoadBalancer.Pool.IsValid() {
+		p.Leaves = append(p.Leaves,
+			Leaf{Name: ServiceController, Authority: ClusterCA, CommonName: ServiceControllerUser, Client: true})
 	}
 	if c.AdmissionPort != 0 {
 		// An authority of its own: no other certificate of the cluster may ask the

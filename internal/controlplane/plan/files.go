@@ -48,8 +48,14 @@ func files(c config.Config) ([]File, error) {
 		ids = append(ids, struct{ component, leaf string }{Manager, pki.Manager})
 		all = append(all, named{admissionFile, admission(c)}, named{admissionKubeconfig, webhookClient(c)})
 	}
+	if c.LoadBalancer.Pool.IsValid() {
+		ids = append(ids, struct{ component, leaf string }{ServiceController, pki.ServiceController})
+	}
 	if c.DNSAddress.IsValid() {
 		ids = append(ids, struct{ component, leaf string }{CoreDNS, pki.CoreDNS})
+	}
+	if c.MetricsAddress.IsValid() {
+		ids = append(ids, struct{ component, leaf string }{MetricsServer, pki.MetricsServer})
 	}
 	for _, id := range ids {
 		// The files are named, not copied, so that client-go sees a renewed
@@ -122,7 +128,8 @@ func auditPolicy() object {
 			none(object{"userGroups": []string{"system:nodes"}, "verbs": []string{"update", "patch"},
 				"resources": resources("", "nodes/status", "pods/status")}),
 			none(object{"users": []string{"system:kube-controller-manager", "system:kube-scheduler", "system:apiserver",
-				pki.CoreDNSUser, pki.ControllersUser},
+				pki.CoreDNSUser, pki.ControllersUser, pki.MetricsServerUser,
+				pki.ServiceControllerUser},
 				"verbs": []string{"get", "list", "watch"}}),
 			none(object{"userGroups": []string{"system:serviceaccounts:kube-system"},
 				"verbs": []string{"get", "list", "watch"}}),

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/pki"
@@ -43,7 +44,7 @@ func Objects(c config.Config, caPEM []byte) ([]Object, error) {
 		}
 		out = append(out, Object{fmt.Sprintf("%s/%s", collection, meta["name"]), data})
 	}
-	for _, o := range clusterRoles() {
+	for _, o := range append(clusterRoles(c), metricsRoles(c)...) {
 		add("/apis/"+rbacAPI+"/clusterroles", o)
 	}
 	for _, o := range clusterRoleBindings(c) {
@@ -68,6 +69,11 @@ func Objects(c config.Config, caPEM []byte) ([]Object, error) {
 	if c.DNSAddress.IsValid() {
 		add("/api/v1"+system+"/services", dnsService(c))
 		add("/apis/discovery.k8s.io/v1"+system+"/endpointslices", dnsEndpoints(c))
+	}
+	if c.MetricsAddress.IsValid() {
+		add("/api/v1"+system+"/services", metricsService(c))
+		add("/apis/discovery.k8s.io/v1"+system+"/endpointslices", metricsEndpoints(c))
+		add("/apis/apiregistration.k8s.io/v1/apiservices", metricsAPI(caPEM))
 	}
 	return out, failed
 }
@@ -110,11 +116,11 @@ func clusterRoleBinding(name, roleName string, who object) object {
 		"subjects": []object{who}}
 }
 
-func clusterRoles() []object {
+func clusterRoles(c config.Config) []object {
 	read := []string{"list", "watch"}
 	approve := rule("certificates.k8s.io", "signers", "approve")
 	approve["resourceNames"] = []string{"kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"}
-	return []object{
+	roles := []object{
 		// What CoreDNS' kubernetes plugin reads with "pods insecure"
 		// (plugin/kubernetes/README.md).
 		clusterRole("mullion:coredns",
@@ -126,6 +132,13 @@ func clusterRoles() []object {
 			approve,
 			rule("", "nodes", "get", "list")),
 	}
+	if c.NetworkPolicy {
+		// What internal/netpolicy/watch reads; system:node-proxier has EndpointSlices.
+		roles = append(roles, clusterRole("mullion:network-policies",
+			rule("networking.k8s.io", "networkpolicies", read...),
+			rule("", "pods", read...), rule("", "namespaces", read...)))
+	}
+	return roles
 }
 
 func clusterRoleBindings(c config.Config) []object {
@@ -146,8 +159,22 @@ func clusterRoleBindings(c config.Config) []object {
 		clusterRoleBinding("mullion:node-proxiers", "system:node-proxier", subject("Group", nodesGroup)),
 		clusterRoleBinding("mullion:controllers", "mullion:controllers", subject("User", pki.ControllersUser)),
 	}
+	if c.NetworkPolicy {
+		// Nodes enforce policies with their own identity, as they run kube-proxy.
+		b = append(b, clusterRoleBinding("mullion:network-policies", "mullion:network-policies",
+			subject("Group", nodesGroup)))
+	}
+	if c.LoadBalancer.Pool.IsValid() {
+		// Upstream's role for the controller of this name.
+		b = append(b, clusterRoleBinding("mullion:service-controller", "system:controller:service-controller",
+			subject("User", pki.ServiceControllerUser)))
+	}
 	if c.DNSAddress.IsValid() {
 		b = append(b, clusterRoleBinding("mullion:coredns", "mullion:coredns", subject("User", pki.CoreDNSUser)))
+	}
+	if c.MetricsAddress.IsValid() {
+		b = append(b, clusterRoleBinding("mullion:metrics-server", "mullion:metrics-server",
+			subject("User", pki.MetricsServerUser)))
 	}
 	return b
 }
@@ -183,20 +210,24 @@ func dnsService(c config.Config) object {
 }
 
 func dnsEndpoints(c config.Config) object {
+	port := c.DNSAddress.Port()
+	return endpoints("kube-dns", c.DNSAddress.Addr(),
+		object{"name": "dns", "port": port, "protocol": "UDP"},
+		object{"name": "dns-tcp", "port": port, "protocol": "TCP"})
+}
+
+// endpoints returns the EndpointSlice of a Service in kube-system that is a part of
+// this process.
+func endpoints(service string, at netip.Addr, ports ...object) object {
 	family := "IPv4"
-	if c.DNSAddress.Addr().Is6() {
+	if at.Is6() {
 		family = "IPv6"
 	}
-	port := c.DNSAddress.Port()
 	return object{"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
-		"metadata": object{"name": "kube-dns-mullion", "namespace": "kube-system",
-			"labels": object{"kubernetes.io/service-name": "kube-dns",
+		"metadata": object{"name": service + "-mullion", "namespace": "kube-system",
+			"labels": object{"kubernetes.io/service-name": service,
 				"endpointslice.kubernetes.io/managed-by": "mullion"}},
 		"addressType": family,
-		"endpoints": []object{{"addresses": []string{c.DNSAddress.Addr().String()},
-			"conditions": object{"ready": true}}},
-		"ports": []object{
-			{"name": "dns", "port": port, "protocol": "UDP"},
-			{"name": "dns-tcp", "port": port, "protocol": "TCP"},
-		}}
+		"endpoints":   []object{{"addresses": []string{at.String()}, "conditions": object{"ready": true}}},
+		"ports":       ports}
 }

@@ -28,8 +28,10 @@ const (
 	Scheduler         = "kube-scheduler"
 	Controllers       = "mullion-controllers"
 	CoreDNS           = "coredns"
+	MetricsServer     = "metrics-server"
 	Certificates      = "certificates"
 	Manager           = "mullion-manager"
+	ServiceController = "service-controller"
 )
 
 // Component is one part of the control plane.
@@ -92,10 +94,18 @@ func New(c config.Config, m Machine) (Plan, error) {
 			Note: "admission webhooks on " + AdmissionAddress(c).String() +
 				" (" + cmp.Or(c.Admission, "enforce") + "); RuntimeClasses, labels and taints of Windows nodes"})
 	}
+	if lb := c.LoadBalancer; lb.Pool.IsValid() {
+		p.Components = append(p.Components, Component{Name: ServiceController, Needs: []string{Bootstrap},
+			Note: fmt.Sprintf("addresses of %s for Services of type LoadBalancer, router in %s", lb.Pool, lb.Router)})
+	}
 	if c.DNSAddress.IsValid() {
 		p.Corefile = corefile(c, m)
 		p.Components = append(p.Components, Component{Name: CoreDNS, Needs: []string{Bootstrap},
 			Note: "the Corefile below"})
+	}
+	if c.MetricsAddress.IsValid() {
+		p.Components = append(p.Components, Component{Name: MetricsServer, Needs: []string{Bootstrap},
+			Argv: metricsServer(c)})
 	}
 	return p, nil
 }

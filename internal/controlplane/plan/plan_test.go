@@ -28,6 +28,9 @@ func testConfig() config.Config {
 		PodCIDR:     netip.MustParsePrefix("10.244.0.0/16"),
 		ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
 		DNSAddress:  netip.MustParseAddrPort("10.89.0.1:53"),
+
+		NetworkPolicy:  true,
+		MetricsAddress: netip.MustParseAddrPort("10.89.0.1:4443"),
 	}.Default()
 }
 
@@ -45,9 +48,11 @@ func TestGolden(t *testing.T) {
 		KeyFile:   "/etcd/c.key",
 	}
 	noDNS := testConfig()
-	noDNS.DNSAddress = netip.AddrPort{}
+	noDNS.DNSAddress, noDNS.MetricsAddress = netip.AddrPort{}, netip.AddrPort{}
 	admission := testConfig()
 	admission.AdmissionPort = 9443
+	balanced := testConfig()
+	balanced.LoadBalancer = config.LoadBalancer{Pool: netip.MustParsePrefix("10.90.0.0/24"), Router: "/run/netns/m"}
 	isolated := testConfig()
 	isolated.DNSUpstream = []netip.AddrPort{}
 	isolated.ClusterDomain = "k8s.example.com"
@@ -55,7 +60,7 @@ func TestGolden(t *testing.T) {
 		name string
 		c    config.Config
 	}{{"default", testConfig()}, {"external_etcd", external}, {"admission", admission}, {"no_dns", noDNS},
-		{"no_upstream", isolated}} {
+		{"load_balancer", balanced}, {"no_upstream", isolated}} {
 		t.Run(tc.name, func(t *testing.T) {
 			p, err := plan.New(tc.c, machine())
 			if err != nil {

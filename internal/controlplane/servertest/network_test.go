@@ -18,8 +18,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
@@ -41,6 +43,7 @@ func TestNetwork(t *testing.T) {
 		c.Port = 6443
 		c.DNSAddress = netip.MustParseAddrPort("10.89.0.1:53")
 		c.DNSUpstream = []netip.AddrPort{}
+		c.MetricsAddress = netip.MustParseAddrPort("10.89.0.1:4443")
 	})
 	s.Wrap = []string{"unshare", "-n", "sh", "-ec", `ip link set lo up; ip addr add 10.89.0.1/24 dev lo; exec "$@"`,
 		"sh"}
@@ -49,7 +52,8 @@ func TestNetwork(t *testing.T) {
 	pid := s.PID()
 
 	t.Run("sockets", func(t *testing.T) {
-		want := []string{"tcp 10.89.0.1:53", "tcp 10.89.0.1:6443", "tcp 127.0.0.1:6443", "udp 10.89.0.1:53"}
+		want := []string{"tcp 10.89.0.1:4443", "tcp 10.89.0.1:53", "tcp 10.89.0.1:6443", "tcp 127.0.0.1:6443",
+			"udp 10.89.0.1:53"}
 		if d := cmp.Diff(want, listening(t, pid)); d != "" {
 			t.Errorf("it listens elsewhere than it should (-want +got):\n%s", d)
 		}
@@ -75,6 +79,22 @@ func TestNetwork(t *testing.T) {
 			metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kube-dns"})
 		if err != nil || len(slices.Items) != 1 || slices.Items[0].Endpoints[0].Addresses[0] != "10.89.0.1" {
 			t.Errorf("%v, %v", slices, err)
+		}
+	})
+	t.Run("metrics", func(t *testing.T) {
+		const path = "/apis/metrics.k8s.io/v1beta1/nodes"
+		testenv.Eventually(t, "the metrics API", func() error {
+			body, err := admin.RESTClient().Get().AbsPath(path).Do(t.Context()).Raw()
+			if err == nil && !strings.Contains(string(body), `"kind":"NodeMetricsList"`) {
+				err = fmt.Errorf("%s is %s", path, body)
+			}
+			return err
+		})
+		direct := rest.AnonymousClientConfig(cfg)
+		direct.Host, direct.ServerName = "https://"+s.Config.MetricsAddress.String(), "metrics-server.kube-system.svc"
+		err := controlplanetest.Client(t, direct).RESTClient().Get().AbsPath(path).Do(t.Context()).Error()
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("a client without a name that asks metrics-server itself gets %v, want Forbidden", err)
 		}
 	})
 	s.Stop()

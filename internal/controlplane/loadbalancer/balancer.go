@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package loadbalancer
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	cloudprovider "k8s.io/cloud-provider"
+	servicehelper "k8s.io/cloud-provider/service/helpers"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+)
+
+// Router sends connections to nodes; see fabric.Balancer.
+type Router interface {
+	// Set replaces all fronts.
+	Set(ctx context.Context, fronts []fabric.Front) error
+}
+
+// balancer gives addresses to Services and keeps the router's fronts. It implements
+// cloudprovider.LoadBalancer; upstream's controller calls it, adds the finalizer, writes the
+// status and reports errors as events.
+type balancer struct {
+	pool     netip.Prefix
+	router   Router
+	services corelisters.ServiceLister // synced
+	ask      asker
+	health   health
+
+	mu sync.Mutex
+	// routes of the Services that have been ensured in this life. guarded by mu
+	routes map[types.NamespacedName]route
+	// unseen are the Services of an earlier life that upstream's controller has not come to yet.
+	// Until it has, the router keeps what it was told then: it must be told all or nothing.
+	// guarded by mu
+	unseen map[types.NamespacedName]struct{}
+}
+
+var _ cloudprovider.LoadBalancer = (*balancer)(nil)
+
+func keyOf(s *corev1.Service) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
+}
+
+// begin notes the Services of an earlier life.
+func (b *balancer) begin() error {
+	all, err := b.services.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list services: %w", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.routes, b.unseen = map[types.NamespacedName]route{}, map[types.NamespacedName]struct{}{}
+	for _, s := range all {
+		if servicehelper.HasLBFinalizer(s) {
+			b.unseen[keyOf(s)] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// GetLoadBalancer implements cloudprovider.LoadBalancer.
+func (b *balancer) GetLoadBalancer(_ context.Context, _ string, s *corev1.Service) (
+	*corev1.LoadBalancerStatus, bool, error,
+) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, ensured := b.routes[keyOf(s)]
+	_, unseen := b.unseen[keyOf(s)]
+	return &s.Status.LoadBalancer, ensured || unseen || len(addressesOf(b.pool, s)) > 0, nil
+}
+
+// GetLoadBalancerName implements cloudprovider.LoadBalancer.
+func (b *balancer) GetLoadBalancerName(_ context.Context, _ string, s *corev1.Service) string {
+	return keyOf(s).String()
+}
+
+// EnsureLoadBalancer implements cloudprovider.LoadBalancer.
+func (b *balancer) EnsureLoadBalancer(ctx context.Context, _ string, s *corev1.Service, nodes []*corev1.Node) (
+	*corev1.LoadBalancerStatus, error,
+) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.unseen, keyOf(s))
+	used, err := b.used(keyOf(s))
+	if err != nil {
+		return nil, err
+	}
+	address, err := choose(b.pool, s, used)
+	if err != nil {
+		return nil, err
+	}
+	r, err := describe(s, nodes, address)
+	if err != nil {
+		return nil, err
+	}
+	b.health.learn(ctx, r.probes, b.ask)
+	b.routes[keyOf(s)] = r
+	mode := corev1.LoadBalancerIPModeVIP
+	return &corev1.LoadBalancerStatus{
+		Ingress: []corev1.LoadBalancerIngress{{IP: address.String(), IPMode: &mode}},
+	}, b.apply(ctx)
+}
+
+// used returns the addresses that other Services have.
+func (b *balancer) used(by types.NamespacedName) (map[netip.Addr]types.NamespacedName, error) {
+	all, err := b.services.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list services: %w", err)
+	}
+	out := map[netip.Addr]types.NamespacedName{}
+	for _, s := range all {
+		// A status without our finalizer was written by others, or is about to be removed.
+		if keyOf(s) == by || !servicehelper.HasLBFinalizer(s) {
+			continue
+		}
+		for _, a := range addressesOf(b.pool, s) {
+			out[a] = keyOf(s)
+		}
+	}
+	for name, r := range b.routes {
+		if name != by {
+			out[r.address] = name
+		}
+	}
+	return out, nil
+}
+
+// UpdateLoadBalancer implements cloudprovider.LoadBalancer: the nodes have changed.
+func (b *balancer) UpdateLoadBalancer(ctx context.Context, _ string, s *corev1.Service, nodes []*corev1.Node) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old, ok := b.routes[keyOf(s)]
+	if !ok {
+		return nil // it has no address: upstream's controller tries again
+	}
+	r, err := describe(s, nodes, old.address)
+	if err != nil {
+		return err
+	}
+	b.health.learn(ctx, r.probes, b.ask)
+	b.routes[keyOf(s)] = r
+	return b.apply(ctx)
+}
+
+// EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer.
+func (b *balancer) EnsureLoadBalancerDeleted(ctx context.Context, _ string, s *corev1.Service) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.unseen, keyOf(s))
+	delete(b.routes, keyOf(s))
+	return b.apply(ctx)
+}
+
+// apply tells the router everything.
+// Preconditions: the caller holds mu.
+func (b *balancer) apply(ctx context.Context) error {
+	if len(b.unseen) > 0 {
+		return nil
+	}
+	var fronts []fabric.Front
+	for _, name := range sortedNames(b.routes) {
+		fronts = append(fronts, b.routes[name].fronts(b.health.fit)...)
+	}
+	return b.router.Set(ctx, fronts)
+}
+
+// check asks all nodes whether they are fit, and tells the router.
+func (b *balancer) check(ctx context.Context) error {
+	probes := map[probe]struct{}{}
+	b.mu.Lock()
+	for _, r := range b.routes {
+		for _, p := range r.probes {
+			probes[p] = struct{}{}
+		}
+	}
+	b.mu.Unlock()
+	b.health.check(ctx, probes, b.ask)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.apply(ctx)
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Package loadbalancer gives Services of type LoadBalancer addresses that answer. It runs
+// upstream's service controller (k8s.io/cloud-provider/controllers/service), which decides
+// which Services and nodes count, over an implementation that takes addresses from a pool and
+// tells the router of the cluster's fabric where connections go.
+//
+// A node is fit for new connections while its kube-proxy says so: on its own health check, or,
+// for externalTrafficPolicy Local, on the Service's health check node port.
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	cloudprovider "k8s.io/cloud-provider"
+	servicecontroller "k8s.io/cloud-provider/controllers/service"
+	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+
+	"github.com/mullion-k8s/mullion/internal/logkey"
+)
+
+// workers is the number of Services that upstream's controller handles at once
+// (--concurrent-service-syncs, whose default is 1). One keeps addresses in the order of creation.
+const workers = 1
+
+// Controller gives addresses to the Services of a cluster.
+type Controller struct {
+	Client  kubernetes.Interface
+	Cluster string // name
+	Pool    netip.Prefix
+	Router  Router
+	Log     *slog.Logger
+}
+
+// Run works until the context is cancelled.
+func (c *Controller) Run(ctx context.Context) error {
+	factory := informers.NewSharedInformerFactory(c.Client, 0)
+	services, nodes := factory.Core().V1().Services(), factory.Core().V1().Nodes()
+	b := &balancer{pool: c.Pool, router: c.Router, services: services.Lister(), ask: askNode}
+	upstream, err := servicecontroller.New(cloud{balancer: b}, c.Client, services, nodes, c.Cluster,
+		utilfeature.DefaultFeatureGate)
+	if err != nil {
+		return fmt.Errorf("make service controller: %w", err)
+	}
+	events := record.NewBroadcaster(record.WithContext(ctx))
+	defer events.Shutdown()
+	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Client.CoreV1().Events("")})
+	classes := classReporter{pool: c.Pool,
+		events: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "service-controller"})}
+	if _, err := services.Informer().AddEventHandler(classes.handler()); err != nil {
+		return fmt.Errorf("watch services: %w", err)
+	}
+	factory.Start(ctx.Done())
+	defer factory.Shutdown()
+	if !cache.WaitForCacheSync(ctx.Done(), services.Informer().HasSynced, nodes.Informer().HasSynced) {
+		return nil // the context has ended
+	}
+	if err := b.begin(); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		upstream.Run(ctx, workers, controllersmetrics.NewControllerManagerMetrics("mullion"))
+	}()
+	c.watchHealth(ctx, b)
+	<-done
+	return nil
+}
+
+// watchHealth asks the nodes until the context ends.
+func (c *Controller) watchHealth(ctx context.Context, b *balancer) {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	failed := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := b.check(ctx)
+		switch {
+		case err == nil:
+			failed = ""
+		case errors.Is(err, context.Canceled), err.Error() == failed:
+		default:
+			failed = err.Error()
+			c.Log.Error("the router cannot be told where connections go, will try again", logkey.Error, err)
+		}
+	}
+}
+
+// cloud is a cloud provider that has a load balancer and nothing else.
+type cloud struct {
+	cloudprovider.Interface // nil: upstream's service controller asks for the load balancer only
+	balancer                *balancer
+}
+
+// LoadBalancer implements cloudprovider.Interface.
+func (c cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return c.balancer, true }
+
+// ProviderName implements cloudprovider.Interface.
+func (cloud) ProviderName() string { return "mullion" }
+
+// classReporter tells owners of Services why a Service with a loadBalancerClass has no address:
+// upstream's controller leaves it to the controller of that class, and says nothing.
+type classReporter struct {
+	pool   netip.Prefix
+	events record.EventRecorder
+}
+
+func (r classReporter) handler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { r.report(nil, obj) },
+		UpdateFunc: func(old, obj any) {
+			if s, ok := old.(*corev1.Service); ok {
+				r.report(s, obj)
+			}
+		},
+	}
+}
+
+// report sends an event when a Service without address gets a class.
+func (r classReporter) report(old *corev1.Service, obj any) {
+	s, ok := obj.(*corev1.Service)
+	if !ok || !classed(s) || classed(old) {
+		return
+	}
+	r.events.Eventf(s, corev1.EventTypeNormal, "LoadBalancerClassNotOurs",
+		"spec.loadBalancerClass is %q: the controller of that class has to give this Service an address. Without the "+
+			"field, this cluster gives it one of %s", *s.Spec.LoadBalancerClass, r.pool)
+}
+
+// classed reports whether a Service waits for another controller's address.
+func classed(s *corev1.Service) bool {
+	return s != nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.LoadBalancerClass != nil &&
+		len(s.Status.LoadBalancer.Ingress) == 0
+}
+
+func sortedNames[T any](m map[types.NamespacedName]T) []types.NamespacedName {
+	return slices.SortedFunc(maps.Keys(m), func(a, b types.NamespacedName) int {
+		return strings.Compare(a.String(), b.String())
+	})
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package loadbalancer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+// TestController runs upstream's controller on a fake API server: addresses, the finalizer, and events
+// that say why there is no address.
+func TestController(t *testing.T) {
+	class := "example.com/other"
+	client := fake.NewClientset(service("web", nil),
+		service("wish", func(s *corev1.Service) { s.Spec.LoadBalancerIP = "192.0.2.7" }),
+		service("classed", func(s *corev1.Service) { s.Spec.LoadBalancerClass = &class }),
+		service("plain", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP }))
+	to := &fakeRouter{}
+	c := Controller{Client: client, Cluster: "c", Pool: testPool, Router: to, Log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	services := client.CoreV1().Services("default")
+	testenv.Eventually(t, "web has an address", func() error {
+		s, err := services.Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		in := s.Status.LoadBalancer.Ingress
+		if len(s.Finalizers) != 1 || len(in) != 1 || in[0].IP != "10.90.0.1" ||
+			*in[0].IPMode != corev1.LoadBalancerIPModeVIP {
+			return fmt.Errorf("got %v, %v", s.Finalizers, in)
+		}
+		return nil
+	})
+	for _, e := range []struct{ object, reason, text string }{
+		{"wish", "SyncLoadBalancerFailed", `spec.loadBalancerIP "192.0.2.7": this cluster has the addresses`},
+		{"classed", "LoadBalancerClassNotOurs", `spec.loadBalancerClass is "example.com/other"`},
+	} {
+		testenv.Eventually(t, "an event about "+e.object, func() error {
+			list, err := client.CoreV1().Events("default").List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			for _, ev := range list.Items {
+				if ev.InvolvedObject.Name == e.object && ev.Reason == e.reason && strings.Contains(ev.Message, e.text) {
+					return nil
+				}
+			}
+			return fmt.Errorf("got %v", list.Items)
+		})
+	}
+	for _, name := range []string{"classed", "plain"} {
+		s, err := services.Get(ctx, name, metav1.GetOptions{})
+		if err != nil || len(s.Status.LoadBalancer.Ingress) != 0 || len(s.Finalizers) != 0 {
+			t.Errorf("%s: got %v, %v, %v", name, s.Status, s.Finalizers, err)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package loadbalancer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// How often nodes are asked, and how long an answer may take. Clouds ask every 5 to 10 s and give
+// up after two or three failures; a machine with all nodes on it can do better.
+const (
+	checkEvery   = 2 * time.Second
+	checkTimeout = time.Second
+	// strikes is the number of failures in a row after which a node is not fit any more: one may
+	// be due to a busy machine.
+	strikes = 2
+)
+
+// health remembers which nodes are fit. The zero value knows of none.
+type health struct {
+	mu sync.Mutex
+	// failures in a row; one that has never answered has strikes. guarded by mu
+	failures map[probe]int
+}
+
+func (h *health) fit(p probe) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n, known := h.failures[p]
+	return known && n < strikes
+}
+
+// asker asks a node once.
+type asker func(context.Context, probe) error
+
+// learn asks for those of the probes that it does not know, so that a Service need not wait for
+// the next check.
+func (h *health) learn(ctx context.Context, probes []probe, ask asker) {
+	unknown := map[probe]struct{}{}
+	h.mu.Lock()
+	for _, p := range probes {
+		if _, known := h.failures[p]; !known {
+			unknown[p] = struct{}{}
+		}
+	}
+	h.mu.Unlock()
+	answers := askAll(ctx, unknown, ask)
+	if ctx.Err() != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.failures == nil {
+		h.failures = map[probe]int{}
+	}
+	for p, err := range answers {
+		h.failures[p] = after(strikes, err)
+	}
+}
+
+// check asks for all probes, and forgets others.
+func (h *health) check(ctx context.Context, probes map[probe]struct{}, ask asker) {
+	answers := askAll(ctx, probes, ask)
+	if ctx.Err() != nil {
+		return // the failures are ours
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	next := map[probe]int{}
+	for p, err := range answers {
+		before, known := h.failures[p]
+		if !known {
+			before = strikes
+		}
+		next[p] = after(before, err)
+	}
+	h.failures = next
+}
+
+// after returns the number of failures in a row after one more answer.
+func after(failures int, err error) int {
+	if err == nil {
+		return 0
+	}
+	return min(failures+1, strikes)
+}
+
+// askAll asks for all probes at once.
+func askAll(ctx context.Context, probes map[probe]struct{}, ask asker) map[probe]error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	answers := map[probe]error{}
+	for p := range probes {
+		wait.Go(func() {
+			err := ask(ctx, p)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[p] = err
+		})
+	}
+	wait.Wait()
+	return answers
+}
+
+// askNode asks a node over HTTP. kube-proxy answers 200 if it keeps up and, on the port of a
+// Service, if the node has an endpoint of it.
+func askNode(ctx context.Context, p probe) error {
+	url := fmt.Sprintf("http://%s/healthz", netip.AddrPortFrom(p.node, p.port))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("ask node: %w", err)
+	}
+	// Each time a connection of its own: an old one proves that a process lives, not that it listens.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask node: %w", err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)); err != nil {
+		return fmt.Errorf("ask node: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("ask node: %s: %s", url, resp.Status)
+	}
+	return nil
+}
+
+// maxAnswer is how much of an answer is read, in bytes; kube-proxy's have some hundred.
+const maxAnswer = 4096
