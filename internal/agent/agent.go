@@ -13,12 +13,15 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/containernetworking/cni/pkg/invoke"
 
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/winsys/acl"
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
@@ -50,12 +53,20 @@ type Options struct {
 type Agent struct {
 	Options
 	kubelet, flannel, proxy *reconciler
-	api                     *apiServer
+	api                     *nodeapi.Client
+	volumes                 volumes
 
-	node     node      // last known; without a pod range before
-	queried  time.Time // when the cluster was last queried
+	node     nodeapi.Node  // last known; without a pod range before
+	queried  time.Time     // when the cluster was last queried
+	changed  chan struct{} // receives when the node is to be queried again
+	watching bool          // whether something sends to changed
 	status   Status
 	reported *string // the last message that was logged; nil before the first
+
+	policies   *policyKeeper  // nil until it runs
+	lifted     bool           // no endpoint has ACLs of an agent that enforced policies
+	background sync.WaitGroup // of policies
+	wake       chan struct{}  // ends the wait for the next pass
 }
 
 // New returns an agent. It does nothing until Run.
@@ -64,7 +75,8 @@ func New(o Options) *Agent {
 		o.Now = time.Now
 	}
 	newReconciler := func() *reconciler { return &reconciler{scm: o.SCM, disk: o.Disk, now: o.Now} }
-	return &Agent{Options: o, kubelet: newReconciler(), flannel: newReconciler(), proxy: newReconciler()}
+	return &Agent{Options: o, kubelet: newReconciler(), flannel: newReconciler(), proxy: newReconciler(),
+		changed: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
 }
 
 // Run works until the context is cancelled. The services keep running without
@@ -76,6 +88,8 @@ func (a *Agent) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	defer a.background.Wait()
+	defer a.waitForStorage()
 	a.Log.Info("agent started", logkey.Node, a.Config.Node.Name, logkey.URL, a.Config.Cluster.Server)
 	for {
 		wait := idle
@@ -85,6 +99,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-a.changed:
+			a.watching, a.queried = false, time.Time{}
+		case <-a.wake:
 		case <-time.After(wait):
 		}
 	}
@@ -155,7 +172,7 @@ func (a *Agent) advance(ctx context.Context) error {
 // connect does the steps that need the cluster: the pods' network and kube-proxy.
 func (a *Agent) connect(ctx context.Context, ca []byte) error {
 	if a.api == nil {
-		api, err := newAPIServer(a.Config.Cluster.Server, ca, a.Disk.Path(kubeletKeyPair))
+		api, err := nodeapi.New(a.Config.Cluster.Server, a.Config.Node.Name, ca, a.Disk.Path(kubeletKeyPair))
 		if err != nil {
 			return err
 		}
@@ -168,22 +185,30 @@ func (a *Agent) connect(ctx context.Context, ca []byte) error {
 		}
 		return errors.New("waiting for the cluster to give this node a pod range")
 	}
+	storageErr := a.runStorage(ctx)
 	flannelErr := a.runFlannel(ca)
 	sourceVIP, err := a.makeNetwork(ctx)
+	if err == nil {
+		err = a.enforcePolicies(ctx, ca)
+	}
 	if err == nil {
 		err = a.writeCNI()
 	}
 	a.status.Network, a.status.PodCIDR = err == nil, a.node.PodCIDR.String()
 	if err != nil {
-		return errors.Join(flannelErr, err)
+		return errors.Join(storageErr, flannelErr, err)
 	}
-	proxy, err := describeProxy(a.Config, ca, sourceVIP)
+	dsr, err := directServerReturn(ctx, hnsClient{a.HNS}, a.Config)
+	if err != nil {
+		return errors.Join(queryErr, flannelErr, err)
+	}
+	proxy, err := describeProxy(a.Config, ca, sourceVIP, dsr)
 	if err != nil {
 		return err
 	}
 	var proxyErr error
 	a.status.Proxy, proxyErr = a.proxy.reconcile(proxy)
-	return errors.Join(queryErr, flannelErr, proxyErr)
+	return errors.Join(queryErr, storageErr, flannelErr, proxyErr)
 }
 
 // runFlannel keeps flanneld running in the modes that have it.
@@ -231,11 +256,12 @@ func (a *Agent) queryNode(ctx context.Context) error {
 		return nil
 	}
 	a.queried = a.Now()
-	n, err := a.api.node(ctx, a.Config.Node.Name)
+	n, err := a.api.Get(ctx)
 	if err != nil {
 		return err
 	}
 	a.status.Ready = n.Ready
+	a.watch(ctx, n.Version)
 	if !n.PodCIDR.IsValid() { // the node is away for a moment; its pods are still there
 		n.UID, n.PodCIDR = a.node.UID, a.node.PodCIDR
 	}
@@ -243,8 +269,69 @@ func (a *Agent) queryNode(ctx context.Context) error {
 	return nil
 }
 
+// watch lets the node be queried again as soon as it changes. A node that is deleted and
+// joins again may have another range, and a pod that starts before the CNI configuration
+// has it gets an address that leads to another node.
+func (a *Agent) watch(ctx context.Context, version string) {
+	if a.watching || version == "" {
+		return
+	}
+	a.watching = true
+	go func() {
+		if err := a.api.Await(ctx, version); err != nil {
+			// The node is queried at intervals meanwhile.
+			select {
+			case <-time.After(clusterEvery):
+			case <-ctx.Done():
+				return
+			}
+		}
+		a.changed <- struct{}{}
+	}()
+}
+
+// enforcePolicies starts the enforcement of NetworkPolicies once, or takes away what an
+// agent that enforced them has left.
+func (a *Agent) enforcePolicies(ctx context.Context, ca []byte) error {
+	if !a.Config.Network.EnforcePolicies {
+		if a.lifted {
+			return nil
+		}
+		err := liftPolicies(ctx, hnsClient{a.HNS})
+		a.lifted = err == nil
+		return err
+	}
+	if a.policies == nil {
+		k, err := newPolicyKeeper(a.Config, ca, a.Disk.Path(kubeletKeyPair), hnsClient{a.HNS}, a.Log, a.wake)
+		if err != nil {
+			return err
+		}
+		a.policies = k
+		defer a.background.Go(func() { k.run(ctx) })
+	}
+	a.policies.reachedFrom(nodeAddresses(a.Config, a.node.PodCIDR))
+	a.status.NetworkPolicies = "enforced"
+	if err := a.policies.failure(); err != nil {
+		a.status.NetworkPolicies = err.Error()
+	}
+	return nil
+}
+
 func (a *Agent) writeCNI() error {
-	f, err := cniFile(a.Config, a.node.PodCIDR)
+	var acls []schema.ACLSetting
+	if a.policies != nil {
+		isolate, known := a.policies.state()
+		if !known && a.exists(cniConf) {
+			return nil // the file of the last time says what was known then
+		}
+		if !known {
+			return fmt.Errorf("waiting to read the cluster's NetworkPolicies: %s", a.status.NetworkPolicies)
+		}
+		if isolate {
+			acls = isolated(nodeAddresses(a.Config, a.node.PodCIDR))
+		}
+	}
+	f, err := cniFile(a.Config, a.node.PodCIDR, acls)
 	if err != nil {
 		return err
 	}

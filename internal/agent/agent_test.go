@@ -29,12 +29,14 @@ type rig struct {
 	cfg   Config
 	agent *Agent
 	now   time.Time
+	ctx   context.Context // of passes
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	api := newFakeAPI(t, "node-1")
-	r := &rig{t: t, disk: Disk{Root: t.TempDir()}, scm: scm.NewFake(), hns: newHNS(t), api: api, now: time.Now()}
+	r := &rig{t: t, disk: Disk{Root: t.TempDir()}, scm: scm.NewFake(), hns: newHNS(t), api: api, now: time.Now(),
+		ctx: t.Context()}
 	r.cfg = testConfig()
 	r.cfg.Cluster.Server, r.cfg.Cluster.CAHash = api.url(), api.pin()
 	for _, d := range directories() {
@@ -131,7 +133,7 @@ func (r *rig) restartAgent() {
 // passes lets the agent work n times.
 func (r *rig) passes(n int) (complete bool) {
 	for range n {
-		complete = r.agent.pass(r.t.Context())
+		complete = r.agent.pass(r.ctx)
 	}
 	return complete
 }
@@ -263,6 +265,23 @@ func TestAnotherPodRangeReplacesTheNetwork(t *testing.T) {
 	r.wantNetwork(deletesNetwork+createsNetwork, "10.244.9")
 	if !strings.Contains(r.read(cniConf), "10.244.9.0/24") {
 		t.Error("the CNI configuration has the old range")
+	}
+}
+
+// TestAnotherPodRangeIsSeenAtOnce: the agent watches its node, because until the CNI
+// configuration has the new range, pods get addresses that lead elsewhere.
+func TestAnotherPodRangeIsSeenAtOnce(t *testing.T) {
+	r := up(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.agent.Run(ctx) }()
+	r.api.setNode("10.244.9.0/24", true)
+	for !strings.Contains(r.read(cniConf), "10.244.9.0/24") && t.Context().Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

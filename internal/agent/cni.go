@@ -41,8 +41,8 @@ type cniPolicy struct {
 
 // hnPolicy is a policy in HCN's form.
 type hnPolicy struct {
-	Type     string         `json:"Type"`
-	Settings map[string]any `json:"Settings"`
+	Type     string `json:"Type"`
+	Settings any    `json:"Settings"`
 }
 
 // cniPolicies returns the policies of each pod's endpoint, which are those of

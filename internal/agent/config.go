@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,6 +29,7 @@ type Config struct {
 	Cluster    Cluster `json:"cluster"`
 	Runtime    Runtime `json:"runtime,omitzero"`
 	Network    Network `json:"network,omitzero"`
+	Kubelet    Kubelet `json:"kubelet,omitzero"`
 }
 
 // Node describes the node when it registers.
@@ -40,10 +42,6 @@ type Node struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Taints in kubectl's notation, "key=value:Effect".
 	Taints []string `json:"taints,omitempty"`
-	// SharedDisk means that others use the node's disk too. The disk usage then
-	// says nothing about the node, and the kubelet frees space only when hardly any
-	// is left.
-	SharedDisk bool `json:"sharedDisk,omitempty"`
 }
 
 // Cluster holds the properties of the cluster that the node needs.
@@ -85,6 +83,31 @@ type Network struct {
 	// Adapter it is bridged to; empty lets HNS choose the one that has the
 	// default route. flanneld takes the one that has the node's address.
 	Adapter string `json:"adapter,omitempty"`
+	// EnforcePolicies makes the agent enforce NetworkPolicies. Leave it out where
+	// something else does, as Calico or Azure's policy manager.
+	EnforcePolicies bool `json:"enforcePolicies,omitempty"`
+	// DSR is direct server return: backends of a Service see their clients' addresses. Null:
+	// where HNS has it.
+	DSR *bool `json:"dsr,omitempty"`
+}
+
+// Kubelet has settings of KubeletConfiguration, with its names. What is left out has
+// the kubelet's default, but EvictionHard.
+type Kubelet struct {
+	// SystemReserved and KubeReserved keep a part of the node from its pods. They and
+	// EvictionHard make Allocatable of Capacity.
+	SystemReserved map[string]string `json:"systemReserved,omitempty"`
+	KubeReserved   map[string]string `json:"kubeReserved,omitempty"`
+	// EvictionHard says below what the kubelet ends pods; empty: what the kubelet has
+	// on Windows (kubernetes v1.36.3 pkg/kubelet/eviction/defaults_windows.go).
+	EvictionHard map[string]string `json:"evictionHard,omitempty"`
+	// Images are removed when the disk is filled by more than the first, until it is
+	// filled by less than the second.
+	ImageGCHighThresholdPercent int `json:"imageGCHighThresholdPercent,omitempty"`
+	ImageGCLowThresholdPercent  int `json:"imageGCLowThresholdPercent,omitempty"`
+	// The size of a container's log at which it is rotated, and how many files are kept.
+	ContainerLogMaxSize  string `json:"containerLogMaxSize,omitempty"`
+	ContainerLogMaxFiles int    `json:"containerLogMaxFiles,omitempty"`
 }
 
 // Defaults of fields that may be left out.
@@ -123,6 +146,11 @@ func (c *Config) complete() error {
 	}
 	if c.Network.Mode == "" {
 		c.Network.Mode = L2Bridge
+	}
+	if len(c.Kubelet.EvictionHard) == 0 {
+		c.Kubelet.EvictionHard = map[string]string{
+			"memory.available": "500Mi", "nodefs.available": "10%", "imagefs.available": "15%",
+		}
 	}
 	if c.Network.Name == "" {
 		c.Network.Name = c.Network.Mode.networkName()
@@ -175,5 +203,42 @@ func (c Config) Validate() error {
 	want(c.Network.Adapter == "" || !c.Network.Mode.Flannel(), "network.adapter: flanneld chooses it by node.address")
 	want(strings.HasPrefix(c.Runtime.Endpoint, "npipe:") || strings.HasPrefix(c.Runtime.Endpoint, "tcp:"),
 		"runtime.endpoint %q: want npipe:////./pipe/NAME or tcp://ADDRESS:PORT", c.Runtime.Endpoint)
+	errs = append(errs, c.Kubelet.validate()...)
 	return errors.Join(errs...)
+}
+
+// A kubelet refuses to start with a resource, a signal or a quantity that it does not know.
+var (
+	validQuantity = regexp.MustCompile(`^[0-9]{1,18}(\.[0-9]{1,9})?([KMGTP]i|[mkMGTP])?$`)
+	validPercent  = regexp.MustCompile(`^([0-9]{1,2}(\.[0-9]{1,9})?|100)%$`)
+)
+
+func (k Kubelet) validate() []error {
+	var errs []error
+	known := func(field string, of map[string]string, names ...string) {
+		for name, q := range of {
+			percent := field == "evictionHard" && validPercent.MatchString(q)
+			if !slices.Contains(names, name) || !percent && !validQuantity.MatchString(q) {
+				errs = append(errs, fmt.Errorf("kubelet.%s: %s=%s: want one of %s and a quantity", field, name, q,
+					strings.Join(names, ", ")))
+			}
+		}
+	}
+	known("systemReserved", k.SystemReserved, "cpu", "memory", "ephemeral-storage")
+	known("kubeReserved", k.KubeReserved, "cpu", "memory", "ephemeral-storage")
+	// inodes and processes are not counted on Windows.
+	known("evictionHard", k.EvictionHard, "memory.available", "nodefs.available", "imagefs.available")
+	high, low := cmp.Or(k.ImageGCHighThresholdPercent, 85), cmp.Or(k.ImageGCLowThresholdPercent, 80)
+	if high > 100 || low < 0 || low >= high {
+		errs = append(errs, fmt.Errorf("kubelet: images are removed above %d %% until %d %%: want at most 100 and less",
+			high, low))
+	}
+	if k.ContainerLogMaxSize != "" && !validQuantity.MatchString(k.ContainerLogMaxSize) {
+		errs = append(errs, fmt.Errorf("kubelet.containerLogMaxSize %q: want for example 10Mi", k.ContainerLogMaxSize))
+	}
+	// kubernetes v1.36.3 pkg/kubelet/apis/config/validation/validation.go
+	if k.ContainerLogMaxFiles < 0 || k.ContainerLogMaxFiles == 1 {
+		errs = append(errs, fmt.Errorf("kubelet.containerLogMaxFiles %d: want 2 at least", k.ContainerLogMaxFiles))
+	}
+	return errs
 }

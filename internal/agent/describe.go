@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mullion-k8s/mullion/internal/certpem"
+	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/kubeconfig"
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )
@@ -103,11 +104,18 @@ func yamlFile(path string, v any) (file, error) {
 	return file{path, append([]byte("# Written by mullion.exe agent; changes are overwritten.\n"), content...)}, nil
 }
 
-// cniFile returns the CNI configuration for the node's pod range.
-func cniFile(c Config, podCIDR netip.Prefix) (file, error) {
-	var conf any = describeCNI(c, podCIDR)
+// cniFile returns the CNI configuration for the node's pod range, with the ACLs with
+// which endpoints begin.
+func cniFile(c Config, podCIDR netip.Prefix, acls []schema.ACLSetting) (file, error) {
+	bridge, flannel := describeCNI(c, podCIDR), describeFlannelCNI(c)
+	for _, a := range acls {
+		p := cniPolicy{"EndpointPolicy", hnPolicy{schema.ACLPolicy, a}}
+		bridge.Policies = append(bridge.Policies, p)
+		flannel.Delegate.Policies = append(flannel.Delegate.Policies, p)
+	}
+	var conf any = bridge
 	if c.Network.Mode.Flannel() {
-		conf = describeFlannelCNI(c)
+		conf = flannel
 	}
 	content, err := json.MarshalIndent(conf, "", "  ")
 	if err != nil {

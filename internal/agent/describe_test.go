@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -29,8 +30,8 @@ func describeAll(t *testing.T, mode NetworkMode) (map[string]program, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := node{UID: "5f0c", PodCIDR: netip.MustParsePrefix("10.244.3.0/24")}
-	cni, err := cniFile(c, n.PodCIDR)
+	n := nodeapi.Node{UID: "5f0c", PodCIDR: netip.MustParsePrefix("10.244.3.0/24")}
+	cni, err := cniFile(c, n.PodCIDR, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func describeAll(t *testing.T, mode NetworkMode) (map[string]program, string) {
 		}
 		list = append(list, flannel)
 	}
-	proxy, err := describeProxy(c, api.ca.PEM, sourceVIP)
+	proxy, err := describeProxy(c, api.ca.PEM, sourceVIP, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,22 +107,56 @@ func TestUpstreamKnowsEveryField(t *testing.T) {
 	}
 }
 
-// TestSharedDisk: upstream knows these fields, too.
-func TestSharedDisk(t *testing.T) {
+// TestKubeletSettings: what agent.json says about the kubelet arrives there, in fields
+// that upstream knows.
+func TestKubeletSettings(t *testing.T) {
 	c := testConfig()
-	c.Node.SharedDisk = true
+	c.Kubelet = Kubelet{
+		SystemReserved:              map[string]string{"memory": "2Gi", "cpu": "500m"},
+		KubeReserved:                map[string]string{"memory": "300Mi"},
+		EvictionHard:                map[string]string{"imagefs.available": "1Gi"},
+		ImageGCHighThresholdPercent: 100,
+		ImageGCLowThresholdPercent:  70,
+		ContainerLogMaxSize:         "5Mi",
+		ContainerLogMaxFiles:        3,
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
 	content, err := yaml.Marshal(describeKubelet(c))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var kubelet kubeletv1.KubeletConfiguration
-	if err := yaml.UnmarshalStrict(content, &kubelet); err != nil {
+	var got kubeletv1.KubeletConfiguration
+	if err := yaml.UnmarshalStrict(content, &got); err != nil {
 		t.Fatal(err)
 	}
-	if kubelet.EvictionHard["imagefs.available"] != "1Gi" || kubelet.MergeDefaultEvictionSettings == nil ||
-		!*kubelet.MergeDefaultEvictionSettings ||
-		kubelet.ImageGCHighThresholdPercent == nil || *kubelet.ImageGCHighThresholdPercent != 100 {
+	if got.SystemReserved["cpu"] != "500m" || got.KubeReserved["memory"] != "300Mi" ||
+		got.EvictionHard["imagefs.available"] != "1Gi" || !*got.MergeDefaultEvictionSettings ||
+		*got.ImageGCHighThresholdPercent != 100 || *got.ImageGCLowThresholdPercent != 70 ||
+		got.ContainerLogMaxSize != "5Mi" || *got.ContainerLogMaxFiles != 3 {
 		t.Errorf("%s", content)
+	}
+}
+
+// TestBadKubeletSettings: the kubelet would not start with these.
+func TestBadKubeletSettings(t *testing.T) {
+	for want, k := range map[string]Kubelet{
+		"kubelet.systemReserved: ram=2Gi":      {SystemReserved: map[string]string{"ram": "2Gi"}},
+		"kubelet.kubeReserved: memory=lots":    {KubeReserved: map[string]string{"memory": "lots"}},
+		"kubelet.systemReserved: memory=10%":   {SystemReserved: map[string]string{"memory": "10%"}},
+		"kubelet.evictionHard: pid.available":  {EvictionHard: map[string]string{"pid.available": "10%"}},
+		"kubelet.evictionHard: nodefs":         {EvictionHard: map[string]string{"nodefs.available": "101%"}},
+		"removed above 60 % until 80 %":        {ImageGCHighThresholdPercent: 60},
+		"removed above 120 % until 80 %":       {ImageGCHighThresholdPercent: 120},
+		`kubelet.containerLogMaxSize "10 MB"`:  {ContainerLogMaxSize: "10 MB"},
+		"kubelet.containerLogMaxFiles 1: want": {ContainerLogMaxFiles: 1},
+	} {
+		c := testConfig()
+		c.Kubelet = k
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 
@@ -220,7 +255,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("argument %q", arg)
 			}
 		}
-		for _, v := range []any{describeKubelet(c), describeProxyConfig(c, netip.Addr{})} {
+		for _, v := range []any{describeKubelet(c), describeProxyConfig(c, netip.Addr{}, true)} {
 			if _, err := yamlFile("x", v); err != nil {
 				t.Error(err)
 			}

@@ -12,6 +12,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,10 +31,14 @@ type fakeAPI struct {
 	server *httptest.Server
 
 	mu      sync.Mutex
+	version int    // of the node
 	podCIDR string // "" means that the node does not exist
 	uid     string
 	ready   bool
 	broken  bool
+	// lists has the items of a list by the last part of its path. A watch is refused, so
+	// that the agent lists again.
+	lists map[string]string
 }
 
 func newFakeAPI(t *testing.T, node string) *fakeAPI {
@@ -75,6 +81,7 @@ func (a *fakeAPI) setNode(podCIDR string, ready bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.podCIDR, a.ready = podCIDR, ready
+	a.version++
 }
 
 // setUID makes the node another object.
@@ -82,6 +89,17 @@ func (a *fakeAPI) setUID(uid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.uid = uid
+	a.version++
+}
+
+// setList sets the items of a list; the first one lets all lists be read.
+func (a *fakeAPI) setList(kind, items string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lists == nil {
+		a.lists = map[string]string{}
+	}
+	a.lists[kind] = items
 }
 
 func (a *fakeAPI) down(broken bool) {
@@ -90,7 +108,28 @@ func (a *fakeAPI) down(broken bool) {
 	a.broken = broken
 }
 
+// watch answers when the node is of another version than the client knows.
+func (a *fakeAPI) watch(w http.ResponseWriter, r *http.Request) {
+	if got := r.URL.Query().Get("fieldSelector"); got != "metadata.name="+a.node {
+		a.t.Errorf("a node watches %q", got)
+	}
+	for r.Context().Err() == nil {
+		a.mu.Lock()
+		version := strconv.Itoa(a.version)
+		a.mu.Unlock()
+		if version != r.URL.Query().Get("resourceVersion") {
+			answer(w, http.StatusOK, map[string]string{"type": "MODIFIED"})
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/api/v1/nodes" {
+		a.watch(w, r)
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if got := r.TLS.PeerCertificates[0].Subject.CommonName; got != "system:node:"+a.node {
@@ -102,9 +141,16 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/api/v1/nodes/"+a.node && a.podCIDR != "":
 		condition := map[string]string{"type": "Ready",
 			"status": map[bool]string{true: "True", false: "False"}[a.ready]}
-		answer(w, http.StatusOK, map[string]any{"metadata": map[string]any{"uid": a.uid},
-			"spec":   map[string]any{"podCIDR": a.podCIDR},
-			"status": map[string]any{"conditions": []any{condition}}})
+		answer(w, http.StatusOK, map[string]any{
+			"metadata": map[string]any{"uid": a.uid, "resourceVersion": strconv.Itoa(a.version)},
+			"spec":     map[string]any{"podCIDR": a.podCIDR},
+			"status":   map[string]any{"conditions": []any{condition}}})
+	case a.lists != nil && r.FormValue("watch") != "":
+		answer(w, http.StatusGone, map[string]string{"message": "too old"})
+	case a.lists != nil && strings.HasSuffix(r.URL.Path, "s"):
+		answer(w, http.StatusOK, map[string]any{
+			"items": json.RawMessage("[" + a.lists[r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]] + "]"),
+		})
 	default:
 		answer(w, http.StatusNotFound, map[string]string{"message": r.URL.Path + " not found"})
 	}

@@ -16,13 +16,14 @@ import (
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
 )
 
 // Flannel's values for Windows: other VNIs below 4096 and other ports end flanneld.exe
 // (flannel v0.28.10, pkg/backend/vxlan/vxlan_windows.go).
 const (
-	flannelVNI  = 4096
-	flannelPort = 4789
+	FlannelVNI  = 4096
+	FlannelPort = 4789
 )
 
 // netConf is flannel's net-conf.json.
@@ -38,15 +39,18 @@ type netConfBackend struct {
 	Port int    `json:",omitempty"`
 }
 
-func describeNetConf(c Config) netConf {
-	n := netConf{
-		Network: c.Cluster.PodCIDR.String(),
-		Backend: netConfBackend{Type: c.Network.Mode, Name: c.Network.Name},
+// NetConf returns flannel's configuration for the pods of a cluster, the same on
+// Windows and on Linux: flannel's defaults for Linux differ.
+func NetConf(mode NetworkMode, network string, pods netip.Prefix) ([]byte, error) {
+	n := netConf{Network: pods.String(), Backend: netConfBackend{Type: mode, Name: network}}
+	if mode == VXLAN {
+		n.Backend.VNI, n.Backend.Port = FlannelVNI, FlannelPort
 	}
-	if c.Network.Mode == VXLAN {
-		n.Backend.VNI, n.Backend.Port = flannelVNI, flannelPort
+	content, err := json.MarshalIndent(n, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("make net-conf.json: %w", err)
 	}
-	return n
+	return append(content, '\n'), nil
 }
 
 // describeFlannel returns flanneld as a service. flanneld has the node's identity, like kube-proxy; with
@@ -55,10 +59,10 @@ func describeNetConf(c Config) netConf {
 //
 // flanneld takes its lease when it starts, so it starts again when the node has another range, or is
 // another object with the same name.
-func describeFlannel(c Config, ca []byte, n node) (program, error) {
-	conf, err := json.MarshalIndent(describeNetConf(c), "", "  ")
+func describeFlannel(c Config, ca []byte, n nodeapi.Node) (program, error) {
+	conf, err := NetConf(c.Network.Mode, c.Network.Name, c.Cluster.PodCIDR)
 	if err != nil {
-		return program{}, fmt.Errorf("make %s: %w", flannelNetConf, err)
+		return program{}, err
 	}
 	credentials, err := yamlFile(flannelKubeconfig, nodeKubeconfig(c, ca))
 	if err != nil {
@@ -76,7 +80,7 @@ func describeFlannel(c Config, ca []byte, n node) (program, error) {
 	p := program{
 		Service: service("flanneld", "flannel", "Connects the pods of this node with those of other nodes.", flannelLog,
 			argv),
-		Files: []file{{flannelNetConf, append(conf, '\n')}, credentials},
+		Files: []file{{flannelNetConf, conf}, credentials},
 		Epoch: n.UID + " " + n.PodCIDR.String(),
 	}
 	// flanneld is not a service itself, and takes its node's name from the environment only.
@@ -111,15 +115,15 @@ func flannelReady(ctx context.Context, h hnsClient, c Config, d Disk, podCIDR ne
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read what flanneld wrote: %w", err)
 	}
-	if got := subnetOf(content); got != podCIDR.Masked() {
+	if got := FlannelSubnet(content); got != podCIDR.Masked() {
 		return fmt.Errorf("waiting for flanneld to write %s for %s; its log is %s", flannelSubnetFile, podCIDR,
 			flannelLog)
 	}
 	return nil
 }
 
-// subnetOf returns the node's range from flannel's subnet.env, or the invalid prefix.
-func subnetOf(env []byte) netip.Prefix {
+// FlannelSubnet returns the node's range from flannel's subnet.env, or the invalid prefix.
+func FlannelSubnet(env []byte) netip.Prefix {
 	lines := bufio.NewScanner(bytes.NewReader(env))
 	for lines.Scan() {
 		if value, ok := strings.CutPrefix(lines.Text(), "FLANNEL_SUBNET="); ok {

@@ -219,14 +219,14 @@ func TestFlannelAway(t *testing.T) {
 	r.wantStatus(func(s Status) bool { return strings.Contains(s.Message, "flanneld") }, "flanneld down")
 }
 
-func TestSubnetOf(t *testing.T) {
+func TestFlannelSubnet(t *testing.T) {
 	for content, want := range map[string]string{
 		"FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=10.244.3.1/24\n": "10.244.3.0/24",
 		"FLANNEL_SUBNET=10.244.3.1/24\r\nFLANNEL_MTU=1450\r\n":          "10.244.3.0/24",
 		"FLANNEL_SUBNET=": "invalid Prefix",
 		"":                "invalid Prefix",
 	} {
-		if got := subnetOf([]byte(content)); got.String() != want {
+		if got := FlannelSubnet([]byte(content)); got.String() != want {
 			t.Errorf("%q: %s, want %s", content, got, want)
 		}
 	}

@@ -10,11 +10,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
-// HNS is the call of the Host Networking Service that the agent needs:
+// HNS is the part of the Host Networking Service that the agent needs. Call is
 // vmcompute.dll!HNSCall, with method and path as in HTTP, and JSON in both
 // directions. hns.API implements it.
 //
@@ -22,12 +23,15 @@ import (
 // internal/hns, and github.com/flannel-io/flannel
 // pkg/backend/hostgw/hostgw_windows.go), because it is one function that every
 // Windows Server since 2016 has; the newer computenetwork.dll shows the same
-// objects.
+// objects. ACLs are written through the newer one, which can add and remove single
+// policies.
 type HNS interface {
 	Call(ctx context.Context, method, path, request string) (response string, err error)
+	Query(ctx context.Context, kind hns.Kind, id schema.GUID, query string) (properties string, err error)
+	Modify(ctx context.Context, kind hns.Kind, id schema.GUID, settings string) error
 }
 
-// hnsClient makes the calls of HNS v1 that the agent needs.
+// hnsClient makes the calls of HNS that the agent needs.
 type hnsClient struct{ hns HNS }
 
 // do makes one call. in and out may be nil.
@@ -105,4 +109,43 @@ func (c hnsClient) attachToHost(ctx context.Context, id string) error {
 	// Compartment 1 is the network compartment of the host.
 	request := schema.V1AttachRequest{SystemType: schema.SystemHost, CompartmentID: 1}
 	return c.do(ctx, "POST", "/endpoints/"+id+"/attach", request, nil)
+}
+
+// policies returns the policies of an endpoint.
+func (c hnsClient) policies(ctx context.Context, id string) ([]schema.Policy, error) {
+	guid, err := schema.ParseGUID(id)
+	if err != nil {
+		return nil, err
+	}
+	text, err := c.hns.Query(ctx, hns.Endpoint, guid, "")
+	if err != nil {
+		return nil, fmt.Errorf("query endpoint %s: %w", id, err)
+	}
+	var e schema.Endpoint
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		return nil, fmt.Errorf("query endpoint %s: %w", id, err)
+	}
+	return e.Policies, nil
+}
+
+// modifyPolicies adds policies to an endpoint, or removes them, and leaves its others
+// alone.
+func (c hnsClient) modifyPolicies(ctx context.Context, id string, how schema.RequestType, list []schema.Policy) error {
+	guid, err := schema.ParseGUID(id)
+	if err != nil {
+		return err
+	}
+	settings, err := json.Marshal(schema.PolicyRequest{Policies: list})
+	if err != nil {
+		return err
+	}
+	request, err := json.Marshal(schema.ModifyRequest{ResourceType: schema.ResourcePolicy, RequestType: how,
+		Settings: settings})
+	if err != nil {
+		return err
+	}
+	if err := c.hns.Modify(ctx, hns.Endpoint, guid, string(request)); err != nil {
+		return fmt.Errorf("%s policies of endpoint %s: %w", strings.ToLower(string(how)), id, err)
+	}
+	return nil
 }

@@ -140,6 +140,12 @@ type fixedHNS struct {
 	err      error
 }
 
+func (f fixedHNS) Query(context.Context, hns.Kind, schema.GUID, string) (string, error) {
+	return f.response, f.err
+}
+
+func (f fixedHNS) Modify(context.Context, hns.Kind, schema.GUID, string) error { return f.err }
+
 func (a fixedHNS) Call(context.Context, string, string, string) (string, error) {
 	return a.response, a.err
 }

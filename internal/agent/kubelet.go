@@ -46,22 +46,9 @@ type kubeletConfiguration struct {
 
 	RegisterWithTaints []taint `json:"registerWithTaints,omitempty"`
 
-	// EvictionHard, with MergeDefaultEvictionSettings beside the defaults of what
-	// it does not name, and ImageGCHighThresholdPercent; see sharedDisk.
-	EvictionHard                 map[string]string `json:"evictionHard,omitempty"`
-	MergeDefaultEvictionSettings bool              `json:"mergeDefaultEvictionSettings,omitempty"`
-	ImageGCHighThresholdPercent  int               `json:"imageGCHighThresholdPercent,omitempty"`
-}
-
-// sharedDisk keeps the kubelet from evicting pods and removing images because
-// other users fill the disk. The kubelet's defaults want 10 to 15 % of the disk
-// to be free, and large disks in ordinary use often have less. kind turns the
-// limits off (pkg/cluster/internal/kubeadm/config.go: "kubelet will see the host
-// disk"); here the last gigabyte is reserved, which the machine itself needs.
-func (k *kubeletConfiguration) sharedDisk() {
-	k.EvictionHard = map[string]string{"nodefs.available": "1Gi", "imagefs.available": "1Gi"}
-	k.MergeDefaultEvictionSettings = true
-	k.ImageGCHighThresholdPercent = 100
+	// MergeDefaultEvictionSettings keeps the defaults of what EvictionHard does not name.
+	MergeDefaultEvictionSettings bool `json:"mergeDefaultEvictionSettings"`
+	Kubelet
 }
 
 type kubeletAuthentication struct {
@@ -95,6 +82,9 @@ func describeKubelet(c Config) kubeletConfiguration {
 		EnforceNodeAllocatable:   []string{},
 		ContainerRuntimeEndpoint: c.Runtime.Endpoint,
 		VolumePluginDir:          KubeletDir + `\volume-plugins`,
+
+		MergeDefaultEvictionSettings: true,
+		Kubelet:                      c.Kubelet,
 	}
 	k.Authentication.Webhook.Enabled = true
 	k.Authentication.X509.ClientCAFile = c.Cluster.CAFile
@@ -102,9 +92,6 @@ func describeKubelet(c Config) kubeletConfiguration {
 		kv, effect, _ := strings.Cut(t, ":")
 		key, value, _ := strings.Cut(kv, "=")
 		k.RegisterWithTaints = append(k.RegisterWithTaints, taint{key, value, effect})
-	}
-	if c.Node.SharedDisk {
-		k.sharedDisk()
 	}
 	return k
 }

@@ -44,8 +44,8 @@ func (m NetworkMode) Explain() string {
 	return map[NetworkMode]string{
 		L2Bridge:    "l2bridge: the network between the nodes routes each pod range to its node",
 		HostGateway: "host-gw: flanneld makes a route to each other node",
-		VXLAN: fmt.Sprintf("vxlan: flanneld makes an overlay, VNI %d, UDP port %d", flannelVNI,
-			flannelPort),
+		VXLAN: fmt.Sprintf("vxlan: flanneld makes an overlay, VNI %d, UDP port %d", FlannelVNI,
+			FlannelPort),
 	}[m]
 }
 
@@ -55,7 +55,7 @@ func (m NetworkMode) Flannel() bool { return m == HostGateway || m == VXLAN }
 // networkName returns the usual name of a mode's HNS network.
 func (m NetworkMode) networkName() string {
 	if m == VXLAN {
-		return fmt.Sprintf("flannel.%d", flannelVNI)
+		return fmt.Sprintf("flannel.%d", FlannelVNI)
 	}
 	return "cbr0" // of kube-proxy's and flannel's documentation
 }

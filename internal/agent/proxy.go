@@ -34,11 +34,13 @@ type proxyWinkernel struct {
 	NetworkName string `json:"networkName"`
 	// SourceVip, of an overlay only; see reserveSourceVIP.
 	SourceVip netip.Addr `json:"sourceVip,omitzero"`
+	// EnableDSR is false by default upstream; see directServerReturn.
+	EnableDSR bool `json:"enableDSR"`
 }
 
 // describeProxy returns kube-proxy as a service; sourceVIP is the invalid address but in an overlay.
-func describeProxy(c Config, ca []byte, sourceVIP netip.Addr) (program, error) {
-	config, err := yamlFile(proxyConfig, describeProxyConfig(c, sourceVIP))
+func describeProxy(c Config, ca []byte, sourceVIP netip.Addr, dsr bool) (program, error) {
+	config, err := yamlFile(proxyConfig, describeProxyConfig(c, sourceVIP, dsr))
 	if err != nil {
 		return program{}, err
 	}
@@ -53,7 +55,7 @@ func describeProxy(c Config, ca []byte, sourceVIP netip.Addr) (program, error) {
 	}, nil
 }
 
-func describeProxyConfig(c Config, sourceVIP netip.Addr) proxyConfiguration {
+func describeProxyConfig(c Config, sourceVIP netip.Addr, dsr bool) proxyConfiguration {
 	return proxyConfiguration{
 		APIVersion: "kubeproxy.config.k8s.io/v1alpha1", Kind: "KubeProxyConfiguration",
 		ClientConnection:   proxyClient{Kubeconfig: proxyKubeconfig},
@@ -62,7 +64,7 @@ func describeProxyConfig(c Config, sourceVIP netip.Addr) proxyConfiguration {
 		BindAddress:        c.Node.Address,
 		ClusterCIDR:        c.Cluster.PodCIDR.String(),
 		MetricsBindAddress: "127.0.0.1:10249",
-		Winkernel:          proxyWinkernel{NetworkName: c.Network.Name, SourceVip: sourceVIP},
+		Winkernel:          proxyWinkernel{NetworkName: c.Network.Name, SourceVip: sourceVIP, EnableDSR: dsr},
 	}
 }
 

@@ -31,6 +31,9 @@ type Status struct {
 	Network   bool          `json:"network"` // the HNS network and the CNI configuration are there
 	Kubelet   ProgramStatus `json:"kubelet"`
 	Proxy     ProgramStatus `json:"kubeProxy"`
+	// NetworkPolicies is "enforced", or says why they are not as the cluster has them
+	// now; empty if the agent does not enforce them.
+	NetworkPolicies string `json:"networkPolicies,omitempty"`
 	// Flannel is flanneld's, in the modes that have it.
 	Flannel *ProgramStatus `json:"flanneld,omitempty"`
 }

@@ -32,6 +32,7 @@ configuration of kubelet and kube-proxy, their services, and the pod network.`,
 
 func newRun(s cli.Streams) *cobra.Command {
 	var config string
+	var dsr bool
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the agent until it is stopped",
@@ -48,10 +49,15 @@ The node's services keep running without it.`,
 			if err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("dsr") {
+				c.Network.DSR = &dsr
+			}
 			return run(cmd.Context(), c, s)
 		},
 	}
 	cmd.Flags().StringVar(&config, "config", agent.ConfigFile, "configuration `file`")
+	cmd.Flags().BoolVar(&dsr, "dsr", true,
+		"let backends of Services see their clients' addresses (default network.dsr of the file, or where HNS can)")
 	return cmd
 }
 
@@ -105,6 +111,9 @@ func print(s cli.Streams, st agent.Status) {
 			name string
 			agent.ProgramStatus
 		}{"flanneld", *st.Flannel})
+	}
+	if st.NetworkPolicies != "" {
+		fmt.Fprintf(w, "network policies\t%s\n", st.NetworkPolicies)
 	}
 	for _, p := range programs {
 		fmt.Fprintf(w, "%s\t%s", p.name, p.State)

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package agent
+
+import (
+	"context"
+	"fmt"
+)
+
+// hnsVersion is the version of HNS.
+type hnsVersion struct{ Major, Minor int }
+
+// dsr reports whether load balancers can have direct server return: Windows Server 2019
+// has it, and everything since 1903 (hnslib v0.1.2 hcn/hcnglobals.go, DSRVersion; kube-proxy asks the same and
+// ends if it is told to use what is not there).
+func (v hnsVersion) dsr() bool {
+	return v.Major == 9 && v.Minor >= 3 || v.Major == 10 && v.Minor >= 2 || v.Major > 10
+}
+
+// directServerReturn decides whether kube-proxy uses it. Upstream's default is no. Without it, backends see
+// the node instead of the client, externalTrafficPolicy Local counts as Cluster, and each
+// connection takes a port of the node.
+func directServerReturn(ctx context.Context, h hnsClient, c Config) (bool, error) {
+	if c.Network.DSR != nil && !*c.Network.DSR {
+		return false, nil
+	}
+	var v hnsVersion
+	if err := h.do(ctx, "GET", "/globals/version", nil, &v); err != nil {
+		return false, fmt.Errorf("ask for the version of HNS: %w", err)
+	}
+	if c.Network.DSR != nil && !v.dsr() {
+		return false, fmt.Errorf("network.dsr: HNS %d.%d does not have it: install the updates of Windows, or leave "+
+			"the setting out", v.Major, v.Minor)
+	}
+	return v.dsr(), nil
+}
