@@ -76,6 +76,7 @@ bin/windows/win-bridge.exe bin/windows/host-local.exe &: $(UPSTREAM)
 # Windows build does not import; so it is not tidy, and -mod=mod builds it all the same.
 FLANNEL := v0.28.10
 WINDOWS_FLANNEL := $(addprefix bin/windows/,flanneld.exe flannel.exe win-overlay.exe)
+LINUX_FLANNEL := $(addprefix bin/linux/,flanneld flannel)
 
 bin/windows/flanneld.exe: upstream/flannel/go.mod upstream/flannel/go.sum
 	@printf '  %-6s %s\n' GO "$@ (flannel $(FLANNEL); the first time takes minutes)"
@@ -89,6 +90,19 @@ bin/windows/flannel.exe: upstream/flannel-cni/go.mod upstream/flannel-cni/go.sum
 	@cd upstream/flannel-cni && GOOS=windows go build -mod=mod -ldflags "-s -w" -o ../../$@ github.com/containernetworking/plugins/plugins/meta/flannel
 	$(call page-align,$@)
 
+# Upstream's main package for Linux links backends that need cgo; upstream/flannel/flanneld is flannel's packages without.
+bin/linux/flanneld: upstream/flannel/go.mod upstream/flannel/go.sum upstream/flannel/flanneld/main.go
+	@printf '  %-6s %s\n' GO "$@ (flannel $(FLANNEL))"
+	@mkdir -p bin/linux
+	@cd upstream/flannel && go build -ldflags "-s -w -X github.com/flannel-io/flannel/pkg/version.Version=$(FLANNEL)" -o ../../$@ ./flanneld
+	@touch $@
+
+bin/linux/flannel: upstream/flannel-cni/go.mod upstream/flannel-cni/go.sum
+	$(call say,GO)
+	@mkdir -p bin/linux
+	@cd upstream/flannel-cni && go build -mod=mod -ldflags "-s -w" -o ../../$@ github.com/containernetworking/plugins/plugins/meta/flannel
+	@touch $@
+
 bin/windows/win-overlay.exe: $(UPSTREAM)
 	$(call say,GO)
 	@mkdir -p bin/windows
@@ -96,7 +110,7 @@ bin/windows/win-overlay.exe: $(UPSTREAM)
 	$(call page-align,$@)
 
 .PHONY: flannel
-flannel: build $(WINDOWS_FLANNEL) ## Build what `mullion up --network host-gw` and `--network vxlan` need
+flannel: build $(WINDOWS_FLANNEL) $(LINUX_FLANNEL) ## Build what `mullion up --network host-gw` and `--network vxlan` need
 
 # The programs of a Linux worker, unmodified.
 bin/linux/kubelet bin/linux/kube-proxy &: $(UPSTREAM)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/durable"
 )
@@ -38,6 +39,12 @@ type Config struct {
 	PodCIDR     netip.Prefix `json:"podCIDR"`
 	ServiceCIDR netip.Prefix `json:"serviceCIDR"`
 
+	// Network says how pods of other nodes are reached; "" is the default.
+	Network agent.NetworkMode `json:"network,omitempty"`
+	// PodGateway makes the worker the way of the machine, on which the API server runs,
+	// into an overlay: its packets for pods of all nodes come to it.
+	PodGateway bool `json:"podGateway,omitempty"`
+
 	// CAFile holds the cluster's CA certificate (PEM), on the machine.
 	CAFile string `json:"caFile"`
 	// TokenFile holds a bootstrap token, on the machine. It is needed until the node
@@ -53,12 +60,26 @@ type Config struct {
 	// Status is where the host's status is written at each change.
 	Status string `json:"status"`
 
+	// EnforcePolicies makes the host enforce NetworkPolicies on its pods.
+	EnforcePolicies bool `json:"enforcePolicies,omitempty"`
+
 	// Limits of everything on the host together. Zero means none.
 	Limits cgroup.Limits `json:"limits,omitzero"`
 }
 
 // validName follows Kubernetes' DNS labels: the name is also the host's.
 var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// machine returns the machine's address in the network between the hosts, or the
+// invalid address if the server is named otherwise.
+func (c Config) machine() netip.Addr {
+	u, err := url.Parse(c.Server)
+	if err != nil {
+		return netip.Addr{}
+	}
+	a, _ := netip.ParseAddr(u.Hostname()) // the invalid address for a name
+	return a
+}
 
 // Load reads a Config.
 func Load(path string) (Config, error) {
@@ -85,9 +106,14 @@ func (c Config) Validate() error {
 	want(c.Nameserver.IsValid(), "nameserver is missing")
 	u, err := url.Parse(c.Server)
 	want(err == nil && u.Scheme == "https" && u.Host != "", "server %q is not an https URL", c.Server)
+	_, err = agent.ParseNetworkMode(string(c.Network))
+	want(err == nil, "%v", err)
+	want(!c.PodGateway || c.Network == agent.VXLAN, "podGateway is for the network %s", agent.VXLAN)
+	want(!c.PodGateway || c.machine().IsValid(), "server %q: podGateway needs the machine's address there", c.Server)
 	want(c.Domain != "", "domain is missing")
 	want(c.DNS.IsValid(), "dns is missing")
-	want(c.PodCIDR.IsValid() && c.PodCIDR.Addr().Is4(), "podCIDR is missing, or not of IPv4")
+	want(c.PodCIDR.IsValid() && c.PodCIDR.Addr().Is4() && c.PodCIDR.Bits() <= 30,
+		"podCIDR is missing, not of IPv4, or too small")
 	want(c.ServiceCIDR.IsValid() && c.ServiceCIDR.Addr().Is4(), "serviceCIDR is missing, or not of IPv4")
 	for _, p := range []struct{ name, path string }{
 		{"caFile", c.CAFile}, {"dir", c.Dir}, {"bin", c.Bin}, {"fabric", c.Fabric}, {"status", c.Status},

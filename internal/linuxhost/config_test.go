@@ -56,6 +56,11 @@ func TestLoad(t *testing.T) {
 		{"a name that no host can have", `"linux-1"`, `"Linux_1"`, "lower-case"},
 		{"a gateway elsewhere", "10.89.0.254", "10.90.0.254", "gateway 10.90.0.254 does not lie in 10.89.0.0/24"},
 		{"a network for an address", "10.89.0.110/24", "10.89.0.0/24", "address 10.89.0.0/24"},
+		{"an unknown network", `"serviceCIDR":`, `"network":"ipip","serviceCIDR":`, `network "ipip"`},
+		{
+			"a gateway to no overlay", `"serviceCIDR":`, `"podGateway":true,"serviceCIDR":`,
+			"podGateway is for the network vxlan",
+		},
 		{"no server", "https://10.89.0.1:6443", "", "server"},
 		{"a relative directory", `"dir":"/`, `"dir":"`, "not an absolute path"},
 	} {

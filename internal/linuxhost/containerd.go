@@ -3,20 +3,12 @@
 
 package linuxhost
 
-import (
-	"encoding/json"
-	"fmt"
-	"net/netip"
-)
+import "fmt"
 
 const (
 	containerdConfig = "/etc/containerd/config.toml"
 	containerdSocket = "/run/containerd/containerd.sock"
-	cniTemplateFile  = "/etc/containerd/cni.template"
 	cniConfDir       = "/etc/cni/net.d"
-	// cniConfFile is where containerd writes the template's result
-	// (containerd v2.4.2 internal/cri/server/update_runtime_config.go, cniConfigFileName).
-	cniConfFile = cniConfDir + "/10-containerd-net.conflist"
 	// PauseImage is the sandbox image, which `make build` builds.
 	pauseImage = "docker.io/mullion/pause:1"
 	// proxyAddress is where the parent listens, in the host's network namespace, for
@@ -61,54 +53,6 @@ disabled_plugins = [
   [plugins.'io.containerd.cri.v1.runtime'.cni]
     bin_dirs = ['%[3]s']
     conf_dir = '%[4]s'
-    conf_template = '%[5]s'
     use_internal_loopback = true
-`, containerdSocket, pauseImage, programsDir, cniConfDir, cniTemplateFile)
-}
-
-// cniTemplate is the CNI configuration. containerd fills in the Node's range when
-// the kubelet reports it. It is ptp, not bridge: on a bridge the answer of a
-// Service's backend to a client on the same bridge bypasses conntrack, unless
-// the kernel has br_netfilter.
-const cniTemplate = `{
-  "cniVersion": "1.0.0",
-  "name": "mullion",
-  "plugins": [
-    {
-      "type": "ptp",
-      "ipMasq": false,
-      "ipam": {
-        "type": "host-local",
-        "ranges": [{{range $i, $r := .PodCIDRRanges}}{{if $i}}, {{end}}[{"subnet": "{{$r}}"}]{{end}}],
-        "routes": [{{range $i, $r := .Routes}}{{if $i}}, {{end}}{"dst": "{{$r}}"}{{end}}]
-      }
-    },
-    {"type": "portmap", "backend": "nftables", "capabilities": {"portMappings": true}}
-  ]
-}
-`
-
-// cniRanges reads from the CNI configuration which addresses pods get.
-func cniRanges(conf []byte) ([]netip.Prefix, error) {
-	var doc struct {
-		Plugins []struct {
-			IPAM struct {
-				Ranges [][]struct {
-					Subnet netip.Prefix `json:"subnet"`
-				} `json:"ranges"`
-			} `json:"ipam"`
-		} `json:"plugins"`
-	}
-	if err := json.Unmarshal(conf, &doc); err != nil {
-		return nil, fmt.Errorf("read CNI configuration: %w", err)
-	}
-	var out []netip.Prefix
-	for _, p := range doc.Plugins {
-		for _, set := range p.IPAM.Ranges {
-			for _, r := range set {
-				out = append(out, r.Subnet)
-			}
-		}
-	}
-	return out, nil
+`, containerdSocket, pauseImage, programsDir, cniConfDir)
 }

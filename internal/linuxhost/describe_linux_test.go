@@ -5,18 +5,20 @@ package linuxhost
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
-	"text/template"
 
 	proxyv1 "k8s.io/kube-proxy/config/v1alpha1"
 	kubeletv1 "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/testenv"
@@ -123,37 +125,58 @@ func TestUpstreamKnowsEveryField(t *testing.T) {
 // read an identity.
 func TestSecretsArePrivate(t *testing.T) {
 	files, _ := describeAll(t)
-	for _, name := range []string{bootstrapKubeconfig, proxyKubeconfig} {
+	for _, name := range []string{bootstrapKubeconfig, nodeKubeconfig} {
 		if files[name].mode != 0o600 {
 			t.Errorf("%s has mode %o", name, files[name].mode)
 		}
 	}
 }
 
-// TestCNITemplate fills the template in as containerd does, and reads the result as
-// announce does.
-func TestCNITemplate(t *testing.T) {
-	tmpl, err := template.New("cni").Parse(cniTemplate)
-	if err != nil {
-		t.Fatal(err)
+// networks are testConfig with each network, as the first worker of a cluster has it.
+func networks() []Config {
+	var list []Config
+	for _, mode := range []agent.NetworkMode{agent.L2Bridge, agent.HostGateway, agent.VXLAN} {
+		c := testConfig("/x")
+		c.Network, c.PodGateway = mode, mode == agent.VXLAN
+		list = append(list, c)
 	}
-	var conf bytes.Buffer
-	// containerd v2.4.2 internal/cri/server/update_runtime_config.go, cniConfigTemplate.
-	err = tmpl.Execute(&conf, struct {
-		PodCIDR               string
-		PodCIDRRanges, Routes []string
-	}{"10.244.3.0/24", []string{"10.244.3.0/24"}, []string{"0.0.0.0/0"}})
-	if err != nil {
-		t.Fatal(err)
+	return list
+}
+
+// TestNetworks shows what differs between the networks.
+func TestNetworks(t *testing.T) {
+	pods := netip.MustParsePrefix("10.244.3.0/24")
+	for _, c := range networks() {
+		t.Run(string(c.Network), func(t *testing.T) {
+			conf, err := json.MarshalIndent(describeCNI(c, pods), "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, err := describeFiles(boot{Config: c})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b strings.Builder
+			fmt.Fprintf(&b, "-- routes of %s to this node: %v --\n", router(c), podRanges(c, pods))
+			fmt.Fprintf(&b, "-- %s --\n%s\n", cniConfFile, conf)
+			if c.Network.Flannel() {
+				fmt.Fprintf(&b, "-- %s --\n%s\n", flannelNetConf, files[flannelNetConf].content)
+				fmt.Fprintf(&b, "%s\n", strings.Join(flannelArgv(c), "\n  "))
+			}
+			fmt.Fprintf(&b, "-- nft --\n%s", rules(c))
+			testenv.Golden(t, "network-"+string(c.Network)+".txt", []byte(b.String()))
+		})
 	}
-	testenv.Golden(t, "cni.conflist", conf.Bytes())
-	ranges, err := cniRanges(conf.Bytes())
-	if err != nil || !slices.Equal(ranges, []netip.Prefix{netip.MustParsePrefix("10.244.3.0/24")}) {
-		t.Errorf("ranges %v, %v", ranges, err)
-	}
-	for _, bad := range []string{"", "{", `{"plugins":[{"ipam":{"ranges":[[{"subnet":"x"}]]}}]}`} {
-		if ranges, err := cniRanges([]byte(bad)); err == nil {
-			t.Errorf("%q: %v", bad, ranges)
+}
+
+// TestRulesLoad: nft takes the rules of each network.
+func TestRulesLoad(t *testing.T) {
+	testenv.Need(t, testenv.Root, testenv.Nft)
+	for _, c := range networks() {
+		cmd := exec.CommandContext(t.Context(), "nft", "--check", "-f", "-")
+		cmd.Stdin = strings.NewReader(rules(c))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", c.Network, err, out)
 		}
 	}
 }

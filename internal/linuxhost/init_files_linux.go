@@ -59,13 +59,19 @@ func describeFiles(b boot) (map[string]file, error) {
 	files := map[string]file{
 		caFile:           {b.CA, 0o644},
 		containerdConfig: {[]byte(describeContainerd()), 0o644},
-		cniTemplateFile:  {[]byte(cniTemplate), 0o644},
+	}
+	if b.Config.Network.Flannel() {
+		conf, err := netConf(b.Config)
+		if err != nil {
+			return nil, err
+		}
+		files[flannelNetConf] = file{conf, 0o644}
 	}
 	documents := map[string]any{
 		kubeletConfig: describeKubelet(b.Config),
 		proxyConfig:   describeProxy(b.Config),
-		// The node's own identity; RBAC lets nodes do what kube-proxy needs.
-		proxyKubeconfig: user("node", kubeconfig.Credentials{Certificate: kubeletCertificate, Key: kubeletCertificate}),
+		// The node's own identity; RBAC lets nodes do what kube-proxy and flanneld need.
+		nodeKubeconfig: user("node", kubeconfig.Credentials{Certificate: kubeletCertificate, Key: kubeletCertificate}),
 	}
 	if b.Token != "" {
 		documents[bootstrapKubeconfig] = user("bootstrap", kubeconfig.Credentials{Token: b.Token})

@@ -10,6 +10,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/imageload"
 )
@@ -23,7 +26,37 @@ func serveImages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return imageload.Serve(ctx, l, load)
+	return imageload.Serve(ctx, l, load, listImages)
+}
+
+// listImages asks containerd.
+func listImages(ctx context.Context) ([]imageload.Image, error) {
+	table, err := ctr(ctx, "images", "list")
+	if err != nil {
+		return nil, err
+	}
+	return parseImages(string(table)), nil
+}
+
+// parseImages reads the table of `ctr images list`: REF, TYPE, DIGEST, SIZE as "1.2 MiB",
+// PLATFORMS, LABELS (containerd v2.4.2 cmd/ctr/commands/images/images.go). The CRI
+// plugin lists each image by its ID, too.
+func parseImages(table string) []imageload.Image {
+	units := map[string]float64{"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+	var out []imageload.Image
+	for line := range strings.Lines(table) {
+		f := strings.Fields(line)
+		if len(f) < 6 || strings.HasPrefix(f[0], "sha256:") || strings.Contains(f[0], "@sha256:") {
+			continue
+		}
+		size, err := strconv.ParseFloat(f[3], 64)
+		if err != nil {
+			continue // the heading, or a warning
+		}
+		out = append(out, imageload.Image{Names: []string{f[0]}, OS: "linux", Arch: "amd64",
+			Size: int64(size * units[f[4]])})
+	}
+	return out
 }
 
 // load gives an archive to containerd. It is spooled, because it is read twice.
@@ -49,8 +82,19 @@ func load(ctx context.Context, archive io.Reader) (_ []imageload.Image, err erro
 	if len(own) == 0 {
 		return nil, errors.New("no image in the archive is for " + platform)
 	}
-	if err := ctr(ctx, "images", "import", "--platform", platform, f.Name()); err != nil {
+	if _, err := ctr(ctx, "images", "import", "--platform", platform, f.Name()); err != nil {
 		return nil, err
+	}
+	all, err := listImages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, image := range own {
+		for _, stored := range all {
+			if slices.Contains(image.Names, stored.Names[0]) {
+				own[i].Size = stored.Size
+			}
+		}
 	}
 	return own, nil
 }

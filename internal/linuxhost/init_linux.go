@@ -4,16 +4,13 @@
 package linuxhost
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -52,11 +49,10 @@ func runInit(ctx context.Context, b boot, reports *host.Reporter) error {
 		return err
 	}
 	reap := host.NewReaper()
-	components, err := describeProcesses(b, supervise.NewSpawner(), reap)
+	components, err := describeProcesses(b, supervise.NewSpawner(), reap, newFollower(b, reports.PodRanges))
 	if err != nil {
 		return err
 	}
-	go announce(ctx, reports)
 	// From now on this process waits.
 	debug.FreeOSMemory()
 	return host.Supervise(ctx, components, reap, reports, "")
@@ -96,36 +92,14 @@ func settle() error {
 	return nil
 }
 
-// applyRules makes the host's table.
+// applyRules makes the host's tables.
 func applyRules(ctx context.Context, c Config) error {
-	cmd := exec.CommandContext(ctx, "nft", "-f", "-")
-	cmd.Stdin = strings.NewReader(rules(c))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("make the host's rules: %w: %s", err, bytes.TrimSpace(out))
+	text := rules(c)
+	if c.EnforcePolicies {
+		text += firstPolicyRules(c)
+	}
+	if err := nft(ctx, text); err != nil {
+		return fmt.Errorf("make the host's rules: %w", err)
 	}
 	return nil
-}
-
-// announceEvery is how often announce looks for the CNI configuration, which
-// containerd writes when it learns the Node's range.
-const announceEvery = 200 * time.Millisecond
-
-// announce tells the fabric which addresses pods have.
-func announce(ctx context.Context, reports *host.Reporter) {
-	var last []byte
-	for {
-		// Before the node has a range there is no file; a half-written one is read again.
-		conf, err := os.ReadFile(cniConfFile)
-		if err == nil && !bytes.Equal(conf, last) {
-			if ranges, err := cniRanges(conf); err == nil {
-				last = conf
-				reports.PodRanges(ranges)
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(announceEvery):
-		}
-	}
 }

@@ -6,8 +6,10 @@ package linuxhost
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -24,9 +26,14 @@ import (
 const stopProgram = 3 * time.Second
 
 // describeProcesses says what runs in the host.
-func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper) ([]supervise.Component, error) {
+func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper, node *follower) ([]supervise.Component,
+	error) {
 	logs := map[string]io.Writer{}
-	for _, name := range []string{"containerd", "kubelet", "kube-proxy"} {
+	names := []string{"containerd", "kubelet", "kube-proxy", "storage"}
+	if b.Config.Network.Flannel() {
+		names = append(names, "flanneld")
+	}
+	for _, name := range names {
 		l, err := logfile.Open(filepath.Join(nodeDir, "logs", name+".log"), logfile.DefaultBytes, logfile.DefaultKeep)
 		if err != nil {
 			return nil, err
@@ -44,7 +51,7 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper) ([
 	}
 	via := proxyURL(b.Secret)
 	pause := &pauseLoader{}
-	return []supervise.Component{
+	components := []supervise.Component{
 		{
 			Name: "containerd",
 			Run: program("containerd", []string{programsDir + "/containerd", "--config", containerdConfig},
@@ -53,7 +60,7 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper) ([
 		},
 		{
 			Name: "kubelet", Needs: []string{"containerd"},
-			Run: program("kubelet", kubeletArgv(b.Config), nil),
+			Run: forgetRange(program("kubelet", kubeletArgv(b.Config), nil)),
 			Ready: func(context.Context) error {
 				_, err := os.Stat(kubeletCertificate)
 				return err
@@ -64,7 +71,33 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper) ([
 			Run: program("kube-proxy", proxyArgv(), nil),
 		},
 		{Name: "images", Needs: []string{"containerd"}, Run: serveImages},
-	}, nil
+		{Name: "storage", Needs: []string{"kubelet"}, Run: serveStorage(b, logs["storage"])},
+		{Name: "network", Needs: []string{"kubelet"}, Run: node.run, Ready: node.ready},
+	}
+	if b.Config.Network.Flannel() {
+		flanneld := program("flanneld", flannelArgv(b.Config), []string{"NODE_NAME=" + b.Config.Name})
+		components = append(components, supervise.Component{
+			Name: "flanneld", Needs: []string{"kubelet"}, Run: node.keepFlannel(flanneld),
+		})
+	}
+	if b.Config.EnforcePolicies {
+		components = append(components, supervise.Component{Name: "network-policies", Needs: []string{"kubelet"},
+			Run: func(ctx context.Context) error { return enforcePolicies(ctx, b.Config, b.CA, node) }})
+	}
+	return components, nil
+}
+
+// forgetRange removes the CNI configuration before each run of the kubelet, which makes
+// containerd write it again. A kubelet that starts may register the node once more, with
+// another range, and containerd changes no file that is there (containerd v2.4.2
+// internal/cri/server/update_runtime_config.go: "skip generating cni config").
+func forgetRange(run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := os.Remove(cniConfFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("forget the node's former pod range: %w", err)
+		}
+		return run(ctx)
+	}
 }
 
 // environment of all programs: containerd finds its shim, runc and nft by it. With
@@ -90,20 +123,22 @@ func (p *pauseLoader) ready(ctx context.Context) error {
 	if err := conn.Close(); err != nil {
 		return err
 	}
-	if err := ctr(ctx, "images", "import", filepath.Join(programsDir, "pause.tar")); err != nil {
+	if _, err := ctr(ctx, "images", "import", filepath.Join(programsDir, "pause.tar")); err != nil {
 		return err
 	}
 	p.done = true
 	return nil
 }
 
-// ctr runs containerd's own client in the kubelet's namespace of images.
-func ctr(ctx context.Context, args ...string) error {
+// ctr runs containerd's own client in the kubelet's namespace of images, and returns what
+// it prints.
+func ctr(ctx context.Context, args ...string) ([]byte, error) {
 	argv := append([]string{"--address", containerdSocket, "--namespace", "k8s.io"}, args...)
 	cmd := exec.CommandContext(ctx, programsDir+"/ctr", argv...)
 	cmd.Env = environment()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("ctr %s: %w: %s", args[0], err, bytes.TrimSpace(out))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("ctr %s: %w: %s", args[0], err, bytes.TrimSpace(out))
 	}
-	return nil
+	return out, nil
 }

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/host"
 )
@@ -34,6 +35,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		ServiceCIDR: c.ServiceCIDR,
 		Dir:         c.Dir,
 		Fabric:      c.Fabric,
+		Router:      router(c),
 		Status:      c.Status,
 		Limits:      c.Limits,
 		Devices:     devices(),
@@ -43,6 +45,16 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		},
 		Connected: func(ctx context.Context, netns string) error { return serveProxy(ctx, netns, secret, log) },
 	}, log)
+}
+
+// router returns the network namespace that learns the way to the host's pods: the
+// fabric's or, with the routes of each node, the machine's, on which a control plane's
+// node would have them.
+func router(c Config) string {
+	if c.Network == agent.HostGateway {
+		return "/proc/self/ns/net"
+	}
+	return c.Fabric
 }
 
 // prepare makes the host's directory.

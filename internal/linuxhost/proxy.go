@@ -4,8 +4,8 @@
 package linuxhost
 
 const (
-	proxyConfig     = "/etc/kubernetes/kube-proxy.json"
-	proxyKubeconfig = "/etc/kubernetes/kube-proxy.kubeconfig"
+	proxyConfig    = "/etc/kubernetes/kube-proxy.json"
+	nodeKubeconfig = "/etc/kubernetes/node.kubeconfig"
 )
 
 // proxyConfiguration is the part of KubeProxyConfiguration, version
@@ -40,7 +40,7 @@ func describeProxy(c Config) proxyConfiguration {
 	return proxyConfiguration{
 		APIVersion:         "kubeproxy.config.k8s.io/v1alpha1",
 		Kind:               "KubeProxyConfiguration",
-		ClientConnection:   proxyClient{Kubeconfig: proxyKubeconfig},
+		ClientConnection:   proxyClient{Kubeconfig: nodeKubeconfig},
 		HostnameOverride:   c.Name,
 		Mode:               "nftables",
 		ClusterCIDR:        c.PodCIDR.String(),

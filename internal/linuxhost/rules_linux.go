@@ -5,24 +5,52 @@ package linuxhost
 
 import (
 	"fmt"
-	"net/netip"
-	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 )
 
 // rules returns the transaction for nft(8) with the host's own table. Pods reach what
 // is outside of the cluster with the node's address, as those of Windows hosts do:
 // nothing outside knows the way to a pod. Within the cluster they keep their own.
+//
+// An overlay's addresses mean nothing to nodes, so there pods reach nodes with the
+// node's address, too. Only nodes may send to the tunnel's port, no pod reaches it, by a
+// Service either, and what no tunnel leads to does not leave.
 func rules(c Config) string {
-	var inside []string
-	for _, p := range []netip.Prefix{c.PodCIDR, c.ServiceCIDR, c.Address.Masked()} {
-		inside = append(inside, p.String())
+	inside := c.PodCIDR.String() + ", " + c.ServiceCIDR.String()
+	if c.Network != agent.VXLAN {
+		inside += ", " + c.Address.Masked().String()
 	}
-	return fmt.Sprintf(`add table ip mullion
+	out := fmt.Sprintf(`add table ip mullion
 delete table ip mullion
 add table ip mullion
 add chain ip mullion postrouting { type nat hook postrouting priority srcnat ; }
 add rule ip mullion postrouting ip saddr %s ip daddr != { %s } oifname %q masquerade
-`, c.PodCIDR, strings.Join(inside, ", "), fabric.Uplink)
+`, c.PodCIDR, inside, fabric.Uplink)
+	if c.Network != agent.VXLAN {
+		return out
+	}
+	const unreachable = "counter reject with icmp type host-unreachable"
+	out += fmt.Sprintf(`add chain ip mullion input { type filter hook input priority filter ; }
+add rule ip mullion input udp dport %[1]d iifname != %[2]q counter drop
+add rule ip mullion input udp dport %[1]d ip saddr != %[3]s counter drop
+add chain ip mullion forward { type filter hook forward priority filter ; }
+add rule ip mullion forward oifname %[2]q udp dport %[1]d counter drop
+add rule ip mullion forward oifname %[2]q ip daddr %[4]s %[5]s
+add chain ip mullion leaving { type filter hook postrouting priority filter ; }
+add rule ip mullion leaving oifname %[2]q ip daddr %[4]s counter drop
+`, agent.FlannelPort, fabric.Uplink, c.Address.Masked(), c.PodCIDR, unreachable)
+	if machine := c.machine(); machine.IsValid() {
+		// What comes by the fabric for a pod, and for no Service, comes from the API server.
+		out += fmt.Sprintf(`add rule ip mullion forward iifname %[1]q ct status dnat accept
+add rule ip mullion forward iifname %[1]q ip daddr %[2]s ip saddr != %[3]s ct state new %[4]s
+`, fabric.Uplink, c.PodCIDR, machine, unreachable)
+	}
+	if c.PodGateway {
+		// The machine has no address in the overlay.
+		out += fmt.Sprintf("add rule ip mullion postrouting oifname \"flannel.%d\" ip saddr %s masquerade\n",
+			agent.FlannelVNI, c.machine())
+	}
+	return out
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package linuxhost
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mullion-k8s/mullion/internal/logkey"
+	"github.com/mullion-k8s/mullion/internal/netpolicy"
+	"github.com/mullion-k8s/mullion/internal/netpolicy/watch"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
+)
+
+// How often the rules are compared with the cluster: while the host learns its range and
+// the policies, and later, when changes are told.
+const (
+	policiesSoon  = followBusy
+	policiesEvery = 30 * time.Second
+)
+
+// enforcePolicies keeps the rules of the host's pods as the cluster's NetworkPolicies
+// say, until the context ends. The rules are the kernel's: they stay in force while the
+// API server is away.
+func enforcePolicies(ctx context.Context, c Config, authority []byte, node *follower) error {
+	transport, err := nodeapi.Transport(authority, kubeletCertificate)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	w := watch.New(c.Server, &http.Client{Transport: transport}, log)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { w.Run(ctx) })
+	defer watcher.Wait()
+	applied, failed := firstPolicyRules(c), ""
+	for {
+		text, complete := wantedPolicyRules(c, node, w)
+		if text != applied {
+			err := nft(ctx, text)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err == nil {
+				applied, failed = text, ""
+			} else if complete = false; err.Error() != failed {
+				failed = err.Error()
+				log.Warn("NetworkPolicies are not enforced", logkey.Error, err)
+			}
+		}
+		wait := policiesEvery
+		if !complete {
+			wait = policiesSoon
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.Changed():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// firstPolicyRules isolate every pod that begins before anything is known.
+func firstPolicyRules(c Config) string { return policyRules(nil, []netip.Prefix{c.PodCIDR}, true) }
+
+// wantedPolicyRules returns the rules for what is known now. While the policies or the
+// host's range are not known, that is not complete: no pod reaches anything before the
+// policies are.
+func wantedPolicyRules(c Config, node *follower, w *watch.Watcher) (text string, complete bool) {
+	n, _ := node.current()
+	cluster, known := w.Cluster()
+	if !known || !n.PodCIDR.IsValid() {
+		return firstPolicyRules(c), false
+	}
+	return policyRules(netpolicy.Compile(cluster, c.Name), []netip.Prefix{n.PodCIDR}, len(cluster.Policies) > 0), true
+}
+
+// nft carries out a transaction in the host's network namespace.
+func nft(ctx context.Context, transaction string) error {
+	cmd := exec.CommandContext(ctx, "nft", "-f", "-")
+	cmd.Stdin = strings.NewReader(transaction)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("nft: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return nil
+}
