@@ -66,10 +66,15 @@ func AwaitAnswer(ctx context.Context, client kubernetes.Interface, namespace, na
 	}
 }
 
-// isTCP reports whether the node port is one of TCP.
-func isTCP(service *corev1.Service, nodePort string) bool {
+// isTCP reports whether the port that ServiceURL chose is one of TCP.
+func isTCP(service *corev1.Service, port string) bool {
+	balanced := len(service.Status.LoadBalancer.Ingress) > 0
 	for _, p := range service.Spec.Ports {
-		if strconv.Itoa(int(p.NodePort)) == nodePort {
+		number := p.NodePort
+		if balanced {
+			number = p.Port
+		}
+		if strconv.Itoa(int(number)) == port {
 			return p.Protocol == corev1.ProtocolTCP || p.Protocol == ""
 		}
 	}

@@ -6,6 +6,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,8 +71,8 @@ func readiness(node *corev1.Node) error {
 	return fmt.Errorf("node %s has not reported yet", node.Name)
 }
 
-// ServiceURL says where a Service with node ports answers from this machine.
-// It prefers the port named portName; "" takes the first.
+// ServiceURL says where a Service with an address of a load balancer, or with node ports, answers from
+// this machine. It prefers the port named portName; "" takes the first.
 func ServiceURL(ctx context.Context, client kubernetes.Interface, namespace, name, portName string) (string, error) {
 	svc, err := client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -79,6 +81,11 @@ func ServiceURL(ctx context.Context, client kubernetes.Interface, namespace, nam
 	port, err := choosePort(svc, portName)
 	if err != nil {
 		return "", err
+	}
+	for _, in := range svc.Status.LoadBalancer.Ingress {
+		if in.IP != "" {
+			return fmt.Sprintf("%s://%s", scheme(port), net.JoinHostPort(in.IP, strconv.Itoa(int(port.Port)))), nil
+		}
 	}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -102,7 +109,7 @@ func choosePort(svc *corev1.Service, portName string) (corev1.ServicePort, error
 		if portName != "" && p.Name != portName {
 			continue
 		}
-		if p.NodePort == 0 {
+		if p.NodePort == 0 && len(svc.Status.LoadBalancer.Ingress) == 0 {
 			return p, fmt.Errorf("service %s/%s is of type %s, which has no node port; make it a NodePort, or use "+
 				"'mullion kubectl port-forward service/%s'",
 				svc.Namespace, svc.Name, svc.Spec.Type, svc.Name)

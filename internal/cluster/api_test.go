@@ -24,7 +24,12 @@ func TestServiceURL(t *testing.T) {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"},
 			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports}}
 	}
-	client := fake.NewClientset(
+	balanced := service("balanced", corev1.ServicePort{Port: 443})
+	balanced.Spec.Type = corev1.ServiceTypeLoadBalancer
+	pending := balanced.DeepCopy()
+	pending.Name = "pending"
+	balanced.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.90.0.1"}}
+	client := fake.NewClientset(balanced, pending,
 		node("win-1", "10.89.0.10", corev1.ConditionFalse), node("win-2", "10.89.0.11", corev1.ConditionTrue),
 		service("web", corev1.ServicePort{Name: "http", Port: 80, NodePort: 30080},
 			corev1.ServicePort{Name: "https", Port: 443, NodePort: 30443}),
@@ -33,6 +38,8 @@ func TestServiceURL(t *testing.T) {
 	for _, tc := range []struct{ service, port, want, err string }{
 		{"web", "", "http://10.89.0.11:30080", ""},
 		{"web", "https", "https://10.89.0.11:30443", ""},
+		{"balanced", "", "https://10.90.0.1:443", ""},
+		{"pending", "", "", "type LoadBalancer, which has no node port"},
 		{"web", "metrics", "", `has no port "metrics"`},
 		{"inner", "", "", "port-forward service/inner"},
 		{"none", "", "", "not found"},

@@ -16,8 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,6 +25,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -43,6 +44,9 @@ type Config struct {
 	Windows []string `json:"windows"`
 	// Linux is the number of Linux workers.
 	Linux int `json:"linux,omitempty"`
+	// Removed names those of the hosts of Windows and Linux that were removed. The
+	// others keep their numbers, and with these their addresses.
+	Removed []string `json:"removed,omitempty"`
 	// WindowsTaint is put onto every Windows node, in kubectl's notation
 	// (os=windows:NoSchedule); "" means none.
 	WindowsTaint string `json:"windowsTaint,omitempty"`
@@ -52,32 +56,33 @@ type Config struct {
 	// NetworkMode says how pods of different nodes reach each other; "" means L2Bridge, as
 	// in clusters that were made before there was a choice.
 	NetworkMode agent.NetworkMode `json:"network,omitempty"`
+	// LoadBalancerPool has the addresses for Services of type LoadBalancer, a range or
+	// noPool; "" means Network.loadBalancers.
+	LoadBalancerPool string `json:"loadBalancerPool,omitempty"`
+	// NoDSR: kube-proxy on Windows nodes works without direct server return.
+	NoDSR bool `json:"noDSR,omitempty"`
 	// NoAdmission leaves out the admission webhooks and what belongs to them: a
 	// cluster as upstream's components alone make it.
 	NoAdmission bool `json:"noAdmission,omitempty"`
+	// NoMetrics leaves out metrics-server, so that the user can deploy one.
+	NoMetrics bool `json:"noMetrics,omitempty"`
+	// NoStorage leaves out the StorageClass mullion-local.
+	NoStorage bool `json:"noStorage,omitempty"`
+	// NoNetworkPolicy leaves NetworkPolicies to something that the user installs.
+	NoNetworkPolicy bool `json:"noNetworkPolicy,omitempty"`
 	// Datastore is an external etcd; empty means the embedded one.
 	Datastore config.Datastore `json:"datastore,omitzero"`
 }
 
-// Choice holds the choices given to `mullion up`.
-type Choice struct {
-	// Windows are the builds of the hosts; empty means those of the cluster that
-	// exists, or one of each current build.
-	Windows []string
-	// Linux is the number of Linux workers; nil means those of the cluster that
-	// exists, or DefaultLinux.
-	Linux *int
-	// WindowsTaint, Admission, NetworkMode, NoAdmission and Datastore are as in Config. They are
-	// chosen when the cluster is made; later their zero values mean "as it is".
-	WindowsTaint string
-	Admission    policy.Admission
-	NetworkMode  agent.NetworkMode
-	NoAdmission  bool
-	Datastore    config.Datastore
-}
+// noPool in place of a range means that Services of type LoadBalancer get no addresses.
+const noPool = "none"
 
 // DefaultLinux is the number of Linux workers of a new cluster.
 const DefaultLinux = 1
+
+// defaultWindows lists the default hosts of a cluster: one of each build with
+// long-term support, so that there is a node for each of their images.
+func defaultWindows() []string { return []string{"2019", "2022", "2025"} }
 
 // ErrNotFound is returned for a cluster that does not exist.
 var ErrNotFound = errors.New("no such cluster")
@@ -95,12 +100,6 @@ func CheckName(name string) error {
 	return nil
 }
 
-// nodeName of the i-th Windows host, counted from 0.
-func nodeName(i int) string { return fmt.Sprintf("win-%d", i+1) }
-
-// linuxName of the i-th Linux worker, counted from 0.
-func linuxName(i int) string { return fmt.Sprintf("linux-%d", i+1) }
-
 // validate checks a Config from outside.
 func (c Config) validate() error {
 	if c.APIVersion != apiVersion {
@@ -115,7 +114,7 @@ func (c Config) validate() error {
 	if len(c.Windows) > maxNodes {
 		return fmt.Errorf("%d Windows hosts: at most %d fit into the network", len(c.Windows), maxNodes)
 	}
-	if err := c.checkLinux(c.Linux); err != nil {
+	if err := c.checkLinux(); err != nil {
 		return err
 	}
 	if c.WindowsTaint != "" {
@@ -132,21 +131,22 @@ func (c Config) validate() error {
 	if _, err := agent.ParseNetworkMode(string(c.NetworkMode)); err != nil {
 		return err
 	}
+	if _, err := c.Pool(); err != nil {
+		return err
+	}
 	if err := c.Datastore.Validate(); err != nil {
 		return err
 	}
-	_, err := c.builds()
-	return err
+	if _, err := c.builds(); err != nil {
+		return err
+	}
+	return c.checkRemoved()
 }
 
-// checkLinux returns an error if the cluster cannot have n Linux workers.
-func (c Config) checkLinux(n int) error {
-	switch {
-	case n < 0 || n > maxNodes:
-		return fmt.Errorf("%d Linux workers: want 0 to %d", n, maxNodes)
-	case n > 0 && c.Mode() != agent.L2Bridge:
-		return fmt.Errorf("%d Linux workers: they need the network %s; a cluster with %s has Windows hosts only "+
-			"(--linux 0)", n, agent.L2Bridge, c.Mode())
+// checkLinux returns an error if the cluster cannot have its Linux workers.
+func (c Config) checkLinux() error {
+	if c.Linux < 0 || c.Linux > maxNodes {
+		return fmt.Errorf("%d Linux workers: want 0 to %d", c.Linux, maxNodes)
 	}
 	return nil
 }
@@ -169,6 +169,45 @@ func (c Config) Mode() agent.NetworkMode {
 	return cmp.Or(c.NetworkMode, agent.L2Bridge)
 }
 
+// Pool returns the addresses for Services of type LoadBalancer, the zero value for none.
+func (c Config) Pool() (netip.Prefix, error) {
+	switch c.LoadBalancerPool {
+	case "":
+		return c.Network().loadBalancers(), nil
+	case noPool:
+		return netip.Prefix{}, nil
+	}
+	pool, err := parsePool(c.LoadBalancerPool)
+	if err != nil {
+		return pool, err
+	}
+	n := c.Network()
+	for _, r := range []netip.Prefix{n.nodes(), n.pods(), n.services()} {
+		if r.Overlaps(pool) {
+			return pool, fmt.Errorf("load balancer pool %s: the cluster uses %s for something else; choose another "+
+				"range, or %s", pool, r, noPool)
+		}
+	}
+	return pool, nil
+}
+
+// parsePool reads a range of addresses for Services of type LoadBalancer.
+func parsePool(s string) (netip.Prefix, error) {
+	pool, err := netip.ParsePrefix(s)
+	if err != nil {
+		return pool, fmt.Errorf("load balancer pool %q: want a range, as 10.90.0.0/24, or %s", s, noPool)
+	}
+	return pool, fabric.CheckPool(pool)
+}
+
+// PoolName writes a pool as `mullion up` takes it.
+func PoolName(pool netip.Prefix) string {
+	if !pool.IsValid() {
+		return noPool
+	}
+	return pool.String()
+}
+
 // Network returns the cluster's address plan.
 func (c Config) Network() Network { return Network{c.Index} }
 
@@ -188,7 +227,7 @@ func Load(l Layout) (Config, error) {
 		return Config{}, fmt.Errorf("%w: %q in %s", ErrNotFound, l.Name, l.DataDir)
 	}
 	if err != nil {
-		return Config{}, fmt.Errorf("load cluster: %w", err)
+		return Config{}, fmt.Errorf("load cluster: %w ('mullion down --name %s --purge' removes it)", err, l.Name)
 	}
 	return c, nil
 }
@@ -210,44 +249,6 @@ func Names(dataDir string) ([]string, error) {
 	return names, nil
 }
 
-// merge combines the choices of another `mullion up` with the existing cluster.
-// Hosts may be added at the end; nothing else may change, because a running host
-// cannot become a different one.
-func (c Config) merge(asked Choice) (Config, error) {
-	if asked.WindowsTaint != "" && asked.WindowsTaint != c.WindowsTaint {
-		return c, fmt.Errorf("cluster %q was made with the Windows taint %q; it cannot become %q", c.Name,
-			c.WindowsTaint, asked.WindowsTaint)
-	}
-	if asked.Admission != "" && asked.Admission != c.Admits() {
-		if c.NoAdmission {
-			return c, fmt.Errorf("cluster %q was made without admission webhooks; they cannot be added later", c.Name)
-		}
-		return c, fmt.Errorf("cluster %q was made with --admission %s; it cannot become %s (labels of a namespace "+
-			"choose for it: admission.mullion.dev/enforce and warn)", c.Name, c.Admits(), asked.Admission)
-	}
-	if asked.NetworkMode != "" && asked.NetworkMode != c.Mode() {
-		return c, fmt.Errorf("cluster %q was made with the network %s; pods cannot move to another one, so make a "+
-			"cluster with --name NAME --network %s beside it, or remove this one", c.Name, c.Mode(), asked.NetworkMode)
-	}
-	if asked.NoAdmission && !c.NoAdmission {
-		return c, fmt.Errorf("cluster %q was made with admission webhooks; they cannot be left out later", c.Name)
-	}
-	if !reflect.DeepEqual(asked.Datastore, config.Datastore{}) && !reflect.DeepEqual(asked.Datastore, c.Datastore) {
-		return c, fmt.Errorf("cluster %q was made with %s; a cluster cannot move to another datastore", c.Name,
-			datastoreName(c.Datastore))
-	}
-	if asked.Linux != nil {
-		if *asked.Linux < c.Linux {
-			return c, fmt.Errorf("cluster %q has %d Linux workers; workers can be added, not removed", c.Name, c.Linux)
-		}
-		if err := c.checkLinux(*asked.Linux); err != nil {
-			return c, err
-		}
-		c.Linux = *asked.Linux
-	}
-	return c.mergeHosts(asked.Windows)
-}
-
 // Admits returns what the cluster's webhooks do with findings; "" means that there
 // are none.
 func (c Config) Admits() policy.Admission {
@@ -265,29 +266,6 @@ func datastoreName(d config.Datastore) string {
 	return "the etcd at " + strings.Join(d.Endpoints, ", ")
 }
 
-func (c Config) mergeHosts(windows []string) (Config, error) {
-	if len(windows) == 0 {
-		return c, nil
-	}
-	want := Config{APIVersion: apiVersion, Name: c.Name, Windows: windows}
-	if err := want.validate(); err != nil {
-		return c, err
-	}
-	asked, _ := want.builds() // validated above
-	have, err := c.builds()
-	if err != nil {
-		return c, err
-	}
-	for i, b := range have {
-		if i >= len(asked) || asked[i].Number != b.Number {
-			return c, fmt.Errorf("cluster %q has the Windows hosts %v; hosts can be added at the end of the list, "+
-				"not changed or removed", c.Name, c.Windows)
-		}
-	}
-	c.Windows = windows
-	return c, nil
-}
-
 // create makes the Config of a new cluster: its index is the smallest that no
 // other cluster of the data directory uses and that is not taken by one of
 // another.
@@ -301,22 +279,20 @@ func create(l Layout, asked Choice, taken func(index int) bool) (Config, error) 
 		other, err := Load(Layout{l.DataDir, n})
 		if err != nil {
 			// Without its index the new cluster could take the same addresses.
-			return Config{}, fmt.Errorf("choose addresses beside cluster %q ('mullion down --name %s --purge' "+
-				"removes it): %w", n, n, err)
+			return Config{}, fmt.Errorf("choose addresses beside cluster %q: %w", n, err)
 		}
 		used[other.Index] = true
 	}
-	c := Config{
-		APIVersion: apiVersion, Name: l.Name, Windows: asked.Windows, Linux: DefaultLinux,
-		WindowsTaint: asked.WindowsTaint, Admission: asked.Admission, NetworkMode: asked.NetworkMode,
-		NoAdmission: asked.NoAdmission,
-		Datastore:   asked.Datastore,
+	if err := asked.Validate(); err != nil {
+		return Config{}, err
 	}
-	switch {
-	case asked.Linux != nil:
+	c := Config{APIVersion: apiVersion, Name: l.Name, Windows: asked.Windows, Linux: DefaultLinux}
+	asked.apply(&c)
+	if asked.Windows == nil {
+		c.Windows = defaultWindows()
+	}
+	if asked.Linux != nil {
 		c.Linux = *asked.Linux
-	case c.Mode() != agent.L2Bridge:
-		c.Linux = 0
 	}
 	for used[c.Index] || c.Index <= maxIndex && taken(c.Index) {
 		c.Index++

@@ -6,13 +6,13 @@ package cluster
 import (
 	"errors"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/linuxhost"
 	"github.com/mullion-k8s/mullion/internal/policy"
 )
 
@@ -96,56 +96,96 @@ func TestLoadRefuses(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
-	c := Config{Name: "x", Windows: []string{"2019", "2022"}}
+	c := Config{APIVersion: apiVersion, Name: "x", Windows: []string{"2019", "2022"}}
 	for _, tc := range []struct {
 		ask, want []string
 		ok        bool
 	}{
 		{nil, []string{"2019", "2022"}, true},
-		{[]string{"1809", "ltsc2022"}, []string{"1809", "ltsc2022"}, true},
+		{[]string{"1809", "ltsc2022"}, []string{"2019", "2022"}, true},
 		{[]string{"2019", "2022", "2025"}, []string{"2019", "2022", "2025"}, true},
+		{[]string{}, nil, false},
 		{[]string{"2019"}, nil, false},
 		{[]string{"2022", "2019"}, nil, false},
 		{[]string{"2019", "vista"}, nil, false},
 	} {
-		got, err := c.merge(Choice{Windows: tc.ask})
+		got, err := c.merge(Choice{Windows: tc.ask}, true)
 		if (err == nil) != tc.ok || tc.ok && !slices.Equal(got.Windows, tc.want) {
 			t.Errorf("Merge(%v) = %v, %v", tc.ask, got.Windows, err)
 		}
 	}
 }
 
-// TestMergeAdmission: what happens to findings stays as it was chosen.
-func TestMergeAdmission(t *testing.T) {
-	for _, tc := range []struct {
-		have  Config
-		asked policy.Admission
-		ok    bool
+// TestMergeSettings changes each setting of a cluster that exists.
+func TestMergeSettings(t *testing.T) {
+	const taint = "os=windows:NoSchedule"
+	etcd := config.Datastore{Endpoints: []string{"https://etcd:2379"}, CAFile: "/ca.crt"}
+	other := config.Datastore{Endpoints: []string{"https://other:2379"}, CAFile: "/ca.crt"}
+	for name, tc := range map[string]struct {
+		have    Config
+		asked   Choice
+		running string // in the error; "" is none
+		stopped string
 	}{
-		{have: Config{}, ok: true},
-		{have: Config{}, asked: policy.AdmissionEnforce, ok: true},
-		{have: Config{}, asked: policy.AdmissionWarn},
-		{have: Config{Admission: policy.AdmissionWarn}, ok: true},
-		{have: Config{Admission: policy.AdmissionWarn}, asked: policy.AdmissionWarn, ok: true},
-		{have: Config{Admission: policy.AdmissionWarn}, asked: policy.AdmissionEnforce},
-		{have: Config{NoAdmission: true}, ok: true},
-		{have: Config{NoAdmission: true}, asked: policy.AdmissionOff},
+		"nothing":    {},
+		"same taint": {have: Config{WindowsTaint: taint}, asked: Choice{WindowsTaint: new(taint)}},
+		"no taint before": {asked: Choice{WindowsTaint: new("os=windows:NoSchedule")},
+			running: "--windows-taint is none, not os=windows:NoSchedule: ", stopped: "--windows-taint is none"},
+		"no taint any more": {have: Config{WindowsTaint: "os=windows:NoSchedule"}, asked: Choice{WindowsTaint: new("")},
+			running: "--windows-taint is os=windows:NoSchedule, not none", stopped: "--windows-taint"},
+		"network of old":  {asked: Choice{NetworkMode: new(agent.L2Bridge)}},
+		"default network": {have: Config{NetworkMode: agent.VXLAN}, asked: Choice{NetworkMode: new(agent.VXLAN)}},
+		"other network": {have: Config{NetworkMode: agent.VXLAN}, asked: Choice{NetworkMode: new(agent.L2Bridge)},
+			running: "--network is vxlan, not l2bridge", stopped: "--network is vxlan, not l2bridge"},
+		"admission as it is": {asked: Choice{Admission: new(policy.AdmissionEnforce)}},
+		"admission": {asked: Choice{Admission: new(policy.AdmissionWarn)},
+			running: "run 'mullion stop --name x' first, and then 'mullion up --name x --admission warn'"},
+		"admission without webhooks": {have: Config{NoAdmission: true},
+			asked:   Choice{Admission: new(policy.AdmissionOff)},
+			running: "made with --no-admission", stopped: "made with --no-admission"},
+		"no webhooks any more": {asked: Choice{NoAdmission: new(true)}, running: "--no-admission is false, not true",
+			stopped: "--no-admission is false"},
+		"no metrics any more": {asked: Choice{NoMetrics: new(true)}, running: "--no-metrics is false, not true",
+			stopped: "--no-metrics is false, not true"},
+		"no policies any more": {asked: Choice{NetworkPolicy: new(false)},
+			running: "run 'mullion stop --name x' first"},
+		"webhooks later": {have: Config{NoAdmission: true}, asked: Choice{NoAdmission: new(false)},
+			running: "--no-admission is true, not false", stopped: "--no-admission is true"},
+		"no class any more": {asked: Choice{NoStorage: new(true)}, running: "--no-storage is false, not true",
+			stopped: "--no-storage is false"},
+		"no class before": {have: Config{NoStorage: true}, asked: Choice{NoStorage: new(true)}},
+		"same etcd":       {have: Config{Datastore: etcd}, asked: Choice{Datastore: &etcd}},
+		"etcd later": {asked: Choice{Datastore: &etcd},
+			running: "--datastore-endpoints is its own etcd, not the etcd at https://etcd:2379",
+			stopped: "its own etcd"},
+		"other etcd": {have: Config{Datastore: etcd}, asked: Choice{Datastore: &other},
+			running: "is the etcd at https://etcd:2379, not the etcd at https://other:2379",
+			stopped: "https://other:2379"},
+		"two at once": {asked: Choice{NoAdmission: new(true), WindowsTaint: new("os=windows:NoSchedule")},
+			running: "not os=windows:NoSchedule: nodes get it when they join; --no-admission",
+			stopped: "--no-admission"},
 	} {
-		got, err := tc.have.merge(Choice{Admission: tc.asked})
-		if (err == nil) != tc.ok || tc.ok && !reflect.DeepEqual(got, tc.have) {
-			t.Errorf("%+v asked for %q: %+v, %v", tc.have, tc.asked, got, err)
+		for running, want := range map[bool]string{true: tc.running, false: tc.stopped} {
+			tc.have.APIVersion, tc.have.Name = apiVersion, "x"
+			got, err := tc.have.merge(tc.asked, running)
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, running: %t: %v, want %q", name, running, err, want)
+			}
+			if a := tc.asked.Admission; err == nil && a != nil && got.Admits() != *a {
+				t.Errorf("%s: admission is %s", name, got.Admits())
+			}
 		}
 	}
 }
 
 // TestWorkers: Linux workers can be added, not removed.
 func TestWorkers(t *testing.T) {
-	has := Config{Name: "x", Windows: []string{"2019"}, Linux: 2}
+	has := Config{APIVersion: apiVersion, Name: "x", Windows: []string{"2019"}, Linux: 2}
 	for _, tc := range []struct {
 		asked *int
 		want  int // -1 is an error
 	}{{nil, 2}, {new(2), 2}, {new(3), 3}, {new(1), -1}, {new(0), -1}, {new(1000), -1}} {
-		got, err := has.merge(Choice{Linux: tc.asked})
+		got, err := has.merge(Choice{Linux: tc.asked}, true)
 		if (err != nil) != (tc.want < 0) || err == nil && got.Linux != tc.want {
 			t.Errorf("%v became %d, %v, want %d", tc.asked, got.Linux, err, tc.want)
 		}
@@ -161,14 +201,20 @@ func TestWorkers(t *testing.T) {
 			t.Errorf("a new cluster has %d workers, %v, want %d", got.Linux, err, want)
 		}
 	}
-	for _, tc := range []struct {
-		asked *int
-		ok    bool
-	}{{nil, true}, {new(0), true}, {new(1), false}} {
-		got, err := create(Layout{t.TempDir(), "x"}, Choice{NetworkMode: agent.VXLAN, Linux: tc.asked},
-			func(int) bool { return false })
-		if (err == nil) != tc.ok || got.Linux != 0 {
-			t.Errorf("with an overlay: %d workers, %v", got.Linux, err)
+	// Overlays have workers, too.
+	got, err := create(Layout{t.TempDir(), "x"}, Choice{NetworkMode: new(agent.VXLAN)}, func(int) bool { return false })
+	if err != nil || got.Linux != DefaultLinux {
+		t.Errorf("with an overlay: %d workers, %v", got.Linux, err)
+	}
+	plan, err := Describe(Layout{"/data", "x"}, Config{
+		APIVersion: apiVersion, Name: "x", NetworkMode: agent.VXLAN, Linux: 3, Removed: []string{"linux-1"},
+	}, "/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range plan.Nodes {
+		if c := n.Document.(linuxhost.Config); c.Network != agent.VXLAN || c.PodGateway != (i == 0) {
+			t.Errorf("%s: network %s, gateway %v", n.Name, c.Network, c.PodGateway)
 		}
 	}
 	for name, want := range map[string]bool{"win-1": true, "linux-2": true, "linux-3": false, "server": false} {
@@ -178,53 +224,13 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// TestMergeNetwork: a cluster keeps the network that it was made with; one from before there was a choice has l2bridge.
-func TestMergeNetwork(t *testing.T) {
-	for _, tc := range []struct {
-		have, asked agent.NetworkMode
-		ok          bool
-	}{
-		{"", "", true},
-		{"", agent.L2Bridge, true},
-		{"", agent.VXLAN, false},
-		{agent.L2Bridge, agent.L2Bridge, true},
-		{agent.VXLAN, "", true},
-		{agent.VXLAN, agent.VXLAN, true},
-		{agent.VXLAN, agent.L2Bridge, false},
-		{agent.HostGateway, agent.VXLAN, false},
-	} {
-		have := Config{Name: "x", NetworkMode: tc.have}
-		got, err := have.merge(Choice{NetworkMode: tc.asked})
-		if (err == nil) != tc.ok || tc.ok && got.Mode() != have.Mode() {
-			t.Errorf("%q asked for %q: %q, %v", tc.have, tc.asked, got.Mode(), err)
-		}
-	}
-}
-
 // TestDatastore: a datastore that cannot be used is refused before anything is
-// written, and a cluster keeps the one it has.
+// written.
 func TestDatastore(t *testing.T) {
-	external := config.Datastore{Endpoints: []string{"https://etcd:2379"}, CAFile: "/ca.crt"}
-	for _, tc := range []struct {
-		has, asked config.Datastore
-		want       string // in the error
-	}{
-		{config.Datastore{}, config.Datastore{}, ""},
-		{external, config.Datastore{}, ""},
-		{external, external, ""},
-		{config.Datastore{}, external, "its own etcd"},
-		{external, config.Datastore{Endpoints: []string{"https://other:2379"}, CAFile: "/ca.crt"},
-			"the etcd at https://etcd:2379"},
-	} {
-		_, err := Config{Name: "x", Datastore: tc.has}.merge(Choice{Datastore: tc.asked})
-		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%v, asked for %v: %v, want %q", tc.has, tc.asked, err, tc.want)
-		}
-	}
 	for _, bad := range []config.Datastore{{Endpoints: []string{"http://etcd:2379"}},
 		{Endpoints: []string{"https://etcd:2379"}}, {CAFile: "/ca.crt"}} {
 		layout := Layout{DataDir: t.TempDir(), Name: "x"}
-		if _, err := create(layout, Choice{Datastore: bad}, func(int) bool { return false }); err == nil ||
+		if _, err := create(layout, Choice{Datastore: &bad}, func(int) bool { return false }); err == nil ||
 			!strings.Contains(err.Error(), "datastore") {
 			t.Errorf("%+v: %v", bad, err)
 		}

@@ -30,23 +30,20 @@ const (
 	stopLimit  = 45 * time.Second
 )
 
-// defaultWindows lists the default hosts of a cluster: one of each build with
-// long-term support, so that there is a node for each of their images.
-func defaultWindows() []string { return []string{"2019", "2022", "2025"} }
-
 // Choose returns the Config that `mullion up` would use. It changes nothing.
 func Choose(l Layout, asked Choice) (Config, error) {
 	c, err := Load(l)
 	if errors.Is(err, ErrNotFound) {
-		if len(asked.Windows) == 0 {
-			asked.Windows = defaultWindows()
-		}
 		return create(l, asked, func(index int) bool { return Config{Index: index}.networkClaim().taken() })
 	}
 	if err != nil {
 		return c, err
 	}
-	return c.merge(asked)
+	pid, err := durable.Holder(l.lock())
+	if err != nil {
+		return c, err
+	}
+	return c.merge(asked, pid != 0)
 }
 
 // Make chooses the Config and stores it together with the cluster's

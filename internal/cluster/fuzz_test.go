@@ -19,6 +19,7 @@ func FuzzConfig(f *testing.F) {
 			"windowsTaint":"os=windows:NoSchedule","noAdmission":true}`,
 		`{"apiVersion":"mullion/v1alpha1","name":"x",
 			"datastore":{"endpoints":["https://etcd:2379"],"caFile":"/ca.crt"}}`,
+		`{"apiVersion":"mullion/v1alpha1","name":"x","windows":["2019"],"linux":2,"removed":["linux-1","win-1"]}`,
 		`{"apiVersion":"mullion/v1alpha1","name":"x","index":-1}`, `{"apiVersion":"mullion/v1alpha1","na`, `null`, ``,
 	} {
 		f.Add([]byte(s))

@@ -41,6 +41,11 @@ func (n Network) services() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(96 + n.Index), 0, 0}), 16)
 }
 
+// loadBalancers is the default pool for Services of type LoadBalancer, 10.90.INDEX.0/24.
+func (n Network) loadBalancers() netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 90, byte(n.Index), 0}), 24)
+}
+
 // machine returns the machine's own address in the hosts' network; the API server
 // and the cluster's DNS server listen there.
 func (n Network) machine() netip.Addr { return nth(n.nodes(), 1) }
@@ -72,6 +77,10 @@ func (n Network) port() uint16 { return uint16(6443 + n.Index) }
 
 // admissionPort is that of the admission webhooks, on loopback.
 func (n Network) admissionPort() uint16 { return uint16(9443 + n.Index) }
+
+// metricsPort is that of the metrics API, at Network.Machine; upstream's image had it before
+// it took the kubelet's, which a node on this machine may use.
+const metricsPort = 4443
 
 // APIServer returns the URL that the hosts use.
 func (n Network) APIServer() string { return fmt.Sprintf("https://%s:%d", n.machine(), n.port()) }

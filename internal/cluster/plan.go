@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
@@ -75,8 +74,7 @@ func Describe(l Layout, c Config, bin Binaries) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	n := c.Network()
-	p := Plan{Config: c, Network: n, Server: describeServer(l, c)}
+	p := Plan{Config: c, Network: c.Network(), Server: describeServer(l, c)}
 	if p.Fabric, err = fabric.Describe(fabricConfig(l, c)); err != nil {
 		return Plan{}, err
 	}
@@ -87,10 +85,14 @@ func Describe(l Layout, c Config, bin Binaries) (Plan, error) {
 		Argv:  []string{bin.Kube(), "server", "--config", l.serverConfig()},
 	}}
 	for i, b := range builds {
-		p.add(windowsNode(l, p, bin, i, b), l, bin.winhost())
+		if c.has(nodeName(i)) {
+			p.add(windowsNode(l, p, bin, i, b), l, bin.winhost())
+		}
 	}
 	for i := range c.Linux {
-		p.add(linuxNode(l, p, bin, i), l, bin.linuxhost())
+		if c.has(linuxName(i)) {
+			p.add(linuxNode(l, p, bin, i), l, bin.linuxhost())
+		}
 	}
 	return p, nil
 }
@@ -109,17 +111,27 @@ func (p *Plan) add(n Node, l Layout, program string) {
 
 func describeServer(l Layout, c Config) config.Config {
 	n := c.Network()
+	var lb config.LoadBalancer
+	if pool, err := c.Pool(); err == nil && pool.IsValid() {
+		lb = config.LoadBalancer{Pool: pool, Router: fabric.Namespace(l.netns(), c.Name)}
+	}
 	admission := n.admissionPort()
 	if c.NoAdmission {
 		admission = 0
+	}
+	var metrics netip.AddrPort
+	if !c.NoMetrics {
+		metrics = netip.AddrPortFrom(n.machine(), metricsPort)
 	}
 	return config.Config{
 		APIVersion: config.Version, Name: c.Name, DataDir: l.Dir(),
 		Addresses: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), n.machine()}, Port: n.port(),
 		NodeCIDR: n.nodes(), PodCIDR: n.pods(), ServiceCIDR: n.services(),
 		DNSAddress: netip.AddrPortFrom(n.machine(), dnsPort), DNSServiceIP: n.dns(),
-		AdmissionPort: admission, Admission: string(c.Admits()), WindowsTaint: c.WindowsTaint,
-		Datastore: c.Datastore,
+		MetricsAddress: metrics,
+		AdmissionPort:  admission, Admission: string(c.Admits()), WindowsTaint: c.WindowsTaint,
+		NoStorage: c.NoStorage, Datastore: c.Datastore, NetworkPolicy: !c.NoNetworkPolicy,
+		LoadBalancer: lb,
 	}.Default()
 }
 
@@ -128,6 +140,7 @@ const dnsPort = 53
 
 func fabricConfig(l Layout, c Config) fabric.Config {
 	n := c.Network()
+	pool, _ := c.Pool() // validated with the rest of the Config
 	return fabric.Config{
 		Name:       c.Name,
 		Index:      c.Index,
@@ -135,6 +148,7 @@ func fabricConfig(l Layout, c Config) fabric.Config {
 		NodeNet:    n.nodes(),
 		PodNet:     n.pods(),
 		ServiceNet: n.services(),
+		Pool:       pool,
 		Serves: []fabric.Port{
 			{Protocol: "tcp", Number: n.port()},
 			{Protocol: "tcp", Number: dnsPort},
@@ -160,7 +174,7 @@ func windowsNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) Node {
 			PodCIDR:     n.pods(),
 			ServiceCIDR: n.services(),
 			NodeCIDRs:   []netip.Prefix{n.nodes()},
-		}, p.Config.Mode()),
+		}, p.Config.agentNetwork()),
 		Gateway:    n.router(),
 		Nameserver: n.machine(),
 		CAFile:     p.Server.ClusterCA(),
@@ -197,12 +211,16 @@ func linuxNode(l Layout, p Plan, bin Binaries, i int) Node {
 		DNS:         n.dns(),
 		PodCIDR:     n.pods(),
 		ServiceCIDR: n.services(),
+		Network:     p.Config.Mode(),
+		PodGateway:  p.Config.Mode() == agent.VXLAN && name == p.Config.LinuxHosts()[0],
 		CAFile:      p.Server.ClusterCA(),
 		TokenFile:   l.token(name),
 		Dir:         l.Node(name),
 		Bin:         string(bin),
 		Fabric:      p.Fabric.Namespace,
 		Status:      l.nodeStatus(name),
+
+		EnforcePolicies: !p.Config.NoNetworkPolicy,
 	}
 	return Node{
 		Name:      name,
@@ -214,6 +232,15 @@ func linuxNode(l Layout, p Plan, bin Binaries, i int) Node {
 		CAFile:    c.CAFile,
 		TokenFile: c.TokenFile,
 	}
+}
+
+// agentNetwork returns what the agents of the Windows hosts are told about the pods' network.
+func (c Config) agentNetwork() agent.Network {
+	n := agent.Network{Mode: c.Mode(), EnforcePolicies: !c.NoNetworkPolicy}
+	if c.NoDSR {
+		n.DSR = new(false)
+	}
+	return n
 }
 
 // domain is that of all clusters.
@@ -241,8 +268,8 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 	}
 	n := p.Network
 
-	fmt.Fprintf(&b, "\n## network\n%sservices %s, DNS %s\npods of other nodes: %s\n", p.Fabric.String(), n.services(),
-		n.dns(), p.Config.Mode().Explain())
+	fmt.Fprintf(&b, "\n## network\n%sservices %s, DNS %s\npods of other nodes: %s\nload balancer pool %s\n",
+		p.Fabric.String(), n.services(), n.dns(), p.Config.Mode().Explain(), PoolName(p.Fabric.Pool))
 	for _, host := range p.Nodes {
 		fmt.Fprintf(&b, "%-14s %s\n", host.Name, host.Address)
 	}
@@ -275,27 +302,4 @@ func section(b *strings.Builder, title string, document any) error {
 	}
 	fmt.Fprintf(b, "\n## %s\n%s\n", title, content)
 	return nil
-}
-
-// IsNode reports whether a component is a host of the cluster.
-func IsNode(c Config, component string) bool {
-	return slices.Contains(c.WindowsHosts(), component) || slices.Contains(c.LinuxHosts(), component)
-}
-
-// WindowsHosts returns the names of the emulated Windows hosts.
-func (c Config) WindowsHosts() []string {
-	var names []string
-	for i := range c.Windows {
-		names = append(names, nodeName(i))
-	}
-	return names
-}
-
-// LinuxHosts returns the names of the Linux workers.
-func (c Config) LinuxHosts() []string {
-	var names []string
-	for i := range c.Linux {
-		names = append(names, linuxName(i))
-	}
-	return names
 }

@@ -87,7 +87,8 @@ func Preflight(b Binaries, mode agent.NetworkMode) error {
 		}
 	}
 	if mode.Flannel() {
-		for _, f := range []string{"windows/flanneld.exe", "windows/flannel.exe", "windows/win-overlay.exe"} {
+		for _, f := range []string{"windows/flanneld.exe", "windows/flannel.exe", "windows/win-overlay.exe",
+			"linux/flanneld", "linux/flannel"} {
 			if _, err := os.Stat(filepath.Join(string(b), f)); err != nil {
 				miss("run `make flannel`", "%s, which the network %s needs, is missing beside the mullion "+
 					"executable", f, mode)

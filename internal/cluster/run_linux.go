@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"os/signal"
 	"slices"
@@ -18,12 +19,14 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/token"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/manager/facts"
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 	"github.com/mullion-k8s/mullion/internal/winhost"
@@ -119,7 +122,8 @@ func (r *run) plan() (Plan, error) {
 	return Describe(r.layout, c, r.bin)
 }
 
-// reload adds the hosts that are new in cluster.json.
+// reload adds the hosts that are new in cluster.json, and ends those that were
+// removed.
 func (r *run) reload(ctx context.Context, s *supervise.Supervisor, hup <-chan os.Signal, known Plan) {
 	for {
 		select {
@@ -132,6 +136,11 @@ func (r *run) reload(ctx context.Context, s *supervise.Supervisor, hup <-chan os
 			r.log.Error("cannot read the changed cluster; it stays as it is", logkey.Error, err)
 			continue
 		}
+		for _, n := range known.Nodes {
+			if !slices.ContainsFunc(now.Nodes, func(k Node) bool { return k.Name == n.Name }) {
+				r.end(ctx, s, known, n)
+			}
+		}
 		for i, n := range now.Nodes {
 			if slices.ContainsFunc(known.Nodes, func(k Node) bool { return k.Name == n.Name }) {
 				continue
@@ -141,6 +150,25 @@ func (r *run) reload(ctx context.Context, s *supervise.Supervisor, hup <-chan os
 			}
 		}
 		known = now
+	}
+}
+
+// end ends a host that was removed from the cluster.
+func (r *run) end(ctx context.Context, s *supervise.Supervisor, p Plan, n Node) {
+	if err := s.Remove(n.Name); err != nil {
+		r.log.Error("cannot end host", logkey.Node, n.Name, logkey.Error, err)
+		return
+	}
+	// The next host at this address has other pods. With host-gw the machine knows the way to them.
+	routers := []string{p.Fabric.Namespace}
+	if p.Config.Mode() == agent.HostGateway {
+		routers = append(routers, "")
+	}
+	for _, namespace := range routers {
+		err := fabric.OpenRouter(namespace).SetPrefixes(ctx, n.Address.Addr(), []netip.Prefix{})
+		if err != nil {
+			r.log.Warn("routes of a removed host are left", logkey.Node, n.Name, logkey.Error, err)
+		}
 	}
 }
 
@@ -273,7 +301,10 @@ func standInRecords(c Config) ([]facts.Loaded, error) {
 		return nil, err
 	}
 	var images []facts.Loaded
-	for _, host := range builds {
+	for i, host := range builds {
+		if !c.has(nodeName(i)) {
+			continue
+		}
 		for _, n := range standin.Names(host) {
 			l := facts.Loaded{Reference: n.Reference, OS: "windows", Arch: "amd64", OSVersion: n.Build.OSVersion()}
 			if _, told := winver.FromTag(n.Reference); !told && !slices.Contains(images, l) {

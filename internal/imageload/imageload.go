@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Package imageload hands image archives to an emulated host: the way of
-// `mullion load`. A real node has no such interface (one would call ctr there),
+// Package imageload hands image archives to an emulated host and lists its images: the
+// way of `mullion load` and `mullion images`. A real node has no such interface (one would call ctr there),
 // so it is kept apart from the CRI: HTTP over a Unix socket that lies in the
 // host's own directory, which only root can enter.
 package imageload
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// requestPath is that of the one request: POST, the archive as its body.
+// requestPath is that of both requests: POST with an archive as its body, and GET.
 const requestPath = "/v1/images"
 
 // maxAnswer bounds what Send reads back, in bytes: names of images.
@@ -31,6 +31,9 @@ type Image struct {
 	OS        string   `json:"os"`
 	Arch      string   `json:"arch,omitempty"`
 	OSVersion string   `json:"osVersion,omitempty"` // "10.0.17763.6893"
+	Size      int64    `json:"size,omitempty"`      // bytes, as the container runtime counts; 0 is unknown
+	// StandIn marks an image of mullion's own, in the place of one that cannot run.
+	StandIn bool `json:"standIn,omitempty"`
 }
 
 // Platform is the image's platform in words: "windows/amd64 10.0.17763.6893".
@@ -48,6 +51,9 @@ func (i Image) Platform() string {
 // Loader stores the images of an OCI or Docker archive and returns them.
 type Loader func(ctx context.Context, archive io.Reader) ([]Image, error)
 
+// Lister returns the images of a host.
+type Lister func(ctx context.Context) ([]Image, error)
+
 // answer is the body of the response, of either outcome.
 type answer struct {
 	Images []Image `json:"images,omitempty"`
@@ -55,10 +61,9 @@ type answer struct {
 }
 
 // Serve answers requests on l until the context is cancelled.
-func Serve(ctx context.Context, l net.Listener, load Loader) error {
+func Serve(ctx context.Context, l net.Listener, load Loader, list Lister) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+requestPath, func(w http.ResponseWriter, r *http.Request) {
-		images, err := load(r.Context(), r.Body)
+	reply := func(w http.ResponseWriter, images []Image, err error) {
 		code, a := http.StatusOK, answer{Images: images}
 		if err != nil {
 			code, a = http.StatusUnprocessableEntity, answer{Error: err.Error()}
@@ -67,6 +72,14 @@ func Serve(ctx context.Context, l net.Listener, load Loader) error {
 		w.WriteHeader(code)
 		// If this fails, the client has gone, and the error can be reported nowhere.
 		_ = json.NewEncoder(w).Encode(a)
+	}
+	mux.HandleFunc("POST "+requestPath, func(w http.ResponseWriter, r *http.Request) {
+		images, err := load(r.Context(), r.Body)
+		reply(w, images, err)
+	})
+	mux.HandleFunc("GET "+requestPath, func(w http.ResponseWriter, r *http.Request) {
+		images, err := list(r.Context())
+		reply(w, images, err)
 	})
 	// No read timeout: an archive may come from a slow pipe. Only root connects.
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second,
@@ -84,29 +97,42 @@ func Serve(ctx context.Context, l net.Listener, load Loader) error {
 // Send gives an archive to the host behind the socket and returns the images in
 // it that are for this host.
 func Send(ctx context.Context, socket string, archive io.Reader) ([]Image, error) {
+	images, err := ask(ctx, socket, http.MethodPost, archive)
+	if err != nil {
+		return nil, fmt.Errorf("load image: %w", err)
+	}
+	return images, nil
+}
+
+// List returns the images of the host behind the socket.
+func List(ctx context.Context, socket string) ([]Image, error) {
+	images, err := ask(ctx, socket, http.MethodGet, nil)
+	if err != nil {
+		return nil, fmt.Errorf("list images: %w", err)
+	}
+	return images, nil
+}
+
+func ask(ctx context.Context, socket, method string, body io.Reader) ([]Image, error) {
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _,
 		_ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
 	defer client.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+requestPath, archive)
+	req, err := http.NewRequestWithContext(ctx, method, "http://host"+requestPath, body)
 	if err != nil {
-		return nil, fmt.Errorf("load image: %w", err)
+		return nil, err
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("load image: %w", err)
+		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("load image: %w", err)
+		return nil, err
 	}
-	images, err := parseAnswer(resp.Status, body)
-	if err != nil {
-		return nil, fmt.Errorf("load image: %w", err)
-	}
-	return images, nil
+	return parseAnswer(resp.Status, text)
 }
 
 func parseAnswer(status string, body []byte) ([]Image, error) {

@@ -32,6 +32,8 @@ func TestSend(t *testing.T) {
 			}
 			return []imageload.Image{{Names: []string{string(b) + ":latest"}, OS: "windows",
 				OSVersion: "10.0.17763.1"}}, err
+		}, func(context.Context) ([]imageload.Image, error) {
+			return []imageload.Image{{Names: []string{"there:latest"}, OS: "windows", Size: 42, StandIn: true}}, nil
 		})
 	}()
 	if got, err := imageload.Send(ctx, socket, strings.NewReader("app")); err != nil ||
@@ -42,6 +44,10 @@ func TestSend(t *testing.T) {
 	if _, err := imageload.Send(ctx, socket, strings.NewReader("bad")); err == nil ||
 		!strings.Contains(err.Error(), "not a tar file") {
 		t.Errorf("bad: %v", err)
+	}
+	there := []imageload.Image{{Names: []string{"there:latest"}, OS: "windows", Size: 42, StandIn: true}}
+	if got, err := imageload.List(ctx, socket); err != nil || !reflect.DeepEqual(got, there) {
+		t.Errorf("list: %v, %v", got, err)
 	}
 	cancel()
 	if err := <-served; err != nil {
@@ -69,7 +75,7 @@ func TestClientLeaves(t *testing.T) {
 			<-ctx.Done()
 			close(ended)
 			return nil, errors.Join(err, ctx.Err())
-		})
+		}, nil)
 	}()
 	client, leave := context.WithCancel(t.Context())
 	sent := make(chan error)

@@ -24,6 +24,7 @@ const (
 	podsCgroup = "/pods"        // parent of all containers' cgroups
 	viewsDir   = "/hpc"         // views of HostProcess containers; shared with wineserver's mount namespace
 	socketsDir = "/run/user"    // of wineserver
+	bootFile   = "/run/boot.json"
 	// certsDir holds CA certificates of registries: the machine's, see describeRoot.
 	certsDir = machineDir + "/certs.d"
 )

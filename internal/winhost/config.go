@@ -78,15 +78,27 @@ const (
 
 // AgentConfig returns the agent.json that an administrator of a real server would
 // write for the node. It names files that the host writes when it boots.
-func AgentConfig(n agent.Node, c agent.Cluster, mode agent.NetworkMode) agent.Config {
-	n.SharedDisk = true
+func AgentConfig(n agent.Node, c agent.Cluster, network agent.Network) agent.Config {
 	c.CAFile, c.TokenFile = caFile, tokenFile
 	return agent.Config{
 		APIVersion: agent.Version,
 		Node:       n,
 		Cluster:    c,
 		Runtime:    agent.Runtime{Endpoint: "tcp://" + criAddress},
-		Network:    agent.Network{Mode: mode},
+		Network:    network,
+		Kubelet:    sharedDisk(),
+	}
+}
+
+// sharedDisk keeps the kubelet from evicting pods and removing images because
+// other users fill the disk. The kubelet's defaults want 10 to 15 % of the disk
+// to be free, and large disks in ordinary use often have less. kind turns the
+// limits off (pkg/cluster/internal/kubeadm/config.go: "kubelet will see the host
+// disk"); here the last gigabyte is reserved, which the machine itself needs.
+func sharedDisk() agent.Kubelet {
+	return agent.Kubelet{
+		EvictionHard:                map[string]string{"nodefs.available": "1Gi", "imagefs.available": "1Gi"},
+		ImageGCHighThresholdPercent: 100,
 	}
 }
 

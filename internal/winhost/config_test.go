@@ -27,7 +27,7 @@ func testConfig(dir string) Config {
 			PodCIDR:     netip.MustParsePrefix("10.244.0.0/16"),
 			ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"),
 			NodeCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.89.0.0/24")},
-		}, agent.L2Bridge),
+		}, agent.Network{Mode: agent.L2Bridge, EnforcePolicies: true}),
 		Gateway:    netip.MustParseAddr("10.89.0.254"),
 		Nameserver: netip.MustParseAddr("10.89.0.1"),
 		CAFile:     filepath.Join(dir, "ca.crt"),

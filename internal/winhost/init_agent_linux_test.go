@@ -55,7 +55,7 @@ func TestEveryFactReachesTheAgent(t *testing.T) {
 		{c.Node, []string{"Labels", "Taints"}}, // Taints are the user's choice
 		{c.Cluster, []string{"CAHash"}},        // installAgent adds it
 		{c.Runtime, nil},
-		{c.Network, []string{"Name", "Adapter"}}, // the agent's defaults
+		{c.Network, []string{"Name", "Adapter", "DSR"}}, // the agent's defaults
 	} {
 		v := reflect.ValueOf(part.doc)
 		for i := range v.NumField() {

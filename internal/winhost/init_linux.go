@@ -72,8 +72,7 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper) ([
 	if err != nil {
 		return nil, fmt.Errorf("marshal boot document: %w", err)
 	}
-	const file = "/run/boot.json"
-	if err := os.WriteFile(file, doc, 0o600); err != nil {
+	if err := os.WriteFile(bootFile, doc, 0o600); err != nil {
 		return nil, fmt.Errorf("write boot document: %w", err)
 	}
 	windows := wineHost(b)
@@ -82,7 +81,7 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper) ([
 			// The container runtime runs CNI plugins, which are Windows programs.
 			Name: "serve", Needs: []string{"wine"},
 			Run: reap.Watch(spawner, supervise.Command{
-				Argv: []string{filepath.Join(binDir, "mullion-winhost"), "serve", "--boot", file},
+				Argv: []string{filepath.Join(binDir, "mullion-winhost"), "serve", "--boot", bootFile},
 				Env:  append([]string{"PATH=/usr/sbin:/usr/bin", "HOME=/root", "LC_ALL=C.UTF-8"}, b.Environ...),
 				Dir:  "/", Stop: stopServe, Log: logs["serve"],
 			}),

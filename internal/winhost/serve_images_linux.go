@@ -17,11 +17,11 @@ import (
 // names the same file from outside.
 var imageSocket = filepath.Join(nodeDir, "images.sock")
 
-// serveImages stores the images that `mullion load` sends.
+// serveImages stores the images that `mullion load` sends, and lists all.
 func serveImages(ctx context.Context, l net.Listener, store *image.Store) error {
 	return imageload.Serve(ctx, l, func(ctx context.Context, archive io.Reader) ([]imageload.Image, error) {
 		return load(ctx, store, archive)
-	})
+	}, func(context.Context) ([]imageload.Image, error) { return describeImages(store.List()), nil })
 }
 
 // load performs `mullion load` on a host.
@@ -30,13 +30,18 @@ func load(ctx context.Context, images *image.Store, archive io.Reader) ([]imagel
 	if err != nil {
 		return nil, err
 	}
+	return describeImages(loaded), nil
+}
+
+func describeImages(images []*image.Image) []imageload.Image {
 	var out []imageload.Image
-	for _, img := range loaded {
+	for _, img := range images {
 		names := img.RepoTags
 		if len(names) == 0 {
 			names = []string{img.ID}
 		}
-		out = append(out, imageload.Image{Names: names, OS: img.OS, Arch: img.Arch, OSVersion: img.OSVersion})
+		out = append(out, imageload.Image{Names: names, OS: img.OS, Arch: img.Arch, OSVersion: img.OSVersion,
+			Size: img.Size, StandIn: img.StandIn})
 	}
-	return out, nil
+	return out
 }

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -93,4 +95,18 @@ func nameFlag(name string) string {
 		return ""
 	}
 	return " --name " + name
+}
+
+// hosts completes names of hosts.
+func (t *target) hosts() ([]string, cobra.ShellCompDirective) {
+	_, cfg, err := t.existing()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return slices.Concat(cfg.WindowsHosts(), cfg.LinuxHosts()), cobra.ShellCompDirectiveNoFileComp
+}
+
+// hostNames lists the hosts of a cluster, for people.
+func hostNames(cfg cluster.Config) string {
+	return strings.Join(slices.Concat(cfg.WindowsHosts(), cfg.LinuxHosts()), ", ")
 }

@@ -58,7 +58,7 @@ func Server(cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "server --config FILE",
 		Short: "Run a control plane in the foreground",
-		Long: "Run etcd, kube-apiserver, kube-controller-manager, kube-scheduler and CoreDNS in one " +
+		Long: "Run etcd, kube-apiserver, kube-controller-manager, kube-scheduler, CoreDNS and metrics-server in one " +
 			"process.\n'mullion up' does this for you.",
 		Example:            "  mullion server --config server.json\n  mullion server --config server.json --dry-run",
 		DisableFlagParsing: true,

@@ -8,10 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 
+	"github.com/distribution/reference"
 	"github.com/spf13/cobra"
 
 	"github.com/mullion-k8s/mullion/internal/cli"
@@ -25,20 +29,26 @@ func Load(s cli.Streams) *cobra.Command {
 	var t target
 	var nodes []string
 	cmd := &cobra.Command{
-		Use:   "load IMAGE.tar",
-		Short: "Load images from an archive onto the hosts",
-		Long: `Load the images in an OCI or Docker archive (plain or gzip) onto the hosts, so
-that pods can use them without a registry. Each host gets the images for its
-operating system; an image for both goes to all. "-" reads standard input.`,
-		Example: `  mullion load app.tar
+		Use:   "load ARCHIVE|IMAGE...",
+		Short: "Load images onto the hosts: from archives, or from Docker or containerd",
+		Long: `Load images onto the hosts, so that pods can use them without a registry: those in
+OCI or Docker archives (plain or gzip; "-" reads standard input), or those that
+docker, nerdctl or podman on this machine have, by name. A file of a name wins.
+Each host gets the images for its operating system; an image for both goes to all.`,
+		Example: `  mullion load app.tar db.tar
+  mullion load app:v1                  # as docker, nerdctl or podman know it
   docker save app:v1 | mullion load -`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, cfg, err := t.existing()
 			if err != nil {
 				return err
 			}
-			return runLoad(cmd.Context(), s, l, cfg, args[0], nodes)
+			var errs []error
+			for _, arg := range args {
+				errs = append(errs, runLoad(cmd.Context(), s, l, cfg, arg, nodes))
+			}
+			return joined(errs)
 		},
 	}
 	t.add(cmd)
@@ -47,9 +57,18 @@ operating system; an image for both goes to all. "-" reads standard input.`,
 	return cmd
 }
 
+// joined joins errors; one alone keeps its hint.
+func joined(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
 func runLoad(ctx context.Context, s cli.Streams, l cluster.Layout, cfg cluster.Config, file string,
 	nodes []string) error {
-	path, done, err := spool(s.In, file)
+	path, done, err := archiveOf(ctx, s, file)
 	if err != nil {
 		return err
 	}
@@ -63,28 +82,74 @@ func runLoad(ctx context.Context, s cli.Streams, l cluster.Layout, cfg cluster.C
 	defer p.Close()
 	var errs []error
 	var loaded []imageload.Image
+	var placed []placedImage
+	line := p.Start("loading %s", file)
 	for _, n := range nodes {
-		line := p.Start("%s: loading %s", n, file)
+		line.Set("loading %s onto %s", file, n)
 		images, err := loadOnto(ctx, l, n, path)
 		if err != nil {
-			line.Fail("%s: %s was not loaded", n, file)
 			errs = append(errs, fmt.Errorf("%s: %w", n, err))
 			continue
 		}
-		var names []string
-		for _, i := range images {
-			for _, name := range i.Names {
-				names = append(names, fmt.Sprintf("%s (%s)", name, i.Platform()))
-			}
-		}
-		line.Done("%s: %s", n, strings.Join(names, ", "))
 		loaded = append(loaded, images...)
+		placed = place(placed, n, images)
+	}
+	if len(placed) == 0 {
+		line.Fail("%s was not loaded", file)
+	}
+	for i, image := range placed {
+		if i > 0 {
+			line = p.Start("%s", image.Name)
+		}
+		about := image.platform()
+		if image.Size > 0 {
+			about += ", " + size(image.Size)
+		}
+		line.Done("%s (%s) on %s", image.Name, about, strings.Join(image.Hosts, ", "))
 	}
 	if err := record(ctx, l, loaded); err != nil {
 		// The images are loaded: pods that select a host can use them.
 		p.Start("recording the images").Fail("pods with these images need a nodeSelector: %v", err)
 	}
 	return errors.Join(errs...)
+}
+
+// archiveOf returns an archive: the file of the name or, if there is none, what a
+// program that keeps images saves under it.
+func archiveOf(ctx context.Context, s cli.Streams, name string) (path string, done func(), err error) {
+	_, missing := os.Stat(name)
+	if name == "-" || !errors.Is(missing, fs.ErrNotExist) {
+		return spool(s.In, name)
+	}
+	nothing := fmt.Errorf("open archive: open %s: %w", name, syscall.ENOENT)
+	if _, err := reference.ParseNormalizedNamed(name); err != nil {
+		return "", nil, nothing
+	}
+	f, err := os.CreateTemp("", "mullion-load-*.tar")
+	if err != nil {
+		return "", nil, fmt.Errorf("keep image: %w", err)
+	}
+	done = func() { _ = os.Remove(f.Name()) }
+	if err := f.Close(); err != nil {
+		done()
+		return "", nil, fmt.Errorf("keep image: %w", err)
+	}
+	var said []string
+	for _, program := range []string{"docker", "nerdctl", "podman"} {
+		if _, err := exec.LookPath(program); err != nil {
+			continue
+		}
+		out, err := exec.CommandContext(ctx, program, "save", "--output", f.Name(), name).CombinedOutput()
+		if err == nil {
+			return f.Name(), done, nil
+		}
+		said = append(said, fmt.Sprintf("%s save %s: %s", program, name, lastLine(out)))
+	}
+	done()
+	if len(said) > 0 {
+		return "", nil, cli.WithHint(nothing, "%s", strings.Join(said, "\n"))
+	}
+	return "", nil, nothing
 }
 
 // fitting returns the hosts that run a system which an image of the archive is for.

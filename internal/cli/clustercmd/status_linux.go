@@ -32,8 +32,10 @@ type report struct {
 	Kubeconfig string `json:"kubeconfig"`
 	Directory  string `json:"directory"`
 	// Network is how pods of different nodes reach each other.
-	Network    agent.NetworkMode  `json:"network"`
-	Components []supervise.Status `json:"components"`
+	Network agent.NetworkMode `json:"network"`
+	// LoadBalancerPool has the addresses of Services of type LoadBalancer, or is "none".
+	LoadBalancerPool string             `json:"loadBalancerPool"`
+	Components       []supervise.Status `json:"components"`
 }
 
 // Status is `mullion status`.
@@ -85,6 +87,10 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 	if err != nil {
 		return report{}, err
 	}
+	pool, err := cfg.Pool()
+	if err != nil {
+		return report{}, err
+	}
 	r := report{
 		Name:       l.Name,
 		Running:    running,
@@ -96,6 +102,8 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 		Kubeconfig: l.Kubeconfig(),
 		Directory:  l.Dir(),
 		Components: st.Components,
+
+		LoadBalancerPool: cluster.PoolName(pool),
 	}
 	r.Healthy = running && len(st.Components) > 0
 	client, clientErr := cluster.Client(l)
@@ -130,7 +138,7 @@ func (r report) print(s cli.Streams) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(s.Out, "\nAPI server  %s\nkubeconfig  %s\nnetwork     %s\nadmission   %s\n", r.APIServer,
-		r.Kubeconfig, r.Network, r.Admission)
+	_, err := fmt.Fprintf(s.Out, "\nAPI server  %s\nkubeconfig  %s\nnetwork     %s, load balancer pool %s\n"+
+		"admission   %s\n", r.APIServer, r.Kubeconfig, r.Network, r.LoadBalancerPool, r.Admission)
 	return err
 }

@@ -15,17 +15,14 @@ import (
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cluster"
-	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/supervise"
-	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
 type upFlags struct {
 	target
 	cluster.Choice
-	network    string
-	linux      int
 	dryRun     bool
+	output     string
 	wait       time.Duration
 	kubeconfig string
 }
@@ -43,6 +40,7 @@ func (f *upFlags) addKubeconfig(cmd *cobra.Command) {
 // Up is `mullion up`.
 func Up(s cli.Streams) *cobra.Command {
 	var f upFlags
+	var c choiceFlags
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Create or resume a cluster on this machine",
@@ -53,6 +51,10 @@ with upstream's kubelet, kube-proxy and containerd.
 A second run starts only what is missing and keeps the data of earlier runs; to
 remove the data, use 'mullion down --purge'.
 
+Everything that describes a cluster can be in a file, too (--config). Flags win over
+it, and --dry-run -o yaml prints it. A setting that an existing cluster does not
+have is refused with the difference; hosts can be added.
+
 The cluster becomes the current context of your kubectl, mullion-NAME; 'mullion
 down' removes the context again. Under sudo, your kubectl is that of the user who
 called it.`,
@@ -62,38 +64,28 @@ called it.`,
   mullion up --windows-taint os=windows:NoSchedule
   mullion up --network vxlan                  # pods in an overlay that flannel makes
   mullion up --name ci --data-dir /tmp/ci     # a second cluster, elsewhere
-  mullion up --dry-run                        # print the whole plan, change nothing`,
+  mullion up --dry-run                        # print the whole plan, change nothing
+  mullion up --dry-run -o yaml > cluster.yaml # what the flags say, as a file
+  mullion up --config cluster.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("linux") {
-				f.Linux = &f.linux
+			var name string
+			var err error
+			if f.Choice, name, err = c.choice(cmd.Flags(), s.In); err != nil {
+				return err
+			}
+			if name != "" && !cmd.Flags().Changed("name") {
+				f.name = name
 			}
 			return runUp(cmd.Context(), s, f)
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringSliceVar(&f.Windows, "windows", nil,
-		"`builds` of the Windows hosts: 2016, 1709, 1803, 2019, 2022, 2025 (default 2019,2022,2025)")
-	cmd.Flags().IntVar(&f.linux, "linux", cluster.DefaultLinux,
-		"`number` of Linux workers; 0 with the networks host-gw and vxlan, unless it is given")
-	cmd.Flags().StringVar(&f.WindowsTaint, "windows-taint", "",
-		"`taint` of every Windows node, for example os=windows:NoSchedule (default none: placement keeps Linux pods "+
-			"off)")
-	cmd.Flags().StringVar((*string)(&f.Admission), "admission", "",
-		"what happens to `findings` where a namespace's labels do not say it: enforce refuses what cannot run, warn "+
-			"only warns, off does neither (default enforce)")
-	cmd.Flags().StringVar(&f.network, "network", "",
-		"how pods of different nodes reach each other: `l2bridge`, host-gw or vxlan (default l2bridge)")
-	cmd.Flags().BoolVar(&f.NoAdmission, "no-admission", false,
-		"run only upstream's components: no placement, no validation, no RuntimeClasses")
-	cmd.Flags().StringSliceVar(&f.Datastore.Endpoints, "datastore-endpoints", nil,
-		"`URLs` of an external etcd instead of the embedded one")
-	cmd.Flags().StringVar(&f.Datastore.CAFile, "datastore-cafile", "", "CA `file` of the external etcd")
-	cmd.Flags().StringVar(&f.Datastore.CertFile, "datastore-certfile", "",
-		"client certificate `file` for the external etcd")
-	cmd.Flags().StringVar(&f.Datastore.KeyFile, "datastore-keyfile", "", "client key `file` for the external etcd")
+	c.add(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false,
 		"print directories, certificates, programs and their order; change nothing")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text",
+		"with --dry-run, the `format`: text for the whole plan, or yaml for a file that --config reads")
 	f.addWait(cmd)
 	f.addKubeconfig(cmd)
 	return cmd
@@ -107,29 +99,8 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	if f.wait <= 0 {
 		return cli.Usagef("--wait %s: must be positive", f.wait)
 	}
-	for _, w := range f.Windows {
-		if _, err := winver.Parse(w); err != nil {
-			return cli.Usagef("--windows: %w", err)
-		}
-	}
-	if f.linux < 0 {
-		return cli.Usagef("--linux %d: must not be negative", f.linux)
-	}
-	if f.WindowsTaint != "" {
-		if _, err := policy.ParseWindowsTaint(f.WindowsTaint); err != nil {
-			return cli.Usagef("--windows-taint: %w", err)
-		}
-	}
-	if err := f.Admission.Validate(); err != nil {
-		return cli.Usagef("--%w", err)
-	}
-	if f.NoAdmission && f.Admission != "" {
-		return cli.Usagef("--no-admission and --admission exclude each other: there would be no webhooks")
-	}
-	if f.network != "" {
-		if f.NetworkMode, err = agent.ParseNetworkMode(f.network); err != nil {
-			return cli.Usagef("--network: %w", err)
-		}
+	if f.output != "" && f.output != "text" && (f.output != "yaml" || !f.dryRun) {
+		return cli.Usagef("output format %q: want text or, with --dry-run, yaml", f.output)
 	}
 	bin, err := cluster.FindBinaries()
 	if err != nil {
@@ -143,9 +114,7 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	}
 	cfg, err := cluster.Make(l, f.Choice)
 	if err != nil {
-		return cli.WithHint(err,
-			"to start over, remove the cluster with 'mullion down%s --purge' and run 'mullion up' again",
-			nameFlag(f.name))
+		return differs(err, f.name)
 	}
 	plan, err := cluster.Describe(l, cfg, bin)
 	if err != nil {
@@ -187,7 +156,10 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 
 // preflight checks what the cluster needs, with the network that it has or is to have.
 func preflight(l cluster.Layout, f upFlags, bin cluster.Binaries) error {
-	mode := f.NetworkMode
+	var mode agent.NetworkMode
+	if f.NetworkMode != nil {
+		mode = *f.NetworkMode
+	}
 	if c, err := cluster.Choose(l, f.Choice); err == nil { // if not, Make says so later
 		mode = c.Mode()
 	}
@@ -213,7 +185,15 @@ func environment(err error) error {
 func dryRun(s cli.Streams, l cluster.Layout, f upFlags, bin cluster.Binaries) error {
 	cfg, err := cluster.Choose(l, f.Choice)
 	if err != nil {
-		return cli.Usagef("%w", err)
+		return differs(cli.Usagef("%w", err), f.name)
+	}
+	if f.output == "yaml" {
+		text, err := cluster.NewDocument(cfg).Marshal()
+		if err != nil {
+			return err
+		}
+		_, err = s.Out.Write(text)
+		return err
 	}
 	plan, err := cluster.Describe(l, cfg, bin)
 	if err != nil {
@@ -221,6 +201,15 @@ func dryRun(s cli.Streams, l cluster.Layout, f upFlags, bin cluster.Binaries) er
 	}
 	_, err = plan.WriteTo(s.Out)
 	return err
+}
+
+// differs adds what to do to the error that refuses choices.
+func differs(err error, name string) error {
+	if _, ok := errors.AsType[*cluster.DifferentError](err); !ok {
+		return err
+	}
+	return cli.WithHint(err, "'mullion up%[1]s' without these flags keeps the cluster as it is; to start over, run "+
+		"'mullion down%[1]s --purge' first", nameFlag(name))
 }
 
 // watch shows the components' progress and returns when all are ready.

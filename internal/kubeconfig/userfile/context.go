@@ -85,6 +85,9 @@ func (c Context) remove(from *api.Config) bool {
 		return false
 	}
 	delete(from.Contexts, c.Name)
+	if from.CurrentContext == c.Name {
+		from.CurrentContext = ""
+	}
 	for name := range from.Contexts {
 		if from.Contexts[name].Cluster == c.Name || from.Contexts[name].AuthInfo == c.Name {
 			return true // the user's own contexts need the rest
@@ -92,9 +95,6 @@ func (c Context) remove(from *api.Config) bool {
 	}
 	delete(from.Clusters, c.Name)
 	delete(from.AuthInfos, c.Name)
-	if from.CurrentContext == c.Name {
-		from.CurrentContext = ""
-	}
 	return true
 }
 

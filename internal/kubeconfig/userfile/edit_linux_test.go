@@ -161,7 +161,8 @@ func TestContextOfOnesOwn(t *testing.T) {
 	if removed, err := f.Remove(t.Context(), c); err != nil || !removed {
 		t.Fatalf("Remove: %t, %v", removed, err)
 	}
-	if config, err := clientcmd.LoadFromFile(f.Path); err != nil || config.Clusters["m"] == nil {
+	if config, err := clientcmd.LoadFromFile(f.Path); err != nil || config.Clusters["m"] == nil ||
+		config.CurrentContext != "" {
 		t.Errorf("after Remove: %s, %v", read1(t, f.Path), err)
 	}
 }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package clustercmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mullion-k8s/mullion/internal/agent"
+	"github.com/mullion-k8s/mullion/internal/cli"
+	"github.com/mullion-k8s/mullion/internal/cluster"
+	"github.com/mullion-k8s/mullion/internal/controlplane/config"
+	"github.com/mullion-k8s/mullion/internal/policy"
+)
+
+// choiceFlags are the flags of `mullion up` that describe the cluster. Each is also
+// a field of cluster.Choice, whose comment says what else a new one needs.
+type choiceFlags struct {
+	config       string
+	windows      []string
+	linux        int
+	windowsTaint string
+	admission    string
+	network      string
+	pool         string
+	dsr          bool
+	noAdmission  bool
+	policies     bool
+	noMetrics    bool
+	noStorage    bool
+	datastore    config.Datastore
+}
+
+func (c *choiceFlags) add(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&c.config, "config", "",
+		"`file` that describes the cluster, as --dry-run -o yaml prints it; - is the standard input; flags win over it")
+	fl.StringSliceVar(&c.windows, "windows", nil,
+		"`builds` of the Windows hosts: 2016, 1709, 1803, 2019, 2022, 2025; '' for none (default 2019,2022,2025)")
+	fl.IntVar(&c.linux, "linux", cluster.DefaultLinux,
+		"`number` of Linux workers")
+	fl.StringVar(&c.windowsTaint, "windows-taint", "",
+		"`taint` of every Windows node, for example os=windows:NoSchedule (default none: placement keeps Linux pods "+
+			"off)")
+	fl.StringVar(&c.admission, "admission", "",
+		"what happens to `findings` where a namespace's labels do not say it: enforce refuses what cannot run, warn "+
+			"only warns, off does neither (default enforce)")
+	fl.StringVar(&c.network, "network", "",
+		"how pods of different nodes reach each other: `l2bridge`, host-gw or vxlan (default l2bridge)")
+	fl.StringVar(&c.pool, "load-balancer-pool", "",
+		"`range` with the addresses for Services of type LoadBalancer, or none (default 10.90.0.0/24, further "+
+			"clusters 10.90.1.0/24 and so on)")
+	fl.BoolVar(&c.dsr, "dsr", true,
+		"let backends of Services on Windows see their clients' addresses (direct server return); without, they "+
+			"see a node")
+	fl.BoolVar(&c.noAdmission, "no-admission", false,
+		"run only upstream's components: no placement, no validation, no RuntimeClasses, no StorageClass")
+	fl.BoolVar(&c.noMetrics, "no-metrics", false,
+		"leave the metrics API out: no kubectl top, no autoscaling, unless you deploy a metrics-server")
+	fl.BoolVar(&c.noStorage, "no-storage", false,
+		"leave out the default StorageClass mullion-local (--no-admission leaves it out, too)")
+	fl.BoolVar(&c.policies, "network-policy", true,
+		"enforce NetworkPolicies on all nodes; false leaves it to what you install")
+	fl.StringSliceVar(&c.datastore.Endpoints, "datastore-endpoints", nil,
+		"`URLs` of an external etcd instead of the embedded one")
+	fl.StringVar(&c.datastore.CAFile, "datastore-cafile", "", "CA `file` of the external etcd")
+	fl.StringVar(&c.datastore.CertFile, "datastore-certfile", "", "client certificate `file` for the external etcd")
+	fl.StringVar(&c.datastore.KeyFile, "datastore-keyfile", "", "client key `file` for the external etcd")
+}
+
+// choice returns what the file and the flags ask for, and the name that the file
+// gives the cluster.
+func (c *choiceFlags) choice(given *pflag.FlagSet, in io.Reader) (cluster.Choice, string, error) {
+	var doc cluster.Document
+	if given.Changed("config") {
+		var err error
+		if doc, err = readDocument(c.config, in); err != nil {
+			return cluster.Choice{}, "", cli.Usagef("--config: read %s: %w", c.config, err)
+		}
+	}
+	out := doc.Choice
+	set := map[string]func(){
+		"windows":            func() { out.Windows = append(cluster.Builds{}, c.windows...) },
+		"linux":              func() { out.Linux = &c.linux },
+		"windows-taint":      func() { out.WindowsTaint = &c.windowsTaint },
+		"admission":          func() { out.Admission = (*policy.Admission)(&c.admission) },
+		"network":            func() { out.NetworkMode = (*agent.NetworkMode)(&c.network) },
+		"load-balancer-pool": func() { out.LoadBalancerPool = &c.pool },
+		"dsr":                func() { out.DSR = &c.dsr },
+		"no-admission":       func() { out.NoAdmission = &c.noAdmission },
+		"no-metrics":         func() { out.NoMetrics = &c.noMetrics },
+		"network-policy":     func() { out.NetworkPolicy = &c.policies },
+		"no-storage":         func() { out.NoStorage = &c.noStorage },
+	}
+	for _, name := range []string{"endpoints", "cafile", "certfile", "keyfile"} {
+		// They belong together: given with flags, nothing of the file remains.
+		set["datastore-"+name] = func() { out.Datastore = &c.datastore }
+	}
+	for name, f := range set {
+		if given.Changed(name) {
+			f()
+		}
+	}
+	if err := out.Validate(); err != nil {
+		return out, "", cli.Usagef("%w", err)
+	}
+	if out.Datastore != nil {
+		var err error
+		if out.Datastore, err = absoluteFiles(*out.Datastore); err != nil {
+			return out, "", err
+		}
+	}
+	return out, doc.Name, nil
+}
+
+// absoluteFiles returns the datastore with files as the control plane, which runs in
+// another directory, can find them.
+func absoluteFiles(d config.Datastore) (*config.Datastore, error) {
+	for _, file := range []*string{&d.CAFile, &d.CertFile, &d.KeyFile} {
+		if *file == "" {
+			continue
+		}
+		path, err := filepath.Abs(*file)
+		if err != nil {
+			return nil, fmt.Errorf("find %s: %w", *file, err)
+		}
+		*file = path
+	}
+	return &d, nil
+}
+
+func readDocument(file string, in io.Reader) (cluster.Document, error) {
+	if file == "-" {
+		return cluster.ReadDocument(in)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		// The path is in the message already.
+		if path, ok := errors.AsType[*os.PathError](err); ok {
+			err = path.Err
+		}
+		return cluster.Document{}, err
+	}
+	defer f.Close() // opened for reading
+	return cluster.ReadDocument(f)
+}
