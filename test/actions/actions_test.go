@@ -246,3 +246,46 @@ func TestLintStep(t *testing.T) {
 		t.Errorf("SARIF: %v\n%.400s", err, text)
 	}
 }
+
+// TestReleaseStep runs the script that looks for a release: one that exists is
+// unpacked, one that is not there is built, and one with other content is an error.
+func TestReleaseStep(t *testing.T) {
+	releases := t.TempDir()
+	prepare := exec.Command("bash", "-ec", `mkdir mullion v1.2.3 && echo program > mullion/mullion
+		tar -czf v1.2.3/mullion_v1.2.3_linux_amd64.tar.gz mullion
+		cd v1.2.3 && sha256sum * > SHA256SUMS
+		cp -r . ../v1.2.4 && cd ../v1.2.4 && mv mullion_v1.2.3_linux_amd64.tar.gz mullion_v1.2.4_linux_amd64.tar.gz
+		sed 's/1.2.3/1.2.4/; s/^./x/' -i SHA256SUMS`)
+	prepare.Dir = releases
+	if out, err := prepare.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, dir := range all() {
+		var a action
+		read(t, filepath.Join(dir, "action.yml"), &a)
+		i := slices.IndexFunc(a.Runs.Steps, func(s step) bool { return s.ID == "release" })
+		for version, want := range map[string]string{
+			"v1.2.3": "found", "v1.2.4": "refused", "v9.0.0": "built", "main": "built", "": "built",
+			"v1.2.3/..": "built",
+		} {
+			temp := t.TempDir()
+			output := filepath.Join(temp, "output")
+			cmd := exec.Command("bash", "-c", a.Runs.Steps[i].Run)
+			cmd.Env = append(os.Environ(), "RUNNER_TEMP="+temp, "VERSION="+version, "RELEASES=file://"+releases,
+				"GITHUB_OUTPUT="+output)
+			log, err := cmd.CombinedOutput()
+			bin := filepath.Join(temp, "mullion-release", "mullion")
+			text, _ := os.ReadFile(output) // not written if it is built
+			got := "built"
+			if err != nil {
+				got = "refused"
+			} else if string(text) == "bin="+bin+"\n" {
+				got = "found"
+			}
+			_, unpacked := os.Stat(filepath.Join(bin, "mullion"))
+			if got != want || (unpacked == nil) != (want == "found") {
+				t.Errorf("%s, version %q: %s, want %s: %v: %s", dir, version, got, want, err, log)
+			}
+		}
+	}
+}

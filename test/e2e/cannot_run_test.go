@@ -44,7 +44,7 @@ func TestCannotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range mistakes {
-		if !slices.Contains(reported[m.File], m.Code) {
+		if !m.Soft && !slices.Contains(reported[m.File], m.Code) {
 			t.Errorf("%s: lint does not report %s as an error, but %v", m.Name, m.Code, reported[m.File])
 		}
 	}

@@ -6,7 +6,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -27,85 +26,151 @@ type probes struct {
 	kubectl    func(ctx context.Context, args ...string) (string, error)
 	otherBuild string // the node of another build
 	api        string // HOST:PORT of the API server, which is outside of the pods' network
+	outside    string // the network namespace of the server outside of the cluster
 }
 
-// flows lists the flows of the guides in the order of the page, with how to try each.
-func (p probes) flows(t *testing.T) []struct {
+// attempt is a flow with how to try it.
+type attempt struct {
 	flow
 	try func() error
-} {
+}
+
+// must returns the output of a kubectl command.
+func (p probes) must(t *testing.T, args ...string) string {
 	t.Helper()
-	must := func(args ...string) string {
-		t.Helper()
-		out, err := p.kubectl(t.Context(), args...)
-		if err != nil {
-			t.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
-		}
-		return strings.TrimSpace(out)
+	out, err := p.kubectl(t.Context(), args...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
 	}
-	pod := map[string]string{}
-	for f := range strings.FieldsSeq(must("get", "pods", "-l", "app=web", "-o",
+	return strings.TrimSpace(out)
+}
+
+// addresses returns the addresses of pods with a label, by node.
+func (p probes) addresses(t *testing.T, label string) map[string]string {
+	t.Helper()
+	pods := map[string]string{}
+	for f := range strings.FieldsSeq(p.must(t, "get", "pods", "-l", label, "-o",
 		`jsonpath={range .items[*]}{.spec.nodeName}={.status.podIP} {end}`)) {
 		node, ip, _ := strings.Cut(f, "=")
-		pod[node] = ip
+		pods[node] = ip
 	}
-	node := func(name string) string {
-		return must("get", "node", name, "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`)
-	}
-	service := must("get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
-	nodePort := must("get", "service", "web", "-o", "jsonpath={.spec.ports[0].nodePort}")
-	fqdn := "web." + must("get", "service", "web", "-o", "jsonpath={.metadata.namespace}") + ".svc.cluster.local"
-	dns := must("get", "service", "-n", "kube-system", "kube-dns", "-o", "jsonpath={.spec.clusterIP}")
-	outside, _, _ := net.SplitHostPort(p.api)
+	return pods
+}
 
-	var list []struct {
-		flow
-		try func() error
+func (p probes) node(t *testing.T, name string) string {
+	t.Helper()
+	return p.must(t, "get", "node", name, "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`)
+}
+
+func (p probes) byTCP(t *testing.T, from, to, url string) attempt {
+	return attempt{flow{from, to, "TCP"}, func() error { return p.tcp(t, from, url) }}
+}
+
+func (p probes) byUDP(t *testing.T, from, to, address string) attempt {
+	return attempt{flow{from, to, "UDP"}, func() error { return p.udp(t, from, address) }}
+}
+
+func (p probes) byICMP(t *testing.T, from, to, address string) attempt {
+	return attempt{flow{from, to, "ICMP"}, func() error { return p.icmp(t, from, address) }}
+}
+
+// flows lists the flows of the guides in the order of the page.
+func (p probes) flows(t *testing.T) []attempt {
+	t.Helper()
+	nodePort := p.must(t, "get", "service", "web", "-o", "jsonpath={.spec.ports[0].nodePort}")
+	list := append(p.podFlows(t), p.serviceFlows(t)...)
+	for _, to := range []struct{ name, node string }{{"own node", "win-1"}, {"other node", "win-2"}} {
+		address := p.node(t, to.node)
+		list = append(list,
+			p.byTCP(t, "pod", to.name, "https://"+address+":10250/healthz"),
+			p.byICMP(t, "pod", to.name, address),
+			p.byTCP(t, "pod", "node port of "+to.name, "http://"+address+":"+nodePort))
 	}
-	add := func(from, to, protocol string, try func() error) {
-		list = append(list, struct {
-			flow
-			try func() error
-		}{flow{from, to, protocol}, try})
-	}
-	tcp := func(from, to, url string) { add(from, to, "TCP", func() error { return p.tcp(t, from, url) }) }
-	icmp := func(from, to, address string) {
-		add(from, to, "ICMP", func() error { return p.icmp(t, from, address) })
-	}
+	return append(list, p.outsideFlows(t, nodePort)...)
+}
+
+// podFlows go from pods and nodes to pods.
+func (p probes) podFlows(t *testing.T) (list []attempt) {
+	t.Helper()
+	pod, echo := p.addresses(t, "app in (web, linux)"), p.addresses(t, "app in (echo, linux)")
 	for _, from := range []string{"pod", "node"} {
 		for _, to := range []struct{ name, node string }{
 			{"pod, same node", "win-1"}, {"pod, other node", "win-2"}, {"pod, other build", p.otherBuild},
+			{"Linux pod", "linux-1"},
 		} {
-			tcp(from, to.name, "http://"+pod[to.node])
-			icmp(from, to.name, pod[to.node])
+			list = append(list, p.byTCP(t, from, to.name, "http://"+pod[to.node]))
+			if from == "pod" && echo[to.node] != "" {
+				list = append(list, p.byUDP(t, from, to.name, echo[to.node]+":5353"))
+			}
+			list = append(list, p.byICMP(t, from, to.name, pod[to.node]))
 		}
 	}
-	tcp("pod", "Service by IP", "http://"+service)
-	add("pod", "Service by IP", "UDP", func() error {
-		_, err := p.kubectl(t.Context(), "exec", "client", "--", "nslookup.exe", fqdn, dns)
-		return err
-	})
-	icmp("pod", "Service by IP", service)
-	tcp("pod", "Service by name", "http://web")
-	tcp("pod", "Service by FQDN", "http://"+fqdn)
-	for _, to := range []struct{ name, node string }{{"own node", "win-1"}, {"other node", "win-2"}} {
-		tcp("pod", to.name, "https://"+node(to.node)+":10250/healthz")
-		icmp("pod", to.name, node(to.node))
-		tcp("pod", "node port of "+to.name, "http://"+node(to.node)+":"+nodePort)
+	for _, from := range []string{"Linux pod", "Linux node"} {
+		list = append(list,
+			p.byTCP(t, from, "pod", "http://"+pod["win-1"]),
+			p.byUDP(t, from, "pod", echo["win-1"]+":5353"),
+			p.byICMP(t, from, "pod", pod["win-1"]))
 	}
-	tcp("pod", "outside by IP", "https://"+p.api+"/version")
-	icmp("pod", "outside by IP", outside)
-	tcp("node", "outside by IP", "https://"+p.api+"/version")
+	return list
+}
+
+// serviceFlows go from pods to Services.
+func (p probes) serviceFlows(t *testing.T) []attempt {
+	t.Helper()
+	service := p.must(t, "get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
+	fqdn := "web." + p.must(t, "get", "service", "web", "-o", "jsonpath={.metadata.namespace}") + ".svc.cluster.local"
+	dns := p.must(t, "get", "service", "-n", "kube-system", "kube-dns", "-o", "jsonpath={.spec.clusterIP}")
+	list := []attempt{
+		p.byTCP(t, "pod", "Service by IP", "http://"+service),
+		{flow{"pod", "Service by IP", "UDP"}, func() error {
+			_, err := p.kubectl(t.Context(), "exec", "client", "--", "nslookup.exe", fqdn, dns)
+			return err
+		}},
+		p.byICMP(t, "pod", "Service by IP", service),
+		p.byTCP(t, "pod", "Service of Linux pods", "http://linux"),
+		p.byTCP(t, "Linux pod", "Service by IP", "http://"+service),
+		p.byTCP(t, "Linux node", "Service by IP", "http://"+service),
+	}
+	for _, from := range []string{"pod", "Linux pod"} {
+		list = append(list,
+			p.byTCP(t, from, "Service by name", "http://web"),
+			p.byTCP(t, from, "Service by name and namespace", "http://web.default"),
+			p.byTCP(t, from, "Service by FQDN", "http://"+fqdn))
+	}
+	return list
+}
+
+// outsideFlows go to what is not of the cluster's network, and come from there.
+func (p probes) outsideFlows(t *testing.T, nodePort string) (list []attempt) {
+	t.Helper()
+	for _, from := range []string{"pod", "node", "Linux pod"} {
+		list = append(list, p.byTCP(t, from, "outside by IP", "http://"+outsider))
+		if from != "node" {
+			list = append(list,
+				p.byUDP(t, from, "outside by IP", outsider+":5353"),
+				p.byTCP(t, from, "outside by name", "http://outside.default.svc.cluster.local"))
+		}
+		list = append(list, p.byICMP(t, from, "outside by IP", outsider))
+	}
+	list = append(list, p.byTCP(t, "pod", "API server", "https://"+p.api+"/version"))
+	pod := p.addresses(t, "app in (web, linux)")
 	for _, to := range []struct{ name, url string }{
-		{"node port", "http://" + node("win-2") + ":" + nodePort}, {"pod", "http://" + pod["win-1"]},
+		{"node port", "http://" + p.node(t, "win-2") + ":" + nodePort}, {"pod", "http://" + pod["win-1"]},
+		{"Linux pod", "http://" + pod["linux-1"]},
 	} {
-		add("outside", to.name, "TCP", func() error { return fetch(t.Context(), to.url) })
+		list = append(list,
+			attempt{flow{"outside", to.name, "TCP"}, func() error { return fetchFrom(t, p.outside, to.url) }},
+			attempt{flow{"API server", to.name, "TCP"}, func() error { return fetch(t.Context(), to.url) }})
 	}
 	return list
 }
 
 // tcp reports whether a program in a pod, or in a pod that is the node itself, gets an answer by HTTP.
 func (p probes) tcp(t *testing.T, from, url string) error {
+	if p.linux(from) {
+		_, err := p.kubectl(t.Context(), "exec", p.pod(from), "--", "/linuxprog", "get", url)
+		return err
+	}
 	out, err := p.kubectl(t.Context(), "exec", p.pod(from), "--", "curl.exe", "-sk", "-o", "NUL", "-w", "%{http_code}",
 		"--max-time", "4", url)
 	if err == nil && strings.Trim(out, "0 \r\n") == "" {
@@ -114,13 +179,30 @@ func (p probes) tcp(t *testing.T, from, url string) error {
 	return err
 }
 
+// udp reports whether a datagram comes back.
+func (p probes) udp(t *testing.T, from, address string) error {
+	program := `C:\app\winprog.exe`
+	if p.linux(from) {
+		program = "/linuxprog"
+	}
+	_, err := p.kubectl(t.Context(), "exec", p.pod(from), "--", program, "udp", address)
+	return err
+}
+
 func (p probes) icmp(t *testing.T, from, to string) error {
+	if p.linux(from) {
+		_, err := p.kubectl(t.Context(), "exec", p.pod(from), "--", "/linuxprog", "ping", to)
+		return err
+	}
 	_, err := p.kubectl(t.Context(), "exec", p.pod(from), "--", "ping.exe", "-n", "1", "-w", "2000", to)
 	return err
 }
 
+// linux reports whether a client has the programs of a Linux image.
+func (probes) linux(from string) bool { return strings.HasPrefix(from, "Linux") }
+
 func (probes) pod(from string) string {
-	return map[string]string{"pod": "client", "node": "node"}[from]
+	return map[string]string{"pod": "client", "node": "node", "Linux pod": "linux", "Linux node": "linux-node"}[from]
 }
 
 // fetch asks from the machine.
@@ -141,15 +223,19 @@ func fetch(ctx context.Context, url string) error {
 // asOnWindows lists the flows that fail, with the reason, by mode; "" stands for all.
 func asOnWindows(m agent.NetworkMode, f flow) string {
 	switch {
-	case f.from == "pod" && f.to == "outside by IP" && f.protocol == "ICMP":
+	case m != agent.L2Bridge && f.from == "pod" && f.to == "outside by IP" && f.protocol == "ICMP":
 		return "OutBoundNAT is for TCP and UDP"
+	case f.from == "pod" && f.to == "Service by name and namespace":
+		return "a name with a dot is complete"
 	case f.to == "Service by IP" && f.protocol == "ICMP":
 		return "a load balancer has ports only"
-	case m == agent.VXLAN && f.from == "node" && (f.to == "pod, other node" || f.to == "pod, other build"):
+	case m == agent.VXLAN && f.from == "node" && f.to != "pod, same node" && f.to != "outside by IP":
 		return "a node is not in the overlay"
 	case m == agent.VXLAN && f.from == "pod" && f.to == "other node" && f.protocol == "ICMP":
 		return "OutBoundNAT is for TCP and UDP"
-	case m == agent.VXLAN && f.from == "outside" && f.to == "pod":
+	case m == agent.HostGateway && f.from == "outside" && strings.HasSuffix(f.to, "pod"):
+		return "only nodes have routes to pods"
+	case m == agent.VXLAN && f.from == "outside" && strings.HasSuffix(f.to, "pod"):
 		return "the overlay's addresses mean nothing outside"
 	}
 	return ""
@@ -213,9 +299,12 @@ func checkPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# What reaches what
 
-This page is the output of TestNetworks in test/e2e: every line was tried between emulated hosts, with the stand-ins of
-curl, ping and nslookup in the pods. *fails, as on Windows* gives the reason; the sources are Kubernetes' and flannel's
-documentation ([netplane.md](netplane.md)). *Outside* is the machine with the API server; no test leaves the machine.
+This page is the output of TestNetworks in test/e2e: every line was tried between emulated hosts and a Linux worker,
+with the stand-ins of curl, ping and nslookup in the pods. *Pod* and *node* are Windows', unless they are called Linux.
+*fails, as on Windows* gives the reason; the sources are Kubernetes' and flannel's documentation
+([netplane.md](netplane.md)). *Outside* is a server behind the cluster's router, which has a name in the cluster's DNS;
+no test leaves the machine. The API server runs on the machine; in the overlay it reaches pods through the first Linux
+worker, and without one it does not.
 `)
 	fmt.Fprintf(&b, "\n| from | to | by |")
 	for _, m := range modes {
@@ -233,9 +322,5 @@ documentation ([netplane.md](netplane.md)). *Outside* is the machine with the AP
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString(`
-Not in the table: names of hosts outside of the cluster, UDP between pods (tests of ` + "`internal/netplane/netlab`" + `
-send it), and Linux nodes.
-`)
 	testenv.Golden(t, "../../../docs/fidelity/flows.md", []byte(b.String()))
 }

@@ -6,6 +6,8 @@ package e2e
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,17 +32,19 @@ import (
 // linuxprogImage holds testdata/linuxprog on the Linux worker.
 const linuxprogImage = "example.test/linuxprog:v1"
 
-// linuxprog is loaded once for all tests.
+// linuxprog is built, and loaded into the shared cluster, once for all tests.
 var linuxprog struct {
-	once sync.Once
-	err  error
+	built   sync.Once
+	archive []byte
+	once    sync.Once
+	err     error
 }
 
-// withLinuxprog builds the program, makes an image of it, and loads it.
-func (c *shared) withLinuxprog(t *testing.T) {
+// linuxprogArchive builds the program and makes an image of it.
+func linuxprogArchive(t *testing.T) []byte {
 	t.Helper()
 	testenv.Compiles(t, "test/e2e/testdata/linuxprog")
-	linuxprog.once.Do(func() {
+	linuxprog.built.Do(func() {
 		file := filepath.Join(t.TempDir(), "linuxprog")
 		build := exec.Command("go", "build", "-trimpath", "-o", file, "./testdata/linuxprog")
 		build.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
@@ -48,15 +52,23 @@ func (c *shared) withLinuxprog(t *testing.T) {
 			linuxprog.err = fmt.Errorf("build linuxprog: %w: %s", err, out)
 			return
 		}
-		archive, err := linuxImage(file, linuxprogImage)
-		if err != nil {
-			linuxprog.err = err
-			return
-		}
+		linuxprog.archive, linuxprog.err = linuxImage(file, linuxprogImage)
+	})
+	if linuxprog.err != nil {
+		t.Fatal(linuxprog.err)
+	}
+	return linuxprog.archive
+}
+
+// withLinuxprog loads the program's image, once for all tests.
+func (c *shared) withLinuxprog(t *testing.T) {
+	t.Helper()
+	archive := linuxprogArchive(t)
+	linuxprog.once.Do(func() {
 		out, err := c.try(t.Context(), string(archive), "load", "-", "--name", name, "--data-dir", c.dir)
-		if err != nil || !strings.Contains(out, "linux-1: "+linuxprogImage+" (linux/amd64)") ||
-			strings.Contains(out, "win-1") {
-			linuxprog.err = fmt.Errorf("load: %w: %s", err, out)
+		if err != nil || !strings.Contains(out, linuxprogImage+" (linux/amd64, ") ||
+			!strings.HasSuffix(strings.TrimSpace(out), " on linux-1") {
+			linuxprog.err = fmt.Errorf("load printed %q: %w", out, cmp.Or(err, errors.New("not as expected")))
 		}
 	})
 	if linuxprog.err != nil {

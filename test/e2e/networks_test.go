@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,19 +19,22 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// netCluster is a cluster of its own with two hosts of one build and one of another, for one network.
+// netCluster is a cluster of its own with two hosts of one build, one of another and a Linux worker, for one network.
 type netCluster struct {
 	single
 	mode agent.NetworkMode
+	// netns is that of the server outside.
+	netns string
 }
 
-func newNetCluster(t *testing.T, mode agent.NetworkMode, index int) netCluster {
+func newNetCluster(t *testing.T, dataDir string, mode agent.NetworkMode, index int) netCluster {
 	t.Helper()
-	c := netCluster{newSingle(t, string(mode), t.TempDir(), index), mode}
+	c := netCluster{single: newSingle(t, string(mode), dataDir, index), mode: mode}
 	doc := fmt.Sprintf(`{"apiVersion":"mullion/v1alpha1","name":%q,"index":%d,"windows":["2019","2019","2022"],
-	  "network":%q}`, c.name, index, mode)
+	  "linux":1,"network":%q}`, c.name, index, mode)
 	if err := os.WriteFile(filepath.Join(c.dir(), "cluster.json"), []byte(doc), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +60,56 @@ func (c netCluster) must(args ...string) string {
 	return out
 }
 
-// flowsYAML has a web server on each host, a client and a program of the host on the first one.
+// flowsYAML has a web server on each host, and datagrams that come back from some; clients, and programs of the
+// hosts, on the first host of each system; and the name of a server outside.
 const flowsYAML = `
+apiVersion: v1
+kind: Service
+metadata: {name: outside}
+spec: {clusterIP: None, ports: [{port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: outside, labels: {kubernetes.io/service-name: outside}}
+addressType: IPv4
+ports: [{name: "", port: 80}]
+endpoints: [{addresses: [` + outsider + `]}]
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: echo}
+spec:
+  selector: {matchLabels: {app: echo}}
+  template:
+    metadata: {labels: {app: echo}}
+    spec:
+      nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}
+      containers:
+      - {name: echo, image: ` + winprogImage + `, args: [echo, ":5353"]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: linux}
+spec: {selector: {app: linux}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: linux, labels: {app: linux}}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: web, image: ` + linuxprogImage + `, args: [serve]}
+  - {name: echo, image: ` + linuxprogImage + `, args: [echo, "5353"]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: linux-node}
+spec:
+  hostNetwork: true
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: main, image: ` + linuxprogImage + `, args: [wait]}
+---
 apiVersion: v1
 kind: Service
 metadata: {name: web}
@@ -97,9 +149,7 @@ metadata: {name: client}
 spec:
   nodeName: win-1
   containers:
-  - name: shell
-    image: mcr.microsoft.com/windows/servercore:ltsc2019
-    command: [ping.exe, -t, localhost]
+  - {name: shell, image: ` + winprogImage + `, args: [wait]}
 ---
 apiVersion: v1
 kind: Pod
@@ -121,13 +171,25 @@ func (c netCluster) run() {
 	if err := os.WriteFile(file, []byte(flowsYAML), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
+	c.load(linuxprogArchive(c.t))
+	c.load(winprogArchive(c.t), "--nodes", "win-1,win-2")
 	c.must("apply", "-f", file)
 	c.wait()
 }
 
+// load puts the images of an archive onto the hosts.
+func (c netCluster) load(archive []byte, more ...string) {
+	c.t.Helper()
+	cmd := c.command(c.t.Context(), append([]string{"load", "-"}, more...)...)
+	cmd.Stdin = bytes.NewReader(archive)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		c.t.Fatalf("load: %v: %s", err, out)
+	}
+}
+
 func (c netCluster) wait() {
 	c.t.Helper()
-	for _, ds := range []string{"web", "web-2022"} {
+	for _, ds := range []string{"web", "web-2022", "echo"} {
 		c.must("rollout", "status", "daemonset/"+ds, "--timeout=120s")
 	}
 	c.must("wait", "--for=condition=Ready", "pod", "--all", "--timeout=120s")
@@ -137,7 +199,7 @@ func (c netCluster) wait() {
 func (c netCluster) webs() map[string]string {
 	c.t.Helper()
 	webs := map[string]string{}
-	for f := range strings.FieldsSeq(c.must("get", "pods", "-l", "app=web", "-o",
+	for f := range strings.FieldsSeq(c.must("get", "pods", "-l", "app in (web, linux)", "-o",
 		`jsonpath={range .items[*]}{.spec.nodeName}={.status.podIP} {end}`)) {
 		node, ip, _ := strings.Cut(f, "=")
 		webs[node] = ip
@@ -147,38 +209,52 @@ func (c netCluster) webs() map[string]string {
 
 // probes tries flows in this cluster.
 func (c netCluster) probes() probes {
-	return probes{kubectl: c.kubectl, otherBuild: "win-3", api: fmt.Sprintf("10.89.%d.1:%d", c.index, 6443+c.index)}
+	return probes{
+		kubectl:    c.kubectl,
+		otherBuild: "win-3",
+		api:        fmt.Sprintf("10.89.%d.1:%d", c.index, 6443+c.index),
+		outside:    c.netns,
+	}
 }
 
 // TestNetworks: flannel's networks as users have them. Hosts that are rebooted, programs that are killed, and
 // nodes that come and go need no hand.
 func TestNetworks(t *testing.T) {
-	t.Run(string(agent.L2Bridge), func(t *testing.T) {
-		c := newNetCluster(t, agent.L2Bridge, 24)
-		c.run()
-		c.probes().check(t, agent.L2Bridge)
+	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
+	dataDir := t.TempDir() // one cache of Windows for all
+	t.Run("modes", func(t *testing.T) {
+		for i, mode := range []agent.NetworkMode{agent.L2Bridge, agent.HostGateway, agent.VXLAN} {
+			t.Run(string(mode), func(t *testing.T) {
+				t.Parallel() // they mostly wait
+				c := newNetCluster(t, dataDir, mode, 24+i)
+				c.netns = c.outside()
+				c.run()
+				c.probes().check(t, mode)
+				if mode.Flannel() {
+					c.checkFlannel()
+				}
+			})
+		}
 	})
-	for i, mode := range []agent.NetworkMode{agent.HostGateway, agent.VXLAN} {
-		t.Run(string(mode), func(t *testing.T) {
-			c := newNetCluster(t, mode, 25+i)
-			c.run()
-			c.probes().check(t, mode)
-			c.checkKills()
-			vip := c.status("win-1").SourceVIP
-			if (vip != "") != (mode == agent.VXLAN) {
-				t.Errorf("source VIP %q", vip)
-			}
-			c.mullion("stop")
-			c.mullion("start")
-			c.wait()
-			c.reach("after a reboot of all hosts")
-			if got := c.status("win-1").SourceVIP; got != vip {
-				t.Errorf("source VIP %s after a reboot, %s before", got, vip)
-			}
-			c.checkLeaving()
-		})
-	}
 	checkPage(t)
+}
+
+// checkFlannel kills, reboots and removes what flannel depends on.
+func (c netCluster) checkFlannel() {
+	c.t.Helper()
+	c.checkKills()
+	vip := c.status("win-1").SourceVIP
+	if (vip != "") != (c.mode == agent.VXLAN) {
+		c.t.Errorf("source VIP %q", vip)
+	}
+	c.mullion("stop")
+	c.mullion("start")
+	c.wait()
+	c.reach("after a reboot of all hosts")
+	if got := c.status("win-1").SourceVIP; got != vip {
+		c.t.Errorf("source VIP %s after a reboot, %s before", got, vip)
+	}
+	c.checkLeaving()
 }
 
 // reach checks that the client reaches the other hosts' pods by address and by name.

@@ -105,15 +105,20 @@ func archive(t *testing.T, write func(*bytes.Buffer) error) []byte {
 	return buf.Bytes()
 }
 
+// winprogArchive makes an image of the program.
+func winprogArchive(t *testing.T) []byte {
+	t.Helper()
+	img := buildImage(t, winprogSpec(t))
+	return archive(t, func(b *bytes.Buffer) error {
+		return imagebuild.WriteLayout(b, map[string]*imagebuild.Image{winprogImage: img})
+	})
+}
+
 // withWinprog loads the program's image, once for all tests.
 func (c *shared) withWinprog(t *testing.T) {
 	t.Helper()
-	spec := winprogSpec(t)
+	tar := winprogArchive(t)
 	loaded.Do(func() {
-		img := buildImage(t, spec)
-		tar := archive(t, func(b *bytes.Buffer) error {
-			return imagebuild.WriteLayout(b, map[string]*imagebuild.Image{winprogImage: img})
-		})
 		if out, err := c.load(t, tar); err != nil {
 			t.Fatalf("load: %v: %s", err, out)
 		}

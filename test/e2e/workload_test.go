@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -178,22 +177,5 @@ func TestServiceKinds(t *testing.T) {
 		if pod := c.get(t, ns, "web", "{.status.podIP}"); !strings.Contains(out, pod) {
 			t.Errorf("nslookup does not print %s: %s", pod, out)
 		}
-	})
-	t.Run("nothing gives a LoadBalancer an address", func(t *testing.T) {
-		// docs/fidelity/README.md says so; the node port works all the same.
-		got := c.kubectl(t, "get", "service", "-n", ns, "outside", "-o",
-			"jsonpath={.status.loadBalancer.ingress}{.spec.ports[0].nodePort}")
-		if strings.Contains(got, "ip") || got == "" {
-			t.Fatalf("ingress and node port: %q", got)
-		}
-		host := c.kubectl(t, "get", "nodes", "-o",
-			`jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`)
-		eventually(t, 30*time.Second, "node port", func() error {
-			page, err := get("http://" + host + ":" + got)
-			if err == nil && page == "" {
-				err = errors.New("an empty page")
-			}
-			return err
-		})
 	})
 }

@@ -6,6 +6,9 @@
 // Command linuxprog is the program of the Linux image that the end-to-end tests use.
 //
 //	linuxprog serve [PORT]      answer HTTP requests with the host's name; on / only
+//	linuxprog echo PORT         return each datagram to who sent it
+//	linuxprog udp ADDRESS       send a datagram and wait for the answer
+//	linuxprog ping IP           send an ICMP echo request and wait for the answer
 //	linuxprog get URL           print the answer to a request, or fail
 //	linuxprog cat               copy standard input to standard output, line by line
 //	linuxprog count             print a number every 100 ms
@@ -52,6 +55,12 @@ func run(command string, args []string) error {
 		return serve(arg(0, "80"))
 	case "get":
 		return get(arg(0, ""))
+	case "echo":
+		return echo(":" + arg(0, "5353"))
+	case "udp":
+		return exchange("udp4", arg(0, ""), []byte("ping"))
+	case "ping":
+		return ping(arg(0, ""))
 	case "cat":
 		lines := bufio.NewScanner(os.Stdin)
 		for lines.Scan() {
@@ -118,6 +127,72 @@ func get(url string) error {
 		return errors.New(res.Status)
 	}
 	return nil
+}
+
+// echo returns datagrams.
+func echo(address string) error {
+	c, err := net.ListenPacket("udp4", address)
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, 1500)
+	for {
+		n, from, err := c.ReadFrom(buf)
+		if err != nil {
+			return err
+		}
+		if _, err := c.WriteTo(buf[:n], from); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+}
+
+// exchange sends a packet and waits for an answer.
+func exchange(network, address string, packet []byte) error {
+	c, err := net.Dial(network, address)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		return err
+	}
+	if _, err := c.Write(packet); err != nil {
+		return err
+	}
+	_, err = c.Read(make([]byte, 1500))
+	return err
+}
+
+// ping needs no right in a pod's own network, where containerd lets all groups ping. In the
+// host's it needs CAP_NET_RAW, which containers have.
+func ping(address string) error {
+	header := 0
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM, syscall.IPPROTO_ICMP)
+	if errors.Is(err, syscall.EACCES) {
+		header = 20 // of IPv4
+		fd, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_RAW, syscall.IPPROTO_ICMP)
+	}
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(fd)
+	to := &syscall.SockaddrInet4{}
+	copy(to.Addr[:], net.ParseIP(address).To4())
+	if err := syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO,
+		&syscall.Timeval{Sec: 2}); err != nil {
+		return err
+	}
+	// Type 8, code 0, the checksum, identifier 0, sequence number 1.
+	if err := syscall.Sendto(fd, []byte{8, 0, 0xf7, 0xfe, 0, 0, 0, 1}, 0, to); err != nil {
+		return err
+	}
+	buf := make([]byte, 1500)
+	n, _, err := syscall.Recvfrom(fd, buf, 0)
+	if err == nil && (n <= header || buf[header] != 0) {
+		err = fmt.Errorf("the answer is of type %d", buf[header])
+	}
+	return err
 }
 
 func device(name, kind, major, minor string) error {

@@ -34,7 +34,9 @@ func main() {
 		"console": func([]string) { console() }, "lines": func([]string) { lines() }, "colors": func([]string) {
 			colors()
 		},
+		"echo": func(a []string) { echo(a[0]) }, "udp": func(a []string) { udp(a[0]) },
 		"copy": func([]string) { copyInput() }, "write": func(a []string) { write(a[0]) },
+		"answer": func(a []string) { answer(a[0]) },
 	}
 	mode, ok := modes[os.Args[1]]
 	if !ok {
@@ -46,6 +48,44 @@ func main() {
 
 func say(what, format string, args ...any) {
 	fmt.Printf("%s: %s\n", what, fmt.Sprintf(format, args...))
+}
+
+// echo returns datagrams to who sent them.
+func echo(address string) {
+	c, err := net.ListenPacket("udp4", address)
+	if err != nil {
+		say("listen", "%v", err)
+		os.Exit(1)
+	}
+	buf := make([]byte, 1500)
+	for {
+		n, from, err := c.ReadFrom(buf)
+		if err != nil {
+			say("read", "%v", err) // Windows reports unreachable ports here
+			continue
+		}
+		if _, err := c.WriteTo(buf[:n], from); err != nil {
+			say("write", "%v", err)
+		}
+	}
+}
+
+// udp sends a datagram and waits for the answer.
+func udp(address string) {
+	c, err := net.Dial("udp4", address)
+	if err == nil {
+		err = c.SetDeadline(time.Now().Add(2 * time.Second))
+	}
+	if err == nil {
+		_, err = c.Write([]byte("ping"))
+	}
+	if err == nil {
+		_, err = c.Read(make([]byte, 1500))
+	}
+	if err != nil {
+		say("udp", "%v", err)
+		os.Exit(1)
+	}
 }
 
 // fork starts processes until it cannot, tells how many, and stays.
@@ -157,6 +197,41 @@ func write(path string) {
 		number, _ = e.Err.(syscall.Errno)
 	}
 	say("write", "%d %v", uintptr(number), err)
+}
+
+// answer tells TCP and UDP clients who it is, and which address they have.
+func answer(address string) {
+	name, err := os.Hostname()
+	if err != nil {
+		say("name", "%v", err)
+		os.Exit(1)
+	}
+	reply := func(client net.Addr) string {
+		host, _, _ := net.SplitHostPort(client.String())
+		return fmt.Sprintf("%s, asked by %s\n", name, host)
+	}
+	c, err := net.ListenPacket("udp", address)
+	if err != nil {
+		say("listen", "%v", err)
+		os.Exit(1)
+	}
+	go func() {
+		buf := make([]byte, 1)
+		for {
+			_, from, err := c.ReadFrom(buf)
+			if from != nil {
+				_, err = c.WriteTo([]byte(reply(from)), from)
+			}
+			if err != nil {
+				say("datagram", "%v", err)
+			}
+		}
+	}()
+	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		host, _, _ := net.SplitHostPort(r.RemoteAddr)
+		fmt.Fprintf(w, "%s, asked by %s\n", name, host)
+	})
+	say("served", "%v", http.ListenAndServe(address, nil)) //nolint:gosec // a test's server
 }
 
 // serve answers probes: /ready and /live say 503 once /unready and /die were

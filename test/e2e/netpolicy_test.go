@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// policyServers are web servers, one on each kind of node that the issue of
+// NetworkPolicies differs by.
+func policyServers() map[string]string {
+	iis := func(tag string) string {
+		return `{name: main, image: "mcr.microsoft.com/windows/servercore/iis:windowsservercore-` + tag + `"`
+	}
+	return map[string]string{
+		"win-2019": iis("ltsc2019"), "win-2022": iis("ltsc2022"), "win-2025": iis("ltsc2025"),
+		"linux": `{name: main, image: "` + linuxprogImage + `", args: [serve]`,
+	}
+}
+
+// policyLab has a server of each kind, and clients on Windows and on Linux.
+type policyLab struct {
+	c       *shared
+	ns      string
+	address map[string]string // of pods
+}
+
+func newPolicyLab(t *testing.T) *policyLab {
+	t.Helper()
+	c := up(t)
+	c.withLinuxprog(t)
+	l := &policyLab{c: c, ns: c.namespace(t), address: map[string]string{}}
+	var y strings.Builder
+	pod := func(name, role, container string) {
+		selector := "{}"
+		if strings.Contains(container, "ltsc2022") { // Windows Server 2025 could run it, too
+			selector = "{node.kubernetes.io/windows-build: 10.0.20348}"
+		}
+		fmt.Fprintf(&y, "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, labels: {role: %s}}\nspec:\n"+
+			"  terminationGracePeriodSeconds: 1\n  nodeSelector: %s\n  containers:\n  - %s}\n---\n",
+			name, role, selector, container)
+	}
+	for name, container := range policyServers() {
+		pod(name, "server", container+", readinessProbe: {httpGet: {port: 80, path: /}, periodSeconds: 1}")
+	}
+	for _, role := range []string{"friend", "guest", "stranger"} {
+		pod("linux-"+role, role, policyServers()["linux"])
+		pod("win-"+role, role, policyServers()["win-2022"])
+	}
+	c.apply(t, l.ns, y.String())
+	c.kubectl(t, "wait", "-n", l.ns, "--for=condition=Ready", "pod", "--all", "--timeout=150s")
+	for f := range strings.FieldsSeq(c.kubectl(t, "get", "pods", "-n", l.ns, "-o",
+		`jsonpath={range .items[*]}{.metadata.name}={.status.podIP} {end}`)) {
+		name, ip, _ := strings.Cut(f, "=")
+		l.address[name] = ip
+	}
+	return l
+}
+
+// asks reports whether a pod gets an answer from another.
+func (l *policyLab) asks(ctx context.Context, from, to string) bool {
+	url := "http://" + l.address[to]
+	argv := []string{"/linuxprog", "get", url}
+	if strings.HasPrefix(from, "win") {
+		argv = []string{"curl.exe", "-s", "-o", "NUL", "--max-time", "3", url}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+	defer cancel()
+	_, err := l.c.kubectlErr(ctx, append([]string{"exec", "-n", l.ns, from, "--"}, argv...)...)
+	return err == nil
+}
+
+// expect waits until exactly those pairs of pods reach each other that it should be, of
+// clients with servers and of servers with guests.
+func (l *policyLab) expect(t *testing.T, what string, want func(client, server string) bool, egress bool) {
+	t.Helper()
+	type pair struct{ from, to string }
+	pairs := map[pair]bool{}
+	for server := range policyServers() {
+		for client := range l.address {
+			if _, ok := policyServers()[client]; !ok {
+				pairs[pair{client, server}] = want(client, server)
+			}
+		}
+		pairs[pair{server, "linux-guest"}], pairs[pair{server, "win-guest"}] = egress, egress
+	}
+	// A policy takes a moment, and a busy machine may be late: what is wrong is asked again.
+	eventually(t, time.Minute, what, func() error {
+		wrong := make(chan pair, len(pairs))
+		var g errgroup.Group
+		g.SetLimit(6)
+		for p, want := range maps.Clone(pairs) {
+			g.Go(func() error {
+				if l.asks(t.Context(), p.from, p.to) != want {
+					wrong <- p
+				}
+				return nil
+			})
+		}
+		_ = g.Wait() // they return no errors
+		close(wrong)
+		var list []string
+		again := map[pair]bool{}
+		for p := range wrong {
+			again[p] = pairs[p]
+			list = append(list, fmt.Sprintf("%s → %s: want %v", p.from, p.to, pairs[p]))
+		}
+		if len(list) == 0 {
+			return nil
+		}
+		pairs = again
+		slices.Sort(list)
+		return fmt.Errorf("%s", strings.Join(list, "; "))
+	})
+}
+
+// dials reports whether the machine, which is outside of the cluster, reaches a pod.
+func (l *policyLab) dials(to string) bool {
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort(l.address[to], "80"), 2*time.Second)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close() // nothing was written
+	return true
+}
+
+// TestNetworkPolicy: the same policies make the same truth table on each build and on
+// Linux, probes pass, and the rules hold without the programs that made them.
+func TestNetworkPolicy(t *testing.T) {
+	l := newPolicyLab(t)
+	all := func(string, string) bool { return true }
+	l.expect(t, "no policy", all, true)
+
+	l.c.apply(t, l.ns, `apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: deny-all}
+spec: {podSelector: {matchLabels: {role: server}}, policyTypes: [Ingress, Egress]}
+`)
+	l.expect(t, "deny-all", func(string, string) bool { return false }, false)
+
+	var except []string
+	for _, name := range []string{"linux-friend", "win-friend", "linux-stranger", "win-stranger"} {
+		except = append(except, l.address[name]+"/32")
+	}
+	network := l.address["linux"][:strings.LastIndex(l.address["linux"], ".")]
+	l.c.apply(t, l.ns, `apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: allow}
+spec:
+  podSelector: {matchLabels: {role: server}}
+  ingress:
+  - from:
+    - podSelector: {matchLabels: {role: friend}}
+    - ipBlock: {cidr: `+network[:strings.LastIndex(network, ".")]+`.0.0/16, except: [`+strings.Join(except, ", ")+`]}
+`)
+	allowed := func(client, _ string) bool { return !strings.HasSuffix(client, "stranger") }
+	l.expect(t, "one label, one block with exceptions", allowed, false)
+	if !l.dials("linux-guest") || !l.dials("win-guest") {
+		t.Error("the machine does not reach pods without a policy")
+	}
+	l.holds(t)
+
+	// A new pod is covered before it is Ready, and probes pass. From its first packet on
+	// no packet from outside reaches it.
+	l.c.apply(t, l.ns, strings.ReplaceAll(`apiVersion: v1
+kind: Pod
+metadata: {name: NAME, labels: {role: server}}
+spec:
+  containers:
+  - `+policyServers()["win-2022"]+`, readinessProbe: {httpGet: {port: 80, path: /}, periodSeconds: 1}}
+`, "NAME", "win-late"))
+	l.neverReached(t, "win-late")
+	l.c.kubectl(t, "delete", "-n", l.ns, "networkpolicy", "--all")
+	l.expect(t, "policies are gone", all, true)
+}
+
+// holds checks that the rules hold while the control plane is stopped and agents die.
+func (l *policyLab) holds(t *testing.T) {
+	t.Helper()
+	var nodes []string
+	for server := range policyServers() {
+		if strings.HasPrefix(server, "win") {
+			nodes = append(nodes, l.c.get(t, l.ns, server, "{.spec.nodeName}"))
+		}
+	}
+	server := l.c.processes(t, "mullion-kube server", "", false)
+	for _, pid := range server {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }() // it may be gone
+	}
+	for _, node := range nodes {
+		l.c.kill(t, "mullion.exe agent", node, true)
+	}
+	for name := range policyServers() {
+		if l.dials(name) {
+			t.Errorf("with the control plane stopped and the agents killed, the machine reaches %s", name)
+		}
+	}
+	if !l.dials("win-guest") {
+		t.Error("the machine does not reach a pod without a policy")
+	}
+}
+
+// neverReached dials a pod from the machine from its first address on until it is Ready.
+func (l *policyLab) neverReached(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, 90*time.Second, name+" is Ready", func() error {
+		out, err := l.c.kubectlErr(t.Context(), "get", "pod", "-n", l.ns, name, "-o",
+			`jsonpath={.status.podIP} {.status.conditions[?(@.type=="Ready")].status}`)
+		if err != nil {
+			return err
+		}
+		ip, ready, _ := strings.Cut(out, " ")
+		if l.address[name] = ip; ip != "" && l.dials(name) {
+			t.Fatalf("the machine reached %s", name)
+		}
+		if ready != "True" {
+			return fmt.Errorf("not Ready: %s", out)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// answersYAML has a server on each of the two hosts of the guide's build, which tells its clients' addresses, and
+// a Service for each setting. "one" is on the first host only.
+const answersYAML = `
+apiVersion: v1
+kind: Pod
+metadata: {name: one, labels: {app: answers, only: one}}
+spec: {nodeName: win-1, containers: [CONTAINER]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: two, labels: {app: answers}}
+spec: {nodeName: win-2, containers: [CONTAINER]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: named}
+spec: {selector: {app: answers}, ports: [{port: 80, targetPort: web}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: sticky}
+spec: {selector: {app: answers}, sessionAffinity: ClientIP, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: inside}
+spec: {selector: {only: one}, internalTrafficPolicy: Local, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: external}
+spec: {selector: {app: answers}, externalIPs: [192.0.2.10], ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: local}
+spec:
+  type: LoadBalancer
+  externalTrafficPolicy: Local
+  selector: {only: one}
+  ports: [{port: 80, targetPort: 8080}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: spread}
+spec:
+  type: LoadBalancer
+  selector: {app: answers}
+  ports:
+  - {name: tcp, port: 80, targetPort: 8080}
+  - {name: udp, port: 80, targetPort: 8080, protocol: UDP}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: classed}
+spec: {type: LoadBalancer, loadBalancerClass: example.com/other, selector: {app: answers}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: foreign}
+spec: {type: LoadBalancer, loadBalancerIP: 192.0.2.7, selector: {app: answers}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: sctp}
+spec: {type: LoadBalancer, selector: {app: answers}, ports: [{port: 80, protocol: SCTP}]}
+`
+
+// services is a namespace with answersYAML.
+type services struct {
+	*shared
+	ns string
+}
+
+// TestServices has a case for each setting of a Service that kube-proxy.exe and the load balancer know, beside the
+// names and variables of TestServiceKinds.
+func TestServices(t *testing.T) {
+	c := up(t)
+	c.withWinprog(t)
+	s := services{c, c.namespace(t)}
+	c.apply(t, s.ns, strings.ReplaceAll(answersYAML, "CONTAINER", `{name: main, image: "`+winprogImage+
+		`", args: [answer, ":8080"], ports: [{name: web, containerPort: 8080}], `+
+		`readinessProbe: {httpGet: {port: 8080}}}`))
+	c.ready(t, s.ns, "one", "two")
+	for _, tc := range []struct {
+		name string
+		test func(t *testing.T, s services)
+	}{
+		{"named target port", testNamedPort},
+		{"session affinity", testAffinity},
+		{"internalTrafficPolicy Local", testInternalLocal},
+		{"externalIPs", testExternalIPs},
+		{"externalTrafficPolicy Cluster", testCluster},
+		{"externalTrafficPolicy Local", testLocal},
+		{"node ports", testNodePorts},
+		{"UDP", testDatagrams},
+		{"reasons", testReasons},
+		{"loadBalancerSourceRanges", testSourceRanges},
+		{"kube-proxy ends", testProxyEnds},
+	} {
+		t.Run(tc.name, func(t *testing.T) { tc.test(t, s) })
+	}
+}
+
+// field reads a field of an object.
+func (s services) field(t *testing.T, object, path string) string {
+	t.Helper()
+	return s.kubectl(t, "get", "-n", s.ns, object, "-o", "jsonpath={"+path+"}")
+}
+
+// ask asks from a pod, and returns who answered and whom it saw.
+func (s services) ask(ctx context.Context, pod, url string) (server, client string, err error) {
+	out, err := s.execErr(ctx, s.ns, pod, "curl.exe", "-s", "-S", "--max-time", "5", url)
+	if err != nil {
+		return "", "", err
+	}
+	return parseAnswer(out)
+}
+
+// askHere asks from the machine, over a connection of its own.
+func askHere(url string) (server, client string, err error) {
+	c := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := c.Get(url)
+	if err != nil {
+		return "", "", err
+	}
+	defer resp.Body.Close()
+	out, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	if err != nil {
+		return "", "", err
+	}
+	return parseAnswer(string(out))
+}
+
+func parseAnswer(out string) (server, client string, err error) {
+	server, client, ok := strings.Cut(strings.TrimSpace(out), ", asked by ")
+	if !ok {
+		return "", "", fmt.Errorf("answer %q", out)
+	}
+	return strings.ToLower(server), client, nil
+}
+
+// address waits for the address of a load balancer.
+func (s services) address(t *testing.T, service string) string {
+	t.Helper()
+	var ip string
+	eventually(t, 20*time.Second, service, func() error {
+		if ip = s.field(t, "service/"+service, ".status.loadBalancer.ingress[0].ip"); ip == "" {
+			return errors.New("no address")
+		}
+		return nil
+	})
+	return ip
+}
+
+// both asks until both servers have answered, and returns whom they saw.
+func both(t *testing.T, ask func() (server, client string, err error)) map[string]string {
+	t.Helper()
+	seen := map[string]string{}
+	eventually(t, 30*time.Second, "both servers", func() error {
+		for range 16 {
+			server, client, err := ask()
+			if err != nil {
+				return err
+			}
+			if seen[server] = client; len(seen) == 2 {
+				return nil
+			}
+		}
+		return fmt.Errorf("only %v answered", seen)
+	})
+	return seen
+}
+
+func testNamedPort(t *testing.T, s services) {
+	own := s.get(t, s.ns, "one", "{.status.podIP}")
+	seen := both(t, func() (string, string, error) { return s.ask(t.Context(), "one", "http://named") })
+	if got := seen["two"]; got != own {
+		t.Errorf("with DSR, the server saw %s, want the pod's address %s", got, own)
+	}
+}
+
+func testAffinity(t *testing.T, s services) {
+	var first string
+	eventually(t, 20*time.Second, "sticky", func() (err error) {
+		first, _, err = s.ask(t.Context(), "one", "http://sticky")
+		return err
+	})
+	for range 8 {
+		if got, _, err := s.ask(t.Context(), "one", "http://sticky"); err != nil || got != first {
+			t.Fatalf("%s answered after %s, %v", got, first, err)
+		}
+	}
+}
+
+func testInternalLocal(t *testing.T, s services) {
+	eventually(t, 20*time.Second, "on the same node", func() error {
+		_, _, err := s.ask(t.Context(), "one", "http://inside")
+		return err
+	})
+	if server, _, err := s.ask(t.Context(), "two", "http://inside"); err == nil {
+		t.Errorf("from a node without a server, %s answers", server)
+	}
+}
+
+func testExternalIPs(t *testing.T, s services) {
+	both(t, func() (string, string, error) { return s.ask(t.Context(), "one", "http://192.0.2.10") })
+}
+
+func testCluster(t *testing.T, s services) {
+	ip := s.address(t, "spread")
+	nodes := s.nodes(t)
+	for server, client := range both(t, func() (string, string, error) { return askHere("http://" + ip) }) {
+		if !strings.Contains(nodes, " "+client+" ") {
+			t.Errorf("%s saw %s, want one of the nodes%s", server, client, nodes)
+		}
+	}
+	both(t, func() (string, string, error) { return s.ask(t.Context(), "two", "http://"+ip) })
+}
+
+// nodes returns the addresses of all nodes, each between blanks.
+func (s services) nodes(t *testing.T) string {
+	t.Helper()
+	return " " + s.kubectl(t, "get", "nodes", "-o",
+		`jsonpath={.items[*].status.addresses[?(@.type=="InternalIP")].address}`) + " "
+}
+
+func testLocal(t *testing.T, s services) {
+	ip := s.address(t, "local")
+	machine := ""
+	eventually(t, 30*time.Second, "the address", func() error {
+		c, err := net.DialTimeout("tcp", ip+":80", 5*time.Second)
+		if err != nil {
+			return err
+		}
+		machine, _, _ = net.SplitHostPort(c.LocalAddr().String())
+		return c.Close()
+	})
+	for range 8 {
+		if server, client, err := askHere("http://" + ip); err != nil || server != "one" || client != machine {
+			t.Errorf("%s saw %s, %v; want one to see the machine, %s", server, client, err, machine)
+		}
+	}
+	// A pod on a node without a server gets there by the router.
+	eventually(t, 20*time.Second, "from the other node", func() error {
+		server, _, err := s.ask(t.Context(), "two", "http://"+ip)
+		if err == nil && server != "one" {
+			err = fmt.Errorf("%s answered", server)
+		}
+		return err
+	})
+	port := s.field(t, "service/local", ".spec.healthCheckNodePort")
+	for node, want := range map[string]int{"win-1": http.StatusOK, "win-2": http.StatusServiceUnavailable} {
+		eventually(t, 20*time.Second, "health check of "+node, func() error {
+			resp, err := http.Get("http://" + s.node(t, node) + ":" + port + "/healthz")
+			if err != nil {
+				return err
+			}
+			_ = resp.Body.Close() // nothing was read
+			if resp.StatusCode != want {
+				return fmt.Errorf("%s, want %d", resp.Status, want)
+			}
+			return nil
+		})
+	}
+}
+
+func (s services) node(t *testing.T, name string) string {
+	t.Helper()
+	return s.kubectl(t, "get", "node", name, "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`)
+}
+
+func testNodePorts(t *testing.T, s services) {
+	cluster := s.field(t, "service/spread", ".spec.ports[0].nodePort")
+	local := s.field(t, "service/local", ".spec.ports[0].nodePort")
+	for _, node := range []string{"win-1", "win-2", "linux-1"} {
+		url := "http://" + s.node(t, node) + ":"
+		both(t, func() (string, string, error) { return askHere(url + cluster) })
+		server, client, err := askHere(url + local)
+		switch {
+		case node == "win-1" && (err != nil || server != "one" || strings.Contains(s.nodes(t), " "+client+" ")):
+			t.Errorf("Local on %s: %s saw %s, %v", node, server, client, err)
+		case node != "win-1" && err == nil:
+			t.Errorf("Local on %s, which has no server: %s answered", node, server)
+		}
+	}
+}
+
+func testDatagrams(t *testing.T, s services) {
+	ip := s.address(t, "spread")
+	both(t, func() (string, string, error) {
+		c, err := net.Dial("udp", ip+":80")
+		if err != nil {
+			return "", "", err
+		}
+		defer c.Close()
+		if err := c.SetDeadline(time.Now().Add(3 * time.Second)); err != nil {
+			return "", "", err
+		}
+		if _, err := c.Write([]byte("?")); err != nil {
+			return "", "", err
+		}
+		buf := make([]byte, 200)
+		n, err := c.Read(buf)
+		if err != nil {
+			return "", "", err
+		}
+		return parseAnswer(string(buf[:n]))
+	})
+}
+
+func testReasons(t *testing.T, s services) {
+	for service, want := range map[string]string{
+		"classed": `spec.loadBalancerClass is "example.com/other"`,
+		"foreign": `spec.loadBalancerIP "192.0.2.7": this cluster has the addresses`,
+		"sctp":    "port 80: SCTP: the cluster's load balancer takes TCP and UDP",
+	} {
+		eventually(t, 20*time.Second, service, func() error {
+			out := s.kubectl(t, "get", "events", "-n", s.ns, "--field-selector", "involvedObject.name="+service, "-o",
+				"jsonpath={.items[*].message}")
+			if !strings.Contains(out, want) {
+				return fmt.Errorf("events say %q", out)
+			}
+			return nil
+		})
+		if ip := s.field(t, "service/"+service, ".status.loadBalancer.ingress[0].ip"); ip != "" {
+			t.Errorf("%s has the address %s", service, ip)
+		}
+	}
+}
+
+func testSourceRanges(t *testing.T, s services) {
+	ip := s.address(t, "spread")
+	set := func(ranges string) {
+		t.Helper()
+		s.kubectl(t, "patch", "service", "-n", s.ns, "spread", "-p", `{"spec":{"loadBalancerSourceRanges":`+ranges+`}}`)
+	}
+	set(`["198.51.100.0/24"]`)
+	eventually(t, 20*time.Second, "the machine is kept out", func() error {
+		c, err := net.DialTimeout("tcp", ip+":80", time.Second)
+		if err != nil {
+			return nil
+		}
+		return errors.Join(errors.New("it gets in"), c.Close())
+	})
+	set("null")
+	eventually(t, 20*time.Second, "everybody may come again", func() error {
+		_, _, err := askHere("http://" + ip)
+		return err
+	})
+}
+
+// testProxyEnds stops kube-proxy.exe of a node: after a moment no new connection is lost, whichever node it would
+// have gone to. The agent starts the service again.
+func testProxyEnds(t *testing.T, s services) {
+	ip := s.address(t, "spread")
+	s.kill(t, "kube-proxy.exe", "win-1", true)
+	time.Sleep(10 * time.Second) // what the test is about
+	for range 100 {
+		if _, _, err := askHere("http://" + ip); err != nil {
+			t.Error(err)
+		}
+	}
+}
