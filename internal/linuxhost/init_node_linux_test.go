@@ -91,3 +91,19 @@ func TestFlannelFollowsTheNode(t *testing.T) {
 		t.Errorf("flanneld ended with %v", err)
 	}
 }
+
+// TestAdmitted: a host that has joined sends no request, because its control plane may be away.
+func TestAdmitted(t *testing.T) {
+	certificate := filepath.Join(t.TempDir(), "kubelet.pem")
+	b := boot{Config: testConfig(t.TempDir()), Token: "abcdef.0123456789abcdef"}
+	b.Config.Server = "https://127.0.0.1:1"
+	if err := admitted(t.Context(), b, certificate); err == nil {
+		t.Error("admitted without a server")
+	}
+	if err := os.WriteFile(certificate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := admitted(t.Context(), b, certificate); err != nil {
+		t.Errorf("joined before: %v", err)
+	}
+}

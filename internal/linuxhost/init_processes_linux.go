@@ -18,6 +18,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/agent/logfile"
 	"github.com/mullion-k8s/mullion/internal/host"
+	"github.com/mullion-k8s/mullion/internal/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
@@ -59,7 +60,12 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper, no
 			Ready: pause.ready,
 		},
 		{
-			Name: "kubelet", Needs: []string{"containerd"},
+			Name:  "admission",
+			Run:   func(ctx context.Context) error { <-ctx.Done(); return nil },
+			Ready: func(ctx context.Context) error { return admitted(ctx, b, kubeletCertificate) },
+		},
+		{
+			Name: "kubelet", Needs: []string{"containerd", "admission"},
 			Run: forgetRange(program("kubelet", kubeletArgv(b.Config), nil)),
 			Ready: func(context.Context) error {
 				_, err := os.Stat(kubeletCertificate)
@@ -85,6 +91,18 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper, no
 			Run: func(ctx context.Context) error { return enforcePolicies(ctx, b.Config, b.CA, node) }})
 	}
 	return components, nil
+}
+
+// admitted returns nil once the API server knows the bootstrap token of a host that has yet
+// to join, that is, has no certificate. A kubelet that asks for its certificate too early
+// asks again after 2 and 4 s. Meanwhile it cannot register, so that it waits up to 7 s more,
+// and it cannot write its CSINode, so that it reports the node ready up to 15 s later
+// (initBackoff in Kubernetes v1.36.3 pkg/volume/csi/csi_plugin.go).
+func admitted(ctx context.Context, b boot, certificate string) error {
+	if _, err := os.Stat(certificate); err == nil || b.Token == "" {
+		return nil
+	}
+	return nodeapi.CheckToken(ctx, b.Config.Server, b.CA, b.Token)
 }
 
 // forgetRange removes the CNI configuration before each run of the kubelet, which makes

@@ -19,19 +19,26 @@ const dialLimit = 10 * time.Second
 // keyPair, to a server of the authority (PEM). It reads the file for each connection,
 // because the kubelet renews it.
 func Transport(authority []byte, keyPair string) (*http.Transport, error) {
+	t, err := serverTransport(authority)
+	if err != nil {
+		return nil, err
+	}
+	t.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		cert, err := tls.LoadX509KeyPair(keyPair, keyPair)
+		return &cert, err
+	}
+	return t, nil
+}
+
+// serverTransport returns a transport to a server of the authority (PEM), without an identity.
+func serverTransport(authority []byte) (*http.Transport, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(authority) {
 		return nil, errors.New("read CA certificate: no certificate found")
 	}
 	return &http.Transport{
-		DialContext: (&net.Dialer{Timeout: dialLimit}).DialContext,
-		TLSClientConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12, RootCAs: roots,
-			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-				cert, err := tls.LoadX509KeyPair(keyPair, keyPair)
-				return &cert, err
-			},
-		},
+		DialContext:       (&net.Dialer{Timeout: dialLimit}).DialContext,
+		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 		ForceAttemptHTTP2: false,
 		MaxIdleConns:      1,
 		// Longer than the interval between requests in a steady state, shorter than any
