@@ -138,7 +138,9 @@ func syntax(d *document, err error) *problem {
 	}
 	lines := d.lines()
 	p.line = max(1, min(p.line, len(lines)))
-	if n := dedent(lines); n > 0 && (strings.Contains(text, "did not find expected") ||
+	if i := slices.IndexFunc(lines, directive); i >= 0 {
+		p.unrendered(i + 1)
+	} else if n := dedent(lines); n > 0 && (strings.Contains(text, "did not find expected") ||
 		strings.Contains(text, "mapping values")) {
 		want := outer(lines, n)
 		p.line = n
@@ -150,10 +152,8 @@ func syntax(d *document, err error) *problem {
 		p.column = i + 1
 		p.fix = "indent with spaces: YAML has no tabs"
 		return p
-	} else if i := slices.IndexFunc(lines[:p.line], func(l string) bool { return strings.Contains(l, "{{") }); i >= 0 {
-		p.line, p.foreign = i+1, true
-		p.text = "this is a template, not YAML: " + strings.TrimPrefix(p.text, "this is not YAML: ")
-		p.fix = "render it first: helm template CHART | mullion lint -"
+	} else if i := slices.IndexFunc(lines[:min(p.line+1, len(lines))], braces); i >= 0 {
+		p.unrendered(i + 1) // the parser may have given up on the line before it
 	} else if substitution(lines[p.line-1]) {
 		p.foreign = true
 		p.text = "this is a template, not YAML: " + strings.TrimPrefix(p.text, "this is not YAML: ")
@@ -164,6 +164,19 @@ func syntax(d *document, err error) *problem {
 	p.column = indent(lines[p.line-1]) + 1
 	return p
 }
+
+// unrendered makes the problem one of a template that has not been rendered.
+func (p *problem) unrendered(line int) {
+	p.line, p.foreign = line, true
+	p.text = "this is a template, not YAML: " + strings.TrimPrefix(p.text, "this is not YAML: ")
+	p.fix = "render it first: helm template CHART | mullion lint -"
+}
+
+func braces(line string) bool { return strings.Contains(line, "{{") }
+
+// directive reports whether a line is an instruction of a template, such as
+// {{- if .Windows }}.
+func directive(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, " \t"), "{{") }
 
 // substitution reports whether a line has a variable such as ${NAMES} in a list in
 // flow style, where YAML reads the beginning of a mapping, or nothing but a

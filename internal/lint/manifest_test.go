@@ -29,6 +29,11 @@ func TestFound(t *testing.T) {
 		{"template", "apiVersion: v1\nkind: {{ .kind }}\n{{- end }}\n", "WIN901", ""},
 		{"template that YAML can read", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Name }}\n", "WIN901", ""},
 		{"template in a list", "apiVersion: v1\nkind: Pod\nspec:\n  args:\n  - {{ .A }}\n  - b\n", "WIN901", ""},
+		{"template with an instruction in a text", "apiVersion: v1\nkind: ConfigMap\ndata:\n  a: |\n    {\n{{- if .X}}\n" +
+			"      \"b\": {\n    },\n{{- end}}\n  c: d\n", "WIN901", ""},
+		{"template with quotes", "apiVersion: v1\nkind: Secret\ndata:\n  a: \"{{Get \"x\"}}\"\n", "WIN901", ""},
+		{"workflow with a mistake", "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nspec:\n    a: '{{b}}'\n  c: d\n",
+			"WIN901", "WIN901"},
 		{"patch of an image", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n" +
 			"spec: {template: {spec: {containers: [{name: c, image: x}]}}}\n", "WIN804", ""},
 		{"variable in a list", "apiVersion: v1\nkind: Pod\nspec:\n  args: [${ARGS}]\n  x: y\n", "WIN901", ""},

@@ -24,7 +24,7 @@ func pathRules() []Rule {
 }
 
 // checkPaths reports the paths of a container.
-func checkPaths(_ *pod, c container, r reporter) {
+func checkPaths(p *pod, c container, r reporter) {
 	for _, m := range c.Find("volumeMounts").Items() {
 		at := m.Get("mountPath")
 		if bad := oddInPath(at.Str()); bad == ":" {
@@ -33,8 +33,13 @@ func checkPaths(_ *pod, c container, r reporter) {
 			r.as(Warning, at, "container %s: the path %q has %s in it", c.Name, at.Str(), bad)
 		}
 	}
-	if at := c.Get("workingDir"); oddInPath(at.Str()) != "" {
-		r.as(Warning, at, "container %s: the path %q has %s in it", c.Name, at.Str(), oddInPath(at.Str()))
+	at := c.Get("workingDir")
+	dir := at.Str()
+	if p.hostProcess(c) { // hcsshim internal/jobcontainers: path.go, replaceWithMountPoint
+		dir = strings.TrimPrefix(dir, "$env:CONTAINER_SANDBOX_MOUNT_POINT")
+	}
+	if odd := oddInPath(dir); odd != "" {
+		r.as(Warning, at, "container %s: the path %q has %s in it", c.Name, at.Str(), odd)
 	}
 	for _, list := range []string{"command", "args"} {
 		for i, at := range c.Get(list).Items() {

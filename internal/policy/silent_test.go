@@ -85,6 +85,12 @@ func TestHarmless(t *testing.T) {
 			object: `{spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true, ` +
 				`runAsUserName: 'NT AUTHORITY\SYSTEM'}}}, c: {command: [powershell], image: ` +
 				`'mcr.microsoft.com/powershell:lts-nanoserver-1809'}}`, most: None},
+		{name: "working folder below the sandbox of a HostProcess container", code: "WIN233",
+			object: `{spec: {hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true, ` +
+				`runAsUserName: 'NT AUTHORITY\SYSTEM'}}}, c: {workingDir: '$env:CONTAINER_SANDBOX_MOUNT_POINT/app/'}}`,
+			most: None},
+		{name: "working folder with a variable", code: "WIN233", object: `c: {workingDir: '$env:TEMP/app/'}`,
+			most: Warning},
 		{name: "PowerShell on Nano Server", code: "WIN227",
 			object: `c: {command: [powershell], image: 'mcr.microsoft.com/powershell:lts-nanoserver-1809'}`,
 			most:   Warning},

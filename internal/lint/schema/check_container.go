@@ -4,7 +4,6 @@
 package schema
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/distribution/reference"
@@ -56,15 +55,10 @@ func (w *walk) probePorts(v tree.Value) {
 }
 
 // placeholder reports whether a text has a part to fill in before it is applied:
-// <version>, ${IMAGE}, {{ .Image }}, PROJECT_ID.
+// <version>, ${IMAGE}, {{ .Image }}, PROJECT_ID, and what ko builds.
+// https://ko.build/features/k8s/
 func placeholder(s string) bool {
-	if strings.ContainsAny(s, "<>${}") {
-		return true
-	}
-	capitals := func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') }
-	return slices.ContainsFunc(strings.FieldsFunc(s, capitals), func(word string) bool {
-		return strings.Contains(strings.Trim(word, "_"), "_")
-	})
+	return strings.ContainsAny(s, "<>${}") || strings.HasPrefix(s, "ko://") || token(s)
 }
 
 func (w *walk) containerPort(v tree.Value) {

@@ -288,14 +288,15 @@ func number(raw any) (float64, bool) {
 }
 
 // template reports whether a text is to be replaced by a program before it is
-// applied: ${VAR}, {{ .Values.x }}, #{Token}#, __TOKEN__, <value>, VALUE.
+// applied: ${VAR}, {{ .Values.x }}, #{Token}#, __TOKEN__, <value>, VALUE,
+// APP_NAME-web, REPLACEME-web.
 func template(s string) bool {
 	for _, mark := range []string{"${", "$(", "{{", "#{", "__", "@@", "%%"} {
 		if strings.Contains(s, mark) {
 			return true
 		}
 	}
-	if strings.HasPrefix(s, "<") && strings.HasSuffix(s, ">") || strings.HasPrefix(s, "$") {
+	if strings.HasPrefix(s, "<") && strings.HasSuffix(s, ">") || strings.HasPrefix(s, "$") || token(s) {
 		return true
 	}
 	constant := len(s) > 3 // RWO is a mistake
@@ -303,4 +304,18 @@ func template(s string) bool {
 		constant = constant && (r >= 'A' && r <= 'Z' || r == '_')
 	}
 	return constant
+}
+
+// token reports whether a text has a word in capitals that stands for another one:
+// APP_NAME, REPLACEME.
+func token(s string) bool {
+	capitals := func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') }
+	for word := range strings.FieldsFuncSeq(s, capitals) {
+		word = strings.Trim(word, "_")
+		if strings.Contains(word, "_") || strings.HasPrefix(word, "REPLACE") || strings.HasPrefix(word, "CHANGEME") ||
+			strings.HasPrefix(word, "PLACEHOLDER") || strings.HasPrefix(word, "TODO") {
+			return true
+		}
+	}
+	return false
 }

@@ -181,3 +181,18 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+// TestPlaceholders: what a program or a person fills in is not a mistake, and capitals
+// alone are.
+func TestPlaceholders(t *testing.T) {
+	for name, mistake := range map[string]bool{
+		"APP_NAME-web": false, "REPLACEME-web": false, "${APP}-web": false, "Web": true, "APP-web": true, "A_b": true,
+	} {
+		object := map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name},
+		}
+		if got := New(0).Check(tree.Root(object)); len(got) > 0 != mistake {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
