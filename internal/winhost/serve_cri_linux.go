@@ -67,7 +67,7 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 		RunDir:     "/run/cri",
 		Images:     images,
 		Namespaces: service,
-		Plugins:    pluginRunner{wineHost(b)},
+		Plugins:    pluginRunner{wineHost(b), onDisk(`C:\`)},
 		Engine:     wineengine.New(rt, build),
 		Drive:      onDisk(`C:\`),
 		Cgroup:     podsCgroup,
