@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ type event struct {
 	Package string
 	Test    string // empty for the package's own events
 	Output  string
+	Elapsed float64 // seconds; of events that end a test
 }
 
 // pkg collects what a package's tests print until it is known who failed.
@@ -29,15 +31,18 @@ type pkg struct {
 }
 
 // show prints events as go test does without -v: the output of what failed, and
-// one line for each package. It returns the tests that were skipped.
+// one line for each package, and then the slowest tests. It returns the tests that
+// were skipped.
 func show(events io.Reader, out io.Writer) ([]skip, error) {
 	var skips []skip
+	var long []event
 	packages := map[string]*pkg{}
 	lines := bufio.NewReader(events)
 	for {
 		line, err := lines.ReadString('\n')
 		if errors.Is(err, io.EOF) && line == "" {
-			return skips, nil
+			_, err := io.WriteString(out, slowest(long))
+			return skips, err
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("read events: %w", err)
@@ -55,10 +60,29 @@ func show(events io.Reader, out io.Writer) ([]skip, error) {
 		if e.Test != "" && e.Action == "skip" {
 			skips = append(skips, skip{Package: short(e.Package), Test: e.Test, Reason: reason(p.end(e.Test))})
 		}
+		if e.Elapsed >= longSeconds && e.Test != "" && !strings.Contains(e.Test, "/") {
+			long = append(long, e)
+		}
 		if _, err := io.WriteString(out, text); err != nil {
 			return nil, fmt.Errorf("print the results: %w", err)
 		}
 	}
+}
+
+// Tests that take longSeconds are worth a line; of those, the slowest maxLong are shown.
+const (
+	longSeconds = 20
+	maxLong     = 15
+)
+
+// slowest returns a line for each of the slowest tests.
+func slowest(ended []event) string {
+	slices.SortStableFunc(ended, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	var lines strings.Builder
+	for _, e := range ended[:min(len(ended), maxLong)] {
+		fmt.Fprintf(&lines, "  %-6s %4.0f s  %s %s\n", "SLOW", e.Elapsed, short(e.Package), e.Test)
+	}
+	return lines.String()
 }
 
 // add takes an event and returns what is to be printed now.

@@ -80,3 +80,19 @@ func TestRecord(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
+
+func TestSlowest(t *testing.T) {
+	events := `{"Action":"pass","Package":"x/p","Test":"TestQuick","Elapsed":1.5}
+{"Action":"pass","Package":"x/p","Test":"TestSlow","Elapsed":21.2}
+{"Action":"pass","Package":"x/p","Test":"TestSlower/case","Elapsed":93}
+{"Action":"pass","Package":"x/p","Test":"TestSlower","Elapsed":94.6}
+{"Action":"pass","Package":"x/p","Elapsed":117.3}
+`
+	var out bytes.Buffer
+	if _, err := show(strings.NewReader(events), &out); err != nil {
+		t.Fatal(err)
+	}
+	if want := "  SLOW     95 s  x/p TestSlower\n  SLOW     21 s  x/p TestSlow\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
