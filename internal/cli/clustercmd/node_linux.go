@@ -74,6 +74,29 @@ func (f *nodeFlags) limit(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeoutCause(ctx, f.wait, fmt.Errorf("not done after %s", f.wait))
 }
 
+// runningCluster is a cluster that runs.
+type runningCluster struct {
+	layout cluster.Layout
+	config cluster.Config
+	bin    cluster.Binaries
+}
+
+// withHost calls do for a host of the running cluster, for as long as the user waits.
+func (f *nodeFlags) withHost(
+	ctx context.Context, name string, do func(ctx context.Context, c runningCluster) error,
+) error {
+	l, cfg, bin, err := f.running()
+	if err != nil {
+		return err
+	}
+	if err := isHost(cfg, name); err != nil {
+		return err
+	}
+	ctx, cancel := f.limit(ctx)
+	defer cancel()
+	return do(ctx, runningCluster{l, cfg, bin})
+}
+
 func nodeAdd(s cli.Streams) *cobra.Command {
 	var f nodeFlags
 	var windows string
@@ -169,16 +192,9 @@ volumes. The host's data is kept for 'mullion node add NAME' unless --purge is g
 			return f.hosts()
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, cfg, bin, err := f.running()
-			if err != nil {
-				return err
-			}
-			ctx, cancel := f.limit(cmd.Context())
-			defer cancel()
-			if err := isHost(cfg, args[0]); err != nil {
-				return err
-			}
-			return runNodeRemove(ctx, s, l, bin, args[0], purge, force)
+			return f.withHost(cmd.Context(), args[0], func(ctx context.Context, c runningCluster) error {
+				return runNodeRemove(ctx, s, c.layout, c.bin, args[0], purge, force)
+			})
 		},
 	}
 	f.add(cmd)
@@ -271,19 +287,12 @@ move them.`,
 			return f.hosts()
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, cfg, bin, err := f.running()
-			if err != nil {
-				return err
-			}
-			ctx, cancel := f.limit(cmd.Context())
-			defer cancel()
-			if err := isHost(cfg, args[0]); err != nil {
-				return err
-			}
-			if err := cluster.RebootHost(ctx, l, args[0]); err != nil {
-				return err
-			}
-			return watchHost(ctx, s, l, cfg, bin, args[0])
+			return f.withHost(cmd.Context(), args[0], func(ctx context.Context, c runningCluster) error {
+				if err := cluster.RebootHost(ctx, c.layout, args[0]); err != nil {
+					return err
+				}
+				return watchHost(ctx, s, c.layout, c.config, c.bin, args[0])
+			})
 		},
 	}
 	f.add(cmd)

@@ -35,38 +35,13 @@ func New(s cli.Streams) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&config, "config", "", "`file` with the host's configuration (JSON)")
-	if err := cmd.MarkFlagRequired("config"); err != nil {
-		panic(err) // the flag above does not exist: a defect
-	}
+	cli.HostConfig(cmd, &config)
 	cmd.AddCommand(&cobra.Command{
 		Use:    "init",
 		Short:  "Process 1 of the host",
 		Hidden: true,
 		RunE:   func(cmd *cobra.Command, args []string) error { return linuxhost.Init(cmd.Context(), args) },
-	}, newExec())
+	}, cli.HostExec(linuxhost.Load, linuxhost.Exec))
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	return cmd
-}
-
-func newExec() *cobra.Command {
-	var config string
-	cmd := &cobra.Command{
-		Use:    "exec --config FILE -- COMMAND [ARGUMENT...]",
-		Short:  "Run a program on the running host",
-		Hidden: true,
-		Args:   cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := linuxhost.Load(config)
-			if err != nil {
-				return cli.Usagef("%w", err)
-			}
-			return linuxhost.Exec(c, args)
-		},
-	}
-	cmd.Flags().StringVar(&config, "config", "", "`file` with the host's configuration (JSON)")
-	if err := cmd.MarkFlagRequired("config"); err != nil {
-		panic(err) // the flag above does not exist: a defect
-	}
 	return cmd
 }

@@ -35,11 +35,8 @@ func New(s cli.Streams) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&config, "config", "", "`file` with the host's configuration (JSON)")
-	if err := cmd.MarkFlagRequired("config"); err != nil {
-		panic(err) // the flag above does not exist: a defect
-	}
-	cmd.AddCommand(newInit(), newServe(s), newExec())
+	cli.HostConfig(cmd, &config)
+	cmd.AddCommand(newInit(), newServe(s), cli.HostExec(winhost.Load, winhost.Exec))
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
 }
@@ -66,28 +63,6 @@ func newServe(s cli.Streams) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&boot, "boot", "", "boot document, a `file`")
 	if err := cmd.MarkFlagRequired("boot"); err != nil {
-		panic(err) // the flag above does not exist: a defect
-	}
-	return cmd
-}
-
-func newExec() *cobra.Command {
-	var config string
-	cmd := &cobra.Command{
-		Use:    "exec --config FILE -- COMMAND [ARGUMENT...]",
-		Short:  "Run a program on the running host",
-		Hidden: true,
-		Args:   cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := winhost.Load(config)
-			if err != nil {
-				return cli.Usagef("%w", err)
-			}
-			return winhost.Exec(c, args)
-		},
-	}
-	cmd.Flags().StringVar(&config, "config", "", "`file` with the host's configuration (JSON)")
-	if err := cmd.MarkFlagRequired("config"); err != nil {
 		panic(err) // the flag above does not exist: a defect
 	}
 	return cmd
