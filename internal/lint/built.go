@@ -65,6 +65,8 @@ func (b *builder) build(made Build) judged {
 		out.results = append(out.results, p.result(&d))
 		return out
 	}
+	facts := *b.facts
+	facts.Place = made.place()
 	for _, o := range made.Objects {
 		if b.ctx.Err() != nil {
 			return out
@@ -79,7 +81,7 @@ func (b *builder) build(made Build) judged {
 			own = b.identify(o.Object, b.read(o.File))
 		}
 		var found []Result
-		for _, f := range append(b.judge.written(parsed, *b.facts), b.judge.patches(patches)...) {
+		for _, f := range append(b.judge.written(parsed, facts), b.judge.patches(patches)...) {
 			found = append(found, b.place(made, o, own, f))
 		}
 		for _, r := range suppressByAnnotation(o.Object, found) {

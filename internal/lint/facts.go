@@ -21,17 +21,24 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 	facts := &cfg.Facts
 	objects := cfg.Facts.Objects.Clone()
 	facts.Objects = objects
+	facts.Related = facts.Related.With(nil, nil) // what the producer sees is added to the same one
+	seen, doubts := facts.Related, doubts{}
 	err := inOrder(ctx, cfg.Jobs,
-		func(ctx context.Context, send func(*evidence) error) error { return produceEvidence(ctx, cfg, send) },
+		func(ctx context.Context, send func(*evidence) error) error {
+			return produceEvidence(ctx, cfg, send, seen)
+		},
 		func(ctx context.Context, e *evidence) {
 			for _, d := range e.docs {
-				e.objects = append(e.objects, factualObjects(ctx, d)...)
+				for _, o := range factualObjects(ctx, d) {
+					e.objects = append(e.objects, atPlace{o, d.place()})
+				}
 			}
 		},
 		func(e *evidence) error {
 			for _, o := range e.objects {
-				facts = addObjectFacts(facts, o)
-				addObject(objects, o)
+				facts = addObjectFacts(facts, o.Value, o.at)
+				addObject(objects, o.Value)
+				doubts.add(o.Value)
 			}
 			return nil
 		})
@@ -40,11 +47,18 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 	}
 	for _, b := range cfg.Builds {
 		for _, o := range b.Objects {
-			facts = addObjectFacts(facts, tree.Root(o.Object))
+			facts = addObjectFacts(facts, tree.Root(o.Object), b.place())
 			addObject(objects, tree.Root(o.Object))
+			doubts.add(tree.Root(o.Object))
 		}
 	}
-	return facts, nil
+	return doubts.apply(facts), nil
+}
+
+// atPlace is an object at its place.
+type atPlace struct {
+	tree.Value
+	at policy.Place
 }
 
 // addObject adds an object of the input, or the items of a List, to those that are
@@ -69,11 +83,12 @@ func addObject(known policy.Known, object tree.Value) {
 // evidence is a batch of documents with facts, and their objects.
 type evidence struct {
 	docs    []document
-	objects []tree.Value
+	objects []atPlace
 }
 
 // produceEvidence splits the inputs into batches of documents with facts.
-func produceEvidence(ctx context.Context, cfg Config, send func(*evidence) error) error {
+// It notes which objects the inputs have.
+func produceEvidence(ctx context.Context, cfg Config, send func(*evidence) error, seen policy.Related) error {
 	e, size := &evidence{}, 0
 	flush := func() error {
 		full := e
@@ -85,7 +100,12 @@ func produceEvidence(ctx context.Context, cfg Config, send func(*evidence) error
 			continue
 		}
 		err := documents(ctx, in, func(d document) error {
-			if d.problem != nil || !mayHoldFacts(d.text) && !mayBeNeeded(cfg.Facts.Objects, d.text) {
+			d.world = in.World
+			s, ok := sight(d)
+			if ok {
+				seen.Seen(s.kind, s.namespace, s.name, s.file)
+			}
+			if d.problem != nil || !(ok && s.source()) && !mayHoldFacts(d.text) && !mayBeNeeded(cfg.Facts.Objects, d.text) {
 				return ctx.Err()
 			}
 			e.docs = append(e.docs, d)
@@ -109,7 +129,7 @@ func produceEvidence(ctx context.Context, cfg Config, send func(*evidence) error
 func addFacts(ctx context.Context, facts *policy.Facts, d document) *policy.Facts {
 	if d.problem == nil && mayHoldFacts(d.text) {
 		for _, o := range factualObjects(ctx, d) {
-			facts = addObjectFacts(facts, o)
+			facts = addObjectFacts(facts, o, d.place())
 		}
 	}
 	return facts
@@ -161,13 +181,13 @@ func mayBeNeeded(known policy.Known, text []byte) bool {
 	return false
 }
 
-func addObjectFacts(facts *policy.Facts, object tree.Value) *policy.Facts {
+func addObjectFacts(facts *policy.Facts, object tree.Value, at policy.Place) *policy.Facts {
 	name := object.Find("metadata", "name").Str()
 	switch object.Find("kind").Str() {
 	case "List":
 		for _, item := range object.Find("items").Items() {
 			if item.Find("kind").Str() != "List" {
-				facts = addObjectFacts(facts, item)
+				facts = addObjectFacts(facts, item, at)
 			}
 		}
 	case "RuntimeClass":
@@ -201,11 +221,13 @@ func addObjectFacts(facts *policy.Facts, object tree.Value) *policy.Facts {
 		return &next
 	}
 	parsed := policy.Parse(object.Map())
-	workloads, claims := parsed.Workloads(*facts), parsed.Claims()
-	if len(workloads)+len(claims) == 0 {
+	next := *facts
+	next.Place = at
+	workloads, claims, sources := parsed.Workloads(next), parsed.Claims(at), parsed.Sources(at)
+	if len(workloads)+len(claims)+len(sources) == 0 {
 		return facts
 	}
-	next := *facts
-	next.Related = facts.Related.With(workloads, claims)
+	next.Place = facts.Place
+	next.Related = facts.Related.With(workloads, claims, sources...)
 	return &next
 }

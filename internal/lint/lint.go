@@ -51,6 +51,10 @@ type Input struct {
 
 	template *template // see Rendered
 
+	// World names what the file is a part of, if that is applied as a whole, such as
+	// a chart: its objects do not go with those of other files.
+	World string
+
 	// Part means that the file is a resource of a kustomization that cannot be
 	// built, which may add fields that the file lacks.
 	Part bool
@@ -308,6 +312,7 @@ func produce(ctx context.Context, cfg Config, facts *policy.Facts, send func(*jo
 			facts = &next
 		}
 		err := documents(ctx, in, func(d document) error {
+			d.world = in.World
 			if in.Once {
 				facts = addFacts(ctx, facts, d)
 			}
@@ -377,6 +382,7 @@ func check(ctx context.Context, judge *judge, d *document, facts policy.Facts) j
 		out.results = d.finish(out.results)
 		return out
 	}
+	facts.Place = d.place()
 	ignored := suppressions(d)
 	for _, root := range parse(ctx, d) {
 		if root.problem != nil {

@@ -17,6 +17,7 @@ import (
 // document is the text of one YAML document, or of a sequence of JSON values.
 type document struct {
 	name    string // of the input
+	world   string // see Input.World
 	line    int    // of its first line in the input, from 1
 	column  int    // characters before it on that line; not 0 only in JSON
 	offset  int64  // of its first byte in the input

@@ -81,6 +81,12 @@ func backend(f Facts) Facts {
 	return f
 }
 
+// sources has a ConfigMap and a Secret of the input, and one that a program fills.
+func sources() Facts {
+	return Facts{Related: Related{}.With(nil, nil, Source{Kind: "ConfigMap", Name: "s", Keys: []string{"known"}},
+		Source{Kind: "Secret", Name: "s", Keys: []string{"other"}}, Source{Kind: "Secret", Name: "filled"})}
+}
+
 func volume(v string) string { return `spec: {volumes: [{name: v, ` + v + `}]}` }
 
 func mount(m string) string {
@@ -427,6 +433,17 @@ func fixtures() []fixture {
 			facts: empty()},
 		{code: "WIN236", fail: `c: {env: [{name: A, valueFrom: {configMapKeyRef: {name: s, key: k}}}]}`,
 			facts: empty()},
+		{code: "WIN237", fail: `c: {env: [{name: A, valueFrom: {configMapKeyRef: {name: s, key: k}}}]}`,
+			pass: `c: {env: [{name: A, valueFrom: {configMapKeyRef: {name: s, key: known}}}]}`, facts: sources()},
+		{code: "WIN237", fail: `c: {env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: known}}}]}`,
+			pass:  `c: {env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: known, optional: true}}}]}`,
+			facts: sources()},
+		{code: "WIN237", fail: volume("configMap: {name: s, items: [{key: k, path: k}]}"),
+			pass: volume("configMap: {name: s, items: [{key: known, path: k}]}"), facts: sources()},
+		{code: "WIN237", fail: volume("secret: {secretName: s, items: [{key: k, path: k}]}"),
+			pass: volume("secret: {secretName: filled, items: [{key: k, path: k}]}"), facts: sources()},
+		{code: "WIN237", fail: volume("projected: {sources: [{secret: {name: s, items: [{key: k, path: k}]}}]}"),
+			pass: volume("projected: {sources: [{secret: {name: elsewhere, items: [{key: k, path: k}]}}]}"), facts: sources()},
 		{code: "WIN623", fail: service("ports: [{port: 80, targetPort: web}]", ""),
 			pass: service("ports: [{port: 80, targetPort: http}]", ""), facts: backend(Facts{})},
 		{code: "WIN623", fail: service("ports: [{port: 80, targetPort: web}]", ""),

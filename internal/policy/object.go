@@ -75,6 +75,7 @@ func (p *Parsed) under(facts Facts) []*object {
 	for i, item := range p.items {
 		o := *item
 		o.Facts = facts
+		o.Facts.Related.viewer = viewer{facts.Place, identify(o.Kind, o.Namespace, o.Name)}
 		o.Pods = make([]*pod, len(item.Pods))
 		for j, bare := range item.Pods {
 			pod := *bare

@@ -97,6 +97,7 @@ type Facts struct {
 	PresentImages map[string][]string
 	Namespaces    map[string]map[string]string
 	Related       Related // objects of the same input
+	Place         Place   // of the object in the input
 	Objects       Known   // what pods refer to
 	// of pods without a signal, in namespaces without the label DefaultOSLabel; "" if not configured
 	DefaultOS    string

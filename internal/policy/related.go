@@ -16,7 +16,9 @@ import (
 type Related struct {
 	workloads []Workload // those for Windows
 	claims    []Claim
+	sources   []Source
 	index     *index // of these and, in what grew from it, of later ones
+	viewer    viewer // the object that is judged: what is not near to it is not found
 }
 
 // index finds objects by what others refer to. It is shared by a Related and all
@@ -25,6 +27,8 @@ type index struct {
 	mu        sync.RWMutex
 	workloads chains // guarded by mu; of positions in Related.workloads
 	claims    chains // guarded by mu; of positions in Related.claims
+	sources   chains // guarded by mu; of positions in Related.sources
+	places    places // guarded by mu
 }
 
 // chains holds a list of positions for each key, ascending. Most lists have one
@@ -76,7 +80,7 @@ const (
 
 // With returns r and more objects. Of what it is called on, only the newest may
 // grow.
-func (r Related) With(workloads []Workload, claims []Claim) Related {
+func (r Related) With(workloads []Workload, claims []Claim, sources ...Source) Related {
 	if r.index == nil {
 		r.index = &index{}
 	}
@@ -93,6 +97,10 @@ func (r Related) With(workloads []Workload, claims []Claim) Related {
 			r.index.claims.add(k, len(r.claims))
 		}
 		r.claims = append(r.claims, c)
+	}
+	for _, s := range sources {
+		r.index.sources.add(key{what: nameOf, name: s.Name, more: s.Kind}, len(r.sources))
+		r.sources = append(r.sources, s)
 	}
 	return r
 }
@@ -113,12 +121,24 @@ func (w Workload) keys() []key {
 
 // find returns the workloads with a property, in the order of the input.
 func (r Related) find(k key) iter.Seq[Workload] {
-	return pick(r.index, r.workloads, func(i *index) *chains { return &i.workloads }, k)
+	all := pick(r.index, r.workloads, func(i *index) *chains { return &i.workloads }, k)
+	return near(r, all, func(w Workload) viewer { return viewer{w.Place, identify(w.Kind, w.Namespace, w.Name)} })
 }
 
 // findClaims returns the claims with a property, in the order of the input.
 func (r Related) findClaims(k key) iter.Seq[Claim] {
-	return pick(r.index, r.claims, func(i *index) *chains { return &i.claims }, k)
+	all := pick(r.index, r.claims, func(i *index) *chains { return &i.claims }, k)
+	return near(r, all, func(c Claim) viewer {
+		return viewer{c.Place, identify("PersistentVolumeClaim", c.Namespace, c.Name)}
+	})
+}
+
+// findSources returns the ConfigMaps or the Secrets with a name, in the order of
+// the input.
+func (r Related) findSources(kind, name string) iter.Seq[Source] {
+	all := pick(r.index, r.sources, func(i *index) *chains { return &i.sources },
+		key{what: nameOf, name: name, more: kind})
+	return near(r, all, func(s Source) viewer { return viewer{s.Place, identify(s.Kind, s.Namespace, s.Name)} })
 }
 
 // pick returns the objects of a list that have a property, without those that were

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
@@ -23,6 +24,18 @@ func knownRules() []Rule {
 			Fix:     "create it, or write optional: true",
 			Sources: []string{"https://kubernetes.io/docs/concepts/configuration/secret/"},
 			pod:     checkSourcesExist,
+		},
+		{
+			Code:     "WIN237",
+			Title:    "a key that the ConfigMap or the Secret does not have",
+			Severity: Warning,
+			Field:    "volumes[*].items, containers[*].env",
+			Why: "The container does not start: CreateContainerConfigError, couldn't find key; or the volume is not " +
+				"mounted: references non-existent config key. Only ConfigMaps and Secrets of the same input are looked " +
+				"at.",
+			Fix:     "add the key, correct it, or write optional: true",
+			Sources: []string{"https://kubernetes.io/docs/concepts/configuration/configmap/"},
+			pod:     checkKeysExist,
 		},
 		{
 			Code:     "WIN810",
@@ -100,6 +113,49 @@ func checkSourcesExist(p *pod, r reporter) {
 		for _, e := range c.Find("env").Items() {
 			need("ConfigMap", e.Find("valueFrom", "configMapKeyRef"), "name")
 			need("Secret", e.Find("valueFrom", "secretKeyRef"), "name")
+		}
+	}
+}
+
+// checkKeysExist looks for keys in the ConfigMaps and the Secrets of the input.
+func checkKeysExist(p *pod, r reporter) {
+	facts := p.facts()
+	need := func(kind string, from tree.Value, name string, at tree.Value) {
+		key, there := at.Str(), false
+		if key == "" || from.Find("optional").True() || strings.ContainsAny(key+name, "${}<>") {
+			return
+		}
+		for s := range facts.Related.findSources(kind, name) {
+			if !sameNamespace(s.Namespace, p.Object.Namespace) {
+				continue
+			}
+			if there = true; s.Keys == nil || slices.Contains(s.Keys, key) {
+				return
+			}
+		}
+		if there {
+			r.at(at, "%s %s has no key %q", kind, name, key)
+		}
+	}
+	items := func(kind string, from tree.Value, name string) {
+		for _, item := range from.Find("items").Items() {
+			need(kind, from, name, item.Get("key"))
+		}
+	}
+	for _, v := range p.Spec.Find("volumes").Items() {
+		items("ConfigMap", v.Find("configMap"), v.Find("configMap", "name").Str())
+		items("Secret", v.Find("secret"), v.Find("secret", "secretName").Str())
+		for _, s := range v.Find("projected", "sources").Items() {
+			items("ConfigMap", s.Find("configMap"), s.Find("configMap", "name").Str())
+			items("Secret", s.Find("secret"), s.Find("secret", "name").Str())
+		}
+	}
+	for _, c := range p.Containers {
+		for _, e := range c.Find("env").Items() {
+			from := e.Find("valueFrom")
+			config, secret := from.Find("configMapKeyRef"), from.Find("secretKeyRef")
+			need("ConfigMap", config, config.Find("name").Str(), config.Get("key"))
+			need("Secret", secret, secret.Find("name").Str(), secret.Get("key"))
 		}
 	}
 }

@@ -3,7 +3,11 @@
 
 package policy
 
-import "github.com/mullion-k8s/mullion/internal/policy/tree"
+import (
+	"strings"
+
+	"github.com/mullion-k8s/mullion/internal/policy/tree"
+)
 
 // Workload is a pod or a pod template for Windows, as far as other objects depend
 // on it: a Service selects it, a volume is mounted by it.
@@ -13,13 +17,24 @@ type Workload struct {
 	Claims                []string // names of the PersistentVolumeClaims that it mounts
 	Classes               []string // StorageClasses of the claims that it makes
 	Ports                 []string // names of the ports of its containers
+	Place                 Place
 }
 
 // Label is a label of a workload's pods.
 type Label struct{ Name, Value string }
 
 // Claim is a PersistentVolumeClaim. It connects a pod with a volume.
-type Claim struct{ Namespace, Name, Class, Volume string }
+type Claim struct {
+	Namespace, Name, Class, Volume string
+	Place                          Place
+}
+
+// Source is a ConfigMap or a Secret with keys that pods refer to.
+type Source struct {
+	Kind, Namespace, Name string
+	Keys                  []string // nil: not known, because another program may add some
+	Place                 Place
+}
 
 // Workloads returns the pods and pod templates of an object that are for
 // Windows.
@@ -34,6 +49,7 @@ func (p *Parsed) Workloads(facts Facts) []Workload {
 			Kind:      o.Kind,
 			Namespace: o.Namespace,
 			Name:      o.Name,
+			Place:     facts.Place,
 		}
 		for name, value := range pod.Meta.Find("labels").Strings() {
 			w.Labels = append(w.Labels, Label{Name: name, Value: value})
@@ -65,7 +81,7 @@ func (p *Parsed) Workloads(facts Facts) []Workload {
 }
 
 // Claims returns the PersistentVolumeClaims of an object.
-func (p *Parsed) Claims() []Claim {
+func (p *Parsed) Claims(at Place) []Claim {
 	var out []Claim
 	for _, o := range p.items {
 		if o.Kind == "PersistentVolumeClaim" {
@@ -74,8 +90,48 @@ func (p *Parsed) Claims() []Claim {
 				Name:      o.Name,
 				Class:     o.Find("spec", "storageClassName").Str(),
 				Volume:    o.Find("spec", "volumeName").Str(),
+				Place:     at,
 			})
 		}
+	}
+	return out
+}
+
+// Sources returns the ConfigMaps and Secrets of an object.
+func (p *Parsed) Sources(at Place) []Source {
+	var out []Source
+	for _, o := range p.items {
+		if o.Kind == "ConfigMap" || o.Kind == "Secret" {
+			out = append(out, Source{
+				Kind:      o.Kind,
+				Namespace: o.Namespace,
+				Name:      o.Name,
+				Keys:      o.keys(),
+				Place:     at,
+			})
+		}
+	}
+	return out
+}
+
+// keys returns the keys of a ConfigMap or a Secret; nil if there are none yet, or
+// another program may add some.
+func (o *object) keys() []string {
+	if t := o.Find("type").Str(); t != "" && t != "Opaque" {
+		return nil
+	}
+	for _, notes := range []string{"annotations", "labels"} {
+		for _, key := range o.Find("metadata", notes).Keys() {
+			for _, word := range []string{"inject", "replicat", "reflect", "sync", "vault", "secret", "operator"} {
+				if strings.Contains(key, word) {
+					return nil
+				}
+			}
+		}
+	}
+	var out []string
+	for _, part := range []string{"data", "binaryData", "stringData"} {
+		out = append(out, o.Find(part).Keys()...)
 	}
 	return out
 }

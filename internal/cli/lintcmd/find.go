@@ -98,7 +98,9 @@ func (out *finder) charts(ctx context.Context, f flags) error {
 		}
 		for _, r := range rendered {
 			if !out.excluded.excludes(place(r.File), false) {
-				out.inputs = append(out.inputs, lint.Rendered(r.File, r.Template, r.Text))
+				in := lint.Rendered(r.File, r.Template, r.Text)
+				in.World = "chart " + dir
+				out.inputs = append(out.inputs, in)
 			}
 		}
 	}
