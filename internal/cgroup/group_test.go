@@ -63,7 +63,7 @@ func TestPath(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	stat := "anon 1\n%sinactive_file 1000\n%spgfault 7\n%spgmajfault 3\n"
+	stat := "anon 1\n%sinactive_file 1000\n%sactive_file 200\n%spgfault 7\n%spgmajfault 3\n"
 	for _, tt := range []struct {
 		name, mountinfo string
 		files           map[string]string
@@ -79,6 +79,7 @@ func TestUsage(t *testing.T) {
 			CPUNanos:        2_000_000,
 			MemoryBytes:     5000,
 			InactiveBytes:   1000,
+			ActiveFileBytes: 200,
 			MajorPageFaults: 3,
 			PageFaults:      7,
 			Tasks:           4,
@@ -93,6 +94,7 @@ func TestUsage(t *testing.T) {
 			CPUNanos:        2000,
 			MemoryBytes:     5000,
 			InactiveBytes:   1000,
+			ActiveFileBytes: 200,
 			LimitBytes:      8000,
 			MajorPageFaults: 3,
 			PageFaults:      7,

@@ -14,6 +14,8 @@ type Limits struct {
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
 	// MilliCPU is the most processor time: 2000 is two processors.
 	MilliCPU int64 `json:"milliCPU,omitempty"`
+	// CPUs are the processors that may be used, as the kernel writes them: 0-1,4.
+	CPUs string `json:"cpus,omitempty"`
 	// CPUShares is the weight among the groups beside it while processors are busy;
 	// a group without has 1024.
 	CPUShares int64 `json:"cpuShares,omitempty"`
@@ -77,6 +79,13 @@ func makeSteps(h Hierarchy, path string, l Limits) []step {
 		}
 		dir = filepath.Join(dir, name)
 		steps = append(steps, childSteps(h, dir)...)
+	}
+	if l.CPUs != "" && (h.has("cpuset") || h.V2()) {
+		s := step{op: write, path: filepath.Join(dir, "cpuset.cpus"), text: l.CPUs}
+		if h.V2() {
+			s.needs = "cpuset"
+		}
+		steps = append(steps, s)
 	}
 	return append(steps, limitSteps(h, dir, l)...)
 }

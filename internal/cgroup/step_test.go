@@ -13,7 +13,7 @@ import (
 
 // TestSteps checks the steps for a host's cgroup on each kind of machine.
 func TestSteps(t *testing.T) {
-	limits := Limits{MemoryBytes: 256 << 20, MilliCPU: 1500, CPUShares: 512, Processes: 100}
+	limits := Limits{CPUs: "0-1", MemoryBytes: 256 << 20, MilliCPU: 1500, CPUShares: 512, Processes: 100}
 	for name, mountinfo := range map[string]string{"unified": unified, "hybrid": hybrid, "version1": version1} {
 		t.Run(name, func(t *testing.T) {
 			hs, err := parse(mountinfo)

@@ -19,6 +19,7 @@ type Usage struct {
 	CPUNanos        uint64
 	MemoryBytes     uint64 // all that is charged, page cache too
 	InactiveBytes   uint64 // cache that can be dropped at once
+	ActiveFileBytes uint64 // cache of files in use; it can be dropped, too
 	LimitBytes      uint64 // zero if there is none
 	MajorPageFaults uint64
 	PageFaults      uint64
@@ -53,6 +54,7 @@ func (u *Usage) countersV2() []counter {
 		{&u.LimitBytes, "memory", "memory.max", "", 1},
 		{&u.Tasks, "pids", "pids.current", "", 1},
 		{&u.InactiveBytes, "memory", "memory.stat", "inactive_file", 1},
+		{&u.ActiveFileBytes, "memory", "memory.stat", "active_file", 1},
 		{&u.PageFaults, "memory", "memory.stat", "pgfault", 1},
 		{&u.MajorPageFaults, "memory", "memory.stat", "pgmajfault", 1},
 	}
@@ -65,6 +67,7 @@ func (u *Usage) countersV1() []counter {
 		{&u.LimitBytes, "memory", "memory.limit_in_bytes", "", 1},
 		{&u.Tasks, "pids", "pids.current", "", 1},
 		{&u.InactiveBytes, "memory", "memory.stat", "total_inactive_file", 1},
+		{&u.ActiveFileBytes, "memory", "memory.stat", "total_active_file", 1},
 		{&u.PageFaults, "memory", "memory.stat", "total_pgfault", 1},
 		{&u.MajorPageFaults, "memory", "memory.stat", "total_pgmajfault", 1},
 	}
