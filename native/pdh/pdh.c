@@ -5,8 +5,8 @@
 // knows two counters; the kubelet opens eleven at its start and does not run
 // without them (k8s.io/kubernetes/pkg/kubelet/winstats).
 //
-// Values are the machine's: an emulated host sees the memory and processors
-// of the machine that it runs on (docs/fidelity/wine.md).
+// Wine takes the values from files that show an emulated host's own size and load
+// (docs/internals/winhost.md, Size).
 
 #include <winsock2.h>
 #include <ws2ipdef.h>

@@ -29,7 +29,7 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
     mend_services();
     mend_console();
     mend_command();
-    mend_parents();
+    mend_system();
     mend_stacks();
     return TRUE;
 }

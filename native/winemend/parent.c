@@ -9,8 +9,6 @@
 
 #include "winemend.h"
 
-static NTSTATUS(NTAPI *real_NtQuerySystemInformation)(SYSTEM_INFORMATION_CLASS, void *, ULONG, ULONG *);
-
 static BOOL named(const UNICODE_STRING *name, const WCHAR *want)
 {
     UNICODE_STRING w;
@@ -18,27 +16,17 @@ static BOOL named(const UNICODE_STRING *name, const WCHAR *want)
     return name->Buffer && RtlEqualUnicodeString(name, &w, TRUE);
 }
 
-static NTSTATUS NTAPI mend_NtQuerySystemInformation(SYSTEM_INFORMATION_CLASS class, void *out, ULONG len, ULONG *wrote)
+void give_parents(void *processes)
 {
-    NTSTATUS status = real_NtQuerySystemInformation(class, out, len, wrote);
     SYSTEM_PROCESS_INFORMATION *p;
     HANDLE manager = NULL;
-    if (status || class != SystemProcessInformation) return status;
-    for (p = out;; p = (void *)((char *)p + p->NextEntryOffset)) {
+    for (p = processes;; p = (void *)((char *)p + p->NextEntryOffset)) {
         if (named(&p->ImageName, L"services.exe")) manager = p->UniqueProcessId;
         if (!p->NextEntryOffset) break;
     }
-    for (p = out; manager; p = (void *)((char *)p + p->NextEntryOffset)) {
+    for (p = processes; manager; p = (void *)((char *)p + p->NextEntryOffset)) {
         if (p->UniqueProcessId && p->UniqueProcessId != manager && !p->InheritedFromUniqueProcessId)
             p->InheritedFromUniqueProcessId = manager;
         if (!p->NextEntryOffset) break;
     }
-    return status;
-}
-
-BOOL mend_parents(void)
-{
-    if (!identity_known()) return TRUE;
-    real_NtQuerySystemInformation = hook_syscall("NtQuerySystemInformation", (void *)mend_NtQuerySystemInformation);
-    return real_NtQuerySystemInformation != NULL;
 }

@@ -98,7 +98,17 @@ NTSTATUS get_reparse(const char *path, void *out, ULONG len, ULONG *wrote);
 NTSTATUS set_reparse(HANDLE handle, const void *in, ULONG len);
 BOOLEAN WINAPI mend_CreateSymbolicLinkW(const WCHAR *link, const WCHAR *target, DWORD flags);
 
-// directory.c, delete.c, attributes.c, message.c, version.c, process.c, services.c, stack.c, parent.c
+// system.c, memory.c, parent.c
+
+typedef NTSTATUS(NTAPI *query_system)(SYSTEM_INFORMATION_CLASS, void *, ULONG, ULONG *);
+BOOL mend_system(void);
+// limit_memory makes a SYSTEM_BASIC_INFORMATION tell no more memory than there is to
+// commit.
+void limit_memory(query_system query, void *basic);
+// give_parents completes a list of SYSTEM_PROCESS_INFORMATION.
+void give_parents(void *processes);
+
+// directory.c, delete.c, attributes.c, message.c, version.c, process.c, services.c, stack.c
 BOOL mend_directories(void);
 void forget_directory(HANDLE handle);
 BOOL mend_deletion(void);
@@ -110,7 +120,6 @@ BOOL mend_version(void);
 BOOL mend_process(void);
 BOOL mend_services(void);
 BOOL mend_stacks(void);
-BOOL mend_parents(void);
 
 // security.c
 
