@@ -7,6 +7,7 @@ import "github.com/mullion-k8s/mullion/internal/cgroup"
 
 // Machine has the resources that hosts share with everything else.
 type Machine struct {
+	CPUs        []int // numbers of the processors, sorted
 	MemoryBytes int64
 	Tasks       int64 // processes and threads that the kernel can have
 	DiskBytes   int64 // free, where the host's directory lies
@@ -22,10 +23,17 @@ type Ceilings struct {
 // leastRest is the memory that the rest of the machine keeps at least.
 const leastRest = 1 << 30
 
+// What a host gets of the machine's memory if its configuration does not say it.
+const (
+	leastMemory = 2 << 30   // at least, unless that is more than its share of the ceiling
+	memoryUnit  = 256 << 20 // sizes are rounded down to it
+)
+
 // CeilingsOf decides the ceilings. given are those of the host's configuration, which
-// win. A share that hosts leave to each other would waste most of the machine while one
-// of them works, so the ceilings of several hosts exceed that of all.
-func CeilingsOf(m Machine, given cgroup.Limits) Ceilings {
+// win. hosts is how many share the machine: all together get three quarters of its
+// memory. Processors are not divided, because hosts seldom work all at once, and a
+// busy one harms the others little.
+func CeilingsOf(m Machine, given cgroup.Limits, hosts int) Ceilings {
 	c := Ceilings{
 		All: cgroup.Limits{
 			MemoryBytes: max(m.MemoryBytes-max(m.MemoryBytes/5, leastRest), m.MemoryBytes/2),
@@ -34,7 +42,8 @@ func CeilingsOf(m Machine, given cgroup.Limits) Ceilings {
 		Host: given,
 	}
 	if c.Host.MemoryBytes == 0 {
-		c.Host.MemoryBytes = c.All.MemoryBytes * 3 / 4
+		share := m.MemoryBytes * 3 / 4 / int64(max(hosts, 1)) / memoryUnit * memoryUnit
+		c.Host.MemoryBytes = min(max(share, leastMemory), c.All.MemoryBytes*3/4)
 	}
 	if c.Host.Processes == 0 {
 		c.Host.Processes = m.Tasks / 2

@@ -17,7 +17,7 @@ func TestCeilings(t *testing.T) {
 		"tiny":   {MemoryBytes: 1 << 30, Tasks: 4096, DiskBytes: 1 << 30},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := CeilingsOf(m, cgroup.Limits{})
+			c := CeilingsOf(m, cgroup.Limits{}, 1)
 			for what, order := range map[string][]int64{
 				"memory": {0, c.Host.MemoryBytes, c.All.MemoryBytes, m.MemoryBytes},
 				"tasks":  {0, c.Host.Processes, c.All.Processes, m.Tasks},
@@ -31,15 +31,36 @@ func TestCeilings(t *testing.T) {
 		})
 	}
 	given := cgroup.Limits{MemoryBytes: 8 << 30, MilliCPU: 1500, Processes: 1000}
-	c := CeilingsOf(Machine{MemoryBytes: 64 << 30, Tasks: 32768, DiskBytes: 1 << 40}, given)
+	c := CeilingsOf(Machine{MemoryBytes: 64 << 30, Tasks: 32768, DiskBytes: 1 << 40}, given, 4)
 	if c.Host != given {
 		t.Errorf("with limits of the configuration: %+v", c)
 	}
 }
 
+// TestMemoryOfHosts: all hosts together get three quarters of the memory, and each no
+// less than it can work with.
+func TestMemoryOfHosts(t *testing.T) {
+	for _, tc := range []struct {
+		machine     int64
+		hosts       int
+		want, total int64
+	}{
+		{64 << 30, 4, 12 << 30, 48 << 30},
+		{24100 << 20, 4, 4352 << 20, 18 << 30},
+		{24100 << 20, 0, 14460 << 20, 18 << 30}, // one: no more than its part of what all may have
+		{8 << 30, 4, 2 << 30, 8 << 30},
+		{4 << 30, 4, 2 << 30, 8 << 30},
+	} {
+		c := CeilingsOf(Machine{MemoryBytes: tc.machine, Tasks: 32768}, cgroup.Limits{}, tc.hosts)
+		if got := c.Host.MemoryBytes; got != tc.want || got*int64(tc.hosts) > tc.total {
+			t.Errorf("%d MiB, %d hosts: %d MiB, want %d", tc.machine>>20, tc.hosts, got>>20, tc.want>>20)
+		}
+	}
+}
+
 func TestMeasure(t *testing.T) {
 	m, err := measure(t.TempDir())
-	if err != nil || m.MemoryBytes < 1<<20 || m.Tasks < 300 || m.DiskBytes <= 0 {
+	if err != nil || len(m.CPUs) == 0 || m.MemoryBytes < 1<<20 || m.Tasks < 300 || m.DiskBytes <= 0 {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

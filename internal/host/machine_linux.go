@@ -15,6 +15,10 @@ import (
 // measure reads what the machine has. dir is the host's directory.
 func measure(dir string) (Machine, error) {
 	var m Machine
+	var err error
+	if m.CPUs, err = affinity(); err != nil {
+		return m, err
+	}
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
 		return m, fmt.Errorf("measure machine: read size of memory: %w", err)

@@ -71,9 +71,10 @@ func Run(ctx context.Context, c Spec, log *slog.Logger) (err error) {
 
 // Parent is the process outside of the host.
 type Parent struct {
-	// Machine and Ceilings are known when Spec.Prepare is called.
+	// Machine, Ceilings and Size are known when Spec.Prepare is called.
 	Machine  Machine
 	Ceilings Ceilings
+	Size     Size
 
 	spec Spec
 	log  *slog.Logger
@@ -115,7 +116,10 @@ func (p *Parent) prepare(ctx context.Context) (boot any, err error) {
 	if p.Machine, err = measure(p.spec.Dir); err != nil {
 		return nil, err
 	}
-	p.Ceilings = CeilingsOf(p.Machine, p.spec.Limits)
+	p.Ceilings = CeilingsOf(p.Machine, p.spec.Limits, p.spec.Hosts)
+	turn := int(p.spec.Address.Addr().As4()[3])
+	p.Ceilings.Host, p.Size = cpuLimits(p.Ceilings.Host, p.Machine, sizeOf(p.Machine, p.Ceilings.Host),
+		p.spec.PinCPUs, turn)
 	for _, d := range []string{RootDir(p.spec.Dir), filepath.Join(p.spec.Dir, "logs")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("make host directory: %w", err)

@@ -32,8 +32,14 @@ type Spec struct {
 	Router string
 	// Status is where the host's Status is written at each change.
 	Status string
-	// Limits of everything on the host together. Zero means none.
+	// Limits of everything on the host together, and the size that its programs see. Zero
+	// leaves the size to CeilingsOf, and otherwise means none.
 	Limits cgroup.Limits
+	// Hosts is how many share the machine's memory.
+	Hosts int
+	// PinCPUs keeps the host's processes on some processors of the machine; otherwise they
+	// get as much time of all.
+	PinCPUs bool
 	// Devices are those that processes of the host may use, see cgroup.Group.Allow;
 	// nil means all.
 	Devices []string

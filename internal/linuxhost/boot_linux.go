@@ -3,7 +3,10 @@
 
 package linuxhost
 
-import "github.com/mullion-k8s/mullion/internal/cgroup"
+import (
+	"github.com/mullion-k8s/mullion/internal/cgroup"
+	"github.com/mullion-k8s/mullion/internal/host"
+)
 
 // boot is the document that the parent sends to process 1.
 type boot struct {
@@ -17,4 +20,6 @@ type boot struct {
 	Secret string `json:"secret"`
 	// Cgroups are the hierarchies of the machine; the host has all of them.
 	Cgroups cgroup.Hierarchies `json:"cgroups"`
+	// Size of the machine as the host's programs see it.
+	Size host.Size `json:"size"`
 }

@@ -63,8 +63,11 @@ type Config struct {
 	// EnforcePolicies makes the host enforce NetworkPolicies on its pods.
 	EnforcePolicies bool `json:"enforcePolicies,omitempty"`
 
-	// Limits of everything on the host together. Zero means none.
+	// Limits of everything on the host together; MemoryBytes and MilliCPU are also the size
+	// that its programs see. Zero means none, or a share of the machine's memory.
 	Limits cgroup.Limits `json:"limits,omitzero"`
+	// Hosts is how many hosts share the machine's memory.
+	Hosts int `json:"hosts,omitempty"`
 }
 
 // validName follows Kubernetes' DNS labels: the name is also the host's.

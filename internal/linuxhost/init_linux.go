@@ -44,7 +44,7 @@ func runInit(ctx context.Context, b boot, reports *host.Reporter) error {
 	if err := unix.Sethostname([]byte(b.Config.Name)); err != nil {
 		return fmt.Errorf("set host name: %w", err)
 	}
-	if err := errors.Join(host.SplitCgroup(b.Cgroups, podsCgroup), set(ownSettings()), settle(), installFiles(b),
+	if err := errors.Join(host.SplitCgroup(b.Cgroups, podsCgroup), host.ShowSize(ctx, b.Size, b.Cgroups), set(ownSettings()), settle(), installFiles(b),
 		applyRules(ctx, b.Config)); err != nil {
 		return err
 	}

@@ -38,10 +38,12 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		Router:      router(c),
 		Status:      c.Status,
 		Limits:      c.Limits,
+		Hosts:       c.Hosts,
+		PinCPUs:     true,
 		Devices:     devices(),
 		Prepare: func(_ context.Context, p *host.Parent) (any, error) {
 			p.Step("files")
-			return prepare(c, secret)
+			return prepare(c, p.Size, secret)
 		},
 		Connected: func(ctx context.Context, netns string) error { return serveProxy(ctx, netns, secret, log) },
 	}, log)
@@ -58,8 +60,8 @@ func router(c Config) string {
 }
 
 // prepare makes the host's directory.
-func prepare(c Config, secret string) (b boot, err error) {
-	b = boot{Config: c, Secret: secret}
+func prepare(c Config, size host.Size, secret string) (b boot, err error) {
+	b = boot{Config: c, Size: size, Secret: secret}
 	if b.CA, err = os.ReadFile(c.CAFile); err != nil {
 		return b, fmt.Errorf("read CA certificate: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/cri/server"
+	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/wine"
 )
@@ -46,6 +47,8 @@ type boot struct {
 	Environ []string `json:"environ,omitempty"`
 	// Cgroups are the hierarchies of the machine; the host has all of them.
 	Cgroups cgroup.Hierarchies `json:"cgroups"`
+	// Size of the machine as the host's programs see it.
+	Size host.Size `json:"size"`
 	// Ceilings of each pod; init sees neither the machine's memory nor its disk.
 	Ceilings server.Ceilings `json:"ceilings"`
 }

@@ -59,8 +59,11 @@ type Config struct {
 	// machine may have them.
 	FirstUID uint32 `json:"firstUID"`
 
-	// Limits of everything on the host together. Zero means none.
+	// Limits of everything on the host together; MemoryBytes and MilliCPU are also the size
+	// that its programs see. Zero means none, or a share of the machine's memory.
 	Limits cgroup.Limits `json:"limits,omitzero"`
+	// Hosts is how many hosts share the machine's memory.
+	Hosts int `json:"hosts,omitempty"`
 }
 
 // The host's own servers, on its loopback. The clients are Windows programs that

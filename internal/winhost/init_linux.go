@@ -41,7 +41,7 @@ func runInit(ctx context.Context, b boot, reports *host.Reporter) error {
 	if err := host.Pivot(root); err != nil {
 		return err
 	}
-	if err := errors.Join(shareViews(), host.SplitCgroup(b.Cgroups, podsCgroup), etc(b.Config), machine.write(),
+	if err := errors.Join(shareViews(), host.SplitCgroup(b.Cgroups, podsCgroup), host.ShowSize(ctx, b.Size, b.Cgroups), etc(b.Config), machine.write(),
 		installFiles(b)); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func TestPodCeilings(t *testing.T) {
 		"tiny":   {MemoryBytes: 1 << 30, Tasks: 4096, DiskBytes: 1 << 30},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own := host.CeilingsOf(m, cgroup.Limits{}).Host
+			own := host.CeilingsOf(m, cgroup.Limits{}, 1).Host
 			pod := podCeilings(m, own)
 			for what, order := range map[string][]int64{
 				"memory": {0, pod.MemoryBytes, own.MemoryBytes, m.MemoryBytes},

@@ -41,6 +41,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		Fabric:      c.Fabric,
 		Status:      c.Status,
 		Limits:      c.Limits,
+		Hosts:       c.Hosts,
 		// For machineNetns and fabricNetns.
 		Descriptors: []string{"/proc/self/ns/net", c.Fabric},
 		Prepare: func(ctx context.Context, p *host.Parent) (any, error) {
@@ -51,7 +52,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 
 // prepare makes templates, images and the host's directory.
 func prepare(ctx context.Context, c Config, build winver.Build, p *host.Parent, log *slog.Logger) (b boot, err error) {
-	b = boot{Config: c, BootID: rand.Text(), Ceilings: podCeilings(p.Machine, p.Ceilings.Host)}
+	b = boot{Config: c, BootID: rand.Text(), Ceilings: podCeilings(p.Machine, p.Ceilings.Host), Size: p.Size}
 	release, err := holdCache(ctx, c.Cache)
 	if err != nil {
 		return b, err

@@ -17,6 +17,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/server"
 	"github.com/mullion-k8s/mullion/internal/cri/wineengine"
 	"github.com/mullion-k8s/mullion/internal/hns/emul"
+	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/imageload"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/version"
@@ -72,6 +73,8 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 		Drive:      onDisk(`C:\`),
 		Cgroup:     podsCgroup,
 		Ceilings:   b.Ceilings,
+		CPUs:       len(b.Size.CPUs),
+		SizeFiles:  host.SizeFiles(),
 		FirstUID:   b.Config.FirstUID,
 		Build:      build,
 		Handlers:   handlers(),

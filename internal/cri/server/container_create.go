@@ -9,9 +9,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -148,6 +150,10 @@ func (s *Server) describe(ctx context.Context, c *store.Container, sb store.Sand
 	spec.ID, spec.Process = c.ID, process
 	spec.Cgroup = s.containerCgroup(c.SandboxID, c.ID).Path()
 	spec.Resources = s.resources(c.Config.GetWindows().GetResources())
+	for _, target := range slices.Sorted(maps.Keys(s.cfg.SizeFiles)) {
+		spec.Mounts = append(spec.Mounts,
+			oci.Mount{Source: s.cfg.SizeFiles[target], Destination: target, ReadOnly: true})
+	}
 	return spec, nil
 }
 

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,6 +82,11 @@ type Config struct {
 	FirstUID uint32
 	// Ceilings bound each pod, beside the limits that it has of its own.
 	Ceilings Ceilings
+	// CPUs is how many processors the host has; zero means all of the machine's.
+	CPUs int
+	// SizeFiles are the files that show the host's size, by what they lie over in the /proc
+	// of a container.
+	SizeFiles map[string]string
 	// Build is the host's; images of others are refused.
 	Build winver.Build
 	// Handlers are the names, beside the built-in ones, under which RuntimeClass
@@ -150,7 +156,7 @@ func New(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("open container runtime: %w", err)
 	}
-	s := &Server{cfg: cfg, log: cfg.Log, cpus: goruntime.NumCPU()}
+	s := &Server{cfg: cfg, log: cfg.Log, cpus: cmp.Or(cfg.CPUs, goruntime.NumCPU())}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("open container runtime: %w", err)
