@@ -34,6 +34,9 @@ type Choice struct {
 	Windows Builds `json:"windows,omitzero"`
 	// Linux is the number of Linux workers.
 	Linux *int `json:"linux,omitempty"`
+	// CPUs and Memory are the size of each host, as in Size.
+	CPUs   *int    `json:"cpus,omitempty"`
+	Memory *string `json:"memory,omitempty"`
 	// The others are as in Config.
 	WindowsTaint *string            `json:"windowsTaint,omitempty"`
 	NetworkMode  *agent.NetworkMode `json:"network,omitempty"`
@@ -97,6 +100,9 @@ func (c Choice) Validate() error {
 	if c.Linux != nil && *c.Linux < 0 {
 		return &fieldError{"linux", "linux", fmt.Errorf("%d must not be negative", *c.Linux)}
 	}
+	if err := c.size(Size{}).Validate(); err != nil {
+		return err
+	}
 	if c.WindowsTaint != nil && *c.WindowsTaint != "" {
 		if _, err := policy.ParseWindowsTaint(*c.WindowsTaint); err != nil {
 			return &fieldError{"windows-taint", "windowsTaint", err}
@@ -129,6 +135,17 @@ func (c Choice) Validate() error {
 	return nil
 }
 
+// size returns the size of hosts that had another one.
+func (c Choice) size(s Size) Size {
+	if c.CPUs != nil {
+		s.CPUs = *c.CPUs
+	}
+	if c.Memory != nil {
+		s.Memory = *c.Memory
+	}
+	return s
+}
+
 // without reports whether a cluster without admission webhooks was asked for.
 func (c Choice) without() bool { return c.NoAdmission != nil && *c.NoAdmission }
 
@@ -150,6 +167,12 @@ func (c Config) choice() Choice {
 	if c.LoadBalancerPool != "" { // the default depends on the machine's other clusters
 		out.LoadBalancerPool = &c.LoadBalancerPool
 	}
+	if c.Size.CPUs != 0 { // otherwise they depend on the machine
+		out.CPUs = &c.Size.CPUs
+	}
+	if c.Size.Memory != "" {
+		out.Memory = &c.Size.Memory
+	}
 	for _, name := range c.WindowsHosts() {
 		out.Windows = append(out.Windows, c.build(name))
 	}
@@ -164,6 +187,7 @@ func (c Config) choice() Choice {
 
 // apply makes the choices of a new cluster. Hosts are not among them.
 func (c Choice) apply(to *Config) {
+	to.Size = c.size(to.Size)
 	if c.WindowsTaint != nil {
 		to.WindowsTaint = *c.WindowsTaint
 	}
@@ -208,6 +232,14 @@ func (c Config) settings(asked Choice) []setting {
 	if a := asked.WindowsTaint; a != nil {
 		add(setting{flag: "windows-taint", have: orNone(c.WindowsTaint), asked: orNone(*a),
 			differs: *a != c.WindowsTaint, why: "nodes get it when they join"})
+	}
+	if a := asked.CPUs; a != nil {
+		add(setting{flag: "cpus", have: fmt.Sprint(c.Size.CPUs), asked: fmt.Sprint(*a), differs: *a != c.Size.CPUs,
+			set: func(c *Config) { c.Size.CPUs = *a }})
+	}
+	if a := asked.Memory; a != nil {
+		add(setting{flag: "memory", have: orNone(c.Size.Memory), asked: *a,
+			differs: (Size{Memory: *a}).bytes() != c.Size.bytes(), set: func(c *Config) { c.Size.Memory = *a }})
 	}
 	if a := asked.NetworkMode; a != nil {
 		mode := Config{NetworkMode: *a}.Mode()

@@ -44,6 +44,9 @@ type Config struct {
 	Windows []string `json:"windows"`
 	// Linux is the number of Linux workers.
 	Linux int `json:"linux,omitempty"`
+	// Size is that of each host but those in Sizes, which are by name.
+	Size  Size            `json:"size,omitzero"`
+	Sizes map[string]Size `json:"sizes,omitempty"`
 	// Removed names those of the hosts of Windows and Linux that were removed. The
 	// others keep their numbers, and with these their addresses.
 	Removed []string `json:"removed,omitempty"`
@@ -140,7 +143,7 @@ func (c Config) validate() error {
 	if _, err := c.builds(); err != nil {
 		return err
 	}
-	return c.checkRemoved()
+	return errors.Join(c.checkSizes(), c.checkRemoved())
 }
 
 // checkLinux returns an error if the cluster cannot have its Linux workers.

@@ -44,6 +44,9 @@ func (c Config) LinuxHosts() []string {
 	return names
 }
 
+// hosts returns how many there are.
+func (c Config) hosts() int { return len(c.WindowsHosts()) + len(c.LinuxHosts()) }
+
 // build returns that of a Windows host, as the user spelled it.
 func (c Config) build(name string) string {
 	for i, b := range c.Windows {
@@ -63,6 +66,7 @@ func (c *Config) addWindows(build string, kept func(name string) bool) string {
 			c.Windows = slices.Clone(c.Windows)
 			c.Windows[i] = build
 			c.restore(name)
+			c.resize(name, Size{})
 			return name
 		}
 	}
@@ -75,6 +79,7 @@ func (c *Config) addLinux(kept func(name string) bool) string {
 	for i := range c.Linux {
 		if name := linuxName(i); !c.has(name) && (kept == nil || !kept(name)) {
 			c.restore(name)
+			c.resize(name, Size{})
 			return name
 		}
 	}

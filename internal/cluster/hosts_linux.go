@@ -24,8 +24,8 @@ var ErrDown = errors.New("the cluster does not run")
 
 // AddHost adds a host to a cluster's configuration: a Windows host of a build or, if
 // that is "", a Linux worker. It gets the smallest number that no host has and whose
-// data does not exist. Start makes a running supervisor look.
-func AddHost(l Layout, build string) (name string, c Config, err error) {
+// data does not exist. What size does not say is as for the other hosts. Start makes a running supervisor look.
+func AddHost(l Layout, build string, size Size) (name string, c Config, err error) {
 	err = change(l, func(changed *Config) error {
 		kept := func(name string) bool {
 			_, err := os.Lstat(l.Node(name))
@@ -36,6 +36,7 @@ func AddHost(l Layout, build string) (name string, c Config, err error) {
 		} else {
 			name = changed.addWindows(build, kept)
 		}
+		changed.resize(name, size)
 		c = *changed
 		return nil
 	})

@@ -185,6 +185,8 @@ func windowsNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) Node {
 		Fabric:     p.Fabric.Namespace,
 		Status:     l.nodeStatus(name),
 		FirstUID:   n.firstUID(i),
+		Limits:     p.Config.size(name).limits(),
+		Hosts:      p.Config.hosts(),
 	}
 	return Node{
 		Name:      name,
@@ -219,6 +221,8 @@ func linuxNode(l Layout, p Plan, bin Binaries, i int) Node {
 		Bin:         string(bin),
 		Fabric:      p.Fabric.Namespace,
 		Status:      l.nodeStatus(name),
+		Limits:      p.Config.size(name).limits(),
+		Hosts:       p.Config.hosts(),
 
 		EnforcePolicies: !p.Config.NoNetworkPolicy,
 	}

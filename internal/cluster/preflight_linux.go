@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -55,7 +56,8 @@ func (m *Missing) Error() string { return m.What }
 
 // Preflight checks for everything that a cluster needs and returns an error that
 // joins a *Missing for each missing part.
-func Preflight(b Binaries, mode agent.NetworkMode) error {
+func Preflight(b Binaries, c Config) error {
+	mode := c.Mode()
 	var errs []error
 	miss := func(hint, format string, args ...any) {
 		errs = append(errs, &Missing{fmt.Sprintf(format, args...), hint})
@@ -100,7 +102,30 @@ func Preflight(b Binaries, mode agent.NetworkMode) error {
 			miss("load the kernel module vxlan (`modprobe vxlan`), or choose --network host-gw", "%v", err)
 		}
 	}
+	for _, name := range slices.Concat(c.WindowsHosts(), c.LinuxHosts()) {
+		if err := c.size(name).Fits(); err != nil {
+			errs = append(errs, err)
+			break // the others have the same size, or come next time
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// Fits returns a *Missing if the machine is smaller than a host of this size.
+func (s Size) Fits() error {
+	if have := runtime.NumCPU(); s.CPUs > have {
+		return &Missing{fmt.Sprintf("a host is to have %d processors, and this machine has %d", s.CPUs, have),
+			fmt.Sprintf("choose --cpus %d or fewer", have)}
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return fmt.Errorf("read size of memory: %w", err)
+	}
+	if have := int64(info.Totalram) * int64(info.Unit); s.bytes() > have {
+		return &Missing{fmt.Sprintf("a host is to have %s of memory, and this machine has %d MiB", s.Memory, have>>20),
+			fmt.Sprintf("choose --memory %dMi or less", have>>20)}
+	}
+	return nil
 }
 
 // kernelRelease returns the version of the running kernel: "6.1.0-44-amd64".

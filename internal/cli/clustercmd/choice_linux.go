@@ -26,6 +26,7 @@ type choiceFlags struct {
 	config       string
 	windows      []string
 	linux        int
+	size         cluster.Size
 	windowsTaint string
 	admission    string
 	network      string
@@ -46,6 +47,7 @@ func (c *choiceFlags) add(cmd *cobra.Command) {
 		"`builds` of the Windows hosts: 2016, 1709, 1803, 2019, 2022, 2025; '' for none (default 2019,2022,2025)")
 	fl.IntVar(&c.linux, "linux", cluster.DefaultLinux,
 		"`number` of Linux workers")
+	addSize(cmd, &c.size, "all of the machine", "all hosts together three quarters of the machine's, each 2Gi or more")
 	fl.StringVar(&c.windowsTaint, "windows-taint", "",
 		"`taint` of every Windows node, for example os=windows:NoSchedule (default none: placement keeps Linux pods "+
 			"off)")
@@ -75,6 +77,14 @@ func (c *choiceFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&c.datastore.KeyFile, "datastore-keyfile", "", "client key `file` for the external etcd")
 }
 
+// addSize adds the flags for the size of hosts.
+func addSize(cmd *cobra.Command, s *cluster.Size, cpus, memory string) {
+	cmd.Flags().IntVar(&s.CPUs, "cpus", 0,
+		"`number` of processors that a host has (default "+cpus+")")
+	cmd.Flags().StringVar(&s.Memory, "memory", "",
+		"memory that a host has, a `quantity` as 4Gi (default "+memory+")")
+}
+
 // choice returns what the file and the flags ask for, and the name that the file
 // gives the cluster.
 func (c *choiceFlags) choice(given *pflag.FlagSet, in io.Reader) (cluster.Choice, string, error) {
@@ -89,6 +99,8 @@ func (c *choiceFlags) choice(given *pflag.FlagSet, in io.Reader) (cluster.Choice
 	set := map[string]func(){
 		"windows":            func() { out.Windows = append(cluster.Builds{}, c.windows...) },
 		"linux":              func() { out.Linux = &c.linux },
+		"cpus":               func() { out.CPUs = &c.size.CPUs },
+		"memory":             func() { out.Memory = &c.size.Memory },
 		"windows-taint":      func() { out.WindowsTaint = &c.windowsTaint },
 		"admission":          func() { out.Admission = (*policy.Admission)(&c.admission) },
 		"network":            func() { out.NetworkMode = (*agent.NetworkMode)(&c.network) },

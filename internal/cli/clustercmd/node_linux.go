@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -101,6 +102,7 @@ func nodeAdd(s cli.Streams) *cobra.Command {
 	var f nodeFlags
 	var windows string
 	var linux bool
+	var size cluster.Size
 	cmd := &cobra.Command{
 		Use:   "add [NAME]",
 		Short: "Add a host to a running cluster",
@@ -109,6 +111,7 @@ its node is Ready. It gets the next free name. With NAME, bring back a host that
 was removed, with its data if that was kept.`,
 		Example: `  mullion node add --windows 2025
   mullion node add --linux
+  mullion node add --windows 2022 --cpus 1 --memory 2Gi
   mullion node remove win-2 && mullion node add win-2   # deleted, and joined again`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -120,18 +123,28 @@ was removed, with its data if that was kept.`,
 					return cli.Usagef("--windows: %w", err)
 				}
 			}
+			if len(args) > 0 && flagsGiven(cmd, "cpus", "memory") > 0 {
+				return cli.Usagef("--cpus and --memory are for a new host; %s has its size", args[0])
+			}
+			if err := size.Validate(); err != nil {
+				return cli.Usagef("%w", err)
+			}
 			l, _, bin, err := f.running()
 			if err != nil {
 				return err
 			}
+			if err := size.Fits(); err != nil {
+				return environment(errors.Join(err))
+			}
 			ctx, cancel := f.limit(cmd.Context())
 			defer cancel()
-			return runNodeAdd(ctx, s, l, bin, windows, args)
+			return runNodeAdd(ctx, s, l, bin, windows, size, args)
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&windows, "windows", "", "`build` of a new Windows host: 2016, 1709, 1803, 2019, 2022, 2025")
 	cmd.Flags().BoolVar(&linux, "linux", false, "add a Linux worker")
+	addSize(cmd, &size, "as the other hosts", "as the other hosts")
 	return cmd
 }
 
@@ -145,14 +158,14 @@ func flagsGiven(cmd *cobra.Command, names ...string) (given int) {
 }
 
 func runNodeAdd(ctx context.Context, s cli.Streams, l cluster.Layout, bin cluster.Binaries, build string,
-	names []string) (err error) {
+	size cluster.Size, names []string) (err error) {
 	var name string
 	var cfg cluster.Config
 	if len(names) > 0 {
 		name = names[0]
 		cfg, err = cluster.ReturnHost(l, name)
 	} else {
-		name, cfg, err = cluster.AddHost(l, build)
+		name, cfg, err = cluster.AddHost(l, build, size)
 	}
 	if err != nil {
 		return err

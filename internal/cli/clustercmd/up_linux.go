@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cluster"
 	"github.com/mullion-k8s/mullion/internal/supervise"
@@ -62,6 +61,7 @@ called it.`,
   mullion up --windows 2019,2019              # two hosts of one build
   mullion up --windows 2022 --linux 0         # Windows hosts only
   mullion up --windows-taint os=windows:NoSchedule
+  mullion up --cpus 2 --memory 4Gi            # the size of each host
   mullion up --network vxlan                  # pods in an overlay that flannel makes
   mullion up --name ci --data-dir /tmp/ci     # a second cluster, elsewhere
   mullion up --dry-run                        # print the whole plan, change nothing
@@ -154,16 +154,16 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 	return nil
 }
 
-// preflight checks what the cluster needs, with the network that it has or is to have.
+// preflight checks what the cluster needs, with the network and hosts that it has or is to have.
 func preflight(l cluster.Layout, f upFlags, bin cluster.Binaries) error {
-	var mode agent.NetworkMode
+	var c cluster.Config
 	if f.NetworkMode != nil {
-		mode = *f.NetworkMode
+		c.NetworkMode = *f.NetworkMode
 	}
-	if c, err := cluster.Choose(l, f.Choice); err == nil { // if not, Make says so later
-		mode = c.Mode()
+	if chosen, err := cluster.Choose(l, f.Choice); err == nil { // if not, Make says so later
+		c = chosen
 	}
-	return environment(cluster.Preflight(bin, mode))
+	return environment(cluster.Preflight(bin, c))
 }
 
 // environment turns what Preflight found into one error with all hints.

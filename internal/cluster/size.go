@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cluster
+
+import (
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/mullion-k8s/mullion/internal/cgroup"
+)
+
+// Size describes how much of the machine a host has.
+type Size struct {
+	// CPUs is the number of processors; 0 means all of the machine.
+	CPUs int `json:"cpus,omitempty"`
+	// Memory is a quantity, as 4Gi; "" means a share of the machine's.
+	Memory string `json:"memory,omitempty"`
+}
+
+// leastHost is the memory that a host needs: with less, its kubelet, which keeps
+// 500 MiB free, would begin to evict pods before there are any.
+const leastHost = 1 << 30
+
+// Validate checks each field by itself; the error is a *fieldError.
+func (s Size) Validate() error {
+	if s.CPUs < 0 {
+		return &fieldError{"cpus", "cpus", fmt.Errorf("%d must not be negative", s.CPUs)}
+	}
+	if s.Memory == "" {
+		return nil
+	}
+	q, err := resource.ParseQuantity(s.Memory)
+	if err != nil {
+		return &fieldError{"memory", "memory", fmt.Errorf("%q: want a quantity, as 4Gi", s.Memory)}
+	}
+	if q.Value() < leastHost {
+		return &fieldError{"memory", "memory", fmt.Errorf("%s is too little: a host needs 1Gi or more", s.Memory)}
+	}
+	return nil
+}
+
+// bytes returns the memory of a valid size, 0 for a share of the machine's.
+func (s Size) bytes() int64 {
+	if s.Memory == "" {
+		return 0
+	}
+	q, err := resource.ParseQuantity(s.Memory)
+	if err != nil {
+		return 0
+	}
+	return q.Value()
+}
+
+// limits returns those of a host of this size.
+func (s Size) limits() cgroup.Limits {
+	return cgroup.Limits{MemoryBytes: s.bytes(), MilliCPU: int64(s.CPUs) * 1000}
+}
+
+// size returns that of a host.
+func (c Config) size(name string) Size {
+	s := c.Size
+	if own := c.Sizes[name]; own.CPUs != 0 {
+		s.CPUs = own.CPUs
+	}
+	if own := c.Sizes[name]; own.Memory != "" {
+		s.Memory = own.Memory
+	}
+	return s
+}
+
+// resize gives a host a size of its own, or takes it away if the size says nothing.
+func (c *Config) resize(name string, s Size) {
+	c.Sizes = maps.Clone(c.Sizes)
+	delete(c.Sizes, name)
+	if s != (Size{}) {
+		if c.Sizes == nil {
+			c.Sizes = map[string]Size{}
+		}
+		c.Sizes[name] = s
+	}
+	if len(c.Sizes) == 0 {
+		c.Sizes = nil
+	}
+}
+
+// checkSizes returns an error for a size that no host can have.
+func (c Config) checkSizes() error {
+	if err := c.Size.Validate(); err != nil {
+		return err
+	}
+	all := c
+	all.Removed = nil
+	for name, s := range c.Sizes {
+		if !IsNode(all, name) {
+			return fmt.Errorf("size of %q: there is no such host", name)
+		}
+		if err := s.Validate(); err != nil {
+			return fmt.Errorf("size of %s: %w", name, err)
+		}
+	}
+	return nil
+}
