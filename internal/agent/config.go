@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mullion-k8s/mullion/internal/certpem"
 	"github.com/mullion-k8s/mullion/internal/durable"
@@ -101,6 +102,13 @@ type Kubelet struct {
 	// EvictionHard says below what the kubelet ends pods; empty: what the kubelet has
 	// on Windows (kubernetes v1.36.3 pkg/kubelet/eviction/defaults_windows.go).
 	EvictionHard map[string]string `json:"evictionHard,omitempty"`
+	// EvictionSoft does so after the time that EvictionSoftGracePeriod has for the same
+	// resource, with pods' own grace periods.
+	EvictionSoft            map[string]string `json:"evictionSoft,omitempty"`
+	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod,omitempty"`
+	// EvictionPressureTransitionPeriod is how long a node keeps a condition such as
+	// MemoryPressure after its cause; "" means the kubelet's default, five minutes.
+	EvictionPressureTransitionPeriod string `json:"evictionPressureTransitionPeriod,omitempty"`
 	// Images are removed when the disk is filled by more than the first, until it is
 	// filled by less than the second.
 	ImageGCHighThresholdPercent int `json:"imageGCHighThresholdPercent,omitempty"`
@@ -217,7 +225,7 @@ func (k Kubelet) validate() []error {
 	var errs []error
 	known := func(field string, of map[string]string, names ...string) {
 		for name, q := range of {
-			percent := field == "evictionHard" && validPercent.MatchString(q)
+			percent := strings.HasPrefix(field, "eviction") && validPercent.MatchString(q)
 			if !slices.Contains(names, name) || !percent && !validQuantity.MatchString(q) {
 				errs = append(errs, fmt.Errorf("kubelet.%s: %s=%s: want one of %s and a quantity", field, name, q,
 					strings.Join(names, ", ")))
@@ -227,7 +235,10 @@ func (k Kubelet) validate() []error {
 	known("systemReserved", k.SystemReserved, "cpu", "memory", "ephemeral-storage")
 	known("kubeReserved", k.KubeReserved, "cpu", "memory", "ephemeral-storage")
 	// inodes and processes are not counted on Windows.
-	known("evictionHard", k.EvictionHard, "memory.available", "nodefs.available", "imagefs.available")
+	signals := []string{"memory.available", "nodefs.available", "imagefs.available"}
+	known("evictionHard", k.EvictionHard, signals...)
+	known("evictionSoft", k.EvictionSoft, signals...)
+	errs = append(errs, k.validateTimes()...)
 	high, low := cmp.Or(k.ImageGCHighThresholdPercent, 85), cmp.Or(k.ImageGCLowThresholdPercent, 80)
 	if high > 100 || low < 0 || low >= high {
 		errs = append(errs, fmt.Errorf("kubelet: images are removed above %d %% until %d %%: want at most 100 and less",
@@ -239,6 +250,28 @@ func (k Kubelet) validate() []error {
 	// kubernetes v1.36.3 pkg/kubelet/apis/config/validation/validation.go
 	if k.ContainerLogMaxFiles < 0 || k.ContainerLogMaxFiles == 1 {
 		errs = append(errs, fmt.Errorf("kubelet.containerLogMaxFiles %d: want 2 at least", k.ContainerLogMaxFiles))
+	}
+	return errs
+}
+
+// validateTimes checks what the kubelet refuses to start with.
+func (k Kubelet) validateTimes() []error {
+	var errs []error
+	for name := range k.EvictionSoft {
+		if k.EvictionSoftGracePeriod[name] == "" {
+			errs = append(errs, fmt.Errorf("kubelet.evictionSoft: %s has no evictionSoftGracePeriod", name))
+		}
+	}
+	for name, d := range k.EvictionSoftGracePeriod {
+		if t, err := time.ParseDuration(d); err != nil || t < 0 || k.EvictionSoft[name] == "" {
+			errs = append(errs, fmt.Errorf("kubelet.evictionSoftGracePeriod: %s=%s: want a time, as 30s, for a resource "+
+				"of evictionSoft", name, d))
+		}
+	}
+	if d := k.EvictionPressureTransitionPeriod; d != "" {
+		if t, err := time.ParseDuration(d); err != nil || t <= 0 {
+			errs = append(errs, fmt.Errorf("kubelet.evictionPressureTransitionPeriod %q: want a time, as 30s", d))
+		}
 	}
 	return errs
 }

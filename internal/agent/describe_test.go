@@ -119,6 +119,10 @@ func TestKubeletSettings(t *testing.T) {
 		ImageGCLowThresholdPercent:  70,
 		ContainerLogMaxSize:         "5Mi",
 		ContainerLogMaxFiles:        3,
+		EvictionSoft:                map[string]string{"memory.available": "1Gi"},
+		EvictionSoftGracePeriod:     map[string]string{"memory.available": "90s"},
+
+		EvictionPressureTransitionPeriod: "30s",
 	}
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
@@ -134,7 +138,8 @@ func TestKubeletSettings(t *testing.T) {
 	if got.SystemReserved["cpu"] != "500m" || got.KubeReserved["memory"] != "300Mi" ||
 		got.EvictionHard["imagefs.available"] != "1Gi" || !*got.MergeDefaultEvictionSettings ||
 		*got.ImageGCHighThresholdPercent != 100 || *got.ImageGCLowThresholdPercent != 70 ||
-		got.ContainerLogMaxSize != "5Mi" || *got.ContainerLogMaxFiles != 3 {
+		got.EvictionSoft["memory.available"] != "1Gi" || got.EvictionSoftGracePeriod["memory.available"] != "90s" ||
+		got.EvictionPressureTransitionPeriod.Seconds() != 30 || got.ContainerLogMaxSize != "5Mi" || *got.ContainerLogMaxFiles != 3 {
 		t.Errorf("%s", content)
 	}
 }
@@ -147,10 +152,15 @@ func TestBadKubeletSettings(t *testing.T) {
 		"kubelet.systemReserved: memory=10%":   {SystemReserved: map[string]string{"memory": "10%"}},
 		"kubelet.evictionHard: pid.available":  {EvictionHard: map[string]string{"pid.available": "10%"}},
 		"kubelet.evictionHard: nodefs":         {EvictionHard: map[string]string{"nodefs.available": "101%"}},
-		"removed above 60 % until 80 %":        {ImageGCHighThresholdPercent: 60},
-		"removed above 120 % until 80 %":       {ImageGCHighThresholdPercent: 120},
-		`kubelet.containerLogMaxSize "10 MB"`:  {ContainerLogMaxSize: "10 MB"},
-		"kubelet.containerLogMaxFiles 1: want": {ContainerLogMaxFiles: 1},
+		"memory.available has no evictionSoft": {EvictionSoft: map[string]string{"memory.available": "1Gi"}},
+		"memory.available=1m: want a time": {
+			EvictionSoftGracePeriod: map[string]string{"memory.available": "1m"},
+		},
+		`evictionPressureTransitionPeriod "0s"`: {EvictionPressureTransitionPeriod: "0s"},
+		"removed above 60 % until 80 %":         {ImageGCHighThresholdPercent: 60},
+		"removed above 120 % until 80 %":        {ImageGCHighThresholdPercent: 120},
+		`kubelet.containerLogMaxSize "10 MB"`:   {ContainerLogMaxSize: "10 MB"},
+		"kubelet.containerLogMaxFiles 1: want":  {ContainerLogMaxFiles: 1},
 	} {
 		c := testConfig()
 		c.Kubelet = k
