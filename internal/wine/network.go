@@ -16,7 +16,9 @@ import (
 // Network is how a host or a container is connected, as its registry tells it.
 type Network struct {
 	// Index is the number of the adapter, of which Wine makes the adapter's GUID.
-	Index     int
+	Index int
+	// Adapter is the name by which Windows shows the adapter: "vEthernet (NAME)".
+	Adapter   string
 	Addresses []netip.Prefix
 	Gateway   netip.Addr
 	Servers   []string // of DNS
@@ -25,6 +27,9 @@ type Network struct {
 
 // adapterGUID is Wine's name for an adapter (dlls/nsiproxy.sys/ndis.c, add_entry).
 func adapterGUID(index int) string { return fmt.Sprintf("{%08X-0000-0000-0000-4E6574446576}", index) }
+
+// adapterClass is the key with the names of adapters.
+const adapterClass = currentControl + `\Network\{4D36E972-E325-11CE-BFC1-08002BE10318}`
 
 // changes lists the values that Windows has for it, which are on the page
 // https://learn.microsoft.com/troubleshoot/windows-client/networking/tcpip-and-nbt-configuration-parameters
@@ -38,7 +43,7 @@ func (n Network) changes() []change {
 	if n.Gateway.IsValid() {
 		gateways = []string{n.Gateway.String()}
 	}
-	return []change{
+	changes := []change{
 		{key: services + `\Tcpip\Parameters`, values: []value{
 			{"SearchList", n.Suffix}, {"Domain", ""}, {"NV Domain", ""}, {"NameServer", ""},
 		}},
@@ -48,6 +53,11 @@ func (n Network) changes() []change {
 			{"DefaultGateway", gateways},
 		}},
 	}
+	if n.Adapter != "" {
+		changes = append(changes, change{key: adapterClass + `\` + adapterGUID(n.Index) + `\Connection`,
+			values: []value{{"Name", n.Adapter}}})
+	}
+	return changes
 }
 
 // WriteContainer writes the network into the registry of a container that was not

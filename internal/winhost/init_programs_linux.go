@@ -39,6 +39,7 @@ func installNetwork(c Config) error {
 	}
 	return wine.Network{
 		Index:     uplink.Index,
+		Adapter:   "vEthernet (Ethernet)",
 		Addresses: []netip.Prefix{c.Address()},
 		Gateway:   c.Gateway,
 		Servers:   []string{c.Nameserver.String()},

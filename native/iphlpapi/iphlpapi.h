@@ -53,6 +53,14 @@ DWORD tell_service(BYTE verb, const UINT32 words[REQUEST_WORDS]);
 // index names; 0 if there is none.
 NET_IFINDEX find_adapter(NET_LUID luid, NET_IFINDEX index);
 
+// NAME_ROOM is the room of an adapter's name, with its end.
+enum { NAME_ROOM = IF_MAX_STRING_SIZE + 1 };
+
+// adapter_name finds the name by which Windows shows an adapter. It returns FALSE if the
+// registry has none.
+BOOL adapter_name(const WCHAR guid[], BOOL loopback, WCHAR name[NAME_ROOM]);
+const WCHAR *adapter_description(BOOL loopback, BOOL pod);
+
 DWORD WINAPI mend_GetIpInterfaceEntry(MIB_IPINTERFACE_ROW *row);
 
 // Wine's own functions.
@@ -61,7 +69,10 @@ DECLSPEC_IMPORT DWORD WINAPI real_GetIpForwardTable2(ADDRESS_FAMILY, MIB_IPFORWA
 DECLSPEC_IMPORT DWORD WINAPI real_ConvertInterfaceIndexToLuid(NET_IFINDEX, NET_LUID *);
 DECLSPEC_IMPORT DWORD WINAPI real_ConvertInterfaceLuidToIndex(const NET_LUID *, NET_IFINDEX *);
 DECLSPEC_IMPORT DWORD WINAPI real_GetIfEntry2(MIB_IF_ROW2 *);
+DECLSPEC_IMPORT DWORD WINAPI real_GetIfEntry2Ex(MIB_IF_TABLE_LEVEL, MIB_IF_ROW2 *);
 DECLSPEC_IMPORT DWORD WINAPI real_GetIfTable2(MIB_IF_TABLE2 **);
+DECLSPEC_IMPORT DWORD WINAPI real_GetIfTable2Ex(MIB_IF_TABLE_LEVEL, MIB_IF_TABLE2 **);
+DECLSPEC_IMPORT ULONG WINAPI real_GetAdaptersInfo(IP_ADAPTER_INFO *, ULONG *);
 DECLSPEC_IMPORT void WINAPI real_FreeMibTable(void *);
 
 #endif

@@ -7,4 +7,6 @@ OWN_RULE += iphlpapi
 OURS_iphlpapi := GetIpForwardTable CreateIpForwardEntry DeleteIpForwardEntry SetIpForwardEntry GetIpForwardTable2 \
 	GetIpForwardEntry2 CreateIpForwardEntry2 DeleteIpForwardEntry2 SetIpForwardEntry2 InitializeIpForwardEntry \
 	GetIpInterfaceTable GetIpInterfaceEntry SetIpInterfaceEntry InitializeIpInterfaceEntry \
-	GetAdaptersAddresses
+	GetAdaptersAddresses GetAdaptersInfo GetIfTable2 GetIfTable2Ex GetIfEntry2 GetIfEntry2Ex \
+	ConvertInterfaceLuidToAlias ConvertInterfaceAliasToLuid
+LIBS_iphlpapi := -ladvapi32

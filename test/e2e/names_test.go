@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,14 @@ func testNames(t *testing.T, c *shared, ns string) {
 			}
 		} else if got != want {
 			t.Errorf("%s is %q, want %q", script, got, want)
+		}
+	}
+	for _, command := range []string{"(Get-NetAdapter).Name", "(Get-NetIPInterface -AddressFamily IPv4)[1].InterfaceAlias",
+		"(cmd /c netsh interface ipv4 show interfaces | Select-String vEthernet | Out-String)",
+		"(ipconfig | Select-String vEthernet | Out-String)"} {
+		// The endpoint has the sandbox's ID, 64 digits, and the network's name.
+		if got := shell(command); !regexp.MustCompile(`vEthernet \([0-9a-f]{64}_`).MatchString(got) {
+			t.Errorf("%s is %q, want vEthernet and the name of the endpoint", command, got)
 		}
 	}
 	adapter := c.exec(t, ns, "named", "reg.exe", "query",

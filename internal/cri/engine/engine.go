@@ -51,6 +51,7 @@ type Layers struct {
 // Network is how a container is connected: what programs find in the registry.
 type Network struct {
 	Index     int // of the adapter
+	Adapter   string
 	Addresses []netip.Prefix
 	Gateway   netip.Addr
 	Servers   []string // of DNS

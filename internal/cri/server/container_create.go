@@ -164,7 +164,7 @@ func (s *Server) makeRoot(ctx context.Context, c *store.Container, sb store.Sand
 	if err := s.mountRoot(ctx, c, img, sb); err != nil {
 		return oci.Config{}, err
 	}
-	if err := s.writeNetwork(c.ID, sb); err != nil {
+	if err := s.writeNetwork(ctx, c.ID, sb); err != nil {
 		return oci.Config{}, err
 	}
 	if err := s.point(ctx, "container.create.after-rootfs"); err != nil {

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"os"
@@ -20,12 +21,21 @@ const podAdapter = "eth0"
 
 // writeNetwork tells the container's registry about the pod's network: there
 // programs of Windows look for it.
-func (s *Server) writeNetwork(id string, sb store.Sandbox) error {
+func (s *Server) writeNetwork(ctx context.Context, id string, sb store.Sandbox) error {
 	n, err := describeNetwork(s.networkPath(sb))
 	if err != nil {
 		return fmt.Errorf("describe network of the pod: %w", err)
 	}
 	n.Servers, n.Suffix = sb.Config.GetDnsConfig().GetServers(), suffixOf(sb.Config.GetDnsConfig())
+	if n.Index != 0 {
+		endpoints, err := s.cfg.Namespaces.NamespaceStats(ctx, sb.NamespaceID)
+		if err != nil {
+			return fmt.Errorf("name the adapter of the pod: %w", err)
+		}
+		if len(endpoints) > 0 {
+			n.Adapter = "vEthernet (" + endpoints[0].Name + ")" // the endpoint's name, as HNS does it
+		}
+	}
 	root, err := os.OpenRoot(s.linuxRoot(id))
 	if err != nil {
 		return err

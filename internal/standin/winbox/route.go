@@ -227,7 +227,7 @@ func routePrint(env *Env, words []string) int {
 		if i.MAC != "" {
 			mac = "..." + i.MAC + " ......"
 		}
-		env.printf("%3d%s%s\n", i.Index, mac, i.Name)
+		env.printf("%3d%s%s\n", i.Index, mac, i.Description)
 	}
 	env.printf("%s\nIPv4 Route Table\n%sActive Routes:\n", routeRule, routeRule)
 	env.printf("Network Destination        Netmask          Gateway       Interface  Metric\n")

@@ -74,9 +74,10 @@ func newRouting() *fakeRouting {
 				Metric: 256, Local: true},
 		},
 		interfaces: []Interface{
-			{Index: 1, MTU: 65536, Metric: 75, AutomaticMetric: true, Name: "lo", Loopback: true,
+			{Index: 1, MTU: 65536, Metric: 75, AutomaticMetric: true, Name: "lo", Description: "Software Loopback Interface 1", Loopback: true,
 				Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8")}},
-			{Index: 2, MTU: 1500, Metric: 15, AutomaticMetric: true, Name: "eth0", MAC: "02 6d 0a 59 00 0b",
+			{Index: 2, MTU: 1500, Metric: 15, AutomaticMetric: true, Name: "eth0",
+				Description: "Hyper-V Virtual Ethernet Adapter", MAC: "02 6d 0a 59 00 0b",
 				Addresses: []netip.Prefix{netip.MustParsePrefix("10.89.0.11/24")}},
 		},
 	}
@@ -120,7 +121,8 @@ func TestRoute(t *testing.T) {
 	}
 	got, _ := f.run("route print")
 	for _, want := range []string{
-		"  2...02 6d 0a 59 00 0b ......eth0\n", "  1...........................lo\n",
+		"  2...02 6d 0a 59 00 0b ......Hyper-V Virtual Ethernet Adapter\n",
+		"  1...........................Software Loopback Interface 1\n",
 		"          0.0.0.0          0.0.0.0      10.89.0.254       10.89.0.11     15\n",
 		"       10.244.2.0    255.255.255.0       10.89.0.14       10.89.0.11     18\n",
 		"         10.8.0.0      255.255.0.0          On-link       10.89.0.11     16\n",

@@ -43,7 +43,7 @@ type Interface struct {
 	Forwarding         bool
 	WeakHostSend       bool
 	WeakHostReceive    bool
-	Name               string
+	Name, Description  string
 	MAC                string
 	Loopback           bool
 	Addresses          []netip.Prefix

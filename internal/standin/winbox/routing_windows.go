@@ -80,6 +80,10 @@ func (system) Interfaces() ([]Interface, error) {
 	if err != nil {
 		return nil, err
 	}
+	descriptions, err := descriptions()
+	if err != nil {
+		return nil, err
+	}
 	var list []Interface
 	for _, a := range adapters {
 		row := windows.MibIpInterfaceRow{Family: windows.AF_INET, InterfaceIndex: uint32(a.Index)}
@@ -95,6 +99,7 @@ func (system) Interfaces() ([]Interface, error) {
 			WeakHostSend:    row.WeakHostSend != 0,
 			WeakHostReceive: row.WeakHostReceive != 0,
 			Name:            a.Name,
+			Description:     descriptions[a.Index],
 			MAC:             strings.ToLower(strings.ReplaceAll(a.HardwareAddr.String(), ":", " ")),
 			Loopback:        a.Flags&net.FlagLoopback != 0,
 		}

@@ -104,6 +104,27 @@ func resolverSuffixes() []string {
 }
 
 func adapters() ([]Adapter, error) {
+	var out []Adapter
+	err := eachAdapter(func(a *windows.IpAdapterAddresses) {
+		// ipconfig does not show it.
+		if a.IfType != windows.IF_TYPE_SOFTWARE_LOOPBACK {
+			out = append(out, adapter(a))
+		}
+	})
+	return out, err
+}
+
+// descriptions returns the adapters' descriptions, by index.
+func descriptions() (map[int]string, error) {
+	out := map[int]string{}
+	err := eachAdapter(func(a *windows.IpAdapterAddresses) {
+		out[int(max(a.IfIndex, a.Ipv6IfIndex))] = windows.UTF16PtrToString(a.Description)
+	})
+	return out, err
+}
+
+// eachAdapter calls f with each adapter of the computer.
+func eachAdapter(f func(*windows.IpAdapterAddresses)) error {
 	const flags = windows.GAA_FLAG_INCLUDE_GATEWAYS
 	// Microsoft's documentation advises to begin with 15 KiB.
 	size := uint32(15 << 10)
@@ -115,20 +136,15 @@ func adapters() ([]Adapter, error) {
 			continue
 		}
 		if err == windows.ERROR_NO_DATA {
-			return nil, nil
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list adapters: %w", err)
+			return fmt.Errorf("list adapters: %w", err)
 		}
-		var out []Adapter
 		for a := first; a != nil; a = a.Next {
-			// IF_TYPE_SOFTWARE_LOOPBACK, which ipconfig does not show.
-			if a.IfType == 24 {
-				continue
-			}
-			out = append(out, adapter(a))
+			f(a)
 		}
-		return out, nil
+		return nil
 	}
 }
 
