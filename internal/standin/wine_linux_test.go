@@ -122,12 +122,17 @@ func testCommandPrompt(t *testing.T, b *box) {
 	}{
 		{"nosuch", "'nosuch' is not recognized as an internal or external command,\n" +
 			"operable program or batch file.\n", 1},
+		{"nosuch with arguments", "'nosuch' is not recognized as an internal or external command,\n" +
+			"operable program or batch file.\n", 1},
 		{"type", syntax, 1},
 		{"type nofile", "The system cannot find the file specified.\n", 1},
 		{`type nodir\nofile`, "The system cannot find the path specified.\n", 1},
 		{`type C:\Windows`, "Access is denied.\n", 1},
 		{"copy nofile x", "The system cannot find the file specified.\n", 1},
-		{"del nofile", "Could Not Find nofile\n", 0},
+		{`del C:\Users\nofile`, "Could Not Find C:\\Users\\nofile\n", 0},
+		{"cd \\Users& del nofile", "Could Not Find C:\\Users\\nofile\n", 0},
+		{"move nofile x", "The system cannot find the file specified.\n", 1},
+		{"ren nofile x", "The system cannot find the file specified.\n", 1},
 		{"rd nodir", "The system cannot find the file specified.\n", 2},
 		{"rd C:\\Users", "The directory is not empty.\n", 145},
 		{"md C:\\Users", "A subdirectory or file C:\\Users already exists.\n", 1},
@@ -262,6 +267,7 @@ func TestProgramsUnderWine(t *testing.T) {
 		})
 	}
 	testCommandPrompt(t, core)
+	testBuiltins(t, core)
 	// The site is served on port 80, by the image's own entry point.
 	out, code := web.run(t, nil, "cmd", "/c",
 		`start /b C:\ServiceMonitor.exe w3svc & curl -s --retry 8 --retry-connrefused -i http://localhost/ & findstr `+

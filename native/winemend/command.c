@@ -68,7 +68,12 @@ static int(WINAPI *real_LoadStringW)(HMODULE, UINT, WCHAR *, int);
 
 static int WINAPI mend_LoadStringW(HMODULE module, UINT id, WCHAR *buffer, int size)
 {
+    static BOOL mended;
     int n = real_LoadStringW(module, id, buffer, size);
+    if (!mended) { // the first text is loaded at the start, when all imports are known
+        mended = TRUE;
+        mend_builtins(program());
+    }
     if (n <= 0 || size <= 0 || (module && module != program())) return n;
     for (SIZE_T i = 0; i < ARRAYSIZE(texts); i++) {
         const char *wine = texts[i].wine, *windows = texts[i].windows;
@@ -130,8 +135,9 @@ const WCHAR *command_message(ULONG error, WCHAR *buffer, SIZE_T size)
     SIZE_T n = 0;
     if (!is_cmd) return NULL;
     failed_with = error == removal && removal ? removal : 1;
+    first = builtin_message(error);
     removal = 0;
-    if (error == ERROR_ALREADY_EXISTS) {
+    if (!first && error == ERROR_ALREADY_EXISTS) {
         first = existing[0] ? subdirectory : duplicate;
         last = existing[0] ? exists : "";
         name = existing;

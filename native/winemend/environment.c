@@ -60,6 +60,31 @@ static BOOL matches(const WCHAR *entry, SIZE_T n, const WCHAR *const *list, SIZE
 // Wine's files by the variables.
 static BOOL is_own(void) { return is_image(L"\\wineboot.exe") || is_image(L"\\rundll32.exe"); }
 
+// begins reports whether text begins with what, a name in lower case, in any case.
+static BOOL begins(const WCHAR *text, const WCHAR *what)
+{
+    for (; *what; text++, what++)
+        if ((*text >= 'A' && *text <= 'Z' ? *text + 32 : *text) != *what) return FALSE;
+    return TRUE;
+}
+
+// spell gives the names and values that Wine makes up Windows' spelling, which is as
+// long as Wine's.
+static void spell(WCHAR *entry)
+{
+    static const struct {
+        const WCHAR *wine, *windows;
+    } directories[] = {{L"c:\\windows", L"C:\\Windows"}, {L"c:\\users\\", L"C:\\Users\\"}};
+    if (begins(entry, L"path=")) memcpy(entry, L"Path", 4 * sizeof(WCHAR));
+    BOOL upper = begins(entry, L"pathext=");
+    for (; *entry; entry++) {
+        if (upper && *entry >= 'a' && *entry <= 'z') *entry -= 32;
+        for (SIZE_T i = 0; i < ARRAYSIZE(directories); i++)
+            if (begins(entry, directories[i].wine))
+                memcpy(entry, directories[i].windows, chars(directories[i].windows) * sizeof(WCHAR));
+    }
+}
+
 // remove_foreign removes what came from Linux and Wine; what programs set for
 // those that they start stays.
 static void remove_foreign(void)
@@ -76,6 +101,8 @@ static void remove_foreign(void)
         if (!matches(from, name, dynamic, ARRAYSIZE(dynamic)) &&
             (!first || !matches(from, name, initial, ARRAYSIZE(initial)))) {
             memmove(to, from, (n + 1) * sizeof(WCHAR));
+            // Wine sets SystemRoot in every process.
+            if (first ? !begins(to, L"mullion_env_") : begins(to, L"systemroot=")) spell(to);
             to += n + 1;
         }
         from += n + 1;

@@ -171,6 +171,17 @@ const WCHAR *command_message(ULONG error, WCHAR *buffer, SIZE_T size);
 ULONG command_exit_code(ULONG code);
 BOOL mend_command(void);
 
+// builtins.c
+
+// Texts that command.c puts in the place of Wine's, and builtins.c looks for.
+#define COMMAND_UNKNOWN L"'%1' is not recognized as an internal or external command,\noperable program or batch file.\n"
+#define COMMAND_MISSING L"Could Not Find %1\n"
+// mend_builtins changes what the commands of cmd.exe print; program is cmd.exe.
+void mend_builtins(HMODULE program);
+// builtin_message returns the text that the running command has for a system error,
+// or NULL.
+const char *builtin_message(ULONG error);
+
 // console.c
 
 // console_ignores reports whether a control event leaves this process alone.

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package standin_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/wine"
+)
+
+// testBuiltins runs batch files and compares what the commands of cmd.exe print with
+// what Windows prints. In what is wanted, DATE, TIME and FREE are those of the
+// moment.
+func testBuiltins(t *testing.T, b *box) {
+	t.Helper()
+	const volume = " Volume in drive C has no label.\n Volume Serial Number is [0-9A-F]{4}-[0-9A-F]{4}\n\n"
+	for name, tt := range map[string]struct {
+		batch []string
+		want  string
+	}{
+		"copy": {[]string{"copy one two", "copy o* sub", "md other", "copy sub other", "copy one sub >nul", "copy one sub\\three && echo ok",
+			"for %%i in (4 5) do copy one %%i", "copy one one", `copy one nodir\x`, "copy nofile x"},
+			`        1 file\(s\) copied.
+one
+        1 file\(s\) copied.
+sub\\one
+        1 file\(s\) copied.
+        1 file\(s\) copied.
+ok
+        1 file\(s\) copied.
+        1 file\(s\) copied.
+The file cannot be copied onto itself.
+        0 file\(s\) copied.
+The system cannot find the path specified.
+        0 file\(s\) copied.
+The system cannot find the file specified.
+`},
+		"move": {[]string{"move one two", "md dir", "move dir sub", "echo x>a1", "echo x>a2", "move a* sub",
+			"move two three>nul", `move three nodir\x`, "echo %ERRORLEVEL%", "move nofile x", "echo %ERRORLEVEL%"},
+			`        1 file\(s\) moved.
+        1 dir\(s\) moved.
+C:\\work\\a1
+C:\\work\\a2
+        2 file\(s\) moved.
+The system cannot find the path specified.
+        0 file\(s\) moved.
+1
+The system cannot find the file specified.
+1
+`},
+		"dir": {[]string{"dir", "dir nofile", "echo %ERRORLEVEL%", `dir /s sub`, "dir /b"}, volume +
+			` Directory of C:\\work
+
+DATE  TIME    <DIR>          \.
+DATE  TIME    <DIR>          \.\.
+DATE  TIME                 5 one
+DATE  TIME    <DIR>          sub
+               1 File\(s\)              5 bytes
+               3 Dir\(s\) FREE bytes free
+` + volume + ` Directory of C:\\work
+
+File Not Found
+1
+` + volume + ` Directory of C:\\work\\sub
+
+DATE  TIME    <DIR>          \.
+DATE  TIME    <DIR>          \.\.
+               0 File\(s\)              0 bytes
+
+     Total Files Listed:
+               0 File\(s\)              0 bytes
+               2 Dir\(s\) FREE bytes free
+one
+sub
+`},
+		"codes": {[]string{"ehco x 2>nul", "echo %ERRORLEVEL%", "cd nodir 2>nul", "echo %ERRORLEVEL%",
+			"type nofile 2>nul", "echo %ERRORLEVEL%", "del nofile 2>nul", "echo %ERRORLEVEL%",
+			"ren nofile x 2>nul", "echo %ERRORLEVEL%"}, "9009\n1\n1\n0\n1\n"},
+		"set": {[]string{"set Path", "cmd /c set SystemRoot", "set com", "set public"},
+			`Path=C:\\Windows\\system32;.*
+PATHEXT=\.COM;\.EXE;\.BAT;\.CMD;.*
+SystemRoot=C:\\Windows
+CommonProgramFiles=(?s:.*)ComSpec=C:\\Windows\\system32\\cmd.exe
+PUBLIC=C:\\Users\\Public
+`},
+	} {
+		t.Run("cmd: "+name, func(t *testing.T) {
+			work := filepath.Join(b.root, wine.ContainerDrive, "work")
+			if err := os.RemoveAll(work); err != nil {
+				t.Fatal(err)
+			}
+			for _, dir := range []string{work, filepath.Join(work, "sub")} {
+				if err := os.Mkdir(dir, 0o777); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Chmod(dir, 0o777); err != nil {
+					t.Fatal(err)
+				}
+			}
+			text := "@echo off\r\ncd /d C:\\work\r\n" + strings.Join(tt.batch, "\r\n") + "\r\n"
+			script := filepath.Join(b.root, wine.ContainerDrive, "test.cmd")
+			for file, content := range map[string]string{filepath.Join(work, "one"): "one\r\n", script: text} {
+				if err := os.WriteFile(file, []byte(content), 0o777); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := strings.NewReplacer("DATE", `\d\d/\d\d/\d{4}`, "TIME", `\d\d:\d\d [AP]M`, "FREE",
+				`[ \d,]{15}`).Replace(tt.want)
+			out, _ := b.run(t, nil, "cmd", "/c", `C:\test.cmd`)
+			if !regexp.MustCompile(`^(?:` + want + `)$`).MatchString(out) {
+				t.Errorf("%s\nwant %s", out, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// What cmd.exe's own commands print: the lines of dir, the counts of copy and move,
+// the full name of a file that is missing. Wine's cmd.exe has these texts in its
+// code or prints nothing; what it calls to print and to act is replaced in its own
+// table of imports, so no other module is concerned.
+
+#include "winemend.h"
+
+// Formats of programs/cmd/directory.c of Wine 8, and what Windows prints.
+static const struct {
+    const WCHAR *wine, *windows;
+} formats[] = {
+    {L"Directory of %1\n\n", L" Directory of %1\n\n"},
+    {L"%1!10s!  %2!8s!  <DIR>         ", L"%1!10s!  %2!8s!    <DIR>          "},
+    {L"%1!10s!  %2!8s!    %3!10s!  ", L"%1!10s!  %2!8s! %3!17s! "},
+    {L"       1 file %1!25s! bytes\n", L"               1 File(s) %1!14s! bytes\n"},
+    {L"%1!8d! files %2!24s! bytes\n", L"%1!16d! File(s) %2!14s! bytes\n"},
+    {L"%1!8d! directory         ", L"%1!16d! Dir(s) "},
+    {L"%1!8d! directories", L"%1!16d! Dir(s) "},
+    {L" %1!18s! bytes free\n\n", L"%1!15s! bytes free\n"},
+    {L"\n     Total files listed:\n%1!8d! files%2!25s! bytes\n",
+     L"\n     Total Files Listed:\n%1!16d! File(s) %2!14s! bytes\n"},
+    {L"%1!8d! directories %2!18s! bytes free\n\n", L"%1!16d! Dir(s) %2!15s! bytes free\n"},
+};
+
+static BOOL same(const WCHAR *a, const WCHAR *b)
+{
+    while (*a && *a == *b) a++, b++;
+    return *a == *b;
+}
+
+static DWORD(WINAPI *real_FormatMessageW)(DWORD, const void *, DWORD, DWORD, WCHAR *, DWORD, va_list *);
+static HANDLE(WINAPI *real_GetStdHandle)(DWORD);
+static BOOL(WINAPI *real_CopyFileW)(const WCHAR *, const WCHAR *, BOOL);
+static BOOL(WINAPI *real_MoveFileExW)(const WCHAR *, const WCHAR *, DWORD);
+static HANDLE(WINAPI *real_FindFirstFileW)(const WCHAR *, WIN32_FIND_DATAW *);
+static int(WINAPI *real_CompareStringW)(LCID, DWORD, const WCHAR *, int, const WCHAR *, int);
+static int(WINAPI *real_GetTimeFormatW)(LCID, DWORD, const SYSTEMTIME *, const WCHAR *, WCHAR *, int);
+
+// Which command runs; cmd.exe looks for its name in a list.
+static enum { OTHER, DIRECTORY, COPY, MOVE, RENAME } command;
+
+// What copy or move has done so far. Windows prints it when the command ends.
+static struct {
+    const WCHAR *text; // NULL: nothing to print
+    ULONG_PTR count;
+} done;
+
+static BOOL onto_itself; // of the copy that failed last
+static BOOL several;     // the running command looks for files by a pattern, and names each
+
+static int WINAPI mend_CompareStringW(LCID lcid, DWORD flags, const WCHAR *a, int a_len, const WCHAR *b, int b_len)
+{
+    static const struct {
+        const WCHAR *name;
+        int command;
+    } names[] = {{L"DIR", DIRECTORY}, {L"COPY", COPY}, {L"MOVE", MOVE}, {L"REN", RENAME}, {L"RENAME", RENAME}};
+    int result = real_CompareStringW(lcid, flags, a, a_len, b, b_len);
+    for (SIZE_T i = 0; result == CSTR_EQUAL && i < ARRAYSIZE(names); i++)
+        if (same(b, names[i].name)) command = names[i].command;
+    return result;
+}
+
+// print formats like FormatMessage and writes to standard output.
+static void print(const WCHAR *format, ULONG_PTR argument)
+{
+    typedef BOOL(WINAPI * writer)(HANDLE, const void *, DWORD, DWORD *, void *);
+    const writer console = find_function(L"kernelbase.dll", "WriteConsoleW");
+    const writer file = find_function(L"kernelbase.dll", "WriteFile");
+    HANDLE output = real_GetStdHandle(STD_OUTPUT_HANDLE);
+    WCHAR line[512];
+    char narrow[3 * ARRAYSIZE(line)];
+    va_list args = (va_list)&argument;
+    DWORD wrote, n = real_FormatMessageW(FORMAT_MESSAGE_FROM_STRING, format, 0, 0, line, ARRAYSIZE(line), &args);
+    if (!console || !file || console(output, line, n, &wrote, NULL)) return;
+    int bytes = to_utf8(line, (int)n, narrow, sizeof(narrow));
+    if (bytes > 0) file(output, narrow, (DWORD)bytes, &wrote, NULL);
+}
+
+static void print_done(void)
+{
+    const WCHAR *text = done.text;
+    done.text = NULL;
+    print(text, done.count);
+}
+
+// Every command begins and ends with the question for its standard input, while its
+// output is where it shall be.
+static HANDLE WINAPI mend_GetStdHandle(DWORD which)
+{
+    if (which == STD_INPUT_HANDLE) {
+        if (done.text) print_done();
+        done.count = 0;
+        several = FALSE;
+        command = OTHER;
+    }
+    return real_GetStdHandle(which);
+}
+
+static void count(const WCHAR *text, BOOL ok)
+{
+    done.text = text;
+    done.count += ok != 0;
+}
+
+// print_name prints the name of a file, without the current directory: a guess at
+// what was typed.
+static void print_name(const WCHAR *path)
+{
+    const char *params = (char *)NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters;
+    const UNICODE_STRING *current = (const UNICODE_STRING *)(params + 0x38); // CurrentDirectory.DosPath
+    UNICODE_STRING name, begin;
+    RtlInitUnicodeString(&name, path);
+    begin = name;
+    begin.Length = current->Length;
+    BOOL below = name.Length > current->Length && RtlEqualUnicodeString(&begin, current, TRUE);
+    print(L"%1\n", (ULONG_PTR)(below ? path + current->Length / sizeof(WCHAR) : path));
+}
+
+static BOOL WINAPI mend_CopyFileW(const WCHAR *from, const WCHAR *to, BOOL keep)
+{
+    UNICODE_STRING a, b;
+    RtlInitUnicodeString(&a, from);
+    RtlInitUnicodeString(&b, to);
+    if (several && command == COPY) print_name(from);
+    BOOL ok = real_CopyFileW(from, to, keep);
+    onto_itself = !ok && RtlEqualUnicodeString(&a, &b, TRUE);
+    if (command == COPY) count(L"%1!9Iu! file(s) copied.\n", ok);
+    return ok;
+}
+
+static BOOL WINAPI mend_MoveFileExW(const WCHAR *from, const WCHAR *to, DWORD flags)
+{
+    DWORD(WINAPI * attributes)(const WCHAR *) = find_function(L"kernelbase.dll", "GetFileAttributesW");
+    DWORD was = attributes ? attributes(from) : INVALID_FILE_ATTRIBUTES;
+    BOOL directory = was != INVALID_FILE_ATTRIBUTES && was & FILE_ATTRIBUTE_DIRECTORY;
+    BOOL ok = real_MoveFileExW(from, to, flags);
+    if (several && command == MOVE && ok) print(L"%1\n", (ULONG_PTR)from);
+    if (command == MOVE && (ok || was != INVALID_FILE_ATTRIBUTES))
+        count(directory ? L"%1!9Iu! dir(s) moved.\n" : L"%1!9Iu! file(s) moved.\n", ok);
+    return ok;
+}
+
+// Wine's move and ren say nothing of a file that is missing. They get one, and fail
+// to move it.
+static HANDLE WINAPI mend_FindFirstFileW(const WCHAR *path, WIN32_FIND_DATAW *found)
+{
+    HANDLE handle = real_FindFirstFileW(path, found);
+    for (const WCHAR *p = path; *p; p++) several |= *p == '*' || *p == '?';
+    if (handle != INVALID_HANDLE_VALUE || (command != MOVE && command != RENAME)) return handle;
+    const WCHAR *name = path;
+    for (const WCHAR *p = path; *p; p++)
+        if (*p == '\\') name = p + 1;
+    handle = real_FindFirstFileW(L"C:\\Windows", found);
+    SIZE_T n = 0;
+    for (; name[n] && n < ARRAYSIZE(found->cFileName) - 1; n++) found->cFileName[n] = name[n];
+    found->cFileName[n] = 0;
+    return handle;
+}
+
+static int WINAPI mend_GetTimeFormatW(LCID lcid, DWORD flags, const SYSTEMTIME *time, const WCHAR *format, WCHAR *to,
+                                      int size)
+{
+    if (command == DIRECTORY && !format) return real_GetTimeFormatW(lcid, 0, time, L"hh':'mm tt", to, size);
+    return real_GetTimeFormatW(lcid, flags, time, format, to, size);
+}
+
+// first_word ends a command line behind the name of its program.
+static void first_word(WCHAR *line)
+{
+    BOOL quoted = FALSE;
+    for (; *line && (quoted || (*line != ' ' && *line != '\t')); line++) quoted ^= *line == '"';
+    *line = 0;
+}
+
+// as_windows returns what Windows prints for a format of Wine's with these arguments,
+// and changes the arguments if they differ.
+static const WCHAR *as_windows(const WCHAR *format, va_list *args)
+{
+    static WCHAR text[1024];
+    static const WCHAR *changed[1] = {text};
+    const WCHAR *const argument = args ? *(WCHAR **)*args : NULL;
+    SIZE_T n = 0;
+    if (same(format, COMMAND_UNKNOWN) || same(format, L"Directory of %1\n\n")) {
+        for (; argument[n] && n < ARRAYSIZE(text) - 2; n++) text[n] = argument[n];
+        if (n && text[n - 1] == ':') text[n++] = '\\'; // C:\ itself
+        text[n] = 0;
+        if (*format == '\'') first_word(text);
+        *args = (va_list)changed;
+    } else if (same(format, COMMAND_MISSING)) {
+        DWORD(WINAPI * full)(const WCHAR *, DWORD, WCHAR *, WCHAR **);
+        full = find_function(L"kernelbase.dll", "GetFullPathNameW");
+        if (full && (n = full(argument, ARRAYSIZE(text), text, NULL)) && n < ARRAYSIZE(text)) *args = (va_list)changed;
+    }
+    for (SIZE_T i = 0; i < ARRAYSIZE(formats); i++)
+        if (same(format, formats[i].wine)) return formats[i].windows;
+    return format;
+}
+
+static DWORD WINAPI mend_FormatMessageW(DWORD flags, const void *source, DWORD id, DWORD language, WCHAR *to, DWORD size,
+                                        va_list *args)
+{
+    if (flags & FORMAT_MESSAGE_FROM_STRING) source = as_windows(source, args);
+    return real_FormatMessageW(flags, source, id, language, to, size, args);
+}
+
+const char *builtin_message(ULONG error)
+{
+    if (onto_itself) {
+        onto_itself = FALSE;
+        return "The file cannot be copied onto itself.";
+    }
+    if (command == DIRECTORY && error == ERROR_FILE_NOT_FOUND) return "File Not Found";
+    return NULL;
+}
+
+static void replace(ULONG_PTR *slot, const char *name)
+{
+    static const struct {
+        const char *name;
+        void *replacement, *real;
+    } functions[] = {
+        {"FormatMessageW", (void *)mend_FormatMessageW, &real_FormatMessageW},
+        {"GetStdHandle", (void *)mend_GetStdHandle, &real_GetStdHandle},
+        {"CopyFileW", (void *)mend_CopyFileW, &real_CopyFileW},
+        {"MoveFileExW", (void *)mend_MoveFileExW, &real_MoveFileExW},
+        {"FindFirstFileW", (void *)mend_FindFirstFileW, &real_FindFirstFileW},
+        {"CompareStringW", (void *)mend_CompareStringW, &real_CompareStringW},
+        {"GetTimeFormatW", (void *)mend_GetTimeFormatW, &real_GetTimeFormatW},
+    };
+    for (SIZE_T i = 0; i < ARRAYSIZE(functions); i++) {
+        SIZE_T n = 0;
+        while (name[n] && name[n] == functions[i].name[n]) n++;
+        if (name[n] || functions[i].name[n]) continue;
+        memcpy(functions[i].real, slot, sizeof(*slot));
+        overwrite_code(slot, &functions[i].replacement, sizeof(*slot));
+    }
+}
+
+void mend_builtins(HMODULE program)
+{
+    char *base = (char *)program;
+    const IMAGE_NT_HEADERS64 *header = (void *)(base + ((IMAGE_DOS_HEADER *)base)->e_lfanew);
+    const IMAGE_IMPORT_DESCRIPTOR *from =
+        (void *)(base + header->OptionalHeader.DataDirectory[IMAGE_DIRECTORY_ENTRY_IMPORT].VirtualAddress);
+    for (; from->Name; from++) {
+        const IMAGE_THUNK_DATA64 *name = (void *)(base + from->OriginalFirstThunk);
+        ULONG_PTR *slot = (void *)(base + from->FirstThunk);
+        for (; name->u1.AddressOfData; name++, slot++)
+            if (!IMAGE_SNAP_BY_ORDINAL64(name->u1.Ordinal))
+                replace(slot, (const char *)((IMAGE_IMPORT_BY_NAME *)(base + name->u1.AddressOfData))->Name);
+    }
+}
