@@ -25,6 +25,9 @@ type Create struct {
 	Stdin     bool   // keep a pipe for attached clients
 	StdinOnce bool   // close it when the first of them leaves
 	Terminal  bool
+	// Place, unless it is nil, puts conmon where it shall run. It is called with the
+	// process ID before conmon does anything, and what conmon starts is there too.
+	Place func(pid int) error
 }
 
 // conmonAPI is the version of conmon's answers that readSync reads: the number
@@ -72,17 +75,29 @@ func (r *Runtime) Create(ctx context.Context, c Create) (pid int, err error) {
 		return 0, fmt.Errorf("create container: %w", err)
 	}
 	defer func() { _ = read.Close() }() // nothing was written to it
+	held, release, err := os.Pipe()
+	if err != nil {
+		_ = write.Close() // nothing was written to it
+		return 0, fmt.Errorf("create container: %w", err)
+	}
+	defer func() { _ = release.Close() }() // an error would have come from writing
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, r.cfg.Conmon, r.args(c)...)
 	cmd.Dir = c.Bundle
-	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "_OCI_SYNCPIPE=3"}
-	cmd.ExtraFiles = []*os.File{write}
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "_OCI_SYNCPIPE=3",
+		"_OCI_STARTPIPE=4"}
+	cmd.ExtraFiles = []*os.File{write, held}
 	cmd.Stderr = &stderr
 	// A session of its own: a Ctrl-C on our terminal is not for containers.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
-	_ = write.Close() // conmon has its copy
+	_, _ = write.Close(), held.Close() // conmon has its copies
 	if err != nil {
+		return 0, fmt.Errorf("start conmon: %w", err)
+	}
+	if err := c.place(cmd.Process.Pid, release); err != nil {
+		_ = cmd.Process.Kill() // it waits
+		_ = cmd.Wait()         // killed
 		return 0, fmt.Errorf("start conmon: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = read.Close() })
@@ -99,6 +114,17 @@ func (r *Runtime) Create(ctx context.Context, c Create) (pid int, err error) {
 		return 0, fmt.Errorf("conmon: %w", explain(ctx, waitErr, stderr.String()))
 	}
 	return 0, err
+}
+
+// place puts conmon into its place and lets it begin.
+func (c Create) place(pid int, release *os.File) error {
+	if c.Place != nil {
+		if err := c.Place(pid); err != nil {
+			return err
+		}
+	}
+	_, err := release.Write([]byte{0})
+	return err
 }
 
 // readSync reads conmon's answer: the PID, or what went wrong.

@@ -11,6 +11,7 @@ import (
 
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/cri/store"
 	"github.com/mullion-k8s/mullion/internal/logkey"
@@ -76,6 +77,7 @@ func (s *Server) startContainer(ctx context.Context, c *store.Container, sb stor
 	pid, err := s.runtime.Create(ctx, runc.Create{
 		ID: c.ID, Name: c.Config.GetMetadata().GetName(), Bundle: s.dir(c.ID, bundleDir), LogPath: s.logFile(*c),
 		Stdin: c.Config.GetStdin(), StdinOnce: c.Config.GetStdinOnce(), Terminal: c.Config.GetTty(),
+		Place: s.placeConmon(c.SandboxID),
 	})
 	if err != nil {
 		return fmt.Errorf("failed to create containerd task: %w", err)
@@ -95,6 +97,23 @@ func (s *Server) startContainer(ctx context.Context, c *store.Container, sb stor
 			c.ID, c.ID, err)
 	}
 	return s.store.Containers.Put(*c)
+}
+
+// conmonGroup returns the cgroup, in the sandbox's, of those who hold its containers: what
+// a container prints costs conmon as much processor time as the container, and its pod
+// pays. It is not the container's own, whose end conmon must live to report.
+func (s *Server) conmonGroup(sandbox string) cgroup.Group {
+	return s.cgroups.Child(sandbox).Child("conmon")
+}
+
+// placeConmon returns what puts conmon there.
+func (s *Server) placeConmon(sandbox string) func(pid int) error {
+	return func(pid int) error {
+		if err := s.conmonGroup(sandbox).Make(cgroup.Limits{}); err != nil {
+			return err
+		}
+		return s.conmonGroup(sandbox).Enter(pid)
+	}
 }
 
 // logOn reports whether the container's account exists.

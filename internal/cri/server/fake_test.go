@@ -107,7 +107,7 @@ func guest(args []string) int {
 			}
 			go func() { _, _ = io.Copy(conn, conn); _ = conn.Close() }()
 		}
-	case "eat", "fork", "fill", "inotify":
+	case "eat", "fork", "fill", "flood", "inotify":
 		exhaust(args)
 	case "mkdir", "whoami":
 		return own(args)
@@ -169,6 +169,11 @@ func exhaust(args []string) {
 			if os.WriteFile(filepath.Join(args[1], strconv.Itoa(n)), make([]byte, 1<<20), 0o644) != nil {
 				time.Sleep(time.Second)
 			}
+		}
+	case "flood": // output without end
+		line := []byte(strings.Repeat("x", 127) + "\n")
+		for {
+			_, _ = os.Stdout.Write(line) // until it is killed
 		}
 	case "inotify": // as many instances as the user may have
 		n := 0

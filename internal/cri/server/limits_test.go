@@ -6,6 +6,7 @@ package server
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,7 +25,8 @@ func TestStorms(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(l.drive, strings.ReplaceAll(volume, `\`, "/")), 0o755))
 	filler := containerConfig("c", "fill", "/data")
 	filler.Mounts = []*runtime.Mount{{HostPath: `C:` + volume, ContainerPath: `C:\data`}}
-	neighbour := l.run(l.runSandbox(sandboxConfig("neighbour")), containerConfig("c", "sleep"))
+	pod := l.runSandbox(sandboxConfig("neighbour"))
+	neighbour := l.run(pod, containerConfig("c", "sleep"))
 	storms := []struct {
 		pod             string
 		config          *runtime.ContainerConfig
@@ -36,10 +38,17 @@ func TestStorms(t *testing.T) {
 			message: "without a limit may use on this node, 134217728 bytes"},
 		{pod: "drive", config: containerConfig("c", "fill", "/"), reason: reasonDisk,
 			message: "a pod on this node may have 25165824"},
+		{pod: "flood", config: containerConfig("c", "flood"), reason: reasonDisk,
+			message: "a pod on this node may have 25165824"},
 		{pod: "volume", config: filler, reason: reasonDisk, message: "a pod on this node may have 25165824"},
 	}
 	for i := range storms {
 		storms[i].id = l.run(l.runSandbox(sandboxConfig(storms[i].pod)), storms[i].config)
+	}
+	// What a container prints is paid for by its pod.
+	groups, err := os.ReadFile("/proc/" + strconv.Itoa(l.conmon(neighbour)) + "/cgroup")
+	if want := l.conmonGroup(pod).Path() + "\n"; err != nil || !strings.Contains(string(groups), want) {
+		t.Errorf("the neighbour's conmon is in %s (%v), want %s", groups, err, want)
 	}
 	for _, s := range storms {
 		t.Run(s.pod, func(t *testing.T) {

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"golang.org/x/sys/unix"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/mullion-k8s/mullion/internal/cri/store"
@@ -63,7 +65,7 @@ func (s *Server) dropSandbox(ctx context.Context, id string) error {
 	if err := s.point(ctx, "sandbox.remove.after-containers"); err != nil {
 		return err
 	}
-	if err := s.cgroups.Child(id).Remove(); err != nil {
+	if err := s.removeCgroup(ctx, id); err != nil {
 		return err
 	}
 	made := sb.Made != 0
@@ -75,4 +77,22 @@ func (s *Server) dropSandbox(ctx context.Context, id string) error {
 		s.publish(id, id, runtime.ContainerEventType_CONTAINER_DELETED_EVENT)
 	}
 	return nil
+}
+
+// removeCgroup removes a sandbox's cgroup. The last conmon may need a moment more: it
+// ends after it has left the exit code.
+func (s *Server) removeCgroup(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, conmonWait)
+	defer cancel()
+	for {
+		err := s.cgroups.Child(id).Remove()
+		if !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
