@@ -31,6 +31,7 @@ func TestLimits(t *testing.T) {
 	c.pod(t, ns, "threads", container("threads", ""))
 	c.pod(t, ns, "memory", container("memory", ", resources: {limits: {memory: 200Mi}}"))
 	c.pod(t, ns, "cpu", container("spin", ", resources: {limits: {cpu: 250m}}"))
+	c.pod(t, ns, "output", container(`flood, "1000000000"`, ""))
 
 	const ended = "{.status.phase} {.status.containerStatuses[0].state.terminated.reason}"
 	t.Run("memory", func(t *testing.T) {
@@ -59,6 +60,20 @@ func TestLimits(t *testing.T) {
 		period, quota := c.cpuQuota(t, ns, "cpu")
 		if share := float64(quota) / float64(period); share < 0.24 || share > 0.26 {
 			t.Errorf("quota %d of %d µs, want a quarter of a processor", quota, period)
+		}
+	})
+	t.Run("output", func(t *testing.T) {
+		eventually(t, time.Minute, "output", func() error {
+			out, err := c.kubectlErr(t.Context(), "logs", "-n", ns, "output", "--tail=1")
+			if err == nil && !strings.Contains(out, "xxxx") {
+				err = fmt.Errorf("last line %q", out)
+			}
+			return err
+		})
+	})
+	t.Run("API server", func(t *testing.T) {
+		if got := c.kubectl(t, "get", "--raw", "/readyz"); got != "ok" {
+			t.Errorf("readyz says %q", got)
 		}
 	})
 	t.Run("neighbour", func(t *testing.T) {
