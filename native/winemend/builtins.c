@@ -87,7 +87,7 @@ static void print_done(void)
 }
 
 // Every command begins and ends with the question for its standard input, while its
-// output is where it shall be.
+// output is where the command has it.
 static HANDLE WINAPI mend_GetStdHandle(DWORD which)
 {
     if (which == STD_INPUT_HANDLE) {

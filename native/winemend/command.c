@@ -68,10 +68,10 @@ static int(WINAPI *real_LoadStringW)(HMODULE, UINT, WCHAR *, int);
 
 static int WINAPI mend_LoadStringW(HMODULE module, UINT id, WCHAR *buffer, int size)
 {
-    static BOOL mended;
+    static BOOL done;
     int n = real_LoadStringW(module, id, buffer, size);
-    if (!mended) { // the first text is loaded at the start, when all imports are known
-        mended = TRUE;
+    if (!done) { // the first text is loaded at the start, when all imports are known
+        done = TRUE;
         mend_builtins(program());
     }
     if (n <= 0 || size <= 0 || (module && module != program())) return n;

@@ -25,7 +25,7 @@ type Create struct {
 	Stdin     bool   // keep a pipe for attached clients
 	StdinOnce bool   // close it when the first of them leaves
 	Terminal  bool
-	// Place, unless it is nil, puts conmon where it shall run. It is called with the
+	// Place, unless it is nil, puts conmon where it is to run. It is called with the
 	// process ID before conmon does anything, and what conmon starts is there too.
 	Place func(pid int) error
 }
