@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/agent/logfile"
 	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/nodeapi"
@@ -85,6 +86,9 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper, no
 		components = append(components, supervise.Component{
 			Name: "flanneld", Needs: []string{"kubelet"}, Run: node.keepFlannel(flanneld),
 		})
+	}
+	if b.Config.Network == agent.VXLAN {
+		components = append(components, supervise.Component{Name: "tunnel", Run: guardTunnel})
 	}
 	if b.Config.EnforcePolicies {
 		components = append(components, supervise.Component{Name: "network-policies", Needs: []string{"kubelet"},

@@ -15,8 +15,8 @@ import (
 // nothing outside knows the way to a pod. Within the cluster they keep their own.
 //
 // An overlay's addresses mean nothing to nodes, so there pods reach nodes with the
-// node's address, too. Only nodes may send to the tunnel's port, no pod reaches it, by a
-// Service either, and what no tunnel leads to does not leave.
+// node's address, too. Only peers may send to the tunnel's port, each for its own pods
+// (peerRules); no pod reaches it, by a Service either, and what no tunnel leads to does not leave.
 func rules(c Config) string {
 	inside := c.PodCIDR.String() + ", " + c.ServiceCIDR.String()
 	if c.Network != agent.VXLAN {
@@ -32,9 +32,11 @@ add rule ip mullion postrouting ip saddr %s ip daddr != { %s } oifname %q masque
 		return out
 	}
 	const unreachable = "counter reject with icmp type host-unreachable"
+	out += peerRules(nil)
 	out += fmt.Sprintf(`add chain ip mullion input { type filter hook input priority filter ; }
 add rule ip mullion input udp dport %[1]d iifname != %[2]q counter drop
 add rule ip mullion input udp dport %[1]d ip saddr != %[3]s counter drop
+add rule ip mullion input udp dport %[1]d jump tunnel
 add chain ip mullion forward { type filter hook forward priority filter ; }
 add rule ip mullion forward oifname %[2]q udp dport %[1]d counter drop
 add rule ip mullion forward oifname %[2]q ip daddr %[4]s %[5]s

@@ -69,9 +69,14 @@ func up(t *testing.T) *shared {
 		if suite.err != nil {
 			return
 		}
+		args := []string{"up", "--name", name, "--data-dir", suite.dir, "--windows", windows, "--linux", "1",
+			"--kubeconfig", "none"}
+		// What is not about one network holds in all of them: `make soak` chooses.
+		if network := os.Getenv("MULLION_E2E_NETWORK"); network != "" {
+			args = append(args, "--network", network)
+		}
 		var out []byte
-		out, suite.err = exec.Command(testenv.Bin("mullion"), "up", "--name", name, "--data-dir", suite.dir,
-			"--windows", windows, "--linux", "1", "--kubeconfig", "none").CombinedOutput()
+		out, suite.err = exec.Command(testenv.Bin("mullion"), args...).CombinedOutput()
 		fmt.Fprintf(os.Stderr, "%s", out)
 	})
 	if suite.err != nil {
