@@ -24,7 +24,8 @@ func testBuiltins(t *testing.T, b *box) {
 		want  string
 	}{
 		"copy": {[]string{"copy one two", "copy o* sub", "md other", "copy sub other", "copy one sub >nul", "copy one sub\\three && echo ok",
-			"for %%i in (4 5) do copy one %%i", "copy one one", `copy one nodir\x`, "copy nofile x"},
+			"for %%i in (4 5) do copy one %%i", "copy one one", `copy one nodir\x`, "copy nofile x",
+			"echo y| copy /-y one two"},
 			`        1 file\(s\) copied.
 one
         1 file\(s\) copied.
@@ -39,6 +40,7 @@ The file cannot be copied onto itself.
 The system cannot find the path specified.
         0 file\(s\) copied.
 The system cannot find the file specified.
+Overwrite C:\\work\\two\? .*        1 file\(s\) copied.
 `},
 		"move": {[]string{"move one two", "md dir", "move dir sub", "echo x>a1", "echo x>a2", "move a* sub",
 			"move two three>nul", `move three nodir\x`, "echo %ERRORLEVEL%", "move nofile x", "echo %ERRORLEVEL%"},

@@ -50,6 +50,7 @@ static struct {
 
 static BOOL onto_itself; // of the copy that failed last
 static BOOL several;     // the running command looks for files by a pattern, and names each
+static BOOL asking;      // whether a file is to be overwritten
 
 static int WINAPI mend_CompareStringW(LCID lcid, DWORD flags, const WCHAR *a, int a_len, const WCHAR *b, int b_len)
 {
@@ -58,6 +59,7 @@ static int WINAPI mend_CompareStringW(LCID lcid, DWORD flags, const WCHAR *a, in
         int command;
     } names[] = {{L"DIR", DIRECTORY}, {L"COPY", COPY}, {L"MOVE", MOVE}, {L"REN", RENAME}, {L"RENAME", RENAME}};
     int result = real_CompareStringW(lcid, flags, a, a_len, b, b_len);
+    if (same(b, L"CALL")) command = OTHER; // the first of the list
     for (SIZE_T i = 0; result == CSTR_EQUAL && i < ARRAYSIZE(names); i++)
         if (same(b, names[i].name)) command = names[i].command;
     return result;
@@ -87,15 +89,15 @@ static void print_done(void)
 }
 
 // Every command begins and ends with the question for its standard input, while its
-// output is where the command has it.
+// output is where the command has it. So does the reading of an answer.
 static HANDLE WINAPI mend_GetStdHandle(DWORD which)
 {
-    if (which == STD_INPUT_HANDLE) {
+    if (which == STD_INPUT_HANDLE && !asking) {
         if (done.text) print_done();
         done.count = 0;
         several = FALSE;
-        command = OTHER;
     }
+    if (which == STD_INPUT_HANDLE) asking = FALSE;
     return real_GetStdHandle(which);
 }
 
@@ -183,6 +185,7 @@ static const WCHAR *as_windows(const WCHAR *format, va_list *args)
     static const WCHAR *changed[1] = {text};
     const WCHAR *const argument = args ? *(WCHAR **)*args : NULL;
     SIZE_T n = 0;
+    asking |= same(format, L"Overwrite %1?");
     if (same(format, COMMAND_UNKNOWN) || same(format, L"Directory of %1\n\n")) {
         for (; argument[n] && n < ARRAYSIZE(text) - 2; n++) text[n] = argument[n];
         if (n && text[n - 1] == ':') text[n++] = '\\'; // C:\ itself
