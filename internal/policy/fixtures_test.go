@@ -448,6 +448,10 @@ func fixtures() []fixture {
 			pass: service("ports: [{port: 80, targetPort: http}]", ""), facts: backend(Facts{})},
 		{code: "WIN623", fail: service("ports: [{port: 80, targetPort: web}]", ""),
 			pass: service("ports: [{port: 80, targetPort: 8080}]", ""), facts: backend(Facts{})},
+		{code: "WIN812", fail: `obj: {apiVersion: v1, kind: Secret, metadata: {name: m, namespace: shop}}`,
+			pass: `obj: {apiVersion: v1, kind: Secret, metadata: {name: m, namespace: known}}`, facts: empty()},
+		{code: "WIN812", fail: `obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: m, namespace: shop}}`,
+			pass: `obj: {apiVersion: v1, kind: ConfigMap, metadata: {name: m, namespace: '${NS}'}}`, facts: empty()},
 		{code: "WIN810", fail: `spec: {serviceAccountName: a}`, pass: `spec: {serviceAccountName: default}`,
 			facts: empty()},
 		{code: "WIN810", fail: `spec: {serviceAccount: a}`, pass: `spec: {serviceAccountName: known}`, facts: empty()},
@@ -462,9 +466,9 @@ func fixtures() []fixture {
 // empty is a cluster with one object of each kind that pods refer to.
 func empty() Facts {
 	known := Known{}
-	for _, kind := range []string{"ServiceAccount", "PriorityClass", "ConfigMap", "Secret", "PersistentVolumeClaim"} {
+	for _, kind := range []string{"Namespace", "ServiceAccount", "PriorityClass", "ConfigMap", "Secret", "PersistentVolumeClaim"} {
 		known[kind] = map[string][]string{}
-		known.Add(kind, "ns", "known")
+		known.Add(kind, "", "known")
 	}
 	return Facts{Objects: known}
 }

@@ -60,6 +60,25 @@ func knownRules() []Rule {
 			Proof:    provenOnCluster,
 			pod:      checkPriorityExists,
 		},
+		{
+			Code:     "WIN812",
+			Title:    "a namespace that does not exist",
+			Severity: Warning,
+			Field:    "metadata.namespace",
+			Why:      "The API server refuses the object until there is one: namespaces not found.",
+			Fix:      "create it, or correct the name",
+			Sources:  []string{"k8s.io/apiserver pkg/admission/plugin/namespace/lifecycle"},
+			kinds: []string{"Pod", "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController", "Job",
+				"CronJob", "Service", "ConfigMap", "Secret", "PersistentVolumeClaim", "Ingress", "ServiceAccount", "Role",
+				"RoleBinding", "HorizontalPodAutoscaler", "PodDisruptionBudget", "NetworkPolicy"},
+			object: checkNamespaceExists,
+		},
+	}
+}
+
+func checkNamespaceExists(o *object, r reporter) {
+	if name := o.Namespace; o.Facts.Objects.lacks("Namespace", "", name) && !strings.ContainsAny(name, "${}<>") {
+		r.at(o.Get("metadata", "namespace"), "there is no namespace %s", name)
 	}
 }
 

@@ -24,6 +24,7 @@ func Known(ctx context.Context, client metadata.Interface) (known policy.Known, 
 		kind string
 		schema.GroupVersionResource
 	}{
+		{"Namespace", schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}},
 		{"ServiceAccount", schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}},
 		{"PriorityClass", schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1",
 			Resource: "priorityclasses"}},

@@ -39,7 +39,7 @@ func TestKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := policy.Known{"ServiceAccount": {"web": {"a", "b"}}, "PriorityClass": {}, "ConfigMap": {},
+	want := policy.Known{"ServiceAccount": {"web": {"a", "b"}}, "PriorityClass": {}, "ConfigMap": {}, "Namespace": {},
 		"PersistentVolumeClaim": {}}
 	if d := cmp.Diff(want, known); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

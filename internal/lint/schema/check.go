@@ -37,7 +37,7 @@ func newChecks() map[reflect.Type]func(*walk, tree.Value) {
 	return map[reflect.Type]func(*walk, tree.Value){
 		reflect.TypeFor[appsv1.DeploymentSpec]():       (*walk).deployment,
 		reflect.TypeFor[appsv1.DaemonSetSpec]():        (*walk).workload,
-		reflect.TypeFor[appsv1.StatefulSetSpec]():      (*walk).workload,
+		reflect.TypeFor[appsv1.StatefulSetSpec]():      (*walk).stateful,
 		reflect.TypeFor[appsv1.ReplicaSetSpec]():       (*walk).workload,
 		reflect.TypeFor[batchv1.JobSpec]():             (*walk).job,
 		reflect.TypeFor[batchv1.CronJobSpec]():         (*walk).cronJob,

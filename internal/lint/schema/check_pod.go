@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
@@ -18,6 +19,7 @@ func (w *walk) pod(v tree.Value) {
 		w.report(codeMissing, v.Get("containers"), "add one", "a pod needs a container")
 	}
 	w.oneOf(v.Find("restartPolicy"), "Always", "OnFailure", "Never", "")
+	w.scheduler(v.Get("schedulerName"))
 	w.oneOf(v.Find("dnsPolicy"), "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None", "")
 	if n, ok := number(v.Find("activeDeadlineSeconds").Raw()); ok && n < 1 {
 		w.invalid(v.Get("activeDeadlineSeconds"), "write 1 or more, or remove it", "%v is less than 1", n)
@@ -54,6 +56,16 @@ func (w *walk) pod(v tree.Value) {
 			w.report(codeExclusive, c.Get(name), "remove it, or write restartPolicy: Always for a sidecar",
 				"an init container has no %s", name)
 		}
+	}
+}
+
+// scheduler reports a mistyped name of the default scheduler. Others may have any
+// name.
+func (w *walk) scheduler(v tree.Value) {
+	const usual = "default-scheduler"
+	if n := distance(v.Str(), usual, 2); v.Str() != "" && n > 0 && n <= 2 && !strings.ContainsAny(v.Str(), "0123456789") {
+		w.add(policy.Warning, codeValue, v, "write "+usual+", or remove it",
+			"no scheduler takes the pod unless one is called %q", clip(v.Str()))
 	}
 }
 

@@ -63,6 +63,15 @@ func described(labels map[string]string, key string) string {
 	return "no label " + key
 }
 
+// stateful checks the spec of a StatefulSet, whose claims become volumes with their
+// names.
+func (w *walk) stateful(v tree.Value) {
+	w.workload(v)
+	for _, claim := range v.Find("volumeClaimTemplates").Items() {
+		w.missing(claim.Get("metadata"), "name")
+	}
+}
+
 // job checks the spec of a Job.
 func (w *walk) job(v tree.Value) {
 	w.missing(v, "template")

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	_ "time/tzdata" // not every machine has the names of time zones
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,6 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
@@ -242,7 +245,9 @@ func (w *walk) timing(v tree.Value) {
 			w.scheduleFields(at, fields)
 		}
 	}
-	if zone := v.Get("timeZone"); strings.EqualFold(zone.Str(), "Local") || strings.Contains(zone.Str(), " ") {
+	zone := v.Get("timeZone")
+	_, err := time.LoadLocation(zone.Str()) // as the API server does
+	if strings.EqualFold(zone.Str(), "Local") || err != nil {
 		w.invalid(zone, "write a name such as Europe/Berlin", "%q is not a name of the IANA time zones",
 			clip(zone.Str()))
 	}
@@ -309,6 +314,7 @@ func (w *walk) serviceParts(v tree.Value) {
 	if ip := v.Find("clusterIP"); ip.Str() == "None" && (kind == "NodePort" || kind == "LoadBalancer") {
 		w.report(codeExclusive, ip, "remove it, or write type: ClusterIP", "a Service of type %s is not headless", kind)
 	}
+	w.serviceAddresses(v, kind)
 	w.unique("the address family", v.Find("ipFamilies").Items())
 	seen := map[string]bool{}
 	for _, p := range v.Find("ports").Items() {
@@ -318,6 +324,57 @@ func (w *walk) serviceParts(v tree.Value) {
 			w.report(codeTwice, p.Get("nodePort"), "give each its own", "the node port %v is there twice", n)
 		}
 		seen[key] = true
+	}
+}
+
+// serviceAddresses checks the addresses that a Service asks for.
+func (w *walk) serviceAddresses(v tree.Value, kind string) {
+	ip, ips := v.Get("clusterIP"), v.Find("clusterIPs").Items()
+	switch {
+	case ip.Str() == "" && len(ips) > 0:
+		w.report(codeExclusive, ips[0], "write the first one as clusterIP, too", "clusterIPs needs clusterIP")
+	case len(ips) > 0 && ip.Str() != ips[0].Str() && !template(ip.Str()) && !template(ips[0].Str()):
+		w.report(codeExclusive, ips[0], "write the same address first", "the first of clusterIPs is %s, and clusterIP %s",
+			clip(ips[0].Str()), clip(ip.Str()))
+	case ip.Str() != "" && kind == "ExternalName":
+		w.report(codeExclusive, ip, "remove it, or the type", "a Service of type ExternalName has no address")
+	case ip.Str() != "None" && special(ip.Str()):
+		w.invalid(ip, "remove it, or write an address of the cluster's range", "%s can be no address of a Service",
+			ip.Str())
+	}
+	if at := v.Get("loadBalancerIP"); at.Str() != "" && !template(at.Str()) &&
+		(len(address(at.Str())) > 0 || special(at.Str())) {
+		w.add(policy.Warning, codeValue, at, "write an address of the load balancers, or remove it",
+			"%q can be no address of a load balancer", clip(at.Str()))
+	}
+}
+
+// special reports whether an address cannot be that of another machine.
+func special(s string) bool {
+	a, err := netip.ParseAddr(s)
+	return err == nil && (a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast())
+}
+
+// definition checks a CustomResourceDefinition, whose types are not among those of
+// clients. Tools patch parts of definitions: what is missing is not reported.
+// k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
+func (w *walk) definition(object tree.Value) {
+	plural, group := object.Find("spec", "names", "plural").Str(), object.Find("spec", "group").Str()
+	name := object.Get("metadata", "name")
+	if want := plural + "." + group; plural != "" && group != "" && name.Str() != want && !template(want) {
+		w.invalid(name, "write "+want, "%q is not %s: the name is that of spec.names.plural and spec.group",
+			clip(name.Str()), clip(want))
+	}
+	w.oneOf(object.Find("spec", "scope"), "Namespaced", "Cluster")
+	versions, stored := object.Find("spec", "versions"), 0
+	for _, v := range versions.Items() {
+		if v.Find("storage").True() {
+			stored++
+		}
+	}
+	if versions.Len() > 0 && stored != 1 {
+		w.report(codeExclusive, versions, "write storage: true for one version, and false for the others",
+			"%d versions have storage: true, and one must", stored)
 	}
 }
 

@@ -57,6 +57,8 @@ func (c *Checker) Check(object tree.Value) []policy.Finding {
 	if t := w.version(object, version, kind); t != nil {
 		w.name(object, kind)
 		w.value(object, w.checker.shapes.of(t), nil)
+	} else if kind == "CustomResourceDefinition" && version == "apiextensions.k8s.io/v1" {
+		w.definition(object)
 	}
 	return w.out
 }
@@ -289,14 +291,15 @@ func number(raw any) (float64, bool) {
 
 // template reports whether a text is to be replaced by a program before it is
 // applied: ${VAR}, {{ .Values.x }}, #{Token}#, __TOKEN__, <value>, VALUE,
-// APP_NAME-web, REPLACEME-web.
+// APP_NAME-web, REPLACEME-web, ($binding).
 func template(s string) bool {
-	for _, mark := range []string{"${", "$(", "{{", "#{", "__", "@@", "%%"} {
+	for _, mark := range []string{"${", "$(", "($", "{{", "#{", "__", "@@", "%%"} {
 		if strings.Contains(s, mark) {
 			return true
 		}
 	}
-	if strings.HasPrefix(s, "<") && strings.HasSuffix(s, ">") || strings.HasPrefix(s, "$") || token(s) {
+	_, open, _ := strings.Cut(s, "<")
+	if strings.Contains(open, ">") || strings.HasPrefix(s, "$") || token(s) {
 		return true
 	}
 	constant := len(s) > 3 // RWO is a mistake

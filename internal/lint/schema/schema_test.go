@@ -186,13 +186,37 @@ func TestNearest(t *testing.T) {
 // alone are.
 func TestPlaceholders(t *testing.T) {
 	for name, mistake := range map[string]bool{
-		"APP_NAME-web": false, "REPLACEME-web": false, "${APP}-web": false, "Web": true, "APP-web": true, "A_b": true,
+		"APP_NAME-web": false, "REPLACEME-web": false, "${APP}-web": false, "web-<node>": false, "($name)": false, "Web": true, "APP-web": true, "A_b": true,
 	} {
 		object := map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name},
 		}
 		if got := New(0).Check(tree.Root(object)); len(got) > 0 != mistake {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestWarnings: what may be meant is a warning.
+func TestWarnings(t *testing.T) {
+	for text, want := range map[string]policy.Severity{
+		"kind: Pod, spec: {schedulerName: default-schedular, containers: [{name: c, image: i}]}":   policy.Warning,
+		"kind: Pod, spec: {schedulerName: default-scheduler-2, containers: [{name: c, image: i}]}": policy.None,
+		"kind: Service, spec: {type: LoadBalancer, loadBalancerIP: 127.0.0.1, ports: [{port: 1}]}": policy.Warning,
+		"kind: Service, spec: {type: LoadBalancer, loadBalancerIP: web, ports: [{port: 1}]}":       policy.Warning,
+		"kind: Service, spec: {type: LoadBalancer, loadBalancerIP: '${IP}', ports: [{port: 1}]}":   policy.None,
+		"kind: Service, spec: {type: LoadBalancer, loadBalancerIP: 20.1.2.3, ports: [{port: 1}]}":  policy.None,
+	} {
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte("{apiVersion: v1, metadata: {name: x}, "+text+"}"), &object); err != nil {
+			t.Fatal(err)
+		}
+		worst := policy.None
+		for _, f := range New(0).Check(tree.Root(object)) {
+			worst = max(worst, f.Severity)
+		}
+		if worst != want {
+			t.Errorf("%s: %v, want %v", text, worst, want)
 		}
 	}
 }
