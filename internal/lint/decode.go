@@ -154,7 +154,7 @@ func syntax(d *document, err error) *problem {
 		return p
 	} else if i := slices.IndexFunc(lines[:min(p.line+1, len(lines))], braces); i >= 0 {
 		p.unrendered(i + 1) // the parser may have given up on the line before it
-	} else if substitution(lines[p.line-1]) {
+	} else if slices.ContainsFunc(lines, substitution) {
 		p.foreign = true
 		p.text = "this is a template, not YAML: " + strings.TrimPrefix(p.text, "this is not YAML: ")
 		p.fix = "fill in its variables first: envsubst < FILE | mullion lint -"
@@ -180,8 +180,18 @@ func directive(line string) bool { return strings.HasPrefix(strings.TrimLeft(lin
 
 // substitution reports whether a line has a variable such as ${NAMES} in a list in
 // flow style, where YAML reads the beginning of a mapping, or nothing but a
-// variable.
+// variable, or one such as {PREFIX} with text behind it, or {{.Name}} without quotes.
 func substitution(line string) bool {
+	if strings.Contains(line, ": {{") || strings.Contains(line, "- {{") {
+		return true
+	}
+	if _, value, ok := strings.Cut(line, ": {"); ok {
+		name, rest, _ := strings.Cut(value, "}")
+		if rest = strings.TrimSpace(rest); rest != "" && rest[0] != '#' && name != "" &&
+			strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" {
+			return true
+		}
+	}
 	if strings.HasPrefix(line, "$") && !strings.ContainsAny(line, " :") {
 		return true
 	}

@@ -96,7 +96,7 @@ func produceEvidence(ctx context.Context, cfg Config, send func(*evidence) error
 		return send(full)
 	}
 	for _, in := range cfg.Inputs {
-		if in.Once {
+		if in.Once || in.Found && expectation(in.Name) {
 			continue
 		}
 		err := documents(ctx, in, func(d document) error {

@@ -6,6 +6,9 @@ package lint
 import (
 	"bytes"
 	"context"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -28,6 +31,18 @@ func mentionsObject(text []byte) bool {
 // either order of bytes.
 func mentionsObjectUTF16(text []byte) bool {
 	return bytes.Contains(text, []byte("a\x00p\x00i\x00V\x00e\x00r\x00s\x00i\x00o\x00n"))
+}
+
+// expectation reports whether a file says what a test expects in a cluster, as
+// those of KUTTL and Chainsaw do: parts of objects, and nothing to apply.
+// https://kuttl.dev/docs/kuttl-test-harness.html, https://kyverno.github.io/chainsaw
+func expectation(path string) bool {
+	name := strings.ToLower(filepath.Base(path))
+	words := strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("-_.", r) })
+	step := len(words) > 1 && strings.Trim(words[0], "0123456789") == ""
+	return slices.ContainsFunc(words, func(w string) bool {
+		return w == "assert" || w == "asserts" || step && len(words) == 3 && (w == "error" || w == "errors")
+	})
 }
 
 // foreign reports whether a document that cannot be read is certainly no

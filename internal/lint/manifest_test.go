@@ -39,6 +39,13 @@ func TestFound(t *testing.T) {
 		{"variable in a list", "apiVersion: v1\nkind: Pod\nspec:\n  args: [${ARGS}]\n  x: y\n", "WIN901", ""},
 		{"variable at the beginning of a line",
 			"apiVersion: v1\nkind: ConfigMap\ndata:\n  cert: |\n$CERT\n", "WIN901", ""},
+		{"variable with text behind it",
+			"apiVersion: v1\nkind: Service\nspec:\n  type: ClusterIP\n  # one\n  clusterIP: {PREFIX}.16\n" +
+				"  ports: []\n", "WIN901", ""},
+		{"template with a value further below",
+			"apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    a: b\n  name: {{.Name}}-{{.N}}\n", "WIN901", ""},
+		{"annotations of a workload", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, annotations: {a: b}}\n" +
+			"spec: {replicas: 2}\n", "WIN804", ""},
 		{"variable in a broken manifest", "apiVersion: v1\nkind: ${KIND}\nspec:\n  a: b: c\n", "WIN901", "WIN901"},
 		{"mapping as a key", "apiVersion: v1\nkind: Pod\nmetadata:\n  {a: b}: c\n", "WIN901", "WIN901"},
 		{"broken settings", "a:\n\tb: c\n", "WIN901", ""},
@@ -62,6 +69,27 @@ func TestFound(t *testing.T) {
 			if err != nil || got != want || (sum.SkippedDocuments() > 0) != (want == "") {
 				t.Errorf("%s, found %v: %q, %d skipped, want %q (%v)", c.name, found, got, sum.SkippedDocuments(), want,
 					err)
+			}
+		}
+	}
+}
+
+// TestExpectation: in a folder, files with parts of objects that a test expects are
+// skipped.
+func TestExpectation(t *testing.T) {
+	for name, skipped := range map[string]int{
+		"t/00-assert.yaml": 1, "t/02-errors.yaml": 1, "t/assert-job.yaml": 1, "t/00-install.yaml": 0, "errors.yaml": 0,
+		"assertions/x.yaml": 0,
+	} {
+		in := text(name, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {selector: {}}\n")
+		for _, in.Found = range []bool{false, true} {
+			want := 0
+			if in.Found {
+				want = skipped
+			}
+			sum, err := Run(t.Context(), Config{Inputs: []Input{in}}, func(Result) error { return nil })
+			if err != nil || sum.SkippedDocuments() != want || (sum.Errors > 0) != (want == 0) {
+				t.Errorf("%s, found %v: %d skipped, %d errors, %v", name, in.Found, sum.SkippedDocuments(), sum.Errors, err)
 			}
 		}
 	}

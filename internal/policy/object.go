@@ -53,10 +53,10 @@ func (p *Parsed) DropPatches(certain bool) []tree.Value {
 }
 
 // lacksSelector reports whether a workload has neither the selector that it must
-// have nor the labels that would have to match it.
+// have nor a template with the labels that would have to match it.
 func (o *object) lacksSelector() bool {
-	return o.Find("apiVersion").Str() == "apps/v1" && len(o.Pods) == 1 && !o.Find("spec", "selector").Set() &&
-		!o.Pods[0].Meta.Find("labels").Set()
+	return o.Find("apiVersion").Str() == "apps/v1" && kinds[kindOf(o.APIVersion, o.Kind)].fixed &&
+		!o.Find("spec", "selector").Set() && !o.Find("spec", "template", "metadata", "labels").Set()
 }
 
 // patch reports whether what looks like a pod only changes one.

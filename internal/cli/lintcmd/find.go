@@ -245,10 +245,10 @@ func (out *found) build(ctx context.Context, s cli.Streams) ([]lint.Build, error
 		builds = append(builds, b)
 	}
 	for i := range out.inputs {
-		if len(alone) == 0 {
-			break
-		}
-		out.inputs[i].Part = alone[checkout.Real(out.inputs[i].Name)]
+		// What stands beside a kustomization that does not name it may be a patch, or a
+		// resource for it, that is switched off.
+		in := &out.inputs[i]
+		in.Part = alone[checkout.Real(in.Name)] || in.Found && kustomize.File(filepath.Dir(in.Name)) != ""
 	}
 	out.inputs = slices.DeleteFunc(out.inputs, func(in lint.Input) bool {
 		return in.Found && set.Names(in.Name) && !alone[checkout.Real(in.Name)]
