@@ -31,6 +31,10 @@ const name = "e2e-test"
 // of 2022 and 2025 for placement.
 const windows = "2019,2019,2016,1709,1803,2022,2025"
 
+// memory of each host: more than its share of a small machine, because tests fill one
+// host at a time.
+const memory = "4Gi"
+
 // shared is the package's cluster; see up.
 type shared struct {
 	once sync.Once
@@ -70,7 +74,7 @@ func up(t *testing.T) *shared {
 			return
 		}
 		args := []string{"up", "--name", name, "--data-dir", suite.dir, "--windows", windows, "--linux", "1",
-			"--kubeconfig", "none"}
+			"--memory", memory, "--kubeconfig", "none"}
 		// What is not about one network holds in all of them: `make soak` chooses.
 		if network := os.Getenv("MULLION_E2E_NETWORK"); network != "" {
 			args = append(args, "--network", network)

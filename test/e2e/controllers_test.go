@@ -145,11 +145,11 @@ func (c *shared) becomes(t *testing.T, ns, object, path, want string) {
 	})
 }
 
-// addNode adds a Windows host that is gone after the test, and returns its name.
-func (c *shared) addNode(t *testing.T, build string) string {
+// addNode adds a Windows host, with more flags, that is gone after the test, and returns its name.
+func (c *shared) addNode(t *testing.T, build string, more ...string) string {
 	t.Helper()
 	before := strings.Fields(c.mullion(t, "node", "list", "-o", "name"))
-	c.mullion(t, "node", "add", "--windows", build)
+	c.mullion(t, append([]string{"node", "add", "--windows", build}, more...)...)
 	var added string
 	for n := range strings.FieldsSeq(c.mullion(t, "node", "list", "-o", "name")) {
 		if !strings.Contains(" "+strings.Join(before, " ")+" ", " "+n+" ") {

@@ -145,12 +145,18 @@ func (c *shared) cpuQuota(t *testing.T, ns, pod string) (period, quota int64) {
 		}
 		return n
 	}
-	if _, err := os.Stat("/sys/fs/cgroup/cpu"); err == nil {
+	if versionOne() {
 		return number(c.cgroupValue(t, ns, pod, "cpu", "cpu.cfs_period_us")),
 			number(c.cgroupValue(t, ns, pod, "cpu", "cpu.cfs_quota_us"))
 	}
 	f := strings.Fields(c.cgroupValue(t, ns, pod, "cpu", "cpu.max"))
 	return number(f[1]), number(f[0])
+}
+
+// versionOne reports whether the machine has version 1 of cgroups.
+func versionOne() bool {
+	_, err := os.Stat("/sys/fs/cgroup/cpu")
+	return err == nil
 }
 
 // cgroupValue reads a file of a container's cgroup, version 1 or 2.

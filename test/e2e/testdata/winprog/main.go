@@ -12,11 +12,13 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 func main() {
@@ -26,7 +28,7 @@ func main() {
 	}
 	modes := map[string]func(args []string){
 		"escape": escape, "host-escape": hostEscape, "int80": func([]string) { int80() },
-		"fork": func([]string) { fork() }, "memory": func([]string) { memory() },
+		"fork": func([]string) { fork() }, "memory": memory, "size": func([]string) { size() },
 		"disk":    func(a []string) { disk(a[0]) },
 		"threads": func([]string) { threads() },
 		"flood":   func(a []string) { flood(a[0]) }, "spin": func([]string) { spin() },
@@ -122,10 +124,19 @@ func threads() {
 	}
 }
 
-// memory takes memory until it is ended.
-func memory() {
+// memory takes memory until it is ended or, with a number of MiB, so much, and keeps it.
+func memory(args []string) {
+	blocks := 4096
+	if len(args) > 0 {
+		n, err := strconv.Atoi(args[0])
+		if err != nil {
+			say("memory", "%v", err)
+			return
+		}
+		blocks = n / 16
+	}
 	var all [][]byte
-	for i := range 4096 {
+	for i := range blocks {
 		block := make([]byte, 16<<20)
 		for j := 0; j < len(block); j += 4096 {
 			block[j] = byte(i + 1)
@@ -133,6 +144,25 @@ func memory() {
 		all = append(all, block)
 	}
 	say("memory", "took %d blocks", len(all))
+	if len(args) > 0 {
+		wait()
+	}
+	runtime.KeepAlive(all)
+}
+
+// size tells how large the machine is.
+func size() {
+	status := struct {
+		length, load uint32
+		total        uint64
+		others       [6]uint64
+	}{length: 64}
+	ok, _, err := syscall.NewLazyDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx").Call(
+		uintptr(unsafe.Pointer(&status)))
+	if ok == 0 {
+		say("memory", "%v", err)
+	}
+	say("size", "%d processors, %d KiB", runtime.NumCPU(), status.total>>10)
 }
 
 // disk writes a file until it cannot.
