@@ -22,12 +22,13 @@ import (
 //
 // Fidelity: subset - TierAcl, L4Proxy, L4WFPPROXY, QOS and the like are stored
 // and echoed only.
-func compile(s *state, uplink intent.Uplink, departed []departure) intent.Host {
+func compile(s *state, uplink intent.Uplink, departed []departure, l limits) intent.Host {
 	h := intent.Host{
-		Uplink:        uplink,
-		Networks:      make([]intent.Network, 0, len(s.networks.order)),
-		Endpoints:     make([]intent.Endpoint, 0, len(s.endpoints.order)),
-		LoadBalancers: make([]intent.LoadBalancer, 0, len(s.balancers.order)),
+		Uplink:          uplink,
+		NoLocalBackends: l.noLocalBackends,
+		Networks:        make([]intent.Network, 0, len(s.networks.order)),
+		Endpoints:       make([]intent.Endpoint, 0, len(s.endpoints.order)),
+		LoadBalancers:   make([]intent.LoadBalancer, 0, len(s.balancers.order)),
 	}
 	s.networks.all(func(n *network) bool {
 		out := compileNetwork(n)
@@ -56,7 +57,7 @@ func compile(s *state, uplink intent.Uplink, departed []departure) intent.Host {
 	})
 	s.balancers.all(func(lb *balancer) bool {
 		if lb.compiled == nil {
-			lb.compiled = compileLoadBalancer(s, lb)
+			lb.compiled = compileLoadBalancer(s, lb, l)
 		}
 		h.LoadBalancers = append(h.LoadBalancers, lb.compiled...)
 		return true
@@ -308,7 +309,7 @@ func routesByEndpoint(s *state) map[string][]schema.SDNRouteSetting {
 
 // compileLoadBalancer makes one value for each port mapping. One whose endpoints
 // are all gone is left out: there is nowhere to send anything.
-func compileLoadBalancer(s *state, lb *balancer) []intent.LoadBalancer {
+func compileLoadBalancer(s *state, lb *balancer, l limits) []intent.LoadBalancer {
 	var out []intent.LoadBalancer
 	vips := make([]netip.Addr, 0, len(lb.FrontendVIPs))
 	ipv6 := lb.Flags&schema.LBIPv6 != 0
@@ -352,6 +353,9 @@ func compileLoadBalancer(s *state, lb *balancer) []intent.LoadBalancer {
 			UseMux:         m.Flags&schema.LBUseMux != 0,
 			PreserveDIP:    m.Flags&schema.LBPreserveDIP != 0,
 			VIPExternalIP:  m.Flags&schema.LBVIPExternalIP != 0,
+		}
+		if l.noAffinity {
+			v.Distribution = 0
 		}
 		if i > 0 {
 			v.ID = fmt.Sprintf("%s-%d", lb.ID, i)

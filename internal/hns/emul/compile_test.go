@@ -41,7 +41,7 @@ func TestCompile(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := json.MarshalIndent(compile(&tx.state, uplink, nil), "", "  ")
+			got, err := json.MarshalIndent(compile(&tx.state, uplink, nil, limits{}), "", "  ")
 			if err != nil {
 				t.Fatal(err)
 			}

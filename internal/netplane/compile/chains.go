@@ -109,11 +109,18 @@ func (c *compiler) baseChains() []Chain {
 			"ct state established,related accept",
 			"ip saddr vmap @" + mapACLOut,
 		}},
-		{Name: "filter-output", Type: "filter", Hook: "output", Priority: "0", Rules: []string{
-			"ct state established,related accept",
-			"ip daddr vmap @" + mapACLIn,
-		}},
+		{Name: "filter-output", Type: "filter", Hook: "output", Priority: "0", Rules: c.outputRules()},
 	}
+}
+
+// outputRules returns the rules for packets of the host's own programs.
+func (c *compiler) outputRules() []string {
+	var rules []string
+	if c.want.NoLocalBackends {
+		// Replies are of the other direction: a backend that is a program of the host answers its pods.
+		rules = append(rules, "ct direction original ct status dnat ip daddr @"+setLocal+" counter drop")
+	}
+	return append(rules, "ct state established,related accept", "ip daddr vmap @"+mapACLIn)
 }
 
 // sourceRules returns the rules that rewrite source addresses.

@@ -113,6 +113,7 @@ var cases = []struct {
 	{"pods", node},
 	{"services", func() intent.Host {
 		h := node()
+		h.NoLocalBackends = true
 		h.LoadBalancers = []intent.LoadBalancer{
 			clusterIP("lb-dns", "10.96.0.10", intent.UDP, 53, 53, "10.89.0.1"),
 			clusterIP("lb-web", "10.96.3.4", intent.TCP, 80, 8080, "10.244.1.5", "10.244.1.6", "10.244.2.7"),

@@ -32,6 +32,9 @@ type Host struct {
 	// Routes are those that programs of the host added to its routing table, each
 	// combination of destination, next hop and link once.
 	Routes []HostRoute
+	// NoLocalBackends means that programs of the host itself do not reach a load
+	// balancer where the backend that is chosen is an endpoint of this host.
+	NoLocalBackends bool
 }
 
 // HostRoute is one route of the host's own table. It never takes traffic from

@@ -110,6 +110,37 @@ func TestClusterIP(t *testing.T) {
 	ExpectNothing(t, p[0].Netns, "tcp4", at(vip, 81))
 }
 
+// TestNoLocalBackends: programs of a host do not reach its own pods by load balancers,
+// and everything else is as without the limit.
+func TestNoLocalBackends(t *testing.T) {
+	w := newTwoHosts(t)
+	p := w.pods
+	w.a.Intent.NoLocalBackends, w.b.Intent.NoLocalBackends = true, true
+	for _, h := range []*labHost{w.a, w.b} {
+		h.service("here", netip.Addr{}, intent.TCP, 30080, 8080, p[0].Address)
+		h.service("there", netip.Addr{}, intent.TCP, 30081, 8080, p[2].Address)
+		h.service("both", vip, intent.TCP, 80, 8080, p[0].Address, p[2].Address)
+	}
+	w.apply()
+	ExpectNothing(t, w.a.Netns, "tcp4", at(w.a.Address, 30080))
+	Expect(t, w.a.Netns, "tcp4", at(w.b.Address, 30080), p[0].Name)
+	Expect(t, w.a.Netns, "tcp4", at(w.a.Address, 30081), p[2].Name)
+	Expect(t, w.a.Netns, "tcp4", at(p[0].Address, 8080), p[0].Name)
+	Expect(t, w.lab.Machine, "tcp4", at(w.a.Address, 30080), p[0].Name)
+	for _, from := range p {
+		collect(t, from.Netns, "tcp4", at(vip, 80), p[0].Name, p[2].Name)
+	}
+	// A pod's connection to a program of its host is answered.
+	node := at(w.a.Address, 9000)
+	Serve(t, w.a.Netns, "program", "tcp4", node)
+	w.a.service("program", netip.MustParseAddr("10.96.0.77"), intent.TCP, 80, 9000, w.a.Address)
+	w.a.apply()
+	Expect(t, p[0].Netns, "tcp4", at(netip.MustParseAddr("10.96.0.77"), 80), "program")
+	w.a.Intent.NoLocalBackends = false
+	w.a.apply()
+	Expect(t, w.a.Netns, "tcp4", at(w.a.Address, 30080), p[0].Name)
+}
+
 func TestNodePort(t *testing.T) {
 	w := newTwoHosts(t)
 	p := w.pods
