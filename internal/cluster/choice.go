@@ -51,6 +51,8 @@ type Choice struct {
 	LoadBalancerPool *string `json:"loadBalancerPool,omitempty"`
 	// DSR is the opposite of Config.NoDSR.
 	DSR *bool `json:"dsr,omitempty"`
+	// WindowsLimits is the opposite of Config.NoWindowsLimits.
+	WindowsLimits *bool `json:"windowsLimits,omitempty"`
 }
 
 // Builds are builds of Windows in spellings that winver.Parse knows. In a document,
@@ -152,7 +154,7 @@ func (c Choice) without() bool { return c.NoAdmission != nil && *c.NoAdmission }
 // choice returns the choices that make another cluster like this one.
 func (c Config) choice() Choice {
 	linux, mode, none, admission := len(c.LinuxHosts()), c.Mode(), c.NoAdmission, c.Admits()
-	policies, dsr := !c.NoNetworkPolicy, !c.NoDSR
+	policies, dsr, limits := !c.NoNetworkPolicy, !c.NoDSR, !c.NoWindowsLimits
 	out := Choice{
 		Windows:       Builds{},
 		Linux:         &linux,
@@ -163,6 +165,7 @@ func (c Config) choice() Choice {
 		NoMetrics:     &c.NoMetrics,
 		NoStorage:     &c.NoStorage,
 		DSR:           &dsr,
+		WindowsLimits: &limits,
 	}
 	if c.LoadBalancerPool != "" { // the default depends on the machine's other clusters
 		out.LoadBalancerPool = &c.LoadBalancerPool
@@ -199,6 +202,9 @@ func (c Choice) apply(to *Config) {
 	}
 	if c.DSR != nil {
 		to.NoDSR = !*c.DSR
+	}
+	if c.WindowsLimits != nil {
+		to.NoWindowsLimits = !*c.WindowsLimits
 	}
 	if c.Admission != nil {
 		to.Admission = *c.Admission
@@ -262,6 +268,10 @@ func (c Config) settings(asked Choice) []setting {
 		add(setting{flag: "dsr", have: fmt.Sprint(!c.NoDSR), asked: fmt.Sprint(*a), differs: *a == c.NoDSR,
 			why: "nodes get it when they are made; make a cluster beside this one with --name"})
 	}
+	if a := asked.WindowsLimits; a != nil {
+		add(setting{flag: "windows-limits", have: onOff(!c.NoWindowsLimits), asked: onOff(*a),
+			differs: *a == c.NoWindowsLimits, set: func(c *Config) { c.NoWindowsLimits = !*a }})
+	}
 	if a := asked.NoAdmission; a != nil {
 		add(setting{flag: "no-admission", have: fmt.Sprint(c.NoAdmission), asked: fmt.Sprint(*a),
 			differs: *a != c.NoAdmission, why: "what belongs to the webhooks is made with the cluster"})
@@ -291,6 +301,13 @@ func (c Config) settings(asked Choice) []setting {
 			differs: !reflect.DeepEqual(*a, c.Datastore), why: "a cluster cannot move to another datastore"})
 	}
 	return out
+}
+
+func onOff(b bool) string {
+	if b {
+		return "on"
+	}
+	return "off"
 }
 
 // merge combines the choices of another `mullion up` with the existing cluster.

@@ -64,6 +64,8 @@ type Config struct {
 	LoadBalancerPool string `json:"loadBalancerPool,omitempty"`
 	// NoDSR: kube-proxy on Windows nodes works without direct server return.
 	NoDSR bool `json:"noDSR,omitempty"`
+	// NoWindowsLimits leaves out limits of Windows that only hinder.
+	NoWindowsLimits bool `json:"noWindowsLimits,omitempty"`
 	// NoAdmission leaves out the admission webhooks and what belongs to them: a
 	// cluster as upstream's components alone make it.
 	NoAdmission bool `json:"noAdmission,omitempty"`

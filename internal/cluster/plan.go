@@ -187,6 +187,7 @@ func windowsNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) Node {
 		FirstUID:   n.firstUID(i),
 		Limits:     p.Config.size(name).limits(),
 		Hosts:      p.Config.hosts(),
+		NoLimits:   p.Config.NoWindowsLimits,
 	}
 	return Node{
 		Name:      name,

@@ -59,6 +59,10 @@ type Config struct {
 	// machine may have them.
 	FirstUID uint32 `json:"firstUID"`
 
+	// NoLimits leaves out limits of Windows that only hinder; see --windows-limits of
+	// `mullion up`.
+	NoLimits bool `json:"noLimits,omitempty"`
+
 	// Limits of everything on the host together; MemoryBytes and MilliCPU are also the size
 	// that its programs see. Zero means none, or a share of the machine's memory.
 	Limits cgroup.Limits `json:"limits,omitzero"`

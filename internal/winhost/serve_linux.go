@@ -151,5 +151,6 @@ func openHNS(ctx context.Context, b boot, build winver.Build, plane emul.DataPla
 		DataPlane: plane,
 		Log:       log,
 		OnNetwork: announce,
+		NoLimits:  b.Config.NoLimits,
 	})
 }

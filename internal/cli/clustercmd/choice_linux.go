@@ -32,6 +32,7 @@ type choiceFlags struct {
 	network      string
 	pool         string
 	dsr          bool
+	limits       bool
 	noAdmission  bool
 	policies     bool
 	noMetrics    bool
@@ -62,6 +63,10 @@ func (c *choiceFlags) add(cmd *cobra.Command) {
 	fl.BoolVar(&c.dsr, "dsr", true,
 		"let backends of Services on Windows see their clients' addresses (direct server return); without, they "+
 			"see a node")
+	c.limits = true
+	fl.Var((*onOff)(&c.limits), "windows-limits",
+		"`on`: as on Windows, programs of a node do not reach its own pods by a Service or node port, and builds before "+
+			"2022 have no session affinity; off: they do")
 	fl.BoolVar(&c.noAdmission, "no-admission", false,
 		"run only upstream's components: no placement, no validation, no RuntimeClasses, no StorageClass")
 	fl.BoolVar(&c.noMetrics, "no-metrics", false,
@@ -85,6 +90,32 @@ func addSize(cmd *cobra.Command, s *cluster.Size, cpus, memory string) {
 		"memory that a host has, a `quantity` as 4Gi (default "+memory+")")
 }
 
+// onOff is a flag with the values on and off.
+type onOff bool
+
+func (o *onOff) String() string {
+	if *o {
+		return "on"
+	}
+	return "off"
+}
+
+// Set implements pflag.Value.
+func (o *onOff) Set(value string) error {
+	switch value {
+	case "on":
+		*o = true
+	case "off":
+		*o = false
+	default:
+		return errors.New("want on or off")
+	}
+	return nil
+}
+
+// Type implements pflag.Value.
+func (o *onOff) Type() string { return "on|off" }
+
 // choice returns what the file and the flags ask for, and the name that the file
 // gives the cluster.
 func (c *choiceFlags) choice(given *pflag.FlagSet, in io.Reader) (cluster.Choice, string, error) {
@@ -106,6 +137,7 @@ func (c *choiceFlags) choice(given *pflag.FlagSet, in io.Reader) (cluster.Choice
 		"network":            func() { out.NetworkMode = (*agent.NetworkMode)(&c.network) },
 		"load-balancer-pool": func() { out.LoadBalancerPool = &c.pool },
 		"dsr":                func() { out.DSR = &c.dsr },
+		"windows-limits":     func() { out.WindowsLimits = &c.limits },
 		"no-admission":       func() { out.NoAdmission = &c.noAdmission },
 		"no-metrics":         func() { out.NoMetrics = &c.noMetrics },
 		"network-policy":     func() { out.NetworkPolicy = &c.policies },
