@@ -29,6 +29,14 @@ metadata: {name: two, labels: {app: answers}}
 spec: {nodeName: win-2, containers: [CONTAINER]}
 ---
 apiVersion: v1
+kind: Pod
+metadata: {name: newer}
+spec:
+  nodeName: win-6
+  containers:
+  - {name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2022", command: [ping, -n, "600", 127.0.0.1]}
+---
+apiVersion: v1
 kind: Service
 metadata: {name: named}
 spec: {selector: {app: answers}, ports: [{port: 80, targetPort: web}]}
@@ -56,6 +64,11 @@ spec:
   externalTrafficPolicy: Local
   selector: {only: one}
   ports: [{port: 80, targetPort: 8080}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: single}
+spec: {type: NodePort, selector: {only: one}, ports: [{port: 80, targetPort: 8080}]}
 ---
 apiVersion: v1
 kind: Service
@@ -98,7 +111,7 @@ func TestServices(t *testing.T) {
 	c.apply(t, s.ns, strings.ReplaceAll(answersYAML, "CONTAINER", `{name: main, image: "`+winprogImage+
 		`", args: [answer, ":8080"], ports: [{name: web, containerPort: 8080}], `+
 		`readinessProbe: {httpGet: {port: 8080}}}`))
-	c.ready(t, s.ns, "one", "two")
+	c.ready(t, s.ns, "one", "two", "newer")
 	for _, tc := range []struct {
 		name string
 		test func(t *testing.T, s services)
@@ -197,17 +210,19 @@ func testNamedPort(t *testing.T, s services) {
 	}
 }
 
+// testAffinity: Windows Server 2022 has session affinity, 2019 has not.
 func testAffinity(t *testing.T, s services) {
 	var first string
 	eventually(t, 20*time.Second, "sticky", func() (err error) {
-		first, _, err = s.ask(t.Context(), "one", "http://sticky")
+		first, _, err = s.ask(t.Context(), "newer", "http://sticky")
 		return err
 	})
 	for range 8 {
-		if got, _, err := s.ask(t.Context(), "one", "http://sticky"); err != nil || got != first {
+		if got, _, err := s.ask(t.Context(), "newer", "http://sticky"); err != nil || got != first {
 			t.Fatalf("%s answered after %s, %v", got, first, err)
 		}
 	}
+	both(t, func() (string, string, error) { return s.ask(t.Context(), "one", "http://sticky") })
 }
 
 func testInternalLocal(t *testing.T, s services) {
@@ -300,6 +315,22 @@ func testNodePorts(t *testing.T, s services) {
 		case node != "win-1" && err == nil:
 			t.Errorf("Local on %s, which has no server: %s answered", node, server)
 		}
+	}
+	// Programs of a Windows node do not reach its own pods by a node port.
+	single := s.field(t, "service/single", ".spec.ports[0].nodePort")
+	fromHost := func(host, node string) error {
+		_, err := s.try(t.Context(), "", "exec", "--name", name, "--data-dir", s.dir, host, "--", "curl.exe", "-s",
+			"--max-time", "3", "http://"+s.node(t, node)+":"+single)
+		return err
+	}
+	if err := fromHost("win-2", "win-1"); err != nil {
+		t.Errorf("win-2 does not reach the node port of win-1: %v", err)
+	}
+	if err := fromHost("win-1", "win-2"); err != nil {
+		t.Errorf("win-1 does not reach its pod by the node port of win-2: %v", err)
+	}
+	if err := fromHost("win-1", "win-1"); err == nil {
+		t.Error("win-1 reaches its own pod by its own node port")
 	}
 }
 
