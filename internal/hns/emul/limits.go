@@ -3,7 +3,7 @@
 
 package emul
 
-// limits are what the data plane of Windows cannot do although HNS takes the call.
+// limits name what the data plane of Windows cannot do although HNS takes the call.
 type limits struct {
 	// noLocalBackends: programs of a node do not reach the node's own pods by a Service
 	// or a node port: "Local NodePort access from the node itself fails (works for other

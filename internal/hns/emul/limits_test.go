@@ -29,8 +29,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestAffinity: a version without session affinity takes the setting and draws each
-// connection's backend anew.
+// TestAffinity: a version without session affinity takes the setting and draws a
+// backend for each connection.
 func TestAffinity(t *testing.T) {
 	e := &endpoint{}
 	e.ID, e.IPConfigurations = "e", []schema.IPConfig{{IPAddress: "10.244.1.5", PrefixLength: 24}}
