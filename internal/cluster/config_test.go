@@ -216,8 +216,8 @@ func TestWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, n := range plan.Nodes {
-		if c := n.Document.(linuxhost.Config); c.Network != agent.VXLAN || c.PodGateway != (i == 0) {
+	for _, n := range plan.Nodes {
+		if c := n.Document.(linuxhost.Config); c.Network != agent.VXLAN || !c.PodGateway {
 			t.Errorf("%s: network %s, gateway %v", n.Name, c.Network, c.PodGateway)
 		}
 	}

@@ -215,7 +215,7 @@ func linuxNode(l Layout, p Plan, bin Binaries, i int) Node {
 		PodCIDR:     n.pods(),
 		ServiceCIDR: n.services(),
 		Network:     p.Config.Mode(),
-		PodGateway:  p.Config.Mode() == agent.VXLAN && name == p.Config.LinuxHosts()[0],
+		PodGateway:  p.Config.Mode() == agent.VXLAN,
 		CAFile:      p.Server.ClusterCA(),
 		TokenFile:   l.token(name),
 		Dir:         l.Node(name),

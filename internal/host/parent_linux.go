@@ -154,7 +154,13 @@ func (p *Parent) run(ctx context.Context, boot any) (err error) {
 	}
 	defer func() { err = errors.Join(err, group.Clear(ctx, clearLimit)) }()
 	hostCtx, ended := context.WithCancel(ctx)
-	defer ended()
+	defer func() {
+		ended() // no report is heeded any more
+		// Another host takes over.
+		if err := p.router().SetShared(context.WithoutCancel(ctx), c.Address.Addr(), nil); err != nil {
+			p.log.Warn("the host is down, and may still be a way to others' pods", logkey.Error, err)
+		}
+	}()
 	if err := p.connect(hostCtx, boot, in, group); err != nil {
 		return errors.Join(err, in.kill())
 	}
@@ -206,7 +212,8 @@ func (p *Parent) connect(ctx context.Context, boot any, in *initProcess, group c
 		return err
 	}
 	// Routes of the last boot; the host announces those of this one.
-	if err := p.router().SetPrefixes(ctx, c.Address.Addr(), []netip.Prefix{}); err != nil {
+	if err := errors.Join(p.router().SetPrefixes(ctx, c.Address.Addr(), nil),
+		p.router().SetShared(ctx, c.Address.Addr(), nil)); err != nil {
 		return err
 	}
 	if err := fault.Point(ctx, "host.boot.after-network"); err != nil {
@@ -236,7 +243,7 @@ func (p *Parent) router() *fabric.Router {
 // tells the fabric the way to the host's pods.
 func (p *Parent) listen(ctx context.Context, reports io.Reader, fatal chan<- string) {
 	lines := bufio.NewReader(reports)
-	var announced []netip.Prefix
+	var announced, shared []netip.Prefix
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
@@ -251,13 +258,14 @@ func (p *Parent) listen(ctx context.Context, reports io.Reader, fatal chan<- str
 			return
 		}
 		p.update(func(s *Status) { s.Components, s.Agent = r.Components, r.Agent })
-		if !slices.Equal(r.PodRanges, announced) {
-			err := p.router().SetPrefixes(ctx, p.spec.Address.Addr(), r.PodRanges)
+		if !slices.Equal(r.PodRanges, announced) || !slices.Equal(r.Shared, shared) {
+			err := errors.Join(p.router().SetPrefixes(ctx, p.spec.Address.Addr(), r.PodRanges),
+				p.router().SetShared(ctx, p.spec.Address.Addr(), r.Shared))
 			if err != nil {
 				p.log.Error("pod ranges not announced to the fabric", logkey.Error, err)
 				continue // until the next report
 			}
-			announced = r.PodRanges
+			announced, shared = r.PodRanges, r.Shared
 		}
 	}
 }

@@ -25,6 +25,7 @@ type report struct {
 	Components []supervise.Status `json:"components"`
 	Agent      json.RawMessage    `json:"agent,omitempty"`
 	PodRanges  []netip.Prefix     `json:"podRanges,omitempty"`
+	Shared     []netip.Prefix     `json:"shared,omitempty"`
 	Fatal      string             `json:"fatal,omitempty"`
 }
 
@@ -44,11 +45,12 @@ func (r *Reporter) components(list []supervise.Status) {
 	r.send()
 }
 
-// PodRanges says which pods the host has, so that the fabric learns the way.
-func (r *Reporter) PodRanges(ranges []netip.Prefix) {
+// PodRanges says which pods the host has, so that the fabric learns the way, and to which
+// other ranges it is one of several ways.
+func (r *Reporter) PodRanges(ranges, shared []netip.Prefix) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last.PodRanges = ranges
+	r.last.PodRanges, r.last.Shared = ranges, shared
 	r.send()
 }
 

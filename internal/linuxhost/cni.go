@@ -82,16 +82,15 @@ func describeCNI(c Config, podCIDR netip.Prefix) cniConfiguration {
 	}}
 }
 
-// podRanges lists what the way to this node is for: its own pods and, of a gateway,
-// all pods. Two halves are narrower than the whole range, which the fabric itself
-// answers with "unreachable" while there is no gateway.
-func podRanges(c Config, podCIDR netip.Prefix) []netip.Prefix {
-	ranges := []netip.Prefix{podCIDR}
-	if c.PodGateway {
-		lower := netip.PrefixFrom(c.PodCIDR.Masked().Addr(), c.PodCIDR.Bits()+1)
-		ranges = append(ranges, lower, netip.PrefixFrom(upperHalf(c.PodCIDR), lower.Bits()))
+// gatewayRanges lists what a gateway is a way to: all pods. Two halves are narrower than
+// the whole range, which the fabric itself answers with "unreachable" while there is no
+// gateway.
+func gatewayRanges(c Config) []netip.Prefix {
+	if !c.PodGateway {
+		return nil
 	}
-	return ranges
+	lower := netip.PrefixFrom(c.PodCIDR.Masked().Addr(), c.PodCIDR.Bits()+1)
+	return []netip.Prefix{lower, netip.PrefixFrom(upperHalf(c.PodCIDR), lower.Bits())}
 }
 
 // upperHalf returns the first address of the upper half of an IPv4 range.

@@ -41,8 +41,8 @@ type Config struct {
 
 	// Network says how pods of other nodes are reached; "" is the default.
 	Network agent.NetworkMode `json:"network,omitempty"`
-	// PodGateway makes the worker the way of the machine, on which the API server runs,
-	// into an overlay: its packets for pods of all nodes come to it.
+	// PodGateway makes the worker a way of the machine, on which the API server runs, into
+	// an overlay: its packets for pods of all nodes come to the first one that runs.
 	PodGateway bool `json:"podGateway,omitempty"`
 
 	// CAFile holds the cluster's CA certificate (PEM), on the machine.

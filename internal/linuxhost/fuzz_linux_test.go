@@ -30,7 +30,7 @@ func FuzzConfig(f *testing.F) {
 		if _, err := describeFiles(boot{Config: c}); err != nil {
 			t.Errorf("accepted, and cannot be described: %v", err)
 		}
-		for _, r := range podRanges(c, c.PodCIDR) {
+		for _, r := range gatewayRanges(c) {
 			if !r.IsValid() {
 				t.Errorf("accepted, and the way to its pods is %s", r)
 			}

@@ -32,8 +32,9 @@ const (
 // mostly with another range.
 type follower struct {
 	boot boot
-	// announce tells the fabric, or the machine, which pods the host has.
-	announce func([]netip.Prefix)
+	// announce tells the fabric, or the machine, which pods the host has, and to which it
+	// is one of several ways.
+	announce func(own, shared []netip.Prefix)
 	root     string // of the host's files
 
 	mu      sync.Mutex
@@ -42,7 +43,7 @@ type follower struct {
 	waiting error         // guarded by mu; nil when everything is as the node says
 }
 
-func newFollower(b boot, announce func([]netip.Prefix)) *follower {
+func newFollower(b boot, announce func(own, shared []netip.Prefix)) *follower {
 	return &follower{
 		boot:     b,
 		announce: announce,
@@ -129,7 +130,7 @@ func (f *follower) follow(n nodeapi.Node) error {
 			return err
 		}
 	}
-	f.announce(podRanges(c, n.PodCIDR))
+	f.announce([]netip.Prefix{n.PodCIDR}, gatewayRanges(c))
 	return nil
 }
 

@@ -22,7 +22,7 @@ func newTestFollower(t *testing.T, mode agent.NetworkMode) (*follower, *[]netip.
 	var announced []netip.Prefix
 	c := testConfig(t.TempDir())
 	c.Network = mode
-	f := newFollower(boot{Config: c}, func(p []netip.Prefix) { announced = p })
+	f := newFollower(boot{Config: c}, func(own, _ []netip.Prefix) { announced = own })
 	f.root = t.TempDir()
 	for _, file := range []string{cniConfFile, flannelSubnetFile} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(f.root, file)), 0o700); err != nil {

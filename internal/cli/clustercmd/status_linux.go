@@ -33,6 +33,8 @@ type report struct {
 	Directory  string `json:"directory"`
 	// Network is how pods of different nodes reach each other.
 	Network agent.NetworkMode `json:"network"`
+	// NoPodGateway: the API server reaches no pods, because no Linux worker leads into the overlay.
+	NoPodGateway bool `json:"noPodGateway,omitempty"`
 	// LoadBalancerPool has the addresses of Services of type LoadBalancer, or is "none".
 	LoadBalancerPool string             `json:"loadBalancerPool"`
 	Components       []supervise.Status `json:"components"`
@@ -92,16 +94,17 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 		return report{}, err
 	}
 	r := report{
-		Name:       l.Name,
-		Running:    running,
-		PID:        st.PID,
-		Kubernetes: version.Kubernetes,
-		APIServer:  cfg.Network().APIServer(),
-		Admission:  cmp.Or(string(cfg.Admits()), "none"),
-		Network:    cfg.Mode(),
-		Kubeconfig: l.Kubeconfig(),
-		Directory:  l.Dir(),
-		Components: st.Components,
+		Name:         l.Name,
+		Running:      running,
+		PID:          st.PID,
+		Kubernetes:   version.Kubernetes,
+		APIServer:    cfg.Network().APIServer(),
+		Admission:    cmp.Or(string(cfg.Admits()), "none"),
+		Network:      cfg.Mode(),
+		NoPodGateway: cfg.Mode() == agent.VXLAN && len(cfg.LinuxHosts()) == 0,
+		Kubeconfig:   l.Kubeconfig(),
+		Directory:    l.Dir(),
+		Components:   st.Components,
 
 		LoadBalancerPool: cluster.PoolName(pool),
 	}
@@ -140,5 +143,9 @@ func (r report) print(s cli.Streams) error {
 	}
 	_, err := fmt.Fprintf(s.Out, "\nAPI server  %s\nkubeconfig  %s\nnetwork     %s, load balancer pool %s\n"+
 		"admission   %s\n", r.APIServer, r.Kubeconfig, r.Network, r.LoadBalancerPool, r.Admission)
+	if err == nil && r.NoPodGateway {
+		_, err = fmt.Fprintf(s.Out, "\nThe API server does not reach pods: webhooks, aggregated APIs and 'kubectl proxy' to pods "+
+			"fail.\nA Linux worker leads it into the overlay: mullion node add --name %s --linux\n", r.Name)
+	}
 	return err
 }

@@ -90,6 +90,37 @@ func connect(t *testing.T, f *fabric.Fabric, netns string) {
 	}
 }
 
+// TestSharedWays: of several hosts that are a way to a range, the first is used while it is there.
+func TestSharedWays(t *testing.T) {
+	m := newMachine(t)
+	f := m.fabric("shared", 0)
+	apply(t, f)
+	inside := f.Plan().Namespace
+	router := fabric.OpenRouter(inside)
+	first, second := netip.MustParseAddr("10.89.0.11"), netip.MustParseAddr("10.89.0.12")
+	all := []netip.Prefix{netip.MustParsePrefix("10.244.0.0/17")}
+	set := func(via netip.Addr, ranges []netip.Prefix, want string) {
+		t.Helper()
+		if err := router.SetShared(t.Context(), via, ranges); err != nil {
+			t.Fatal(err)
+		}
+		if err := router.SetPrefixes(t.Context(), via, nil); err != nil { // the host's own are others
+			t.Fatal(err)
+		}
+		if got := run(t, inside, "ip", "route", "get", "10.244.3.9"); !strings.Contains(got, want) {
+			t.Errorf("routed %s, want %s", got, want)
+		}
+	}
+	set(second, all, "via 10.89.0.12")
+	set(first, all, "via 10.89.0.11")
+	set(first, nil, "via 10.89.0.12")
+	set(first, all, "via 10.89.0.11")
+	set(second, nil, "via 10.89.0.11")
+	if err := f.Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestLifeCycle(t *testing.T) {
 	m := newMachine(t)
 	empty := state(t, m.netns)

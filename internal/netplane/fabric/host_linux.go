@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
@@ -149,7 +150,41 @@ func (r *Router) SetPrefixes(ctx context.Context, via netip.Addr, prefixes []net
 			return fmt.Errorf("route %s to %s: %w", p, via, err)
 		}
 	}
-	return inside.KeepRoutes(func(r kernel.Route) bool { return r.NextHop != via || wanted[r.Destination] })
+	return inside.KeepRoutes(func(r kernel.Route) bool {
+		return r.NextHop != via || r.Metric != 0 || wanted[r.Destination]
+	})
+}
+
+// SetShared makes the host with the given address one of the ways to exactly these ranges,
+// which are other hosts' ways, too: the host with the lowest address is used.
+func (r *Router) SetShared(ctx context.Context, via netip.Addr, prefixes []netip.Prefix) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("route to %s: %w", via, err)
+	}
+	inside, err := kernel.Open(r.namespace)
+	if err != nil {
+		return fmt.Errorf("route to %s: %w", via, err)
+	}
+	defer inside.Close()
+	for _, p := range prefixes {
+		link, err := linkTo(inside, via)
+		if err != nil {
+			return fmt.Errorf("route %s to %s: %w", p, via, err)
+		}
+		route := kernel.Route{Destination: p.Masked(), LinkIndex: link, NextHop: via, Metric: sharedMetric(via)}
+		if err := inside.ReplaceRoute(route); err != nil {
+			return fmt.Errorf("route %s to %s: %w", p, via, err)
+		}
+	}
+	return inside.KeepRoutes(func(r kernel.Route) bool {
+		return r.NextHop != via || r.Metric == 0 || slices.Contains(prefixes, r.Destination)
+	})
+}
+
+// sharedMetric differs from host to host, and from that of a host's own ranges.
+func sharedMetric(via netip.Addr) int {
+	b := via.As4()
+	return 1 + int(b[3])
 }
 
 // linkTo returns the index of the link whose addresses cover via.
