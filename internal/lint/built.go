@@ -76,12 +76,13 @@ func (b *builder) build(made Build) judged {
 		patches := parsed.DropPatches(false)
 		out.objects += parsed.Len()
 		out.unseen = append(out.unseen, parsed.Unseen()...)
+		findings := append(b.judge.written(parsed, facts), b.judge.patches(patches)...)
 		var own []source
-		if o.File != "" {
+		if o.File != "" && len(findings) > 0 {
 			own = b.identify(o.Object, b.read(o.File))
 		}
 		var found []Result
-		for _, f := range append(b.judge.written(parsed, facts), b.judge.patches(patches)...) {
+		for _, f := range findings {
 			found = append(found, b.place(made, o, own, f))
 		}
 		for _, r := range suppressByAnnotation(o.Object, found) {

@@ -4,21 +4,23 @@
 package kustomize
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
-	"sigs.k8s.io/yaml"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
 )
 
 // Built holds the objects that a kustomization makes.
@@ -28,6 +30,8 @@ type Built struct {
 	// The files of all resources and patches that took part.
 	Resources, Patches []string
 	Left               []string // what was left out: "FILE: … is remote, and is not fetched"
+
+	patched bool // some need kustomize's own schema
 }
 
 // Object is one object that a kustomization makes.
@@ -59,7 +63,8 @@ func (s *Set) Build(ctx context.Context, dir string) (Built, error) {
 		// https://github.com/fluxcd/pkg/tree/main/kustomize/filesys
 		options.LoadRestrictions = types.LoadRestrictionsNone
 	}
-	files := &readOnly{FileSystem: filesys.MakeFsOnDisk(), ctx: ctx, set: s, top: top}
+	s.prepare(ctx, out)
+	files := &readOnly{FileSystem: filesys.MakeFsOnDisk(), ctx: ctx, set: s}
 	made, err := run(krusty.MakeKustomizer(options), files, dir)
 	if err := ctx.Err(); err != nil {
 		return out, err
@@ -67,57 +72,102 @@ func (s *Set) Build(ctx context.Context, dir string) (Built, error) {
 	if err != nil {
 		return out, err
 	}
-	for _, r := range made.Resources() {
-		object, err := s.object(dir, r)
-		if err != nil {
-			return out, err
-		}
-		out.Objects = append(out.Objects, object)
+	resources := made.Resources()
+	out.Objects = make([]Object, len(resources))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, r := range resources {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			object, err := s.object(r)
+			out.Objects[i] = object
+			return err
+		})
 	}
-	return out, nil
+	return out, g.Wait()
+}
+
+// prepare does at the same time what kustomize would do one after another: it
+// marks the resources, and reads the schema that patches need.
+func (s *Set) prepare(ctx context.Context, of Built) {
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	if of.patched {
+		g.Go(func() error {
+			openapi.Schema()
+			return nil
+		})
+	}
+	for _, path := range of.Resources {
+		s.mu.Lock()
+		known := s.marked[path] != nil
+		s.mu.Unlock()
+		if known || slices.Contains(of.Patches, path) {
+			continue
+		}
+		g.Go(func() error {
+			text, err := s.readFile(path)
+			if err != nil || ctx.Err() != nil {
+				return nil // kustomize reads it again, and tells
+			}
+			text = mark(text, path)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.marked[path] = text
+			return nil
+		})
+	}
+	_ = g.Wait() // none fails
 }
 
 // object returns a resource that kustomize has made.
-func (s *Set) object(dir string, r *resource.Resource) (Object, error) {
-	from, err := r.GetOrigin()
-	if err == nil {
-		err = r.SetOrigin(nil)
-	}
-	if err != nil {
-		return Object{}, err
-	}
+func (s *Set) object(r *resource.Resource) (Object, error) {
 	text, err := r.MarshalJSON() // as kubectl reads it: a timestamp is a string
 	if err != nil {
 		return Object{}, err
 	}
-	var out Object
-	if out.Tree, err = s.tree(text); err != nil || from == nil {
-		return out, err
-	}
-	if path := cmp.Or(from.Path, from.ConfiguredIn); path != "" {
-		out.File = filepath.Join(dir, path)
-	}
-	return out, nil
+	return s.tree(text)
 }
 
 // tree returns the tree of an object. Overlays of one base have most objects in
 // common, such as definitions of a megabyte: equal ones are in memory once.
-func (s *Set) tree(text []byte) (map[string]any, error) {
+func (s *Set) tree(text []byte) (Object, error) {
 	sum := sha256.Sum256(text)
-	if known := s.trees[sum]; known != nil {
+	s.mu.Lock()
+	known, ok := s.trees[sum]
+	s.mu.Unlock()
+	if ok {
 		return known, nil
 	}
-	var out map[string]any
-	if err := json.Unmarshal(text, &out); err != nil {
-		return nil, err
+	var out Object
+	if err := json.Unmarshal(text, &out.Tree); err != nil {
+		return Object{}, err
 	}
-	if meta, _ := out["metadata"].(map[string]any); meta != nil {
-		if annotations, ok := meta["annotations"].(map[string]any); ok && len(annotations) == 0 {
-			delete(meta, "annotations") // there was nothing but the origin
-		}
+	if out.File = takeOrigin(out.Tree); out.File == "" {
+		out.File = s.generator(out.Tree)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.trees[sum] = out
 	return out, nil
+}
+
+// generator returns the kustomization that generates an object, to whose name
+// kustomize has added a hash, and maybe more; "" if there is none.
+func (s *Set) generator(object map[string]any) string {
+	meta, _ := object["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	file, longest := "", ""
+	for _, f := range s.folders {
+		for _, g := range f.generates {
+			if strings.Contains(name, g) && (len(g) > len(longest) || len(g) == len(longest) && f.file < file) {
+				file, longest = f.file, g
+			}
+		}
+	}
+	return file
 }
 
 // run builds. kustomize panics at some input.
@@ -138,6 +188,7 @@ func (s *Set) collect(f *folder, out *Built, seen map[string]bool) {
 	}
 	seen[f.dir] = true
 	out.Resources, out.Patches = append(out.Resources, f.resources...), append(out.Patches, f.patches...)
+	out.patched = out.patched || f.patched
 	for _, what := range f.left {
 		out.Left = append(out.Left, f.file+": "+what)
 	}
@@ -147,12 +198,11 @@ func (s *Set) collect(f *folder, out *Built, seen map[string]bool) {
 }
 
 // readOnly is the disk as kustomize sees it: its kustomizations are those that
-// the set keeps, and nothing can be written.
+// the set keeps, resources are marked, and nothing can be written.
 type readOnly struct {
 	filesys.FileSystem
 	ctx context.Context
 	set *Set
-	top *folder
 }
 
 func (r *readOnly) ReadFile(path string) ([]byte, error) {
@@ -160,21 +210,23 @@ func (r *readOnly) ReadFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	f := r.set.folders[filepath.Dir(path)]
-	if f == nil || f.file != path {
-		return r.set.readFile(path)
-	}
-	if f.problem != nil || f != r.top {
+	if f != nil && f.file == path {
 		return f.text, f.problem
 	}
-	var k map[string]any
-	if err := yaml.Unmarshal(f.text, &k); err != nil || k == nil {
-		return f.text, nil // kustomize will say what is wrong
+	text, err := r.set.readFile(path)
+	if err != nil {
+		return nil, err
 	}
-	list, _ := k["buildMetadata"].([]any)
-	if !slices.Contains(list, any(types.OriginAnnotations)) {
-		k["buildMetadata"] = append(list, types.OriginAnnotations)
+	at, err := realPath(path)
+	if err != nil {
+		return nil, err
 	}
-	return yaml.Marshal(k)
+	r.set.mu.Lock()
+	defer r.set.mu.Unlock()
+	if marked := r.set.marked[at]; marked != nil {
+		return marked, nil
+	}
+	return text, nil
 }
 
 var errReadOnly = errors.New("nothing may be written")

@@ -48,6 +48,18 @@ func TestBuild(t *testing.T) {
 				"-- b/kustomization.yaml --\nresources: [m.yaml]\n-- b/m.yaml --\n" + configMap,
 			objects: []string{"ConfigMap x-m b/m.yaml"},
 		}, {
+			name: "items of a List, and annotations that are null",
+			files: "-- o/kustomization.yaml --\nresources: [l.yaml]\nbuildMetadata: [originAnnotations]\n" +
+				"-- o/l.yaml --\napiVersion: v1\nkind: List\nitems:\n" +
+				"- {apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: null}}\n" +
+				"- {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n",
+			objects: []string{"ConfigMap a o/l.yaml", "ConfigMap b o/l.yaml"},
+		}, {
+			name: "generator of a base",
+			files: "-- o/kustomization.yaml --\nresources: [../b]\nnameSuffix: -x\n" +
+				"-- b/kustomization.yaml --\nconfigMapGenerator: [{name: g, literals: [a=b]}]\n",
+			objects: []string{"ConfigMap g-x-4h2mbtbbt6 b/kustomization.yaml"},
+		}, {
 			name: "old fields",
 			files: "-- o/kustomization.yaml --\nbases: [../b]\ncommonLabels: {a: b}\n" +
 				"patchesStrategicMerge: [p.yaml]\n" +

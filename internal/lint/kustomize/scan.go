@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/types"
@@ -31,10 +32,13 @@ const maxFileBytes = 4 << 20
 type Set struct {
 	root    string // the checkout: nothing outside of it is read; "" if there is none
 	folders map[string]*folder
-	used    map[string]bool                      // folders that another kustomization uses
-	files   map[string]bool                      // files that a kustomization names
-	instead map[string][]byte                    // see Replace
-	trees   map[[sha256.Size]byte]map[string]any // of built objects
+	used    map[string]bool   // folders that another kustomization uses
+	files   map[string]bool   // files that a kustomization names
+	instead map[string][]byte // see Replace
+
+	mu     sync.Mutex
+	marked map[string][]byte            // guarded by mu; of files, see mark
+	trees  map[[sha256.Size]byte]Object // guarded by mu; the built objects by their text
 }
 
 // folder is a folder with a kustomization.
@@ -45,6 +49,8 @@ type folder struct {
 	uses      []string // the folders below it in the tree of kustomizations
 	resources []string // files
 	patches   []string // files
+	generates []string // names of ConfigMaps and Secrets
+	patched   bool     // it has patches, and no schema of its own
 	left      []string // what is left out, and why
 	empty     bool     // nothing remains to build
 	problem   error    // why the kustomization cannot be read
@@ -68,7 +74,8 @@ func Read(ctx context.Context, dirs []string) (*Set, error) {
 		used:    map[string]bool{},
 		files:   map[string]bool{},
 		instead: map[string][]byte{},
-		trees:   map[[sha256.Size]byte]map[string]any{},
+		marked:  map[string][]byte{},
+		trees:   map[[sha256.Size]byte]Object{},
 	}
 	for _, dir := range dirs {
 		dir, err := realPath(dir)
@@ -126,6 +133,9 @@ func (s *Set) readFile(path string) ([]byte, error) {
 // if the text is nil.
 func (s *Set) Replace(path string, text []byte) {
 	at, err := realPath(path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.marked, at)
 	switch {
 	case err != nil:
 	case text == nil:
@@ -166,6 +176,10 @@ func (s *Set) read(ctx context.Context, dir string) error {
 	rest := k
 	rest.TypeMeta, rest.BuildMetadata = types.TypeMeta{}, nil
 	f.empty = len(f.left) > 0 && rest.CheckEmpty() != nil
+	f.patched = len(k.Patches) > 0 && len(k.OpenAPI) == 0
+	if rest.CheckEmpty() == nil {
+		k.BuildMetadata = only(k.BuildMetadata, func(what string) bool { return what == types.ManagedByLabelOption })
+	}
 	if f.empty {
 		k.BuildMetadata = []string{types.OriginAnnotations} // kustomize refuses an empty one
 	}
@@ -287,9 +301,11 @@ func (s *Set) others(f *folder, k *types.Kustomization) {
 		k.OpenAPI = nil
 	}
 	for i := range k.ConfigMapGenerator {
+		f.generates = append(f.generates, k.ConfigMapGenerator[i].Name)
 		s.sources(f, &k.ConfigMapGenerator[i].KvPairSources, name)
 	}
 	for i := range k.SecretGenerator {
+		f.generates = append(f.generates, k.SecretGenerator[i].Name)
 		s.sources(f, &k.SecretGenerator[i].KvPairSources, name)
 	}
 }
