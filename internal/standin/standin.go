@@ -59,8 +59,7 @@ type Catalogue struct {
 }
 
 // Prepare returns the catalogue for the given programs, and makes its
-// directories in the cache unless they exist. If they do, it only reads, so
-// that it may be called where the cache is read-only.
+// directories in the cache unless they exist.
 func Prepare(ctx context.Context, cacheDir string, p Programs, log *slog.Logger) (_ *Catalogue, err error) {
 	defer func() {
 		if err != nil {
@@ -81,15 +80,29 @@ func Prepare(ctx context.Context, cacheDir string, p Programs, log *slog.Logger)
 	} else if err != nil {
 		return nil, err
 	}
+	return c, c.measure(dir)
+}
+
+// Open returns a catalogue that Prepare has made, by its name. It only reads.
+func Open(cacheDir, name string) (*Catalogue, error) {
+	c := &Catalogue{name: name, sizes: map[string]int64{}}
+	if err := c.measure(filepath.Join(cacheDir, name)); err != nil {
+		return nil, fmt.Errorf("open stand-in images %s: %w", name, err)
+	}
+	return c, nil
+}
+
+// measure reads the sizes of the flavors.
+func (c *Catalogue) measure(dir string) (err error) {
 	for _, f := range flavors() {
 		if !f.ownDir() {
 			continue
 		}
 		if c.sizes[f.name], err = treeSize(filepath.Join(dir, f.name)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // Name returns the name of the catalogue's directory in the cache.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,19 @@ func TestPrepareIsMadeOnceWhereverTheProgramsLie(t *testing.T) {
 	}
 	if len(entries) != 1 || !strings.HasPrefix(entries[0].Name(), "standin-") {
 		t.Errorf("cache has %v", entries)
+	}
+}
+
+// TestOpen: what was prepared is found again by its name alone.
+func TestOpen(t *testing.T) {
+	cache := t.TempDir()
+	made := prepare(t, cache, programs(t))
+	got, err := standin.Open(cache, made.Name())
+	if err != nil || !reflect.DeepEqual(got, made) {
+		t.Errorf("%+v, %v, want %+v", got, err, made)
+	}
+	if got, err := standin.Open(cache, "standin-0"); err == nil {
+		t.Errorf("%+v of a name that was never prepared", got)
 	}
 }
 

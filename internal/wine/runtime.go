@@ -37,6 +37,9 @@ type Runtime struct {
 	log      *slog.Logger
 }
 
+// runtimePrefix begins the names of runtimes in the cache.
+const runtimePrefix = "wine-"
+
 // OpenRuntime returns the runtime for the Wine that is installed and the DLLs
 // in nativeDir. It is built in cacheDir on first use (about a second: files
 // are hard-linked where the file system allows it).
@@ -54,7 +57,7 @@ func OpenRuntime(ctx context.Context, cacheDir, nativeDir string, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{Dir: filepath.Join(cacheDir, "wine-"+hash), cacheDir: cacheDir, hash: hash, log: log}
+	r := &Runtime{Dir: filepath.Join(cacheDir, runtimePrefix+hash), cacheDir: cacheDir, hash: hash, log: log}
 	err = once(ctx, r.Dir, func(tmp string) error {
 		log.InfoContext(ctx, "build Wine runtime", logkey.Path, r.Dir)
 		if err := fill(tmp, d.entries, own); err != nil {
@@ -66,6 +69,17 @@ func OpenRuntime(ctx context.Context, cacheDir, nativeDir string, log *slog.Logg
 		return nil, fmt.Errorf("build Wine runtime: %w", err)
 	}
 	return r, nil
+}
+
+// NamedRuntime returns a runtime that OpenRuntime has built in cacheDir, whatever is
+// installed now: programs that already run use it, and must not meet another one after
+// an upgrade.
+func NamedRuntime(cacheDir, name string, log *slog.Logger) (*Runtime, error) {
+	dir := filepath.Join(cacheDir, name)
+	if _, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("open Wine runtime: %w", err)
+	}
+	return &Runtime{Dir: dir, cacheDir: cacheDir, hash: strings.TrimPrefix(name, runtimePrefix), log: log}, nil
 }
 
 // numberConsoleHost writes into the console host of the runtime in dir which

@@ -81,6 +81,20 @@ func TestOnceFails(t *testing.T) {
 	building.Unlock()
 }
 
+func TestNamedRuntime(t *testing.T) {
+	cache := t.TempDir()
+	if r, err := NamedRuntime(cache, "wine-0123", nil); err == nil {
+		t.Errorf("%+v of a runtime that is not there", r)
+	}
+	if err := os.Mkdir(filepath.Join(cache, "wine-0123"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := NamedRuntime(cache, "wine-0123", nil); err != nil || r.hash != "0123" ||
+		r.Dir != filepath.Join(cache, "wine-0123") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestFindDistributionMissing(t *testing.T) {
 	if _, err := findDistribution(t.TempDir()); err == nil || !strings.Contains(err.Error(), "wine64") {
 		t.Errorf("error %v", err)

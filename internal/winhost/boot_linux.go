@@ -39,6 +39,8 @@ type boot struct {
 	// inside of the cache.
 	Runtime string `json:"runtime"`
 	Prefix  string `json:"prefix"`
+	// StandIns is the directory of the stand-in images in the cache.
+	StandIns string `json:"standIns"`
 	// CA and Token are the content of the files that Config names: init cannot
 	// see them. The token is in no file of the host until the agent needs it.
 	CA    []byte `json:"ca"`

@@ -76,7 +76,8 @@ func prepare(ctx context.Context, c Config, build winver.Build, p *host.Parent, 
 	if err != nil {
 		return b, err
 	}
-	if err := recordUse(c.Dir, b.Runtime, b.Prefix, standIns.Name()); err != nil {
+	b.StandIns = standIns.Name()
+	if err := recordUse(c.Dir, b.Runtime, b.Prefix, b.StandIns); err != nil {
 		return b, err
 	}
 	p.Step("files")

@@ -32,12 +32,13 @@ func handlers() []string { return []string{"example-container-runtime-handler"} 
 
 // serveCRI runs the container runtime.
 func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Service, log *slog.Logger) error {
-	// All of it was made by the parent; the cache is read-only here.
-	rt, err := wine.OpenRuntime(ctx, cacheDir, filepath.Join(binDir, "native"), log)
+	// The parent has made all of it, of programs that may have been replaced since: what
+	// the host was booted with stays until it is rebooted. The cache is read-only here.
+	rt, err := wine.NamedRuntime(cacheDir, b.Runtime, log)
 	if err != nil {
 		return err
 	}
-	standIns, err := standin.Prepare(ctx, cacheDir, programsOf(binDir), log)
+	standIns, err := standin.Open(cacheDir, b.StandIns)
 	if err != nil {
 		return err
 	}
