@@ -303,7 +303,7 @@ This page is the output of TestNetworks in test/e2e: every line was tried betwee
 with the stand-ins of curl, ping and nslookup in the pods. *Pod* and *node* are Windows', unless they are called Linux.
 *fails, as on Windows* gives the reason; the sources are Kubernetes' and flannel's documentation
 ([netplane.md](netplane.md)). *Outside* is a server behind the cluster's router, which has a name in the cluster's DNS;
-no test leaves the machine. The API server runs on the machine; in the overlay it reaches pods through the first Linux
+no test leaves the machine. The API server runs on the machine; in the overlay it reaches pods through a Linux
 worker, and without one it does not.
 `)
 	fmt.Fprintf(&b, "\n| from | to | by |")
