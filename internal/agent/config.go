@@ -264,8 +264,8 @@ func (k Kubelet) validateTimes() []error {
 	}
 	for name, d := range k.EvictionSoftGracePeriod {
 		if t, err := time.ParseDuration(d); err != nil || t < 0 || k.EvictionSoft[name] == "" {
-			errs = append(errs, fmt.Errorf("kubelet.evictionSoftGracePeriod: %s=%s: want a time, as 30s, for a resource "+
-				"of evictionSoft", name, d))
+			errs = append(errs, fmt.Errorf(
+				"kubelet.evictionSoftGracePeriod: %s=%s: want a time, as 30s, for a resource of evictionSoft", name, d))
 		}
 	}
 	if d := k.EvictionPressureTransitionPeriod; d != "" {

@@ -139,7 +139,8 @@ func TestKubeletSettings(t *testing.T) {
 		got.EvictionHard["imagefs.available"] != "1Gi" || !*got.MergeDefaultEvictionSettings ||
 		*got.ImageGCHighThresholdPercent != 100 || *got.ImageGCLowThresholdPercent != 70 ||
 		got.EvictionSoft["memory.available"] != "1Gi" || got.EvictionSoftGracePeriod["memory.available"] != "90s" ||
-		got.EvictionPressureTransitionPeriod.Seconds() != 30 || got.ContainerLogMaxSize != "5Mi" || *got.ContainerLogMaxFiles != 3 {
+		got.EvictionPressureTransitionPeriod.Seconds() != 30 || got.ContainerLogMaxSize != "5Mi" ||
+		*got.ContainerLogMaxFiles != 3 {
 		t.Errorf("%s", content)
 	}
 }

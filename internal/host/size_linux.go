@@ -131,7 +131,8 @@ func (h *shown) update() error {
 	now := time.Now()
 	h.time.add(len(h.size.CPUs), now.Sub(h.at), u.CPUNanos-min(h.nanos, u.CPUNanos))
 	h.at, h.nanos = now, u.CPUNanos
-	return errors.Join(incomplete, overwrite(h.meminfo, meminfo(h.size, u)), overwrite(h.stat, stat(h.size, h.time, h.boot)))
+	return errors.Join(incomplete, overwrite(h.meminfo, meminfo(h.size, u)),
+		overwrite(h.stat, stat(h.size, h.time, h.boot)))
 }
 
 func overwrite(f *os.File, text string) error {

@@ -105,7 +105,8 @@ func produceEvidence(ctx context.Context, cfg Config, send func(*evidence) error
 			if ok {
 				seen.Seen(s.kind, s.namespace, s.name, s.file)
 			}
-			if d.problem != nil || !(ok && s.source()) && !mayHoldFacts(d.text) && !mayBeNeeded(cfg.Facts.Objects, d.text) {
+			needed := ok && s.source() || mayHoldFacts(d.text) || mayBeNeeded(cfg.Facts.Objects, d.text)
+			if d.problem != nil || !needed {
 				return ctx.Err()
 			}
 			e.docs = append(e.docs, d)

@@ -29,8 +29,8 @@ func TestFound(t *testing.T) {
 		{"template", "apiVersion: v1\nkind: {{ .kind }}\n{{- end }}\n", "WIN901", ""},
 		{"template that YAML can read", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Name }}\n", "WIN901", ""},
 		{"template in a list", "apiVersion: v1\nkind: Pod\nspec:\n  args:\n  - {{ .A }}\n  - b\n", "WIN901", ""},
-		{"template with an instruction in a text", "apiVersion: v1\nkind: ConfigMap\ndata:\n  a: |\n    {\n{{- if .X}}\n" +
-			"      \"b\": {\n    },\n{{- end}}\n  c: d\n", "WIN901", ""},
+		{"template with an instruction in a text", "apiVersion: v1\nkind: ConfigMap\ndata:\n  a: |\n    {\n" +
+			"{{- if .X}}\n      \"b\": {\n    },\n{{- end}}\n  c: d\n", "WIN901", ""},
 		{"template with quotes", "apiVersion: v1\nkind: Secret\ndata:\n  a: \"{{Get \"x\"}}\"\n", "WIN901", ""},
 		{"workflow with a mistake", "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nspec:\n    a: '{{b}}'\n  c: d\n",
 			"WIN901", "WIN901"},
@@ -44,8 +44,8 @@ func TestFound(t *testing.T) {
 				"  ports: []\n", "WIN901", ""},
 		{"template with a value further below",
 			"apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    a: b\n  name: {{.Name}}-{{.N}}\n", "WIN901", ""},
-		{"annotations of a workload", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, annotations: {a: b}}\n" +
-			"spec: {replicas: 2}\n", "WIN804", ""},
+		{"annotations of a workload", "apiVersion: apps/v1\nkind: Deployment\n" +
+			"metadata: {name: d, annotations: {a: b}}\nspec: {replicas: 2}\n", "WIN804", ""},
 		{"variable in a broken manifest", "apiVersion: v1\nkind: ${KIND}\nspec:\n  a: b: c\n", "WIN901", "WIN901"},
 		{"mapping as a key", "apiVersion: v1\nkind: Pod\nmetadata:\n  {a: b}: c\n", "WIN901", "WIN901"},
 		{"broken settings", "a:\n\tb: c\n", "WIN901", ""},
@@ -89,7 +89,8 @@ func TestExpectation(t *testing.T) {
 			}
 			sum, err := Run(t.Context(), Config{Inputs: []Input{in}}, func(Result) error { return nil })
 			if err != nil || sum.SkippedDocuments() != want || (sum.Errors > 0) != (want == 0) {
-				t.Errorf("%s, found %v: %d skipped, %d errors, %v", name, in.Found, sum.SkippedDocuments(), sum.Errors, err)
+				t.Errorf("%s, found %v: %d skipped, %d errors, %v", name, in.Found, sum.SkippedDocuments(), sum.Errors,
+					err)
 			}
 		}
 	}

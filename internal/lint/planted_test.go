@@ -55,7 +55,8 @@ func TestPlanted(t *testing.T) {
 	// Of all kinds that pods refer to, this cluster has what each cluster has.
 	facts.Objects = policy.Known{
 		"ServiceAccount": {"default": {"default"}}, "PriorityClass": {"system-cluster-critical": {""}},
-		"Namespace": {"default": {""}}, "ConfigMap": {"kube-root-ca.crt": {"default"}}, "Secret": {}, "PersistentVolumeClaim": {},
+		"Namespace": {"default": {""}}, "ConfigMap": {"kube-root-ca.crt": {"default"}}, "Secret": {},
+		"PersistentVolumeClaim": {},
 	}
 	var page strings.Builder
 	fmt.Fprintf(&page, plantedHead, len(mistakes))

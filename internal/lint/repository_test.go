@@ -49,7 +49,8 @@ spec:
 	reads      = "apiVersion: v1\nkind: Pod\nmetadata: {name: reads}\nspec:\n  containers:\n  - name: c\n" +
 		"    image: registry.example/c\n" +
 		"    env: [{name: C, valueFrom: {configMapKeyRef: {name: settings, key: colour}}}]\n"
-	class = "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: windows}\nhandler: runhcs-wcow-process\n" +
+	class = "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: windows}\n" +
+		"handler: runhcs-wcow-process\n" +
 		"scheduling: {nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.20348}}\n"
 	ofClass = "apiVersion: v1\nkind: Pod\nmetadata: {name: classy}\nspec:\n  runtimeClassName: windows\n" +
 		"  containers: [{name: c, image: 'mcr.microsoft.com/windows/nanoserver:1809', resources: {limits: " +

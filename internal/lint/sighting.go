@@ -36,8 +36,8 @@ func sight(d document) (sighting, bool) {
 	meta := after(d.text, "metadata:")
 	if t := bytes.TrimSpace(firstLine(meta)); len(t) > 0 && t[0] == '{' {
 		s.name, s.namespace = inFlow(t, "name:"), inFlow(t, "namespace:")
-	} else if i := bytes.IndexByte(meta, '\n'); i >= 0 {
-		s.inBlock(meta[i+1:])
+	} else if _, block, ok := bytes.Cut(meta, []byte("\n")); ok {
+		s.inBlock(block)
 	}
 	return s, s.kind != "" && s.name != ""
 }

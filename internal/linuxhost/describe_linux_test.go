@@ -157,7 +157,8 @@ func TestNetworks(t *testing.T) {
 				t.Fatal(err)
 			}
 			var b strings.Builder
-			fmt.Fprintf(&b, "-- routes of %s to this node: %v --\n", router(c), append([]netip.Prefix{pods}, gatewayRanges(c)...))
+			fmt.Fprintf(&b, "-- routes of %s to this node: %v --\n", router(c),
+				append([]netip.Prefix{pods}, gatewayRanges(c)...))
 			fmt.Fprintf(&b, "-- %s --\n%s\n", cniConfFile, conf)
 			if c.Network.Flannel() {
 				fmt.Fprintf(&b, "-- %s --\n%s\n", flannelNetConf, files[flannelNetConf].content)

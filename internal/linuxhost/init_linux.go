@@ -44,8 +44,8 @@ func runInit(ctx context.Context, b boot, reports *host.Reporter) error {
 	if err := unix.Sethostname([]byte(b.Config.Name)); err != nil {
 		return fmt.Errorf("set host name: %w", err)
 	}
-	if err := errors.Join(host.SplitCgroup(b.Cgroups, podsCgroup), host.ShowSize(ctx, b.Size, b.Cgroups), set(ownSettings()), settle(), installFiles(b),
-		applyRules(ctx, b.Config)); err != nil {
+	if err := errors.Join(host.SplitCgroup(b.Cgroups, podsCgroup), host.ShowSize(ctx, b.Size, b.Cgroups),
+		set(ownSettings()), settle(), installFiles(b), applyRules(ctx, b.Config)); err != nil {
 		return err
 	}
 	reap := host.NewReaper()

@@ -29,15 +29,17 @@ func peerRules(peers []peer) string {
 	var b strings.Builder
 	b.WriteString("add chain ip mullion tunnel\nflush chain ip mullion tunnel\n")
 	list := slices.Clone(peers)
-	slices.SortFunc(list, func(a, b peer) int { return cmp.Or(a.node.Compare(b.node), a.pods.Addr().Compare(b.pods.Addr())) })
+	slices.SortFunc(list, func(a, b peer) int {
+		return cmp.Or(a.node.Compare(b.node), a.pods.Addr().Compare(b.pods.Addr()))
+	})
 	for _, p := range slices.Compact(list) {
 		if !p.node.Is4() || !p.pods.Addr().Is4() || p.pods.Bits() == 0 {
 			continue
 		}
 		a := p.pods.Masked().Addr().As4()
 		source := uint32(a[0])<<24 | uint32(a[1])<<16 | uint32(a[2])<<8 | uint32(a[3])
-		fmt.Fprintf(&b, "add rule ip mullion tunnel ip saddr %s @th,96,24 0x%x @th,224,16 0x800 @th,336,32 & 0x%x == 0x%x accept\n",
-			p.node, agent.FlannelVNI, ^uint32(0)<<(32-p.pods.Bits()), source)
+		fmt.Fprintf(&b, "add rule ip mullion tunnel ip saddr %s @th,96,24 0x%x @th,224,16 0x800 "+
+			"@th,336,32 & 0x%x == 0x%x accept\n", p.node, agent.FlannelVNI, ^uint32(0)<<(32-p.pods.Bits()), source)
 	}
 	b.WriteString("add rule ip mullion tunnel counter drop\n")
 	return b.String()

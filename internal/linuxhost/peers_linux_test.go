@@ -55,7 +55,8 @@ func newTunnelLab(t *testing.T) tunnelLab {
 			PeerNamespace: netlink.NsFd(there.Handle())}), address(fabric.Uplink, "10.89.0.110/24"))
 	})
 	l.in(l.other, func() error {
-		return errors.Join(address("far", "10.89.0.11/24"), address("far", "10.89.0.12/24"), address("far", "10.89.0.13/24"))
+		return errors.Join(address("far", "10.89.0.11/24"), address("far", "10.89.0.12/24"),
+			address("far", "10.89.0.13/24"))
 	})
 	return l
 }
@@ -100,9 +101,10 @@ func (l tunnelLab) device(peers []peer) {
 			gateway := net.IP(p.pods.Addr().AsSlice())
 			index := link.Attrs().Index
 			if err := errors.Join(
-				netlink.NeighSet(&netlink.Neigh{LinkIndex: index, State: netlink.NUD_PERMANENT, IP: gateway, HardwareAddr: mac}),
-				netlink.NeighAppend(&netlink.Neigh{LinkIndex: index, State: netlink.NUD_PERMANENT, Family: unix.AF_BRIDGE,
-					Flags: netlink.NTF_SELF, IP: net.IP(p.node.AsSlice()), HardwareAddr: mac}),
+				netlink.NeighSet(&netlink.Neigh{LinkIndex: index, State: netlink.NUD_PERMANENT, IP: gateway,
+					HardwareAddr: mac}),
+				netlink.NeighAppend(&netlink.Neigh{LinkIndex: index, State: netlink.NUD_PERMANENT,
+					Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF, IP: net.IP(p.node.AsSlice()), HardwareAddr: mac}),
 				netlink.RouteAdd(&netlink.Route{LinkIndex: index, Gw: gateway, Flags: int(netlink.FLAG_ONLINK),
 					Dst: &net.IPNet{IP: gateway, Mask: net.CIDRMask(p.pods.Bits(), 32)}})); err != nil {
 				return err

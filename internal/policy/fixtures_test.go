@@ -443,7 +443,8 @@ func fixtures() []fixture {
 		{code: "WIN237", fail: volume("secret: {secretName: s, items: [{key: k, path: k}]}"),
 			pass: volume("secret: {secretName: filled, items: [{key: k, path: k}]}"), facts: sources()},
 		{code: "WIN237", fail: volume("projected: {sources: [{secret: {name: s, items: [{key: k, path: k}]}}]}"),
-			pass: volume("projected: {sources: [{secret: {name: elsewhere, items: [{key: k, path: k}]}}]}"), facts: sources()},
+			pass:  volume("projected: {sources: [{secret: {name: elsewhere, items: [{key: k, path: k}]}}]}"),
+			facts: sources()},
 		{code: "WIN623", fail: service("ports: [{port: 80, targetPort: web}]", ""),
 			pass: service("ports: [{port: 80, targetPort: http}]", ""), facts: backend(Facts{})},
 		{code: "WIN623", fail: service("ports: [{port: 80, targetPort: web}]", ""),
@@ -466,7 +467,8 @@ func fixtures() []fixture {
 // empty is a cluster with one object of each kind that pods refer to.
 func empty() Facts {
 	known := Known{}
-	for _, kind := range []string{"Namespace", "ServiceAccount", "PriorityClass", "ConfigMap", "Secret", "PersistentVolumeClaim"} {
+	for _, kind := range []string{"Namespace", "ServiceAccount", "PriorityClass", "ConfigMap", "Secret",
+		"PersistentVolumeClaim"} {
 		known[kind] = map[string][]string{}
 		known.Add(kind, "", "known")
 	}

@@ -31,8 +31,8 @@ func knownRules() []Rule {
 			Severity: Warning,
 			Field:    "volumes[*].items, containers[*].env",
 			Why: "The container does not start: CreateContainerConfigError, couldn't find key; or the volume is not " +
-				"mounted: references non-existent config key. Only ConfigMaps and Secrets of the same input are looked " +
-				"at.",
+				"mounted: references non-existent config key. Only ConfigMaps and Secrets of the same input are " +
+				"looked at.",
 			Fix:     "add the key, correct it, or write optional: true",
 			Sources: []string{"https://kubernetes.io/docs/concepts/configuration/configmap/"},
 			pod:     checkKeysExist,
@@ -68,9 +68,10 @@ func knownRules() []Rule {
 			Why:      "The API server refuses the object until there is one: namespaces not found.",
 			Fix:      "create it, or correct the name",
 			Sources:  []string{"k8s.io/apiserver pkg/admission/plugin/namespace/lifecycle"},
-			kinds: []string{"Pod", "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController", "Job",
-				"CronJob", "Service", "ConfigMap", "Secret", "PersistentVolumeClaim", "Ingress", "ServiceAccount", "Role",
-				"RoleBinding", "HorizontalPodAutoscaler", "PodDisruptionBudget", "NetworkPolicy"},
+			kinds: []string{"Pod", "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController",
+				"Job", "CronJob", "Service", "ConfigMap", "Secret", "PersistentVolumeClaim", "Ingress",
+				"ServiceAccount", "Role", "RoleBinding", "HorizontalPodAutoscaler", "PodDisruptionBudget",
+				"NetworkPolicy"},
 			object: checkNamespaceExists,
 		},
 	}

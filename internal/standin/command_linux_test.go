@@ -23,9 +23,9 @@ func testBuiltins(t *testing.T, b *box) {
 		batch []string
 		want  string
 	}{
-		"copy": {[]string{"copy one two", "copy o* sub", "md other", "copy sub other", "copy one sub >nul", "copy one sub\\three && echo ok",
-			"for %%i in (4 5) do copy one %%i", "copy one one", `copy one nodir\x`, "copy nofile x",
-			"echo y| copy /-y one two"},
+		"copy": {[]string{"copy one two", "copy o* sub", "md other", "copy sub other", "copy one sub >nul",
+			"copy one sub\\three && echo ok", "for %%i in (4 5) do copy one %%i", "copy one one",
+			`copy one nodir\x`, "copy nofile x", "echo y| copy /-y one two"},
 			`        1 file\(s\) copied.
 one
         1 file\(s\) copied.

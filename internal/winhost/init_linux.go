@@ -41,8 +41,8 @@ func runInit(ctx context.Context, b boot, reports *host.Reporter) error {
 	if err := host.Pivot(root); err != nil {
 		return err
 	}
-	if err := errors.Join(shareViews(), host.SplitCgroup(b.Cgroups, podsCgroup), host.ShowSize(ctx, b.Size, b.Cgroups), etc(b.Config), machine.write(),
-		installFiles(b)); err != nil {
+	if err := errors.Join(shareViews(), host.SplitCgroup(b.Cgroups, podsCgroup),
+		host.ShowSize(ctx, b.Size, b.Cgroups), etc(b.Config), machine.write(), installFiles(b)); err != nil {
 		return err
 	}
 	if err := unix.Sethostname([]byte(b.Config.Name())); err != nil {

@@ -64,7 +64,8 @@ func TestCancelledPlugin(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir, "done")); (err == nil) != c.finishes {
 				t.Errorf("the child's file: %v", err)
 			}
-			for end := time.Now().Add(10 * time.Second); unix.Kill(-group, 0) == nil; time.Sleep(10 * time.Millisecond) {
+			end := time.Now().Add(10 * time.Second)
+			for ; unix.Kill(-group, 0) == nil; time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatalf("processes of group %d are left", group)
 				}

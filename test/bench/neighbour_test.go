@@ -177,7 +177,11 @@ func (c cluster) loadAttackers() {
 	img, err := imagebuild.Build(imagebuild.Spec{
 		Build: build, Base: "servercore",
 		Layers: []imagebuild.Layer{{Entries: []imagebuild.Entry{{Path: "app/winprog.exe", Content: content}}}},
-		Config: v1.Config{Entrypoint: []string{`C:\app\winprog.exe`}, WorkingDir: `C:\app`, User: "ContainerAdministrator"},
+		Config: v1.Config{
+			Entrypoint: []string{`C:\app\winprog.exe`},
+			WorkingDir: `C:\app`,
+			User:       "ContainerAdministrator",
+		},
 	})
 	if err != nil {
 		c.b.Fatal(err)

@@ -236,7 +236,8 @@ func TestExec(t *testing.T) {
 		name, stdin, want, failure string
 		args                       []string
 	}{
-		{name: "PowerShell", args: []string{"win-1", "--", "powershell", "(Get-NetAdapter 'vEthernet (Ethernet)').Status"}, want: "Up"},
+		{name: "PowerShell", want: "Up",
+			args: []string{"win-1", "--", "powershell", "(Get-NetAdapter 'vEthernet (Ethernet)').Status"}},
 		{name: "the administrator", args: []string{"win-1", "--", "whoami"}, want: `win-1\administrator`},
 		{name: "exit code", args: []string{"win-1", "--", "cmd", "/c", "exit 7"}, failure: "exit status 7"},
 		{name: "unknown program", args: []string{"win-1", "--", "nosuch"}, failure: "exit status 127"},

@@ -70,7 +70,8 @@ func testNames(t *testing.T, c *shared, ns string) {
 			t.Errorf("%s is %q, want %q", script, got, want)
 		}
 	}
-	for _, command := range []string{"(Get-NetAdapter).Name", "(Get-NetIPInterface -AddressFamily IPv4)[1].InterfaceAlias",
+	for _, command := range []string{
+		"(Get-NetAdapter).Name", "(Get-NetIPInterface -AddressFamily IPv4)[1].InterfaceAlias",
 		"(cmd /c netsh interface ipv4 show interfaces | Select-String vEthernet | Out-String)",
 		"(ipconfig | Select-String vEthernet | Out-String)"} {
 		// The endpoint has the sandbox's ID, 64 digits, and the network's name.

@@ -65,8 +65,8 @@ func (c *choiceFlags) add(cmd *cobra.Command) {
 			"see a node")
 	c.limits = true
 	fl.Var((*onOff)(&c.limits), "windows-limits",
-		"`on`: as on Windows, programs of a node do not reach its own pods by a Service or node port, and builds before "+
-			"2022 have no session affinity; off: they do")
+		"`on`: as on Windows, programs of a node do not reach its own pods by a Service or node port, and builds "+
+			"before 2022 have no session affinity; off: they do")
 	fl.BoolVar(&c.noAdmission, "no-admission", false,
 		"run only upstream's components: no placement, no validation, no RuntimeClasses, no StorageClass")
 	fl.BoolVar(&c.noMetrics, "no-metrics", false,

@@ -144,8 +144,9 @@ func (r report) print(s cli.Streams) error {
 	_, err := fmt.Fprintf(s.Out, "\nAPI server  %s\nkubeconfig  %s\nnetwork     %s, load balancer pool %s\n"+
 		"admission   %s\n", r.APIServer, r.Kubeconfig, r.Network, r.LoadBalancerPool, r.Admission)
 	if err == nil && r.NoPodGateway {
-		_, err = fmt.Fprintf(s.Out, "\nThe API server does not reach pods: webhooks, aggregated APIs and 'kubectl proxy' to pods "+
-			"fail.\nA Linux worker leads it into the overlay: mullion node add --name %s --linux\n", r.Name)
+		_, err = fmt.Fprintf(s.Out, "\nThe API server does not reach pods: webhooks, aggregated APIs and 'kubectl "+
+			"proxy' to pods fail.\nA Linux worker leads it into the overlay: mullion node add --name %s --linux\n",
+			r.Name)
 	}
 	return err
 }

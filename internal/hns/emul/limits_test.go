@@ -24,7 +24,7 @@ func TestLimits(t *testing.T) {
 		{VersionOf(17763), true, limits{}},
 	} {
 		if got := (Config{Version: c.version, NoLimits: c.noLimits}).limits(); got != c.want {
-			t.Errorf("HNS %d.%d, without limits %t: %+v, want %+v", c.version.Major, c.version.Minor, c.noLimits, got, c.want)
+			t.Errorf("HNS %d, without limits %t: %+v, want %+v", c.version.Major, c.noLimits, got, c.want)
 		}
 	}
 }

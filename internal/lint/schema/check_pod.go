@@ -63,7 +63,8 @@ func (w *walk) pod(v tree.Value) {
 // name.
 func (w *walk) scheduler(v tree.Value) {
 	const usual = "default-scheduler"
-	if n := distance(v.Str(), usual, 2); v.Str() != "" && n > 0 && n <= 2 && !strings.ContainsAny(v.Str(), "0123456789") {
+	n := distance(v.Str(), usual, 2)
+	if v.Str() != "" && n > 0 && n <= 2 && !strings.ContainsAny(v.Str(), "0123456789") {
 		w.add(policy.Warning, codeValue, v, "write "+usual+", or remove it",
 			"no scheduler takes the pod unless one is called %q", clip(v.Str()))
 	}

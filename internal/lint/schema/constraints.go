@@ -334,8 +334,8 @@ func (w *walk) serviceAddresses(v tree.Value, kind string) {
 	case ip.Str() == "" && len(ips) > 0:
 		w.report(codeExclusive, ips[0], "write the first one as clusterIP, too", "clusterIPs needs clusterIP")
 	case len(ips) > 0 && ip.Str() != ips[0].Str() && !template(ip.Str()) && !template(ips[0].Str()):
-		w.report(codeExclusive, ips[0], "write the same address first", "the first of clusterIPs is %s, and clusterIP %s",
-			clip(ips[0].Str()), clip(ip.Str()))
+		w.report(codeExclusive, ips[0], "write the same address first", "the first of clusterIPs is %s, and clusterIP "+
+			"%s", clip(ips[0].Str()), clip(ip.Str()))
 	case ip.Str() != "" && kind == "ExternalName":
 		w.report(codeExclusive, ip, "remove it, or the type", "a Service of type ExternalName has no address")
 	case ip.Str() != "None" && special(ip.Str()):

@@ -74,7 +74,8 @@ func newRouting() *fakeRouting {
 				Metric: 256, Local: true},
 		},
 		interfaces: []Interface{
-			{Index: 1, MTU: 65536, Metric: 75, AutomaticMetric: true, Name: "lo", Description: "Software Loopback Interface 1", Loopback: true,
+			{Index: 1, MTU: 65536, Metric: 75, AutomaticMetric: true, Name: "lo",
+				Description: "Software Loopback Interface 1", Loopback: true,
 				Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8")}},
 			{Index: 2, MTU: 1500, Metric: 15, AutomaticMetric: true, Name: "eth0",
 				Description: "Hyper-V Virtual Ethernet Adapter", MAC: "02 6d 0a 59 00 0b",
