@@ -18,10 +18,10 @@ import (
 
 	"github.com/containernetworking/cni/pkg/invoke"
 
+	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/logkey"
-	"github.com/mullion-k8s/mullion/internal/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/winsys/acl"
 	"github.com/mullion-k8s/mullion/internal/winsys/scm"
 )

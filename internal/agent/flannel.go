@@ -15,8 +15,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
-	"github.com/mullion-k8s/mullion/internal/nodeapi"
 )
 
 // Flannel's values for Windows: other VNIs below 4096 and other ports end flanneld.exe

@@ -14,11 +14,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/netpolicy"
 	"github.com/mullion-k8s/mullion/internal/netpolicy/watch"
-	"github.com/mullion-k8s/mullion/internal/nodeapi"
 )
 
 // policyKeeper enforces NetworkPolicies: it keeps the ACLs of the pods' endpoints as

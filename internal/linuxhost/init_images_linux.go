@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mullion-k8s/mullion/internal/imageload"
+	"github.com/mullion-k8s/mullion/internal/host/imageload"
 )
 
 // platform is that of the host's images.

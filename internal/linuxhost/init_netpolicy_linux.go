@@ -16,10 +16,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/netpolicy"
 	"github.com/mullion-k8s/mullion/internal/netpolicy/watch"
-	"github.com/mullion-k8s/mullion/internal/nodeapi"
 )
 
 // How often the rules are compared with the cluster: while the host learns its range and

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
+	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/durable"
-	"github.com/mullion-k8s/mullion/internal/nodeapi"
 )
 
 // How long the follower waits: while the node starts, and when the API server is away.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
-	"github.com/mullion-k8s/mullion/internal/nodeapi"
+	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
 )
 
 // newTestFollower returns a follower whose host's files lie in a directory, and what it announced last.

@@ -10,7 +10,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/mullion-k8s/mullion/internal/nodeapi"
+	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/storage/driver"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/wineengine"
 	"github.com/mullion-k8s/mullion/internal/hns/emul"
 	"github.com/mullion-k8s/mullion/internal/host"
-	"github.com/mullion-k8s/mullion/internal/imageload"
+	"github.com/mullion-k8s/mullion/internal/host/imageload"
 	"github.com/mullion-k8s/mullion/internal/standin"
 	"github.com/mullion-k8s/mullion/internal/version"
 	"github.com/mullion-k8s/mullion/internal/wine"

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/mullion-k8s/mullion/internal/cri/image"
-	"github.com/mullion-k8s/mullion/internal/imageload"
+	"github.com/mullion-k8s/mullion/internal/host/imageload"
 )
 
 // imageSocket is where `mullion load` reaches the host; the cluster's layout

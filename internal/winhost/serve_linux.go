@@ -23,7 +23,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/apply"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
-	"github.com/mullion-k8s/mullion/internal/tcpip"
+	"github.com/mullion-k8s/mullion/internal/netplane/tcpip"
 	"github.com/mullion-k8s/mullion/internal/wine"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )

@@ -11,7 +11,7 @@
 #include <iphlpapi.h>
 #include <netioapi.h>
 
-// Words of requests and rows: internal/tcpip/server.go.
+// Words of requests and rows: internal/netplane/tcpip/server.go.
 enum { REQUEST_WORDS = 6 };
 enum { VERB_ROUTES = 1, VERB_ADD = 2, VERB_DELETE = 3, VERB_SET = 4, VERB_ADAPTERS = 5, VERB_SET_ADAPTER = 6 };
 enum { ON_LINK = 1 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// The client's end of the protocol of internal/tcpip/server.go. It uses Linux'
+// The client's end of the protocol of internal/netplane/tcpip/server.go. It uses Linux'
 // sockets: this DLL is loaded by programs that have no Winsock.
 
 #include "iphlpapi.h"

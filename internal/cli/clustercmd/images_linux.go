@@ -17,7 +17,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cluster"
-	"github.com/mullion-k8s/mullion/internal/imageload"
+	"github.com/mullion-k8s/mullion/internal/host/imageload"
 )
 
 // placedImage is an image with the hosts that have it: one entry of the output of

@@ -20,7 +20,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/cli"
 	"github.com/mullion-k8s/mullion/internal/cluster"
-	"github.com/mullion-k8s/mullion/internal/imageload"
+	"github.com/mullion-k8s/mullion/internal/host/imageload"
 	"github.com/mullion-k8s/mullion/internal/manager/facts"
 )
 

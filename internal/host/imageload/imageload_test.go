@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mullion-k8s/mullion/internal/imageload"
+	"github.com/mullion-k8s/mullion/internal/host/imageload"
 )
 
 func TestSend(t *testing.T) {
