@@ -6,13 +6,10 @@ package linuxhost
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cgroup"
@@ -62,15 +59,8 @@ func router(c Config) string {
 // prepare makes the host's directory.
 func prepare(c Config, size host.Size, secret string) (b boot, err error) {
 	b = boot{Config: c, Size: size, Secret: secret}
-	if b.CA, err = os.ReadFile(c.CAFile); err != nil {
-		return b, fmt.Errorf("read CA certificate: %w", err)
-	}
-	if c.TokenFile != "" {
-		token, err := os.ReadFile(c.TokenFile)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return b, fmt.Errorf("read bootstrap token: %w", err)
-		}
-		b.Token = strings.TrimSpace(string(token))
+	if b.CA, b.Token, err = host.ReadSecrets(c.CAFile, c.TokenFile); err != nil {
+		return b, err
 	}
 	for _, d := range []string{"lib", "podlogs"} {
 		if err := os.MkdirAll(filepath.Join(c.Dir, d), 0o755); err != nil {

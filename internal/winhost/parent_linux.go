@@ -84,15 +84,8 @@ func prepare(ctx context.Context, c Config, build winver.Build, p *host.Parent, 
 	if err := directories(c, b.Prefix, log); err != nil {
 		return b, err
 	}
-	if b.CA, err = os.ReadFile(c.CAFile); err != nil {
-		return b, fmt.Errorf("read CA certificate: %w", err)
-	}
-	if c.TokenFile != "" {
-		token, err := os.ReadFile(c.TokenFile)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return b, fmt.Errorf("read bootstrap token: %w", err)
-		}
-		b.Token = strings.TrimSpace(string(token))
+	if b.CA, b.Token, err = host.ReadSecrets(c.CAFile, c.TokenFile); err != nil {
+		return b, err
 	}
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
