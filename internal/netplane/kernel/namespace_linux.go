@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -215,6 +216,9 @@ func (s *Space) Nft(ctx context.Context, script string) error {
 	return s.Do(func() error {
 		cmd := exec.CommandContext(ctx, nftProgram(), "-f", "-")
 		cmd.Stdin = strings.NewReader(script)
+		// If this process is killed, nft would read the end of half a script, and might apply
+		// it over what the next process wants.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("nft: %w: %s", err, firstLines(string(out), 3))
 		}
