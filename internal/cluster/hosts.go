@@ -6,6 +6,8 @@ package cluster
 import (
 	"fmt"
 	"slices"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
 // nodeName of the i-th Windows host, counted from 0.
@@ -46,6 +48,9 @@ func (c Config) LinuxHosts() []string {
 
 // hosts returns how many there are.
 func (c Config) hosts() int { return len(c.WindowsHosts()) + len(c.LinuxHosts()) }
+
+// Build returns the build of a Windows host.
+func (c Config) Build(name string) (winver.Build, error) { return winver.Parse(c.build(name)) }
 
 // build returns that of a Windows host, as the user spelled it.
 func (c Config) build(name string) string {

@@ -22,6 +22,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cluster"
 	"github.com/mullion-k8s/mullion/internal/host/imageload"
 	"github.com/mullion-k8s/mullion/internal/manager/facts"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
 // Load is `mullion load`.
@@ -34,7 +35,7 @@ func Load(s cli.Streams) *cobra.Command {
 		Long: `Load images onto the hosts, so that pods can use them without a registry: those in
 OCI or Docker archives (plain or gzip; "-" reads standard input), or those that
 docker, nerdctl or podman on this machine have, by name. A file of a name wins.
-Each host gets the images for its operating system; an image for both goes to all.`,
+Each host gets the images that it can run: those for its operating system and build.`,
 		Example: `  mullion load app.tar db.tar
   mullion load app:v1                  # as docker, nerdctl or podman know it
   docker save app:v1 | mullion load -`,
@@ -53,7 +54,7 @@ Each host gets the images for its operating system; an image for both goes to al
 	}
 	t.add(cmd)
 	cmd.Flags().StringSliceVar(&nodes, "nodes", nil,
-		"`hosts` to load onto (default: all whose system the images are for)")
+		"`hosts` to load onto (default: all that can run the images)")
 	return cmd
 }
 
@@ -152,23 +153,41 @@ func archiveOf(ctx context.Context, s cli.Streams, name string) (path string, do
 	return "", nil, nothing
 }
 
-// fitting returns the hosts that run a system which an image of the archive is for.
+// fitting returns the hosts that can run an image of the archive.
 func fitting(cfg cluster.Config, archive string) ([]string, error) {
 	images, err := imageload.InspectFile(archive)
 	if err != nil {
 		return nil, err
 	}
-	systems := imageload.Systems(images)
+	return hostsFor(cfg, images)
+}
+
+// hostsFor returns the hosts that can run one of the images.
+func hostsFor(cfg cluster.Config, images []imageload.Image) ([]string, error) {
 	var nodes []string
-	if slices.Contains(systems, "windows") {
-		nodes = append(nodes, cfg.WindowsHosts()...)
+	for _, name := range cfg.WindowsHosts() {
+		build, err := cfg.Build(name)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(images, func(i imageload.Image) bool {
+			return i.OS == "windows" && winver.CompatibleOSVersion(build, i.OSVersion)
+		}) {
+			nodes = append(nodes, name)
+		}
 	}
-	if slices.Contains(systems, "linux") {
+	if slices.Contains(imageload.Systems(images), "linux") {
 		nodes = append(nodes, cfg.LinuxHosts()...)
 	}
 	if len(nodes) == 0 {
-		return nil, cli.WithHint(fmt.Errorf("the images are for %s, and no host of cluster %q is",
-			strings.Join(systems, ", "), cfg.Name), "'mullion up --linux 1' adds a Linux worker")
+		var platforms []string
+		for _, i := range images {
+			platforms = append(platforms, i.Platform())
+		}
+		slices.Sort(platforms)
+		return nil, cli.WithHint(fmt.Errorf("the images are for %s, and no host of cluster %q can run them",
+			strings.Join(slices.Compact(platforms), ", "), cfg.Name),
+			"'mullion node add%s --windows BUILD' or '--linux' adds a host", nameFlag(cfg.Name))
 	}
 	return nodes, nil
 }
