@@ -35,6 +35,7 @@ const linuxprogImage = "example.test/linuxprog:v1"
 // linuxprog is built, and loaded into the shared cluster, once for all tests.
 var linuxprog struct {
 	built   sync.Once
+	layer   []byte // with the program
 	archive []byte
 	once    sync.Once
 	err     error
@@ -52,7 +53,14 @@ func linuxprogArchive(t *testing.T) []byte {
 			linuxprog.err = fmt.Errorf("build linuxprog: %w: %s", err, out)
 			return
 		}
-		linuxprog.archive, linuxprog.err = linuxImage(file, linuxprogImage)
+		program, err := os.ReadFile(file)
+		if err == nil {
+			linuxprog.layer, err = linuxLayer(program)
+		}
+		if err == nil {
+			linuxprog.archive, err = linuxImage(linuxprog.layer, linuxprogImage)
+		}
+		linuxprog.err = err
 	})
 	if linuxprog.err != nil {
 		t.Fatal(linuxprog.err)
@@ -76,30 +84,10 @@ func (c *shared) withLinuxprog(t *testing.T) {
 	}
 }
 
-// linuxImage returns an image with one program as `docker save` writes it.
-func linuxImage(file, ref string) ([]byte, error) {
-	program, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	var layer bytes.Buffer
-	w := tar.NewWriter(&layer)
-	for _, h := range []tar.Header{
-		{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777},
-		{Typeflag: tar.TypeReg, Name: "linuxprog", Mode: 0o755, Size: int64(len(program))},
-	} {
-		if err := w.WriteHeader(&h); err != nil {
-			return nil, err
-		}
-	}
-	if _, err := w.Write(program); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
+// linuxImage returns an image with one layer as `docker save` writes it.
+func linuxImage(layer []byte, ref string) ([]byte, error) {
 	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(layer.Bytes())), nil
+		return io.NopCloser(bytes.NewReader(layer)), nil
 	})
 	if err != nil {
 		return nil, err
@@ -120,6 +108,25 @@ func linuxImage(file, ref string) ([]byte, error) {
 	var out bytes.Buffer
 	err = tarball.Write(tag, img, &out)
 	return out.Bytes(), err
+}
+
+// linuxLayer returns a layer with the program.
+func linuxLayer(program []byte) ([]byte, error) {
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	for _, h := range []tar.Header{
+		{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777},
+		{Typeflag: tar.TypeReg, Name: "linuxprog", Mode: 0o755, Size: int64(len(program))},
+	} {
+		if err := w.WriteHeader(&h); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := w.Write(program); err != nil {
+		return nil, err
+	}
+	err := w.Close()
+	return layer.Bytes(), err
 }
 
 // mustConfig returns the configuration of an image that was made here.

@@ -253,19 +253,52 @@ func (e Entry) write(tw *tar.Writer, full, prefix string) error {
 
 // WriteLayout writes images as a tar of an OCI image layout, each under a name.
 func WriteLayout(w io.Writer, images map[string]*Image) error {
-	files := map[string][]byte{"oci-layout": []byte(`{"imageLayoutVersion":"1.0.0"}`)}
-	index := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{}}
+	var all []Blob
+	var top []v1.Descriptor
 	for _, name := range sortedKeys(images) {
 		img := images[name]
-		d := img.Manifest.Descriptor
-		d.Annotations = map[string]string{"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name}
+		d := named(img.Manifest.Descriptor, name)
 		d.Platform = img.Platform.DeepCopy()
-		index.Manifests = append(index.Manifests, d)
-		for _, b := range append([]Blob{img.Manifest, img.Config}, img.Layers...) {
-			if b.Data != nil {
-				files["blobs/sha256/"+b.Descriptor.Digest.Hex] = b.Data
-			}
+		top = append(top, d)
+		all = append(all, img.blobs()...)
+	}
+	return writeLayout(w, top, all)
+}
+
+// WriteIndex writes one image for several platforms as a tar of an OCI image layout,
+// as BuildKit does (docker buildx build --platform … --output type=oci).
+func WriteIndex(w io.Writer, name string, images ...*Image) error {
+	index, err := Index(images...)
+	if err != nil {
+		return err
+	}
+	all := []Blob{index}
+	for _, img := range images {
+		all = append(all, img.blobs()...)
+	}
+	return writeLayout(w, []v1.Descriptor{named(index.Descriptor, name)}, all)
+}
+
+// blobs returns all of the image's content.
+func (i *Image) blobs() []Blob { return append([]Blob{i.Manifest, i.Config}, i.Layers...) }
+
+// named returns a descriptor that says the name of an image to containerd and others.
+func named(d v1.Descriptor, name string) v1.Descriptor {
+	d.Annotations = map[string]string{"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name}
+	return d
+}
+
+// writeLayout writes a layout with the given content, whose index.json has top.
+func writeLayout(w io.Writer, top []v1.Descriptor, content []Blob) error {
+	files := map[string][]byte{"oci-layout": []byte(`{"imageLayoutVersion":"1.0.0"}`)}
+	for _, b := range content {
+		if b.Data != nil {
+			files["blobs/sha256/"+b.Descriptor.Digest.Hex] = b.Data
 		}
+	}
+	index := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: top}
+	if index.Manifests == nil {
+		index.Manifests = []v1.Descriptor{} // not null
 	}
 	raw, err := json.Marshal(index)
 	if err != nil {
