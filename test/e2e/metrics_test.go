@@ -80,6 +80,8 @@ func TestMetrics(t *testing.T) {
 			return err
 		})
 	}
+	t.Run("dashboard", func(t *testing.T) { checkDashboard(t, c) })
+	t.Run("summary", func(t *testing.T) { checkSummary(t, c, ns) })
 	c.kubectl(t, "delete", "pod", "-n", ns, "--all", "--grace-period=0", "--force")
 }
 
