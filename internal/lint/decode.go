@@ -78,6 +78,9 @@ func parse(ctx context.Context, d *document) []parsed {
 		} else if !strings.HasSuffix(d.name, ".json") && !bytes.Contains(t[:min(len(t), 200)], []byte(`":`)) {
 			return []parsed{{problem: syntax(d, err)}}
 		}
+		if lines := d.lines(); p.line <= len(lines) && braces(lines[p.line-1]) {
+			p.unrendered(p.line)
+		}
 		return append(nodes, parsed{problem: p})
 	}
 	node, err := parseYAML(ctx, d.text)
@@ -168,7 +171,7 @@ func syntax(d *document, err error) *problem {
 // unrendered makes the problem one of a template that has not been rendered.
 func (p *problem) unrendered(line int) {
 	p.line, p.foreign = line, true
-	p.text = "this is a template, not YAML: " + strings.TrimPrefix(p.text, "this is not YAML: ")
+	p.text = "this is a template, not " + strings.TrimPrefix(p.text, "this is not ") // YAML, or JSON
 	p.fix = "render it first: helm template CHART | mullion lint -"
 }
 

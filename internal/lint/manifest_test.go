@@ -31,6 +31,8 @@ func TestFound(t *testing.T) {
 		{"template in a list", "apiVersion: v1\nkind: Pod\nspec:\n  args:\n  - {{ .A }}\n  - b\n", "WIN901", ""},
 		{"template with an instruction in a text", "apiVersion: v1\nkind: ConfigMap\ndata:\n  a: |\n    {\n" +
 			"{{- if .X}}\n      \"b\": {\n    },\n{{- end}}\n  c: d\n", "WIN901", ""},
+		{"template in JSON", "{\n  \"apiVersion\": \"v1\",\n  \"clusters\": {\n    \"{{Var \"group\"}}\": 1\n  },\n" +
+			"  \"kind\": \"Config\"\n}\n", "WIN901", ""},
 		{"template with quotes", "apiVersion: v1\nkind: Secret\ndata:\n  a: \"{{Get \"x\"}}\"\n", "WIN901", ""},
 		{"workflow with a mistake", "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nspec:\n    a: '{{b}}'\n  c: d\n",
 			"WIN901", "WIN901"},
