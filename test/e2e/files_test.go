@@ -91,7 +91,7 @@ spec:
     command: [ping.exe, -t, localhost]
     volumeMounts:
     - {name: settings, mountPath: /dev/greeting, subPath: greeting}
-    - {name: settings, mountPath: 'C:\run\greeting', subPath: greeting}
+    - {name: settings, mountPath: 'C:\run'}
     - {name: settings, mountPath: /proc/settings}
   volumes:
   - {name: settings, configMap: {name: settings}}
@@ -147,4 +147,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%q prints %q, want %q", row.command, got, row.want)
 		}
 	}
+	// One file of a volume is in use while a container starts, and no longer. (kubelet.exe leaves files open where a
+	// container has several mounts with a subPath: makeMounts of pkg/kubelet/kubelet_pods.go keeps the last clean-up only.)
+	c.kubectl(t, "delete", "pod", "files", "-n", ns, "--timeout=60s")
 }
