@@ -147,7 +147,8 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%q prints %q, want %q", row.command, got, row.want)
 		}
 	}
-	// One file of a volume is in use while a container starts, and no longer. (kubelet.exe leaves files open where a
-	// container has several mounts with a subPath: makeMounts of pkg/kubelet/kubelet_pods.go keeps the last clean-up only.)
+	// One file of a volume is in use while a container starts, and no longer. (kubelet.exe leaves files open
+	// where a container has several mounts with a subPath: makeMounts of pkg/kubelet/kubelet_pods.go keeps the
+	// last clean-up only.)
 	c.kubectl(t, "delete", "pod", "files", "-n", ns, "--timeout=60s")
 }
