@@ -29,6 +29,25 @@ type cluster struct {
 	dir string
 }
 
+// newCluster returns a cluster that has not been started. It is removed after the
+// benchmark.
+func newCluster(b *testing.B) cluster {
+	b.Helper()
+	testenv.Need(b, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
+	dir, err := os.MkdirTemp("", "mullion-bench-")
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := cluster{b, dir}
+	b.Cleanup(func() {
+		c.mullion("down", "--purge")
+		if err := os.RemoveAll(dir); err != nil {
+			b.Error(err)
+		}
+	})
+	return c
+}
+
 func (c cluster) mullion(args ...string) {
 	c.b.Helper()
 	out, err := exec.Command(testenv.Bin("mullion"), append(args, "--name", name, "--data-dir", c.dir)...).
@@ -82,22 +101,11 @@ func (c cluster) ready(component string) time.Time {
 // three) with everything built and cached: start, first page of the guide's web
 // server, idle cost, pod starts.
 func BenchmarkCluster(b *testing.B) {
-	testenv.Need(b, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
-	dir, err := os.MkdirTemp("", "mullion-bench-")
-	if err != nil {
-		b.Fatal(err)
-	}
-	c := cluster{b, dir}
-	b.Cleanup(func() {
-		c.mullion("down", "--purge")
-		if err := os.RemoveAll(dir); err != nil {
-			b.Error(err)
-		}
-	})
+	c := newCluster(b)
 	// The first start fills the cache and is not measured.
 	c.mullion("up", "--windows", "2019,2019", "--linux", "0", "--kubeconfig", "none")
 	c.mullion("down")
-	if err := os.RemoveAll(filepath.Join(dir, "clusters")); err != nil {
+	if err := os.RemoveAll(filepath.Join(c.dir, "clusters")); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

@@ -30,18 +30,7 @@ const attackerImage = "example.test/winprog:bench"
 // pod of the same host takes all that it can get, as multiples of what they took
 // before.
 func BenchmarkNeighbour(b *testing.B) {
-	testenv.Need(b, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
-	dir, err := os.MkdirTemp("", "mullion-bench-")
-	if err != nil {
-		b.Fatal(err)
-	}
-	c := cluster{b, dir}
-	b.Cleanup(func() {
-		c.mullion("down", "--purge")
-		if err := os.RemoveAll(dir); err != nil {
-			b.Error(err)
-		}
-	})
+	c := newCluster(b)
 	c.mullion("up", "--windows", "2019", "--linux", "0", "--kubeconfig", "none")
 	c.loadAttackers()
 	c.attacker("neighbour", "serve", ":8080")
