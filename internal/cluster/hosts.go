@@ -46,8 +46,8 @@ func (c Config) LinuxHosts() []string {
 	return names
 }
 
-// hosts returns how many there are.
-func (c Config) hosts() int { return len(c.WindowsHosts()) + len(c.LinuxHosts()) }
+// Hosts returns the names of all hosts, those of Windows first.
+func (c Config) Hosts() []string { return slices.Concat(c.WindowsHosts(), c.LinuxHosts()) }
 
 // Build returns the build of a Windows host.
 func (c Config) Build(name string) (winver.Build, error) { return winver.Parse(c.build(name)) }

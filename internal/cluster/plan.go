@@ -186,7 +186,7 @@ func windowsNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) Node {
 		Status:     l.nodeStatus(name),
 		FirstUID:   n.firstUID(i),
 		Limits:     p.Config.size(name).limits(),
-		Hosts:      p.Config.hosts(),
+		Hosts:      len(p.Config.Hosts()),
 		NoLimits:   p.Config.NoWindowsLimits,
 	}
 	return Node{
@@ -223,7 +223,7 @@ func linuxNode(l Layout, p Plan, bin Binaries, i int) Node {
 		Fabric:      p.Fabric.Namespace,
 		Status:      l.nodeStatus(name),
 		Limits:      p.Config.size(name).limits(),
-		Hosts:       p.Config.hosts(),
+		Hosts:       len(p.Config.Hosts()),
 
 		EnforcePolicies: !p.Config.NoNetworkPolicy,
 	}

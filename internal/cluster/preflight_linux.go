@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -102,7 +101,7 @@ func Preflight(b Binaries, c Config) error {
 			miss("load the kernel module vxlan (`modprobe vxlan`), or choose --network host-gw", "%v", err)
 		}
 	}
-	for _, name := range slices.Concat(c.WindowsHosts(), c.LinuxHosts()) {
+	for _, name := range c.Hosts() {
 		if err := c.size(name).Fits(); err != nil {
 			errs = append(errs, err)
 			break // the others have the same size, or come next time

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -103,10 +102,10 @@ func (t *target) hosts() ([]string, cobra.ShellCompDirective) {
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	return slices.Concat(cfg.WindowsHosts(), cfg.LinuxHosts()), cobra.ShellCompDirectiveNoFileComp
+	return cfg.Hosts(), cobra.ShellCompDirectiveNoFileComp
 }
 
 // hostNames lists the hosts of a cluster, for people.
 func hostNames(cfg cluster.Config) string {
-	return strings.Join(slices.Concat(cfg.WindowsHosts(), cfg.LinuxHosts()), ", ")
+	return strings.Join(cfg.Hosts(), ", ")
 }

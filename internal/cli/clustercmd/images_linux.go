@@ -88,7 +88,7 @@ shown with --all.`,
 				return err
 			}
 			if len(nodes) == 0 {
-				nodes = slices.Concat(cfg.WindowsHosts(), cfg.LinuxHosts())
+				nodes = cfg.Hosts()
 			}
 			for _, n := range nodes {
 				if err := isHost(cfg, n); err != nil {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -99,7 +98,7 @@ func look(l cluster.Layout) listed {
 		return out
 	}
 	out.APIServer, out.Context = cfg.Network().APIServer(), contextName(l)
-	out.Hosts = slices.Concat(out.Hosts, cfg.WindowsHosts(), cfg.LinuxHosts())
+	out.Hosts = append(out.Hosts, cfg.Hosts()...)
 	_, running, err := cluster.ReadState(l)
 	switch {
 	case err != nil:
