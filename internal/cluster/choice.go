@@ -269,7 +269,7 @@ func (c Config) settings(asked Choice) []setting {
 			why: "nodes get it when they are made; make a cluster beside this one with --name"})
 	}
 	if a := asked.WindowsLimits; a != nil {
-		add(setting{flag: "windows-limits", have: onOff(!c.NoWindowsLimits), asked: onOff(*a),
+		add(setting{flag: "windows-limits", have: Switch(!c.NoWindowsLimits).String(), asked: Switch(*a).String(),
 			differs: *a == c.NoWindowsLimits, set: func(c *Config) { c.NoWindowsLimits = !*a }})
 	}
 	if a := asked.NoAdmission; a != nil {
@@ -301,13 +301,6 @@ func (c Config) settings(asked Choice) []setting {
 			differs: !reflect.DeepEqual(*a, c.Datastore), why: "a cluster cannot move to another datastore"})
 	}
 	return out
-}
-
-func onOff(b bool) string {
-	if b {
-		return "on"
-	}
-	return "off"
 }
 
 // merge combines the choices of another `mullion up` with the existing cluster.

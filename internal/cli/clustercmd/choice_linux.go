@@ -64,9 +64,9 @@ func (c *choiceFlags) add(cmd *cobra.Command) {
 		"let backends of Services on Windows see their clients' addresses (direct server return); without, they "+
 			"see a node")
 	c.limits = true
-	fl.Var((*onOff)(&c.limits), "windows-limits",
-		"`on`: as on Windows, programs of a node do not reach its own pods by a Service or node port, and builds "+
-			"before 2022 have no session affinity; off: they do")
+	fl.Var((*cluster.Switch)(&c.limits), "windows-limits",
+		"`on`, or off: whether, as on Windows, programs of a node do not reach its own pods by a Service or node "+
+			"port, and builds before 20H2 have no session affinity")
 	fl.BoolVar(&c.noAdmission, "no-admission", false,
 		"run only upstream's components: no placement, no validation, no RuntimeClasses, no StorageClass")
 	fl.BoolVar(&c.noMetrics, "no-metrics", false,
@@ -89,32 +89,6 @@ func addSize(cmd *cobra.Command, s *cluster.Size, cpus, memory string) {
 	cmd.Flags().StringVar(&s.Memory, "memory", "",
 		"memory that a host has, a `quantity` as 4Gi (default "+memory+")")
 }
-
-// onOff is a flag with the values on and off.
-type onOff bool
-
-func (o *onOff) String() string {
-	if *o {
-		return "on"
-	}
-	return "off"
-}
-
-// Set implements pflag.Value.
-func (o *onOff) Set(value string) error {
-	switch value {
-	case "on":
-		*o = true
-	case "off":
-		*o = false
-	default:
-		return errors.New("want on or off")
-	}
-	return nil
-}
-
-// Type implements pflag.Value.
-func (o *onOff) Type() string { return "on|off" }
 
 // choice returns what the file and the flags ask for, and the name that the file
 // gives the cluster.
