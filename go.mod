@@ -7,14 +7,6 @@ godebug default=go1.26
 // The interpreter is a module of its own, in the same repository.
 replace github.com/mullion-k8s/mullion/pwsh => ./pwsh
 
-// The provisioner's library asks for newer ones than Kubernetes 1.36.3 is built and tested with.
-replace (
-	github.com/go-openapi/jsonpointer => github.com/go-openapi/jsonpointer v0.21.0
-	github.com/go-openapi/jsonreference => github.com/go-openapi/jsonreference v0.20.2
-	github.com/go-openapi/swag => github.com/go-openapi/swag v0.23.0
-	github.com/mailru/easyjson => github.com/mailru/easyjson v0.7.7
-)
-
 replace k8s.io/api => k8s.io/api v0.36.3
 
 replace k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3
@@ -81,22 +73,27 @@ replace k8s.io/sample-controller => k8s.io/sample-controller v0.36.3
 
 replace k8s.io/streaming => k8s.io/streaming v0.36.3
 
-// metrics-server asks for newer versions of what Kubernetes links. The control plane is to be the one that Kubernetes
-// was tested with: a requirement of an excluded version does not count.
+// metrics-server and the provisioner's library ask for newer versions of what Kubernetes links. The control plane is to
+// be the one that Kubernetes was tested with: a requirement of an excluded version does not count.
 exclude (
 	github.com/Azure/go-ansiterm v0.0.0-20250102033503-faa5f7b0171c
 	github.com/antlr4-go/antlr/v4 v4.13.1
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/fxamacker/cbor/v2 v2.9.2
+	github.com/go-openapi/jsonpointer v0.22.0
 	github.com/go-openapi/jsonpointer v0.22.5
 	github.com/go-openapi/jsonpointer v0.23.1
+	github.com/go-openapi/jsonreference v0.21.0
+	github.com/go-openapi/jsonreference v0.21.1
 	github.com/go-openapi/jsonreference v0.21.5
 	github.com/go-openapi/jsonreference v0.21.6
+	github.com/go-openapi/swag v0.24.1
 	github.com/go-openapi/swag v0.26.0
 	github.com/google/cel-go v0.28.1
 	github.com/google/gnostic-models v0.7.1
 	github.com/google/pprof v0.0.0-20260604005048-7023385849c0
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0
+	github.com/mailru/easyjson v0.9.0
 	github.com/moby/term v0.5.2
 	github.com/onsi/ginkgo/v2 v2.32.0
 	github.com/onsi/gomega v1.42.1
@@ -222,9 +219,9 @@ require (
 	github.com/fxamacker/cbor/v2 v2.9.0 // indirect
 	github.com/go-errors/errors v1.4.2 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
-	github.com/go-openapi/jsonpointer v0.22.0 // indirect
-	github.com/go-openapi/jsonreference v0.21.1 // indirect
-	github.com/go-openapi/swag v0.24.1 // indirect
+	github.com/go-openapi/jsonpointer v0.21.0 // indirect
+	github.com/go-openapi/jsonreference v0.20.2 // indirect
+	github.com/go-openapi/swag v0.23.0 // indirect
 	github.com/godbus/dbus/v5 v5.2.2 // indirect
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
@@ -248,7 +245,7 @@ require (
 	github.com/kylelemons/godebug v1.1.0 // indirect
 	github.com/liggitt/tabwriter v0.0.0-20181228230101-89fcab3d43de // indirect
 	github.com/lithammer/dedent v1.1.0 // indirect
-	github.com/mailru/easyjson v0.9.0 // indirect
+	github.com/mailru/easyjson v0.7.7 // indirect
 	github.com/mdlayher/socket v0.6.0 // indirect
 	github.com/mdlayher/vsock v1.3.0 // indirect
 	github.com/mistifyio/go-zfs v2.1.2-0.20190413222219-f784269be439+incompatible // indirect

@@ -341,13 +341,6 @@ func TestFileNames(t *testing.T) {
 	})
 }
 
-// asKubernetes lists libraries that go.mod keeps at the versions of which Kubernetes is
-// built, although another library asks for newer ones.
-var asKubernetes = []string{
-	"github.com/go-openapi/jsonpointer v0.21.0", "github.com/go-openapi/jsonreference v0.20.2",
-	"github.com/go-openapi/swag v0.23.0", "github.com/mailru/easyjson v0.7.7",
-}
-
 func TestGoMod(t *testing.T) {
 	for _, file := range []string{"go.mod", "upstream/go.mod", "upstream/containerd/go.mod", "pwsh/go.mod"} {
 		content, err := os.ReadFile(file)
@@ -362,9 +355,6 @@ func TestGoMod(t *testing.T) {
 			from = strings.TrimPrefix(from, "replace ")
 			if file == "go.mod" && from == module+"/pwsh" && to == "./pwsh" {
 				continue // a module of this repository
-			}
-			if file == "go.mod" && strings.HasPrefix(to, from+" ") && slices.Contains(asKubernetes, to) {
-				continue
 			}
 			if to != from+" v0.36.3" || !strings.HasPrefix(from, "k8s.io/") {
 				t.Errorf("%s: %q: only Kubernetes' staging modules are replaced, all by one version, and pwsh by its "+
