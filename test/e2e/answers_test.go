@@ -15,6 +15,7 @@ import (
 // TestWindowsAnswers checks that programs, nodes and the environment answer as on
 // Windows, in a pod and in a host process container.
 func TestWindowsAnswers(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.pod(t, ns, "pod", onNode+`

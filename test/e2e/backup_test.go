@@ -38,6 +38,7 @@ spec:
 // TestBackup backs a cluster up while a pod runs, changes it, removes it, brings
 // it back, and damages it.
 func TestBackup(t *testing.T) {
+	t.Parallel()
 	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
 	dir, err := os.MkdirTemp("", "mullion-e2e-")
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 // can still be removed. (cmd/mullion/testdata/script has the mistakes that need
 // neither root nor the programs of a cluster.)
 func TestBrokenCluster(t *testing.T) {
+	t.Parallel()
 	testenv.Need(t, testenv.Built, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft)
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "clusters", "broken")
@@ -50,6 +51,7 @@ func TestBrokenCluster(t *testing.T) {
 
 // TestBusyPort: a port that is taken is named.
 func TestBusyPort(t *testing.T) {
+	t.Parallel()
 	testenv.Need(t, testenv.Built, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft)
 	dir := t.TempDir()
 	run := func(args ...string) (string, error) {

@@ -15,6 +15,7 @@ import (
 // TestChart: Helm installs a chart as public ones are, with parts for Linux and for
 // Windows, hooks and a test. It comes up whole, is upgraded, and leaves nothing.
 func TestChart(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	testenv.Need(t, testenv.Peers)
 	c.withLinuxprog(t)

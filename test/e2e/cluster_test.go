@@ -5,6 +5,10 @@
 // whole cluster, the commands of the README. One cluster serves all tests of
 // the package, because starting it is the most expensive step; tests keep
 // apart by Kubernetes namespaces.
+//
+// Most tests wait most of the time, so those that change only their own namespace, or a
+// cluster of their own, are parallel. A test that changes the nodes, stops a program on
+// which all depend, or takes all that a host has, is not: it runs before them.
 package e2e
 
 import (

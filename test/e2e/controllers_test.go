@@ -228,6 +228,7 @@ func (c *shared) rejoin(t *testing.T, ns, node string) {
 
 // TestExec runs programs on hosts of both systems.
 func TestExec(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	run := func(stdin string, args ...string) (string, error) {
 		return c.try(t.Context(), stdin, append([]string{"exec", "--name", name, "--data-dir", c.dir}, args...)...)

@@ -39,6 +39,7 @@ spec:
 // need space report that there is none; acknowledged writes survive; and once
 // there is space again, everything recovers by itself.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	s := newSingle(t, "full", c.dir, 23)
 	s.smallDisk(512 << 20)

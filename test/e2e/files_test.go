@@ -56,6 +56,7 @@ spec:
 // TestTerminationMessages: they arrive in the pod's status, from the paths of Unix
 // that Kubernetes has as defaults.
 func TestTerminationMessages(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.apply(t, ns, messagesYAML)
@@ -99,6 +100,7 @@ spec:
 
 // TestFiles checks that drive C has the directories that it has on Windows, and no others.
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.apply(t, ns, filesYAML)

@@ -45,6 +45,7 @@ spec:
 
 // TestHooks: the order of a pod's life, probes of each kind, and its end.
 func TestHooks(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)

@@ -25,6 +25,7 @@ func hostProcess(user string) string {
 // containers (tasks/configure-pod-container/create-hostprocess-pod), and what
 // its end-to-end tests check (test/e2e/windows/host_process.go).
 func TestHostProcess(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.kubectl(t, "create", "configmap", "-n", ns, "settings", "--from-literal=key=of the configMap")
@@ -107,6 +108,7 @@ func TestHostProcess(t *testing.T) {
 // TestHostProcessIsolation runs a hostile program on the host, and as a service
 // of the host. Both may do what they like there; the machine is out of reach.
 func TestHostProcessIsolation(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)

@@ -19,6 +19,7 @@ var errNotYet = errors.New("not yet")
 // TestRunAsUserName is Kubernetes' own test for Windows
 // (test/e2e/windows/security_context.go), and what it leaves out.
 func TestRunAsUserName(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	const core, nano = "mcr.microsoft.com/windows/servercore:ltsc2019", "mcr.microsoft.com/windows/nanoserver:1809"
@@ -78,6 +79,7 @@ func TestRunAsUserName(t *testing.T) {
 // TestRunAsNonRoot: the kubelet's own check, with what it lets pass
 // (pkg/kubelet/kuberuntime/security_context_windows.go; CVE-2021-25749).
 func TestRunAsNonRoot(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	// The webhooks would refuse some of these before a kubelet sees them.
@@ -121,6 +123,7 @@ func TestRunAsNonRoot(t *testing.T) {
 // TestSubPath mounts one file of a configMap, and a directory of a volume; each in a
 // container of its own, see TestFiles.
 func TestSubPath(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.kubectl(t, "create", "configmap", "-n", ns, "settings", "--from-literal=app.conf=of the configMap",

@@ -26,6 +26,7 @@ import (
 // TestLoad: archives of both kinds, from a file and from standard input, give
 // images that keep what their author configured; bad ones are refused whole.
 func TestLoad(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)
@@ -122,6 +123,7 @@ func testBadArchives(t *testing.T, c *shared) {
 // TestRegistry pulls from a registry with and without a password. Plain HTTP is
 // spoken to loopback addresses only.
 func TestRegistry(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)

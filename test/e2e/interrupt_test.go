@@ -16,6 +16,7 @@ import (
 // started, so nothing is left; and the next `up` makes a whole cluster of what
 // it finds.
 func TestInterruptedUp(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	s := newSingle(t, "interrupted", c.dir, 20)
 	for _, most := range []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 2 * time.Second,

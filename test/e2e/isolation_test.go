@@ -18,6 +18,7 @@ import (
 // it runs under Wine, and where the machine's files and services are; it must
 // see only its container.
 func TestIsolation(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)

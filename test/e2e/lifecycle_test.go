@@ -102,6 +102,7 @@ func (f traces) none(t *testing.T, when string) {
 // again with its data, kills its supervisor, and removes it: each time nothing
 // of it is left on the machine.
 func TestLifecycle(t *testing.T) {
+	t.Parallel()
 	up(t)
 	// Clusters of other data directories do not know of each other, so the
 	// second is made with an index of its own by sharing the first's directory.

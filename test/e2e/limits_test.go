@@ -94,6 +94,7 @@ func TestLimits(t *testing.T) {
 // TestDiskLimit: a container that fills its drive, or a volume with a limit, is
 // ended and says why.
 func TestDiskLimit(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)
@@ -110,6 +111,7 @@ func TestDiskLimit(t *testing.T) {
 // TestLogRotation: a program that floods its log does not fill the host, and
 // its end is still to be read.
 func TestLogRotation(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)

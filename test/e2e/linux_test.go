@@ -164,6 +164,7 @@ spec: {type: NodePort, selector: {app: web}, ports: [{port: 80}]}
 // TestMixed is the example of the README: a Linux front end with a Windows back end, and
 // the other way round.
 func TestMixed(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	if out, err := c.try(t.Context(), "", "load", testenv.Bin("linux", "hello.tar"), "--name", name, "--data-dir",
@@ -192,6 +193,7 @@ func TestMixed(t *testing.T) {
 // TestLinuxPod uses a Linux pod as people do: by every address, with exec, logs, attach
 // and port-forward, and from a Windows pod.
 func TestLinuxPod(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withLinuxprog(t)
 	c.withWinprog(t)

@@ -57,6 +57,7 @@ spec:
 
 // TestMetrics: kubectl top has figures for nodes and pods of both systems.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withLinuxprog(t)
 	ns := c.namespace(t)
@@ -88,6 +89,7 @@ func TestMetrics(t *testing.T) {
 // TestAutoscaling applies examples/hpa.yaml: load makes three replicas of one, and its
 // end one of three.
 func TestAutoscaling(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	manifest, err := os.ReadFile(filepath.Join("..", "..", "examples", "hpa.yaml"))

@@ -55,6 +55,7 @@ spec:
 // TestNetwork: addresses, Services and names work from every node to every
 // node, and from the machine through node ports.
 func TestNetwork(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	file := filepath.Join(t.TempDir(), "network.yaml")

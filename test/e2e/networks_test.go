@@ -220,6 +220,7 @@ func (c netCluster) probes() probes {
 // TestNetworks: flannel's networks as users have them. Hosts that are rebooted, programs that are killed, and
 // nodes that come and go need no hand.
 func TestNetworks(t *testing.T) {
+	t.Parallel()
 	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
 	dataDir := t.TempDir() // one cache of Windows for all
 	t.Run("modes", func(t *testing.T) {

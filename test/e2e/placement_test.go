@@ -89,6 +89,7 @@ func (c *shared) landed(t *testing.T, ns, pods string, builds ...string) []strin
 // (docs/fidelity/images.md), so a pod runs on any. Were they images of 2016 only,
 // as the originals were in the end, these pods would be refused.
 func TestUntaggedStandIns(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	repos := []string{"microsoft/iis", "microsoft/windowsservercore", "microsoft/nanoserver"}
@@ -117,6 +118,7 @@ spec:
 // system as they stand, in a cluster with hosts of six builds: each pod must
 // land on a Windows node, and run. TestUntaggedStandIns says why any build does.
 func TestPlacementOfSeeds(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	for _, tc := range []struct{ file, pods string }{
 		{"deploy-resource.yaml", "-lapp.kubernetes.io/name=iis"},
@@ -133,6 +135,7 @@ func TestPlacementOfSeeds(t *testing.T) {
 
 // TestPlacementByImage names nothing but images.
 func TestPlacementByImage(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	for name, image := range map[string]string{
@@ -155,6 +158,7 @@ func TestPlacementByImage(t *testing.T) {
 // TestLinuxStaysOff is the complaint heard most: pods of ordinary charts land
 // on Windows nodes, and hang there.
 func TestLinuxStaysOff(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.kubectl(t, "create", "deployment", "-n", ns, "web", "--image=nginx:1.29", "--replicas=2")
@@ -185,6 +189,7 @@ func TestLinuxStaysOff(t *testing.T) {
 // TestRefusal applies what cannot work; the message must say what, why and
 // what to do.
 func TestRefusal(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	for _, tc := range []struct {
@@ -218,6 +223,7 @@ func TestRefusal(t *testing.T) {
 // TestMismatchIsSaid has a pod that passed admission and that no node can run:
 // describe must say so in words.
 func TestMismatchIsSaid(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.kubectl(t, "label", "namespace", ns, "admission.mullion.dev/disabled=true")
@@ -245,6 +251,7 @@ spec:
 
 // TestRuntimeClassesFollowNodes looks for one of the cluster's own per build.
 func TestRuntimeClassesFollowNodes(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	eventually(t, time.Minute, "the RuntimeClasses", func() error {
 		const build = `{.scheduling.nodeSelector.node\.kubernetes\.io/windows-build}`
@@ -277,6 +284,7 @@ spec:
 
 // TestLoadedImageIsRecognised has an image whose name says nothing.
 func TestLoadedImageIsRecognised(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.withWinprog(t)

@@ -16,6 +16,7 @@ import (
 // TestPlatforms: an archive with an image for Linux and for Windows, as BuildKit writes
 // it, goes to the hosts of both, and each runs its own part.
 func TestPlatforms(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	linuxprogArchive(t) // builds the program

@@ -70,6 +70,7 @@ spec:
 
 // TestPod walks through what people do with a pod.
 func TestPod(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	file := filepath.Join(t.TempDir(), "pod.yaml")
@@ -179,6 +180,7 @@ func testAttach(t *testing.T, c *shared, ns string) {
 
 // TestExitCodes: a container's end is reported with the program's own code.
 func TestExitCodes(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	for name, tc := range map[string]struct{ command, want string }{

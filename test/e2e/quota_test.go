@@ -12,6 +12,7 @@ import (
 // TestQuota: a ResourceQuota refuses a pod of Windows as the API server does, and says
 // why.
 func TestQuota(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.apply(t, ns, `apiVersion: v1
@@ -48,6 +49,7 @@ func (c *shared) refused(t *testing.T, ns, manifest, want string) {
 // TestLimitRange: the defaults of a namespace arrive at a container of Windows, and what
 // it forbids is refused.
 func TestLimitRange(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)
@@ -84,6 +86,7 @@ func (c *shared) cgroupMemory(t *testing.T, ns, pod string) string {
 // TestPreemption: on a full node a pod takes the place of one of lower priority. The
 // resource that is short is one of the test's own, so that no other pod is concerned.
 func TestPreemption(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	const resource = "example.test~1seats"

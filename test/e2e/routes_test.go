@@ -32,6 +32,7 @@ Set-NetIPInterface -ifIndex $i -AddressFamily IPv4 -Forwarding Disabled`
 
 // TestRoutes: programs of a host change its routes, those of a pod do not.
 func TestRoutes(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.pod(t, ns, "router", hostProcess(`NT AUTHORITY\SYSTEM`)+routerYAML)

@@ -105,6 +105,7 @@ type services struct {
 // TestServices has a case for each setting of a Service that kube-proxy.exe and the load balancer know, beside the
 // names and variables of TestServiceKinds.
 func TestServices(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withWinprog(t)
 	s := services{c, c.namespace(t)}

@@ -55,6 +55,7 @@ spec:
 
 // TestStorage: volumes as Windows' pods have them.
 func TestStorage(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)

@@ -19,6 +19,7 @@ import (
 // pods for Windows are made to tolerate it, with a RuntimeClass too, and a node
 // that lost the taint gets it back.
 func TestWindowsTaint(t *testing.T) {
+	t.Parallel()
 	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
 	const cluster, index, taint = "e2e-taint", 37, "os=windows:NoSchedule"
 	dir := t.TempDir()

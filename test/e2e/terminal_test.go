@@ -186,6 +186,7 @@ type step struct{ keys, screen string }
 
 // TestTerminals types into each kind of program, through `kubectl exec -it`.
 func TestTerminals(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)
@@ -376,6 +377,7 @@ func (c *shared) runs(t *testing.T, ns, program string, want int) error {
 // TestAttachedShell: a shell that is the container's own program goes on when its
 // terminal is left, and shows its screen to the next one.
 func TestAttachedShell(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)
@@ -408,6 +410,7 @@ func TestAttachedShell(t *testing.T) {
 
 // TestRunShell: `kubectl run -it --rm` gives a shell and its exit code.
 func TestRunShell(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	tm := c.kubectlAt(t, 30, 90, "run", "-it", "--rm", "--restart=Never", "-n", ns, "shell",
@@ -422,6 +425,7 @@ func TestRunShell(t *testing.T) {
 // TestPipes: without a terminal standard input and output are pipes, which take a
 // hundred megabytes each way.
 func TestPipes(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	c.withWinprog(t)
 	ns := c.namespace(t)

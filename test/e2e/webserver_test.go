@@ -46,6 +46,7 @@ func TestGuideWebServer(t *testing.T) {
 
 // TestReadmeExample is the README's: nothing in its manifest says Windows.
 func TestReadmeExample(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.kubectl(t, "apply", "-n", ns, "-f", filepath.Join("..", "..", "examples", "win-webserver.yaml"))

@@ -81,6 +81,7 @@ spec:
 
 // TestWorkloads: each kind of controller runs its pods on Windows nodes.
 func TestWorkloads(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.apply(t, ns, workloadYAML)
@@ -150,6 +151,7 @@ spec:
 
 // TestServiceKinds: names and variables of Services, as a pod sees them.
 func TestServiceKinds(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.apply(t, ns, strings.ReplaceAll(servicesYAML, "NS", ns))
