@@ -30,6 +30,8 @@ type Build struct {
 type Built struct {
 	Object map[string]any
 	File   string // "" if it is not known
+	// It is generated of files that are not all here: it has more keys in a cluster.
+	Partial bool
 }
 
 // builder judges built objects, and finds the places of findings in the files

@@ -47,7 +47,9 @@ func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 	}
 	for _, b := range cfg.Builds {
 		for _, o := range b.Objects {
-			facts = addObjectFacts(facts, tree.Root(o.Object), b.place())
+			if !o.Partial {
+				facts = addObjectFacts(facts, tree.Root(o.Object), b.place())
+			}
 			addObject(objects, tree.Root(o.Object))
 			doubts.add(tree.Root(o.Object))
 		}

@@ -38,6 +38,8 @@ func TestFound(t *testing.T) {
 			"WIN901", "WIN901"},
 		{"patch of an image", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n" +
 			"spec: {template: {spec: {containers: [{name: c, image: x}]}}}\n", "WIN804", ""},
+		{"patch of labels", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n" +
+			"spec: {template: {metadata: {labels: {a: b}}}}\n", "WIN804", ""},
 		{"variable in a list", "apiVersion: v1\nkind: Pod\nspec:\n  args: [${ARGS}]\n  x: y\n", "WIN901", ""},
 		{"variable at the beginning of a line",
 			"apiVersion: v1\nkind: ConfigMap\ndata:\n  cert: |\n$CERT\n", "WIN901", ""},

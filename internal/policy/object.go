@@ -38,8 +38,9 @@ func (p *Parsed) Objects() []tree.Value {
 
 // DropPatches removes the objects that are only patches of others, and returns
 // them. No container of a patch has an image. Unless an object is certainly meant to
-// be one, as by a user who names its file, a workload without selector and labels
-// counts as a patch too: one that replaces an image.
+// be one, as by a user who names its file, a workload counts as a patch too that has no
+// selector, and no labels or no pod in its template: one that replaces an image, or adds
+// labels.
 func (p *Parsed) DropPatches(certain bool) []tree.Value {
 	var patches []tree.Value
 	p.items = slices.DeleteFunc(p.items, func(o *object) bool {
@@ -53,10 +54,11 @@ func (p *Parsed) DropPatches(certain bool) []tree.Value {
 }
 
 // lacksSelector reports whether a workload has neither the selector that it must
-// have nor a template with the labels that would have to match it.
+// have nor a template with a pod and the labels that would have to match it.
 func (o *object) lacksSelector() bool {
 	return o.Find("apiVersion").Str() == "apps/v1" && kinds[kindOf(o.APIVersion, o.Kind)].fixed &&
-		!o.Find("spec", "selector").Set() && !o.Find("spec", "template", "metadata", "labels").Set()
+		!o.Find("spec", "selector").Set() && (!o.Find("spec", "template", "metadata", "labels").Set() ||
+		!o.Find("spec", "template", "spec").Set())
 }
 
 // patch reports whether what looks like a pod only changes one.

@@ -29,6 +29,7 @@ type found struct {
 	inputs []lint.Input
 	named  []string     // folders whose kustomizations the user named
 	met    []string     // folders with kustomizations, in the folders that the user named
+	within []string     // the folders that the user named
 	failed []lint.Build // what cannot be built
 	notes  []lint.Note  // what is left out
 }
@@ -151,6 +152,7 @@ func (out *finder) gitignored(folder string) *checkout.Matcher {
 
 // search finds manifests and kustomizations in a folder.
 func (out *finder) search(ctx context.Context, folder string) error {
+	out.within = append(out.within, folder)
 	top := checkout.Real(folder)
 	ignored := out.gitignored(top)
 	return filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
@@ -162,7 +164,7 @@ func (out *finder) search(ctx context.Context, folder string) error {
 			return ctx.Err()
 		case err != nil || relErr != nil:
 			out.inputs = append(out.inputs, lint.File(path)) // the run reports it
-		case isDir && path != folder && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+		case isDir && path != folder && (strings.HasPrefix(d.Name(), ".") || dependencies(path)):
 			return filepath.SkipDir
 		case at != top && (ignored.Excludes(at, isDir) || out.excluded.excludes(at, isDir)):
 			if isDir {
@@ -187,12 +189,25 @@ func (out *finder) search(ctx context.Context, folder string) error {
 	})
 }
 
+// dependencies reports whether a folder holds other projects' files, which a package
+// manager has written: that of npm, or of Go.
+func dependencies(folder string) bool {
+	switch filepath.Base(folder) {
+	case "node_modules":
+		return true
+	case "vendor":
+		_, err := os.Stat(filepath.Join(folder, "modules.txt")) // https://go.dev/ref/mod#vendoring
+		return err == nil
+	}
+	return false
+}
+
 // kustomizations reads the kustomizations; nil if there are none.
 func (out *found) kustomizations(ctx context.Context) (*kustomize.Set, error) {
 	if len(out.named)+len(out.met) == 0 {
 		return nil, nil
 	}
-	set, err := kustomize.Read(ctx, append(slices.Clone(out.named), out.met...))
+	set, err := kustomize.Read(ctx, append(slices.Clone(out.named), out.met...), out.within)
 	if err != nil {
 		return nil, fmt.Errorf("read kustomizations: %w", err)
 	}
@@ -240,7 +255,7 @@ func (out *found) build(ctx context.Context, s cli.Streams) ([]lint.Build, error
 			continue
 		}
 		for _, o := range made.Objects {
-			b.Objects = append(b.Objects, lint.Built{Object: o.Tree, File: relative(o.File)})
+			b.Objects = append(b.Objects, lint.Built{Object: o.Tree, File: relative(o.File), Partial: o.Partial})
 		}
 		builds = append(builds, b)
 	}

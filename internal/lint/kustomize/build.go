@@ -38,6 +38,8 @@ type Built struct {
 type Object struct {
 	Tree map[string]any
 	File string // the resource that it comes from, or the kustomization that generates it
+	// It is generated of files that are not all here, such as secrets.
+	Partial bool
 }
 
 // Build builds the kustomization of a folder. If that fails, Built tells at
@@ -58,10 +60,8 @@ func (s *Set) Build(ctx context.Context, dir string) (Built, error) {
 	}
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified // as the kustomization has it, without a warning in the log
-	if s.root != "" {
-		// As Flux builds them: files may be anywhere in the checkout, nowhere else.
-		// https://github.com/fluxcd/pkg/tree/main/kustomize/filesys
-		options.LoadRestrictions = types.LoadRestrictionsNone
+	if s.loose() {
+		options.LoadRestrictions = types.LoadRestrictionsNone // readFile has the limits
 	}
 	s.prepare(ctx, out)
 	files := &readOnly{FileSystem: filesys.MakeFsOnDisk(), ctx: ctx, set: s}
@@ -146,7 +146,7 @@ func (s *Set) tree(text []byte) (Object, error) {
 		return Object{}, err
 	}
 	if out.File = takeOrigin(out.Tree); out.File == "" {
-		out.File = s.generator(out.Tree)
+		out.File, out.Partial = s.generator(out.Tree)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,19 +155,20 @@ func (s *Set) tree(text []byte) (Object, error) {
 }
 
 // generator returns the kustomization that generates an object, to whose name
-// kustomize has added a hash, and maybe more; "" if there is none.
-func (s *Set) generator(object map[string]any) string {
+// kustomize has added a hash, and maybe more, and whether files of it are not here;
+// "" if there is none.
+func (s *Set) generator(object map[string]any) (file string, partial bool) {
 	meta, _ := object["metadata"].(map[string]any)
 	name, _ := meta["name"].(string)
-	file, longest := "", ""
+	longest := ""
 	for _, f := range s.folders {
 		for _, g := range f.generates {
 			if strings.Contains(name, g) && (len(g) > len(longest) || len(g) == len(longest) && f.file < file) {
-				file, longest = f.file, g
+				file, longest, partial = f.file, g, slices.Contains(f.partial, g)
 			}
 		}
 	}
-	return file
+	return file, partial
 }
 
 // run builds. kustomize panics at some input.

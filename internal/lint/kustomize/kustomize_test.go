@@ -39,6 +39,8 @@ func TestBuild(t *testing.T) {
 	for _, c := range []struct {
 		name, files string
 		objects     []string // KIND NAME FILE
+		partial     bool     // the objects are
+		within      string   // the folder that the user named
 		left        string   // part of what is left out
 		err         string   // part of the error
 	}{
@@ -86,6 +88,7 @@ func TestBuild(t *testing.T) {
 			name:    "secret that is not in the repository",
 			files:   "-- o/kustomization.yaml --\nsecretGenerator: [{name: s, envs: [.env], files: [a=b.txt]}]\n",
 			objects: []string{"Secret s-46f8b28mk5 o/kustomization.yaml"},
+			partial: true,
 		}, {
 			name: "plugin",
 			files: "-- o/kustomization.yaml --\ngenerators: [g.yaml]\nresources: [m.yaml]\n-- o/m.yaml --\n" +
@@ -121,6 +124,22 @@ func TestBuild(t *testing.T) {
 			name:  "file elsewhere, without a checkout",
 			files: "-- o/kustomization.yaml --\nresources: [../m.yaml]\n-- m.yaml --\n" + configMap,
 			err:   "is not in or below",
+		}, {
+			name:    "file elsewhere in the folder that the user named",
+			files:   "-- o/kustomization.yaml --\nresources: [../m.yaml]\n-- m.yaml --\n" + configMap,
+			within:  ".",
+			objects: []string{"ConfigMap m m.yaml"},
+		}, {
+			name: "base outside of the folder that the user named",
+			files: "-- o/kustomization.yaml --\nresources: [../b]\n-- b/kustomization.yaml --\nresources: [m.yaml]\n" +
+				"-- b/m.yaml --\n" + configMap,
+			within:  "o",
+			objects: []string{"ConfigMap m b/m.yaml"},
+		}, {
+			name:   "file outside of the folder that the user named",
+			files:  "-- o/kustomization.yaml --\nresources: [../m.yaml]\n-- m.yaml --\n" + configMap,
+			within: "o",
+			err:    "it is outside of",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -129,7 +148,11 @@ func TestBuild(t *testing.T) {
 			if strings.Contains(c.files, "-- r/o/") {
 				top = filepath.Join(dir, "r/o")
 			}
-			set, err := Read(t.Context(), []string{top})
+			var within []string
+			if c.within != "" {
+				within = []string{filepath.Join(dir, c.within)}
+			}
+			set, err := Read(t.Context(), []string{top}, within)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,6 +164,9 @@ func TestBuild(t *testing.T) {
 			for _, o := range made.Objects {
 				meta, _ := o.Tree["metadata"].(map[string]any)
 				file, _ := filepath.Rel(dir, o.File)
+				if o.Partial != c.partial {
+					t.Errorf("partial is %v", o.Partial)
+				}
 				got = append(got, fmt.Sprint(o.Tree["kind"], " ", meta["name"], " ", file))
 				if meta["annotations"] != nil {
 					t.Errorf("annotations stay: %v", meta)
@@ -162,7 +188,7 @@ func TestTrees(t *testing.T) {
 	dir := unpack(t, "-- a/kustomization.yaml --\nresources: [../b]\n-- c/kustomization.yaml --\nresources: [../b]\n"+
 		"-- b/kustomization.yaml --\nresources: [m.yaml]\n-- b/m.yaml --\n"+configMap+
 		"data: {at: 2019-03-20T17:54:53Z, n: '1'}\n")
-	set, err := Read(t.Context(), []string{filepath.Join(dir, "a"), filepath.Join(dir, "c")})
+	set, err := Read(t.Context(), []string{filepath.Join(dir, "a"), filepath.Join(dir, "c")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +218,7 @@ func TestTops(t *testing.T) {
 		"patches: [{path: p.yaml}]\n"+
 		"-- c/p.yaml --\n"+configMap+"data: {a: b}\n-- b/other.yaml --\n"+configMap)
 	o, b, c := filepath.Join(dir, "o"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
-	set, err := Read(t.Context(), []string{b, c, o})
+	set, err := Read(t.Context(), []string{b, c, o}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +241,7 @@ func TestTops(t *testing.T) {
 func TestCircle(t *testing.T) {
 	dir := unpack(t, "-- a/kustomization.yaml --\nresources: [../b]\n-- b/kustomization.yaml --\nresources: [../a]\n")
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
-	set, err := Read(t.Context(), []string{a, b})
+	set, err := Read(t.Context(), []string{a, b}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +267,7 @@ func BenchmarkBuild(b *testing.B) {
 		"kind: Deployment\nmetadata: {name: any}\nspec: {replicas: 2}\n-- b/kustomization.yaml --\nresources:\n"+
 		base.String()+files.String())
 	for b.Loop() {
-		set, err := Read(b.Context(), []string{filepath.Join(dir, "o")})
+		set, err := Read(b.Context(), []string{filepath.Join(dir, "o")}, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

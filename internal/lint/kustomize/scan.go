@@ -7,10 +7,12 @@
 package kustomize
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +32,8 @@ const maxFileBytes = 4 << 20
 
 // Set holds the kustomizations of a run, and those that they use.
 type Set struct {
-	root    string // the checkout: nothing outside of it is read; "" if there is none
+	root    string   // the checkout: nothing outside of it is read; "" if there is none
+	within  []string // without a checkout, folders in which kustomizations may use each other's files
 	folders map[string]*folder
 	used    map[string]bool   // folders that another kustomization uses
 	files   map[string]bool   // files that a kustomization names
@@ -50,6 +53,7 @@ type folder struct {
 	resources []string // files
 	patches   []string // files
 	generates []string // names of ConfigMaps and Secrets
+	partial   []string // those of them of which files are not here
 	patched   bool     // it has patches, and no schema of its own
 	left      []string // what is left out, and why
 	empty     bool     // nothing remains to build
@@ -67,8 +71,9 @@ func File(dir string) string {
 	return ""
 }
 
-// Read reads the kustomizations of folders, and all that these use.
-func Read(ctx context.Context, dirs []string) (*Set, error) {
+// Read reads the kustomizations of folders, and all that these use. Outside of a
+// checkout, files may be anywhere in the folders that within names.
+func Read(ctx context.Context, dirs, within []string) (*Set, error) {
 	s := &Set{
 		folders: map[string]*folder{},
 		used:    map[string]bool{},
@@ -76,6 +81,9 @@ func Read(ctx context.Context, dirs []string) (*Set, error) {
 		instead: map[string][]byte{},
 		marked:  map[string][]byte{},
 		trees:   map[[sha256.Size]byte]Object{},
+	}
+	for _, dir := range within {
+		s.within = append(s.within, checkout.Real(dir))
 	}
 	for _, dir := range dirs {
 		dir, err := realPath(dir)
@@ -101,9 +109,26 @@ func realPath(path string) (string, error) {
 	return filepath.EvalSymlinks(abs)
 }
 
-// allows reports whether a path may be read.
+// loose reports whether kustomizations may use files that are not below them, as with
+// kustomize's --load-restrictor=LoadRestrictionsNone. Repositories are built so, also by
+// Flux: https://github.com/fluxcd/pkg/tree/main/kustomize/filesys
+func (s *Set) loose() bool { return s.root != "" || len(s.within) > 0 }
+
+// allows reports whether a file may be read.
 func (s *Set) allows(path string) bool {
-	return s.root == "" || path == s.root || strings.HasPrefix(path, strings.TrimSuffix(s.root, "/")+"/")
+	switch {
+	case s.root != "":
+		return inside(s.root, path)
+	case len(s.within) == 0:
+		return true // kustomize itself allows only what is below a kustomization
+	}
+	in := func(dir string) bool { return inside(dir, path) }
+	return slices.ContainsFunc(s.within, in) || slices.ContainsFunc(slices.Collect(maps.Keys(s.folders)), in)
+}
+
+// inside reports whether a path is a folder, or in it.
+func inside(dir, path string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // readFile reads a file under the limits.
@@ -116,7 +141,8 @@ func (s *Set) readFile(path string) ([]byte, error) {
 		return text, nil
 	}
 	if !s.allows(path) {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it is outside of %s", s.root)}
+		where := cmp.Or(s.root, strings.Join(s.within, ", "))
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it is outside of %s", where)}
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -150,7 +176,7 @@ func (s *Set) read(ctx context.Context, dir string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if s.folders[dir] != nil || !s.allows(dir) {
+	if s.folders[dir] != nil || s.root != "" && !inside(s.root, dir) {
 		return nil
 	}
 	f := &folder{dir: dir, file: File(dir)}
@@ -301,27 +327,32 @@ func (s *Set) others(f *folder, k *types.Kustomization) {
 		k.OpenAPI = nil
 	}
 	for i := range k.ConfigMapGenerator {
-		f.generates = append(f.generates, k.ConfigMapGenerator[i].Name)
-		s.sources(f, &k.ConfigMapGenerator[i].KvPairSources, name)
+		s.sources(f, &k.ConfigMapGenerator[i].GeneratorArgs, name)
 	}
 	for i := range k.SecretGenerator {
-		f.generates = append(f.generates, k.SecretGenerator[i].Name)
-		s.sources(f, &k.SecretGenerator[i].KvPairSources, name)
+		s.sources(f, &k.SecretGenerator[i].GeneratorArgs, name)
 	}
 }
 
-// sources keeps the files of a generator that exist: secrets are rarely in a
-// repository, and no rule looks at their content.
-func (s *Set) sources(f *folder, from *types.KvPairSources, name func(string) bool) {
+// sources notes what is generated, and keeps the files of it that exist: secrets are
+// rarely in a repository.
+func (s *Set) sources(f *folder, g *types.GeneratorArgs, name func(string) bool) {
+	complete := true
 	keep := func(entry string) bool {
 		_, path, ok := strings.Cut(entry, "=")
 		if !ok {
 			path = entry
 		}
 		_, err := os.Stat(filepath.Join(f.dir, path))
-		return err == nil && name(path)
+		exists := err == nil && name(path)
+		complete = complete && exists
+		return exists
 	}
-	from.FileSources, from.EnvSources = only(from.FileSources, keep), only(from.EnvSources, keep)
+	g.FileSources, g.EnvSources = only(g.FileSources, keep), only(g.EnvSources, keep)
+	f.generates = append(f.generates, g.Name)
+	if !complete {
+		f.partial = append(f.partial, g.Name)
+	}
 }
 
 // only returns the elements to keep; nil if there are none.
