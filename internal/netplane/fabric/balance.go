@@ -37,6 +37,7 @@ const (
 	balanceTable = "load-balancer"
 	mapFlowsTCP  = "flows-tcp"
 	mapFlowsUDP  = "flows-udp"
+	mapFragments = "fragments"
 	setKnown     = "known"   // front end and node: keeps connections
 	setFit       = "fit"     // front end and node: gets new ones
 	setLimited   = "limited" // front ends with a list of sources
@@ -53,6 +54,11 @@ const (
 	// How long an idle connection is remembered. Clouds take 4 to 10 minutes for TCP; conntrack takes 2
 	// minutes for UDP.
 	idleTCP, idleUDP = "1h", "2m"
+	// Only the first fragment of a datagram has ports. The others have its addresses, protocol and identification
+	// (RFC 791, section 3.2), and follow it to its node. A receiver gives up after as long (ip-sysctl,
+	// ipfrag_time). Those that overtake the first one are lost.
+	datagramKey  = "ip saddr . ip daddr . ip protocol . ip id"
+	idleFragment = "30s"
 	// balanceSeed makes the draw for a connection the same after a restart ("mull" in ASCII).
 	balanceSeed = "0x6d756c6c"
 )
@@ -80,6 +86,9 @@ func balance(router netip.Addr, pool netip.Prefix, fronts []Front) (string, erro
 		t.line("add map bridge %s %s { type %s : ether_addr ; flags dynamic,timeout ; timeout %s ; size %d ; }",
 			balanceTable, m.name, flowType, m.idle, maxFlows)
 	}
+	// The identification has no named type, so the map is declared by its key.
+	t.line("add map bridge %s %s { typeof %s : ether daddr ; flags dynamic,timeout ; timeout %s ; size %d ; }",
+		balanceTable, mapFragments, datagramKey, idleFragment, maxFlows)
 	t.set("set", setKnown, frontType+" . ether_addr")
 	t.set("set", setFit, frontType+" . ether_addr")
 	t.set("set", setLimited, frontType)
@@ -129,10 +138,15 @@ func (t *balanceScript) chains(router netip.Addr, pool netip.Prefix) {
 	t.chain("remember", "",
 		"update @"+mapFlowsTCP+" { "+flowKey("tcp")+" : ether daddr }",
 		"update @"+mapFlowsUDP+" { "+flowKey("udp")+" : ether daddr }",
+		"ip frag-off & 0x2000 != 0 update @"+mapFragments+" { "+datagramKey+" : ether daddr }", // more will come
+		"accept")
+	t.chain("later-fragment", "",
+		"ether daddr set "+datagramKey+" map @"+mapFragments,
 		"accept")
 	t.chain("prerouting", " { type filter hook prerouting priority -300 ; }",
 		"ether daddr != "+mac(router)+" accept",
 		"ip daddr != "+pool.String()+" accept",
+		"ip frag-off & 0x1fff != 0 goto later-fragment",
 		"ether daddr set "+flowKey("tcp")+" map @"+mapFlowsTCP,
 		"ether daddr set "+flowKey("udp")+" map @"+mapFlowsUDP,
 		// A node that is not fit keeps its TCP connections, nothing else: datagrams do not

@@ -212,13 +212,14 @@ func TestBalancerByClient(t *testing.T) {
 	}
 }
 
-// TestBalancerDatagrams: a client that keeps its port does not stick to a node that is not fit.
-func TestBalancerDatagrams(t *testing.T) {
-	b := newBalanced(t)
+// datagrams returns a function that sends a datagram of some size to the front end, from the same port each time, and
+// says which host answers.
+func (b *balanced) datagrams() func(size int) (string, error) {
+	b.t.Helper()
 	b.front.Protocol = "udp"
 	to := netip.MustParseAddrPort(vip + ":80")
 	for i, h := range b.hosts {
-		netlab.Serve(t, h, fmt.Sprintf("host-%d", i+1), "udp4", to)
+		netlab.Serve(b.t, h, fmt.Sprintf("host-%d", i+1), "udp4", to)
 	}
 	var c *net.UDPConn
 	err := kernel.Do(b.netns, func() (err error) {
@@ -226,23 +227,33 @@ func TestBalancerDatagrams(t *testing.T) {
 		return err
 	})
 	if err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
-	defer c.Close()
-	ask := func() string {
-		t.Helper()
+	b.t.Cleanup(func() { _ = c.Close() })
+	return func(size int) (string, error) {
 		if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-			t.Fatal(err)
+			return "", err
 		}
-		if _, err := c.Write([]byte("?")); err != nil {
-			t.Fatal(err)
+		if _, err := c.Write(make([]byte, size)); err != nil {
+			return "", err
 		}
 		buf := make([]byte, 100)
 		n, err := c.Read(buf)
+		name, _, _ := strings.Cut(string(buf[:n]), " ")
+		return name, err
+	}
+}
+
+// TestBalancerDatagrams: a client that keeps its port does not stick to a node that is not fit.
+func TestBalancerDatagrams(t *testing.T) {
+	b := newBalanced(t)
+	send := b.datagrams()
+	ask := func() string {
+		t.Helper()
+		name, err := send(1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name, _, _ := strings.Cut(string(buf[:n]), " ")
 		return name
 	}
 	b.set(b.front)
@@ -258,5 +269,28 @@ func TestBalancerDatagrams(t *testing.T) {
 	b.set(b.front)
 	if got := ask(); got == first {
 		t.Errorf("the flow sticks to %s, which is not fit", got)
+	}
+}
+
+// TestBalancerFragments: all fragments of a datagram go to the node that the first one went to.
+func TestBalancerFragments(t *testing.T) {
+	b := newBalanced(t)
+	send := b.datagrams()
+	// Who may not send a datagram may not send a part of one.
+	b.front.Sources = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	b.set(b.front)
+	if got, err := send(4000); err == nil {
+		t.Errorf("%s got a datagram from a client that may not send", got)
+	}
+	b.front.Sources = nil
+	b.set(b.front)
+	whole, err := send(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{1472, 1473, 4000, 60_000} {
+		if got, err := send(size); err != nil || got != whole {
+			t.Errorf("%d bytes: got %q, %v, want %s", size, got, err, whole)
+		}
 	}
 }
