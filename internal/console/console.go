@@ -63,6 +63,8 @@ type Console struct {
 	history    history
 	editor     lineEditor
 	editing    bool
+	woken      bool // the last read ended at a control character, and is to go on
+	cancelled  bool // but Ctrl+C came in between
 	read       *pendingRead
 	ready      []uint16 // entered, not read yet
 	readyBytes []byte   // the same, of a character that did not fit
@@ -244,6 +246,7 @@ func (c *Console) interrupts(k key) bool {
 // succeeds with nothing read.
 func (c *Console) cancelLine() {
 	c.ready, c.readyBytes = nil, nil
+	c.cancelled = c.woken
 	if c.read == nil || c.read.code == codeReadInput {
 		return
 	}
@@ -313,12 +316,10 @@ func (c *Console) enterLine(did outcome, state uint32) {
 	line := string(c.editor.text)
 	c.editing = false
 	if did == woken {
-		// The rest of the line stands behind the control character.
-		c.editor.text = slices.DeleteFunc(c.editor.text, func(r rune) bool {
-			return r < ' ' && c.editor.wake&(1<<r) != 0
-		})
-		c.editor.cursor = min(c.editor.cursor, len(c.editor.text))
+		// The control character is not shown.
+		c.editor.remove(len(c.editor.text)-1, len(c.editor.text))
 		c.editor.show(c.active)
+		c.woken = true
 	} else {
 		c.editor.end(c.active)
 		c.history.add(line)
@@ -387,13 +388,16 @@ func (c *Console) giveReady(state uint32) {
 // ReadConsole's CONSOLE_READCONSOLE_CONTROL.
 func (c *Console) startRead(code uint32, size int, initial []uint16, wake uint32) {
 	c.read = &pendingRead{code: code, size: size}
-	if code != codeReadInput && size == 0 {
+	cancelled := c.cancelled && code == codeReadControl
+	c.woken, c.cancelled = false, false
+	if code != codeReadInput && size == 0 || cancelled {
 		c.finishRead(nil, 0)
 		return
 	}
 	if code != codeReadInput && c.mode&inLine != 0 && len(c.ready) == 0 && len(c.readyBytes) == 0 && !c.editing {
 		c.editing = true
 		c.editor.begin(c.active, string(utf16.Decode(initial)), wake, c.mode&inEcho != 0)
+		c.editor.room = size / 2
 		c.history.at = len(c.history.lines)
 	}
 	c.serveRead()

@@ -20,6 +20,7 @@ type lineEditor struct {
 	cursor int
 	high   uint16 // first half of a character outside the basic plane
 	wake   uint32 // control characters that end the read, as bits
+	room   int    // UTF-16 units that the caller's buffer holds
 	insert bool
 	echo   bool
 	// Where the line begins on the screen, and how many cells it took when it
@@ -36,10 +37,9 @@ func (e *lineEditor) begin(b *buffer, initial string, wake uint32, echo bool) {
 	e.cursor = len(e.text)
 	e.shown = slices.Clone(e.text)
 	e.cells = cellsOf(e.text)
-	linear := b.cursor.y*b.size.Width + b.cursor.x - e.cells
-	e.start = position{linear % b.size.Width, linear / b.size.Width}
-	if linear < 0 {
-		e.start = position{0, 0}
+	e.start = position{b.cursor.x - e.cells, b.cursor.y}
+	for ; e.start.x < 0; e.start.y-- {
+		e.start.x += b.size.Width
 	}
 }
 
@@ -155,8 +155,7 @@ func (e *lineEditor) key(k key, h *history) outcome {
 	ctrl := k.State&anyCtrl != 0
 	alt := k.State&anyAlt != 0
 	if k.Char != 0 && k.Char < ' ' && e.wake&(1<<k.Char) != 0 {
-		e.insertRune(rune(k.Char))
-		return woken
+		return e.wakeUp(rune(k.Char))
 	}
 	switch {
 	case k.Virtual == vkReturn:
@@ -168,6 +167,18 @@ func (e *lineEditor) key(k key, h *history) outcome {
 		e.char(k.Char)
 	}
 	return goesOn
+}
+
+// wakeUp ends the read at the cursor with a control character. What stands behind
+// the cursor is gone: that is so since github.com/microsoft/terminal/pull/16718, and
+// "cmd /?" documents it. A line that would not fit into the caller's buffer goes on.
+func (e *lineEditor) wakeUp(char rune) outcome {
+	if len(utf16.Encode(e.text[:e.cursor])) >= e.room {
+		return goesOn
+	}
+	e.text = append(e.text[:e.cursor:e.cursor], char)
+	e.cursor++
+	return woken
 }
 
 // editKey acts upon the keys that edit without Ctrl and Alt, and reports

@@ -6,6 +6,7 @@ package console
 import (
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/mullion-k8s/mullion/internal/console/inband"
 )
@@ -287,6 +288,69 @@ func TestWakeUp(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	l.want("> documens\n|")
+}
+
+// TestWakeUpWithinTheLine: the text behind the cursor is gone, as on Windows.
+func TestWakeUpWithinTheLine(t *testing.T) {
+	l := newLab(t, 80, 25)
+	l.write("> ")
+	l.startReading(codeReadControl, 4+200, le32(1<<'\t'))
+	l.typing("one\x01 two" + left + left + left + "\t")
+	if got := bytesToText(l.got()[4:]); got != "one\x01 \t" {
+		t.Errorf("%q", got)
+	}
+	l.want("> one^A |")
+}
+
+// TestInterruptBetweenReads: Ctrl+C also ends a line that a program is completing.
+func TestInterruptBetweenReads(t *testing.T) {
+	l := newLab(t, 80, 25)
+	l.startReading(codeReadControl, 4+200, le32(1<<'\t'))
+	l.typing("do\t")
+	l.got()
+	l.typing("\x03")
+	l.startReading(codeReadControl, 4+200, append(le32(1<<'\t'), bytes16([]uint16{'d', 'o'})...))
+	if got := bytesToText(l.got()[4:]); got != "" {
+		t.Errorf("%q", got)
+	}
+	l.startReading(codeReadControl, 4+200, le32(1<<'\t'))
+	l.typing("x" + enter)
+	if got := bytesToText(l.got()[4:]); got != "x\r\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestWakeUpWithoutRoom: a line that the caller's buffer cannot hold together with
+// the control character goes on, and arrives in pieces.
+func TestWakeUpWithoutRoom(t *testing.T) {
+	l := newLab(t, 80, 25)
+	l.startReading(codeReadControl, 4+2*4, le32(1<<'\t'))
+	l.typing("abcd\te" + enter)
+	if got := bytesToText(l.got()[4:]); got != "abcd" {
+		t.Errorf("%q", got)
+	}
+	l.startReading(codeReadControl, 4+2*4, le32(1<<'\t'))
+	if got := bytesToText(l.got()[4:]); got != "e\r\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestWakeUpOfAScrolledLine: a read goes on with a line whose beginning has left
+// the screen.
+func TestWakeUpOfAScrolledLine(t *testing.T) {
+	const line = "abcdefghijklmnopqrstuvwxyz"
+	l := newLab(t, 10, 2)
+	l.startReading(codeReadControl, 4+200, le32(1<<'\t'))
+	l.typing(line + "\t")
+	l.want("klmnopqrst\nuvwxyz|")
+	l.got()
+	l.startReading(codeReadControl, 4+200, append(le32(1<<'\t'), bytes16(utf16.Encode([]rune(line)))...))
+	l.typing("01234" + strings.Repeat(back, 4) + "!")
+	l.want("klmnopqrst\nuvwxyz0!|")
+	l.typing(enter)
+	if got := bytesToText(l.got()[4:]); got != line+"0!\r\n" {
+		t.Errorf("%q", got)
+	}
 }
 
 func bytesToText(data []byte) string {
