@@ -6,11 +6,12 @@
 //
 //   - ReadConsoleW, which must report that Ctrl+C interrupted a read;
 //   - Ctrl+C and Ctrl+Break in an interactive cmd.exe, which then prompts
-//     again. Wine's cmd.exe has no handler for them, and exits.
+//     again. Wine's cmd.exe has no handler for them, and exits;
+//   - Tab in cmd.exe (completion.c).
 
 #include "winemend.h"
 
-static BOOL(WINAPI *real_ReadConsoleW)(HANDLE, void *, DWORD, DWORD *, void *);
+static read_console real_ReadConsoleW;
 static BOOL shell; // this is an interactive cmd.exe
 
 // is_shell reports whether this process is cmd.exe without /c, which would make
@@ -35,10 +36,13 @@ static BOOL is_shell(void)
 // input, and gets an empty line instead.
 static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWORD *count, void *control)
 {
-    BOOL ok = real_ReadConsoleW(input, buffer, size, count, control);
+    BOOL line = is_command_prompt() && !control && count && size >= 2; // cmd.exe reads a key into one character
+    BOOL ok = line ? read_completing(real_ReadConsoleW, input, buffer, size, count)
+                   : real_ReadConsoleW(input, buffer, size, count, control);
     if (!ok || !count || *count || !size) return ok;
     if (shell && size >= 2) {
-        BOOL(WINAPI * write)(HANDLE, const void *, DWORD, DWORD *, void *) = find_function(L"kernelbase.dll", "WriteConsoleW");
+        BOOL(WINAPI * write)(HANDLE, const void *, DWORD, DWORD *, void *);
+        write = find_function(L"kernelbase.dll", "WriteConsoleW");
         const RTL_USER_PROCESS_PARAMETERS *params = NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters;
         HANDLE output = *(HANDLE *)((char *)params + 0x28); // StandardOutput
         DWORD wrote;

@@ -182,6 +182,12 @@ void mend_builtins(HMODULE program);
 // or NULL.
 const char *builtin_message(ULONG error);
 
+// completion.c
+
+typedef BOOL(WINAPI *read_console)(HANDLE, void *, DWORD, DWORD *, void *);
+// read_completing reads a line for cmd.exe by ReadConsoleW, and completes names in it.
+BOOL read_completing(read_console read, HANDLE input, WCHAR *buffer, DWORD size, DWORD *count);
+
 // console.c
 
 // console_ignores reports whether a control event leaves this process alone.
