@@ -54,11 +54,10 @@ func (g Group) Make(l Limits) error {
 }
 
 // Allow lets the group's processes use only the listed devices, each in the words of
-// the devices controller ("c 1:3 rwm"). An empty list changes nothing. Version 2 has
-// no such files, and nothing happens there.
+// the devices controller ("c 1:3 rwm"). An empty list changes nothing.
 func (g Group) Allow(devices []string) error {
 	for _, h := range g.where.List {
-		if err := g.do(deviceSteps(h, g.path, devices)); err != nil {
+		if err := g.do(deviceSteps(g.where, h, g.path, devices)); err != nil {
 			return fmt.Errorf("limit devices of cgroup: %w", err)
 		}
 	}
@@ -219,6 +218,8 @@ func (g Group) do(steps []step) error {
 				continue
 			}
 			err = writeFile(path, s.text, s.needs)
+		case confine:
+			err = limitDevices(path, s.devices)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", s, err)

@@ -5,6 +5,7 @@ package cgroup
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,8 +33,9 @@ const (
 	inherit op = "inherit"
 	// enable enables the controllers that mullion uses for the children of a
 	// version 2 group.
-	enable op = "enable"
-	write  op = "write"
+	enable  op = "enable"
+	write   op = "write"
+	confine op = "confine devices" // of a version 2 group
 )
 
 // step is one change of a hierarchy.
@@ -45,7 +47,8 @@ type step struct {
 	optional bool
 	// needs restricts write to groups of version 2 that have this controller:
 	// those of hybrid machines usually have none.
-	needs string
+	needs   string
+	devices []string // of confine
 }
 
 // String formats a step for tests and errors: "write memory/a/memory.limit_in_bytes 4096".
@@ -53,6 +56,9 @@ func (s step) String() string {
 	out := string(s.op) + " " + s.path
 	if s.text != "" {
 		out += " " + s.text
+	}
+	if len(s.devices) > 0 {
+		out += " to " + strings.Join(s.devices, ", ")
 	}
 	if s.needs != "" {
 		out += " if " + s.needs
@@ -166,12 +172,19 @@ func limitSteps(h Hierarchy, dir string, l Limits) []step {
 	return steps
 }
 
-// deviceSteps describe how a group gets its list of devices.
-func deviceSteps(h Hierarchy, path string, devices []string) []step {
-	if h.V2() || !h.has("devices") || len(devices) == 0 {
+// deviceSteps describe how a group gets its list of devices: by version 1's controller, or by version 2 where
+// no hierarchy has that.
+func deviceSteps(hs Hierarchies, h Hierarchy, path string, devices []string) []step {
+	if len(devices) == 0 {
 		return nil
 	}
 	dir := filepath.Join(h.Dir, path)
+	if h.V2() && !slices.ContainsFunc(hs.List, func(o Hierarchy) bool { return o.has("devices") }) {
+		return []step{{op: confine, path: dir, devices: devices}}
+	}
+	if !h.has("devices") {
+		return nil
+	}
 	steps := []step{{op: write, path: filepath.Join(dir, "devices.deny"), text: "a"}}
 	for _, d := range devices {
 		steps = append(steps, step{op: write, path: filepath.Join(dir, "devices.allow"), text: d})

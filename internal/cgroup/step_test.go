@@ -39,23 +39,31 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestDeviceSteps: all devices are taken away before some are given back, and version 2
-// has no files for it.
+// TestDeviceSteps: all devices are taken away before some are given back. Version 2 does it only where
+// no hierarchy of version 1 does.
 func TestDeviceSteps(t *testing.T) {
-	v1 := Hierarchy{Dir: "devices", Options: "devices"}
-	got := fmt.Sprint(deviceSteps(v1, "mullion/c/linux-1", []string{"c 1:3 rwm", "c 136:* rwm"}))
-	want := "[write devices/mullion/c/linux-1/devices.deny a write devices/mullion/c/linux-1/devices.allow c 1:3 rwm " +
-		"write devices/mullion/c/linux-1/devices.allow c 136:* rwm]"
-	if got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	for _, h := range []Hierarchy{{Dir: "."}, {Dir: "memory", Options: "memory"}} {
-		if got := deviceSteps(h, "x", []string{"c 1:3 rwm"}); got != nil {
-			t.Errorf("%+v: %v", h, got)
+	v1, v2, other := Hierarchy{Dir: "devices", Options: "devices"}, Hierarchy{Dir: "unified"},
+		Hierarchy{Dir: "memory", Options: "memory"}
+	list := []string{"c 1:3 rwm", "c 136:* rwm"}
+	for _, c := range []struct {
+		of   Hierarchy
+		all  []Hierarchy
+		want string
+	}{
+		{v1, []Hierarchy{v1, v2}, "[write devices/mullion/c/linux-1/devices.deny a " +
+			"write devices/mullion/c/linux-1/devices.allow c 1:3 rwm " +
+			"write devices/mullion/c/linux-1/devices.allow c 136:* rwm]"},
+		{v2, []Hierarchy{v1, v2}, "[]"},
+		{v2, []Hierarchy{other, v2}, "[confine devices unified/mullion/c/linux-1 to c 1:3 rwm, c 136:* rwm]"},
+		{other, []Hierarchy{other, v2}, "[]"},
+	} {
+		got := fmt.Sprint(deviceSteps(Hierarchies{List: c.all}, c.of, "mullion/c/linux-1", list))
+		if got != c.want {
+			t.Errorf("%+v of %+v: %s, want %s", c.of, c.all, got, c.want)
 		}
-	}
-	if got := deviceSteps(v1, "x", nil); got != nil {
-		t.Errorf("without a list: %v", got)
+		if got := deviceSteps(Hierarchies{List: c.all}, c.of, "x", nil); got != nil {
+			t.Errorf("without a list: %v", got)
+		}
 	}
 }
 
