@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -170,6 +171,8 @@ spec:
 		t.Error("the machine does not reach pods without a policy")
 	}
 	l.holds(t)
+	l.rebooted(t)
+	l.expect(t, "after a reboot", allowed, false)
 
 	// A new pod is covered before it is Ready, and probes pass. From its first packet on
 	// no packet from outside reaches it.
@@ -180,7 +183,7 @@ spec:
   containers:
   - `+policyServers()["win-2022"]+`, readinessProbe: {httpGet: {port: 80, path: /}, periodSeconds: 1}}
 `, "NAME", "win-late"))
-	l.neverReached(t, "win-late")
+	l.neverReached(t, "win-late", "")
 	l.c.kubectl(t, "delete", "-n", l.ns, "networkpolicy", "--all")
 	l.expect(t, "policies are gone", all, true)
 }
@@ -194,13 +197,7 @@ func (l *policyLab) holds(t *testing.T) {
 			nodes = append(nodes, l.c.get(t, l.ns, server, "{.spec.nodeName}"))
 		}
 	}
-	server := l.c.processes(t, "mullion-kube server", "", false)
-	for _, pid := range server {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }() // it may be gone
-	}
+	defer l.c.pauseControlPlane(t)()
 	for _, node := range nodes {
 		l.c.kill(t, "mullion.exe agent", node, true)
 	}
@@ -214,21 +211,69 @@ func (l *policyLab) holds(t *testing.T) {
 	}
 }
 
-// neverReached dials a pod from the machine from its first address on until it is Ready.
-func (l *policyLab) neverReached(t *testing.T, name string) {
+// pauseControlPlane stops the control plane, and the manager in it, until the returned function is called.
+func (c *shared) pauseControlPlane(t *testing.T) (resume func()) {
+	t.Helper()
+	server := c.processes(t, "mullion-kube server", "", false)
+	for _, pid := range server {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		for _, pid := range server {
+			_ = syscall.Kill(pid, syscall.SIGCONT) // it may be gone
+		}
+	}
+}
+
+// rebooted cuts the power of a host while the control plane is stopped, and checks that its server is never reached
+// until it runs again, with another address.
+func (l *policyLab) rebooted(t *testing.T) {
+	t.Helper()
+	const server = "win-2025"
+	restarts := l.c.get(t, l.ns, server, "{.status.containerStatuses[0].restartCount}")
+	node := filepath.Join(l.c.dir, "clusters", name, "run", l.c.get(t, l.ns, server, "{.spec.nodeName}")+".json")
+	var before, now struct {
+		PID   int    `json:"pid"`
+		Phase string `json:"phase"`
+	}
+	readJSON(t, node, &before)
+	resume := l.c.pauseControlPlane(t)
+	defer resume()
+	if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, "the host runs again", func() error {
+		if l.dials(server) {
+			t.Fatalf("after a reboot without the control plane the machine reaches %s", server)
+		}
+		if readJSON(t, node, &now); now.PID == before.PID || now.Phase != "running" {
+			return fmt.Errorf("process %d, %s", now.PID, now.Phase)
+		}
+		return nil
+	})
+	resume()
+	l.neverReached(t, server, restarts)
+}
+
+// neverReached dials a pod from the machine, from its first address on until it is Ready and has been started more
+// often than before.
+func (l *policyLab) neverReached(t *testing.T, name, before string) {
 	t.Helper()
 	eventually(t, 90*time.Second, name+" is Ready", func() error {
 		out, err := l.c.kubectlErr(t.Context(), "get", "pod", "-n", l.ns, name, "-o",
-			`jsonpath={.status.podIP} {.status.conditions[?(@.type=="Ready")].status}`)
+			`jsonpath={.status.podIP},{.status.containerStatuses[0].restartCount},`+
+				`{.status.conditions[?(@.type=="Ready")].status}`)
 		if err != nil {
 			return err
 		}
-		ip, ready, _ := strings.Cut(out, " ")
-		if l.address[name] = ip; ip != "" && l.dials(name) {
+		f := strings.Split(out, ",")
+		if l.address[name] = f[0]; f[0] != "" && l.dials(name) {
 			t.Fatalf("the machine reached %s", name)
 		}
-		if ready != "True" {
-			return fmt.Errorf("not Ready: %s", out)
+		if f[1] == before || f[2] != "True" {
+			return fmt.Errorf("address, restarts, Ready: %v", f)
 		}
 		return nil
 	})
