@@ -30,6 +30,9 @@ func compile(s *state, uplink intent.Uplink, departed []departure, l limits) int
 		Endpoints:       make([]intent.Endpoint, 0, len(s.endpoints.order)),
 		LoadBalancers:   make([]intent.LoadBalancer, 0, len(s.balancers.order)),
 	}
+	if l.singleStack {
+		h.Uplink.Address6 = netip.Prefix{}
+	}
 	s.networks.all(func(n *network) bool {
 		out := compileNetwork(n)
 		withDeparted(&out, departed)
@@ -117,8 +120,10 @@ func compileEndpoint(s *state, e *endpoint, routes []schema.SDNRouteSetting) int
 		hop, _ := netip.ParseAddr(r.NextHop)
 		switch {
 		case err != nil || !hop.IsValid():
-		case dst.Bits() == 0 && !out.Gateway.IsValid():
+		case dst.Bits() == 0 && hop.Is4() && !out.Gateway.IsValid():
 			out.Gateway = hop
+		case dst.Bits() == 0 && hop.Is6() && !out.Gateway6.IsValid():
+			out.Gateway6 = hop
 		default:
 			out.Routes = append(out.Routes, intent.Route{Destination: dst, NextHop: hop})
 		}
@@ -148,6 +153,7 @@ func compileNAT(e *endpoint, out *intent.Endpoint) {
 		vip, _ := netip.ParseAddr(v.VirtualIP)
 		out.OutboundNAT = append(out.OutboundNAT, intent.OutboundNAT{
 			VirtualIP: vip, Exceptions: parsePrefixes(v.Exceptions), Destinations: parsePrefixes(v.Destinations),
+			IPv6: v.Flags&schema.NatIPv6 != 0,
 		})
 	}
 	for _, v := range settings[schema.PortMappingSetting](e.Policies, schema.PortMappingPolicy) {
@@ -161,6 +167,7 @@ func compileNAT(e *endpoint, out *intent.Endpoint) {
 		out.PortMappings = append(out.PortMappings, intent.PortMapping{
 			Protocol: uint8(v.Protocol), InternalPort: v.InternalPort, ExternalPort: v.ExternalPort,
 			VIP: vip, LocalRouted: v.Flags&schema.NatLocalRoutedVIP != 0,
+			IPv6: v.Flags&schema.NatIPv6 != 0,
 		})
 	}
 }

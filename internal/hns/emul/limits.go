@@ -16,14 +16,21 @@ type limits struct {
 	// client takes HNS 12.0 to have it (hnslib v0.1.2, hcn/hcnglobals.go), and kube-proxy
 	// passes the setting on to an older one, with a warning.
 	noAffinity bool
+	// singleStack: endpoints and load balancers have IPv4 only, whatever their documents say. Two families need
+	// HNS 11.10 (hnslib v0.1.2, hcn/hcnglobals.go, IPv6DualStackVersion), which is newer than Windows Server 2019.
+	singleStack bool
 }
 
 // affinityMajor is the first major version of HNS with session affinity.
 const affinityMajor = 12
 
+// dualMajor and dualMinor are the first version of HNS with two address families on one endpoint.
+const dualMajor, dualMinor = 11, 10
+
 func (c Config) limits() limits {
-	if c.NoLimits {
-		return limits{}
+	l := limits{singleStack: !c.Version.AtLeast(dualMajor, dualMinor)}
+	if !c.NoLimits {
+		l.noLocalBackends, l.noAffinity = true, c.Version.Major < affinityMajor
 	}
-	return limits{noLocalBackends: true, noAffinity: c.Version.Major < affinityMajor}
+	return l
 }

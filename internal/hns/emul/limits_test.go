@@ -4,6 +4,7 @@
 package emul
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
@@ -17,11 +18,12 @@ func TestLimits(t *testing.T) {
 		noLimits bool
 		want     limits
 	}{
-		{VersionOf(14393), false, limits{noLocalBackends: true, noAffinity: true}},
-		{VersionOf(17763), false, limits{noLocalBackends: true, noAffinity: true}},
+		{VersionOf(14393), false, limits{noLocalBackends: true, noAffinity: true, singleStack: true}},
+		{VersionOf(17763), false, limits{noLocalBackends: true, noAffinity: true, singleStack: true}},
 		{VersionOf(20348), false, limits{noLocalBackends: true}},
 		{VersionOf(26100), false, limits{noLocalBackends: true}},
-		{VersionOf(17763), true, limits{}},
+		{VersionOf(17763), true, limits{singleStack: true}},
+		{VersionOf(20348), true, limits{}},
 	} {
 		if got := (Config{Version: c.version, NoLimits: c.noLimits}).limits(); got != c.want {
 			t.Errorf("HNS %d, without limits %t: %+v, want %+v", c.version.Major, c.noLimits, got, c.want)
@@ -48,5 +50,16 @@ func TestAffinity(t *testing.T) {
 		if len(got) != 1 || got[0].Distribution != want {
 			t.Errorf("%+v: %+v, want distribution %d", l, got, want)
 		}
+	}
+}
+
+// TestSingleStack: a version without two families leaves the second one out of what the data plane does.
+func TestSingleStack(t *testing.T) {
+	uplink := intent.Uplink{Address6: netip.MustParsePrefix("fd00:10:89::b/64")}
+	if got := compile(&state{}, uplink, nil, limits{singleStack: true}).Uplink.Address6; got.IsValid() {
+		t.Errorf("the host has %s", got)
+	}
+	if got := compile(&state{}, uplink, nil, limits{}).Uplink; got != uplink {
+		t.Errorf("the uplink became %+v", got)
 	}
 }

@@ -30,9 +30,14 @@ func (p *Plane) forget(ctx context.Context, old, plan *compile.Plan, trusted boo
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if _, err := p.space.Netlink.ConntrackDeleteFilters(netlink.ConntrackTable, netlink.InetFamily(netlink.FAMILY_V4),
-		f); err != nil {
-		return fmt.Errorf("delete conntrack entries: %w", err)
+	families := []netlink.InetFamily{netlink.FAMILY_V4}
+	if old.HasIPv6() || plan.HasIPv6() {
+		families = append(families, netlink.FAMILY_V6)
+	}
+	for _, family := range families {
+		if _, err := p.space.Netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, f); err != nil {
+			return fmt.Errorf("delete conntrack entries: %w", err)
+		}
 	}
 	return nil
 }

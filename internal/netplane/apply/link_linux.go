@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/mullion-k8s/mullion/internal/netplane/compile"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
@@ -91,7 +91,7 @@ func (p *Plane) ensureLink(ctx context.Context, want *compile.Link, back *undo.S
 		return err
 	}
 	if inside != nil {
-		return updatePeer(findPeer(link, inside), inside, want)
+		return updatePeer(findPeer(link, inside), inside, want, link.Attrs().HardwareAddr)
 	}
 	return nil
 }
@@ -182,19 +182,15 @@ func (p *Plane) updateLink(link netlink.Link, want *compile.Link) error {
 		if err != nil {
 			return err
 		}
-		err = p.space.Netlink.NeighSet(&netlink.Neigh{
-			LinkIndex: link.Attrs().Index, Family: unix.AF_INET, State: netlink.NUD_PERMANENT,
-			IP: n.Address.AsSlice(), HardwareAddr: mac,
-		})
-		if err != nil {
-			return fmt.Errorf("set neighbour %s: %w", n.Address, err)
+		if err := p.space.SetNeighbour(link, n.Address, mac); err != nil {
+			return err
 		}
 	}
 	return p.setForwards(link, want.Forwards)
 }
 
-// updatePeer sets the inner end of a veth pair.
-func updatePeer(link netlink.Link, inside *kernel.Space, want *compile.Link) error {
+// updatePeer sets the inner end of a veth pair. host is the MAC address of the other end.
+func updatePeer(link netlink.Link, inside *kernel.Space, want *compile.Link, host net.HardwareAddr) error {
 	if link == nil {
 		return errors.New("inner end disappeared after it was created")
 	}
@@ -211,7 +207,7 @@ func updatePeer(link netlink.Link, inside *kernel.Space, want *compile.Link) err
 			return fmt.Errorf("set MAC address of %s: %w", name, err)
 		}
 	}
-	if err := inside.AddAddresses(link, want.Peer.Addresses, false); err != nil {
+	if err := addPeerAddresses(link, inside, want.Peer.Addresses); err != nil {
 		return err
 	}
 	if err := inside.KeepAddresses(link, want.Peer.Addresses); err != nil {
@@ -219,6 +215,11 @@ func updatePeer(link netlink.Link, inside *kernel.Space, want *compile.Link) err
 	}
 	if err := inside.Netlink.LinkSetUp(link); err != nil {
 		return fmt.Errorf("set up %s: %w", name, err)
+	}
+	for _, a := range want.Peer.HostIs {
+		if err := inside.SetNeighbour(link, a, host); err != nil {
+			return err
+		}
 	}
 	for _, r := range want.Peer.Routes {
 		err := inside.ReplaceRoute(kernel.Route{
@@ -234,6 +235,31 @@ func updatePeer(link netlink.Link, inside *kernel.Space, want *compile.Link) err
 		}
 	}
 	return nil
+}
+
+// addPeerAddresses gives the inner end its addresses, those of IPv6 without a route to their prefix: nothing would
+// answer there for the prefix' other addresses.
+func addPeerAddresses(link netlink.Link, inside *kernel.Space, want []netip.Prefix) error {
+	of := map[bool][]netip.Prefix{} // by "is IPv6"
+	for _, a := range want {
+		of[a.Addr().Is6()] = append(of[a.Addr().Is6()], a)
+	}
+	if len(of[true]) > 0 {
+		path := "net/ipv6/conf/" + link.Attrs().Name
+		for _, s := range []compile.Sysctl{
+			{Path: path + "/addr_gen_mode", Value: "1"},
+			{Path: path + "/accept_ra", Value: "0"},
+			{Path: path + "/disable_ipv6", Value: "0"},
+		} {
+			if err := inside.Sysctl(s.Path, s.Value); err != nil {
+				return err
+			}
+		}
+	}
+	if err := inside.AddAddresses(link, of[false], false); err != nil {
+		return err
+	}
+	return inside.AddAddresses(link, of[true], true)
 }
 
 func setMTU(s *kernel.Space, link netlink.Link, mtu int) error {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,8 +25,8 @@ var namespaceSysctls = []compile.Sysctl{
 	{Path: "net/ipv4/ip_unprivileged_port_start", Value: "0"},
 	// Echo requests need no right there either (icmp(7), ping_group_range).
 	{Path: "net/ipv4/ping_group_range", Value: "0 2147483647"},
-	// Links that come later get no IPv6 address of their own making; loopback
-	// keeps ::1.
+	// Links that come later have no IPv6 unless their endpoint has an address of
+	// it; loopback keeps ::1.
 	{Path: "net/ipv6/conf/default/disable_ipv6", Value: "1"},
 }
 
@@ -137,13 +136,19 @@ func (p *Plane) Uplink(ctx context.Context) (intent.Uplink, error) {
 	if link == nil {
 		return intent.Uplink{}, fmt.Errorf("read uplink: no link %s", name)
 	}
-	addresses, err := p.space.Netlink.AddrList(link, netlink.FAMILY_V4)
+	addresses, err := p.space.Netlink.AddrList(link, netlink.FAMILY_ALL)
 	if err != nil {
 		return intent.Uplink{}, fmt.Errorf("read uplink %s: list addresses: %w", name, err)
 	}
-	u := intent.Uplink{Name: name, MAC: link.Attrs().HardwareAddr.String(), Address: netip.Prefix{}}
-	if len(addresses) > 0 {
-		u.Address = kernel.Prefix(addresses[0].IPNet)
+	u := intent.Uplink{Name: name, MAC: link.Attrs().HardwareAddr.String()}
+	for _, address := range addresses {
+		a := kernel.Prefix(address.IPNet)
+		switch {
+		case a.Addr().Is4() && !u.Address.IsValid():
+			u.Address = a
+		case a.Addr().Is6() && !a.Addr().IsLinkLocalUnicast() && !u.Address6.IsValid():
+			u.Address6 = a
+		}
 	}
 	return u, nil
 }

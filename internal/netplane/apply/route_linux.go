@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/netplane/compile"
@@ -135,9 +136,12 @@ func (p *Plane) removeRoutes(old, plan *compile.Plan, trusted bool) error {
 			return nil
 		}
 	}
-	way := routeKey{destination: netip.PrefixFrom(netip.IPv4Unspecified(), 0)} // made with the uplink
+	ways := []routeKey{ // made with the uplink
+		{destination: netip.PrefixFrom(netip.IPv4Unspecified(), 0)},
+		{destination: netip.PrefixFrom(netip.IPv6Unspecified(), 0)},
+	}
 	return p.space.KeepRoutes(func(r kernel.Route) bool {
 		key := routeKey{r.Destination, r.Metric}
-		return wanted[key] || key == way
+		return wanted[key] || slices.Contains(ways, key)
 	})
 }

@@ -19,7 +19,7 @@ import (
 // rules. Allow returns to the caller, because the other side's ACLs are checked
 // too; packets that match no rule are allowed, as Microsoft's clients assume when
 // they add explicit catch-alls.
-func aclChain(e *intent.Endpoint, direction intent.Direction) *Chain {
+func aclChain(e *intent.Endpoint, direction intent.Direction, f family) *Chain {
 	var acls []intent.ACL
 	for _, a := range e.ACLs {
 		if a.Direction == direction {
@@ -32,11 +32,11 @@ func aclChain(e *intent.Endpoint, direction intent.Direction) *Chain {
 	slices.SortStableFunc(acls, func(a, b intent.ACL) int { return int(a.Priority) - int(b.Priority) })
 	var rules []string
 	for _, a := range acls {
-		if match, ok := aclMatch(a); ok {
+		if match, ok := aclMatch(a, f); ok {
 			rules = append(rules, match+aclVerdict(a.Action))
 		}
 	}
-	return &Chain{Name: hashName("acl-"+strings.ToLower(string(direction)), rules), Rules: rules}
+	return &Chain{Name: hashName("acl-"+strings.ToLower(string(direction))+f.suffix, rules), Rules: rules}
 }
 
 func aclVerdict(a intent.Action) string {
@@ -46,8 +46,8 @@ func aclVerdict(a intent.Action) string {
 	return "return"
 }
 
-// aclMatch returns the left side of a rule; false if it can match no IPv4 packet.
-func aclMatch(a intent.ACL) (string, bool) {
+// aclMatch returns the left side of a rule; false if it can match no packet of the family.
+func aclMatch(a intent.ACL, f family) (string, bool) {
 	local, remote := "saddr", "daddr"
 	localPort, remotePort := "sport", "dport"
 	if a.Direction == intent.In {
@@ -62,12 +62,12 @@ func aclMatch(a intent.ACL) (string, bool) {
 		if len(side.list) == 0 {
 			continue
 		}
-		prefixes := mergePrefixes(side.list)
+		prefixes := f.mergePrefixes(side.list)
 		if len(prefixes) == 0 {
 			return "", false
 		}
 		if prefixes[0].Bits() > 0 {
-			fmt.Fprintf(&b, "ip %s { %s } ", side.field, joinPrefixes(prefixes))
+			fmt.Fprintf(&b, "%s %s { %s } ", f.word, side.field, joinPrefixes(prefixes))
 		}
 	}
 	protocols := slices.Clone(a.Protocols)
@@ -89,7 +89,7 @@ func aclMatch(a intent.ACL) (string, bool) {
 		}
 		fmt.Fprintf(&b, "meta l4proto { %s } ", strings.Join(names, ", "))
 	} else {
-		b.WriteString("meta nfproto ipv4 ")
+		b.WriteString("meta nfproto " + f.protocol + " ")
 	}
 	for _, side := range []struct {
 		field string
@@ -106,23 +106,23 @@ func aclMatch(a intent.ACL) (string, bool) {
 	return b.String(), true
 }
 
-// mergePrefixes drops what is not IPv4 and what lies inside another prefix:
+// mergePrefixes drops what is not of the family and what lies inside another prefix:
 // nft refuses overlapping entries.
-func mergePrefixes(list []netip.Prefix) []netip.Prefix {
-	var v4 []netip.Prefix
+func (f family) mergePrefixes(list []netip.Prefix) []netip.Prefix {
+	var own []netip.Prefix
 	for _, p := range list {
-		if p.IsValid() && p.Addr().Is4() {
-			v4 = append(v4, p.Masked())
+		if p.IsValid() && f.has(p.Addr()) {
+			own = append(own, p.Masked())
 		}
 	}
-	slices.SortFunc(v4, func(a, b netip.Prefix) int {
+	slices.SortFunc(own, func(a, b netip.Prefix) int {
 		if a.Bits() != b.Bits() {
 			return a.Bits() - b.Bits()
 		}
 		return a.Addr().Compare(b.Addr())
 	})
 	var merged []netip.Prefix
-	for _, p := range v4 {
+	for _, p := range own {
 		if !slices.ContainsFunc(merged, func(m netip.Prefix) bool { return m.Contains(p.Addr()) }) {
 			merged = append(merged, p)
 		}

@@ -36,6 +36,7 @@ func Compile(want intent.Host, previous *Plan) (*Plan, error) {
 		plan: &Plan{uplink: want.Uplink,
 			Table: Table{Name: TableName,
 				fragments: make(map[objectKey]*fragment, len(want.LoadBalancers)+len(want.Endpoints))}},
+		families: families(want.Uplink),
 		networks: map[string]*intent.Network{},
 		fronts:   make(map[front]objectKey, len(want.LoadBalancers)),
 		claimed:  map[string]string{},
@@ -62,7 +63,7 @@ func Compile(want intent.Host, previous *Plan) (*Plan, error) {
 	}
 	c.sourceVIPRoutes()
 	c.sysctls()
-	c.plan.Table.Sets = sets()
+	c.plan.Table.Sets = sets(c.families)
 	c.plan.Table.Chains = c.guardTunnels(c.baseChains())
 	c.plan.Table.collect()
 	return c.plan, nil
@@ -72,6 +73,7 @@ type compiler struct {
 	want     intent.Host
 	previous *Plan
 	plan     *Plan
+	families []family
 	networks map[string]*intent.Network
 	fronts   map[front]objectKey // front end → its object
 	claimed  map[string]string   // ids, link names, addresses → their object
@@ -116,10 +118,7 @@ func (c *compiler) claimFront(object objectKey, f front) error {
 
 // nodeAddress returns the uplink's IPv4 address, or the invalid address.
 func (c *compiler) nodeAddress() netip.Addr {
-	if a := c.want.Uplink.Address.Addr(); a.Is4() {
-		return a
-	}
-	return netip.Addr{}
+	return ipv4().node(c.want.Uplink)
 }
 
 // sysctls returns the settings of the namespace as a whole
@@ -142,6 +141,9 @@ func (c *compiler) sysctls() {
 	set("net/ipv4/conf/default/send_redirects", "0")
 	if c.want.Uplink.Name != "" {
 		set("net/ipv4/conf/"+c.want.Uplink.Name+"/send_redirects", "0")
+	}
+	if len(c.families) > 1 {
+		set("net/ipv6/conf/all/forwarding", "1")
 	}
 }
 

@@ -81,6 +81,46 @@ func overlay() intent.Host {
 	return h
 }
 
+// dual returns a host with two families: two pods with two addresses each, and Services of both families.
+func dual() intent.Host {
+	h := node()
+	h.NoLocalBackends = true
+	h.Uplink.Address6 = prefix("fd00:89::11/64")
+	h.Networks[0].Subnets = append(h.Networks[0].Subnets,
+		intent.Subnet{Prefix: prefix("fd00:244:0:1::/64"), Gateway: addr("fd00:244:0:1::1")})
+	for i, a := range []string{"fd00:244:0:1::5/64", "fd00:244:0:1::6/64", "fd00:244:0:2::7/64"} {
+		h.Endpoints[i].Addresses = append(h.Endpoints[i].Addresses, prefix(a))
+		if !h.Endpoints[i].Remote {
+			h.Endpoints[i].Gateway6 = addr("fd00:244:0:1::2")
+		}
+	}
+	e := &h.Endpoints[0]
+	e.OutboundNAT = append(e.OutboundNAT, intent.OutboundNAT{IPv6: true, Exceptions: prefixes("fd00::/16")})
+	e.PortMappings = []intent.PortMapping{{Protocol: intent.TCP, ExternalPort: 8088, InternalPort: 80},
+		{Protocol: intent.TCP, ExternalPort: 8088, InternalPort: 80, IPv6: true}}
+	e.ACLs = []intent.ACL{
+		{Direction: intent.In, Action: intent.Allow, Protocols: []uint8{intent.TCP}, Priority: 100,
+			RemoteAddresses: prefixes("10.244.2.0/24", "fd00:244:0:2::/64"),
+			LocalPorts:      []intent.PortRange{{First: 80, Last: 80}}},
+		{Direction: intent.In, Action: intent.Allow, RemoteAddresses: prefixes("10.89.0.11/32"), Priority: 101},
+		{Direction: intent.In, Action: intent.Block, Priority: 65500},
+	}
+	to4 := []string{"10.244.1.5", "10.244.2.7"}
+	to6 := []string{"fd00:244:0:1::5", "fd00:244:0:2::7"}
+	h.LoadBalancers = []intent.LoadBalancer{
+		clusterIP("lb-web", "10.96.3.4", intent.TCP, 80, 8080, to4...),
+		clusterIP("lb-web-6", "fd00:96::34", intent.TCP, 80, 8080, to6...),
+		nodePort("lb-web-node", intent.TCP, 30080, 8080, to4...),
+		nodePort("lb-web-node-6", intent.TCP, 30080, 8080, to6...),
+		clusterIP("lb-affinity-6", "fd00:96::35", intent.UDP, 53, 53, to6...),
+	}
+	for i := range h.LoadBalancers {
+		h.LoadBalancers[i].IPv6 = strings.HasSuffix(h.LoadBalancers[i].ID, "-6")
+	}
+	h.LoadBalancers[4].Distribution = intent.SourceIP
+	return h
+}
+
 func clusterIP(id, vip string, protocol uint8, port, target uint16, to ...string) intent.LoadBalancer {
 	return intent.LoadBalancer{
 		ID:           id,
@@ -155,6 +195,7 @@ var cases = []struct {
 		return h
 	}},
 	{"overlay", overlay},
+	{"dual", dual},
 	{"host-endpoint", func() intent.Host {
 		h := node()
 		h.Endpoints = append(h.Endpoints, intent.Endpoint{

@@ -32,6 +32,11 @@
 // grow with the number of services, every backend is equally likely whatever
 // the counts, and a change of one service changes its elements only.
 //
+// # Address families
+//
+// IPv4 is always there, IPv6 if the uplink has an address of it. Each family has
+// sets and maps of its own, those of IPv6 with a 6 at the end of their names.
+//
 // # Incremental work
 //
 // Compile takes the previous plan and reuses the results for unchanged objects;

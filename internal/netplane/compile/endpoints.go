@@ -50,7 +50,7 @@ func (c *compiler) endpoints() error {
 	addresses := map[string][]netip.Prefix{}
 	for i := range c.want.Endpoints {
 		if e := &c.want.Endpoints[i]; e.Attached() {
-			addresses[e.NamespaceID] = append(addresses[e.NamespaceID], addresses4(e)...)
+			addresses[e.NamespaceID] = append(addresses[e.NamespaceID], c.addresses(e)...)
 		}
 	}
 	for i := range c.want.Endpoints {
@@ -85,7 +85,7 @@ func (c *compiler) hostEndpoint(e *intent.Endpoint, object string) error {
 		return fmt.Errorf("%s: %w", object, err)
 	}
 	l := Link{Name: LinkName(e.ID), Kind: Bridge, MTU: c.mtu(e), MAC: mac, Alias: object}
-	for _, a := range addresses4(e) {
+	for _, a := range c.addresses(e) {
 		if !usable(a.Addr()) {
 			return fmt.Errorf("%s: address %s: not usable for an endpoint", object, a.Addr())
 		}
@@ -93,9 +93,12 @@ func (c *compiler) hostEndpoint(e *intent.Endpoint, object string) error {
 			return err
 		}
 		c.held = append(c.held, a.Addr())
-		if a.Addr() != c.nodeAddress() { // a service's backend may be the node itself
+		if a.Addr() != c.nodeLike(a.Addr()) { // a service's backend may be the node itself
 			l.Addresses = append(l.Addresses, a)
 		}
+	}
+	if len(c.families) > 1 {
+		l.Sysctls = c.ipv6Sysctls(l.Name)
 	}
 	c.plan.Links = append(c.plan.Links, l)
 	return c.claim(object, "link "+l.Name)
@@ -114,7 +117,7 @@ func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int
 	}
 	l := Link{
 		Name: name, Kind: Veth, MTU: c.mtu(e), Alias: object,
-		Sysctls: []Sysctl{
+		Sysctls: append([]Sysctl{
 			// Answer ARP for every address that is routed elsewhere, at once: the
 			// default delay of up to 0.8 s is meant for networks with several
 			// proxies (arp(7), proxy_delay).
@@ -122,15 +125,14 @@ func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int
 			{"net/ipv4/neigh/" + name + "/proxy_delay", "0"},
 			{"net/ipv4/conf/" + name + "/send_redirects", "0"},
 			{"net/ipv4/conf/" + name + "/rp_filter", "0"},
-			{"net/ipv6/conf/" + name + "/disable_ipv6", "1"},
-		},
+		}, c.ipv6Sysctls(name)...),
 		Peer: &Peer{NamespaceID: e.NamespaceID, Name: "eth" + strconv.Itoa(index), MAC: mac},
 	}
-	for _, a := range addresses4(e) {
+	for _, a := range c.addresses(e) {
 		if !usable(a.Addr()) {
 			return fmt.Errorf("%s: address %s: not usable for an endpoint", object, a.Addr())
 		}
-		if a.Addr() == c.nodeAddress() {
+		if a.Addr() == c.nodeLike(a.Addr()) {
 			return &ConflictError{Object: object, Other: "the host's uplink", What: "address " + a.Addr().String()}
 		}
 		if err := c.claim(object, "address "+a.Addr().String()); err != nil {
@@ -140,10 +142,11 @@ func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int
 		l.Peer.Addresses = append(l.Peer.Addresses, a)
 		l.Neighbours = append(l.Neighbours, Neighbour{a.Addr(), mac})
 		c.plan.Routes = append(c.plan.Routes, Route{
-			Destination: netip.PrefixFrom(a.Addr(), a.Addr().BitLen()), Link: name, Source: c.nodeAddress(),
+			Destination: netip.PrefixFrom(a.Addr(), a.Addr().BitLen()), Link: name, Source: c.nodeLike(a.Addr()),
 		})
 	}
-	l.Peer.Routes = peerRoutes(e, l.Peer.Name, index)
+	l.Peer.Routes = c.peerRoutes(e, l.Peer.Name, index)
+	l.Peer.HostIs = hopsOf(ipv6(), l.Peer.Routes)
 	c.plan.Links = append(c.plan.Links, l)
 
 	for _, m := range e.PortMappings {
@@ -154,11 +157,11 @@ func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int
 		if m.VIP.IsValid() {
 			vips = []netip.Addr{m.VIP}
 		}
-		if err := c.claimFronts(objectKey{kindEndpoint, e.ID}, vips, false, m.Protocol, m.ExternalPort); err != nil {
+		if err := c.claimFronts(objectKey{kindEndpoint, e.ID}, vips, m.IPv6, m.Protocol, m.ExternalPort); err != nil {
 			return err
 		}
 	}
-	own := addresses4(e)
+	own := c.addresses(e)
 	beside := slices.DeleteFunc(slices.Clone(all), func(p netip.Prefix) bool { return slices.Contains(own, p) })
 	c.endpointFragment(e, name, mac, beside)
 	return nil
@@ -185,45 +188,57 @@ func (c *compiler) endpointFragment(e *intent.Endpoint, link, mac string, beside
 	}
 	f := &fragment{source: source}
 	c.plan.Table.fragments[name] = f
-	outbound := c.outboundChain(e, source.network)
-	in, out := aclChain(e, intent.In), aclChain(e, intent.Out)
+	for _, fam := range c.families {
+		c.endpointElements(f, e, fam, source, `"`+link+`" . `+mac+" . ")
+	}
+	for _, m := range e.PortMappings {
+		p := portRule{
+			protocol: m.Protocol, external: m.ExternalPort, internal: m.InternalPort, everywhere: m.LocalRouted,
+			draw: draw{distribution: intent.FiveTuple}, family: familyFor(m.IPv6),
+		}
+		if m.VIP.IsValid() {
+			p.vips = []netip.Addr{m.VIP}
+		}
+		if i := slices.IndexFunc(e.Addresses, func(a netip.Prefix) bool { return p.family.has(a.Addr()) }); i >= 0 {
+			p.backends = []netip.Addr{e.Addresses[i].Addr()}
+		}
+		c.emit(f, &p)
+	}
+}
+
+// endpointElements makes the elements of one family. sender begins the keys that say who may send.
+func (c *compiler) endpointElements(f *fragment, e *intent.Endpoint, fam family, source endpointSource,
+	sender string) {
+	outbound := c.outboundChain(e, source.network, fam)
+	in, out := aclChain(e, intent.In, fam), aclChain(e, intent.Out, fam)
 	for _, ch := range []*Chain{outbound, in, out} {
 		if ch != nil {
 			f.chains = append(f.chains, *ch)
 		}
 	}
-	sender := `"` + link + `" . ` + mac + " . "
-	for _, prefix := range beside {
-		f.elements = append(f.elements, Element{setEndpoints, sender + prefix.Addr().String(), ""})
+	for _, prefix := range source.beside {
+		if fam.has(prefix.Addr()) {
+			f.elements = append(f.elements, Element{fam.set(setEndpoints), sender + prefix.Addr().String(), ""})
+		}
 	}
-	for _, prefix := range addresses4(e) {
+	for _, prefix := range c.addresses(e) {
+		if !fam.has(prefix.Addr()) {
+			continue
+		}
 		a := prefix.Addr().String()
 		f.elements = append(f.elements,
-			Element{setEndpoints, sender + a, ""},
-			Element{setLocal, a, ""},
-			Element{setHairpin, a + " . " + a, ""})
+			Element{fam.set(setEndpoints), sender + a, ""},
+			Element{fam.set(setLocal), a, ""},
+			Element{fam.set(setHairpin), a + " . " + a, ""})
 		if outbound != nil {
-			f.elements = append(f.elements, Element{mapOutbound, a, "goto " + outbound.Name})
+			f.elements = append(f.elements, Element{fam.set(mapOutbound), a, "goto " + outbound.Name})
 		}
 		if in != nil {
-			f.elements = append(f.elements, Element{mapACLIn, a, "jump " + in.Name})
+			f.elements = append(f.elements, Element{fam.set(mapACLIn), a, "jump " + in.Name})
 		}
 		if out != nil {
-			f.elements = append(f.elements, Element{mapACLOut, a, "jump " + out.Name})
+			f.elements = append(f.elements, Element{fam.set(mapACLOut), a, "jump " + out.Name})
 		}
-	}
-	for _, m := range e.PortMappings {
-		p := portRule{
-			protocol: m.Protocol, external: m.ExternalPort, internal: m.InternalPort, everywhere: m.LocalRouted,
-			draw: draw{distribution: intent.FiveTuple},
-		}
-		if m.VIP.IsValid() {
-			p.vips = []netip.Addr{m.VIP}
-		}
-		if a := addresses4(e); len(a) > 0 {
-			p.backends = []netip.Addr{a[0].Addr()}
-		}
-		p.emit(f)
 	}
 }
 
@@ -233,8 +248,9 @@ func (c *compiler) endpointFragment(e *intent.Endpoint, link, mac string, beside
 //
 // Only TCP and UDP are rewritten, as on Windows, where a pod cannot ping the
 // internet (https://learn.microsoft.com/virtualization/windowscontainers/kubernetes/common-problems, read 2026-11).
-func (c *compiler) outboundChain(e *intent.Endpoint, network intent.NetworkType) *Chain {
-	policies := e.OutboundNAT
+func (c *compiler) outboundChain(e *intent.Endpoint, network intent.NetworkType, f family) *Chain {
+	policies := slices.DeleteFunc(slices.Clone(e.OutboundNAT),
+		func(p intent.OutboundNAT) bool { return familyFor(p.IPv6) != f })
 	if len(policies) == 0 && (network == intent.NAT || network == intent.ICS) {
 		policies = []intent.OutboundNAT{{}} // such a network rewrites everything
 	}
@@ -257,25 +273,25 @@ func (c *compiler) outboundChain(e *intent.Endpoint, network intent.NetworkType)
 		}
 		var match string
 		if len(p.Destinations) > 0 {
-			to := mergePrefixes(p.Destinations)
+			to := f.mergePrefixes(p.Destinations)
 			if len(to) == 0 {
-				continue // all of them IPv6
+				continue // all of them of the other family
 			}
-			match += "ip daddr { " + joinPrefixes(to) + " } "
+			match += f.word + " daddr { " + joinPrefixes(to) + " } "
 		}
-		if except := mergePrefixes(p.Exceptions); len(except) > 0 {
-			match += "ip daddr != { " + joinPrefixes(except) + " } "
+		if except := f.mergePrefixes(p.Exceptions); len(except) > 0 {
+			match += f.word + " daddr != { " + joinPrefixes(except) + " } "
 		}
-		to := c.nodeAddress()
-		if usable4(p.VirtualIP) {
+		to := f.node(c.want.Uplink)
+		if f.usable(p.VirtualIP) {
 			to = p.VirtualIP
 		}
-		rule := match + "meta l4proto { tcp, udp } " + sourceTo(to)
+		rule := match + "meta l4proto { tcp, udp } " + f.sourceTo(to)
 		if !slices.Contains(rules, rule) {
 			rules = append(rules, rule)
 		}
 	}
-	return &Chain{Name: hashName("outbound", rules), Rules: rules}
+	return &Chain{Name: hashName("outbound"+f.suffix, rules), Rules: rules}
 }
 
 // gateways makes one device per network that holds the gateway addresses: the
@@ -291,15 +307,16 @@ func (c *compiler) gateways() {
 		l := Link{Name: LinkName(n.ID), Kind: Bridge, MTU: networkMTU(n), Alias: "network " + n.ID}
 		var candidates []netip.Addr
 		for _, s := range n.Subnets {
-			if !s.Prefix.IsValid() || !s.Prefix.Addr().Is4() || s.Prefix.Bits() == 0 {
+			f, known := c.familyOf(s.Prefix.Addr())
+			if !s.Prefix.IsValid() || !known || s.Prefix.Bits() == 0 {
 				continue
 			}
 			p := s.Prefix.Masked()
-			if p.Bits() < 31 && n.Type != intent.Overlay {
+			if p.Bits() < p.Addr().BitLen()-1 && n.Type != intent.Overlay {
 				first := p.Addr().Next()
 				candidates = append(candidates, first, first.Next())
 			}
-			if usable4(s.Gateway) && p.Contains(s.Gateway) {
+			if f.usable(s.Gateway) && p.Contains(s.Gateway) {
 				candidates = append(candidates, s.Gateway)
 			}
 			// Without this, a packet to an address that no endpoint has would be
@@ -310,12 +327,15 @@ func (c *compiler) gateways() {
 			}
 		}
 		for _, a := range candidates {
-			if usable(a) && !slices.Contains(c.held, a) && a != c.nodeAddress() {
+			if usable(a) && !slices.Contains(c.held, a) && a != c.nodeLike(a) {
 				c.held = append(c.held, a)
 				l.Addresses = append(l.Addresses, netip.PrefixFrom(a, a.BitLen()))
 			}
 		}
 		if len(l.Addresses) > 0 {
+			if len(c.families) > 1 {
+				l.Sysctls = c.ipv6Sysctls(l.Name)
+			}
 			c.plan.Links = append(c.plan.Links, l)
 		}
 	}
@@ -323,26 +343,33 @@ func (c *compiler) gateways() {
 
 // peerRoutes returns the routes inside the endpoint's namespace. Those of a
 // further endpoint of the namespace give way to those of the first.
-func peerRoutes(e *intent.Endpoint, link string, metric int) []Route {
+//
+// In IPv6 every next hop is on the link although no prefix says so: the
+// namespace has no route to the endpoint's prefix, because Linux answers for
+// single neighbours only in the place of others, not for a prefix as with ARP.
+func (c *compiler) peerRoutes(e *intent.Endpoint, link string, metric int) []Route {
 	onLink := func(hop netip.Addr) bool {
-		return !slices.ContainsFunc(e.Addresses, func(p netip.Prefix) bool { return p.Contains(hop) })
+		return !hop.Is4() || !slices.ContainsFunc(e.Addresses, func(p netip.Prefix) bool { return p.Contains(hop) })
 	}
 	var routes []Route
-	if e.Gateway.Is4() && !e.Gateway.IsUnspecified() {
-		routes = append(routes, Route{
-			Destination: netip.PrefixFrom(netip.IPv4Unspecified(), 0),
-			Link:        link,
-			NextHop:     e.Gateway,
-			OnLink:      onLink(e.Gateway),
-			Metric:      metric,
-		})
+	for _, gateway := range []netip.Addr{e.Gateway, e.Gateway6} {
+		if f, ok := c.familyOf(gateway); ok && !gateway.IsUnspecified() {
+			routes = append(routes, Route{
+				Destination: f.all(),
+				Link:        link,
+				NextHop:     gateway,
+				OnLink:      onLink(gateway),
+				Metric:      metric,
+			})
+		}
 	}
 	for _, r := range e.Routes {
-		if !r.Destination.IsValid() || !r.Destination.Addr().Is4() || (len(routes) > 0 && r.Destination.Bits() == 0) {
+		f, ok := c.familyOf(r.Destination.Addr())
+		if !ok || !r.Destination.IsValid() || (r.Destination.Bits() == 0 && len(hopsOf(f, routes)) > 0) {
 			continue
 		}
 		route := Route{Destination: r.Destination.Masked(), Link: link, Metric: metric}
-		if r.NextHop.Is4() && !r.NextHop.IsUnspecified() {
+		if f.has(r.NextHop) && !r.NextHop.IsUnspecified() {
 			route.NextHop, route.OnLink = r.NextHop, onLink(r.NextHop)
 		}
 		if !slices.ContainsFunc(routes, func(o Route) bool { return o.Destination == route.Destination }) {
@@ -352,21 +379,22 @@ func peerRoutes(e *intent.Endpoint, link string, metric int) []Route {
 	return routes
 }
 
+// hopsOf lists the next hops of a family, each once.
+func hopsOf(f family, routes []Route) []netip.Addr {
+	var list []netip.Addr
+	for _, r := range routes {
+		if f.has(r.NextHop) {
+			list = addSorted(list, r.NextHop)
+		}
+	}
+	return list
+}
+
 func (c *compiler) mtu(e *intent.Endpoint) int {
 	if n := c.networks[e.NetworkID]; n != nil {
 		return cmp.Or(e.MTU, networkMTU(n))
 	}
 	return cmp.Or(e.MTU, defaultMTU)
-}
-
-func addresses4(e *intent.Endpoint) []netip.Prefix {
-	var list []netip.Prefix
-	for _, a := range e.Addresses {
-		if a.IsValid() && a.Addr().Is4() && !slices.Contains(list, a) {
-			list = append(list, a)
-		}
-	}
-	return list
 }
 
 // canonicalMAC returns the form that nft and netlink print.

@@ -77,6 +77,12 @@ func diffTables(old, t *Table) []Op {
 		if s := &t.Sets[i]; !known[s.Name] {
 			ops = append(ops, Op{Verb: verbAdd, Set: s})
 		}
+		delete(known, t.Sets[i].Name)
+	}
+	for i := range old.Sets { // of a family that the host no longer has
+		if s := &old.Sets[i]; known[s.Name] {
+			last = append(last, Op{Verb: verbDelete, Set: s})
+		}
 	}
 	ops = append(ops, rules...)
 	ops = append(ops, diffElements(old, t)...)
@@ -132,7 +138,7 @@ func compareElements(a, b *Element) int {
 // command: nft reads that a third faster than a command each.
 func Script(table string, ops []Op) string {
 	var b strings.Builder
-	name := family + " " + table
+	name := tableFamily + " " + table
 	for i := 0; i < len(ops); i++ {
 		op := ops[i]
 		b.WriteString(string(op.Verb))
@@ -145,7 +151,10 @@ func Script(table string, ops []Op) string {
 		case op.Rule != nil:
 			b.WriteString(" rule " + name + " " + op.Rule.Chain + " " + op.Rule.Text)
 		case op.Set != nil:
-			b.WriteString(" " + op.Set.kind() + " " + name + " " + op.Set.Name + " { " + op.Set.declaration() + " ; }")
+			b.WriteString(" " + op.Set.kind() + " " + name + " " + op.Set.Name)
+			if op.Verb == verbAdd {
+				b.WriteString(" { " + op.Set.declaration() + " ; }")
+			}
 		case op.Element != nil:
 			b.WriteString(" element " + name + " " + op.Element.Set + " {")
 			sep := " "

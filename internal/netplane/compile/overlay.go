@@ -235,7 +235,7 @@ func (c *compiler) guardTunnels(chains []Chain) []Chain {
 	uplink := strconv.Quote(c.want.Uplink.Name)
 	for _, t := range c.tunnels {
 		in, out := "iifname "+strconv.Quote(t.link), "oifname "+strconv.Quote(t.link)
-		own := mergePrefixes(t.subnets)
+		own := ipv4().mergePrefixes(t.subnets)
 		if len(own) == 0 { // only others have a subnet with this VSID
 			raw.Rules = append(raw.Rules, in+" counter drop")
 			leaving.Rules = append(leaving.Rules, out+" counter drop")

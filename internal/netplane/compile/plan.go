@@ -57,7 +57,7 @@ type Link struct {
 	Addresses []netip.Prefix
 	Sysctls   []Sysctl
 	Peer      *Peer // of a veth
-	// Neighbours are permanent ARP entries on the link.
+	// Neighbours are permanent entries on the link, of ARP or of IPv6.
 	Neighbours []Neighbour
 	Tunnel     *Tunnel   // of a VXLAN device
 	Forwards   []Forward // of a VXLAN device, which learns none itself
@@ -83,9 +83,12 @@ type Peer struct {
 	MAC         string
 	Addresses   []netip.Prefix
 	Routes      []Route
+	// HostIs are IPv6 addresses that are the other end of the pair for the namespace:
+	// permanent neighbours.
+	HostIs []netip.Addr
 }
 
-// Neighbour is one permanent ARP entry.
+// Neighbour is one permanent entry.
 type Neighbour struct {
 	Address netip.Addr
 	MAC     string
@@ -102,6 +105,9 @@ type Route struct {
 	Source netip.Addr // preferred source, may be absent
 	Metric int        // the lowest wins
 }
+
+// HasIPv6 reports whether the plan is for a host with two families.
+func (p *Plan) HasIPv6() bool { return len(families(p.uplink)) > 1 }
 
 // Diff returns the operations on the table that lead from old to p.
 func (p *Plan) Diff(old *Plan) []Op { return diffTables(&old.Table, &p.Table) }
@@ -134,6 +140,9 @@ func (p *Plan) String() string {
 			fmt.Fprintf(&b, "  peer %s in %s mac %s\n", l.Peer.Name, l.Peer.NamespaceID, l.Peer.MAC)
 			for _, a := range l.Peer.Addresses {
 				fmt.Fprintf(&b, "    address %s\n", a)
+			}
+			for _, a := range l.Peer.HostIs {
+				fmt.Fprintf(&b, "    neighbour %s is the host\n", a)
 			}
 			for _, r := range l.Peer.Routes {
 				fmt.Fprintf(&b, "    %s\n", r)

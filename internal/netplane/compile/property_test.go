@@ -49,10 +49,10 @@ func FuzzCompile(f *testing.F) {
 			t.Fatalf("with a previous plan:\n%s\nwithout:\n%s", plan, fresh)
 		}
 		checkDraws(t, plan)
-		fake := knftables.NewFake(family, TableName)
+		fake := knftables.NewFake(tableFamily, TableName)
 		runFake(t, fake, old.Table.Replace())
 		runFake(t, fake, plan.Diff(old))
-		again := knftables.NewFake(family, TableName)
+		again := knftables.NewFake(tableFamily, TableName)
 		runFake(t, again, plan.Table.Replace())
 		if got, want := sortedDump(fake), sortedDump(again); got != want {
 			t.Fatalf("the difference leads to:\n%s\nwant:\n%s", got, want)
@@ -92,7 +92,7 @@ func TestProperties(t *testing.T) {
 				continue
 			}
 			compiled++
-			fake := knftables.NewFake(family, TableName)
+			fake := knftables.NewFake(tableFamily, TableName)
 			runFake(t, fake, old.Table.Replace())
 			runFake(t, fake, plan.Diff(old))
 			checkDraws(t, plan)
@@ -124,8 +124,12 @@ func checkDraws(t *testing.T, p *Plan) {
 		values[e.Set][e.Key] = true
 	}
 	for _, e := range p.Table.elements() {
+		name, v6 := strings.CutSuffix(e.Set, ipv6().suffix)
 		set := map[string]string{mapFrontends: mapBackends, mapFrontendsOut: mapBackends, mapNodePorts: mapNodeBackends,
-			mapNodePortsOut: mapNodeBackends}[e.Set]
+			mapNodePortsOut: mapNodeBackends}[name]
+		if set != "" && v6 {
+			set += ipv6().suffix
+		}
 		if set == "" {
 			continue
 		}
@@ -197,7 +201,7 @@ func runFake(t *testing.T, fake *knftables.Fake, ops []Op) {
 }
 
 func isMap(name string) bool {
-	return slices.ContainsFunc(sets(), func(s Set) bool { return s.Name == name && s.Value != "" })
+	return slices.ContainsFunc(sets([]family{ipv4(), ipv6()}), func(s Set) bool { return s.Name == name && s.Value != "" })
 }
 
 func sortedDump(fake *knftables.Fake) string {

@@ -36,7 +36,7 @@ func (c *compiler) loadBalancers() error {
 		if err := checkLoadBalancer(lb); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		c.plan.Table.fragments[name] = loadBalancerFragment(lb)
+		c.plan.Table.fragments[name] = c.loadBalancerFragment(lb)
 	}
 	return nil
 }
@@ -100,10 +100,11 @@ func equalLoadBalancers(a, b *intent.LoadBalancer) bool {
 }
 
 // loadBalancerFragment makes the elements of one load balancer.
-// Fidelity: subset - IPv6 front ends and backends are not programmed.
+// Fidelity: subset - a SourceVIP of IPv6 is not used: kube-proxy gives one with
+// Overlay networks only, which have no IPv6.
 // Fidelity: subset - PreserveDIP delivers to the backend's own address, with
 // the client's address kept (docs/internals/netplane.md).
-func loadBalancerFragment(lb *intent.LoadBalancer) *fragment {
+func (c *compiler) loadBalancerFragment(lb *intent.LoadBalancer) *fragment {
 	source := *lb
 	source.VIPs, source.Backends = slices.Clone(lb.VIPs), slices.Clone(lb.Backends)
 	p := portRule{
@@ -112,24 +113,23 @@ func loadBalancerFragment(lb *intent.LoadBalancer) *fragment {
 		// programs of the host use services, although Windows does not promise it.
 		everywhere: lb.LocalRoutedVIP || len(lb.VIPs) > 0,
 		draw:       draw{distribution: lb.Distribution},
+		family:     familyFor(lb.IPv6),
 	}
 	for _, b := range lb.Backends {
-		if b.Address.Is4() {
+		if p.family.has(b.Address) {
 			p.backends = append(p.backends, b.Address)
 		}
 	}
 	switch {
 	case lb.DSR || lb.PreserveDIP:
 		p.draw.source = 0
-	case usable4(lb.SourceVIP):
+	case usable4(lb.SourceVIP) && !lb.IPv6:
 		p.draw.source = markOf(lb.SourceVIP)
 	default:
 		p.draw.source = sourceNode
 	}
 	f := &fragment{source: &source}
-	if !lb.IPv6 {
-		p.emit(f)
-	}
+	c.emit(f, &p)
 	return f
 }
 
@@ -142,6 +142,7 @@ type portRule struct {
 	backends           []netip.Addr
 	everywhere         bool // also from the host and its endpoints
 	draw               draw
+	family             family
 }
 
 // draw says how a chain chooses among the backends; there is one chain for
@@ -152,31 +153,32 @@ type draw struct {
 	source       uint32 // connection mark: source to give to connections that pass through, 0 = keep
 }
 
-func (p *portRule) emit(f *fragment) {
-	if len(p.backends) == 0 {
+// emit makes the elements of a front end, none if the host does not have its family.
+func (c *compiler) emit(f *fragment, p *portRule) {
+	if len(p.backends) == 0 || !slices.Contains(c.families, p.family) {
 		return
 	}
 	p.draw.count = len(p.backends)
 	service := protocolName(p.protocol) + " . " + strconv.Itoa(int(p.external))
 	if len(p.vips) == 0 {
-		fronts := mapNodePortsOut
+		fronts := p.family.set(mapNodePortsOut)
 		if p.everywhere {
-			fronts = mapNodePorts
+			fronts = p.family.set(mapNodePorts)
 		}
-		chain := p.draw.chain("port", nodePortKey, mapNodeBackends)
+		chain := p.draw.chain("port", p.family, nodePortKey, mapNodeBackends)
 		f.chains = append(f.chains, chain)
 		f.elements = append(f.elements, Element{fronts, service, "goto " + chain.Name})
 		p.emitBackends(f, mapNodeBackends, service)
 		return
 	}
-	fronts := mapFrontendsOut
+	fronts := p.family.set(mapFrontendsOut)
 	if p.everywhere {
-		fronts = mapFrontends
+		fronts = p.family.set(mapFrontends)
 	}
-	chain := p.draw.chain("vip", frontKey, mapBackends)
+	chain := p.draw.chain("vip", p.family, p.family.frontKey(), mapBackends)
 	f.chains = append(f.chains, chain)
 	for _, vip := range p.vips {
-		if !vip.Is4() {
+		if !p.family.has(vip) {
 			continue
 		}
 		key := vip.String() + " . " + service
@@ -188,21 +190,21 @@ func (p *portRule) emit(f *fragment) {
 func (p *portRule) emitBackends(f *fragment, set, key string) {
 	port := " . " + strconv.Itoa(int(p.internal))
 	for i, b := range p.backends {
-		f.elements = append(f.elements, Element{set, key + " . " + strconv.Itoa(i), b.String() + port})
+		f.elements = append(f.elements, Element{p.family.set(set), key + " . " + strconv.Itoa(i), b.String() + port})
 	}
 }
 
 // chain returns the chain that performs the draw.
-func (d draw) chain(kind, key, backends string) Chain {
-	name := kind + "-" + strconv.Itoa(d.count)
+func (d draw) chain(kind string, f family, key, backends string) Chain {
+	name := kind + f.suffix + "-" + strconv.Itoa(d.count)
 	pick := "numgen random mod " + strconv.Itoa(d.count)
 	switch d.distribution {
 	case intent.SourceIP:
 		name += "-by-client"
-		pick = "jhash ip saddr mod " + strconv.Itoa(d.count) + " seed " + hashSeed
+		pick = "jhash " + f.word + " saddr mod " + strconv.Itoa(d.count) + " seed " + hashSeed
 	case intent.SourceIPProtocol:
 		name += "-by-client-protocol"
-		pick = "jhash ip saddr . meta l4proto mod " + strconv.Itoa(d.count) + " seed " + hashSeed
+		pick = "jhash " + f.word + " saddr . meta l4proto mod " + strconv.Itoa(d.count) + " seed " + hashSeed
 	}
 	var rules []string
 	switch d.source {
@@ -215,6 +217,6 @@ func (d draw) chain(kind, key, backends string) Chain {
 	if d.source != 0 {
 		rules = append(rules, fmt.Sprintf("ct mark set 0x%08x", d.source))
 	}
-	rules = append(rules, "meta mark set "+pick, "dnat ip to "+key+" . meta mark map @"+backends)
+	rules = append(rules, "meta mark set "+pick, "dnat "+f.word+" to "+key+" . meta mark map @"+f.set(backends))
 	return Chain{Name: name, Rules: rules}
 }

@@ -68,7 +68,7 @@ func (p *Plan) ChangedDatagramFronts(old *Plan, all bool) map[netip.AddrPort]map
 func (p *Plan) fronts(lb *intent.LoadBalancer) []netip.AddrPort {
 	vips := lb.VIPs
 	if len(vips) == 0 {
-		vips = append(vips, p.uplink.Address.Addr())
+		vips = append(vips, familyFor(lb.IPv6).node(p.uplink))
 		for _, l := range p.Links {
 			for _, a := range l.Addresses {
 				vips = append(vips, a.Addr())
@@ -77,7 +77,7 @@ func (p *Plan) fronts(lb *intent.LoadBalancer) []netip.AddrPort {
 	}
 	var list []netip.AddrPort
 	for _, v := range vips {
-		if v.Is4() {
+		if familyFor(lb.IPv6).has(v) {
 			list = append(list, netip.AddrPortFrom(v, lb.ExternalPort))
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// family is the nftables family of the table.
-const family = "inet"
+// tableFamily is the nftables family of the table.
+const tableFamily = "inet"
 
 // Table is the desired content of the one nftables table.
 type Table struct {
@@ -106,7 +106,7 @@ func (t *Table) write(b *strings.Builder) {
 			elements[e.Set] = append(elements[e.Set], e)
 		}
 	}
-	fmt.Fprintf(b, "table %s %s {\n", family, t.Name)
+	fmt.Fprintf(b, "table %s %s {\n", tableFamily, t.Name)
 	for _, s := range t.Sets {
 		fmt.Fprintf(b, "\t%s %s {\n\t\t%s\n", s.kind(), s.Name, s.declaration())
 		list := elements[s.Name]

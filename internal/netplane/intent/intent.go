@@ -64,7 +64,10 @@ type Adapter struct {
 type Uplink struct {
 	Name    string       // Linux name, "eth0"
 	Address netip.Prefix // the node IP with its prefix length
-	MAC     string       // "02:…", in any spelling that net.ParseMAC takes
+	// Address6 is the node IP of IPv6. Without it, everything of IPv6 in the intent
+	// is left out.
+	Address6 netip.Prefix
+	MAC      string // "02:…", in any spelling that net.ParseMAC takes
 }
 
 // NetworkType is the Type of an HNS network, spelled as HNS spells it.
@@ -131,7 +134,8 @@ type Endpoint struct {
 	MAC string
 	// Gateway is the next hop of the endpoint's default route; absent: none. It
 	// need not lie inside the endpoint's prefix.
-	Gateway netip.Addr
+	Gateway  netip.Addr
+	Gateway6 netip.Addr // the same in IPv6
 	// Routes are further routes inside the namespace (SDNRoute policies that
 	// have a next hop, and Routes other than the default).
 	Routes []Route
@@ -169,6 +173,7 @@ type OutboundNAT struct {
 	Exceptions []netip.Prefix
 	// Destinations, if any, limit the policy to them.
 	Destinations []netip.Prefix
+	IPv6         bool // flag 2: it rewrites connections of IPv6, not of IPv4
 }
 
 // Protocol numbers of IANA as HNS and the kernel use them.
@@ -188,6 +193,7 @@ type PortMapping struct {
 	// LocalRouted (flag 1, LocalRoutedVip): also from the host itself and from
 	// its endpoints.
 	LocalRouted bool
+	IPv6        bool // flag 2: a port of IPv6, not of IPv4
 }
 
 // Direction of an ACL, seen from the endpoint.

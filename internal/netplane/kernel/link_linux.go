@@ -58,6 +58,9 @@ func (s *Space) AddAddresses(l netlink.Link, want []netip.Prefix, bare bool) err
 		if bare {
 			a.Flags = unix.IFA_F_NOPREFIXROUTE
 		}
+		if p.Addr().Is6() {
+			a.Flags |= unix.IFA_F_NODAD // addresses are given out once, and each link has one user
+		}
 		if err := s.Netlink.AddrAdd(l, a); err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("add address %s to %s: %w", p, l.Attrs().Name, err)
 		}
@@ -65,7 +68,8 @@ func (s *Space) AddAddresses(l netlink.Link, want []netip.Prefix, bare bool) err
 	return nil
 }
 
-// KeepAddresses removes every IPv4 address of the link that is not listed.
+// KeepAddresses removes every address of the link that is not listed, except link-local ones of IPv6, which the kernel
+// makes.
 func (s *Space) KeepAddresses(l netlink.Link, want []netip.Prefix) error {
 	have, err := s.addresses(l)
 	if err != nil {
@@ -84,18 +88,25 @@ func (s *Space) KeepAddresses(l netlink.Link, want []netip.Prefix) error {
 }
 
 func (s *Space) addresses(l netlink.Link) ([]netip.Prefix, error) {
-	list, err := s.Netlink.AddrList(l, netlink.FAMILY_V4)
+	list, err := s.Netlink.AddrList(l, netlink.FAMILY_ALL)
 	if err != nil {
 		return nil, fmt.Errorf("list addresses of %s: %w", l.Attrs().Name, err)
 	}
 	var have []netip.Prefix
 	for _, a := range list {
-		have = append(have, Prefix(a.IPNet))
+		if p := Prefix(a.IPNet); !p.Addr().Is6() || !p.Addr().IsLinkLocalUnicast() {
+			have = append(have, p)
+		}
 	}
 	return have, nil
 }
 
-// Route is one route of a namespace's main table.
+// defaultMetric6 is the metric that the kernel gives to an IPv6 route without one
+// (Linux, include/uapi/linux/ipv6_route.h, IP6_RT_PRIO_USER).
+const defaultMetric6 = 1024
+
+// Route is one route of a namespace's main table. In IPv6, metric 0 stands for
+// the kernel's own.
 type Route struct {
 	Destination netip.Prefix
 	LinkIndex   int // 0: unreachable
@@ -120,6 +131,9 @@ func (s *Space) ReplaceRoute(r Route) error {
 	case r.OnLink:
 		n.Flags = int(netlink.FLAG_ONLINK)
 	}
+	if r.Destination.Addr().Is6() && r.Metric == 0 {
+		n.Priority = defaultMetric6
+	}
 	if err := s.Netlink.RouteReplace(n); err != nil {
 		return fmt.Errorf("set route to %s: %w", r.Destination, err)
 	}
@@ -134,7 +148,7 @@ func (s *Space) DeleteRoute(destination netip.Prefix, metric int) error {
 		return err
 	}
 	for _, r := range list {
-		if Prefix(r.Dst) == destination && r.Priority == metric {
+		if destinationOf(&r) == destination && metricOf(&r) == metric {
 			if err := s.Netlink.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
 				return fmt.Errorf("delete route to %s: %w", destination, err)
 			}
@@ -152,7 +166,7 @@ func (s *Space) KeepRoutes(wanted func(Route) bool) error {
 	}
 	for _, r := range list {
 		hop, _ := netip.AddrFromSlice(r.Gw)
-		have := Route{Destination: Prefix(r.Dst), LinkIndex: r.LinkIndex, NextHop: hop.Unmap(), Metric: r.Priority}
+		have := Route{Destination: destinationOf(&r), LinkIndex: r.LinkIndex, NextHop: hop.Unmap(), Metric: metricOf(&r)}
 		if !wanted(have) {
 			if err := s.Netlink.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
 				return fmt.Errorf("delete route to %s: %w", r.Dst, err)
@@ -162,9 +176,40 @@ func (s *Space) KeepRoutes(wanted func(Route) bool) error {
 	return nil
 }
 
-// routes lists the IPv4 routes that carry our protocol number.
+// destinationOf returns what a route leads to.
+func destinationOf(r *netlink.Route) netip.Prefix {
+	if r.Dst == nil && r.Family == netlink.FAMILY_V6 {
+		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	}
+	return Prefix(r.Dst)
+}
+
+// metricOf returns the metric as ReplaceRoute takes it.
+func metricOf(r *netlink.Route) int {
+	if r.Family == netlink.FAMILY_V6 && r.Priority == defaultMetric6 {
+		return 0
+	}
+	return r.Priority
+}
+
+// SetNeighbour makes a permanent neighbour of a link.
+func (s *Space) SetNeighbour(link netlink.Link, a netip.Addr, mac net.HardwareAddr) error {
+	n := &netlink.Neigh{
+		LinkIndex: link.Attrs().Index, Family: netlink.FAMILY_V4, State: netlink.NUD_PERMANENT,
+		IP: a.AsSlice(), HardwareAddr: mac,
+	}
+	if a.Is6() {
+		n.Family = netlink.FAMILY_V6
+	}
+	if err := s.Netlink.NeighSet(n); err != nil {
+		return fmt.Errorf("set neighbour %s of %s: %w", a, link.Attrs().Name, err)
+	}
+	return nil
+}
+
+// routes lists the routes that carry our protocol number.
 func (s *Space) routes() ([]netlink.Route, error) {
-	list, err := s.Netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeProtocol},
+	list, err := s.Netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Protocol: routeProtocol},
 		netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)

@@ -84,6 +84,8 @@ func (d *Dice) Host() intent.Host {
 		MAC: "02:6d:0a:59:00:0b"}}
 	if d.yes() {
 		h.Uplink = intent.Uplink{}
+	} else if d.n(2) == 1 {
+		h.Uplink.Address6 = netip.MustParsePrefix("fd00:89::11/64")
 	}
 	for i := range d.n(4) {
 		n := intent.Network{
@@ -145,6 +147,9 @@ func (d *Dice) Change(h intent.Host) intent.Host {
 	if d.n(8) == 1 {
 		h.Uplink.Address = netip.MustParsePrefix("10.89.0.12/24")
 	}
+	if d.n(8) == 1 {
+		h.Uplink.Address6 = pick(d, netip.Prefix{}, netip.MustParsePrefix("fd00:89::12/64"))
+	}
 	return h
 }
 
@@ -187,6 +192,10 @@ func (d *Dice) endpoint() intent.Endpoint {
 		Remote:       d.yes(),
 		HostAttached: d.n(8) == 1,
 	}
+	if d.n(2) == 1 {
+		e.Addresses = append(e.Addresses, netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 1, 15: byte(n + 2)}), 64))
+		e.Gateway6 = pick(d, netip.AddrFrom16([16]byte{0xfd, 1, 15: 1}), d.address())
+	}
 	if d.n(16) == 1 {
 		e.Addresses = d.prefixes()
 	}
@@ -195,7 +204,7 @@ func (d *Dice) endpoint() intent.Endpoint {
 	}
 	for range d.n(3) {
 		e.OutboundNAT = append(e.OutboundNAT, intent.OutboundNAT{VirtualIP: pick(d, netip.Addr{}, d.address()),
-			Exceptions: d.prefixes(), Destinations: d.prefixes()})
+			Exceptions: d.prefixes(), Destinations: d.prefixes(), IPv6: d.yes()})
 	}
 	for range d.n(2) {
 		e.PortMappings = append(e.PortMappings, intent.PortMapping{
