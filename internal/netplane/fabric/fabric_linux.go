@@ -78,6 +78,7 @@ func (f *Fabric) Apply(ctx context.Context) (err error) {
 		do   func(inside, machine *kernel.Space) error
 	}{
 		{"bridge", f.makeBridge}, {"machine-link", f.makeMachineLink}, {"routes", f.makeRoutes},
+		{"second", f.makeSecond},
 		{"rules", func(_, machine *kernel.Space) error { return f.makeRules(ctx, machine) }},
 	} {
 		if err := errors.Join(ctx.Err(), fault.Point(ctx, "fabric.apply.before-"+step.name)); err != nil {

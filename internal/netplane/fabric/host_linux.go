@@ -26,6 +26,8 @@ type Attachment struct {
 	Netns string
 	// Address is the node IP with the node net's prefix length.
 	Address netip.Prefix
+	// Address6 is the node IP of the second family, if the fabric has one.
+	Address6 netip.Prefix
 	// MTU of the uplink; 0 means the kernel's default.
 	MTU int
 }
@@ -40,6 +42,9 @@ func (f *Fabric) Connect(ctx context.Context, a Attachment) (err error) {
 	if a.Address.Masked() != f.plan.NodeNet || a.Address.Addr() == f.plan.Router.Addr() ||
 		a.Address.Addr() == f.plan.MachineAddress.Addr() {
 		return fmt.Errorf("connect host %s: address %s: not a host's address in %s", a.Node, a.Address, f.plan.NodeNet)
+	}
+	if err := f.plan.checkHost(a.Address6); err != nil {
+		return fmt.Errorf("connect host %s: %w", a.Node, err)
 	}
 	inside, err := kernel.Open(f.plan.Namespace)
 	if err != nil {
@@ -96,13 +101,17 @@ func (f *Fabric) connect(ctx context.Context, a Attachment, inside, host *kernel
 	if err := host.Netlink.LinkSetUp(lo); err != nil {
 		return fmt.Errorf("set up loopback: %w", err)
 	}
-	if err := host.Sysctl("net/ipv6/conf/"+Uplink+"/disable_ipv6", "1"); err != nil {
+	addresses := []netip.Prefix{a.Address}
+	if a.Address6.IsValid() {
+		addresses = append(addresses, a.Address6)
+	}
+	if err := f.connectSecond(host, eth0, a.Address6); err != nil {
 		return err
 	}
 	if err := host.AddAddresses(eth0, []netip.Prefix{a.Address}, false); err != nil {
 		return err
 	}
-	if err := host.KeepAddresses(eth0, []netip.Prefix{a.Address}); err != nil {
+	if err := host.KeepAddresses(eth0, addresses); err != nil {
 		return err
 	}
 	if err := host.Netlink.LinkSetUp(eth0); err != nil {
@@ -110,6 +119,14 @@ func (f *Fabric) connect(ctx context.Context, a Attachment, inside, host *kernel
 	}
 	if err := fault.Point(ctx, "fabric.connect.before-route"); err != nil {
 		return err
+	}
+	if a.Address6.IsValid() {
+		if err := host.ReplaceRoute(kernel.Route{
+			Destination: netip.PrefixFrom(netip.IPv6Unspecified(), 0), LinkIndex: eth0.Attrs().Index,
+			NextHop: f.plan.Router6.Addr(),
+		}); err != nil {
+			return err
+		}
 	}
 	return host.ReplaceRoute(kernel.Route{
 		Destination: netip.PrefixFrom(netip.IPv4Unspecified(), 0), LinkIndex: eth0.Attrs().Index,
@@ -125,7 +142,7 @@ type Router struct{ namespace string }
 func OpenRouter(namespace string) *Router { return &Router{namespace} }
 
 // SetPrefixes makes the host with the given address the owner of exactly these
-// pod ranges.
+// pod ranges. Those of the other family are left out: they are another address'.
 func (r *Router) SetPrefixes(ctx context.Context, via netip.Addr, prefixes []netip.Prefix) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("route to %s: %w", via, err)
@@ -137,7 +154,7 @@ func (r *Router) SetPrefixes(ctx context.Context, via netip.Addr, prefixes []net
 	defer inside.Close()
 	wanted := map[netip.Prefix]bool{}
 	for _, p := range prefixes {
-		if !p.IsValid() || !p.Addr().Is4() {
+		if !p.IsValid() || p.Addr().Is4() != via.Is4() {
 			continue
 		}
 		p = p.Masked()

@@ -34,6 +34,8 @@ type Config struct {
 	Dir string
 	// NodeNet, PodNet and ServiceNet are the cluster's ranges.
 	NodeNet, PodNet, ServiceNet netip.Prefix
+	// Second has the same ranges in IPv6, if the cluster has two address families.
+	Second Second
 	// Pool has the addresses for Services of type LoadBalancer; see Balancer. The zero value
 	// means that there are none.
 	Pool netip.Prefix
@@ -63,6 +65,8 @@ type Plan struct {
 	Pool       netip.Prefix // may be absent
 	Bridge     string
 	Router     netip.Prefix // the bridge's address, the hosts' default gateway
+	Second     Second
+	Router6    netip.Prefix // the same in IPv6; may be absent
 	RouterMAC  string
 	// The machine's side.
 	MachineLink    string
@@ -92,6 +96,10 @@ func Describe(cfg Config) (Plan, error) {
 		MachinePort: "machine",
 		Table:       "mullion-" + cfg.Name,
 		Serves:      cfg.Serves,
+		Second:      cfg.Second, Router6: cfg.Second.router(),
+	}
+	if err := cfg.Second.check(); err != nil {
+		return Plan{}, fmt.Errorf("describe fabric: second family: %w", err)
 	}
 	for _, s := range cfg.Serves {
 		if s.Protocol != "tcp" && s.Protocol != "udp" || s.Number == 0 {
@@ -186,15 +194,20 @@ func (p *Plan) String() string {
 		unreachable = fmt.Sprintf(", %s (load balancers, until a Service has an address)", p.Pool)
 		route = fmt.Sprintf("\n  route %s via %s", p.Pool, p.Router.Addr())
 	}
+	second := ""
+	if p.Router6.IsValid() {
+		second = fmt.Sprintf("\n  second family %s, unreachable %s (pods, until a node owns a part), %s (services); not the machine",
+			p.Router6, p.Second.PodNet, p.Second.ServiceNet)
+	}
 	return fmt.Sprintf(`network namespace %s
-  bridge %s %s mac %s
+  bridge %s %s mac %s%s
   unreachable %s (pods, until a node owns a part), %s (services)%s
   default route via %s
 machine
   link %s %s, other end %s on %s
   route %s via %s%s
   serves %s at %s; hosts reach nothing else of the machine, and no other cluster
-`, p.Namespace, p.Bridge, p.Router, p.RouterMAC, p.PodNet, p.ServiceNet, unreachable, p.MachineAddress.Addr(),
+`, p.Namespace, p.Bridge, p.Router, p.RouterMAC, second, p.PodNet, p.ServiceNet, unreachable, p.MachineAddress.Addr(),
 		p.MachineLink, p.MachineAddress, p.MachinePort, p.Bridge, p.PodNet, p.Router.Addr(), route,
 		portList(p.Serves), p.MachineAddress.Addr())
 }

@@ -39,6 +39,14 @@ func TestDescribe(t *testing.T) {
 			PodNet:     netip.MustParsePrefix("172.28.0.0/16"),
 			ServiceNet: netip.MustParsePrefix("172.29.0.0/20"),
 		}},
+		{"two-families", Config{
+			Name:       "default",
+			Dir:        "/var/lib/mullion/netns",
+			NodeNet:    netip.MustParsePrefix("10.89.0.0/24"),
+			PodNet:     netip.MustParsePrefix("10.244.0.0/16"),
+			ServiceNet: netip.MustParsePrefix("10.96.0.0/16"),
+			Second:     second(),
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.name != "own-ranges" {
@@ -50,6 +58,34 @@ func TestDescribe(t *testing.T) {
 			}
 			testenv.Golden(t, c.name+".txt", []byte(p.String()+"\n"+p.rules(c.name == "first")))
 		})
+	}
+}
+
+// second has the ranges of a second family.
+func second() Second {
+	return Second{
+		NodeNet:    netip.MustParsePrefix("fd00:10:89::/64"),
+		PodNet:     netip.MustParsePrefix("fd00:10:244::/48"),
+		ServiceNet: netip.MustParsePrefix("fd00:10:96::/112"),
+	}
+}
+
+// TestCheckHost: a host has an address of the second family exactly if the fabric has it.
+func TestCheckHost(t *testing.T) {
+	one, two := Plan{}, Plan{Second: second(), Router6: second().router()}
+	for _, c := range []struct {
+		plan    Plan
+		address string
+		fits    bool
+	}{
+		{one, "", true}, {one, "fd00:10:89::b/64", false},
+		{two, "", false}, {two, "fd00:10:89::b/64", true}, {two, "fd00:10:89::1/64", false},
+		{two, "fd00:10:89::/64", false}, {two, "fd00:10:90::b/64", false}, {two, "fd00:10:89::b/48", false},
+	} {
+		a, _ := netip.ParsePrefix(c.address)
+		if err := c.plan.checkHost(a); (err == nil) != c.fits {
+			t.Errorf("router %q, host %q: %v", c.plan.Router6, c.address, err)
+		}
 	}
 }
 
@@ -83,6 +119,20 @@ func TestDescribeRefuses(t *testing.T) {
 			"not an IPv4 range"},
 		{"large pool", func(c *Config) { c.Pool = netip.MustParsePrefix("10.0.0.0/15") }, "65536 addresses or fewer"},
 		{"pool of loopback", func(c *Config) { c.Pool = netip.MustParsePrefix("127.1.0.0/24") }, "can be routed"},
+		{"second of IPv4", func(c *Config) { c.Second = second(); c.Second.NodeNet = c.NodeNet }, "unique local IPv6 range"},
+		{"second of everybody", func(c *Config) {
+			c.Second = second()
+			c.Second.PodNet = netip.MustParsePrefix("2001:db8::/48")
+		}, "unique local IPv6 range"},
+		{"second with host bits", func(c *Config) {
+			c.Second = second()
+			c.Second.NodeNet = netip.MustParsePrefix("fd00:10:89::1/64")
+		}, "unique local IPv6 range"},
+		{"second in part", func(c *Config) { c.Second.NodeNet = second().NodeNet }, "unique local IPv6 range"},
+		{"second overlaps", func(c *Config) {
+			c.Second = second()
+			c.Second.ServiceNet = netip.MustParsePrefix("fd00:10:244:9::/112")
+		}, "overlap"},
 		{"too small", func(c *Config) { c.NodeNet = netip.MustParsePrefix("10.89.0.0/29") }, "not an IPv4 range"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

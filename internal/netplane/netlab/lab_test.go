@@ -29,11 +29,18 @@ type lab struct {
 // ends. The test then fails if a namespace was left behind.
 func newLab(t testing.TB) *lab {
 	t.Helper()
+	return newLabWith(t, fabric.Second{})
+}
+
+// newLabWith is newLab with the ranges of a second family.
+func newLabWith(t testing.TB, second fabric.Second) *lab {
+	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Nft)
 	l := &lab{t: t, Dir: t.TempDir()}
 	t.Cleanup(func() { CheckNoMounts(t, l.Dir) })
 	l.Machine = l.namespace("machine")
 	cfg := FabricConfig("lab", 0)
+	cfg.Second = second
 	cfg.Dir, cfg.Machine = filepath.Join(l.Dir, "fabric"), l.Machine
 	f, err := fabric.New(cfg)
 	if err != nil {
@@ -77,13 +84,30 @@ func (l *lab) host() *labHost {
 	h.Pods = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(l.hosts), 0}), 24)
 	h.Netns = l.namespace(h.Name)
 	ctx := l.t.Context()
-	if err := l.Fabric.Connect(ctx, fabric.Attachment{Node: h.Name, Netns: h.Netns, Address: address}); err != nil {
+	a := fabric.Attachment{Node: h.Name, Netns: h.Netns, Address: address}
+	if l.Fabric.Plan().Router6.IsValid() {
+		a.Address6 = netip.PrefixFrom(six(h.Address), 64)
+	}
+	if err := l.Fabric.Connect(ctx, a); err != nil {
 		l.t.Fatal(err)
 	}
 	if err := fabric.OpenRouter(l.Fabric.Plan().Namespace).SetPrefixes(ctx, h.Address,
 		[]netip.Prefix{h.Pods}); err != nil {
 		l.t.Fatal(err)
 	}
+	h.reopen(l)
+	var err error
+	if h.Intent.Uplink, err = h.Plane.Uplink(ctx); err != nil {
+		l.t.Fatal(err)
+	}
+	h.Intent.Networks = []intent.Network{{ID: networkID, Name: networkID, Type: intent.L2Bridge,
+		Subnets: []intent.Subnet{{Prefix: h.Pods, Gateway: h.Pods.Addr().Next()}}}}
+	return h
+}
+
+// reopen replaces the host's plane, as a new process does.
+func (h *labHost) reopen(l *lab) {
+	h.t.Helper()
 	var err error
 	h.Plane, err = apply.New(apply.Config{NetnsDir: filepath.Join(l.Dir, h.Name+"-namespaces"), Netns: h.Netns,
 		Log: StrictLog(l.t)})
@@ -91,12 +115,6 @@ func (l *lab) host() *labHost {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(h.Plane.Close)
-	if h.Intent.Uplink, err = h.Plane.Uplink(ctx); err != nil {
-		l.t.Fatal(err)
-	}
-	h.Intent.Networks = []intent.Network{{ID: networkID, Name: networkID, Type: intent.L2Bridge,
-		Subnets: []intent.Subnet{{Prefix: h.Pods, Gateway: h.Pods.Addr().Next()}}}}
-	return h
 }
 
 // pod is a namespace with one endpoint.

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package fabric
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
+)
+
+// makeSecond gives the router its IPv6 address and the routes of that family. What no host owns is unreachable, and so
+// is everything else: the second family ends at the router.
+func (f *Fabric) makeSecond(inside, _ *kernel.Space) error {
+	if !f.plan.Router6.IsValid() {
+		return nil
+	}
+	if err := inside.Sysctl("net/ipv6/conf/all/forwarding", "1"); err != nil {
+		return err
+	}
+	bridge, err := inside.FindLink(f.plan.Bridge)
+	if err != nil {
+		return err
+	}
+	if err := enableSecond(inside, bridge, f.plan.Router6); err != nil {
+		return err
+	}
+	everything := netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	for _, r := range []netip.Prefix{f.plan.Second.PodNet, f.plan.Second.ServiceNet, everything} {
+		if err := inside.ReplaceRoute(kernel.Route{Destination: r}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// connectSecond gives a host's uplink its IPv6 address and the default route of that family, or takes the family away.
+func (f *Fabric) connectSecond(host *kernel.Space, eth0 netlink.Link, a netip.Prefix) error {
+	if !a.IsValid() {
+		return host.Sysctl("net/ipv6/conf/"+Uplink+"/disable_ipv6", "1")
+	}
+	if err := enableSecond(host, eth0, a); err != nil {
+		return fmt.Errorf("address %s: %w", a, err)
+	}
+	return nil
+}
+
+// enableSecond gives a link an IPv6 address. Neighbours are asked from a link-local one, which the kernel makes (Linux,
+// net/ipv6/ndisc.c, ndisc_send_ns); nothing else can have it, so it is used at once.
+func enableSecond(s *kernel.Space, link netlink.Link, a netip.Prefix) error {
+	path := "net/ipv6/conf/" + link.Attrs().Name
+	for _, setting := range [][2]string{{"addr_gen_mode", "0"}, {"accept_dad", "0"}, {"accept_ra", "0"},
+		{"accept_redirects", "0"}, {"disable_ipv6", "0"}} {
+		if err := s.Sysctl(path+"/"+setting[0], setting[1]); err != nil {
+			return err
+		}
+	}
+	return s.AddAddresses(link, []netip.Prefix{a}, false)
+}
