@@ -18,7 +18,7 @@ type family struct {
 	address  string // type of an address in a set
 	suffix   string // of the names of sets and chains
 	loopback string
-	// unserved are addresses of the host that are no node ports' although they are local.
+	// unserved are local addresses of the host at which node ports do not answer.
 	unserved string
 	metadata netip.Addr // where clouds give out credentials
 }
@@ -31,13 +31,13 @@ func ipv4() family {
 	}
 }
 
-// ipv6 is the family that a host has if its uplink has an address of it. Link-local addresses are no node ports':
-// kube-proxy's are those of the node (kubernetes v1.36, pkg/proxy/winkernel/hns.go).
+// ipv6 is the family that a host has if its uplink has an address of it. Node ports do not answer at link-local
+// addresses: Linux makes those, and the emulated host does not know them.
 func ipv6() family {
 	return family{
 		word: "ip6", protocol: "ipv6", address: "ipv6_addr", suffix: "6", loopback: "::1",
 		unserved: "{ ::1, fe80::/10 }",
-		// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html, read 2026-11.
+		// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
 		metadata: netip.AddrFrom16([16]byte{0xfd, 0x00, 0x0e, 0xc2, 14: 0x02, 15: 0x54}),
 	}
 }
