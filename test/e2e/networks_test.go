@@ -22,7 +22,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// netCluster is a cluster of its own with two hosts of one build, one of another and a Linux worker, for one network.
+// netCluster is a cluster of its own with two hosts of one build, one of another and Linux workers, for one network.
 type netCluster struct {
 	single
 	mode agent.NetworkMode
@@ -33,8 +33,12 @@ type netCluster struct {
 func newNetCluster(t *testing.T, dataDir string, mode agent.NetworkMode, index int) netCluster {
 	t.Helper()
 	c := netCluster{single: newSingle(t, string(mode), dataDir, index), mode: mode}
+	workers := 1
+	if mode == agent.VXLAN {
+		workers = 2 // one takes over from the other; see checkWayIn
+	}
 	doc := fmt.Sprintf(`{"apiVersion":"mullion/v1alpha1","name":%q,"index":%d,"windows":["2019","2019","2022"],
-	  "linux":1,"network":%q}`, c.name, index, mode)
+	  "linux":%d,"network":%q}`, c.name, index, workers, mode)
 	if err := os.WriteFile(filepath.Join(c.dir(), "cluster.json"), []byte(doc), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +100,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: linux, labels: {app: linux}}
 spec:
+  nodeName: linux-1
   terminationGracePeriodSeconds: 1
   containers:
   - {name: web, image: ` + linuxprogImage + `, args: [serve]}
@@ -105,6 +110,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: linux-node}
 spec:
+  nodeName: linux-1
   hostNetwork: true
   terminationGracePeriodSeconds: 1
   containers:
@@ -256,6 +262,9 @@ func (c netCluster) checkFlannel() {
 		c.t.Errorf("source VIP %s after a reboot, %s before", got, vip)
 	}
 	c.checkLeaving()
+	if c.mode == agent.VXLAN {
+		c.checkWayIn()
+	}
 }
 
 // reach checks that the client reaches the other hosts' pods by address and by name.
