@@ -137,7 +137,13 @@ func (p probes) serviceFlows(t *testing.T) []attempt {
 			p.byTCP(t, from, "Service by name and namespace", "http://web.default"),
 			p.byTCP(t, from, "Service by FQDN", "http://"+fqdn))
 	}
-	return list
+	// A program of a Windows node does not reach the node's own pods by a Service, and which pod answers is a draw.
+	balancer := "http://" + p.must(t, "get", "service", "web", "-o", "jsonpath={.status.loadBalancer.ingress[0].ip}")
+	for _, from := range []string{"pod", "Linux pod", "Linux node"} {
+		list = append(list, p.byTCP(t, from, "load balancer", balancer))
+	}
+	return append(list, attempt{flow{"API server", "load balancer", "TCP"},
+		func() error { return fetch(t.Context(), balancer) }})
 }
 
 // outsideFlows go to what is not of the cluster's network, and come from there.

@@ -119,7 +119,7 @@ spec:
 apiVersion: v1
 kind: Service
 metadata: {name: web}
-spec: {type: NodePort, selector: {app: web}, ports: [{port: 80}]}
+spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}
 ---
 apiVersion: apps/v1
 kind: DaemonSet
