@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -37,6 +38,9 @@ type Choice struct {
 	// CPUs and Memory are the size of each host, as in Size.
 	CPUs   *int    `json:"cpus,omitempty"`
 	Memory *string `json:"memory,omitempty"`
+	// Sizes are those of hosts that have another one, by the names that the hosts have in a new cluster: win-2 is the
+	// second of Windows. `mullion node add` makes such hosts.
+	Sizes map[string]Size `json:"sizes,omitzero"`
 	// The others are as in Config.
 	WindowsTaint *string            `json:"windowsTaint,omitempty"`
 	NetworkMode  *agent.NetworkMode `json:"network,omitempty"`
@@ -104,6 +108,11 @@ func (c Choice) Validate() error {
 	}
 	if err := c.size(Size{}).Validate(); err != nil {
 		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Sizes)) {
+		if f, ok := errors.AsType[*fieldError](c.Sizes[name].Validate()); ok {
+			return &fieldError{"config", "sizes." + name + "." + f.Field, f.Err}
+		}
 	}
 	if c.WindowsTaint != nil && *c.WindowsTaint != "" {
 		if _, err := policy.ParseWindowsTaint(*c.WindowsTaint); err != nil {
@@ -179,6 +188,14 @@ func (c Config) choice() Choice {
 	for _, name := range c.WindowsHosts() {
 		out.Windows = append(out.Windows, c.build(name))
 	}
+	for as, name := range c.inOrder() {
+		if own, ok := c.Sizes[name]; ok {
+			if out.Sizes == nil {
+				out.Sizes = map[string]Size{}
+			}
+			out.Sizes[as] = own
+		}
+	}
 	if !none {
 		out.Admission = &admission
 	}
@@ -191,6 +208,7 @@ func (c Config) choice() Choice {
 // apply makes the choices of a new cluster. Hosts are not among them.
 func (c Choice) apply(to *Config) {
 	to.Size = c.size(to.Size)
+	to.Sizes = maps.Clone(c.Sizes)
 	if c.WindowsTaint != nil {
 		to.WindowsTaint = *c.WindowsTaint
 	}
@@ -285,8 +303,12 @@ func (c Config) settings(asked Choice) []setting {
 			differs: *a == c.NoNetworkPolicy, set: func(c *Config) { c.NoNetworkPolicy = !*a }})
 	}
 	if a := asked.NoStorage; a != nil {
-		add(setting{flag: "no-storage", have: fmt.Sprint(c.NoStorage), asked: fmt.Sprint(*a),
-			differs: *a != c.NoStorage, why: "the StorageClass is made with the cluster"})
+		s := setting{flag: "no-storage", have: fmt.Sprint(c.NoStorage), asked: fmt.Sprint(*a),
+			differs: *a != c.NoStorage, why: "claims may need the StorageClass"}
+		if !*a {
+			s.set = func(c *Config) { c.NoStorage = false }
+		}
+		add(s)
 	}
 	if a := asked.Admission; a != nil && *a != "" {
 		s := setting{flag: "admission", have: orNone(string(c.Admits())), asked: string(*a), differs: *a != c.Admits(),
@@ -319,17 +341,26 @@ func (c Config) merge(asked Choice, running bool) (Config, error) {
 			differences = append(differences, fmt.Sprintf("--%s is %s, not %s: %s", s.flag, s.have, s.asked, s.why))
 		case running:
 			differences = append(differences, fmt.Sprintf(
-				"--%[1]s is %[2]s, not %[3]s: run 'mullion stop%[4]s' first, and then 'mullion up%[4]s --%[1]s %[3]s'",
-				s.flag, s.have, s.asked, nameFlag(c.Name)))
+				"--%[1]s is %[2]s, not %[3]s: run 'mullion stop%[4]s' first, and then 'mullion up%[4]s --%[1]s%[5]s%[3]s'",
+				s.flag, s.have, s.asked, nameFlag(c.Name), between(s.asked)))
 		default:
 			s.set(&out)
 		}
 	}
 	differences = append(differences, out.mergeHosts(asked)...)
+	differences = append(differences, out.mergeSizes(asked, c, running)...)
 	if len(differences) > 0 {
 		return c, &DifferentError{Cluster: c.Name, Differences: differences}
 	}
 	return out, out.validate()
+}
+
+// between separates a flag from its value, which a flag that is true or false has only behind a sign.
+func between(value string) string {
+	if value == "true" || value == "false" {
+		return "="
+	}
+	return " "
 }
 
 // mergeHosts adds the hosts that were asked for and that the cluster lacks, and
@@ -358,6 +389,26 @@ func (c *Config) mergeHosts(asked Choice) (differences []string) {
 		}
 		for range *asked.Linux - have {
 			c.addLinux(nil)
+		}
+	}
+	return differences
+}
+
+// mergeSizes gives hosts the sizes that were asked for, and returns what has to be otherwise first: hosts that the
+// cluster had before keep theirs while it runs.
+func (c *Config) mergeSizes(asked Choice, before Config, running bool) (differences []string) {
+	hosts := c.inOrder()
+	for _, as := range slices.Sorted(maps.Keys(asked.Sizes)) {
+		name, want, have := hosts[as], asked.Sizes[as], c.Sizes[hosts[as]]
+		switch {
+		case name == "":
+			differences = append(differences, fmt.Sprintf("sizes names %s: there is no such host", as))
+		case want.CPUs == have.CPUs && want.bytes() == have.bytes():
+		case running && IsNode(before, name):
+			differences = append(differences, fmt.Sprintf("the size of %s is %s, not %s: run 'mullion stop%s' first",
+				name, have, want, nameFlag(c.Name)))
+		default:
+			c.resize(name, want)
 		}
 	}
 	return differences

@@ -25,6 +25,8 @@ func TestDocument(t *testing.T) {
 				KeyFile: "/k"}},
 		"no webhooks, no Windows": {NoAdmission: true, NoMetrics: true, Linux: 2},
 		"a removed host":          {Windows: defaultWindows(), Linux: 1, Removed: []string{"win-2", "linux-1"}},
+		"hosts with sizes": {Windows: []string{"2019", "2022", "2025"}, Linux: 2, Removed: []string{"win-2"},
+			Size: Size{CPUs: 2}, Sizes: map[string]Size{"win-3": {CPUs: 1, Memory: "2Gi"}, "linux-2": {Memory: "1Gi"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.APIVersion, c.Name = apiVersion, "x"
@@ -66,6 +68,8 @@ func TestReadDocument(t *testing.T) {
 		documentHead + "windows: 2019":                      "want a list of builds",
 		documentHead + "windows: [xp]":                      `windows: parse Windows build "xp": unknown`,
 		documentHead + "windows: [[2019]]":                  "want a name or a number",
+		documentHead + "sizes: {win-1: {memory: '2'}}":      "sizes.win-1.memory: 2 is too little",
+		documentHead + "sizes: {win-1: {disk: 2Gi}}":        `unknown field "sizes.win-1.disk"`,
 		documentHead + "name: ../x":                         "cluster name",
 		documentHead + "network: ipvlan":                    `network: network "ipvlan": want`,
 		documentHead + "windowsTaint: os":                   "windowsTaint: taint",
@@ -90,6 +94,7 @@ func FuzzDocument(f *testing.F) {
 		documentHead + "windows: [2019, ltsc2022]\nlinux: 1\nwindowsTaint: os=windows:NoSchedule\nadmission: warn\n",
 		documentHead + "name: x\nwindows: []\nnetwork: vxlan\nnoAdmission: true\n",
 		documentHead + "datastore: {endpoints: ['https://etcd:2379'], caFile: /ca.crt}\n",
+		documentHead + "windows: [2019]\nsizes: {win-1: {cpus: 1, memory: 2Gi}, linux-1: {}}\n",
 		documentHead + "linux: 1e9\n", "a: &a [*a]", "---\n---\n", "{}", "",
 	} {
 		f.Add([]byte(s))

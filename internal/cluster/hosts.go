@@ -49,6 +49,19 @@ func (c Config) LinuxHosts() []string {
 // Hosts returns the names of all hosts, those of Windows first.
 func (c Config) Hosts() []string { return slices.Concat(c.WindowsHosts(), c.LinuxHosts()) }
 
+// inOrder maps the names that the hosts would have in a new cluster like this one to those that they have: removed
+// hosts leave no gaps there.
+func (c Config) inOrder() map[string]string {
+	out := map[string]string{}
+	for i, name := range c.WindowsHosts() {
+		out[nodeName(i)] = name
+	}
+	for i, name := range c.LinuxHosts() {
+		out[linuxName(i)] = name
+	}
+	return out
+}
+
 // Build returns the build of a Windows host.
 func (c Config) Build(name string) (winver.Build, error) { return winver.Parse(c.build(name)) }
 

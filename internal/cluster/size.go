@@ -6,6 +6,7 @@ package cluster
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -18,6 +19,21 @@ type Size struct {
 	CPUs int `json:"cpus,omitempty"`
 	// Memory is a quantity, as 4Gi; "" means a share of the machine's.
 	Memory string `json:"memory,omitempty"`
+}
+
+// String describes a size for people.
+func (s Size) String() string {
+	var parts []string
+	if s.CPUs != 0 {
+		parts = append(parts, fmt.Sprintf("cpus %d", s.CPUs))
+	}
+	if s.Memory != "" {
+		parts = append(parts, "memory "+s.Memory)
+	}
+	if len(parts) == 0 {
+		return "as the other hosts"
+	}
+	return strings.Join(parts, ", ")
 }
 
 // leastHost is the memory that a host needs: with less, its kubelet, which keeps
