@@ -119,32 +119,3 @@ func TestRunAsNonRoot(t *testing.T) {
 		}
 	}
 }
-
-// TestSubPath mounts one file of a configMap, and a directory of a volume; each in a
-// container of its own, see TestFiles.
-func TestSubPath(t *testing.T) {
-	t.Parallel()
-	c := up(t)
-	ns := c.namespace(t)
-	c.kubectl(t, "create", "configmap", "-n", ns, "settings", "--from-literal=app.conf=of the configMap",
-		"--from-literal=other=x")
-	c.pod(t, ns, "sub", onNode+`
-  restartPolicy: Never
-  containers:
-  - name: main
-    image: mcr.microsoft.com/windows/servercore:ltsc2019
-    command: [cmd, /c, 'type C:\etc\app\app.conf & if not exist C:\etc\app\other echo alone']
-    volumeMounts: [{name: settings, mountPath: 'C:\etc\app\app.conf', subPath: app.conf}]
-  - name: writer
-    image: mcr.microsoft.com/windows/servercore:ltsc2019
-    command: [cmd, /c, 'echo x> C:\data\f & type C:\data\f']
-    volumeMounts: [{name: data, mountPath: 'C:\data', subPath: a/b}]
-  volumes: [{name: settings, configMap: {name: settings}}, {name: data, emptyDir: {}}]`)
-	c.until(t, ns, "sub", "{.status.phase}", "Succeeded")
-	for container, want := range map[string]string{"main": "of the configMapalone", "writer": "x"} {
-		if out := strings.TrimSpace(c.kubectl(t, "logs", "-n", ns, "sub", "-c", container)); out != want {
-			t.Errorf("%s prints %q, want %q", container, out, want)
-		}
-	}
-	c.kubectl(t, "delete", "pod", "sub", "-n", ns, "--timeout=60s")
-}

@@ -14,6 +14,7 @@
 //	linuxprog count             print a number every 100 ms
 //	linuxprog wait              wait for SIGTERM
 //	linuxprog write FILE TEXT   write to an existing file
+//	linuxprog append FILE TEXT  add a line to a file and print all of it
 //	linuxprog device NAME TYPE MAJOR MINOR   make a device node and read from it
 //	linuxprog status            print /proc/self/status
 package main
@@ -84,6 +85,8 @@ func run(command string, args []string) error {
 		}
 		_, err = f.WriteString(arg(1, ""))
 		return errors.Join(err, f.Close())
+	case "append":
+		return appendTo(arg(0, ""), arg(1, ""))
 	case "device":
 		return device(arg(0, ""), arg(1, ""), arg(2, ""), arg(3, ""))
 	case "status":
@@ -192,6 +195,22 @@ func ping(address string) error {
 	if err == nil && (n <= header || buf[header] != 0) {
 		err = fmt.Errorf("the answer is of type %d", buf[header])
 	}
+	return err
+}
+
+func appendTo(file, line string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(f, line); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	content, err := os.ReadFile(file)
+	fmt.Print(string(content))
 	return err
 }
 
