@@ -191,15 +191,7 @@ func (c *shared) holdings(t *testing.T) holdings {
 			t.Fatalf("%s: %v", file, err)
 		}
 		node := strings.TrimSuffix(filepath.Base(file), ".json")
-		inside := func(argv ...string) []string {
-			return strings.Split(strings.TrimSpace(c.inHost(t, node, "", argv...)), "\n")
-		}
-		for _, l := range inside("ip", "-o", "link", "show") {
-			add("links", node+" "+strings.Fields(l)[1])
-		}
-		for _, l := range inside("nft", "--stateless", "list", "ruleset") {
-			add("rules", node+" "+strings.TrimSpace(l))
-		}
+		c.networkHoldings(t, node, add)
 		mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", st.InitPID))
 		if err != nil {
 			t.Fatal(err)
@@ -226,6 +218,31 @@ func (c *shared) holdings(t *testing.T) holdings {
 		return nil // one that is being removed is not there
 	})
 	return h
+}
+
+// networkHoldings adds the links, routes, neighbours and rules of a host.
+func (c *shared) networkHoldings(t *testing.T, node string, add func(kind, thing string)) {
+	t.Helper()
+	inside := func(argv ...string) []string {
+		return strings.FieldsFunc(c.inHost(t, node, "", argv...), func(r rune) bool { return r == '\n' })
+	}
+	for _, l := range inside("ip", "-o", "link", "show") {
+		add("links", node+" "+strings.Fields(l)[1])
+	}
+	for _, l := range inside("ip", "-o", "route", "show") {
+		add("routes", node+" "+l)
+	}
+	for _, l := range inside("ip", "-o", "neighbour", "show", "nud", "permanent") {
+		add("neighbours", node+" "+l)
+	}
+	for _, l := range inside("bridge", "fdb", "show") {
+		if strings.Contains(l, " dst ") { // the other end of a tunnel
+			add("neighbours", node+" "+l)
+		}
+	}
+	for _, l := range inside("nft", "--stateless", "list", "ruleset") {
+		add("rules", node+" "+strings.TrimSpace(l))
+	}
 }
 
 // descendants returns the command lines of the processes below one.
