@@ -67,6 +67,7 @@ const (
 const (
 	callTimeout = 30 * time.Second
 	maxCalls    = 64
+	acceptPause = 50 * time.Millisecond // keeps a failing Accept from spinning
 )
 
 // Server serves a Service.
@@ -90,7 +91,17 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			return fmt.Errorf("accept: %w", err)
+			if errors.Is(err, net.ErrClosed) {
+				return fmt.Errorf("accept: %w", err)
+			}
+			// Out of descriptors, or the client is gone already: go on.
+			s.Log.Warn("accept failed, trying again", logkey.Error, err, logkey.Wait, acceptPause)
+			<-slots
+			select {
+			case <-ctx.Done():
+			case <-time.After(acceptPause):
+			}
+			continue
 		}
 		calls.Go(func() {
 			defer func() { <-slots }()

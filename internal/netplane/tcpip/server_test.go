@@ -6,9 +6,11 @@ package tcpip
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"syscall"
 	"testing"
 )
 
@@ -21,6 +23,30 @@ func request(v verb, words ...uint32) (q [requestBytes]byte) {
 	return q
 }
 
+// failing is a listener that fails at first.
+type failing struct {
+	net.Listener
+	errs []error
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	if len(f.errs) == 0 {
+		return f.Listener.Accept()
+	}
+	err := f.errs[0]
+	f.errs = f.errs[1:]
+	return nil, err
+}
+
+// TestClosedListener: a server whose listener is closed by another ends.
+func TestClosedListener(t *testing.T) {
+	server := &Server{Service: newMachine(t).open(t), Log: slog.New(slog.DiscardHandler)}
+	err := server.Serve(t.Context(), &failing{errs: []error{syscall.EMFILE, net.ErrClosed}})
+	if !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
+
 func TestServer(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	server := &Server{Service: newMachine(t).open(t), Log: slog.New(slog.DiscardHandler)}
@@ -29,7 +55,8 @@ func TestServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error)
-	go func() { done <- server.Serve(ctx, l) }()
+	failed := []error{syscall.EMFILE, syscall.ECONNABORTED} // it goes on after these
+	go func() { done <- server.Serve(ctx, &failing{Listener: l, errs: failed}) }()
 	call := func(q [requestBytes]byte) (code uint32, rows [][rowWords]uint32) {
 		t.Helper()
 		conn, err := net.Dial("tcp", l.Addr().String())
