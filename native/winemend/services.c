@@ -5,6 +5,10 @@
 // else in Wine 8. Programs that set up a service ask for more: Go's
 // mgr.Service.Config reads three levels and fails if one is unknown.
 //
+// Windows' service manager sees the end of a service's process at once. Wine's goes on
+// with the state before it, forever: kubelet.exe, which exits while it stops, would
+// never have stopped.
+//
 // Fidelity: accepted and ignored - recovery actions, delayed start, the
 // service's SID and privileges (docs/fidelity/wine.md).
 
@@ -22,6 +26,36 @@ enum {
 
 static BOOL(WINAPI *real_QueryServiceConfig2W)(void *, DWORD, BYTE *, DWORD, DWORD *);
 static BOOL(WINAPI *real_ChangeServiceConfig2W)(void *, DWORD, void *);
+
+static BOOL(WINAPI *real_QueryServiceStatusEx)(void *, int, BYTE *, DWORD, DWORD *);
+
+NTSYSAPI NTSTATUS NTAPI NtOpenProcess(HANDLE *, ACCESS_MASK, const OBJECT_ATTRIBUTES *, const void **);
+
+static BOOL has_ended(DWORD pid)
+{
+    const void *id[2] = {(void *)(ULONG_PTR)pid, NULL}; // CLIENT_ID
+    OBJECT_ATTRIBUTES attr = {.Length = sizeof(attr)};
+    LARGE_INTEGER now = {0};
+    HANDLE process;
+    NTSTATUS status = NtOpenProcess(&process, SYNCHRONIZE, &attr, id);
+    if (status) return status == STATUS_INVALID_CID || status == STATUS_INVALID_PARAMETER;
+    status = NtWaitForSingleObject(process, FALSE, &now);
+    NtClose(process);
+    return status == STATUS_SUCCESS;
+}
+
+static BOOL WINAPI mend_QueryServiceStatusEx(void *service, int level, BYTE *buffer, DWORD size, DWORD *needed)
+{
+    BOOL ok = real_QueryServiceStatusEx(service, level, buffer, size, needed);
+    SERVICE_STATUS_PROCESS *s = (SERVICE_STATUS_PROCESS *)buffer;
+    if (!ok || level != SC_STATUS_PROCESS_INFO || s->dwCurrentState == SERVICE_STOPPED || !s->dwProcessId ||
+        !has_ended(s->dwProcessId))
+        return ok;
+    s->dwCurrentState = SERVICE_STOPPED;
+    s->dwControlsAccepted = s->dwCheckPoint = s->dwWaitHint = s->dwProcessId = 0;
+    s->dwWin32ExitCode = ERROR_PROCESS_ABORTED;
+    return ok;
+}
 
 static BOOL is_unknown_level(void)
 {
@@ -65,9 +99,10 @@ static void CALLBACK loaded(ULONG reason, const struct dll_notification *data, v
     (void)context;
     static const UNICODE_STRING sechost = {22, 24, L"sechost.dll"};
     if (reason != 1 || real_QueryServiceConfig2W || !RtlEqualUnicodeString(data->base_name, &sechost, TRUE)) return;
-    real_QueryServiceConfig2W = hook_function(sechost.Buffer, "QueryServiceConfig2W", (void *)mend_QueryServiceConfig2W);
-    real_ChangeServiceConfig2W =
-        hook_function(sechost.Buffer, "ChangeServiceConfig2W", (void *)mend_ChangeServiceConfig2W);
+    const WCHAR *dll = sechost.Buffer;
+    real_QueryServiceConfig2W = hook_function(dll, "QueryServiceConfig2W", (void *)mend_QueryServiceConfig2W);
+    real_ChangeServiceConfig2W = hook_function(dll, "ChangeServiceConfig2W", (void *)mend_ChangeServiceConfig2W);
+    real_QueryServiceStatusEx = hook_function(dll, "QueryServiceStatusEx", (void *)mend_QueryServiceStatusEx);
 }
 
 BOOL mend_services(void)

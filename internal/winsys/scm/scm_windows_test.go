@@ -6,6 +6,7 @@ package scm_test
 import (
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/windows/svc"
 
@@ -56,4 +57,47 @@ func TestTheMachinesManager(t *testing.T) {
 		Argv:        []string{exe, "service"},
 		Manual:      true,
 	})
+}
+
+// TestKilledService: the manager notices the end of a service's process.
+func TestKilledService(t *testing.T) {
+	m, err := scm.Connect()
+	if err != nil {
+		t.Skip(err) // not an administrator
+	}
+	defer m.Close()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Put(scm.Service{Name: testService, Argv: []string{exe, "service"}, Manual: true}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := m.Delete(testService); err != nil {
+			t.Error(err)
+		}
+	}()
+	until := func(state scm.State) {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			st, err := m.Status(testService)
+			if err == nil && st.State == state && st.Alive == (state == scm.Running) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("not %s: %+v, %v", state, st, err)
+			}
+		}
+	}
+	for range 2 {
+		if err := m.Start(testService); err != nil {
+			t.Fatal(err)
+		}
+		until(scm.Running)
+		if err := m.Kill(testService); err != nil {
+			t.Fatal(err)
+		}
+		until(scm.Stopped)
+	}
 }
