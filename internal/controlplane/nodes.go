@@ -30,10 +30,10 @@ func (s *server) approver(ctx context.Context) error {
 		return fmt.Errorf("make client: %w", err)
 	}
 	a := approve.Controller{
-		Client:   client,
-		NodeCIDR: c.NodeCIDR,
-		Reserved: c.Addresses,
-		Log:      s.log.With(logkey.Component, plan.Controllers),
+		Client:    client,
+		NodeCIDRs: c.NodeCIDRs(),
+		Reserved:  c.Addresses,
+		Log:       s.log.With(logkey.Component, plan.Controllers),
 	}
 	return a.Run(ctx)
 }

@@ -64,10 +64,10 @@ type evidence struct {
 	Node *corev1.Node
 	// Nodes are all of them.
 	Nodes []corev1.Node
-	// NodeCIDR is the nodes' network, Reserved the addresses in it that are not
-	// nodes' (the API server's).
-	NodeCIDR netip.Prefix
-	Reserved []netip.Addr
+	// NodeCIDRs are the nodes' networks, one for each address family, Reserved the
+	// addresses in them that are not nodes' (the API server's).
+	NodeCIDRs []netip.Prefix
+	Reserved  []netip.Addr
 }
 
 // subject says which node and which token a request is about, so that the
@@ -167,8 +167,10 @@ func judgeServing(csr *certv1.CertificateSigningRequest, req *x509.CertificateRe
 	}
 	for _, ip := range req.IPAddresses {
 		a, ok := netip.AddrFromSlice(ip)
-		if a = a.Unmap(); !ok || !f.NodeCIDR.Contains(a) || slices.Contains(f.Reserved, a) {
-			return deny, fmt.Sprintf("%s is not an address for nodes (%s)", ip, f.NodeCIDR)
+		a = a.Unmap()
+		inside := slices.ContainsFunc(f.NodeCIDRs, func(p netip.Prefix) bool { return p.Contains(a) })
+		if !ok || !inside || slices.Contains(f.Reserved, a) {
+			return deny, fmt.Sprintf("%s is not an address for nodes (%s)", ip, listed(f.NodeCIDRs))
 		}
 		if other := owner(f.Nodes, node, a.String()); other != "" {
 			return deny, fmt.Sprintf("%s is the address of node %s", a, other)
@@ -191,6 +193,15 @@ func judgeServing(csr *certv1.CertificateSigningRequest, req *x509.CertificateRe
 		}
 	}
 	return approve, "the names and addresses are the node's own"
+}
+
+// listed names networks in a sentence.
+func listed(networks []netip.Prefix) string {
+	var text []string
+	for _, p := range networks {
+		text = append(text, p.String())
+	}
+	return strings.Join(text, ", ")
 }
 
 // usagesAre reports whether the usages are exactly those that a kubelet requests: want,

@@ -78,7 +78,7 @@ func token(node string) *corev1.Secret {
 }
 
 func facts(tok *corev1.Secret, nodes ...corev1.Node) evidence {
-	f := evidence{Token: tok, Nodes: nodes, NodeCIDR: netip.MustParsePrefix("10.89.0.0/24"),
+	f := evidence{Token: tok, Nodes: nodes, NodeCIDRs: []netip.Prefix{netip.MustParsePrefix("10.89.0.0/24")},
 		Reserved: []netip.Addr{netip.MustParseAddr("10.89.0.1"), netip.MustParseAddr("127.0.0.1")}}
 	for i := range f.Nodes {
 		if f.Nodes[i].Name == "win-1" {
@@ -186,7 +186,15 @@ func TestJudgeServing(t *testing.T) {
 		corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.96.0.1"},
 		corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: "kubernetes.default.svc"},
 		corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.89.0.11"})
+	second := node("win-1", "10.89.0.10")
+	second.Status.Addresses = append(second.Status.Addresses,
+		corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "fd00:10:89::a"})
+	twoFamilies := facts(nil, second)
+	twoFamilies.NodeCIDRs = append(twoFamilies.NodeCIDRs, netip.MustParsePrefix("fd00:10:89::/64"))
+	six := net.ParseIP("fd00:10:89::a")
 	for _, tc := range []verdictCase{
+		{"both its addresses", with(nil, net.IP{10, 89, 0, 10}, six), nil, twoFamilies, approve, ""},
+		{"IPv6 in a cluster without", with(nil, six), nil, facts(nil, second), deny, "not an address for nodes"},
 		{"its own", own, nil, facts(nil, self, node("win-2", "10.89.0.11")), approve, ""},
 		{"not registered", own, nil, facts(nil), wait, "not registered"},
 		{"address not registered", with([]string{"win-1"}, net.IP{10, 89, 0, 99}), nil, facts(nil, self), wait,
@@ -226,7 +234,7 @@ func TestController(t *testing.T) {
 	}))
 	client := fake.NewClientset(join, serve, token("win-2"))
 	ctx, cancel := context.WithCancel(t.Context())
-	c := Controller{Client: client, NodeCIDR: netip.MustParsePrefix("10.89.0.0/24"), Log: slog.New(slog.DiscardHandler)}
+	c := Controller{Client: client, NodeCIDRs: []netip.Prefix{netip.MustParsePrefix("10.89.0.0/24")}, Log: slog.New(slog.DiscardHandler)}
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
 	decision := func(name string) certv1.CertificateSigningRequestCondition {

@@ -34,10 +34,10 @@ const (
 
 // Controller approves and denies the requests of a cluster.
 type Controller struct {
-	Client   kubernetes.Interface
-	NodeCIDR netip.Prefix
-	Reserved []netip.Addr
-	Log      *slog.Logger
+	Client    kubernetes.Interface
+	NodeCIDRs []netip.Prefix
+	Reserved  []netip.Addr
+	Log       *slog.Logger
 }
 
 // Run works until the context is cancelled.
@@ -124,7 +124,7 @@ func (c *Controller) handle(ctx context.Context, csr *certv1.CertificateSigningR
 }
 
 func (c *Controller) facts(ctx context.Context, node, token string) (evidence, error) {
-	f := evidence{NodeCIDR: c.NodeCIDR, Reserved: c.Reserved}
+	f := evidence{NodeCIDRs: c.NodeCIDRs, Reserved: c.Reserved}
 	if token != "" {
 		name := bootstraputil.BootstrapTokenSecretName(token)
 		secret, err := c.Client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})

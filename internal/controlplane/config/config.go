@@ -47,6 +47,8 @@ type Config struct {
 	// gets; 0 means 24, as kube-controller-manager has it.
 	NodeMaskSize int          `json:"nodeMaskSize,omitempty"`
 	ServiceCIDR  netip.Prefix `json:"serviceCIDR"`
+	// Second has the same networks in IPv6, if the cluster has two address families.
+	Second Second `json:"second,omitzero"`
 
 	// ClusterDomain is the DNS suffix; "" means cluster.local.
 	ClusterDomain string `json:"clusterDomain,omitempty"`
@@ -141,6 +143,9 @@ func (c Config) Default() Config {
 	}
 	if c.NodeMaskSize == 0 {
 		c.NodeMaskSize = 24
+	}
+	if c.Second != (Second{}) && c.Second.NodeMaskSize == 0 {
+		c.Second.NodeMaskSize = 64
 	}
 	if !c.DNSServiceIP.IsValid() && c.ServiceCIDR.IsValid() {
 		c.DNSServiceIP = nth(c.ServiceCIDR, 10)
@@ -239,6 +244,9 @@ func (c Config) validateNetworks() error {
 				return fmt.Errorf("%s %s overlaps %s %s", n.name, n.p, m.name, m.p)
 			}
 		}
+	}
+	if err := c.validateSecond(); err != nil {
+		return err
 	}
 	if lb := c.LoadBalancer; lb != (LoadBalancer{}) {
 		if !lb.Pool.IsValid() || lb.Pool.Masked() != lb.Pool || !filepath.IsAbs(lb.Router) {

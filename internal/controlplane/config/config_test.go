@@ -118,3 +118,46 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestSecond: the networks of a second family come after those of the first, and fit what Kubernetes takes.
+func TestSecond(t *testing.T) {
+	const networks = `"nodeCIDR": "fd00:10:89::/64", "podCIDR": "fd00:10:244::/48", "serviceCIDR": "fd00:10:96::/112"`
+	parse := func(networks string) (config.Config, error) {
+		return config.Parse([]byte(strings.Replace(good, `4443"`+"\n}", `4443", "second": {`+networks+`}}`, 1)))
+	}
+	c, err := parse(networks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := [][]netip.Prefix{c.NodeCIDRs(), c.PodCIDRs(), c.ServiceCIDRs()}
+	if len(got[0]) != 2 || got[0][0] != c.NodeCIDR || got[1][1].String() != "fd00:10:244::/48" ||
+		got[2][1].String() != "fd00:10:96::/112" || c.Second.NodeMaskSize != 64 {
+		t.Errorf("networks %v, node mask %d", got, c.Second.NodeMaskSize)
+	}
+	if one := testGood(t); len(one.PodCIDRs()) != 1 {
+		t.Errorf("a cluster with one family has the pods' networks %v", one.PodCIDRs())
+	}
+	for _, tc := range []struct{ name, old, new, want string }{
+		{"IPv4", "fd00:10:89::/64", "10.80.0.0/24", "want a network of IPv6"},
+		{"part", `, "serviceCIDR": "fd00:10:96::/112"`, "", "want a network of IPv6"},
+		{"host bits", "fd00:10:89::/64", "fd00:10:89::1/64", "want a network of IPv6"},
+		{"overlap", "fd00:10:96::/112", "fd00:10:244:9::/112", "overlaps second.podCIDR"},
+		{"services too many", "fd00:10:96::/112", "fd00:10:96::/64", "from 108 to 124"},
+		{"pods too many", "fd00:10:244::/48", "fd00:244::/32", "second.nodeMaskSize"},
+	} {
+		if _, err := parse(strings.Replace(networks, tc.old, tc.new, 1)); err == nil ||
+			!strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: err = %v, want %q", tc.name, err, tc.want)
+		}
+	}
+}
+
+// testGood reads the document that the other tests change.
+func testGood(t *testing.T) config.Config {
+	t.Helper()
+	c, err := config.Parse([]byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

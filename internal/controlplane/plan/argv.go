@@ -5,6 +5,8 @@ package plan
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
@@ -73,7 +75,7 @@ func apiServer(c config.Config) []string {
 		"--kubelet-client-key=" + s.Leaf(pki.APIServerKubelet),
 		"--kubelet-preferred-address-types=InternalIP,Hostname",
 
-		"--service-cluster-ip-range=" + c.ServiceCIDR.String(),
+		"--service-cluster-ip-range=" + joined(c.ServiceCIDRs()),
 		"--allow-privileged=true",
 		"--encryption-provider-config=" + s.Secret(pki.Encryption), // 1.2.27
 	}
@@ -115,7 +117,7 @@ func electLeader(c config.Config) string {
 func controllerManager(c config.Config) []string {
 	s := store(c)
 	kubeconfig := generated(c, ControllerManager+".kubeconfig")
-	return []string{
+	return slices.Concat([]string{
 		"--kubeconfig=" + kubeconfig,
 		electLeader(c),
 		// It serves nothing: its metrics are part of the API server's, because they
@@ -132,9 +134,9 @@ func controllerManager(c config.Config) []string {
 		"--cluster-signing-key-file=" + s.Key(pki.ClusterCA),
 		"--cluster-signing-duration=8760h",
 		"--allocate-node-cidrs=true",
-		"--cluster-cidr=" + c.PodCIDR.String(),
-		nodeMask(c),
-		"--service-cluster-ip-range=" + c.ServiceCIDR.String(),
+		"--cluster-cidr=" + joined(c.PodCIDRs()),
+	}, nodeMasks(c), []string{
+		"--service-cluster-ip-range=" + joined(c.ServiceCIDRs()),
 		"--configure-cloud-routes=false",
 		// The first two are off by default; bootstrap tokens need them. The third
 		// writes an annotation for kubelets that keep Secrets for a time; ours watch.
@@ -146,15 +148,29 @@ func controllerManager(c config.Config) []string {
 		// of some 40 controllers asks for a token of its own.
 		"--kube-api-qps=100",
 		"--kube-api-burst=200",
-	}
+	})
 }
 
-func nodeMask(c config.Config) string {
+// nodeMasks returns the flags for the size of a node's part of the pods' networks, one for each family.
+func nodeMasks(c config.Config) []string {
 	family := "ipv4"
 	if c.PodCIDR.Addr().Is6() {
 		family = "ipv6"
 	}
-	return fmt.Sprintf("--node-cidr-mask-size-%s=%d", family, c.NodeMaskSize)
+	flags := []string{fmt.Sprintf("--node-cidr-mask-size-%s=%d", family, c.NodeMaskSize)}
+	if c.Second != (config.Second{}) {
+		flags = append(flags, fmt.Sprintf("--node-cidr-mask-size-ipv6=%d", c.Second.NodeMaskSize))
+	}
+	return flags
+}
+
+// joined lists networks as Kubernetes' flags take them; the first is that of the primary family.
+func joined(list []netip.Prefix) string {
+	var text []string
+	for _, p := range list {
+		text = append(text, p.String())
+	}
+	return strings.Join(text, ",")
 }
 
 // scheduler returns the command line of kube-scheduler.

@@ -34,6 +34,15 @@ func testConfig() config.Config {
 	}.Default()
 }
 
+// second has the networks of a second family.
+func second() config.Second {
+	return config.Second{
+		NodeCIDR:    netip.MustParsePrefix("fd00:10:89::/64"),
+		PodCIDR:     netip.MustParsePrefix("fd00:10:244::/48"),
+		ServiceCIDR: netip.MustParsePrefix("fd00:10:96::/112"),
+	}
+}
+
 func machine() plan.Machine {
 	return plan.Machine{Resolvers: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.53:53"),
 		netip.MustParseAddrPort("10.89.0.1:53")}}
@@ -53,6 +62,8 @@ func TestGolden(t *testing.T) {
 	admission.AdmissionPort = 9443
 	balanced := testConfig()
 	balanced.LoadBalancer = config.LoadBalancer{Pool: netip.MustParsePrefix("10.90.0.0/24"), Router: "/run/netns/m"}
+	dual := testConfig()
+	dual.Second = second()
 	isolated := testConfig()
 	isolated.DNSUpstream = []netip.AddrPort{}
 	isolated.ClusterDomain = "k8s.example.com"
@@ -60,7 +71,7 @@ func TestGolden(t *testing.T) {
 		name string
 		c    config.Config
 	}{{"default", testConfig()}, {"external_etcd", external}, {"admission", admission}, {"no_dns", noDNS},
-		{"load_balancer", balanced}, {"no_upstream", isolated}} {
+		{"load_balancer", balanced}, {"no_upstream", isolated}, {"two_families", dual.Default()}} {
 		t.Run(tc.name, func(t *testing.T) {
 			p, err := plan.New(tc.c, machine())
 			if err != nil {
