@@ -69,7 +69,7 @@ func serveCRI(ctx context.Context, b boot, build winver.Build, service *emul.Ser
 		RunDir:     "/run/cri",
 		Images:     images,
 		Namespaces: service,
-		Plugins:    pluginRunner{wineHost(b), onDisk(`C:\`)},
+		Plugins:    pluginRunner{wineHost(b), onDisk(`C:\`), orphanGrace},
 		Engine:     wineengine.New(rt, build),
 		Drive:      onDisk(`C:\`),
 		Cgroup:     podsCgroup,

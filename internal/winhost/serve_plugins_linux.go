@@ -18,8 +18,9 @@ import (
 
 // pluginRunner runs CNI plugins in the host's Wine prefix.
 type pluginRunner struct {
-	host wine.Host
-	dir  string // working directory: drive C of the host
+	host  wine.Host
+	dir   string        // working directory: drive C of the host
+	grace time.Duration // see orphanGrace
 }
 
 // pluginGrace is how long the pipes of a plugin are read after it has ended: a
@@ -29,8 +30,11 @@ const pluginGrace = time.Second
 // orphanGrace is how long the programs that a killed plugin has started may go on.
 // On Windows, too, only the plugin is killed: an IPAM plugin writes its files to the
 // end. But a plugin that is killed while it starts a program leaves a process whose
-// main thread was never resumed (CreateProcess makes it suspended), and stays.
-const orphanGrace = 3 * time.Second
+// main thread was never resumed (CreateProcess makes it suspended), and stays. The rest
+// must not be killed: host-local.exe makes a file and then writes whose it is, and no
+// later call finds one without an owner. On a busy machine a chain of three plugins
+// needs seconds for that.
+const orphanGrace = 20 * time.Second
 
 // RunPlugin implements cni.Runner.
 func (r pluginRunner) RunPlugin(ctx context.Context, exe string, env []string,
@@ -46,7 +50,7 @@ func (r pluginRunner) RunPlugin(ctx context.Context, exe string, env []string,
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
 	if ctx.Err() != nil && cmd.Process != nil {
-		endOrphans(cmd.Process.Pid)
+		endOrphans(cmd.Process.Pid, r.grace)
 	}
 	if errors.Is(err, exec.ErrWaitDelay) {
 		// The plugin itself has ended well. The first Windows program after the
@@ -58,8 +62,8 @@ func (r pluginRunner) RunPlugin(ctx context.Context, exe string, env []string,
 
 // endOrphans waits until a process group is empty, and kills what is left of it in
 // the end. Wine's services are in sessions of their own.
-func endOrphans(group int) {
-	for end := time.Now().Add(orphanGrace); time.Now().Before(end); time.Sleep(orphanGrace / 100) {
+func endOrphans(group int, grace time.Duration) {
+	for end := time.Now().Add(grace); time.Now().Before(end); time.Sleep(grace / 500) {
 		if unix.Kill(-group, 0) != nil {
 			return
 		}

@@ -42,7 +42,8 @@ func TestCancelledPlugin(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() {
-				_, _, err := pluginRunner{wine.Host{Runtime: dir}, dir}.RunPlugin(ctx, `C:\win-bridge.exe`, nil, nil)
+				runner := pluginRunner{wine.Host{Runtime: dir}, dir, 3 * time.Second}
+				_, _, err := runner.RunPlugin(ctx, `C:\win-bridge.exe`, nil, nil)
 				ended <- err
 			}()
 			group := 0
