@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitDevices lets the processes of a version 2 group use only the devices of a list. The program is attached until the
-// group is removed. Groups below may have programs of their own, as runc makes them for containers.
+// limitDevices lets the processes of a version 2 group use only the devices of a list. The program is attached until
+// the group is removed. Groups below may have programs of their own, as runc makes them for containers.
 func limitDevices(dir string, list []string) error {
 	program, err := deviceProgram(list)
 	if err != nil {

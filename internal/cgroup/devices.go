@@ -47,6 +47,9 @@ const (
 	minor
 )
 
+// registers returns how an instruction names the register that it reads and that it writes.
+func registers(from, to uint8) uint8 { return from<<4 | to }
+
 // wildcard stands for every number of a device.
 const wildcard = math.MaxUint32
 
@@ -103,7 +106,9 @@ func deviceNumber(s string) (uint32, bool) {
 // deviceProgram returns the program that allows what is on the list. Its context is struct bpf_cgroup_dev_ctx: type and
 // access in the two halves of a word, then the numbers. A result of 1 allows.
 func deviceProgram(list []string) ([]instruction, error) {
-	load := func(to uint8, offset int16) instruction { return instruction{loadWord, request<<4 | to, offset, 0} }
+	load := func(to uint8, offset int16) instruction {
+		return instruction{loadWord, registers(request, to), offset, 0}
+	}
 	program := []instruction{
 		load(kind, 0),
 		{and, kind, 0, 0xffff},
@@ -127,9 +132,9 @@ func (d device) check() []instruction {
 	// Everything that is asked for must be allowed.
 	part := []instruction{
 		{jumpUnless, kind, 0, d.kind},
-		{moveCopy, access<<4 | result, 0, 0},
+		{moveCopy, registers(access, result), 0, 0},
 		{and, result, 0, d.access},
-		{jumpUnequal, access<<4 | result, 0, 0},
+		{jumpUnequal, registers(access, result), 0, 0},
 	}
 	if d.major != wildcard {
 		part = append(part, instruction{jumpUnless, major, 0, int32(d.major)})

@@ -25,7 +25,8 @@ func TestDeviceProgram(t *testing.T) {
 	}
 	var b strings.Builder
 	for i, in := range program {
-		fmt.Fprintf(&b, "%2d: %02x r%d r%d %+d %d\n", i, in.code, in.registers&15, in.registers>>4, in.offset, in.immediate)
+		fmt.Fprintf(&b, "%2d: %02x r%d r%d %+d %d\n", i, in.code, in.registers&15, in.registers>>4, in.offset,
+			in.immediate)
 	}
 	testenv.Golden(t, "devices.txt", []byte(b.String()))
 	for _, bad := range []string{
@@ -48,7 +49,8 @@ func TestLimitDevices(t *testing.T) {
 	g := Group{mount: Mount}
 	for _, h := range hs.List {
 		if h.V2() {
-			g = Group{Mount, Hierarchies{List: []Hierarchy{h}}, "mullion-test-" + filepath.Base(filepath.Dir(t.TempDir()))}
+			name := "mullion-test-" + filepath.Base(filepath.Dir(t.TempDir()))
+			g = Group{Mount, Hierarchies{List: []Hierarchy{h}}, name}
 		}
 	}
 	if len(g.where.List) == 0 {

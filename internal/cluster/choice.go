@@ -341,7 +341,8 @@ func (c Config) merge(asked Choice, running bool) (Config, error) {
 			differences = append(differences, fmt.Sprintf("--%s is %s, not %s: %s", s.flag, s.have, s.asked, s.why))
 		case running:
 			differences = append(differences, fmt.Sprintf(
-				"--%[1]s is %[2]s, not %[3]s: run 'mullion stop%[4]s' first, and then 'mullion up%[4]s --%[1]s%[5]s%[3]s'",
+				"--%[1]s is %[2]s, not %[3]s: "+
+					"run 'mullion stop%[4]s' first, and then 'mullion up%[4]s --%[1]s%[5]s%[3]s'",
 				s.flag, s.have, s.asked, nameFlag(c.Name), between(s.asked)))
 		default:
 			s.set(&out)

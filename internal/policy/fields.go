@@ -373,8 +373,8 @@ func otherFields() []field {
 			when:  isSet,
 			set:   Error,
 			unset: Error,
-			why: "the in-tree plugin has only code for Linux: the kubelet looks for iscsiadm, or for a disk below /dev, " +
-				"and the mount fails",
+			why: "the in-tree plugin has only code for Linux: the kubelet looks for iscsiadm, or for a disk below " +
+				"/dev, and the mount fails",
 			fix:    "use a CSI driver with a node plugin for Windows",
 			source: "k8s.io/kubernetes pkg/volume/iscsi, pkg/volume/fc",
 			proof:  provenOnCluster,

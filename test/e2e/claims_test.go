@@ -175,7 +175,8 @@ spec:
 		{`emptyDir: {medium: Memory}`, mounts, "WIN307", true},
 		{`persistentVolumeClaim: {claimName: block}`, devices, "WIN211", true},
 	} {
-		out, err := c.try(t.Context(), pod("refused", tc.volume, tc.more), "kubectl", "--name", name, "--data-dir", c.dir,
+		manifest := pod("refused", tc.volume, tc.more)
+		out, err := c.try(t.Context(), manifest, "kubectl", "--name", name, "--data-dir", c.dir,
 			"apply", "-n", ns, "--dry-run=server", "-f", "-")
 		if !strings.Contains(out, tc.want) || (err == nil) != tc.accepted {
 			t.Errorf("%s: %v: %s; want %s", tc.volume, err, out, tc.want)

@@ -234,7 +234,11 @@ func TestController(t *testing.T) {
 	}))
 	client := fake.NewClientset(join, serve, token("win-2"))
 	ctx, cancel := context.WithCancel(t.Context())
-	c := Controller{Client: client, NodeCIDRs: []netip.Prefix{netip.MustParsePrefix("10.89.0.0/24")}, Log: slog.New(slog.DiscardHandler)}
+	c := Controller{
+		Client:    client,
+		NodeCIDRs: []netip.Prefix{netip.MustParsePrefix("10.89.0.0/24")},
+		Log:       slog.New(slog.DiscardHandler),
+	}
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
 	decision := func(name string) certv1.CertificateSigningRequestCondition {

@@ -45,7 +45,11 @@ func (c Config) validateSecond() error {
 	nets := []struct {
 		name          string
 		first, second netip.Prefix
-	}{{"nodeCIDR", c.NodeCIDR, s.NodeCIDR}, {"podCIDR", c.PodCIDR, s.PodCIDR}, {"serviceCIDR", c.ServiceCIDR, s.ServiceCIDR}}
+	}{
+		{"nodeCIDR", c.NodeCIDR, s.NodeCIDR},
+		{"podCIDR", c.PodCIDR, s.PodCIDR},
+		{"serviceCIDR", c.ServiceCIDR, s.ServiceCIDR},
+	}
 	for i, n := range nets {
 		if !n.first.Addr().Is4() {
 			return fmt.Errorf("%s %s: want a network of IPv4, because second has those of IPv6", n.name, n.first)

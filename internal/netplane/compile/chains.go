@@ -147,7 +147,9 @@ func (c *compiler) outputRules() []string {
 	if c.want.NoLocalBackends {
 		// Replies are of the other direction: a backend that is a program of the host answers its pods.
 		rules = append(rules, c.each(func(f family) []string {
-			return []string{"ct direction original ct status dnat " + f.word + " daddr @" + f.set(setLocal) + " counter drop"}
+			return []string{
+				"ct direction original ct status dnat " + f.word + " daddr @" + f.set(setLocal) + " counter drop",
+			}
 		})...)
 	}
 	return append(append(rules, "ct state established,related accept"), c.vmaps("daddr", mapACLIn)...)

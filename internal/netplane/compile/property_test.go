@@ -201,7 +201,9 @@ func runFake(t *testing.T, fake *knftables.Fake, ops []Op) {
 }
 
 func isMap(name string) bool {
-	return slices.ContainsFunc(sets([]family{ipv4(), ipv6()}), func(s Set) bool { return s.Name == name && s.Value != "" })
+	return slices.ContainsFunc(sets([]family{ipv4(), ipv6()}), func(s Set) bool {
+		return s.Name == name && s.Value != ""
+	})
 }
 
 func sortedDump(fake *knftables.Fake) string {

@@ -196,7 +196,8 @@ func (p *Plan) String() string {
 	}
 	second := ""
 	if p.Router6.IsValid() {
-		second = fmt.Sprintf("\n  second family %s, unreachable %s (pods, until a node owns a part), %s (services); not the machine",
+		second = fmt.Sprintf("\n  second family %s, unreachable %s (pods, until a node owns a part), %s (services); "+
+			"not the machine",
 			p.Router6, p.Second.PodNet, p.Second.ServiceNet)
 	}
 	return fmt.Sprintf(`network namespace %s

@@ -119,7 +119,8 @@ func TestDescribeRefuses(t *testing.T) {
 			"not an IPv4 range"},
 		{"large pool", func(c *Config) { c.Pool = netip.MustParsePrefix("10.0.0.0/15") }, "65536 addresses or fewer"},
 		{"pool of loopback", func(c *Config) { c.Pool = netip.MustParsePrefix("127.1.0.0/24") }, "can be routed"},
-		{"second of IPv4", func(c *Config) { c.Second = second(); c.Second.NodeNet = c.NodeNet }, "unique local IPv6 range"},
+		{"second of IPv4", func(c *Config) { c.Second = second(); c.Second.NodeNet = c.NodeNet },
+			"unique local IPv6 range"},
 		{"second of everybody", func(c *Config) {
 			c.Second = second()
 			c.Second.PodNet = netip.MustParsePrefix("2001:db8::/48")

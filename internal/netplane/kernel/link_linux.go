@@ -166,7 +166,9 @@ func (s *Space) KeepRoutes(wanted func(Route) bool) error {
 	}
 	for _, r := range list {
 		hop, _ := netip.AddrFromSlice(r.Gw)
-		have := Route{Destination: destinationOf(&r), LinkIndex: r.LinkIndex, NextHop: hop.Unmap(), Metric: metricOf(&r)}
+		have := Route{
+			Destination: destinationOf(&r), LinkIndex: r.LinkIndex, NextHop: hop.Unmap(), Metric: metricOf(&r),
+		}
 		if !wanted(have) {
 			if err := s.Netlink.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
 				return fmt.Errorf("delete route to %s: %w", r.Dst, err)
