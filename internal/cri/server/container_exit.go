@@ -125,7 +125,9 @@ func (s *Server) finish(ctx context.Context, c store.Container) error {
 	return s.dropWritten(c.ID)
 }
 
-// lost records that a container has ended in an unknown way.
+// lost records that a container has ended in an unknown way, or because of a limit: where
+// root may not protect a process from the kernel's search for memory, that ends conmon with
+// the container of which it tells.
 // Preconditions: the container's lock is held.
 func (s *Server) lost(ctx context.Context, c store.Container, why string) error {
 	err := s.runtime.Delete(ctx, c.ID)
@@ -133,7 +135,12 @@ func (s *Server) lost(ctx context.Context, c store.Container, why string) error 
 	if exit, ok, _ := s.runtime.Exit(c.ID, s.dir(c.ID, bundleDir)); ok && exit.At.UnixNano() > 0 {
 		return errors.Join(err, s.finish(ctx, c))
 	}
-	c.Finished, c.ExitCode, c.Reason, c.Message = now(), exitUnknown, reasonUnknown, why
+	c.Finished = now()
+	if c.Limit != "" {
+		c.ExitCode, c.Reason = exitOOM, c.Limit
+	} else {
+		c.ExitCode, c.Reason, c.Message = exitUnknown, reasonUnknown, why
+	}
 	if e := s.store.Containers.Put(c); e != nil {
 		return errors.Join(err, e)
 	}
@@ -141,7 +148,10 @@ func (s *Server) lost(ctx context.Context, c store.Container, why string) error 
 		logkey.Reason, why)
 	s.exits.wake(c.ID)
 	s.publish(c.SandboxID, c.ID, runtime.ContainerEventType_CONTAINER_STOPPED_EVENT)
-	return err
+	if err != nil || c.Limit != reasonDisk {
+		return err
+	}
+	return s.dropWritten(c.ID)
 }
 
 // forgetExit waits until conmon, whose container was just deleted, has written

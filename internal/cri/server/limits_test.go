@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/mullion-k8s/mullion/internal/testenv"
@@ -79,6 +80,25 @@ func TestStorms(t *testing.T) {
 	weight, err := os.ReadFile("/sys/fs/cgroup/cpu" + l.cgroups.Path() + "/cpu.shares")
 	if err == nil && strings.TrimSpace(string(weight)) != "512" {
 		t.Errorf("shares of all pods: %s", weight)
+	}
+}
+
+// TestLimitWithoutMonitor: a container that a limit ends keeps the reason, also if conmon
+// has no time to tell of its end.
+func TestLimitWithoutMonitor(t *testing.T) {
+	l := newLab(t)
+	id := l.run(l.runSandbox(sandboxConfig("limited")), containerConfig("c", "sleep"))
+	conmon := l.conmon(id)
+	must(t, unix.Kill(conmon, unix.SIGSTOP))
+	must(t, l.end(t.Context(), id, reasonOOM, "no memory"))
+	must(t, unix.Kill(conmon, unix.SIGKILL))
+	var st *runtime.ContainerStatus
+	testenv.Until(t, "the end of the container", func() bool {
+		st = l.status(id)
+		return st.State == runtime.ContainerState_CONTAINER_EXITED
+	})
+	if st.Reason != reasonOOM || st.ExitCode != 137 || st.Message != "no memory" {
+		t.Errorf("ended with %s, code %d: %s", st.Reason, st.ExitCode, st.Message)
 	}
 }
 
