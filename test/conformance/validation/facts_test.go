@@ -181,8 +181,7 @@ func failing() []fact {
 		{id: "WIN207", object: "spec: {securityContext: {windowsOptions: {runAsUserName: bob}}}",
 			field: "spec.securityContext.windowsOptions.runAsUserName", ours: policy.Info},
 		volume("WIN208", "nfs: {server: s, path: /x}", "nfs"),
-		{id: "WIN209", object: "spec: {volumes: [{name: v, iscsi: {targetPortal: 10.0.0.1, iqn: " +
-			"'iqn.2001-04.com.example:x', lun: 0}}]}", field: "spec.volumes[0].iscsi", ours: policy.Warning},
+		volume("WIN209", "iscsi: {targetPortal: 10.0.0.1, iqn: 'iqn.2001-04.com.example:x', lun: 0}", "iscsi"),
 		volume("WIN210", "emptyDir: {medium: HugePages}", "emptyDir.medium"),
 		{id: "WIN210", object: "c: {resources: {limits: {hugepages-2Mi: 4Mi, memory: 1Gi}}}",
 			field: "spec.containers[0].resources.limits.hugepages-2Mi", ours: policy.Error},
