@@ -115,6 +115,7 @@ func (c *shared) nltest(t *testing.T, ns, pod, container string, args ...string)
 // TestGMSA follows Kubernetes' guide and its Troubleshooting. There is no
 // domain: the pod is one on a node that reaches no domain controller.
 func TestGMSA(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.gmsaSetUp(t, ns)
