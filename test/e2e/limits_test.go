@@ -119,19 +119,19 @@ func TestLogRotation(t *testing.T) {
 	c.pod(t, ns, "flood", onNode+`
   containers:
   - {name: main, image: "`+winprogImage+`", imagePullPolicy: Never, args: [flood, "`+strconv.Itoa(count)+`"]}`)
-	eventually(t, 3*time.Minute, "the last line", func() error {
-		out, err := c.kubectlErr(t.Context(), "logs", "-n", ns, "flood", "--tail=1")
-		if err == nil && strings.TrimSpace(out) != "last" {
-			err = fmt.Errorf("last line %q", out)
-		}
-		return err
-	})
 	uid := c.get(t, ns, "flood", "{.metadata.uid}")
 	eventually(t, 2*time.Minute, "rotation", func() error {
 		files, err := filepath.Glob(filepath.Join(c.dir, "clusters", name, "nodes", "win-1", "prefix", "upper",
 			"drive_c", "var", "log", "pods", "*"+uid, "main", "*"))
 		if err == nil && len(files) < 2 {
 			err = fmt.Errorf("log files %q, want rotated ones", files)
+		}
+		return err
+	})
+	eventually(t, 3*time.Minute, "the last line", func() error {
+		out, err := c.kubectlErr(t.Context(), "logs", "-n", ns, "flood", "--tail=1")
+		if err == nil && strings.TrimSpace(out) != "last" {
+			err = fmt.Errorf("last line %q", out)
 		}
 		return err
 	})

@@ -192,8 +192,11 @@ func flood(lines string) {
 	for i := range n {
 		fmt.Printf("%08d %s\n", i, strings.Repeat("x", 1000))
 	}
-	fmt.Println("last")
-	wait()
+	// The kubelet shows the newest file of a log only, which is empty after a rotation until something is written.
+	for {
+		fmt.Println("last")
+		time.Sleep(time.Second)
+	}
 }
 
 func spin() {
