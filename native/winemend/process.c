@@ -19,7 +19,7 @@
 #define CTRL_C 0
 #define CTRL_SHUTDOWN 6
 
-enum { LINUX_write_ = 1, LINUX_access_ = 21, LINUX_getpid_ = 39 };
+enum { LINUX_write_ = 1, LINUX_access_ = 21, LINUX_getpid_ = 39, LINUX_exit_group_ = 231 };
 #define LINUX_O_WRONLY_CREAT_EXCL (01 | 0100 | 0200)
 
 static NTSTATUS(NTAPI *real_NtTerminateProcess)(HANDLE, NTSTATUS);
@@ -39,13 +39,30 @@ static HANDLE handling_thread; // the id of the thread that calls the control ha
 
 static HANDLE thread_id(void) { return *(HANDLE *)((char *)NtCurrentTeb() + 0x48); } // ClientId.UniqueThread
 
+// leave ends this process at once. Wine calls the C library's exit, which takes the process's libraries down while
+// threads that the wineserver has just ended still run in them: now and then a Go program died of that with SIGSEGV,
+// and its exit code was lost. The wineserver has the code, from the call that ended the other threads.
+static void leave(ULONG code)
+{
+    // As Wine's get_unix_exit_code: what is no success must not become one.
+    linux_call(LINUX_exit_group_, code && !(code & 0xff) ? 1 : code & 0xff, 0, 0, 0, 0);
+}
+
+static BOOL alone; // the process's other threads have been ended
+
 static NTSTATUS NTAPI mend_NtTerminateProcess(HANDLE process, NTSTATUS code)
 {
+    // ExitProcess ends the other threads by a call without a process, then has the libraries detached, then ends itself.
+    if (process && process != NtCurrentProcess()) return real_NtTerminateProcess(process, code);
     // No handler took the event: Wine's last one ends the process with 0,
     // Windows' with STATUS_CONTROL_C_EXIT.
-    if (process == NtCurrentProcess() && !code && handling_thread == thread_id()) code = STATUS_CONTROL_C_EXIT;
-    if (process == NtCurrentProcess()) code = (NTSTATUS)command_exit_code((ULONG)code);
-    if (process == NtCurrentProcess() && ((ULONG)code & ~0xffUL)) {
+    if (!code && handling_thread == thread_id()) code = STATUS_CONTROL_C_EXIT;
+    code = (NTSTATUS)command_exit_code((ULONG)code);
+    if (!process) {
+        alone = TRUE;
+        return real_NtTerminateProcess(process, code);
+    }
+    if ((ULONG)code & ~0xffUL) {
         // Outside of a container the directory does not exist.
         char name[64] = EXIT_FILE, text[16];
         put_number(name + sizeof(EXIT_FILE) - 1, (unsigned long long)linux_call(LINUX_getpid_, 0, 0, 0, 0, 0));
@@ -55,6 +72,7 @@ static NTSTATUS NTAPI mend_NtTerminateProcess(HANDLE process, NTSTATUS code)
             linux_call(LINUX_close, fd, 0, 0, 0, 0);
         }
     }
+    if (alone) leave((ULONG)code);
     return real_NtTerminateProcess(process, code);
 }
 
