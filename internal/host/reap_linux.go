@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -43,12 +44,38 @@ func (r *Reaper) Watch(s *supervise.Spawner, c supervise.Command) func(context.C
 			pid = p
 			r.own[p] = true
 		}
-		err := s.Child(c)(ctx)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.own, pid)
+		defer func() { r.forget(pid) }()
+		return s.Child(c)(ctx)
+	}
+}
+
+// CombinedOutput is the command's, with its process known as ours.
+func (r *Reaper) CombinedOutput(cmd *exec.Cmd) ([]byte, error) {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := r.start(cmd); err != nil {
+		return nil, err
+	}
+	defer r.forget(cmd.Process.Pid)
+	err := cmd.Wait()
+	return out.Bytes(), err
+}
+
+// start holds the lock, so that no process is looked at before it is known.
+func (r *Reaper) start(cmd *exec.Cmd) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := cmd.Start(); err != nil {
 		return err
 	}
+	r.own[cmd.Process.Pid] = true
+	return nil
+}
+
+func (r *Reaper) forget(pid int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.own, pid)
 }
 
 // run buries until the context ends. A dead child that is not known as ours is

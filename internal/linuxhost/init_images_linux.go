@@ -20,18 +20,21 @@ import (
 // platform is that of the host's images.
 const platform = "linux/amd64"
 
-// serveImages stores the images that `mullion load` sends.
-func serveImages(ctx context.Context) error {
+// imageStore is containerd's.
+type imageStore struct{ tools tools }
+
+// serve stores the images that `mullion load` sends.
+func (s imageStore) serve(ctx context.Context) error {
 	l, err := imageload.Listen(filepath.Join(nodeDir, "images.sock"))
 	if err != nil {
 		return err
 	}
-	return imageload.Serve(ctx, l, load, listImages)
+	return imageload.Serve(ctx, l, s.load, s.list)
 }
 
-// listImages asks containerd.
-func listImages(ctx context.Context) ([]imageload.Image, error) {
-	table, err := ctr(ctx, "images", "list")
+// list asks containerd.
+func (s imageStore) list(ctx context.Context) ([]imageload.Image, error) {
+	table, err := s.tools.ctr(ctx, "images", "list")
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +63,7 @@ func parseImages(table string) []imageload.Image {
 }
 
 // load gives an archive to containerd. It is spooled, because it is read twice.
-func load(ctx context.Context, archive io.Reader) (_ []imageload.Image, err error) {
+func (s imageStore) load(ctx context.Context, archive io.Reader) (_ []imageload.Image, err error) {
 	f, err := os.CreateTemp("/var/lib", "load-*.tar")
 	if err != nil {
 		return nil, fmt.Errorf("keep archive: %w", err)
@@ -82,10 +85,10 @@ func load(ctx context.Context, archive io.Reader) (_ []imageload.Image, err erro
 	if len(own) == 0 {
 		return nil, errors.New("no image in the archive is for " + platform)
 	}
-	if _, err := ctr(ctx, "images", "import", "--platform", platform, f.Name()); err != nil {
+	if _, err := s.tools.ctr(ctx, "images", "import", "--platform", platform, f.Name()); err != nil {
 		return nil, err
 	}
-	all, err := listImages(ctx)
+	all, err := s.list(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -44,11 +44,11 @@ func runInit(ctx context.Context, b boot, reports *host.Reporter) error {
 	if err := unix.Sethostname([]byte(b.Config.Name)); err != nil {
 		return fmt.Errorf("set host name: %w", err)
 	}
+	reap := host.NewReaper()
 	if err := errors.Join(host.SplitCgroup(b.Cgroups, podsCgroup), host.ShowSize(ctx, b.Size, b.Cgroups),
-		set(ownSettings()), settle(), installFiles(b), applyRules(ctx, b.Config)); err != nil {
+		set(ownSettings()), settle(), installFiles(b), applyRules(ctx, b.Config, tools{reap.CombinedOutput})); err != nil {
 		return err
 	}
-	reap := host.NewReaper()
 	components, err := describeProcesses(b, supervise.NewSpawner(), reap, newFollower(b, reports.PodRanges))
 	if err != nil {
 		return err
@@ -93,12 +93,12 @@ func settle() error {
 }
 
 // applyRules makes the host's tables.
-func applyRules(ctx context.Context, c Config) error {
+func applyRules(ctx context.Context, c Config, t tools) error {
 	text := rules(c)
 	if c.EnforcePolicies {
 		text += firstPolicyRules(c)
 	}
-	if err := nft(ctx, text); err != nil {
+	if err := t.nft(ctx, text); err != nil {
 		return fmt.Errorf("make the host's rules: %w", err)
 	}
 	return nil

@@ -4,15 +4,11 @@
 package linuxhost
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,7 +28,7 @@ const (
 // enforcePolicies keeps the rules of the host's pods as the cluster's NetworkPolicies
 // say, until the context ends. The rules are the kernel's: they stay in force while the
 // API server is away.
-func enforcePolicies(ctx context.Context, c Config, authority []byte, node *follower) error {
+func enforcePolicies(ctx context.Context, c Config, authority []byte, node *follower, t tools) error {
 	transport, err := nodeapi.Transport(authority, kubeletCertificate)
 	if err != nil {
 		return err
@@ -46,7 +42,7 @@ func enforcePolicies(ctx context.Context, c Config, authority []byte, node *foll
 	for {
 		text, complete := wantedPolicyRules(c, node, w)
 		if text != applied {
-			err := nft(ctx, text)
+			err := t.nft(ctx, text)
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -83,14 +79,4 @@ func wantedPolicyRules(c Config, node *follower, w *watch.Watcher) (text string,
 		return firstPolicyRules(c), false
 	}
 	return policyRules(netpolicy.Compile(cluster, c.Name), []netip.Prefix{n.PodCIDR}, len(cluster.Policies) > 0), true
-}
-
-// nft carries out a transaction in the host's network namespace.
-func nft(ctx context.Context, transaction string) error {
-	cmd := exec.CommandContext(ctx, "nft", "-f", "-")
-	cmd.Stdin = strings.NewReader(transaction)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("nft: %w: %s", err, bytes.TrimSpace(out))
-	}
-	return nil
 }

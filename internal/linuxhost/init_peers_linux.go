@@ -23,7 +23,7 @@ const guardEvery = 10 * time.Second
 
 // guardTunnel keeps the rules of who may send what through the tunnel as flanneld's
 // routes say, until the context ends.
-func guardTunnel(ctx context.Context) error {
+func guardTunnel(ctx context.Context, t tools) error {
 	done := make(chan struct{})
 	defer close(done)
 	changes := make(chan netlink.RouteUpdate, 64)
@@ -37,7 +37,7 @@ func guardTunnel(ctx context.Context) error {
 			return err
 		}
 		if text := peerRules(peers); text != applied {
-			if err := nft(ctx, text); err != nil {
+			if err := t.nft(ctx, text); err != nil {
 				return fmt.Errorf("say who may send through the tunnel: %w", err)
 			}
 			applied = text

@@ -4,7 +4,6 @@
 package linuxhost
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -52,7 +50,8 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper, no
 		})
 	}
 	via := proxyURL(b.Secret)
-	pause := &pauseLoader{}
+	tools := tools{reap.CombinedOutput}
+	pause := &pauseLoader{tools: tools}
 	components := []supervise.Component{
 		{
 			Name: "containerd",
@@ -77,7 +76,7 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper, no
 			Name: "kube-proxy", Needs: []string{"kubelet"},
 			Run: program("kube-proxy", proxyArgv(), nil),
 		},
-		{Name: "images", Needs: []string{"containerd"}, Run: serveImages},
+		{Name: "images", Needs: []string{"containerd"}, Run: imageStore{tools}.serve},
 		{Name: "storage", Needs: []string{"kubelet"}, Run: serveStorage(b, logs["storage"])},
 		{Name: "network", Needs: []string{"kubelet"}, Run: node.run, Ready: node.ready},
 	}
@@ -88,11 +87,11 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper, no
 		})
 	}
 	if b.Config.Network == agent.VXLAN {
-		components = append(components, supervise.Component{Name: "tunnel", Run: guardTunnel})
+		components = append(components, supervise.Component{Name: "tunnel", Run: func(ctx context.Context) error { return guardTunnel(ctx, tools) }})
 	}
 	if b.Config.EnforcePolicies {
 		components = append(components, supervise.Component{Name: "network-policies", Needs: []string{"kubelet"},
-			Run: func(ctx context.Context) error { return enforcePolicies(ctx, b.Config, b.CA, node) }})
+			Run: func(ctx context.Context) error { return enforcePolicies(ctx, b.Config, b.CA, node, tools) }})
 	}
 	return components, nil
 }
@@ -130,7 +129,10 @@ func environment() []string {
 }
 
 // pauseLoader puts the sandbox image into containerd.
-type pauseLoader struct{ done bool }
+type pauseLoader struct {
+	tools tools
+	done  bool
+}
 
 // ready reports whether containerd answers and has the image, and gives it the image
 // once. It is not called concurrently.
@@ -145,22 +147,9 @@ func (p *pauseLoader) ready(ctx context.Context) error {
 	if err := conn.Close(); err != nil {
 		return err
 	}
-	if _, err := ctr(ctx, "images", "import", filepath.Join(programsDir, "pause.tar")); err != nil {
+	if _, err := p.tools.ctr(ctx, "images", "import", filepath.Join(programsDir, "pause.tar")); err != nil {
 		return err
 	}
 	p.done = true
 	return nil
-}
-
-// ctr runs containerd's own client in the kubelet's namespace of images, and returns what
-// it prints.
-func ctr(ctx context.Context, args ...string) ([]byte, error) {
-	argv := append([]string{"--address", containerdSocket, "--namespace", "k8s.io"}, args...)
-	cmd := exec.CommandContext(ctx, programsDir+"/ctr", argv...)
-	cmd.Env = environment()
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("ctr %s: %w: %s", args[0], err, bytes.TrimSpace(out))
-	}
-	return out, nil
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -164,7 +165,7 @@ func TestTunnelTakesWhatIsThePeers(t *testing.T) {
 	c.Network = agent.VXLAN
 	var found []peer
 	l.in(l.worker, func() (err error) {
-		if err = nft(t.Context(), rules(c)); err == nil {
+		if err = (tools{(*exec.Cmd).CombinedOutput}).nft(t.Context(), rules(c)); err == nil {
 			found, err = readPeers()
 		}
 		return err
@@ -176,7 +177,7 @@ func TestTunnelTakesWhatIsThePeers(t *testing.T) {
 	if n := l.arrived(peers[0].node, netip.MustParseAddr("10.244.1.7")); n != 0 {
 		t.Errorf("%d packets came before a peer was known", n)
 	}
-	l.in(l.worker, func() error { return nft(t.Context(), peerRules(found)) })
+	l.in(l.worker, func() error { return tools{(*exec.Cmd).CombinedOutput}.nft(t.Context(), peerRules(found)) })
 	for _, p := range []struct {
 		node, inner string
 		want        uint64
