@@ -271,11 +271,11 @@ func (c netCluster) checkFlannel() {
 func (c netCluster) reach(when string) {
 	c.t.Helper()
 	for node, ip := range c.webs() {
-		eventually(c.t, 30*time.Second, when+": pod of "+node, func() error {
+		eventually(c.t, time.Minute, when+": pod of "+node, func() error {
 			return c.probes().tcp(c.t, "pod", "http://"+ip)
 		})
 	}
-	eventually(c.t, 30*time.Second, when+": Service", func() error { return c.probes().tcp(c.t, "pod", "http://web") })
+	eventually(c.t, time.Minute, when+": Service", func() error { return c.probes().tcp(c.t, "pod", "http://web") })
 }
 
 // checkKills kills the programs of the first node, one after the other, while a client talks to another host's pod.
@@ -339,9 +339,9 @@ func (c netCluster) checkLeaving() {
 			return nil
 		}
 	}
-	eventually(c.t, 30*time.Second, "route to the third node's pods", has(true))
+	eventually(c.t, time.Minute, "route to the third node's pods", has(true))
 	c.must("delete", "node", "win-3")
-	eventually(c.t, 30*time.Second, "no route to the removed node's pods", has(false))
+	eventually(c.t, time.Minute, "no route to the removed node's pods", has(false))
 	for _, pid := range c.processes("win-3", "kubelet.exe") { // it registers its node when it starts
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
 			c.t.Fatal(err)

@@ -22,7 +22,7 @@ func (c netCluster) checkWayIn() {
 	c.t.Log("the way into the overlay")
 	leads := func(node string) {
 		c.t.Helper()
-		eventually(c.t, 30*time.Second, "the API server reaches pods by way of "+node, func() error {
+		eventually(c.t, time.Minute, "the API server reaches pods by way of "+node, func() error {
 			if at := c.wayIn(); at != node {
 				return fmt.Errorf("by way of %q", at)
 			}
