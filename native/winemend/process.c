@@ -44,7 +44,7 @@ static HANDLE thread_id(void) { return *(HANDLE *)((char *)NtCurrentTeb() + 0x48
 // and its exit code was lost. The wineserver has the code, from the call that ended the other threads.
 static void leave(ULONG code)
 {
-    // As Wine's get_unix_exit_code: what is no success must not become one.
+    // As Wine's get_unix_exit_code: what is not a success must not become one.
     linux_call(LINUX_exit_group_, code && !(code & 0xff) ? 1 : code & 0xff, 0, 0, 0, 0);
 }
 
