@@ -38,6 +38,14 @@ func newSingle(t *testing.T, name, dataDir string, index int) single {
 	if err := os.WriteFile(filepath.Join(dir, "cluster.json"), []byte(doc), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	s.removeAfter()
+	return s
+}
+
+// removeAfter removes the cluster when the test ends, and shows what a person would look at first if it has failed.
+func (s single) removeAfter() {
+	t := s.t
+	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
 			// as far as it can be had
@@ -48,7 +56,6 @@ func newSingle(t *testing.T, name, dataDir string, index int) single {
 			t.Errorf("down --purge: %v: %s", err, out)
 		}
 	})
-	return s
 }
 
 func (s single) command(ctx context.Context, args ...string) *exec.Cmd {
