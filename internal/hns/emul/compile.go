@@ -4,6 +4,7 @@
 package emul
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -20,8 +21,7 @@ import (
 // compiles them all. It leaves out what it cannot express; the documents keep it,
 // and docs/fidelity/hns.md lists it.
 //
-// Fidelity: subset - TierAcl, L4Proxy, L4WFPPROXY, QOS and the like are stored
-// and echoed only.
+// Fidelity: subset - L4Proxy, L4WFPPROXY, QOS and the like are stored and echoed only.
 func compile(s *state, uplink intent.Uplink, departed []departure, l limits) intent.Host {
 	h := intent.Host{
 		Uplink:          uplink,
@@ -193,12 +193,23 @@ func compileACLs(s *state, e *endpoint, out *intent.Endpoint) {
 			sets[v.ID], sets[v.Name] = v.Values, v.Values
 		}
 	}
-	for _, v := range acls {
-		if rule, ok := compileACL(v, sets); ok {
-			out.ACLs = append(out.ACLs, rule)
+	add := func(tier int, acls []schema.ACLSetting) {
+		for _, v := range acls {
+			if rule, ok := compileACL(v, sets); ok {
+				rule.Tier = tier
+				out.ACLs = append(out.ACLs, rule)
+			}
 		}
 	}
-	slices.SortStableFunc(out.ACLs, func(a, b intent.ACL) int { return int(a.Priority) - int(b.Priority) })
+	add(0, acls)
+	tiers := settings[schema.TierACLSetting](e.Policies, schema.TierACLPolicy)
+	slices.SortStableFunc(tiers, func(a, b schema.TierACLSetting) int { return int(a.Order) - int(b.Order) })
+	for i, tier := range tiers {
+		add(i+1, tier.ACLs())
+	}
+	slices.SortStableFunc(out.ACLs, func(a, b intent.ACL) int {
+		return cmp.Or(a.Tier-b.Tier, int(a.Priority)-int(b.Priority))
+	})
 }
 
 // checkACL refuses what compileACL could not express.

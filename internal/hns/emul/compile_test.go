@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -70,5 +71,36 @@ func TestACLOfAnEmptySetMatchesNothing(t *testing.T) {
 		if ok != (want >= 0) || ok && len(rule.RemoteAddresses) != want {
 			t.Errorf("%q: %v, %v, want %d addresses", list, rule.RemoteAddresses, ok, want)
 		}
+	}
+}
+
+// TestTiers has two tiers of the form of hnslib's own test (hcn/hcnutils_test.go, HcnCreateTierAcls).
+func TestTiers(t *testing.T) {
+	s := &state{}
+	e := &endpoint{}
+	e.Policies = []schema.Policy{
+		{Type: "TierAcl", Settings: json.RawMessage(`{"Name":"TierIn2","Direction":"In","Order":1002,"TierAclRules":[
+			{"Id":"b","TierAclRuleAction":"Block","Priority":3020}]}`)},
+		{Type: "TierAcl", Settings: json.RawMessage(`{"Name":"TierIn1","Direction":"In","Order":1001,"TierAclRules":[
+			{"Id":"a","Protocols":"6","TierAclRuleAction":"Pass","LocalPorts":"80","Priority":2001}]}`)},
+		{Type: "ACL", Settings: json.RawMessage(`{"Direction":"In","Action":"Allow","RemotePorts":"53","Priority":9}`)},
+	}
+	if err := checkPolicies(e.Policies, []string{"TierAcl", "ACL"}); err != nil {
+		t.Fatal(err)
+	}
+	var out intent.Endpoint
+	compileACLs(s, e, &out)
+	want := []intent.ACL{
+		{Direction: intent.In, Action: intent.Allow, RemotePorts: []intent.PortRange{{First: 53, Last: 53}}, Priority: 9},
+		{Direction: intent.In, Action: intent.Pass, Protocols: []uint8{intent.TCP},
+			LocalPorts: []intent.PortRange{{First: 80, Last: 80}}, Tier: 1, Priority: 2001},
+		{Direction: intent.In, Action: intent.Block, Tier: 2, Priority: 3020},
+	}
+	if !reflect.DeepEqual(out.ACLs, want) {
+		t.Errorf("%+v\nwant %+v", out.ACLs, want)
+	}
+	bad := schema.Policy{Type: "TierAcl", Settings: json.RawMessage(`{"Direction":"In","TierAclRules":[{"Priority":1}]}`)}
+	if checkPolicies([]schema.Policy{bad}, []string{"TierAcl"}) == nil {
+		t.Error("a rule without an action is taken")
 	}
 }

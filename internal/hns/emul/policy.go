@@ -99,6 +99,15 @@ func checkSettings(p schema.Policy) error {
 		})
 	case isType(p, schema.ACLPolicy), isType(p, schema.NetworkACLPolicy):
 		return decodeAnd(raw, checkACL)
+	case isType(p, schema.TierACLPolicy):
+		return decodeAnd(raw, func(v schema.TierACLSetting) error {
+			for _, rule := range v.ACLs() {
+				if err := checkACL(rule); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	case isType(p, schema.ProviderAddressPolicy):
 		return decodeAnd(raw, func(v schema.ProviderAddressSetting) error { return checkAddresses(v.ProviderAddress) })
 	case isType(p, schema.EncapOverheadPolicy):

@@ -104,6 +104,38 @@ type ACLSetting struct {
 	Priority        uint16 `json:",omitempty"`
 }
 
+// TierACLSetting is the setting of TierAcl: the rules of one tier. The keys are those of hnslib v0.1.2,
+// hcn/hcnpolicy.go, TierAclPolicySetting.
+type TierACLSetting struct {
+	Name         string        `json:",omitempty"`
+	Direction    string        `json:",omitempty"`
+	Order        uint16        // low first
+	TierAclRules []TierACLRule `json:",omitempty"` //nolint:revive // the key
+}
+
+// TierACLRule is one rule of a tier.
+type TierACLRule struct {
+	ID                string `json:"Id,omitempty"`
+	Protocols         string `json:",omitempty"`
+	TierAclRuleAction string `json:",omitempty"` //nolint:revive // the key
+	LocalAddresses    string `json:",omitempty"`
+	RemoteAddresses   string `json:",omitempty"`
+	LocalPorts        string `json:",omitempty"`
+	RemotePorts       string `json:",omitempty"`
+	Priority          uint16 `json:",omitempty"`
+}
+
+// ACLs returns the rules as if they were policies of their own.
+func (s TierACLSetting) ACLs() []ACLSetting {
+	out := make([]ACLSetting, 0, len(s.TierAclRules))
+	for _, r := range s.TierAclRules {
+		out = append(out, ACLSetting{ID: r.ID, Protocols: r.Protocols, Action: r.TierAclRuleAction,
+			Direction: s.Direction, LocalAddresses: r.LocalAddresses, RemoteAddresses: r.RemoteAddresses,
+			LocalPorts: r.LocalPorts, RemotePorts: r.RemotePorts, Priority: r.Priority})
+	}
+	return out
+}
+
 // OutBoundNATSetting is the setting of OutBoundNAT.
 type OutBoundNATSetting struct {
 	VirtualIP        string   `json:",omitempty"`

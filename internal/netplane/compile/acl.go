@@ -4,6 +4,7 @@
 package compile
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -14,34 +15,51 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
 )
 
-// aclChain returns the chain of an endpoint's ACLs of one direction, or nil if it
-// has none. Endpoints with the same ACLs share a chain: it is named after its
+// aclChains returns the chains of an endpoint's ACLs of one direction, one for each
+// tier that has any, the last tier first: callers begin with the last chain of the
+// list. Endpoints with the same ACLs share chains: they are named after their
 // rules. Allow returns to the caller, because the other side's ACLs are checked
-// too; packets that match no rule are allowed, as Microsoft's clients assume when
-// they add explicit catch-alls.
-func aclChain(e *intent.Endpoint, direction intent.Direction, f family) *Chain {
+// too; packets that match no rule of any tier are allowed, as Microsoft's clients
+// assume when they add explicit catch-alls.
+func aclChains(e *intent.Endpoint, direction intent.Direction, f family) []Chain {
 	var acls []intent.ACL
 	for _, a := range e.ACLs {
 		if a.Direction == direction {
 			acls = append(acls, a)
 		}
 	}
-	if len(acls) == 0 {
-		return nil
-	}
-	slices.SortStableFunc(acls, func(a, b intent.ACL) int { return int(a.Priority) - int(b.Priority) })
-	var rules []string
-	for _, a := range acls {
-		if match, ok := aclMatch(a, f); ok {
-			rules = append(rules, match+aclVerdict(a.Action))
+	slices.SortStableFunc(acls, func(a, b intent.ACL) int {
+		return cmp.Or(a.Tier-b.Tier, int(a.Priority)-int(b.Priority))
+	})
+	var chains []Chain
+	next := "return" // where a tier leaves a packet that it does not decide about
+	for len(acls) > 0 {
+		tier := acls[len(acls)-1].Tier
+		first := slices.IndexFunc(acls, func(a intent.ACL) bool { return a.Tier == tier })
+		var rules []string
+		for _, a := range acls[first:] {
+			if match, ok := aclMatch(a, f); ok {
+				rules = append(rules, match+aclVerdict(a.Action, next))
+			}
 		}
+		if next != "return" {
+			rules = append(rules, next)
+		}
+		name := hashName("acl-"+strings.ToLower(string(direction))+f.suffix, rules)
+		chains = append(chains, Chain{Name: name, Rules: rules})
+		next, acls = "goto "+name, acls[:first]
 	}
-	return &Chain{Name: hashName("acl-"+strings.ToLower(string(direction))+f.suffix, rules), Rules: rules}
+	return chains
 }
 
-func aclVerdict(a intent.Action) string {
-	if a == intent.Block {
+// aclVerdict returns the right side of a rule. After a goto, too, return leads to
+// who jumped to the first tier.
+func aclVerdict(a intent.Action, next string) string {
+	switch a {
+	case intent.Block:
 		return "counter drop"
+	case intent.Pass:
+		return next
 	}
 	return "return"
 }

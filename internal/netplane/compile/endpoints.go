@@ -210,12 +210,11 @@ func (c *compiler) endpointFragment(e *intent.Endpoint, link, mac string, beside
 func (c *compiler) endpointElements(f *fragment, e *intent.Endpoint, fam family, source endpointSource,
 	sender string) {
 	outbound := c.outboundChain(e, source.network, fam)
-	in, out := aclChain(e, intent.In, fam), aclChain(e, intent.Out, fam)
-	for _, ch := range []*Chain{outbound, in, out} {
-		if ch != nil {
-			f.chains = append(f.chains, *ch)
-		}
+	if outbound != nil {
+		f.chains = append(f.chains, *outbound)
 	}
+	in, out := aclChains(e, intent.In, fam), aclChains(e, intent.Out, fam)
+	f.chains = append(append(f.chains, in...), out...)
 	for _, prefix := range source.beside {
 		if fam.has(prefix.Addr()) {
 			f.elements = append(f.elements, Element{fam.set(setEndpoints), sender + prefix.Addr().String(), ""})
@@ -233,11 +232,11 @@ func (c *compiler) endpointElements(f *fragment, e *intent.Endpoint, fam family,
 		if outbound != nil {
 			f.elements = append(f.elements, Element{fam.set(mapOutbound), a, "goto " + outbound.Name})
 		}
-		if in != nil {
-			f.elements = append(f.elements, Element{fam.set(mapACLIn), a, "jump " + in.Name})
+		if n := len(in); n > 0 {
+			f.elements = append(f.elements, Element{fam.set(mapACLIn), a, "jump " + in[n-1].Name})
 		}
-		if out != nil {
-			f.elements = append(f.elements, Element{fam.set(mapACLOut), a, "jump " + out.Name})
+		if n := len(out); n > 0 {
+			f.elements = append(f.elements, Element{fam.set(mapACLOut), a, "jump " + out[n-1].Name})
 		}
 	}
 }

@@ -65,9 +65,11 @@ func diffTables(old, t *Table) []Op {
 			rules = append(rules, Op{Verb: verbAdd, Rule: &Rule{c.Name, r}})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(oldChains)) {
-		c := oldChains[name]
-		last = append(last, Op{Verb: verbFlush, Chain: c}, Op{Verb: verbDelete, Chain: c})
+	gone := slices.Sorted(maps.Keys(oldChains))
+	for _, verb := range []Verb{verbFlush, verbDelete} { // one may lead to another one
+		for _, name := range gone {
+			last = append(last, Op{Verb: verb, Chain: oldChains[name]})
+		}
 	}
 	known := map[string]bool{}
 	for i := range old.Sets {

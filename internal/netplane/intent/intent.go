@@ -152,7 +152,8 @@ type Endpoint struct {
 
 	OutboundNAT  []OutboundNAT
 	PortMappings []PortMapping
-	// ACLs are evaluated by rising Priority, ties in the order of the list.
+	// ACLs are evaluated by rising Tier, then by rising Priority, ties in the order of the list. A tier without a
+	// rule that matches leaves the packet to the next one.
 	ACLs []ACL
 }
 
@@ -208,7 +209,7 @@ const (
 // Action of an ACL.
 type Action string
 
-// Actions as HNS spells them. Pass means "the next tier decides"; with one tier
+// Actions as HNS spells them. Pass means "the next tier decides"; in the last tier
 // that is the default, Allow.
 const (
 	Allow Action = "Allow"
@@ -226,6 +227,7 @@ type ACL struct {
 	RemoteAddresses []netip.Prefix
 	LocalPorts      []PortRange
 	RemotePorts     []PortRange
+	Tier            int    // 0: of an ACL policy; 1, 2, …: of the endpoint's TierAcl policies by their Order
 	Priority        uint16 // low first
 }
 

@@ -91,6 +91,19 @@ func TestACL(t *testing.T) {
 	Expect(t, p[0].Netns, "udp4", at(p[1].Address, 53), p[1].Name)
 	ExpectNothing(t, p[0].Netns, "udp4", at(p[2].Address, 53))
 	Expect(t, p[0].Netns, "tcp4", at(p[2].Address, 8080), p[2].Name)
+	// Tiers: the first lets one pod in for good and leaves the other to the second, which lets nothing in.
+	w.a.endpoint(p[0]).ACLs = []intent.ACL{
+		{Direction: intent.In, Action: intent.Block, Tier: 2, Priority: 1},
+		{Direction: intent.In, Action: intent.Allow, Tier: 1, Priority: 2,
+			RemoteAddresses: []netip.Prefix{netip.PrefixFrom(p[2].Address, 32)}},
+		{Direction: intent.In, Action: intent.Pass, Tier: 1, Priority: 3,
+			RemoteAddresses: []netip.Prefix{netip.PrefixFrom(p[1].Address, 32)}},
+		{Direction: intent.In, Action: intent.Allow, Tier: 1, Priority: 4},
+	}
+	w.a.apply()
+	Expect(t, p[2].Netns, "tcp4", at(p[0].Address, 9090), "admin")
+	ExpectNothing(t, p[1].Netns, "tcp4", at(p[0].Address, 9090))
+	Expect(t, w.a.Netns, "tcp4", at(p[0].Address, 9090), "admin")
 	// Without ACLs again, all is open.
 	w.a.endpoint(p[0]).ACLs = nil
 	w.a.apply()

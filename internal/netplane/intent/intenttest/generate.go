@@ -219,6 +219,7 @@ func (d *Dice) endpoint() intent.Endpoint {
 		e.ACLs = append(e.ACLs, intent.ACL{
 			Direction:       pick(d, intent.In, intent.Out),
 			Action:          pick(d, intent.Allow, intent.Block, intent.Pass),
+			Tier:            d.n(3),
 			Priority:        uint16(d.n(4)),
 			LocalAddresses:  d.prefixes(),
 			RemoteAddresses: d.prefixes(),
