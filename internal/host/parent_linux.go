@@ -199,6 +199,7 @@ func (p *Parent) connect(ctx context.Context, boot any, in *initProcess, group c
 		NodeNet:    c.Address.Masked(),
 		PodNet:     c.PodCIDR,
 		ServiceNet: c.ServiceCIDR,
+		Second:     c.Second.ranges(),
 	})
 	if err != nil {
 		return err
@@ -208,11 +209,13 @@ func (p *Parent) connect(ctx context.Context, boot any, in *initProcess, group c
 			c.Fabric, c.Gateway, plan.Namespace, plan.Router.Addr())
 	}
 	netns := fmt.Sprintf("/proc/%d/ns/net", in.pid())
-	if err := cable.Connect(ctx, fabric.Attachment{Node: c.Name, Netns: netns, Address: c.Address}); err != nil {
+	if err := cable.Connect(ctx, fabric.Attachment{
+		Node: c.Name, Netns: netns, Address: c.Address, Address6: c.Second.Address,
+	}); err != nil {
 		return err
 	}
 	// Routes of the last boot; the host announces those of this one.
-	if err := errors.Join(p.router().SetPrefixes(ctx, c.Address.Addr(), nil),
+	if err := errors.Join(p.announce(ctx, nil),
 		p.router().SetShared(ctx, c.Address.Addr(), nil)); err != nil {
 		return err
 	}
@@ -239,6 +242,15 @@ func (p *Parent) router() *fabric.Router {
 	return fabric.OpenRouter(cmp.Or(p.spec.Router, p.spec.Fabric))
 }
 
+// announce makes the host the owner of exactly these ranges of pods, each by the host's address of its family.
+func (p *Parent) announce(ctx context.Context, ranges []netip.Prefix) error {
+	err := p.router().SetPrefixes(ctx, p.spec.Address.Addr(), ranges)
+	if second := p.spec.Second.Address; second.IsValid() {
+		err = errors.Join(err, p.router().SetPrefixes(ctx, second.Addr(), ranges))
+	}
+	return err
+}
+
 // listen takes the reports of process 1 into the status until it has ended, and
 // tells the fabric the way to the host's pods.
 func (p *Parent) listen(ctx context.Context, reports io.Reader, fatal chan<- string) {
@@ -259,7 +271,7 @@ func (p *Parent) listen(ctx context.Context, reports io.Reader, fatal chan<- str
 		}
 		p.update(func(s *Status) { s.Components, s.Agent = r.Components, r.Agent })
 		if !slices.Equal(r.PodRanges, announced) || !slices.Equal(r.Shared, shared) {
-			err := errors.Join(p.router().SetPrefixes(ctx, p.spec.Address.Addr(), r.PodRanges),
+			err := errors.Join(p.announce(ctx, r.PodRanges),
 				p.router().SetShared(ctx, p.spec.Address.Addr(), r.Shared))
 			if err != nil {
 				p.log.Error("pod ranges not announced to the fabric", logkey.Error, err)

@@ -22,6 +22,8 @@ type Spec struct {
 	Address              netip.Prefix
 	Gateway              netip.Addr
 	PodCIDR, ServiceCIDR netip.Prefix
+	// Second has the same in IPv6, if the cluster has two address families.
+	Second Second
 
 	// Dir is the host's own directory.
 	Dir string

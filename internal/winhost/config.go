@@ -16,6 +16,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/cri/server"
 	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/hns/wire"
+	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
@@ -34,6 +35,8 @@ type Config struct {
 
 	// Gateway of the network between the hosts.
 	Gateway netip.Addr `json:"gateway"`
+	// Second describes the host in IPv6, if the cluster has two address families.
+	Second host.Second `json:"second,omitzero"`
 	// Nameserver answers the host's own DNS queries.
 	Nameserver netip.Addr `json:"nameserver"`
 
@@ -163,6 +166,9 @@ func (c Config) Validate() error {
 		want(c.network().Contains(node.Node.Address),
 			"agent.node.address %s does not lie in %s", node.Node.Address, c.network())
 		want(c.network().Contains(c.Gateway), "gateway %s does not lie in %s", c.Gateway, c.network())
+	}
+	if err := c.Second.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	want(c.Nameserver.IsValid(), "nameserver is missing")
 	for _, p := range []struct{ name, path string }{

@@ -62,6 +62,8 @@ func TestLoad(t *testing.T) {
 		{"a name too long for Windows", `"win-1"`, `"windows-server-1"`, "1 to 15"},
 		{"an unknown build", "10.0.17763", "10.0.1", "10.0.1"},
 		{"a gateway elsewhere", "10.89.0.254", "10.90.0.254", "gateway 10.90.0.254 does not lie in 10.89.0.0/24"},
+		{"half a second family", `"nameserver":`, `"second":{"address":"fd00::2/64"},"nameserver":`,
+			"second.podCIDR is missing"},
 		{"an address elsewhere", "10.89.0.11", "10.90.0.11", "agent.node.address 10.90.0.11 does not lie in"},
 		{"no network", `,"nodeCIDRs":["10.89.0.0/24"]`, "", "agent.cluster.nodeCIDRs is missing"},
 		{"no server", "https://10.89.0.1:6443", "", "cluster.server"},

@@ -37,6 +37,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		Gateway:     c.Gateway,
 		PodCIDR:     c.Agent.Cluster.PodCIDR,
 		ServiceCIDR: c.Agent.Cluster.ServiceCIDR,
+		Second:      c.Second,
 		Dir:         c.Dir,
 		Fabric:      c.Fabric,
 		Status:      c.Status,

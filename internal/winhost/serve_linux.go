@@ -140,7 +140,11 @@ func openHNS(ctx context.Context, b boot, build winver.Build, plane emul.DataPla
 			// flanneld; so has the machine, on which a control plane's node would run flanneld, too.
 			router = fabric.OpenRouter(machineNetns)
 		}
-		if err := router.SetPrefixes(ctx, b.Config.Agent.Node.Address, prefixes); err != nil {
+		err := router.SetPrefixes(ctx, b.Config.Agent.Node.Address, prefixes)
+		if second := b.Config.Second.Address; second.IsValid() {
+			err = errors.Join(err, router.SetPrefixes(ctx, second.Addr(), prefixes))
+		}
+		if err != nil {
 			log.Error("pod ranges not announced to the fabric", logkey.Error, err)
 		}
 	}
