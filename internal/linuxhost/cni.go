@@ -61,8 +61,8 @@ type cniPortmap struct {
 	Capabilities map[string]bool `json:"capabilities"`
 }
 
-// describeCNI returns the configuration of a node whose pods have podCIDR.
-func describeCNI(c Config, podCIDR netip.Prefix) cniConfiguration {
+// describeCNI returns the configuration of a node whose pods have an address of each range, one for each family.
+func describeCNI(c Config, podCIDRs []netip.Prefix) cniConfiguration {
 	everywhere := []cniRoute{{"0.0.0.0/0"}}
 	portmap := cniPortmap{Type: "portmap", Backend: "nftables", Capabilities: map[string]bool{"portMappings": true}}
 	if c.Network.Flannel() {
@@ -76,7 +76,13 @@ func describeCNI(c Config, podCIDR netip.Prefix) cniConfiguration {
 			}, portmap,
 		}}
 	}
-	ipam := cniIPAM{Type: "host-local", Ranges: [][]cniRange{{{podCIDR}}}, Routes: everywhere}
+	ipam := cniIPAM{Type: "host-local", Routes: everywhere}
+	for _, p := range podCIDRs {
+		ipam.Ranges = append(ipam.Ranges, []cniRange{{p}})
+		if p.Addr().Is6() {
+			ipam.Routes = append(ipam.Routes, cniRoute{"::/0"})
+		}
+	}
 	return cniConfiguration{CNIVersion: "1.0.0", Name: cniName, Plugins: []any{
 		cniPTP{Type: "ptp", IPAM: &ipam}, portmap,
 	}}

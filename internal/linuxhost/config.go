@@ -14,6 +14,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/cgroup"
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/host"
 )
 
 // Config configures one Linux worker. It is a JSON document (`mullion-linuxhost
@@ -38,6 +39,9 @@ type Config struct {
 	// PodCIDR is the range of all pods of the cluster, ServiceCIDR that of services.
 	PodCIDR     netip.Prefix `json:"podCIDR"`
 	ServiceCIDR netip.Prefix `json:"serviceCIDR"`
+
+	// Second describes the host in IPv6, if the cluster has two address families.
+	Second host.Second `json:"second,omitzero"`
 
 	// Network says how pods of other nodes are reached; "" is the default.
 	Network agent.NetworkMode `json:"network,omitempty"`
@@ -72,6 +76,9 @@ type Config struct {
 
 // validName follows Kubernetes' DNS labels: the name is also the host's.
 var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// dual reports whether the cluster has two address families.
+func (c Config) dual() bool { return c.Second != (host.Second{}) }
 
 // machine returns the machine's address in the network between the hosts, or the
 // invalid address if the server is named otherwise.
@@ -118,6 +125,10 @@ func (c Config) Validate() error {
 	want(c.PodCIDR.IsValid() && c.PodCIDR.Addr().Is4() && c.PodCIDR.Bits() <= 30,
 		"podCIDR is missing, not of IPv4, or too small")
 	want(c.ServiceCIDR.IsValid() && c.ServiceCIDR.Addr().Is4(), "serviceCIDR is missing, or not of IPv4")
+	if err := c.Second.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	want(!c.dual() || !c.Network.Flannel(), "network %s: flanneld makes networks of one address family here", c.Network)
 	for _, p := range []struct{ name, path string }{
 		{"caFile", c.CAFile}, {"dir", c.Dir}, {"bin", c.Bin}, {"fabric", c.Fabric}, {"status", c.Status},
 	} {

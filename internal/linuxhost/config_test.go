@@ -56,6 +56,10 @@ func TestLoad(t *testing.T) {
 		{"a name that no host can have", `"linux-1"`, `"Linux_1"`, "lower-case"},
 		{"a gateway elsewhere", "10.89.0.254", "10.90.0.254", "gateway 10.90.0.254 does not lie in 10.89.0.0/24"},
 		{"a network for an address", "10.89.0.110/24", "10.89.0.0/24", "address 10.89.0.0/24"},
+		{"half a second family", `"serviceCIDR":`, `"second":{"address":"fd00::2/64"},"serviceCIDR":`,
+			"second.podCIDR is missing"},
+		{"two families of flannel", `"serviceCIDR":`, `"network":"vxlan","second":{"address":"fd00::2/64",` +
+			`"podCIDR":"fd01::/48","serviceCIDR":"fd02::/112"},"serviceCIDR":`, "one address family"},
 		{"an unknown network", `"serviceCIDR":`, `"network":"ipip","serviceCIDR":`, `network "ipip"`},
 		{
 			"a gateway to no overlay", `"serviceCIDR":`, `"podGateway":true,"serviceCIDR":`,

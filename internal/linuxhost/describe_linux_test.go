@@ -140,14 +140,23 @@ func networks() []Config {
 		c.Network, c.PodGateway = mode, mode == agent.VXLAN
 		list = append(list, c)
 	}
-	return list
+	dual := testConfig("/x")
+	dual.Second = host.Second{
+		Address:     netip.MustParsePrefix("fd00:10:89::110/64"),
+		PodCIDR:     netip.MustParsePrefix("fd00:10:244::/48"),
+		ServiceCIDR: netip.MustParsePrefix("fd00:10:96::/112"),
+	}
+	return append(list, dual)
 }
 
 // TestNetworks shows what differs between the networks.
 func TestNetworks(t *testing.T) {
-	pods := netip.MustParsePrefix("10.244.3.0/24")
 	for _, c := range networks() {
-		t.Run(string(c.Network), func(t *testing.T) {
+		name, pods := string(c.Network), []netip.Prefix{netip.MustParsePrefix("10.244.3.0/24")}
+		if c.dual() {
+			name, pods = "dual", append(pods, netip.MustParsePrefix("fd00:10:244:3::/64"))
+		}
+		t.Run(name, func(t *testing.T) {
 			conf, err := json.MarshalIndent(describeCNI(c, pods), "", "  ")
 			if err != nil {
 				t.Fatal(err)
@@ -158,14 +167,19 @@ func TestNetworks(t *testing.T) {
 			}
 			var b strings.Builder
 			fmt.Fprintf(&b, "-- routes of %s to this node: %v --\n", router(c),
-				append([]netip.Prefix{pods}, gatewayRanges(c)...))
+				append(pods, gatewayRanges(c)...))
 			fmt.Fprintf(&b, "-- %s --\n%s\n", cniConfFile, conf)
 			if c.Network.Flannel() {
 				fmt.Fprintf(&b, "-- %s --\n%s\n", flannelNetConf, files[flannelNetConf].content)
 				fmt.Fprintf(&b, "%s\n", strings.Join(flannelArgv(c), "\n  "))
 			}
+			if c.dual() {
+				fmt.Fprintf(&b, "%s\n", strings.Join(kubeletArgv(c), "\n  "))
+				fmt.Fprintf(&b, "-- %s --\n%s\n", proxyConfig, files[proxyConfig].content)
+				fmt.Fprintf(&b, "-- settings --\n%v\n", ownSettings(true))
+			}
 			fmt.Fprintf(&b, "-- nft --\n%s", rules(c))
-			testenv.Golden(t, "network-"+string(c.Network)+".txt", []byte(b.String()))
+			testenv.Golden(t, "network-"+name+".txt", []byte(b.String()))
 		})
 	}
 }
@@ -193,7 +207,7 @@ func TestSettingsAreInTheWay(t *testing.T) {
 			t.Errorf("%s is the machine's", s.name)
 		}
 	}
-	for _, s := range ownSettings() {
+	for _, s := range slices.Concat(ownSettings(false), ownSettings(true)) {
 		if !strings.HasPrefix(s.name, "net/") {
 			t.Errorf("%s is not a setting of the network namespace", s.name)
 		}

@@ -46,7 +46,8 @@ func runInit(ctx context.Context, b boot, reports *host.Reporter) error {
 	}
 	reap := host.NewReaper()
 	if err := errors.Join(host.SplitCgroup(b.Cgroups, podsCgroup), host.ShowSize(ctx, b.Size, b.Cgroups),
-		set(ownSettings()), settle(), installFiles(b), applyRules(ctx, b.Config, tools{reap.CombinedOutput})); err != nil {
+		set(ownSettings(b.Config.dual())), settle(), installFiles(b),
+		applyRules(ctx, b.Config, tools{reap.CombinedOutput})); err != nil {
 		return err
 	}
 	components, err := describeProcesses(b, supervise.NewSpawner(), reap, newFollower(b, reports.PodRanges))

@@ -67,7 +67,13 @@ func enforcePolicies(ctx context.Context, c Config, authority []byte, node *foll
 }
 
 // firstPolicyRules isolate every pod that begins before anything is known.
-func firstPolicyRules(c Config) string { return policyRules(nil, []netip.Prefix{c.PodCIDR}, true) }
+func firstPolicyRules(c Config) string {
+	ranges := []netip.Prefix{c.PodCIDR}
+	if c.dual() {
+		ranges = append(ranges, c.Second.PodCIDR)
+	}
+	return policyRules(nil, ranges, true)
+}
 
 // wantedPolicyRules returns the rules for what is known now. While the policies or the
 // host's range are not known, that is not complete: no pod reaches anything before the
@@ -78,5 +84,5 @@ func wantedPolicyRules(c Config, node *follower, w *watch.Watcher) (text string,
 	if !known || !n.PodCIDR.IsValid() {
 		return firstPolicyRules(c), false
 	}
-	return policyRules(netpolicy.Compile(cluster, c.Name), []netip.Prefix{n.PodCIDR}, len(cluster.Policies) > 0), true
+	return policyRules(netpolicy.Compile(cluster, c.Name), n.PodCIDRs(), len(cluster.Policies) > 0), true
 }

@@ -107,7 +107,7 @@ func (f *follower) follow(n nodeapi.Node) error {
 		return errors.New("waiting for the cluster to give this node a pod range")
 	}
 	f.mu.Lock()
-	if n.UID != f.node.UID || n.PodCIDR != f.node.PodCIDR {
+	if n.UID != f.node.UID || n.PodCIDR != f.node.PodCIDR || n.SecondPodCIDR != f.node.SecondPodCIDR {
 		f.node = n
 		close(f.changed)
 		f.changed = make(chan struct{})
@@ -119,7 +119,7 @@ func (f *follower) follow(n nodeapi.Node) error {
 			return err
 		}
 	}
-	conf, err := json.MarshalIndent(describeCNI(c, n.PodCIDR), "", "  ")
+	conf, err := json.MarshalIndent(describeCNI(c, n.PodCIDRs()), "", "  ")
 	if err != nil {
 		return fmt.Errorf("make CNI configuration: %w", err)
 	}
@@ -130,7 +130,7 @@ func (f *follower) follow(n nodeapi.Node) error {
 			return err
 		}
 	}
-	f.announce([]netip.Prefix{n.PodCIDR}, gatewayRanges(c))
+	f.announce(n.PodCIDRs(), gatewayRanges(c))
 	return nil
 }
 

@@ -84,13 +84,17 @@ func describeKubelet(c Config) kubeletConfiguration {
 // kubeletArgv returns the command line, with the settings that the configuration
 // file lacks.
 func kubeletArgv(c Config) []string {
+	addresses := c.Address.Addr().String()
+	if c.dual() {
+		addresses += "," + c.Second.Address.Addr().String()
+	}
 	return []string{
 		programsDir + "/kubelet",
 		"--config=" + kubeletConfig,
 		"--bootstrap-kubeconfig=" + bootstrapKubeconfig,
 		"--kubeconfig=" + kubeletKubeconfig,
 		"--hostname-override=" + c.Name,
-		"--node-ip=" + c.Address.Addr().String(),
+		"--node-ip=" + addresses,
 		"--v=2",
 	}
 }

@@ -30,6 +30,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		Gateway:     c.Gateway,
 		PodCIDR:     c.PodCIDR,
 		ServiceCIDR: c.ServiceCIDR,
+		Second:      c.Second,
 		Dir:         c.Dir,
 		Fabric:      c.Fabric,
 		Router:      router(c),

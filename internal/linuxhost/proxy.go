@@ -37,13 +37,17 @@ type proxyConntrack struct {
 }
 
 func describeProxy(c Config) proxyConfiguration {
+	pods := c.PodCIDR.String()
+	if c.dual() {
+		pods += "," + c.Second.PodCIDR.String()
+	}
 	return proxyConfiguration{
 		APIVersion:         "kubeproxy.config.k8s.io/v1alpha1",
 		Kind:               "KubeProxyConfiguration",
 		ClientConnection:   proxyClient{Kubeconfig: nodeKubeconfig},
 		HostnameOverride:   c.Name,
 		Mode:               "nftables",
-		ClusterCIDR:        c.PodCIDR.String(),
+		ClusterCIDR:        pods,
 		MetricsBindAddress: "127.0.0.1:10249",
 		Conntrack:          proxyConntrack{TCPEstablishedTimeout: "0s", TCPCloseWaitTimeout: "0s"},
 	}

@@ -40,17 +40,26 @@ func machineSettings() []kernelSetting {
 }
 
 // ownSettings are settings of the host's network namespace. Strict reverse path
-// filtering keeps a pod from sending with the address of another.
-func ownSettings() []kernelSetting {
-	return []kernelSetting{
+// filtering keeps a pod from sending with the address of another; for IPv6, which has no
+// such setting, rules does.
+//
+// A router sends no router solicitations, and makes no address of an advertisement
+// (Documentation/networking/ip-sysctl.rst, accept_ra).
+func ownSettings(dual bool) []kernelSetting {
+	list := []kernelSetting{
 		{"net/ipv4/ip_forward", "1"},
 		{"net/ipv4/conf/all/rp_filter", "1"},
 		{"net/ipv4/conf/default/rp_filter", "1"},
 		{"net/ipv4/conf/all/send_redirects", "0"},
 		{"net/ipv4/conf/default/send_redirects", "0"},
-		{"net/ipv6/conf/all/disable_ipv6", "1"},
-		{"net/ipv6/conf/default/disable_ipv6", "1"},
 	}
+	if dual {
+		return append(list, kernelSetting{"net/ipv6/conf/default/disable_ipv6", "0"},
+			kernelSetting{"net/ipv6/conf/all/forwarding", "1"},
+			kernelSetting{"net/ipv6/conf/default/accept_redirects", "0"})
+	}
+	return append(list, kernelSetting{"net/ipv6/conf/all/disable_ipv6", "1"},
+		kernelSetting{"net/ipv6/conf/default/disable_ipv6", "1"})
 }
 
 // describeRoot lists the mounts of a host's root, in order. Only directories below

@@ -10,6 +10,17 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 )
 
+// secondRules are those of IPv6. A pod sends with its own address only. Neighbour discovery
+// is exempt, because it asks with the unspecified address, too (RFC 4861, section 4.3).
+// There is no masquerading: the second family ends at the fabric's router.
+const secondRules = `add table ip6 mullion
+delete table ip6 mullion
+add table ip6 mullion
+add chain ip6 mullion prerouting { type filter hook prerouting priority raw ; }
+add rule ip6 mullion prerouting icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
+add rule ip6 mullion prerouting fib saddr . iif oif missing counter drop
+`
+
 // rules returns the transaction for nft(8) with the host's own table. Pods reach what
 // is outside of the cluster with the node's address, as those of Windows hosts do:
 // nothing outside knows the way to a pod. Within the cluster they keep their own.
@@ -28,6 +39,9 @@ add table ip mullion
 add chain ip mullion postrouting { type nat hook postrouting priority srcnat ; }
 add rule ip mullion postrouting ip saddr %s ip daddr != { %s } oifname %q masquerade
 `, c.PodCIDR, inside, fabric.Uplink)
+	if c.dual() {
+		out += secondRules
+	}
 	if c.Network != agent.VXLAN {
 		return out
 	}

@@ -85,7 +85,17 @@ type Node struct {
 	UID     string // tells nodes of one name apart
 	Version string // of the object, for Await
 	PodCIDR netip.Prefix
-	Ready   bool
+	// SecondPodCIDR is that of the second address family, if the cluster has two.
+	SecondPodCIDR netip.Prefix
+	Ready         bool
+}
+
+// PodCIDRs lists the node's ranges of pods, one for each address family.
+func (n Node) PodCIDRs() []netip.Prefix {
+	if !n.SecondPodCIDR.IsValid() {
+		return []netip.Prefix{n.PodCIDR}
+	}
+	return []netip.Prefix{n.PodCIDR, n.SecondPodCIDR}
 }
 
 // Get reads the node. A missing Node is returned as one without a pod range.
@@ -107,7 +117,8 @@ func (c *Client) get(ctx context.Context) (Node, error) {
 			ResourceVersion string `json:"resourceVersion"`
 		} `json:"metadata"`
 		Spec struct {
-			PodCIDR string `json:"podCIDR"`
+			PodCIDR  string   `json:"podCIDR"`
+			PodCIDRs []string `json:"podCIDRs"`
 		} `json:"spec"`
 		Status struct {
 			Conditions []struct {
@@ -126,6 +137,14 @@ func (c *Client) get(ctx context.Context) (Node, error) {
 			return Node{}, fmt.Errorf("pod range: %w", err)
 		}
 		n.PodCIDR = p
+	}
+	// The API server keeps podCIDR equal to the first of podCIDRs, which has one range for each family.
+	if len(v.Spec.PodCIDRs) > 1 {
+		p, err := netip.ParsePrefix(v.Spec.PodCIDRs[1])
+		if err != nil {
+			return Node{}, fmt.Errorf("second pod range: %w", err)
+		}
+		n.SecondPodCIDR = p
 	}
 	for _, cond := range v.Status.Conditions {
 		if cond.Type == "Ready" {
