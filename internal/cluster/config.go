@@ -59,6 +59,8 @@ type Config struct {
 	// NetworkMode says how pods of different nodes reach each other; "" means L2Bridge, as
 	// in clusters that were made before there was a choice.
 	NetworkMode agent.NetworkMode `json:"network,omitempty"`
+	// IPFamily says which address families nodes, pods and Services have.
+	IPFamily ipFamily `json:"ipFamily,omitempty"`
 	// LoadBalancerPool has the addresses for Services of type LoadBalancer, a range or
 	// noPool; "" means Network.loadBalancers.
 	LoadBalancerPool string `json:"loadBalancerPool,omitempty"`
@@ -134,6 +136,9 @@ func (c Config) validate() error {
 		return fmt.Errorf("admission %q: there are no admission webhooks", string(c.Admission))
 	}
 	if _, err := agent.ParseNetworkMode(string(c.NetworkMode)); err != nil {
+		return err
+	}
+	if err := c.checkFamily(); err != nil {
 		return err
 	}
 	if _, err := c.Pool(); err != nil {

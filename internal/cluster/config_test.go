@@ -74,6 +74,14 @@ func TestLoadRefuses(t *testing.T) {
 		{"a bad name", `{"apiVersion":"mullion/v1alpha1","name":"../x"}`, "cluster name"},
 		{"unknown network", `{"apiVersion":"mullion/v1alpha1","name":"x","network":"ipvlan"}`,
 			"want l2bridge, host-gw, vxlan"},
+		{"unknown families",
+			`{"apiVersion":"mullion/v1alpha1","name":"x","ipFamily":"ipv6"}`, "want \"dual\""},
+		{"two families in an overlay",
+			`{"apiVersion":"mullion/v1alpha1","name":"x","ipFamily":"dual","network":"vxlan"}`,
+			"an overlay of Windows"},
+		{"two families by flanneld",
+			`{"apiVersion":"mullion/v1alpha1","name":"x","ipFamily":"dual","network":"host-gw"}`,
+			"flanneld makes routes"},
 		{"index out of range", `{"apiVersion":"mullion/v1alpha1","name":"x","index":4000}`, "index 4000"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/mullion-k8s/mullion/internal/host"
+	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/winhost"
 )
 
@@ -39,6 +41,29 @@ func (n Network) pods() netip.Prefix {
 // services is 10.(96+INDEX).0.0/16.
 func (n Network) services() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(96 + n.Index), 0, 0}), 16)
+}
+
+// second has the ranges of the second address family, unique local ones (RFC 4193) that are spelled like those of IPv4:
+// fd00:10:89:INDEX::/64, fd00:10:(244-INDEX)::/48 and fd00:10:(96+INDEX)::/112. The controller manager gives each node
+// a /64 of the pods'.
+func (n Network) second() fabric.Second {
+	return fabric.Second{
+		NodeNet:    netip.PrefixFrom(local(89, n.Index, 0), 64),
+		PodNet:     netip.PrefixFrom(local(244-n.Index, 0, 0), 48),
+		ServiceNet: netip.PrefixFrom(local(96+n.Index, 0, 0), 112),
+	}
+}
+
+// secondOf returns what a host has of the second family. Its address ends with the last number of that of IPv4.
+func (n Network) secondOf(first netip.Addr) host.Second {
+	s := n.second()
+	own := local(89, n.Index, int(first.As4()[3]))
+	return host.Second{Address: netip.PrefixFrom(own, s.NodeNet.Bits()), PodCIDR: s.PodNet, ServiceCIDR: s.ServiceNet}
+}
+
+// local returns fd00:10:NET:SUBNET::HOST, with decimal numbers for digits.
+func local(net, subnet, host int) netip.Addr {
+	return netip.MustParseAddr(fmt.Sprintf("fd00:10:%d:%d::%d", net, subnet, host))
 }
 
 // loadBalancers is the default pool for Services of type LoadBalancer, 10.90.INDEX.0/24.

@@ -123,6 +123,11 @@ func describeServer(l Layout, c Config) config.Config {
 	if !c.NoMetrics {
 		metrics = netip.AddrPortFrom(n.machine(), metricsPort)
 	}
+	var second config.Second
+	if c.dual() {
+		s := n.second()
+		second = config.Second{NodeCIDR: s.NodeNet, PodCIDR: s.PodNet, ServiceCIDR: s.ServiceNet}
+	}
 	return config.Config{
 		APIVersion: config.Version, Name: c.Name, DataDir: l.Dir(),
 		Addresses: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), n.machine()}, Port: n.port(),
@@ -131,7 +136,7 @@ func describeServer(l Layout, c Config) config.Config {
 		MetricsAddress: metrics,
 		AdmissionPort:  admission, Admission: string(c.Admits()), WindowsTaint: c.WindowsTaint,
 		NoStorage: c.NoStorage, Datastore: c.Datastore, NetworkPolicy: !c.NoNetworkPolicy,
-		LoadBalancer: lb,
+		LoadBalancer: lb, Second: second,
 	}.Default()
 }
 
@@ -141,6 +146,10 @@ const dnsPort = 53
 func fabricConfig(l Layout, c Config) fabric.Config {
 	n := c.Network()
 	pool, _ := c.Pool() // validated with the rest of the Config
+	var second fabric.Second
+	if c.dual() {
+		second = n.second()
+	}
 	return fabric.Config{
 		Name:       c.Name,
 		Index:      c.Index,
@@ -148,6 +157,7 @@ func fabricConfig(l Layout, c Config) fabric.Config {
 		NodeNet:    n.nodes(),
 		PodNet:     n.pods(),
 		ServiceNet: n.services(),
+		Second:     second,
 		Pool:       pool,
 		Serves: []fabric.Port{
 			{Protocol: "tcp", Number: n.port()},
@@ -189,6 +199,9 @@ func windowsNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) Node {
 		Hosts:      len(p.Config.Hosts()),
 		NoLimits:   p.Config.NoWindowsLimits,
 	}
+	if p.Config.dual() {
+		c.Second = n.secondOf(c.Agent.Node.Address)
+	}
 	return Node{
 		Name:      name,
 		Title:     b.String(),
@@ -226,6 +239,9 @@ func linuxNode(l Layout, p Plan, bin Binaries, i int) Node {
 		Hosts:       len(p.Config.Hosts()),
 
 		EnforcePolicies: !p.Config.NoNetworkPolicy,
+	}
+	if p.Config.dual() {
+		c.Second = n.secondOf(c.Address.Addr())
 	}
 	return Node{
 		Name:      name,

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package cluster
+
+import (
+	"fmt"
+
+	"github.com/mullion-k8s/mullion/internal/agent"
+)
+
+// ipFamily says which address families a cluster has; "" means IPv4.
+type ipFamily string
+
+// dualStack: nodes, pods and Services have addresses of IPv4 and of IPv6.
+const dualStack ipFamily = "dual"
+
+// dual reports whether the cluster has two address families.
+func (c Config) dual() bool { return c.IPFamily == dualStack }
+
+// checkFamily returns an error if the cluster cannot have its address families.
+//
+// HNS has no two families in an overlay (kubernetes v1.36.3 pkg/proxy/winkernel/proxier.go, DualStackCompatible).
+// flanneld is told of IPv4 only.
+func (c Config) checkFamily() error {
+	switch {
+	case c.IPFamily != "" && c.IPFamily != dualStack:
+		return fmt.Errorf("ipFamily %q: want %q, or none for IPv4", string(c.IPFamily), string(dualStack))
+	case c.dual() && c.Mode() == agent.VXLAN:
+		return fmt.Errorf("two address families with network %s: an overlay of Windows has IPv4 only; use %s",
+			c.Mode(), agent.L2Bridge)
+	case c.dual() && c.Mode() != agent.L2Bridge:
+		return fmt.Errorf("two address families with network %s: flanneld makes routes of IPv4 only here; use %s",
+			c.Mode(), agent.L2Bridge)
+	}
+	return nil
+}
