@@ -143,6 +143,10 @@ func testCommandPrompt(t *testing.T, b *box) {
 		{"set nothing", "Environment variable nothing not defined\n", 1},
 		{`echo x>nodir\file`, "The system cannot find the path specified.\n", 1},
 		{"call :label", "Invalid attempt to call batch label outside of batch script.\n", 1},
+		{`(echo X)>C:\f& type C:\f`, "X\n", 0},
+		{`(echo a&echo b) | findstr b`, "b\n", 0},
+		{`if 1==1 (echo yes)>>C:\f`, "", 0},
+		{`(type C:\f) | findstr /n e`, "2:yes\n", 0},
 		// The last command decides, or exit does.
 		{"type nofile & exit 0", "The system cannot find the file specified.\n", 0},
 		{"rd nodir & cd .", "The system cannot find the file specified.\n", 0},

@@ -59,7 +59,11 @@ static int WINAPI mend_CompareStringW(LCID lcid, DWORD flags, const WCHAR *a, in
         int command;
     } names[] = {{L"DIR", DIRECTORY}, {L"COPY", COPY}, {L"MOVE", MOVE}, {L"REN", RENAME}, {L"RENAME", RENAME}};
     int result = real_CompareStringW(lcid, flags, a, a_len, b, b_len);
-    if (same(b, L"CALL")) command = OTHER; // the first of the list
+    if (same(b, L"CALL")) { // the first of the list
+        command = OTHER;
+        block_mark(NULL);
+    }
+    if (result == CSTR_EQUAL && same(b, L"REM")) block_mark(a + a_len);
     for (SIZE_T i = 0; result == CSTR_EQUAL && i < ARRAYSIZE(names); i++)
         if (same(b, names[i].name)) command = names[i].command;
     return result;
@@ -219,12 +223,9 @@ const char *builtin_message(ULONG error)
     return NULL;
 }
 
-static void replace(ULONG_PTR *slot, const char *name)
+void mend_builtins(HMODULE program)
 {
-    static const struct {
-        const char *name;
-        void *replacement, *real;
-    } functions[] = {
+    const struct import functions[] = {
         {"FormatMessageW", (void *)mend_FormatMessageW, &real_FormatMessageW},
         {"GetStdHandle", (void *)mend_GetStdHandle, &real_GetStdHandle},
         {"CopyFileW", (void *)mend_CopyFileW, &real_CopyFileW},
@@ -233,26 +234,5 @@ static void replace(ULONG_PTR *slot, const char *name)
         {"CompareStringW", (void *)mend_CompareStringW, &real_CompareStringW},
         {"GetTimeFormatW", (void *)mend_GetTimeFormatW, &real_GetTimeFormatW},
     };
-    for (SIZE_T i = 0; i < ARRAYSIZE(functions); i++) {
-        SIZE_T n = 0;
-        while (name[n] && name[n] == functions[i].name[n]) n++;
-        if (name[n] || functions[i].name[n]) continue;
-        memcpy(functions[i].real, slot, sizeof(*slot));
-        overwrite_code(slot, &functions[i].replacement, sizeof(*slot));
-    }
-}
-
-void mend_builtins(HMODULE program)
-{
-    char *base = (char *)program;
-    const IMAGE_NT_HEADERS64 *header = (void *)(base + ((IMAGE_DOS_HEADER *)base)->e_lfanew);
-    const IMAGE_IMPORT_DESCRIPTOR *from =
-        (void *)(base + header->OptionalHeader.DataDirectory[IMAGE_DIRECTORY_ENTRY_IMPORT].VirtualAddress);
-    for (; from->Name; from++) {
-        const IMAGE_THUNK_DATA64 *name = (void *)(base + from->OriginalFirstThunk);
-        ULONG_PTR *slot = (void *)(base + from->FirstThunk);
-        for (; name->u1.AddressOfData; name++, slot++)
-            if (!IMAGE_SNAP_BY_ORDINAL64(name->u1.Ordinal))
-                replace(slot, (const char *)((IMAGE_IMPORT_BY_NAME *)(base + name->u1.AddressOfData))->Name);
-    }
+    replace_imports(program, functions, ARRAYSIZE(functions));
 }

@@ -72,6 +72,7 @@ static int WINAPI mend_LoadStringW(HMODULE module, UINT id, WCHAR *buffer, int s
     int n = real_LoadStringW(module, id, buffer, size);
     if (!done) { // the first text is loaded at the start, when all imports are known
         done = TRUE;
+        mend_blocks(program()); // calls what is there; mend_builtins goes in front
         mend_builtins(program());
     }
     if (n <= 0 || size <= 0 || (module && module != program())) return n;

@@ -39,6 +39,7 @@ static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWO
     BOOL line = is_command_prompt() && !control && count && size >= 2; // cmd.exe reads a key into one character
     BOOL ok = line ? read_completing(real_ReadConsoleW, input, buffer, size, count)
                    : real_ReadConsoleW(input, buffer, size, count, control);
+    if (line && ok && *count) block_prompt(buffer, size, count);
     if (!ok || !count || *count || !size) return ok;
     if (shell && size >= 2) {
         BOOL(WINAPI * write)(HANDLE, const void *, DWORD, DWORD *, void *);

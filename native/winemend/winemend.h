@@ -182,6 +182,40 @@ void mend_builtins(HMODULE program);
 // or NULL.
 const char *builtin_message(ULONG error);
 
+// imports.c
+
+// A function that cmd.exe calls, and what it is to call instead (NULL: no other). real
+// is where to keep the function.
+struct import {
+    const char *name;
+    void *replacement, *real;
+};
+void replace_imports(HMODULE program, const struct import *functions, SIZE_T count);
+
+// block.c and block_text.c
+
+#define BLOCK_OPEN 0xfdd0  // these are no characters: Unicode keeps them for use inside of a program
+#define BLOCK_CLOSE 0xfdd1
+#define BLOCK_LINE 8192 // MAXSTRING, of the longest line, in characters
+#define BLOCK_SIZE 65536 // of the longest block in a batch file, in bytes
+void mend_blocks(HMODULE program);
+// block_mark is called when a command begins, with NULL, and for rem with what follows.
+void block_mark(const WCHAR *command);
+// block_prompt changes a line that was typed.
+void block_prompt(WCHAR *line, DWORD size, DWORD *length);
+// block_widen makes characters of the bytes of a batch file.
+SIZE_T block_widen(const char *bytes, SIZE_T n, WCHAR *to, SIZE_T size);
+// mend_line changes a line, and returns its new length.
+SIZE_T mend_line(WCHAR *line, SIZE_T n, SIZE_T size);
+// mend_batch_line changes the line that begins a text of a batch file, of which to has
+// length characters. base is where the text begins in the file.
+int mend_batch_line(const char *text, SIZE_T got, LONGLONG base, SIZE_T n, WCHAR *to, int length, int size);
+// block_shown returns what echo is to show of a changed line, or NULL if there is no
+// change. The caller frees it.
+WCHAR *block_shown(const WCHAR *text, SIZE_T n);
+// is_block_pipe reports whether a file stands for a pipe.
+BOOL is_block_pipe(const WCHAR *path);
+
 // completion.c
 
 typedef BOOL(WINAPI *read_console)(HANDLE, void *, DWORD, DWORD *, void *);

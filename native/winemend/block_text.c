@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// The text of blocks with redirections, as block.c wants it. What begins a block is
+// what Wine's parser takes for one (programs/cmd/wcmdmain.c of Wine 8,
+// WCMD_ReadAndParseLine).
+
+#include "winemend.h"
+
+#define REDIRECTION_END 0xfdd2 // behind OPEN's redirections
+#define PIPE_END 0xfdd3        // behind the part of them that stands for |
+#define EDITS 256
+#define DEEPEST 64
+
+// A text that is looked at: bytes of a batch file, or characters.
+struct source {
+    const char *bytes;
+    const WCHAR *wide;
+    SIZE_T n;
+};
+
+// What to change, by place.
+struct edit {
+    LONGLONG at;
+    SIZE_T drop, text, length; // text: where what to insert begins
+};
+
+static struct {
+    struct edit list[EDITS];
+    SIZE_T count;
+    WCHAR text[2 * BLOCK_LINE];
+    SIZE_T used;
+    BOOL needed; // a block has redirections
+    BOOL full;
+    LONGLONG next, end; // in a batch file: the line that comes next, and where its block ends
+} edits;
+
+static WCHAR at(const struct source *s, SIZE_T i)
+{
+    if (i >= s->n) return 0;
+    return s->bytes ? (unsigned char)s->bytes[i] : s->wide[i];
+}
+
+static BOOL is_blank(WCHAR c) { return c == ' ' || c == '\t'; }
+
+static BOOL is_end(WCHAR c) { return c == '\r' || c == '\n' || !c; }
+
+static SIZE_T skip_blanks(const struct source *s, SIZE_T i)
+{
+    while (is_blank(at(s, i))) i++;
+    return i;
+}
+
+static SIZE_T skip_lines(const struct source *s, SIZE_T i)
+{
+    while (i < s->n && (is_blank(at(s, i)) || is_end(at(s, i)))) i++;
+    return i;
+}
+
+// is_word reports whether a word, in lower case, stands there by itself.
+static BOOL is_word(const struct source *s, SIZE_T i, const char *word)
+{
+    for (; *word; word++, i++)
+        if ((at(s, i) | 32) != (WCHAR)*word && at(s, i) != (WCHAR)*word) return FALSE;
+    return is_blank(at(s, i)) || is_end(at(s, i));
+}
+
+static SIZE_T skip_quoted(const struct source *s, SIZE_T i)
+{
+    for (i++; !is_end(at(s, i)) && at(s, i) != '"'; i++) continue;
+    return at(s, i) == '"' ? i + 1 : i;
+}
+
+// skip_variable goes past %NAME%, whose name can have parentheses.
+static SIZE_T skip_variable(const struct source *s, SIZE_T i)
+{
+    WCHAR c = at(s, i + 1);
+    if (c == '%') return i + 2;
+    if ((c >= '0' && c <= '9') || c == '*' || c == '~') return i + 2;
+    for (SIZE_T k = i + 1; !is_end(at(s, k)); k++) {
+        c = at(s, k);
+        if (c == '%') return k + 1;
+        if (is_blank(c) || c == '&' || c == '|' || c == '<' || c == '>' || c == '"') break;
+    }
+    return i + 1;
+}
+
+// skip_token goes to the blank behind what stands there.
+static SIZE_T skip_token(const struct source *s, SIZE_T i)
+{
+    while (!is_blank(at(s, i)) && !is_end(at(s, i))) i = at(s, i) == '"' ? skip_quoted(s, i) : i + 1;
+    return i;
+}
+
+// skip_condition goes to the command of an if.
+static SIZE_T skip_condition(const struct source *s, SIZE_T i)
+{
+    i = skip_blanks(s, i);
+    while (is_word(s, i, "/i") || is_word(s, i, "not")) i = skip_blanks(s, skip_token(s, i));
+    if (is_word(s, i, "errorlevel") || is_word(s, i, "exist") || is_word(s, i, "defined") ||
+        is_word(s, i, "cmdextversion"))
+        return skip_token(s, skip_blanks(s, skip_token(s, i)));
+    while (!is_blank(at(s, i)) && !is_end(at(s, i)) && !(at(s, i) == '=' && at(s, i + 1) == '='))
+        i = at(s, i) == '"' ? skip_quoted(s, i) : i + 1;
+    i = skip_blanks(s, i);
+    i = at(s, i) == '=' ? i + 2 : skip_token(s, i);
+    return skip_token(s, skip_blanks(s, i));
+}
+
+// skip_for goes to the command of a for.
+static SIZE_T skip_for(const struct source *s, SIZE_T i)
+{
+    SIZE_T begin = i;
+    while (!is_word(s, i, "in") && at(s, i) != '(') {
+        if (is_end(at(s, i))) return begin;
+        i = skip_blanks(s, skip_token(s, i));
+    }
+    if (at(s, i) != '(') i = skip_lines(s, i + 2);
+    if (at(s, i) != '(') return begin;
+    while (at(s, i) && at(s, i) != ')') {
+        if (at(s, i) == '"') i = skip_quoted(s, i);
+        else if (at(s, i) == '%') i = skip_variable(s, i);
+        else i += at(s, i) == '^' ? 2 : 1;
+    }
+    i = skip_lines(s, i + 1);
+    return is_word(s, i, "do") ? i + 2 : begin;
+}
+
+// A place to insert text at is begun, and gets characters.
+static struct edit *begin_edit(LONGLONG place, SIZE_T drop)
+{
+    edits.full = edits.full || edits.count == EDITS;
+    if (edits.full) return NULL;
+    SIZE_T i = edits.count++;
+    for (; i > 0 && edits.list[i - 1].at > place; i--) edits.list[i] = edits.list[i - 1];
+    edits.list[i] = (struct edit){place, drop, edits.used, 0};
+    return &edits.list[i];
+}
+
+static void put(struct edit *e, const WCHAR *text, SIZE_T n)
+{
+    edits.full = edits.full || !e || edits.used + n > ARRAYSIZE(edits.text);
+    if (edits.full) return;
+    memcpy(edits.text + edits.used, text, n * sizeof(WCHAR));
+    edits.used += n;
+    e->length += n;
+}
+
+static void put_text(struct edit *e, const WCHAR *text)
+{
+    SIZE_T n = 0;
+    while (text[n]) n++;
+    put(e, text, n);
+}
+
+static SIZE_T copy_source(const struct source *s, SIZE_T from, SIZE_T to, WCHAR *out, SIZE_T size)
+{
+    if (s->bytes) return block_widen(s->bytes + from, to - from, out, size);
+    if (to - from > size) return 0;
+    memcpy(out, s->wide + from, (to - from) * sizeof(WCHAR));
+    return to - from;
+}
+
+static void put_source(struct edit *e, const struct source *s, SIZE_T from, SIZE_T to)
+{
+    WCHAR text[512];
+    put(e, text, copy_source(s, from, to, text, ARRAYSIZE(text)));
+}
+
+// skip_redirection goes behind "> file", "2>&1" and such. It stays if there is none.
+static SIZE_T skip_redirection(const struct source *s, SIZE_T i)
+{
+    SIZE_T begin = i;
+    if (at(s, i) >= '0' && at(s, i) <= '9') i++;
+    if (at(s, i) != '>' && at(s, i) != '<') return begin;
+    i += at(s, i) == '>' && at(s, i + 1) == '>' ? 2 : 1;
+    if (at(s, i) == '&') return i + 2;
+    i = skip_blanks(s, i);
+    for (;;) {
+        WCHAR c = at(s, i);
+        if (is_blank(c) || is_end(c) || c == '&' || c == '|' || c == '<' || c == '>' || c == '(' || c == ')') return i;
+        if (c == '"') i = skip_quoted(s, i);
+        else if (c == '%') i = skip_variable(s, i);
+        else i += c == '^' ? 2 : 1;
+    }
+}
+
+// Temporary files in the place of pipes, as Wine itself has them.
+static WCHAR pipes[MAX_PATH];
+static SIZE_T pipes_length;
+
+static SIZE_T put_number(WCHAR *to, ULONG v)
+{
+    WCHAR digits[10];
+    SIZE_T d = 0, n = 0;
+    do digits[d++] = (WCHAR)('0' + v % 10);
+    while ((v /= 10) != 0);
+    while (d > 0) to[n++] = digits[--d];
+    return n;
+}
+
+BOOL is_block_pipe(const WCHAR *path)
+{
+    SIZE_T i = 0;
+    while (i < pipes_length && path[i] == pipes[i]) i++;
+    return pipes_length && i == pipes_length;
+}
+
+static void put_pipe(struct edit *e, ULONG number)
+{
+    WCHAR digits[10];
+    if (!pipes_length) {
+        DWORD(WINAPI * directory)(DWORD, WCHAR *) = find_function(L"kernelbase.dll", "GetTempPathW");
+        SIZE_T n = directory ? directory(MAX_PATH - 32, pipes) : 0;
+        memcpy(pipes + n, L"CMD-", 8);
+        n += 4;
+        n += put_number(pipes + n, (ULONG)(ULONG_PTR)*(HANDLE *)((char *)NtCurrentTeb() + 0x40)); // of the process
+        pipes[n++] = '-';
+        pipes_length = n;
+    }
+    put_text(e, L"\"");
+    put(e, pipes, pipes_length);
+    put(e, digits, put_number(digits, number));
+    put_text(e, L".tmp\" ");
+}
+
+// A block that has been begun. input: the pipe that it reads from, 0: none.
+struct block {
+    SIZE_T begin;
+    ULONG input;
+};
+
+// end_block changes a block if redirections follow its end, i, and returns where to
+// go on. A following block that reads from a pipe has *input.
+static SIZE_T end_block(const struct source *s, LONGLONG base, const struct block *b, SIZE_T i, ULONG *input)
+{
+    static ULONG last_pipe;
+    SIZE_T end = i + 1, next = skip_blanks(s, end);
+    ULONG output = 0;
+    for (SIZE_T behind; (behind = skip_redirection(s, next)) != next; next = skip_blanks(s, end)) end = behind;
+    SIZE_T after = end;
+    if (at(s, next) == '|' && at(s, next + 1) != '|') {
+        output = ++last_pipe;
+        after = next + 1;
+    }
+    if (after == i + 1 && !b->input) return after;
+    edits.needed = TRUE;
+
+    struct edit *e = begin_edit(base + (LONGLONG)b->begin, 0);
+    put_text(e, L"(rem\xfdd0 ");
+    if (b->input) {
+        put_text(e, L"<");
+        put_pipe(e, b->input);
+    }
+    if (output) {
+        put_text(e, L">");
+        put_pipe(e, output);
+    }
+    if (b->input || output) put_text(e, L"\xfdd3 ");
+    put_source(e, s, i + 1, end);
+    put_text(e, L" \xfdd2&if defined \xfdd0 ");
+
+    e = begin_edit(base + (LONGLONG)i + 1, after - i - 1);
+    put_text(e, L"&rem\xfdd1)");
+    if (!output) return after;
+    put_text(e, L"&");
+    if (at(s, skip_blanks(s, after)) == '(') {
+        *input = output;
+        return after;
+    }
+    put_text(e, L"<");
+    put_pipe(e, output);
+    return after;
+}
+
+// find_edits looks at the first line of a text and the blocks that begin there. It
+// returns where they end.
+static SIZE_T find_edits(const struct source *s, LONGLONG base)
+{
+    struct block open[DEEPEST];
+    SIZE_T deep = 0, i = 0;
+    ULONG input = 0;
+    BOOL command = TRUE; // one begins here
+    edits.count = edits.used = 0;
+    edits.full = edits.needed = FALSE;
+    while (i < s->n) {
+        WCHAR c = at(s, i);
+        if (is_end(c)) {
+            if (!deep) return i;
+            command = TRUE;
+            i++;
+            continue;
+        }
+        if (command) {
+            if (is_blank(c) || c == '@' || c == ',' || c == ';' || c == '=') {
+                i++;
+                continue;
+            }
+            if (c == ':' || is_word(s, i, "rem")) {
+                while (!is_end(at(s, i))) i++;
+                continue;
+            }
+            if (c == '(') {
+                if (deep == DEEPEST) return i;
+                open[deep++] = (struct block){i++, input};
+                input = 0;
+                continue;
+            }
+            SIZE_T next = is_word(s, i, "if")     ? skip_condition(s, i + 2)
+                          : is_word(s, i, "for")  ? skip_for(s, i + 3)
+                          : is_word(s, i, "else") ? i + 4
+                                                  : i;
+            command = next != i;
+            i = next;
+            if (command) continue;
+        }
+        if (c == ')' && deep > 0) {
+            i = end_block(s, base, &open[--deep], i, &input);
+            command = TRUE; // else, or what a pipe leads to
+        } else if (c == '(' && deep > 0) {
+            put_text(begin_edit(base + (LONGLONG)i++, 0), L"^"); // behind an if, Wine would take it for a block
+        } else if (c == '"') {
+            i = skip_quoted(s, i);
+        } else if (c == '%') {
+            i = skip_variable(s, i);
+        } else if (c == '^') {
+            i += at(s, i + 1) == '\r' && at(s, i + 2) == '\n' ? 3 : 2;
+        } else if (c == '>' && at(s, i + 1) == '&') {
+            i += 2;
+        } else {
+            command = c == '&' || c == '|';
+            i++;
+        }
+    }
+    return i;
+}
+
+// apply_edits writes the changed text. It returns 0 if there is no room.
+static SIZE_T apply_edits(const struct source *s, LONGLONG base, SIZE_T n, WCHAR *out, SIZE_T size)
+{
+    SIZE_T from = 0, used = 0;
+    for (SIZE_T i = 0; i < edits.count; i++) {
+        const struct edit *e = &edits.list[i];
+        if (e->at < base || e->at > base + (LONGLONG)n) continue;
+        SIZE_T to = (SIZE_T)(e->at - base);
+        used += copy_source(s, from, to, out + used, size - used);
+        if (used + e->length >= size) return 0;
+        memcpy(out + used, edits.text + e->text, e->length * sizeof(WCHAR));
+        used += e->length;
+        from = to + e->drop;
+    }
+    if (from > n) return 0;
+    used += copy_source(s, from, n, out + used, size - used);
+    return used < size ? used : 0;
+}
+
+static BOOL has_block(const struct source *s, SIZE_T n)
+{
+    for (SIZE_T i = 0; i < n; i++)
+        if (at(s, i) == '(') return TRUE;
+    return FALSE;
+}
+
+SIZE_T mend_line(WCHAR *line, SIZE_T n, SIZE_T size)
+{
+    const struct source s = {NULL, line, n};
+    if (!has_block(&s, n)) return n;
+    WCHAR *out = alloc_mem(size * sizeof(WCHAR));
+    if (!out) return n;
+    find_edits(&s, 0);
+    SIZE_T length = edits.needed && !edits.full ? apply_edits(&s, 0, n, out, size) : 0;
+    if (length) memcpy(line, out, length * sizeof(WCHAR));
+    free_mem(out);
+    edits.end = 0; // those of a batch file are gone
+    return length ? length : n;
+}
+
+int mend_batch_line(const char *text, SIZE_T got, LONGLONG base, SIZE_T n, WCHAR *to, int length, int size)
+{
+    const struct source s = {text, NULL, got};
+    SIZE_T next = n;
+    while (next < got && next < n + 2 && is_end(at(&s, next))) next++;
+    if (base != edits.next || base >= edits.end) {
+        edits.needed = FALSE;
+        edits.end = base;
+        if (has_block(&s, n)) edits.end = base + (LONGLONG)find_edits(&s, base);
+    }
+    edits.next = base + (LONGLONG)next;
+    if (!edits.needed || edits.full) return length;
+    WCHAR *out = alloc_mem((SIZE_T)size * sizeof(WCHAR));
+    if (!out) return length;
+    SIZE_T used = apply_edits(&s, base, n, out, (SIZE_T)size);
+    if (used) memcpy(to, out, used * sizeof(WCHAR));
+    free_mem(out);
+    return used ? (int)used : length;
+}
+
+// begins reports whether a text begins with another.
+static BOOL begins(const WCHAR *text, SIZE_T n, const WCHAR *with)
+{
+    for (; *with; text++, with++, n--)
+        if (!n || *text != *with) return FALSE;
+    return TRUE;
+}
+
+#define OPEN_TEXT L"(rem\xfdd0 "
+#define TEST_TEXT L"&if defined \xfdd0 "
+#define CLOSE_TEXT L"&rem\xfdd1)"
+#define SIZE_OF(text) (ARRAYSIZE(text) - 1)
+
+// block_shown gives the text as it was before. The redirections of a block that ends
+// on another line are kept until then.
+WCHAR *block_shown(const WCHAR *text, SIZE_T n)
+{
+    static WCHAR kept[DEEPEST][128];
+    static SIZE_T deep;
+    SIZE_T used = 0, i = 0;
+    while (i < n && text[i] != BLOCK_OPEN && text[i] != BLOCK_CLOSE) i++;
+    if (i == n) return NULL;
+    WCHAR *out = alloc_mem((n + DEEPEST * ARRAYSIZE(kept[0]) + 1) * sizeof(WCHAR));
+    for (i = 0; out && i < n;) {
+        if (begins(text + i, n - i, OPEN_TEXT)) {
+            WCHAR *keep = kept[deep < DEEPEST - 1 ? deep++ : deep];
+            SIZE_T length = 0;
+            for (i += SIZE_OF(OPEN_TEXT); i < n && text[i] != REDIRECTION_END; i++) {
+                if (text[i] == PIPE_END) length = 0, i++;
+                else if (length < ARRAYSIZE(kept[0]) - 1) keep[length++] = text[i];
+            }
+            while (length && is_blank(keep[length - 1])) length--;
+            keep[length] = 0;
+            i += 1 + SIZE_OF(TEST_TEXT);
+        } else if (begins(text + i, n - i, CLOSE_TEXT)) {
+            i += SIZE_OF(CLOSE_TEXT);
+            for (const WCHAR *p = deep ? kept[--deep] : L""; *p; p++) out[used++] = *p;
+            if (!begins(text + i, n - i, L"&<\"")) continue;
+            for (i += 3; i < n && text[i] != '"'; i++) continue;
+            i += 2;
+            out[used++] = '|';
+        } else {
+            out[used++] = text[i++];
+        }
+    }
+    return out;
+}
