@@ -42,6 +42,41 @@ The system cannot find the path specified.
 The system cannot find the file specified.
 Overwrite C:\\work\\two\? .*        1 file\(s\) copied.
 `},
+		"copy several": {[]string{"echo x>a", "echo y>b", "copy a+b c", "copy a + b",
+			"copy /b sub\\..\\b+one d", "type d", "copy ? e", "copy /a a f", "copy nul g",
+			"copy ? sub", "copy nofile h", "echo %ERRORLEVEL%", "copy a b",
+			"copy nofile*.txt sub"},
+			`a
+b
+        1 file\(s\) copied.
+a
+b
+        1 file\(s\) copied.
+b
+one
+        1 file\(s\) copied.
+y
+one
+a
+b
+c
+d
+        1 file\(s\) copied.
+        1 file\(s\) copied.
+        1 file\(s\) copied.
+a
+b
+c
+d
+e
+f
+g
+        7 file\(s\) copied.
+The system cannot find the file specified.
+1
+        1 file\(s\) copied.
+The system cannot find the file specified.
+`},
 		"move": {[]string{"move one two", "md dir", "move dir sub", "echo x>a1", "echo x>a2", "move a* sub",
 			"move two three>nul", `move three nodir\x`, "echo %ERRORLEVEL%", "move nofile x", "echo %ERRORLEVEL%"},
 			`        1 file\(s\) moved.

@@ -25,6 +25,8 @@ static const struct {
     {L"%1!8d! directories %2!18s! bytes free\n\n", L"%1!16d! Dir(s) %2!15s! bytes free\n"},
 };
 
+#define COPIED L"%1!9Iu! file(s) copied.\n"
+
 static BOOL same(const WCHAR *a, const WCHAR *b)
 {
     while (*a && *a == *b) a++, b++;
@@ -33,6 +35,7 @@ static BOOL same(const WCHAR *a, const WCHAR *b)
 
 static DWORD(WINAPI *real_FormatMessageW)(DWORD, const void *, DWORD, DWORD, WCHAR *, DWORD, va_list *);
 static HANDLE(WINAPI *real_GetStdHandle)(DWORD);
+static HANDLE(WINAPI *real_CreateFileW)(const WCHAR *, DWORD, DWORD, SECURITY_ATTRIBUTES *, DWORD, DWORD, HANDLE);
 static BOOL(WINAPI *real_CopyFileW)(const WCHAR *, const WCHAR *, BOOL);
 static BOOL(WINAPI *real_MoveFileExW)(const WCHAR *, const WCHAR *, DWORD);
 static HANDLE(WINAPI *real_FindFirstFileW)(const WCHAR *, WIN32_FIND_DATAW *);
@@ -48,6 +51,11 @@ static struct {
     ULONG_PTR count;
 } done;
 
+static struct {
+    BOOL target;               // of a pair of names, this is the second
+    WCHAR printed[MAX_PATH];   // the source whose name was printed last
+} joined;
+
 static BOOL onto_itself; // of the copy that failed last
 static BOOL several;     // the running command looks for files by a pattern, and names each
 static BOOL asking;      // whether a file is to be overwritten
@@ -61,6 +69,8 @@ static int WINAPI mend_CompareStringW(LCID lcid, DWORD flags, const WCHAR *a, in
     int result = real_CompareStringW(lcid, flags, a, a_len, b, b_len);
     if (same(b, L"CALL")) { // the first of the list
         command = OTHER;
+        joined.target = FALSE;
+        joined.printed[0] = 0;
         block_mark(NULL);
     }
     if (result == CSTR_EQUAL && same(b, L"REM")) block_mark(a + a_len);
@@ -133,8 +143,30 @@ static BOOL WINAPI mend_CopyFileW(const WCHAR *from, const WCHAR *to, BOOL keep)
     if (several && command == COPY) print_name(from);
     BOOL ok = real_CopyFileW(from, to, keep);
     onto_itself = !ok && RtlEqualUnicodeString(&a, &b, TRUE);
-    if (command == COPY) count(L"%1!9Iu! file(s) copied.\n", ok);
+    if (command == COPY) count(COPIED, ok);
     return ok;
+}
+
+// copy a+b c, and copy of a device or of text: cmd.exe reads and writes itself. Before
+// it adds a file to others it opens it and the target, to see whether they are one.
+static HANDLE WINAPI mend_CreateFileW(const WCHAR *path, DWORD access, DWORD share, SECURITY_ATTRIBUTES *security,
+                                      DWORD disposition, DWORD flags, HANDLE template)
+{
+    HANDLE handle = real_CreateFileW(path, access, share, security, disposition, flags, template);
+    if (command != COPY) return handle;
+    BOOL ok = handle != INVALID_HANDLE_VALUE;
+    if (!access) {
+        BOOL source = !joined.target;
+        joined.target = source && ok;
+        if (!source || same(path, joined.printed)) return handle;
+        SIZE_T n = 0;
+        for (; path[n] && n < ARRAYSIZE(joined.printed) - 1; n++) joined.printed[n] = path[n];
+        joined.printed[n] = 0;
+        print_name(path);
+    } else if (access == GENERIC_WRITE && !share && (disposition == CREATE_ALWAYS || !done.count)) {
+        count(COPIED, ok);
+    }
+    return handle;
 }
 
 static BOOL WINAPI mend_MoveFileExW(const WCHAR *from, const WCHAR *to, DWORD flags)
@@ -228,6 +260,7 @@ void mend_builtins(HMODULE program)
     const struct import functions[] = {
         {"FormatMessageW", (void *)mend_FormatMessageW, &real_FormatMessageW},
         {"GetStdHandle", (void *)mend_GetStdHandle, &real_GetStdHandle},
+        {"CreateFileW", (void *)mend_CreateFileW, &real_CreateFileW},
         {"CopyFileW", (void *)mend_CopyFileW, &real_CopyFileW},
         {"MoveFileExW", (void *)mend_MoveFileExW, &real_MoveFileExW},
         {"FindFirstFileW", (void *)mend_FindFirstFileW, &real_FindFirstFileW},
