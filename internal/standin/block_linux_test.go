@@ -23,7 +23,7 @@ var blockBatch = []string{
 	// What leaves a block ends its redirection.
 	"(echo before & goto out)>f", ":out", "echo after", "type f", "call :sub", "type f",
 	`>inner.cmd echo @(echo inner ^& exit /b)^>f`, "call inner.cmd", "type f",
-	// These are no blocks.
+	// Parentheses in a text.
 	"echo (a) >f", "type f", "echo x ^(y^)>f", "type f", "rem (echo X)>no", "if not exist no echo none",
 	"(", "echo a (note^)", "if 1==1 echo (b^)", ")>f", "type f", "echo \"(q)>f\"", "(echo on line & echo 2)>f&type f",
 	"(echo p 2>nul)>f 2>nul", "type f", "@echo on", "@(echo X)>f", "(echo Y)>f", "(echo Z)|find \"Z\"", "@echo off",

@@ -185,11 +185,6 @@ static int WINAPI mend_MultiByteToWideChar(UINT page, DWORD flags, const char *f
     return length;
 }
 
-SIZE_T block_widen(const char *bytes, SIZE_T n, WCHAR *to, SIZE_T size)
-{
-    return n ? (SIZE_T)real_MultiByteToWideChar(CP_OEMCP, 0, bytes, (int)n, to, (int)size) : 0;
-}
-
 void block_prompt(WCHAR *line, DWORD size, DWORD *length)
 {
     if (is_local(line)) return;

@@ -153,9 +153,16 @@ static void put_text(struct edit *e, const WCHAR *text)
     put(e, text, n);
 }
 
+static SIZE_T widen(const char *bytes, SIZE_T n, WCHAR *to, SIZE_T size)
+{
+    int(WINAPI * convert)(UINT, DWORD, const char *, int, WCHAR *, int);
+    convert = find_function(L"kernelbase.dll", "MultiByteToWideChar");
+    return n && convert ? (SIZE_T)convert(CP_OEMCP, 0, bytes, (int)n, to, (int)size) : 0;
+}
+
 static SIZE_T copy_source(const struct source *s, SIZE_T from, SIZE_T to, WCHAR *out, SIZE_T size)
 {
-    if (s->bytes) return block_widen(s->bytes + from, to - from, out, size);
+    if (s->bytes) return widen(s->bytes + from, to - from, out, size);
     if (to - from > size) return 0;
     memcpy(out, s->wide + from, (to - from) * sizeof(WCHAR));
     return to - from;

@@ -194,7 +194,7 @@ void replace_imports(HMODULE program, const struct import *functions, SIZE_T cou
 
 // block.c and block_text.c
 
-#define BLOCK_OPEN 0xfdd0  // these are no characters: Unicode keeps them for use inside of a program
+#define BLOCK_OPEN 0xfdd0  // noncharacters, which Unicode keeps for use inside of a program
 #define BLOCK_CLOSE 0xfdd1
 #define BLOCK_LINE 8192 // MAXSTRING, of the longest line, in characters
 #define BLOCK_SIZE 65536 // of the longest block in a batch file, in bytes
@@ -203,8 +203,6 @@ void mend_blocks(HMODULE program);
 void block_mark(const WCHAR *command);
 // block_prompt changes a line that was typed.
 void block_prompt(WCHAR *line, DWORD size, DWORD *length);
-// block_widen makes characters of the bytes of a batch file.
-SIZE_T block_widen(const char *bytes, SIZE_T n, WCHAR *to, SIZE_T size);
 // mend_line changes a line, and returns its new length.
 SIZE_T mend_line(WCHAR *line, SIZE_T n, SIZE_T size);
 // mend_batch_line changes the line that begins a text of a batch file, of which to has
