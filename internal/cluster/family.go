@@ -20,7 +20,8 @@ func (c Config) dual() bool { return c.IPFamily == dualStack }
 
 // checkFamily returns an error if the cluster cannot have its address families.
 //
-// HNS has no two families in an overlay (kubernetes v1.36.3 pkg/proxy/winkernel/proxier.go, DualStackCompatible).
+// kube-proxy keeps to one family in an overlay of Windows (kubernetes v1.36.3 pkg/proxy/winkernel/supported.go,
+// DualStackCompatible: "Winoverlay does not support dual-stack, falling back to single-stack").
 // flanneld is told of IPv4 only.
 func (c Config) checkFamily() error {
 	switch {
