@@ -51,7 +51,14 @@ func removeIfLast(l Layout) error {
 	if err := errors.Join(os.RemoveAll(l.cache()), os.RemoveAll(l.clusters()), os.RemoveAll(l.staging())); err != nil {
 		return fmt.Errorf("remove data: %w", err)
 	}
-	if err := os.Remove(l.DataDir); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, os.ErrNotExist) {
+	err = os.Remove(l.DataDir)
+	// A file system of its own, such as a container's volume, stays mounted.
+	for _, fine := range []error{unix.ENOTEMPTY, unix.EBUSY, os.ErrNotExist} {
+		if errors.Is(err, fine) {
+			return nil
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("remove data: %w", err)
 	}
 	return nil
