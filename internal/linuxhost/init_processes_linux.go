@@ -87,7 +87,8 @@ func describeProcesses(b boot, spawner *supervise.Spawner, reap *host.Reaper, no
 		})
 	}
 	if b.Config.Network == agent.VXLAN {
-		components = append(components, supervise.Component{Name: "tunnel", Run: func(ctx context.Context) error { return guardTunnel(ctx, tools) }})
+		components = append(components, supervise.Component{Name: "tunnel",
+			Run: func(ctx context.Context) error { return guardTunnel(ctx, tools) }})
 	}
 	if b.Config.EnforcePolicies {
 		components = append(components, supervise.Component{Name: "network-policies", Needs: []string{"kubelet"},

@@ -91,7 +91,8 @@ func TestTiers(t *testing.T) {
 	var out intent.Endpoint
 	compileACLs(s, e, &out)
 	want := []intent.ACL{
-		{Direction: intent.In, Action: intent.Allow, RemotePorts: []intent.PortRange{{First: 53, Last: 53}}, Priority: 9},
+		{Direction: intent.In, Action: intent.Allow, RemotePorts: []intent.PortRange{{First: 53, Last: 53}},
+			Priority: 9},
 		{Direction: intent.In, Action: intent.Pass, Protocols: []uint8{intent.TCP},
 			LocalPorts: []intent.PortRange{{First: 80, Last: 80}}, Tier: 1, Priority: 2001},
 		{Direction: intent.In, Action: intent.Block, Tier: 2, Priority: 3020},
@@ -99,7 +100,7 @@ func TestTiers(t *testing.T) {
 	if !reflect.DeepEqual(out.ACLs, want) {
 		t.Errorf("%+v\nwant %+v", out.ACLs, want)
 	}
-	bad := schema.Policy{Type: "TierAcl", Settings: json.RawMessage(`{"Direction":"In","TierAclRules":[{"Priority":1}]}`)}
+	bad := schema.Policy{Type: "TierAcl", Settings: json.RawMessage(`{"Direction":"In","TierAclRules":[{}]}`)}
 	if checkPolicies([]schema.Policy{bad}, []string{"TierAcl"}) == nil {
 		t.Error("a rule without an action is taken")
 	}
