@@ -111,6 +111,7 @@ exclude (
 )
 
 require (
+	github.com/alexflint/go-filemutex v1.3.0
 	github.com/bmatcuk/doublestar/v4 v4.10.4
 	github.com/charmbracelet/x/ansi v0.11.9
 	github.com/container-storage-interface/spec v1.11.0

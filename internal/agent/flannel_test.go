@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alexflint/go-filemutex"
 	"github.com/containernetworking/cni/pkg/invoke"
 	"github.com/containernetworking/cni/pkg/version"
 
@@ -247,11 +248,30 @@ func TestSourceVIPs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := sourceVIPs(d, "x")
+	got, err := sourceVIPs(t.Context(), d, "x")
 	if err != nil || fmt.Sprint(got) != "[10.0.0.2]" {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err := sourceVIPs(d, "absent"); err != nil || got != nil {
+	// While a plugin has the lock no file is opened.
+	plugin, err := filemutex.New(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plugin.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*lockEvery)
+	defer cancel()
+	if got, err := sourceVIPs(ctx, d, "x"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("beside a plugin: %v, %v", got, err)
+	}
+	if err := plugin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := sourceVIPs(t.Context(), d, "x"); err != nil || len(got) != 1 {
+		t.Errorf("after the plugin: %v, %v", got, err)
+	}
+	if got, err := sourceVIPs(t.Context(), d, "absent"); err != nil || got != nil {
 		t.Errorf("no directory: %v, %v", got, err)
 	}
 }

@@ -12,7 +12,9 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"time"
 
+	"github.com/alexflint/go-filemutex"
 	"github.com/containernetworking/cni/pkg/invoke"
 	types "github.com/containernetworking/cni/pkg/types/100"
 )
@@ -29,7 +31,7 @@ const (
 // reboots; one of another range is given back.
 func reserveSourceVIP(ctx context.Context, plugins invoke.Exec, c Config, d Disk, podCIDR netip.Prefix) (netip.Addr,
 	error) {
-	reserved, err := sourceVIPs(d, c.Network.Name)
+	reserved, err := sourceVIPs(ctx, d, c.Network.Name)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("reserve source VIP: %w", err)
 	}
@@ -80,17 +82,22 @@ func reserveSourceVIP(ctx context.Context, plugins invoke.Exec, c Config, d Disk
 
 // sourceVIPs lists the addresses that host-local has reserved for us: files with the address as their name, that
 // contain the container and, in the next line, the interface (plugins v1.9.1,
-// plugins/ipam/host-local/backend/disk).
-func sourceVIPs(d Disk, network string) ([]netip.Addr, error) {
+// plugins/ipam/host-local/backend/disk). Windows removes no file that somebody has open, and host-local does not
+// say so when it cannot remove one: the address of a pod would stay reserved for ever. So its lock is held meanwhile.
+func sourceVIPs(ctx context.Context, d Disk, network string) (list []netip.Addr, err error) {
 	dir := ipamDir + `\` + network
-	files, err := os.ReadDir(d.Path(dir))
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(d.Path(dir)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	unlock, err := lockFile(ctx, d.Path(dir+`\lock`))
 	if err != nil {
 		return nil, err
 	}
-	var list []netip.Addr
+	defer func() { err = errors.Join(err, unlock()) }()
+	files, err := os.ReadDir(d.Path(dir))
+	if err != nil {
+		return nil, err
+	}
 	for _, f := range files {
 		a, err := netip.ParseAddr(f.Name())
 		if err != nil {
@@ -106,4 +113,28 @@ func sourceVIPs(d Disk, network string) ([]netip.Addr, error) {
 		}
 	}
 	return list, nil
+}
+
+// lockEvery is how often a file that another process has locked is tried again.
+const lockEvery = 10 * time.Millisecond
+
+// lockFile takes the lock that the CNI plugins take on a file, which it makes if there is none.
+func lockFile(ctx context.Context, path string) (unlock func() error, err error) {
+	m, err := filemutex.New(path)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	for {
+		switch err := m.TryLock(); {
+		case err == nil:
+			return m.Close, nil
+		case !errors.Is(err, filemutex.AlreadyLocked):
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), m.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, context.Cause(ctx)), m.Close())
+		case <-time.After(lockEvery):
+		}
+	}
 }
