@@ -82,8 +82,8 @@ func reserveSourceVIP(ctx context.Context, plugins invoke.Exec, c Config, d Disk
 
 // sourceVIPs lists the addresses that host-local has reserved for us: files with the address as their name, that
 // contain the container and, in the next line, the interface (plugins v1.9.1,
-// plugins/ipam/host-local/backend/disk). Windows removes no file that somebody has open, and host-local does not
-// say so when it cannot remove one: the address of a pod would stay reserved for ever. So its lock is held meanwhile.
+// plugins/ipam/host-local/backend/disk). Windows removes no file that a program has open, and host-local does not
+// say so when it cannot remove one: the address of a pod would stay reserved. So its lock is held meanwhile.
 func sourceVIPs(ctx context.Context, d Disk, network string) (list []netip.Addr, err error) {
 	dir := ipamDir + `\` + network
 	if _, err := os.Stat(d.Path(dir)); errors.Is(err, fs.ErrNotExist) {
