@@ -83,3 +83,92 @@ C:\\work>\(echo Y\)>f
 C:\\work>\(echo Z\)\|find "Z" 
 Z
 `
+
+// chainBatch joins commands by && and ||. In its output no line says "no".
+var chainBatch = []string{
+	// Commands of cmd.exe, and programs.
+	"type nofile 2>nul && echo no", "type nofile 2>nul || echo 1", "cd . && echo 2", "cd . || echo no",
+	"cd nodir 2>nul || echo 3", "ver >nul && ver >nul && echo 4", "nocommand 2>nul || echo 5", "mkdir sub 2>nul || echo 6",
+	"cmd /c exit 3 && echo no", "cmd /c exit 3 || echo 7", "cmd /c exit -1 || echo 8", "cmd /c exit 0&&echo 9",
+	"echo x | findstr y >nul || echo 10", "echo x | findstr x >nul && echo 11", "(echo a & echo b) | findstr b && echo 11",
+	"type one | findstr o | find \"ne\" && echo 11", "if not exist nofile cd . && echo 12",
+	"if exist nofile cd . && echo no", "set UNDEFINED >nul 2>nul || echo 13", "del nofile 2>nul && echo 14",
+	// The one before decides, not ERRORLEVEL.
+	"cmd /c exit 1", "echo 15 && echo 16", "cd . || echo no", "echo %ERRORLEVEL%", "cmd /c exit 1 & echo 17 && echo 18",
+	"cmd /c exit 5 || echo 19", "if errorlevel 5 echo 20",
+	// && before ||, both before &.
+	"type nofile 2>nul && echo no || echo 21", "cd . && echo 22 || echo no", "cd . || echo no && echo no",
+	"type nofile 2>nul || echo 23 && echo 24", "type nofile 2>nul && echo no & echo 25",
+	"type nofile 2>nul || type nofile 2>nul || echo 26", "cd . && type nofile 2>nul || echo 27 & echo 28",
+	"type nofile 2>nul && echo no && echo no || echo 29 && echo 30",
+	// Blocks, over several lines too, with redirections and parentheses in a text.
+	"(type nofile 2>nul) || echo 31", "(cd . & type nofile 2>nul) || echo 32", "(type nofile 2>nul & cd .) && echo 33",
+	"cd . && (", "  echo 34", "  type nofile 2>nul || echo 35", ") || echo no",
+	"if exist nofile (cd . && echo no) else (cd . && echo 36)", "if 1==1 (type nofile 2>nul || echo 37)",
+	"(echo in f)>f && type f", "type nofile 2>nul || (echo 38)>f", "type f", "for %%i in (39 40) do cd . && echo %%i",
+	"for %%i in (1 2) do type nofile 2>nul && echo no", "echo (a) && echo b) (c", `echo "x && y"`, "echo x ^&^& y",
+	"rem a && echo no", "cd .&&echo 41>f&&type f",
+	"@echo on", "cd . && echo Y || echo no", "@echo off",
+	// What leaves the line.
+	"cd . && goto on", "echo no", ":on", "call :fails || echo 42", "call :works && echo 43", "call :fails && echo no",
+	"type nofile 2>nul || exit /b 7", "echo no", "goto :eof",
+	":fails", "exit /b 4", ":works", "exit /b 0",
+}
+
+const chainOutput = `1
+2
+3
+4
+5
+6
+7
+8
+9
+10
+11
+b
+11
+one
+11
+12
+13
+14
+15 
+16
+1
+17 
+18
+19
+20
+21
+22 
+23 
+24
+25
+26
+27 
+28
+29 
+30
+31
+32
+33
+34
+35
+36
+37
+in f
+38
+39
+40
+\(a\) 
+b\) \(c
+"x && y"
+x && y
+41
+
+C:\\work>cd \. && echo Y \|\| echo no 
+Y 
+42
+43
+`

@@ -125,7 +125,7 @@ SystemRoot=C:\\Windows
 CommonProgramFiles=(?s:.*)ComSpec=C:\\Windows\\system32\\cmd.exe
 PUBLIC=C:\\Users\\Public
 `},
-		"blocks": {blockBatch, blockOutput},
+		"blocks": {blockBatch, blockOutput}, "chains": {chainBatch, chainOutput},
 	} {
 		t.Run("cmd: "+name, func(t *testing.T) {
 			work := filepath.Join(b.root, wine.ContainerDrive, "work")

@@ -147,6 +147,11 @@ func testCommandPrompt(t *testing.T, b *box) {
 		{`(echo a&echo b) | findstr b`, "b\n", 0},
 		{`if 1==1 (echo yes)>>C:\f`, "", 0},
 		{`(type C:\f) | findstr /n e`, "2:yes\n", 0},
+		{"type nofile && echo no", "The system cannot find the file specified.\n", 1},
+		{"ver >nul && cmd /c exit 3 || exit 4", "", 4},
+		{"cmd /c exit 3 || cmd /c exit 5", "", 5},
+		{"cmd /c exit 3 && exit 4", "", 3},
+		{"echo a b|findstr a&&exit 7", "a b\n", 7},
 		// The last command decides, or exit does.
 		{"type nofile & exit 0", "The system cannot find the file specified.\n", 0},
 		{"rd nodir & cd .", "The system cannot find the file specified.\n", 0},

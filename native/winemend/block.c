@@ -127,6 +127,7 @@ static HANDLE WINAPI mend_CreateFileW(const WCHAR *path, DWORD access, DWORD sha
 static DWORD WINAPI mend_GetEnvironmentVariableW(const WCHAR *name, WCHAR *value, DWORD size)
 {
     if (name && *name == BLOCK_OPEN) return count && !frames[count - 1].failed;
+    if (name && *name == CHAIN_TEST) return !chain_failed();
     return real_GetEnvironmentVariableW(name, value, size);
 }
 

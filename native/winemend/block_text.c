@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// The text of blocks with redirections, as block.c wants it. What begins a block is
-// what Wine's parser takes for one (programs/cmd/wcmdmain.c of Wine 8,
-// WCMD_ReadAndParseLine).
+// The text of blocks with redirections, as block.c wants it, and of && and ||, as
+// chain.c does. A block begins where Wine's parser sees one (programs/cmd/wcmdmain.c
+// of Wine 8, WCMD_ReadAndParseLine).
 
 #include "winemend.h"
 
@@ -11,6 +11,7 @@
 #define PIPE_END 0xfdd3        // behind the part of them that stands for |
 #define EDITS 256
 #define DEEPEST 64
+#define LITERALS 32
 
 // A text that is looked at: bytes of a batch file, or characters.
 struct source {
@@ -30,7 +31,7 @@ static struct {
     SIZE_T count;
     WCHAR text[2 * BLOCK_LINE];
     SIZE_T used;
-    BOOL needed; // a block has redirections
+    BOOL needed; // a block has redirections, or there is a chain
     BOOL full;
     LONGLONG next, end; // in a batch file: the line that comes next, and where its block ends
 } edits;
@@ -126,13 +127,14 @@ static SIZE_T skip_for(const struct source *s, SIZE_T i)
     return is_word(s, i, "do") ? i + 2 : begin;
 }
 
-// A place to insert text at is begun, and gets characters.
-static struct edit *begin_edit(LONGLONG place, SIZE_T drop)
+// A place to insert text at is begun, and gets characters. first: in front of what
+// is inserted there already.
+static struct edit *begin_edit(LONGLONG place, SIZE_T drop, BOOL first)
 {
     edits.full = edits.full || edits.count == EDITS;
     if (edits.full) return NULL;
     SIZE_T i = edits.count++;
-    for (; i > 0 && edits.list[i - 1].at > place; i--) edits.list[i] = edits.list[i - 1];
+    for (; i > 0 && edits.list[i - 1].at + first > place; i--) edits.list[i] = edits.list[i - 1];
     edits.list[i] = (struct edit){place, drop, edits.used, 0};
     return &edits.list[i];
 }
@@ -253,7 +255,7 @@ static SIZE_T end_block(const struct source *s, LONGLONG base, const struct bloc
     if (after == i + 1 && !b->input) return after;
     edits.needed = TRUE;
 
-    struct edit *e = begin_edit(base + (LONGLONG)b->begin, 0);
+    struct edit *e = begin_edit(base + (LONGLONG)b->begin, 0, FALSE);
     put_text(e, L"(rem\xfdd0 ");
     if (b->input) {
         put_text(e, L"<");
@@ -267,7 +269,7 @@ static SIZE_T end_block(const struct source *s, LONGLONG base, const struct bloc
     put_source(e, s, i + 1, end);
     put_text(e, L" \xfdd2&if defined \xfdd0 ");
 
-    e = begin_edit(base + (LONGLONG)i + 1, after - i - 1);
+    e = begin_edit(base + (LONGLONG)i + 1, after - i - 1, FALSE);
     put_text(e, L"&rem\xfdd1)");
     if (!output) return after;
     put_text(e, L"&");
@@ -280,19 +282,78 @@ static SIZE_T end_block(const struct source *s, LONGLONG base, const struct bloc
     return after;
 }
 
+// Commands that && and || join. A || B && C is A || (B && C), and A && B || C is
+// (A && B) || C, so that a block of && ends at ||, and all end with the chain:
+//
+//     (rem & A & if defined TEST (rem & B & rem) & if not defined TEST (rem & C & rem) & rem)
+struct chain {
+    SIZE_T begin; // of the first command
+    BOOL open;
+    SIZE_T ands, ors;                // blocks that have been begun
+    SIZE_T literal[LITERALS], count; // parentheses in the first command's text
+};
+
+#define CHAIN_TEXT L"(rem\xfdd4&"
+#define AND_TEXT L"&if defined \xfdd5 " CHAIN_TEXT
+#define OR_TEXT L"&if not defined \xfdd5 " CHAIN_TEXT
+#define END_TEXT L"&rem\xfdd6)"
+
+static void put_ends(struct edit *e, SIZE_T n)
+{
+    for (; n > 0; n--) put_text(e, END_TEXT);
+}
+
+static void end_chain(struct chain *c, LONGLONG place)
+{
+    if (c->open) put_ends(begin_edit(place, 0, FALSE), 1 + c->ands + c->ors);
+    c->open = FALSE;
+    c->ands = c->ors = c->count = 0;
+}
+
+// join_chain is for && and ||, which stand at i.
+static void join_chain(struct chain *c, LONGLONG base, SIZE_T i, BOOL and)
+{
+    edits.needed = TRUE;
+    if (!c->open) {
+        put_text(begin_edit(base + (LONGLONG)c->begin, 0, TRUE), CHAIN_TEXT);
+        for (SIZE_T k = 0; k < c->count; k++) put_text(begin_edit(base + (LONGLONG)c->literal[k], 0, FALSE), L"^");
+        c->open = TRUE;
+    }
+    struct edit *e = begin_edit(base + (LONGLONG)i, 2, FALSE);
+    if (!and) {
+        put_ends(e, c->ands);
+        c->ands = 0;
+    }
+    put_text(e, and ? AND_TEXT : OR_TEXT);
+    and ? c->ands++ : c->ors++;
+}
+
+// put_literal keeps a parenthesis that is a part of a text from ending, or beginning,
+// a block.
+static void put_literal(struct chain *c, LONGLONG base, SIZE_T i, BOOL inside)
+{
+    if (inside || c->open) put_text(begin_edit(base + (LONGLONG)i, 0, FALSE), L"^");
+    else if (c->count < LITERALS) c->literal[c->count++] = i;
+}
+
 // find_edits looks at the first line of a text and the blocks that begin there. It
 // returns where they end.
 static SIZE_T find_edits(const struct source *s, LONGLONG base)
 {
+    static struct chain chains[DEEPEST + 1];
     struct block open[DEEPEST];
     SIZE_T deep = 0, i = 0;
     ULONG input = 0;
     BOOL command = TRUE; // one begins here
+    BOOL piped = FALSE;  // it reads from the one before it
     edits.count = edits.used = 0;
     edits.full = edits.needed = FALSE;
+    memset(chains, 0, sizeof(chains));
     while (i < s->n) {
+        struct chain *chain = &chains[deep];
         WCHAR c = at(s, i);
         if (is_end(c)) {
+            end_chain(chain, base + (LONGLONG)i);
             if (!deep) return i;
             command = TRUE;
             i++;
@@ -307,9 +368,15 @@ static SIZE_T find_edits(const struct source *s, LONGLONG base)
                 while (!is_end(at(s, i))) i++;
                 continue;
             }
+            if (!chain->open && !piped && c != '&' && c != '|') {
+                chain->begin = i;
+                chain->count = 0;
+            }
+            piped = FALSE;
             if (c == '(') {
                 if (deep == DEEPEST) return i;
                 open[deep++] = (struct block){i++, input};
+                memset(&chains[deep], 0, sizeof(chains[deep]));
                 input = 0;
                 continue;
             }
@@ -322,10 +389,12 @@ static SIZE_T find_edits(const struct source *s, LONGLONG base)
             if (command) continue;
         }
         if (c == ')' && deep > 0) {
+            end_chain(chain, base + (LONGLONG)i);
             i = end_block(s, base, &open[--deep], i, &input);
             command = TRUE; // else, or what a pipe leads to
-        } else if (c == '(' && deep > 0) {
-            put_text(begin_edit(base + (LONGLONG)i++, 0), L"^"); // behind an if, Wine would take it for a block
+            piped = at(s, i - 1) == '|';
+        } else if (c == '(' || c == ')') {
+            put_literal(chain, base, i++, deep > 0); // behind an if, Wine would take ( for a block
         } else if (c == '"') {
             i = skip_quoted(s, i);
         } else if (c == '%') {
@@ -334,11 +403,18 @@ static SIZE_T find_edits(const struct source *s, LONGLONG base)
             i += at(s, i + 1) == '\r' && at(s, i + 2) == '\n' ? 3 : 2;
         } else if (c == '>' && at(s, i + 1) == '&') {
             i += 2;
+        } else if ((c == '&' || c == '|') && at(s, i + 1) == c) {
+            join_chain(chain, base, i, c == '&');
+            command = TRUE;
+            i += 2;
         } else {
+            if (c == '&') end_chain(chain, base + (LONGLONG)i);
             command = c == '&' || c == '|';
+            piped = c == '|';
             i++;
         }
     }
+    end_chain(&chains[deep], base + (LONGLONG)i);
     return i;
 }
 
@@ -361,17 +437,20 @@ static SIZE_T apply_edits(const struct source *s, LONGLONG base, SIZE_T n, WCHAR
     return used < size ? used : 0;
 }
 
-static BOOL has_block(const struct source *s, SIZE_T n)
+// has_any reports whether there may be blocks or chains.
+static BOOL has_any(const struct source *s, SIZE_T n)
 {
-    for (SIZE_T i = 0; i < n; i++)
-        if (at(s, i) == '(') return TRUE;
+    for (SIZE_T i = 0; i < n; i++) {
+        WCHAR c = at(s, i);
+        if (c == '(' || ((c == '&' || c == '|') && at(s, i + 1) == c)) return TRUE;
+    }
     return FALSE;
 }
 
 SIZE_T mend_line(WCHAR *line, SIZE_T n, SIZE_T size)
 {
     const struct source s = {NULL, line, n};
-    if (!has_block(&s, n)) return n;
+    if (!has_any(&s, n)) return n;
     WCHAR *out = alloc_mem(size * sizeof(WCHAR));
     if (!out) return n;
     find_edits(&s, 0);
@@ -390,7 +469,7 @@ int mend_batch_line(const char *text, SIZE_T got, LONGLONG base, SIZE_T n, WCHAR
     if (base != edits.next || base >= edits.end) {
         edits.needed = FALSE;
         edits.end = base;
-        if (has_block(&s, n)) edits.end = base + (LONGLONG)find_edits(&s, base);
+        if (has_any(&s, n)) edits.end = base + (LONGLONG)find_edits(&s, base);
     }
     edits.next = base + (LONGLONG)next;
     if (!edits.needed || edits.full) return length;
@@ -422,7 +501,7 @@ WCHAR *block_shown(const WCHAR *text, SIZE_T n)
     static WCHAR kept[DEEPEST][128];
     static SIZE_T deep;
     SIZE_T used = 0, i = 0;
-    while (i < n && text[i] != BLOCK_OPEN && text[i] != BLOCK_CLOSE) i++;
+    while (i < n && (text[i] < 0xfdd0 || text[i] > 0xfdef)) i++;
     if (i == n) return NULL;
     WCHAR *out = alloc_mem((n + DEEPEST * ARRAYSIZE(kept[0]) + 1) * sizeof(WCHAR));
     for (i = 0; out && i < n;) {
@@ -443,6 +522,18 @@ WCHAR *block_shown(const WCHAR *text, SIZE_T n)
             for (i += 3; i < n && text[i] != '"'; i++) continue;
             i += 2;
             out[used++] = '|';
+        } else if (begins(text + i, n - i, AND_TEXT)) {
+            i += SIZE_OF(AND_TEXT);
+            out[used++] = '&';
+            out[used++] = '&';
+        } else if (begins(text + i, n - i, OR_TEXT)) {
+            i += SIZE_OF(OR_TEXT);
+            out[used++] = '|';
+            out[used++] = '|';
+        } else if (begins(text + i, n - i, CHAIN_TEXT)) {
+            i += SIZE_OF(CHAIN_TEXT);
+        } else if (begins(text + i, n - i, END_TEXT)) {
+            i += SIZE_OF(END_TEXT);
         } else {
             out[used++] = text[i++];
         }

@@ -34,6 +34,7 @@ static const struct text texts[] = {
     {"File association missing for extension %1\n", "File association not found for extension %1\n", 0},
     {"No open command associated with file type '%1'\n",
      "File type '%1' not found or no open command associated with it.\n", 0},
+    {"Environment variable %1 not defined\n", "Environment variable %1 not defined\n", 1},
     {"Division by zero error.\n", "Divide by zero error.\n", 1073750993},
     {"Expected an operand.\n", "Missing operand.\n", 1073750989},
     {"Expected an operator.\n", "Missing operator.\n", 1073750990},
@@ -58,6 +59,12 @@ static const struct text texts[] = {
 
 static BOOL is_cmd;
 static ULONG failed_with; // what Windows' exit code is if Wine's says nothing
+
+static void fails(ULONG code)
+{
+    failed_with = code;
+    chain_error();
+}
 static WCHAR existing[260]; // the name that md could not make
 
 BOOL is_command_prompt(void) { return is_cmd; }
@@ -72,6 +79,7 @@ static int WINAPI mend_LoadStringW(HMODULE module, UINT id, WCHAR *buffer, int s
     int n = real_LoadStringW(module, id, buffer, size);
     if (!done) { // the first text is loaded at the start, when all imports are known
         done = TRUE;
+        mend_chains(program());
         mend_blocks(program()); // calls what is there; mend_builtins goes in front
         mend_builtins(program());
     }
@@ -81,7 +89,7 @@ static int WINAPI mend_LoadStringW(HMODULE module, UINT id, WCHAR *buffer, int s
         int k = 0;
         while (k < n && wine[k] && buffer[k] == (WCHAR)wine[k]) k++;
         if (k < n || wine[k]) continue;
-        if (texts[i].code) failed_with = texts[i].code;
+        if (texts[i].code) fails(texts[i].code);
         for (n = 0; windows[n] && n < size - 1; n++) buffer[n] = (unsigned char)windows[n];
         buffer[n] = 0;
         break;
@@ -135,7 +143,7 @@ const WCHAR *command_message(ULONG error, WCHAR *buffer, SIZE_T size)
     const WCHAR *name = L"";
     SIZE_T n = 0;
     if (!is_cmd) return NULL;
-    failed_with = error == removal && removal ? removal : 1;
+    fails(error == removal && removal ? removal : 1);
     first = builtin_message(error);
     removal = 0;
     if (!first && error == ERROR_ALREADY_EXISTS) {

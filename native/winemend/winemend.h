@@ -196,6 +196,7 @@ void replace_imports(HMODULE program, const struct import *functions, SIZE_T cou
 
 #define BLOCK_OPEN 0xfdd0  // noncharacters, which Unicode keeps for use inside of a program
 #define BLOCK_CLOSE 0xfdd1
+#define CHAIN_TEST 0xfdd5 // as the name of a variable: the last command has not failed
 #define BLOCK_LINE 8192 // MAXSTRING, of the longest line, in characters
 #define BLOCK_SIZE 65536 // of the longest block in a batch file, in bytes
 void mend_blocks(HMODULE program);
@@ -213,6 +214,18 @@ int mend_batch_line(const char *text, SIZE_T got, LONGLONG base, SIZE_T n, WCHAR
 WCHAR *block_shown(const WCHAR *text, SIZE_T n);
 // is_block_pipe reports whether a file stands for a pipe.
 BOOL is_block_pipe(const WCHAR *path);
+
+// chain.c
+
+void mend_chains(HMODULE program);
+// chain_command is called when a command begins, with its text.
+void chain_command(const WCHAR *text);
+// chain_calls says that the running command ends with ERRORLEVEL.
+void chain_calls(void);
+// chain_failed reports whether the last command has failed, for && and ||.
+BOOL chain_failed(void);
+// chain_error says that cmd.exe has printed an error of its own for the running command.
+void chain_error(void);
 
 // completion.c
 
