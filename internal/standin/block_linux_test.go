@@ -88,9 +88,11 @@ Z
 var chainBatch = []string{
 	// Commands of cmd.exe, and programs.
 	"type nofile 2>nul && echo no", "type nofile 2>nul || echo 1", "cd . && echo 2", "cd . || echo no",
-	"cd nodir 2>nul || echo 3", "ver >nul && ver >nul && echo 4", "nocommand 2>nul || echo 5", "mkdir sub 2>nul || echo 6",
+	"cd nodir 2>nul || echo 3", "ver >nul && ver >nul && echo 4",
+	"nocommand 2>nul || echo 5", "mkdir sub 2>nul || echo 6",
 	"cmd /c exit 3 && echo no", "cmd /c exit 3 || echo 7", "cmd /c exit -1 || echo 8", "cmd /c exit 0&&echo 9",
-	"echo x | findstr y >nul || echo 10", "echo x | findstr x >nul && echo 11", "(echo a & echo b) | findstr b && echo 11",
+	"echo x | findstr y >nul || echo 10", "echo x | findstr x >nul && echo 11",
+	"(echo a & echo b) | findstr b && echo 11",
 	"type one | findstr o | find \"ne\" && echo 11", "if not exist nofile cd . && echo 12",
 	"if exist nofile cd . && echo no", "set UNDEFINED >nul 2>nul || echo 13", "del nofile 2>nul && echo 14",
 	// The one before decides, not ERRORLEVEL.
