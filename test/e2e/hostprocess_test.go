@@ -23,9 +23,9 @@ func hostProcess(user string) string {
 
 // TestHostProcess checks what Kubernetes' documentation promises of host process
 // containers (tasks/configure-pod-container/create-hostprocess-pod), and what
-// its end-to-end tests check (test/e2e/windows/host_process.go).
+// its end-to-end tests check (test/e2e/windows/host_process.go). It is alone, because it looks at all programs of the
+// host.
 func TestHostProcess(t *testing.T) {
-	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.kubectl(t, "create", "configmap", "-n", ns, "settings", "--from-literal=key=of the configMap")
