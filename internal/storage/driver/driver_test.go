@@ -161,6 +161,34 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+func TestStage(t *testing.T) {
+	n := newNode(t)
+	s := nodeService{driver: n.Driver}
+	at := filepath.Join(n.cfg.KubeletDir, "plugins", "kubernetes.io", "csi", storage.Driver, "0a1b", "globalmount")
+	for _, c := range []struct {
+		id, at string
+		want   codes.Code
+	}{{"v", at, codes.OK}, {"../v", at, codes.InvalidArgument}, {"v", "/etc", codes.InvalidArgument},
+		{"", at, codes.InvalidArgument}, {"v", "", codes.InvalidArgument}} {
+		r := &csi.NodeStageVolumeRequest{VolumeId: c.id, StagingTargetPath: c.at,
+			VolumeCapability: capability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER),
+			VolumeContext:    map[string]string{storage.ClusterKey: uid}}
+		_, stage := s.NodeStageVolume(t.Context(), r)
+		_, unstage := s.NodeUnstageVolume(t.Context(),
+			&csi.NodeUnstageVolumeRequest{VolumeId: c.id, StagingTargetPath: c.at})
+		if status.Code(stage) != c.want || status.Code(unstage) != c.want {
+			t.Errorf("%q at %q: %v, %v", c.id, c.at, stage, unstage)
+		}
+		r.VolumeContext = nil
+		if _, err := s.NodeStageVolume(t.Context(), r); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%q at %q without a cluster: %v", c.id, c.at, err)
+		}
+	}
+	if exists(n.data("v")) || exists(at) {
+		t.Error("staging made something")
+	}
+}
+
 func TestReadWriteOncePod(t *testing.T) {
 	n := newNode(t)
 	r := n.publishRequest("v", n.target("p1"))

@@ -34,6 +34,7 @@ func (nodeService) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilities
 	*csi.NodeGetCapabilitiesResponse, error) {
 	var out csi.NodeGetCapabilitiesResponse
 	for _, t := range []csi.NodeServiceCapability_RPC_Type{
+		csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME,
 		csi.NodeServiceCapability_RPC_GET_VOLUME_STATS,
 		csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 	} {

@@ -140,6 +140,16 @@ func (n node) NodeGetCapabilities(ctx context.Context, r *csi.NodeGetCapabilitie
 	return n.driver.NodeGetCapabilities(ctx, r)
 }
 
+func (n node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (
+	*csi.NodeStageVolumeResponse, error) {
+	return n.driver.NodeStageVolume(ctx, r)
+}
+
+func (n node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (
+	*csi.NodeUnstageVolumeResponse, error) {
+	return n.driver.NodeUnstageVolume(ctx, r)
+}
+
 func (n node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (
 	*csi.NodePublishVolumeResponse, error) {
 	return n.driver.NodePublishVolume(ctx, r)
