@@ -4,7 +4,8 @@
 // Package localvolume makes the StorageClass mullion-local work, on the side of the
 // cluster: it makes PersistentVolumes for claims, with upstream's library for
 // provisioners, and a CSIStorageCapacity of each node from the free space that the
-// node reports. The nodes' side is internal/storage/driver.
+// node reports, and tells claims when the node with their data has left. The nodes' side is
+// internal/storage/driver.
 //
 // A PersistentVolume is all that is made: the directory comes when a pod is there, and
 // goes after the PersistentVolume has gone.
@@ -14,6 +15,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -64,14 +66,15 @@ type Config struct {
 
 // Controller provisions volumes and reports capacities.
 type Controller struct {
-	client kubernetes.Interface
-	cfg    Config
+	client    kubernetes.Interface
+	cfg       Config
+	lostAfter time.Duration // lostAfter, or less in tests
 }
 
 // New returns a controller. It does nothing until Run.
 func New(client kubernetes.Interface, c Config) *Controller {
 	c.Log = c.Log.With(logkey.Name, storage.Driver)
-	return &Controller{client: client, cfg: c}
+	return &Controller{client: client, cfg: c, lostAfter: lostAfter}
 }
 
 // Run works until the context is cancelled.
@@ -93,6 +96,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error { return c.reportCapacities(ctx) })
+	group.Go(func() error { return c.tellLost(ctx) })
 	return group.Wait()
 }
 

@@ -5,7 +5,9 @@ package localvolume
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,7 +77,9 @@ func run(t *testing.T, objects ...runtime.Object) *fake.Clientset {
 		ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "cluster-uid"}})...)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- New(client, Config{Namespace: "sys", Log: slog.New(slog.DiscardHandler)}).Run(ctx) }()
+	c := New(client, Config{Namespace: "sys", Log: slog.New(slog.DiscardHandler)})
+	c.lostAfter = 0
+	go func() { done <- c.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -157,4 +161,47 @@ func TestDescribeCapacity(t *testing.T) {
 		&storagev1.StorageClass{Provisioner: "example.test"}, "sys"); c != nil {
 		t.Errorf("another provisioner's class: %+v", c)
 	}
+}
+
+// TestLost: a claim is told when the node with its data leaves, and other claims are not.
+func TestLost(t *testing.T) {
+	volume := func(name, node, driver string) *corev1.PersistentVolume {
+		o := controller.ProvisionOptions{StorageClass: describeClass(), PVName: name, PVC: claim()}
+		v := describe(o, "cluster-uid", node)
+		v.Spec.CSI.Driver = driver
+		v.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "ns",
+			Name: "claim-of-" + name, UID: "1"}
+		v.Status.Phase = corev1.VolumeBound
+		return v
+	}
+	released := volume("released", "gone", storage.Driver)
+	released.Status.Phase = corev1.VolumeReleased
+	client := run(t, node(nil, map[string]string{storage.TopologyKey: "win-1"}), released,
+		volume("stays", "win-1", storage.Driver), volume("lost-before", "gone", storage.Driver),
+		volume("other", "gone", "example.test"))
+	told := func(want ...string) {
+		t.Helper()
+		testenv.Eventually(t, "the events", func() error {
+			list, err := client.CoreV1().Events("ns").List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			var got []string
+			for _, e := range list.Items {
+				if e.Reason == reasonLost {
+					got = append(got, e.InvolvedObject.Name)
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(slices.Compact(got), want) {
+				return fmt.Errorf("told %q, want %q", got, want)
+			}
+			return nil
+		})
+	}
+	told("claim-of-lost-before")
+	if err := client.CoreV1().Nodes().Delete(t.Context(), "win-1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	told("claim-of-lost-before", "claim-of-stays")
 }
