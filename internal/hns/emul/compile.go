@@ -21,7 +21,7 @@ import (
 // compiles them all. It leaves out what it cannot express; the documents keep it,
 // and docs/fidelity/hns.md lists it.
 //
-// Fidelity: subset - L4Proxy, L4WFPPROXY, QOS and the like are stored and echoed only.
+// Fidelity: subset - L4Proxy, L4WFPPROXY and the like are stored and echoed only.
 func compile(s *state, uplink intent.Uplink, departed []departure, l limits) intent.Host {
 	h := intent.Host{
 		Uplink:          uplink,
@@ -143,9 +143,21 @@ func compileEndpoint(s *state, e *endpoint, routes []schema.SDNRouteSetting) int
 	if v, ok := setting[schema.EncapOverheadSetting](e.Policies, schema.EncapOverheadPolicy); ok && v.Overhead > 0 {
 		out.MTU = uplinkMTU - int(v.Overhead)
 	}
+	out.MaxRate = maxRate(e)
 	compileNAT(e, &out)
 	compileACLs(s, e, &out)
 	return out
+}
+
+// maxRate returns the lowest bound of the endpoint's QOS policies. 0 bounds nothing, as Hyper-V's MaximumBandwidth
+// (https://learn.microsoft.com/powershell/module/hyper-v/set-vmnetworkadapter, read 2026-11).
+func maxRate(e *endpoint) (rate uint64) {
+	for _, v := range settings[schema.QOSSetting](e.Policies, schema.QOSPolicy) {
+		if r := v.MaximumOutgoingBandwidthInBytes; r > 0 && (rate == 0 || r < rate) {
+			rate = r
+		}
+	}
+	return rate
 }
 
 func compileNAT(e *endpoint, out *intent.Endpoint) {

@@ -136,6 +136,11 @@ func (s TierACLSetting) ACLs() []ACLSetting {
 	return out
 }
 
+// QOSSetting is the setting of QOS.
+type QOSSetting struct {
+	MaximumOutgoingBandwidthInBytes uint64 // per second
+}
+
 // OutBoundNATSetting is the setting of OutBoundNAT.
 type OutBoundNATSetting struct {
 	VirtualIP        string   `json:",omitempty"`

@@ -63,9 +63,12 @@ func (h *host) openWith(log *slog.Logger) *apply.Plane {
 }
 
 // run runs a program inside the host's namespace.
-func (h *host) run(argv ...string) string {
+func (h *host) run(argv ...string) string { h.t.Helper(); return h.runIn(h.netns, argv...) }
+
+// runIn runs a program inside another namespace.
+func (h *host) runIn(netns string, argv ...string) string {
 	h.t.Helper()
-	s, err := kernel.Open(h.netns)
+	s, err := kernel.Open(netns)
 	if err != nil {
 		h.t.Fatal(err)
 	}

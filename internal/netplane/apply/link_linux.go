@@ -213,6 +213,9 @@ func updatePeer(link netlink.Link, inside *kernel.Space, want *compile.Link, hos
 	if err := inside.KeepAddresses(link, want.Peer.Addresses); err != nil {
 		return err
 	}
+	if err := setBucket(inside, link, want.Peer.Bucket); err != nil {
+		return err
+	}
 	if err := inside.Netlink.LinkSetUp(link); err != nil {
 		return fmt.Errorf("set up %s: %w", name, err)
 	}

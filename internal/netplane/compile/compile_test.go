@@ -187,6 +187,7 @@ var cases = []struct {
 			{Direction: intent.Out, Action: intent.Block, Protocols: []uint8{6},
 				RemotePorts: []intent.PortRange{{First: 25, Last: 25}}, Priority: 200},
 		}
+		h.Endpoints[1].MaxRate = 1_250_000
 		h.Endpoints[1].OutboundNAT = []intent.OutboundNAT{
 			{VirtualIP: addr("10.89.0.200"), Destinations: prefixes("192.0.2.0/24")},
 			{Exceptions: prefixes("10.0.0.0/8", "10.244.0.0/16")},

@@ -86,6 +86,7 @@ type Peer struct {
 	// HostIs are IPv6 addresses that are the other end of the pair for the namespace:
 	// permanent neighbours.
 	HostIs []netip.Addr
+	Bucket *Bucket // nil: it sends as fast as it can
 }
 
 // Neighbour is one permanent entry.
@@ -146,6 +147,9 @@ func (p *Plan) String() string {
 			}
 			for _, r := range l.Peer.Routes {
 				fmt.Fprintf(&b, "    %s\n", r)
+			}
+			if k := l.Peer.Bucket; k != nil {
+				fmt.Fprintf(&b, "    rate %d burst %d queue %d\n", k.Rate, k.Burst, k.Queue)
 			}
 		}
 	}

@@ -142,6 +142,8 @@ type Endpoint struct {
 	// MTU of the endpoint's link; 0 means the network's. EncapOverhead is
 	// subtracted by the producer.
 	MTU int
+	// MaxRate bounds what the endpoint sends, in bytes per second; 0: no bound.
+	MaxRate uint64
 
 	// Remote endpoints (flag 1) stand for addresses on other nodes: backends of
 	// load balancers, no device.

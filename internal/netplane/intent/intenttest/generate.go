@@ -191,6 +191,7 @@ func (d *Dice) endpoint() intent.Endpoint {
 		MTU:          pick(d, 0, 1400),
 		Remote:       d.yes(),
 		HostAttached: d.n(8) == 1,
+		MaxRate:      pick[uint64](d, 0, 1, 125_000),
 	}
 	if d.n(2) == 1 {
 		e.Addresses = append(e.Addresses, netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 1, 15: byte(n + 2)}), 64))
