@@ -54,8 +54,8 @@ type Config struct {
 	// DataPlane is required.
 	DataPlane DataPlane
 	// OnNetwork, if set, is told the prefixes of all L2Bridge and L2Tunnel
-	// networks: what other nodes must route to this host. It is called when the
-	// service opens and after each change of the networks, one call at a time.
+	// networks, except the nodes' own: what other nodes must route to this host. It is
+	// called when the service opens and after each change of the networks, one call at a time.
 	OnNetwork func(ctx context.Context, prefixes []netip.Prefix)
 	// NoLimits leaves out what Windows cannot do for no good reason; see limits.
 	NoLimits bool
@@ -290,7 +290,9 @@ func (s *Service) announce(ctx context.Context) {
 	s.current.Load().networks.all(func(n *network) bool {
 		if n.Type == schema.L2Bridge || n.Type == schema.L2Tunnel {
 			for _, sub := range subnets(n) {
-				prefixes = append(prefixes, sub.prefix)
+				if !sub.prefix.Overlaps(s.uplink.Address) { // every router knows the nodes' own network
+					prefixes = append(prefixes, sub.prefix)
+				}
 			}
 		}
 		return true

@@ -219,11 +219,14 @@ func TestAnnounceNetworks(t *testing.T) {
 	n := createBridge(t, s)
 	create(t, s, hns.Network, schema.GUID{}, `{"Name":"nat","Type":"nat","SchemaVersion":{"Major":2}}`)
 	create(t, s, hns.Endpoint, n, `{"SchemaVersion":{"Major":2}}`)
+	// Nothing leads to a network that has the nodes' own subnet.
+	create(t, s, hns.Network, schema.GUID{}, `{"Name":"nodes","Type":"L2Bridge","SchemaVersion":{"Major":2},
+	  "Ipams":[{"Subnets":[{"IpAddressPrefix":"`+s.uplink.Address.Masked().String()+`"}]}]}`)
 	if err := s.Delete(t.Context(), hns.Network, n); err != nil {
 		t.Fatal(err)
 	}
 	bridge := []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}
-	want := [][]netip.Prefix{{}, bridge, bridge, {}}
+	want := [][]netip.Prefix{{}, bridge, bridge, bridge, {}}
 	if !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("announced %v, want %v", got, want)
 	}

@@ -140,6 +140,9 @@ func (p *Plane) addLinks(ctx context.Context, old, plan *compile.Plan, trusted b
 	if err := p.addRoutes(old, plan, trusted, &back); err != nil {
 		return err
 	}
+	if err := p.addProxies(old, plan, trusted, &back); err != nil {
+		return err
+	}
 	if err := fault.Point(ctx, "netplane.apply.before-table"); err != nil {
 		return err
 	}

@@ -97,7 +97,8 @@ func (h *host) state() string {
 	h.t.Helper()
 	all := ruleset(h.run("nft", "list", "ruleset"))
 	for _, argv := range [][]string{{"ip", "-4", "-o", "address"}, {"ip", "-o", "link"}, {"ip", "-4", "route"},
-		{"ip", "neighbour", "show", "nud", "permanent"}, {"bridge", "fdb", "show"}} {
+		{"ip", "neighbour", "show", "nud", "permanent"}, {"ip", "neighbour", "show", "proxy"},
+		{"bridge", "fdb", "show"}} {
 		for line := range strings.Lines(h.run(argv...)) {
 			if argv[0] == "bridge" && !strings.Contains(line, " dst ") {
 				continue // what a link has of itself

@@ -72,18 +72,9 @@ var additions = []struct {
 		RemotePorts:     []intent.PortRange{{First: 1024, Last: 65535}},
 	}), false},
 	{"pod", func(h *intent.Host) { h.Endpoints = withPods(intenttest.Services(0, 0), 3).Endpoints }, true},
-	{"pod of a NAT network", func(h *intent.Host) {
-		h.Networks = append(h.Networks,
-			intent.Network{ID: "nat", Type: intent.NAT,
-				Subnets: []intent.Subnet{{Prefix: netip.MustParsePrefix("172.20.0.0/24")}}})
-		h.Endpoints = append(h.Endpoints, intent.Endpoint{
-			ID:          "ep-nat",
-			NetworkID:   "nat",
-			NamespaceID: "ns-0",
-			Addresses:   prefixes("172.20.0.5/24"),
-			MAC:         "00:15:5d:00:01:00",
-		})
-	}, false},
+	{"pod of a NAT network", podOf(intent.NAT, "172.20.0.5/24", 0), false},
+	{"pod of a private network", podOf(intent.Private, "172.22.0.5/24", 2), false},
+	{"pod of a transparent network", podOf(intent.Transparent, "10.89.0.140/24", 3), true},
 	{"overlay", overlay(1), false},
 	{"overlay with a third host", overlay(2), false},
 	{"adapter of the host", func(h *intent.Host) {
@@ -98,6 +89,21 @@ var additions = []struct {
 	{"other address of the uplink", func(h *intent.Host) {
 		h.Uplink.Address = netip.MustParsePrefix("10.89.0.12/24")
 	}, false},
+}
+
+// podOf adds a network of the type and a pod with the address in it.
+func podOf(typ intent.NetworkType, address string, last byte) func(*intent.Host) {
+	return func(h *intent.Host) {
+		h.Networks = append(h.Networks, intent.Network{ID: string(typ), Type: typ,
+			Subnets: []intent.Subnet{{Prefix: netip.MustParsePrefix(address).Masked()}}})
+		h.Endpoints = append(h.Endpoints, intent.Endpoint{
+			ID:          "ep-" + string(typ),
+			NetworkID:   string(typ),
+			NamespaceID: "ns-0",
+			Addresses:   prefixes(address),
+			MAC:         fmt.Sprintf("00:15:5d:00:01:%02x", last),
+		})
+	}
 }
 
 // overlay adds an overlay network with other hosts.

@@ -119,6 +119,9 @@ func (p *Plane) removeOthers(ctx context.Context, old, plan *compile.Plan, trust
 			}
 		}
 	}
+	if err := p.removeProxies(old, plan, trusted); err != nil {
+		return err
+	}
 	return p.removeRoutes(old, plan, trusted)
 }
 

@@ -29,6 +29,7 @@ const (
 	ours            = `"` + LinkPrefix + `*"`
 	nodePortKey     = "meta l4proto . th dport"
 	nodePortType    = "inet_proto . inet_service"
+	established     = "ct state established,related accept"
 	sourceNode      = uint32(1) // connection mark: rewrite the source to the uplink's address
 )
 
@@ -120,7 +121,7 @@ func (c *compiler) baseChains() []Chain {
 			"counter drop",
 		}},
 		{Name: "filter-input", Type: "filter", Hook: "input", Priority: "0", Rules: append(
-			[]string{"ct state established,related accept"}, c.vmaps("saddr", mapACLOut)...)},
+			[]string{established}, c.vmaps("saddr", mapACLOut)...)},
 		{Name: "filter-output", Type: "filter", Hook: "output", Priority: "0", Rules: c.outputRules()},
 	}
 }
@@ -128,7 +129,7 @@ func (c *compiler) baseChains() []Chain {
 // forwardRules returns the rules for packets between endpoints, and between them and others.
 func (c *compiler) forwardRules() []string {
 	rules := []string{
-		"ct state established,related accept",
+		established,
 		// A packet that conntrack cannot place would leave with an address
 		// that NAT should have rewritten.
 		"ct state invalid counter drop",
@@ -152,7 +153,7 @@ func (c *compiler) outputRules() []string {
 			}
 		})...)
 	}
-	return append(append(rules, "ct state established,related accept"), c.vmaps("daddr", mapACLIn)...)
+	return append(append(rules, established), c.vmaps("daddr", mapACLIn)...)
 }
 
 // sourceRules returns the rules that rewrite source addresses.

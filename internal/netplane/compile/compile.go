@@ -63,8 +63,9 @@ func Compile(want intent.Host, previous *Plan) (*Plan, error) {
 	}
 	c.sourceVIPRoutes()
 	c.sysctls()
+	c.proxies()
 	c.plan.Table.Sets = sets(c.families)
-	c.plan.Table.Chains = c.guardTunnels(c.baseChains())
+	c.plan.Table.Chains = c.closeNetworks(c.guardTunnels(c.baseChains()))
 	c.plan.Table.collect()
 	return c.plan, nil
 }

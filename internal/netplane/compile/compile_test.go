@@ -4,6 +4,7 @@
 package compile
 
 import (
+	"fmt"
 	"net/netip"
 	"os/exec"
 	"strings"
@@ -121,6 +122,30 @@ func dual() intent.Host {
 	return h
 }
 
+// networkTypes returns a host with a network of each type that differs from L2Bridge, one pod in each, two in the
+// private one.
+func networkTypes() intent.Host {
+	h := dual()
+	h.LoadBalancers, h.Endpoints = nil, nil
+	add := func(typ intent.NetworkType, subnet, gateway string, pods ...string) {
+		h.Networks = append(h.Networks, intent.Network{ID: "net-" + string(typ), Type: typ,
+			Subnets: []intent.Subnet{{Prefix: prefix(subnet), Gateway: addr(gateway)}}})
+		for _, a := range pods {
+			h.Endpoints = append(h.Endpoints, intent.Endpoint{ID: "ep-" + a, NetworkID: "net-" + string(typ),
+				NamespaceID: "ns-" + a, Addresses: prefixes(a + "/24"), Gateway: addr(gateway),
+				MAC: fmt.Sprintf("00-15-5D-00-00-%02X", len(h.Endpoints))})
+		}
+	}
+	add(intent.Transparent, "10.89.0.0/24", "10.89.0.254", "10.89.0.140")
+	add(intent.L2Tunnel, "10.89.0.0/25", "10.89.0.126", "10.89.0.40")
+	add(intent.NAT, "172.20.0.0/24", "172.20.0.1", "172.20.0.5", "172.20.0.4")
+	add(intent.ICS, "172.21.0.0/24", "172.21.0.1", "172.21.0.5")
+	add(intent.Private, "172.22.0.0/24", "172.22.0.1", "172.22.0.5", "172.22.0.6")
+	h.Endpoints[0].Addresses = prefixes("10.89.0.140/24", "fd00:89::140/64")
+	h.Endpoints[len(h.Endpoints)-1].Addresses = prefixes("172.22.0.6/24", "fd00:22::6/64")
+	return h
+}
+
 func clusterIP(id, vip string, protocol uint8, port, target uint16, to ...string) intent.LoadBalancer {
 	return intent.LoadBalancer{
 		ID:           id,
@@ -196,6 +221,7 @@ var cases = []struct {
 		return h
 	}},
 	{"overlay", overlay},
+	{"network-types", networkTypes},
 	{"dual", dual},
 	{"host-endpoint", func() intent.Host {
 		h := node()

@@ -252,7 +252,9 @@ func (c *compiler) outboundChain(e *intent.Endpoint, network intent.NetworkType,
 	policies := slices.DeleteFunc(slices.Clone(e.OutboundNAT),
 		func(p intent.OutboundNAT) bool { return familyFor(p.IPv6) != f })
 	if len(policies) == 0 && (network == intent.NAT || network == intent.ICS) {
-		policies = []intent.OutboundNAT{{}} // such a network rewrites everything
+		// Such a network rewrites everything, ICMP too.
+		rules := []string{"oifname " + ours + " return", f.sourceTo(f.node(c.want.Uplink))}
+		return &Chain{Name: hashName("outbound"+f.suffix, rules), Rules: rules}
 	}
 	if len(policies) == 0 {
 		return nil
@@ -304,6 +306,9 @@ func (c *compiler) gateways() {
 	seen := map[netip.Prefix]bool{}
 	for i := range c.want.Networks {
 		n := &c.want.Networks[i]
+		if c.onNodeNetwork(n) {
+			continue
+		}
 		l := Link{Name: LinkName(n.ID), Kind: Bridge, MTU: networkMTU(n), Alias: "network " + n.ID}
 		var candidates []netip.Addr
 		for _, s := range n.Subnets {
@@ -312,18 +317,21 @@ func (c *compiler) gateways() {
 				continue
 			}
 			p := s.Prefix.Masked()
+			if !seen[p] {
+				seen[p] = true
+				// Without this, a packet to an address that no endpoint has would be
+				// sent to the router, which sends it back.
+				c.plan.Routes = append(c.plan.Routes, Route{Destination: p})
+			}
+			if n.Type == intent.Private {
+				continue // no host in it
+			}
 			if p.Bits() < p.Addr().BitLen()-1 && n.Type != intent.Overlay {
 				first := p.Addr().Next()
 				candidates = append(candidates, first, first.Next())
 			}
 			if f.usable(s.Gateway) && p.Contains(s.Gateway) {
 				candidates = append(candidates, s.Gateway)
-			}
-			// Without this, a packet to an address that no endpoint has would be
-			// sent to the router, which sends it back.
-			if !seen[p] {
-				seen[p] = true
-				c.plan.Routes = append(c.plan.Routes, Route{Destination: p})
 			}
 		}
 		for _, a := range candidates {

@@ -17,6 +17,8 @@ type Plan struct {
 	Sysctls []Sysctl
 	Links   []Link
 	Routes  []Route
+	// Proxies are addresses that the uplink answers for, sorted.
+	Proxies []netip.Addr
 	Table   Table
 
 	// uplink is the uplink for which the fragments were made.
@@ -155,6 +157,9 @@ func (p *Plan) String() string {
 	}
 	for _, r := range p.Routes {
 		fmt.Fprintln(&b, r)
+	}
+	for _, a := range p.Proxies {
+		fmt.Fprintf(&b, "proxy %s\n", a)
 	}
 	p.Table.write(&b)
 	return b.String()

@@ -90,7 +90,7 @@ func (d *Dice) Host() intent.Host {
 	for i := range d.n(4) {
 		n := intent.Network{
 			ID:      fmt.Sprint("net-", i),
-			Type:    pick(d, intent.L2Bridge, intent.NAT, intent.Private, intent.Overlay),
+			Type:    pick(d, intent.L2Bridge, intent.NAT, intent.Private, intent.Overlay, intent.Transparent),
 			MTU:     pick(d, 0, 1450),
 			Subnets: []intent.Subnet{{Prefix: d.prefix(), Gateway: d.address()}},
 		}
