@@ -21,7 +21,7 @@ import (
 // compiles them all. It leaves out what it cannot express; the documents keep it,
 // and docs/fidelity/hns.md lists it.
 //
-// Fidelity: subset - L4Proxy, L4WFPPROXY and the like are stored and echoed only.
+// Fidelity: subset - the list of policies that is generated in docs/fidelity/hns.md.
 func compile(s *state, uplink intent.Uplink, departed []departure, l limits) intent.Host {
 	h := intent.Host{
 		Uplink:          uplink,
