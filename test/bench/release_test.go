@@ -54,7 +54,8 @@ func unpackedRelease(b *testing.B) string {
 	dir := b.TempDir()
 	for _, argv := range [][]string{
 		{"go", "run", "-C", testenv.Repo("tools", "release"), ".", "-bin", testenv.Bin(), "-root", testenv.Repo(),
-			"-o", dir, "-version", "v0.0.0-gbench", "-date", "1790000000", "-level", "1"},
+			"-o", dir, "-version", "v0.0.0-gbench", "-date", "1790000000", "-level", "1",
+			"-only", "archive"},
 		{"tar", "-xzf", filepath.Join(dir, "mullion_v0.0.0-gbench_linux_amd64.tar.gz"), "-C", dir},
 	} {
 		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {

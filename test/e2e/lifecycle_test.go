@@ -109,7 +109,7 @@ func TestLifecycle(t *testing.T) {
 	const second = "e2e-second"
 	args := func(a ...string) []string { return append(a, "--name", second, "--data-dir", suite.dir) }
 	user := filepath.Join(t.TempDir(), "config") // the kubeconfig file of the user's
-	mullion := unpacked(t)
+	mullion, unpackAgain := unpacked(t)
 	run := func(a ...string) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -141,6 +141,7 @@ func TestLifecycle(t *testing.T) {
 	if f := look(); len(f.processes) == 0 || len(f.links) == 0 || len(f.routes) == 0 || len(f.cgroups) == 0 {
 		t.Errorf("a running cluster shows only %+v", f)
 	}
+	unpackAgain() // over the programs that run
 	if out := run("up"); strings.Contains(out, "✗") {
 		t.Errorf("second up: %s", out)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// unpacked returns mullion as a release has it: in a directory of its own, far from
-// the sources.
-func unpacked(t *testing.T) string {
+// unpacked returns mullion as a release has it, in a directory of its own, far from
+// the sources, and a function that unpacks the release there once more.
+func unpacked(t *testing.T) (program string, unpack func()) {
 	t.Helper()
 	dir := t.TempDir()
 	root := filepath.Dir(testenv.Bin())
@@ -26,7 +26,8 @@ func unpacked(t *testing.T) string {
 	}
 	const version = "v0.0.0-gtest"
 	run("go", "run", "-C", filepath.Join(root, "tools", "release"), ".", "-bin", testenv.Bin(), "-root", root,
-		"-o", dir, "-version", version, "-date", "1790000000", "-level", "1")
-	run("tar", "-xzf", filepath.Join(dir, "mullion_"+version+"_linux_amd64.tar.gz"), "-C", dir)
-	return filepath.Join(dir, "mullion", "mullion")
+		"-o", dir, "-version", version, "-date", "1790000000", "-level", "1", "-only", "archive")
+	unpack = func() { run("tar", "-xzf", filepath.Join(dir, "mullion_"+version+"_linux_amd64.tar.gz"), "-C", dir) }
+	unpack()
+	return filepath.Join(dir, "mullion", "mullion"), unpack
 }

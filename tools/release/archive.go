@@ -27,7 +27,11 @@ func (r release) writeArchive(name string, files []entry) (err error) {
 		return err
 	}
 	t := tar.NewWriter(z)
-	for _, e := range withDirectories(files) {
+	below := slices.Clone(files)
+	for i := range below {
+		below[i].name = "mullion/" + below[i].name
+	}
+	for _, e := range withDirectories(below) {
 		if err := r.add(t, e); err != nil {
 			return err
 		}
@@ -35,14 +39,17 @@ func (r release) writeArchive(name string, files []entry) (err error) {
 	return errors.Join(t.Close(), z.Close())
 }
 
-// withDirectories puts the files in order, each directory before what is in it.
+// withDirectories puts the files in order, each directory before what is in it, with those that are not among them.
 func withDirectories(files []entry) []entry {
 	all := map[string]entry{}
 	for _, e := range files {
-		e.name = "mullion/" + e.name
 		all[e.name] = e
-		for d := path.Dir(e.name); d != "."; d = path.Dir(d) {
-			all[d+"/"] = entry{name: d + "/", mode: fs.ModeDir | 0o755}
+	}
+	for _, e := range files {
+		for d := path.Dir(strings.TrimSuffix(e.name, "/")); d != "."; d = path.Dir(d) {
+			if _, ok := all[d+"/"]; !ok {
+				all[d+"/"] = entry{name: d + "/", mode: fs.ModeDir | 0o755}
+			}
 		}
 	}
 	sorted := make([]entry, 0, len(all))
@@ -63,8 +70,18 @@ func (r release) add(t *tar.Writer, e entry) (err error) {
 		Gname:    "root",
 		Format:   tar.FormatPAX,
 	}
-	if e.mode.IsDir() {
+	for special, bits := range map[fs.FileMode]int64{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000,
+		fs.ModeSticky: 0o1000} {
+		if e.mode&special != 0 {
+			h.Mode |= bits
+		}
+	}
+	switch e.mode.Type() {
+	case fs.ModeDir:
 		h.Typeflag = tar.TypeDir
+		return t.WriteHeader(h)
+	case fs.ModeSymlink:
+		h.Typeflag, h.Linkname, h.Mode = tar.TypeSymlink, string(e.text), 0o777
 		return t.WriteHeader(h)
 	}
 	in, size, err := e.open()

@@ -69,7 +69,7 @@ func debPath(e entry) string {
 	switch {
 	case e.name == "LICENSE":
 		return "usr/share/doc/mullion/copyright"
-	case e.mode&0o111 != 0:
+	case e.mode&0o111 != 0, filepath.Ext(e.name) == ".tar": // programs, and images that they load
 		return "usr/lib/mullion/" + e.name
 	}
 	return "usr/share/doc/mullion/" + e.name

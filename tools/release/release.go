@@ -25,14 +25,17 @@ type release struct {
 	root    string // the directory of the sources
 	version string // semantic
 	date    time.Time
-	level   int // of compression
+	level   int    // of compression
+	only    string // "archive", "deb" or "image"; "" for all
+	// packages are those of this machine that an image has.
+	packages []string
 }
 
 // entry is a file of the release. Its name is relative, with slashes.
 type entry struct {
 	name   string
 	source string // a file; "" if the content is in text
-	text   []byte
+	text   []byte // of a link, where it leads
 	mode   fs.FileMode
 }
 
@@ -70,17 +73,27 @@ func (r release) write(out string) ([]string, error) {
 		return nil, err
 	}
 	base := "mullion_" + r.version
-	archive, deb, sbom := base+"_linux_amd64.tar.gz", base+"_amd64.deb", base+".spdx.json"
-	if err := r.writeArchive(filepath.Join(out, archive), files); err != nil {
-		return nil, fmt.Errorf("write %s: %w", archive, err)
-	}
-	if err := r.writeDeb(filepath.Join(out, deb), files); err != nil {
-		return nil, fmt.Errorf("write %s: %w", deb, err)
-	}
+	sbom := base + ".spdx.json"
 	if err := os.WriteFile(filepath.Join(out, sbom), bom, 0o644); err != nil {
 		return nil, err
 	}
-	names := []string{archive, deb, sbom}
+	names := []string{sbom}
+	for _, f := range []struct {
+		kind, name string
+		write      func(name string, files []entry) error
+	}{
+		{"archive", base + "_linux_amd64.tar.gz", r.writeArchive},
+		{"deb", base + "_amd64.deb", r.writeDeb},
+		{"image", base + "_linux_amd64_image.tar", r.writeImage},
+	} {
+		if r.only != "" && r.only != f.kind {
+			continue
+		}
+		if err := f.write(filepath.Join(out, f.name), files); err != nil {
+			return nil, fmt.Errorf("write %s: %w", f.name, err)
+		}
+		names = append(names, f.name)
+	}
 	return append(names, "SHA256SUMS"), writeSums(out, names)
 }
 

@@ -24,11 +24,12 @@ import (
 func newRelease(t *testing.T) release {
 	t.Helper()
 	r := release{
-		bin:     t.TempDir(),
-		root:    t.TempDir(),
-		version: "v1.2.3",
-		date:    time.Unix(1790000000, 0).UTC(),
-		level:   1,
+		bin:      t.TempDir(),
+		root:     t.TempDir(),
+		version:  "v1.2.3",
+		date:     time.Unix(1790000000, 0).UTC(),
+		level:    1,
+		packages: []string{"base-files", "bash"},
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -84,7 +85,7 @@ func TestWrite(t *testing.T) {
 	if out, err := check.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
-	got := list(t, filepath.Join(first, names[0]))
+	got := list(t, filepath.Join(first, names[1]))
 	own := slices.DeleteFunc(slices.Clone(got), func(s string) bool { return strings.Contains(s, "/licenses/") })
 	if want := []string{"mullion/", "mullion/CHANGELOG.md", "mullion/LICENSE", "mullion/README.md",
 		"mullion/examples/", "mullion/examples/a.yaml", "mullion/linux/", "mullion/linux/pause.tar",
@@ -98,13 +99,14 @@ func TestWrite(t *testing.T) {
 			t.Errorf("the archive lacks %s…: %q", want, got)
 		}
 	}
-	doc, err := json.Read(bytes.NewReader(read(t, filepath.Join(first, names[2]))))
+	doc, err := json.Read(bytes.NewReader(read(t, filepath.Join(first, names[0]))))
 	if err != nil || len(doc.Packages) < 5 {
 		t.Errorf("bill of materials: %v, %+v", err, doc)
 	}
-	contents, err := exec.Command("dpkg-deb", "--contents", filepath.Join(first, names[1])).CombinedOutput()
+	contents, err := exec.Command("dpkg-deb", "--contents", filepath.Join(first, names[2])).CombinedOutput()
 	for _, want := range []string{"root/root", "./usr/bin/mullion -> ../lib/mullion/mullion",
-		"./usr/lib/mullion/native/winemend.dll", "./usr/share/doc/mullion/copyright"} {
+		"./usr/lib/mullion/native/winemend.dll", "./usr/lib/mullion/linux/pause.tar",
+		"./usr/share/doc/mullion/copyright"} {
 		if err != nil || !strings.Contains(string(contents), want) {
 			t.Errorf("the package lacks %q: %v, %s", want, err, contents)
 		}

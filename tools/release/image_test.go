@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package main
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+// TestImage makes an image of few packages: valid in both forms of an archive, and without anything of the machine
+// that is not a package's.
+func TestImage(t *testing.T) {
+	r := newRelease(t)
+	files, err := r.files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	archive := filepath.Join(dir, "image.tar")
+	if err := r.writeImage(archive, files); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
+		t.Errorf("%q is left, %v", left, err)
+	}
+	image, err := tarball.ImageFromPath(archive, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Image(image); err != nil {
+		t.Error(err)
+	}
+	unpacked := t.TempDir()
+	if out, err := exec.Command("tar", "-xf", archive, "-C", unpacked).CombinedOutput(); err != nil {
+		t.Fatalf("tar: %v: %s", err, out)
+	}
+	index, err := layout.ImageIndexFromPath(unpacked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(index); err != nil {
+		t.Error(err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := json.Marshal(config.Config.Volumes); err != nil || string(got) != `{"/var/lib/mullion":{}}` {
+		t.Errorf("volumes %s, %v", got, err)
+	}
+	layers, err := image.Layers()
+	if err != nil || len(layers) != 2 {
+		t.Fatalf("%d layers, %v", len(layers), err)
+	}
+	got := map[string]string{}
+	for _, l := range layers {
+		content, err := l.Uncompressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names(t, content, got)
+	}
+	for name, to := range map[string]string{"bin": "usr/bin", "usr/bin/bash": "", "usr/lib/mullion/process1": "",
+		"usr/bin/mullion": "../lib/mullion/mullion", "usr/lib/mullion/linux/pause.tar": "", "tmp/": "", "proc/": "",
+		"usr/share/doc/mullion/packages.txt": "", "usr/share/doc/bash/copyright": ""} {
+		if at, ok := got[name]; !ok || at != to {
+			t.Errorf("%s: there %t, a link to %q; want %q", name, ok, at, to)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		switch {
+		case strings.HasPrefix(name, "usr/share/man/"), strings.HasPrefix(name, "bin/"):
+			t.Errorf("the image has %s", name)
+		case strings.HasPrefix(name, "etc/") && !slices.Contains([]string{"etc/", "etc/group", "etc/os-release",
+			"etc/passwd", "etc/ssl/", "etc/ssl/certs/", "etc/ssl/certs/ca-certificates.crt"}, name):
+			t.Errorf("the image has %s of this machine", name)
+		}
+	}
+}
+
+// names adds the names in an archive, with where links lead.
+func names(t *testing.T, archive io.Reader, into map[string]string) {
+	t.Helper()
+	for r := tar.NewReader(archive); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		into[h.Name] = h.Linkname
+	}
+}
+
+// TestImageWithout: a package that is not there is named.
+func TestImageWithout(t *testing.T) {
+	r := newRelease(t)
+	r.packages = []string{"no-such-package"}
+	err := r.writeImage(filepath.Join(t.TempDir(), "image.tar"), nil)
+	if err == nil || !strings.Contains(err.Error(), "apt-get install no-such-package") {
+		t.Errorf("%v", err)
+	}
+}
