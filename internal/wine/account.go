@@ -18,6 +18,7 @@ import (
 type Account struct {
 	Name   string // in Windows' spelling
 	Domain string // the authority before the backslash; empty is the computer
+	SID    string // security identifier
 	UID    uint32
 	GID    uint32
 	// Profile is the directory that USERPROFILE names.
@@ -70,35 +71,48 @@ func Accounts() []Account {
 	const containers, system = "User Manager", "NT AUTHORITY"
 	return []Account{
 		{
-			Name: "ContainerAdministrator", Domain: containers, UID: ContainerUID, GID: ContainerGID,
+			Name: "ContainerAdministrator", Domain: containers, SID: "S-1-5-93-2-1",
+			UID: ContainerUID, GID: ContainerGID,
 			Profile: `C:\Users\ContainerAdministrator`, Temp: `C:\Users\ContainerAdministrator\AppData\Local\Temp`,
 		},
 		{
-			Name: "ContainerUser", Domain: containers, UID: userID, GID: userID,
+			Name: "ContainerUser", Domain: containers, SID: "S-1-5-93-2-2", UID: userID, GID: userID,
 			Profile: `C:\Users\ContainerUser`, Temp: `C:\Users\ContainerUser\AppData\Local\Temp`,
 		},
 		{
-			Name: "SYSTEM", Domain: system, UID: ContainerUID, GID: systemGID, Computer: true,
+			Name: "SYSTEM", Domain: system, SID: "S-1-5-18", UID: ContainerUID, GID: systemGID, Computer: true,
 			aliases: []string{"local system", "localsystem"},
 			Profile: `C:\Windows\system32\config\systemprofile`, Temp: `C:\Windows\TEMP`,
 		},
 		{
-			Name: "LOCAL SERVICE", Domain: system, UID: localServiceID, GID: localServiceID,
+			Name: "LOCAL SERVICE", Domain: system, SID: "S-1-5-19", UID: localServiceID, GID: localServiceID,
 			aliases: []string{"localservice"},
 			Profile: `C:\Windows\ServiceProfiles\LocalService`,
 			Temp:    `C:\Windows\ServiceProfiles\LocalService\AppData\Local\Temp`,
 		},
 		{
-			Name: "NETWORK SERVICE", Domain: system, UID: networkServiceID, GID: networkServiceID, Computer: true,
+			Name: "NETWORK SERVICE", Domain: system, SID: "S-1-5-20",
+			UID: networkServiceID, GID: networkServiceID, Computer: true,
 			aliases: []string{"networkservice"},
 			Profile: `C:\Windows\ServiceProfiles\NetworkService`,
 			Temp:    `C:\Windows\ServiceProfiles\NetworkService\AppData\Local\Temp`,
 		},
 		{
-			Name: "Administrator", UID: ContainerUID, GID: administratorGID,
+			Name: "Administrator", SID: "S-1-5-21-0-0-0-500", UID: ContainerUID, GID: administratorGID,
 			Profile: `C:\Users\Administrator`, Temp: `C:\Users\Administrator\AppData\Local\Temp`,
 		},
 	}
+}
+
+// GroupsOf returns the Unix groups of the accounts whose security identifiers begin with sid.
+func GroupsOf(sid string) []uint32 {
+	var groups []uint32
+	for _, a := range Accounts() {
+		if strings.HasPrefix(a.SID, sid) {
+			groups = append(groups, a.GID)
+		}
+	}
+	return groups
 }
 
 // FindAccount finds an account by the name that an image or a pod gives it:

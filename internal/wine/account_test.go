@@ -68,3 +68,13 @@ func TestAccountEnvironment(t *testing.T) {
 		}
 	}
 }
+
+func TestGroupsOf(t *testing.T) {
+	for sid, want := range map[string][]uint32{
+		"S-1-5-93-2-2": {userID}, "S-1-5-93-2": {ContainerGID, userID}, "S-1-5-18": {systemGID}, "S-1-5-32-556": nil,
+	} {
+		if got := GroupsOf(sid); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", sid, got, want)
+		}
+	}
+}

@@ -155,6 +155,7 @@ func openHNS(ctx context.Context, b boot, build winver.Build, plane emul.DataPla
 		DataPlane: plane,
 		Log:       log,
 		OnNetwork: announce,
+		GroupsOf:  wine.GroupsOf,
 		NoLimits:  b.Config.NoLimits,
 	})
 }

@@ -22,7 +22,8 @@ import (
 // and docs/fidelity/hns.md lists it.
 //
 // Fidelity: subset - the list of policies that is generated in docs/fidelity/hns.md.
-func compile(s *state, uplink intent.Uplink, departed []departure, l limits) intent.Host {
+func compile(s *state, uplink intent.Uplink, departed []departure, l limits,
+	groups func(sid string) []uint32) intent.Host {
 	h := intent.Host{
 		Uplink:          uplink,
 		NoLocalBackends: l.noLocalBackends,
@@ -47,14 +48,14 @@ func compile(s *state, uplink intent.Uplink, departed []departure, l limits) int
 		for _, id := range ns.Endpoints {
 			if e := s.endpoints.get(id); e != nil && !attached[id] {
 				attached[id] = true
-				h.Endpoints = append(h.Endpoints, compileEndpoint(s, e, routes[id]))
+				h.Endpoints = append(h.Endpoints, compileEndpoint(s, e, routes[id], groups))
 			}
 		}
 		return true
 	})
 	s.endpoints.all(func(e *endpoint) bool {
 		if !attached[e.ID] {
-			h.Endpoints = append(h.Endpoints, compileEndpoint(s, e, routes[e.ID]))
+			h.Endpoints = append(h.Endpoints, compileEndpoint(s, e, routes[e.ID], groups))
 		}
 		return true
 	})
@@ -92,7 +93,8 @@ func compileNetwork(n *network) intent.Network {
 // an emulated host is Ethernet.
 const uplinkMTU = 1500
 
-func compileEndpoint(s *state, e *endpoint, routes []schema.SDNRouteSetting) intent.Endpoint {
+func compileEndpoint(s *state, e *endpoint, routes []schema.SDNRouteSetting,
+	groups func(sid string) []uint32) intent.Endpoint {
 	// Most endpoints of a large cluster are remote and have no more than an
 	// address.
 	plain := e.remote() && len(e.Policies) == 0 && len(routes) == 0
@@ -144,6 +146,7 @@ func compileEndpoint(s *state, e *endpoint, routes []schema.SDNRouteSetting) int
 		out.MTU = uplinkMTU - int(v.Overhead)
 	}
 	out.MaxRate = maxRate(e)
+	compileProxies(e, groups, &out)
 	compileNAT(e, &out)
 	compileACLs(s, e, &out)
 	return out

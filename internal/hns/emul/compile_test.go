@@ -25,6 +25,7 @@ func TestCompile(t *testing.T) {
 		t.Fatalf("no cases: %v", err)
 	}
 	uplink := intent.Uplink{Name: "eth0", Address: netip.MustParsePrefix("10.89.0.11/24"), MAC: "02:89:00:00:00:11"}
+	groups := func(sid string) []uint32 { return map[string][]uint32{"S-1-5-32-556": {64018}}[sid] }
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".json")
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +43,7 @@ func TestCompile(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := json.MarshalIndent(compile(&tx.state, uplink, nil, limits{}), "", "  ")
+			got, err := json.MarshalIndent(compile(&tx.state, uplink, nil, limits{}, groups), "", "  ")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,6 +60,24 @@ func TestParsePorts(t *testing.T) {
 	for _, bad := range []string{"x", "70000", "5-1", "-", "1-2-3"} {
 		if got, err := parsePorts(bad); err == nil {
 			t.Errorf("%q: %v", bad, got)
+		}
+	}
+}
+
+func TestProxiesRefused(t *testing.T) {
+	for settings, ok := range map[string]bool{
+		`{"OutboundProxyPort":"9191","UserSID":"S-1-5-18"}`:                            true,
+		`{"OutboundProxyPort":"90001"}`:                                                false,
+		`{"OutboundProxyPort":9191}`:                                                   false,
+		`{"InboundProxyPort":"0"}`:                                                     false,
+		`{"OutboundProxyPort":"1","FilterTuple":{"Protocols":"tcp"}}`:                  false,
+		`{"OutboundProxyPort":"1","FilterTuple":{"RemotePorts":"9-1"}}`:                false,
+		`{"OutboundProxyPort":"1","FilterTuple":{"RemoteAddresses":"10.0.0.0/8"}}`:     true,
+		`{"OutboundProxyPort":"1","OutboundExceptions":{"IpAddressExceptions":["x"]}}`: false,
+	} {
+		p := schema.Policy{Type: "l4wfpproxy", Settings: json.RawMessage(settings)}
+		if err := checkPolicies([]schema.Policy{p}, []string{schema.L4WFPProxyPolicy}); err != nil != !ok {
+			t.Errorf("%s: %v", settings, err)
 		}
 	}
 }

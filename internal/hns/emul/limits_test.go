@@ -56,10 +56,10 @@ func TestAffinity(t *testing.T) {
 // TestSingleStack: a version without two families leaves the second one out of what the data plane does.
 func TestSingleStack(t *testing.T) {
 	uplink := intent.Uplink{Address6: netip.MustParsePrefix("fd00:10:89::b/64")}
-	if got := compile(&state{}, uplink, nil, limits{singleStack: true}).Uplink.Address6; got.IsValid() {
+	if got := compile(&state{}, uplink, nil, limits{singleStack: true}, nil).Uplink.Address6; got.IsValid() {
 		t.Errorf("the host has %s", got)
 	}
-	if got := compile(&state{}, uplink, nil, limits{}).Uplink; got != uplink {
+	if got := compile(&state{}, uplink, nil, limits{}, nil).Uplink; got != uplink {
 		t.Errorf("the uplink became %+v", got)
 	}
 }

@@ -110,6 +110,8 @@ func checkSettings(p schema.Policy) error {
 		})
 	case isType(p, schema.ProviderAddressPolicy):
 		return decodeAnd(raw, func(v schema.ProviderAddressSetting) error { return checkAddresses(v.ProviderAddress) })
+	case isType(p, schema.L4WFPProxyPolicy):
+		return decodeAnd(raw, checkProxy)
 	case isType(p, schema.QOSPolicy):
 		return decodeAnd(raw, func(schema.QOSSetting) error { return nil })
 	case isType(p, schema.EncapOverheadPolicy):

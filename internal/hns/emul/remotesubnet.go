@@ -179,7 +179,7 @@ func (s *Service) fade() bool {
 	now, before := time.Now(), len(s.departed)
 	s.departed = slices.DeleteFunc(s.departed, func(d departure) bool { return !now.Before(d.until) })
 	if len(s.departed) < before {
-		want := compile(s.current.Load(), s.uplink, s.departed, s.cfg.limits())
+		want := compile(s.current.Load(), s.uplink, s.departed, s.cfg.limits(), s.cfg.GroupsOf)
 		if err := s.cfg.DataPlane.Apply(context.Background(), want); err != nil {
 			s.cfg.Log.Error("data plane differs from the store until the next change", logkey.Error, err)
 		}

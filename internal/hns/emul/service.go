@@ -57,6 +57,9 @@ type Config struct {
 	// networks, except the nodes' own: what other nodes must route to this host. It is
 	// called when the service opens and after each change of the networks, one call at a time.
 	OnNetwork func(ctx context.Context, prefixes []netip.Prefix)
+	// GroupsOf returns the Unix groups of the accounts whose security identifiers begin
+	// with sid; the policy L4WFPPROXY leaves their programs alone. nil: there are none.
+	GroupsOf func(sid string) []uint32
 	// NoLimits leaves out what Windows cannot do for no good reason; see limits.
 	NoLimits bool
 	// Log is required.
@@ -135,7 +138,7 @@ func (s *Service) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("restore namespaces: %w", err)
 	}
-	if err := s.cfg.DataPlane.Apply(ctx, compile(st, s.uplink, nil, s.cfg.limits())); err != nil {
+	if err := s.cfg.DataPlane.Apply(ctx, compile(st, s.uplink, nil, s.cfg.limits(), s.cfg.GroupsOf)); err != nil {
 		return fmt.Errorf("restore networks: %w", err)
 	}
 	s.sweep(ctx)
@@ -231,7 +234,7 @@ func (s *Service) mutate(ctx context.Context, change func(tx *txn) error) error 
 // cannot do that.
 // Preconditions: mu is held.
 func (s *Service) apply(ctx context.Context, st *state, departed []departure) error {
-	err := s.cfg.DataPlane.Apply(ctx, compile(st, s.uplink, departed, s.cfg.limits()))
+	err := s.cfg.DataPlane.Apply(ctx, compile(st, s.uplink, departed, s.cfg.limits(), s.cfg.GroupsOf))
 	if err == nil {
 		err = fault.Point(ctx, "hns.apply.after")
 	}
@@ -248,7 +251,8 @@ func (s *Service) apply(ctx context.Context, st *state, departed []departure) er
 // Preconditions: mu is held.
 func (s *Service) revert(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
-	if err := s.cfg.DataPlane.Apply(ctx, compile(s.current.Load(), s.uplink, s.departed, s.cfg.limits())); err != nil {
+	old := compile(s.current.Load(), s.uplink, s.departed, s.cfg.limits(), s.cfg.GroupsOf)
+	if err := s.cfg.DataPlane.Apply(ctx, old); err != nil {
 		s.cfg.Log.Error("data plane differs from the store until the next change", logkey.Error, err)
 	}
 }

@@ -141,6 +141,32 @@ type QOSSetting struct {
 	MaximumOutgoingBandwidthInBytes uint64 // per second
 }
 
+// L4WFPProxySetting is the setting of L4WFPPROXY.
+type L4WFPProxySetting struct {
+	InboundProxyPort   string          `json:",omitempty"`
+	OutboundProxyPort  string          `json:",omitempty"`
+	FilterTuple        FiveTuple       `json:",omitzero"`
+	UserSID            string          `json:",omitempty"` // the beginning of those that are left alone
+	InboundExceptions  ProxyExceptions `json:",omitzero"`
+	OutboundExceptions ProxyExceptions `json:",omitzero"`
+}
+
+// FiveTuple says which connections L4WFPPROXY is about. Lists are separated by commas.
+type FiveTuple struct {
+	Protocols       string `json:",omitempty"`
+	LocalAddresses  string `json:",omitempty"`
+	RemoteAddresses string `json:",omitempty"`
+	LocalPorts      string `json:",omitempty"`
+	RemotePorts     string `json:",omitempty"`
+	Priority        uint16 `json:",omitempty"`
+}
+
+// ProxyExceptions lists where connections go that L4WFPPROXY leaves alone.
+type ProxyExceptions struct {
+	IPAddressExceptions []string `json:"IpAddressExceptions,omitempty"`
+	PortExceptions      []string `json:",omitempty"`
+}
+
 // OutBoundNATSetting is the setting of OutBoundNAT.
 type OutBoundNATSetting struct {
 	VirtualIP        string   `json:",omitempty"`

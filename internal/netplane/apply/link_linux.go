@@ -91,7 +91,11 @@ func (p *Plane) ensureLink(ctx context.Context, want *compile.Link, back *undo.S
 		return err
 	}
 	if inside != nil {
-		return updatePeer(findPeer(link, inside), inside, want, link.Attrs().HardwareAddr)
+		peer := findPeer(link, inside)
+		if err := updatePeer(peer, inside, want, link.Attrs().HardwareAddr); err != nil {
+			return err
+		}
+		return setRedirects(ctx, inside, peer, want.Peer.Redirects)
 	}
 	return nil
 }

@@ -213,6 +213,15 @@ var cases = []struct {
 				RemotePorts: []intent.PortRange{{First: 25, Last: 25}}, Priority: 200},
 		}
 		h.Endpoints[1].MaxRate = 1_250_000
+		h.Endpoints[1].Redirects = []intent.Redirect{
+			{Match: intent.ACL{Direction: intent.Out}, Port: 9191, ExceptGroups: []uint32{64018, 64019},
+				ExceptAddresses: prefixes("127.0.0.1/32", "10.0.0.0/8", "fd00::/8"),
+				ExceptPorts:     []intent.PortRange{{First: 15000, Last: 15000}}},
+			{Match: intent.ACL{Direction: intent.In, Protocols: []uint8{intent.TCP, intent.UDP},
+				LocalPorts: []intent.PortRange{{First: 80, Last: 81}}}, Port: 9091, ExceptGroups: []uint32{64018}},
+			{Match: intent.ACL{Direction: intent.Out, Protocols: []uint8{intent.UDP}}, Port: 9191},
+			{Match: intent.ACL{Direction: intent.Out}, Port: 9191, ExceptAddresses: prefixes("0.0.0.0/0")},
+		}
 		h.Endpoints[1].OutboundNAT = []intent.OutboundNAT{
 			{VirtualIP: addr("10.89.0.200"), Destinations: prefixes("192.0.2.0/24")},
 			{Exceptions: prefixes("10.0.0.0/8", "10.244.0.0/16")},

@@ -147,7 +147,7 @@ func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int
 	}
 	l.Peer.Routes = c.peerRoutes(e, l.Peer.Name, index)
 	l.Peer.HostIs = hopsOf(ipv6(), l.Peer.Routes)
-	l.Peer.Bucket = bucket(e.MaxRate, l.MTU)
+	l.Peer.Bucket, l.Peer.Redirects = bucket(e.MaxRate, l.MTU), redirects(e)
 	c.plan.Links = append(c.plan.Links, l)
 
 	for _, m := range e.PortMappings {

@@ -89,6 +89,8 @@ type Peer struct {
 	// permanent neighbours.
 	HostIs []netip.Addr
 	Bucket *Bucket // nil: it sends as fast as it can
+	// Redirects is a table of nftables, named RedirectTable, for the namespace; or empty.
+	Redirects string
 }
 
 // Neighbour is one permanent entry.
@@ -152,6 +154,9 @@ func (p *Plan) String() string {
 			}
 			if k := l.Peer.Bucket; k != nil {
 				fmt.Fprintf(&b, "    rate %d burst %d queue %d\n", k.Rate, k.Burst, k.Queue)
+			}
+			for line := range strings.Lines(l.Peer.Redirects) {
+				b.WriteString("    " + line)
 			}
 		}
 	}

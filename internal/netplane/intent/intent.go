@@ -154,6 +154,7 @@ type Endpoint struct {
 
 	OutboundNAT  []OutboundNAT
 	PortMappings []PortMapping
+	Redirects    []Redirect
 	// ACLs are evaluated by rising Tier, then by rising Priority, ties in the order of the list. A tier without a
 	// rule that matches leaves the packet to the next one.
 	ACLs []ACL
@@ -231,6 +232,19 @@ type ACL struct {
 	RemotePorts     []PortRange
 	Tier            int    // 0: of an ACL policy; 1, 2, …: of the endpoint's TierAcl policies by their Order
 	Priority        uint16 // low first
+}
+
+// Redirect leads connections of TCP to a proxy in the endpoint's own namespace.
+type Redirect struct {
+	// Match says which connections: those that the endpoint makes (Out) or accepts (In). Its action and its order are
+	// not used, and no protocol means TCP.
+	Match ACL
+	Port  uint16 // the proxy's
+	// Connections to these addresses or ports are left alone.
+	ExceptAddresses []netip.Prefix
+	ExceptPorts     []PortRange
+	// ExceptGroups are the Unix groups of programs whose connections are left alone: the proxy's own.
+	ExceptGroups []uint32
 }
 
 // PortRange is inclusive; a single port has First == Last.

@@ -216,6 +216,15 @@ func (d *Dice) endpoint() intent.Endpoint {
 			LocalRouted:  d.yes(),
 		})
 	}
+	for range d.n(2) {
+		e.Redirects = append(e.Redirects, intent.Redirect{
+			Match:           intent.ACL{Direction: pick(d, intent.In, intent.Out), RemoteAddresses: d.prefixes()},
+			Port:            d.port(),
+			ExceptAddresses: d.prefixes(),
+			ExceptPorts:     d.ports(),
+			ExceptGroups:    []uint32{pick[uint32](d, 64000, 64018)},
+		})
+	}
 	for range d.n(5) {
 		e.ACLs = append(e.ACLs, intent.ACL{
 			Direction:       pick(d, intent.In, intent.Out),
