@@ -28,7 +28,7 @@ SOURCES := $(shell find internal cmd pwsh -name '*.go' -not -name '*_test.go' 2>
 UPSTREAM := upstream/go.mod upstream/go.sum
 
 WINDOWS_UPSTREAM := $(addprefix bin/windows/,kubelet.exe kube-proxy.exe win-bridge.exe host-local.exe)
-WINDOWS_OURS     := $(addprefix bin/windows/,mullion.exe powershell.exe winbox.exe)
+WINDOWS_OURS     := $(addprefix bin/windows/,mullion.exe mullion-bridge.exe powershell.exe winbox.exe)
 LINUX_UPSTREAM   := $(addprefix bin/linux/,kubelet kube-proxy containerd containerd-shim-runc-v2 ctr ptp host-local portmap)
 LINUX_OURS       := bin/mullion bin/mullion-kube bin/mullion-winhost bin/mullion-linuxhost \
                     bin/linux/pause.tar bin/linux/hello.tar

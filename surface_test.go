@@ -17,7 +17,8 @@ import (
 )
 
 // windowsPrograms are the programs that are built for Windows.
-var windowsPrograms = []string{"./cmd/mullion", "./cmd/conhost", "./cmd/powershell", "./cmd/winbox"}
+var windowsPrograms = []string{"./cmd/mullion", "./cmd/mullion-bridge", "./cmd/conhost", "./cmd/powershell",
+	"./cmd/winbox"}
 
 // TestSurface finds what packages below internal/ export although no other
 // package, nor a test outside the package, needs it. Needed is
