@@ -187,12 +187,12 @@ func (a *Agent) connect(ctx context.Context, ca []byte) error {
 	}
 	storageErr := a.runStorage(ctx)
 	flannelErr := a.runFlannel(ca)
-	sourceVIP, err := a.makeNetwork(ctx)
+	podCIDRs, sourceVIP, err := a.makeNetwork(ctx)
 	if err == nil {
-		err = a.enforcePolicies(ctx, ca)
+		err = a.enforcePolicies(ctx, ca, podCIDRs)
 	}
 	if err == nil {
-		err = a.writeCNI()
+		err = a.writeCNI(podCIDRs)
 	}
 	a.status.Network, a.status.PodCIDR = err == nil, a.node.PodCIDR.String()
 	if err != nil {
@@ -227,8 +227,11 @@ func (a *Agent) runFlannel(ca []byte) error {
 
 // makeNetwork makes the pods' network, or waits until flanneld has made it. In an overlay it reserves the
 // source VIP before the first pod can get an address, and returns it.
-func (a *Agent) makeNetwork(ctx context.Context) (sourceVIP netip.Addr, err error) {
+func (a *Agent) makeNetwork(ctx context.Context) (podCIDRs []netip.Prefix, sourceVIP netip.Addr, err error) {
 	h, podCIDR := hnsClient{a.HNS}, a.node.PodCIDR
+	if podCIDRs, err = a.podRanges(ctx); err != nil {
+		return nil, sourceVIP, err
+	}
 	if a.Config.Network.Mode.Flannel() {
 		// The network stays as it is while flanneld is away.
 		err := flannelReady(ctx, h, a.Config, a.Disk, podCIDR)
@@ -236,14 +239,14 @@ func (a *Agent) makeNetwork(ctx context.Context) (sourceVIP netip.Addr, err erro
 			sourceVIP, err = reserveSourceVIP(ctx, a.Plugins, a.Config, a.Disk, podCIDR)
 			a.status.SourceVIP = sourceVIP.String()
 		}
-		return sourceVIP, err
+		return podCIDRs, sourceVIP, err
 	}
-	did, err := ensureNetwork(ctx, h, a.Config, podCIDR)
+	did, err := ensureNetwork(ctx, h, a.Config, podCIDRs)
 	if did != "" {
 		a.Log.Info("pod network is as wanted", logkey.Reason, did, logkey.Network, a.Config.Network.Name,
-			logkey.Address, podCIDR)
+			logkey.Address, joinAll(podCIDRs))
 	}
-	return netip.Addr{}, err
+	return podCIDRs, sourceVIP, err
 }
 
 // queryNode queries the cluster if the interval has passed.
@@ -263,7 +266,7 @@ func (a *Agent) queryNode(ctx context.Context) error {
 	a.status.Ready = n.Ready
 	a.watch(ctx, n.Version)
 	if !n.PodCIDR.IsValid() { // the node is away for a moment; its pods are still there
-		n.UID, n.PodCIDR = a.node.UID, a.node.PodCIDR
+		n.UID, n.PodCIDR, n.SecondPodCIDR = a.node.UID, a.node.PodCIDR, a.node.SecondPodCIDR
 	}
 	a.node = n
 	return nil
@@ -292,7 +295,7 @@ func (a *Agent) watch(ctx context.Context, version string) {
 
 // enforcePolicies starts the enforcement of NetworkPolicies once, or takes away what an
 // agent that enforced them has left.
-func (a *Agent) enforcePolicies(ctx context.Context, ca []byte) error {
+func (a *Agent) enforcePolicies(ctx context.Context, ca []byte, podCIDRs []netip.Prefix) error {
 	if !a.Config.Network.EnforcePolicies {
 		if a.lifted {
 			return nil
@@ -309,7 +312,7 @@ func (a *Agent) enforcePolicies(ctx context.Context, ca []byte) error {
 		a.policies = k
 		defer a.background.Go(func() { k.run(ctx) })
 	}
-	a.policies.reachedFrom(nodeAddresses(a.Config, a.node.PodCIDR))
+	a.policies.reachedFrom(nodeAddresses(a.Config, podCIDRs))
 	a.status.NetworkPolicies = "enforced"
 	if err := a.policies.failure(); err != nil {
 		a.status.NetworkPolicies = err.Error()
@@ -317,7 +320,7 @@ func (a *Agent) enforcePolicies(ctx context.Context, ca []byte) error {
 	return nil
 }
 
-func (a *Agent) writeCNI() error {
+func (a *Agent) writeCNI(podCIDRs []netip.Prefix) error {
 	var acls []schema.ACLSetting
 	if a.policies != nil {
 		isolate, known := a.policies.state()
@@ -328,10 +331,10 @@ func (a *Agent) writeCNI() error {
 			return fmt.Errorf("waiting to read the cluster's NetworkPolicies: %s", a.status.NetworkPolicies)
 		}
 		if isolate {
-			acls = isolated(nodeAddresses(a.Config, a.node.PodCIDR))
+			acls = isolated(nodeAddresses(a.Config, podCIDRs))
 		}
 	}
-	f, err := cniFile(a.Config, a.node.PodCIDR, acls)
+	f, err := cniFile(a.Config, podCIDRs, acls)
 	if err != nil {
 		return err
 	}

@@ -3,11 +3,15 @@
 
 package agent
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/mullion-k8s/mullion/internal/hns/schema"
+)
 
 // cniConfiguration is the network configuration of win-bridge
 // (github.com/containernetworking/plugins v1.9.1, pkg/hns/netconf_windows.go)
-// with host-local.
+// with host-local. mullion-bridge has the same.
 type cniConfiguration struct {
 	CNIVersion string `json:"cniVersion"`
 	Name       string `json:"name"` // of the HNS network
@@ -50,7 +54,10 @@ type hnPolicy struct {
 // services with their own address and to the rest of the world with the node's. On an
 // L2Bridge they speak to nodes with their own address, too; an overlay's addresses mean
 // nothing to a node. Service and node addresses are routed by the virtual switch.
-func cniPolicies(c Config) []cniPolicy {
+//
+// With two families, the policies for the second follow those for the first. Windows' OutBoundNAT is for IPv6 with a
+// flag (hnslib v0.1.2 hcn/hcnpolicy.go, NatFlagsIPv6).
+func cniPolicies(c Config, dual bool) []cniPolicy {
 	exceptions := []string{c.Cluster.PodCIDR.String(), c.Cluster.ServiceCIDR.String()}
 	if c.Network.Mode != VXLAN {
 		for _, n := range c.Cluster.NodeCIDRs {
@@ -68,18 +75,39 @@ func cniPolicies(c Config) []cniPolicy {
 	if c.Network.Mode != VXLAN {
 		list = append(list, route(netip.PrefixFrom(c.Node.Address, c.Node.Address.BitLen()).String()))
 	}
+	if s := c.Cluster.Second; dual {
+		second := []string{s.PodCIDR.String(), s.ServiceCIDR.String(), s.NodeCIDR.String()}
+		own := netip.PrefixFrom(c.Node.SecondAddress, c.Node.SecondAddress.BitLen())
+		list = append(list, cniPolicy{"EndpointPolicy",
+			hnPolicy{"OutBoundNAT", map[string]any{"Exceptions": second, "Flags": schema.NatIPv6}}},
+			route(s.ServiceCIDR.String()), route(own.String()))
+	}
 	return list
 }
 
-// describeCNI returns the configuration for a node whose pods have podCIDR.
-func describeCNI(c Config, podCIDR netip.Prefix) cniConfiguration {
-	a := addressesOf(podCIDR)
+// Types of CNI plugins for an L2Bridge. Upstream's gives a pod the first address of the IPAM plugin's result, ours all
+// of them.
+const (
+	oneAddress   = "win-bridge"
+	allAddresses = "mullion-bridge"
+)
+
+// describeCNI returns the configuration for a node whose pods have an address of each range.
+func describeCNI(c Config, podCIDRs []netip.Prefix) cniConfiguration {
+	plugin := oneAddress
+	if len(podCIDRs) > 1 {
+		plugin = allAddresses
+	}
+	var ranges [][]cniRange
+	for _, p := range podCIDRs {
+		a := addressesOf(p)
+		ranges = append(ranges, []cniRange{{Subnet: p, RangeStart: a.firstPod, Gateway: a.host}})
+	}
 	return cniConfiguration{
-		CNIVersion: "1.0.0", Name: c.Network.Name, Type: "win-bridge", APIVersion: 2,
+		CNIVersion: "1.0.0", Name: c.Network.Name, Type: plugin, APIVersion: 2,
 		Capabilities: map[string]bool{"portMappings": true, "dns": true},
-		IPAM: cniIPAM{Type: "host-local", DataDir: ipamDir,
-			Ranges: [][]cniRange{{{Subnet: podCIDR, RangeStart: a.firstPod, Gateway: a.host}}}},
-		Policies: cniPolicies(c),
+		IPAM:         cniIPAM{Type: "host-local", DataDir: ipamDir, Ranges: ranges},
+		Policies:     cniPolicies(c, len(podCIDRs) > 1),
 	}
 }
 

@@ -39,6 +39,8 @@ type Node struct {
 	Name string `json:"name,omitempty"`
 	// Address is the node's IP address. It lies on an adapter of the machine.
 	Address netip.Addr `json:"address"`
+	// SecondAddress is its IPv6 address, if the cluster has two address families.
+	SecondAddress netip.Addr `json:"secondAddress,omitzero"`
 	// Labels the kubelet registers, beside those that Kubernetes sets itself.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Taints in kubectl's notation, "key=value:Effect".
@@ -65,6 +67,8 @@ type Cluster struct {
 	PodCIDR     netip.Prefix   `json:"podCIDR"`
 	ServiceCIDR netip.Prefix   `json:"serviceCIDR"`
 	NodeCIDRs   []netip.Prefix `json:"nodeCIDRs,omitempty"`
+	// Second has the same in IPv6, if the cluster has two address families.
+	Second Second `json:"second,omitzero"`
 }
 
 // Runtime is the container runtime.
@@ -211,6 +215,9 @@ func (c Config) Validate() error {
 	want(c.Network.Adapter == "" || !c.Network.Mode.Flannel(), "network.adapter: flanneld chooses it by node.address")
 	want(strings.HasPrefix(c.Runtime.Endpoint, "npipe:") || strings.HasPrefix(c.Runtime.Endpoint, "tcp:"),
 		"runtime.endpoint %q: want npipe:////./pipe/NAME or tcp://ADDRESS:PORT", c.Runtime.Endpoint)
+	if err := c.validateSecond(); err != nil {
+		errs = append(errs, err)
+	}
 	errs = append(errs, c.Kubelet.validate()...)
 	return errors.Join(errs...)
 }

@@ -104,10 +104,10 @@ func yamlFile(path string, v any) (file, error) {
 	return file{path, append([]byte("# Written by mullion.exe agent; changes are overwritten.\n"), content...)}, nil
 }
 
-// cniFile returns the CNI configuration for the node's pod range, with the ACLs with
+// cniFile returns the CNI configuration for the node's pod ranges, with the ACLs with
 // which endpoints begin.
-func cniFile(c Config, podCIDR netip.Prefix, acls []schema.ACLSetting) (file, error) {
-	bridge, flannel := describeCNI(c, podCIDR), describeFlannelCNI(c)
+func cniFile(c Config, podCIDRs []netip.Prefix, acls []schema.ACLSetting) (file, error) {
+	bridge, flannel := describeCNI(c, podCIDRs), describeFlannelCNI(c)
 	for _, a := range acls {
 		p := cniPolicy{"EndpointPolicy", hnPolicy{schema.ACLPolicy, a}}
 		bridge.Policies = append(bridge.Policies, p)

@@ -31,7 +31,7 @@ func describeAll(t *testing.T, mode NetworkMode) (map[string]program, string) {
 		t.Fatal(err)
 	}
 	n := nodeapi.Node{UID: "5f0c", PodCIDR: netip.MustParsePrefix("10.244.3.0/24")}
-	cni, err := cniFile(c, n.PodCIDR, nil)
+	cni, err := cniFile(c, n.PodCIDRs(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,14 @@ func (v hnsVersion) dsr() bool {
 	return v.Major == 9 && v.Minor >= 3 || v.Major == 10 && v.Minor >= 2 || v.Major > 10
 }
 
+// version asks HNS for its version.
+func (c hnsClient) version(ctx context.Context) (v hnsVersion, err error) {
+	if err := c.do(ctx, "GET", "/globals/version", nil, &v); err != nil {
+		return v, fmt.Errorf("ask for the version of HNS: %w", err)
+	}
+	return v, nil
+}
+
 // directServerReturn decides whether kube-proxy uses it. Upstream's default is no. Without it, backends see
 // the node instead of the client, externalTrafficPolicy Local counts as Cluster, and each
 // connection takes a port of the node.
@@ -25,9 +33,9 @@ func directServerReturn(ctx context.Context, h hnsClient, c Config) (bool, error
 	if c.Network.DSR != nil && !*c.Network.DSR {
 		return false, nil
 	}
-	var v hnsVersion
-	if err := h.do(ctx, "GET", "/globals/version", nil, &v); err != nil {
-		return false, fmt.Errorf("ask for the version of HNS: %w", err)
+	v, err := h.version(ctx)
+	if err != nil {
+		return false, err
 	}
 	if c.Network.DSR != nil && !v.dsr() {
 		return false, fmt.Errorf("network.dsr: HNS %d.%d does not have it: install the updates of Windows, or leave "+

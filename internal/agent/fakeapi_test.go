@@ -33,6 +33,7 @@ type fakeAPI struct {
 	mu      sync.Mutex
 	version int    // of the node
 	podCIDR string // "" means that the node does not exist
+	second  string // pod range of IPv6, if any
 	uid     string
 	ready   bool
 	broken  bool
@@ -82,6 +83,22 @@ func (a *fakeAPI) setNode(podCIDR string, ready bool) {
 	defer a.mu.Unlock()
 	a.podCIDR, a.ready = podCIDR, ready
 	a.version++
+}
+
+// setSecond gives the node a pod range of a second family.
+func (a *fakeAPI) setSecond(podCIDR string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.second = podCIDR
+	a.version++
+}
+
+// podCIDRs is called with mu held.
+func (a *fakeAPI) podCIDRs() []string {
+	if a.second == "" {
+		return []string{a.podCIDR}
+	}
+	return []string{a.podCIDR, a.second}
 }
 
 // setUID makes the node another object.
@@ -143,7 +160,7 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"status": map[bool]string{true: "True", false: "False"}[a.ready]}
 		answer(w, http.StatusOK, map[string]any{
 			"metadata": map[string]any{"uid": a.uid, "resourceVersion": strconv.Itoa(a.version)},
-			"spec":     map[string]any{"podCIDR": a.podCIDR},
+			"spec":     map[string]any{"podCIDR": a.podCIDR, "podCIDRs": a.podCIDRs()},
 			"status":   map[string]any{"conditions": []any{condition}}})
 	case a.lists != nil && r.FormValue("watch") != "":
 		answer(w, http.StatusGone, map[string]string{"message": "too old"})

@@ -163,7 +163,7 @@ func describeFlannelCNI(c Config) flannelCNI {
 		SubnetFile:   flannelSubnetFile,
 		DataDir:      flannelDataDir,
 		Capabilities: map[string]bool{"portMappings": true, "dns": true},
-		Delegate:     flannelDelegate{Type: "win-bridge", APIVersion: 2, Policies: cniPolicies(c)},
+		Delegate:     flannelDelegate{Type: oneAddress, APIVersion: 2, Policies: cniPolicies(c, false)},
 	}
 	if c.Network.Mode == VXLAN {
 		f.Delegate.Type = "win-overlay"

@@ -5,7 +5,6 @@ package agent
 
 import (
 	"context"
-	"net/netip"
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/hns"
@@ -39,7 +38,7 @@ func FuzzHNSAnswer(f *testing.F) {
 	c := Config{Network: Network{Name: "cbr0", Adapter: "Ethernet"}}
 	f.Fuzz(func(_ *testing.T, answer string) {
 		h := hnsClient{answers(answer)}
-		_, _ = ensureNetwork(context.Background(), h, c, netip.MustParsePrefix("10.244.1.0/24"))
+		_, _ = ensureNetwork(context.Background(), h, c, prefixes("10.244.1.0/24"))
 		_, _ = h.endpoints(context.Background())
 		have, _ := h.policies(context.Background(), "11111111-2222-3333-4444-555555555555")
 		_, _, _ = diffACLs(have, isolated(nil))

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"net/netip"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -33,12 +32,15 @@ type recordedHNS struct {
 
 var _ HNS = hns.API(nil)
 
-func newHNS(t *testing.T) *recordedHNS {
+func newHNS(t *testing.T) *recordedHNS { return newHNSOf(t, emul.VersionOf(17763)) }
+
+func newHNSOf(t *testing.T, v schema.Version) *recordedHNS {
 	t.Helper()
 	plane := &emul.FakePlane{}
 	s, err := emul.Open(t.Context(), emul.Config{
 		Dir:       filepath.Join(t.TempDir(), "hns"),
 		DataPlane: plane,
+		Version:   v,
 		Log:       slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -173,7 +175,7 @@ func TestForeignObjectsStay(t *testing.T) {
 		{"10.244.3.0/24", "", ""},
 		{"10.244.9.0/24", "replaced", deletesNetwork + createsNetwork},
 	} {
-		did, err := ensureNetwork(t.Context(), c, testConfig(), netip.MustParsePrefix(tt.podCIDR))
+		did, err := ensureNetwork(t.Context(), c, testConfig(), prefixes(tt.podCIDR))
 		if err != nil || did != tt.did {
 			t.Errorf("%s: did %q, %v; want %q", tt.podCIDR, did, err, tt.did)
 		}
@@ -194,7 +196,7 @@ func TestHostEndpoint(t *testing.T) {
 	c := hnsClient{h}
 	ensure := func(want, changes string) {
 		t.Helper()
-		did, err := ensureNetwork(t.Context(), c, testConfig(), netip.MustParsePrefix("10.244.3.0/24"))
+		did, err := ensureNetwork(t.Context(), c, testConfig(), prefixes("10.244.3.0/24"))
 		if got := h.changes(); err != nil || did != want || got != changes {
 			t.Errorf("did %q, %v, want %q; calls\n%s\nwant\n%s", did, err, want, got, changes)
 		}

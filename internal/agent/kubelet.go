@@ -111,7 +111,7 @@ func kubeletArgv(c Config) []string {
 		"--cert-dir=" + kubeletPKI,
 		"--root-dir=" + KubeletDir,
 		"--hostname-override=" + c.Node.Name,
-		"--node-ip=" + c.Node.Address.String(),
+		"--node-ip=" + c.nodeIPs(),
 		"--v=2",
 	}
 	if len(c.Node.Labels) > 0 {

@@ -65,9 +65,13 @@ func newPolicyKeeper(c Config, ca []byte, keyPair string, h hnsClient, log *slog
 }
 
 // nodeAddresses are those by which the node reaches its pods.
-func nodeAddresses(c Config, podCIDR netip.Prefix) []netip.Addr {
-	a := addressesOf(podCIDR)
-	return []netip.Addr{c.Node.Address, a.gateway, a.host}
+func nodeAddresses(c Config, podCIDRs []netip.Prefix) []netip.Addr {
+	var list []netip.Addr
+	for i, p := range podCIDRs {
+		a := addressesOf(p)
+		list = append(list, []netip.Addr{c.Node.Address, c.Node.SecondAddress}[i], a.gateway, a.host)
+	}
+	return list
 }
 
 // reachedFrom says which addresses of the node always reach its pods.

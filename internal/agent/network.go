@@ -7,23 +7,29 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 )
 
-// ensureNetwork makes sure that the pods' network has the node's pod range and
-// that the node has an address in it. It returns a description of its changes, ""
+// ensureNetwork makes sure that the pods' network has the node's pod ranges and
+// that the node has an address in each. It returns a description of its changes, ""
 // for none. A network with another range dates from before the node was deleted
 // from the cluster and joined again: its pods are gone, so it is deleted.
-func ensureNetwork(ctx context.Context, h hnsClient, c Config, podCIDR netip.Prefix) (did string, err error) {
-	a := addressesOf(podCIDR)
+func ensureNetwork(ctx context.Context, h hnsClient, c Config, podCIDRs []netip.Prefix) (did string, err error) {
 	// The endpoints of an L2Bridge share the node's network: the cluster's pod
 	// ranges are routed to the nodes.
 	want := schema.V1Network{
 		Name:               c.Network.Name,
 		Type:               string(schema.L2Bridge),
 		NetworkAdapterName: c.Network.Adapter,
-		Subnets:            []schema.V1Subnet{{AddressPrefix: podCIDR.String(), GatewayAddress: a.gateway.String()}},
+	}
+	var hosts []string
+	for _, p := range podCIDRs {
+		a := addressesOf(p)
+		want.Subnets = append(want.Subnets,
+			schema.V1Subnet{AddressPrefix: p.String(), GatewayAddress: a.gateway.String()})
+		hosts = append(hosts, a.host.String())
 	}
 	list, err := h.networks(ctx)
 	if err != nil {
@@ -53,7 +59,7 @@ func ensureNetwork(ctx context.Context, h hnsClient, c Config, podCIDR netip.Pre
 			did = "created"
 		}
 	}
-	joined, err := ensureHostEndpoint(ctx, h, *have, a.host)
+	joined, err := ensureHostEndpoint(ctx, h, *have, hosts)
 	if joined && did == "" {
 		did = "attached"
 	}
@@ -61,45 +67,48 @@ func ensureNetwork(ctx context.Context, h hnsClient, c Config, podCIDR netip.Pre
 }
 
 func fits(have, want schema.V1Network) bool {
-	return have.Type == want.Type && len(have.Subnets) == 1 &&
-		have.Subnets[0].AddressPrefix == want.Subnets[0].AddressPrefix
+	return have.Type == want.Type && slices.EqualFunc(have.Subnets, want.Subnets, func(a, b schema.V1Subnet) bool {
+		return a.AddressPrefix == b.AddressPrefix
+	})
 }
 
-// ensureHostEndpoint gives the node its address inside of the pods' network,
-// the default gateway of the pods (flannel makes the same endpoint under the
+// ensureHostEndpoint gives the node its addresses inside of the pods' network, one for
+// each family: the default gateways of the pods (flannel makes the same endpoint under the
 // same name, and kube-proxy's rootHnsEndpointName expects it). It reports whether
 // it changed something.
-func ensureHostEndpoint(ctx context.Context, h hnsClient, n schema.V1Network, address netip.Addr) (bool, error) {
-	name := n.Name + "_ep"
+func ensureHostEndpoint(ctx context.Context, h hnsClient, n schema.V1Network, addresses []string) (bool, error) {
+	want := schema.V1Endpoint{Name: n.Name + "_ep", VirtualNetwork: n.ID, IPAddress: addresses[0]}
+	if len(addresses) > 1 {
+		want.IPv6Address = addresses[1]
+	}
 	list, err := h.endpoints(ctx)
 	if err != nil {
 		return false, fmt.Errorf("list endpoints: %w", err)
 	}
 	var have *schema.V1Endpoint
 	for i, e := range list {
-		if e.Name != name {
+		if e.Name != want.Name {
 			continue
 		}
-		if e.IPAddress == address.String() {
+		if e.IPAddress == want.IPAddress && e.IPv6Address == want.IPv6Address {
 			have = &list[i]
 			continue
 		}
 		if err := h.deleteEndpoint(ctx, e.ID); err != nil {
-			return true, fmt.Errorf("delete endpoint %s of another pod range: %w", name, err)
+			return true, fmt.Errorf("delete endpoint %s of another pod range: %w", want.Name, err)
 		}
 	}
 	if have == nil {
-		made, err := h.createEndpoint(ctx, schema.V1Endpoint{Name: name, VirtualNetwork: n.ID,
-			IPAddress: address.String()})
+		made, err := h.createEndpoint(ctx, want)
 		if err != nil {
-			return true, fmt.Errorf("create endpoint %s: %w", name, err)
+			return true, fmt.Errorf("create endpoint %s: %w", want.Name, err)
 		}
 		have = &made
 	} else if attached(*have) {
 		return false, nil
 	}
 	if err := h.attachToHost(ctx, have.ID); err != nil {
-		return true, fmt.Errorf("attach endpoint %s to the node: %w", name, err)
+		return true, fmt.Errorf("attach endpoint %s to the node: %w", want.Name, err)
 	}
 	return true, nil
 }

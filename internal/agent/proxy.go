@@ -62,7 +62,7 @@ func describeProxyConfig(c Config, sourceVIP netip.Addr, dsr bool) proxyConfigur
 		HostnameOverride:   c.Node.Name,
 		Mode:               "kernelspace",
 		BindAddress:        c.Node.Address,
-		ClusterCIDR:        c.Cluster.PodCIDR.String(),
+		ClusterCIDR:        c.clusterPods(),
 		MetricsBindAddress: "127.0.0.1:10249",
 		Winkernel:          proxyWinkernel{NetworkName: c.Network.Name, SourceVip: sourceVIP, EnableDSR: dsr},
 	}

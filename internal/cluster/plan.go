@@ -13,6 +13,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/controlplane/plan"
+	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/linuxhost"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/version"
@@ -174,6 +175,14 @@ func windowsNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) Node {
 		taints = []string{p.Config.WindowsTaint}
 	}
 	node := agent.Node{Name: name, Address: n.node(i), Taints: taints}
+	var secondHost host.Second
+	var second agent.Second
+	if p.Config.dual() {
+		secondHost = n.secondOf(node.Address)
+		node.SecondAddress = secondHost.Address.Addr()
+		second = agent.Second{PodCIDR: secondHost.PodCIDR, ServiceCIDR: secondHost.ServiceCIDR,
+			NodeCIDR: secondHost.Address.Masked()}
+	}
 	c := winhost.Config{
 		Cluster: p.Config.Name,
 		Build:   b.OSVersion(),
@@ -184,8 +193,10 @@ func windowsNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) Node {
 			PodCIDR:     n.pods(),
 			ServiceCIDR: n.services(),
 			NodeCIDRs:   []netip.Prefix{n.nodes()},
+			Second:      second,
 		}, p.Config.agentNetwork()),
 		Gateway:    n.router(),
+		Second:     secondHost,
 		Nameserver: n.machine(),
 		CAFile:     p.Server.ClusterCA(),
 		TokenFile:  l.token(name),
@@ -198,9 +209,6 @@ func windowsNode(l Layout, p Plan, bin Binaries, i int, b winver.Build) Node {
 		Limits:     p.Config.size(name).limits(),
 		Hosts:      len(p.Config.Hosts()),
 		NoLimits:   p.Config.NoWindowsLimits,
-	}
-	if p.Config.dual() {
-		c.Second = n.secondOf(c.Agent.Node.Address)
 	}
 	return Node{
 		Name:      name,
@@ -291,8 +299,8 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 
 	fmt.Fprintf(&b, "\n## network\n%sservices %s, DNS %s\npods of other nodes: %s\nload balancer pool %s\n",
 		p.Fabric.String(), n.services(), n.dns(), p.Config.Mode().Explain(), PoolName(p.Fabric.Pool))
-	for _, host := range p.Nodes {
-		fmt.Fprintf(&b, "%-14s %s\n", host.Name, host.Address)
+	for _, node := range p.Nodes {
+		fmt.Fprintf(&b, "%-14s %s\n", node.Name, node.Address)
 	}
 	fmt.Fprintf(&b, "\n## programs, in order\n%s\n", FabricName)
 	for _, prog := range p.Programs {
@@ -307,8 +315,8 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 		return 0, err
 	}
 	fmt.Fprintf(&b, "\n## control plane\n%s", server)
-	for _, host := range p.Nodes {
-		if err := section(&b, host.Name, host.Document); err != nil {
+	for _, node := range p.Nodes {
+		if err := section(&b, node.Name, node.Document); err != nil {
 			return 0, err
 		}
 	}

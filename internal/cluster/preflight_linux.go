@@ -87,6 +87,10 @@ func Preflight(b Binaries, c Config) error {
 			miss("run `make build`", "%s is missing beside the mullion executable", f)
 		}
 	}
+	if _, err := os.Stat(filepath.Join(string(b), "windows/mullion-bridge.exe")); err != nil && c.dual() {
+		miss("run `make build`", "windows/mullion-bridge.exe, which two address families need, is missing beside the "+
+			"mullion executable")
+	}
 	if mode.Flannel() {
 		for _, f := range []string{"windows/flanneld.exe", "windows/flannel.exe", "windows/win-overlay.exe",
 			"linux/flanneld", "linux/flannel"} {

@@ -170,6 +170,8 @@ func (c Config) Validate() error {
 	if err := c.Second.Validate(); err != nil {
 		errs = append(errs, err)
 	}
+	want(c.Second.Address.Addr() == node.Node.SecondAddress, "second.address %s is not agent.node.secondAddress %s",
+		c.Second.Address, node.Node.SecondAddress)
 	want(c.Nameserver.IsValid(), "nameserver is missing")
 	for _, p := range []struct{ name, path string }{
 		{"caFile", c.CAFile}, {"dir", c.Dir}, {"cache", c.Cache}, {"bin", c.Bin}, {"fabric", c.Fabric},

@@ -52,8 +52,8 @@ func TestEveryFactReachesTheAgent(t *testing.T) {
 		doc     any
 		without []string
 	}{
-		{c.Node, []string{"Labels", "Taints"}}, // Taints are the user's choice
-		{c.Cluster, []string{"CAHash"}},        // installAgent adds it
+		{c.Node, []string{"Labels", "Taints", "SecondAddress"}}, // the first two are the user's choice
+		{c.Cluster, []string{"CAHash", "Second"}},               // installAgent adds the first
 		{c.Runtime, nil},
 		{c.Network, []string{"Name", "Adapter", "DSR"}}, // the agent's defaults
 	} {

@@ -23,7 +23,7 @@ import (
 // installFiles puts everything onto the host's C: that Wine's prefix lacks.
 // Preconditions: the prefix is mounted, and nothing runs in it.
 func installFiles(b boot) error {
-	if err := errors.Join(installPrograms(b.Config.Agent.Network.Mode), installTools(wineHost(b)),
+	if err := errors.Join(installPrograms(b.Config), installTools(wineHost(b)),
 		installNetwork(b.Config)); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func installNetwork(c Config) error {
 
 // programs are the Windows executables of a host: the file in Config.Bin and
 // the place on C:.
-func programs(mode agent.NetworkMode) []struct{ file, path string } {
+func programs(c Config) []struct{ file, path string } {
 	const cni = `C:\Program Files\containerd\cni\bin`
 	list := []struct{ file, path string }{
 		{"mullion.exe", agent.ProgramDir + `\mullion.exe`},
@@ -57,7 +57,10 @@ func programs(mode agent.NetworkMode) []struct{ file, path string } {
 		{"win-bridge.exe", cni + `\win-bridge.exe`},
 		{"host-local.exe", cni + `\host-local.exe`},
 	}
-	if mode.Flannel() {
+	if c.Second != (host.Second{}) {
+		list = append(list, struct{ file, path string }{"mullion-bridge.exe", cni + `\mullion-bridge.exe`})
+	}
+	if c.Agent.Network.Mode.Flannel() {
 		list = append(list, []struct{ file, path string }{
 			{"flanneld.exe", agent.ProgramDir + `\flanneld.exe`},
 			{"flannel.exe", cni + `\flannel.exe`},
@@ -105,8 +108,8 @@ func installTools(h wine.Host) error {
 // installPrograms binds the programs to their places, so that they cost no disk
 // and all hosts share their pages in memory.
 // Preconditions: the prefix is mounted.
-func installPrograms(mode agent.NetworkMode) error {
-	for _, p := range programs(mode) {
+func installPrograms(c Config) error {
+	for _, p := range programs(c) {
 		target := onDisk(p.path)
 		err := host.MakeTarget(target, false)
 		if err == nil {
