@@ -133,6 +133,58 @@ func TestPrivate(t *testing.T) {
 	Expect(t, w.pods[2].Netns, "tcp4", at(w.pods[0].Address, 8080), w.pods[0].Name)
 }
 
+// TestTransparentIPv6: the uplink answers neighbour discovery for the endpoint, too.
+func TestTransparentIPv6(t *testing.T) {
+	w := newDual(t)
+	plan := w.lab.Fabric.Plan()
+	w.a.typed(intent.Transparent, plan.NodeNet, plan.Router.Addr())
+	p := w.a.podOf(intent.Transparent, 40, netip.MustParseAddr("10.89.0.140"), plan.Router.Addr())
+	a := netip.MustParseAddr("fd00:10:89::8c")
+	e := w.a.endpoint(p)
+	e.Addresses, e.Gateway6 = append(e.Addresses, netip.PrefixFrom(a, 64)), plan.Router6.Addr()
+	w.a.apply()
+	Serve(t, p.Netns, p.Name, "tcp6", at(a, 8080))
+	for _, from := range []string{w.b.Netns, w.pods[2].Netns} {
+		Expect(t, from, "tcp6", at(a, 8080), p.Name)
+	}
+	if client := Expect(t, p.Netns, "tcp6", at(six(w.pods[2].Address), 8080), w.pods[2].Name); client != a.String() {
+		t.Errorf("a pod elsewhere sees %s", client)
+	}
+}
+
+// TestSpoofingOfTypes: in every type of network an endpoint sends with its own address only. What the other endpoint
+// hears is checked, because an answer would go to the address' owner.
+func TestSpoofingOfTypes(t *testing.T) {
+	for typ, first := range map[intent.NetworkType]string{
+		intent.Transparent: "10.89.0.140", intent.L2Tunnel: "172.20.1.140", intent.NAT: "172.20.2.140",
+		intent.ICS: "172.20.3.140", intent.Private: "172.20.4.140",
+	} {
+		t.Run(string(typ), func(t *testing.T) {
+			w := newTwoHosts(t)
+			a := netip.MustParseAddr(first)
+			subnet := netip.PrefixFrom(a, 24).Masked()
+			w.a.typed(typ, subnet, subnet.Addr().Next())
+			p := w.a.podOf(typ, 40, a, subnet.Addr().Next())
+			q := w.a.podOf(typ, 41, a.Next(), subnet.Addr().Next())
+			w.a.apply()
+			heard := listen(t, q.Netns, at(q.Address, 54))
+			free := a.Next().Next()
+			for _, from := range []netip.Addr{free, w.pods[1].Address, w.a.Address} {
+				addAddress(t, p.Netns, netip.PrefixFrom(from, 32))
+				if err := send(t, p.Netns, at(from, 40000), at(q.Address, 54)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := send(t, p.Netns, at(p.Address, 40000), at(q.Address, 54)); err != nil {
+				t.Fatal(err)
+			}
+			if from := <-heard; from.Addr() != p.Address { // the last one to be sent, so the others are gone
+				t.Errorf("heard %s", from)
+			}
+		})
+	}
+}
+
 // addRouteVia routes the prefix to a neighbour.
 func addRouteVia(t *testing.T, netns string, p netip.Prefix, hop netip.Addr) {
 	t.Helper()
