@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -104,10 +103,7 @@ func BenchmarkCluster(b *testing.B) {
 	c := newCluster(b)
 	// The first start fills the cache and is not measured.
 	c.mullion("up", "--windows", "2019,2019", "--linux", "0", "--kubeconfig", "none")
-	c.mullion("down")
-	if err := os.RemoveAll(filepath.Join(c.dir, "clusters")); err != nil {
-		b.Fatal(err)
-	}
+	c.forget()
 	for b.Loop() {
 		began := time.Now()
 		c.mullion("up", "--windows", "2019,2019", "--linux", "0", "--kubeconfig", "none")
@@ -116,7 +112,8 @@ func BenchmarkCluster(b *testing.B) {
 			"s/nodes-ready")
 		c.webServer()
 		c.idle()
-		c.podStarts(20)
+		c.podStarts(20, workload{"windows", "mcr.microsoft.com/windows/servercore:ltsc2019"}, "--command", "--",
+			"ping.exe", "-t", "localhost")
 	}
 	b.ReportMetric(0, "ns/op") // meaningless for a sum of different things
 }
@@ -153,36 +150,11 @@ func (c cluster) webServer() {
 	c.kubectl("delete", "-f", testenv.Repo("test", "e2e", "testdata", "guide", "win-webserver.yaml"))
 }
 
-// idle measures the memory of a cluster that does nothing, after it has
-// settled, as proportional set size: shared pages are divided among those who
-// share them.
+// idle measures the memory of a cluster that does nothing.
 func (c cluster) idle() {
-	time.Sleep(30 * time.Second)
-	var server, hosts float64
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		c.b.Fatal(err)
-	}
-	inits := map[string]bool{}
-	for _, n := range []string{"win-1", "win-2"} {
-		inits[namespace(c.initPID(n))] = true
-	}
-	for _, d := range dirs {
-		pid, err := strconv.Atoi(filepath.Base(d))
-		if err != nil {
-			continue
-		}
-		cmdline, _ := os.ReadFile(filepath.Join(d, "cmdline"))
-		text := strings.ReplaceAll(string(cmdline), "\x00", " ")
-		switch {
-		case strings.Contains(text, "mullion-kube server") && strings.Contains(text, c.dir):
-			server += pss(pid)
-		case inits[namespace(pid)], strings.Contains(text, "winhost --config") && strings.Contains(text, c.dir):
-			hosts += pss(pid)
-		}
-	}
-	c.b.ReportMetric(server, "MB-PSS/server-idle")
-	c.b.ReportMetric(hosts/2, "MB-PSS/host-idle")
+	held := c.settled("win-1", "win-2")
+	c.b.ReportMetric(held.server, "MB-PSS/server-idle")
+	c.b.ReportMetric((held.nodes["win-1"]+held.nodes["win-2"])/2, "MB-PSS/host-idle")
 }
 
 func (c cluster) initPID(node string) int {
@@ -199,38 +171,14 @@ func (c cluster) initPID(node string) int {
 	return st.InitPID
 }
 
-// namespace returns the PID namespace that a process lives in.
-func namespace(pid int) string {
-	link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
-	if err != nil {
-		return "gone"
-	}
-	return link
-}
-
-// pss of a process in MB (1e6 bytes); 0 if it has gone.
-func pss(pid int) float64 {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(content)) {
-		if rest, ok := strings.CutPrefix(line, "Pss:"); ok {
-			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-			if err != nil {
-				return 0
-			}
-			return kib * 1024 / 1e6
-		}
-	}
-	return 0
-}
+// workload says of which image podStarts makes pods.
+type workload struct{ os, image string }
 
 // podStarts creates n pods, one a second, and measures from creation to
 // "containers started" as Kubernetes' own SLI does: by the pod's conditions
 // and its container's start time, which have a resolution of one second on the
 // wire; so the watch's arrival time is taken instead.
-func (c cluster) podStarts(n int) {
+func (c cluster) podStarts(n int, w workload, command ...string) {
 	watch := exec.Command(testenv.Bin("mullion"), "kubectl", "--name", name, "--data-dir", c.dir, "get", "pods", "-l",
 		"bench=start", "-w",
 		"-o", `jsonpath={.metadata.name} {.status.containerStatuses[0].started}{"\n"}`)
@@ -263,10 +211,9 @@ func (c cluster) podStarts(n int) {
 	for i := range n {
 		pod := fmt.Sprintf("start-%d", i)
 		created[pod] = time.Now()
-		c.kubectl("run", pod, "--labels=bench=start", "--image=mcr.microsoft.com/windows/servercore:ltsc2019",
-			`--overrides={"spec":{"os":{"name":"windows"},"nodeSelector":{"kubernetes.io/os":"windows"},`+
-				`"terminationGracePeriodSeconds":1}}`,
-			"--command", "--", "ping.exe", "-t", "localhost")
+		c.kubectl(append([]string{"run", pod, "--labels=bench=start", "--image=" + w.image,
+			`--overrides={"spec":{"os":{"name":"` + w.os + `"},"nodeSelector":{"kubernetes.io/os":"` + w.os +
+				`"},"terminationGracePeriodSeconds":1}}`}, command...)...)
 		// No multiple of the second in which the kubelet looks at its containers, so
 		// that the figure does not depend on where in that second the first pod fell.
 		time.Sleep(time.Until(created[pod].Add(1130 * time.Millisecond)))
