@@ -243,18 +243,21 @@ func (c *compiler) guardTunnels(chains []Chain) []Chain {
 		}
 		subnets := oneOf(strings.Split(joinPrefixes(own), ", "))
 		raw.Rules = append(raw.Rules, in+" ip daddr != "+subnets+" counter drop")
-		leaving.Rules = append(leaving.Rules,
-			out+" ip saddr != "+subnets+" counter drop",
-			"oifname "+uplink+" ip saddr "+subnets+" counter drop")
+		leaving.Rules = append(leaving.Rules, out+" ip saddr != "+subnets+" counter drop")
+		if c.want.Uplink.Name != "" { // nft refuses an empty name
+			leaving.Rules = append(leaving.Rules, "oifname "+uplink+" ip saddr "+subnets+" counter drop")
+		}
+	}
+	var untracked []string
+	if c.want.Uplink.Name != "" {
+		untracked = []string{"oifname " + uplink + " " + port + " notrack"}
 	}
 	forward := byName["filter-forward"]
 	forward.Rules = slices.Insert(forward.Rules, 0, "oifname != "+ours+" oifname != "+tunnels+" "+port+" counter drop")
 	input := byName["filter-input"]
 	input.Rules = slices.Insert(input.Rules, 0, port+" goto tunnel")
 	return append(chains, leaving,
-		Chain{Name: "raw-output", Type: "filter", Hook: "output", Priority: "-300", Rules: []string{
-			"oifname " + uplink + " " + port + " notrack",
-		}},
+		Chain{Name: "raw-output", Type: "filter", Hook: "output", Priority: "-300", Rules: untracked},
 		Chain{Name: "tunnel", Rules: []string{
 			"ip saddr vmap @" + mapPeers,
 			"counter drop",
