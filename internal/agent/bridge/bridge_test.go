@@ -46,13 +46,14 @@ func (i *ipam) ExecPlugin(_ context.Context, _ string, _ []byte, env []string) (
 		}
 	}
 	i.log = append(i.log, command)
-	switch {
-	case command == i.fail:
+	if command == i.fail {
 		return nil, errors.New("no more addresses")
-	case command == "ADD":
+	}
+	switch command {
+	case "ADD":
 		i.held++
 		return []byte(`{"cniVersion":"1.0.0","ips":[` + i.ips + `]}`), nil
-	case command == "DEL":
+	case "DEL":
 		i.held = max(0, i.held-1)
 	}
 	return nil, nil

@@ -143,8 +143,7 @@ func TestFidelityPage(t *testing.T) {
 func (x trial) effect(t *testing.T, of string) string {
 	t.Helper()
 	with, err := x.plan(t, of, x.settings)
-	var refused *hresult.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*hresult.Error](err); ok {
 		return fmt.Sprintf("refused with 0x%08X", uint32(refused.Code))
 	}
 	without, err2 := x.plan(t, of, x.instead)
