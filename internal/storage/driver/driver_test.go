@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -377,8 +378,12 @@ func TestDied(t *testing.T) {
 func TestRun(t *testing.T) {
 	n := newNode(t)
 	endpoint, registration := n.sockets()
-	// What an earlier driver, or another one, left behind.
-	must(t, os.MkdirAll(filepath.Dir(endpoint), 0o700), os.WriteFile(endpoint, []byte("x"), 0o600))
+	// What an earlier driver left behind, and another program that listens in its place.
+	must(t, os.MkdirAll(filepath.Dir(endpoint), 0o700), os.MkdirAll(filepath.Dir(registration), 0o700),
+		os.WriteFile(registration, []byte("x"), 0o600))
+	other, err := net.Listen("unix", endpoint)
+	must(t, err)
+	defer func() { _ = other.Close() }() // its file is another's now
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- n.Run(ctx) }()
@@ -397,7 +402,7 @@ func TestRun(t *testing.T) {
 	if info.GetName() != storage.Driver || info.GetEndpoint() != endpoint || info.GetType() != registerapi.CSIPlugin {
 		t.Errorf("%v", info)
 	}
-	_, err := registerapi.NewRegistrationClient(dial(registration)).NotifyRegistrationStatus(t.Context(),
+	_, err = registerapi.NewRegistrationClient(dial(registration)).NotifyRegistrationStatus(t.Context(),
 		&registerapi.RegistrationStatus{PluginRegistered: true})
 	must(t, err)
 	got, err := csi.NewNodeClient(dial(info.GetEndpoint())).NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
