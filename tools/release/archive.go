@@ -7,6 +7,7 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -16,7 +17,16 @@ import (
 )
 
 // writeArchive writes a .tar.gz with all files below mullion/.
-func (r release) writeArchive(name string, files []entry) (err error) {
+func (r release) writeArchive(name string, files []entry) error {
+	below := slices.Clone(files)
+	for i := range below {
+		below[i].name = "mullion/" + below[i].name
+	}
+	return r.writeTarGz(name, below)
+}
+
+// writeTarGz writes a compressed archive of the files and their directories.
+func (r release) writeTarGz(name string, files []entry) (err error) {
 	f, err := os.Create(name)
 	if err != nil {
 		return err
@@ -26,17 +36,28 @@ func (r release) writeArchive(name string, files []entry) (err error) {
 	if err != nil {
 		return err
 	}
-	t := tar.NewWriter(z)
-	below := slices.Clone(files)
-	for i := range below {
-		below[i].name = "mullion/" + below[i].name
+	return errors.Join(r.tarTo(z, files), z.Close())
+}
+
+// writeTar writes an archive of files that are compressed already.
+func (r release) writeTar(name string, files []entry) (err error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
 	}
-	for _, e := range withDirectories(below) {
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return r.tarTo(f, files)
+}
+
+// tarTo writes the files and their directories as an archive.
+func (r release) tarTo(w io.Writer, files []entry) error {
+	t := tar.NewWriter(w)
+	for _, e := range withDirectories(files) {
 		if err := r.add(t, e); err != nil {
-			return err
+			return fmt.Errorf("write %s: %w", e.name, err)
 		}
 	}
-	return errors.Join(t.Close(), z.Close())
+	return t.Close()
 }
 
 // withDirectories puts the files in order, each directory before what is in it, with those that are not among them.

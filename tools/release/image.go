@@ -4,8 +4,6 @@
 package main
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -53,7 +51,7 @@ func (r release) writeImage(name string, files []entry) (err error) {
 	image := mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1)
 	for i, layer := range [][]entry{append(base, root()...), own} {
 		file := filepath.Join(tree, fmt.Sprintf("layer-%d", i))
-		if err := r.writeLayer(file, layer); err != nil {
+		if err := r.writeTarGz(file, layer); err != nil {
 			return err
 		}
 		l, err := tarball.LayerFromFile(file, tarball.WithMediaType(types.OCILayer))
@@ -114,26 +112,6 @@ func (r release) configure(image v1.Image) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// writeLayer writes a compressed layer with the files and their directories.
-func (r release) writeLayer(name string, files []entry) (err error) {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	z, err := gzip.NewWriterLevel(f, r.level)
-	if err != nil {
-		return err
-	}
-	t := tar.NewWriter(z)
-	for _, e := range withDirectories(files) {
-		if err := r.add(t, e); err != nil {
-			return fmt.Errorf("write %s: %w", e.name, err)
-		}
-	}
-	return errors.Join(t.Close(), z.Close())
-}
-
 // writeLayout writes the archive of an image.
 func (r release) writeLayout(name, dir string, image v1.Image) error {
 	tag := "mullion/node:" + strings.ReplaceAll(r.version, "+", "_")
@@ -175,20 +153,4 @@ func (r release) writeLayout(name, dir string, image v1.Image) error {
 		return err
 	}
 	return r.writeTar(name, files)
-}
-
-// writeTar writes an archive whose parts are compressed already.
-func (r release) writeTar(name string, files []entry) (err error) {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	t := tar.NewWriter(f)
-	for _, e := range withDirectories(files) {
-		if err := r.add(t, e); err != nil {
-			return err
-		}
-	}
-	return t.Close()
 }

@@ -30,7 +30,8 @@ func main() {
 	flag.StringVar(&r.only, "only", "", "the only `kind` to write: archive, deb or image")
 	date := flag.Int64("date", 0, "the time of all files, in `seconds` since 1970")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: release -bin DIR -o DIR -version VERSION -date SECONDS")
+		fmt.Fprintln(flag.CommandLine.Output(),
+			"usage: release -bin DIR -o DIR -version VERSION -date SECONDS [-only KIND]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
