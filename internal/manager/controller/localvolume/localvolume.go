@@ -68,7 +68,7 @@ type Config struct {
 type Controller struct {
 	client    kubernetes.Interface
 	cfg       Config
-	lostAfter time.Duration // lostAfter, or less in tests
+	lostAfter time.Duration // how long a node may be away before claims are told
 }
 
 // New returns a controller. It does nothing until Run.
