@@ -277,9 +277,8 @@ func datastoreName(d config.Datastore) string {
 }
 
 // create makes the Config of a new cluster: its index is the smallest that no
-// other cluster of the data directory uses and that is not taken by one of
-// another.
-func create(l Layout, asked Choice, taken func(index int) bool) (Config, error) {
+// other cluster of the data directory uses and whose addresses are free.
+func create(l Layout, asked Choice, free func(index int) error) (Config, error) {
 	names, err := Names(l.DataDir)
 	if err != nil {
 		return Config{}, err
@@ -304,8 +303,19 @@ func create(l Layout, asked Choice, taken func(index int) bool) (Config, error) 
 	if asked.Linux != nil {
 		c.Linux = *asked.Linux
 	}
-	for used[c.Index] || c.Index <= maxIndex && taken(c.Index) {
+	var first error // why the smallest index cannot be had
+	for c.Index <= maxIndex {
+		if !used[c.Index] {
+			err := free(c.Index)
+			if err == nil {
+				break
+			}
+			first = cmp.Or(first, err)
+		}
 		c.Index++
+	}
+	if c.Index > maxIndex && first != nil {
+		return Config{}, fmt.Errorf("choose addresses: none of %d sets is free: %w", maxIndex+1, first)
 	}
 	if err := c.validate(); err != nil {
 		return Config{}, err

@@ -21,10 +21,15 @@ import (
 func TestCreateChoosesTheSmallestFreeIndex(t *testing.T) {
 	dir := t.TempDir()
 	const elsewhere = 2 // the index of the running cluster
-	create := func(name string, want int) {
+	made := func(name string, want int) {
 		t.Helper()
 		l := Layout{dir, name}
-		c, err := create(l, Choice{Windows: []string{"ltsc2022"}}, func(index int) bool { return index == elsewhere })
+		c, err := create(l, Choice{Windows: []string{"ltsc2022"}}, func(index int) error {
+			if index == elsewhere {
+				return errors.New("in use")
+			}
+			return nil
+		})
 		if err != nil || c.Index != want {
 			t.Fatalf("index %d, %v, want %d", c.Index, err, want)
 		}
@@ -32,13 +37,17 @@ func TestCreateChoosesTheSmallestFreeIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	create("a", 0)
-	create("b", 1)
-	create("c", 3)
+	made("a", 0)
+	made("b", 1)
+	made("c", 3)
 	if err := os.RemoveAll(Layout{dir, "b"}.Dir()); err != nil {
 		t.Fatal(err)
 	}
-	create("d", 1) // which b left
+	made("d", 1) // which b left
+	_, err := create(Layout{t.TempDir(), "e"}, Choice{}, func(int) error { return errors.New("a route is in the way") })
+	if err == nil || !strings.Contains(err.Error(), "none of 41 sets is free: a route is in the way") {
+		t.Errorf("a machine without free addresses: %v", err)
+	}
 	names, err := Names(dir)
 	if err != nil || !slices.Equal(names, []string{"a", "c", "d"}) {
 		t.Errorf("names %v, %v", names, err)
@@ -220,13 +229,13 @@ func TestWorkers(t *testing.T) {
 			want = *asked
 		}
 		got, err := create(Layout{t.TempDir(), "x"}, Choice{Windows: []string{"2019"}, Linux: asked},
-			func(int) bool { return false })
+			func(int) error { return nil })
 		if (err == nil) != (want >= 0) || err == nil && got.Linux != want {
 			t.Errorf("a new cluster has %d workers, %v, want %d", got.Linux, err, want)
 		}
 	}
 	// Overlays have workers, too.
-	got, err := create(Layout{t.TempDir(), "x"}, Choice{NetworkMode: new(agent.VXLAN)}, func(int) bool { return false })
+	got, err := create(Layout{t.TempDir(), "x"}, Choice{NetworkMode: new(agent.VXLAN)}, func(int) error { return nil })
 	if err != nil || got.Linux != DefaultLinux {
 		t.Errorf("with an overlay: %d workers, %v", got.Linux, err)
 	}
@@ -254,7 +263,7 @@ func TestDatastore(t *testing.T) {
 	for _, bad := range []config.Datastore{{Endpoints: []string{"http://etcd:2379"}},
 		{Endpoints: []string{"https://etcd:2379"}}, {CAFile: "/ca.crt"}} {
 		layout := Layout{DataDir: t.TempDir(), Name: "x"}
-		if _, err := create(layout, Choice{Datastore: &bad}, func(int) bool { return false }); err == nil ||
+		if _, err := create(layout, Choice{Datastore: &bad}, func(int) error { return nil }); err == nil ||
 			!strings.Contains(err.Error(), "datastore") {
 			t.Errorf("%+v: %v", bad, err)
 		}

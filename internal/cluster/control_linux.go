@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -34,7 +36,7 @@ const (
 func Choose(l Layout, asked Choice) (Config, error) {
 	c, err := Load(l)
 	if errors.Is(err, ErrNotFound) {
-		return create(l, asked, func(index int) bool { return Config{Index: index}.networkClaim().taken() })
+		return create(l, asked, func(index int) error { return freeAddresses(l, index) })
 	}
 	if err != nil {
 		return c, err
@@ -191,7 +193,8 @@ func Watch(ctx context.Context, l Layout, want []Row, f func(supervise.Status)) 
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %s", context.Cause(ctx), unready(want, seen))
+			missing := append(causes(want, seen), unready(want, seen))
+			return fmt.Errorf("%w: %s", context.Cause(ctx), strings.Join(missing, ", "))
 		case <-time.After(lookEvery):
 		}
 	}
@@ -199,6 +202,19 @@ func Watch(ctx context.Context, l Layout, want []Row, f func(supervise.Status)) 
 
 func allReady(want []Row, seen map[string]supervise.Status) bool {
 	return unready(want, seen) == ""
+}
+
+// causes names what has no row and fails, because rows may wait for it: "network (restarting: …)".
+func causes(want []Row, seen map[string]supervise.Status) []string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		st := seen[name]
+		row := slices.ContainsFunc(want, func(r Row) bool { return r.Name == name })
+		if !row && st.State != supervise.Ready && st.Message != "" {
+			parts = append(parts, fmt.Sprintf("%s (%s: %s)", name, st.State, st.Message))
+		}
+	}
+	return parts
 }
 
 // unready names what is missing: "win-1 (starting: …), win-2 (waiting)".

@@ -6,9 +6,11 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+	"github.com/mullion-k8s/mullion/internal/supervise"
 )
 
 func (r *run) makeFabric(ctx context.Context, p Plan) error {
@@ -16,7 +18,31 @@ func (r *run) makeFabric(ctx context.Context, p Plan) error {
 	if err != nil {
 		return err
 	}
-	return f.Apply(ctx)
+	return inUse(f.Apply(ctx))
+}
+
+// inUse says what to do about addresses that the machine uses for something else. Another
+// attempt would find the same.
+func inUse(err error) error {
+	if _, ok := errors.AsType[*fabric.InUseError](err); !ok {
+		return err
+	}
+	return supervise.Permanent(fmt.Errorf("%w; free it ('mullion down --name NAME' removes what a cluster has "+
+		"left), or make this cluster again with other addresses ('mullion down --purge', then 'mullion up')", err))
+}
+
+// freeAddresses returns an error if a new cluster cannot have the addresses of an index: another
+// cluster runs with them, has left them behind when it was killed, or the machine uses them.
+func freeAddresses(l Layout, index int) error {
+	c := Config{Name: l.Name, Index: index}
+	if claim := c.networkClaim(); claim.taken() {
+		return fmt.Errorf("%s: in use by another cluster on this machine", claim.what)
+	}
+	f, err := fabric.New(fabricConfig(l, c))
+	if err != nil {
+		return err
+	}
+	return f.CheckRanges()
 }
 
 func (r *run) removeFabric(ctx context.Context, p Plan) error {

@@ -50,6 +50,17 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("range %s is in use on this machine: %s", e.Range, e.By)
 }
 
+// CheckRanges returns an *InUseError if the machine uses a range of the cluster for something
+// else. It changes nothing.
+func (f *Fabric) CheckRanges() error {
+	machine, err := kernel.Open(f.machine)
+	if err != nil {
+		return fmt.Errorf("check ranges: %w", err)
+	}
+	defer machine.Close()
+	return f.checkRanges(machine)
+}
+
 // Apply creates the fabric, or its missing parts.
 func (f *Fabric) Apply(ctx context.Context) (err error) {
 	machine, err := kernel.Open(f.machine)
