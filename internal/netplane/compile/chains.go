@@ -99,10 +99,7 @@ func (c *compiler) baseChains() []Chain {
 				return []string{f.word + " saddr @" + f.set(setLocal) + " counter drop"}
 			})...)},
 		{Name: "from-endpoint", Rules: append(c.each(func(f family) []string {
-			return []string{
-				f.word + " daddr " + f.loopback + " counter drop",
-				"iifname . ether saddr . " + f.word + " saddr @" + f.set(setEndpoints) + " accept",
-			}
+			return []string{"iifname . ether saddr . " + f.word + " saddr @" + f.set(setEndpoints) + " accept"}
 		}), "counter drop")},
 		{Name: "nat-prerouting", Type: "nat", Hook: "prerouting", Priority: "-100", Rules: []string{
 			"jump services",
@@ -120,8 +117,7 @@ func (c *compiler) baseChains() []Chain {
 			"ct status dnat accept",
 			"counter drop",
 		}},
-		{Name: "filter-input", Type: "filter", Hook: "input", Priority: "0", Rules: append(
-			[]string{established}, c.vmaps("saddr", mapACLOut)...)},
+		{Name: "filter-input", Type: "filter", Hook: "input", Priority: "0", Rules: c.inputRules()},
 		{Name: "filter-output", Type: "filter", Hook: "output", Priority: "0", Rules: c.outputRules()},
 	}
 }
@@ -140,6 +136,15 @@ func (c *compiler) forwardRules() []string {
 	})...)
 	rules = append(rules, c.vmaps("saddr", mapACLOut)...)
 	return append(rules, c.vmaps("daddr", mapACLIn)...)
+}
+
+// inputRules returns the rules for packets to the host's own programs. What an endpoint sends to the loopback addresses
+// is for the host, by routing, if for anyone; so the packets that are forwarded need not be compared with them.
+func (c *compiler) inputRules() []string {
+	rules := c.each(func(f family) []string {
+		return []string{f.word + " daddr " + f.loopback + " iifname " + ours + " counter drop"}
+	})
+	return append(append(rules, established), c.vmaps("saddr", mapACLOut)...)
 }
 
 // outputRules returns the rules for packets of the host's own programs.

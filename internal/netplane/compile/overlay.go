@@ -219,7 +219,8 @@ func oneOf(list []string) string {
 //     a node's own programs reach pods of other nodes by load balancers only is as on Windows,
 //   - no address of the overlay leaves outside of the tunnel.
 //
-// The tunnels' own packets are not tracked: that would double the work for each packet.
+// The tunnels' own packets are not tracked: that would double the work for each packet. In each rule the test that
+// most packets fail comes first, and names of links last, because to compare them takes longest.
 func (c *compiler) guardTunnels(chains []Chain) []Chain {
 	if len(c.tunnels) == 0 {
 		return chains
@@ -231,7 +232,8 @@ func (c *compiler) guardTunnels(chains []Chain) []Chain {
 	}
 	leaving := Chain{Name: "filter-postrouting", Type: "filter", Hook: "postrouting", Priority: "200"}
 	raw := byName["raw-prerouting"]
-	raw.Rules = append(raw.Rules, port+" fib daddr type local notrack")
+	// Behind what endpoints send. Who sends it is the chain "tunnel"'s question.
+	raw.Rules = slices.Insert(raw.Rules, 1, port+" ip daddr "+c.nodeAddress().String()+" notrack accept")
 	uplink := strconv.Quote(c.want.Uplink.Name)
 	for _, t := range c.tunnels {
 		in, out := "iifname "+strconv.Quote(t.link), "oifname "+strconv.Quote(t.link)
@@ -242,10 +244,10 @@ func (c *compiler) guardTunnels(chains []Chain) []Chain {
 			continue
 		}
 		subnets := oneOf(strings.Split(joinPrefixes(own), ", "))
-		raw.Rules = append(raw.Rules, in+" ip daddr != "+subnets+" counter drop")
-		leaving.Rules = append(leaving.Rules, out+" ip saddr != "+subnets+" counter drop")
+		raw.Rules = append(raw.Rules, "ip daddr != "+subnets+" "+in+" counter drop")
+		leaving.Rules = append(leaving.Rules, "ip saddr != "+subnets+" "+out+" counter drop")
 		if c.want.Uplink.Name != "" { // nft refuses an empty name
-			leaving.Rules = append(leaving.Rules, "oifname "+uplink+" ip saddr "+subnets+" counter drop")
+			leaving.Rules = append(leaving.Rules, "ip saddr "+subnets+" oifname "+uplink+" counter drop")
 		}
 	}
 	var untracked []string
@@ -253,9 +255,11 @@ func (c *compiler) guardTunnels(chains []Chain) []Chain {
 		untracked = []string{"oifname " + uplink + " " + port + " notrack"}
 	}
 	forward := byName["filter-forward"]
-	forward.Rules = slices.Insert(forward.Rules, 0, "oifname != "+ours+" oifname != "+tunnels+" "+port+" counter drop")
+	forward.Rules = slices.Insert(forward.Rules, 0, port+" oifname != "+ours+" oifname != "+tunnels+" counter drop")
 	input := byName["filter-input"]
 	input.Rules = slices.Insert(input.Rules, 0, port+" goto tunnel")
+	output := byName["filter-output"]
+	output.Rules = slices.Insert(output.Rules, 0, "ct state untracked accept")
 	return append(chains, leaving,
 		Chain{Name: "raw-output", Type: "filter", Hook: "output", Priority: "-300", Rules: untracked},
 		Chain{Name: "tunnel", Rules: []string{
