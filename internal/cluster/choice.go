@@ -44,6 +44,7 @@ type Choice struct {
 	// The others are as in Config.
 	WindowsTaint *string            `json:"windowsTaint,omitempty"`
 	NetworkMode  *agent.NetworkMode `json:"network,omitempty"`
+	IPFamily     *string            `json:"ipFamily,omitempty"` // "ipv4" or "dual"
 	Admission    *policy.Admission  `json:"admission,omitempty"`
 	NoAdmission  *bool              `json:"noAdmission,omitempty"`
 	// NetworkPolicy is the opposite of Config.NoNetworkPolicy.
@@ -124,6 +125,11 @@ func (c Choice) Validate() error {
 			return &fieldError{"network", "network", err}
 		}
 	}
+	if c.IPFamily != nil {
+		if _, err := parseFamily(*c.IPFamily); err != nil {
+			return &fieldError{"ip-family", "ipFamily", err}
+		}
+	}
 	if p := c.LoadBalancerPool; p != nil && *p != "" && *p != noPool {
 		if _, err := parsePool(*p); err != nil {
 			return &fieldError{"load-balancer-pool", "loadBalancerPool", err}
@@ -163,12 +169,13 @@ func (c Choice) without() bool { return c.NoAdmission != nil && *c.NoAdmission }
 // choice returns the choices that make another cluster like this one.
 func (c Config) choice() Choice {
 	linux, mode, none, admission := len(c.LinuxHosts()), c.Mode(), c.NoAdmission, c.Admits()
-	policies, dsr, limits := !c.NoNetworkPolicy, !c.NoDSR, !c.NoWindowsLimits
+	policies, dsr, limits, families := !c.NoNetworkPolicy, !c.NoDSR, !c.NoWindowsLimits, c.families()
 	out := Choice{
 		Windows:       Builds{},
 		Linux:         &linux,
 		WindowsTaint:  &c.WindowsTaint,
 		NetworkMode:   &mode,
+		IPFamily:      &families,
 		NoAdmission:   &none,
 		NetworkPolicy: &policies,
 		NoMetrics:     &c.NoMetrics,
@@ -214,6 +221,9 @@ func (c Choice) apply(to *Config) {
 	}
 	if c.NetworkMode != nil {
 		to.NetworkMode = *c.NetworkMode
+	}
+	if c.IPFamily != nil {
+		to.IPFamily, _ = parseFamily(*c.IPFamily) // validated
 	}
 	if c.LoadBalancerPool != nil {
 		to.LoadBalancerPool = *c.LoadBalancerPool
@@ -269,6 +279,12 @@ func (c Config) settings(asked Choice) []setting {
 		mode := Config{NetworkMode: *a}.Mode()
 		add(setting{flag: "network", have: string(c.Mode()), asked: string(mode), differs: mode != c.Mode(),
 			why: "pods cannot move to another network; make a cluster beside this one with --name"})
+	}
+	if a := asked.IPFamily; a != nil {
+		family, _ := parseFamily(*a) // validated
+		want := Config{IPFamily: family}.families()
+		add(setting{flag: "ip-family", have: c.families(), asked: want, differs: want != c.families(),
+			why: "nodes, pods and Services keep their addresses; make a cluster beside this one with --name"})
 	}
 	if a := asked.LoadBalancerPool; a != nil {
 		other := c

@@ -15,6 +15,28 @@ type ipFamily string
 // dualStack: nodes, pods and Services have addresses of IPv4 and of IPv6.
 const dualStack ipFamily = "dual"
 
+// singleStack is the word for "" in a Choice.
+const singleStack = "ipv4"
+
+// parseFamily reads what a Choice says.
+func parseFamily(s string) (ipFamily, error) {
+	switch s {
+	case "", singleStack:
+		return "", nil
+	case string(dualStack):
+		return dualStack, nil
+	}
+	return "", fmt.Errorf("%q: want %s or %s", s, singleStack, dualStack)
+}
+
+// families returns the word for the cluster's address families.
+func (c Config) families() string {
+	if c.dual() {
+		return string(dualStack)
+	}
+	return singleStack
+}
+
 // dual reports whether the cluster has two address families.
 func (c Config) dual() bool { return c.IPFamily == dualStack }
 

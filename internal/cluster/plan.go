@@ -302,6 +302,10 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 	for _, node := range p.Nodes {
 		fmt.Fprintf(&b, "%-14s %s\n", node.Name, node.Address)
 	}
+	if p.Config.dual() {
+		s := n.second()
+		fmt.Fprintf(&b, "in IPv6: hosts %s, pods %s, services %s\n", s.NodeNet, s.PodNet, s.ServiceNet)
+	}
 	fmt.Fprintf(&b, "\n## programs, in order\n%s\n", FabricName)
 	for _, prog := range p.Programs {
 		fmt.Fprintf(&b, "%s (after %s", prog.Name, strings.Join(prog.Needs, ", "))

@@ -30,6 +30,7 @@ type choiceFlags struct {
 	windowsTaint string
 	admission    string
 	network      string
+	family       string
 	pool         string
 	dsr          bool
 	limits       bool
@@ -57,6 +58,9 @@ func (c *choiceFlags) add(cmd *cobra.Command) {
 			"only warns, off does neither (default enforce)")
 	fl.StringVar(&c.network, "network", "",
 		"how pods of different nodes reach each other: `l2bridge`, host-gw or vxlan (default l2bridge)")
+	fl.StringVar(&c.family, "ip-family", "",
+		"addresses of nodes, pods and Services: `ipv4`, or dual for IPv4 and IPv6, which needs the network l2bridge "+
+			"(default ipv4)")
 	fl.StringVar(&c.pool, "load-balancer-pool", "",
 		"`range` with the addresses for Services of type LoadBalancer, or none (default 10.90.0.0/24, further "+
 			"clusters 10.90.1.0/24 and so on)")
@@ -109,6 +113,7 @@ func (c *choiceFlags) choice(given *pflag.FlagSet, in io.Reader) (cluster.Choice
 		"windows-taint":      func() { out.WindowsTaint = &c.windowsTaint },
 		"admission":          func() { out.Admission = (*policy.Admission)(&c.admission) },
 		"network":            func() { out.NetworkMode = (*agent.NetworkMode)(&c.network) },
+		"ip-family":          func() { out.IPFamily = &c.family },
 		"load-balancer-pool": func() { out.LoadBalancerPool = &c.pool },
 		"dsr":                func() { out.DSR = &c.dsr },
 		"windows-limits":     func() { out.WindowsLimits = &c.limits },

@@ -25,7 +25,7 @@ func TestEveryFlagIsAField(t *testing.T) {
 		"no-storage":          "true",
 		"datastore-endpoints": "https://etcd:2379",
 		"cpus":                "2", "memory": "4Gi", "load-balancer-pool": "192.168.240.0/28", "dsr": "false",
-		"windows-limits": "off",
+		"windows-limits": "off", "ip-family": "dual",
 	}
 	with := map[string][]string{"datastore-endpoints": {"--datastore-cafile=/ca"}}
 	alone := []string{"datastore-cafile", "datastore-certfile", "datastore-keyfile"} // fields of the datastore
