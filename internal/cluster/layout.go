@@ -50,6 +50,11 @@ func (l Layout) log(component string) string { return filepath.Join(l.Logs(), co
 // Node returns the directory of one emulated host.
 func (l Layout) Node(name string) string { return filepath.Join(l.Dir(), "nodes", name) }
 
+// WindowsLogs returns a Windows host's C:\var\log, where each program of the agent has a directory.
+func (l Layout) WindowsLogs(node string) string {
+	return filepath.Join(l.Node(node), "prefix", "upper", "drive_c", "var", "log")
+}
+
 // lock is held by the supervisor for as long as it runs.
 func (l Layout) lock() string { return filepath.Join(l.run(), "supervisor.lock") }
 

@@ -138,13 +138,7 @@ func (c netCluster) checkSingleStack() {
 		"win-1": "This version of Windows does not support dual-stack, falling back to single-stack",
 		"win-2": "kube-proxy running in dual-stack mode",
 	} {
-		log := filepath.Join(c.dir(), "nodes", host, "prefix", "upper", "drive_c", "var", "log", "kube-proxy",
-			"kube-proxy.log")
-		out, err := os.ReadFile(log)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		if !strings.Contains(string(out), want) {
+		if out := c.mullion("logs", host+"/kube-proxy"); !strings.Contains(out, want) {
 			c.t.Errorf("kube-proxy of %s does not say %q: %s", host, want, out)
 		}
 	}

@@ -70,7 +70,8 @@ func names(files []logFile) []string {
 	return out
 }
 
-// logFiles lists the logs of a cluster: logs/NAME.log and nodes/NODE/logs/NAME.log.
+// logFiles lists the logs of a cluster: logs/NAME.log, nodes/NODE/logs/NAME.log, and NAME\NAME.log in C:\var\log of
+// each Windows host.
 func logFiles(l cluster.Layout) ([]logFile, error) {
 	var files []logFile
 	for _, pattern := range []string{filepath.Join(l.Logs(), "*.log"), filepath.Join(l.Node("*"), "logs", "*.log")} {
@@ -86,8 +87,35 @@ func logFiles(l cluster.Layout) ([]logFile, error) {
 			files = append(files, logFile{name, p})
 		}
 	}
+	programs, err := filepath.Glob(filepath.Join(l.WindowsLogs("*"), "*", "*.log"))
+	if err != nil {
+		return nil, fmt.Errorf("list logs: %w", err)
+	}
+	for _, p := range programs {
+		name := strings.TrimSuffix(filepath.Base(p), ".log")
+		rel, err := filepath.Rel(l.Node("."), p)
+		if err != nil {
+			return nil, fmt.Errorf("list logs: %w", err)
+		}
+		node, _, _ := strings.Cut(rel, "/")
+		// The others there are links to the logs of containers.
+		if name == filepath.Base(filepath.Dir(p)) && within(l.Node(node), p) {
+			files = append(files, logFile{node + "/" + name, p})
+		}
+	}
 	slices.SortFunc(files, func(a, b logFile) int { return strings.Compare(a.name, b.name) })
 	return files, nil
+}
+
+// within reports whether a file lies in a directory. Programs of a host can put links on its drive C; the user must not
+// be shown a file of the machine in place of a log.
+func within(dir, file string) bool {
+	realDir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false
+	}
+	realFile, err := filepath.EvalSymlinks(file)
+	return err == nil && strings.HasPrefix(realFile, realDir+"/")
 }
 
 func runLogs(ctx context.Context, s cli.Streams, l cluster.Layout, args []string, tail int, follow bool) error {
