@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -86,6 +87,11 @@ func ServiceURL(ctx context.Context, client kubernetes.Interface, namespace, nam
 		if in.IP != "" {
 			return fmt.Sprintf("%s://%s", scheme(port), net.JoinHostPort(in.IP, strconv.Itoa(int(port.Port)))), nil
 		}
+	}
+	if f := svc.Spec.IPFamilies; len(f) > 0 && !slices.Contains(f, corev1.IPv4Protocol) {
+		return "", fmt.Errorf("service %s/%s has %s only, and this machine reaches a cluster in %s; set "+
+			"spec.ipFamilyPolicy to %s, or use 'mullion kubectl port-forward service/%s'", namespace, name, f[0],
+			corev1.IPv4Protocol, corev1.IPFamilyPolicyPreferDualStack, name)
 	}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

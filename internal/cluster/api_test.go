@@ -29,7 +29,11 @@ func TestServiceURL(t *testing.T) {
 	pending := balanced.DeepCopy()
 	pending.Name = "pending"
 	balanced.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.90.0.1"}}
-	client := fake.NewClientset(balanced, pending,
+	six := service("six", corev1.ServicePort{Port: 80, NodePort: 30081})
+	six.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol}
+	both := service("both", corev1.ServicePort{Port: 80, NodePort: 30082})
+	both.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}
+	client := fake.NewClientset(balanced, pending, six, both,
 		node("win-1", "10.89.0.10", corev1.ConditionFalse), node("win-2", "10.89.0.11", corev1.ConditionTrue),
 		service("web", corev1.ServicePort{Name: "http", Port: 80, NodePort: 30080},
 			corev1.ServicePort{Name: "https", Port: 443, NodePort: 30443}),
@@ -41,6 +45,9 @@ func TestServiceURL(t *testing.T) {
 		{"balanced", "", "https://10.90.0.1:443", ""},
 		{"pending", "", "", "type LoadBalancer, which has no node port"},
 		{"web", "metrics", "", `has no port "metrics"`},
+		{"six", "", "", "service shop/six has IPv6 only, and this machine reaches a cluster in IPv4; set " +
+			"spec.ipFamilyPolicy to PreferDualStack, or use 'mullion kubectl port-forward service/six'"},
+		{"both", "", "http://10.89.0.11:30082", ""},
 		{"inner", "", "", "port-forward service/inner"},
 		{"none", "", "", "not found"},
 	} {

@@ -307,7 +307,12 @@ func TestDescribe(t *testing.T) {
 		{name: "SCTP", edit: func(s *corev1.Service) { s.Spec.Ports = append(s.Spec.Ports, sctp) },
 			want: "port 99: SCTP"},
 		{name: "IPv6", edit: func(s *corev1.Service) { s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} },
-			want: "IPv4 addresses only"},
+			want: "spec.ipFamilies: IPv6: the cluster's load balancer has IPv4 addresses only"},
+		{name: "both families preferred", edit: bothFamilies(corev1.IPFamilyPolicyPreferDualStack),
+			check: func(r route) bool { return r.address == netip.MustParseAddr("10.90.0.1") && len(r.probes) == 2 }},
+		{name: "both families required", edit: bothFamilies(corev1.IPFamilyPolicyRequireDualStack),
+			want: "spec.ipFamilyPolicy: RequireDualStack: the cluster's load balancer has IPv4 addresses only; with " +
+				"PreferDualStack the Service gets one"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := describe(service("s", c.edit), testNodes(), netip.MustParseAddr("10.90.0.1"))
@@ -318,6 +323,14 @@ func TestDescribe(t *testing.T) {
 				t.Errorf("got %+v, %v", r, err)
 			}
 		})
+	}
+}
+
+// bothFamilies makes a Service as the API server stores it in a cluster of two families, with IPv6 first.
+func bothFamilies(policy corev1.IPFamilyPolicy) func(*corev1.Service) {
+	return func(s *corev1.Service) {
+		s.Spec.IPFamilyPolicy = &policy
+		s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}
 	}
 }
 

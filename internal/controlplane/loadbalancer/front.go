@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,10 +39,8 @@ type route struct {
 func describe(s *corev1.Service, nodes []*corev1.Node, address netip.Addr) (route, error) {
 	r := route{address: address, ports: s.Spec.Ports,
 		byClient: s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP}
-	for _, f := range s.Spec.IPFamilies {
-		if f != corev1.IPv4Protocol {
-			return r, fmt.Errorf("spec.ipFamilies: %s: the cluster's load balancer has IPv4 addresses only", f)
-		}
+	if err := checkFamilies(s); err != nil {
+		return r, err
 	}
 	for _, p := range s.Spec.Ports {
 		if p.Protocol != corev1.ProtocolTCP && p.Protocol != corev1.ProtocolUDP {
@@ -65,6 +64,19 @@ func describe(s *corev1.Service, nodes []*corev1.Node, address netip.Addr) (rout
 		}
 	}
 	return r, nil
+}
+
+// checkFamilies refuses a Service that asks for an IPv6 address. One that prefers two families is content with IPv4.
+func checkFamilies(s *corev1.Service) error {
+	const only = "the cluster's load balancer has IPv4 addresses only"
+	if len(s.Spec.IPFamilies) > 0 && !slices.Contains(s.Spec.IPFamilies, corev1.IPv4Protocol) {
+		return fmt.Errorf("spec.ipFamilies: %s: %s", s.Spec.IPFamilies[0], only)
+	}
+	if p := s.Spec.IPFamilyPolicy; p != nil && *p == corev1.IPFamilyPolicyRequireDualStack {
+		return fmt.Errorf("spec.ipFamilyPolicy: %s: %s; with %s the Service gets one", *p, only,
+			corev1.IPFamilyPolicyPreferDualStack)
+	}
+	return nil
 }
 
 // sources returns who may connect; an empty list means everybody.
