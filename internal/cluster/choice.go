@@ -169,7 +169,7 @@ func (c Choice) without() bool { return c.NoAdmission != nil && *c.NoAdmission }
 // choice returns the choices that make another cluster like this one.
 func (c Config) choice() Choice {
 	linux, mode, none, admission := len(c.LinuxHosts()), c.Mode(), c.NoAdmission, c.Admits()
-	policies, dsr, limits, families := !c.NoNetworkPolicy, !c.NoDSR, !c.NoWindowsLimits, c.families()
+	policies, dsr, limits, families := !c.NoNetworkPolicy, !c.NoDSR, !c.NoWindowsLimits, c.Families()
 	out := Choice{
 		Windows:       Builds{},
 		Linux:         &linux,
@@ -282,8 +282,8 @@ func (c Config) settings(asked Choice) []setting {
 	}
 	if a := asked.IPFamily; a != nil {
 		family, _ := parseFamily(*a) // validated
-		want := Config{IPFamily: family}.families()
-		add(setting{flag: "ip-family", have: c.families(), asked: want, differs: want != c.families(),
+		want := Config{IPFamily: family}.Families()
+		add(setting{flag: "ip-family", have: c.Families(), asked: want, differs: want != c.Families(),
 			why: "nodes, pods and Services keep their addresses; make a cluster beside this one with --name"})
 	}
 	if a := asked.LoadBalancerPool; a != nil {

@@ -29,8 +29,8 @@ func parseFamily(s string) (ipFamily, error) {
 	return "", fmt.Errorf("%q: want %s or %s", s, singleStack, dualStack)
 }
 
-// families returns the word for the cluster's address families.
-func (c Config) families() string {
+// Families returns the word for the cluster's address families, as `mullion up` takes it.
+func (c Config) Families() string {
 	if c.dual() {
 		return string(dualStack)
 	}

@@ -88,6 +88,9 @@ func TestDual(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.mullion("up", "--ip-family", "dual")
+	if out := c.mullion("status"); !strings.Contains(out, "l2bridge, dual,") {
+		t.Errorf("status: %s", out)
+	}
 	c.load(linuxprogArchive(t))
 	c.apply(dualYAML)
 	c.must("wait", "--for=condition=Ready", "pod", "--all", "--timeout=120s")

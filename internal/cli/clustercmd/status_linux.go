@@ -37,6 +37,7 @@ type report struct {
 	NoPodGateway bool `json:"noPodGateway,omitempty"`
 	// LoadBalancerPool has the addresses of Services of type LoadBalancer, or is "none".
 	LoadBalancerPool string             `json:"loadBalancerPool"`
+	IPFamily         string             `json:"ipFamily"` // "ipv4" or "dual"
 	Components       []supervise.Status `json:"components"`
 }
 
@@ -107,6 +108,7 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 		Components:   st.Components,
 
 		LoadBalancerPool: cluster.PoolName(pool),
+		IPFamily:         cfg.Families(),
 	}
 	r.Healthy = running && len(st.Components) > 0
 	client, clientErr := cluster.Client(l)
@@ -141,8 +143,8 @@ func (r report) print(s cli.Streams) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(s.Out, "\nAPI server  %s\nkubeconfig  %s\nnetwork     %s, load balancer pool %s\n"+
-		"admission   %s\n", r.APIServer, r.Kubeconfig, r.Network, r.LoadBalancerPool, r.Admission)
+	_, err := fmt.Fprintf(s.Out, "\nAPI server  %s\nkubeconfig  %s\nnetwork     %s, %s, load balancer pool %s\n"+
+		"admission   %s\n", r.APIServer, r.Kubeconfig, r.Network, r.IPFamily, r.LoadBalancerPool, r.Admission)
 	if err == nil && r.NoPodGateway {
 		_, err = fmt.Fprintf(s.Out, "\nThe API server does not reach pods: webhooks, aggregated APIs and 'kubectl "+
 			"proxy' to pods fail.\nA Linux worker leads it into the overlay: mullion node add --name %s --linux\n",
