@@ -139,6 +139,7 @@ func TestUnderWine(t *testing.T) {
 	t.Run("backend restarts", func(t *testing.T) { testRestart(t, p, exe) })
 	t.Run("hostile answers", func(t *testing.T) { testHostileAnswers(t, p, exe) })
 	t.Run("win-bridge", func(t *testing.T) { testWinBridge(t, p) })
+	t.Run("mullion-bridge", func(t *testing.T) { testMullionBridge(t, p) })
 	t.Run("kube-proxy", func(t *testing.T) { testKubeProxy(t, p) })
 }
 
@@ -279,17 +280,7 @@ func testBackendDown(t *testing.T, p *prefixed, exe string) {
 // testWinBridge adds a pod to the network and removes it, each twice, with the
 // unmodified CNI plugins.
 func testWinBridge(t *testing.T, p *prefixed) {
-	for _, name := range []string{"win-bridge.exe", "host-local.exe"} {
-		exe, err := os.ReadFile(testenv.Bin("windows", name))
-		if err != nil {
-			testenv.Need(t, testenv.Built)
-			t.Fatal(err)
-		}
-		dir := filepath.Join(p.dir, "drive_c/cni")
-		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name), exe, 0o755)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	p.installCNI(t, "win-bridge.exe", "host-local.exe")
 	s := open(t, schema.Version{})
 	address := serve(t, s)
 	c := &client{T: t, api: s}
