@@ -16,13 +16,17 @@
 // Numbers of x86-64, from linux/arch/x86/entry/syscalls/syscall_64.tbl.
 enum {
     LINUX_read = 0,
+    LINUX_write = 1,
     LINUX_open = 2,
     LINUX_close = 3,
     LINUX_stat = 4,
     LINUX_lstat = 6,
+    LINUX_poll = 7,
     LINUX_socket = 41,
     LINUX_connect = 42,
     LINUX_sendto = 44,
+    LINUX_recvmsg = 47,
+    LINUX_bind = 49,
     LINUX_setsockopt = 54,
     LINUX_rename = 82,
     LINUX_rmdir = 84,

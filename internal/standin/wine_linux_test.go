@@ -98,7 +98,9 @@ func (b *box) run(t *testing.T, env []string, args ...string) (string, int) {
 	if err := os.WriteFile(filepath.Join(b.root, "etc", "resolv.conf"), []byte(resolver), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	script := `ip link set lo up; echo 0 >/proc/sys/net/ipv4/ip_unprivileged_port_start; mount -t proc proc ` +
+	script := `ip link set lo up; ip -6 address add fd00::5/64 dev lo nodad; ` +
+		`echo 0 >/proc/sys/net/ipv4/ip_unprivileged_port_start; ` +
+		`echo 0 2147483647 >/proc/sys/net/ipv4/ping_group_range; mount -t proc proc ` +
 		`"$0/proc" && exec chroot --userspec=64000:64000 --groups= "$0" "$@"`
 	cmd := exec.CommandContext(ctx, "unshare",
 		append([]string{"--fork", "--kill-child", "--pid", "--mount", "--net", "--ipc", "--uts", "sh", "-c", script,
@@ -236,6 +238,9 @@ func TestProgramsUnderWine(t *testing.T) {
 			0},
 		{"ping from cmd", core, []string{"cmd", "/c", "ping -n 1 127.0.0.1"},
 			"\nPinging 127.0.0.1 with 32 bytes of data:\n", 0},
+		{"ping in IPv6", core, []string{"ping", "-n", "1", "fd00::5"},
+			"\nPinging fd00::5 with 32 bytes of data:\nReply from fd00::5: time<1ms \n", 0},
+		{"ping without a way", core, []string{"ping", "-n", "1", "2001:db8::1"}, "\nGeneral failure.\n", 1},
 		{"pipe in cmd", core, []string{"cmd", "/c", "echo one two| find \"two\""}, "one two\n", 0},
 		{"findstr in cmd", core, []string{"cmd", "/c", "echo one two| findstr /r t.o$"}, "one two\n", 0},
 		{"whoami", core, []string{"whoami"}, `user manager\`, 0},

@@ -8,5 +8,5 @@ OURS_iphlpapi := GetIpForwardTable CreateIpForwardEntry DeleteIpForwardEntry Set
 	GetIpForwardEntry2 CreateIpForwardEntry2 DeleteIpForwardEntry2 SetIpForwardEntry2 InitializeIpForwardEntry \
 	GetIpInterfaceTable GetIpInterfaceEntry SetIpInterfaceEntry InitializeIpInterfaceEntry \
 	GetAdaptersAddresses GetAdaptersInfo GetIfTable2 GetIfTable2Ex GetIfEntry2 GetIfEntry2Ex \
-	ConvertInterfaceLuidToAlias ConvertInterfaceAliasToLuid
+	ConvertInterfaceLuidToAlias ConvertInterfaceAliasToLuid Icmp6CreateFile Icmp6SendEcho2
 LIBS_iphlpapi := -ladvapi32

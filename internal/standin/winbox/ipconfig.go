@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -94,26 +95,23 @@ func adapterConfig(a Adapter, all bool) string {
 		b.WriteString(row("Description ", a.Description) + row("Physical Address", a.MAC) + row("DHCP Enabled", dhcp) +
 			row("Autoconfiguration Enabled ", "Yes"))
 	}
-	// IPv6 first, as Windows has it.
 	addresses := slices.Clone(a.Addresses)
-	slices.SortStableFunc(addresses, func(x, y netip.Prefix) int {
-		return boolInt(x.Addr().Is4()) - boolInt(y.Addr().Is4())
-	})
+	slices.SortStableFunc(addresses, func(x, y netip.Prefix) int { return order(x.Addr()) - order(y.Addr()) })
 	for _, p := range addresses {
 		switch {
 		case p.Addr().Is4():
 			b.WriteString(row("IPv4 Address", p.Addr().String()+preferred))
 			b.WriteString(row("Subnet Mask ", net.IP(net.CIDRMask(p.Bits(), 32)).String()))
 		case p.Addr().IsLinkLocalUnicast():
-			b.WriteString(row("Link-local IPv6 Address ", p.Addr().String()+preferred))
+			b.WriteString(row("Link-local IPv6 Address ", a.text(p.Addr())+preferred))
 		default:
 			b.WriteString(row("IPv6 Address", p.Addr().String()+preferred))
 		}
 	}
-	b.WriteString(row("Default Gateway ", texts(a.Gateways)...))
+	b.WriteString(row("Default Gateway ", texts(sixFirst(a.Gateways), a.text)...))
 	if all {
 		if len(a.DNS) > 0 {
-			b.WriteString(row("DNS Servers ", texts(a.DNS)...))
+			b.WriteString(row("DNS Servers ", texts(a.DNS, a.text)...))
 		}
 		b.WriteString(row("NetBIOS over Tcpip", "Disabled"))
 	}
@@ -121,10 +119,35 @@ func adapterConfig(a Adapter, all bool) string {
 	return b.String()
 }
 
-func texts(addrs []netip.Addr) []string {
+// order is the place of an address in ipconfig's lists: IPv6 first, link-local addresses behind others.
+func order(a netip.Addr) int {
+	switch {
+	case a.Is4():
+		return 2
+	case a.IsLinkLocalUnicast():
+		return 1
+	}
+	return 0
+}
+
+func sixFirst(list []netip.Addr) []netip.Addr {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(x, y netip.Addr) int { return boolInt(x.Is4()) - boolInt(y.Is4()) })
+	return list
+}
+
+// text returns an address, a link-local one of IPv6 with its zone.
+func (a Adapter) text(ip netip.Addr) string {
+	if ip.Is6() && ip.IsLinkLocalUnicast() && a.Zone != 0 {
+		ip = ip.WithZone(strconv.Itoa(a.Zone))
+	}
+	return ip.String()
+}
+
+func texts(addrs []netip.Addr, text func(netip.Addr) string) []string {
 	var out []string
 	for _, a := range addrs {
-		out = append(out, a.String())
+		out = append(out, text(a))
 	}
 	return out
 }

@@ -169,7 +169,7 @@ func addressAnswer(ctx context.Context, res *net.Resolver, kind, name string) (s
 		label = "Addresses:  "
 	}
 	return fmt.Sprintf("Name:    %s\n%s%s\n", strings.TrimSuffix(name, "."), label,
-		strings.Join(texts(unmapped(addrs)), "\n\t  ")), nil
+		strings.Join(texts(unmapped(addrs), netip.Addr.String), "\n\t  ")), nil
 }
 
 // candidates returns the full names to ask for, in Windows' order: with each

@@ -5,6 +5,7 @@ package winbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -152,6 +153,9 @@ func parsePing(args []string) (pingOptions, error) {
 // pingResolve finds the address, and the name to print beside it.
 func pingResolve(ctx context.Context, env *Env, o pingOptions) (netip.Addr, string, bool) {
 	if a, err := netip.ParseAddr(o.target); err == nil {
+		if o.want4 && !a.Is4() || o.want6 && !a.Is6() {
+			return netip.Addr{}, "", false
+		}
 		if !o.resolve {
 			return a, "", true
 		}
@@ -207,6 +211,49 @@ func pingLine(r EchoReply, err error, size int) string {
 		return fmt.Sprintf("Reply from %s: %s ", r.From, took)
 	}
 	return fmt.Sprintf("Reply from %s: bytes=%d %s TTL=%d", r.From, size, took, r.TTL)
+}
+
+// Values of IP_STATUS: ipexport.h. Those of ICMPv6 have the same numbers.
+const (
+	statusNetUnreachable  = 11002
+	statusHostUnreachable = 11003
+	statusProhibited      = 11004
+	statusPortUnreachable = 11005
+	statusTooBig          = 11009
+	statusTimedOut        = 11010
+	statusExpired         = 11013
+	statusReassembly      = 11014
+	statusGeneralFailure  = 11050
+)
+
+// icmpError returns the line that ping prints if no reply has come.
+func icmpError(status uint32) error {
+	switch status {
+	case statusNetUnreachable, statusHostUnreachable:
+		return errors.New("Destination host unreachable.")
+	case statusPortUnreachable:
+		return errors.New("Destination port unreachable.")
+	case statusProhibited:
+		return errors.New("Destination prohibited.")
+	case statusTooBig:
+		return errors.New("Packet needs to be fragmented but DF set.")
+	case statusTimedOut:
+		return errors.New("Request timed out.")
+	case statusExpired:
+		return errors.New("TTL expired in transit.")
+	case statusReassembly:
+		return errors.New("TTL expired during reassembly.")
+	}
+	return errors.New("General failure.")
+}
+
+// icmpReplyError returns the line that ping prints for an error that a router or a host has sent.
+func icmpReplyError(status uint32, from netip.Addr) error {
+	err := icmpError(status)
+	if status == statusTimedOut || status == statusGeneralFailure || status < statusNetUnreachable {
+		return err
+	}
+	return fmt.Errorf("Reply from %s: %w", from, err)
 }
 
 type pingStats struct {

@@ -4,14 +4,12 @@
 package winbox
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"runtime"
 	"strings"
-	"time"
 	"unicode/utf16"
 	"unsafe"
 
@@ -153,6 +151,7 @@ func adapter(a *windows.IpAdapterAddresses) Adapter {
 		Name:        windows.UTF16PtrToString(a.FriendlyName),
 		Description: windows.UTF16PtrToString(a.Description),
 		Suffix:      windows.UTF16PtrToString(a.DnsSuffix),
+		Zone:        int(max(a.IfIndex, a.Ipv6IfIndex)), // Windows has one for both
 		Up:          a.OperStatus == windows.IfOperStatusUp,
 		DHCP:        a.Flags&0x4 != 0, // IP_ADAPTER_DHCP_ENABLED
 	}
@@ -179,76 +178,6 @@ func adapter(a *windows.IpAdapterAddresses) Adapter {
 func address(ip net.IP) (netip.Addr, bool) {
 	a, ok := netip.AddrFromSlice(ip)
 	return a.Unmap(), ok
-}
-
-// icmpReply is ICMP_ECHO_REPLY of ipexport.h on 64-bit Windows.
-type icmpReply struct {
-	address  [4]byte
-	status   uint32
-	time     uint32 // ms
-	dataSize uint16
-	reserved uint16
-	data     uintptr
-	ttl      uint8
-	tos      uint8
-	flags    uint8
-	optSize  uint8
-	optData  uintptr
-}
-
-// icmpOptions is IP_OPTION_INFORMATION of ipexport.h.
-type icmpOptions struct {
-	ttl, tos, flags, size uint8
-	data                  uintptr
-}
-
-// Status values of ipexport.h and what ping prints for them.
-func icmpText(status uint32, from netip.Addr) string {
-	switch status {
-	case 11002, 11003:
-		return fmt.Sprintf("Reply from %s: Destination host unreachable.", from)
-	case 11010:
-		return "Request timed out."
-	case 11013:
-		return fmt.Sprintf("Reply from %s: TTL expired in transit.", from)
-	}
-	return "General failure."
-}
-
-// Echo uses the IP helper's ICMP functions, as Windows' ping does.
-func (system) Echo(_ context.Context, to netip.Addr, size, ttl int, wait time.Duration) (EchoReply, error) {
-	if !to.Is4() {
-		return EchoReply{}, fmt.Errorf("General failure.") // Windows' text
-	}
-	dll := windows.NewLazySystemDLL("iphlpapi.dll")
-	h, _, err := dll.NewProc("IcmpCreateFile").Call()
-	if windows.Handle(h) == windows.InvalidHandle {
-		return EchoReply{}, fmt.Errorf("Unable to contact IP driver. %w", err) // Windows' text
-	}
-	defer dll.NewProc("IcmpCloseHandle").Call(h) // nothing depends on it
-	ip := to.As4()
-	data := make([]byte, size+1)
-	for i := range data {
-		data[i] = 'a' + byte(i%23) // Windows' payload: abc…w, again and again
-	}
-	// Room for the reply, its data and an ICMP error.
-	reply := make([]byte, int(unsafe.Sizeof(icmpReply{}))+size+8+64)
-	opt := icmpOptions{ttl: uint8(ttl)}
-	n, _, err := dll.NewProc("IcmpSendEcho").Call(h, uintptr(*(*uint32)(unsafe.Pointer(&ip))),
-		uintptr(unsafe.Pointer(&data[0])), uintptr(size), uintptr(unsafe.Pointer(&opt)),
-		uintptr(unsafe.Pointer(&reply[0])), uintptr(len(reply)), uintptr(wait.Milliseconds()))
-	if n == 0 {
-		if errno, ok := err.(windows.Errno); ok {
-			return EchoReply{}, fmt.Errorf("%s", icmpText(uint32(errno), to))
-		}
-		return EchoReply{}, fmt.Errorf("General failure.") // Windows' text
-	}
-	r := (*icmpReply)(unsafe.Pointer(&reply[0]))
-	from := netip.AddrFrom4(r.address)
-	if r.status != 0 {
-		return EchoReply{}, fmt.Errorf("%s", icmpText(r.status, from))
-	}
-	return EchoReply{From: from, Time: time.Duration(r.time) * time.Millisecond, TTL: int(r.ttl)}, nil
 }
 
 // Processes takes a snapshot.

@@ -95,6 +95,7 @@ type Adapter struct {
 	Addresses   []netip.Prefix
 	Gateways    []netip.Addr
 	DNS         []netip.Addr
+	Zone        int // of link-local addresses: the index of the interface
 	DHCP        bool
 	Up          bool
 }

@@ -66,9 +66,10 @@ func newFake() fakeSystem {
 			Adapters: []Adapter{{
 				Name: "vEthernet (Ethernet)", Description: "Hyper-V Virtual Ethernet Adapter", Suffix: "google.com",
 				MAC: "00-15-5D-01-02-03", Up: true, Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.1.5/24"),
-					netip.MustParsePrefix("fe80::1/64")},
-				Gateways: []netip.Addr{netip.MustParseAddr("10.244.1.1")},
-				DNS:      []netip.Addr{netip.MustParseAddr("10.10.10.10"), netip.MustParseAddr("10.10.10.11")},
+					netip.MustParsePrefix("fe80::1/64"), netip.MustParsePrefix("fd00::5/64")}, Zone: 7,
+				Gateways: []netip.Addr{netip.MustParseAddr("10.244.1.1"), netip.MustParseAddr("fe80::2"),
+					netip.MustParseAddr("fd00::2")},
+				DNS: []netip.Addr{netip.MustParseAddr("10.10.10.10"), netip.MustParseAddr("10.10.10.11")},
 			}},
 		},
 		processes: []Process{{"System", 4, 0, 140 << 10}, {"cmd.exe", 100, 0, 4 << 20},
@@ -164,6 +165,14 @@ func TestTools(t *testing.T) {
 			"\nPinging win-pod [::1] with 32 bytes of data:\nReply from ::1: time<1ms \n" +
 				"\nPing statistics for ::1:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\n" +
 				"Approximate round trip times in milli-seconds:\n    Minimum = 0ms, Maximum = 0ms, Average = 0ms\n", 0},
+		{"ping another in IPv6", []string{"ping", "-6", "-n", "1", "fd00::9"}, "",
+			"\nPinging fd00::9 with 32 bytes of data:\nReply from fd00::9: time=7ms \n" +
+				"\nPing statistics for fd00::9:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\n" +
+				"Approximate round trip times in milli-seconds:\n    Minimum = 7ms, Maximum = 7ms, Average = 7ms\n", 0},
+		{"ping an address of the other family", []string{"ping", "-4", "fd00::9"}, "",
+			"Ping request could not find host fd00::9. Please check the name and try again.\n", 1},
+		{"ping an address of the other family", []string{"ping", "-6", "10.0.0.9"}, "",
+			"Ping request could not find host 10.0.0.9. Please check the name and try again.\n", 1},
 		{"ping with a bad value", []string{"ping", "-n", "0", "localhost"}, "",
 			"Bad value for option -n, valid range is from 1 to 2147483647.\n", 1},
 	} {
@@ -197,10 +206,13 @@ Ethernet adapter vEthernet (Ethernet):
    Physical Address. . . . . . . . . : 00-15-5D-01-02-03
    DHCP Enabled. . . . . . . . . . . : No
    Autoconfiguration Enabled . . . . : Yes
-   Link-local IPv6 Address . . . . . : fe80::1(Preferred) 
+   IPv6 Address. . . . . . . . . . . : fd00::5(Preferred) 
+   Link-local IPv6 Address . . . . . : fe80::1%7(Preferred) 
    IPv4 Address. . . . . . . . . . . : 10.244.1.5(Preferred) 
    Subnet Mask . . . . . . . . . . . : 255.255.255.0
-   Default Gateway . . . . . . . . . : 10.244.1.1
+   Default Gateway . . . . . . . . . : fe80::2%7
+                                       fd00::2
+                                       10.244.1.1
    DNS Servers . . . . . . . . . . . : 10.10.10.10
                                        10.10.10.11
    NetBIOS over Tcpip. . . . . . . . : Disabled
@@ -251,6 +263,23 @@ func TestPingFailures(t *testing.T) {
 	if text, _, code := run(t, "", "ping", "no-such-host.invalid"); code != 1 ||
 		text != "Ping request could not find host no-such-host.invalid. Please check the name and try again.\n" {
 		t.Errorf("exit %d, %s", code, text)
+	}
+}
+
+// TestICMPErrors: an error that came from somewhere names its sender.
+func TestICMPErrors(t *testing.T) {
+	from := netip.MustParseAddr("fe80::1%7")
+	for status, want := range map[uint32]string{
+		statusNetUnreachable:  "Reply from fe80::1%7: Destination host unreachable.",
+		statusHostUnreachable: "Reply from fe80::1%7: Destination host unreachable.",
+		statusExpired:         "Reply from fe80::1%7: TTL expired in transit.",
+		statusTimedOut:        "Request timed out.",
+		statusGeneralFailure:  "General failure.",
+		5:                     "General failure.",
+	} {
+		if got := icmpReplyError(status, from).Error(); got != want {
+			t.Errorf("%d: %q, want %q", status, got, want)
+		}
 	}
 }
 
