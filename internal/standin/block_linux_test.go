@@ -14,6 +14,7 @@ var blockBatch = []string{
 	"if 1==2 (echo yes) else (echo no)>f", "type f", "if 1==1 (echo yes)>f else (echo no)", "type f",
 	"for %%i in (1 2) do (", "  echo %%i", ")>f", "type f", "for %%i in (1 2) do (echo %%i)>>f", "type f",
 	"(for %%i in (3 4) do @echo %%i)>f", "type f", "for %%i in (5 6) do (echo %%i)>%%i.txt", "type 5.txt 6.txt 2>nul",
+	"for %%i in (7 8) do @(echo %%i&echo -)", "if 1==2 @(echo yes) else @(echo no)",
 	// Errors, input, pipes.
 	"(type nofile)2>nul", "(type nofile & echo out)>f 2>&1", "type f", `(echo X)>nodir\x`, "echo input>in",
 	"(set /p LINE=&call echo %%LINE%%)<in", "(set /p LINE=)<in", "echo %LINE%",
@@ -54,6 +55,11 @@ yes
 4
 5
 6
+7
+-
+8
+-
+no
 The system cannot find the file specified.
 out
 The system cannot find the path specified.

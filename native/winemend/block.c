@@ -108,6 +108,7 @@ static BOOL WINAPI mend_CloseHandle(HANDLE handle)
         if (files[i].handle != handle) continue;
         leave(i + 1);
         depth = i;
+        batch_runs(depth > 0);
     }
     return real_CloseHandle(handle);
 }
@@ -115,6 +116,7 @@ static BOOL WINAPI mend_CloseHandle(HANDLE handle)
 static HANDLE WINAPI mend_CreateFileW(const WCHAR *path, DWORD access, DWORD share, SECURITY_ATTRIBUTES *security,
                                       DWORD disposition, DWORD flags, HANDLE template)
 {
+    if (batch_ending()) path = L"NUL"; // a redirection of a command that is skipped
     if (access == GENERIC_READ && is_block_pipe(path)) {
         share |= FILE_SHARE_DELETE;
         flags |= FILE_FLAG_DELETE_ON_CLOSE;
@@ -151,6 +153,10 @@ static const void *line_bytes; // what was read for a line
 static BOOL WINAPI mend_ReadFile(HANDLE file, void *buffer, DWORD size, DWORD *done, OVERLAPPED *overlapped)
 {
     line_bytes = line_file == file ? buffer : NULL;
+    if (line_bytes && batch_ending()) {
+        *done = 0; // the end of the file
+        return TRUE;
+    }
     return real_ReadFile(file, buffer, size, done, overlapped);
 }
 
@@ -173,6 +179,7 @@ static int WINAPI mend_MultiByteToWideChar(UINT page, DWORD flags, const char *f
     LONGLONG at = files[i].at;
     files[i].handle = file;
     depth = i + 1;
+    batch_runs(TRUE);
     leave(depth);
 
     char *text = alloc_mem(BLOCK_SIZE);
@@ -189,6 +196,7 @@ static int WINAPI mend_MultiByteToWideChar(UINT page, DWORD flags, const char *f
 void block_prompt(WCHAR *line, DWORD size, DWORD *length)
 {
     if (is_local(line)) return;
+    batch_over();
     leave(0);
     *length = (DWORD)mend_line(line, *length, size);
 }

@@ -360,6 +360,11 @@ static SIZE_T find_edits(const struct source *s, LONGLONG base)
             continue;
         }
         if (command) {
+            // Wine knows "@(" only where a line begins.
+            if (c == '@' && i != skip_blanks(s, 0) && at(s, skip_blanks(s, i + 1)) == '(') {
+                edits.needed = TRUE;
+                begin_edit(base + (LONGLONG)i, 1, FALSE);
+            }
             if (is_blank(c) || c == '@' || c == ',' || c == ';' || c == '=') {
                 i++;
                 continue;

@@ -67,6 +67,7 @@ static int WINAPI mend_CompareStringW(LCID lcid, DWORD flags, const WCHAR *a, in
         int command;
     } names[] = {{L"DIR", DIRECTORY}, {L"COPY", COPY}, {L"MOVE", MOVE}, {L"REN", RENAME}, {L"RENAME", RENAME}};
     int result = real_CompareStringW(lcid, flags, a, a_len, b, b_len);
+    if (batch_ending()) return same(b, L"REM") ? CSTR_EQUAL : CSTR_LESS_THAN; // this command is skipped
     if (same(b, L"CALL")) { // the first of the list
         command = OTHER;
         joined.target = FALSE;

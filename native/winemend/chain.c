@@ -27,6 +27,7 @@ static BOOL WINAPI mend_GetExitCodeProcess(HANDLE process, DWORD *code)
     BOOL ok = real_GetExitCodeProcess(process, code);
     last.ended = ok;
     last.code = ok ? *code : 0;
+    if (ok) batch_program_ended(*code);
     return ok;
 }
 

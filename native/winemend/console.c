@@ -36,12 +36,22 @@ static BOOL is_shell(void)
 // input, and gets an empty line instead.
 static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWORD *count, void *control)
 {
+    BOOL(WINAPI * is_console)(HANDLE, DWORD *) = find_function(L"kernelbase.dll", "GetConsoleMode");
+    DWORD mode;
+    if (is_command_prompt() && count && batch_pending() && is_console && is_console(input, &mode)) {
+        *count = 0; // the event came before the read
+        return TRUE;
+    }
     BOOL line = is_command_prompt() && !control && count && size >= 2; // cmd.exe reads a key into one character
     BOOL ok = line ? read_completing(real_ReadConsoleW, input, buffer, size, count)
                    : real_ReadConsoleW(input, buffer, size, count, control);
     if (line && ok && *count) block_prompt(buffer, size, count);
+    const WCHAR interrupt = 3; // pause reads a key in a mode in which Ctrl+C is one
+    if (is_command_prompt() && ok && !line && count && *count == 1 && *(WCHAR *)buffer == interrupt) batch_key();
     if (!ok || !count || *count || !size) return ok;
-    if (shell && size >= 2) {
+    if (is_command_prompt() && batch_running()) {
+        batch_read_interrupted();
+    } else if (shell && size >= 2) {
         BOOL(WINAPI * write)(HANDLE, const void *, DWORD, DWORD *, void *);
         write = find_function(L"kernelbase.dll", "WriteConsoleW");
         const RTL_USER_PROCESS_PARAMETERS *params = NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters;
@@ -57,11 +67,15 @@ static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWO
     return TRUE;
 }
 
-BOOL console_ignores(ULONG_PTR event) { return shell && (event == CTRL_C_EVENT || event == CTRL_BREAK_EVENT); }
+BOOL console_ignores(ULONG_PTR event)
+{
+    return (event == CTRL_C_EVENT || event == CTRL_BREAK_EVENT) && (batch_interrupted() || shell);
+}
 
 BOOL mend_console(void)
 {
     shell = is_shell();
+    batch_prompts(shell);
     real_ReadConsoleW = hook_function(L"kernelbase.dll", "ReadConsoleW", (void *)mend_ReadConsoleW);
     return real_ReadConsoleW != NULL;
 }

@@ -215,6 +215,29 @@ WCHAR *block_shown(const WCHAR *text, SIZE_T n);
 // is_block_pipe reports whether a file stands for a pipe.
 BOOL is_block_pipe(const WCHAR *path);
 
+// batch.c
+
+// batch_runs tells that batch files run, or none.
+void batch_runs(BOOL yes);
+BOOL batch_running(void);
+// batch_program_ended is called with the exit code of each program.
+void batch_program_ended(DWORD code);
+// batch_interrupted takes a control event. It reports whether that is for a batch file.
+BOOL batch_interrupted(void);
+// batch_pending reports whether an event has come that batch_ending has not asked about.
+BOOL batch_pending(void);
+// batch_read_interrupted tells that Ctrl+C has ended a read.
+void batch_read_interrupted(void);
+// batch_key tells that Ctrl+C was read as a key.
+void batch_key(void);
+// batch_ending reports whether what is left of batch files is to be skipped, and asks if
+// an event has come.
+BOOL batch_ending(void);
+// batch_prompts takes whether this cmd.exe prompts. If not, a yes ends it.
+void batch_prompts(BOOL yes);
+// batch_over is called when cmd.exe prompts.
+void batch_over(void);
+
 // chain.c
 
 void mend_chains(HMODULE program);

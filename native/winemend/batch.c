@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+// Ctrl+C and Ctrl+Break while a batch file runs in cmd.exe. Windows asks whether to
+// end the batch file as soon as the command that was interrupted has ended; Wine's
+// cmd.exe goes on, or ends itself.
+
+#include "winemend.h"
+
+NTSYSAPI NTSTATUS NTAPI NtDelayExecution(BOOLEAN, const LARGE_INTEGER *);
+
+static volatile LONG interrupted; // a control event has come
+static BOOL ending;               // the answer was yes
+static BOOL running;
+static BOOL prompts; // this cmd.exe does, when its batch files have ended
+
+void batch_runs(BOOL yes) { running = yes; }
+
+BOOL batch_running(void) { return running; }
+
+BOOL batch_pending(void) { return running && interrupted; }
+
+BOOL batch_interrupted(void)
+{
+    if (!running) return FALSE;
+    InterlockedExchange(&interrupted, TRUE);
+    return TRUE;
+}
+
+// await_event waits for the thread that the event starts in this process, after its
+// other effects have been seen.
+static void await_event(void)
+{
+    const LARGE_INTEGER step = {.QuadPart = -10000}; // 1 ms
+    for (int i = 0; i < 500 && !interrupted; i++) NtDelayExecution(FALSE, &step);
+}
+
+void batch_read_interrupted(void)
+{
+    await_event();
+    InterlockedExchange(&interrupted, TRUE);
+}
+
+void batch_program_ended(DWORD code)
+{
+    if (code == (DWORD)STATUS_CONTROL_C_EXIT && batch_running()) await_event();
+}
+
+void batch_key(void)
+{
+    if (batch_running()) InterlockedExchange(&interrupted, TRUE);
+}
+
+// The console, whatever the batch file's input and output are.
+struct terminal {
+    HANDLE in, out;
+    BOOL(WINAPI *read)(HANDLE, void *, DWORD, DWORD *, void *);
+    BOOL(WINAPI *write)(HANDLE, const void *, DWORD, DWORD *, void *);
+    BOOL(WINAPI *close)(HANDLE);
+};
+
+static BOOL open_terminal(struct terminal *t)
+{
+    HANDLE(WINAPI * open)(const WCHAR *, DWORD, DWORD, SECURITY_ATTRIBUTES *, DWORD, DWORD, HANDLE);
+    open = find_function(L"kernelbase.dll", "CreateFileW");
+    t->read = find_function(L"kernelbase.dll", "ReadConsoleW");
+    t->write = find_function(L"kernelbase.dll", "WriteConsoleW");
+    t->close = find_function(L"kernelbase.dll", "CloseHandle");
+    if (!open || !t->read || !t->write || !t->close) return FALSE;
+    const DWORD access = GENERIC_READ | GENERIC_WRITE, share = FILE_SHARE_READ | FILE_SHARE_WRITE;
+    t->in = open(L"CONIN$", access, share, NULL, OPEN_EXISTING, 0, NULL);
+    t->out = open(L"CONOUT$", access, share, NULL, OPEN_EXISTING, 0, NULL);
+    if (t->in != INVALID_HANDLE_VALUE && t->out != INVALID_HANDLE_VALUE) return TRUE;
+    if (t->in != INVALID_HANDLE_VALUE) t->close(t->in);
+    if (t->out != INVALID_HANDLE_VALUE) t->close(t->out);
+    return FALSE;
+}
+
+// ask reports whether to end the batch file. Ctrl+C is a yes.
+static BOOL ask(void)
+{
+    static const WCHAR question[] = L"Terminate batch job (Y/N)? ";
+    struct terminal t;
+    WCHAR answer[256], key;
+    DWORD n;
+    if (!open_terminal(&t)) return TRUE;
+    t.write(t.out, L"^C", 2, &n, NULL);
+    do {
+        InterlockedExchange(&interrupted, FALSE);
+        t.write(t.out, question, ARRAYSIZE(question) - 1, &n, NULL);
+        BOOL ok = t.read(t.in, answer, ARRAYSIZE(answer), &n, NULL);
+        key = ok && n && !interrupted ? answer[0] & ~32 : 'Y'; // upper case
+    } while (key != 'Y' && key != 'N');
+    InterlockedExchange(&interrupted, FALSE);
+    t.close(t.in);
+    t.close(t.out);
+    return key == 'Y';
+}
+
+BOOL batch_ending(void)
+{
+    if (!ending && interrupted && batch_running()) {
+        ending = ask();
+        if (ending && !prompts) {
+            void(WINAPI * end)(UINT) = find_function(L"kernel32.dll", "ExitProcess");
+            if (end) end((UINT)STATUS_CONTROL_C_EXIT);
+        }
+    }
+    return ending;
+}
+
+void batch_prompts(BOOL yes) { prompts = yes; }
+
+void batch_over(void) { ending = FALSE; }
