@@ -22,6 +22,7 @@ enum {
     LINUX_stat = 4,
     LINUX_lstat = 6,
     LINUX_poll = 7,
+    LINUX_ioctl = 16,
     LINUX_socket = 41,
     LINUX_connect = 42,
     LINUX_sendto = 44,

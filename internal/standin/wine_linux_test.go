@@ -241,6 +241,8 @@ func TestProgramsUnderWine(t *testing.T) {
 		{"ping in IPv6", core, []string{"ping", "-n", "1", "fd00::5"},
 			"\nPinging fd00::5 with 32 bytes of data:\nReply from fd00::5: time<1ms \n", 0},
 		{"ping without a way", core, []string{"ping", "-n", "1", "2001:db8::1"}, "\nGeneral failure.\n", 1},
+		{"routes of IPv6", core, []string{"route", "print", "-6"},
+			"\n  1    331 ::1/128                  On-link\n", 0},
 		{"pipe in cmd", core, []string{"cmd", "/c", "echo one two| find \"two\""}, "one two\n", 0},
 		{"findstr in cmd", core, []string{"cmd", "/c", "echo one two| findstr /r t.o$"}, "one two\n", 0},
 		{"whoami", core, []string{"whoami"}, `user manager\`, 0},

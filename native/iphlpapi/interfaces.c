@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// The IPv4 interfaces of adapters and their settings. IPv6 is off on every
-// adapter, so that there are no IPv6 interfaces.
+// The IPv4 interfaces of adapters and their settings. There are none of IPv6, also
+// where adapters have IPv6 addresses.
 
 #include "iphlpapi.h"
 

@@ -49,6 +49,9 @@ void free_answer(struct answer *a);
 // tell_service carries out a call that changes something.
 DWORD tell_service(BYTE verb, const UINT32 words[REQUEST_WORDS]);
 
+// routes_of_ipv6 makes the table that FreeMibTable frees.
+DWORD routes_of_ipv6(MIB_IPFORWARD_TABLE2 **table);
+
 // find_adapter returns the index of the adapter that a LUID or, if that is 0, an
 // index names; 0 if there is none.
 NET_IFINDEX find_adapter(NET_LUID luid, NET_IFINDEX index);

@@ -33,11 +33,12 @@ DWORD WINAPI mend_GetIpForwardTable2(ADDRESS_FAMILY family, MIB_IPFORWARD_TABLE2
 {
     struct answer a;
     MIB_IPFORWARD_TABLE2 *six = NULL;
-    if (!table || (family != AF_INET && family != AF_UNSPEC)) return real_GetIpForwardTable2(family, table);
+    if (!table || (family != AF_INET && family != AF_INET6 && family != AF_UNSPEC)) return ERROR_INVALID_PARAMETER;
+    if (family == AF_INET6) return routes_of_ipv6(table);
     DWORD err = ask_service(VERB_ROUTES, NULL, &a);
     if (err == NO_SERVICE) return real_GetIpForwardTable2(family, table);
     if (err) return err;
-    if (family == AF_UNSPEC && real_GetIpForwardTable2(AF_INET6, &six)) six = NULL;
+    if (family == AF_UNSPEC && routes_of_ipv6(&six)) six = NULL;
     ULONG more = six ? six->NumEntries : 0;
     // FreeMibTable, which is Wine's, gives it back to the process heap.
     *table = HeapAlloc(GetProcessHeap(), 0, FIELD_OFFSET(MIB_IPFORWARD_TABLE2, Table[a.count + more]));

@@ -130,6 +130,17 @@ func order(a netip.Addr) int {
 	return 0
 }
 
+// addGateways gives adapters the gateways of IPv6, which Wine's list of adapters lacks.
+func addGateways(list []Adapter, routes []Route) {
+	for _, r := range routes {
+		i := slices.IndexFunc(list, func(a Adapter) bool { return a.Zone == r.Index })
+		if i >= 0 && r.Destination.Bits() == 0 && !r.NextHop.IsUnspecified() &&
+			!slices.Contains(list[i].Gateways, r.NextHop) {
+			list[i].Gateways = append(list[i].Gateways, r.NextHop)
+		}
+	}
+}
+
 func sixFirst(list []netip.Addr) []netip.Addr {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(x, y netip.Addr) int { return boolInt(x.Is4()) - boolInt(y.Is4()) })

@@ -21,9 +21,14 @@ func netsh(_ context.Context, env *Env) int {
 	short := func(i int, word string, least int) bool {
 		return i < len(args) && len(args[i]) >= least && strings.HasPrefix(word, strings.ToLower(args[i]))
 	}
+	if len(args) == 4 && short(0, "interface", 2) && short(1, "ipv6", 4) && short(2, "show", 2) &&
+		short(3, "route", 1) {
+		return netshShowRoute(env, env.System.Routes6)
+	}
 	if len(args) < 4 || !short(0, "interface", 2) || !short(1, "ipv4", 2) {
 		env.errorf("The following command was not found: %s.\n", strings.Join(args, " "))
-		env.errorf("This stand-in knows `netsh interface ipv4` add, delete, show route and set, show interface.\n")
+		env.errorf("This stand-in knows `netsh interface ipv4` add, delete, show route and set, show interface,\n" +
+			"and `netsh interface ipv6 show route`.\n")
 		return 1
 	}
 	rest := args[4:]
@@ -34,7 +39,7 @@ func netsh(_ context.Context, env *Env) int {
 	case short(2, "delete", 1) && short(3, "route", 1):
 		return netshRoute(env, rest, false)
 	case short(2, "show", 2) && short(3, "route", 1):
-		return netshShowRoute(env)
+		return netshShowRoute(env, env.System.Routes)
 	case short(2, "set", 3) && interfaces:
 		return netshSetInterface(env, rest)
 	case short(2, "show", 2) && interfaces:
@@ -131,8 +136,8 @@ func netshRoute(env *Env, words []string, add bool) int {
 	return 0
 }
 
-func netshShowRoute(env *Env) int {
-	routes, err := env.System.Routes()
+func netshShowRoute(env *Env, table func() ([]Route, error)) int {
+	routes, err := table()
 	if err != nil {
 		return netshFail(env, err.Error())
 	}

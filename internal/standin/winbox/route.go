@@ -17,13 +17,16 @@ import (
 // Its messages are those that Windows Server 2019 prints.
 func route(_ context.Context, env *Env) int {
 	var words []string
-	persistent := false
+	persistent, four, six := false, false, false
 	for _, a := range env.Args {
 		switch strings.ToLower(a) {
 		case "-p", "/p":
 			persistent = true
 		case "-4", "/4":
-		case "-6", "/6", "-f", "/f":
+			four = true
+		case "-6", "/6":
+			six = true
+		case "-f", "/f":
 			env.errorf("route: %s is not supported by this stand-in\n", a)
 			return 1
 		default:
@@ -33,9 +36,14 @@ func route(_ context.Context, env *Env) int {
 	if len(words) == 0 {
 		return routeUsage(env)
 	}
+	if words[0] == "print" {
+		return routePrint(env, words[1:], four || !six, six || !four)
+	}
+	if six {
+		env.errorf("route: -6 is supported by this stand-in for PRINT only\n")
+		return 1
+	}
 	switch words[0] {
-	case "print":
-		return routePrint(env, words[1:])
 	case "add", "change":
 		return routeAdd(env, words, persistent)
 	case "delete":
@@ -45,7 +53,7 @@ func route(_ context.Context, env *Env) int {
 }
 
 func routeUsage(env *Env) int {
-	env.errorf("\nManipulates network routing tables.\n\nROUTE [-p] [-4] command [destination]\n" +
+	env.errorf("\nManipulates network routing tables.\n\nROUTE [-p] [-4|-6] command [destination]\n" +
 		"                  [MASK netmask]  [gateway] [METRIC metric]  [IF interface]\n\n" +
 		"  command      One of these:\n                 PRINT     Prints  a route\n                 ADD       Adds " +
 		"   a route\n                 DELETE    Deletes a route\n" +
@@ -207,19 +215,32 @@ func routeDelete(env *Env, words []string) int {
 
 const routeRule = "===========================================================================\n"
 
-func routePrint(env *Env, words []string) int {
+// routePrint shows the interfaces, and the tables of the families that are wanted.
+func routePrint(env *Env, words []string, four, six bool) int {
 	list, err := env.System.Interfaces()
-	var routes []Route
-	if err == nil {
-		routes, err = env.System.Routes()
-	}
-	var kept []string
-	if err == nil {
-		kept, err = env.System.PersistentRoutes()
-	}
 	if err != nil {
 		env.errorf("route: %v\n", err)
 		return 1
+	}
+	wanted := func(r Route) bool {
+		return len(words) == 0 || strings.HasPrefix(r.Destination.Addr().String(), strings.TrimRight(words[0], "*"))
+	}
+	tables := ""
+	if four {
+		text, err := table4(env.System, list, wanted)
+		if err != nil {
+			env.errorf("route: %v\n", err)
+			return 1
+		}
+		tables += text
+	}
+	if six {
+		text, err := table6(env.System, list, wanted)
+		if err != nil {
+			env.errorf("route: %v\n", err)
+			return 1
+		}
+		tables += text
 	}
 	env.printf("%sInterface List\n", routeRule)
 	for _, i := range slices.Backward(list) {
@@ -229,24 +250,32 @@ func routePrint(env *Env, words []string) int {
 		}
 		env.printf("%3d%s%s\n", i.Index, mac, i.Description)
 	}
-	env.printf("%s\nIPv4 Route Table\n%sActive Routes:\n", routeRule, routeRule)
-	env.printf("Network Destination        Netmask          Gateway       Interface  Metric\n")
-	wanted := func(r Route) bool {
-		return len(words) == 0 || strings.HasPrefix(r.Destination.Addr().String(), strings.TrimRight(words[0], "*"))
+	env.printf("%s%s", routeRule, tables)
+	return 0
+}
+
+// table4 is the IPv4 part of `route print`.
+func table4(s routing, list []Interface, wanted func(Route) bool) (string, error) {
+	routes, err := s.Routes()
+	if err != nil {
+		return "", err
 	}
+	kept, err := s.PersistentRoutes()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nIPv4 Route Table\n%sActive Routes:\n", routeRule)
+	b.WriteString("Network Destination        Netmask          Gateway       Interface  Metric\n")
 	for _, r := range routes {
 		i := slices.IndexFunc(list, func(i Interface) bool { return i.Index == r.Index })
 		if i < 0 || !wanted(r) {
 			continue
 		}
-		hop := "On-link"
-		if !r.NextHop.IsUnspecified() {
-			hop = r.NextHop.String()
-		}
-		env.printf("%17s %16s %16s %16s %6d\n", r.Destination.Addr(), maskOf(r.Destination), hop, list[i].own(),
-			r.Metric+list[i].Metric)
+		fmt.Fprintf(&b, "%17s %16s %16s %16s %6d\n", r.Destination.Addr(), maskOf(r.Destination), gateway(r),
+			list[i].own(), r.Metric+list[i].Metric)
 	}
-	env.printf("%sPersistent Routes:\n", routeRule)
+	fmt.Fprintf(&b, "%sPersistent Routes:\n", routeRule)
 	var lines strings.Builder
 	for _, name := range kept {
 		if r, ok := parsePersistent(name); ok && wanted(r) {
@@ -255,10 +284,44 @@ func routePrint(env *Env, words []string) int {
 		}
 	}
 	if lines.Len() == 0 {
-		env.printf("  None\n")
+		b.WriteString("  None\n")
 	} else {
-		env.printf("  Network Address          Netmask  Gateway Address  Metric\n%s%s", lines.String(), routeRule)
+		fmt.Fprintf(&b, "  Network Address          Netmask  Gateway Address  Metric\n%s%s", lines.String(), routeRule)
 	}
-	env.printf("\nIPv6 Route Table\n%sActive Routes:\n  None\nPersistent Routes:\n  None\n", routeRule)
-	return 0
+	return b.String(), nil
+}
+
+func gateway(r Route) string {
+	if r.NextHop.IsUnspecified() {
+		return "On-link"
+	}
+	return r.NextHop.String()
+}
+
+// table6 is the IPv6 part of `route print`. The gateway of a long destination stands on a line of its own.
+func table6(s routing, list []Interface, wanted func(Route) bool) (string, error) {
+	routes, err := s.Routes6()
+	if err != nil {
+		return "", err
+	}
+	var lines strings.Builder
+	for _, r := range routes {
+		i := slices.IndexFunc(list, func(i Interface) bool { return i.Index == r.Index })
+		if i < 0 || !wanted(r) {
+			continue
+		}
+		const width = 24
+		destination := fmt.Sprintf("%-*s", width, r.Destination)
+		if len(destination) > width {
+			destination += "\n" + strings.Repeat(" ", 35)
+		}
+		fmt.Fprintf(&lines, "%3d %6d %s %s\n", r.Index, r.Metric+list[i].Metric, destination, gateway(r))
+	}
+	text := fmt.Sprintf("\nIPv6 Route Table\n%sActive Routes:\n", routeRule)
+	if lines.Len() == 0 {
+		text += "  None\n"
+	} else {
+		text += " If Metric Network Destination      Gateway\n" + lines.String() + routeRule
+	}
+	return text + "Persistent Routes:\n  None\n", nil
 }

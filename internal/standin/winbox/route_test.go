@@ -17,12 +17,14 @@ import (
 type fakeRouting struct {
 	fakeSystem
 	routes     []Route
+	routes6    []Route
 	interfaces []Interface
 	kept       []string
 	refuse     error
 }
 
 func (f *fakeRouting) Routes() ([]Route, error)            { return slices.Clone(f.routes), nil }
+func (f *fakeRouting) Routes6() ([]Route, error)           { return slices.Clone(f.routes6), nil }
 func (f *fakeRouting) Interfaces() ([]Interface, error)    { return slices.Clone(f.interfaces), nil }
 func (f *fakeRouting) PersistentRoutes() ([]string, error) { return slices.Clone(f.kept), nil }
 func (f *fakeRouting) KeepRoute(name string) error         { f.kept = append(f.kept, name); return nil }
@@ -113,7 +115,8 @@ func TestRoute(t *testing.T) {
 		{"route delete 10.7.0.0", "The route deletion failed: Element not found.", 1},
 		{"route change 10.244.2.0 mask 255.255.255.0 10.89.0.14 metric 3", " OK!", 0},
 		{"route", "Manipulates network routing tables", 1},
-		{"route -6 print", "not supported", 1},
+		{"route -6 add fd00::/64 fd00::1", "supported by this stand-in for PRINT only", 1},
+		{"route -f", "not supported", 1},
 		{"route print 10.244.3*", "10.244.3.0    255.255.255.0       10.89.0.13       10.89.0.11     22", 0},
 	} {
 		if got, code := f.run(c.line); code != c.code || !strings.Contains(got, c.want) {
@@ -141,6 +144,51 @@ func TestRoute(t *testing.T) {
 	if got, code := f.run("route add 10.1.0.0 mask 255.255.0.0 10.89.0.12"); code != 1 ||
 		!strings.Contains(got, "The requested operation requires elevation.") {
 		t.Errorf("without rights: %d %q", code, got)
+	}
+}
+
+// TestRoutePrint6: the columns are those of a Windows 10 in https://github.com/rahra/onioncat/issues/35.
+func TestRoutePrint6(t *testing.T) {
+	f := newRouting()
+	if got, _ := f.run("route print -6"); !strings.HasSuffix(got,
+		"IPv6 Route Table\n"+routeRule+"Active Routes:\n  None\nPersistent Routes:\n  None\n") {
+		t.Errorf("without IPv6:\n%s", got)
+	}
+	f.routes6 = []Route{
+		{Index: 1, Destination: netip.MustParsePrefix("::1/128"), NextHop: netip.IPv6Unspecified(), Metric: 256},
+		{Index: 2, Destination: netip.MustParsePrefix("::/0"), NextHop: netip.MustParseAddr("fd00:10:89::fe")},
+		{Index: 2, Destination: netip.MustParsePrefix("fe80::1c2e:8ab9:eaa9:72ae/128"),
+			NextHop: netip.IPv6Unspecified(), Metric: 256},
+		{Index: 9, Destination: netip.MustParsePrefix("fd00::/64"), NextHop: netip.IPv6Unspecified()}, // none such
+	}
+	want := "IPv6 Route Table\n" + routeRule + "Active Routes:\n" +
+		" If Metric Network Destination      Gateway\n" +
+		"  1    331 ::1/128                  On-link\n" +
+		"  2     15 ::/0                     fd00:10:89::fe\n" +
+		"  2    271 fe80::1c2e:8ab9:eaa9:72ae/128\n" +
+		"                                    On-link\n" +
+		routeRule + "Persistent Routes:\n  None\n"
+	got, code := f.run("route print -6")
+	if code != 0 || !strings.HasSuffix(got, want) || strings.Contains(got, "IPv4 Route Table") {
+		t.Errorf("exit %d\n%s", code, got)
+	}
+	if got, _ := f.run("route -4 print"); !strings.Contains(got, "IPv4 Route Table") || strings.Contains(got, "IPv6") {
+		t.Errorf("-4 prints\n%s", got)
+	}
+	got, _ = f.run("netsh interface ipv6 show route")
+	if !strings.Contains(got, "No       Manual    0    ::/0                        2  fd00:10:89::fe\n") {
+		t.Errorf("netsh prints\n%s", got)
+	}
+}
+
+func TestAddGateways(t *testing.T) {
+	hop := netip.MustParseAddr("fd00::2")
+	list := []Adapter{{Zone: 1}, {Zone: 2, Gateways: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}}
+	route := Route{Index: 2, Destination: netip.MustParsePrefix("::/0"), NextHop: hop}
+	addGateways(list, []Route{route, route, {Index: 1, Destination: netip.MustParsePrefix("fd01::/64"), NextHop: hop},
+		{Index: 1, Destination: netip.MustParsePrefix("::/0"), NextHop: netip.IPv6Unspecified()}})
+	if len(list[0].Gateways) != 0 || len(list[1].Gateways) != 2 || list[1].Gateways[1] != hop {
+		t.Errorf("gateways %v and %v", list[0].Gateways, list[1].Gateways)
 	}
 }
 

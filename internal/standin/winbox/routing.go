@@ -16,6 +16,8 @@ import (
 // Errors are Windows' own.
 type routing interface {
 	Routes() ([]Route, error)
+	// Routes6 is the table of IPv6.
+	Routes6() ([]Route, error)
 	AddRoute(r Route) error
 	DeleteRoute(r Route) error
 	Interfaces() ([]Interface, error)

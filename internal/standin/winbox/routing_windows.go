@@ -14,10 +14,16 @@ import (
 	"golang.org/x/sys/windows/registry"
 )
 
-// Routes reads the IPv4 table.
-func (system) Routes() ([]Route, error) {
+func (system) Routes() ([]Route, error)  { return routes(windows.AF_INET) }
+func (system) Routes6() ([]Route, error) { return routes(windows.AF_INET6) }
+
+func routes(family uint16) ([]Route, error) {
 	var table *windows.MibIpForwardTable2
-	if err := windows.GetIpForwardTable2(windows.AF_INET, &table); err != nil {
+	err := windows.GetIpForwardTable2(family, &table)
+	if family == windows.AF_INET6 && (err == windows.ERROR_NOT_FOUND || err == windows.ERROR_NOT_SUPPORTED) {
+		return nil, nil // there is no IPv6
+	}
+	if err != nil {
 		return nil, err
 	}
 	defer windows.FreeMibTable(unsafe.Pointer(table))
@@ -25,8 +31,8 @@ func (system) Routes() ([]Route, error) {
 	for _, r := range table.Rows() {
 		list = append(list, Route{
 			Index:       int(r.InterfaceIndex),
-			Destination: netip.PrefixFrom(ipv4(&r.DestinationPrefix.Prefix), int(r.DestinationPrefix.PrefixLength)),
-			NextHop:     ipv4(&r.NextHop),
+			Destination: netip.PrefixFrom(inet(&r.DestinationPrefix.Prefix), int(r.DestinationPrefix.PrefixLength)),
+			NextHop:     inet(&r.NextHop),
 			Metric:      int(r.Metric),
 			Local:       r.Protocol == windows.MIB_IPPROTO_LOCAL,
 		})
@@ -34,7 +40,11 @@ func (system) Routes() ([]Route, error) {
 	return list, nil
 }
 
-func ipv4(a *windows.RawSockaddrInet) netip.Addr {
+// inet returns an address without its zone.
+func inet(a *windows.RawSockaddrInet) netip.Addr {
+	if a.Family == windows.AF_INET6 {
+		return netip.AddrFrom16((*windows.RawSockaddrInet6)(unsafe.Pointer(a)).Addr)
+	}
 	return netip.AddrFrom4((*windows.RawSockaddrInet4)(unsafe.Pointer(a)).Addr)
 }
 

@@ -37,6 +37,7 @@ func (system) Echo(context.Context, netip.Addr, int, int, time.Duration) (EchoRe
 }
 
 func (system) Routes() ([]Route, error)            { return nil, errNotWindows }
+func (system) Routes6() ([]Route, error)           { return nil, errNotWindows }
 func (system) AddRoute(Route) error                { return errNotWindows }
 func (system) DeleteRoute(Route) error             { return errNotWindows }
 func (system) Interfaces() ([]Interface, error)    { return nil, errNotWindows }

@@ -77,6 +77,11 @@ func (s system) Network() (Network, error) {
 	if n.Adapters, err = adapters(); err != nil {
 		return Network{}, err
 	}
+	routes, err := s.Routes6()
+	if err != nil {
+		return Network{}, err
+	}
+	addGateways(n.Adapters, routes)
 	if len(n.SearchList) == 0 {
 		n.SearchList = resolverSuffixes()
 	}
