@@ -4,6 +4,7 @@
 package cmdlet
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"net/netip"
@@ -83,8 +84,8 @@ func routeMatches(c *interp.Invocation, rt host.Route) (bool, error) {
 	return true, nil
 }
 
-// routes returns those of a store that the arguments name, in Windows' order: the
-// largest destination first.
+// routes returns those of a store that the arguments name, in Windows' order: those of
+// IPv4 before those of IPv6, of each the largest destination first.
 func routes(c *interp.Invocation, store string) ([]host.Route, error) {
 	n := c.R.Handlers().Net
 	if n == nil {
@@ -99,6 +100,9 @@ func routes(c *interp.Invocation, store string) ([]host.Route, error) {
 	}
 	want, piped := pipedIndex(c)
 	var out []host.Route
+	slices.SortStableFunc(all, func(a, b host.Route) int { // backwards
+		return cmp.Compare(b.Destination.Addr().BitLen(), a.Destination.Addr().BitLen())
+	})
 	for _, rt := range slices.Backward(all) {
 		ok, err := routeMatches(c, rt)
 		if err != nil {
