@@ -139,21 +139,34 @@ func Stop(ctx context.Context, l Layout) error {
 	if err != nil || pid == 0 {
 		return err
 	}
-	if err := unix.Kill(pid, unix.SIGTERM); err != nil && !errors.Is(err, unix.ESRCH) {
+	// It gives up its lock a little before it ends.
+	process, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("stop supervisor (process %d): %w", pid, err)
+	}
+	defer unix.Close(process)
+	err = unix.PidfdSendSignal(process, unix.SIGTERM, nil, 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("stop supervisor (process %d): %w", pid, err)
 	}
 	for deadline := time.Now().Add(stopLimit); ; {
-		now, err := durable.Holder(l.lock())
-		if err != nil || now != pid {
-			return err
+		// A process that has ended is readable: pidfd_open(2).
+		fds := []unix.PollFd{{Fd: int32(process), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, int(lookEvery.Milliseconds()))
+		if n > 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("stop supervisor (process %d): %w", pid, err)
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("stop supervisor: process %d still runs after %s", pid, stopLimit)
 		}
-		select {
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
-		case <-time.After(lookEvery):
 		}
 	}
 }
