@@ -16,11 +16,12 @@ import (
 func TestAddressesInUse(t *testing.T) {
 	t.Parallel()
 	const index = 30
-	left := newSingle(t, "left", t.TempDir(), index)
+	c := up(t)
+	left := newSingle(t, "left", c.dir, index)
 	left.mullion("up")
 	left.killAll()
 
-	same := newSingle(t, "same", t.TempDir(), index)
+	same := newSingle(t, "same", c.dir, index)
 	out, err := same.command(t.Context(), "up").CombinedOutput()
 	for _, want := range []string{"10.89.30.0/24 is in use on this machine", "mln30 (cluster left)",
 		"mullion down --name"} {

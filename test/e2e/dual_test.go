@@ -78,7 +78,7 @@ spec:
 func TestDual(t *testing.T) {
 	t.Parallel()
 	const index = 28
-	c := netCluster{single: newSingle(t, "dual", t.TempDir(), index), mode: agent.L2Bridge}
+	c := netCluster{single: newSingle(t, "dual", up(t).dir, index), mode: agent.L2Bridge}
 	if err := os.Remove(filepath.Join(c.dir(), "cluster.json")); err != nil {
 		t.Fatal(err)
 	}

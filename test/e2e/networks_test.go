@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/agent"
-	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // netCluster is a cluster of its own with two hosts of one build, one of another and Linux workers, for one network.
@@ -227,8 +226,7 @@ func (c netCluster) probes() probes {
 // nodes that come and go need no hand.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
-	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
-	dataDir := t.TempDir() // one cache of Windows for all
+	dataDir := up(t).dir // one cache of Windows for all
 	t.Run("modes", func(t *testing.T) {
 		for i, mode := range []agent.NetworkMode{agent.L2Bridge, agent.HostGateway, agent.VXLAN} {
 			t.Run(string(mode), func(t *testing.T) {
