@@ -6,6 +6,8 @@ package clustercmd
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,6 +35,10 @@ func URL(s cli.Streams) *cobra.Command {
 			if wait < 0 {
 				return cli.Usagef("--wait %s: must not be negative", wait)
 			}
+			name, err := serviceName(args[0])
+			if err != nil {
+				return err
+			}
 			l, _, err := t.existing()
 			if err != nil {
 				return err
@@ -41,12 +47,12 @@ func URL(s cli.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			url, err := cluster.ServiceURL(cmd.Context(), client, namespace, args[0], port)
+			url, err := cluster.ServiceURL(cmd.Context(), client, namespace, name, port)
 			if err != nil {
 				return err
 			}
 			if wait > 0 {
-				if err := awaitAnswer(cmd.Context(), s, client, namespace, args[0], url, wait); err != nil {
+				if err := awaitAnswer(cmd.Context(), s, client, namespace, name, url, wait); err != nil {
 					return err
 				}
 			}
@@ -60,6 +66,18 @@ func URL(s cli.Streams) *cobra.Command {
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "the Service's `namespace`")
 	cmd.Flags().StringVar(&port, "port", "", "`name` of the Service's port (default: the first)")
 	return cmd
+}
+
+// serviceName returns the name in "web", or in "service/web" as `kubectl get -o name` prints it.
+func serviceName(arg string) (string, error) {
+	kind, name, found := strings.Cut(arg, "/")
+	if !found {
+		return arg, nil
+	}
+	if !slices.Contains([]string{"service", "services", "svc"}, kind) || strings.Contains(name, "/") {
+		return "", cli.Usagef("%q: want the name of a Service, such as web or service/web", arg)
+	}
+	return name, nil
 }
 
 // quietFor is how long a wait may take before its progress is shown.
