@@ -99,7 +99,7 @@ static BOOL ask(void)
 
 BOOL batch_ending(void)
 {
-    if (!ending && interrupted && batch_running()) {
+    if (!ending && batch_pending()) {
         ending = ask();
         if (ending && !prompts) {
             void(WINAPI * end)(UINT) = find_function(L"kernel32.dll", "ExitProcess");

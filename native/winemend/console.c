@@ -31,14 +31,19 @@ static BOOL is_shell(void)
     return TRUE;
 }
 
+static BOOL is_console(HANDLE handle)
+{
+    BOOL(WINAPI * get_mode)(HANDLE, DWORD *) = find_function(L"kernelbase.dll", "GetConsoleMode");
+    DWORD mode;
+    return get_mode && get_mode(handle, &mode);
+}
+
 // Ctrl+C makes ReadConsole succeed with nothing read and this error; so cmd.exe
 // knows that it is to show a new prompt. Wine's takes it for the end of the
 // input, and gets an empty line instead.
 static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWORD *count, void *control)
 {
-    BOOL(WINAPI * is_console)(HANDLE, DWORD *) = find_function(L"kernelbase.dll", "GetConsoleMode");
-    DWORD mode;
-    if (is_command_prompt() && count && batch_pending() && is_console && is_console(input, &mode)) {
+    if (count && batch_pending() && is_console(input)) {
         *count = 0; // the event came before the read
         return TRUE;
     }

@@ -233,7 +233,7 @@ void batch_key(void);
 // batch_ending reports whether what is left of batch files is to be skipped, and asks if
 // an event has come.
 BOOL batch_ending(void);
-// batch_prompts takes whether this cmd.exe prompts. If not, a yes ends it.
+// batch_prompts records whether this cmd.exe prompts. A yes ends one that does not.
 void batch_prompts(BOOL yes);
 // batch_over is called when cmd.exe prompts.
 void batch_over(void);
