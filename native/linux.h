@@ -13,6 +13,12 @@
 
 #include <stddef.h>
 
+// Sockets: linux/socket.h, linux/net.h.
+enum {
+    LINUX_AF_INET = 2,
+    LINUX_SOCK_DGRAM_CLOEXEC = 2 | 02000000,
+};
+
 // Numbers of x86-64, from linux/arch/x86/entry/syscalls/syscall_64.tbl.
 enum {
     LINUX_read = 0,

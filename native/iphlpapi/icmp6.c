@@ -13,7 +13,6 @@
 
 enum {
     LINUX_AF_INET6 = 10,
-    LINUX_SOCK_DGRAM_CLOEXEC = 2 | 02000000,
     LINUX_IPPROTO_ICMPV6 = 58,
     LINUX_SOL_IPV6 = 41,
     LINUX_IPV6_UNICAST_HOPS = 16,
@@ -44,13 +43,15 @@ struct address6 {
     UINT32 scope;
 };
 
+struct part {
+    void *base;
+    SIZE_T size;
+};
+
 struct message {
     struct address6 *name;
     UINT32 name_size, pad0;
-    struct {
-        void *base;
-        SIZE_T size;
-    } *parts;
+    struct part *parts;
     SIZE_T part_count;
     void *control;
     SIZE_T control_size;
@@ -118,11 +119,8 @@ static ULONG status_of(BYTE type, BYTE code)
 
 static long long receive_message(struct echo *e, struct control *control, int flags)
 {
-    struct {
-        void *base;
-        SIZE_T size;
-    } part = {e->packet, e->size};
-    struct message m = {.name = &e->from, .name_size = sizeof(e->from), .parts = (void *)&part, .part_count = 1,
+    struct part part = {e->packet, e->size};
+    struct message m = {.name = &e->from, .name_size = sizeof(e->from), .parts = &part, .part_count = 1,
                         .control = control, .control_size = control ? sizeof(*control) : 0};
     return linux_call(LINUX_recvmsg, e->fd, (long long)&m, flags | LINUX_MSG_DONTWAIT, 0, 0);
 }

@@ -11,8 +11,6 @@
 
 enum {
     TABLE_ROOM = 1 << 20, // bytes; a line has 150
-    LINUX_AF_INET = 2,
-    LINUX_SOCK_DGRAM_CLOEXEC = 2 | 02000000,
     LINUX_SIOCGIFINDEX = 0x8933,
     LINUX_IFNAMSIZ = 16,
     RTF_GATEWAY = 2,
