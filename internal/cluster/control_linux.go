@@ -224,10 +224,18 @@ func causes(want []Row, seen map[string]supervise.Status) []string {
 		st := seen[name]
 		row := slices.ContainsFunc(want, func(r Row) bool { return r.Name == name })
 		if !row && st.State != supervise.Ready && st.Message != "" {
-			parts = append(parts, fmt.Sprintf("%s (%s: %s)", name, st.State, st.Message))
+			parts = append(parts, describe(st))
 		}
 	}
 	return parts
+}
+
+// describe names a component and its state: "win-1 (starting: …)" or "win-1 (waiting)".
+func describe(st supervise.Status) string {
+	if st.Message == "" {
+		return fmt.Sprintf("%s (%s)", st.Name, st.State)
+	}
+	return fmt.Sprintf("%s (%s: %s)", st.Name, st.State, st.Message)
 }
 
 // unready names what is missing: "win-1 (starting: …), win-2 (waiting)".
@@ -238,10 +246,8 @@ func unready(want []Row, seen map[string]supervise.Status) string {
 		switch {
 		case !ok:
 			parts = append(parts, r.Name+" (not begun)")
-		case st.State != supervise.Ready && st.Message != "":
-			parts = append(parts, fmt.Sprintf("%s (%s: %s)", r.Name, st.State, st.Message))
 		case st.State != supervise.Ready:
-			parts = append(parts, fmt.Sprintf("%s (%s)", r.Name, st.State))
+			parts = append(parts, describe(st))
 		}
 	}
 	return strings.Join(parts, ", ")
