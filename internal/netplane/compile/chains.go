@@ -138,8 +138,8 @@ func (c *compiler) forwardRules() []string {
 	return append(rules, c.vmaps("daddr", mapACLIn)...)
 }
 
-// inputRules returns the rules for packets to the host's own programs. What an endpoint sends to the loopback addresses
-// is for the host, by routing, if for anyone; so the packets that are forwarded need not be compared with them.
+// inputRules returns the rules for packets to the host's own programs. An endpoint must not reach their
+// loopback addresses. The kernel never forwards a packet to one, so only the packets that come in are compared.
 func (c *compiler) inputRules() []string {
 	rules := c.each(func(f family) []string {
 		return []string{f.word + " daddr " + f.loopback + " iifname " + ours + " counter drop"}

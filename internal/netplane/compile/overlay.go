@@ -219,8 +219,8 @@ func oneOf(list []string) string {
 //     a node's own programs reach pods of other nodes by load balancers only is as on Windows,
 //   - no address of the overlay leaves outside of the tunnel.
 //
-// The tunnels' own packets are not tracked: that would double the work for each packet. In each rule the test that
-// most packets fail comes first, and names of links last, because to compare them takes longest.
+// The tunnels' own packets are not tracked: that would double the work for each packet. Each rule
+// begins with the test that most packets fail. Names of links come last: to compare them takes longest.
 func (c *compiler) guardTunnels(chains []Chain) []Chain {
 	if len(c.tunnels) == 0 {
 		return chains
@@ -232,7 +232,7 @@ func (c *compiler) guardTunnels(chains []Chain) []Chain {
 	}
 	leaving := Chain{Name: "filter-postrouting", Type: "filter", Hook: "postrouting", Priority: "200"}
 	raw := byName["raw-prerouting"]
-	// Behind what endpoints send. Who sends it is the chain "tunnel"'s question.
+	// Packets of endpoints have left the chain here. The chain "tunnel" checks the sender.
 	raw.Rules = slices.Insert(raw.Rules, 1, port+" ip daddr "+c.nodeAddress().String()+" notrack accept")
 	uplink := strconv.Quote(c.want.Uplink.Name)
 	for _, t := range c.tunnels {
