@@ -100,10 +100,11 @@ func routes(c *interp.Invocation, store string) ([]host.Route, error) {
 	}
 	want, piped := pipedIndex(c)
 	var out []host.Route
-	slices.SortStableFunc(all, func(a, b host.Route) int { // backwards
-		return cmp.Compare(b.Destination.Addr().BitLen(), a.Destination.Addr().BitLen())
+	slices.Reverse(all)
+	slices.SortStableFunc(all, func(a, b host.Route) int {
+		return cmp.Compare(a.Destination.Addr().BitLen(), b.Destination.Addr().BitLen())
 	})
-	for _, rt := range slices.Backward(all) {
+	for _, rt := range all {
 		ok, err := routeMatches(c, rt)
 		if err != nil {
 			return nil, err
