@@ -79,9 +79,6 @@ func TestDual(t *testing.T) {
 	t.Parallel()
 	const index = 28
 	c := netCluster{single: newSingle(t, "dual", up(t).dir, index), mode: agent.L2Bridge}
-	if err := os.Remove(filepath.Join(c.dir(), "cluster.json")); err != nil {
-		t.Fatal(err)
-	}
 	doc := fmt.Sprintf(`{"apiVersion":"mullion/v1alpha1","name":"dual","index":%d,"windows":["2019","2022"],"linux":1,
 	  "ipFamily":"dual"}`, index)
 	if err := os.WriteFile(filepath.Join(c.dir(), "cluster.json"), []byte(doc), 0o600); err != nil {
@@ -92,7 +89,7 @@ func TestDual(t *testing.T) {
 		t.Errorf("status: %s", out)
 	}
 	c.load(linuxprogArchive(t))
-	c.apply(dualYAML)
+	c.applyPod(dualYAML)
 	c.must("wait", "--for=condition=Ready", "pod", "--all", "--timeout=120s")
 
 	addresses := map[string][]string{}
@@ -136,7 +133,7 @@ func TestDual(t *testing.T) {
 
 	// A pod of Windows Server 2019 reaches the Service by IPv4 until the policy, which has IPv6 only.
 	eventually(t, time.Minute, "2019 to the Service", func() error { return c.get("win-2019", "http://"+vips[0]) })
-	c.apply(strings.ReplaceAll(dualPolicyYAML, "fd00:10:242::/48", fmt.Sprintf("fd00:10:%d::/48", 244-index)))
+	c.applyPod(strings.ReplaceAll(dualPolicyYAML, "fd00:10:242::/48", fmt.Sprintf("fd00:10:%d::/48", 244-index)))
 	eventually(t, time.Minute, "a policy for IPv6", func() error {
 		if err := c.get("linux", url6(addresses["win-2022"][0])); err == nil {
 			return fmt.Errorf("IPv4 still passes")
@@ -215,14 +212,4 @@ func (c netCluster) get(pod, url string) error {
 	}
 	_, err := c.kubectl(c.t.Context(), append([]string{"exec", pod, "--"}, command...)...)
 	return err
-}
-
-// apply applies a manifest.
-func (c netCluster) apply(yaml string) {
-	c.t.Helper()
-	file := filepath.Join(c.t.TempDir(), "objects.yaml")
-	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
-	c.must("apply", "-f", file)
 }
