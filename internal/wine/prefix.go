@@ -13,7 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -61,8 +61,19 @@ func (r *Runtime) base(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// boot runs wineboot in dir and waits until its wineserver has written the
-// registry and left.
+// bootScript runs wineboot with the loader $0 and then ends the server $1, which
+// writes the registry. It is the first process of a PID namespace, so that all others
+// end with it at once. Wine's programs detach themselves from the one that starts
+// them, and some of those whose start is interrupted would stay: a server to which no
+// program has connected waits for its first one.
+//
+// The server finds its programs below /proc by their numbers in the namespace.
+const bootScript = `mount -t proc proc /proc && "$0" wineboot.exe --init || exit
+"$1" -k
+"$1" -w`
+
+// boot runs wineboot in dir. When it returns, no process of it runs any more. It
+// needs root, for the namespaces.
 func (r *Runtime) boot(ctx context.Context, dir string) error {
 	home, err := os.MkdirTemp("", "mullion-wine-*")
 	if err != nil {
@@ -70,7 +81,7 @@ func (r *Runtime) boot(ctx context.Context, dir string) error {
 	}
 	defer func() { _ = os.RemoveAll(home) }() // empty but for Wine's socket
 	env := append(Host{Runtime: r.Dir, Prefix: dir}.Env(),
-		"HOME="+home, "TMPDIR="+home, "XDG_RUNTIME_DIR="+home,
+		"PATH="+os.Getenv("PATH"), "HOME="+home, "TMPDIR="+home, "XDG_RUNTIME_DIR="+home,
 		// wineboot would offer to download these.
 		"WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d",
 	)
@@ -81,17 +92,13 @@ func (r *Runtime) boot(ctx context.Context, dir string) error {
 		return err
 	}
 	defer func() { _ = out.Close() }() // only read below
-	cmd := exec.CommandContext(ctx, filepath.Join(r.Dir, loaderPath), "wineboot.exe", "--init")
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", bootScript,
+		filepath.Join(r.Dir, loaderPath), filepath.Join(r.Dir, filepath.Dir(serverPath), "wineserver"))
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Unshareflags: unix.CLONE_NEWNS}
 	err = cmd.Run()
-	// Leave no process behind in any case: even if the context is cancelled, the
-	// server must not keep files open that are about to be removed.
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverStop)
-	defer cancel()
-	for _, arg := range []string{"-k", "-w"} {
-		stop := exec.CommandContext(stopping, r.server(), arg)
-		stop.Env = env
-		_ = stop.Run() // fails where no server runs any more
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	if err != nil {
 		text, _ := os.ReadFile(out.Name()) // as much as was written
@@ -136,15 +143,6 @@ func writeHosts(dir string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "hosts"), []byte(defaultHosts), 0o644)
-}
-
-// serverStop is how long Wine's server may take to end its processes and write
-// the registry. It takes under a second; ten times the worst seen on a machine
-// with four busy processes for each core.
-const serverStop = 30 * time.Second
-
-func (r *Runtime) server() string {
-	return filepath.Join(r.Dir, filepath.Dir(serverPath), "wineserver")
 }
 
 // clean removes what Wine took from this machine (links to the home directory,
