@@ -52,8 +52,9 @@ build: $(WINDOWS_UPSTREAM) $(LINUX_UPSTREAM) $(LINUX_OURS) $(WINDOWS_OURS) nativ
 # Sections of Go's Windows programs begin at multiples of 512 bytes in the file.
 # Wine cannot map those and reads the whole program into private memory: 150 MB
 # for each emulated host. Page-aligned sections are mapped and shared; their
-# content is the same (docs/adr/0004-page-aligned-programs.md).
-page-align = @for f in $(1); do x86_64-w64-mingw32-objcopy --file-alignment 4096 $$f $$f.tmp && chmod 755 $$f.tmp && mv $$f.tmp $$f; done
+# content is the same (docs/adr/0004-page-aligned-programs.md). objcopy would write
+# the time of day into the header: the same sources give the same bytes.
+page-align = @for f in $(1); do SOURCE_DATE_EPOCH=0 x86_64-w64-mingw32-objcopy --file-alignment 4096 $$f $$f.tmp && chmod 755 $$f.tmp && mv $$f.tmp $$f; done
 
 say = @printf '  %-6s %s\n' "$(1)" "$@"
 
