@@ -129,7 +129,7 @@ func runIn(t testing.TB, h wine.Host, exe string, args ...string) (string, error
 	argv := h.Argv(exe, args...)
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir = h.Env(), filepath.Join(h.Prefix, "drive_c")
-	out, err := cmd.CombinedOutput()
+	out, err := testenv.CombinedOutput(t, cmd)
 	return string(out), err
 }
 
@@ -178,7 +178,7 @@ func TestUpstreamPrograms(t *testing.T) {
 	argv := h.Argv(`C:\win-bridge.exe`)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir = append(h.Env(), "CNI_COMMAND=VERSION"), filepath.Join(h.Prefix, "drive_c")
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "supportedVersions") {
+	if out, err := testenv.CombinedOutput(t, cmd); err != nil || !strings.Contains(string(out), "supportedVersions") {
 		t.Errorf("win-bridge.exe: %v: %s", err, out)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // testHostileAnswers lets the DLLs, which are C, read answers with random damage.
@@ -23,7 +24,7 @@ func testHostileAnswers(t *testing.T, p *prefixed, exe string) {
 	address := damage(t, serve(t, open(t, schema.Version{})), seed)
 	cmd := p.command(t.Context(), address, exe, "-test.v", "-test.run", "^TestHostileAnswers$")
 	cmd.Env = append(cmd.Env, "MULLION_TEST_BACKEND=hostile")
-	out, err := cmd.CombinedOutput()
+	out, err := testenv.CombinedOutput(t, cmd)
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestHostileAnswers") {
 		t.Errorf("%v\n%s", err, tail(out))
 	}

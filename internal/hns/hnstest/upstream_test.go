@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mullion-k8s/mullion/internal/hns/emul"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // testPluginsLibrary runs the tests of what win-bridge and win-overlay share. It asks HNS for
@@ -17,7 +18,7 @@ func testPluginsLibrary(t *testing.T, p *prefixed) {
 	exe := buildTest(t, "upstream", "github.com/containernetworking/plugins/pkg/hns", "")
 	for _, build := range []int{17763, 20348, 26100} {
 		cmd := p.command(t.Context(), serve(t, open(t, emul.VersionOf(build))), exe, "-ginkgo.no-color")
-		out, err := cmd.CombinedOutput()
+		out, err := testenv.CombinedOutput(t, cmd)
 		if want := "20 Passed | 0 Failed | 0 Pending | 0 Skipped"; err != nil || !bytes.Contains(out, []byte(want)) {
 			t.Errorf("build %d: %v, want %s\n%s", build, err, want, tail(out))
 		}
@@ -36,7 +37,7 @@ const (
 func testWinkernel(t *testing.T, p *prefixed) {
 	exe := buildTest(t, "upstream", "k8s.io/kubernetes/pkg/proxy/winkernel", "")
 	cmd := p.command(t.Context(), serve(t, open(t, emul.VersionOf(20348))), exe, "-test.v")
-	out, err := cmd.CombinedOutput()
+	out, err := testenv.CombinedOutput(t, cmd)
 	got := verdicts(out)
 	slices.Sort(got["FAIL"])
 	if err != nil || len(got["PASS"]) != winkernelPass || len(got["SKIP"]) != winkernelSkip {

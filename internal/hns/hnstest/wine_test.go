@@ -51,7 +51,7 @@ func newPrefix(t *testing.T) *prefixed {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.stop(t) })
-	if out, err := p.command(t.Context(), "", "wineboot.exe", "--init").CombinedOutput(); err != nil {
+	if out, err := testenv.CombinedOutput(t, p.command(t.Context(), "", "wineboot.exe", "--init")); err != nil {
 		t.Fatalf("fill Wine prefix: %v\n%s", err, out)
 	}
 	for _, dll := range targets {
@@ -167,7 +167,7 @@ func testHnslib(t *testing.T, p *prefixed) {
 	for _, v := range []schema.Version{emul.VersionOf(17763), emul.VersionOf(20348), emul.VersionOf(26100)} {
 		t.Run(fmt.Sprintf("%d.%d", v.Major, v.Minor), func(t *testing.T) {
 			cmd := p.command(t.Context(), serve(t, open(t, v)), exe, "-test.v")
-			out, err := cmd.CombinedOutput()
+			out, err := testenv.CombinedOutput(t, cmd)
 			got := verdicts(out)
 			t.Logf("HNS %d.%d: pass %d, fail %d, skip %d", v.Major, v.Minor, len(got["PASS"]), len(got["FAIL"]),
 				len(got["SKIP"]))
@@ -202,7 +202,7 @@ func testSuite(t *testing.T, p *prefixed, exe string) {
 	address := serve(t, open(t, schema.Version{}))
 	cmd := p.command(t.Context(), address, exe, "-test.v", "-test.skip", "^Test(G15|Hostile)",
 		"-test.bench", ".", "-test.benchtime", "2000x")
-	out, err := cmd.CombinedOutput()
+	out, err := testenv.CombinedOutput(t, cmd)
 	t.Logf("%s", regexp.MustCompile(`(?m)^Benchmark.*ns/op`).Find(out))
 	if got := verdicts(out); err != nil || len(got["PASS"]) < 5 || bytes.Contains(out, []byte("--- SKIP")) {
 		t.Errorf("%v: %v; a test that skips counts as one that fails\n%s", err, got, out)
@@ -270,7 +270,7 @@ func testBackendDown(t *testing.T, p *prefixed, exe string) {
 	// Nothing listens on port 1 of the loopback address.
 	cmd := p.command(t.Context(), "127.0.0.1:1", exe, "-test.v", "-test.run", "^TestG15BackendDown$")
 	cmd.Env = append(cmd.Env, "MULLION_TEST_BACKEND=down")
-	out, err := cmd.CombinedOutput()
+	out, err := testenv.CombinedOutput(t, cmd)
 	if got := verdicts(out); err != nil || !slices.Equal(got["PASS"], []string{"TestG15BackendDown"}) ||
 		len(got["SKIP"]) > 0 {
 		t.Errorf("%v\n%s", err, out)
