@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -84,12 +83,13 @@ func addContext(ctx context.Context, l cluster.Layout, named string) (userfile.F
 	if err != nil {
 		return userfile.File{}, cli.WithHint(err, "'mullion up%s' writes it", nameFlag(l.Name))
 	}
-	if before, err := durable.ReadStatus[userfile.File](l.UserKubeconfig()); err == nil && before != file {
+	before, err := durable.ReadStatus[remembered](l.UserKubeconfig())
+	if err == nil && before.Path != "" && before.File != file {
 		// Only one file is remembered. What cannot be removed from the other stays there.
 		_, _ = before.Remove(ctx, userContext(l, nil))
 	}
-	if err := durable.WriteDocument(l.UserKubeconfig(), file); err != nil {
-		return userfile.File{}, fmt.Errorf("remember kubeconfig file: %w", err)
+	if err := remember(l, remembered{File: file, Chosen: named != ""}); err != nil {
+		return userfile.File{}, err
 	}
 	return file, file.Add(ctx, userContext(l, config))
 }
@@ -98,25 +98,49 @@ func userContext(l cluster.Layout, config []byte) userfile.Context {
 	return userfile.Context{Name: contextName(l), Directory: l.Dir(), Config: config}
 }
 
+// remembered says where a cluster's context is, for start and down.
+type remembered struct {
+	userfile.File
+	// The user named the file with --kubeconfig, or said none: then there is no path.
+	Chosen bool `json:"chosen,omitempty"`
+}
+
+// chosenKubeconfig returns the --kubeconfig that the cluster was last brought up with,
+// "" if there was none.
+func chosenKubeconfig(l cluster.Layout) (string, error) {
+	r, err := durable.ReadStatus[remembered](l.UserKubeconfig())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if r.Chosen && r.Path == "" {
+		return noKubeconfig, nil
+	}
+	if r.Chosen {
+		return r.Path, nil
+	}
+	return "", nil
+}
+
+func remember(l cluster.Layout, r remembered) error {
+	if err := durable.WriteDocument(l.UserKubeconfig(), r); err != nil {
+		return fmt.Errorf("remember kubeconfig file: %w", err)
+	}
+	return nil
+}
+
 // removeContext removes the context that addContext added, and returns the file; ""
-// if there was none.
+// if there was none. The file is still remembered: the next up adds the context again.
 func removeContext(ctx context.Context, l cluster.Layout) (string, error) {
-	file, err := durable.ReadStatus[userfile.File](l.UserKubeconfig())
+	file, err := durable.ReadStatus[remembered](l.UserKubeconfig())
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	if err != nil {
+	if err != nil || file.Path == "" {
 		return "", err
 	}
 	removed, err := file.Remove(ctx, userContext(l, nil))
-	if err != nil {
+	if err != nil || !removed {
 		return "", err
-	}
-	if err := os.Remove(l.UserKubeconfig()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("forget kubeconfig file: %w", err)
-	}
-	if !removed {
-		return "", nil
 	}
 	return file.Path, nil
 }

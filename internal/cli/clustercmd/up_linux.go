@@ -32,8 +32,8 @@ func (f *upFlags) addWait(cmd *cobra.Command) {
 
 func (f *upFlags) addKubeconfig(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
-		"`file` to which the cluster's context is added, or none (default the first of KUBECONFIG that exists, or "+
-			"~/.kube/config)")
+		"`file` to which the cluster's context is added, or none (default the one that was named before, the "+
+			"first of KUBECONFIG that exists, or ~/.kube/config)")
 }
 
 // Up is `mullion up`.
@@ -139,19 +139,35 @@ func runUp(ctx context.Context, s cli.Streams, f upFlags) error {
 		return cli.WithHint(err, "see 'mullion status%s' and 'mullion logs%s'", nameFlag(f.name), nameFlag(f.name))
 	}
 	pruneCache(s, l)
-	in := "kubeconfig: " + l.Kubeconfig()
-	if f.kubeconfig != noKubeconfig {
-		file, err := addContext(ctx, l, f.kubeconfig)
-		if err != nil {
-			// The cluster is up all the same.
-			fmt.Fprintf(s.Err, "mullion: warning: %v\nmullion: hint: 'mullion kubeconfig%s --merge' tries again\n", err,
-				nameFlag(f.name))
-		} else {
-			in = fmt.Sprintf("kubectl context: %s (%s)", contextName(l), file.Path)
-		}
+	in, err := enter(ctx, l, f.kubeconfig)
+	if err != nil {
+		// The cluster is up all the same.
+		fmt.Fprintf(s.Err, "mullion: warning: %v\nmullion: hint: 'mullion kubeconfig%s --merge' tries again\n", err,
+			nameFlag(f.name))
 	}
 	fmt.Fprintf(s.Err, "   %s   next: bin/mullion kubectl%s get nodes -o wide\n", in, nameFlag(f.name))
 	return nil
+}
+
+// enter adds the cluster's context where --kubeconfig says, or where it said when the
+// cluster was brought up before, and returns how the user reaches the cluster.
+func enter(ctx context.Context, l cluster.Layout, kubeconfig string) (string, error) {
+	direct := "kubeconfig: " + l.Kubeconfig()
+	if kubeconfig == "" {
+		before, err := chosenKubeconfig(l)
+		if err != nil {
+			return direct, err
+		}
+		kubeconfig = before
+	}
+	if kubeconfig == noKubeconfig {
+		return direct, remember(l, remembered{Chosen: true})
+	}
+	file, err := addContext(ctx, l, kubeconfig)
+	if err != nil {
+		return direct, err
+	}
+	return fmt.Sprintf("kubectl context: %s (%s)", contextName(l), file.Path), nil
 }
 
 // preflight checks what the cluster needs, with the network and hosts that it has or is to have.
