@@ -471,17 +471,18 @@ func (l *lab) start() {
 
 // cleanUp removes everything through the server and looks for leftovers.
 func (l *lab) cleanUp() {
-	if l.stop != nil {
-		l.stop()
-	}
 	if l.Server == nil {
 		return
 	}
 	ctx := context.Background()
+	// While it serves, because then it hears of the end of containers at once.
 	for _, sb := range l.store.Sandboxes.List() {
 		if err := l.dropSandbox(ctx, sb.ID); err != nil {
 			l.t.Error(err)
 		}
+	}
+	if l.stop != nil {
+		l.stop()
 	}
 	l.nothingLeft()
 	_ = l.hostCgroup().Remove() // nothingLeft has seen that it is empty
