@@ -3,7 +3,7 @@
 
 // Command mullion-init is PID 1 of an emulated Windows container, and the parent
 // of every process that exec starts in one. It also drops privileges that the
-// programs of an emulated host must not have. The CRI server passes its
+// programs of an emulated host must not have, and it fills Wine's prefix. The CRI server passes its
 // arguments (internal/wine, ContainerProcess); users do not run it.
 package main
 
@@ -25,6 +25,7 @@ func main() {
 	flag.StringVar(&c.Loader, "loader", c.Loader, "Wine's loader")
 	flag.BoolVar(&c.Host, "host", false, "the program runs on the host itself")
 	confine := flag.Bool("confine", false, "execute the arguments as a program of an emulated host")
+	prefix := flag.Bool("fill-prefix", false, "fill Wine's prefix: the arguments are its loader and its server")
 	flag.BoolVar(&c.Exec, "exec", false, "join a running container")
 	flag.StringVar(&c.Dir, "dir", "", "working directory, a Windows path")
 	flag.StringVar(&c.StatusName, "status", "", "name of the status file")
@@ -35,6 +36,13 @@ func main() {
 		err := launch.Confine(c.Args, os.Environ())
 		fmt.Fprintln(os.Stderr, "mullion-init:", err)
 		os.Exit(126) // as shells say of what cannot be executed
+	}
+	if *prefix {
+		if err := launch.FillPrefix(c.Args); err != nil {
+			fmt.Fprintln(os.Stderr, "mullion-init:", err)
+			os.Exit(1)
+		}
+		return
 	}
 	os.Exit(launch.Run(c, os.Environ(), os.Stderr))
 }

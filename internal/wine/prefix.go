@@ -61,17 +61,6 @@ func (r *Runtime) base(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// bootScript runs wineboot with the loader $0 and then ends the server $1, which
-// writes the registry. It is the first process of a PID namespace, so that all others
-// end with it at once. Wine's programs detach themselves from the one that starts
-// them, and some of those whose start is interrupted would stay: a server to which no
-// program has connected waits for its first one.
-//
-// The server finds its programs below /proc by their numbers in the namespace.
-const bootScript = `mount -t proc proc /proc && "$0" wineboot.exe --init || exit
-"$1" -k
-"$1" -w`
-
 // boot runs wineboot in dir. When it returns, no process of it runs any more. It
 // needs root, for the namespaces.
 func (r *Runtime) boot(ctx context.Context, dir string) error {
@@ -81,7 +70,7 @@ func (r *Runtime) boot(ctx context.Context, dir string) error {
 	}
 	defer func() { _ = os.RemoveAll(home) }() // empty but for Wine's socket
 	env := append(Host{Runtime: r.Dir, Prefix: dir}.Env(),
-		"PATH="+os.Getenv("PATH"), "HOME="+home, "TMPDIR="+home, "XDG_RUNTIME_DIR="+home,
+		"HOME="+home, "TMPDIR="+home, "XDG_RUNTIME_DIR="+home,
 		// wineboot would offer to download these.
 		"WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d",
 	)
@@ -92,7 +81,7 @@ func (r *Runtime) boot(ctx context.Context, dir string) error {
 		return err
 	}
 	defer func() { _ = out.Close() }() // only read below
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", bootScript,
+	cmd := exec.CommandContext(ctx, filepath.Join(r.Dir, InitPath), "-fill-prefix",
 		filepath.Join(r.Dir, loaderPath), filepath.Join(r.Dir, filepath.Dir(serverPath), "wineserver"))
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Unshareflags: unix.CLONE_NEWNS}

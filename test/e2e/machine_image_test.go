@@ -71,7 +71,8 @@ func TestMachineImage(t *testing.T) {
 			}
 			out, err := runc(append([]string{"exec", container, "mullion", "kubectl"}, args...)...)
 			if err != nil {
-				return fmt.Errorf("%w: %s", err, out)
+				status, _ := runc("exec", container, "mullion", "status") // it fails before the cluster is there
+				return fmt.Errorf("%w: %s\n%s", err, out, status)
 			}
 			return nil
 		})
