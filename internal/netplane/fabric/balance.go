@@ -27,6 +27,7 @@ type Front struct {
 
 // Target is a node that a Front may use.
 type Target struct {
+	// Address is the node's in IPv4, also in a Front of IPv6: the fabric gives its hosts MAC addresses by it.
 	Address netip.Addr
 	// Fit nodes get new connections. The others keep what they have.
 	Fit bool
@@ -45,28 +46,19 @@ const (
 	mapPicks     = "picks" // front end → chain that draws a node
 	mapNodes     = "nodes" // front end and number drawn → node
 
-	frontKey  = "ip daddr . ip protocol . th dport"
-	frontType = "ipv4_addr . inet_proto . inet_service"
-	flowType  = "ipv4_addr . ipv4_addr . inet_service . inet_service"
 	// At most this many connections of each protocol are remembered, some 8 MB. What is beyond follows the
 	// hash of its addresses and ports, and moves when the set of nodes changes.
 	maxFlows = 65536
 	// How long an idle connection is remembered. Clouds take 4 to 10 minutes for TCP; conntrack takes 2
 	// minutes for UDP.
 	idleTCP, idleUDP = "1h", "2m"
-	// Only the first fragment of a datagram has ports. The others have its addresses, protocol and identification
-	// (RFC 791, section 3.2), and follow it to its node. A receiver gives up after as long (ip-sysctl,
-	// ipfrag_time). Those that overtake the first one are lost.
-	datagramKey  = "ip saddr . ip daddr . ip protocol . ip id"
+	// Only the first fragment of a datagram has ports. The others have its addresses and identification, and follow
+	// it to its node. A receiver gives up after as long (ip-sysctl, ipfrag_time), in IPv6 after twice as long
+	// (ip6frag_time). Those that overtake the first one are lost.
 	idleFragment = "30s"
 	// balanceSeed makes the draw for a connection the same after a restart ("mull" in ASCII).
 	balanceSeed = "0x6d756c6c"
 )
-
-// flowKey tells the connections of a protocol apart.
-func flowKey(protocol string) string {
-	return fmt.Sprintf("ip saddr . ip daddr . %[1]s sport . %[1]s dport", protocol)
-}
 
 // balance returns the transaction for nft(8) that makes the router spread connections to the
 // fronts, and to nothing else. It is the same whatever was there before, and leaves the memory
@@ -76,32 +68,22 @@ func flowKey(protocol string) string {
 // the bridge needs. Replies go from the node to the client without passing here, so conntrack,
 // which wants to see both directions, cannot remember where a connection went; maps that the
 // rules fill can.
-func balance(router netip.Addr, pool netip.Prefix, fronts []Front) (string, error) {
-	if err := checkFronts(pool, fronts); err != nil {
+func balance(router netip.Addr, pools []netip.Prefix, fronts []Front) (string, error) {
+	if err := checkFronts(pools, fronts); err != nil {
 		return "", fmt.Errorf("spread connections: %w", err)
 	}
-	t := balanceScript{elements: map[string][]string{}}
+	t := balanceScript{router: router, elements: map[string][]string{}}
 	t.line("add table bridge %s", balanceTable)
-	for _, m := range []struct{ name, idle string }{{mapFlowsTCP, idleTCP}, {mapFlowsUDP, idleUDP}} {
-		t.line("add map bridge %s %s { type %s : ether_addr ; flags dynamic,timeout ; timeout %s ; size %d ; }",
-			balanceTable, m.name, flowType, m.idle, maxFlows)
+	for _, pool := range pools {
+		t.sets(familyOf(pool.Addr()))
 	}
-	// The identification has no named type, so the map is declared by its key.
-	t.line("add map bridge %s %s { typeof %s : ether daddr ; flags dynamic,timeout ; timeout %s ; size %d ; }",
-		balanceTable, mapFragments, datagramKey, idleFragment, maxFlows)
-	t.set("set", setKnown, frontType+" . ether_addr")
-	t.set("set", setFit, frontType+" . ether_addr")
-	t.set("set", setLimited, frontType)
-	t.set("set", setSources, frontType+" . ipv4_addr ; flags interval")
-	t.set("map", mapPicks, frontType+" : verdict")
-	t.set("map", mapNodes, frontType+" . mark : ether_addr")
-	t.chains(router, pool)
-	draws := map[string]string{}
+	t.chains(pools)
+	draws := map[string][]string{}
 	for _, f := range fronts {
 		t.front(f, draws)
 	}
 	for _, name := range slices.Sorted(maps.Keys(draws)) {
-		t.chain(name, "", draws[name], "ether daddr set "+frontKey+" . meta mark map @"+mapNodes, "goto remember")
+		t.chain(name, "", draws[name]...)
 	}
 	for _, set := range slices.Sorted(maps.Keys(t.elements)) {
 		t.line("add element bridge %s %s { %s }", balanceTable, set, strings.Join(t.elements[set], ", "))
@@ -112,6 +94,7 @@ func balance(router netip.Addr, pool netip.Prefix, fronts []Front) (string, erro
 // balanceScript collects the lines of the transaction.
 type balanceScript struct {
 	strings.Builder
+	router   netip.Addr
 	elements map[string][]string // by set
 }
 
@@ -132,36 +115,64 @@ func (t *balanceScript) chain(name, hook string, rules ...string) {
 	}
 }
 
+// sets makes those of a family.
+func (t *balanceScript) sets(a balanceFamily) {
+	// Not all parts of the keys have named types, so the maps are declared by their keys.
+	for _, m := range []struct{ name, key, idle string }{{mapFlowsTCP, a.flowKey("tcp"), idleTCP},
+		{mapFlowsUDP, a.flowKey("udp"), idleUDP}, {mapFragments, a.datagramKey(), idleFragment}} {
+		t.line("add map bridge %s %s { typeof %s : ether daddr ; flags dynamic,timeout ; timeout %s ; size %d ; }",
+			balanceTable, a.named(m.name), m.key, m.idle, maxFlows)
+	}
+	t.set("set", a.named(setKnown), a.frontType()+" . ether_addr")
+	t.set("set", a.named(setFit), a.frontType()+" . ether_addr")
+	t.set("set", a.named(setLimited), a.frontType())
+	t.set("set", a.named(setSources), a.frontType()+" . "+a.address+" ; flags interval")
+	t.set("map", a.named(mapPicks), a.frontType()+" : verdict")
+	t.set("map", a.named(mapNodes), a.frontType()+" . mark : ether_addr")
+}
+
 // chains makes those that do not depend on the fronts.
-func (t *balanceScript) chains(router netip.Addr, pool netip.Prefix) {
-	node := " . ether daddr @"
-	t.chain("remember", "",
-		"update @"+mapFlowsTCP+" { "+flowKey("tcp")+" : ether daddr }",
-		"update @"+mapFlowsUDP+" { "+flowKey("udp")+" : ether daddr }",
-		"ip frag-off & 0x2000 != 0 update @"+mapFragments+" { "+datagramKey+" : ether daddr }", // more will come
-		"accept")
-	t.chain("later-fragment", "",
-		"ether daddr set "+datagramKey+" map @"+mapFragments,
-		"accept")
-	t.chain("prerouting", " { type filter hook prerouting priority -300 ; }",
-		"ether daddr != "+mac(router)+" accept",
-		"ip daddr != "+pool.String()+" accept",
-		"ip frag-off & 0x1fff != 0 goto later-fragment",
-		"ether daddr set "+flowKey("tcp")+" map @"+mapFlowsTCP,
-		"ether daddr set "+flowKey("udp")+" map @"+mapFlowsUDP,
-		// A node that is not fit keeps its TCP connections, nothing else: datagrams do not
-		// show which one is the first.
-		"tcp flags & (syn|ack) != syn "+frontKey+node+setKnown+" goto remember",
-		frontKey+node+setFit+" goto remember",
-		"ether daddr set "+mac(router),
-		frontKey+" @"+setLimited+" "+frontKey+" . ip saddr != @"+setSources+" counter drop",
-		frontKey+" vmap @"+mapPicks)
+func (t *balanceScript) chains(pools []netip.Prefix) {
+	rules := []string{"ether daddr != " + mac(t.router) + " accept"}
+	for _, pool := range pools {
+		a := familyOf(pool.Addr())
+		t.chain(a.named("remember"), "", append(a.prepare,
+			"update @"+a.named(mapFlowsTCP)+" { "+a.flowKey("tcp")+" : ether daddr }",
+			"update @"+a.named(mapFlowsUDP)+" { "+a.flowKey("udp")+" : ether daddr }",
+			a.moreFragments+" update @"+a.named(mapFragments)+" { "+a.datagramKey()+" : ether daddr }",
+			"accept")...)
+		t.chain(a.named("later-fragment"), "",
+			"ether daddr set "+a.datagramKey()+" map @"+a.named(mapFragments),
+			"accept")
+		t.chain(a.named("spread"), "", t.spread(a)...)
+		rules = append(rules, a.ip+" daddr "+pool.String()+" goto "+a.named("spread"))
+	}
+	t.chain("prerouting", " { type filter hook prerouting priority -300 ; }", rules...)
 	// What is left goes to the router itself, whose route to the pool is "unreachable".
 }
 
-// front adds the elements of one front end. draws collects the chains that it needs.
-func (t *balanceScript) front(f Front, draws map[string]string) {
+// spread returns the rules for packets to a pool.
+func (t *balanceScript) spread(a balanceFamily) []string {
+	node := " . ether daddr @"
+	return append(a.prepare,
+		a.laterFragment+" goto "+a.named("later-fragment"),
+		"ether daddr set "+a.flowKey("tcp")+" map @"+a.named(mapFlowsTCP),
+		"ether daddr set "+a.flowKey("udp")+" map @"+a.named(mapFlowsUDP),
+		// A node that is not fit keeps its TCP connections, nothing else: datagrams do not
+		// show which one is the first.
+		"tcp flags & (syn|ack) != syn "+a.frontKey()+node+a.named(setKnown)+" goto "+a.named("remember"),
+		a.frontKey()+node+a.named(setFit)+" goto "+a.named("remember"),
+		"ether daddr set "+mac(t.router),
+		a.frontKey()+" @"+a.named(setLimited)+" "+a.frontKey()+" . "+a.ip+" saddr != @"+
+			a.named(setSources)+" counter drop",
+		a.frontKey()+" vmap @"+a.named(mapPicks))
+}
+
+// front adds the elements of one front end. draws collects the chains that it needs, and their rules.
+func (t *balanceScript) front(f Front, draws map[string][]string) {
+	a := familyOf(f.Address)
 	add := func(set, format string, args ...any) {
+		set = a.named(set)
 		t.elements[set] = append(t.elements[set], fmt.Sprintf(format, args...))
 	}
 	key := fmt.Sprintf("%s . %s . %d", f.Address, f.Protocol, f.Port)
@@ -185,15 +196,20 @@ func (t *balanceScript) front(f Front, draws map[string]string) {
 	if fit == 0 {
 		return
 	}
-	name, of := fmt.Sprintf("pick-%d-%s", fit, f.Protocol), flowKey(f.Protocol)
+	name, of := fmt.Sprintf("pick-%d-%s", fit, f.Protocol), a.drawKey(f.Protocol)
 	if f.ByClient {
-		name, of = fmt.Sprintf("pick-%d-by-client", fit), "ip saddr"
+		name, of = fmt.Sprintf("pick-%d-by-client", fit), a.ip+" saddr"
 	}
-	draws[name] = fmt.Sprintf("meta mark set jhash %s mod %d seed %s", of, fit, balanceSeed)
+	name = a.named(name)
+	draws[name] = []string{
+		fmt.Sprintf("meta mark set jhash %s mod %d seed %s", of, fit, balanceSeed),
+		"ether daddr set " + a.frontKey() + " . meta mark map @" + a.named(mapNodes),
+		"goto " + a.named("remember"),
+	}
 	add(mapPicks, "%s : goto %s", key, name)
 }
 
-func checkFronts(pool netip.Prefix, fronts []Front) error {
+func checkFronts(pools []netip.Prefix, fronts []Front) error {
 	type front struct {
 		address  netip.Addr
 		protocol string
@@ -203,8 +219,8 @@ func checkFronts(pool netip.Prefix, fronts []Front) error {
 	for _, f := range fronts {
 		name := fmt.Sprintf("%s %s %d", f.Address, f.Protocol, f.Port)
 		switch {
-		case !pool.Contains(f.Address):
-			return fmt.Errorf("%s: not an address of the pool %s", name, pool)
+		case !slices.ContainsFunc(pools, func(p netip.Prefix) bool { return p.Contains(f.Address) }):
+			return fmt.Errorf("%s: not an address of the pool %s", name, poolNames(pools))
 		case f.Protocol != "tcp" && f.Protocol != "udp" || f.Port == 0:
 			return fmt.Errorf("%s: not a port of TCP or UDP", name)
 		case seen[front{f.Address, f.Protocol, f.Port}]:
@@ -212,8 +228,8 @@ func checkFronts(pool netip.Prefix, fronts []Front) error {
 		}
 		seen[front{f.Address, f.Protocol, f.Port}] = true
 		for i, s := range f.Sources {
-			if !s.Addr().Is4() || s != s.Masked() {
-				return fmt.Errorf("%s: source %s: not an IPv4 range", name, s)
+			if s.Addr().Is4() != f.Address.Is4() || s != s.Masked() {
+				return fmt.Errorf("%s: source %s: not a range of its family", name, s)
 			}
 			// Elements of an interval set must not overlap.
 			for _, other := range f.Sources[:i] {
@@ -232,6 +248,14 @@ func checkFronts(pool netip.Prefix, fronts []Front) error {
 		}
 	}
 	return nil
+}
+
+func poolNames(pools []netip.Prefix) string {
+	var out []string
+	for _, p := range pools {
+		out = append(out, p.String())
+	}
+	return strings.Join(out, " or ")
 }
 
 // CheckPool returns an error if the addresses of a range cannot be given to Services.

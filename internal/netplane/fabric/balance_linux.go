@@ -16,21 +16,22 @@ import (
 type Balancer struct {
 	namespace string
 	router    netip.Addr
-	pool      netip.Prefix
+	pools     []netip.Prefix
 
 	mu   sync.Mutex
 	last string // what the kernel has, "" if that is not known; guarded by mu
 }
 
-// OpenBalancer names the router by the namespace of its fabric and the network of the hosts.
-func OpenBalancer(namespace string, nodeNet, pool netip.Prefix) *Balancer {
-	return &Balancer{namespace: namespace, router: routerOf(nodeNet), pool: pool}
+// OpenBalancer names the router by the namespace of its fabric and the network of the hosts in IPv4. There is one pool
+// of each family at most.
+func OpenBalancer(namespace string, nodeNet netip.Prefix, pools ...netip.Prefix) *Balancer {
+	return &Balancer{namespace: namespace, router: routerOf(nodeNet), pools: pools}
 }
 
 // Set makes the router serve exactly these fronts. Connections that it knows stay with their
 // nodes, as long as those are listed.
 func (b *Balancer) Set(ctx context.Context, fronts []Front) error {
-	script, err := balance(b.router, b.pool, fronts)
+	script, err := balance(b.router, b.pools, fronts)
 	if err != nil {
 		return err
 	}

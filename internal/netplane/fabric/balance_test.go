@@ -29,12 +29,24 @@ func testFronts() []Front {
 
 func TestBalance(t *testing.T) {
 	router, pool := netip.MustParseAddr("10.89.0.254"), netip.MustParsePrefix("10.90.0.0/24")
-	for name, fronts := range map[string][]Front{"balance": testFronts(), "balance-nothing": nil} {
-		script, err := balance(router, pool, fronts)
+	pool6 := netip.MustParsePrefix("fd00:10:90::/112")
+	for _, c := range []struct {
+		name   string
+		pools  []netip.Prefix
+		fronts []Front
+	}{
+		{"balance", []netip.Prefix{pool}, testFronts()},
+		{"balance-nothing", []netip.Prefix{pool}, nil},
+		{"balance-two-families", []netip.Prefix{pool, pool6}, append(testFronts()[:2], Front{
+			Address: pool6.Addr().Next(), Protocol: "tcp", Port: 80, Nodes: testFronts()[0].Nodes,
+			Sources: []netip.Prefix{netip.MustParsePrefix("fd00::/8")},
+		})},
+	} {
+		script, err := balance(router, c.pools, c.fronts)
 		if err != nil {
 			t.Fatal(err)
 		}
-		testenv.Golden(t, name+".nft", []byte(script))
+		testenv.Golden(t, c.name+".nft", []byte(script))
 	}
 }
 
@@ -54,7 +66,7 @@ func TestBalanceRefuses(t *testing.T) {
 		{"node twice", func(f *Front) { f.Nodes = append(f.Nodes, f.Nodes[0]) }, "node 10.89.0.11: listed twice"},
 		{"IPv6 node", func(f *Front) { f.Nodes[0].Address = netip.MustParseAddr("fd00::1") }, "not an IPv4 address"},
 		{"IPv6 source", func(f *Front) { f.Sources = []netip.Prefix{netip.MustParsePrefix("fd00::/64")} },
-			"not an IPv4 range"},
+			"not a range of its family"},
 		{"sources overlap", func(f *Front) {
 			f.Sources = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("10.1.0.0/16")}
 		}, "overlap"},
@@ -62,7 +74,7 @@ func TestBalanceRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			fronts := testFronts()
 			c.edit(&fronts[0])
-			_, err := balance(netip.MustParseAddr("10.89.0.254"), pool, fronts)
+			_, err := balance(netip.MustParseAddr("10.89.0.254"), []netip.Prefix{pool}, fronts)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}

@@ -26,6 +26,7 @@ type balanced struct {
 	balancer *fabric.Balancer
 	front    fabric.Front
 	hosts    []string // namespaces
+	vip      string
 }
 
 const vip = "10.90.0.1"
@@ -34,7 +35,7 @@ func newBalanced(t *testing.T) *balanced {
 	m := newMachine(t)
 	f := m.fabric("lb", 0)
 	apply(t, f)
-	b := &balanced{machine: m, balancer: fabric.OpenBalancer(f.Plan().Namespace, f.Plan().NodeNet, f.Plan().Pool)}
+	b := &balanced{machine: m, vip: vip, balancer: fabric.OpenBalancer(f.Plan().Namespace, f.Plan().NodeNet, f.Plan().Pool)}
 	b.front = fabric.Front{Address: netip.MustParseAddr(vip), Protocol: "tcp", Port: 80}
 	for i := range 2 {
 		name := fmt.Sprintf("host-%d", i+1)
@@ -56,7 +57,7 @@ func (b *balanced) echo(host, name string) {
 	b.t.Helper()
 	var l net.Listener
 	err := kernel.Do(host, func() (err error) {
-		l, err = net.Listen("tcp4", vip+":80")
+		l, err = net.Listen("tcp", net.JoinHostPort(b.vip, "80"))
 		return err
 	})
 	if err != nil {
@@ -90,7 +91,7 @@ func (b *balanced) dial(netns string) (*client, error) {
 	b.t.Helper()
 	var c net.Conn
 	err := kernel.Do(netns, func() (err error) {
-		c, err = net.DialTimeout("tcp4", vip+":80", 5*time.Second)
+		c, err = net.DialTimeout("tcp", net.JoinHostPort(b.vip, "80"), 5*time.Second)
 		return err
 	})
 	if err != nil {
@@ -214,16 +215,20 @@ func TestBalancerByClient(t *testing.T) {
 
 // datagrams returns a function that sends a datagram of some size to the front end, from the same port each time, and
 // says which host answers.
-func (b *balanced) datagrams() func(size int) (string, error) {
+func (b *balanced) datagrams(from string) func(size int) (string, error) {
 	b.t.Helper()
 	b.front.Protocol = "udp"
-	to := netip.MustParseAddrPort(vip + ":80")
+	to := netip.AddrPortFrom(netip.MustParseAddr(b.vip), 80)
+	network := "udp6"
+	if to.Addr().Is4() {
+		network = "udp4"
+	}
 	for i, h := range b.hosts {
-		netlab.Serve(b.t, h, fmt.Sprintf("host-%d", i+1), "udp4", to)
+		netlab.Serve(b.t, h, fmt.Sprintf("host-%d", i+1), network, to)
 	}
 	var c *net.UDPConn
-	err := kernel.Do(b.netns, func() (err error) {
-		c, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
+	err := kernel.Do(from, func() (err error) {
+		c, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
 		return err
 	})
 	if err != nil {
@@ -247,7 +252,7 @@ func (b *balanced) datagrams() func(size int) (string, error) {
 // TestBalancerDatagrams: a client that keeps its port does not stick to a node that is not fit.
 func TestBalancerDatagrams(t *testing.T) {
 	b := newBalanced(t)
-	send := b.datagrams()
+	send := b.datagrams(b.netns)
 	ask := func() string {
 		t.Helper()
 		name, err := send(1)
@@ -275,7 +280,7 @@ func TestBalancerDatagrams(t *testing.T) {
 // TestBalancerFragments: all fragments of a datagram go to the node that the first one went to.
 func TestBalancerFragments(t *testing.T) {
 	b := newBalanced(t)
-	send := b.datagrams()
+	send := b.datagrams(b.netns)
 	// Who may not send a datagram may not send a part of one.
 	b.front.Sources = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 	b.set(b.front)

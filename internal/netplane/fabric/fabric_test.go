@@ -37,7 +37,12 @@ func newMachine(t *testing.T) *machine {
 
 func (m *machine) fabric(name string, index int) *fabric.Fabric {
 	m.t.Helper()
-	cfg := netlab.FabricConfig(name, index)
+	return m.with(netlab.FabricConfig(name, index))
+}
+
+// with makes a fabric that is deleted when the test ends.
+func (m *machine) with(cfg fabric.Config) *fabric.Fabric {
+	m.t.Helper()
 	cfg.Dir, cfg.Machine = filepath.Join(m.dir, "netns"), m.netns
 	f, err := fabric.New(cfg)
 	if err != nil {
