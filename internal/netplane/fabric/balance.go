@@ -258,20 +258,6 @@ func poolNames(pools []netip.Prefix) string {
 	return strings.Join(out, " or ")
 }
 
-// CheckPool returns an error if the addresses of a range cannot be given to Services.
-func CheckPool(pool netip.Prefix) error {
-	switch {
-	case !pool.Addr().Is4() || pool != pool.Masked():
-		return fmt.Errorf("load balancer pool %s: not an IPv4 range, as 10.90.0.0/24", pool)
-	case pool.Bits() < 16:
-		return fmt.Errorf("load balancer pool %s: want 65536 addresses or fewer", pool)
-	case pool.Addr().IsLoopback(), pool.Addr().IsMulticast(), pool.Addr().IsLinkLocalUnicast(),
-		pool.Addr().As4()[0] == 0:
-		return fmt.Errorf("load balancer pool %s: want addresses that can be routed", pool)
-	}
-	return nil
-}
-
 // Disjoint returns ranges that cover what the given ones cover, none within another. Ranges
 // overlap only if one contains the other.
 func Disjoint(ranges []netip.Prefix) []netip.Prefix {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -91,6 +92,7 @@ func (f *Fabric) Apply(ctx context.Context) (err error) {
 		{"bridge", f.makeBridge}, {"machine-link", f.makeMachineLink}, {"routes", f.makeRoutes},
 		{"second", f.makeSecond},
 		{"rules", func(_, machine *kernel.Space) error { return f.makeRules(ctx, machine) }},
+		{"machine-second", f.makeMachineSecond},
 	} {
 		if err := errors.Join(ctx.Err(), fault.Point(ctx, "fabric.apply.before-"+step.name)); err != nil {
 			return fmt.Errorf("make fabric: %w", err)
@@ -119,10 +121,10 @@ func (f *Fabric) checkRanges(machine *kernel.Space) error {
 			names[a.Index] += " (" + a.Alias + ")"
 		}
 	}
-	ranges := []netip.Prefix{f.plan.NodeNet, f.plan.PodNet, f.plan.ServiceNet}
-	if f.plan.Pool.IsValid() {
-		ranges = append(ranges, f.plan.Pool)
-	}
+	second := f.plan.Second
+	ranges := slices.DeleteFunc([]netip.Prefix{f.plan.NodeNet, f.plan.PodNet, f.plan.ServiceNet, f.plan.Pool,
+		second.NodeNet, second.PodNet, second.ServiceNet, second.Pool},
+		func(r netip.Prefix) bool { return !r.IsValid() })
 	check := func(p netip.Prefix, link int, what string) error {
 		if p.Bits() == 0 || link != 0 && link == own {
 			return nil
@@ -138,7 +140,11 @@ func (f *Fabric) checkRanges(machine *kernel.Space) error {
 		}
 		return nil
 	}
-	addresses, err := machine.Netlink.AddrList(nil, netlink.FAMILY_V4)
+	family := netlink.FAMILY_V4
+	if second != (Second{}) {
+		family = netlink.FAMILY_ALL
+	}
+	addresses, err := machine.Netlink.AddrList(nil, family)
 	if err != nil {
 		return fmt.Errorf("list addresses: %w", err)
 	}
@@ -147,7 +153,7 @@ func (f *Fabric) checkRanges(machine *kernel.Space) error {
 			return err
 		}
 	}
-	routes, err := machine.Netlink.RouteList(nil, netlink.FAMILY_V4)
+	routes, err := machine.Netlink.RouteList(nil, family)
 	if err != nil {
 		return fmt.Errorf("list routes: %w", err)
 	}
@@ -241,6 +247,12 @@ func (f *Fabric) makeMachineLink(inside, machine *kernel.Space) error {
 			return fmt.Errorf("set alias of %s: %w", f.plan.MachineLink, err)
 		}
 	}
+	if link.Attrs().Flags&net.FlagUp == 0 {
+		// Not before the rules are there; see makeMachineSecond.
+		if err := disableSecond(machine, f.plan.MachineLink); err != nil {
+			return err
+		}
+	}
 	if err := machine.Netlink.LinkSetUp(link); err != nil {
 		return fmt.Errorf("set up %s: %w", f.plan.MachineLink, err)
 	}
@@ -319,16 +331,11 @@ func (f *Fabric) makeRoutes(inside, machine *kernel.Space) error {
 	return nil
 }
 
-// makeRules makes the machine's table. Hosts reach what the machine reaches if the machine is
+// makeRules makes the machine's tables. Hosts reach what the machine reaches if the machine is
 // a router already; making it one is not ours to decide.
 func (f *Fabric) makeRules(ctx context.Context, machine *kernel.Space) error {
-	// The rules are for IPv4, and the fabric has nothing else.
-	err := machine.Sysctl("net/ipv6/conf/"+f.plan.MachineLink+"/disable_ipv6", "1")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	forwards := false
-	err = machine.Do(func() error {
+	err := machine.Do(func() error {
 		b, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
 		forwards = strings.TrimSpace(string(b)) == "1"
 		return err
@@ -336,7 +343,11 @@ func (f *Fabric) makeRules(ctx context.Context, machine *kernel.Space) error {
 	if err != nil {
 		return err
 	}
-	return machine.Nft(ctx, f.plan.rules(forwards))
+	rules := f.plan.rules(forwards)
+	if f.plan.MachineAddress6.IsValid() {
+		rules += f.plan.secondRules()
+	}
+	return machine.Nft(ctx, rules)
 }
 
 // Delete removes everything that Apply, Connect and AddPrefix made. The hosts'
@@ -358,8 +369,15 @@ func (f *Fabric) Delete(ctx context.Context) error {
 		err = machine.DeleteLink(f.plan.MachineLink)
 	}
 	errs = append(errs, err, kernel.DeleteNamespace(f.plan.Namespace))
-	// `add` first: deleting a table that does not exist is an error.
-	errs = append(errs, machine.Nft(ctx, fmt.Sprintf("add table ip %[1]s\ndelete table ip %[1]s\n", f.plan.Table)))
+	families := []string{"ip"}
+	if f.plan.MachineAddress6.IsValid() {
+		families = append(families, "ip6")
+	}
+	for _, family := range families {
+		// `add` first: deleting a table that does not exist is an error.
+		errs = append(errs, machine.Nft(ctx, fmt.Sprintf("add table %[1]s %[2]s\ndelete table %[1]s %[2]s\n", family,
+			f.plan.Table)))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("delete fabric: %w", err)
 	}

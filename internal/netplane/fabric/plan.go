@@ -9,9 +9,9 @@
 // connected to the bridge by its uplink, the machine by one veth link. The fabric
 // routes pod ranges to the hosts that own them, as a cloud's route table does,
 // and answers "unreachable" for ranges of the cluster without an owner, so that
-// no such packet leaves for the internet. The machine gets one link, one route
-// and one nftables table, which keeps what comes over the link from everything on the machine
-// but the cluster's own servers, and from other clusters.
+// no such packet leaves for the internet. The machine gets one link and, for each
+// address family, an address, routes and one nftables table, which keeps what comes over the
+// link from everything on the machine but the cluster's own servers, and from other clusters.
 package fabric
 
 import (
@@ -73,8 +73,10 @@ type Plan struct {
 	MachineAlias   string // says whose link it is
 	MachinePort    string // its other end, on the bridge
 	MachineAddress netip.Prefix
-	Table          string // on the machine
-	Serves         []Port
+	// MachineAddress6 is the same in IPv6; may be absent.
+	MachineAddress6 netip.Prefix
+	Table           string // on the machine, one in each family
+	Serves          []Port
 }
 
 // Describe creates the plan. It is pure.
@@ -96,7 +98,7 @@ func Describe(cfg Config) (Plan, error) {
 		MachinePort: "machine",
 		Table:       "mullion-" + cfg.Name,
 		Serves:      cfg.Serves,
-		Second:      cfg.Second, Router6: cfg.Second.router(),
+		Second:      cfg.Second, Router6: cfg.Second.router(), MachineAddress6: cfg.Second.machine(),
 	}
 	if err := cfg.Second.check(); err != nil {
 		return Plan{}, fmt.Errorf("describe fabric: second family: %w", err)
@@ -118,14 +120,11 @@ func Describe(cfg Config) (Plan, error) {
 		}
 	}
 	if p.Pool.IsValid() {
-		if err := CheckPool(p.Pool); err != nil {
-			return Plan{}, fmt.Errorf("describe fabric: %w", err)
+		if !p.Pool.Addr().Is4() {
+			return Plan{}, fmt.Errorf("describe fabric: load balancer pool %s: not an IPv4 range", p.Pool)
 		}
-		for _, r := range ranges {
-			if r.Overlaps(p.Pool) {
-				return Plan{}, fmt.Errorf("describe fabric: load balancer pool %s: the cluster uses %s for something "+
-					"else; choose another range, or none", p.Pool, r)
-			}
+		if err := CheckPool(p.Pool, ranges...); err != nil {
+			return Plan{}, fmt.Errorf("describe fabric: %w", err)
 		}
 	}
 	p.MachineAddress = netip.PrefixFrom(p.NodeNet.Addr().Next(), p.NodeNet.Bits())
@@ -194,23 +193,18 @@ func (p *Plan) String() string {
 		unreachable = fmt.Sprintf(", %s (load balancers, until a Service has an address)", p.Pool)
 		route = fmt.Sprintf("\n  route %s via %s", p.Pool, p.Router.Addr())
 	}
-	second := ""
-	if p.Router6.IsValid() {
-		second = fmt.Sprintf("\n  second family %s, unreachable %s (pods, until a node owns a part), %s (services); "+
-			"not the machine",
-			p.Router6, p.Second.PodNet, p.Second.ServiceNet)
-	}
+	second, machine6 := p.secondLines()
 	return fmt.Sprintf(`network namespace %s
   bridge %s %s mac %s%s
   unreachable %s (pods, until a node owns a part), %s (services)%s
   default route via %s
 machine
   link %s %s, other end %s on %s
-  route %s via %s%s
+  route %s via %s%s%s
   serves %s at %s; hosts reach nothing else of the machine, and no other cluster
 `, p.Namespace, p.Bridge, p.Router, p.RouterMAC, second, p.PodNet, p.ServiceNet, unreachable, p.MachineAddress.Addr(),
 		p.MachineLink, p.MachineAddress, p.MachinePort, p.Bridge, p.PodNet, p.Router.Addr(), route,
-		portList(p.Serves), p.MachineAddress.Addr())
+		machine6, portList(p.Serves), p.MachineAddress.Addr())
 }
 
 func portList(ports []Port) string {

@@ -56,7 +56,11 @@ func TestDescribe(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			testenv.Golden(t, c.name+".txt", []byte(p.String()+"\n"+p.rules(c.name == "first")))
+			rules := p.rules(c.name == "first")
+			if p.MachineAddress6.IsValid() {
+				rules += p.secondRules()
+			}
+			testenv.Golden(t, c.name+".txt", []byte(p.String()+"\n"+rules))
 		})
 	}
 }
@@ -67,12 +71,13 @@ func second() Second {
 		NodeNet:    netip.MustParsePrefix("fd00:10:89::/64"),
 		PodNet:     netip.MustParsePrefix("fd00:10:244::/48"),
 		ServiceNet: netip.MustParsePrefix("fd00:10:96::/112"),
+		Pool:       netip.MustParsePrefix("fd00:10:90::/112"),
 	}
 }
 
 // TestCheckHost: a host has an address of the second family exactly if the fabric has it.
 func TestCheckHost(t *testing.T) {
-	one, two := Plan{}, Plan{Second: second(), Router6: second().router()}
+	one, two := Plan{}, Plan{Second: second(), Router6: second().router(), MachineAddress6: second().machine()}
 	for _, c := range []struct {
 		plan    Plan
 		address string
@@ -80,7 +85,7 @@ func TestCheckHost(t *testing.T) {
 	}{
 		{one, "", true}, {one, "fd00:10:89::b/64", false},
 		{two, "", false}, {two, "fd00:10:89::b/64", true}, {two, "fd00:10:89::1/64", false},
-		{two, "fd00:10:89::/64", false}, {two, "fd00:10:90::b/64", false}, {two, "fd00:10:89::b/48", false},
+		{two, "fd00:10:89::2/64", false}, {two, "fd00:10:89::/64", false}, {two, "fd00:10:90::b/64", false}, {two, "fd00:10:89::b/48", false},
 	} {
 		a, _ := netip.ParsePrefix(c.address)
 		if err := c.plan.checkHost(a); (err == nil) != c.fits {
@@ -134,6 +139,14 @@ func TestDescribeRefuses(t *testing.T) {
 			c.Second = second()
 			c.Second.ServiceNet = netip.MustParsePrefix("fd00:10:244:9::/112")
 		}, "overlap"},
+		{"second pool of IPv4", func(c *Config) {
+			c.Second = second()
+			c.Second.Pool = netip.MustParsePrefix("10.90.0.0/24")
+		}, "not an IPv6 range"},
+		{"second pool in use", func(c *Config) {
+			c.Second = second()
+			c.Second.Pool = netip.MustParsePrefix("fd00:10:244:1::/112")
+		}, "the cluster uses fd00:10:244::/48 for something else"},
 		{"too small", func(c *Config) { c.NodeNet = netip.MustParsePrefix("10.89.0.0/29") }, "not an IPv4 range"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,7 +4,9 @@
 package fabric
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
@@ -29,12 +31,43 @@ func (f *Fabric) makeSecond(inside, _ *kernel.Space) error {
 		return err
 	}
 	everything := netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-	for _, r := range []netip.Prefix{f.plan.Second.PodNet, f.plan.Second.ServiceNet, everything} {
+	for _, r := range append(f.plan.Second.routed(), f.plan.Second.ServiceNet, everything) {
 		if err := inside.ReplaceRoute(kernel.Route{Destination: r}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// makeMachineSecond gives the machine's link its IPv6 address and the routes of that family, or takes the family away.
+// Preconditions: the rules are there; nothing of the family may pass without them.
+func (f *Fabric) makeMachineSecond(_, machine *kernel.Space) error {
+	if !f.plan.MachineAddress6.IsValid() {
+		return disableSecond(machine, f.plan.MachineLink)
+	}
+	link, err := machine.FindLink(f.plan.MachineLink)
+	if err != nil {
+		return err
+	}
+	if err := enableSecond(machine, link, f.plan.MachineAddress6); err != nil {
+		return err
+	}
+	for _, r := range f.plan.Second.routed() {
+		if err := machine.ReplaceRoute(kernel.Route{Destination: r, LinkIndex: link.Attrs().Index,
+			NextHop: f.plan.Router6.Addr()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// disableSecond takes IPv6 off a link of the machine, whose kernel may have none.
+func disableSecond(machine *kernel.Space, link string) error {
+	err := machine.Sysctl("net/ipv6/conf/"+link+"/disable_ipv6", "1")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // connectSecond gives a host's uplink its IPv6 address and the default route of that family, or takes the family away.

@@ -65,7 +65,7 @@ func newDual(t *testing.T) *dual {
 }
 
 // TestDualPodToPod: pods reach pods of their own node and of the other one in both families, each seen under its own
-// address; so do the hosts. The machine is not in the second family.
+// address; so do the hosts and the machine.
 func TestDualPodToPod(t *testing.T) {
 	w := newDual(t)
 	for _, from := range w.pods {
@@ -83,7 +83,10 @@ func TestDualPodToPod(t *testing.T) {
 		if client != six(w.a.Address).String() {
 			t.Errorf("%s sees %s as %s", from.Name, w.a.Name, client)
 		}
-		ExpectNothing(t, w.lab.Machine, "tcp6", at(six(from.Address), 8080))
+		client = Expect(t, w.lab.Machine, "tcp6", at(six(from.Address), 8080), from.Name)
+		if want := w.lab.Fabric.Plan().MachineAddress6.Addr(); client != want.String() {
+			t.Errorf("%s sees the machine as %s, want %s", from.Name, client, want)
+		}
 	}
 }
 
