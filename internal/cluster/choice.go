@@ -52,7 +52,7 @@ type Choice struct {
 	NoMetrics     *bool             `json:"noMetrics,omitempty"`
 	NoStorage     *bool             `json:"noStorage,omitempty"`
 	Datastore     *config.Datastore `json:"datastore,omitempty"`
-	// LoadBalancerPool is a range, or noPool.
+	// LoadBalancerPool is as in Config.
 	LoadBalancerPool *string `json:"loadBalancerPool,omitempty"`
 	// DSR is the opposite of Config.NoDSR.
 	DSR *bool `json:"dsr,omitempty"`
@@ -131,7 +131,7 @@ func (c Choice) Validate() error {
 		}
 	}
 	if p := c.LoadBalancerPool; p != nil && *p != "" && *p != noPool {
-		if _, err := parsePool(*p); err != nil {
+		if _, err := parsePools(*p); err != nil {
 			return &fieldError{"load-balancer-pool", "loadBalancerPool", err}
 		}
 	}
@@ -289,10 +289,10 @@ func (c Config) settings(asked Choice) []setting {
 	if a := asked.LoadBalancerPool; a != nil {
 		other := c
 		other.LoadBalancerPool = *a
-		have, _ := c.Pool() // checked when the cluster was loaded
-		want, err := other.Pool()
+		have, _ := c.Pools() // checked when the cluster was loaded
+		want, err := other.Pools()
 		s := setting{flag: "load-balancer-pool", have: PoolName(have), asked: PoolName(want),
-			differs: err != nil || want != have, why: "Services may have its addresses"}
+			differs: err != nil || !slices.Equal(want, have), why: "Services may have its addresses"}
 		if err != nil {
 			s.asked, s.why = *a, err.Error()
 		}

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,7 +24,6 @@ import (
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/controlplane/config"
 	"github.com/mullion-k8s/mullion/internal/durable"
-	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
@@ -61,8 +59,8 @@ type Config struct {
 	NetworkMode agent.NetworkMode `json:"network,omitempty"`
 	// IPFamily says which address families nodes, pods and Services have.
 	IPFamily ipFamily `json:"ipFamily,omitempty"`
-	// LoadBalancerPool has the addresses for Services of type LoadBalancer, a range or
-	// noPool; "" means Network.loadBalancers.
+	// LoadBalancerPool has the addresses for Services of type LoadBalancer: a range, one of each
+	// address family separated by a comma, or noPool; "" means those of Network. See Pools.
 	LoadBalancerPool string `json:"loadBalancerPool,omitempty"`
 	// NoDSR: kube-proxy on Windows nodes works without direct server return.
 	NoDSR bool `json:"noDSR,omitempty"`
@@ -80,9 +78,6 @@ type Config struct {
 	// Datastore is an external etcd; empty means the embedded one.
 	Datastore config.Datastore `json:"datastore,omitzero"`
 }
-
-// noPool in place of a range means that Services of type LoadBalancer get no addresses.
-const noPool = "none"
 
 // DefaultLinux is the number of Linux workers of a new cluster.
 const DefaultLinux = 1
@@ -141,7 +136,7 @@ func (c Config) validate() error {
 	if err := c.checkFamily(); err != nil {
 		return err
 	}
-	if _, err := c.Pool(); err != nil {
+	if _, err := c.Pools(); err != nil {
 		return err
 	}
 	if err := c.Datastore.Validate(); err != nil {
@@ -177,45 +172,6 @@ func (c Config) builds() ([]winver.Build, error) {
 // Mode returns how pods of different nodes reach each other.
 func (c Config) Mode() agent.NetworkMode {
 	return cmp.Or(c.NetworkMode, agent.L2Bridge)
-}
-
-// Pool returns the addresses for Services of type LoadBalancer, the zero value for none.
-func (c Config) Pool() (netip.Prefix, error) {
-	switch c.LoadBalancerPool {
-	case "":
-		return c.Network().loadBalancers(), nil
-	case noPool:
-		return netip.Prefix{}, nil
-	}
-	pool, err := parsePool(c.LoadBalancerPool)
-	if err != nil {
-		return pool, err
-	}
-	n := c.Network()
-	for _, r := range []netip.Prefix{n.nodes(), n.pods(), n.services()} {
-		if r.Overlaps(pool) {
-			return pool, fmt.Errorf("load balancer pool %s: the cluster uses %s for something else; choose another "+
-				"range, or %s", pool, r, noPool)
-		}
-	}
-	return pool, nil
-}
-
-// parsePool reads a range of addresses for Services of type LoadBalancer.
-func parsePool(s string) (netip.Prefix, error) {
-	pool, err := netip.ParsePrefix(s)
-	if err != nil {
-		return pool, fmt.Errorf("load balancer pool %q: want a range, as 10.90.0.0/24, or %s", s, noPool)
-	}
-	return pool, fabric.CheckPool(pool)
-}
-
-// PoolName writes a pool as `mullion up` takes it.
-func PoolName(pool netip.Prefix) string {
-	if !pool.IsValid() {
-		return noPool
-	}
-	return pool.String()
 }
 
 // Network returns the cluster's address plan.
@@ -278,7 +234,7 @@ func datastoreName(d config.Datastore) string {
 
 // create makes the Config of a new cluster: its index is the smallest that no
 // other cluster of the data directory uses and whose addresses are free.
-func create(l Layout, asked Choice, free func(index int) error) (Config, error) {
+func create(l Layout, asked Choice, free func(Config) error) (Config, error) {
 	names, err := Names(l.DataDir)
 	if err != nil {
 		return Config{}, err
@@ -306,7 +262,7 @@ func create(l Layout, asked Choice, free func(index int) error) (Config, error) 
 	var first error // why the smallest index cannot be had
 	for c.Index <= maxIndex {
 		if !used[c.Index] {
-			err := free(c.Index)
+			err := free(c)
 			if err == nil {
 				break
 			}

@@ -24,8 +24,8 @@ func TestCreateChoosesTheSmallestFreeIndex(t *testing.T) {
 	made := func(name string, want int) {
 		t.Helper()
 		l := Layout{dir, name}
-		c, err := create(l, Choice{Windows: []string{"ltsc2022"}}, func(index int) error {
-			if index == elsewhere {
+		c, err := create(l, Choice{Windows: []string{"ltsc2022"}}, func(c Config) error {
+			if c.Index == elsewhere {
 				return errors.New("in use")
 			}
 			return nil
@@ -44,9 +44,19 @@ func TestCreateChoosesTheSmallestFreeIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	made("d", 1) // which b left
-	_, err := create(Layout{t.TempDir(), "e"}, Choice{}, func(int) error { return errors.New("a route is in the way") })
+	_, err := create(Layout{t.TempDir(), "e"}, Choice{}, func(Config) error { return errors.New("a route is in the way") })
 	if err == nil || !strings.Contains(err.Error(), "none of 41 sets is free: a route is in the way") {
 		t.Errorf("a machine without free addresses: %v", err)
+	}
+	// Of a cluster of two families, the addresses of both must be free.
+	dual, err := create(Layout{t.TempDir(), "f"}, Choice{IPFamily: new("dual")}, func(c Config) error {
+		if c.dual() && c.Index == 0 {
+			return errors.New("in use")
+		}
+		return nil
+	})
+	if err != nil || dual.Index != 1 {
+		t.Errorf("two families: index %d, %v, want 1", dual.Index, err)
 	}
 	names, err := Names(dir)
 	if err != nil || !slices.Equal(names, []string{"a", "c", "d"}) {
@@ -229,13 +239,13 @@ func TestWorkers(t *testing.T) {
 			want = *asked
 		}
 		got, err := create(Layout{t.TempDir(), "x"}, Choice{Windows: []string{"2019"}, Linux: asked},
-			func(int) error { return nil })
+			func(Config) error { return nil })
 		if (err == nil) != (want >= 0) || err == nil && got.Linux != want {
 			t.Errorf("a new cluster has %d workers, %v, want %d", got.Linux, err, want)
 		}
 	}
 	// Overlays have workers, too.
-	got, err := create(Layout{t.TempDir(), "x"}, Choice{NetworkMode: new(agent.VXLAN)}, func(int) error { return nil })
+	got, err := create(Layout{t.TempDir(), "x"}, Choice{NetworkMode: new(agent.VXLAN)}, func(Config) error { return nil })
 	if err != nil || got.Linux != DefaultLinux {
 		t.Errorf("with an overlay: %d workers, %v", got.Linux, err)
 	}
@@ -263,7 +273,7 @@ func TestDatastore(t *testing.T) {
 	for _, bad := range []config.Datastore{{Endpoints: []string{"http://etcd:2379"}},
 		{Endpoints: []string{"https://etcd:2379"}}, {CAFile: "/ca.crt"}} {
 		layout := Layout{DataDir: t.TempDir(), Name: "x"}
-		if _, err := create(layout, Choice{Datastore: &bad}, func(int) error { return nil }); err == nil ||
+		if _, err := create(layout, Choice{Datastore: &bad}, func(Config) error { return nil }); err == nil ||
 			!strings.Contains(err.Error(), "datastore") {
 			t.Errorf("%+v: %v", bad, err)
 		}

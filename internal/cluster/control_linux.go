@@ -36,7 +36,7 @@ const (
 func Choose(l Layout, asked Choice) (Config, error) {
 	c, err := Load(l)
 	if errors.Is(err, ErrNotFound) {
-		return create(l, asked, func(index int) error { return freeAddresses(l, index) })
+		return create(l, asked, func(c Config) error { return freeAddresses(l, c) })
 	}
 	if err != nil {
 		return c, err

@@ -38,7 +38,7 @@ func TestDocument(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
-			made, err := create(Layout{t.TempDir(), d.Name}, d.Choice, func(int) error { return nil })
+			made, err := create(Layout{t.TempDir(), d.Name}, d.Choice, func(Config) error { return nil })
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
@@ -112,7 +112,7 @@ func FuzzDocument(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(again, d) {
 			t.Fatalf("%+v came back as %+v, %v\n%s", d, again, err, text)
 		}
-		c, err := create(Layout{"/nonexistent", "x"}, d.Choice, func(int) error { return nil })
+		c, err := create(Layout{"/nonexistent", "x"}, d.Choice, func(Config) error { return nil })
 		if err != nil {
 			return
 		}

@@ -31,10 +31,10 @@ func inUse(err error) error {
 		"left), or make this cluster again with other addresses ('mullion down --purge', then 'mullion up')", err))
 }
 
-// freeAddresses returns an error if a new cluster cannot have the addresses of an index: another
+// freeAddresses returns an error if a new cluster cannot have the addresses of its index: another
 // cluster runs with them, has left them behind when it was killed, or the machine uses them.
-func freeAddresses(l Layout, index int) error {
-	c := Config{Name: l.Name, Index: index}
+func freeAddresses(l Layout, of Config) error {
+	c := Config{Name: l.Name, Index: of.Index, IPFamily: of.IPFamily}
 	if claim := c.networkClaim(); claim.taken() {
 		return fmt.Errorf("%s: in use by another cluster on this machine", claim.what)
 	}

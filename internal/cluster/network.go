@@ -44,13 +44,14 @@ func (n Network) services() netip.Prefix {
 }
 
 // second has the ranges of the second address family, unique local ones (RFC 4193) that are spelled like those of IPv4:
-// fd00:10:89:INDEX::/64, fd00:10:(244-INDEX)::/48 and fd00:10:(96+INDEX)::/112. The controller manager gives each node
-// a /64 of the pods'.
+// fd00:10:89:INDEX::/64, fd00:10:(244-INDEX)::/48, fd00:10:(96+INDEX)::/112 and, the default pool for load balancers,
+// fd00:10:90:INDEX::/112. The controller manager gives each node a /64 of the pods'.
 func (n Network) second() fabric.Second {
 	return fabric.Second{
 		NodeNet:    netip.PrefixFrom(local(89, n.Index, 0), 64),
 		PodNet:     netip.PrefixFrom(local(244-n.Index, 0, 0), 48),
 		ServiceNet: netip.PrefixFrom(local(96+n.Index, 0, 0), 112),
+		Pool:       netip.PrefixFrom(local(90, n.Index, 0), 112),
 	}
 }
 

@@ -17,7 +17,7 @@ func TestSecondFamily(t *testing.T) {
 	var taken []netip.Prefix
 	for index := range maxIndex + 1 {
 		s := Network{index}.second()
-		for _, r := range []netip.Prefix{s.NodeNet, s.PodNet, s.ServiceNet} {
+		for _, r := range []netip.Prefix{s.NodeNet, s.PodNet, s.ServiceNet, s.Pool} {
 			for _, other := range taken {
 				if r.Overlaps(other) {
 					t.Errorf("cluster %d: %s overlaps %s", index, r, other)
@@ -30,6 +30,7 @@ func TestSecondFamily(t *testing.T) {
 		NodeNet:    netip.MustParsePrefix("fd00:10:89:3::/64"),
 		PodNet:     netip.MustParsePrefix("fd00:10:241::/48"),
 		ServiceNet: netip.MustParsePrefix("fd00:10:99::/112"),
+		Pool:       netip.MustParsePrefix("fd00:10:90:3::/112"),
 	}
 	if got := (Network{3}).second(); got != want {
 		t.Errorf("cluster 3: %v, want %v", got, want)

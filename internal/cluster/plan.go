@@ -113,8 +113,9 @@ func (p *Plan) add(n Node, l Layout, program string) {
 func describeServer(l Layout, c Config) config.Config {
 	n := c.Network()
 	var lb config.LoadBalancer
-	if pool, err := c.Pool(); err == nil && pool.IsValid() {
-		lb = config.LoadBalancer{Pool: pool, Router: fabric.Namespace(l.netns(), c.Name)}
+	if pools, err := c.Pools(); err == nil && len(pools) > 0 {
+		lb.Pool, lb.Second = byFamily(pools)
+		lb.Router = fabric.Namespace(l.netns(), c.Name)
 	}
 	admission := n.admissionPort()
 	if c.NoAdmission {
@@ -146,10 +147,12 @@ const dnsPort = 53
 
 func fabricConfig(l Layout, c Config) fabric.Config {
 	n := c.Network()
-	pool, _ := c.Pool() // validated with the rest of the Config
+	pools, _ := c.Pools() // validated with the rest of the Config
+	first, pool6 := byFamily(pools)
 	var second fabric.Second
 	if c.dual() {
 		second = n.second()
+		second.Pool = pool6
 	}
 	return fabric.Config{
 		Name:       c.Name,
@@ -159,7 +162,7 @@ func fabricConfig(l Layout, c Config) fabric.Config {
 		PodNet:     n.pods(),
 		ServiceNet: n.services(),
 		Second:     second,
-		Pool:       pool,
+		Pool:       first,
 		Serves: []fabric.Port{
 			{Protocol: "tcp", Number: n.port()},
 			{Protocol: "tcp", Number: dnsPort},
@@ -296,9 +299,12 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 		fmt.Fprintln(&b, d)
 	}
 	n := p.Network
-
+	pools, err := p.Config.Pools()
+	if err != nil {
+		return 0, err
+	}
 	fmt.Fprintf(&b, "\n## network\n%sservices %s, DNS %s\npods of other nodes: %s\nload balancer pool %s\n",
-		p.Fabric.String(), n.services(), n.dns(), p.Config.Mode().Explain(), PoolName(p.Fabric.Pool))
+		p.Fabric.String(), n.services(), n.dns(), p.Config.Mode().Explain(), PoolName(pools))
 	for _, node := range p.Nodes {
 		fmt.Fprintf(&b, "%-14s %s\n", node.Name, node.Address)
 	}

@@ -247,7 +247,7 @@ func (s *server) components(ctx context.Context) ([]supervise.Component, error) 
 	}
 	metrics := newMetricsServer(c)
 	bodies[plan.MetricsServer] = supervise.Component{Run: metrics.run, Ready: metrics.isReady}
-	if c.LoadBalancer.Pool.IsValid() {
+	if len(c.LoadBalancer.Pools()) > 0 {
 		bodies[plan.ServiceController] = supervise.Component{Run: s.serviceController}
 	}
 	bodies[plan.CoreDNS] = supervise.Component{Run: resolver.run, Ready: resolver.isReady}

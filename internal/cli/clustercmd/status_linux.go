@@ -35,7 +35,8 @@ type report struct {
 	Network agent.NetworkMode `json:"network"`
 	// NoPodGateway: the API server reaches no pods, because no Linux worker leads into the overlay.
 	NoPodGateway bool `json:"noPodGateway,omitempty"`
-	// LoadBalancerPool has the addresses of Services of type LoadBalancer, or is "none".
+	// LoadBalancerPool has the ranges with addresses of Services of type LoadBalancer, one of each
+	// address family with a comma between, or is "none".
 	LoadBalancerPool string             `json:"loadBalancerPool"`
 	IPFamily         string             `json:"ipFamily"` // "ipv4" or "dual"
 	Components       []supervise.Status `json:"components"`
@@ -90,7 +91,7 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 	if err != nil {
 		return report{}, err
 	}
-	pool, err := cfg.Pool()
+	pools, err := cfg.Pools()
 	if err != nil {
 		return report{}, err
 	}
@@ -107,7 +108,7 @@ func inspect(ctx context.Context, l cluster.Layout, cfg cluster.Config) (report,
 		Directory:    l.Dir(),
 		Components:   st.Components,
 
-		LoadBalancerPool: cluster.PoolName(pool),
+		LoadBalancerPool: cluster.PoolName(pools),
 		IPFamily:         cfg.Families(),
 	}
 	r.Healthy = running && len(st.Components) > 0

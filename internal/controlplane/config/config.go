@@ -94,10 +94,17 @@ type Config struct {
 
 // LoadBalancer is the router in front of the nodes.
 type LoadBalancer struct {
-	// Pool has the addresses. The machine and the nodes route it to the router.
-	Pool netip.Prefix `json:"pool"`
+	// Pool has the addresses of IPv4, Second those of IPv6; one of them may be absent. The machine
+	// and the nodes route them to the router.
+	Pool   netip.Prefix `json:"pool,omitzero"`
+	Second netip.Prefix `json:"second,omitzero"`
 	// Router is the file of the network namespace that the router is in.
 	Router string `json:"router"`
+}
+
+// Pools lists the pools that there are, IPv4 first.
+func (lb LoadBalancer) Pools() []netip.Prefix {
+	return slices.DeleteFunc([]netip.Prefix{lb.Pool, lb.Second}, func(p netip.Prefix) bool { return !p.IsValid() })
 }
 
 // Datastore is an external etcd. Without endpoints the control plane runs an
@@ -248,15 +255,8 @@ func (c Config) validateNetworks() error {
 	if err := c.validateSecond(); err != nil {
 		return err
 	}
-	if lb := c.LoadBalancer; lb != (LoadBalancer{}) {
-		if !lb.Pool.IsValid() || lb.Pool.Masked() != lb.Pool || !filepath.IsAbs(lb.Router) {
-			return fmt.Errorf("loadBalancer: pool %q, router %q: want a network and a file", lb.Pool, lb.Router)
-		}
-		for _, n := range nets {
-			if n.p.Overlaps(lb.Pool) {
-				return fmt.Errorf("loadBalancer: pool %s overlaps %s %s", lb.Pool, n.name, n.p)
-			}
-		}
+	if err := c.validateLoadBalancer(); err != nil {
+		return err
 	}
 	// kube-apiserver's own limit is 20 bits of host part for IPv4.
 	if bits := c.ServiceCIDR.Addr().BitLen() - c.ServiceCIDR.Bits(); bits < 4 || bits > 20 {
@@ -277,6 +277,35 @@ func (c Config) validateNetworks() error {
 	if !servable(c.MetricsAddress) {
 		return fmt.Errorf("metricsAddress %s: want an address of this machine, none of loopback, and a port",
 			c.MetricsAddress)
+	}
+	return nil
+}
+
+func (c Config) validateLoadBalancer() error {
+	lb := c.LoadBalancer
+	if lb == (LoadBalancer{}) {
+		return nil
+	}
+	if len(lb.Pools()) == 0 || !filepath.IsAbs(lb.Router) {
+		return fmt.Errorf("loadBalancer: pool %q, router %q: want a network and a file", lb.Pool, lb.Router)
+	}
+	if lb.Second.IsValid() && (lb.Second.Addr().Is4() || c.Second == (Second{})) {
+		return fmt.Errorf("loadBalancer.second %s: want a network of IPv6, in a cluster that has IPv6", lb.Second)
+	}
+	for _, pool := range lb.Pools() {
+		if pool.Masked() != pool {
+			return fmt.Errorf("loadBalancer: pool %q: want a network, as 10.90.0.0/24", pool)
+		}
+		for _, n := range []struct {
+			name string
+			all  []netip.Prefix
+		}{{"nodeCIDR", c.NodeCIDRs()}, {"podCIDR", c.PodCIDRs()}, {"serviceCIDR", c.ServiceCIDRs()}} {
+			for _, p := range n.all {
+				if p.Overlaps(pool) {
+					return fmt.Errorf("loadBalancer: pool %s overlaps %s %s", pool, n.name, p)
+				}
+			}
+		}
 	}
 	return nil
 }

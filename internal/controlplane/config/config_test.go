@@ -60,6 +60,11 @@ func TestParseRefuses(t *testing.T) {
 			"overlaps serviceCIDR"},
 		{"pool without router", `4443"` + "\n}", `4443", "loadBalancer": {"pool": "10.90.0.0/24", "router": ""}}`,
 			"want a network and a file"},
+		{"pool with host bits", `4443"` + "\n}", `4443", "loadBalancer": {"pool": "10.90.0.1/24", "router": "/r"}}`,
+			"want a network"},
+		{"no pool", `4443"` + "\n}", `4443", "loadBalancer": {"router": "/r"}}`, "want a network and a file"},
+		{"pool of IPv6 in a cluster of IPv4", `4443"` + "\n}",
+			`4443", "loadBalancer": {"second": "fd00:10:90::/112", "router": "/r"}}`, "in a cluster that has IPv6"},
 		{"relative directory", "/var/lib", "var/lib", "absolute"},
 		{"directory with dots", "/var/lib", "/var/../lib", "clean"},
 		{"directory too long", "/var/lib", "/" + strings.Repeat("x", 90), "too long for a Unix socket"},
@@ -136,6 +141,23 @@ func TestSecond(t *testing.T) {
 	}
 	if one := testGood(t); len(one.PodCIDRs()) != 1 {
 		t.Errorf("a cluster with one family has the pods' networks %v", one.PodCIDRs())
+	}
+	const pool = networks + `}, "loadBalancer": {"pool": "10.90.0.0/24", "second": "fd00:10:90::/112", "router": "/r"`
+	if c, err := parse(pool); err != nil || len(c.LoadBalancer.Pools()) != 2 ||
+		c.LoadBalancer.Pools()[1] != c.LoadBalancer.Second {
+		t.Errorf("pools %v, %v", c.LoadBalancer, err)
+	}
+	for _, tc := range []struct{ old, new, want string }{
+		{`"pool": "10.90.0.0/24", `, "", ""},
+		{`"second": "fd00:10:90::/112", `, "", ""},
+		{"fd00:10:90::/112", "10.91.0.0/24", "want a network of IPv6"},
+		{"fd00:10:90::/112", "fd00:10:90::1/112", "want a network"},
+		{"fd00:10:90::/112", "fd00:10:244:1::/112", "overlaps podCIDR fd00:10:244::/48"},
+	} {
+		_, err := parse(strings.Replace(pool, tc.old, tc.new, 1))
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("pool %s: err = %v, want %q", tc.new, err, tc.want)
+		}
 	}
 	for _, tc := range []struct{ name, old, new, want string }{
 		{"IPv4", "fd00:10:89::/64", "10.80.0.0/24", "want a network of IPv6"},

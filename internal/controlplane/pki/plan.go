@@ -135,7 +135,7 @@ func NewPlan(c config.Config) Plan {
 		p.Leaves = append(p.Leaves, Leaf{Name: MetricsServer, Authority: ClusterCA, CommonName: MetricsServerUser,
 			Names: []string{MetricsServerName}, Client: true})
 	}
-	if c.LoadBalancer.Pool.IsValid() {
+	if len(c.LoadBalancer.Pools()) > 0 {
 		p.Leaves = append(p.Leaves,
 			Leaf{Name: ServiceController, Authority: ClusterCA, CommonName: ServiceControllerUser, Client: true})
 	}

@@ -48,7 +48,7 @@ func files(c config.Config) ([]File, error) {
 		ids = append(ids, struct{ component, leaf string }{Manager, pki.Manager})
 		all = append(all, named{admissionFile, admission(c)}, named{admissionKubeconfig, webhookClient(c)})
 	}
-	if c.LoadBalancer.Pool.IsValid() {
+	if len(c.LoadBalancer.Pools()) > 0 {
 		ids = append(ids, struct{ component, leaf string }{ServiceController, pki.ServiceController})
 	}
 	if c.DNSAddress.IsValid() {

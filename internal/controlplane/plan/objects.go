@@ -164,7 +164,7 @@ func clusterRoleBindings(c config.Config) []object {
 		b = append(b, clusterRoleBinding("mullion:network-policies", "mullion:network-policies",
 			subject("Group", nodesGroup)))
 	}
-	if c.LoadBalancer.Pool.IsValid() {
+	if len(c.LoadBalancer.Pools()) > 0 {
 		// Upstream's role for the controller of this name.
 		b = append(b, clusterRoleBinding("mullion:service-controller", "system:controller:service-controller",
 			subject("User", pki.ServiceControllerUser)))

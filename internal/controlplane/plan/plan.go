@@ -94,9 +94,10 @@ func New(c config.Config, m Machine) (Plan, error) {
 			Note: "admission webhooks on " + AdmissionAddress(c).String() +
 				" (" + cmp.Or(c.Admission, "enforce") + "); RuntimeClasses, labels and taints of Windows nodes"})
 	}
-	if lb := c.LoadBalancer; lb.Pool.IsValid() {
+	if lb := c.LoadBalancer; len(lb.Pools()) > 0 {
 		p.Components = append(p.Components, Component{Name: ServiceController, Needs: []string{Bootstrap},
-			Note: fmt.Sprintf("addresses of %s for Services of type LoadBalancer, router in %s", lb.Pool, lb.Router)})
+			Note: fmt.Sprintf("addresses of %s for Services of type LoadBalancer, router in %s",
+				poolNames(lb), lb.Router)})
 	}
 	if c.DNSAddress.IsValid() {
 		p.Corefile = corefile(c, m)
@@ -154,3 +155,11 @@ func etcdNote(c config.Config) string {
 
 // store returns the key directory, for its file names only.
 func store(c config.Config) pki.Store { return pki.Store{Dir: c.PKI()} }
+
+func poolNames(lb config.LoadBalancer) string {
+	var names []string
+	for _, p := range lb.Pools() {
+		names = append(names, p.String())
+	}
+	return strings.Join(names, " and ")
+}
