@@ -31,8 +31,8 @@ func (s *server) serviceController(ctx context.Context) error {
 	lb := loadbalancer.Controller{
 		Client:  client,
 		Cluster: c.Name,
-		Pool:    c.LoadBalancer.Pool,
-		Router:  fabric.OpenBalancer(c.LoadBalancer.Router, c.NodeCIDR, c.LoadBalancer.Pool),
+		Pools:   c.LoadBalancer.Pools(),
+		Router:  fabric.OpenBalancer(c.LoadBalancer.Router, c.NodeCIDR, c.LoadBalancer.Pools()...),
 		Log:     s.log.With(logkey.Component, plan.ServiceController),
 	}
 	return lb.Run(ctx)

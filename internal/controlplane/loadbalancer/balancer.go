@@ -6,6 +6,7 @@ package loadbalancer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"sync"
 
@@ -29,15 +30,15 @@ type Router interface {
 // cloudprovider.LoadBalancer; upstream's controller calls it, adds the finalizer, writes the
 // status and reports errors as events.
 type balancer struct {
-	pool     netip.Prefix
+	pools    pools
 	router   Router
 	services corelisters.ServiceLister // synced
 	ask      asker
 	health   health
 
 	mu sync.Mutex
-	// routes of the Services that have been ensured in this life. guarded by mu
-	routes map[types.NamespacedName]route
+	// routes of the Services that have been ensured in this life, one for each address. guarded by mu
+	routes map[types.NamespacedName][]route
 	// unseen are the Services of an earlier life that upstream's controller has not come to yet.
 	// Until it has, the router keeps what it was told then: it must be told all or nothing.
 	// guarded by mu
@@ -58,7 +59,7 @@ func (b *balancer) begin() error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.routes, b.unseen = map[types.NamespacedName]route{}, map[types.NamespacedName]struct{}{}
+	b.routes, b.unseen = map[types.NamespacedName][]route{}, map[types.NamespacedName]struct{}{}
 	for _, s := range all {
 		if servicehelper.HasLBFinalizer(s) {
 			b.unseen[keyOf(s)] = struct{}{}
@@ -75,7 +76,7 @@ func (b *balancer) GetLoadBalancer(_ context.Context, _ string, s *corev1.Servic
 	defer b.mu.Unlock()
 	_, ensured := b.routes[keyOf(s)]
 	_, unseen := b.unseen[keyOf(s)]
-	return &s.Status.LoadBalancer, ensured || unseen || len(addressesOf(b.pool, s)) > 0, nil
+	return &s.Status.LoadBalancer, ensured || unseen || len(addressesOf(b.pools, s)) > 0, nil
 }
 
 // GetLoadBalancerName implements cloudprovider.LoadBalancer.
@@ -94,20 +95,41 @@ func (b *balancer) EnsureLoadBalancer(ctx context.Context, _ string, s *corev1.S
 	if err != nil {
 		return nil, err
 	}
-	address, err := choose(b.pool, s, used)
+	addresses, err := b.pools.choose(s, used)
 	if err != nil {
 		return nil, err
 	}
-	r, err := describe(s, nodes, address)
-	if err != nil {
+	if err := b.learn(ctx, s, nodes, addresses); err != nil {
 		return nil, err
 	}
-	b.health.learn(ctx, r.probes, b.ask)
-	b.routes[keyOf(s)] = r
-	mode := corev1.LoadBalancerIPModeVIP
-	return &corev1.LoadBalancerStatus{
-		Ingress: []corev1.LoadBalancerIngress{{IP: address.String(), IPMode: &mode}},
-	}, b.apply(ctx)
+	status := &corev1.LoadBalancerStatus{}
+	for _, a := range addresses {
+		status.Ingress = append(status.Ingress,
+			corev1.LoadBalancerIngress{IP: a.String(), IPMode: new(corev1.LoadBalancerIPModeVIP)})
+	}
+	return status, b.apply(ctx)
+}
+
+// learn notes what a Service wants, and asks for the health of nodes that are new.
+// Preconditions: the caller holds mu.
+func (b *balancer) learn(ctx context.Context, s *corev1.Service, nodes []*corev1.Node, addresses []netip.Addr) error {
+	routes, err := describe(s, nodes, addresses)
+	if err != nil {
+		return err
+	}
+	b.health.learn(ctx, probesOf(routes), b.ask)
+	b.routes[keyOf(s)] = routes
+	return nil
+}
+
+func probesOf(routes []route) map[probe]struct{} {
+	out := map[probe]struct{}{}
+	for _, r := range routes {
+		for _, t := range r.targets {
+			out[t.probe] = struct{}{}
+		}
+	}
+	return out
 }
 
 // used returns the addresses that other Services have.
@@ -122,13 +144,15 @@ func (b *balancer) used(by types.NamespacedName) (map[netip.Addr]types.Namespace
 		if keyOf(s) == by || !servicehelper.HasLBFinalizer(s) {
 			continue
 		}
-		for _, a := range addressesOf(b.pool, s) {
+		for _, a := range addressesOf(b.pools, s) {
 			out[a] = keyOf(s)
 		}
 	}
-	for name, r := range b.routes {
-		if name != by {
-			out[r.address] = name
+	for name, routes := range b.routes {
+		for _, r := range routes {
+			if name != by {
+				out[r.address] = name
+			}
 		}
 	}
 	return out, nil
@@ -142,12 +166,13 @@ func (b *balancer) UpdateLoadBalancer(ctx context.Context, _ string, s *corev1.S
 	if !ok {
 		return nil // it has no address: upstream's controller tries again
 	}
-	r, err := describe(s, nodes, old.address)
-	if err != nil {
+	var addresses []netip.Addr
+	for _, r := range old {
+		addresses = append(addresses, r.address)
+	}
+	if err := b.learn(ctx, s, nodes, addresses); err != nil {
 		return err
 	}
-	b.health.learn(ctx, r.probes, b.ask)
-	b.routes[keyOf(s)] = r
 	return b.apply(ctx)
 }
 
@@ -168,7 +193,9 @@ func (b *balancer) apply(ctx context.Context) error {
 	}
 	var fronts []fabric.Front
 	for _, name := range sortedNames(b.routes) {
-		fronts = append(fronts, b.routes[name].fronts(b.health.fit)...)
+		for _, r := range b.routes[name] {
+			fronts = append(fronts, r.fronts(b.health.fit)...)
+		}
 	}
 	return b.router.Set(ctx, fronts)
 }
@@ -177,10 +204,8 @@ func (b *balancer) apply(ctx context.Context) error {
 func (b *balancer) check(ctx context.Context) error {
 	probes := map[probe]struct{}{}
 	b.mu.Lock()
-	for _, r := range b.routes {
-		for _, p := range r.probes {
-			probes[p] = struct{}{}
-		}
+	for _, routes := range b.routes {
+		maps.Copy(probes, probesOf(routes))
 	}
 	b.mu.Unlock()
 	b.health.check(ctx, probes, b.ask)

@@ -23,7 +23,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 )
 
-var testPool = netip.MustParsePrefix("10.90.0.0/29")
+var testPool, testPool6 = netip.MustParsePrefix("10.90.0.0/29"), netip.MustParsePrefix("fd00:10:90::/125")
 
 // fakeRouter remembers what it was told last.
 type fakeRouter struct {
@@ -71,12 +71,17 @@ type lab struct {
 
 func newLab(t *testing.T, existing ...*corev1.Service) *lab {
 	t.Helper()
+	return newLabWith(t, pools{testPool}, existing...)
+}
+
+func newLabWith(t *testing.T, has pools, existing ...*corev1.Service) *lab {
+	t.Helper()
 	l := &lab{t: t, to: &fakeRouter{}, sick: map[probe]bool{},
 		store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})}
 	for _, s := range existing {
 		l.put(s)
 	}
-	l.balancer = &balancer{pool: testPool, router: l.to, services: corelisters.NewServiceLister(l.store),
+	l.balancer = &balancer{pools: has, router: l.to, services: corelisters.NewServiceLister(l.store),
 		ask: func(_ context.Context, p probe) error {
 			if l.sick[p] {
 				return errors.New("503")
@@ -106,7 +111,11 @@ func (l *lab) ensure(s *corev1.Service) (string, error) {
 	s = s.DeepCopy()
 	s.Finalizers, s.Status.LoadBalancer = []string{servicehelper.LoadBalancerCleanupFinalizer}, *st
 	l.put(s)
-	return st.Ingress[0].IP, nil
+	var out []string
+	for _, in := range st.Ingress {
+		out = append(out, in.IP)
+	}
+	return strings.Join(out, " "), nil
 }
 
 func service(name string, edit func(*corev1.Service)) *corev1.Service {
@@ -193,6 +202,8 @@ func TestSmallPools(t *testing.T) {
 	for pool, want := range map[string][2]string{
 		"10.90.0.0/24": {"10.90.0.1", "10.90.0.254"}, "10.90.0.4/30": {"10.90.0.5", "10.90.0.6"},
 		"10.90.0.4/31": {"10.90.0.4", "10.90.0.5"}, "10.90.0.4/32": {"10.90.0.4", "10.90.0.4"},
+		"fd00::/112": {"fd00::1", "fd00::ffff"}, "fd00::4/126": {"fd00::5", "fd00::7"},
+		"fd00::4/127": {"fd00::4", "fd00::5"}, "fd00::4/128": {"fd00::4", "fd00::4"},
 	} {
 		first, last := bounds(netip.MustParsePrefix(pool))
 		if first.String() != want[0] || last.String() != want[1] {
@@ -287,11 +298,11 @@ func TestDescribe(t *testing.T) {
 		want  string
 	}{
 		{name: "plain", check: func(r route) bool {
-			return len(r.sources) == 0 && !r.byClient && r.probes[0].port == proxyHealthPort && len(r.probes) == 2
+			return len(r.sources) == 0 && !r.byClient && r.targets[0].probe.port == proxyHealthPort && len(r.targets) == 2
 		}},
 		{name: "Local", edit: func(s *corev1.Service) {
 			s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, 31234
-		}, check: func(r route) bool { return r.probes[0].port == 31234 }},
+		}, check: func(r route) bool { return r.targets[0].probe.port == 31234 }},
 		{name: "affinity", edit: func(s *corev1.Service) { s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP },
 			check: func(r route) bool { return r.byClient }},
 		{name: "sources", edit: func(s *corev1.Service) {
@@ -306,16 +317,16 @@ func TestDescribe(t *testing.T) {
 			want: "spec.loadBalancerSourceRanges"},
 		{name: "SCTP", edit: func(s *corev1.Service) { s.Spec.Ports = append(s.Spec.Ports, sctp) },
 			want: "port 99: SCTP"},
-		{name: "IPv6", edit: func(s *corev1.Service) { s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} },
-			want: "spec.ipFamilies: IPv6: the cluster's load balancer has IPv4 addresses only"},
-		{name: "both families preferred", edit: bothFamilies(corev1.IPFamilyPolicyPreferDualStack),
-			check: func(r route) bool { return r.address == netip.MustParseAddr("10.90.0.1") && len(r.probes) == 2 }},
-		{name: "both families required", edit: bothFamilies(corev1.IPFamilyPolicyRequireDualStack),
-			want: "spec.ipFamilyPolicy: RequireDualStack: the cluster's load balancer has IPv4 addresses only; with " +
-				"PreferDualStack the Service gets one"},
+		{name: "all of IPv4", edit: func(s *corev1.Service) {
+			s.Spec.LoadBalancerSourceRanges = []string{"0.0.0.0/0", "10.1.0.0/16"}
+		}, check: func(r route) bool { return len(r.sources) == 0 && !r.closed }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := describe(service("s", c.edit), testNodes(), netip.MustParseAddr("10.90.0.1"))
+			routes, err := describe(service("s", c.edit), testNodes(), []netip.Addr{netip.MustParseAddr("10.90.0.1")})
+			var r route
+			if err == nil {
+				r = routes[0]
+			}
 			switch {
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 				t.Errorf("got %v, want %q", err, c.want)
@@ -323,14 +334,6 @@ func TestDescribe(t *testing.T) {
 				t.Errorf("got %+v, %v", r, err)
 			}
 		})
-	}
-}
-
-// bothFamilies makes a Service as the API server stores it in a cluster of two families, with IPv6 first.
-func bothFamilies(policy corev1.IPFamilyPolicy) func(*corev1.Service) {
-	return func(s *corev1.Service) {
-		s.Spec.IPFamilyPolicy = &policy
-		s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}
 	}
 }
 

@@ -45,16 +45,17 @@ const workers = 1
 type Controller struct {
 	Client  kubernetes.Interface
 	Cluster string // name
-	Pool    netip.Prefix
-	Router  Router
-	Log     *slog.Logger
+	// Pools are of one address family each, at least one.
+	Pools  []netip.Prefix
+	Router Router
+	Log    *slog.Logger
 }
 
 // Run works until the context is cancelled.
 func (c *Controller) Run(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(c.Client, 0)
 	services, nodes := factory.Core().V1().Services(), factory.Core().V1().Nodes()
-	b := &balancer{pool: c.Pool, router: c.Router, services: services.Lister(), ask: askNode}
+	b := &balancer{pools: c.Pools, router: c.Router, services: services.Lister(), ask: askNode}
 	upstream, err := servicecontroller.New(cloud{balancer: b}, c.Client, services, nodes, c.Cluster,
 		utilfeature.DefaultFeatureGate)
 	if err != nil {
@@ -63,9 +64,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	events := record.NewBroadcaster(record.WithContext(ctx))
 	defer events.Shutdown()
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Client.CoreV1().Events("")})
-	classes := classReporter{pool: c.Pool,
+	quiet := reporter{pools: c.Pools,
 		events: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "service-controller"})}
-	if _, err := services.Informer().AddEventHandler(classes.handler()); err != nil {
+	if _, err := services.Informer().AddEventHandler(quiet.handler()); err != nil {
 		return fmt.Errorf("watch services: %w", err)
 	}
 	factory.Start(ctx.Done())
@@ -120,41 +121,6 @@ func (c cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return c.bala
 
 // ProviderName implements cloudprovider.Interface.
 func (cloud) ProviderName() string { return "mullion" }
-
-// classReporter tells owners of Services why a Service with a loadBalancerClass has no address:
-// upstream's controller leaves it to the controller of that class, and says nothing.
-type classReporter struct {
-	pool   netip.Prefix
-	events record.EventRecorder
-}
-
-func (r classReporter) handler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { r.report(nil, obj) },
-		UpdateFunc: func(old, obj any) {
-			if s, ok := old.(*corev1.Service); ok {
-				r.report(s, obj)
-			}
-		},
-	}
-}
-
-// report sends an event when a Service without address gets a class.
-func (r classReporter) report(old *corev1.Service, obj any) {
-	s, ok := obj.(*corev1.Service)
-	if !ok || !classed(s) || classed(old) {
-		return
-	}
-	r.events.Eventf(s, corev1.EventTypeNormal, "LoadBalancerClassNotOurs",
-		"spec.loadBalancerClass is %q: the controller of that class has to give this Service an address. Without the "+
-			"field, this cluster gives it one of %s", *s.Spec.LoadBalancerClass, r.pool)
-}
-
-// classed reports whether a Service waits for another controller's address.
-func classed(s *corev1.Service) bool {
-	return s != nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.LoadBalancerClass != nil &&
-		len(s.Status.LoadBalancer.Ingress) == 0
-}
 
 func sortedNames[T any](m map[types.NamespacedName]T) []types.NamespacedName {
 	return slices.SortedFunc(maps.Keys(m), func(a, b types.NamespacedName) int {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -24,9 +25,13 @@ func TestController(t *testing.T) {
 	client := fake.NewClientset(service("web", nil),
 		service("wish", func(s *corev1.Service) { s.Spec.LoadBalancerIP = "192.0.2.7" }),
 		service("classed", func(s *corev1.Service) { s.Spec.LoadBalancerClass = &class }),
+		service("both", func(s *corev1.Service) {
+			bothFamilies(corev1.IPFamilyPolicyPreferDualStack)(s)
+			s.Spec.LoadBalancerIP = "10.90.0.5" // web's is the first
+		}),
 		service("plain", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP }))
 	to := &fakeRouter{}
-	c := Controller{Client: client, Cluster: "c", Pool: testPool, Router: to, Log: slog.New(slog.DiscardHandler)}
+	c := Controller{Client: client, Cluster: "c", Pools: []netip.Prefix{testPool}, Router: to, Log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
@@ -52,6 +57,7 @@ func TestController(t *testing.T) {
 	for _, e := range []struct{ object, reason, text string }{
 		{"wish", "SyncLoadBalancerFailed", `spec.loadBalancerIP "192.0.2.7": this cluster has the addresses`},
 		{"classed", "LoadBalancerClassNotOurs", `spec.loadBalancerClass is "example.com/other"`},
+		{"both", "LoadBalancerFamilyMissing", "spec.ipFamilies: IPv6: the cluster's load balancer has no pool for it"},
 	} {
 		testenv.Eventually(t, "an event about "+e.object, func() error {
 			list, err := client.CoreV1().Events("default").List(ctx, metav1.ListOptions{})

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	servicehelper "k8s.io/cloud-provider/service/helpers"
 
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
 // proxyHealthPort is where every kube-proxy reports its health (--healthz-bind-address).
@@ -25,68 +25,67 @@ type probe struct {
 	port uint16
 }
 
-// route says what a Service wants of the router.
+// target is a node that a Service may use.
+type target struct {
+	node  netip.Addr // in IPv4
+	probe probe
+}
+
+// route says what a Service wants of the router at one of its addresses.
 type route struct {
-	address  netip.Addr
-	ports    []corev1.ServicePort
+	address netip.Addr
+	ports   []corev1.ServicePort
+	// sources may connect; none means everybody, or with closed no client at all.
 	sources  []netip.Prefix
+	closed   bool
 	byClient bool
-	// probes has one for each node.
-	probes []probe
+	targets  []target
 }
 
 // describe reads a Service. Its errors are shown to the Service's owner, in an event.
-func describe(s *corev1.Service, nodes []*corev1.Node, address netip.Addr) (route, error) {
-	r := route{address: address, ports: s.Spec.Ports,
-		byClient: s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP}
-	if err := checkFamilies(s); err != nil {
-		return r, err
-	}
+func describe(s *corev1.Service, nodes []*corev1.Node, addresses []netip.Addr) ([]route, error) {
 	for _, p := range s.Spec.Ports {
 		if p.Protocol != corev1.ProtocolTCP && p.Protocol != corev1.ProtocolUDP {
-			return r, fmt.Errorf("port %d: %s: the cluster's load balancer takes TCP and UDP, and Windows nodes know "+
+			return nil, fmt.Errorf("port %d: %s: the cluster's load balancer takes TCP and UDP, and Windows nodes know "+
 				"no other; make a Service of its own for this port, of another type", p.Port, p.Protocol)
 		}
 	}
-	var err error
-	if r.sources, err = sources(s); err != nil {
-		return r, err
+	all, err := sources(s)
+	if err != nil {
+		return nil, err
 	}
-	port := uint16(proxyHealthPort)
-	if servicehelper.NeedsHealthCheck(s) {
-		if port = uint16(s.Spec.HealthCheckNodePort); port == 0 {
-			return r, errors.New("spec.healthCheckNodePort: the API server has not chosen one yet")
+	if servicehelper.NeedsHealthCheck(s) && s.Spec.HealthCheckNodePort == 0 {
+		return nil, errors.New("spec.healthCheckNodePort: the API server has not chosen one yet")
+	}
+	var out []route
+	open := false
+	for _, a := range addresses {
+		r := route{address: a, ports: s.Spec.Ports, byClient: s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP}
+		r.sources, r.closed = sourcesOf(familyOf(a), all)
+		open = open || !r.closed
+		for _, n := range nodes {
+			if t, ok := targetFor(s, n, familyOf(a)); ok {
+				r.targets = append(r.targets, t)
+			}
 		}
+		out = append(out, r)
 	}
-	for _, n := range nodes {
-		if a, ok := internalAddress(n); ok {
-			r.probes = append(r.probes, probe{a, port})
-		}
+	if !open {
+		return nil, fmt.Errorf("spec.loadBalancerSourceRanges: %s: no %s range among them, so no client could "+
+			"connect", strings.Join(names(all), ", "), familyOf(addresses[0]))
 	}
-	return r, nil
+	return out, nil
 }
 
-// checkFamilies refuses a Service that asks for an IPv6 address. One that prefers two families is content with IPv4.
-func checkFamilies(s *corev1.Service) error {
-	const only = "the cluster's load balancer has IPv4 addresses only"
-	if len(s.Spec.IPFamilies) > 0 && !slices.Contains(s.Spec.IPFamilies, corev1.IPv4Protocol) {
-		return fmt.Errorf("spec.ipFamilies: %s: %s", s.Spec.IPFamilies[0], only)
-	}
-	if p := s.Spec.IPFamilyPolicy; p != nil && *p == corev1.IPFamilyPolicyRequireDualStack {
-		return fmt.Errorf("spec.ipFamilyPolicy: %s: %s; with %s the Service gets one", *p, only,
-			corev1.IPFamilyPolicyPreferDualStack)
-	}
-	return nil
-}
-
-// sources returns who may connect; an empty list means everybody.
+// sources returns who may connect, in any family; an empty list means everybody.
 func sources(s *corev1.Service) ([]netip.Prefix, error) {
+	if len(s.Spec.LoadBalancerSourceRanges) == 0 &&
+		strings.TrimSpace(s.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]) == "" {
+		return nil, nil
+	}
 	nets, err := servicehelper.GetLoadBalancerSourceRanges(s)
 	if err != nil {
 		return nil, fmt.Errorf("spec.loadBalancerSourceRanges: %w", err)
-	}
-	if servicehelper.IsAllowAll(nets) {
-		return nil, nil
 	}
 	var out []netip.Prefix
 	for _, n := range nets.StringSlice() {
@@ -94,42 +93,85 @@ func sources(s *corev1.Service) ([]netip.Prefix, error) {
 		if err != nil {
 			return nil, fmt.Errorf("spec.loadBalancerSourceRanges: %w", err)
 		}
-		if p.Addr().Is4() {
-			out = append(out, p.Masked())
+		out = append(out, p.Masked())
+	}
+	return out, nil
+}
+
+// sourcesOf returns those of a family, as a route has them. A list without any of the family lets no client of it in: a
+// user who lists clients means no others.
+func sourcesOf(family corev1.IPFamily, all []netip.Prefix) (of []netip.Prefix, closed bool) {
+	for _, p := range all {
+		if familyOf(p.Addr()) != family {
+			continue
+		}
+		if p.Bits() == 0 {
+			return nil, false
+		}
+		of = append(of, p)
+	}
+	return fabric.Disjoint(of), len(all) > 0 && len(of) == 0
+}
+
+func names(all []netip.Prefix) []string {
+	var out []string
+	for _, p := range all {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+// targetFor returns what a node is for connections of a family, if it takes them.
+//
+// kube-proxy has a health check node port in each family, which answers for the endpoints of that family (kubernetes
+// v1.36.3, pkg/proxy/healthcheck/service_health.go). Its own health is that of all families.
+func targetFor(s *corev1.Service, n *corev1.Node, family corev1.IPFamily) (target, bool) {
+	node, ok := internalAddress(n, corev1.IPv4Protocol)
+	if !ok {
+		return target{}, false
+	}
+	at := node
+	if family == corev1.IPv6Protocol {
+		if at, ok = internalAddress(n, family); !ok || !twoFamilies(n) {
+			return target{}, false
 		}
 	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("spec.loadBalancerSourceRanges: %s: no IPv4 range among them, so no client could "+
-			"connect",
-			strings.Join(nets.StringSlice(), ", "))
+	if servicehelper.NeedsHealthCheck(s) {
+		return target{node, probe{at, uint16(s.Spec.HealthCheckNodePort)}}, true
 	}
-	return fabric.Disjoint(out), nil
+	return target{node, probe{node, proxyHealthPort}}, true
 }
 
 // internalAddress returns the address of a node on the fabric.
-func internalAddress(n *corev1.Node) (netip.Addr, bool) {
+func internalAddress(n *corev1.Node, family corev1.IPFamily) (netip.Addr, bool) {
 	for _, a := range n.Status.Addresses {
 		if a.Type != corev1.NodeInternalIP {
 			continue
 		}
-		if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Is4() {
+		if ip, err := netip.ParseAddr(a.Address); err == nil && familyOf(ip) == family {
 			return ip, true
 		}
 	}
 	return netip.Addr{}, false
 }
 
+// twoFamilies reports whether kube-proxy serves two families on a node that has addresses of both: not on Windows
+// Server 2019.
+func twoFamilies(n *corev1.Node) bool {
+	return n.Labels[corev1.LabelOSStable] != "windows" || winver.TwoFamilies(n.Labels[corev1.LabelWindowsBuild])
+}
+
 // fronts returns what the router is told about a Service.
 func (r route) fronts(fit func(probe) bool) []fabric.Front {
-	var targets []fabric.Target
-	for _, p := range r.probes {
-		targets = append(targets, fabric.Target{Address: p.node, Fit: fit(p)})
+	var nodes []fabric.Target
+	for _, t := range r.targets {
+		nodes = append(nodes, fabric.Target{Address: t.node, Fit: fit(t.probe)})
 	}
 	var out []fabric.Front
 	for _, p := range r.ports {
 		out = append(out, fabric.Front{
 			Address: r.address, Protocol: strings.ToLower(string(p.Protocol)), Port: uint16(p.Port),
-			Sources: r.sources, ByClient: r.byClient, Nodes: targets,
+			Sources: r.sources, Closed: r.closed, ByClient: r.byClient, Nodes: nodes,
 		})
 	}
 	return out

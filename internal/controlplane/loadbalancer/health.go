@@ -42,10 +42,10 @@ type asker func(context.Context, probe) error
 
 // learn asks for those of the probes that it does not know, so that a Service need not wait for
 // the next check.
-func (h *health) learn(ctx context.Context, probes []probe, ask asker) {
+func (h *health) learn(ctx context.Context, probes map[probe]struct{}, ask asker) {
 	unknown := map[probe]struct{}{}
 	h.mu.Lock()
-	for _, p := range probes {
+	for p := range probes {
 		if _, known := h.failures[p]; !known {
 			unknown[p] = struct{}{}
 		}

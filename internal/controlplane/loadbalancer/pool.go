@@ -6,39 +6,133 @@ package loadbalancer
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// choose returns the address of the pool that a Service gets: the one that it asks for, the one
-// that it has, or the first that no other has.
-func choose(pool netip.Prefix, s *corev1.Service, used map[netip.Addr]types.NamespacedName) (netip.Addr, error) {
-	if s.Spec.LoadBalancerIP != "" {
-		return asked(pool, s.Spec.LoadBalancerIP, used)
+// pools are the ranges with addresses, at least one, of one address family each.
+type pools []netip.Prefix
+
+// of returns the pool of a family, if there is one.
+func (p pools) of(family corev1.IPFamily) (netip.Prefix, bool) {
+	i := slices.IndexFunc(p, func(r netip.Prefix) bool { return familyOf(r.Addr()) == family })
+	if i < 0 {
+		return netip.Prefix{}, false
 	}
-	for _, a := range addressesOf(pool, s) {
-		if _, taken := used[a]; !taken {
-			return a, nil
-		}
-	}
-	first, last := bounds(pool)
-	for a := first; a.Compare(last) <= 0; a = a.Next() {
-		if _, taken := used[a]; !taken {
-			return a, nil
-		}
-	}
-	return netip.Addr{}, fmt.Errorf("all %d addresses of the pool %s are in use: delete a Service of type "+
-		"LoadBalancer, or make a cluster with a larger one (mullion up --load-balancer-pool)", len(used), pool)
+	return p[i], true
 }
 
-// asked checks spec.loadBalancerIP.
-func asked(pool netip.Prefix, ip string, used map[netip.Addr]types.NamespacedName) (netip.Addr, error) {
-	a, err := netip.ParseAddr(ip)
+func (p pools) contains(a netip.Addr) bool {
+	return slices.ContainsFunc(p, func(r netip.Prefix) bool { return r.Contains(a) })
+}
+
+// String lists the pools for people.
+func (p pools) String() string {
+	var names []string
+	for _, r := range p {
+		names = append(names, r.String())
+	}
+	return strings.Join(names, " and ")
+}
+
+func familyOf(a netip.Addr) corev1.IPFamily {
+	if a.Is4() {
+		return corev1.IPv4Protocol
+	}
+	return corev1.IPv6Protocol
+}
+
+// families returns the families in which a Service gets addresses, in its own order: those of spec.ipFamilies for which
+// there is a pool. A Service that prefers two is content with one.
+func (p pools) families(s *corev1.Service) ([]corev1.IPFamily, error) {
+	only := fmt.Sprintf("the cluster's load balancer has %s addresses only", familyOf(p[0].Addr()))
+	if policy := s.Spec.IPFamilyPolicy; len(p) == 1 && policy != nil && *policy == corev1.IPFamilyPolicyRequireDualStack {
+		return nil, fmt.Errorf("spec.ipFamilyPolicy: %s: %s; with %s the Service gets one", *policy, only,
+			corev1.IPFamilyPolicyPreferDualStack)
+	}
+	if len(s.Spec.IPFamilies) == 0 {
+		return []corev1.IPFamily{familyOf(p[0].Addr())}, nil
+	}
+	var out []corev1.IPFamily
+	for _, f := range s.Spec.IPFamilies {
+		if _, ok := p.of(f); ok {
+			out = append(out, f)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("spec.ipFamilies: %s: %s", s.Spec.IPFamilies[0], only)
+	}
+	return out, nil
+}
+
+// choose returns the addresses that a Service gets, one of each of its families: the one that it asks for, the one that
+// it has, or the first that no other has.
+func (p pools) choose(s *corev1.Service, used map[netip.Addr]types.NamespacedName) ([]netip.Addr, error) {
+	families, err := p.families(s)
+	if err != nil {
+		return nil, err
+	}
+	var wish netip.Addr
+	if s.Spec.LoadBalancerIP != "" {
+		if wish, err = p.asked(s.Spec.LoadBalancerIP, families, used); err != nil {
+			return nil, err
+		}
+	}
+	var out []netip.Addr
+	for _, f := range families {
+		pool, _ := p.of(f) // families has only those with a pool
+		a := wish
+		if !pool.Contains(wish) {
+			if a, err = chooseFrom(pool, s, used); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+func chooseFrom(pool netip.Prefix, s *corev1.Service, used map[netip.Addr]types.NamespacedName) (netip.Addr, error) {
+	for _, a := range addressesOf(pools{pool}, s) {
+		if _, taken := used[a]; !taken {
+			return a, nil
+		}
+	}
 	first, last := bounds(pool)
-	if err != nil || a.Compare(first) < 0 || a.Compare(last) > 0 {
-		return netip.Addr{}, fmt.Errorf("spec.loadBalancerIP %q: this cluster has the addresses %s to %s; choose one "+
-			"of them, or leave the field out", ip, first, last)
+	n := 0
+	for a := first; a.IsValid() && a.Compare(last) <= 0; a = a.Next() {
+		if _, taken := used[a]; !taken {
+			return a, nil
+		}
+		n++
+	}
+	return netip.Addr{}, fmt.Errorf("all %d addresses of the pool %s are in use: delete a Service of type "+
+		"LoadBalancer, or make a cluster with a larger one (mullion up --load-balancer-pool)", n, pool)
+}
+
+// asked checks spec.loadBalancerIP of a Service with the given families.
+func (p pools) asked(ip string, families []corev1.IPFamily, used map[netip.Addr]types.NamespacedName) (
+	netip.Addr, error,
+) {
+	a, err := netip.ParseAddr(ip)
+	var ranges []string
+	found := false
+	for _, f := range families {
+		pool, _ := p.of(f) // families has only those with a pool
+		first, last := bounds(pool)
+		ranges = append(ranges, fmt.Sprintf("%s to %s", first, last))
+		found = found || err == nil && a.Compare(first) >= 0 && a.Compare(last) <= 0
+	}
+	if !found && err == nil && p.contains(a) && !slices.Contains(families, familyOf(a)) {
+		return netip.Addr{}, fmt.Errorf("spec.loadBalancerIP %s: the Service has no %s; add it to spec.ipFamilies, or "+
+			"choose one of %s", ip, familyOf(a), strings.Join(ranges, " and "))
+	}
+	if !found {
+		return netip.Addr{}, fmt.Errorf("spec.loadBalancerIP %q: this cluster has the addresses %s; choose one "+
+			"of them, or leave the field out", ip, strings.Join(ranges, " and "))
 	}
 	if by, taken := used[a]; taken {
 		return netip.Addr{}, fmt.Errorf("spec.loadBalancerIP %s: Service %s has this address; choose another, or "+
@@ -48,24 +142,29 @@ func asked(pool netip.Prefix, ip string, used map[netip.Addr]types.NamespacedNam
 }
 
 // bounds returns the first and the last address that can be given out: not those of the network
-// itself and of broadcast, which some programs refuse.
+// itself and of broadcast, which some programs refuse. IPv6 has no broadcast, and in place of the
+// network's address one for all its routers (RFC 4291, section 2.6.1).
 func bounds(pool netip.Prefix) (first, last netip.Addr) {
-	b := pool.Masked().Addr().As4()
-	for i := pool.Bits(); i < 32; i++ {
+	b := pool.Masked().Addr().AsSlice()
+	for i := pool.Bits(); i < len(b)*8; i++ {
 		b[i/8] |= 1 << (7 - i%8)
 	}
-	first, last = pool.Masked().Addr(), netip.AddrFrom4(b)
-	if pool.Bits() <= 30 {
-		return first.Next(), last.Prev()
+	first = pool.Masked().Addr()
+	last, _ = netip.AddrFromSlice(b)
+	switch single := pool.Bits() > first.BitLen()-2; {
+	case single:
+		return first, last
+	case first.Is6():
+		return first.Next(), last
 	}
-	return first, last
+	return first.Next(), last.Prev()
 }
 
-// addressesOf returns the addresses of the pool in a Service's status.
-func addressesOf(pool netip.Prefix, s *corev1.Service) []netip.Addr {
+// addressesOf returns the addresses of the pools in a Service's status.
+func addressesOf(p pools, s *corev1.Service) []netip.Addr {
 	var out []netip.Addr
 	for _, in := range s.Status.LoadBalancer.Ingress {
-		if a, err := netip.ParseAddr(in.IP); err == nil && pool.Contains(a) {
+		if a, err := netip.ParseAddr(in.IP); err == nil && p.contains(a) {
 			out = append(out, a)
 		}
 	}

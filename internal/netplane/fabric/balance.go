@@ -18,8 +18,9 @@ type Front struct {
 	Address  netip.Addr
 	Protocol string // "tcp" or "udp"
 	Port     uint16
-	// Sources may open connections; none means everybody.
+	// Sources may open connections; none means everybody, or with Closed no client at all.
 	Sources []netip.Prefix
+	Closed  bool
 	// ByClient sends all connections of a client to the same node.
 	ByClient bool
 	Nodes    []Target
@@ -176,7 +177,7 @@ func (t *balanceScript) front(f Front, draws map[string][]string) {
 		t.elements[set] = append(t.elements[set], fmt.Sprintf(format, args...))
 	}
 	key := fmt.Sprintf("%s . %s . %d", f.Address, f.Protocol, f.Port)
-	if len(f.Sources) > 0 {
+	if len(f.Sources) > 0 || f.Closed {
 		add(setLimited, "%s", key)
 	}
 	for _, s := range f.Sources {

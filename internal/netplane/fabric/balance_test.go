@@ -40,6 +40,8 @@ func TestBalance(t *testing.T) {
 		{"balance-two-families", []netip.Prefix{pool, pool6}, append(testFronts()[:2], Front{
 			Address: pool6.Addr().Next(), Protocol: "tcp", Port: 80, Nodes: testFronts()[0].Nodes,
 			Sources: []netip.Prefix{netip.MustParsePrefix("fd00::/8")},
+		}, Front{
+			Address: pool6.Addr().Next(), Protocol: "tcp", Port: 443, Nodes: testFronts()[1].Nodes, Closed: true,
 		})},
 	} {
 		script, err := balance(router, c.pools, c.fronts)

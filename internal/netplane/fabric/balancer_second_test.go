@@ -71,7 +71,10 @@ func TestBalancerSecond(t *testing.T) {
 	b.front.Sources = []netip.Prefix{netip.MustParsePrefix("2001:db8::/32")}
 	b.set(b.front, four)
 	netlab.ExpectNothing(t, from, "tcp6", netip.MustParseAddrPort("["+b.vip+"]:80"))
-	b.front.Sources = nil
+	b.front.Sources, b.front.Closed = nil, true
+	b.set(b.front, four)
+	netlab.ExpectNothing(t, from, "tcp6", netip.MustParseAddrPort("["+b.vip+"]:80"))
+	b.front.Closed = false
 
 	b.front.Nodes[0].Fit = true
 	send := b.datagrams(from)
