@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"time"
@@ -15,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
 // requestLimit bounds one request to the API server: a server that does not
@@ -88,11 +91,7 @@ func ServiceURL(ctx context.Context, client kubernetes.Interface, namespace, nam
 			return fmt.Sprintf("%s://%s", scheme(port), net.JoinHostPort(in.IP, strconv.Itoa(int(port.Port)))), nil
 		}
 	}
-	if f := svc.Spec.IPFamilies; len(f) > 0 && !slices.Contains(f, corev1.IPv4Protocol) {
-		return "", fmt.Errorf("service %s/%s has %s only, and this machine reaches a cluster in %s; set "+
-			"spec.ipFamilyPolicy to %s, or use 'mullion kubectl port-forward service/%s'", namespace, name, f[0],
-			corev1.IPv4Protocol, corev1.IPFamilyPolicyPreferDualStack, name)
-	}
+	six := len(svc.Spec.IPFamilies) > 0 && !slices.Contains(svc.Spec.IPFamilies, corev1.IPv4Protocol)
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return "", fmt.Errorf("list nodes: %w", err)
@@ -101,13 +100,32 @@ func ServiceURL(ctx context.Context, client kubernetes.Interface, namespace, nam
 		if readiness(&n) != nil {
 			continue
 		}
-		for _, a := range n.Status.Addresses {
-			if a.Type == corev1.NodeInternalIP {
-				return fmt.Sprintf("%s://%s:%d", scheme(port), a.Address, port.NodePort), nil
-			}
+		if a, ok := nodeAddress(&n, six); ok {
+			return fmt.Sprintf("%s://%s", scheme(port), netip.AddrPortFrom(a, uint16(port.NodePort))), nil
 		}
 	}
+	if six {
+		return "", fmt.Errorf("service %s/%s has %s only, and no node that is ready serves its node port %d in it; set "+
+			"spec.ipFamilyPolicy to %s, or use 'mullion kubectl port-forward service/%s'", namespace, name,
+			corev1.IPv6Protocol, port.NodePort, corev1.IPFamilyPolicyPreferDualStack, name)
+	}
 	return "", fmt.Errorf("service %s/%s: no node is ready to serve its node port %d", namespace, name, port.NodePort)
+}
+
+// nodeAddress returns the address where a node serves node ports of IPv4 or, with six, of IPv6.
+func nodeAddress(n *corev1.Node, six bool) (netip.Addr, bool) {
+	if six && n.Labels[corev1.LabelOSStable] == "windows" && !winver.TwoFamilies(n.Labels[corev1.LabelWindowsBuild]) {
+		return netip.Addr{}, false
+	}
+	for _, a := range n.Status.Addresses {
+		if a.Type != corev1.NodeInternalIP {
+			continue
+		}
+		if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Is6() == six {
+			return ip, true
+		}
+	}
+	return netip.Addr{}, false
 }
 
 func choosePort(svc *corev1.Service, portName string) (corev1.ServicePort, error) {
