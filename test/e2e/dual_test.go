@@ -23,16 +23,6 @@ metadata: {name: web}
 spec: {type: NodePort, ipFamilyPolicy: PreferDualStack, selector: {app: web}, ports: [{port: 80}]}
 ---
 apiVersion: v1
-kind: Service
-metadata: {name: front}
-spec: {type: LoadBalancer, ipFamilyPolicy: PreferDualStack, selector: {app: web}, ports: [{port: 80}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: front6}
-spec: {type: LoadBalancer, ipFamilies: [IPv6], selector: {app: web}, ports: [{port: 80}]}
----
-apiVersion: v1
 kind: Pod
 metadata: {name: win-2022, labels: {app: web}}
 spec:
@@ -54,7 +44,7 @@ spec:
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: linux}
+metadata: {name: linux, labels: {app: linux}}
 spec:
   nodeName: linux-1
   terminationGracePeriodSeconds: 1
@@ -73,8 +63,8 @@ spec:
   ingress: [{from: [{ipBlock: {cidr: "fd00:10:242::/48"}}]}]
 `
 
-// TestDual: pods, Services, names, node ports, host ports and NetworkPolicies in both address families, from pods of
-// Windows and of Linux. Windows Server 2019 has one family.
+// TestDual: pods, Services, names, node ports, host ports, load balancers and NetworkPolicies in both address families,
+// from the machine and from pods of Windows and of Linux. Windows Server 2019 has one family.
 func TestDual(t *testing.T) {
 	t.Parallel()
 	const index = 28
@@ -119,6 +109,9 @@ func TestDual(t *testing.T) {
 			eventually(t, time.Minute, from+" to "+u, func() error { return c.get(from, u) })
 		}
 	}
+	for _, host := range []string{addresses["win-2022"][1], addresses["linux"][1], node + ":" + port} {
+		eventually(t, time.Minute, "the machine to "+host, func() error { return fetch(t.Context(), url6(host)) })
+	}
 	eventually(t, time.Minute, "host port in IPv6", func() error {
 		return c.get("linux", url6(node+":8090"))
 	})
@@ -129,7 +122,7 @@ func TestDual(t *testing.T) {
 		t.Errorf("ipconfig: %s", out)
 	}
 	c.checkSingleStack()
-	c.checkLoadBalancers()
+	c.checkBalancers()
 
 	// A pod of Windows Server 2019 reaches the Service by IPv4 until the policy, which has IPv6 only.
 	eventually(t, time.Minute, "2019 to the Service", func() error { return c.get("win-2019", "http://"+vips[0]) })
@@ -140,6 +133,8 @@ func TestDual(t *testing.T) {
 		}
 		return c.get("linux", url6(addresses["win-2022"][1]))
 	})
+	c.mullion("down")
+	c.traces().none(t, "down")
 }
 
 // checkSingleStack looks for upstream's own message of Windows Server 2019.
@@ -153,36 +148,6 @@ func (c netCluster) checkSingleStack() {
 			c.t.Errorf("kube-proxy of %s does not say %q: %s", host, want, out)
 		}
 	}
-}
-
-// checkLoadBalancers looks for the address of a load balancer, which is of IPv4, and for the event of a Service that
-// can have none.
-func (c netCluster) checkLoadBalancers() {
-	c.t.Helper()
-	var url string
-	eventually(c.t, time.Minute, "address of a load balancer", func() error {
-		out, err := c.kubectl(c.t.Context(), "get", "service", "front", "-o",
-			"jsonpath={.status.loadBalancer.ingress[*].ip}")
-		if addresses := strings.Fields(out); err == nil && len(addresses) != 1 {
-			err = fmt.Errorf("addresses %q, want one", addresses)
-		}
-		url = "http://" + strings.TrimSpace(out) + ":80"
-		return err
-	})
-	if got := c.mullion("url", "front"); got != url {
-		c.t.Errorf("mullion url prints %s, want %s", got, url)
-	}
-	for _, from := range []string{"win-2019", "win-2022", "linux"} {
-		eventually(c.t, time.Minute, from+" to the load balancer", func() error { return c.get(from, url) })
-	}
-	eventually(c.t, time.Minute, "event of a Service in IPv6", func() error {
-		out, err := c.kubectl(c.t.Context(), "describe", "service", "front6")
-		const want = "spec.ipFamilies: IPv6: the cluster's load balancer has IPv4 addresses only"
-		if err == nil && !strings.Contains(out, want) {
-			err = fmt.Errorf("no event with %q: %s", want, out)
-		}
-		return err
-	})
 }
 
 // node6 returns a node's IPv6 address.

@@ -68,7 +68,8 @@ func tracesOf(t *testing.T, dir, cluster string, index int) traces {
 		}
 	}
 	if !taken {
-		found.routes = having(" dev "+link+" ", run("ip", "-4", "route", "show")...)
+		found.routes = having(" dev "+link+" ", append(run("ip", "-4", "route", "show"),
+			run("ip", "-6", "route", "show")...)...)
 	}
 	found.tables = having(" mullion-"+cluster+" ", run("nft", "list", "tables")...)
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
