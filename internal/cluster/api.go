@@ -105,8 +105,8 @@ func ServiceURL(ctx context.Context, client kubernetes.Interface, namespace, nam
 		}
 	}
 	if six {
-		return "", fmt.Errorf("service %s/%s has %s only, and no node that is ready serves its node port %d in it; set "+
-			"spec.ipFamilyPolicy to %s, or use 'mullion kubectl port-forward service/%s'", namespace, name,
+		return "", fmt.Errorf("service %s/%s has %s only, and no node that is ready serves its node port %d in it; "+
+			"set spec.ipFamilyPolicy to %s, or use 'mullion kubectl port-forward service/%s'", namespace, name,
 			corev1.IPv6Protocol, port.NodePort, corev1.IPFamilyPolicyPreferDualStack, name)
 	}
 	return "", fmt.Errorf("service %s/%s: no node is ready to serve its node port %d", namespace, name, port.NodePort)

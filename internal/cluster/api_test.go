@@ -53,8 +53,8 @@ func TestServiceURL(t *testing.T) {
 		{"balanced", "", "https://10.90.0.1:443", ""},
 		{"pending", "", "", "type LoadBalancer, which has no node port"},
 		{"web", "metrics", "", `has no port "metrics"`},
-		{"six", "", "", "service shop/six has IPv6 only, and no node that is ready serves its node port 30081 in it; set " +
-			"spec.ipFamilyPolicy to PreferDualStack, or use 'mullion kubectl port-forward service/six'"},
+		{"six", "", "", "service shop/six has IPv6 only, and no node that is ready serves its node port 30081 in it; " +
+			"set spec.ipFamilyPolicy to PreferDualStack, or use 'mullion kubectl port-forward service/six'"},
 		{"balanced6", "", "http://[fd00:10:90::1]:80", ""},
 		{"both", "", "http://10.89.0.11:30082", ""},
 		{"inner", "", "", "port-forward service/inner"},

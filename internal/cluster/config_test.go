@@ -44,7 +44,8 @@ func TestCreateChoosesTheSmallestFreeIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	made("d", 1) // which b left
-	_, err := create(Layout{t.TempDir(), "e"}, Choice{}, func(Config) error { return errors.New("a route is in the way") })
+	taken := func(Config) error { return errors.New("a route is in the way") }
+	_, err := create(Layout{t.TempDir(), "e"}, Choice{}, taken)
 	if err == nil || !strings.Contains(err.Error(), "none of 41 sets is free: a route is in the way") {
 		t.Errorf("a machine without free addresses: %v", err)
 	}
@@ -245,7 +246,8 @@ func TestWorkers(t *testing.T) {
 		}
 	}
 	// Overlays have workers, too.
-	got, err := create(Layout{t.TempDir(), "x"}, Choice{NetworkMode: new(agent.VXLAN)}, func(Config) error { return nil })
+	free := func(Config) error { return nil }
+	got, err := create(Layout{t.TempDir(), "x"}, Choice{NetworkMode: new(agent.VXLAN)}, free)
 	if err != nil || got.Linux != DefaultLinux {
 		t.Errorf("with an overlay: %d workers, %v", got.Linux, err)
 	}

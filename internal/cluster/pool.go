@@ -34,8 +34,8 @@ func (c Config) Pools() ([]netip.Prefix, error) {
 	}
 	for _, pool := range pools {
 		if pool.Addr().Is6() && !c.dual() {
-			return nil, fmt.Errorf("load balancer pool %s: the cluster has IPv4 only; 'mullion up --ip-family %s' makes "+
-				"one that has IPv6, too", pool, dualStack)
+			return nil, fmt.Errorf("load balancer pool %s: the cluster has IPv4 only; 'mullion up --ip-family %s' "+
+				"makes one that has IPv6, too", pool, dualStack)
 		}
 		if err := fabric.CheckPool(pool, n.nodes(), n.pods(), n.services(), second.NodeNet, second.PodNet,
 			second.ServiceNet); err != nil {
@@ -58,8 +58,8 @@ func parsePools(s string) ([]netip.Prefix, error) {
 		}
 		for _, other := range pools {
 			if other.Addr().Is4() == pool.Addr().Is4() {
-				return nil, fmt.Errorf("load balancer pool %s: %s is of the same address family; give one range for each "+
-					"family", pool, other)
+				return nil, fmt.Errorf("load balancer pool %s: %s is of the same address family; give one range for "+
+					"each family", pool, other)
 			}
 		}
 		pools = append(pools, pool)

@@ -28,7 +28,8 @@ func TestPool(t *testing.T) {
 		{"", "", "10.90.3.0/24,fd00::/120", "load balancer pool fd00::/120: the cluster has IPv4 only"},
 		{"", "", "all", "want a range, as 10.90.0.0/24, or none"},
 		{"", "", "10.90.3.0/24,", `load balancer pool "": want a range`},
-		{"", "", "10.90.3.0/24,10.91.0.0/24", "load balancer pool 10.91.0.0/24: 10.90.3.0/24 is of the same address family"},
+		{"", "", "10.90.3.0/24,10.91.0.0/24",
+			"load balancer pool 10.91.0.0/24: 10.90.3.0/24 is of the same address family"},
 
 		{dualStack, "", "", both},
 		{dualStack, "", both, both},
@@ -43,7 +44,8 @@ func TestPool(t *testing.T) {
 		{dualStack, "", "fd00:10:89:3::/112", "the cluster uses fd00:10:89:3::/64 for something else"},
 		{dualStack, "", "fd00:10:90::/64", "want 65536 addresses or fewer"},
 		{dualStack, "", "fd00:10:90::1/112", "not an IPv6 range, as fd00:10:90::/112"},
-		{dualStack, "", "fd00::/112,fd01::/112", "load balancer pool fd01::/112: fd00::/112 is of the same address family"},
+		{dualStack, "", "fd00::/112,fd01::/112",
+			"load balancer pool fd01::/112: fd00::/112 is of the same address family"},
 		{dualStack, "", "none,fd00::/112", `load balancer pool "none": want a range`},
 	} {
 		have := Config{APIVersion: apiVersion, Name: "x", Index: 3, LoadBalancerPool: tc.have, IPFamily: tc.family}

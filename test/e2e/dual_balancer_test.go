@@ -74,7 +74,8 @@ func (c netCluster) checkBalancers() {
 	if got := c.balancerIPs("wish", "6"); got[0] != pool6+"77" {
 		c.t.Errorf("spec.loadBalancerIP: got %s", got[0])
 	}
-	for service, want := range map[string]string{"front": "http://" + front[0], "front6": "http://[" + front6[0] + "]"} {
+	urls := map[string]string{"front": "http://" + front[0], "front6": "http://[" + front6[0] + "]"}
+	for service, want := range urls {
 		if got := c.mullion("url", service); got != want+":80" {
 			c.t.Errorf("mullion url prints %s, want %s:80", got, want)
 		}

@@ -62,8 +62,9 @@ func (c *choiceFlags) add(cmd *cobra.Command) {
 		"addresses of nodes, pods and Services: `ipv4`, or dual for IPv4 and IPv6, which needs the network l2bridge "+
 			"(default ipv4)")
 	fl.StringVar(&c.pool, "load-balancer-pool", "",
-		"`range` with the addresses for Services of type LoadBalancer, or none; with two address families one of each, "+
-			"separated by a comma (default 10.90.0.0/24 and fd00:10:90::/112, further clusters 10.90.1.0/24 and so on)")
+		"`range` with the addresses for Services of type LoadBalancer, or none; with two address families one of "+
+			"each, separated by a comma (default 10.90.0.0/24 and fd00:10:90::/112, further clusters 10.90.1.0/24 "+
+			"and so on)")
 	fl.BoolVar(&c.dsr, "dsr", true,
 		"let backends of Services on Windows see their clients' addresses (direct server return); without, they "+
 			"see a node")

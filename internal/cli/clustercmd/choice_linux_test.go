@@ -24,8 +24,9 @@ func TestEveryFlagIsAField(t *testing.T) {
 		"admission": "warn", "no-admission": "true", "no-metrics": "true", "network-policy": "false",
 		"no-storage":          "true",
 		"datastore-endpoints": "https://etcd:2379",
-		"cpus":                "2", "memory": "4Gi", "load-balancer-pool": "192.168.240.0/28,fd12::/112", "dsr": "false",
-		"windows-limits": "off", "ip-family": "dual",
+		"cpus":                "2", "memory": "4Gi", "dsr": "false",
+		"load-balancer-pool": "192.168.240.0/28,fd12::/112",
+		"windows-limits":     "off", "ip-family": "dual",
 	}
 	with := map[string][]string{"datastore-endpoints": {"--datastore-cafile=/ca"}}
 	alone := []string{"datastore-cafile", "datastore-certfile", "datastore-keyfile"} // fields of the datastore

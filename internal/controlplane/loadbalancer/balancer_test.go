@@ -298,7 +298,8 @@ func TestDescribe(t *testing.T) {
 		want  string
 	}{
 		{name: "plain", check: func(r route) bool {
-			return len(r.sources) == 0 && !r.byClient && r.targets[0].probe.port == proxyHealthPort && len(r.targets) == 2
+			return len(r.sources) == 0 && !r.byClient && len(r.targets) == 2 &&
+				r.targets[0].probe.port == proxyHealthPort
 		}},
 		{name: "Local", edit: func(s *corev1.Service) {
 			s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, 31234

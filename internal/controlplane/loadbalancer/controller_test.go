@@ -31,7 +31,8 @@ func TestController(t *testing.T) {
 		}),
 		service("plain", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP }))
 	to := &fakeRouter{}
-	c := Controller{Client: client, Cluster: "c", Pools: []netip.Prefix{testPool}, Router: to, Log: slog.New(slog.DiscardHandler)}
+	c := Controller{Client: client, Cluster: "c", Pools: []netip.Prefix{testPool}, Router: to,
+		Log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()

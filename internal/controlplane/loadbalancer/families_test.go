@@ -67,15 +67,18 @@ func TestFamilies(t *testing.T) {
 		{name: "wish of the only family", has: both, edit: wish(onlyIPv6, "fd00:10:90:0::7"), want: "fd00:10:90::7"},
 		{name: "wish of the network's address", has: both, edit: wish(onlyIPv6, "fd00:10:90::"),
 			fails: "this cluster has the addresses fd00:10:90::1 to fd00:10:90::7; choose one of them"},
+		{name: "wish with a zone", has: both, edit: wish(onlyIPv6, "fd00:10:90::5%eth0"),
+			fails: "this cluster has the addresses fd00:10:90::1 to fd00:10:90::7; choose one of them"},
 		{name: "wish of another family", has: both, edit: wish(nil, "fd00:10:90::5"),
-			fails: "spec.loadBalancerIP fd00:10:90::5: the Service has no IPv6; add it to spec.ipFamilies, or choose one of " +
-				"10.90.0.1 to 10.90.0.6"},
-		{name: "wish of no pool", has: both, edit: wish(prefer, "fd00::1"), fails: "has the addresses fd00:10:90::1 to " +
-			"fd00:10:90::7 and 10.90.0.1 to 10.90.0.6; choose one of them"},
+			fails: "spec.loadBalancerIP fd00:10:90::5: the Service has no IPv6; add it to spec.ipFamilies, or choose " +
+				"one of 10.90.0.1 to 10.90.0.6"},
+		{name: "wish of no pool", has: both, edit: wish(prefer, "fd00::1"),
+			fails: "has the addresses fd00:10:90::1 to fd00:10:90::7 and 10.90.0.1 to 10.90.0.6; choose one of them"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := newLabWith(t, c.has).ensure(service("s", c.edit))
-			if got != c.want || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			if got != c.want || (err == nil) != (c.fails == "") ||
+				err != nil && !strings.Contains(err.Error(), c.fails) {
 				t.Errorf("got %q, %v, want %q %q", got, err, c.want, c.fails)
 			}
 		})
@@ -87,7 +90,9 @@ func TestFamilies(t *testing.T) {
 func TestExhaustedFamily(t *testing.T) {
 	l := newLabWith(t, pools{testPool, netip.MustParsePrefix("fd00:10:90::4/127")})
 	prefer := bothFamilies(corev1.IPFamilyPolicyPreferDualStack)
-	for _, c := range []struct{ name, want string }{{"a", "fd00:10:90::4 10.90.0.1"}, {"b", "fd00:10:90::5 10.90.0.2"}} {
+	for _, c := range []struct{ name, want string }{
+		{"a", "fd00:10:90::4 10.90.0.1"}, {"b", "fd00:10:90::5 10.90.0.2"},
+	} {
 		if got, err := l.ensure(service(c.name, prefer)); err != nil || got != c.want {
 			t.Fatalf("got %s, %v, want %s", got, err, c.want)
 		}

@@ -46,8 +46,8 @@ type route struct {
 func describe(s *corev1.Service, nodes []*corev1.Node, addresses []netip.Addr) ([]route, error) {
 	for _, p := range s.Spec.Ports {
 		if p.Protocol != corev1.ProtocolTCP && p.Protocol != corev1.ProtocolUDP {
-			return nil, fmt.Errorf("port %d: %s: the cluster's load balancer takes TCP and UDP, and Windows nodes know "+
-				"no other; make a Service of its own for this port, of another type", p.Port, p.Protocol)
+			return nil, fmt.Errorf("port %d: %s: the cluster's load balancer takes TCP and UDP, and Windows nodes "+
+				"know no other; make a Service of its own for this port, of another type", p.Port, p.Protocol)
 		}
 	}
 	all, err := sources(s)

@@ -49,7 +49,8 @@ func familyOf(a netip.Addr) corev1.IPFamily {
 // there is a pool. A Service that prefers two is content with one.
 func (p pools) families(s *corev1.Service) ([]corev1.IPFamily, error) {
 	only := fmt.Sprintf("the cluster's load balancer has %s addresses only", familyOf(p[0].Addr()))
-	if policy := s.Spec.IPFamilyPolicy; len(p) == 1 && policy != nil && *policy == corev1.IPFamilyPolicyRequireDualStack {
+	policy := s.Spec.IPFamilyPolicy
+	if len(p) == 1 && policy != nil && *policy == corev1.IPFamilyPolicyRequireDualStack {
 		return nil, fmt.Errorf("spec.ipFamilyPolicy: %s: %s; with %s the Service gets one", *policy, only,
 			corev1.IPFamilyPolicyPreferDualStack)
 	}
@@ -118,15 +119,16 @@ func (p pools) asked(ip string, families []corev1.IPFamily, used map[netip.Addr]
 	netip.Addr, error,
 ) {
 	a, err := netip.ParseAddr(ip)
+	valid := err == nil && a.Zone() == "" // Compare ignores the zone
 	var ranges []string
 	found := false
 	for _, f := range families {
 		pool, _ := p.of(f) // families has only those with a pool
 		first, last := bounds(pool)
 		ranges = append(ranges, fmt.Sprintf("%s to %s", first, last))
-		found = found || err == nil && a.Compare(first) >= 0 && a.Compare(last) <= 0
+		found = found || valid && a.Compare(first) >= 0 && a.Compare(last) <= 0
 	}
-	if !found && err == nil && p.contains(a) && !slices.Contains(families, familyOf(a)) {
+	if !found && valid && p.contains(a) && !slices.Contains(families, familyOf(a)) {
 		return netip.Addr{}, fmt.Errorf("spec.loadBalancerIP %s: the Service has no %s; add it to spec.ipFamilies, or "+
 			"choose one of %s", ip, familyOf(a), strings.Join(ranges, " and "))
 	}

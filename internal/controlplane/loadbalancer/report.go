@@ -39,13 +39,13 @@ func (r reporter) report(old *corev1.Service, obj any) {
 	}
 	if classed(s) && !classed(old) {
 		r.events.Eventf(s, corev1.EventTypeNormal, "LoadBalancerClassNotOurs",
-			"spec.loadBalancerClass is %q: the controller of that class has to give this Service an address. Without the "+
-				"field, this cluster gives it one of %s", *s.Spec.LoadBalancerClass, r.pools)
+			"spec.loadBalancerClass is %q: the controller of that class has to give this Service an address. Without "+
+				"the field, this cluster gives it one of %s", *s.Spec.LoadBalancerClass, r.pools)
 	}
 	if lacks := r.lacks(s); lacks != "" && lacks != r.lacks(old) {
 		r.events.Eventf(s, corev1.EventTypeNormal, "LoadBalancerFamilyMissing",
-			"spec.ipFamilies: %s: the cluster's load balancer has no pool for it, so this Service gets no address of it. A "+
-				"cluster made with a range of each family has one (mullion up --load-balancer-pool)", lacks)
+			"spec.ipFamilies: %s: the cluster's load balancer has no pool for it, so this Service gets no address of "+
+				"it. A cluster made with a range of each family has one (mullion up --load-balancer-pool)", lacks)
 	}
 }
 

@@ -35,7 +35,8 @@ func newBalanced(t *testing.T) *balanced {
 	m := newMachine(t)
 	f := m.fabric("lb", 0)
 	apply(t, f)
-	b := &balanced{machine: m, vip: vip, balancer: fabric.OpenBalancer(f.Plan().Namespace, f.Plan().NodeNet, f.Plan().Pool)}
+	p := f.Plan()
+	b := &balanced{machine: m, vip: vip, balancer: fabric.OpenBalancer(p.Namespace, p.NodeNet, p.Pool)}
 	b.front = fabric.Front{Address: netip.MustParseAddr(vip), Protocol: "tcp", Port: 80}
 	for i := range 2 {
 		name := fmt.Sprintf("host-%d", i+1)

@@ -25,8 +25,8 @@ func CheckPool(pool netip.Prefix, others ...netip.Prefix) error {
 	}
 	for _, r := range others {
 		if r.Overlaps(pool) {
-			return fmt.Errorf("load balancer pool %s: the cluster uses %s for something else; choose another range, or "+
-				"none", pool, r)
+			return fmt.Errorf("load balancer pool %s: the cluster uses %s for something else; choose another range, "+
+				"or none", pool, r)
 		}
 	}
 	return nil
