@@ -112,7 +112,7 @@ func serve6(t *testing.T, netns, name, at string) netip.AddrPort {
 // linkLocal returns the address that the kernel made for a link.
 func linkLocal(t *testing.T, netns, link string) netip.Addr {
 	t.Helper()
-	for _, f := range strings.Fields(run(t, netns, "ip", "-6", "-o", "address", "show", "dev", link)) {
+	for f := range strings.FieldsSeq(run(t, netns, "ip", "-6", "-o", "address", "show", "dev", link)) {
 		if p, err := netip.ParsePrefix(f); err == nil && p.Addr().IsLinkLocalUnicast() {
 			return p.Addr()
 		}
