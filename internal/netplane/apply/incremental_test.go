@@ -41,6 +41,11 @@ var additions = []struct {
 		lb.DSR, lb.Distribution = true, intent.SourceIP
 	}), false},
 	{"PreserveDIP", service(func(lb *intent.LoadBalancer) { lb.PreserveDIP = true }), false},
+	{"PreserveDIP of a pod", func(h *intent.Host) {
+		lb := intenttest.Service(700, 1)
+		lb.PreserveDIP, lb.Backends[0].Address = true, h.Endpoints[0].Addresses[0].Addr()
+		add(h, lb)
+	}, false},
 	{"SourceVIP", service(func(lb *intent.LoadBalancer) { lb.SourceVIP = netip.MustParseAddr("10.244.1.99") }), false},
 	{"SourceVIP, high address", service(func(lb *intent.LoadBalancer) {
 		lb.SourceVIP = netip.MustParseAddr("203.0.113.255")

@@ -228,6 +228,9 @@ func updatePeer(link netlink.Link, inside *kernel.Space, want *compile.Link, hos
 			return err
 		}
 	}
+	if err := inside.SetAccepted(link, want.Peer.Accepts); err != nil {
+		return err
+	}
 	for _, r := range want.Peer.Routes {
 		err := inside.ReplaceRoute(kernel.Route{
 			Destination: r.Destination,

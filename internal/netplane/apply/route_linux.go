@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/mullion-k8s/mullion/internal/netplane/compile"
 	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 	"github.com/mullion-k8s/mullion/internal/undo"
@@ -117,12 +119,38 @@ func (p *Plane) removeOthers(ctx context.Context, old, plan *compile.Plan, trust
 			if err := p.keepPeers(link, want); err != nil {
 				return err
 			}
+		} else if trusted {
+			if err := p.removeNeighbours(link, neighboursOf(old, want.Name), want.Neighbours); err != nil {
+				return err
+			}
 		}
 	}
 	if err := p.removeProxies(old, plan, trusted); err != nil {
 		return err
 	}
 	return p.removeRoutes(old, plan, trusted)
+}
+
+func neighboursOf(plan *compile.Plan, link string) []compile.Neighbour {
+	i := slices.IndexFunc(plan.Links, func(l compile.Link) bool { return l.Name == link })
+	if i < 0 {
+		return nil
+	}
+	return plan.Links[i].Neighbours
+}
+
+// removeNeighbours removes the neighbours of old that are not wanted. An untrusted plan's are left to the link: nothing
+// is routed to them.
+func (p *Plane) removeNeighbours(link netlink.Link, old, want []compile.Neighbour) error {
+	for _, n := range old {
+		if slices.ContainsFunc(want, func(w compile.Neighbour) bool { return w.Address == n.Address }) {
+			continue
+		}
+		if err := p.space.DeleteNeighbour(link, n.Address); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *Plane) removeRoutes(old, plan *compile.Plan, trusted bool) error {

@@ -34,11 +34,15 @@ const (
 )
 
 // sets lists all sets and maps. Those of a family exist always where the host has
-// it, so that a change of the other objects never needs to change them.
-func sets(families []family) []Set {
+// it, so that a change of the other objects never needs to change them; except
+// those of preserved front ends, which are rare.
+func (c *compiler) sets() []Set {
 	list := []Set{{Name: mapPeers, Type: ipv4().address, Value: "verdict"}}
-	for _, f := range families {
+	for _, f := range c.families {
 		list = append(list, f.sets()...)
+		if len(c.preserved) > 0 {
+			list = append(list, preservedSets(f)...)
+		}
 	}
 	return list
 }

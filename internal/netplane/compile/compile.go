@@ -36,10 +36,11 @@ func Compile(want intent.Host, previous *Plan) (*Plan, error) {
 		plan: &Plan{uplink: want.Uplink,
 			Table: Table{Name: TableName,
 				fragments: make(map[objectKey]*fragment, len(want.LoadBalancers)+len(want.Endpoints))}},
-		families: families(want.Uplink),
-		networks: map[string]*intent.Network{},
-		fronts:   make(map[front]objectKey, len(want.LoadBalancers)),
-		claimed:  map[string]string{},
+		families:  families(want.Uplink),
+		networks:  map[string]*intent.Network{},
+		fronts:    make(map[front]objectKey, len(want.LoadBalancers)),
+		claimed:   map[string]string{},
+		preserved: map[netip.Addr][]preserved{},
 	}
 	for i := range want.Networks {
 		n := &want.Networks[i]
@@ -48,6 +49,7 @@ func Compile(want intent.Host, previous *Plan) (*Plan, error) {
 		}
 		c.networks[n.ID] = n
 	}
+	c.preserve()
 	if err := c.endpoints(); err != nil {
 		return nil, fmt.Errorf("compile endpoints: %w", err)
 	}
@@ -64,24 +66,25 @@ func Compile(want intent.Host, previous *Plan) (*Plan, error) {
 	c.sourceVIPRoutes()
 	c.sysctls()
 	c.proxies()
-	c.plan.Table.Sets = sets(c.families)
-	c.plan.Table.Chains = c.closeNetworks(c.guardTunnels(c.baseChains()))
+	c.plan.Table.Sets = c.sets()
+	c.plan.Table.Chains = c.closeNetworks(c.guardTunnels(c.preserveChains(c.baseChains())))
 	c.plan.Table.collect()
 	return c.plan, nil
 }
 
 type compiler struct {
-	want     intent.Host
-	previous *Plan
-	plan     *Plan
-	families []family
-	networks map[string]*intent.Network
-	fronts   map[front]objectKey // front end → its object
-	claimed  map[string]string   // ids, link names, addresses → their object
-	sources  []netip.Addr        // distinct SourceVIPs
-	held     []netip.Addr        // addresses of attached endpoints
-	tunnels  []tunnel
-	peers    map[netip.Addr][]string // other hosts of the overlays → rules for what they may send
+	want      intent.Host
+	previous  *Plan
+	plan      *Plan
+	families  []family
+	networks  map[string]*intent.Network
+	fronts    map[front]objectKey        // front end → its object
+	claimed   map[string]string          // ids, link names, addresses → their object
+	sources   []netip.Addr               // distinct SourceVIPs
+	held      []netip.Addr               // addresses of attached endpoints
+	preserved map[netip.Addr][]preserved // backend → the front ends that it sees as destinations
+	tunnels   []tunnel
+	peers     map[netip.Addr][]string // other hosts of the overlays → rules for what they may send
 }
 
 // front is the front end that a client connects to. An invalid address means all

@@ -199,6 +199,20 @@ var cases = []struct {
 		h.LoadBalancers = []intent.LoadBalancer{affinity, dsr, sourceVIP, outside}
 		return h
 	}},
+	{"preserve-destination", func() intent.Host {
+		h := dual()
+		h.NoLocalBackends = false
+		web := clusterIP("lb-web", "10.90.0.1", intent.TCP, 80, 8080, "10.244.1.5", "10.244.1.6", "10.244.2.7")
+		other := clusterIP("lb-other-port", "10.90.0.1", intent.TCP, 81, 8080, "10.244.1.5")
+		six := clusterIP("lb-web-6", "fd00:10:90::1", intent.TCP, 80, 8080, "fd00:244:0:1::5")
+		six.IPv6 = true
+		h.LoadBalancers = []intent.LoadBalancer{web, other, six}
+		for i := range h.LoadBalancers {
+			lb := &h.LoadBalancers[i]
+			lb.DSR, lb.UseMux, lb.PreserveDIP, lb.VIPExternalIP = true, true, true, true
+		}
+		return h
+	}},
 	{"endpoint-policies", func() intent.Host {
 		h := node()
 		e := &h.Endpoints[0]

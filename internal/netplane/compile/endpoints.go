@@ -32,6 +32,8 @@ type endpointSource struct {
 	// beside are the addresses of the namespace's other endpoints: its programs
 	// may answer for one by the link of another.
 	beside []netip.Prefix
+	// preserved are the front ends that its addresses see as destinations.
+	preserved map[netip.Addr][]preserved
 }
 
 // LinkName returns the name of the host's end of an endpoint's veth pair (and of the
@@ -148,6 +150,7 @@ func (c *compiler) attachedEndpoint(e *intent.Endpoint, object string, index int
 	l.Peer.Routes = c.peerRoutes(e, l.Peer.Name, index)
 	l.Peer.HostIs = hopsOf(ipv6(), l.Peer.Routes)
 	l.Peer.Bucket, l.Peer.Redirects = bucket(e.MaxRate, l.MTU), redirects(e)
+	l.accept(c.preservedFor(e))
 	c.plan.Links = append(c.plan.Links, l)
 
 	for _, m := range e.PortMappings {
@@ -179,7 +182,7 @@ func checkPortMapping(m intent.PortMapping) error {
 // endpointFragment makes the elements of an attached endpoint.
 func (c *compiler) endpointFragment(e *intent.Endpoint, link, mac string, beside []netip.Prefix) {
 	name := objectKey{kindEndpoint, e.ID}
-	source := endpointSource{endpoint: *e, beside: beside}
+	source := endpointSource{endpoint: *e, beside: beside, preserved: c.preservedFor(e)}
 	if n := c.networks[e.NetworkID]; n != nil {
 		source.network = n.Type
 	}
@@ -191,6 +194,12 @@ func (c *compiler) endpointFragment(e *intent.Endpoint, link, mac string, beside
 	c.plan.Table.fragments[name] = f
 	for _, fam := range c.families {
 		c.endpointElements(f, e, fam, source, `"`+link+`" . `+mac+" . ")
+		for _, a := range c.addresses(e) {
+			if fam.has(a.Addr()) {
+				f.elements = append(f.elements,
+					preservedElements(fam, link, a.Addr(), source.preserved[a.Addr()])...)
+			}
+		}
 	}
 	for _, m := range e.PortMappings {
 		p := portRule{

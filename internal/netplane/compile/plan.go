@@ -88,7 +88,9 @@ type Peer struct {
 	// HostIs are IPv6 addresses that are the other end of the pair for the namespace:
 	// permanent neighbours.
 	HostIs []netip.Addr
-	Bucket *Bucket // nil: it sends as fast as it can
+	// Accepts are addresses that the namespace takes as its own, without having them.
+	Accepts []netip.Addr
+	Bucket  *Bucket // nil: it sends as fast as it can
 	// Redirects is a table of nftables, named RedirectTable, for the namespace; or empty.
 	Redirects string
 }
@@ -148,6 +150,9 @@ func (p *Plan) String() string {
 			}
 			for _, a := range l.Peer.HostIs {
 				fmt.Fprintf(&b, "    neighbour %s is the host\n", a)
+			}
+			for _, a := range l.Peer.Accepts {
+				fmt.Fprintf(&b, "    accepts %s\n", a)
 			}
 			for _, r := range l.Peer.Routes {
 				fmt.Fprintf(&b, "    %s\n", r)

@@ -6,6 +6,7 @@ package compile
 import (
 	"errors"
 	"math/rand/v2"
+	"net/netip"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -201,7 +202,8 @@ func runFake(t *testing.T, fake *knftables.Fake, ops []Op) {
 }
 
 func isMap(name string) bool {
-	return slices.ContainsFunc(sets([]family{ipv4(), ipv6()}), func(s Set) bool {
+	c := compiler{families: []family{ipv4(), ipv6()}, preserved: map[netip.Addr][]preserved{{}: nil}}
+	return slices.ContainsFunc(c.sets(), func(s Set) bool {
 		return s.Name == name && s.Value != ""
 	})
 }

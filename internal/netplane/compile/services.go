@@ -102,8 +102,8 @@ func equalLoadBalancers(a, b *intent.LoadBalancer) bool {
 // loadBalancerFragment makes the elements of one load balancer.
 // Fidelity: subset - a SourceVIP of IPv6 is not used: kube-proxy gives one with
 // Overlay networks only, which have no IPv6.
-// Fidelity: subset - PreserveDIP delivers to the backend's own address, with
-// the client's address kept (docs/internals/netplane.md).
+// Fidelity: subset - PreserveDIP delivers to the backend's port, with the client's address and, to an endpoint of
+// this host, the front end's kept (docs/internals/netplane.md).
 func (c *compiler) loadBalancerFragment(lb *intent.LoadBalancer) *fragment {
 	source := *lb
 	source.VIPs, source.Backends = slices.Clone(lb.VIPs), slices.Clone(lb.Backends)

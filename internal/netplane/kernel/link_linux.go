@@ -209,6 +209,15 @@ func (s *Space) SetNeighbour(link netlink.Link, a netip.Addr, mac net.HardwareAd
 	return nil
 }
 
+// DeleteNeighbour removes the entry of an address. It is not an error if there is none.
+func (s *Space) DeleteNeighbour(link netlink.Link, a netip.Addr) error {
+	err := s.Netlink.NeighDel(&netlink.Neigh{LinkIndex: link.Attrs().Index, IP: a.AsSlice()})
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("delete neighbour %s of %s: %w", a, link.Attrs().Name, err)
+	}
+	return nil
+}
+
 // routes lists the routes that carry our protocol number.
 func (s *Space) routes() ([]netlink.Route, error) {
 	list, err := s.Netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Protocol: routeProtocol},
