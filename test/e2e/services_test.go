@@ -67,6 +67,15 @@ spec:
 ---
 apiVersion: v1
 kind: Service
+metadata: {name: preserved, annotations: {preserve-destination: "true"}}
+spec:
+  type: LoadBalancer
+  externalTrafficPolicy: Local
+  selector: {only: one}
+  ports: [{port: 80, targetPort: 8080}]
+---
+apiVersion: v1
+kind: Service
 metadata: {name: single}
 spec: {type: NodePort, selector: {only: one}, ports: [{port: 80, targetPort: 8080}]}
 ---
@@ -123,6 +132,7 @@ func TestServices(t *testing.T) {
 		{"externalIPs", testExternalIPs},
 		{"externalTrafficPolicy Cluster", testCluster},
 		{"externalTrafficPolicy Local", testLocal},
+		{"preserve-destination", testPreserved},
 		{"node ports", testNodePorts},
 		{"UDP", testDatagrams},
 		{"reasons", testReasons},
@@ -296,6 +306,24 @@ func testLocal(t *testing.T, s services) {
 			return nil
 		})
 	}
+}
+
+// testPreserved: the server sees the load balancer's address as its own, for as long as the Service asks for it.
+func testPreserved(t *testing.T, s services) {
+	ip := s.address(t, "preserved")
+	sees := func(want string) {
+		t.Helper()
+		eventually(t, 30*time.Second, "the destination "+want, func() error {
+			destination, _, err := askHere("http://" + ip + "/destination")
+			if err == nil && destination != want {
+				err = fmt.Errorf("the server sees %s", destination)
+			}
+			return err
+		})
+	}
+	sees(ip + ":8080")
+	s.kubectl(t, "annotate", "-n", s.ns, "service/preserved", "preserve-destination-")
+	sees(s.field(t, "pod/one", ".status.podIP") + ":8080")
 }
 
 func (s services) node(t *testing.T, name string) string {

@@ -232,7 +232,8 @@ func write(path string) {
 	say("write", "%d %v", uintptr(number), err)
 }
 
-// answer tells TCP and UDP clients who it is, and which address they have.
+// answer tells TCP and UDP clients who it is, and which address they have; /destination is the address that they
+// connected to.
 func answer(address string) {
 	name, err := os.Hostname()
 	if err != nil {
@@ -263,6 +264,9 @@ func answer(address string) {
 	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		host, _, _ := net.SplitHostPort(r.RemoteAddr)
 		fmt.Fprintf(w, "%s, asked by %s\n", name, host)
+	})
+	http.HandleFunc("/destination", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s, asked by %s\n", r.Context().Value(http.LocalAddrContextKey), r.RemoteAddr)
 	})
 	say("served", "%v", http.ListenAndServe(address, nil)) //nolint:gosec // a test's server
 }
