@@ -58,6 +58,7 @@ type Agent struct {
 
 	node     nodeapi.Node  // last known; without a pod range before
 	queried  time.Time     // when the cluster was last queried
+	strayed  time.Time     // when pods of former ranges were last looked for
 	changed  chan struct{} // receives when the node is to be queried again
 	watching bool          // whether something sends to changed
 	status   Status
@@ -100,7 +101,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-a.changed:
-			a.watching, a.queried = false, time.Time{}
+			a.watching, a.queried, a.strayed = false, time.Time{}, time.Time{}
 		case <-a.wake:
 		case <-time.After(wait):
 		}
@@ -198,6 +199,7 @@ func (a *Agent) connect(ctx context.Context, ca []byte) error {
 	if err != nil {
 		return errors.Join(storageErr, flannelErr, err)
 	}
+	strayErr := a.deleteStrays(ctx)
 	dsr, err := directServerReturn(ctx, hnsClient{a.HNS}, a.Config)
 	if err != nil {
 		return errors.Join(queryErr, flannelErr, err)
@@ -208,7 +210,7 @@ func (a *Agent) connect(ctx context.Context, ca []byte) error {
 	}
 	var proxyErr error
 	a.status.Proxy, proxyErr = a.proxy.reconcile(proxy)
-	return errors.Join(queryErr, storageErr, flannelErr, proxyErr)
+	return errors.Join(queryErr, storageErr, flannelErr, strayErr, proxyErr)
 }
 
 // runFlannel keeps flanneld running in the modes that have it.
@@ -270,6 +272,20 @@ func (a *Agent) queryNode(ctx context.Context) error {
 	}
 	a.node = n
 	return nil
+}
+
+// deleteStrays deletes pods of former ranges of the node, as often as the node is queried: the kubelet reports the
+// address of a pod that started before the CNI configuration had the new range only after a while.
+func (a *Agent) deleteStrays(ctx context.Context) error {
+	if a.Now().Sub(a.strayed) < clusterEvery {
+		return nil
+	}
+	a.strayed = a.Now()
+	deleted, err := a.api.DeleteStrays(ctx, a.node.PodCIDRs())
+	for _, pod := range deleted {
+		a.Log.Info("pod deleted: its address is of a former range of the node", logkey.Pod, pod)
+	}
+	return err
 }
 
 // watch lets the node be queried again as soon as it changes. A node that is deleted and

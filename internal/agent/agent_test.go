@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -265,6 +266,27 @@ func TestAnotherPodRangeReplacesTheNetwork(t *testing.T) {
 	r.wantNetwork(deletesNetwork+createsNetwork, "10.244.9")
 	if !strings.Contains(r.read(cniConf), "10.244.9.0/24") {
 		t.Error("the CNI configuration has the old range")
+	}
+}
+
+// TestPodsOfAFormerRangeAreDeleted: when the network has another range, and later, because a pod may report its
+// address late.
+func TestPodsOfAFormerRangeAreDeleted(t *testing.T) {
+	r := up(t)
+	pod := func(name, address string) string {
+		return `{"metadata": {"namespace": "shop", "name": "` + name + `"}, "status": {"podIPs": [{"ip": "` + address + `"}]}}`
+	}
+	r.api.setPods(pod("before", "10.244.3.7"))
+	r.api.setNode("10.244.9.0/24", true)
+	r.now = r.now.Add(clusterEvery)
+	r.passes(2)
+	r.api.setPods(pod("after", "10.244.9.3") + "," + pod("late", "10.244.3.8"))
+	r.passes(2)
+	r.now = r.now.Add(clusterEvery)
+	r.passes(2)
+	want := []string{"/api/v1/namespaces/shop/pods/before", "/api/v1/namespaces/shop/pods/late"}
+	if got := r.api.deletions(); !slices.Equal(got, want) {
+		t.Errorf("deleted %q, want %q", got, want)
 	}
 }
 

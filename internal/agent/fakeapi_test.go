@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,9 +32,11 @@ type fakeAPI struct {
 	server *httptest.Server
 
 	mu      sync.Mutex
-	version int    // of the node
-	podCIDR string // "" means that the node does not exist
-	second  string // pod range of IPv6, if any
+	version int      // of the node
+	podCIDR string   // "" means that the node does not exist
+	second  string   // pod range of IPv6, if any
+	pods    string   // of the node, as items of a list
+	deleted []string // paths
 	uid     string
 	ready   bool
 	broken  bool
@@ -91,6 +94,20 @@ func (a *fakeAPI) setSecond(podCIDR string) {
 	defer a.mu.Unlock()
 	a.second = podCIDR
 	a.version++
+}
+
+// setPods sets the items of the list of the node's pods.
+func (a *fakeAPI) setPods(items string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pods = items
+}
+
+// deletions lists the paths of the objects that were deleted.
+func (a *fakeAPI) deletions() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.deleted)
 }
 
 // podCIDRs is called with mu held.
@@ -162,6 +179,11 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"metadata": map[string]any{"uid": a.uid, "resourceVersion": strconv.Itoa(a.version)},
 			"spec":     map[string]any{"podCIDR": a.podCIDR, "podCIDRs": a.podCIDRs()},
 			"status":   map[string]any{"conditions": []any{condition}}})
+	case r.URL.Path == "/api/v1/pods" && r.FormValue("fieldSelector") == "spec.nodeName="+a.node:
+		answer(w, http.StatusOK, map[string]any{"items": json.RawMessage("[" + a.pods + "]")})
+	case r.Method == http.MethodDelete:
+		a.deleted = append(a.deleted, r.URL.Path)
+		answer(w, http.StatusOK, map[string]string{"kind": "Pod"})
 	case a.lists != nil && r.FormValue("watch") != "":
 		answer(w, http.StatusGone, map[string]string{"message": "too old"})
 	case a.lists != nil && strings.HasSuffix(r.URL.Path, "s"):

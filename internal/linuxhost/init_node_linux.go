@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/agent"
 	"github.com/mullion-k8s/mullion/internal/agent/nodeapi"
 	"github.com/mullion-k8s/mullion/internal/durable"
+	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
 // How long the follower waits: while the node starts, and when the API server is away.
@@ -59,23 +61,23 @@ func (f *follower) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	for {
-		wait := followBusy
+		wait := followAway
 		n, err := api.Get(ctx)
 		if err == nil {
-			err = f.follow(n)
-		} else {
-			wait = followAway
+			if err = f.follow(n); err != nil {
+				wait = followBusy
+			}
+		}
+		if err == nil {
+			err = deleteStrays(ctx, api, n, log)
 		}
 		f.mu.Lock()
 		f.waiting = err
 		f.mu.Unlock()
-		if err == nil {
-			if api.Await(ctx, n.Version) == nil {
-				wait = 0
-			} else {
-				wait = followAway
-			}
+		if err == nil && api.Await(ctx, n.Version) == nil {
+			wait = 0
 		}
 		select {
 		case <-ctx.Done():
@@ -83,6 +85,15 @@ func (f *follower) run(ctx context.Context) error {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// deleteStrays deletes pods that have addresses of former ranges of the node.
+func deleteStrays(ctx context.Context, api *nodeapi.Client, n nodeapi.Node, log *slog.Logger) error {
+	deleted, err := api.DeleteStrays(ctx, n.PodCIDRs())
+	for _, pod := range deleted {
+		log.Info("pod deleted: its address is of a former range of the node", logkey.Pod, pod)
+	}
+	return err
 }
 
 // ready reports whether everything is as the node says.

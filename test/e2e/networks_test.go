@@ -237,6 +237,8 @@ func TestNetworks(t *testing.T) {
 				c.probes().check(t, mode)
 				if mode.Flannel() {
 					c.checkFlannel()
+				} else {
+					c.checkReturn()
 				}
 			})
 		}
@@ -268,9 +270,9 @@ func (c netCluster) checkFlannel() {
 // reach checks that the client reaches the other hosts' pods by address and by name.
 func (c netCluster) reach(when string) {
 	c.t.Helper()
-	for node, ip := range c.webs() {
+	for node := range c.webs() {
 		eventually(c.t, time.Minute, when+": pod of "+node, func() error {
-			return c.probes().tcp(c.t, "pod", "http://"+ip)
+			return c.probes().tcp(c.t, "pod", "http://"+c.webs()[node]) // it may be another pod by now
 		})
 	}
 	eventually(c.t, time.Minute, when+": Service", func() error { return c.probes().tcp(c.t, "pod", "http://web") })
@@ -340,21 +342,37 @@ func (c netCluster) checkLeaving() {
 	eventually(c.t, time.Minute, "route to the third node's pods", has(true))
 	c.must("delete", "node", "win-3")
 	eventually(c.t, time.Minute, "no route to the removed node's pods", has(false))
-	for _, pid := range c.processes("win-3", "kubelet.exe") { // it registers its node when it starts
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
-			c.t.Fatal(err)
-		}
-	}
-	eventually(c.t, 2*time.Minute, "the node is back", func() error {
-		_, err := c.kubectl(c.t.Context(), "wait", "--for=condition=Ready", "node/win-3", "--timeout=1s")
-		return err
-	})
+	c.joinAgain("win-3")
 	eventually(c.t, 90*time.Second, "its network is back", func() error {
 		podRange = c.must("get", "node", "win-3", "-o", "jsonpath={.spec.podCIDR}")
 		return has(true)()
 	})
 	c.wait()
 	c.reach("after the third node came back")
+}
+
+// checkReturn removes the third node, which comes back before the cluster has deleted its pods: they get
+// addresses of the range that it has now.
+func (c netCluster) checkReturn() {
+	c.t.Helper()
+	c.must("delete", "node", "win-3")
+	c.joinAgain("win-3")
+	c.wait()
+	c.reach("after the third node came back")
+}
+
+// joinAgain lets a node that was deleted register again, which a kubelet does when it starts.
+func (c netCluster) joinAgain(node string) {
+	c.t.Helper()
+	for _, pid := range c.processes(node, "kubelet.exe") {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+			c.t.Fatal(err)
+		}
+	}
+	eventually(c.t, 2*time.Minute, node+" is back", func() error {
+		_, err := c.kubectl(c.t.Context(), "wait", "--for=condition=Ready", "node/"+node, "--timeout=1s")
+		return err
+	})
 }
 
 // status is the agent's, as the host keeps it.

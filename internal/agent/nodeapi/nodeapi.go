@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Client reads and annotates one Node, and reads other objects that the node may see.
+// Client reads and annotates one Node, reads other objects that the node may see, and deletes pods of the node.
 type Client struct {
 	url, name string
 	transport http.RoundTripper
@@ -49,14 +49,17 @@ type apiError struct {
 func (e *apiError) Error() string { return fmt.Sprintf("%s (%d)", e.Reason, e.Code) }
 
 // open sends a request and returns the body of a good answer.
-func (c *Client) open(ctx context.Context, method, path string, patch []byte) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(patch))
+func (c *Client) open(ctx context.Context, method, path string, content []byte) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(content))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Accept", "application/json")
-	if patch != nil {
+	switch {
+	case method == http.MethodPatch:
 		req.Header.Set("Content-Type", "application/merge-patch+json")
+	case content != nil:
+		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("User-Agent", "mullion-node")
 	res, err := c.transport.RoundTrip(req)
