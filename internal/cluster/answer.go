@@ -19,15 +19,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Intervals of AwaitAnswer: between two attempts, and of one. kube-proxy.exe
-// programs a new Service within a second of its first ready endpoint.
+// Intervals of AwaitAnswer: between two attempts, of one, and between two looks at the cluster. kube-proxy.exe
+// programs a new Service within a second of its first ready endpoint. A client that asks more often than its limit
+// (client-go: 5 requests per second) gets an error instead of a reason shortly before the end.
 const (
 	answerInterval = 100 * time.Millisecond
 	answerTimeout  = time.Second
+	reasonInterval = time.Second
 )
 
 // AwaitAnswer waits until the address of a Service accepts connections, or ctx
-// ends. After each failed attempt it calls waiting with the reason. If ctx ends,
+// ends. After failed attempts it calls waiting with the reason. If ctx ends,
 // the error contains the last reason. AwaitAnswer does not wait for UDP ports,
 // because UDP has no connections.
 func AwaitAnswer(ctx context.Context, client kubernetes.Interface, namespace, name, address string,
@@ -43,20 +45,23 @@ func AwaitAnswer(ctx context.Context, client kubernetes.Interface, namespace, na
 	if !isTCP(service, u.Port()) {
 		return nil
 	}
-	lacks := "no attempt has finished"
+	lacks, looked := "no attempt has finished", time.Time{}
 	for {
 		dialer := net.Dialer{Timeout: answerTimeout}
 		conn, err := dialer.DialContext(ctx, "tcp", u.Host)
 		if err == nil {
 			return conn.Close()
 		}
-		now, err := lacking(ctx, client, service)
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if err == nil {
-			lacks = now
-			waiting(now)
+		if time.Since(looked) >= reasonInterval {
+			looked = time.Now()
+			now, err := lacking(ctx, client, service)
+			if err != nil && ctx.Err() == nil {
+				return err
+			}
+			if err == nil {
+				lacks = now
+				waiting(now)
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -5,16 +5,22 @@ package cluster
 
 import (
 	"context"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 )
 
 // TestAwaitAnswer: the wait ends with the first connection; until then it says
@@ -66,5 +72,28 @@ func TestAwaitAnswer(t *testing.T) {
 	}
 	if err := AwaitAnswer(t.Context(), fake.NewClientset(), "shop", "web", address, func(string) {}); err == nil {
 		t.Error("a Service that does not exist answers")
+	}
+}
+
+// TestAwaitAnswerAsksSeldom: at the end there is a reason, not an error of a client that asked too often.
+func TestAwaitAnswerAsksSeldom(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		body := `{"items": []}`
+		if strings.HasSuffix(r.URL.Path, "/services/web") {
+			body = `{"metadata": {"namespace": "shop", "name": "web"}, "spec": {"selector": {"app": "web"}}}`
+		}
+		_, _ = io.WriteString(w, body) // the client says what is missing
+	}))
+	defer server.Close()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: 5, Burst: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	err = AwaitAnswer(ctx, client, "shop", "web", "http://127.0.0.1:1", func(string) {})
+	if want := "no pod has the labels that it selects, app=web"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want %q", err, want)
 	}
 }
