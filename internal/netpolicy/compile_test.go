@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package netpolicy
+package netpolicy_test
 
 import (
 	"fmt"
@@ -11,55 +11,34 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mullion-k8s/mullion/internal/netpolicy"
+	"github.com/mullion-k8s/mullion/internal/netpolicy/policytest"
 )
 
 func protocols() []corev1.Protocol {
 	return []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
 }
 
-func TestExcept(t *testing.T) {
-	for _, tt := range []struct {
-		cidr   string
-		except []string
-		want   string
-	}{
-		{"10.0.0.0/30", nil, "10.0.0.0/30"},
-		{"10.0.0.1/30", []string{"10.0.0.1/32"}, "10.0.0.0/32 10.0.0.2/31"},
-		{"10.0.0.0/30", []string{"10.0.0.0/31", "10.0.0.3/32"}, "10.0.0.2/32"},
-		{"10.0.0.0/30", []string{"10.0.0.0/30"}, ""},
-		{"10.0.0.0/30", []string{"10.0.0.0/8"}, ""},
-		{"10.0.0.0/30", []string{"10.0.1.0/24"}, "10.0.0.0/30"},
-		{"0.0.0.0/0", []string{"128.0.0.0/1"}, "0.0.0.0/1"},
-		{"fd00::/126", []string{"fd00::1/128"}, "fd00::/128 fd00::2/127"},
-		{"10.0.0.0/30", []string{"fd00::/8", "no prefix"}, "10.0.0.0/30"},
-		{"no prefix", nil, ""},
-	} {
-		var got []string
-		for _, p := range canonical((&IPBlock{CIDR: tt.cidr, Except: tt.except}).prefixes()) {
-			got = append(got, p.String())
-		}
-		if strings.Join(got, " ") != tt.want {
-			t.Errorf("%s without %v: %v, want %s", tt.cidr, tt.except, got, tt.want)
-		}
-	}
-}
-
 func TestCompile(t *testing.T) {
-	pod := func(namespace, name, address string, change func(*Pod)) Pod {
-		p := Pod{Namespace: namespace, Name: name, Node: "n", Labels: map[string]string{"app": name},
+	pod := func(namespace, name, address string, change func(*netpolicy.Pod)) netpolicy.Pod {
+		p := netpolicy.Pod{Namespace: namespace, Name: name, Node: "n", Labels: map[string]string{"app": name},
 			Addresses: []netip.Addr{netip.MustParseAddr(address)}}
 		if change != nil {
 			change(&p)
 		}
 		return p
 	}
-	base := []Pod{
-		pod("x", "web", "10.0.0.1", func(p *Pod) { p.Ports = []ContainerPort{{"http", "", 8080}, {"dns", UDP, 53}} }),
+	base := []netpolicy.Pod{
+		pod("x", "web", "10.0.0.1", func(p *netpolicy.Pod) {
+			p.Ports = []netpolicy.ContainerPort{{Name: "http", Number: 8080},
+				{Name: "dns", Protocol: netpolicy.UDP, Number: 53}}
+		}),
 		pod("x", "client", "10.0.0.2", nil),
 		pod("y", "client", "10.0.0.3", nil),
-		pod("x", "job", "10.0.0.4", func(p *Pod) { p.Done = true }),
-		pod("x", "proxy", "10.0.0.5", func(p *Pod) { p.HostNetwork = true }),
-		pod("x", "far", "10.0.0.6", func(p *Pod) { p.Node = "other" }),
+		pod("x", "job", "10.0.0.4", func(p *netpolicy.Pod) { p.Done = true }),
+		pod("x", "proxy", "10.0.0.5", func(p *netpolicy.Pod) { p.HostNetwork = true }),
+		pod("x", "far", "10.0.0.6", func(p *netpolicy.Pod) { p.Node = "other" }),
 		pod("new", "client", "10.0.0.7", nil), // its namespace is not known yet
 	}
 	for _, tt := range []struct{ name, spec, want string }{
@@ -89,9 +68,9 @@ func TestCompile(t *testing.T) {
 			"open out[10.0.0.1/32 TCP 8080-8080,]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := &Cluster{Pods: base, Namespaces: []Namespace{{Name: "x"}, {Name: "y"}},
-				Policies: []Policy{parse(t, "x", "p", tt.spec)}}
-			endpoints := Compile(c, "n")
+			c := &netpolicy.Cluster{Pods: base, Namespaces: []netpolicy.Namespace{{Name: "x"}, {Name: "y"}},
+				Policies: []netpolicy.Policy{policytest.Parse(t, "x", "p", tt.spec)}}
+			endpoints := netpolicy.Compile(c, "n")
 			var names []string
 			for _, e := range endpoints {
 				names = append(names, e.Namespace+"/"+e.Name)
@@ -110,7 +89,7 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-func show(name string, d *Direction) string {
+func show(name string, d *netpolicy.Direction) string {
 	if d == nil {
 		return "open"
 	}
@@ -126,7 +105,11 @@ func show(name string, d *Direction) string {
 			words = []string{"*"}
 		}
 		if len(r.Ports) > 0 {
-			words = append(words, portsKey(r.Ports))
+			var ports strings.Builder
+			for _, p := range r.Ports {
+				fmt.Fprintf(&ports, "%s %d-%d,", p.Protocol, p.First, p.Last)
+			}
+			words = append(words, ports.String())
 		}
 		rules = append(rules, strings.Join(words, " "))
 	}
@@ -136,18 +119,18 @@ func show(name string, d *Direction) string {
 // BenchmarkPolicies compiles 1,000 policies for 1,000 pods of 20 namespaces, all of them
 // on one node.
 func BenchmarkPolicies(b *testing.B) {
-	c := &Cluster{}
+	c := &netpolicy.Cluster{}
 	for n := range 20 {
 		namespace := fmt.Sprint("ns", n)
-		c.Namespaces = append(c.Namespaces, Namespace{Name: namespace,
+		c.Namespaces = append(c.Namespaces, netpolicy.Namespace{Name: namespace,
 			Labels: map[string]string{"team": fmt.Sprint(n % 5),
 				"kubernetes.io/metadata.name": namespace}})
 		for i := range 50 {
-			c.Pods = append(c.Pods, Pod{Namespace: namespace, Name: fmt.Sprint("p", i), Node: "n",
+			c.Pods = append(c.Pods, netpolicy.Pod{Namespace: namespace, Name: fmt.Sprint("p", i), Node: "n",
 				Labels: map[string]string{"app": fmt.Sprint("a", i%10), "tier": fmt.Sprint(i % 3),
 					"pod": fmt.Sprint(i)},
 				Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 244, byte(n), byte(i)})},
-				Ports:     []ContainerPort{{"http", TCP, uint16(8000 + i)}}})
+				Ports:     []netpolicy.ContainerPort{{Name: "http", Protocol: netpolicy.TCP, Number: uint16(8000 + i)}}})
 			specs := []string{
 				`{podSelector: {matchLabels: {app: a%d}}, ingress: [` +
 					`{from: [{podSelector: {matchLabels: {pod: "%d"}}}]}]}`,
@@ -159,12 +142,13 @@ func BenchmarkPolicies(b *testing.B) {
 					`except: [10.0.0.0/8, 169.254.169.254/32]}}], ports: [{port: 443}]}]}`,
 				`{podSelector: {matchExpressions: [{key: tier, operator: In, values: ["%d", "x%d"]}]}, ingress: [{}]}`,
 			}
-			c.Policies = append(c.Policies, parse(b, namespace, fmt.Sprint("p", i), fmt.Sprintf(specs[i%4], i%10, i)))
+			spec := fmt.Sprintf(specs[i%4], i%10, i)
+			c.Policies = append(c.Policies, policytest.Parse(b, namespace, fmt.Sprint("p", i), spec))
 		}
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if got := Compile(c, "n"); len(got) != 1000 {
+		if got := netpolicy.Compile(c, "n"); len(got) != 1000 {
 			b.Fatal(len(got))
 		}
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-package netpolicy
+package netpolicy_test
 
 import (
 	"encoding/json"
@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/mullion-k8s/mullion/internal/netpolicy"
 )
 
 // TestAgainstReference compares Compile with an evaluator that reads the
@@ -47,17 +49,17 @@ func FuzzPolicy(f *testing.F) {
 	f.Add([]byte(`{"spec":{"podSelector":{"matchExpressions":[{"key":"a","operator":"?"}]},"egress":[{"to":[{}]}]}}`))
 	f.Add([]byte(`{"spec":{"egress":[{"to":[{"ipBlock":{"cidr":"fd00::/8","except":["fd00::1/128","x"]}}]}]}}`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		var p Policy
+		var p netpolicy.Policy
 		if json.Unmarshal(doc, &p) != nil {
 			return
 		}
 		p.Metadata.Namespace = "x"
-		c := &Cluster{Policies: []Policy{p},
-			Namespaces: []Namespace{{Name: "x"}}, Pods: []Pod{{Namespace: "x", Name: "p",
+		c := &netpolicy.Cluster{Policies: []netpolicy.Policy{p},
+			Namespaces: []netpolicy.Namespace{{Name: "x"}}, Pods: []netpolicy.Pod{{Namespace: "x", Name: "p",
 				Node: "n", Addresses: []netip.Addr{netip.MustParseAddr("10.1.2.3")},
-				Ports: []ContainerPort{{Name: "web", Number: 8080}}}}}
-		for _, e := range Compile(c, "n") {
-			for _, d := range []*Direction{e.Ingress, e.Egress} {
+				Ports: []netpolicy.ContainerPort{{Name: "web", Number: 8080}}}}}
+		for _, e := range netpolicy.Compile(c, "n") {
+			for _, d := range []*netpolicy.Direction{e.Ingress, e.Egress} {
 				if d == nil {
 					continue
 				}
@@ -73,15 +75,16 @@ func FuzzPolicy(f *testing.F) {
 	})
 }
 
-func compareWithReference(t *testing.T, r *rand.Rand, c *Cluster, policies []networkingv1.NetworkPolicy) bool {
+func compareWithReference(t *testing.T, r *rand.Rand, c *netpolicy.Cluster,
+	policies []networkingv1.NetworkPolicy) bool {
 	t.Helper()
-	endpoints := Compile(c, "n")
+	endpoints := netpolicy.Compile(c, "n")
 	for range 200 {
 		from, to := &c.Pods[r.IntN(len(c.Pods))], &c.Pods[r.IntN(len(c.Pods))]
-		if from == to || !from.hasNetwork() || !to.hasNetwork() {
+		if from == to || !hasNetwork(from) || !hasNetwork(to) {
 			continue
 		}
-		protocol := []Protocol{TCP, UDP, SCTP}[r.IntN(3)]
+		protocol := []netpolicy.Protocol{netpolicy.TCP, netpolicy.UDP, netpolicy.SCTP}[r.IntN(3)]
 		port := uint16(78 + r.IntN(8))
 		want := reference(t, c, policies, from, to, protocol, port)
 		if got := passes(endpoints, from, to, protocol, port); got != want {
@@ -100,16 +103,19 @@ func compareWithReference(t *testing.T, r *rand.Rand, c *Cluster, policies []net
 	r.Shuffle(len(shuffled.Policies), func(i, j int) {
 		shuffled.Policies[i], shuffled.Policies[j] = shuffled.Policies[j], shuffled.Policies[i]
 	})
-	if again := Compile(&shuffled, "n"); !reflect.DeepEqual(again, endpoints) {
+	if again := netpolicy.Compile(&shuffled, "n"); !reflect.DeepEqual(again, endpoints) {
 		t.Errorf("another order gives\n%+v, not\n%+v", again, endpoints)
 		return false
 	}
 	return true
 }
 
+// hasNetwork reports whether a pod has addresses of its own.
+func hasNetwork(p *netpolicy.Pod) bool { return !p.HostNetwork && !p.Done }
+
 // reference decides about one connection by the documentation's words.
-func reference(t *testing.T, c *Cluster, policies []networkingv1.NetworkPolicy, from, to *Pod, protocol Protocol,
-	port uint16) bool {
+func reference(t *testing.T, c *netpolicy.Cluster, policies []networkingv1.NetworkPolicy, from, to *netpolicy.Pod,
+	protocol netpolicy.Protocol, port uint16) bool {
 	selects := func(s *metav1.LabelSelector, l map[string]string) bool {
 		sel, err := metav1.LabelSelectorAsSelector(s)
 		if err != nil {
@@ -125,7 +131,7 @@ func reference(t *testing.T, c *Cluster, policies []networkingv1.NetworkPolicy, 
 		}
 		return nil
 	}
-	peer := func(p *networkingv1.NetworkPolicy, x networkingv1.NetworkPolicyPeer, other *Pod) bool {
+	peer := func(p *networkingv1.NetworkPolicy, x networkingv1.NetworkPolicyPeer, other *netpolicy.Pod) bool {
 		if x.IPBlock != nil {
 			in := func(s string) bool { return netip.MustParsePrefix(s).Contains(other.Addresses[0]) }
 			return in(x.IPBlock.CIDR) && !slices.ContainsFunc(x.IPBlock.Except, in)
@@ -137,7 +143,7 @@ func reference(t *testing.T, c *Cluster, policies []networkingv1.NetworkPolicy, 
 		return x.PodSelector == nil || selects(x.PodSelector, other.Labels)
 	}
 	onPort := func(list []networkingv1.NetworkPolicyPort) bool { return namesPort(list, to, protocol, port) }
-	allowed := func(about, other *Pod, kind networkingv1.PolicyType) bool {
+	allowed := func(about, other *netpolicy.Pod, kind networkingv1.PolicyType) bool {
 		isolated, ok := false, false
 		for i := range policies {
 			p := &policies[i]
@@ -178,16 +184,18 @@ func reference(t *testing.T, c *Cluster, policies []networkingv1.NetworkPolicy, 
 }
 
 // namesPort reports whether a list of ports has the one of the pod.
-func namesPort(list []networkingv1.NetworkPolicyPort, to *Pod, protocol Protocol, port uint16) bool {
+func namesPort(list []networkingv1.NetworkPolicyPort, to *netpolicy.Pod, protocol netpolicy.Protocol,
+	port uint16) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, func(p networkingv1.NetworkPolicyPort) bool {
-		if want := p.Protocol; want == nil && protocol != TCP || want != nil && string(*want) != string(protocol) {
+		want := p.Protocol
+		if want == nil && protocol != netpolicy.TCP || want != nil && string(*want) != string(protocol) {
 			return false
 		}
 		if p.Port == nil {
 			return true
 		}
 		if p.Port.Type == intstr.String {
-			return slices.ContainsFunc(to.Ports, func(c ContainerPort) bool {
+			return slices.ContainsFunc(to.Ports, func(c netpolicy.ContainerPort) bool {
 				return c.Name == p.Port.StrVal && c.Protocol == protocol && c.Number == port
 			})
 		}
@@ -200,9 +208,9 @@ func namesPort(list []networkingv1.NetworkPolicyPort, to *Pod, protocol Protocol
 }
 
 // randomCluster returns a cluster, and its policies in upstream's types.
-func randomCluster(t *testing.T, r *rand.Rand) (*Cluster, []networkingv1.NetworkPolicy) {
+func randomCluster(t *testing.T, r *rand.Rand) (*netpolicy.Cluster, []networkingv1.NetworkPolicy) {
 	t.Helper()
-	c := &Cluster{}
+	c := &netpolicy.Cluster{}
 	some := func(n int) map[string]string {
 		l := map[string]string{}
 		for range r.IntN(n) {
@@ -212,14 +220,14 @@ func randomCluster(t *testing.T, r *rand.Rand) (*Cluster, []networkingv1.Network
 	}
 	names := []string{"x", "y", "z"}
 	for _, n := range names {
-		c.Namespaces = append(c.Namespaces, Namespace{Name: n, Labels: some(4)})
+		c.Namespaces = append(c.Namespaces, netpolicy.Namespace{Name: n, Labels: some(4)})
 	}
 	for i := range 3 + r.IntN(8) {
-		p := Pod{Namespace: names[r.IntN(3)], Name: fmt.Sprint("p", i), Node: "n", Labels: some(4),
+		p := netpolicy.Pod{Namespace: names[r.IntN(3)], Name: fmt.Sprint("p", i), Node: "n", Labels: some(4),
 			Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 244, 0, byte(r.IntN(4)<<4 + i)})}}
 		for range r.IntN(3) {
-			p.Ports = append(p.Ports, ContainerPort{fmt.Sprint("n", len(p.Ports)), []Protocol{TCP, UDP}[r.IntN(2)],
-				uint16(79 + r.IntN(5))})
+			p.Ports = append(p.Ports, netpolicy.ContainerPort{Name: fmt.Sprint("n", len(p.Ports)),
+				Protocol: []netpolicy.Protocol{netpolicy.TCP, netpolicy.UDP}[r.IntN(2)], Number: uint16(79 + r.IntN(5))})
 		}
 		p.HostNetwork, p.Done = r.IntN(12) == 0, r.IntN(12) == 0
 		c.Pods = append(c.Pods, p)
@@ -233,7 +241,7 @@ func randomCluster(t *testing.T, r *rand.Rand) (*Cluster, []networkingv1.Network
 		if err != nil {
 			t.Fatal(err)
 		}
-		var ours Policy
+		var ours netpolicy.Policy
 		if err := json.Unmarshal(doc, &ours); err != nil {
 			t.Fatal(err)
 		}
