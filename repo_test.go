@@ -93,6 +93,7 @@ var layers = map[string]int{
 	"internal/manager/certificate":             3,
 	"internal/manager/controller":              3,
 	"internal/manager/otherwebhooks":           3,
+	"internal/netpolicy/policytest":            3, // it sends packets
 	"internal/manager/webhook":                 3,
 	"internal/registry/lookup":                 3,
 	"internal/manager/controller/podlimit":     4,

@@ -39,7 +39,7 @@ func six(a netip.Addr) netip.Addr {
 
 func newDual(t *testing.T) *dual {
 	t.Helper()
-	l := newLabWith(t, second())
+	l := NewLab(t, second())
 	w := &dual{&twoHosts{lab: l, a: l.host(), b: l.host()}}
 	w.pods = [4]*pod{w.a.pod(5), w.a.pod(6), w.b.pod(5), w.b.pod(6)}
 	router := fabric.OpenRouter(l.Fabric.Plan().Namespace)

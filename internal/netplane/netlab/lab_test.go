@@ -13,91 +13,32 @@ import (
 	"github.com/mullion-k8s/mullion/internal/netplane/apply"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/netplane/intent"
-	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// lab is one machine with one cluster.
-type lab struct {
-	t       testing.TB
-	Dir     string
-	Machine string // namespace file
-	Fabric  *fabric.Fabric
-	hosts   int
-}
-
-// newLab makes the machine and the fabric, and removes everything when the test
-// ends. The test then fails if a namespace was left behind.
-func newLab(t testing.TB) *lab {
+// newLab is NewLab with IPv4 only.
+func newLab(t testing.TB) *Lab {
 	t.Helper()
-	return newLabWith(t, fabric.Second{})
+	return NewLab(t, fabric.Second{})
 }
-
-// newLabWith is newLab with the ranges of a second family.
-func newLabWith(t testing.TB, second fabric.Second) *lab {
-	t.Helper()
-	testenv.Need(t, testenv.Root, testenv.Nft)
-	l := &lab{t: t, Dir: t.TempDir()}
-	t.Cleanup(func() { CheckNoMounts(t, l.Dir) })
-	l.Machine = l.namespace("machine")
-	cfg := FabricConfig("lab", 0)
-	cfg.Second = second
-	cfg.Dir, cfg.Machine = filepath.Join(l.Dir, "fabric"), l.Machine
-	f, err := fabric.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Fabric = f
-	if err := f.Apply(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := f.Delete(context.Background()); err != nil {
-			t.Errorf("clean up: %v", err)
-		}
-	})
-	return l
-}
-
-// namespace makes a network namespace that the test removes at its end.
-func (l *lab) namespace(name string) string { return Namespace(l.t, filepath.Join(l.Dir, name)) }
 
 // labHost is an emulated host. Tests change Intent and call Apply.
 type labHost struct {
-	t       testing.TB
-	Name    string
-	Netns   string
-	Address netip.Addr
-	Pods    netip.Prefix
-	Plane   *apply.Plane
-	Intent  intent.Host
+	Host
+	t      testing.TB
+	Plane  *apply.Plane
+	Intent intent.Host
 }
 
 // networkID is the ID of each host's network.
 const networkID = "cbr0"
 
-// host adds the next host, with the pod range 10.244.N.0/24.
-func (l *lab) host() *labHost {
+// host adds the next host, with a network.
+func (l *Lab) host() *labHost {
 	l.t.Helper()
-	l.hosts++
-	address := HostAddress(l.Fabric.Plan(), l.hosts)
-	h := &labHost{t: l.t, Name: fmt.Sprintf("win-%d", l.hosts), Address: address.Addr()}
-	h.Pods = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(l.hosts), 0}), 24)
-	h.Netns = l.namespace(h.Name)
-	ctx := l.t.Context()
-	a := fabric.Attachment{Node: h.Name, Netns: h.Netns, Address: address}
-	if l.Fabric.Plan().Router6.IsValid() {
-		a.Address6 = netip.PrefixFrom(six(h.Address), 64)
-	}
-	if err := l.Fabric.Connect(ctx, a); err != nil {
-		l.t.Fatal(err)
-	}
-	if err := fabric.OpenRouter(l.Fabric.Plan().Namespace).SetPrefixes(ctx, h.Address,
-		[]netip.Prefix{h.Pods}); err != nil {
-		l.t.Fatal(err)
-	}
+	h := &labHost{Host: l.Host(), t: l.t}
 	h.reopen(l)
 	var err error
-	if h.Intent.Uplink, err = h.Plane.Uplink(ctx); err != nil {
+	if h.Intent.Uplink, err = h.Plane.Uplink(l.t.Context()); err != nil {
 		l.t.Fatal(err)
 	}
 	h.Intent.Networks = []intent.Network{{ID: networkID, Name: networkID, Type: intent.L2Bridge,
@@ -106,7 +47,7 @@ func (l *lab) host() *labHost {
 }
 
 // reopen replaces the host's plane, as a new process does.
-func (h *labHost) reopen(l *lab) {
+func (h *labHost) reopen(l *Lab) {
 	h.t.Helper()
 	var err error
 	h.Plane, err = apply.New(apply.Config{NetnsDir: filepath.Join(l.Dir, h.Name+"-namespaces"), Netns: h.Netns,

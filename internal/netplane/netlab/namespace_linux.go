@@ -12,7 +12,9 @@
 package netlab
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -31,6 +33,23 @@ func Namespace(t testing.TB, path string) string {
 		}
 	})
 	return path
+}
+
+// Run runs commands, whose words are separated by spaces, in the namespace.
+func Run(t testing.TB, netns string, commands ...string) {
+	t.Helper()
+	for _, c := range commands {
+		argv := strings.Fields(c)
+		err := kernel.Do(netns, func() error {
+			if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+				return fmt.Errorf("%s: %w: %s", c, err, out)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // CheckNoMounts fails the test if something is mounted below dir.

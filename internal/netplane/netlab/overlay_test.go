@@ -22,7 +22,7 @@ import (
 const testVSID = 4096
 
 // overlay makes the host's network an Overlay, as flanneld and win-overlay do: the fabric routes no pods.
-func (h *labHost) overlay(l *lab) {
+func (h *labHost) overlay(l *Lab) {
 	h.t.Helper()
 	if err := fabric.OpenRouter(l.Fabric.Plan().Namespace).SetPrefixes(h.t.Context(), h.Address, nil); err != nil {
 		h.t.Fatal(err)

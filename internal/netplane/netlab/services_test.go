@@ -17,7 +17,7 @@ var vip = netip.MustParseAddr("10.96.7.7")
 // twoHosts is a lab of two hosts with two pods each; every pod serves its own
 // name on TCP port 8080 and UDP port 53.
 type twoHosts struct {
-	lab  *lab
+	lab  *Lab
 	a, b *labHost
 	pods [4]*pod // two of a, two of b
 }

@@ -4,11 +4,8 @@
 package netlab
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
-	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -43,35 +40,14 @@ func addAddress(t *testing.T, netns string, p netip.Prefix) {
 
 // behindMachine makes a computer with the address in a network that the machine is a router
 // to, and returns its namespace.
-func behindMachine(t *testing.T, l *lab, address netip.Addr) string {
+func behindMachine(t *testing.T, l *Lab, address netip.Addr) string {
 	t.Helper()
-	outside := l.namespace("outside")
-	for _, c := range []struct{ netns, argv string }{
-		{l.Machine, "sysctl -q net.ipv4.ip_forward=1"},
-		{l.Machine, "ip link add lan type veth peer name eth0 netns " + outside},
-		{l.Machine, "ip address add 198.51.100.1/24 dev lan"},
-		{l.Machine, "ip link set lan up"},
-		{outside, "ip address add 198.51.100.2/24 dev eth0"},
-		{outside, "ip link set eth0 up"},
-		{outside, "ip route add default via 198.51.100.1"},
-		{l.Machine, "ip route add " + address.String() + " via 198.51.100.2"},
-	} {
-		s, err := kernel.Open(c.netns)
-		if err != nil {
-			t.Fatal(err)
-		}
-		argv := strings.Fields(c.argv)
-		err = s.Do(func() error {
-			if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
-				return fmt.Errorf("%s: %w: %s", c.argv, err, out)
-			}
-			return nil
-		})
-		s.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	outside := l.Namespace("outside")
+	Run(t, l.Machine, "sysctl -q net.ipv4.ip_forward=1", "ip link add lan type veth peer name eth0 netns "+outside,
+		"ip address add 198.51.100.1/24 dev lan", "ip link set lan up")
+	Run(t, outside, "ip address add 198.51.100.2/24 dev eth0", "ip link set eth0 up",
+		"ip route add default via 198.51.100.1")
+	Run(t, l.Machine, "ip route add "+address.String()+" via 198.51.100.2")
 	addAddress(t, outside, netip.PrefixFrom(address, 32))
 	return outside
 }

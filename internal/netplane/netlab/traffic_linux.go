@@ -162,3 +162,17 @@ func ExpectNothing(t testing.TB, netns, network string, to netip.AddrPort) {
 		t.Fatalf("ask %s %s: %s answered, want no answer", network, to, got)
 	}
 }
+
+// Answer returns which server answers, "" if none does. It waits long for an answer that is expected, so that a loaded
+// machine makes no difference, and briefly for another.
+func Answer(t testing.TB, netns, network string, to netip.AddrPort, expected bool) (name string) {
+	limit := refusal
+	if expected {
+		limit = patience
+	}
+	name, _, err := askFrom(t, netns, network, netip.AddrPort{}, to, limit)
+	if err != nil {
+		return ""
+	}
+	return name
+}
