@@ -87,8 +87,8 @@ func newPolicyHost(t *testing.T, lab *netlab.Lab, build int) *policyHost {
 	if h.network, err = schema.ParseGUID(made[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	h.keeper = &policyKeeper{node: h.Name, hns: client, log: slog.New(slog.DiscardHandler), written: map[string]string{},
-		always: nodeAddresses(h.config, []netip.Prefix{h.Pods})}
+	h.keeper = &policyKeeper{node: h.Name, hns: client, log: slog.New(slog.DiscardHandler),
+		written: map[string]string{}, always: nodeAddresses(h.config, []netip.Prefix{h.Pods})}
 	return h
 }
 

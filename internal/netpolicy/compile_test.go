@@ -130,7 +130,8 @@ func BenchmarkPolicies(b *testing.B) {
 				Labels: map[string]string{"app": fmt.Sprint("a", i%10), "tier": fmt.Sprint(i % 3),
 					"pod": fmt.Sprint(i)},
 				Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 244, byte(n), byte(i)})},
-				Ports:     []netpolicy.ContainerPort{{Name: "http", Protocol: netpolicy.TCP, Number: uint16(8000 + i)}}})
+				Ports: []netpolicy.ContainerPort{{Name: "http", Protocol: netpolicy.TCP,
+					Number: uint16(8000 + i)}}})
 			specs := []string{
 				`{podSelector: {matchLabels: {app: a%d}}, ingress: [` +
 					`{from: [{podSelector: {matchLabels: {pod: "%d"}}}]}]}`,

@@ -227,7 +227,8 @@ func randomCluster(t *testing.T, r *rand.Rand) (*netpolicy.Cluster, []networking
 			Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 244, 0, byte(r.IntN(4)<<4 + i)})}}
 		for range r.IntN(3) {
 			p.Ports = append(p.Ports, netpolicy.ContainerPort{Name: fmt.Sprint("n", len(p.Ports)),
-				Protocol: []netpolicy.Protocol{netpolicy.TCP, netpolicy.UDP}[r.IntN(2)], Number: uint16(79 + r.IntN(5))})
+				Protocol: []netpolicy.Protocol{netpolicy.TCP, netpolicy.UDP}[r.IntN(2)],
+				Number:   uint16(79 + r.IntN(5))})
 		}
 		p.HostNetwork, p.Done = r.IntN(12) == 0, r.IntN(12) == 0
 		c.Pods = append(c.Pods, p)
