@@ -71,14 +71,14 @@ func programs(c Config) []struct{ file, path string } {
 }
 
 // tools are the programs of Windows itself that Wine lacks or has as a stub,
-// the same ones as in the stand-in images: administrators and host process
-// containers call them.
+// the same ones as in the stand-in images, and hnsdiag, which comes with the
+// feature Containers: administrators and host process containers call them.
 func tools() []struct{ file, name, dir string } {
 	list := []struct {
 		file, name,
 		dir string
 	}{{"powershell.exe", "powershell.exe", `C:\windows\system32\WindowsPowerShell\v1.0`}}
-	for _, name := range standin.Tools() {
+	for _, name := range append(standin.Tools(), "hnsdiag") {
 		list = append(list, struct{ file, name, dir string }{"winbox.exe", name + ".exe", `C:\windows\system32`})
 	}
 	return list

@@ -27,6 +27,8 @@ func (system) Network() (Network, error)     { return Network{}, errNotWindows }
 func (system) OS() (OSInfo, error)           { return OSInfo{}, errNotWindows }
 func (system) Processes() ([]Process, error) { return nil, errNotWindows }
 
+func (system) HNSCall(context.Context, string, string) (string, error) { return "", errNotWindows }
+
 func (system) Security(string) (Security, error)  { return Security{}, errNotWindows }
 func (system) SetSecurity(string, Security) error { return errNotWindows }
 func (system) SetOwner(string, string) error      { return errNotWindows }

@@ -60,6 +60,7 @@ type System interface {
 	// Processes lists the running processes.
 	Processes() ([]Process, error)
 	routing
+	hnsCaller
 	// Security is who may do what with a file.
 	Security(path string) (Security, error)
 	// SetSecurity gives a file the entries that are not inherited.
@@ -127,6 +128,7 @@ func Tools() []Tool {
 		{"curl", curlTool},
 		{"find", find},
 		{"findstr", findstr},
+		{"hnsdiag", hnsdiag},
 		{"hostname", hostname},
 		{"icacls", icacls},
 		{"inetsrv", inetsrv},
