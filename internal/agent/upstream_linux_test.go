@@ -25,8 +25,22 @@ import (
 // TestUpstreamTruthTablesOnTheWire judges by packets what the agent makes of policies: ACLs, which the emulated HNS of
 // two hosts of different builds turns into rules of nftables.
 func TestUpstreamTruthTablesOnTheWire(t *testing.T) {
+	for _, mode := range []NetworkMode{L2Bridge, VXLAN} {
+		t.Run(string(mode), func(t *testing.T) { truthTables(t, mode) })
+	}
+}
+
+func truthTables(t *testing.T, mode NetworkMode) {
 	lab := netlab.NewLab(t, fabric.Second{})
 	hosts := [2]*policyHost{newPolicyHost(t, lab, 17763), newPolicyHost(t, lab, 26100)}
+	for i, h := range hosts {
+		h.config.Network.Mode = mode
+		if mode == VXLAN {
+			h.overlay(t, lab, hosts[1-i])
+		} else {
+			h.bridge(t)
+		}
+	}
 	w := policytest.Wire{Netns: map[string]string{},
 		Places: policytest.Spread([2]netlab.Host{hosts[0].Host, hosts[1].Host})}
 	for _, h := range hosts {
@@ -76,6 +90,14 @@ func newPolicyHost(t *testing.T, lab *netlab.Lab, build int) *policyHost {
 		}
 	})
 	h.config.Node.Address = h.Address
+	h.keeper = &policyKeeper{node: h.Name, hns: hnsClient{h.hns}, log: slog.New(slog.DiscardHandler),
+		written: map[string]string{}, always: nodeAddresses(h.config, []netip.Prefix{h.Pods})}
+	return h
+}
+
+// bridge makes the pods' network as the agent does.
+func (h *policyHost) bridge(t *testing.T) {
+	t.Helper()
 	client := hnsClient{h.hns}
 	if _, err := ensureNetwork(t.Context(), client, h.config, []netip.Prefix{h.Pods}); err != nil {
 		t.Fatal(err)
@@ -87,9 +109,25 @@ func newPolicyHost(t *testing.T, lab *netlab.Lab, build int) *policyHost {
 	if h.network, err = schema.ParseGUID(made[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	h.keeper = &policyKeeper{node: h.Name, hns: client, log: slog.New(slog.DiscardHandler),
-		written: map[string]string{}, always: nodeAddresses(h.config, []netip.Prefix{h.Pods})}
-	return h
+}
+
+// overlay makes the pods' network as flanneld does, with the way to another host's pods.
+func (h *policyHost) overlay(t *testing.T, lab *netlab.Lab, other *policyHost) {
+	t.Helper()
+	if err := fabric.OpenRouter(lab.Fabric.Plan().Namespace).SetPrefixes(t.Context(), h.Address, nil); err != nil {
+		t.Fatal(err)
+	}
+	router := func(h *policyHost) string { return fmt.Sprintf("00-15-5D-FF-00-%02X", h.Address.As4()[3]) }
+	doc := fmt.Sprintf(`{"Name":"flannel.4096","Type":"Overlay","SchemaVersion":{"Major":2},"Ipams":[{"Type":"Static",
+	  "Subnets":[{"IpAddressPrefix":%q,"Policies":[{"Type":"VSID","Settings":{"IsolationId":4096}}],
+	  "Routes":[{"NextHop":%q,"DestinationPrefix":"0.0.0.0/0"}]}]}],"Policies":[
+	  {"Type":"DrMacAddress","Settings":{"Address":%q}},{"Type":"RemoteSubnetRoute","Settings":{"DestinationPrefix":%q,
+	  "IsolationId":4096,"ProviderAddress":%q,"DistributedRouterMacAddress":%q}}]}`, h.Pods, h.Pods.Addr().Next(),
+		router(h), other.Pods, other.Address, router(other))
+	var err error
+	if h.network, err = h.hns.Create(t.Context(), hns.Network, schema.GUID{}, schema.GUID{}, doc); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // pod makes a pod with an endpoint as win-bridge makes it while the cluster has policies: nothing reaches it yet. It
@@ -112,11 +150,15 @@ func (h *policyHost) pod(t *testing.T, address netip.Addr) (netns string) {
 	for _, a := range isolated(h.keeper.always) {
 		policies = append(policies, hnPolicy{schema.ACLPolicy, a})
 	}
+	gateway := addressesOf(h.Pods).host
+	if h.config.Network.Mode == VXLAN {
+		gateway = addressesOf(h.Pods).gateway
+	}
 	doc, err := json.Marshal(map[string]any{
 		"SchemaVersion":    map[string]any{"Major": 2, "Minor": 0},
 		"IpConfigurations": []any{map[string]any{"IpAddress": address, "PrefixLength": h.Pods.Bits()}},
 		"Routes": []any{map[string]any{
-			"NextHop": addressesOf(h.Pods).host, "DestinationPrefix": "0.0.0.0/0"}},
+			"NextHop": gateway, "DestinationPrefix": "0.0.0.0/0"}},
 		"Policies": policies,
 	})
 	if err != nil {
