@@ -149,6 +149,7 @@ metadata: {name: deny-all}
 spec: {podSelector: {matchLabels: {role: server}}, policyTypes: [Ingress, Egress]}
 `)
 	l.expect(t, "deny-all", func(string, string) bool { return false }, false)
+	l.shown(t)
 
 	var except []string
 	for _, name := range []string{"linux-friend", "win-friend", "linux-stranger", "win-stranger"} {
@@ -184,6 +185,7 @@ spec:
   - `+policyServers()["win-2022"]+`, readinessProbe: {httpGet: {port: 80, path: /}, periodSeconds: 1}}
 `, "NAME", "win-late"))
 	l.neverReached(t, "win-late", "")
+	l.neverReaches(t)
 	l.c.kubectl(t, "delete", "-n", l.ns, "networkpolicy", "--all")
 	l.expect(t, "policies are gone", all, true)
 }
@@ -277,4 +279,63 @@ func (l *policyLab) neverReached(t *testing.T, name, before string) {
 		}
 		return nil
 	})
+}
+
+// neverReaches starts pods that connect to others from their first instruction on: what a policy denies never answers.
+func (l *policyLab) neverReaches(t *testing.T) {
+	t.Helper()
+	l.c.withWinprog(t)
+	var y strings.Builder
+	y.WriteString(`apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: early}
+spec:
+  podSelector: {matchLabels: {role: early}}
+  policyTypes: [Egress]
+  egress: [{to: [{podSelector: {matchLabels: {role: friend}}}]}]
+`)
+	denied, allowed := l.address["linux-guest"]+":80", l.address["linux-friend"]+":80"
+	early := map[string]string{"win-early": winprogImage, "linux-early": linuxprogImage}
+	for pod, image := range early {
+		fmt.Fprintf(&y, `---
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, labels: {role: early}}
+spec:
+  restartPolicy: Never
+  containers: [{name: main, image: %q, imagePullPolicy: Never, args: [early, %q, %q]}]
+`, pod, image, denied, allowed)
+	}
+	l.c.apply(t, l.ns, y.String())
+	for pod := range early {
+		out := l.c.logs(t, l.ns, pod, "early: done")
+		if strings.Contains(out, denied) || !strings.Contains(out, allowed) {
+			t.Errorf("%s: %s; %s is denied, %s allowed", pod, out, denied, allowed)
+		}
+	}
+}
+
+// shown checks that hnsdiag shows the ACLs of a pod that is denied everything.
+func (l *policyLab) shown(t *testing.T) {
+	t.Helper()
+	for server := range policyServers() {
+		if !strings.HasPrefix(server, "win") {
+			continue
+		}
+		node := l.c.get(t, l.ns, server, "{.spec.nodeName}")
+		out, err := l.c.try(t.Context(), "", "exec", "--name", name, "--data-dir", l.c.dir, node, "--",
+			"hnsdiag", "list", "endpoints", "-d")
+		if err != nil {
+			t.Errorf("hnsdiag on %s: %v: %s", node, err, out)
+		}
+		i := strings.Index(out, `"IPAddress":"`+l.address[server]+`"`)
+		if i < 0 {
+			t.Errorf("on %s, hnsdiag does not show %s: %s", node, server, out)
+			continue
+		}
+		line, _, _ := strings.Cut(out[strings.LastIndex(out[:i], "\n")+1:], "\n")
+		if !strings.Contains(line, `"Action":"Block"`) || !strings.Contains(line, `"Type":"ACL"`) {
+			t.Errorf("on %s, hnsdiag shows of %s: %s", node, server, line)
+		}
+	}
 }

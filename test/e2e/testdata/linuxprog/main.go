@@ -10,6 +10,7 @@
 //	linuxprog udp ADDRESS       send a datagram and wait for the answer
 //	linuxprog ping IP           send an ICMP echo request and wait for the answer
 //	linuxprog get URL           print the answer to a request, or fail
+//	linuxprog early FIRST LAST  connect to both until three seconds after LAST has answered
 //	linuxprog cat               copy standard input to standard output, line by line
 //	linuxprog count             print a number every 100 ms
 //	linuxprog wait              wait for SIGTERM
@@ -62,6 +63,9 @@ func run(command string, args []string) error {
 		return exchange("udp4", arg(0, ""), []byte("ping"))
 	case "ping":
 		return ping(arg(0, ""))
+	case "early":
+		early(arg(0, ""), arg(1, ""))
+		return nil
 	case "cat":
 		lines := bufio.NewScanner(os.Stdin)
 		for lines.Scan() {
@@ -95,6 +99,28 @@ func run(command string, args []string) error {
 		return err
 	}
 	return fmt.Errorf("unknown command %q", command)
+}
+
+// early tries to connect to two addresses from its first instruction on, until three seconds after the last one has
+// answered, and says which did.
+func early(first, last string) {
+	answered := func(address string) bool {
+		c, err := net.DialTimeout("tcp4", address, 200*time.Millisecond)
+		if err != nil {
+			return false
+		}
+		_ = c.Close() // nothing was written
+		fmt.Println("answered:", address)
+		return true
+	}
+	var end time.Time
+	for end.IsZero() || time.Now().Before(end) {
+		answered(first)
+		if end.IsZero() && answered(last) {
+			end = time.Now().Add(3 * time.Second)
+		}
+	}
+	fmt.Println("early: done")
 }
 
 func serve(port string) error {

@@ -39,6 +39,7 @@ func main() {
 		"echo": func(a []string) { echo(a[0]) }, "udp": func(a []string) { udp(a[0]) },
 		"copy": func([]string) { copyInput() }, "write": func(a []string) { write(a[0]) },
 		"answer": func(a []string) { answer(a[0]) }, "sequential": func(a []string) { sequential(a[0], a[1]) },
+		"early": func(a []string) { early(a[0], a[1]) },
 	}
 	mode, ok := modes[os.Args[1]]
 	if !ok {
@@ -88,6 +89,28 @@ func udp(address string) {
 		say("udp", "%v", err)
 		os.Exit(1)
 	}
+}
+
+// early tries to connect to two addresses from its first instruction on, until three seconds after the last one has
+// answered, and says which did.
+func early(first, last string) {
+	answered := func(address string) bool {
+		c, err := net.DialTimeout("tcp4", address, 200*time.Millisecond)
+		if err != nil {
+			return false
+		}
+		_ = c.Close() // nothing was written
+		say("answered", "%s", address)
+		return true
+	}
+	var end time.Time
+	for end.IsZero() || time.Now().Before(end) {
+		answered(first)
+		if end.IsZero() && answered(last) {
+			end = time.Now().Add(3 * time.Second)
+		}
+	}
+	say("early", "done")
 }
 
 // fork starts processes until it cannot, tells how many, and stays.
