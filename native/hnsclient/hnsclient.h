@@ -17,7 +17,7 @@
 
 // Numbers of the protocol: internal/hns/hns.go (Kind), internal/hns/wire/frame.go.
 enum { HNS_NETWORK = 1, HNS_ENDPOINT = 2, HNS_NAMESPACE = 3, HNS_LOADBALANCER = 4, HNS_SDNROUTE = 5 };
-enum { HNS_ENUMERATE = 1, HNS_CREATE = 2, HNS_OPEN = 3, HNS_MODIFY = 4, HNS_QUERY = 5, HNS_DELETE = 6, HNS_CALL = 7 };
+enum { HNS_ENUMERATE = 1, HNS_CREATE = 2, HNS_OPEN = 3, HNS_MODIFY = 4, HNS_QUERY = 5, HNS_DELETE = 6, HNS_CALL = 7, HNS_LIST = 8 };
 enum {
     HNS_VERSION = 1,
     HNS_MAX_REQUEST = 8 << 20,   // bytes
@@ -46,6 +46,7 @@ typedef struct {
     HRESULT hr;
     GUID id;
     PWSTR properties, record; // from CoTaskMemAlloc, or NULL
+    UINT32 size;              // of properties, in WCHARs
 } hns_reply;
 
 static INIT_ONCE hns_once = INIT_ONCE_STATIC_INIT;
@@ -223,6 +224,7 @@ static BOOL hns_decode(const BYTE *b, UINT32 n, hns_reply *r)
     memcpy(&r->id, b + 8, 16);
     const BYTE *p = b + 24;
     UINT32 left = n - 24;
+    if (left >= 4) memcpy(&r->size, p, 4), r->size = r->size == HNS_NO_STRING ? 0 : r->size / sizeof(WCHAR);
     if (hns_string(&p, &left, &r->properties) && hns_string(&p, &left, &r->record) && left == 0) return TRUE;
     if (r->properties) hns_co_free(r->properties);
     if (r->record) hns_co_free(r->record);
@@ -260,7 +262,7 @@ static HRESULT hns_do(const hns_request *q, hns_reply *r)
     HRESULT hr = hns_exchange(frame, size, r);
     // A restarting server breaks off calls. A call that only reads may be
     // repeated; a call that writes may already have taken effect.
-    if (hr == HNS_E_CALL_FAILED && (q->verb == HNS_ENUMERATE || q->verb == HNS_OPEN || q->verb == HNS_QUERY))
+    if (hr == HNS_E_CALL_FAILED && (q->verb == HNS_ENUMERATE || q->verb == HNS_LIST || q->verb == HNS_OPEN || q->verb == HNS_QUERY))
         hr = hns_exchange(frame, size, r);
     hns_free(frame);
     if (FAILED(hr)) r->hr = hr;

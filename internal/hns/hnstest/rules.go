@@ -22,6 +22,7 @@ func rules() []testCase {
 		{name: "G5 filter that matches nothing is not an error", run: ruleNoMatch},
 		{name: "G6 empty filter value matches nothing", run: ruleEmptyFilterValue},
 		{name: "G7 enumerate gives GUIDs, query ignores the filter", run: ruleEnumerate},
+		{name: "G7 documents after an enumeration", run: ruleListed},
 		{name: "G8 queries and settings of any version", run: ruleVersions},
 		{name: "G9 numbers stay numbers", run: ruleNumbers},
 		{name: "G10 arrays that clients index are never empty", run: ruleArrays},
@@ -88,6 +89,49 @@ func ruleEnumerate(c *client) {
 	}
 	if err := json.Unmarshal([]byte(text), &doc); err != nil || doc.ID != e2.String() {
 		c.Errorf("query with a filter for another: %s, %v", text, err)
+	}
+}
+
+// ruleListed: clients enumerate objects and query each. They see the same as without the enumeration, and what they
+// have changed since.
+func ruleListed(c *client) {
+	n := c.bridge()
+	e1, e2 := c.endpoint(n, "198.18.1.10", 0), c.endpoint(n, "198.18.1.11", 0)
+	query := c.filter("VirtualNetwork", n.String())
+	document := func(id schema.GUID) string {
+		c.Helper()
+		text, err := c.api.Query(c.ctx(), hns.Endpoint, id, query)
+		if err != nil {
+			c.Fatal(err)
+		}
+		return text
+	}
+	alone := []string{document(e1), document(e2)}
+	for range 2 {
+		c.enumerate(hns.Endpoint, query)
+		if got := []string{document(e1), document(e2)}; !slices.Equal(got, alone) {
+			c.Errorf("after an enumeration %q, alone %q", got, alone)
+		}
+	}
+	c.enumerate(hns.Endpoint, query)
+	if got := document(e2); got != alone[1] {
+		c.Errorf("out of order: %q, want %q", got, alone[1])
+	}
+	c.enumerate(hns.Endpoint, query)
+	if err := c.api.Modify(c.ctx(), hns.Endpoint, e1, `{"ResourceType":"Policy","RequestType":"Add","Settings":{
+	  "Policies":[{"Type":"ACL","Settings":{"Action":"Block","Direction":"In","Protocols":"6","Priority":200}}]}}`,
+	); err != nil {
+		c.Fatal(err)
+	}
+	if got := document(e1); !strings.Contains(got, "Block") {
+		c.Errorf("after a change: %s", got)
+	}
+	c.enumerate(hns.Endpoint, query)
+	if err := c.api.Delete(c.ctx(), hns.Endpoint, e1); err != nil {
+		c.Fatal(err)
+	}
+	if err := c.api.Open(c.ctx(), hns.Endpoint, e1); !isNotFound(err) {
+		c.Errorf("open what was deleted: %v", err)
 	}
 }
 

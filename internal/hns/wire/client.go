@@ -71,6 +71,8 @@ func (v verb) String() string {
 	switch v {
 	case verbEnumerate:
 		return "enumerate"
+	case verbList:
+		return "list"
 	case verbCreate:
 		return "create"
 	case verbOpen:

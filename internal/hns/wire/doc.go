@@ -18,7 +18,9 @@
 //	          2 strings: properties and error record; length 0xFFFFFFFF means none
 //
 // The strings of a request are: settings or query, unused, unused; for HNSCall
-// method, path, request. The kind is hns.Kind, 0 for HNSCall.
+// method, path, request. The kind is hns.Kind, 0 for HNSCall. The DLLs enumerate by
+// the verb list: the properties are the JSON array of the IDs, and after a NUL each,
+// the documents.
 //
 // There is no authentication: only programs of the emulated host can connect to
 // the loopback address of its network namespace. Containers have their own

@@ -31,6 +31,7 @@ const (
 	verbQuery     verb = 5
 	verbDelete    verb = 6
 	verbCall      verb = 7 // HNSCall; the kind is 0
+	verbList      verb = 8 // enumerate, with the documents
 )
 
 // Limits of a frame. A load balancer of 1,000 endpoints is 40 kB of JSON, a

@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -174,6 +175,8 @@ func (s *Server) do(ctx context.Context, q request) (r response) {
 	switch q.verb {
 	case verbEnumerate:
 		text, err = s.API.Enumerate(ctx, q.kind, q.args[0])
+	case verbList:
+		text, err = s.list(ctx, q.kind, q.args[0])
 	case verbCreate:
 		r.id, err = s.API.Create(ctx, q.kind, q.network, q.id, q.args[0])
 	case verbOpen:
@@ -192,7 +195,7 @@ func (s *Server) do(ctx context.Context, q request) (r response) {
 	if err != nil {
 		return failure(err)
 	}
-	if q.verb == verbEnumerate || q.verb == verbQuery || q.verb == verbCall {
+	if q.verb == verbEnumerate || q.verb == verbList || q.verb == verbQuery || q.verb == verbCall {
 		r.properties = &text
 	}
 	return r
@@ -209,4 +212,36 @@ func failure(err error) response {
 	}
 	text := string(record)
 	return response{code: code, record: &text}
+}
+
+// maxListBytes bounds a list with its documents: in UTF-16 they are twice as many.
+const maxListBytes = maxResponseBytes / 4
+
+// list returns what Enumerate does, and after a NUL each, what Query says of the objects, in their order. The
+// documents of the last objects are missing if they are too large, or if an object has gone meanwhile: then the client
+// asks for them.
+func (s *Server) list(ctx context.Context, kind hns.Kind, query string) (string, error) {
+	text, err := s.API.Enumerate(ctx, kind, query)
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	if err := json.Unmarshal([]byte(text), &ids); err != nil {
+		return "", hresult.Errorf(hresult.Unexpected, "enumeration: %w", err)
+	}
+	var b strings.Builder
+	b.WriteString(text)
+	for _, id := range ids {
+		guid, err := schema.ParseGUID(id)
+		if err != nil {
+			return "", hresult.Errorf(hresult.Unexpected, "enumeration: %w", err)
+		}
+		document, err := s.API.Query(ctx, kind, guid, query)
+		if err != nil || b.Len()+len(document) > maxListBytes {
+			break
+		}
+		b.WriteByte(0)
+		b.WriteString(document)
+	}
+	return b.String(), nil
 }

@@ -131,6 +131,53 @@ func TestCalls(t *testing.T) {
 // TestG1SuccessHasNoErrorRecord looks at the bytes: a client takes any text in
 // the record for a failure (rule G1), and none in the properties for a crash
 // (rule G3).
+// listing is an API with some objects, of which one has gone after the enumeration.
+type listing struct {
+	echo
+	ids  string
+	gone schema.GUID
+}
+
+func (l *listing) Enumerate(context.Context, hns.Kind, string) (string, error) { return l.ids, nil }
+
+func (l *listing) Query(ctx context.Context, kind hns.Kind, id schema.GUID, query string) (string, error) {
+	if id == l.gone {
+		return "", hresult.Errorf(hresult.NotFound, "gone")
+	}
+	return l.echo.Query(ctx, kind, id, query)
+}
+
+// TestList: the documents follow the IDs, in their order and as far as they could be read.
+func TestList(t *testing.T) {
+	a, b, c := schema.NewGUID(), schema.NewGUID(), schema.NewGUID()
+	ids := fmt.Sprintf(`["%s","%s","%s"]`, a, b, c)
+	document := func(id schema.GUID) string { return fmt.Sprint("\x00query endpoint ", id, " {}") }
+	for _, tt := range []struct {
+		ids  string
+		gone schema.GUID
+		want string
+	}{
+		{"[]", schema.GUID{}, "[]"},
+		{ids, schema.GUID{}, ids + document(a) + document(b) + document(c)},
+		{ids, b, ids + document(a)},
+		{ids, a, ids},
+	} {
+		address, _ := serve(t, &listing{ids: tt.ids, gone: tt.gone})
+		client := &Client{Address: address}
+		r, err := client.do(t.Context(), request{verb: verbList, kind: hns.Endpoint, args: [3]string{"{}"}})
+		if err != nil || r.text() != tt.want {
+			t.Errorf("%s without %s: %q, %v, want %q", tt.ids, tt.gone, r.text(), err, tt.want)
+		}
+	}
+	for _, bad := range []string{"nonsense", `["no GUID"]`} {
+		address, _ := serve(t, &listing{ids: bad})
+		_, err := (&Client{Address: address}).do(t.Context(), request{verb: verbList, kind: hns.Endpoint})
+		if hresult.Of(err) != hresult.Unexpected {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
 func TestG1SuccessHasNoErrorRecord(t *testing.T) {
 	s := &Server{API: &echo{}, Log: slog.New(slog.DiscardHandler)}
 	for _, verb := range []verb{verbEnumerate, verbCreate, verbOpen, verbQuery, verbCall} {
