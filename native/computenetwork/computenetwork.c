@@ -61,6 +61,7 @@ typedef struct {
 static SRWLOCK lists_lock = SRWLOCK_INIT;
 static list lists[LISTS]; // guarded by lists_lock
 static int lists_newest;  // guarded by lists_lock
+static UINT64 changes;    // guarded by lists_lock
 
 static SIZE_T length(PCWSTR s)
 {
@@ -81,7 +82,7 @@ static PWSTR copy(void *(*alloc)(SIZE_T), PCWSTR s, SIZE_T n)
 static void *co_alloc(SIZE_T n) { return hns_co_alloc(n); }
 
 // list_free ends a list.
-// Preconditions: lists_lock is held.
+// Preconditions: lists_lock is held, or no other thread has the list.
 static void list_free(list *l)
 {
     if (l->text) hns_co_free(l->text);
@@ -93,11 +94,20 @@ static void lists_forget(void)
 {
     AcquireSRWLockExclusive(&lists_lock);
     for (int i = 0; i < LISTS; i++) list_free(&lists[i]);
+    changes++;
     ReleaseSRWLockExclusive(&lists_lock);
 }
 
-// list_keep takes over the text of an answer.
-static void list_keep(UINT8 kind, PCWSTR query, PWSTR text, UINT32 size)
+static UINT64 changes_now(void)
+{
+    AcquireSRWLockShared(&lists_lock);
+    UINT64 n = changes;
+    ReleaseSRWLockShared(&lists_lock);
+    return n;
+}
+
+// list_keep takes over the text of an answer, which was asked for after that many changes.
+static void list_keep(UINT8 kind, PCWSTR query, PWSTR text, UINT32 size, UINT64 after)
 {
     PWSTR same = copy(hns_alloc, query ? query : L"", length(query));
     list l = {text, same, text + length(text) + 1, text + size, 0, GetTickCount64(), kind};
@@ -106,9 +116,13 @@ static void list_keep(UINT8 kind, PCWSTR query, PWSTR text, UINT32 size)
         return;
     }
     AcquireSRWLockExclusive(&lists_lock);
-    lists_newest = (lists_newest + 1) % LISTS;
-    list_free(&lists[lists_newest]);
-    lists[lists_newest] = l;
+    if (after == changes) {
+        lists_newest = (lists_newest + 1) % LISTS;
+        list old = lists[lists_newest];
+        lists[lists_newest] = l;
+        l = old;
+    }
+    list_free(&l);
     ReleaseSRWLockExclusive(&lists_lock);
 }
 
@@ -168,17 +182,26 @@ static HRESULT enumerate(UINT8 kind, PCWSTR query, PWSTR *ids, PWSTR *record)
     if (!ids) return E_POINTER;
     *ids = NULL;
     hns_reply r;
+    UINT64 after = changes_now();
     hns_do(&(hns_request){.kind = kind, .verb = HNS_LIST, .args = {query}}, &r);
     if (SUCCEEDED(r.hr) && r.properties) {
         PWSTR first = copy(co_alloc, r.properties, length(r.properties));
         if (!first) {
             r.hr = E_OUTOFMEMORY;
         } else {
-            list_keep(kind, query, r.properties, r.size);
+            list_keep(kind, query, r.properties, r.size, after);
             r.properties = first;
         }
     }
     return hand_out(&r, ids, record);
+}
+
+// change carries out a request that changes something. No document from before is given out afterwards.
+static HRESULT change(const hns_request *q, hns_reply *r)
+{
+    hns_do(q, r);
+    lists_forget();
+    return r->hr;
 }
 
 static HRESULT create(UINT8 kind, const hcn_handle *network, const GUID *id, PCWSTR settings, void **handle, PWSTR *record)
@@ -186,12 +209,11 @@ static HRESULT create(UINT8 kind, const hcn_handle *network, const GUID *id, PCW
     if (record) *record = NULL;
     if (!handle) return E_POINTER;
     *handle = NULL;
-    lists_forget();
     hns_request q = {.kind = kind, .verb = HNS_CREATE, .args = {settings}};
     if (id) q.id = *id;
     if (network) q.network = network->id;
     hns_reply r;
-    if (SUCCEEDED(hns_do(&q, &r)) && !(*handle = handle_new(kind, &r.id))) r.hr = E_OUTOFMEMORY;
+    if (SUCCEEDED(change(&q, &r)) && !(*handle = handle_new(kind, &r.id))) r.hr = E_OUTOFMEMORY;
     return hand_out(&r, NULL, record);
 }
 
@@ -212,9 +234,8 @@ static HRESULT modify(UINT8 kind, const hcn_handle *h, PCWSTR settings, PWSTR *r
 {
     if (record) *record = NULL;
     if (!handle_is(h, kind)) return E_HANDLE;
-    lists_forget();
     hns_reply r;
-    hns_do(&(hns_request){.kind = kind, .verb = HNS_MODIFY, .id = h->id, .args = {settings}}, &r);
+    change(&(hns_request){.kind = kind, .verb = HNS_MODIFY, .id = h->id, .args = {settings}}, &r);
     return hand_out(&r, NULL, record);
 }
 
@@ -234,9 +255,8 @@ static HRESULT delete(UINT8 kind, const GUID *id, PWSTR *record)
 {
     if (record) *record = NULL;
     if (!id) return E_INVALIDARG;
-    lists_forget();
     hns_reply r;
-    hns_do(&(hns_request){.kind = kind, .verb = HNS_DELETE, .id = *id}, &r);
+    change(&(hns_request){.kind = kind, .verb = HNS_DELETE, .id = *id}, &r);
     return hand_out(&r, NULL, record);
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mullion-k8s/mullion/internal/controlplane/controlplanetest"
+	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
 // settleTime is how long after its start the memory of an idle control plane is
@@ -39,9 +40,9 @@ func BenchmarkStart(b *testing.B) {
 		}
 		time.Sleep(settleTime)
 		pss += memory(b, s.PID())
-		before := processor(b, s.PID())
+		before := testenv.ProcessorTime(b, s.PID())
 		time.Sleep(settleTime)
-		cpu += (processor(b, s.PID()) - before) / settleTime.Seconds()
+		cpu += (testenv.ProcessorTime(b, s.PID()) - before) / settleTime.Seconds()
 		began := time.Now()
 		s.Stop()
 		stop += time.Since(began)
@@ -70,22 +71,4 @@ func memory(b *testing.B, pid int) float64 {
 	}
 	b.Fatal("no Pss in smaps_rollup")
 	return 0
-}
-
-// processor returns the processor time that a process has used, in seconds.
-func processor(b *testing.B, pid int) float64 {
-	b.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
-	// The program's name, in brackets, may hold blanks; utime and stime are the
-	// 14th and 15th fields, in hundredths of a second (proc(5)).
-	_, rest, _ := strings.Cut(string(data), ") ")
-	f := strings.Fields(rest)
-	var user, system float64
-	if _, err := fmt.Sscan(f[11]+" "+f[12], &user, &system); err != nil {
-		b.Fatal(err)
-	}
-	return (user + system) / 100
 }
