@@ -21,12 +21,15 @@ const answersYAML = `
 apiVersion: v1
 kind: Pod
 metadata: {name: one, labels: {app: answers, only: one}}
-spec: {nodeName: win-1, containers: [CONTAINER]}
+spec:
+  nodeName: win-1
+  terminationGracePeriodSeconds: 60
+  containers: [{CONTAINER, lifecycle: {preStop: {sleep: {seconds: 45}}}}]
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: two, labels: {app: answers}}
-spec: {nodeName: win-2, containers: [CONTAINER]}
+spec: {nodeName: win-2, containers: [{CONTAINER}]}
 ---
 apiVersion: v1
 kind: Pod
@@ -44,7 +47,11 @@ spec: {selector: {app: answers}, ports: [{port: 80, targetPort: web}]}
 apiVersion: v1
 kind: Service
 metadata: {name: sticky}
-spec: {selector: {app: answers}, sessionAffinity: ClientIP, ports: [{port: 80, targetPort: 8080}]}
+spec:
+  selector: {app: answers}
+  sessionAffinity: ClientIP
+  sessionAffinityConfig: {clientIP: {timeoutSeconds: 1}}
+  ports: [{port: 80, targetPort: 8080}]
 ---
 apiVersion: v1
 kind: Service
@@ -118,9 +125,9 @@ func TestServices(t *testing.T) {
 	c := up(t)
 	c.withWinprog(t)
 	s := services{c, c.namespace(t)}
-	c.apply(t, s.ns, strings.ReplaceAll(answersYAML, "CONTAINER", `{name: main, image: "`+winprogImage+
+	c.apply(t, s.ns, strings.ReplaceAll(answersYAML, "CONTAINER", `name: main, image: "`+winprogImage+
 		`", args: [answer, ":8080"], ports: [{name: web, containerPort: 8080}], `+
-		`readinessProbe: {httpGet: {port: 8080}}}`))
+		`readinessProbe: {httpGet: {port: 8080}}`))
 	c.ready(t, s.ns, "one", "two", "newer")
 	for _, tc := range []struct {
 		name string
@@ -138,6 +145,7 @@ func TestServices(t *testing.T) {
 		{"reasons", testReasons},
 		{"loadBalancerSourceRanges", testSourceRanges},
 		{"kube-proxy ends", testProxyEnds},
+		{"endpoints that terminate", testTerminating},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, s) })
 	}
@@ -221,7 +229,7 @@ func testNamedPort(t *testing.T, s services) {
 	}
 }
 
-// testAffinity: Windows Server 2022 has session affinity, 2019 has not.
+// testAffinity: Windows Server 2022 has session affinity, 2019 has not. No build ends it after the timeout.
 func testAffinity(t *testing.T, s services) {
 	var first string
 	eventually(t, 20*time.Second, "sticky", func() (err error) {
@@ -232,6 +240,7 @@ func testAffinity(t *testing.T, s services) {
 		if got, _, err := s.ask(t.Context(), "newer", "http://sticky"); err != nil || got != first {
 			t.Fatalf("%s answered after %s, %v", got, first, err)
 		}
+		time.Sleep(1100 * time.Millisecond) // the timeout
 	}
 	both(t, func() (string, string, error) { return s.ask(t.Context(), "one", "http://sticky") })
 }
@@ -438,4 +447,26 @@ func testProxyEnds(t *testing.T, s services) {
 			t.Error(err)
 		}
 	}
+}
+
+// testTerminating: a pod that is deleted gets no new connections while others are ready, and all if it is the only one
+// that serves, until it ends.
+func testTerminating(t *testing.T, s services) {
+	s.kubectl(t, "delete", "pod", "-n", s.ns, "one", "--wait=false")
+	eventually(t, 20*time.Second, "the other pod alone", func() error {
+		for range 6 {
+			server, _, err := s.ask(t.Context(), "newer", "http://named")
+			if err != nil || server != "two" {
+				return fmt.Errorf("%q answered, %w", server, err)
+			}
+		}
+		return nil
+	})
+	if server, _, err := s.ask(t.Context(), "newer", "http://single"); err != nil || server != "one" {
+		t.Errorf("%q answers for the pod that terminates, %v", server, err)
+	}
+	if s.field(t, "pod/one", ".metadata.deletionTimestamp") == "" {
+		t.Error("the pod was not terminating")
+	}
+	s.kubectl(t, "delete", "pod", "-n", s.ns, "one", "--grace-period=1", "--wait=false")
 }
