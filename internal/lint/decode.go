@@ -19,6 +19,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/mullion-k8s/mullion/internal/lint/plainyaml"
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
@@ -82,6 +83,9 @@ func parse(ctx context.Context, d *document) []parsed {
 			p.unrendered(p.line)
 		}
 		return append(nodes, parsed{problem: p})
+	}
+	if node, ok := plainyaml.Parse(d.text); ok && ctx.Err() == nil {
+		return []parsed{{node: node}}
 	}
 	node, err := parseYAML(ctx, d.text)
 	if err != nil {

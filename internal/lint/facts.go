@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/policy"
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
@@ -146,10 +147,32 @@ func factualObjects(ctx context.Context, d document) []tree.Value {
 			continue
 		}
 		v, _ := convert(root.node)
-		object, _ := v.(map[string]any)
+		object, _ := detached(v).(map[string]any)
 		out = append(out, tree.Root(object))
 	}
 	return out
+}
+
+// detached returns a copy of a value whose strings do not keep the whole text in
+// memory that they are parts of: facts stay until the end of a run.
+func detached(v any) any {
+	switch v := v.(type) {
+	case string:
+		return strings.Clone(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = detached(e)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[strings.Clone(k)] = detached(e)
+		}
+		return out
+	}
+	return v
 }
 
 // mayHoldFacts reports whether a document is worth parsing for its facts: it has
