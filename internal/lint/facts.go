@@ -16,8 +16,8 @@ import (
 
 // gather collects facts from the inputs themselves before anything is checked:
 // their RuntimeClasses and Namespaces, the claims of volumes, and the workloads for
-// Windows, which Services and volumes are judged by. In an input that cannot be
-// read twice, only the documents before a document count for it (see produce).
+// Windows, which Services and volumes are judged by. In an input that is too
+// large to be read twice, only the documents before a document count for it (see produce).
 func gather(ctx context.Context, cfg Config) (*policy.Facts, error) {
 	facts := &cfg.Facts
 	objects := cfg.Facts.Objects.Clone()
@@ -243,7 +243,9 @@ func addObjectFacts(facts *policy.Facts, object tree.Value, at policy.Place) *po
 		if next.Namespaces = maps.Clone(facts.Namespaces); next.Namespaces == nil {
 			next.Namespaces = map[string]map[string]string{}
 		}
-		next.Namespaces[name] = object.Find("metadata", "labels").Strings()
+		meta := object.Find("metadata")
+		next.Namespaces[name] = policy.DescribeNamespace(
+			meta.Find("labels").Strings(), meta.Find("annotations").Strings())
 		return &next
 	}
 	parsed := policy.Parse(object.Map())

@@ -47,7 +47,7 @@ const (
 type Input struct {
 	Name string // as printed; a path, or "<stdin>"
 	Open func() (io.ReadCloser, error)
-	Once bool // cannot be read twice: standard input
+	Once bool // cannot be read twice: standard input. See readAhead
 
 	template *template // see Rendered
 
@@ -75,6 +75,43 @@ func Rendered(path string, source, rendered []byte) Input {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(rendered)), nil }
 	return Input{Name: path, Open: open, template: newTemplate(string(source), string(rendered))}
 }
+
+// readAheadBytes is several times what a chart of hundreds of objects renders to.
+const readAheadBytes = 8 << 20
+
+// readAhead returns an input that can be read twice, if this one is not too large to
+// keep: helm and kustomize print a Service before the pods that it selects.
+func (in Input) readAhead(ctx context.Context) Input {
+	r, err := in.Open()
+	if err != nil {
+		in.Open = func() (io.ReadCloser, error) { return nil, err }
+		return in
+	}
+	rest := wait(ctx, r)
+	text, err := io.ReadAll(io.LimitReader(rest, readAheadBytes))
+	in.Once = err != nil || len(text) == readAheadBytes
+	if !in.Once {
+		_ = r.Close() // only read
+	}
+	in.Open = func() (io.ReadCloser, error) {
+		switch {
+		case !in.Once:
+			return io.NopCloser(bytes.NewReader(text)), nil
+		case err != nil:
+			rest = failing{err}
+		}
+		return struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(text), rest), r}, nil
+	}
+	return in
+}
+
+// failing is a reader that cannot read.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // Config configures a run.
 type Config struct {
@@ -206,6 +243,12 @@ func Run(ctx context.Context, cfg Config, emit func(Result) error) (Summary, err
 		cfg.Jobs = runtime.GOMAXPROCS(0)
 	}
 	var sum Summary
+	cfg.Inputs = slices.Clone(cfg.Inputs)
+	for i, in := range cfg.Inputs {
+		if in.Once {
+			cfg.Inputs[i] = in.readAhead(ctx)
+		}
+	}
 	facts, err := gather(ctx, cfg)
 	if err != nil {
 		return sum, err

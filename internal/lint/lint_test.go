@@ -324,8 +324,11 @@ func TestEmitErrorStops(t *testing.T) {
 	}
 }
 
-// TestFacts takes a RuntimeClass of a later file into account, and of standard
-// input what stands before.
+// large is too much for an input that cannot be read twice to be kept.
+var large = "---\n" + strings.Repeat("# nothing\n", readAheadBytes/10+1)
+
+// TestFacts takes a RuntimeClass of a later file into account, and of a large
+// stream what stands before.
 func TestFacts(t *testing.T) {
 	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n" +
 		"spec: {runtimeClassName: w, os: {name: linux}, containers: [{name: c, image: x}]}\n"
@@ -350,6 +353,16 @@ func TestFacts(t *testing.T) {
 	once.Once = true
 	if !run(once) {
 		t.Error("what stands before in standard input does not count")
+	}
+	once = text("-", pod+"---\n"+class)
+	once.Once = true
+	if !run(once) {
+		t.Error("what stands behind in standard input does not count")
+	}
+	once = text("-", class+"---\n"+pod+large)
+	once.Once = true
+	if !run(once) {
+		t.Error("what stands before in a large stream does not count")
 	}
 }
 
@@ -496,8 +509,8 @@ func TestObjectsOfTheInput(t *testing.T) {
 		return found
 	}
 	empty := func() policy.Known { return policy.Known{"ServiceAccount": {}} }
-	stream := text("-", pod)
-	stream.Once = true
+	stream, short := text("-", pod+large), text("-", pod)
+	stream.Once, short.Once = true, true
 	built := Config{Builds: []Build{{File: "k", Objects: []Built{{Object: map[string]any{"apiVersion": "v1",
 		"kind": "ServiceAccount", "metadata": map[string]any{"name": "a"}}}}}}}
 	for name, tt := range map[string]struct{ got, want bool }{
@@ -505,6 +518,7 @@ func TestObjectsOfTheInput(t *testing.T) {
 		"missing":                 {missing(empty(), text("p", pod)), true},
 		"in another file":         {missing(empty(), text("p", pod), text("a", account)), false},
 		"in a List":               {missing(empty(), text("p", pod), text("a", list)), false},
+		"in a short stream":       {missing(empty(), short), true},
 		"in the rest of a stream": {missing(empty(), stream), false},
 	} {
 		if tt.got != tt.want {

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
@@ -40,6 +41,13 @@ func image(ref string, i Image, f Facts) Facts {
 
 func namespace(labels map[string]string) Facts {
 	return Facts{Namespaces: map[string]map[string]string{"ns": labels}}
+}
+
+// linkerd is a namespace that asks for Linkerd's proxy.
+func linkerd(more map[string]string) Facts {
+	annotations := map[string]string{linkerdInject: "enabled"}
+	maps.Copy(annotations, more)
+	return namespace(DescribeNamespace(nil, annotations))
 }
 
 func namespaces(name string) Facts {
@@ -276,6 +284,7 @@ func fixtures() []fixture {
 		{code: "WIN339", fail: `meta: {annotations: {linkerd.io/inject: enabled}}`,
 			pass: `meta: {annotations: {linkerd.io/inject: enabled, config.linkerd.io/proxy-image: ` +
 				`ghcr.io/buoyantio/proxy-win}}`},
+		{code: "WIN339", fail: `{}`, pass: `meta: {annotations: {linkerd.io/inject: windows}}`, facts: linkerd(nil)},
 		{code: "WIN340", fail: `spec: {nodeSelector: {kubernetes.io/arch: arm64}}`,
 			pass: `spec: {nodeSelector: {kubernetes.io/arch: amd64}}`},
 		{code: "WIN361", fail: hpc(""), facts: namespace(map[string]string{enforceLevel: "baseline"})},

@@ -3,7 +3,10 @@
 
 package policy
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // containerRules are about what containers run, and their network settings.
 func containerRules() []Rule {
@@ -128,15 +131,48 @@ func checkInjection(p *pod, r reporter) {
 	if v := annotations.Find("dapr.io/enabled"); v.Str() == "true" {
 		r.at(v, "dapr.io/enabled: true asks for Dapr's sidecar, which is for Linux").Fix = "remove the annotation"
 	}
-	// Linkerd has a proxy for Windows since 2.18.
-	v, image := annotations.Find("linkerd.io/inject"), annotations.Get("config.linkerd.io/proxy-image").Str()
-	if (v.Str() == "enabled" || v.Str() == "ingress") && !strings.Contains(image, "proxy-win") {
-		r.as(Warning, v,
-			"linkerd.io/inject: %s asks for Linkerd's proxy, which is for Linux unless an annotation names "+
-				"the one for Windows", v.Str()).
-			Fix = "set config.linkerd.io/proxy-image to the proxy for Windows (Linkerd 2.18), or linkerd.io/inject: " +
-			"disabled"
+	checkLinkerd(p, r)
+}
+
+// linkerdInject is the annotation of a pod or a namespace that asks for Linkerd's
+// proxy, which exists for Windows since Linkerd 2.18.
+const linkerdInject = "linkerd.io/inject"
+
+func checkLinkerd(p *pod, r reporter) {
+	v, of := p.Meta.Get("annotations", linkerdInject), ""
+	asks := v.Str()
+	if !v.Set() {
+		asks, of = p.facts().Namespaces[p.Object.Namespace][namespaceAnnotation+linkerdInject], "of the namespace "
 	}
+	if asks != "enabled" && asks != "ingress" || linkerdOnWindows(p.Meta.Get("annotations").Strings()) {
+		return
+	}
+	r.as(Warning, v,
+		"%s: %s %sasks for Linkerd's proxy, which is for Linux unless an annotation names the one for Windows",
+		linkerdInject, asks, of).
+		Fix = "set config.linkerd.io/proxy-image to the proxy for Windows (Linkerd 2.18), or linkerd.io/inject: disabled"
+}
+
+func linkerdOnWindows(annotations map[string]string) bool {
+	return strings.Contains(annotations["config.linkerd.io/proxy-image"], "proxy-win")
+}
+
+// namespaceAnnotation marks an annotation among the labels in Facts.Namespaces. No
+// label begins so.
+const namespaceAnnotation = "annotation:"
+
+// DescribeNamespace returns what rules have to know about a namespace, for
+// Facts.Namespaces: its labels and the annotations that matter.
+func DescribeNamespace(labels, annotations map[string]string) map[string]string {
+	if annotations[linkerdInject] == "" || linkerdOnWindows(annotations) {
+		if labels == nil {
+			return map[string]string{}
+		}
+		return labels
+	}
+	out := map[string]string{namespaceAnnotation + linkerdInject: annotations[linkerdInject]}
+	maps.Copy(out, labels)
+	return out
 }
 
 // checkIstio reads the labels and annotations as Istio does: a pod's label counts

@@ -123,7 +123,9 @@ func handlers[T any](set, remove func(T)) cache.ResourceEventHandlerFuncs {
 func slim(obj any) (any, error) {
 	if m, err := meta.Accessor(obj); err == nil {
 		m.SetManagedFields(nil)
-		m.SetAnnotations(nil)
+		if _, ok := obj.(*corev1.Namespace); !ok {
+			m.SetAnnotations(nil)
+		}
 	}
 	return obj, nil
 }
@@ -166,12 +168,9 @@ type spaces struct {
 
 func newSpaces() *spaces { return &spaces{byName: map[string]map[string]string{}} }
 
-// describeSpace are the labels of a namespace, not nil: they are known.
+// describeSpace returns what rules have to know about a namespace, not nil: it is known.
 func describeSpace(ns *corev1.Namespace) map[string]string {
-	if ns.Labels == nil {
-		return map[string]string{}
-	}
-	return ns.Labels
+	return policy.DescribeNamespace(ns.Labels, ns.Annotations)
 }
 
 func (s *spaces) set(ns *corev1.Namespace) {
