@@ -168,13 +168,16 @@ func checkImageOS(p *pod, r reporter) {
 }
 
 // linuxImage reports whether an image is known to be published for Linux only,
-// by its repository.
+// by its repository or its tag.
 func linuxImage(ref string) bool {
 	if windowsImage(ref) || strings.Contains(ref, "windows") {
 		return false
 	}
 	name, _, _ := strings.Cut(ref, "@")
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
+		if linuxTag(name[i+1:]) {
+			return true
+		}
 		name = name[:i]
 	}
 	for _, prefix := range []string{"index.docker.io/", "docker.io/", "library/"} {
@@ -184,10 +187,23 @@ func linuxImage(ref string) bool {
 		return true
 	}
 	return slices.Contains([]string{
-		"almalinux", "alpine", "amazonlinux", "busybox", "centos", "debian", "fedora", "grafana/grafana", "haproxy",
-		"httpd", "mariadb", "memcached", "mysql", "nginx", "node", "oraclelinux", "php", "postgres", "prom/prometheus",
-		"rabbitmq", "redis", "rockylinux", "ruby", "ubuntu", "wordpress",
+		"almalinux", "alpine", "amazonlinux", "busybox", "centos", "curlimages/curl", "debian", "fedora",
+		"grafana/grafana", "haproxy", "httpd", "mariadb", "mcr.microsoft.com/mssql/server", "memcached", "mysql", "nginx",
+		"nginxinc/nginx-unprivileged", "node", "oraclelinux", "php", "postgres", "prom/prometheus", "rabbitmq", "redis",
+		"registry.k8s.io/ingress-nginx/controller", "rockylinux", "ruby", "ubuntu", "wordpress",
 	}, name)
+}
+
+// linuxTag reports whether a tag names a distribution of Linux, as those of .NET,
+// Python and other images with several systems do: 8.0-alpine3.19, 3.12-bookworm.
+func linuxTag(tag string) bool {
+	words := strings.FieldsFunc(strings.ToLower(tag), func(r rune) bool { return r == '-' || r == '_' || r == '.' })
+	return slices.ContainsFunc(words, func(w string) bool {
+		return slices.Contains([]string{
+			"alpine", "azurelinux", "bookworm", "bullseye", "buster", "debian", "focal", "jammy", "linux", "mariner",
+			"noble", "trixie", "ubi", "ubuntu",
+		}, strings.TrimRight(w, "0123456789"))
+	})
 }
 
 func checkIndexBuilds(p *pod, c container, i Image, r reporter) {

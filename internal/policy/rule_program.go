@@ -46,15 +46,57 @@ func checkProgram(c container, argv tree.Value, certain, host bool, r reporter) 
 		severity = Error
 	}
 	at := items[0]
-	program := strings.ToLower(strings.ReplaceAll(at.Str(), `\`, "/"))
+	name := at.Str()
+	if words := strings.Fields(name); len(items) == 1 && len(words) > 1 && interpreter(words[0]) {
+		r.as(Warning, at, "container %s: Windows looks for a program that is named %q as a whole", c.Name, name).
+			Fix = "write each argument as an item of its own: [" + strings.Join(words[:2], ", ") + ", …]"
+		return
+	}
+	if i, inner := ranByCmd(items); inner != "" { // cmd itself starts
+		severity, at, name = Warning, items[i], inner
+	}
+	program := strings.ToLower(strings.ReplaceAll(name, `\`, "/"))
 	base := baseImage(c.Image)
 	switch {
 	case linuxPath(program), linuxShell(program) && !strings.Contains(c.Image, "busybox"), base && linuxTool(program):
-		r.as(severity, at, "container %s: %s is not part of Windows images", c.Name, at.Str())
+		r.as(severity, at, "container %s: %s is not part of Windows images", c.Name, name)
 	case !host && lacks(c.Image, program):
-		r.as(severity, at, "container %s: the image %s does not have %s", c.Name, c.Image, at.Str())
+		r.as(severity, at, "container %s: the image %s does not have %s", c.Name, c.Image, name)
+	case !host && nanoServer(c.Image) && slices.Contains([]string{"cscript", "msiexec", "wmic", "wscript"},
+		programName(program)):
+		r.as(Warning, at, "container %s: Nano Server, which %s is, does not have %s", c.Name, c.Image, name)
 	}
 }
+
+// interpreter reports whether a program is a shell of Windows.
+func interpreter(program string) bool {
+	return slices.Contains([]string{"cmd", "powershell", "pwsh"}, programName(strings.ToLower(program)))
+}
+
+// ranByCmd returns the program that a command line has cmd.exe run, and the item that
+// names it; "" if there is none.
+func ranByCmd(items []tree.Value) (item int, program string) {
+	if programName(strings.ToLower(strings.ReplaceAll(items[0].Str(), `\`, "/"))) != "cmd" {
+		return 0, ""
+	}
+	for i, v := range items[1:] {
+		option := strings.ToLower(v.Str())
+		if !strings.HasPrefix(option, "/") {
+			return 0, ""
+		}
+		if (option == "/c" || option == "/k") && i+2 < len(items) {
+			words := strings.FieldsFunc(items[i+2].Str(), func(r rune) bool { return strings.ContainsRune(" \"@&|<>()", r) })
+			if len(words) == 0 {
+				return 0, ""
+			}
+			return i + 2, words[0]
+		}
+	}
+	return 0, ""
+}
+
+// programName returns the name of a program without its folder and .exe.
+func programName(program string) string { return strings.TrimSuffix(path.Base(program), ".exe") }
 
 // linuxPath reports whether a program is named by a path that only a Linux
 // system has.
@@ -80,10 +122,11 @@ func linuxTool(program string) bool {
 // its name reveals. Server Core has Windows PowerShell and the .NET Framework,
 // Nano Server neither; PowerShell 7 comes with no base image.
 func lacks(image, program string) bool {
-	name := strings.TrimSuffix(path.Base(program), ".exe")
+	name := programName(program)
 	if baseImage(image) && name == "pwsh" {
 		return true
 	}
-	return strings.Contains(strings.ToLower(image), "nanoserver") &&
-		(name == "powershell" || strings.Contains(program, "/microsoft.net/framework"))
+	return nanoServer(image) && (name == "powershell" || strings.Contains(program, "/microsoft.net/framework"))
 }
+
+func nanoServer(image string) bool { return strings.Contains(strings.ToLower(image), "nanoserver") }
