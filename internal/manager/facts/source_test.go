@@ -136,7 +136,8 @@ func TestFacts(t *testing.T) {
 		&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "windows-2019"}, Handler: "runhcs-wcow-process",
 			Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{corev1.LabelOSStable: "windows"}}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
-			Labels: map[string]string{policy.DefaultOSLabel: "windows"}}},
+			Labels:      map[string]string{policy.DefaultOSLabel: "windows"},
+			Annotations: map[string]string{"linkerd.io/inject": "enabled"}}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
 	)
 	s := start(t, client, Config{Registry: lookup.Config{Off: true}, DefaultOS: "linux"})
@@ -163,7 +164,8 @@ func TestFacts(t *testing.T) {
 			"mine": {Platforms: []policy.Platform{{OS: "windows", Arch: "amd64", OSVersion: "10.0.20348.1"}}}},
 		PresentImages: map[string][]string{"acme/shop:1": {"windows"}, "nginx": {"linux"},
 			"both:1": {"linux", "windows"}},
-		Namespaces: map[string]map[string]string{"shop": {policy.DefaultOSLabel: "windows"}},
+		Namespaces: map[string]map[string]string{"shop": {policy.DefaultOSLabel: "windows",
+			"annotation:linkerd.io/inject": "enabled"}},
 	}
 	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(policy.Related{})); d != "" {
 		t.Errorf("facts (-want +got):\n%s", d)
