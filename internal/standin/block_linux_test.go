@@ -180,3 +180,112 @@ Y
 42
 43
 `
+
+// pipeBatch has blocks that read from commands. In its output no line says "no".
+var pipeBatch = []string{
+	"echo one | (findstr o & echo two)", "echo one | findstr o | (findstr n & echo three)",
+	"(echo a & echo b) | findstr b | (findstr b & echo c)", "echo a | (findstr a & echo d) | (findstr d & echo e)",
+	"(echo 1 & echo 2) | (findstr 1) | (findstr 1 & echo 3)",
+	"type one 2>nul | (findstr n & echo 4)", "type nofile 2>&1 | (findstr system & echo 5)",
+	"echo x>f | (findstr x & echo 6)", "type f", "echo (a) | (findstr a & echo 7)",
+	"echo 8 | (", "findstr 8", "echo 9", ")", "cd . & @echo 10 | (findstr 1 & echo 11)",
+	// With if, for, && and ||.
+	"if 1==2 echo x | (findstr x & echo no)", "if 1==1 echo x | (findstr x & echo 12)",
+	"if 1==2 (echo x) | (findstr x & echo no)", "if 1==1 (echo y | (findstr y & echo 13)) else (echo no)",
+	"for %%i in (1 2) do echo %%i | (findstr 1 & echo -)", "for %%i in (14 15) do @echo %%i | (findstr 1 & echo .)",
+	"echo x | (findstr y || echo 16)", "echo x | (findstr x >nul) && echo 17", "echo x | (findstr y) && echo no",
+	"cd . && echo 18 | (findstr 18 & echo 19) && echo 20",
+	// @ within a line.
+	"for %%i in (21 22) do @cd . && echo %%i", "if 1==1 @cd . && @echo 23",
+	"@echo on", "echo a | (findstr a)", "(echo b) | (findstr b)", "@echo off",
+}
+
+const pipeOutput = `one 
+two
+one 
+three
+b
+c
+d
+e
+1 
+3
+one
+4
+The system cannot find the file specified.
+5
+6
+x 
+\(a\) 
+7
+8 
+9
+10 
+11
+x 
+12
+y 
+13
+1 
+-
+-
+14 
+.
+15 
+.
+16
+17
+18 
+19
+20
+21
+22
+23
+
+C:\\work>echo a \| \(findstr a\) 
+a 
+
+C:\\work>\(echo b\)\| \(findstr b\) 
+b
+`
+
+// branchBatch has several commands, the later ones blocks, behind conditions that are false. No line is lost and none
+// of the output says "no".
+var branchBatch = []string{
+	"if 1==2 (echo no) & (echo no)", "echo 1", "if 1==2 echo no & if 1==1 echo no", "echo 2",
+	"if 1==2 (echo no) & for %%i in (1) do echo no", "echo 3", "if 1==1 (echo 4) & (echo 5)", "echo 6",
+	"if 1==2 (echo no) else (echo 7) & (echo 8)", "if 1==1 (echo 9) else (echo no) & (echo no)", "echo 10",
+	"if 1==2 echo no && echo no & (echo no)", "echo 11", "if 1==1 if 1==2 (echo no) & (echo no)", "echo 12",
+	"if 1==1 (echo 13) & if 1==2 (echo no) & (echo no)", "echo 14",
+	"if 1==1 (echo 15) & if 1==2 (echo no) else (echo 16) & (echo 17)",
+	"if 1==1 echo a (b) & (echo 18) & echo c)", "(", "if 1==2 (", "echo no", ") & (echo no)", "echo 19", ") & echo 20",
+	"for %%i in (1 2) do if %%i==1 (echo 21) & (echo 22)", "@echo on", "if 1==2 (echo no) & (echo no)", "@echo off",
+}
+
+const branchOutput = `1
+2
+3
+4
+5
+6
+7
+8
+9
+10
+11
+12
+13
+14
+15
+16
+17
+a \(b\) 
+18
+c\)
+19
+20
+21
+22
+
+C:\\work>if 1==2 \(echo no\) & \(echo no\) 
+`

@@ -125,7 +125,8 @@ SystemRoot=C:\\Windows
 CommonProgramFiles=(?s:.*)ComSpec=C:\\Windows\\system32\\cmd.exe
 PUBLIC=C:\\Users\\Public
 `},
-		"blocks": {blockBatch, blockOutput}, "chains": {chainBatch, chainOutput},
+		"blocks": {blockBatch, blockOutput}, "chains": {chainBatch, chainOutput}, "pipes": {pipeBatch, pipeOutput},
+		"branches": {branchBatch, branchOutput},
 	} {
 		t.Run("cmd: "+name, func(t *testing.T) {
 			work := filepath.Join(b.root, wine.ContainerDrive, "work")

@@ -154,6 +154,7 @@ func testCommandPrompt(t *testing.T, b *box) {
 		{"cmd /c exit 3 || cmd /c exit 5", "", 5},
 		{"cmd /c exit 3 && exit 4", "", 3},
 		{"echo a b|findstr a&&exit 7", "a b\n", 7},
+		{`echo a b|(findstr a & echo c)`, "a b\nc\n", 0},
 		// The last command decides, or exit does.
 		{"type nofile & exit 0", "The system cannot find the file specified.\n", 0},
 		{"rd nodir & cd .", "The system cannot find the file specified.\n", 0},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// The text of blocks with redirections, as block.c wants it, and of && and ||, as
-// chain.c does. A block begins where Wine's parser sees one (programs/cmd/wcmdmain.c
+// The text of blocks with redirections, as block.c wants it, of blocks that read from a
+// pipe, of what an if runs, and of && and ||, as chain.c wants it. A block begins where Wine's parser sees one (programs/cmd/wcmdmain.c
 // of Wine 8, WCMD_ReadAndParseLine).
 
 #include "winemend.h"
@@ -20,9 +20,13 @@ struct source {
     SIZE_T n;
 };
 
+// What to insert at one place, the outermost first.
+enum rank { BRANCH, CHAIN, PIPELINE, OTHER };
+
 // What to change, by place.
 struct edit {
     LONGLONG at;
+    enum rank rank;
     SIZE_T drop, text, length; // text: where what to insert begins
 };
 
@@ -31,7 +35,7 @@ static struct {
     SIZE_T count;
     WCHAR text[2 * BLOCK_LINE];
     SIZE_T used;
-    BOOL needed; // a block has redirections, or there is a chain
+    BOOL needed; // a block has redirections or reads from a pipe, or there is a chain
     BOOL full;
     LONGLONG next, end; // in a batch file: the line that comes next, and where its block ends
 } edits;
@@ -127,15 +131,20 @@ static SIZE_T skip_for(const struct source *s, SIZE_T i)
     return is_word(s, i, "do") ? i + 2 : begin;
 }
 
-// A place to insert text at is begun, and gets characters. first: in front of what
-// is inserted there already.
-static struct edit *begin_edit(LONGLONG place, SIZE_T drop, BOOL first)
+// goes_behind reports whether an edit goes behind a new one. Others than OTHER are around what has been found in them.
+static BOOL goes_behind(const struct edit *e, LONGLONG place, enum rank rank)
+{
+    return e->at > place || (e->at == place && rank != OTHER && e->rank >= rank);
+}
+
+// A place to insert text at is begun, and gets characters.
+static struct edit *begin_edit(LONGLONG place, SIZE_T drop, enum rank rank)
 {
     edits.full = edits.full || edits.count == EDITS;
     if (edits.full) return NULL;
     SIZE_T i = edits.count++;
-    for (; i > 0 && edits.list[i - 1].at + first > place; i--) edits.list[i] = edits.list[i - 1];
-    edits.list[i] = (struct edit){place, drop, edits.used, 0};
+    for (; i > 0 && goes_behind(&edits.list[i - 1], place, rank); i--) edits.list[i] = edits.list[i - 1];
+    edits.list[i] = (struct edit){place, rank, drop, edits.used, 0};
     return &edits.list[i];
 }
 
@@ -198,7 +207,7 @@ static SIZE_T skip_redirection(const struct source *s, SIZE_T i)
 static WCHAR pipes[MAX_PATH];
 static SIZE_T pipes_length;
 
-static SIZE_T put_number(WCHAR *to, ULONG v)
+static SIZE_T put_decimal(WCHAR *to, ULONG v)
 {
     WCHAR digits[10];
     SIZE_T d = 0, n = 0;
@@ -223,15 +232,19 @@ static void put_pipe(struct edit *e, ULONG number)
         SIZE_T n = directory ? directory(MAX_PATH - 32, pipes) : 0;
         memcpy(pipes + n, L"CMD-", 8);
         n += 4;
-        n += put_number(pipes + n, (ULONG)(ULONG_PTR)*(HANDLE *)((char *)NtCurrentTeb() + 0x40)); // of the process
+        n += put_decimal(pipes + n, (ULONG)(ULONG_PTR)*(HANDLE *)((char *)NtCurrentTeb() + 0x40)); // of the process
         pipes[n++] = '-';
         pipes_length = n;
     }
     put_text(e, L"\"");
     put(e, pipes, pipes_length);
-    put(e, digits, put_number(digits, number));
+    put(e, digits, put_decimal(digits, number));
     put_text(e, L".tmp\" ");
 }
+
+#define OPEN_TEXT L"(rem\xfdd0 "
+#define TEST_TEXT L"&if defined \xfdd0 "
+#define CLOSE_TEXT L"&rem\xfdd1)"
 
 // A block that has been begun. input: the pipe that it reads from, 0: none.
 struct block {
@@ -239,11 +252,12 @@ struct block {
     ULONG input;
 };
 
+static ULONG last_pipe;
+
 // end_block changes a block if redirections follow its end, i, and returns where to
 // go on. A following block that reads from a pipe has *input.
 static SIZE_T end_block(const struct source *s, LONGLONG base, const struct block *b, SIZE_T i, ULONG *input)
 {
-    static ULONG last_pipe;
     SIZE_T end = i + 1, next = skip_blanks(s, end);
     ULONG output = 0;
     for (SIZE_T behind; (behind = skip_redirection(s, next)) != next; next = skip_blanks(s, end)) end = behind;
@@ -255,8 +269,8 @@ static SIZE_T end_block(const struct source *s, LONGLONG base, const struct bloc
     if (after == i + 1 && !b->input) return after;
     edits.needed = TRUE;
 
-    struct edit *e = begin_edit(base + (LONGLONG)b->begin, 0, FALSE);
-    put_text(e, L"(rem\xfdd0 ");
+    struct edit *e = begin_edit(base + (LONGLONG)b->begin, 0, OTHER);
+    put_text(e, OPEN_TEXT);
     if (b->input) {
         put_text(e, L"<");
         put_pipe(e, b->input);
@@ -267,10 +281,10 @@ static SIZE_T end_block(const struct source *s, LONGLONG base, const struct bloc
     }
     if (b->input || output) put_text(e, L"\xfdd3 ");
     put_source(e, s, i + 1, end);
-    put_text(e, L" \xfdd2&if defined \xfdd0 ");
+    put_text(e, L" \xfdd2" TEST_TEXT);
 
-    e = begin_edit(base + (LONGLONG)i + 1, after - i - 1, FALSE);
-    put_text(e, L"&rem\xfdd1)");
+    e = begin_edit(base + (LONGLONG)i + 1, after - i - 1, OTHER);
+    put_text(e, CLOSE_TEXT);
     if (!output) return after;
     put_text(e, L"&");
     if (at(s, skip_blanks(s, after)) == '(') {
@@ -287,7 +301,11 @@ static SIZE_T end_block(const struct source *s, LONGLONG base, const struct bloc
 //
 //     (rem & A & if defined TEST (rem & B & rem) & if not defined TEST (rem & C & rem) & rem)
 struct chain {
-    SIZE_T begin; // of the first command
+    SIZE_T begin;    // of the first command
+    SIZE_T pipeline; // where the last one begins
+    SIZE_T branch;   // of the last if: where what it runs begins
+    enum { NO_BRANCH, TO_BRANCH, IN_BRANCH } place;
+    SIZE_T branches; // that have become blocks
     BOOL open;
     SIZE_T ands, ors;                // blocks that have been begun
     SIZE_T literal[LITERALS], count; // parentheses in the first command's text
@@ -298,42 +316,104 @@ struct chain {
 #define OR_TEXT L"&if not defined \xfdd5 " CHAIN_TEXT
 #define END_TEXT L"&rem\xfdd6)"
 
-static void put_ends(struct edit *e, SIZE_T n)
+static void put_ends(LONGLONG place, SIZE_T n)
 {
+    struct edit *e = n ? begin_edit(place, 0, OTHER) : NULL;
     for (; n > 0; n--) put_text(e, END_TEXT);
 }
 
 static void end_chain(struct chain *c, LONGLONG place)
 {
-    if (c->open) put_ends(begin_edit(place, 0, FALSE), 1 + c->ands + c->ors);
+    if (c->open) put_ends(place, 1 + c->ands + c->ors);
     c->open = FALSE;
     c->ands = c->ors = c->count = 0;
+}
+
+// end_branch ends the chain, too.
+static void end_branch(struct chain *c, LONGLONG place)
+{
+    end_chain(c, place);
+    put_ends(place, c->branches);
+    c->place = NO_BRANCH;
+    c->branches = 0;
+}
+
+// block_branch makes a block of what an if runs. Wine 8 skips A & (B), and the next line with it, if the condition is
+// false.
+static void block_branch(struct chain *c, LONGLONG base)
+{
+    if (c->place != IN_BRANCH || (c->open && c->branch > c->begin)) return;
+    edits.needed = TRUE;
+    put_text(begin_edit(base + (LONGLONG)c->branch, 0, BRANCH), CHAIN_TEXT);
+    c->place = NO_BRANCH;
+    c->branches++;
+}
+
+static void begin_command(struct chain *c, SIZE_T i)
+{
+    c->pipeline = i;
+    if (c->place == TO_BRANCH) {
+        c->place = IN_BRANCH;
+        c->branch = i;
+    }
+    if (c->open) return;
+    c->begin = i;
+    c->count = 0;
+}
+
+static void open_chain(struct chain *c, LONGLONG base)
+{
+    edits.needed = TRUE;
+    if (c->open) return;
+    put_text(begin_edit(base + (LONGLONG)c->begin, 0, CHAIN), CHAIN_TEXT);
+    for (SIZE_T k = 0; k < c->count; k++) put_text(begin_edit(base + (LONGLONG)c->literal[k], 0, OTHER), L"^");
+    c->open = TRUE;
 }
 
 // join_chain is for && and ||, which stand at i.
 static void join_chain(struct chain *c, LONGLONG base, SIZE_T i, BOOL and)
 {
-    edits.needed = TRUE;
-    if (!c->open) {
-        put_text(begin_edit(base + (LONGLONG)c->begin, 0, TRUE), CHAIN_TEXT);
-        for (SIZE_T k = 0; k < c->count; k++) put_text(begin_edit(base + (LONGLONG)c->literal[k], 0, FALSE), L"^");
-        c->open = TRUE;
-    }
-    struct edit *e = begin_edit(base + (LONGLONG)i, 2, FALSE);
-    if (!and) {
-        put_ends(e, c->ands);
-        c->ands = 0;
-    }
+    open_chain(c, base);
+    struct edit *e = begin_edit(base + (LONGLONG)i, 2, OTHER);
+    for (; !and && c->ands > 0; c->ands--) put_text(e, END_TEXT);
     put_text(e, and ? AND_TEXT : OR_TEXT);
     and ? c->ands++ : c->ors++;
+}
+
+// pipe_to_block is for a | at i that leads to a block. What is in front of it becomes a block, too:
+//
+//     (rem & (rem OPEN > pipe & if defined OPEN (rem & A & rem) & rem CLOSE) & (rem OPEN < pipe …) & rem)
+//
+// It returns the pipe.
+static ULONG pipe_to_block(struct chain *c, LONGLONG base, SIZE_T i)
+{
+    open_chain(c, base);
+    struct edit *e = begin_edit(base + (LONGLONG)c->pipeline, 0, PIPELINE);
+    put_text(e, OPEN_TEXT L">");
+    put_pipe(e, ++last_pipe);
+    put_text(e, L"\xfdd3 \xfdd2" TEST_TEXT CHAIN_TEXT);
+    put_text(begin_edit(base + (LONGLONG)i, 1, OTHER), END_TEXT CLOSE_TEXT L"&");
+    return last_pipe;
 }
 
 // put_literal keeps a parenthesis that is a part of a text from ending, or beginning,
 // a block.
 static void put_literal(struct chain *c, LONGLONG base, SIZE_T i, BOOL inside)
 {
-    if (inside || c->open) put_text(begin_edit(base + (LONGLONG)i, 0, FALSE), L"^");
+    if (inside || c->open) put_text(begin_edit(base + (LONGLONG)i, 0, OTHER), L"^");
     else if (c->count < LITERALS) c->literal[c->count++] = i;
+}
+
+static BOOL leads_to_block(const struct source *s, SIZE_T i)
+{
+    i = skip_blanks(s, i);
+    return at(s, i) == '(' || (at(s, i) == '@' && at(s, skip_blanks(s, i + 1)) == '(');
+}
+
+// begins_block reports whether a block, or a command that can have one, begins there.
+static BOOL begins_block(const struct source *s, SIZE_T i)
+{
+    return leads_to_block(s, i) || is_word(s, skip_blanks(s, i), "if") || is_word(s, skip_blanks(s, i), "for");
 }
 
 // find_edits looks at the first line of a text and the blocks that begin there. It
@@ -345,6 +425,7 @@ static SIZE_T find_edits(const struct source *s, LONGLONG base)
     SIZE_T deep = 0, i = 0;
     ULONG input = 0;
     BOOL command = TRUE; // one begins here
+    BOOL begun = FALSE;  // it has, by @
     BOOL piped = FALSE;  // it reads from the one before it
     edits.count = edits.used = 0;
     edits.full = edits.needed = FALSE;
@@ -353,7 +434,7 @@ static SIZE_T find_edits(const struct source *s, LONGLONG base)
         struct chain *chain = &chains[deep];
         WCHAR c = at(s, i);
         if (is_end(c)) {
-            end_chain(chain, base + (LONGLONG)i);
+            end_branch(chain, base + (LONGLONG)i);
             if (!deep) return i;
             command = TRUE;
             i++;
@@ -361,9 +442,14 @@ static SIZE_T find_edits(const struct source *s, LONGLONG base)
         }
         if (command) {
             // Wine knows "@(" only where a line begins.
-            if (c == '@' && i != skip_blanks(s, 0) && at(s, skip_blanks(s, i + 1)) == '(') {
-                edits.needed = TRUE;
-                begin_edit(base + (LONGLONG)i, 1, FALSE);
+            if (c == '@' && i != skip_blanks(s, 0)) {
+                if (at(s, skip_blanks(s, i + 1)) == '(') {
+                    edits.needed = TRUE;
+                    begin_edit(base + (LONGLONG)i, 1, OTHER);
+                } else if (!piped) {
+                    begin_command(chain, i);
+                    begun = TRUE;
+                }
             }
             if (is_blank(c) || c == '@' || c == ',' || c == ';' || c == '=') {
                 i++;
@@ -373,11 +459,8 @@ static SIZE_T find_edits(const struct source *s, LONGLONG base)
                 while (!is_end(at(s, i))) i++;
                 continue;
             }
-            if (!chain->open && !piped && c != '&' && c != '|') {
-                chain->begin = i;
-                chain->count = 0;
-            }
-            piped = FALSE;
+            if (!piped && !begun && c != '&' && c != '|') begin_command(chain, i);
+            piped = begun = FALSE;
             if (c == '(') {
                 if (deep == DEEPEST) return i;
                 open[deep++] = (struct block){i++, input};
@@ -390,16 +473,18 @@ static SIZE_T find_edits(const struct source *s, LONGLONG base)
                           : is_word(s, i, "else") ? i + 4
                                                   : i;
             command = next != i;
+            if (command && !is_word(s, i, "for")) chain->place = TO_BRANCH;
             i = next;
             if (command) continue;
         }
         if (c == ')' && deep > 0) {
-            end_chain(chain, base + (LONGLONG)i);
+            end_branch(chain, base + (LONGLONG)i);
             i = end_block(s, base, &open[--deep], i, &input);
+            if (input) open_chain(&chains[deep], base);
             command = TRUE; // else, or what a pipe leads to
             piped = at(s, i - 1) == '|';
         } else if (c == '(' || c == ')') {
-            put_literal(chain, base, i++, deep > 0); // behind an if, Wine would take ( for a block
+            put_literal(chain, base, i++, deep > 0 || chain->branches || chain->place); // behind an if, Wine would take ( for a block
         } else if (c == '"') {
             i = skip_quoted(s, i);
         } else if (c == '%') {
@@ -413,13 +498,15 @@ static SIZE_T find_edits(const struct source *s, LONGLONG base)
             command = TRUE;
             i += 2;
         } else {
+            if (c == '&' && begins_block(s, i + 1)) block_branch(chain, base);
             if (c == '&') end_chain(chain, base + (LONGLONG)i);
+            if (c == '|' && leads_to_block(s, i + 1)) input = pipe_to_block(chain, base, i);
             command = c == '&' || c == '|';
             piped = c == '|';
             i++;
         }
     }
-    end_chain(&chains[deep], base + (LONGLONG)i);
+    end_branch(&chains[deep], base + (LONGLONG)i);
     return i;
 }
 
@@ -442,12 +529,12 @@ static SIZE_T apply_edits(const struct source *s, LONGLONG base, SIZE_T n, WCHAR
     return used < size ? used : 0;
 }
 
-// has_any reports whether there may be blocks or chains.
+// has_any reports whether there may be blocks or several commands.
 static BOOL has_any(const struct source *s, SIZE_T n)
 {
     for (SIZE_T i = 0; i < n; i++) {
         WCHAR c = at(s, i);
-        if (c == '(' || ((c == '&' || c == '|') && at(s, i + 1) == c)) return TRUE;
+        if (c == '(' || c == '&' || c == '|') return TRUE;
     }
     return FALSE;
 }
@@ -494,9 +581,6 @@ static BOOL begins(const WCHAR *text, SIZE_T n, const WCHAR *with)
     return TRUE;
 }
 
-#define OPEN_TEXT L"(rem\xfdd0 "
-#define TEST_TEXT L"&if defined \xfdd0 "
-#define CLOSE_TEXT L"&rem\xfdd1)"
 #define SIZE_OF(text) (ARRAYSIZE(text) - 1)
 
 // block_shown gives the text as it was before. The redirections of a block that ends
@@ -523,9 +607,16 @@ WCHAR *block_shown(const WCHAR *text, SIZE_T n)
         } else if (begins(text + i, n - i, CLOSE_TEXT)) {
             i += SIZE_OF(CLOSE_TEXT);
             for (const WCHAR *p = deep ? kept[--deep] : L""; *p; p++) out[used++] = *p;
-            if (!begins(text + i, n - i, L"&<\"")) continue;
-            for (i += 3; i < n && text[i] != '"'; i++) continue;
-            i += 2;
+            SIZE_T next = i + 1;
+            while (next < n && is_blank(text[next])) next++;
+            if (begins(text + i, n - i, L"&<\"")) {
+                for (i += 3; i < n && text[i] != '"'; i++) continue;
+                i += 2;
+            } else if (i < n && text[i] == '&' && begins(text + next, n - next, OPEN_TEXT L"<\"")) {
+                i++;
+            } else {
+                continue;
+            }
             out[used++] = '|';
         } else if (begins(text + i, n - i, AND_TEXT)) {
             i += SIZE_OF(AND_TEXT);
