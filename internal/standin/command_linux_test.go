@@ -157,3 +157,35 @@ PUBLIC=C:\\Users\\Public
 		})
 	}
 }
+
+// testPipedLines gives cmd.exe its commands by a pipe. It shows each behind the prompt, and reads no more than one line
+// at a time: the next may be for a program.
+func testPipedLines(t *testing.T, b *box) {
+	t.Helper()
+	for name, tt := range map[string]struct {
+		lines []string
+		want  string // behind the first prompt; PROMPT: an empty line and a prompt
+		code  int
+	}{
+		"lines":           {[]string{"echo one", "echo two"}, "echo one\none\nPROMPTecho two\ntwo\nPROMPT", 0},
+		"a program reads": {[]string{"findstr x", "axb", "cxd"}, "findstr x\naxb\ncxd\nPROMPT", 0},
+		"cmd reads": {[]string{"cmd", "echo inner", "exit 2", "echo %ERRORLEVEL%"}, "cmd\nBANNERecho inner\ninner\nPROMPT" +
+			"exit 2\nPROMPTecho %ERRORLEVEL%\n2\nPROMPT", 0},
+		"variables": {[]string{"set A=1&& echo %A%", "echo %A%", "exit 5"},
+			"set A=1&& echo %A%\n%A%\nPROMPTecho %A%\n1\nPROMPTexit 5\n", 5},
+		"several lines": {[]string{"(", "echo a", "echo b)", "type nofile || echo c"},
+			"(\nMore? echo a\nMore? echo b)\na\nb\nPROMPTtype nofile || echo c\n" +
+				"The system cannot find the file specified.\nc\nPROMPT", 0},
+		"echo off": {[]string{"@echo off", "echo x", "ping -n 1 127.0.0.1 >nul", "echo y"}, "@echo off\nx\ny\n", 0},
+	} {
+		t.Run("cmd: piped "+name, func(t *testing.T) {
+			const banner = "Microsoft Windows [Version 10.0.17763]\nPROMPT"
+			want := strings.NewReplacer("BANNER", banner).Replace(banner + tt.want)
+			want = strings.ReplaceAll(want, "PROMPT", "\nC:\\>")
+			out, code := b.feed(t, nil, strings.NewReader(strings.Join(tt.lines, "\r\n")+"\r\n"), "cmd")
+			if out != want || code != tt.code {
+				t.Errorf("exit %d, %s\nwant %d, %s", code, out, tt.code, want)
+			}
+		})
+	}
+}

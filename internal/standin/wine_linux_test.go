@@ -5,6 +5,7 @@ package standin_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -91,6 +92,12 @@ func stack(t *testing.T, work string, layers []string) string {
 // its processes end with it, because they share a PID namespace.
 func (b *box) run(t *testing.T, env []string, args ...string) (string, int) {
 	t.Helper()
+	return b.feed(t, env, nil, args...)
+}
+
+// feed does so with a program that reads.
+func (b *box) feed(t *testing.T, env []string, stdin io.Reader, args ...string) (string, int) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	argv, environ, _ := wine.ContainerProcess(wine.Process{Args: args, Env: env})
@@ -105,6 +112,7 @@ func (b *box) run(t *testing.T, env []string, args ...string) (string, int) {
 	cmd := exec.CommandContext(ctx, "unshare",
 		append([]string{"--fork", "--kill-child", "--pid", "--mount", "--net", "--ipc", "--uts", "sh", "-c", script,
 			b.root}, argv...)...)
+	cmd.Stdin = stdin
 	cmd.Env = append(environ, "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
 	out, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState == nil {
@@ -155,6 +163,19 @@ func testCommandPrompt(t *testing.T, b *box) {
 		{"cmd /c exit 3 && exit 4", "", 3},
 		{"echo a b|findstr a&&exit 7", "a b\n", 7},
 		{`echo a b|(findstr a & echo c)`, "a b\nc\n", 0},
+		// Variables have the values of the time when the line was read.
+		{"set A=1&& echo %A%", "%A%\n", 0},
+		{"set A=1&& call echo %A%", "1\n", 0},
+		{"set OS=x& echo %OS%& call echo %os%", "Windows_NT\nWindows_NT\n", 0},
+		{"set A=1& cmd /c echo %A%", "1\n", 0},
+		{"cmd /v:on /c set OS=x^& echo %NO% !OS!", "%NO% x\n", 0},
+		{"echo %OS:~0,3% %OS:_=-% %NO%", "Win Windows-NT %NO%\n", 0},
+		{"cmd /c exit 3 & echo %ERRORLEVEL%& set ERRORLEVEL=x", "0\n", 0},
+		{"cd Windows & echo %CD%& cd", "C:\\\nC:\\Windows\n", 0},
+		// exit without a number keeps ERRORLEVEL.
+		{"cmd /c exit 3 & exit", "", 3},
+		{"cmd /c exit 3 & exit /b", "", 3},
+		{"cmd /c exit 3 & exit /b 0", "", 0},
 		// The last command decides, or exit does.
 		{"type nofile & exit 0", "The system cannot find the file specified.\n", 0},
 		{"rd nodir & cd .", "The system cannot find the file specified.\n", 0},
@@ -285,6 +306,7 @@ func TestProgramsUnderWine(t *testing.T) {
 	}
 	testCommandPrompt(t, core)
 	testBuiltins(t, core)
+	testPipedLines(t, core)
 	// The site is served on port 80, by the image's own entry point.
 	out, code := web.run(t, nil, "cmd", "/c",
 		`start /b C:\ServiceMonitor.exe w3svc & curl -s --retry 8 --retry-connrefused -i http://localhost/ & findstr `+

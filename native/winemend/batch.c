@@ -41,9 +41,21 @@ void batch_read_interrupted(void)
     InterlockedExchange(&interrupted, TRUE);
 }
 
+void show_interrupt(void)
+{
+    BOOL(WINAPI * write)(HANDLE, const void *, DWORD, DWORD *, void *);
+    write = find_function(L"kernelbase.dll", "WriteConsoleW");
+    const RTL_USER_PROCESS_PARAMETERS *params = NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters;
+    HANDLE output = *(HANDLE *)((char *)params + 0x28); // StandardOutput
+    DWORD wrote;
+    if (write) write(output, L"^C\r\n", 4, &wrote, NULL);
+}
+
 void batch_program_ended(DWORD code)
 {
-    if (code == (DWORD)STATUS_CONTROL_C_EXIT && batch_running()) await_event();
+    if (code != (DWORD)STATUS_CONTROL_C_EXIT) return;
+    if (batch_running()) await_event();
+    else if (prompts) show_interrupt();
 }
 
 void batch_key(void)

@@ -135,11 +135,14 @@ static DWORD WINAPI mend_GetEnvironmentVariableW(const WCHAR *name, WCHAR *value
 
 // Wine asks for the place in a file only before it reads a line of a batch file.
 static HANDLE line_file;
+static HANDLE line_pipe; // the same of one that has no place
 
 static BOOL WINAPI mend_SetFilePointerEx(HANDLE file, LARGE_INTEGER to, LARGE_INTEGER *at, DWORD method)
 {
     BOOL ok = real_SetFilePointerEx(file, to, at, method);
-    if (!ok || method != FILE_CURRENT) return ok;
+    if (method != FILE_CURRENT) return ok;
+    line_pipe = ok ? NULL : file;
+    if (!ok) return ok;
     line_file = file;
     SIZE_T i = 0;
     while (i < depth && files[i].handle != file) i++;
@@ -150,8 +153,26 @@ static BOOL WINAPI mend_SetFilePointerEx(HANDLE file, LARGE_INTEGER to, LARGE_IN
 
 static const void *line_bytes; // what was read for a line
 
+// read_line reads no more than one line, so that what follows is there for the programs that the line runs and for the
+// next one. Wine 8 reads as much as there is, and then cannot go back in a pipe.
+static BOOL read_line(HANDLE pipe, char *buffer, DWORD size, DWORD *done)
+{
+    BOOL ok = TRUE;
+    DWORD got = 1;
+    for (*done = 0; got && *done < size && (!*done || buffer[*done - 1] != '\n'); *done += got) {
+        got = 0;
+        ok = real_ReadFile(pipe, buffer + *done, 1, &got, NULL);
+        if (!ok) got = 0;
+    }
+    return ok || *done;
+}
+
 static BOOL WINAPI mend_ReadFile(HANDLE file, void *buffer, DWORD size, DWORD *done, OVERLAPPED *overlapped)
 {
+    if (file && file == line_pipe) {
+        line_bytes = buffer;
+        return read_line(file, buffer, size, done);
+    }
     line_bytes = line_file == file ? buffer : NULL;
     if (line_bytes && batch_ending()) {
         *done = 0; // the end of the file
@@ -168,10 +189,36 @@ static BOOL is_local(const void *p)
     return (ULONG_PTR)p >= (ULONG_PTR)tib->StackLimit && (ULONG_PTR)p < (ULONG_PTR)tib->StackBase;
 }
 
+static BOOL prompted; // what was printed last does not end its line: echo is on
+
+static void note_printed(const WCHAR *text, SIZE_T n)
+{
+    if (n) prompted = text[n - 1] != '\n';
+}
+
+// show_line shows a line from a pipe behind the prompt, as Windows does.
+static void show_line(const char *text, int n)
+{
+    BOOL(WINAPI * write)(HANDLE, const void *, DWORD, DWORD *, OVERLAPPED *);
+    write = find_function(L"kernelbase.dll", "WriteFile");
+    HANDLE output = real_GetStdHandle(STD_OUTPUT_HANDLE);
+    DWORD done;
+    if (write && write(output, text, (DWORD)n, &done, NULL)) write(output, "\r\n", 2, &done, NULL);
+    prompted = FALSE;
+}
+
 static int WINAPI mend_MultiByteToWideChar(UINT page, DWORD flags, const char *from, int n, WCHAR *to, int size)
 {
     HANDLE file = line_file;
     int length = real_MultiByteToWideChar(page, flags, from, n, to, size);
+    if (line_pipe && from == line_bytes) {
+        DWORD typed = (DWORD)length;
+        if (!is_local(to) && prompted) show_line(from, n);
+        block_prompt(to, (DWORD)size, &typed);
+        line_pipe = NULL;
+        line_bytes = NULL;
+        return (int)typed;
+    }
     if (!file || from != line_bytes || is_local(to)) return length;
     line_bytes = line_file = NULL;
     SIZE_T i = 0;
@@ -203,6 +250,7 @@ void block_prompt(WCHAR *line, DWORD size, DWORD *length)
 
 static BOOL WINAPI mend_WriteConsoleW(HANDLE console, const void *text, DWORD n, DWORD *wrote, void *reserved)
 {
+    note_printed(text, n);
     WCHAR *shown = block_shown(text, n);
     if (!shown) return real_WriteConsoleW(console, text, n, wrote, reserved);
     SIZE_T length = 0;
@@ -215,6 +263,7 @@ static BOOL WINAPI mend_WriteConsoleW(HANDLE console, const void *text, DWORD n,
 static int WINAPI mend_WideCharToMultiByte(UINT page, DWORD flags, const WCHAR *from, int n, char *to, int size,
                                            const char *other, BOOL *used)
 {
+    if (n > 0) note_printed(from, (SIZE_T)n);
     WCHAR *shown = n > 0 ? block_shown(from, (SIZE_T)n) : NULL;
     if (!shown) return real_WideCharToMultiByte(page, flags, from, n, to, size, other, used);
     n = 0;
@@ -228,6 +277,7 @@ static int WINAPI mend_WideCharToMultiByte(UINT page, DWORD flags, const WCHAR *
 static WCHAR *WINAPI mend_GetCommandLineW(void)
 {
     static WCHAR line[BLOCK_LINE];
+    if (*line) return line;
     const WCHAR *real = real_GetCommandLineW();
     SIZE_T n = 0, begin, quote;
     while (real[n] && n < BLOCK_LINE - 1) line[n] = real[n], n++;

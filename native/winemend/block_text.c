@@ -2,8 +2,8 @@
 // Copyright The mullion Authors.
 
 // The text of blocks with redirections, as block.c wants it, of blocks that read from a
-// pipe, of what an if runs, and of && and ||, as chain.c wants it. A block begins where Wine's parser sees one (programs/cmd/wcmdmain.c
-// of Wine 8, WCMD_ReadAndParseLine).
+// pipe, of what an if runs, and of && and ||, as chain.c wants it. A block begins where
+// Wine's parser sees one (programs/cmd/wcmdmain.c of Wine 8, WCMD_ReadAndParseLine).
 
 #include "winemend.h"
 
@@ -206,16 +206,6 @@ static SIZE_T skip_redirection(const struct source *s, SIZE_T i)
 // Temporary files in the place of pipes, as Wine itself has them.
 static WCHAR pipes[MAX_PATH];
 static SIZE_T pipes_length;
-
-static SIZE_T put_decimal(WCHAR *to, ULONG v)
-{
-    WCHAR digits[10];
-    SIZE_T d = 0, n = 0;
-    do digits[d++] = (WCHAR)('0' + v % 10);
-    while ((v /= 10) != 0);
-    while (d > 0) to[n++] = digits[--d];
-    return n;
-}
 
 BOOL is_block_pipe(const WCHAR *path)
 {
@@ -484,7 +474,8 @@ static SIZE_T find_edits(const struct source *s, LONGLONG base)
             command = TRUE; // else, or what a pipe leads to
             piped = at(s, i - 1) == '|';
         } else if (c == '(' || c == ')') {
-            put_literal(chain, base, i++, deep > 0 || chain->branches || chain->place); // behind an if, Wine would take ( for a block
+            // Behind an if, Wine would take ( for a block.
+            put_literal(chain, base, i++, deep > 0 || chain->branches || chain->place);
         } else if (c == '"') {
             i = skip_quoted(s, i);
         } else if (c == '%') {
@@ -541,6 +532,7 @@ static BOOL has_any(const struct source *s, SIZE_T n)
 
 SIZE_T mend_line(WCHAR *line, SIZE_T n, SIZE_T size)
 {
+    n = expand_line(line, n, size);
     const struct source s = {NULL, line, n};
     if (!has_any(&s, n)) return n;
     WCHAR *out = alloc_mem(size * sizeof(WCHAR));

@@ -75,7 +75,7 @@ static int WINAPI mend_CompareStringW(LCID lcid, DWORD flags, const WCHAR *a, in
         block_mark(NULL);
         chain_command(a);
     }
-    if (result == CSTR_EQUAL && (same(b, L"CALL") || same(b, L"EXIT"))) chain_calls();
+    if (result == CSTR_EQUAL && (same(b, L"CALL") || same(b, L"EXIT"))) chain_calls(same(b, L"EXIT"));
     if (result == CSTR_EQUAL && same(b, L"REM")) block_mark(a + a_len);
     for (SIZE_T i = 0; result == CSTR_EQUAL && i < ARRAYSIZE(names); i++)
         if (same(b, names[i].name)) command = names[i].command;

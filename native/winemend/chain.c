@@ -12,6 +12,8 @@
 
 static BOOL(WINAPI *real_GetExitCodeProcess)(HANDLE, DWORD *);
 
+static LONG(__cdecl *real_wcstol)(const WCHAR *, WCHAR **, int);
+
 static const DWORD *level; // ERRORLEVEL
 
 static struct {
@@ -19,6 +21,7 @@ static struct {
     DWORD code;
     BOOL ended; // a program, with code
     BOOL calls; // ends with ERRORLEVEL
+    BOOL exits; // is exit
     BOOL error; // cmd.exe has said so
 } last;
 
@@ -29,6 +32,12 @@ static BOOL WINAPI mend_GetExitCodeProcess(HANDLE process, DWORD *code)
     last.code = ok ? *code : 0;
     if (ok) batch_program_ended(*code);
     return ok;
+}
+
+// exit without a number keeps ERRORLEVEL; Wine 8 takes it for 0.
+static LONG __cdecl mend_wcstol(const WCHAR *text, WCHAR **end, int base)
+{
+    return last.exits && !*text && level ? (LONG)*level : real_wcstol(text, end, base);
 }
 
 // is_own reports whether a command is one that block_text.c has put there.
@@ -48,12 +57,24 @@ void chain_command(const WCHAR *text)
 {
     if (is_own(text)) return;
     last.before = level ? *level : 0;
-    last.ended = last.calls = last.error = FALSE;
+    last.ended = last.calls = last.exits = last.error = FALSE;
 }
 
-void chain_calls(void) { last.calls = TRUE; }
+void chain_calls(BOOL exits)
+{
+    last.calls = TRUE;
+    last.exits = exits;
+}
 
 void chain_error(void) { last.error = TRUE; }
+
+BOOL chain_in_call(void) { return last.calls; }
+
+BOOL chain_level(LONG *to)
+{
+    if (level) *to = (LONG)*level;
+    return level != NULL;
+}
 
 BOOL chain_failed(void)
 {
@@ -91,6 +112,7 @@ void mend_chains(HMODULE program)
 {
     const struct import functions[] = {
         {"GetExitCodeProcess", (void *)mend_GetExitCodeProcess, &real_GetExitCodeProcess},
+        {"wcstol", (void *)mend_wcstol, &real_wcstol},
     };
     replace_imports(program, functions, ARRAYSIZE(functions));
     level = find_level((const unsigned char *)program);

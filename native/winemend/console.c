@@ -57,12 +57,7 @@ static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWO
     if (is_command_prompt() && batch_running()) {
         batch_read_interrupted();
     } else if (shell && size >= 2) {
-        BOOL(WINAPI * write)(HANDLE, const void *, DWORD, DWORD *, void *);
-        write = find_function(L"kernelbase.dll", "WriteConsoleW");
-        const RTL_USER_PROCESS_PARAMETERS *params = NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters;
-        HANDLE output = *(HANDLE *)((char *)params + 0x28); // StandardOutput
-        DWORD wrote;
-        if (write) write(output, L"^C\r\n", 4, &wrote, NULL);
+        show_interrupt();
         ((WCHAR *)buffer)[0] = '\r';
         ((WCHAR *)buffer)[1] = '\n';
         *count = 2;

@@ -202,7 +202,7 @@ void replace_imports(HMODULE program, const struct import *functions, SIZE_T cou
 void mend_blocks(HMODULE program);
 // block_mark is called when a command begins, with NULL, and for rem with what follows.
 void block_mark(const WCHAR *command);
-// block_prompt changes a line that was typed.
+// block_prompt changes a line that was typed, or comes from a pipe.
 void block_prompt(WCHAR *line, DWORD size, DWORD *length);
 // mend_line changes a line, and returns its new length.
 SIZE_T mend_line(WCHAR *line, SIZE_T n, SIZE_T size);
@@ -215,6 +215,18 @@ WCHAR *block_shown(const WCHAR *text, SIZE_T n);
 // is_block_pipe reports whether a file stands for a pipe.
 BOOL is_block_pipe(const WCHAR *path);
 
+// decimal.c
+
+// put_decimal writes a number, and returns how many characters that takes.
+SIZE_T put_decimal(WCHAR *to, ULONG v);
+
+// expand.c
+
+void mend_expansion(HMODULE program);
+// expand_line is called with a line that was read, as which variables in it are to be expanded. It returns the line's
+// new length.
+SIZE_T expand_line(WCHAR *text, SIZE_T n, SIZE_T size);
+
 // batch.c
 
 // batch_runs tells that batch files run, or none.
@@ -222,6 +234,8 @@ void batch_runs(BOOL yes);
 BOOL batch_running(void);
 // batch_program_ended is called with the exit code of each program.
 void batch_program_ended(DWORD code);
+// show_interrupt prints ^C.
+void show_interrupt(void);
 // batch_interrupted takes a control event. It reports whether that is for a batch file.
 BOOL batch_interrupted(void);
 // batch_pending reports whether an event has come that batch_ending has not asked about.
@@ -243,8 +257,12 @@ void batch_over(void);
 void mend_chains(HMODULE program);
 // chain_command is called when a command begins, with its text.
 void chain_command(const WCHAR *text);
-// chain_calls says that the running command ends with ERRORLEVEL.
-void chain_calls(void);
+// chain_calls says that the running command ends with ERRORLEVEL: call or exit.
+void chain_calls(BOOL exits);
+// chain_in_call reports whether it does.
+BOOL chain_in_call(void);
+// chain_level tells ERRORLEVEL, if it is known.
+BOOL chain_level(LONG *level);
 // chain_failed reports whether the last command has failed, for && and ||.
 BOOL chain_failed(void);
 // chain_error says that cmd.exe has printed an error of its own for the running command.
