@@ -17,8 +17,7 @@ import (
 )
 
 func main() {
-	// Go reports Windows' shutdown and close events as SIGTERM.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilEvent()
 	argv := os.Args
 	// The file's own name decides: cmd.exe passes argv[0] as it was typed, and
 	// CreateProcess callers may pass anything.
@@ -31,4 +30,24 @@ func main() {
 	})
 	stop()
 	os.Exit(code)
+}
+
+// untilEvent returns a context that ends with a control event. Its cause is winbox.ErrInterrupted if that is Ctrl+C.
+func untilEvent() (context.Context, context.CancelFunc) {
+	// Go reports Windows' shutdown and close events as SIGTERM.
+	terminated, release := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	ctx, cancel := context.WithCancelCause(terminated)
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	go func() {
+		select {
+		case <-interrupts:
+			cancel(winbox.ErrInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		release()
+	}
 }

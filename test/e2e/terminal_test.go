@@ -300,8 +300,10 @@ func testInterrupts(t *testing.T, c *shared, ns string) {
 		tm.sees("Reply from 127.0.0.1")
 		tm.typing(ctrlC)
 		tm.sees("Ping statistics")
-		tm.shows(`C:\app>`)
-		tm.typing("exit" + enter)
+		tm.shows("Control-C\n^C\n\nC:\\app>")
+		tm.typing("echo %errorlevel%" + enter)
+		tm.shows("C:\\app>echo %errorlevel%\n-1073741510\n\nC:\\app>")
+		tm.typing("exit 0" + enter)
 		tm.exits(0)
 	})
 	t.Run("interrupted to the end", func(t *testing.T) {

@@ -72,12 +72,22 @@ func ping(ctx context.Context, env *Env) int {
 		s.add(reply, err)
 		env.printf("%s\n", pingLine(reply, err, opt.size))
 	}
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrInterrupted) {
+		return statusControlC // no handler of Windows' ping
+	}
 	s.print(env, addr)
+	if ctx.Err() != nil {
+		env.printf("Control-C\n")
+		return statusControlC
+	}
 	if s.received == 0 {
 		return 1
 	}
 	return 0
 }
+
+// statusControlC is STATUS_CONTROL_C_EXIT, the exit code of a program that a control event has ended (ntstatus.h).
+const statusControlC = 0xC000013A
 
 const pingUsage = `
 Usage: ping [-t] [-a] [-n count] [-l size] [-f] [-i TTL] [-w timeout] [-4] [-6] target_name

@@ -12,6 +12,7 @@ package winbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -153,6 +154,9 @@ func Tools() []Tool {
 		{"whoami", whoami},
 	}
 }
+
+// ErrInterrupted is the cause of a context that Ctrl+C has ended.
+var ErrInterrupted = errors.New("interrupted")
 
 // Run runs the program that argv names: by the name of the executable or, if
 // that is winbox itself, by the first argument. It returns the exit code.

@@ -227,26 +227,38 @@ Ethernet adapter vEthernet (Ethernet):
 	}
 }
 
-func TestPingUntilStopped(t *testing.T) {
+func TestPingInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancelCause(t.Context())
 		var out bytes.Buffer
 		done := make(chan int)
 		go func() {
 			done <- Run(ctx, []string{"ping", "-t", "localhost"}, &Env{Stdout: &out, Stderr: &out, System: newFake()})
 		}()
 		time.Sleep(9500 * time.Millisecond)
-		cancel()
-		if code := <-done; code != 0 {
-			t.Errorf("exit %d", code)
+		cancel(ErrInterrupted)
+		if code := <-done; code != 0xC000013A {
+			t.Errorf("exit %#x", code)
 		}
 		if n := strings.Count(out.String(), "Reply from 127.0.0.1"); n != 10 {
 			t.Errorf("%d replies in 9.5 s", n)
 		}
-		if !strings.Contains(out.String(), "Sent = 10, Received = 10, Lost = 0 (0% loss)") {
-			t.Errorf("no statistics: %s", out.String())
+		if !strings.Contains(out.String(), "Sent = 10, Received = 10, Lost = 0 (0% loss)") ||
+			!strings.HasSuffix(out.String(), "\r\nControl-C\r\n") {
+			t.Errorf("the end: %s", out.String())
 		}
 	})
+}
+
+// TestPingStopped: Windows' ping has no handler for the other events, which end it.
+func TestPingStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	code := Run(ctx, []string{"ping", "-t", "localhost"}, &Env{Stdout: &out, Stderr: &out, System: newFake()})
+	if code != 0xC000013A || strings.Contains(out.String(), "statistics") {
+		t.Errorf("exit %#x: %s", code, out.String())
+	}
 }
 
 func TestPingFailures(t *testing.T) {
