@@ -67,11 +67,14 @@ func (c claim) take() (release func(), err error) {
 	return l.Unlock, nil
 }
 
-// taken reports whether a process holds the name. Who may not look learns nothing and
-// sees a free name; taking it will say why it cannot.
-func (c claim) taken() bool {
+// taken returns an *inUseError if a process holds the name. Who may not look learns
+// nothing and sees a free name; taking it will say why it cannot.
+func (c claim) taken() error {
 	pid, err := durable.Holder(c.file())
-	return err == nil && pid != 0
+	if err != nil || pid == 0 {
+		return nil
+	}
+	return &inUseError{c.what, pid}
 }
 
 // makeOwn makes a directory for locks, or checks that no other user can put locks

@@ -19,23 +19,23 @@ import (
 func TestClaim(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "claims")
 	a, b := claim{dir, "a", "take a"}, claim{dir, "b", "take b"}
-	if a.taken() {
-		t.Fatal("no process holds the name")
+	if err := a.taken(); err != nil {
+		t.Fatalf("no process holds the name: %v", err)
 	}
 	release, err := takeAll(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !a.taken() {
-		t.Fatal("this process holds the name")
+	var inUse *inUseError
+	if err := a.taken(); !errors.As(err, &inUse) || inUse.PID != os.Getpid() || inUse.What != "take a" {
+		t.Fatalf("this process holds the name: %v", err)
 	}
 	// The second is in use: the first is not kept.
-	var inUse *inUseError
 	if _, err := takeAll(b, a); !errors.As(err, &inUse) || inUse.PID != os.Getpid() || inUse.What != "take a" {
 		t.Errorf("took it twice: %v", err)
 	}
-	if b.taken() {
-		t.Error("kept what it could not use")
+	if err := b.taken(); err != nil {
+		t.Errorf("kept what it could not use: %v", err)
 	}
 	release()
 	if release, err = takeAll(b, a); err != nil {

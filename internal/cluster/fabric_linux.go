@@ -35,8 +35,8 @@ func inUse(err error) error {
 // cluster runs with them, has left them behind when it was killed, or the machine uses them.
 func freeAddresses(l Layout, of Config) error {
 	c := Config{Name: l.Name, Index: of.Index, IPFamily: of.IPFamily}
-	if claim := c.networkClaim(); claim.taken() {
-		return fmt.Errorf("%s: in use by another cluster on this machine", claim.what)
+	if err := c.networkClaim().taken(); err != nil {
+		return err
 	}
 	f, err := fabric.New(fabricConfig(l, c))
 	if err != nil {
