@@ -12,9 +12,9 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/accept"
 	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
 	"github.com/mullion-k8s/mullion/internal/logkey"
@@ -34,8 +34,6 @@ const (
 	// frameTimeout is for the bytes of a request after the first one, and for
 	// writing a response: all of it is on the loopback interface.
 	frameTimeout = 30 * time.Second
-	// acceptPause keeps a failing Accept from spinning.
-	acceptPause = 50 * time.Millisecond
 )
 
 // Server serves an API.
@@ -49,37 +47,14 @@ type Server struct {
 // Serve accepts connections until ctx ends; it closes the listener, ends idle
 // connections, and waits for the calls under way. It returns nil if ctx ended.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	var conns sync.WaitGroup
-	defer conns.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // Accept reports it
-	defer stop()
-	slots := make(chan struct{}, maxConns)
-	for {
-		slots <- struct{}{}
-		conn, err := l.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			if errors.Is(err, net.ErrClosed) {
-				return fmt.Errorf("accept: %w", err)
-			}
-			// Out of descriptors, or the client is gone already: go on.
-			s.Log.Warn("accept failed, trying again", logkey.Error, err, logkey.Wait, acceptPause)
-			<-slots
-			select {
-			case <-ctx.Done():
-			case <-time.After(acceptPause):
-			}
-			continue
-		}
-		conns.Go(func() {
-			defer func() { <-slots }()
-			s.serveConn(ctx, conn)
-		})
+	loop := accept.Loop{
+		Limit: maxConns,
+		Failed: func(err error, wait time.Duration) {
+			s.Log.Warn("accept failed, trying again", logkey.Error, err, logkey.Wait, wait)
+		},
+		Serve: s.serveConn,
 	}
+	return loop.Run(ctx, l)
 }
 
 func (s *Server) serveConn(ctx context.Context, conn net.Conn) {

@@ -7,14 +7,13 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
-	"sync"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/accept"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 )
 
@@ -67,7 +66,6 @@ const (
 const (
 	callTimeout = 30 * time.Second
 	maxCalls    = 64
-	acceptPause = 50 * time.Millisecond // keeps a failing Accept from spinning
 )
 
 // Server serves a Service.
@@ -79,38 +77,19 @@ type Server struct {
 // Serve accepts calls until ctx ends; it closes the listener and waits for the
 // calls under way.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	var calls sync.WaitGroup
-	defer calls.Wait()
-	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // Accept reports it
-	defer stop()
-	slots := make(chan struct{}, maxCalls)
-	for {
-		slots <- struct{}{}
-		conn, err := l.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			if errors.Is(err, net.ErrClosed) {
-				return fmt.Errorf("accept: %w", err)
-			}
-			// Out of descriptors, or the client is gone already: go on.
-			s.Log.Warn("accept failed, trying again", logkey.Error, err, logkey.Wait, acceptPause)
-			<-slots
-			select {
-			case <-ctx.Done():
-			case <-time.After(acceptPause):
-			}
-			continue
-		}
-		calls.Go(func() {
-			defer func() { <-slots }()
+	loop := accept.Loop{
+		Limit: maxCalls,
+		Failed: func(err error, wait time.Duration) {
+			s.Log.Warn("accept failed, trying again", logkey.Error, err, logkey.Wait, wait)
+		},
+		Serve: func(ctx context.Context, conn net.Conn) {
 			// A change that was begun is finished.
 			if err := s.serve(context.WithoutCancel(ctx), conn); err != nil && !errors.Is(err, io.EOF) {
 				s.Log.Debug("routing call broken off", logkey.Error, err)
 			}
-		})
+		},
 	}
+	return loop.Run(ctx, l)
 }
 
 func (s *Server) serve(ctx context.Context, conn net.Conn) error {
