@@ -274,7 +274,8 @@ func TestAnotherPodRangeReplacesTheNetwork(t *testing.T) {
 func TestPodsOfAFormerRangeAreDeleted(t *testing.T) {
 	r := up(t)
 	pod := func(name, address string) string {
-		return `{"metadata": {"namespace": "shop", "name": "` + name + `"}, "status": {"podIPs": [{"ip": "` + address + `"}]}}`
+		return `{"metadata": {"namespace": "shop", "name": "` + name + `"},
+		  "status": {"podIPs": [{"ip": "` + address + `"}]}}`
 	}
 	r.api.setPods(pod("before", "10.244.3.7"))
 	r.api.setNode("10.244.9.0/24", true)

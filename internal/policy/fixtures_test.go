@@ -221,7 +221,8 @@ func fixtures() []fixture {
 			pass: `c: {command: [cmd, /c, 'ping -n 5 localhost']}`},
 		{code: "WIN227", fail: `c: {command: ['powershell.exe -Command Start-Sleep 5']}`,
 			pass: `c: {command: [powershell, -Command, sleep 5]}`},
-		{code: "WIN227", fail: `c: {image: 'mcr.microsoft.com/windows/nanoserver:ltsc2022', command: [msiexec, /i, a.msi]}`,
+		{code: "WIN227",
+			fail: `c: {image: 'mcr.microsoft.com/windows/nanoserver:ltsc2022', command: [msiexec, /i, a.msi]}`,
 			pass: `c: {command: [msiexec, /i, a.msi]}`},
 		{code: "WIN227", fail: `c: {image: x, readinessProbe: {exec: {command: [/bin/sh]}}}`},
 		{code: "WIN228", fail: `obj: {apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: fast}, ` +

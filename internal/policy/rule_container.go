@@ -150,7 +150,8 @@ func checkLinkerd(p *pod, r reporter) {
 	r.as(Warning, v,
 		"%s: %s %sasks for Linkerd's proxy, which is for Linux unless an annotation names the one for Windows",
 		linkerdInject, asks, of).
-		Fix = "set config.linkerd.io/proxy-image to the proxy for Windows (Linkerd 2.18), or linkerd.io/inject: disabled"
+		Fix = "set config.linkerd.io/proxy-image to the proxy for Windows (Linkerd 2.18), " +
+		"or linkerd.io/inject: disabled"
 }
 
 func linkerdOnWindows(annotations map[string]string) bool {

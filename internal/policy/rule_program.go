@@ -85,7 +85,9 @@ func ranByCmd(items []tree.Value) (item int, program string) {
 			return 0, ""
 		}
 		if (option == "/c" || option == "/k") && i+2 < len(items) {
-			words := strings.FieldsFunc(items[i+2].Str(), func(r rune) bool { return strings.ContainsRune(" \"@&|<>()", r) })
+			words := strings.FieldsFunc(items[i+2].Str(), func(r rune) bool {
+				return strings.ContainsRune(" \"@&|<>()", r)
+			})
 			if len(words) == 0 {
 				return 0, ""
 			}

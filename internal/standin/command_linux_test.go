@@ -169,8 +169,8 @@ func testPipedLines(t *testing.T, b *box) {
 	}{
 		"lines":           {[]string{"echo one", "echo two"}, "echo one\none\nPROMPTecho two\ntwo\nPROMPT", 0},
 		"a program reads": {[]string{"findstr x", "axb", "cxd"}, "findstr x\naxb\ncxd\nPROMPT", 0},
-		"cmd reads": {[]string{"cmd", "echo inner", "exit 2", "echo %ERRORLEVEL%"}, "cmd\nBANNERecho inner\ninner\nPROMPT" +
-			"exit 2\nPROMPTecho %ERRORLEVEL%\n2\nPROMPT", 0},
+		"cmd reads": {[]string{"cmd", "echo inner", "exit 2", "echo %ERRORLEVEL%"},
+			"cmd\nBANNERecho inner\ninner\nPROMPTexit 2\nPROMPTecho %ERRORLEVEL%\n2\nPROMPT", 0},
 		"variables": {[]string{"set A=1&& echo %A%", "echo %A%", "exit 5"},
 			"set A=1&& echo %A%\n%A%\nPROMPTecho %A%\n1\nPROMPTexit 5\n", 5},
 		"several lines": {[]string{"(", "echo a", "echo b)", "type nofile || echo c"},

@@ -58,7 +58,8 @@ func TestLimitsOff(t *testing.T) {
 			return err
 		})
 		eventually(t, time.Minute, fmt.Sprintf("node port of win-%d, from win-1", i+1), func() error {
-			out, err := c.command(t.Context(), "exec", "win-1", "--", "curl.exe", "-sS", "--max-time", "3", url).CombinedOutput()
+			curl := c.command(t.Context(), "exec", "win-1", "--", "curl.exe", "-sS", "--max-time", "3", url)
+			out, err := curl.CombinedOutput()
 			if err == nil && !strings.Contains(string(out), "asked by") {
 				err = errors.New("no answer")
 			}

@@ -70,7 +70,8 @@ func (p *parser) split() bool {
 		case len(content) == indent || content[indent] == '#':
 		case content == "---" && len(p.lines) == 0 && !begun:
 			begun = true
-		case indent == 0 && (content[0] == '%' || strings.HasPrefix(content, "---") || strings.HasPrefix(content, "...")):
+		case indent == 0 &&
+			(content[0] == '%' || strings.HasPrefix(content, "---") || strings.HasPrefix(content, "...")):
 			return false
 		default:
 			p.lines = append(p.lines, line{number, start, indent, start + len(content)})

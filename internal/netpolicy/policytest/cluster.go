@@ -41,7 +41,7 @@ func Pods() []string {
 func (tt Table) Cluster(t testing.TB, places map[string]Place) *netpolicy.Cluster {
 	t.Helper()
 	c := &netpolicy.Cluster{}
-	for _, name := range strings.Fields(tt.pods) {
+	for name := range strings.FieldsSeq(tt.pods) {
 		namespace, pod, _ := strings.Cut(name, "/")
 		p := netpolicy.Pod{Namespace: namespace, Name: pod, Node: places[name].Node,
 			Labels: map[string]string{"pod": pod}, Addresses: []netip.Addr{places[name].Address}}
@@ -112,8 +112,8 @@ type Cell struct {
 func (tt Table) Cells(t testing.TB) []Cell {
 	t.Helper()
 	var cells []Cell
-	for _, from := range strings.Fields(tt.pods) {
-		for _, to := range strings.Fields(tt.pods) {
+	for from := range strings.FieldsSeq(tt.pods) {
+		for to := range strings.FieldsSeq(tt.pods) {
 			if from == to {
 				continue
 			}
