@@ -211,10 +211,7 @@ func testCommandPrompt(t *testing.T, b *box) {
 // file of the stand-in must win over Wine's own of the same name.
 func TestProgramsUnderWine(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Built)
-	cache := os.Getenv("MULLION_TEST_CACHE")
-	if cache == "" {
-		cache = t.TempDir()
-	}
+	cache := testenv.Cache(t)
 	log := slog.New(slog.DiscardHandler)
 	runtime, err := wine.OpenRuntime(t.Context(), cache, testenv.Bin("native"), log)
 	if err != nil {

@@ -23,8 +23,7 @@ import (
 	"github.com/mullion-k8s/mullion/internal/winsys/winver"
 )
 
-// testRuntime opens the runtime of this machine. Its cache outlives the tests,
-// as it would in use: a prefix takes seconds to fill.
+// testRuntime opens the runtime of this machine.
 func testRuntime(t testing.TB) *wine.Runtime {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Wine, testenv.MinGW)
@@ -33,7 +32,7 @@ func testRuntime(t testing.TB) *wine.Runtime {
 		t.Fatalf("make native: %v\n%s", err, out)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	rt, err := wine.OpenRuntime(t.Context(), testenv.Bin(".cache", "wine-test"), testenv.Bin("native"), log)
+	rt, err := wine.OpenRuntime(t.Context(), testenv.Cache(t), testenv.Bin("native"), log)
 	if err != nil {
 		t.Fatal(err)
 	}

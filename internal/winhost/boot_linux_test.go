@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/host"
 	"github.com/mullion-k8s/mullion/internal/netplane/fabric"
 	"github.com/mullion-k8s/mullion/internal/netplane/netlab"
@@ -71,7 +72,7 @@ func newHost(t *testing.T) *testHost {
 	id := mathrand.IntN(1 << 20)
 	h := &testHost{t: t, cfg: testConfig(dir), file: filepath.Join(dir, "config.json")}
 	h.cfg.Cluster = fmt.Sprintf("t%05x", id)
-	h.cfg.Bin = testenv.Bin()
+	h.cfg.Bin, h.cfg.Cache = testenv.Bin(), testenv.Cache(t)
 	cable := netlab.FabricConfig(h.cfg.Cluster, 50+id%20)
 	cable.Dir = filepath.Join(dir, "netns")
 	var err error
@@ -156,11 +157,11 @@ func (h *testHost) runWindowsTests(t *testing.T, pkg string) {
 	if golden := testenv.Repo(pkg, "testdata"); os.CopyFS(filepath.Join(dir, "testdata"), os.DirFS(golden)) != nil {
 		t.Logf("%s has no testdata", pkg)
 	}
-	runtimes, err := filepath.Glob(root + cacheDir + "/wine-*")
-	if err != nil || len(runtimes) != 1 {
-		t.Fatalf("runtimes %q, %v", runtimes, err)
+	used, err := durable.ReadStatus[cacheUse](useFile(h.cfg.Dir))
+	if err != nil {
+		t.Fatal(err)
 	}
-	wine := wineHost(boot{Runtime: filepath.Base(runtimes[0])})
+	wine := wineHost(boot{Runtime: used.Names[0]})
 	args := append([]string{"--target", fmt.Sprint(s.InitPID), "--mount", "--uts", "--ipc", "--net", "--pid", "--root",
 		"--wd=" + dir},
 		wine.Argv("x.exe", "-test.v")...)

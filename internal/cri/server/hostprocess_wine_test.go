@@ -28,11 +28,7 @@ func newHostLab(t *testing.T) *lab {
 	t.Helper()
 	l := newWineLab(t)
 	l.stop()
-	cache := os.Getenv("MULLION_TEST_CACHE")
-	if cache == "" {
-		cache = t.TempDir()
-	}
-	rt, err := wine.OpenRuntime(t.Context(), cache, testenv.Bin("native"), slog.New(slog.DiscardHandler))
+	rt, err := wine.OpenRuntime(t.Context(), testenv.Cache(t), testenv.Bin("native"), slog.New(slog.DiscardHandler))
 	must(t, err)
 	template, err := rt.HostPrefix(t.Context(), l.cfg.Build)
 	must(t, err)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,10 +29,7 @@ const servercore = "mcr.microsoft.com/windows/servercore:ltsc2019"
 func newWineLab(t testing.TB) *lab {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Runc, testenv.Wine, testenv.Built)
-	cache := os.Getenv("MULLION_TEST_CACHE")
-	if cache == "" {
-		cache = t.TempDir()
-	}
+	cache := testenv.Cache(t)
 	ctx, log := context.Background(), slog.New(slog.DiscardHandler)
 	return newLabWith(t, func(cfg *Config) {
 		rt, err := wine.OpenRuntime(ctx, cache, testenv.Bin("native"), log)

@@ -146,10 +146,7 @@ func (d distant) Pull(ctx context.Context, ref string, auth *image.Auth,
 func start(t *testing.T) host {
 	ctx, cancel := context.WithCancel(context.Background())
 	dir := t.TempDir()
-	cache := os.Getenv("MULLION_TEST_CACHE")
-	if cache == "" {
-		cache = filepath.Join(dir, "cache")
-	}
+	cache := testenv.Cache(t)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	build := must(winver.Parse("2019"))(t)
 	rt := must(wine.OpenRuntime(ctx, cache, testenv.Bin("native"), log))(t)
