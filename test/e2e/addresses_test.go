@@ -16,12 +16,12 @@ import (
 func TestAddressesInUse(t *testing.T) {
 	t.Parallel()
 	const index = 30
-	c := up(t)
-	left := newSingle(t, "left", c.dir, index)
+	dir := dataDir(t)
+	left := newSingle(t, "left", dir, index)
 	left.mullion("up")
 	left.killAll()
 
-	same := newSingle(t, "same", c.dir, index)
+	same := newSingle(t, "same", dir, index)
 	out, err := same.command(t.Context(), "up").CombinedOutput()
 	for _, want := range []string{"10.89.30.0/24 is in use on this machine", "mln30 (cluster left)",
 		"mullion down --name"} {
@@ -31,11 +31,11 @@ func TestAddressesInUse(t *testing.T) {
 	}
 
 	// A data directory whose clusters have all indexes below.
-	dataDir := t.TempDir()
+	other := t.TempDir()
 	for i := range index {
 		name := fmt.Sprintf("c%d", i)
 		doc := fmt.Sprintf(`{"apiVersion":"mullion/v1alpha1","name":%q,"index":%d,"windows":["2019"]}`, name, i)
-		dir := filepath.Join(dataDir, "clusters", name)
+		dir := filepath.Join(other, "clusters", name)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestAddressesInUse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	next := single{t: t, name: "next", dataDir: dataDir}
+	next := single{t: t, name: "next", dataDir: other}
 	if plan := next.mullion("up", "--dry-run"); !strings.Contains(plan, "link mln31 10.89.31.1/24") {
 		t.Errorf("a new cluster does not take the next addresses: %s", plan)
 	}

@@ -39,11 +39,7 @@ spec:
 // it back, and damages it.
 func TestBackup(t *testing.T) {
 	t.Parallel()
-	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
-	dir, err := os.MkdirTemp("", "mullion-e2e-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := dataDir(t)
 	const cluster = "e2e-backup"
 	file := filepath.Join(t.TempDir(), "backup.tar")
 	try := func(stdin string, args ...string) (string, error) {
@@ -119,14 +115,11 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// purge removes a cluster and its data directory.
+// purge removes a cluster.
 func purge(t *testing.T, cluster, dir string) {
 	out, err := exec.Command(testenv.Bin("mullion"), "down", "--purge", "--name", cluster, "--data-dir",
 		dir).CombinedOutput()
 	if err != nil {
 		t.Errorf("down: %v: %s", err, out)
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Error(err)
 	}
 }

@@ -2,9 +2,10 @@
 // Copyright The mullion Authors.
 
 // Package e2e tests mullion as its users have it: the built executables, a
-// whole cluster, the commands of the README. One cluster serves all tests of
+// whole cluster, the commands of the README. One cluster serves most tests of
 // the package, because starting it is the most expensive step; tests keep
-// apart by Kubernetes namespaces.
+// apart by Kubernetes namespaces. hack/test runs those that start clusters of their
+// own beside the others.
 //
 // Most tests wait most of the time, so those that change only their own namespace, or a
 // cluster of their own, are parallel. A test that changes the nodes, stops a program on
@@ -42,21 +43,29 @@ const memory = "4Gi"
 // shared is the package's cluster; see up.
 type shared struct {
 	once sync.Once
-	dir  string
+	dir  string // dataDir
 	err  error
-	// kept is set for a cluster that was there before: MULLION_E2E_DIR names the
-	// data directory of one that is called as the tests expect, for trying out a
-	// test on it. It may have fewer hosts than the tests need.
-	kept bool
 }
 
 // suite is set by TestMain, which is the only writer.
 var suite = &shared{}
 
+// data is the directory of all clusters, so that Windows is made once for all.
+var data struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// kept names the data directory of a cluster that was there before, and stays, and is
+// called as the tests expect: for trying out a test on it. It may have fewer hosts than
+// the tests need.
+func kept() string { return os.Getenv("MULLION_E2E_DIR") }
+
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if suite.dir != "" && !suite.kept {
-		if err := suite.down(); err != nil {
+	if kept() == "" {
+		if err := suite.remove(); err != nil {
 			fmt.Fprintln(os.Stderr, "e2e: stop the cluster:", err)
 			code = max(code, 1)
 		}
@@ -64,28 +73,28 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// dataDir returns the directory of the clusters.
+func dataDir(t *testing.T) string {
+	t.Helper()
+	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
+	data.once.Do(func() {
+		if data.dir = kept(); data.dir == "" {
+			data.dir, data.err = os.MkdirTemp("", "mullion-e2e-")
+		}
+	})
+	if data.err != nil {
+		t.Fatal(data.err)
+	}
+	return data.dir
+}
+
 // up returns the package's cluster, started by the first test that asks.
 func up(t *testing.T) *shared {
 	t.Helper()
-	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
+	dir := dataDir(t)
 	suite.once.Do(func() {
-		if suite.dir = os.Getenv("MULLION_E2E_DIR"); suite.dir != "" {
-			suite.kept = true
-			return
-		}
-		suite.dir, suite.err = os.MkdirTemp("", "mullion-e2e-")
-		if suite.err != nil {
-			return
-		}
-		args := []string{"up", "--name", name, "--data-dir", suite.dir, "--windows", windows, "--linux", "1",
-			"--memory", memory, "--kubeconfig", "none"}
-		// What is not about one network holds in all of them: `make soak` chooses.
-		if network := os.Getenv("MULLION_E2E_NETWORK"); network != "" {
-			args = append(args, "--network", network)
-		}
-		var out []byte
-		out, suite.err = exec.Command(testenv.Bin("mullion"), args...).CombinedOutput()
-		fmt.Fprintf(os.Stderr, "%s", out)
+		suite.dir = dir
+		suite.err = suite.start()
 	})
 	if suite.err != nil {
 		t.Fatalf("start the cluster: %v", suite.err)
@@ -98,13 +107,38 @@ func up(t *testing.T) *shared {
 	return suite
 }
 
+func (c *shared) start() error {
+	if kept() != "" {
+		return nil
+	}
+	args := []string{"up", "--name", name, "--data-dir", c.dir, "--windows", windows, "--linux", "1",
+		"--memory", memory, "--kubeconfig", "none"}
+	// What is not about one network holds in all of them: `make soak` chooses.
+	if network := os.Getenv("MULLION_E2E_NETWORK"); network != "" {
+		args = append(args, "--network", network)
+	}
+	out, err := exec.Command(testenv.Bin("mullion"), args...).CombinedOutput()
+	fmt.Fprintf(os.Stderr, "%s", out)
+	return err
+}
+
+// remove removes the cluster, if it was started, and the data directory.
+func (c *shared) remove() error {
+	if c.dir != "" {
+		if err := c.down(); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(data.dir)
+}
+
 func (c *shared) down() error {
 	out, err := exec.Command(testenv.Bin("mullion"), "down", "--name", name, "--data-dir", c.dir,
 		"--purge").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	return os.RemoveAll(c.dir)
+	return nil
 }
 
 // dump prints what a person would look at first.

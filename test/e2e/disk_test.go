@@ -40,8 +40,7 @@ spec:
 // there is space again, everything recovers by itself.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
-	c := up(t)
-	s := newSingle(t, "full", c.dir, 23)
+	s := newSingle(t, "full", dataDir(t), 23)
 	s.smallDisk(512 << 20)
 	s.mullion("up")
 	s.load("example.test/winprog:v1", winprogSpec(t))

@@ -17,8 +17,7 @@ import (
 // it finds.
 func TestInterruptedUp(t *testing.T) {
 	t.Parallel()
-	c := up(t)
-	s := newSingle(t, "interrupted", c.dir, 20)
+	s := newSingle(t, "interrupted", dataDir(t), 20)
 	for _, most := range []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 2 * time.Second,
 		4 * time.Second} {
 		after := most/2 + rand.N(most/2)

@@ -99,16 +99,14 @@ func (f traces) none(t *testing.T, when string) {
 	}
 }
 
-// TestLifecycle starts a second cluster, from a release, beside the first, stops it, starts it
+// TestLifecycle starts a cluster, from a release, beside others, stops it, starts it
 // again with its data, kills its supervisor, and removes it: each time nothing
 // of it is left on the machine.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
-	up(t)
-	// Clusters of other data directories do not know of each other, so the
-	// second is made with an index of its own by sharing the first's directory.
+	dir := dataDir(t)
 	const second = "e2e-second"
-	args := func(a ...string) []string { return append(a, "--name", second, "--data-dir", suite.dir) }
+	args := func(a ...string) []string { return append(a, "--name", second, "--data-dir", dir) }
 	user := filepath.Join(t.TempDir(), "config") // the kubeconfig file of the user's
 	mullion, unpackAgain := unpacked(t)
 	run := func(a ...string) string {
@@ -125,7 +123,7 @@ func TestLifecycle(t *testing.T) {
 	}
 	kubectl := func(a ...string) (string, error) {
 		out, err := exec.Command(mullion,
-			append([]string{"kubectl", "--name", second, "--data-dir", suite.dir}, a...)...).CombinedOutput()
+			append([]string{"kubectl", "--name", second, "--data-dir", dir}, a...)...).CombinedOutput()
 		return string(out), err
 	}
 	out := run("up", "--windows", "2019")
@@ -135,8 +133,8 @@ func TestLifecycle(t *testing.T) {
 			t.Errorf("up printed %q, which lacks %q", out, want)
 		}
 	}
-	index := indexOf(t, suite.dir, second)
-	look := func() traces { return tracesOf(t, suite.dir, second, index) }
+	index := indexOf(t, dir, second)
+	look := func() traces { return tracesOf(t, dir, second, index) }
 	// What is not found now would not be found later either. A machine that does not
 	// forward packets has no table, and the mounts are in the hosts' namespaces.
 	if f := look(); len(f.processes) == 0 || len(f.links) == 0 || len(f.routes) == 0 || len(f.cgroups) == 0 {
@@ -150,11 +148,11 @@ func TestLifecycle(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	userContext(t, user, "mullion-"+second)
-	listed(t, second+" +running +win-1,linux-1 +https://.*")
+	listed(t, dir, second+" +running +win-1,linux-1 +https://.*")
 	run("stop")
 	look().none(t, "after stop")
 	userContext(t, user, "")
-	listed(t, second+" +down +.*")
+	listed(t, dir, second+" +down +.*")
 	run("down") // of a cluster that is down: nothing to do
 
 	run("start")
@@ -178,7 +176,7 @@ func TestLifecycle(t *testing.T) {
 	run("down", "--purge")
 	userContext(t, user, "")
 	look().none(t, "after kill -9 and down --purge")
-	if _, err := os.Stat(filepath.Join(suite.dir, "clusters", second)); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(dir, "clusters", second)); !os.IsNotExist(err) {
 		t.Errorf("directory after purge: %v", err)
 	}
 }
@@ -193,10 +191,10 @@ func userContext(t *testing.T, file, want string) {
 	}
 }
 
-// listed checks that `mullion list` prints a line.
-func listed(t *testing.T, line string) {
+// listed checks that `mullion list` prints a line about the clusters of a data directory.
+func listed(t *testing.T, dir, line string) {
 	t.Helper()
-	out, err := exec.Command(testenv.Bin("mullion"), "list", "--data-dir", suite.dir).CombinedOutput()
+	out, err := exec.Command(testenv.Bin("mullion"), "list", "--data-dir", dir).CombinedOutput()
 	if err != nil || !regexp.MustCompile("(?m)^"+line+"$").Match(out) {
 		t.Errorf("mullion list: %v: %s; want %q", err, out, line)
 	}

@@ -226,12 +226,12 @@ func (c netCluster) probes() probes {
 // nodes that come and go need no hand.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
-	dataDir := up(t).dir // one cache of Windows for all
+	dir := dataDir(t)
 	t.Run("modes", func(t *testing.T) {
 		for i, mode := range []agent.NetworkMode{agent.L2Bridge, agent.HostGateway, agent.VXLAN} {
 			t.Run(string(mode), func(t *testing.T) {
 				t.Parallel() // they mostly wait
-				c := newNetCluster(t, dataDir, mode, 24+i)
+				c := newNetCluster(t, dir, mode, 24+i)
 				c.netns = c.outside()
 				c.run()
 				c.probes().check(t, mode)

@@ -40,8 +40,7 @@ spec:
 // starts it again: the pod is back, as it is after a reboot of a Windows node,
 // with the same identity and volumes and a new container.
 func TestRestart(t *testing.T) {
-	c := up(t)
-	s := newSingle(t, "restarted", c.dir, 21)
+	s := newSingle(t, "restarted", dataDir(t), 21)
 	s.mullion("up")
 	s.applyPod(restartYAML)
 	last := -1

@@ -129,7 +129,7 @@ func (c *shared) withWinprog(t *testing.T) {
 func (c *shared) load(t *testing.T, tar []byte) (string, error) {
 	t.Helper()
 	nodes := "win-1,win-2"
-	if c.kept {
+	if kept() != "" {
 		nodes = "win-1"
 	}
 	return c.try(t.Context(), string(tar), "load", "-", "--name", name, "--data-dir", c.dir, "--nodes", nodes)
