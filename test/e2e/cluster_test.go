@@ -45,6 +45,8 @@ type shared struct {
 	once sync.Once
 	dir  string // dataDir
 	err  error
+	// read asks the cluster; it is nil before the cluster has started.
+	read *reader
 }
 
 // suite is set by TestMain, which is the only writer.
@@ -63,6 +65,7 @@ var data struct {
 func kept() string { return os.Getenv("MULLION_E2E_DIR") }
 
 func TestMain(m *testing.M) {
+	panicOnFatal()
 	code := m.Run()
 	if kept() == "" {
 		if err := suite.remove(); err != nil {
@@ -94,7 +97,9 @@ func up(t *testing.T) *shared {
 	dir := dataDir(t)
 	suite.once.Do(func() {
 		suite.dir = dir
-		suite.err = suite.start()
+		if suite.err = suite.start(); suite.err == nil {
+			suite.read, suite.err = newReader(filepath.Join(dir, "clusters", name, "admin.kubeconfig"))
+		}
 	})
 	if suite.err != nil {
 		t.Fatalf("start the cluster: %v", suite.err)
@@ -185,8 +190,8 @@ func (c *shared) try(ctx context.Context, stdin string, args ...string) (string,
 	return string(out), err
 }
 
-// kubectl runs `mullion kubectl` and fails the test on an error. It returns
-// stdout only.
+// kubectl runs `mullion kubectl`, or reads as it does, and fails the test on an error. It
+// returns stdout only.
 func (c *shared) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := c.kubectlErr(t.Context(), args...)
@@ -197,6 +202,9 @@ func (c *shared) kubectl(t *testing.T, args ...string) string {
 }
 
 func (c *shared) kubectlErr(ctx context.Context, args ...string) (string, error) {
+	if args[0] == "get" {
+		return c.read.get(ctx, args[1:]...)
+	}
 	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"),
 		append([]string{"kubectl", "--name", name, "--data-dir", c.dir}, args...)...)
 	var out, errs bytes.Buffer
