@@ -23,7 +23,7 @@ func (p *Plane) Adapters(ctx context.Context) ([]intent.Adapter, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("list adapters: %w", err)
 	}
-	links, err := p.space.Netlink.LinkList()
+	links, err := kernel.List(p.space.Netlink.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list adapters: %w", err)
 	}
@@ -35,7 +35,9 @@ func (p *Plane) Adapters(ctx context.Context) ([]intent.Adapter, error) {
 		if a.Name != loopback && a.Name != p.cfg.Uplink && !own {
 			continue
 		}
-		addresses, err := p.space.Netlink.AddrList(l, netlink.FAMILY_V4)
+		addresses, err := kernel.List(func() ([]netlink.Addr, error) {
+			return p.space.Netlink.AddrList(l, netlink.FAMILY_V4)
+		})
 		if err != nil {
 			return nil, fmt.Errorf("list addresses of %s: %w", a.Name, err)
 		}

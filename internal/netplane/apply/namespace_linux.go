@@ -136,7 +136,9 @@ func (p *Plane) Uplink(ctx context.Context) (intent.Uplink, error) {
 	if link == nil {
 		return intent.Uplink{}, fmt.Errorf("read uplink: no link %s", name)
 	}
-	addresses, err := p.space.Netlink.AddrList(link, netlink.FAMILY_ALL)
+	addresses, err := kernel.List(func() ([]netlink.Addr, error) {
+		return p.space.Netlink.AddrList(link, netlink.FAMILY_ALL)
+	})
 	if err != nil {
 		return intent.Uplink{}, fmt.Errorf("read uplink %s: list addresses: %w", name, err)
 	}

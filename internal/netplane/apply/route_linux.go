@@ -83,7 +83,7 @@ func (p *Plane) removeOthers(ctx context.Context, old, plan *compile.Plan, trust
 			present = append(present, l.Name)
 		}
 	} else {
-		links, err := p.space.Netlink.LinkList()
+		links, err := kernel.List(p.space.Netlink.LinkList)
 		if err != nil {
 			return fmt.Errorf("list links: %w", err)
 		}

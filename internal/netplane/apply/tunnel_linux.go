@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mullion-k8s/mullion/internal/netplane/compile"
+	"github.com/mullion-k8s/mullion/internal/netplane/kernel"
 )
 
 // newTunnel describes a VXLAN device to the kernel.
@@ -63,7 +64,9 @@ func (p *Plane) setForwards(link netlink.Link, want []compile.Forward) error {
 // keepPeers removes the neighbours and forwarding entries of a VXLAN device that are not wanted.
 func (p *Plane) keepPeers(link netlink.Link, want *compile.Link) error {
 	for _, family := range []int{unix.AF_INET, unix.AF_BRIDGE} {
-		have, err := p.space.Netlink.NeighList(link.Attrs().Index, family)
+		have, err := kernel.List(func() ([]netlink.Neigh, error) {
+			return p.space.Netlink.NeighList(link.Attrs().Index, family)
+		})
 		if err != nil {
 			return fmt.Errorf("list neighbours of %s: %w", want.Name, err)
 		}

@@ -106,7 +106,7 @@ func (f *Fabric) Apply(ctx context.Context) (err error) {
 
 // checkRanges refuses ranges that the machine uses otherwise.
 func (f *Fabric) checkRanges(machine *kernel.Space) error {
-	links, err := machine.Netlink.LinkList()
+	links, err := kernel.List(machine.Netlink.LinkList)
 	if err != nil {
 		return fmt.Errorf("list links: %w", err)
 	}
@@ -144,7 +144,7 @@ func (f *Fabric) checkRanges(machine *kernel.Space) error {
 	if second != (Second{}) {
 		family = netlink.FAMILY_ALL
 	}
-	addresses, err := machine.Netlink.AddrList(nil, family)
+	addresses, err := kernel.List(func() ([]netlink.Addr, error) { return machine.Netlink.AddrList(nil, family) })
 	if err != nil {
 		return fmt.Errorf("list addresses: %w", err)
 	}
@@ -153,7 +153,7 @@ func (f *Fabric) checkRanges(machine *kernel.Space) error {
 			return err
 		}
 	}
-	routes, err := machine.Netlink.RouteList(nil, family)
+	routes, err := kernel.List(func() ([]netlink.Route, error) { return machine.Netlink.RouteList(nil, family) })
 	if err != nil {
 		return fmt.Errorf("list routes: %w", err)
 	}
@@ -390,7 +390,7 @@ func deleteLinks(namespace string) error {
 		return err
 	}
 	defer inside.Close()
-	links, err := inside.Netlink.LinkList()
+	links, err := kernel.List(inside.Netlink.LinkList)
 	if err != nil {
 		return fmt.Errorf("list links: %w", err)
 	}

@@ -88,7 +88,7 @@ func (s *Space) KeepAddresses(l netlink.Link, want []netip.Prefix) error {
 }
 
 func (s *Space) addresses(l netlink.Link) ([]netip.Prefix, error) {
-	list, err := s.Netlink.AddrList(l, netlink.FAMILY_ALL)
+	list, err := List(func() ([]netlink.Addr, error) { return s.Netlink.AddrList(l, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, fmt.Errorf("list addresses of %s: %w", l.Attrs().Name, err)
 	}
@@ -220,8 +220,10 @@ func (s *Space) DeleteNeighbour(link netlink.Link, a netip.Addr) error {
 
 // routes lists the routes that carry our protocol number.
 func (s *Space) routes() ([]netlink.Route, error) {
-	list, err := s.Netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Protocol: routeProtocol},
-		netlink.RT_FILTER_PROTOCOL)
+	list, err := List(func() ([]netlink.Route, error) {
+		return s.Netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Protocol: routeProtocol},
+			netlink.RT_FILTER_PROTOCOL)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
