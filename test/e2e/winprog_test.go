@@ -117,9 +117,8 @@ func winprogArchive(t *testing.T) []byte {
 // withWinprog loads the program's image, once for all tests.
 func (c *shared) withWinprog(t *testing.T) {
 	t.Helper()
-	tar := winprogArchive(t)
 	loaded.Do(func() {
-		if out, err := c.load(t, tar); err != nil {
+		if out, err := c.load(t, winprogArchive(t)); err != nil {
 			t.Fatalf("load: %v: %s", err, out)
 		}
 	})
