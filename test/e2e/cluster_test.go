@@ -25,6 +25,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mullion-k8s/mullion/internal/durable"
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
@@ -52,11 +53,14 @@ type shared struct {
 // suite is set by TestMain, which is the only writer.
 var suite = &shared{}
 
-// data is the directory of all clusters, so that Windows is made once for all.
+// data is the directory of all clusters, so that Windows is made once for all. The removal of
+// the last cluster would remove that too; cache is a lock that keeps it, as a host does
+// that starts.
 var data struct {
-	once sync.Once
-	dir  string
-	err  error
+	once  sync.Once
+	dir   string
+	cache *durable.Lock
+	err   error
 }
 
 // kept names the data directory of a cluster that was there before, and stays, and is
@@ -81,8 +85,15 @@ func dataDir(t *testing.T) string {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Wine, testenv.Runc, testenv.Nft, testenv.Built)
 	data.once.Do(func() {
-		if data.dir = kept(); data.dir == "" {
-			data.dir, data.err = os.MkdirTemp("", "mullion-e2e-")
+		if data.dir = kept(); data.dir != "" {
+			return
+		}
+		if data.dir, data.err = os.MkdirTemp("", "mullion-e2e-"); data.err != nil {
+			return
+		}
+		cache := filepath.Join(data.dir, "cache")
+		if data.err = os.Mkdir(cache, 0o700); data.err == nil {
+			data.cache, data.err = durable.WaitLock(context.Background(), filepath.Join(cache, ".lock"), durable.Shared)
 		}
 	})
 	if data.err != nil {
@@ -133,6 +144,9 @@ func (c *shared) remove() error {
 		if err := c.down(); err != nil {
 			return err
 		}
+	}
+	if data.cache != nil {
+		data.cache.Unlock()
 	}
 	return os.RemoveAll(data.dir)
 }
