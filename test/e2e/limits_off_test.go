@@ -35,7 +35,7 @@ spec:
 func TestLimitsOff(t *testing.T) {
 	t.Parallel()
 	const index = 29
-	c := netCluster{single: newSingle(t, "limitless", up(t).dir, index)}
+	c := netCluster{single: newSingle(t, "limitless", dataDir(t), index)}
 	doc := fmt.Sprintf(`{"apiVersion":"mullion/v1alpha1","name":%q,"index":%d,"windows":["2019","2022"],
 	  "noDSR":true,"noWindowsLimits":true}`, c.name, index)
 	if err := os.WriteFile(filepath.Join(c.dir(), "cluster.json"), []byte(doc), 0o600); err != nil {
