@@ -189,8 +189,8 @@ func linuxImage(ref string) bool {
 	return slices.Contains([]string{
 		"almalinux", "alpine", "amazonlinux", "busybox", "centos", "curlimages/curl", "debian", "fedora",
 		"grafana/grafana", "haproxy", "httpd", "mariadb", "mcr.microsoft.com/mssql/server", "memcached", "mysql",
-		"nginx", "nginxinc/nginx-unprivileged", "node", "oraclelinux", "php", "postgres", "prom/prometheus", "rabbitmq", "redis",
-		"registry.k8s.io/ingress-nginx/controller", "rockylinux", "ruby", "ubuntu", "wordpress",
+		"nginx", "nginxinc/nginx-unprivileged", "node", "oraclelinux", "php", "postgres", "prom/prometheus", "rabbitmq",
+		"redis", "registry.k8s.io/ingress-nginx/controller", "rockylinux", "ruby", "ubuntu", "wordpress",
 	}, name)
 }
 
