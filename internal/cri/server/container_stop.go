@@ -24,6 +24,11 @@ const killWait = 2 * time.Minute
 // that has ended. It needs milliseconds; no other process writes the code.
 const conmonWait = 5 * time.Second
 
+// askAgain is how long a container has to end before it is asked once more. Process 1 of a container loses a request
+// that comes before its program handles signals (pid_namespaces(7)): a container that is stopped at once would live on
+// until the end of the grace period. Its init takes a second request for the first.
+const askAgain = 2 * time.Second
+
 // StopContainer ends a container: first with the shutdown event that Windows
 // sends to the programs of a container, and after the timeout by force. One
 // that does not run, or does not exist, counts as stopped.
@@ -52,14 +57,16 @@ func (s *Server) stopContainer(ctx context.Context, id string, grace time.Durati
 		return err
 	}
 	if grace > 0 {
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
-		select {
-		case <-ended:
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("wait for container %q: %w", id, context.Cause(ctx))
-		case <-timer.C:
+		if done, err := awaitEnd(ctx, id, ended, min(grace, askAgain)); done {
+			return err
+		}
+		if grace > askAgain {
+			if running, err = s.signal(ctx, id, grace); err != nil || !running {
+				return err
+			}
+			if done, err := awaitEnd(ctx, id, ended, grace-askAgain); done {
+				return err
+			}
 		}
 		if running, err = s.signal(ctx, id, 0); err != nil || !running {
 			return err
@@ -69,6 +76,18 @@ func (s *Server) stopContainer(ctx context.Context, id string, grace time.Durati
 		return err
 	}
 	return s.awaitKilled(ctx, id, ended)
+}
+
+// awaitEnd waits for the end of a container. It reports whether the caller is done, and not the time over.
+func awaitEnd(ctx context.Context, id string, ended <-chan struct{}, limit time.Duration) (done bool, err error) {
+	select {
+	case <-ended:
+		return true, nil
+	case <-ctx.Done():
+		return true, fmt.Errorf("wait for container %q: %w", id, context.Cause(ctx))
+	case <-time.After(limit):
+		return false, nil
+	}
 }
 
 // signal asks a container to end (grace > 0) or makes it. The lock keeps it

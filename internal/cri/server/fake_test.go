@@ -78,6 +78,14 @@ func guest(args []string) int {
 		signal.Ignore(unix.SIGTERM)
 		fmt.Println("started")
 		time.Sleep(time.Hour)
+	case "late": // it handles signals only after a while, as a program that starts on a busy machine
+		signal.Ignore(unix.SIGTERM)
+		fmt.Println("started")
+		time.Sleep(askAgain / 2)
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, unix.SIGTERM)
+		<-asked
+		return 7
 	case "cat":
 		_, _ = io.Copy(os.Stdout, os.Stdin)
 	case "read":

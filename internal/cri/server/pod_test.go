@@ -128,6 +128,19 @@ func TestStopIsForcedAfterTheGracePeriod(t *testing.T) {
 	}
 }
 
+// TestStopIsAskedAgain: a request that came before the program could take it is not lost.
+func TestStopIsAskedAgain(t *testing.T) {
+	l := newLab(t)
+	config := sandboxConfig("p")
+	id := l.run(l.runSandbox(config), containerConfig("c", "late"))
+	testenv.Until(l.t, "the program", func() bool { return strings.Contains(l.logText(config, "c"), "started") })
+	_, err := l.Runtime.StopContainer(t.Context(), &runtime.StopContainerRequest{ContainerId: id, Timeout: 300})
+	must(t, err)
+	if got := l.status(id); got.ExitCode != 7 {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestOutOfMemory(t *testing.T) {
 	l := newLab(t)
 	sb := l.runSandbox(sandboxConfig("p"))

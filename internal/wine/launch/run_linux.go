@@ -28,6 +28,9 @@ const stopMarker = ".stop"
 // Run starts the program, waits for its end and returns the status with which
 // init itself is to exit. Messages go to stderr.
 func Run(c Config, env []string, stderr io.Writer) int {
+	// First of all: process 1 loses signals that it does not handle.
+	signals := make(chan os.Signal, 16) // a burst of SIGCHLD collapses into fewer
+	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	p, err := makePlan(c, env)
 	if err == nil {
 		// Started in the directory, so that Wine takes it for the current one.
@@ -51,8 +54,6 @@ func Run(c Config, env []string, stderr io.Writer) int {
 		return refuse(c, err, stderr)
 	}
 	rawTerminal()
-	signals := make(chan os.Signal, 16) // a burst of SIGCHLD collapses into fewer
-	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	pid, err := syscall.ForkExec(p.path, p.argv, &syscall.ProcAttr{Env: p.env, Files: []uintptr{0, 1, 2}})
 	if err != nil {
 		return refuse(c, err, stderr)
@@ -81,9 +82,14 @@ func refuse(c Config, err error, stderr io.Writer) int {
 
 // wait reaps children until the main one has ended and returns its exit code.
 func wait(c Config, pid int, signals <-chan os.Signal) uint32 {
+	asked := false // to end: the server asks twice, because the first time may be lost
 	for s := range signals {
-		if s != syscall.SIGCHLD {
-			stop(c, pid, s)
+		switch {
+		case s == syscall.SIGCHLD:
+		case s == syscall.SIGTERM && asked:
+			continue
+		default:
+			asked = stop(c, pid, s) && s == syscall.SIGTERM || asked
 			continue
 		}
 		for {
@@ -138,24 +144,26 @@ func exitCode(dir string, pid int, status syscall.WaitStatus) uint32 {
 	return uint32(status.ExitStatus())
 }
 
-// stop passes a request to end on to the programs. A process that exec started
-// is ended alone; in the main one's place all programs of the container get
-// the event, as on Windows.
-func stop(c Config, pid int, s os.Signal) {
+// stop passes a request to end on to the programs, and reports whether there was one. A
+// process that exec started is ended alone; in the main one's place all programs of the
+// container get the event, as on Windows.
+func stop(c Config, pid int, s os.Signal) bool {
 	if s == syscall.SIGHUP {
-		return // the terminal is gone; the console host tells the programs
+		return false // the terminal is gone; the console host tells the programs
 	}
 	if c.Exec {
 		_ = syscall.Kill(pid, s.(syscall.Signal)) // gone already: its end is on the way
-		return
+		return true
 	}
 	if s == syscall.SIGTERM {
 		// Without the marker the programs see Ctrl+C: still a request to end.
 		_ = os.WriteFile(filepath.Join(c.StatusDir, stopMarker), nil, 0o644)
 	}
-	for _, p := range programs(c) {
+	list := programs(c)
+	for _, p := range list {
 		_ = syscall.Kill(p, syscall.SIGINT) // likewise
 	}
+	return len(list) > 0
 }
 
 // programs lists the container's Windows processes except Wine's own services.
