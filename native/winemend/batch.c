@@ -20,10 +20,61 @@ BOOL batch_running(void) { return running; }
 
 BOOL batch_pending(void) { return running && interrupted; }
 
+// A read must end when an event comes, even if it comes between the last look for one and the read. The console ends
+// reads that have begun. One that has not ended after a while gets Ctrl+C once more: as a key that is read, or, if it is
+// a line that is read, as another event.
+enum { NO_READ, READS, GETS_KEY };
+static volatile LONG reads; // what the thread that reads the batch file does
+static BOOL reads_line;
+static volatile LONG own_event; // the next event is of ours
+
+BOOL batch_read_begins(BOOL line)
+{
+    if (!running) return TRUE;
+    reads_line = line;
+    InterlockedExchange(&reads, READS);
+    return !interrupted || InterlockedCompareExchange(&reads, NO_READ, READS) == GETS_KEY;
+}
+
+void batch_read_ends(void) { InterlockedExchange(&reads, NO_READ); }
+
+// give_key writes Ctrl+C to the console's input.
+static void give_key(void)
+{
+    HANDLE(WINAPI * open)(const WCHAR *, DWORD, DWORD, SECURITY_ATTRIBUTES *, DWORD, DWORD, HANDLE);
+    BOOL(WINAPI * write)(HANDLE, const INPUT_RECORD *, DWORD, DWORD *);
+    BOOL(WINAPI * close)(HANDLE);
+    open = find_function(L"kernelbase.dll", "CreateFileW");
+    write = find_function(L"kernelbase.dll", "WriteConsoleInputW");
+    close = find_function(L"kernelbase.dll", "CloseHandle");
+    if (!open || !write || !close) return;
+    const DWORD share = FILE_SHARE_READ | FILE_SHARE_WRITE;
+    HANDLE in = open(L"CONIN$", GENERIC_READ | GENERIC_WRITE, share, NULL, OPEN_EXISTING, 0, NULL);
+    if (in == INVALID_HANDLE_VALUE) return;
+    INPUT_RECORD key = {.EventType = KEY_EVENT,
+                        .Event.KeyEvent = {.bKeyDown = TRUE, .wRepeatCount = 1, .wVirtualKeyCode = 'C',
+                                           .uChar.UnicodeChar = 3, .dwControlKeyState = LEFT_CTRL_PRESSED}};
+    DWORD wrote;
+    write(in, &key, 1, &wrote);
+    close(in);
+}
+
+// end_read ends a read that had not begun when the event came.
+static void end_read(void)
+{
+    const LARGE_INTEGER step = {.QuadPart = -100000}; // 10 ms
+    for (int i = 0; i < 100 && reads == READS; i++) NtDelayExecution(FALSE, &step);
+    if (InterlockedCompareExchange(&reads, GETS_KEY, READS) != READS) return;
+    InterlockedExchange(&own_event, reads_line);
+    give_key();
+}
+
 BOOL batch_interrupted(void)
 {
+    if (InterlockedExchange(&own_event, FALSE)) return TRUE;
     if (!running) return FALSE;
     InterlockedExchange(&interrupted, TRUE);
+    end_read();
     return TRUE;
 }
 
@@ -100,7 +151,8 @@ static BOOL ask(void)
     do {
         InterlockedExchange(&interrupted, FALSE);
         t.write(t.out, question, ARRAYSIZE(question) - 1, &n, NULL);
-        BOOL ok = t.read(t.in, answer, ARRAYSIZE(answer), &n, NULL);
+        BOOL ok = batch_read_begins(TRUE) && t.read(t.in, answer, ARRAYSIZE(answer), &n, NULL);
+        batch_read_ends();
         key = ok && n && !interrupted ? answer[0] & ~32 : 'Y'; // upper case
     } while (key != 'Y' && key != 'N');
     InterlockedExchange(&interrupted, FALSE);

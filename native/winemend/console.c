@@ -48,11 +48,17 @@ static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWO
         return TRUE;
     }
     BOOL line = is_command_prompt() && !control && count && size >= 2; // cmd.exe reads a key into one character
-    BOOL ok = line ? read_completing(real_ReadConsoleW, input, buffer, size, count)
-                   : real_ReadConsoleW(input, buffer, size, count, control);
+    BOOL ok, key = is_command_prompt() && !line && count;
+    if (key && !batch_read_begins(FALSE)) {
+        *count = 0;
+        return TRUE;
+    }
+    ok = line ? read_completing(real_ReadConsoleW, input, buffer, size, count)
+              : real_ReadConsoleW(input, buffer, size, count, control);
+    if (key) batch_read_ends();
     if (line && ok && *count) block_prompt(buffer, size, count);
     const WCHAR interrupt = 3; // pause reads a key in a mode in which Ctrl+C is one
-    if (is_command_prompt() && ok && !line && count && *count == 1 && *(WCHAR *)buffer == interrupt) batch_key();
+    if (key && ok && *count == 1 && *(WCHAR *)buffer == interrupt) batch_key();
     if (!ok || !count || *count || !size) return ok;
     if (is_command_prompt() && batch_running()) {
         batch_read_interrupted();

@@ -242,6 +242,10 @@ BOOL batch_interrupted(void);
 BOOL batch_pending(void);
 // batch_read_interrupted tells that Ctrl+C has ended a read.
 void batch_read_interrupted(void);
+// batch_read_begins is called before cmd.exe reads a key, or a line, from the console. It reports whether to read: not if
+// an event has come. After the read batch_read_ends is called.
+BOOL batch_read_begins(BOOL line);
+void batch_read_ends(void);
 // batch_key tells that Ctrl+C was read as a key.
 void batch_key(void);
 // batch_ending reports whether what is left of batch files is to be skipped, and asks if
