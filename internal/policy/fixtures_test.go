@@ -358,6 +358,9 @@ func fixtures() []fixture {
 			facts: pools("blue", "green")},
 		{code: "WIN425", fail: wants(`{key: pool, operator: NotIn, values: [blue, green]}`),
 			pass: wants(`{key: pool, operator: Exists}`), facts: pools("blue", "green")},
+		{code: "WIN426", fail: `spec: {nodeSelector: {node.kubernetes.io/windows-build: "20348"}}`,
+			pass: `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.29999}}`},
+		{code: "WIN426", fail: `spec: {nodeSelector: {node.kubernetes.io/windows-build: ltsc2022}}`},
 		{code: "WIN504", fail: option("gmsaCredentialSpecName: g, runAsUserName: ContainerUser"),
 			pass: option(`gmsaCredentialSpecName: g, runAsUserName: 'NT AUTHORITY\NETWORK SERVICE'`)},
 		{code: "WIN506", fail: `obj: {apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: ` +

@@ -211,6 +211,34 @@ func placementRules() []Rule {
 			Proof:   provenOnCluster,
 			pod:     checkSelectorCase,
 		},
+		{
+			Code:     "WIN426",
+			Title:    "a build that is written as on no node",
+			Severity: Warning,
+			Field:    "nodeSelector[node.kubernetes.io/windows-build]",
+			Why: "The kubelet labels a Windows node with the major version, the minor version and the build, as in " +
+				"10.0.20348. Another form fits no node: the pod stays pending.",
+			Fix: "write 10.0. and the build's number",
+			Sources: []string{"https://kubernetes.io/docs/reference/labels-annotations-taints/" +
+				"#node-kubernetes-io-windows-build"},
+			pod: checkBuildForm,
+		},
+	}
+}
+
+func checkBuildForm(p *pod, r reporter) {
+	for _, q := range required(p) {
+		if q.key != buildLabel {
+			continue
+		}
+		if v, err := winver.ParseOSVersion(q.value); err == nil && !v.HasUBR {
+			continue // a build, though perhaps of the future
+		}
+		if b, err := winver.Parse(q.value); err == nil {
+			r.at(q.at, "%s selects %q; nodes have %s", q.how, q.value, b.Label()).Fix = "write " + b.Label()
+		} else {
+			r.at(q.at, "%s selects %q; nodes have a build, as in 10.0.20348", q.how, q.value)
+		}
 	}
 }
 
