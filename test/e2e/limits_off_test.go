@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +12,7 @@ import (
 	"time"
 )
 
-// limitsOffYAML has one server, on the first of two hosts.
+// limitsOffYAML has one server, on the first of two hosts, and a client on the other.
 const limitsOffYAML = `
 apiVersion: v1
 kind: Service
@@ -28,10 +27,20 @@ spec:
   terminationGracePeriodSeconds: 1
   containers:
   - {name: main, image: ` + winprogImage + `, args: [answer, ":8080"], readinessProbe: {httpGet: {port: 8080}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: client}
+spec:
+  nodeName: win-2
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2022", command: [ping, -t, localhost]}
 `
 
 // TestLimitsOff: without Windows' limits, programs of a host reach its own pods by a node port. Without direct server
-// return, the external traffic policy Local counts as Cluster: each node answers, and the server sees a node.
+// return, a server sees a node through a ClusterIP, and the client by a node port with the external traffic policy
+// Local, for which kube-proxy uses it in any case (localTrafficDSR in Kubernetes v1.36.3 pkg/proxy/winkernel/proxier.go).
 func TestLimitsOff(t *testing.T) {
 	t.Parallel()
 	const index = 29
@@ -45,28 +54,36 @@ func TestLimitsOff(t *testing.T) {
 	c.load(winprogArchive(t), "--nodes", "win-1")
 	c.applyPod(limitsOffYAML)
 	c.must("wait", "--for=condition=Ready", "pod", "--all", "--timeout=120s")
-	port := c.must("get", "service", "web", "-o", "jsonpath={.spec.ports[0].nodePort}")
 	nodes := strings.Fields(c.must("get", "nodes", "-o",
 		`jsonpath={.items[*].status.addresses[?(@.type=="InternalIP")].address}`))
-	for i, node := range nodes {
-		url := "http://" + node + ":" + port
-		eventually(t, time.Minute, fmt.Sprintf("node port of win-%d", i+1), func() error {
-			_, client, err := askHere(url)
-			if err == nil && client != node {
-				err = fmt.Errorf("the server saw %s, want the node, %s", client, node)
-			}
-			return err
-		})
-		eventually(t, time.Minute, fmt.Sprintf("node port of win-%d, from win-1", i+1), func() error {
-			curl := c.command(t.Context(), "exec", "win-1", "--", "curl.exe", "-sS", "--max-time", "3", url)
-			out, err := curl.CombinedOutput()
-			if err == nil && !strings.Contains(string(out), "asked by") {
-				err = errors.New("no answer")
-			}
+	port := c.must("get", "service", "web", "-o", "jsonpath={.spec.ports[0].nodePort}")
+	url := "http://" + nodes[0] + ":" + port
+	// sees waits until the server sees a client in what a command prints.
+	sees := func(what, want string, args ...string) {
+		t.Helper()
+		eventually(t, time.Minute, what, func() error {
+			out, err := c.command(t.Context(), args...).CombinedOutput()
 			if err != nil {
-				err = fmt.Errorf("%w: %s", err, out)
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			_, client, err := parseAnswer(string(out))
+			if err == nil && client != want {
+				err = fmt.Errorf("the server saw %s, want %s", client, want)
 			}
 			return err
 		})
+	}
+	sees("the node port of win-1, from win-1", nodes[0], "exec", "win-1", "--", "curl.exe", "-sS", "--max-time", "3", url)
+	sees("the ClusterIP, from a pod", nodes[1], "kubectl", "exec", "client", "--", "curl.exe", "-sS", "http://web")
+	machine := fmt.Sprintf("10.89.%d.1", index)
+	eventually(t, time.Minute, "the node port of win-1, from the machine", func() error {
+		_, client, err := askHere(url)
+		if err == nil && client != machine {
+			err = fmt.Errorf("the server saw %s, want %s", client, machine)
+		}
+		return err
+	})
+	if server, _, err := askHere("http://" + nodes[1] + ":" + port); err == nil {
+		t.Errorf("win-2, which has no server, answers for %s", server)
 	}
 }

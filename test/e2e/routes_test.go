@@ -30,9 +30,9 @@ Set-NetIPInterface -ifIndex $i -AddressFamily IPv4 -Forwarding Enabled
 ConvertTo-Json (Get-NetIPInterface -ifIndex $i -AddressFamily IPv4 | Select-Object -Property Forwarding) -Compress
 Set-NetIPInterface -ifIndex $i -AddressFamily IPv4 -Forwarding Disabled`
 
-// TestRoutes: programs of a host change its routes, those of a pod do not.
+// TestRoutes: programs of a host change its routes, those of a pod do not. It is not parallel: it kills the host's
+// services.
 func TestRoutes(t *testing.T) {
-	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	c.pod(t, ns, "router", hostProcess(`NT AUTHORITY\SYSTEM`)+routerYAML)
