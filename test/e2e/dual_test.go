@@ -44,6 +44,15 @@ spec:
 ---
 apiVersion: v1
 kind: Pod
+metadata: {name: win-2025, labels: {app: newest}}
+spec:
+  nodeName: win-3
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: web, image: "mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2025"}
+---
+apiVersion: v1
+kind: Pod
 metadata: {name: linux, labels: {app: linux}}
 spec:
   nodeName: linux-1
@@ -69,7 +78,7 @@ func TestDual(t *testing.T) {
 	t.Parallel()
 	const index = 28
 	c := netCluster{single: newSingle(t, "dual", dataDir(t), index), mode: agent.L2Bridge}
-	doc := fmt.Sprintf(`{"apiVersion":"mullion/v1alpha1","name":"dual","index":%d,"windows":["2019","2022"],"linux":1,
+	doc := fmt.Sprintf(`{"apiVersion":"mullion/v1alpha1","name":"dual","index":%d,"windows":["2019","2022","2025"],"linux":1,
 	  "ipFamily":"dual"}`, index)
 	if err := os.WriteFile(filepath.Join(c.dir(), "cluster.json"), []byte(doc), 0o600); err != nil {
 		t.Fatal(err)
@@ -83,10 +92,10 @@ func TestDual(t *testing.T) {
 	c.must("wait", "--for=condition=Ready", "pod", "--all", "--timeout=120s")
 
 	addresses := map[string][]string{}
-	for _, pod := range []string{"win-2022", "win-2019", "linux"} {
+	for _, pod := range []string{"win-2025", "win-2022", "win-2019", "linux"} {
 		addresses[pod] = strings.Fields(c.must("get", "pod", pod, "-o", "jsonpath={.status.podIPs[*].ip}"))
 	}
-	for pod, want := range map[string]int{"win-2022": 2, "win-2019": 1, "linux": 2} {
+	for pod, want := range map[string]int{"win-2025": 2, "win-2022": 2, "win-2019": 1, "linux": 2} {
 		if got := addresses[pod]; len(got) != want {
 			t.Fatalf("pod %s has the addresses %q, want %d", pod, got, want)
 		}
@@ -99,12 +108,13 @@ func TestDual(t *testing.T) {
 	node := c.node6("win-2")
 	var urls []string
 	for _, host := range []string{
-		addresses["win-2022"][0], addresses["win-2022"][1], addresses["linux"][1], vips[0], vips[1], "web",
+		addresses["win-2022"][0], addresses["win-2022"][1], addresses["win-2025"][1], addresses["linux"][1],
+		vips[0], vips[1], "web",
 		node + ":" + port, c.node6("linux-1") + ":" + port,
 	} {
 		urls = append(urls, url6(host))
 	}
-	for _, from := range []string{"win-2022", "linux"} {
+	for _, from := range []string{"win-2025", "win-2022", "linux"} {
 		for _, u := range urls {
 			eventually(t, time.Minute, from+" to "+u, func() error { return c.get(from, u) })
 		}
@@ -143,6 +153,7 @@ func (c netCluster) checkSingleStack() {
 	for host, want := range map[string]string{
 		"win-1": "This version of Windows does not support dual-stack, falling back to single-stack",
 		"win-2": "kube-proxy running in dual-stack mode",
+		"win-3": "kube-proxy running in dual-stack mode",
 	} {
 		if out := c.mullion("logs", host+"/kube-proxy"); !strings.Contains(out, want) {
 			c.t.Errorf("kube-proxy of %s does not say %q: %s", host, want, out)
