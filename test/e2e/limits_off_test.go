@@ -40,7 +40,8 @@ spec:
 
 // TestLimitsOff: without Windows' limits, programs of a host reach its own pods by a node port. Without direct server
 // return, a server sees a node through a ClusterIP, and the client by a node port with the external traffic policy
-// Local, for which kube-proxy uses it in any case (localTrafficDSR in Kubernetes v1.36.3 pkg/proxy/winkernel/proxier.go).
+// Local, for which kube-proxy uses it in any case (localTrafficDSR in Kubernetes v1.36.3
+// pkg/proxy/winkernel/proxier.go).
 func TestLimitsOff(t *testing.T) {
 	t.Parallel()
 	const index = 29
@@ -73,7 +74,7 @@ func TestLimitsOff(t *testing.T) {
 			return err
 		})
 	}
-	sees("the node port of win-1, from win-1", nodes[0], "exec", "win-1", "--", "curl.exe", "-sS", "--max-time", "3", url)
+	sees("the node port of win-1, from win-1", nodes[0], "exec", "win-1", "--", "curl.exe", "-sS", "-m", "3", url)
 	sees("the ClusterIP, from a pod", nodes[1], "kubectl", "exec", "client", "--", "curl.exe", "-sS", "http://web")
 	machine := fmt.Sprintf("10.89.%d.1", index)
 	eventually(t, time.Minute, "the node port of win-1, from the machine", func() error {
