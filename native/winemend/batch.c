@@ -26,7 +26,7 @@ BOOL batch_pending(void) { return running && interrupted; }
 enum { NO_READ, READS, GETS_KEY };
 static volatile LONG reads; // what the thread that reads the batch file does
 static BOOL reads_line;
-static volatile LONG own_event; // the next event is of ours
+static volatile LONG own_event; // the next event comes from give_key
 
 BOOL batch_read_begins(BOOL line)
 {

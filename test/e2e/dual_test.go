@@ -78,8 +78,8 @@ func TestDual(t *testing.T) {
 	t.Parallel()
 	const index = 28
 	c := netCluster{single: newSingle(t, "dual", dataDir(t), index), mode: agent.L2Bridge}
-	doc := fmt.Sprintf(`{"apiVersion":"mullion/v1alpha1","name":"dual","index":%d,"windows":["2019","2022","2025"],"linux":1,
-	  "ipFamily":"dual"}`, index)
+	doc := fmt.Sprintf(`{"apiVersion":"mullion/v1alpha1","name":"dual","index":%d,"windows":["2019","2022","2025"],
+	  "linux":1,"ipFamily":"dual"}`, index)
 	if err := os.WriteFile(filepath.Join(c.dir(), "cluster.json"), []byte(doc), 0o600); err != nil {
 		t.Fatal(err)
 	}
