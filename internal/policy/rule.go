@@ -87,8 +87,9 @@ var sections = []struct{ digit, title string }{
 func All() []Rule {
 	out := slices.Concat(
 		fieldRules(), osRules(), userRules(), hostProcessRules(), gmsaRules(), volumeRules(), mountRules(),
-		pathRules(), imageRules(), buildRules(), placementRules(), selectorRules(), runtimeClassRules(),
-		resourceRules(), containerRules(), securityRules(), serviceRules(), configRules(), knownRules(), driveRules(),
+		pathRules(), imageRules(), buildRules(), commandLineRules(), placementRules(), selectorRules(),
+		runtimeClassRules(), resourceRules(), containerRules(), securityRules(), serviceRules(), configRules(),
+		knownRules(), driveRules(),
 	)
 	slices.SortFunc(out, func(a, b Rule) int { return strings.Compare(a.Code, b.Code) })
 	return out
