@@ -197,7 +197,11 @@ func (c netCluster) wait() {
 	for _, ds := range []string{"web", "web-2022", "echo"} {
 		c.must("rollout", "status", "daemonset/"+ds, "--timeout=120s")
 	}
-	c.must("wait", "--for=condition=Ready", "pod", "--all", "--timeout=120s")
+	// kubectl wait goes on waiting for a pod that another one has replaced.
+	eventually(c.t, 2*time.Minute, "all pods are ready", func() error {
+		_, err := c.kubectl(c.t.Context(), "wait", "--for=condition=Ready", "pod", "--all", "--timeout=5s")
+		return err
+	})
 }
 
 // webs returns the addresses of the web servers by node.
