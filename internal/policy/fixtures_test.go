@@ -158,6 +158,8 @@ func fixtures() []fixture {
 		{code: "WIN203", fail: `spec: {nodeName: l}`, pass: `spec: {nodeName: w}`,
 			facts: Facts{Nodes: []Node{{Name: "l", OS: "linux"},
 				{Name: "w", OS: "windows", Build: winver.Build{Number: 20348}}}}},
+		{code: "WIN203", fail: `spec: {nodeName: l}`, pass: `spec: {nodeName: unlabelled}`,
+			facts: Facts{Nodes: []Node{{Name: "l", OS: "linux"}, {Name: "unlabelled"}}}},
 		{code: "WIN204", fail: `spec: {securityContext: {runAsNonRoot: true, windowsOptions: {runAsUserName: ` +
 			`containeradministrator}}}`, pass: `spec: {securityContext: {runAsNonRoot: true, windowsOptions: ` +
 			`{runAsUserName: ContainerUser}}}`},

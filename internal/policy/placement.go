@@ -174,7 +174,7 @@ func (t *placer) misplaced(os string, s signal) bool {
 	p := t.pod
 	name, fixed := t.fixed()
 	n := p.facts().node(name)
-	if !fixed || n == nil || n.OS == os {
+	if !fixed || n == nil || n.OS == "" || n.OS == os {
 		return false
 	}
 	t.out.Why = "its node " + name + " runs " + n.OS

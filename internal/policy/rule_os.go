@@ -266,7 +266,7 @@ func checkNodeName(p *pod, r reporter) {
 	}
 	for _, n := range p.facts().Nodes {
 		if n.Name == v.Str() {
-			if n.OS != p.OS {
+			if n.OS != "" && n.OS != p.OS { // "": a node that no kubelet has labelled
 				r.at(v, "node %s runs %s, but the pod is for %s: the kubelet refuses it", n.Name, n.OS, p.OS)
 			}
 			return
