@@ -4,7 +4,7 @@
 package policy
 
 import (
-	"strings"
+	"slices"
 
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
@@ -27,14 +27,7 @@ func commandLineRules() []Rule {
 }
 
 func checkCommandLines(_ *pod, c container, r reporter) {
-	for _, path := range [][]string{
-		{"command"},
-		{"lifecycle", "postStart", "exec", "command"},
-		{"lifecycle", "preStop", "exec", "command"},
-		{"livenessProbe", "exec", "command"},
-		{"readinessProbe", "exec", "command"},
-		{"startupProbe", "exec", "command"},
-	} {
+	for _, path := range slices.Concat(startCommands(), laterCommands()) {
 		console := path[0] == "command" && c.Find("tty").True()
 		checkCommandLine(c, c.Find(path...).Items(), console, r)
 	}
@@ -48,7 +41,7 @@ func checkCommandLine(c container, items []tree.Value, console bool, r reporter)
 	if i, inner := ranByCmd(items); inner != "" {
 		at, program = items[i], inner
 	}
-	switch name := programName(strings.ToLower(strings.ReplaceAll(program, `\`, "/"))); {
+	switch name := programName(lowerSlashed(program)); {
 	case name == "timeout" && !console:
 		r.at(at, "container %s: timeout does not wait without a console", c.Name).
 			Fix = "wait with ping -n 6 127.0.0.1, or with powershell Start-Sleep 5"

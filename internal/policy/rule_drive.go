@@ -83,7 +83,7 @@ func elsewhere(at tree.Value) string {
 
 func checkMountOverWindows(p *pod, c container, m tree.Value, r reporter) {
 	at := m.Get("mountPath")
-	s := strings.ToLower(strings.ReplaceAll(at.Str(), `\`, "/"))
+	s := lowerSlashed(at.Str())
 	s = path.Clean("/" + strings.TrimPrefix(s, "c:"))
 	if slices.Contains([]string{"/windows", "/windows/system32"}, s) && !p.HostProcess {
 		r.at(at, "container %s: the volume at %s hides Windows' own files", c.Name, at.Str())

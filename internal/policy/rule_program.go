@@ -13,7 +13,7 @@ import (
 
 // checkPrograms looks at the program of everything that a container starts.
 func checkPrograms(p *pod, c container, r reporter) {
-	starts := [][]string{{"command"}, {"lifecycle", "postStart", "exec", "command"}}
+	starts := startCommands()
 	base := baseImage(c.Image)
 	if !c.Find("command").Set() && base { // the base images have no entry point
 		starts = append(starts, []string{"args"})
@@ -24,13 +24,23 @@ func checkPrograms(p *pod, c container, r reporter) {
 	for _, path := range starts {
 		checkProgram(c, c.Find(path...), certain, host, r)
 	}
-	for _, path := range [][]string{
+	for _, path := range laterCommands() {
+		checkProgram(c, c.Find(path...), false, host, r)
+	}
+}
+
+// startCommands are the command lines without which a container does not start.
+func startCommands() [][]string {
+	return [][]string{{"command"}, {"lifecycle", "postStart", "exec", "command"}}
+}
+
+// laterCommands are those of hooks and probes while a container runs.
+func laterCommands() [][]string {
+	return [][]string{
 		{"lifecycle", "preStop", "exec", "command"},
 		{"livenessProbe", "exec", "command"},
 		{"readinessProbe", "exec", "command"},
 		{"startupProbe", "exec", "command"},
-	} {
-		checkProgram(c, c.Find(path...), false, host, r)
 	}
 }
 
@@ -55,7 +65,7 @@ func checkProgram(c container, argv tree.Value, certain, host bool, r reporter) 
 	if i, inner := ranByCmd(items); inner != "" { // cmd itself starts
 		severity, at, name = Warning, items[i], inner
 	}
-	program := strings.ToLower(strings.ReplaceAll(name, `\`, "/"))
+	program := lowerSlashed(name)
 	base := baseImage(c.Image)
 	switch {
 	case linuxPath(program), linuxShell(program) && !strings.Contains(c.Image, "busybox"), base && linuxTool(program):
@@ -76,7 +86,7 @@ func interpreter(program string) bool {
 // ranByCmd returns the program that a command line has cmd.exe run, and the item that
 // names it; "" if there is none.
 func ranByCmd(items []tree.Value) (item int, program string) {
-	if programName(strings.ToLower(strings.ReplaceAll(items[0].Str(), `\`, "/"))) != "cmd" {
+	if programName(lowerSlashed(items[0].Str())) != "cmd" {
 		return 0, ""
 	}
 	for i, v := range items[1:] {
@@ -96,6 +106,9 @@ func ranByCmd(items []tree.Value) (item int, program string) {
 	}
 	return 0, ""
 }
+
+// lowerSlashed returns a path of Windows in lower case and with slashes, for comparisons.
+func lowerSlashed(s string) string { return strings.ToLower(strings.ReplaceAll(s, `\`, "/")) }
 
 // programName returns the name of a program without its folder and .exe.
 func programName(program string) string { return strings.TrimSuffix(path.Base(program), ".exe") }
