@@ -36,19 +36,26 @@ func (c *Client) Read(ctx context.Context, path string, out any) error {
 
 // Annotate sets an annotation of the node.
 func (c *Client) Annotate(ctx context.Context, key, value string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestLimit)
-	defer cancel()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
-	if err != nil {
-		return err
-	}
-	body, err := c.open(ctx, http.MethodPatch, "/api/v1/nodes/"+c.name, patch)
-	if err != nil {
-		return fmt.Errorf("annotate node %s: %w", c.name, err)
-	}
-	defer body.Close()
-	if _, err := io.Copy(io.Discard, io.LimitReader(body, answerLimit)); err != nil { // for the next request
+	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}}
+	if err := c.send(ctx, http.MethodPatch, "/api/v1/nodes/"+c.name, patch); err != nil {
 		return fmt.Errorf("annotate node %s: %w", c.name, err)
 	}
 	return nil
+}
+
+// send sends a request whose answer does not matter if it is a good one.
+func (c *Client) send(ctx context.Context, method, path string, content any) error {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	encoded, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	body, err := c.open(ctx, method, path, encoded)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	_, err = io.Copy(io.Discard, io.LimitReader(body, answerLimit)) // for the next request
+	return err
 }

@@ -5,9 +5,7 @@ package nodeapi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -92,18 +90,7 @@ func (p pod) strays(ranges []netip.Prefix) bool {
 
 // deletePod deletes this pod, not another one of its name.
 func (c *Client) deletePod(ctx context.Context, p pod) error {
-	ctx, cancel := context.WithTimeout(ctx, requestLimit)
-	defer cancel()
-	options, err := json.Marshal(map[string]any{"preconditions": map[string]string{"uid": p.Metadata.UID}})
-	if err != nil {
-		return err
-	}
 	path := "/api/v1/namespaces/" + url.PathEscape(p.Metadata.Namespace) + "/pods/" + url.PathEscape(p.Metadata.Name)
-	body, err := c.open(ctx, http.MethodDelete, path, options)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	_, err = io.Copy(io.Discard, io.LimitReader(body, answerLimit)) // for the next request
-	return err
+	options := map[string]any{"preconditions": map[string]string{"uid": p.Metadata.UID}}
+	return c.send(ctx, http.MethodDelete, path, options)
 }
