@@ -61,14 +61,18 @@ func describeNetwork(netns string) (engine.Network, error) {
 		return n, err
 	}
 	n.Index = link.Attrs().Index
-	addresses, err := space.Netlink.AddrList(link, netlink.FAMILY_V4)
+	addresses, err := kernel.List(func() ([]netlink.Addr, error) {
+		return space.Netlink.AddrList(link, netlink.FAMILY_V4)
+	})
 	if err != nil {
 		return n, fmt.Errorf("list addresses: %w", err)
 	}
 	for _, a := range addresses {
 		n.Addresses = append(n.Addresses, kernel.Prefix(a.IPNet))
 	}
-	routes, err := space.Netlink.RouteList(link, netlink.FAMILY_V4)
+	routes, err := kernel.List(func() ([]netlink.Route, error) {
+		return space.Netlink.RouteList(link, netlink.FAMILY_V4)
+	})
 	if err != nil {
 		return n, fmt.Errorf("list routes: %w", err)
 	}

@@ -18,9 +18,11 @@ import (
 // socket that is bound to no address answers with them.
 func (s *Space) SetAccepted(link netlink.Link, want []netip.Addr) error {
 	name := link.Attrs().Name
-	have, err := s.Netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{
-		Protocol: routeProtocol, Table: unix.RT_TABLE_LOCAL, LinkIndex: link.Attrs().Index,
-	}, netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_TABLE|netlink.RT_FILTER_OIF)
+	have, err := List(func() ([]netlink.Route, error) {
+		return s.Netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{
+			Protocol: routeProtocol, Table: unix.RT_TABLE_LOCAL, LinkIndex: link.Attrs().Index,
+		}, netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_TABLE|netlink.RT_FILTER_OIF)
+	})
 	if err != nil {
 		return fmt.Errorf("list addresses that %s accepts: %w", name, err)
 	}
