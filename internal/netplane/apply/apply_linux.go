@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/nftables"
+
 	"github.com/mullion-k8s/mullion/internal/fault"
 	"github.com/mullion-k8s/mullion/internal/logkey"
 	"github.com/mullion-k8s/mullion/internal/netplane/compile"
@@ -52,6 +54,8 @@ type Plane struct {
 	plan *compile.Plan
 	// trusted: the kernel is as plan says. guarded by mu
 	trusted bool
+	// elements is the socket of changeElements, nil before it is used. guarded by mu
+	elements *nftables.Conn
 }
 
 // New opens the host's network namespace. It changes nothing.
@@ -76,7 +80,14 @@ func New(cfg Config) (*Plane, error) {
 }
 
 // Close releases the Plane's handles. The network stays as it is.
-func (p *Plane) Close() { p.space.Close() }
+func (p *Plane) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.closeElements(); err != nil {
+		p.log.Debug("close netlink", logkey.Error, err)
+	}
+	p.space.Close()
+}
 
 // Apply makes the host's network match want, and returns once it does. The
 // caller must not change want's slices afterwards. A compile.ConflictError in
@@ -170,7 +181,7 @@ func (p *Plane) applyTable(ctx context.Context, old, plan *compile.Plan, trusted
 		if len(ops) == 0 {
 			return nil
 		}
-		err := p.space.Nft(ctx, compile.Script(p.cfg.Table, ops))
+		err := p.changeTable(ctx, plan, ops)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -178,4 +189,14 @@ func (p *Plane) applyTable(ctx context.Context, old, plan *compile.Plan, trusted
 		p.log.Warn("table was changed by another program, replacing it", logkey.Error, err)
 	}
 	return p.space.Nft(ctx, compile.Script(p.cfg.Table, plan.Table.Replace()))
+}
+
+// changeTable carries out operations on the table. What changes most often, elements of sets, does not wait for the
+// start of nft: kube-proxy creates thousands of load balancers, one after the other.
+func (p *Plane) changeTable(ctx context.Context, plan *compile.Plan, ops []compile.Op) error {
+	table := &nftables.Table{Family: nftables.TableFamilyINet, Name: p.cfg.Table}
+	if changes, ok := elementChanges(table, plan, ops); ok {
+		return p.changeElements(changes)
+	}
+	return p.space.Nft(ctx, compile.Script(p.cfg.Table, ops))
 }

@@ -22,8 +22,8 @@ import (
 // the uplink says another.
 const defaultMTU = 1500
 
-// maxLinkName is IFNAMSIZ of linux/if.h less the terminating NUL.
-const maxLinkName = 15
+// MaxLinkName is IFNAMSIZ of linux/if.h less the terminating NUL.
+const MaxLinkName = 15
 
 // endpointSource holds the inputs of an endpoint's fragment.
 type endpointSource struct {
@@ -41,7 +41,7 @@ type endpointSource struct {
 // ID, so that a new process finds the links of an old one.
 func LinkName(endpointID string) string {
 	sum := sha256.Sum256([]byte(strings.ToLower(endpointID)))
-	return (LinkPrefix + hex.EncodeToString(sum[:]))[:maxLinkName]
+	return (LinkPrefix + hex.EncodeToString(sum[:]))[:MaxLinkName]
 }
 
 // IsEndpoint reports whether a link's alias says that it is an endpoint's.

@@ -30,6 +30,9 @@ type Op struct {
 	Element *Element // verbAdd and verbDelete
 }
 
+// Removes reports whether the operation deletes its object.
+func (o *Op) Removes() bool { return o.Verb == verbDelete }
+
 // Rule is one rule of a chain.
 type Rule struct{ Chain, Text string }
 

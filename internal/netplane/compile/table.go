@@ -141,6 +141,17 @@ func (t *Table) write(b *strings.Builder) {
 	b.WriteString("}\n")
 }
 
+// Set returns the set with a name, or nil.
+func (t *Table) Set(name string) *Set {
+	i, found := slices.BinarySearchFunc(t.Sets, name, func(s Set, name string) int {
+		return strings.Compare(s.Name, name)
+	})
+	if !found {
+		return nil
+	}
+	return &t.Sets[i]
+}
+
 func (s *Set) kind() string {
 	if s.Value != "" {
 		return "map"
