@@ -45,13 +45,15 @@ static HRESULT hand_out(hns_reply *r, PWSTR *properties, PWSTR *record)
 }
 
 // Clients that list objects enumerate them and then open, query and close each: with 5,000 Services kube-proxy makes
-// 70,000 calls twice a minute, although nothing has changed. So an enumeration brings the documents along. A document
-// is given out once, in the order of the enumeration, to a query with the same text, within two seconds, and unless
-// this DLL has changed anything for the process since. All else asks the server.
+// 70,000 calls twice a minute, although nothing has changed. And they query what they have created. So an enumeration
+// brings the documents along, and a creation the one document. A document is given out once, in the order of the
+// enumeration, to a query with the same text, within two seconds, and unless this DLL has changed anything for the process
+// since. All else asks the server.
 enum { LISTS = 4, LIST_AGE = 2000 /* ms */ };
 
 typedef struct {
-    PWSTR text, query; // text: the JSON array of the IDs, and after a NUL each, the documents
+    PWSTR text;        // the JSON array of the IDs, and after a NUL each, the documents
+    PWSTR query;       // NULL: of a creation, whose document answers any query
     PCWSTR next, end;  // next: of the object that comes next
     SIZE_T index;      // of the object that comes next
     ULONGLONG made;    // ms
@@ -90,12 +92,14 @@ static void list_free(list *l)
     *l = (list){0};
 }
 
-static void lists_forget(void)
+// lists_forget returns how many changes there are now.
+static UINT64 lists_forget(void)
 {
     AcquireSRWLockExclusive(&lists_lock);
     for (int i = 0; i < LISTS; i++) list_free(&lists[i]);
-    changes++;
+    UINT64 now = ++changes;
     ReleaseSRWLockExclusive(&lists_lock);
+    return now;
 }
 
 static UINT64 changes_now(void)
@@ -106,12 +110,11 @@ static UINT64 changes_now(void)
     return n;
 }
 
-// list_keep takes over the text of an answer, which was asked for after that many changes.
-static void list_keep(UINT8 kind, PCWSTR query, PWSTR text, UINT32 size, UINT64 after)
+// list_keep takes over the text of an answer, which was asked for after that many changes, and the query.
+static void list_keep(UINT8 kind, PWSTR query, PWSTR text, UINT32 size, UINT64 after)
 {
-    PWSTR same = copy(hns_alloc, query ? query : L"", length(query));
-    list l = {text, same, text + length(text) + 1, text + size, 0, GetTickCount64(), kind};
-    if (!same || l.next >= l.end) { // no documents
+    list l = {text, query, text + length(text) + 1, text + size, 0, GetTickCount64(), kind};
+    if (l.next >= l.end) { // no documents
         list_free(&l);
         return;
     }
@@ -126,9 +129,9 @@ static void list_keep(UINT8 kind, PCWSTR query, PWSTR text, UINT32 size, UINT64 
     ReleaseSRWLockExclusive(&lists_lock);
 }
 
-// list_find returns the list whose next object is that one, or NULL.
+// list_find returns the list whose next object is that one, or NULL. With taken, the next one or the one before.
 // Preconditions: lists_lock is held.
-static list *list_find(UINT8 kind, const GUID *id)
+static list *list_find(UINT8 kind, const GUID *id, BOOL taken)
 {
     static const char digits[] = "0123456789abcdef";
     WCHAR text[36], *p = text;
@@ -141,19 +144,22 @@ static list *list_find(UINT8 kind, const GUID *id)
     ULONGLONG now = GetTickCount64();
     for (int i = 0; i < LISTS; i++) {
         list *l = &lists[i];
-        // The array is ["ID","ID",…].
-        SIZE_T at = 2 + l->index * 39;
-        if (l->text && l->kind == kind && l->next < l->end && now - l->made < LIST_AGE && l->text + at + 36 < l->end &&
-            memcmp(l->text + at, text, sizeof text) == 0)
-            return l;
+        if (!l->text || l->kind != kind || now - l->made >= LIST_AGE) continue;
+        for (SIZE_T n = 0; n <= (taken && l->index > 0); n++) {
+            // The array is ["ID","ID",…].
+            SIZE_T at = 2 + (l->index - n) * 39;
+            if ((n > 0 || l->next < l->end) && l->text + at + 36 < l->end && memcmp(l->text + at, text, sizeof text) == 0)
+                return l;
+        }
     }
     return NULL;
 }
 
+// listed reports whether an object exists, as far as the lists say.
 static BOOL listed(UINT8 kind, const GUID *id)
 {
     AcquireSRWLockShared(&lists_lock);
-    BOOL found = list_find(kind, id) != NULL;
+    BOOL found = list_find(kind, id, TRUE) != NULL;
     ReleaseSRWLockShared(&lists_lock);
     return found;
 }
@@ -164,13 +170,15 @@ static PWSTR list_take(UINT8 kind, const GUID *id, PCWSTR query)
     PWSTR document = NULL;
     if (!query) query = L"";
     AcquireSRWLockExclusive(&lists_lock);
-    list *l = list_find(kind, id);
+    list *l = list_find(kind, id, FALSE);
     SIZE_T n = length(query) + 1;
-    if (l && length(l->query) + 1 == n && memcmp(l->query, query, n * sizeof(WCHAR)) == 0) {
+    if (l && (!l->query || (length(l->query) + 1 == n && memcmp(l->query, query, n * sizeof(WCHAR)) == 0))) {
         SIZE_T size = length(l->next);
         document = copy(co_alloc, l->next, size);
         l->next += size + 1, l->index++;
-        if (l->next >= l->end) list_free(l);
+        // A list of one object still says that it exists: kube-proxy looks a network up, and then opens it to make an
+        // endpoint in it.
+        if (l->next >= l->end && l->index > 1) list_free(l);
     }
     ReleaseSRWLockExclusive(&lists_lock);
     return document;
@@ -186,22 +194,25 @@ static HRESULT enumerate(UINT8 kind, PCWSTR query, PWSTR *ids, PWSTR *record)
     hns_do(&(hns_request){.kind = kind, .verb = HNS_LIST, .args = {query}}, &r);
     if (SUCCEEDED(r.hr) && r.properties) {
         PWSTR first = copy(co_alloc, r.properties, length(r.properties));
-        if (!first) {
-            r.hr = E_OUTOFMEMORY;
-        } else {
-            list_keep(kind, query, r.properties, r.size, after);
+        PWSTR same = copy(hns_alloc, query ? query : L"", length(query));
+        if (first && same) {
+            list_keep(kind, same, r.properties, r.size, after);
             r.properties = first;
+        } else {
+            if (first) hns_co_free(first);
+            if (same) hns_free(same);
+            r.hr = E_OUTOFMEMORY;
         }
     }
     return hand_out(&r, ids, record);
 }
 
-// change carries out a request that changes something. No document from before is given out afterwards.
-static HRESULT change(const hns_request *q, hns_reply *r)
+// change carries out a request that changes something. No document from before is given out afterwards. It returns how
+// many changes there are now.
+static UINT64 change(const hns_request *q, hns_reply *r)
 {
     hns_do(q, r);
-    lists_forget();
-    return r->hr;
+    return lists_forget();
 }
 
 static HRESULT create(UINT8 kind, const hcn_handle *network, const GUID *id, PCWSTR settings, void **handle, PWSTR *record)
@@ -213,7 +224,13 @@ static HRESULT create(UINT8 kind, const hcn_handle *network, const GUID *id, PCW
     if (id) q.id = *id;
     if (network) q.network = network->id;
     hns_reply r;
-    if (SUCCEEDED(change(&q, &r)) && !(*handle = handle_new(kind, &r.id))) r.hr = E_OUTOFMEMORY;
+    UINT64 before = changes_now(), after = change(&q, &r);
+    if (SUCCEEDED(r.hr) && !(*handle = handle_new(kind, &r.id))) r.hr = E_OUTOFMEMORY;
+    // With a change meanwhile the document may be of before it.
+    if (SUCCEEDED(r.hr) && r.properties && after == before + 1) {
+        list_keep(kind, NULL, r.properties, r.size, after);
+        r.properties = NULL;
+    }
     return hand_out(&r, NULL, record);
 }
 

@@ -232,17 +232,31 @@ static BOOL hns_decode(const BYTE *b, UINT32 n, hns_reply *r)
     return FALSE;
 }
 
+// hns_answer receives an answer. The first read takes the length and, nearly always, all of the rest: each read costs
+// several calls of Wine's server.
+static BOOL hns_answer(SOCKET s, hns_reply *r)
+{
+    BYTE first[4096];
+    int got = recv(s, (char *)first, sizeof first, 0);
+    UINT32 n;
+    if (got < 1 || (got < 4 && !hns_receive(s, first + got, 4 - got))) return FALSE;
+    if (got < 4) got = 4;
+    memcpy(&n, first, 4);
+    if (n > HNS_MAX_RESPONSE || (UINT32)got - 4 > n) return FALSE;
+    BYTE *body = hns_alloc(n ? n : 1);
+    if (!body) return FALSE;
+    memcpy(body, first + 4, got - 4);
+    BOOL ok = hns_receive(s, body + got - 4, n - (got - 4)) && hns_decode(body, n, r);
+    hns_free(body);
+    return ok;
+}
+
 // hns_exchange is one request and its answer on one connection.
 static HRESULT hns_exchange(const BYTE *frame, UINT32 size, hns_reply *r)
 {
     SOCKET s = hns_take();
     if (s == INVALID_SOCKET) return HNS_E_UNAVAILABLE;
-    UINT32 n = 0;
-    BYTE *body = NULL;
-    BOOL ok = hns_send(s, frame, size) && hns_receive(s, &n, 4) && n <= HNS_MAX_RESPONSE && (body = hns_alloc(n ? n : 1)) &&
-              hns_receive(s, body, n) && hns_decode(body, n, r);
-    if (body) hns_free(body);
-    if (!ok) {
+    if (!hns_send(s, frame, size) || !hns_answer(s, r)) {
         closesocket(s);
         return HNS_E_CALL_FAILED;
     }

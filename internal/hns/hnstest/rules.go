@@ -10,6 +10,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/internal/hns"
 	"github.com/mullion-k8s/mullion/internal/hns/schema"
+	"github.com/mullion-k8s/mullion/internal/winsys/hresult"
 )
 
 // rules returns the golden rules G3 and G5 to G14 of docs/internals/hns.md: each was
@@ -92,6 +93,35 @@ func ruleEnumerate(c *client) {
 	}
 }
 
+// ruleCreated: clients query each object that they have created. They see it as it is now.
+func ruleCreated(c *client, n schema.GUID) {
+	var first, second schema.Endpoint
+	e := c.endpoint(n, "198.18.1.12", 0)
+	if text, again := c.query(hns.Endpoint, e, &first), c.query(hns.Endpoint, e, &second); text != again ||
+		first.ID != e.String() {
+		c.Errorf("created: %s, then %s", text, again)
+	}
+	other := c.endpoint(n, "198.18.1.13", 0)
+	lb := c.create(hns.LoadBalancer, schema.GUID{}, balancerDoc("198.18.2.7", 80, e, other))
+	if err := c.api.Delete(c.ctx(), hns.Endpoint, other); err != nil {
+		c.Fatal(err)
+	}
+	var doc schema.LoadBalancer
+	if c.query(hns.LoadBalancer, lb, &doc); !slices.Equal(doc.HostComputeEndpoints, []string{e.String()}) {
+		c.Errorf("load balancer with endpoints %v after one was deleted", doc.HostComputeEndpoints)
+	}
+	c.fails(c.api.Open(c.ctx(), hns.Endpoint, other), hresult.EndpointNotFound, "open what was created and deleted")
+	ids := c.enumerate(hns.Endpoint, c.filter("ID", e.String()))
+	c.query(hns.Endpoint, e, &first)
+	if err := c.api.Open(c.ctx(), hns.Endpoint, e); err != nil || len(ids) != 1 {
+		c.Errorf("enumerate one, query it, open it: %v, %v", ids, err)
+	}
+	if err := c.api.Delete(c.ctx(), hns.Endpoint, e); err != nil {
+		c.Fatal(err)
+	}
+	c.fails(c.api.Open(c.ctx(), hns.Endpoint, e), hresult.EndpointNotFound, "open what was queried and deleted")
+}
+
 // ruleListed: clients enumerate objects and query each. They see the same as without the enumeration, and what they
 // have changed since.
 func ruleListed(c *client) {
@@ -126,6 +156,7 @@ func ruleListed(c *client) {
 	if got := document(e1); !strings.Contains(got, "Block") {
 		c.Errorf("after a change: %s", got)
 	}
+	ruleCreated(c, n)
 	c.enumerate(hns.Endpoint, query)
 	if err := c.api.Delete(c.ctx(), hns.Endpoint, e1); err != nil {
 		c.Fatal(err)

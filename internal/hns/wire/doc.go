@@ -20,7 +20,7 @@
 // The strings of a request are: settings or query, unused, unused; for HNSCall
 // method, path, request. The kind is hns.Kind, 0 for HNSCall. The DLLs enumerate by
 // the verb list: the properties are the JSON array of the IDs, and after a NUL each,
-// the documents.
+// the documents. The answer to the verb create is such a list of one object.
 //
 // There is no authentication: only programs of the emulated host can connect to
 // the loopback address of its network namespace. Containers have their own

@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,8 +63,9 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 	// A deadline in the past ends the wait for the next request, not a call.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
+	requests := bufio.NewReader(conn)
 	for {
-		err := s.serveCall(ctx, conn)
+		err := s.serveCall(ctx, conn, requests)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil, errors.Is(err, io.EOF):
@@ -75,26 +77,18 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// firstByte waits for a request without a limit of time, then puts one on the
-// rest of it.
-func firstByte(ctx context.Context, conn net.Conn) (byte, error) {
+func (s *Server) serveCall(ctx context.Context, conn net.Conn, requests *bufio.Reader) error {
 	if ctx.Err() != nil {
-		return 0, ctx.Err()
+		return ctx.Err()
 	}
-	var first [1]byte
-	_, err := io.ReadFull(conn, first[:])
-	return first[0], err
-}
-
-func (s *Server) serveCall(ctx context.Context, conn net.Conn) error {
-	first, err := firstByte(ctx, conn)
-	if err != nil {
+	// There is no limit of time before the first byte of a request.
+	if _, err := requests.Peek(1); err != nil {
 		return err
 	}
 	if err := conn.SetReadDeadline(time.Now().Add(frameTimeout)); err != nil {
 		return err
 	}
-	body, err := readFrame(io.MultiReader(&oneByte{first, false}, conn), maxRequestBytes)
+	body, err := readFrame(requests, maxRequestBytes)
 	if err != nil {
 		return err
 	}
@@ -117,23 +111,6 @@ func (s *Server) serveCall(ctx context.Context, conn net.Conn) error {
 	return ctx.Err()
 }
 
-// oneByte reads as one byte.
-type oneByte struct {
-	b    byte
-	done bool
-}
-
-func (o *oneByte) Read(p []byte) (int, error) {
-	if o.done {
-		return 0, io.EOF
-	}
-	if len(p) == 0 {
-		return 0, nil
-	}
-	p[0], o.done = o.b, true
-	return 1, nil
-}
-
 // do carries out a request. A panic is that call's failure, not the service's
 // end: a node's network must not depend on one document.
 func (s *Server) do(ctx context.Context, q request) (r response) {
@@ -153,7 +130,7 @@ func (s *Server) do(ctx context.Context, q request) (r response) {
 	case verbList:
 		text, err = s.list(ctx, q.kind, q.args[0])
 	case verbCreate:
-		r.id, err = s.API.Create(ctx, q.kind, q.network, q.id, q.args[0])
+		r.id, text, err = s.create(ctx, q)
 	case verbOpen:
 		err = s.API.Open(ctx, q.kind, q.id)
 	case verbModify:
@@ -170,10 +147,24 @@ func (s *Server) do(ctx context.Context, q request) (r response) {
 	if err != nil {
 		return failure(err)
 	}
-	if q.verb == verbEnumerate || q.verb == verbList || q.verb == verbQuery || q.verb == verbCall {
+	switch q.verb {
+	case verbEnumerate, verbList, verbCreate, verbQuery, verbCall:
 		r.properties = &text
 	}
 	return r
+}
+
+// create returns the id of the new object and a list with only this object: clients query what they have created.
+func (s *Server) create(ctx context.Context, q request) (schema.GUID, string, error) {
+	id, err := s.API.Create(ctx, q.kind, q.network, q.id, q.args[0])
+	if err != nil {
+		return id, "", err
+	}
+	list := `["` + id.String() + `"]`
+	if document, err := s.API.Query(ctx, q.kind, id, ""); err == nil { // else the client asks, and learns why
+		list += "\x00" + document
+	}
+	return id, list, nil
 }
 
 // failure returns an answer with HNS's error record. Success has none at all: clients

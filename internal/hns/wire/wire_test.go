@@ -140,6 +140,10 @@ type listing struct {
 
 func (l *listing) Enumerate(context.Context, hns.Kind, string) (string, error) { return l.ids, nil }
 
+func (l *listing) Create(_ context.Context, _ hns.Kind, _, id schema.GUID, _ string) (schema.GUID, error) {
+	return id, nil
+}
+
 func (l *listing) Query(ctx context.Context, kind hns.Kind, id schema.GUID, query string) (string, error) {
 	if id == l.gone {
 		return "", hresult.Errorf(hresult.NotFound, "gone")
@@ -169,6 +173,17 @@ func TestList(t *testing.T) {
 			t.Errorf("%s without %s: %q, %v, want %q", tt.ids, tt.gone, r.text(), err, tt.want)
 		}
 	}
+	for gone, want := range map[schema.GUID]string{
+		{}: fmt.Sprintf("[\"%s\"]\x00query endpoint %s ", b, b),
+		b:  fmt.Sprintf("[\"%s\"]", b),
+	} {
+		address, _ := serve(t, &listing{gone: gone})
+		client := &Client{Address: address}
+		r, err := client.do(t.Context(), request{verb: verbCreate, kind: hns.Endpoint, id: b})
+		if err != nil || r.id != b || r.text() != want {
+			t.Errorf("create without %s: %s, %q, %v, want %q", gone, r.id, r.text(), err, want)
+		}
+	}
 	for _, bad := range []string{"nonsense", `["no GUID"]`} {
 		address, _ := serve(t, &listing{ids: bad})
 		_, err := (&Client{Address: address}).do(t.Context(), request{verb: verbList, kind: hns.Endpoint})
@@ -182,7 +197,7 @@ func TestG1SuccessHasNoErrorRecord(t *testing.T) {
 	s := &Server{API: &echo{}, Log: slog.New(slog.DiscardHandler)}
 	for _, verb := range []verb{verbEnumerate, verbCreate, verbOpen, verbQuery, verbCall} {
 		r := s.do(t.Context(), request{verb: verb, kind: hns.Network})
-		wantText := verb == verbEnumerate || verb == verbQuery || verb == verbCall
+		wantText := verb != verbOpen
 		if r.code != hresult.OK || r.record != nil || (r.properties != nil) != wantText {
 			t.Errorf("%s: %+v", verb, r)
 		}
