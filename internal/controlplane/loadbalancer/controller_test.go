@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/mullion-k8s/mullion/internal/testenv"
@@ -60,23 +61,43 @@ func TestController(t *testing.T) {
 		{"classed", "LoadBalancerClassNotOurs", `spec.loadBalancerClass is "example.com/other"`},
 		{"both", "LoadBalancerFamilyMissing", "spec.ipFamilies: IPv6: the cluster's load balancer has no pool for it"},
 	} {
-		testenv.Eventually(t, "an event about "+e.object, func() error {
-			list, err := client.CoreV1().Events("default").List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return err
-			}
-			for _, ev := range list.Items {
-				if ev.InvolvedObject.Name == e.object && ev.Reason == e.reason && strings.Contains(ev.Message, e.text) {
-					return nil
-				}
-			}
-			return fmt.Errorf("got %v", list.Items)
-		})
+		hasEvent(t, client, e.object, e.reason, e.text)
 	}
+	for i := range 4 { // web and both have two of the pool's six addresses
+		create(t, client, fmt.Sprint("more", i))
+		hasEvent(t, client, fmt.Sprint("more", i), "EnsuredLoadBalancer", "")
+	}
+	create(t, client, "late")
+	hasEvent(t, client, "late", "SyncLoadBalancerFailed", "all 6 addresses of the pool 10.90.0.0/29 are in use")
 	for _, name := range []string{"classed", "plain"} {
 		s, err := services.Get(ctx, name, metav1.GetOptions{})
 		if err != nil || len(s.Status.LoadBalancer.Ingress) != 0 || len(s.Finalizers) != 0 {
 			t.Errorf("%s: got %v, %v, %v", name, s.Status, s.Finalizers, err)
 		}
 	}
+}
+
+func create(t *testing.T, client kubernetes.Interface, name string) {
+	t.Helper()
+	_, err := client.CoreV1().Services("default").Create(t.Context(), service(name, nil), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hasEvent waits for an event about a Service.
+func hasEvent(t *testing.T, client kubernetes.Interface, object, reason, text string) {
+	t.Helper()
+	testenv.Eventually(t, "an event about "+object, func() error {
+		list, err := client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, ev := range list.Items {
+			if ev.InvolvedObject.Name == object && ev.Reason == reason && strings.Contains(ev.Message, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("got %v", list.Items)
+	})
 }

@@ -142,13 +142,14 @@ func targetFor(s *corev1.Service, n *corev1.Node, family corev1.IPFamily) (targe
 	return target{node, probe{node, proxyHealthPort}}, true
 }
 
-// internalAddress returns the address of a node on the fabric.
+// internalAddress returns the address of a node on the fabric. A node writes its addresses itself.
 func internalAddress(n *corev1.Node, family corev1.IPFamily) (netip.Addr, bool) {
 	for _, a := range n.Status.Addresses {
 		if a.Type != corev1.NodeInternalIP {
 			continue
 		}
-		if ip, err := netip.ParseAddr(a.Address); err == nil && familyOf(ip) == family {
+		ip, err := netip.ParseAddr(a.Address)
+		if err == nil && familyOf(ip) == family && ip.IsGlobalUnicast() && ip.Zone() == "" {
 			return ip, true
 		}
 	}
