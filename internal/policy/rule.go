@@ -87,7 +87,7 @@ var sections = []struct{ digit, title string }{
 func All() []Rule {
 	out := slices.Concat(
 		fieldRules(), osRules(), userRules(), hostProcessRules(), gmsaRules(), volumeRules(), mountRules(),
-		pathRules(), imageRules(), buildRules(), commandLineRules(), placementRules(), selectorRules(),
+		pathRules(), imageRules(), tagRules(), buildRules(), commandLineRules(), placementRules(), selectorRules(),
 		runtimeClassRules(), resourceRules(), containerRules(), securityRules(), serviceRules(), configRules(),
 		knownRules(), driveRules(),
 	)
