@@ -4,39 +4,53 @@
 package policy
 
 import (
+	"regexp"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/mullion-k8s/mullion/internal/policy/tree"
 )
 
+const srcCmd = "https://learn.microsoft.com/windows-server/administration/windows-commands/cmd"
+
 func commandLineRules() []Rule {
-	return []Rule{{
-		Code:     "WIN238",
-		Title:    "a command line that ends at once on Windows",
-		Severity: Warning,
-		Field:    "containers[*].command",
-		Why: "timeout.exe wants to read keys: without a console it prints \"Input redirection is not supported\" " +
-			"and ends with 1 at once. Options of cmd.exe begin with a slash: with -c it ignores the command.",
-		Fix: "wait with ping -n 6 127.0.0.1 or powershell Start-Sleep 5; write cmd /c",
-		Sources: []string{
-			"https://learn.microsoft.com/windows-server/administration/windows-commands/timeout",
-			"https://learn.microsoft.com/windows-server/administration/windows-commands/cmd",
+	return []Rule{
+		{
+			Code:     "WIN238",
+			Title:    "a command line that ends at once on Windows",
+			Severity: Warning,
+			Field:    "containers[*].command",
+			Why: "timeout.exe wants to read keys: without a console it prints \"Input redirection is not supported\" " +
+				"and ends with 1 at once. Options of cmd.exe begin with a slash: with -c it ignores the command.",
+			Fix: "wait with ping -n 6 127.0.0.1 or powershell Start-Sleep 5; write cmd /c",
+			Sources: []string{
+				"https://learn.microsoft.com/windows-server/administration/windows-commands/timeout",
+				srcCmd,
+			},
+			pod: eachContainer(checkCommandLines),
 		},
-		pod: eachContainer(checkCommandLines),
-	}}
+		{
+			Code:     "WIN342",
+			Title:    "a variable as a shell of Linux writes it",
+			Severity: Warning,
+			Field:    "containers[*].command",
+			Why: "cmd.exe expands %NAME% and leaves $NAME and ${NAME} as they are. In command and args, Kubernetes " +
+				"itself expands $(NAME).",
+			Fix:     "write %NAME%",
+			Sources: []string{srcCmd},
+			pod:     eachContainer(checkShellVariables),
+		},
+	}
 }
 
 func checkCommandLines(_ *pod, c container, r reporter) {
-	for _, path := range slices.Concat(startCommands(), laterCommands()) {
-		console := path[0] == "command" && c.Find("tty").True()
-		checkCommandLine(c, c.Find(path...).Items(), console, r)
+	for _, line := range c.commandLines() {
+		checkCommandLine(c, line.items, line.main && c.Find("tty").True(), r)
 	}
 }
 
 func checkCommandLine(c container, items []tree.Value, console bool, r reporter) {
-	if len(items) == 0 {
-		return
-	}
 	at, program := items[0], items[0].Str()
 	if i, inner := ranByCmd(items); inner != "" {
 		at, program = items[i], inner
@@ -49,4 +63,56 @@ func checkCommandLine(c container, items []tree.Value, console bool, r reporter)
 		r.at(items[1], "container %s: cmd has no option %s: it ignores the command", c.Name, items[1].Str()).
 			Fix = "write /" + items[1].Str()[1:]
 	}
+}
+
+// shellPatterns find $env:NAME, $NAME and ${NAME}, but not within a word, and programs
+// that expand them, or to which a dollar sign means something else.
+var shellPatterns = sync.OnceValue(func() (p struct{ variable, others *regexp.Regexp }) {
+	p.variable = regexp.MustCompile(`(?i)(?:^|[^\w$\\^])\$(?:env:([a-z_]\w*)|([a-z_]\w*)|\{([a-z_]\w*)\})`)
+	p.others = regexp.MustCompile(`(?i)\b(powershell|pwsh|bash|sh|perl|ruby|node|python\d?|php|make|prompt|findstr|` +
+		`sed|awk)\b`)
+	return p
+})
+
+func checkShellVariables(_ *pod, c container, r reporter) {
+	for _, line := range c.commandLines() {
+		if programName(lowerSlashed(line.items[0].Str())) != "cmd" {
+			continue
+		}
+		var words []string
+		for _, v := range line.items {
+			words = append(words, v.Str())
+		}
+		if shellPatterns().others.MatchString(strings.Join(words, " ")) {
+			continue
+		}
+		for _, v := range line.items[1:] {
+			if name, text := c.shellVariable(v.Str()); name != "" {
+				r.at(v, "container %s: cmd does not expand %s", c.Name, text).Fix = "write %" + name + "%"
+				break
+			}
+		}
+	}
+}
+
+// shellVariable finds a variable of the environment in the syntax of a shell of
+// Linux. Programs that fill templates in, such as Flux, use the same syntax, mostly
+// with braces: they replace names that the container does not set.
+func (c container) shellVariable(command string) (name, text string) {
+	usual := []string{"HOME", "HOSTNAME", "PATH", "PWD", "SHELL", "TMPDIR", "USER"}
+	for _, m := range shellPatterns().variable.FindAllStringSubmatch(command, -1) {
+		ofPowerShell, plain, braced := m[1], m[2], m[3]
+		name := ofPowerShell + plain + braced
+		set := func(e tree.Value) bool { return strings.EqualFold(e.Find("name").Str(), name) }
+		ours := slices.ContainsFunc(c.Find("env").Items(), set) || slices.Contains(usual, name)
+		switch {
+		case ofPowerShell != "":
+			return name, "$env:" + name
+		case plain != "" && (ours || plain == strings.ToUpper(plain)):
+			return name, "$" + name
+		case braced != "" && (ours || c.Find("envFrom").Len() > 0):
+			return name, "${" + name + "}"
+		}
+	}
+	return "", ""
 }

@@ -13,51 +13,50 @@ import (
 
 // checkPrograms looks at the program of everything that a container starts.
 func checkPrograms(p *pod, c container, r reporter) {
-	starts := startCommands()
-	base := baseImage(c.Image)
-	if !c.Find("command").Set() && base { // the base images have no entry point
-		starts = append(starts, []string{"args"})
-	}
 	host := p.hostProcess(c)
 	// A volume may bring a program to any place.
-	certain := base && c.Find("volumeMounts").Len() == 0
-	for _, path := range starts {
-		checkProgram(c, c.Find(path...), certain, host, r)
-	}
-	for _, path := range laterCommands() {
-		checkProgram(c, c.Find(path...), false, host, r)
+	certain := baseImage(c.Image) && c.Find("volumeMounts").Len() == 0
+	for _, line := range c.commandLines() {
+		checkProgram(c, line.items, certain && !line.later, host, r)
 	}
 }
 
-// startCommands are the command lines without which a container does not start.
-func startCommands() [][]string {
-	return [][]string{{"command"}, {"lifecycle", "postStart", "exec", "command"}}
+// commandLine is a program that a container starts, with its arguments.
+type commandLine struct {
+	items []tree.Value
+	main  bool // what the container is there for
+	later bool // a hook or a probe, without which the container starts, too
 }
 
-// laterCommands are those of hooks and probes while a container runs.
-func laterCommands() [][]string {
-	return [][]string{
-		{"lifecycle", "preStop", "exec", "command"},
-		{"livenessProbe", "exec", "command"},
-		{"readinessProbe", "exec", "command"},
-		{"startupProbe", "exec", "command"},
+// commandLines returns all that a container starts, as far as the object names it.
+func (c container) commandLines() []commandLine {
+	args := c.Find("args").Items()
+	start := slices.Concat(c.Find("command").Items(), args)
+	// The base images have no entry point, nor have those that are given a shell.
+	if !c.Find("command").Set() && !baseImage(c.Image) && (len(args) == 0 || !interpreter(args[0].Str())) {
+		start = nil
 	}
+	out := []commandLine{
+		{items: start, main: true},
+		{items: c.Find("lifecycle", "postStart", "exec", "command").Items()},
+		{items: c.Find("lifecycle", "preStop", "exec", "command").Items(), later: true},
+		{items: c.Find("livenessProbe", "exec", "command").Items(), later: true},
+		{items: c.Find("readinessProbe", "exec", "command").Items(), later: true},
+		{items: c.Find("startupProbe", "exec", "command").Items(), later: true},
+	}
+	return slices.DeleteFunc(out, func(l commandLine) bool { return len(l.items) == 0 })
 }
 
 // checkProgram looks at the program of a command line. It is an error only if
 // the container certainly does not start.
-func checkProgram(c container, argv tree.Value, certain, host bool, r reporter) {
-	items := argv.Items()
-	if len(items) == 0 {
-		return
-	}
+func checkProgram(c container, items []tree.Value, certain, host bool, r reporter) {
 	severity := Warning
 	if certain {
 		severity = Error
 	}
 	at := items[0]
 	name := at.Str()
-	if words := strings.Fields(name); len(items) == 1 && len(words) > 1 && interpreter(words[0]) {
+	if words := strings.Fields(name); len(words) > 1 && interpreter(words[0]) {
 		r.as(Warning, at, "container %s: Windows looks for a program that is named %q as a whole", c.Name, name).
 			Fix = "write each argument as an item of its own: [" + strings.Join(words[:2], ", ") + ", …]"
 		return
@@ -80,7 +79,7 @@ func checkProgram(c container, argv tree.Value, certain, host bool, r reporter) 
 
 // interpreter reports whether a program is a shell of Windows.
 func interpreter(program string) bool {
-	return slices.Contains([]string{"cmd", "powershell", "pwsh"}, programName(strings.ToLower(program)))
+	return slices.Contains([]string{"cmd", "powershell", "pwsh"}, programName(lowerSlashed(program)))
 }
 
 // ranByCmd returns the program that a command line has cmd.exe run, and the item that
