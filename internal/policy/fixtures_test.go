@@ -89,6 +89,12 @@ func backend(f Facts) Facts {
 	return f
 }
 
+// scaler is an autoscaler of a kind, and scales a target of another.
+func scaler(version, kind, targetVersion, targetKind string) string {
+	return `obj: {apiVersion: ` + version + `, kind: ` + kind + `, metadata: {name: h}, spec: {maxReplicas: 3, ` +
+		`scaleTargetRef: {apiVersion: "` + targetVersion + `", kind: ` + targetKind + `, name: w}}}`
+}
+
 // sources has a ConfigMap and a Secret of the input, and one that a program fills.
 func sources() Facts {
 	return Facts{Related: Related{}.With(nil, nil, Source{Kind: "ConfigMap", Name: "s", Keys: []string{"known"}},
@@ -268,6 +274,19 @@ func fixtures() []fixture {
 			pass: `c: {image: 'mcr.microsoft.com/windows/servercore:ltsc2031'}`,
 			facts: image("mcr.microsoft.com/windows/servercore:ltsc2031",
 				Image{Platforms: []Platform{{OS: "windows"}}}, Facts{})},
+		{code: "WIN240", fail: scaler("autoscaling/v2", "HorizontalPodAutoscaler", "extensions/v1beta1", "Deployment"),
+			pass: scaler("autoscaling/v2", "HorizontalPodAutoscaler", "apps/v1beta1", "Deployment")},
+		{code: "WIN240", fail: scaler("autoscaling/v2", "HorizontalPodAutoscaler", "", "Deployment"),
+			pass: scaler("keda.sh/v1alpha1", "ScaledObject", "", "Deployment"), facts: Facts{Kubernetes: 30}},
+		{code: "WIN240", fail: scaler("keda.sh/v1alpha1", "ScaledObject", "extensions/v1beta1", "Deployment"),
+			pass: scaler("autoscaling/v2", "HorizontalPodAutoscaler", "apps.kruise.io/v1beta1", "StatefulSet")},
+		{code: "WIN240", fail: scaler("autoscaling/v2", "HorizontalPodAutoscaler", "apps/v1", "DaemonSet"),
+			pass: scaler("autoscaling/v2", "HorizontalPodAutoscaler", "v1", "ReplicationController")},
+		{code: "WIN240", fail: scaler("autoscaling/v1", "HorizontalPodAutoscaler", "batch/v1", "CronJob"),
+			pass: scaler("autoscaling/v1", "HorizontalPodAutoscaler", "apps/v1", "deployment")},
+		{code: "WIN240",
+			fail: scaler("autoscaling/v1", "HorizontalPodAutoscaler", "apps/v1beta1", "ReplicationController"),
+			pass: scaler("autoscaling/v1", "HorizontalPodAutoscaler", "argoproj.io/v1alpha1", "Rollout")},
 		{code: "WIN342", fail: `c: {command: [cmd, /c, 'cd $HOME && dir']}`,
 			pass: `c: {command: [cmd, /c, 'cd %HOME% && dir $(NAME) C$']}`},
 		{code: "WIN342", fail: `c: {command: [cmd], args: [/c, 'app --port=${port}'], env: [{name: PORT, value: "1"}]}`,

@@ -89,7 +89,7 @@ func All() []Rule {
 		fieldRules(), osRules(), userRules(), hostProcessRules(), gmsaRules(), volumeRules(), mountRules(),
 		pathRules(), imageRules(), tagRules(), buildRules(), commandLineRules(), placementRules(), selectorRules(),
 		runtimeClassRules(), resourceRules(), containerRules(), securityRules(), serviceRules(), configRules(),
-		knownRules(), driveRules(),
+		knownRules(), driveRules(), scaleRules(),
 	)
 	slices.SortFunc(out, func(a, b Rule) int { return strings.Compare(a.Code, b.Code) })
 	return out

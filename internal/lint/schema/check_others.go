@@ -33,6 +33,19 @@ func (w *walk) scaler(v tree.Value) {
 		w.report(codeExclusive, v.Get("maxReplicas"), "raise it, or lower minReplicas",
 			"maxReplicas %v is less than minReplicas %v", most, least)
 	}
+	w.scaled(v.Find("scaleTargetRef"))
+}
+
+// scaled checks the target of a HorizontalPodAutoscaler: only one kind that can be
+// scaled has no group. k8s.io/kubernetes/pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go
+func (w *walk) scaled(target tree.Value) {
+	kind, version := target.Find("kind").Str(), target.Find("apiVersion").Str()
+	if !target.Set() || w.checker.version != 0 && w.checker.version < current || strings.Contains(version, "/") ||
+		kind == "ReplicationController" || template(version) || template(kind) {
+		return
+	}
+	w.report(codeMissing, target.Get("apiVersion"), "write apiVersion: apps/v1, or that of the target",
+		"%s needs an apiVersion with a group", target.Path())
 }
 
 // budget checks the spec of a PodDisruptionBudget.
