@@ -124,17 +124,26 @@ func (s *Set) prepare(ctx context.Context, of Built) {
 
 // object returns a resource that kustomize has made.
 func (s *Set) object(r *resource.Resource) (Object, error) {
-	text, err := r.MarshalJSON() // as kubectl reads it: a timestamp is a string
-	if err != nil {
-		return Object{}, err
-	}
-	return s.tree(text)
+	node := r.YNode()
+	return s.tree(appendNode(nil, node), func() (map[string]any, error) {
+		if plain, ok := plainTree(node); ok {
+			out, _ := plain.(map[string]any)
+			return out, nil
+		}
+		text, err := r.MarshalJSON() // as kubectl reads it: a timestamp is a string
+		if err != nil {
+			return nil, err
+		}
+		var out map[string]any
+		err = json.Unmarshal(text, &out)
+		return out, err
+	})
 }
 
-// tree returns the tree of an object. Overlays of one base have most objects in
-// common, such as definitions of a megabyte: equal ones are in memory once.
-func (s *Set) tree(text []byte) (Object, error) {
-	sum := sha256.Sum256(text)
+// tree returns an object. Overlays of one base have most objects in common, such as
+// definitions of a megabyte: equal ones are made, and in memory, once.
+func (s *Set) tree(content []byte, read func() (map[string]any, error)) (Object, error) {
+	sum := sha256.Sum256(content)
 	s.mu.Lock()
 	known, ok := s.trees[sum]
 	s.mu.Unlock()
@@ -142,7 +151,8 @@ func (s *Set) tree(text []byte) (Object, error) {
 		return known, nil
 	}
 	var out Object
-	if err := json.Unmarshal(text, &out.Tree); err != nil {
+	var err error
+	if out.Tree, err = read(); err != nil {
 		return Object{}, err
 	}
 	if out.File = takeOrigin(out.Tree); out.File == "" {
