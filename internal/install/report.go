@@ -65,13 +65,13 @@ func MakeReport(ctx context.Context, c *Cluster, cfg Config) (Report, error) {
 	more, err := live.Objects(ctx, c.dynamic, "", func(object map[string]any) error {
 		v := tree.Root(object)
 		namespace := v.Find("metadata", "namespace").Str()
-		if !registration.Judges(v.Find("kind").Str()) || own.Exempts(namespace, known.Namespaces[namespace]) ||
+		if !registration.Judges(v.Find("kind").Str()) || own.Exempts(namespace, known.Namespaces[namespace].Labels) ||
 			webhook.Exempt(object) {
 			return nil
 		}
 		r.Objects++
 		for _, f := range judge.Judge(policy.Parse(object), known) {
-			by := refusedBy(known.Namespaces[namespace], f.Severity)
+			by := refusedBy(known.Namespaces[namespace].Labels, f.Severity)
 			if by == "" || slices.Contains(waived, f.Code) || webhook.Suppressed(object, f.Code) {
 				continue
 			}

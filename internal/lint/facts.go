@@ -241,10 +241,10 @@ func addObjectFacts(facts *policy.Facts, object tree.Value, at policy.Place) *po
 	case "Namespace":
 		next := *facts
 		if next.Namespaces = maps.Clone(facts.Namespaces); next.Namespaces == nil {
-			next.Namespaces = map[string]map[string]string{}
+			next.Namespaces = map[string]policy.Namespace{}
 		}
 		meta := object.Find("metadata")
-		next.Namespaces[name] = policy.DescribeNamespace(
+		next.Namespaces[name] = policy.NewNamespace(
 			meta.Find("labels").Strings(), meta.Find("annotations").Strings())
 		return &next
 	}

@@ -132,7 +132,7 @@ func (s doubts) apply(facts *policy.Facts) *policy.Facts {
 	for name, object := range s["Namespace"] {
 		if !object.Set() {
 			out.Namespaces = maps.Clone(out.Namespaces)
-			out.Namespaces[name] = nil
+			out.Namespaces[name] = policy.Namespace{}
 		}
 	}
 	return &out

@@ -164,7 +164,7 @@ func contentSignals(p *pod, s *signalList) {
 // defaultOS returns the operating system of pods without a signal, and where
 // that default is set; "" if there is none.
 func (p *pod) defaultOS() (os, from string) {
-	if os := p.facts().Namespaces[p.Object.Namespace][DefaultOSLabel]; os != "" {
+	if os := p.facts().Namespaces[p.Object.Namespace].Labels[DefaultOSLabel]; os != "" {
 		return os, "namespace " + p.Object.Namespace
 	}
 	return p.facts().DefaultOS, "the cluster"

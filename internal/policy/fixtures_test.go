@@ -40,18 +40,18 @@ func image(ref string, i Image, f Facts) Facts {
 }
 
 func namespace(labels map[string]string) Facts {
-	return Facts{Namespaces: map[string]map[string]string{"ns": labels}}
+	return Facts{Namespaces: map[string]Namespace{"ns": {Labels: labels}}}
 }
 
 // linkerd is a namespace that asks for Linkerd's proxy.
 func linkerd(more map[string]string) Facts {
 	annotations := map[string]string{linkerdInject: "enabled"}
 	maps.Copy(annotations, more)
-	return namespace(DescribeNamespace(nil, annotations))
+	return Facts{Namespaces: map[string]Namespace{"ns": NewNamespace(nil, annotations)}}
 }
 
 func namespaces(name string) Facts {
-	return Facts{Namespaces: map[string]map[string]string{name: {}}}
+	return Facts{Namespaces: map[string]Namespace{name: {}}}
 }
 
 func containerd(version string, f Facts) Facts {

@@ -171,7 +171,7 @@ func inert(v tree.Value) bool {
 // v1.25 a pod that sets spec.os.name is exempt from them. Asking for that
 // exemption is up to the user, unless the pod does not need it.
 func (t *placer) restricted() (enforced, demanded bool) {
-	labels := t.pod.facts().Namespaces[t.pod.Object.Namespace]
+	labels := t.pod.facts().Namespaces[t.pod.Object.Namespace].Labels
 	v, err := ParseVersion(labels[enforceVersion])
 	enforced = labels[enforceLevel] == "restricted"
 	return enforced, enforced && err == nil && v < exemptFrom

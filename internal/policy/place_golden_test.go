@@ -49,7 +49,10 @@ func readFacts(t testing.TB, text []byte) Facts {
 		DefaultOS:      in.DefaultOS,
 		RuntimeClasses: in.Classes,
 		PresentImages:  in.Present,
-		Namespaces:     in.Namespaces,
+		Namespaces:     map[string]Namespace{},
+	}
+	for name, labels := range in.Namespaces {
+		f.Namespaces[name] = Namespace{Labels: labels}
 	}
 	for _, n := range in.Nodes {
 		node := Node{Name: n.Name, OS: "linux", Labels: n.Labels, Handlers: n.Handlers, Containerd: n.Containerd}

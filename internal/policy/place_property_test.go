@@ -237,13 +237,13 @@ func (d dice) facts() Facts {
 				NodeSelector: map[string]string{"kubernetes.io/os": "windows", buildLabel: "10.0.17763"},
 				Tolerations:  []Toleration{{"os", "Equal", "windows", "NoSchedule"}}},
 		},
-		Namespaces: map[string]map[string]string{"ns": {}},
+		Namespaces: map[string]Namespace{"ns": {Labels: map[string]string{}}},
 	}
 	if d.one(3) {
 		delete(f.RuntimeClasses, "hyperv")
 	}
 	if d.one(4) {
-		f.Namespaces["ns"][DefaultOSLabel] = d.pick("windows", "linux")
+		f.Namespaces["ns"].Labels[DefaultOSLabel] = d.pick("windows", "linux")
 	}
 	if d.one(6) {
 		f.PresentImages = map[string][]string{"nginx": {d.pick("windows", "linux")}}
@@ -301,10 +301,10 @@ func TestPlaceProperties(t *testing.T) {
 		object, facts := d.pod(t), d.facts()
 		level := psa.LevelVersion{Level: psa.Level(d.pick("privileged", "baseline", "restricted")),
 			Version: psa.LatestVersion()}
-		facts.Namespaces["ns"][enforceLevel] = string(level.Level)
+		facts.Namespaces["ns"].Labels[enforceLevel] = string(level.Level)
 		if d.one(2) {
 			level.Version = psa.MajorMinorVersion(1, 20+d.IntN(15))
-			facts.Namespaces["ns"][enforceVersion] = level.Version.String()
+			facts.Namespaces["ns"].Labels[enforceVersion] = level.Version.String()
 		}
 		before := toPod(t, object)
 		after, placements := checkPlacement(t, judge, object, facts)

@@ -95,10 +95,10 @@ type Facts struct {
 	Images         map[string]Image        // answers of registries, by the reference as written in the pod
 	// the operating systems of the nodes that report an image, by the reference as written in the pod
 	PresentImages map[string][]string
-	Namespaces    map[string]map[string]string // see DescribeNamespace
-	Related       Related                      // objects of the same input
-	Place         Place                        // of the object in the input
-	Objects       Known                        // what pods refer to
+	Namespaces    map[string]Namespace // those that are known
+	Related       Related              // objects of the same input
+	Place         Place                // of the object in the input
+	Objects       Known                // what pods refer to
 	// of pods without a signal, in namespaces without the label DefaultOSLabel; "" if not configured
 	DefaultOS    string
 	Platform     string // the kind of cluster: "eks", "openshift", …; "" if not known

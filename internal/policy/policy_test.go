@@ -184,7 +184,8 @@ func FuzzEvaluate(f *testing.F) {
 		f.Add(b)
 	}
 	facts := tainted(cluster(17763, 26100), Taint{"os", "windows", "NoSchedule"})
-	facts.Namespaces = map[string]map[string]string{"ns": {enforceLevel: "restricted", "istio-injection": "enabled"}}
+	facts.Namespaces = map[string]Namespace{"ns": {Labels: map[string]string{
+		enforceLevel: "restricted", "istio-injection": "enabled"}}}
 	judge := New(facts)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var object map[string]any

@@ -41,7 +41,7 @@ func TestUnclear(t *testing.T) {
 			"onboth:1": {"linux", "windows"}},
 		RuntimeClasses: map[string]RuntimeClass{"w22": {NodeSelector: map[string]string{"kubernetes.io/os": "windows",
 			"node.kubernetes.io/windows-build": "10.0.20348"}}},
-		Namespaces: map[string]map[string]string{"win": {DefaultOSLabel: "windows"}},
+		Namespaces: map[string]Namespace{"win": {Labels: map[string]string{DefaultOSLabel: "windows"}}},
 	}
 	type m = map[string]any
 	for _, c := range []struct {

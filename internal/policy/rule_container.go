@@ -4,7 +4,6 @@
 package policy
 
 import (
-	"maps"
 	"strings"
 )
 
@@ -138,11 +137,18 @@ func checkInjection(p *pod, r reporter) {
 // proxy, which exists for Windows since Linkerd 2.18.
 const linkerdInject = "linkerd.io/inject"
 
+// linkerdProxy is the annotation that names the image of Linkerd's proxy.
+const linkerdProxy = "config.linkerd.io/proxy-image"
+
 func checkLinkerd(p *pod, r reporter) {
 	v, of := p.Meta.Get("annotations", linkerdInject), ""
 	asks := v.Str()
 	if !v.Set() {
-		asks, of = p.facts().Namespaces[p.Object.Namespace][namespaceAnnotation+linkerdInject], "of the namespace "
+		namespace := p.facts().Namespaces[p.Object.Namespace].Annotations
+		asks, of = namespace[linkerdInject], "of the namespace "
+		if linkerdOnWindows(namespace) {
+			return
+		}
 	}
 	if asks != "enabled" && asks != "ingress" || linkerdOnWindows(p.Meta.Get("annotations").Strings()) {
 		return
@@ -150,37 +156,19 @@ func checkLinkerd(p *pod, r reporter) {
 	r.as(Warning, v,
 		"%s: %s %sasks for Linkerd's proxy, which is for Linux unless an annotation names the one for Windows",
 		linkerdInject, asks, of).
-		Fix = "set config.linkerd.io/proxy-image to the proxy for Windows (Linkerd 2.18), " +
+		Fix = "set " + linkerdProxy + " to the proxy for Windows (Linkerd 2.18), " +
 		"or linkerd.io/inject: disabled"
 }
 
 func linkerdOnWindows(annotations map[string]string) bool {
-	return strings.Contains(annotations["config.linkerd.io/proxy-image"], "proxy-win")
-}
-
-// namespaceAnnotation marks an annotation among the labels in Facts.Namespaces. No
-// label begins so.
-const namespaceAnnotation = "annotation:"
-
-// DescribeNamespace returns what rules have to know about a namespace, for
-// Facts.Namespaces: its labels and the annotations that matter.
-func DescribeNamespace(labels, annotations map[string]string) map[string]string {
-	if annotations[linkerdInject] == "" || linkerdOnWindows(annotations) {
-		if labels == nil {
-			return map[string]string{}
-		}
-		return labels
-	}
-	out := map[string]string{namespaceAnnotation + linkerdInject: annotations[linkerdInject]}
-	maps.Copy(out, labels)
-	return out
+	return strings.Contains(annotations[linkerdProxy], "proxy-win")
 }
 
 // checkIstio reads the labels and annotations as Istio does: a pod's label counts
 // more than its annotation, and both more than the namespace's.
 func checkIstio(p *pod, r reporter) {
 	const inject = "sidecar.istio.io/inject"
-	ns := p.facts().Namespaces[p.Object.Namespace]
+	ns := p.facts().Namespaces[p.Object.Namespace].Labels
 	own := p.Meta.Get("labels", inject)
 	if !own.Set() {
 		own = p.Meta.Get("annotations", inject)

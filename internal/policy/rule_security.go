@@ -68,14 +68,14 @@ func securityRules() []Rule {
 }
 
 func checkProfileForbidsHostProcess(p *pod, r reporter) {
-	level := p.facts().Namespaces[p.Object.Namespace][enforceLevel]
+	level := p.facts().Namespaces[p.Object.Namespace].Labels[enforceLevel]
 	if p.HostProcess && (level == "baseline" || level == "restricted") {
 		r.at(p.Spec, "namespace %s enforces %s, which forbids HostProcess containers", p.Object.Namespace, level)
 	}
 }
 
 func checkProfileWantsNonRoot(p *pod, r reporter) {
-	if p.facts().Namespaces[p.Object.Namespace][enforceLevel] != "restricted" || !p.windows() {
+	if p.facts().Namespaces[p.Object.Namespace].Labels[enforceLevel] != "restricted" || !p.windows() {
 		return
 	}
 	for _, c := range p.Containers {
@@ -96,7 +96,7 @@ func checkProfileVersion(o *object, r reporter) {
 }
 
 func checkProfileLinuxFields(p *pod, r reporter) {
-	if p.facts().Namespaces[p.Object.Namespace][enforceLevel] == "restricted" && p.windows() && !p.Declared {
+	if p.facts().Namespaces[p.Object.Namespace].Labels[enforceLevel] == "restricted" && p.windows() && !p.Declared {
 		r.at(p.Spec.Get("os", "name"),
 			"namespace %s enforces restricted; only spec.os.name: windows exempts the pod from the Linux-only fields",
 			p.Object.Namespace)

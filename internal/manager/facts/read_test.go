@@ -30,7 +30,7 @@ func TestReadOnce(t *testing.T) {
 		t.Fatalf("notes %q, error %v", notes, err)
 	}
 	if f.Kubernetes != 36 || len(f.Nodes) != 2 || f.RuntimeClasses["c"].Handler == "" ||
-		f.Namespaces["n"]["a"] != "b" || f.SomeClasses {
+		f.Namespaces["n"].Labels["a"] != "b" || f.SomeClasses {
 		t.Errorf("%+v", f)
 	}
 	w := []string{"windows"}

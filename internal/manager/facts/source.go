@@ -144,8 +144,8 @@ func (s *Source) Facts(ctx context.Context, namespace string, object *policy.Par
 	if s.classKind.known() {
 		f.RuntimeClasses = s.classes.all()
 	}
-	if labels, ok := s.Labels(ctx, namespace); ok {
-		f.Namespaces = map[string]map[string]string{namespace: labels}
+	if n, ok := s.namespace(ctx, namespace); ok {
+		f.Namespaces = map[string]policy.Namespace{namespace: n}
 	}
 	refs := object.References()
 	s.classesOf(ctx, &f, refs)
@@ -160,17 +160,23 @@ func (s *Source) Facts(ctx context.Context, namespace string, object *policy.Par
 	return f, warnings
 }
 
-// Labels are those of a namespace; not ok if they are not known. One that is newer than the cache is asked
-// for: a namespace and its pods often come in one file.
+// Labels are those of a namespace; not ok if they are not known.
 func (s *Source) Labels(ctx context.Context, namespace string) (labels map[string]string, ok bool) {
-	if labels, ok := s.spaces.get(namespace); ok || namespace == "" {
-		return labels, ok
+	n, ok := s.namespace(ctx, namespace)
+	return n.Labels, ok
+}
+
+// namespace returns what is known of a namespace. One that is newer than the cache is asked for: a namespace
+// and its pods often come in one file.
+func (s *Source) namespace(ctx context.Context, namespace string) (n policy.Namespace, ok bool) {
+	if n, ok := s.spaces.get(namespace); ok || namespace == "" {
+		return n, ok
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	ns, err := s.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 	if err != nil {
-		return nil, false // not known, which rules can live with
+		return policy.Namespace{}, false // not known, which rules can live with
 	}
 	return describeSpace(ns), true
 }

@@ -164,8 +164,10 @@ func TestFacts(t *testing.T) {
 			"mine": {Platforms: []policy.Platform{{OS: "windows", Arch: "amd64", OSVersion: "10.0.20348.1"}}}},
 		PresentImages: map[string][]string{"acme/shop:1": {"windows"}, "nginx": {"linux"},
 			"both:1": {"linux", "windows"}},
-		Namespaces: map[string]map[string]string{"shop": {policy.DefaultOSLabel: "windows",
-			"annotation:linkerd.io/inject": "enabled"}},
+		Namespaces: map[string]policy.Namespace{"shop": {
+			Labels:      map[string]string{policy.DefaultOSLabel: "windows"},
+			Annotations: map[string]string{"linkerd.io/inject": "enabled"},
+		}},
 	}
 	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(policy.Related{})); d != "" {
 		t.Errorf("facts (-want +got):\n%s", d)
@@ -215,7 +217,7 @@ func TestUnseen(t *testing.T) {
 	object := pod("new", "x")
 	object["spec"].(map[string]any)["runtimeClassName"] = "c"
 	f, _ := s.Facts(t.Context(), "new", policy.Parse(object))
-	if f.Namespaces["new"]["a"] != "b" || f.RuntimeClasses["c"].Handler != "h" {
+	if f.Namespaces["new"].Labels["a"] != "b" || f.RuntimeClasses["c"].Handler != "h" {
 		t.Errorf("%+v", f)
 	}
 	if all := s.classes.all(); len(all) != 0 {

@@ -160,17 +160,16 @@ func (s *classes) all() map[string]policy.RuntimeClass {
 	return s.byName
 }
 
-// spaces keeps the labels of namespaces.
+// spaces keeps what is known of namespaces.
 type spaces struct {
 	mu     sync.RWMutex
-	byName map[string]map[string]string // guarded by mu
+	byName map[string]policy.Namespace // guarded by mu
 }
 
-func newSpaces() *spaces { return &spaces{byName: map[string]map[string]string{}} }
+func newSpaces() *spaces { return &spaces{byName: map[string]policy.Namespace{}} }
 
-// describeSpace returns what rules have to know about a namespace, not nil: it is known.
-func describeSpace(ns *corev1.Namespace) map[string]string {
-	return policy.DescribeNamespace(ns.Labels, ns.Annotations)
+func describeSpace(ns *corev1.Namespace) policy.Namespace {
+	return policy.NewNamespace(ns.Labels, ns.Annotations)
 }
 
 func (s *spaces) set(ns *corev1.Namespace) {
@@ -185,9 +184,9 @@ func (s *spaces) remove(ns *corev1.Namespace) {
 	delete(s.byName, ns.Name)
 }
 
-func (s *spaces) get(name string) (map[string]string, bool) {
+func (s *spaces) get(name string) (policy.Namespace, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	labels, ok := s.byName[name]
-	return labels, ok
+	n, ok := s.byName[name]
+	return n, ok
 }

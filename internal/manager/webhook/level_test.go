@@ -18,7 +18,7 @@ import (
 type labelled map[string]string
 
 func (l labelled) Facts(context.Context, string, *policy.Parsed) (policy.Facts, []string) {
-	return policy.Facts{Namespaces: map[string]map[string]string{"ns": l}}, nil
+	return policy.Facts{Namespaces: map[string]policy.Namespace{"ns": {Labels: l}}}, nil
 }
 
 // TestLevels judges a pod with an error (WIN216) and a warning (WIN312).

@@ -60,7 +60,7 @@ func (h *rules) handle(ctx context.Context, r *Request) (Response, error) {
 		return Allow(), nil
 	}
 	known := h.facts.get(ctx, r)
-	level := h.levels.with(known.facts.Namespaces[r.Namespace])
+	level := h.levels.with(known.facts.Namespaces[r.Namespace].Labels)
 	if level.silent() {
 		return Allow(), nil
 	}
