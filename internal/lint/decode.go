@@ -36,10 +36,18 @@ func newProblem(line, column int, code, text, fix string) *problem {
 	return &problem{line: max(line, 1), column: max(column, 1), code: code, text: text, fix: fix}
 }
 
+// severity of a problem. What has a key twice is read nevertheless.
+func (p *problem) severity() policy.Severity {
+	if p.code == "WIN902" {
+		return policy.Warning
+	}
+	return policy.Error
+}
+
 // result returns the finding at its place in the document.
 func (p *problem) result(d *document) Result {
 	return Result{
-		Finding: policy.Finding{Code: p.code, Severity: policy.Error, Message: p.text, Fix: p.fix},
+		Finding: policy.Finding{Code: p.code, Severity: p.severity(), Message: p.text, Fix: p.fix},
 		File:    d.name,
 		Line:    p.line,
 		Column:  p.column,
@@ -432,7 +440,7 @@ func (c *converter) mapping(n *yaml.Node, depth int) any {
 		if _, twice := out[name]; twice {
 			c.problems = append(c.problems, newProblem(k.Line, k.Column, "WIN902",
 				fmt.Sprintf("the key %q is given twice", name),
-				"remove one of them; the last one counts, or the file is refused"))
+				"remove one of them; to kubectl and helm the last one counts, and kustomize refuses the file"))
 		}
 		out[name] = c.value(v, depth+1)
 	}

@@ -51,11 +51,12 @@ func inputRules() []policy.Rule {
 		{
 			Code:     "WIN902",
 			Title:    "a key given twice",
-			Severity: policy.Error,
+			Severity: policy.Warning,
 			Field:    field,
-			Why:      "A mapping has the same key twice. Strict readers refuse it; others silently take the last one.",
-			Fix:      "remove one",
-			Sources:  []string{yaml12, "sigs.k8s.io/yaml"},
+			Why: "A mapping has the same key twice. kubectl and helm silently take the last one; kustomize, and what " +
+				"uses it, refuses the file.",
+			Fix:     "remove one",
+			Sources: []string{yaml12, "sigs.k8s.io/yaml"},
 		},
 		{
 			Code:     "WIN903",
