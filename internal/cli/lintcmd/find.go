@@ -94,7 +94,7 @@ func (out *finder) charts(ctx context.Context, f flags) error {
 			out.failed = append(out.failed, lint.Build{
 				File:    filepath.Join(dir, "Chart.yaml"),
 				Problem: "helm cannot render this: " + err.Error(),
-				Hint:    "see the whole message: helm template " + dir,
+				Hint:    chart.Hint(dir, err),
 			})
 		}
 		for _, r := range rendered {

@@ -6,6 +6,7 @@ package chart
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Options are those of `helm template`.
@@ -44,15 +48,34 @@ func Render(ctx context.Context, dir string, o Options) ([]Rendered, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		text := strings.TrimPrefix(strings.TrimSpace(problem.String()), "Error: ")
-		return nil, fmt.Errorf("%s: %w: %s", helm, err, text)
+		// Warnings may stand before the error.
+		text := strings.TrimSpace(problem.String())
+		if i := strings.LastIndex("\n"+text, "\nError: "); i >= 0 {
+			text = text[i+len("Error: "):]
+		}
+		return nil, errors.New(cmp.Or(text, fmt.Sprintf("%s: %v", helm, err)))
 	}
 	return split(dir, out.String()), nil
 }
 
+// Hint says what to do about a chart that helm cannot render.
+func Hint(dir string, err error) string {
+	switch text := err.Error(); {
+	case strings.Contains(text, "dependencies"):
+		return "fetch the charts that it needs: helm dependency build " + dir
+	case strings.Contains(text, "execution error") || strings.Contains(text, "values don't meet"):
+		return "give the values that it needs: --values FILE or --set KEY=VALUE"
+	}
+	return "see the whole message: helm template " + dir
+}
+
 // args returns helm's arguments.
 func (o Options) args(dir string) []string {
-	out := []string{"template", "release-name", dir}
+	out := []string{"template", release(dir), dir}
+	// The APIs of an API server that helm's own list lacks: charts ask for them.
+	for _, api := range []string{"apiregistration.k8s.io/v1", "apiregistration.k8s.io/v1/APIService"} {
+		out = append(out, "--api-versions", api)
+	}
 	for _, v := range o.Values {
 		out = append(out, "--values", v)
 	}
@@ -63,6 +86,21 @@ func (o Options) args(dir string) []string {
 		out = append(out, "--kube-version", o.Kubernetes)
 	}
 	return out
+}
+
+// maxRelease is the length up to which helm takes names of releases.
+const maxRelease = 53
+
+// release returns the name of the chart as that of the release, as many users have it:
+// objects whose names begin with that of the release get no longer names than they need.
+func release(dir string) string {
+	var chart struct{ Name string }
+	text, err := os.ReadFile(filepath.Join(dir, "Chart.yaml"))
+	if err != nil || yaml.Unmarshal(text, &chart) != nil || len(chart.Name) > maxRelease ||
+		len(validation.IsDNS1123Label(chart.Name)) > 0 {
+		return "release-name" // as helm itself
+	}
+	return chart.Name
 }
 
 // sourceComment begins the line in which helm names the template of a document.
