@@ -310,13 +310,14 @@ func template(s string) bool {
 }
 
 // token reports whether a text has a word in capitals that stands for another one:
-// APP_NAME, REPLACEME.
+// APP_NAME, REPLACEME, [REDACTED KEY].
 func token(s string) bool {
 	capitals := func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') }
 	for word := range strings.FieldsFuncSeq(s, capitals) {
 		word = strings.Trim(word, "_")
-		if strings.Contains(word, "_") || strings.HasPrefix(word, "REPLACE") || strings.HasPrefix(word, "CHANGEME") ||
-			strings.HasPrefix(word, "PLACEHOLDER") || strings.HasPrefix(word, "TODO") {
+		begins := func(with string) bool { return strings.HasPrefix(word, with) }
+		if strings.Contains(word, "_") ||
+			slices.ContainsFunc([]string{"REPLACE", "CHANGEME", "PLACEHOLDER", "REDACTED", "TODO"}, begins) {
 			return true
 		}
 	}

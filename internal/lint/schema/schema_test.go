@@ -187,7 +187,7 @@ func TestNearest(t *testing.T) {
 func TestPlaceholders(t *testing.T) {
 	for name, mistake := range map[string]bool{
 		"APP_NAME-web": false, "REPLACEME-web": false, "${APP}-web": false, "web-<node>": false, "($name)": false,
-		"Web": true, "APP-web": true, "A_b": true,
+		"[REDACTED KEY]": false, "Web": true, "APP-web": true, "A_b": true,
 	} {
 		object := map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name},
