@@ -74,11 +74,11 @@ func dial(cfg *rest.Config) (*connection, error) {
 func (c *connection) facts(ctx context.Context, s cli.Streams, flags policy.Facts) (policy.Facts, error) {
 	facts, notes, err := facts.Read(ctx, c.typed)
 	if err != nil {
-		return facts, fmt.Errorf("query the cluster at %s: %w", c.host, err)
+		return facts, c.silent(ctx, err)
 	}
 	known, more, err := live.Known(ctx, c.names)
 	if err != nil {
-		return facts, fmt.Errorf("query the cluster at %s: %w", c.host, err)
+		return facts, c.silent(ctx, err)
 	}
 	facts.Objects = known
 	for _, n := range append(notes, more...) {
@@ -88,6 +88,17 @@ func (c *connection) facts(ctx context.Context, s cli.Streams, flags policy.Fact
 		facts.Platform = flags.Platform
 	}
 	return facts, nil
+}
+
+// silent returns the error about a cluster that does not answer, which is not that there
+// are findings.
+func (c *connection) silent(ctx context.Context, err error) error {
+	err = fmt.Errorf("query the cluster at %s: %w", c.host, err)
+	if ctx.Err() != nil {
+		return err
+	}
+	return cli.Environmentf("check that it runs and that you may read it, or choose another with --context; "+
+		"without --cluster, lint needs none", "%w", err)
 }
 
 // places reports whether the cluster has mullion's placement. Without

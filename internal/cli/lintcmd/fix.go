@@ -26,6 +26,7 @@ type fixing struct {
 	set     *kustomize.Set // nil without kustomizations
 	tops    []string
 	systems map[string][]string // of the pods of each kustomization, before any fix
+	changed int                 // files
 }
 
 // fixFiles fixes the files that the arguments name.
@@ -54,6 +55,9 @@ func (r *run) fixFiles(ctx context.Context) error {
 		if err := f.file(ctx, in.Name); err != nil {
 			return err
 		}
+	}
+	if f.flags.diff && f.changed == 0 && !r.unread { // without --diff, the check counts
+		fmt.Fprintf(r.s.Err, "mullion: --fix has nothing to change in %s\n", count(len(inputs), "file"))
 	}
 	return nil
 }
@@ -95,6 +99,7 @@ func (f *fixing) file(ctx context.Context, name string) error {
 		}
 		return err
 	}
+	f.changed++
 	if f.flags.diff {
 		_, err := f.s.Out.Write(diff.Diff(name, text, name, fixed.Text))
 		return err

@@ -146,7 +146,8 @@ func explain(s cli.Streams) *cobra.Command {
 			for i, code := range args {
 				rule, ok := lint.FindRule(code)
 				if !ok {
-					return cli.Usagef("no rule has the code %q", code)
+					return cli.WithHint(cli.Usagef("no rule has the code %q", code),
+						"codes are such as WIN019; docs/reference/rules.md lists them")
 				}
 				if i > 0 {
 					fmt.Fprintln(s.Out)

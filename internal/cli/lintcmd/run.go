@@ -98,7 +98,8 @@ func (r *run) prepare(ctx context.Context) error {
 		r.accepted = baseline.New(file)
 	case file != "":
 		if r.accepted, err = baseline.Read(file); err != nil {
-			return cli.WithHint(cli.Usagef("%w", err), "write it with --write-baseline")
+			return cli.WithHint(cli.Usagef("%w", err),
+				"write it with --baseline %s --write-baseline; it lists what is there now", file)
 		}
 	}
 	if !r.flags.cluster {

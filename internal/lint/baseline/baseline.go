@@ -58,7 +58,7 @@ func New(file string) *Baseline {
 func Read(file string) (*Baseline, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the baseline: %w", err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))

@@ -5,6 +5,7 @@ package baseline
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -130,7 +131,7 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := Read(filepath.Join(dir, "gone")); !os.IsNotExist(err) {
+	if _, err := Read(filepath.Join(dir, "gone")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 	if err := New(dir).Write(dir); err == nil {

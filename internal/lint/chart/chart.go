@@ -53,6 +53,7 @@ func Render(ctx context.Context, dir string, o Options) ([]Rendered, error) {
 		if i := strings.LastIndex("\n"+text, "\nError: "); i >= 0 {
 			text = text[i+len("Error: "):]
 		}
+		text, _, _ = strings.Cut(text, "\n\nUse --debug") // which lint has not
 		return nil, errors.New(cmp.Or(text, fmt.Sprintf("%s: %v", helm, err)))
 	}
 	return split(dir, out.String()), nil
