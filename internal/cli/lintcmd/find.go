@@ -170,6 +170,9 @@ func (out *finder) search(ctx context.Context, folder string) error {
 			if isDir {
 				return filepath.SkipDir
 			}
+		case isDir && path != folder && testData(path):
+			out.note(out.s, path, fmt.Sprintf("skipped the test data %s; use: mullion lint %s", path, path))
+			return filepath.SkipDir
 		case isDir:
 			if _, err := os.Stat(filepath.Join(path, "Chart.yaml")); err == nil {
 				out.note(out.s, path, fmt.Sprintf("skipped the chart %s; use: mullion lint --chart %s", path, path))
@@ -200,6 +203,17 @@ func dependencies(folder string) bool {
 		return err == nil
 	}
 	return false
+}
+
+// testData reports whether a folder holds the inputs and results of the tests of a Go
+// package, which are for no cluster: some are wrong on purpose, or parts of objects.
+// https://pkg.go.dev/cmd/go#hdr-Package_lists_and_patterns
+func testData(folder string) bool {
+	if filepath.Base(folder) != "testdata" {
+		return false
+	}
+	tests, err := filepath.Glob(filepath.Join(filepath.Dir(folder), "*.go"))
+	return err == nil && len(tests) > 0
 }
 
 // kustomizations reads the kustomizations; nil if there are none.
