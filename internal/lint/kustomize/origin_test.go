@@ -93,34 +93,44 @@ func TestPlainTree(t *testing.T) {
 		"a: !!int '2'|a: &x y|a: *x|1: a|{A}|a: 12345678901234567890|a: 1\na: 2|a: {<<: {b: c}}"
 	const plain = "a: 1|a: -2|a: 1.5|a: 0.1|a: 123456789.125|a: true|a: false|a: no|a: null|a: ~|a: 'x'|a: \"1\"|" +
 		"a: !!str 1|a: |\n  x\nb: >\n  y\n  z\n|a: [1, {b: c}, []]|a: {}|a: 9007199254740993|a: 'null'|a: ''"
-	check := func(text string) bool {
-		node, err := kyaml.Parse(text)
-		if err != nil || node.YNode().Kind != yaml.MappingNode {
-			return false
-		}
-		got, ok := plainTree(node.YNode())
-		if !ok {
-			return false
-		}
-		written, err := node.MarshalJSON()
-		if err != nil {
-			t.Fatalf("%q is plain, and kustomize cannot write it: %v", text, err)
-		}
-		var want any
-		if err := json.Unmarshal(written, &want); err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%q: %#v, want %#v", text, got, want)
-		}
-		return true
-	}
 	for _, text := range append(marked(), strings.Split(unusual, "|")...) {
-		check(text)
+		checkPlainTree(t, text)
 	}
 	for text := range strings.SplitSeq(strings.ReplaceAll(plain, "a: |\n", "a: ¦\n"), "|") {
-		if text = strings.ReplaceAll(text, "¦", "|"); !check(text) {
+		if text = strings.ReplaceAll(text, "¦", "|"); !checkPlainTree(t, text) {
 			t.Errorf("%q is not plain", text)
 		}
 	}
+}
+
+func FuzzPlainTree(f *testing.F) {
+	for _, text := range marked() {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) { checkPlainTree(t, text) })
+}
+
+// checkPlainTree reports whether a text has a plain tree, and compares it.
+func checkPlainTree(t *testing.T, text string) bool {
+	t.Helper()
+	node, err := kyaml.Parse(text)
+	if err != nil || node.YNode().Kind != yaml.MappingNode {
+		return false
+	}
+	got, ok := plainTree(node.YNode())
+	if !ok {
+		return false
+	}
+	written, err := node.MarshalJSON()
+	if err != nil {
+		t.Fatalf("%q is plain, and kustomize cannot write it: %v", text, err)
+	}
+	var want any
+	if err := json.Unmarshal(written, &want); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%q: %#v, want %#v", text, got, want)
+	}
+	return true
 }
