@@ -113,7 +113,7 @@ var layers = map[string]int{
 	// the PowerShell interpreter: a module with its own layers
 	"pwsh/host": 0, "pwsh/internal/syntax": 0, "pwsh/internal/value": 0, "pwsh/internal/golden": 0,
 	"pwsh/internal/interp": 1, "pwsh/oshost": 1, "pwsh/internal/dotnet": 2, "pwsh/internal/view": 2,
-	"pwsh/internal/cmdlet": 3, "pwsh": 4,
+	"pwsh/internal/cmdlet": 3, "pwsh/internal/complete": 3, "pwsh": 4,
 	// assemblies
 	"internal/linuxhost": 8,
 	"internal/winhost":   8,

@@ -21,6 +21,7 @@ import (
 
 	"github.com/mullion-k8s/mullion/pwsh/host"
 	"github.com/mullion-k8s/mullion/pwsh/internal/cmdlet"
+	"github.com/mullion-k8s/mullion/pwsh/internal/complete"
 	"github.com/mullion-k8s/mullion/pwsh/internal/interp"
 	"github.com/mullion-k8s/mullion/pwsh/internal/syntax"
 )
@@ -430,6 +431,14 @@ func (c *session) interrupted(interactive bool) bool {
 	}
 }
 
+// readLine reads a line of a prompt.
+func (c *session) readLine(interactive bool) (string, error) {
+	if terminal := c.r.Handlers().Console; interactive && terminal != nil {
+		return terminal.ReadLine(complete.NewCycle(c.r).Next)
+	}
+	return c.in.ReadString('\n')
+}
+
 // prompt reads commands from a terminal, or from a pipe without a prompt's
 // decoration, until the input ends.
 func (c *session) prompt(ctx context.Context, interactive bool) int {
@@ -447,7 +456,7 @@ func (c *session) prompt(ctx context.Context, interactive bool) int {
 		} else if _, err := io.WriteString(h.Stdout, ">> "); err != nil {
 			return exitError
 		}
-		line, rerr := c.in.ReadString('\n')
+		line, rerr := c.readLine(interactive)
 		if rerr != nil && c.interrupted(interactive) {
 			if _, err := io.WriteString(h.Stdout, "^C\n"); err != nil {
 				return exitError

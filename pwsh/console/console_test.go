@@ -205,3 +205,42 @@ func TestInterruptedPrompt(t *testing.T) {
 		t.Errorf("%d, %q, %q; want 4, %q", code, out.String(), errs.String(), want)
 	}
 }
+
+// keys is a console at which lines are typed.
+type keys struct {
+	lines   []string
+	cleared int
+}
+
+func (k *keys) ReadLine(complete func(string, bool) string) (string, error) {
+	if len(k.lines) == 0 {
+		return "", io.EOF
+	}
+	parts := strings.Split(k.lines[0], "\t")
+	k.lines = k.lines[1:]
+	line := parts[0]
+	for _, typed := range parts[1:] {
+		line = complete(line, false) + typed
+	}
+	return line + "\n", nil
+}
+
+func (k *keys) Clear() error { k.cleared++; return nil }
+
+// TestConsole: a prompt reads from the console, where Tab completes; what is not a
+// prompt does not.
+func TestConsole(t *testing.T) {
+	typed := &keys{lines: []string{"function greet { 'hello' }", "gre\t", "cls", "$gre = 3", "$gr\t + 1", "exit 5"}}
+	var out bytes.Buffer
+	h := host.Handlers{Stdin: strings.NewReader("exit 6\n"), Stdout: &out, Stderr: &out, Console: typed}
+	code := Main(t.Context(), nil, "powershell.exe", []string{"-NoLogo"}, h, false, true, "/")
+	const want = "PS /> PS /> hello\nPS /> PS /> PS /> 4\nPS /> "
+	if code != 5 || out.String() != want || typed.cleared != 1 {
+		t.Errorf("%d, %q, cleared %d times; want 5, %q, once", code, out.String(), typed.cleared, want)
+	}
+	typed.lines = []string{"exit 7"}
+	code = Main(t.Context(), nil, "powershell.exe", []string{"-NonInteractive"}, h, false, true, "/")
+	if code != 6 {
+		t.Errorf("%d without a prompt, want 6", code)
+	}
+}

@@ -21,6 +21,8 @@ import (
 type Handlers struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	// Console is nil without a terminal.
+	Console Console
 
 	// Exec runs a program and returns its exit code. An error means that the
 	// program did not start.
@@ -38,6 +40,15 @@ type Handlers struct {
 
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+// Console is a terminal at which lines are typed.
+type Console interface {
+	// ReadLine reads a line, with its end. At Tab, complete returns what is to stand in
+	// the place of the text to the left of the cursor; back: Shift was held.
+	ReadLine(complete func(text string, back bool) string) (string, error)
+	// Clear empties the screen.
+	Clear() error
 }
 
 // FileSecurity reads and changes the security descriptors of files.

@@ -29,6 +29,7 @@ func New(stdin io.Reader, stdout, stderr io.Writer) host.Handlers {
 		Stdin:    stdin,
 		Stdout:   stdout,
 		Stderr:   stderr,
+		Console:  newConsole(stdin, stdout),
 		Exec:     runProgram(stdin),
 		LookPath: lookPath,
 		Files:    files{},

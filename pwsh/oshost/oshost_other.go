@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -31,6 +32,9 @@ var errNotWindows = errors.New("only Windows has this")
 func prepare(*exec.Cmd, host.Process) {}
 
 func drives() []string { return []string{"/"} }
+
+// newConsole returns nothing: terminals of other systems send Tab as a character.
+func newConsole(io.Reader, io.Writer) host.Console { return nil }
 
 func newRegistry() host.Registry { return nil }
 

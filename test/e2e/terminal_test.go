@@ -223,6 +223,7 @@ func TestTerminals(t *testing.T) {
 				{"1 + 1" + enter, "PS C:\\app> 1 + 1\n2\nPS C:\\app>"},
 				{"'aXb'" + left + left + back + enter, "PS C:\\app> 'ab'\nab\nPS C:\\app>"},
 				{upKey + enter, "PS C:\\app> 'ab'\nab\nPS C:\\app>"},
+				{"write-ho\t 3" + enter, "PS C:\\app> Write-Host 3\n3\nPS C:\\app>"},
 				{"'äöü €'" + enter, "PS C:\\app> 'äöü €'\näöü €\nPS C:\\app>"},
 				{"abc" + ctrlC, "PS C:\\app> abc^C\nPS C:\\app>"},
 				{"Start-Sleep 100" + enter, "PS C:\\app> Start-Sleep 100"},

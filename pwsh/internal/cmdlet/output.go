@@ -49,7 +49,12 @@ func hostCmdlets() []*interp.Cmdlet {
 				}
 				return c.R.Show(c.Any("InputObject"))
 			}},
-		{Name: "Clear-Host", Aliases: []string{"cls", "clear"}, Process: func(*interp.Invocation) error { return nil }},
+		{Name: "Clear-Host", Aliases: []string{"cls", "clear"}, Process: func(c *interp.Invocation) error {
+			if console := c.R.Handlers().Console; console != nil {
+				return console.Clear()
+			}
+			return nil
+		}},
 		{Name: "Get-Host", Process: func(c *interp.Invocation) error {
 			v, _ := c.R.GetVariable("Host")
 			return c.Write(v)

@@ -4,6 +4,7 @@
 package interp
 
 import (
+	"path"
 	"strings"
 
 	"github.com/mullion-k8s/mullion/pwsh/internal/syntax"
@@ -298,6 +299,47 @@ func (r *Runner) FindProgram(name string) (string, bool) {
 		return name + ".ps1", true
 	}
 	return "", false
+}
+
+// Programs lists the names of the programs and scripts in the directories of PATH.
+func (r *Runner) Programs() []string {
+	var names []string
+	for _, dir := range r.searchPath() {
+		if r.h.Files == nil || dir == "" {
+			continue
+		}
+		entries, err := r.h.Files.ReadDir(r.Path(dir))
+		if err != nil {
+			continue // PATH may name what is not there
+		}
+		for _, e := range entries {
+			ext := strings.ToLower(path.Ext(e.Name()))
+			if !e.IsDir() && (!r.cfg.Windows || strings.Contains(" .exe .com .bat .cmd .ps1 ", " "+ext+" ")) {
+				names = append(names, e.Name())
+			}
+		}
+	}
+	return names
+}
+
+// ParameterNames lists the parameters of a function or a cmdlet: its own, then the
+// common ones.
+func (r *Runner) ParameterNames(cmd *Command) []string {
+	var names []string
+	if cmd.Function != nil {
+		for _, p := range cmd.Function.declared() {
+			names = append(names, p.Name)
+		}
+	}
+	if cmd.Cmdlet == nil {
+		return names
+	}
+	for _, list := range [][]Param{r.ParamsOf(cmd.Cmdlet), common} {
+		for _, p := range list {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // Aliases lists the aliases by name.
