@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Ctrl+C and Ctrl+Break while a batch file runs in cmd.exe. Windows asks whether to
-// end the batch file as soon as the command that was interrupted has ended; Wine's
-// cmd.exe goes on, or ends itself.
+// Ctrl+C and Ctrl+Break in cmd.exe while a batch file, or a line that was typed, runs.
+// As soon as the command that was interrupted has ended, Windows asks whether to end
+// the batch file, or prompts again; Wine's cmd.exe goes on, or ends itself.
 
 #include "winemend.h"
 
 NTSYSAPI NTSTATUS NTAPI NtDelayExecution(BOOLEAN, const LARGE_INTEGER *);
 
 static volatile LONG interrupted; // a control event has come
-static BOOL ending;               // the answer was yes
+static BOOL ending;               // the answer was yes, or there was nothing to ask
 static BOOL running;
 static BOOL prompts; // this cmd.exe does, when its batch files have ended
 
@@ -72,9 +72,9 @@ static void end_read(void)
 BOOL batch_interrupted(void)
 {
     if (InterlockedExchange(&own_event, FALSE)) return TRUE;
-    if (!running) return FALSE;
+    if (!running && !prompts) return FALSE;
     InterlockedExchange(&interrupted, TRUE);
-    end_read();
+    if (running) end_read();
     return TRUE;
 }
 
@@ -92,26 +92,9 @@ void batch_read_interrupted(void)
     InterlockedExchange(&interrupted, TRUE);
 }
 
-void show_interrupt(void)
-{
-    BOOL(WINAPI * write)(HANDLE, const void *, DWORD, DWORD *, void *);
-    write = find_function(L"kernelbase.dll", "WriteConsoleW");
-    const RTL_USER_PROCESS_PARAMETERS *params = NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters;
-    HANDLE output = *(HANDLE *)((char *)params + 0x28); // StandardOutput
-    DWORD wrote;
-    if (write) write(output, L"^C\r\n", 4, &wrote, NULL);
-}
-
-void batch_program_ended(DWORD code)
-{
-    if (code != (DWORD)STATUS_CONTROL_C_EXIT) return;
-    if (batch_running()) await_event();
-    else if (prompts) show_interrupt();
-}
-
 void batch_key(void)
 {
-    if (batch_running()) InterlockedExchange(&interrupted, TRUE);
+    if (running || prompts) InterlockedExchange(&interrupted, TRUE);
 }
 
 // The console, whatever the batch file's input and output are.
@@ -139,6 +122,36 @@ static BOOL open_terminal(struct terminal *t)
     return FALSE;
 }
 
+static void close_terminal(const struct terminal *t)
+{
+    t->close(t->in);
+    t->close(t->out);
+}
+
+static void show_interrupt(void)
+{
+    struct terminal t;
+    DWORD n;
+    if (!open_terminal(&t)) return;
+    t.write(t.out, L"^C\r\n", 4, &n, NULL);
+    close_terminal(&t);
+}
+
+// end_line skips what is left of a line that was typed.
+static void end_line(void)
+{
+    InterlockedExchange(&interrupted, FALSE);
+    show_interrupt();
+    ending = TRUE;
+}
+
+void batch_program_ended(DWORD code)
+{
+    if (code != (DWORD)STATUS_CONTROL_C_EXIT) return;
+    if (running || prompts) await_event();
+    if (!running && prompts) end_line();
+}
+
 // ask reports whether to end the batch file. Ctrl+C is a yes.
 static BOOL ask(void)
 {
@@ -156,8 +169,7 @@ static BOOL ask(void)
         key = ok && n && !interrupted ? answer[0] & ~32 : 'Y'; // upper case
     } while (key != 'Y' && key != 'N');
     InterlockedExchange(&interrupted, FALSE);
-    t.close(t.in);
-    t.close(t.out);
+    close_terminal(&t);
     return key == 'Y';
 }
 
@@ -170,9 +182,14 @@ BOOL batch_ending(void)
             if (end) end((UINT)STATUS_CONTROL_C_EXIT);
         }
     }
+    if (!ending && !running && prompts && interrupted) end_line();
     return ending;
 }
 
 void batch_prompts(BOOL yes) { prompts = yes; }
 
-void batch_over(void) { ending = FALSE; }
+void batch_over(void)
+{
+    ending = FALSE;
+    InterlockedExchange(&interrupted, FALSE);
+}

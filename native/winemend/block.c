@@ -214,6 +214,7 @@ static int WINAPI mend_MultiByteToWideChar(UINT page, DWORD flags, const char *f
     if (line_pipe && from == line_bytes) {
         DWORD typed = (DWORD)length;
         if (!is_local(to) && prompted) show_line(from, n);
+        block_reads(to);
         block_prompt(to, (DWORD)size, &typed);
         line_pipe = NULL;
         line_bytes = NULL;
@@ -240,10 +241,14 @@ static int WINAPI mend_MultiByteToWideChar(UINT page, DWORD flags, const char *f
     return length;
 }
 
+void block_reads(const WCHAR *line)
+{
+    if (!is_local(line)) batch_over();
+}
+
 void block_prompt(WCHAR *line, DWORD size, DWORD *length)
 {
     if (is_local(line)) return;
-    batch_over();
     leave(0);
     *length = (DWORD)mend_line(line, *length, size);
 }

@@ -80,6 +80,7 @@ static int WINAPI mend_LoadStringW(HMODULE module, UINT id, WCHAR *buffer, int s
     if (!done) { // the first text is loaded at the start, when all imports are known
         done = TRUE;
         mend_chains(program());
+        mend_loops(program());
         mend_expansion(program());
         mend_blocks(program()); // calls what is there; mend_builtins goes in front
         mend_builtins(program());

@@ -49,6 +49,7 @@ static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWO
     }
     BOOL line = is_command_prompt() && !control && count && size >= 2; // cmd.exe reads a key into one character
     BOOL ok, key = is_command_prompt() && !line && count;
+    if (line && !batch_running()) block_reads(buffer);
     if (key && !batch_read_begins(FALSE)) {
         *count = 0;
         return TRUE;
@@ -63,7 +64,8 @@ static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWO
     if (is_command_prompt() && batch_running()) {
         batch_read_interrupted();
     } else if (shell && size >= 2) {
-        show_interrupt();
+        batch_read_interrupted();
+        batch_ending(); // shows it
         ((WCHAR *)buffer)[0] = '\r';
         ((WCHAR *)buffer)[1] = '\n';
         *count = 2;
@@ -75,7 +77,7 @@ static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWO
 
 BOOL console_ignores(ULONG_PTR event)
 {
-    return (event == CTRL_C_EVENT || event == CTRL_BREAK_EVENT) && (batch_interrupted() || shell);
+    return (event == CTRL_C_EVENT || event == CTRL_BREAK_EVENT) && batch_interrupted();
 }
 
 BOOL mend_console(void)

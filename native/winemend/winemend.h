@@ -202,6 +202,8 @@ void replace_imports(HMODULE program, const struct import *functions, SIZE_T cou
 void mend_blocks(HMODULE program);
 // block_mark is called when a command begins, with NULL, and for rem with what follows.
 void block_mark(const WCHAR *command);
+// block_reads is called before a read that may be that of a line at the prompt.
+void block_reads(const WCHAR *line);
 // block_prompt changes a line that was typed, or comes from a pipe.
 void block_prompt(WCHAR *line, DWORD size, DWORD *length);
 // mend_line changes a line, and returns its new length.
@@ -234,9 +236,7 @@ void batch_runs(BOOL yes);
 BOOL batch_running(void);
 // batch_program_ended is called with the exit code of each program.
 void batch_program_ended(DWORD code);
-// show_interrupt prints ^C.
-void show_interrupt(void);
-// batch_interrupted takes a control event. It reports whether that is for a batch file.
+// batch_interrupted takes a control event. It reports whether that is for a batch file, or for what was typed.
 BOOL batch_interrupted(void);
 // batch_pending reports whether an event has come that batch_ending has not asked about.
 BOOL batch_pending(void);
@@ -248,13 +248,17 @@ BOOL batch_read_begins(BOOL line);
 void batch_read_ends(void);
 // batch_key tells that Ctrl+C was read as a key.
 void batch_key(void);
-// batch_ending reports whether what is left of batch files is to be skipped, and asks if
-// an event has come.
+// batch_ending reports whether what is left of batch files, or of a typed line, is to be
+// skipped. If an event has come, it asks about batch files.
 BOOL batch_ending(void);
 // batch_prompts records whether this cmd.exe prompts. A yes ends one that does not.
 void batch_prompts(BOOL yes);
 // batch_over is called when cmd.exe prompts.
 void batch_over(void);
+
+// loop.c
+
+void mend_loops(HMODULE program);
 
 // chain.c
 

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The mullion Authors.
+
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mullion-k8s/mullion/internal/cri/runc"
+	"github.com/mullion-k8s/mullion/internal/testenv"
+)
+
+// sees waits for text at the beginning of a row of the screen.
+func (p *prompt) sees(want string) {
+	p.t.Helper()
+	testenv.Eventually(p.t, "the screen", func() error {
+		if got := p.screen(); !strings.Contains("\n"+got, "\n"+want) {
+			return fmt.Errorf("shows\n%s\nwithout %q", got, want)
+		}
+		return nil
+	})
+}
+
+// TestInterruptTyped interrupts lines that were typed into cmd.exe: Ctrl+C ends all
+// of a line, and the next one runs.
+func TestInterruptTyped(t *testing.T) {
+	l := newWineLab(t)
+	id := l.run(l.runSandbox(sandboxConfig("web")), windowsContainer("c", "ping", "-t", "127.0.0.1"))
+	p := l.openPrompt(t, id, runc.Size{Width: 80, Height: 20}, "cmd", "/q", "/k", `md C:\i & cd /d C:\i & echo on`)
+	p.shows(`C:\i>`)
+	for _, tt := range []struct{ name, line, runs string }{
+		{"counts", "for /l %i in (1,1,2000000000) do @echo %i of", "1"},
+		{"counts down", "for /l %i in (2000000000,-1,1) do @echo %i of", "1999"},
+		{"has no end", "for /l %i in (0,0,1) do @echo round", "round"},
+		{"in another loop", "for %x in (a b) do @for /l %i in (0,0,1) do @echo %x", "a"},
+		{"in a block", "(for /l %i in (0,0,1) do @echo round) & echo after", "round"},
+		{"writes a file", "for /l %i in (0,0,1) do @(echo %i>file & echo written)", "written"},
+		{"a program in a loop", "for /l %i in (1,1,9) do @ping -t 127.0.0.1", "Reply"},
+		{"a program before others", "ping -t 127.0.0.1 & echo after & ping -t 127.0.0.1", "Reply"},
+		{"a question", "set /p X=question & echo after", "question"},
+		{"a key", "pause & echo after", "Press any key"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p.typing("cls" + enterKey)
+			testenv.Eventually(t, "an empty screen", func() error {
+				if got := strings.TrimLeft(p.screen(), "\n"); got != `C:\i>` {
+					return fmt.Errorf("shows\n%s", got)
+				}
+				return nil
+			})
+			p.typing(tt.line + enterKey)
+			p.sees(tt.runs)
+			p.typing(controlC)
+			testenv.Eventually(t, "the prompt", func() error {
+				if got := p.screen(); !strings.HasSuffix(got, "^C\n\nC:\\i>") {
+					return fmt.Errorf("shows\n%s", got)
+				}
+				return nil
+			})
+			p.typing("echo next" + enterKey)
+			p.shows("C:\\i>echo next\nnext\n\nC:\\i>")
+		})
+	}
+	p.typing("for /l %i in (3,-1,1) do @echo %i" + enterKey)
+	p.shows("3\n2\n1\n\nC:\\i>")
+	p.typing("exit 4" + enterKey)
+	if code := p.ends(); code != 4 {
+		t.Errorf("code %d", code)
+	}
+}
