@@ -45,6 +45,8 @@ func TestPowerShellCompletion(t *testing.T) {
 	p.shows("PS C:\\w> Write-Host onetwo\nonetwo\nPS C:\\w>")
 	p.typing("cd be\t" + enterKey + upKey + "x" + "\x7f" + enterKey)
 	p.shows("PS C:\\w\\beta>")
+	p.typing("\x1a" + enterKey + "cls" + enterKey + "'goes on'" + enterKey) // Ctrl+Z does not end PowerShell
+	p.shows("PS C:\\w\\beta> 'goes on'\ngoes on\nPS C:\\w\\beta>")
 	p.typing("exit 3" + enterKey)
 	if code := p.ends(); code != 3 {
 		t.Errorf("code %d", code)
