@@ -28,6 +28,7 @@ BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, void *reserved)
     mend_process();
     mend_services();
     mend_console();
+    mend_break();
     mend_command();
     mend_system();
     mend_stacks();

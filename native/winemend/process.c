@@ -83,7 +83,13 @@ static void WINAPI mend_ctrl_routine(void *event)
         event = (void *)CTRL_SHUTDOWN;
     if (console_ignores((ULONG_PTR)event)) RtlExitUserThread(0);
     handling_thread = thread_id();
-    RtlExitUserThread(routine ? routine(event) : 0);
+    // A program in a process group of its own ignores Ctrl+C only; Wine's ignores all events.
+    ULONG *flags = (ULONG *)((char *)NtCurrentTeb()->ProcessEnvironmentBlock->ProcessParameters + 0x18); // ConsoleFlags
+    ULONG ignores = (ULONG_PTR)event == CTRL_C ? 0 : *flags & 1;
+    *flags &= ~ignores;
+    DWORD code = routine ? routine(event) : 0;
+    *flags |= ignores;
+    RtlExitUserThread(code);
 }
 
 // set_command_line takes MULLION_COMMAND_LINE=... out of the environment block

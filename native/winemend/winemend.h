@@ -108,7 +108,7 @@ void limit_memory(query_system query, void *basic);
 // give_parents completes a list of SYSTEM_PROCESS_INFORMATION.
 void give_parents(void *processes);
 
-// directory.c, delete.c, attributes.c, message.c, version.c, process.c, services.c, stack.c
+// directory.c, delete.c, attributes.c, message.c, version.c, process.c, services.c, stack.c, break.c
 BOOL mend_directories(void);
 void forget_directory(HANDLE handle);
 BOOL mend_deletion(void);
@@ -120,6 +120,7 @@ BOOL mend_version(void);
 BOOL mend_process(void);
 BOOL mend_services(void);
 BOOL mend_stacks(void);
+BOOL mend_break(void);
 
 // security.c
 

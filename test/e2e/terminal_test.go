@@ -278,6 +278,13 @@ func TestTerminals(t *testing.T) {
 	})
 	t.Run("sizes", func(t *testing.T) { testSizes(t, c, ns) })
 	t.Run("paste", func(t *testing.T) { testPaste(t, c, ns) })
+	t.Run("a program sends Ctrl+Break", func(t *testing.T) {
+		tm := c.kubectlAt(t, 30, 90, "exec", "-it", "-n", ns, "terminal", "--", `C:\app\winprog.exe`, "break")
+		tm.sees("unknown group: The parameter is incorrect.")
+		tm.sees("child: exit status 5") // it handled the event
+		tm.sees("parent: left alone")
+		tm.exits(0)
+	})
 	t.Run("vanished", func(t *testing.T) {
 		tm := c.kubectlAt(t, 30, 90, "exec", "-it", "-n", ns, "terminal", "--", "cmd")
 		tm.shows(`C:\app>`)

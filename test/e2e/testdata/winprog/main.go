@@ -39,6 +39,7 @@ func main() {
 		"echo": func(a []string) { echo(a[0]) }, "udp": func(a []string) { udp(a[0]) },
 		"copy": func([]string) { copyInput() }, "write": func(a []string) { write(a[0]) },
 		"answer": func(a []string) { answer(a[0]) }, "sequential": func(a []string) { sequential(a[0], a[1]) },
+		"break": func([]string) { sendBreak() }, "broken": func([]string) { awaitBreak() },
 		"early": func(a []string) { early(a[0], a[1]) },
 	}
 	mode, ok := modes[os.Args[1]]
