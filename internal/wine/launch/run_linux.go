@@ -68,14 +68,15 @@ func Run(c Config, env []string, stderr io.Writer) int {
 	return unixStatus(code)
 }
 
+// refuse tells the server why there is no program. Windows writes nothing into the output of a container.
 func refuse(c Config, err error, stderr io.Writer) int {
 	code := exitNoStart
 	if errors.Is(err, errNotFound) {
 		code = exitNotFound
 	}
-	fmt.Fprintln(stderr, "mullion-init:", err)
-	if err := (Status{ExitCode: uint32(code), Error: err.Error()}).write(c.StatusDir, c.StatusName); err != nil {
-		fmt.Fprintln(stderr, "mullion-init:", err)
+	failed := (Status{ExitCode: uint32(code), Error: err.Error()}).write(c.StatusDir, c.StatusName)
+	if c.StatusName == "" || failed != nil {
+		fmt.Fprintln(stderr, "mullion-init:", errors.Join(err, failed))
 	}
 	return code
 }
