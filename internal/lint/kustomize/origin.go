@@ -90,7 +90,11 @@ func markPlain(text []byte, path string) ([]byte, bool) {
 // reports false if they are not plain.
 func markLines(out *bytes.Buffer, lines [][]byte, entry string) bool {
 	document := bytes.Join(lines, nil)
-	empty := func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 || line[0] == '#' }
+	empty := func(line []byte) bool {
+		// To YAML, these end a line and thus a comment, too.
+		const others = "\r\u0085\u2028\u2029"
+		return len(bytes.Trim(line, " \n")) == 0 || line[0] == '#' && !bytes.ContainsAny(line, others)
+	}
 	if !slices.ContainsFunc(lines, func(line []byte) bool { return !empty(line) }) {
 		out.Write(document)
 		return true
