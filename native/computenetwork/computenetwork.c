@@ -45,10 +45,10 @@ static HRESULT hand_out(hns_reply *r, PWSTR *properties, PWSTR *record)
 }
 
 // Clients that list objects enumerate them and then open, query and close each: with 5,000 Services kube-proxy makes
-// 70,000 calls twice a minute, although nothing has changed. And they query what they have created. So an enumeration
-// brings the documents along, and a creation the one document. A document is given out once, in the order of the
-// enumeration, to a query with the same text, within two seconds, and unless this DLL has changed anything for the process
-// since. All else asks the server.
+// 70,000 calls twice a minute, although nothing has changed. They also query what they have created. So the answer to
+// an enumeration brings the documents along, and the answer to a creation the one document. A document is given out
+// once, in the order of the enumeration, within two seconds, and only if this DLL has changed nothing for the process
+// since. The query must have the text of the enumeration; after a creation it may have any. All else asks the server.
 enum { LISTS = 4, LIST_AGE = 2000 /* ms */ };
 
 typedef struct {
@@ -129,7 +129,8 @@ static void list_keep(UINT8 kind, PWSTR query, PWSTR text, UINT32 size, UINT64 a
     ReleaseSRWLockExclusive(&lists_lock);
 }
 
-// list_find returns the list whose next object is that one, or NULL. With taken, the next one or the one before.
+// list_find returns the list whose next object is that one, or NULL. With taken, the object whose document was given out
+// last counts as well.
 // Preconditions: lists_lock is held.
 static list *list_find(UINT8 kind, const GUID *id, BOOL taken)
 {

@@ -154,17 +154,13 @@ func (s *Server) do(ctx context.Context, q request) (r response) {
 	return r
 }
 
-// create returns the id of the new object and a list with only this object: clients query what they have created.
-func (s *Server) create(ctx context.Context, q request) (schema.GUID, string, error) {
-	id, err := s.API.Create(ctx, q.kind, q.network, q.id, q.args[0])
-	if err != nil {
+// create returns the id of the new object and a list of this object alone: clients query what they have created.
+func (s *Server) create(ctx context.Context, q request) (id schema.GUID, list string, err error) {
+	if id, err = s.API.Create(ctx, q.kind, q.network, q.id, q.args[0]); err != nil {
 		return id, "", err
 	}
-	list := `["` + id.String() + `"]`
-	if document, err := s.API.Query(ctx, q.kind, id, ""); err == nil { // else the client asks, and learns why
-		list += "\x00" + document
-	}
-	return id, list, nil
+	list, err = s.withDocuments(ctx, q.kind, `["`+id.String()+`"]`, "")
+	return id, list, err
 }
 
 // failure returns an answer with HNS's error record. Success has none at all: clients
@@ -183,14 +179,19 @@ func failure(err error) response {
 // maxListBytes bounds a list with its documents: in UTF-16 they are twice as many.
 const maxListBytes = maxResponseBytes / 4
 
-// list returns what Enumerate does, and after a NUL each, what Query says of the objects, in their order. The
-// documents of the last objects are missing if they are too large, or if an object has gone meanwhile: then the client
-// asks for them.
+// list returns what Enumerate does, with the documents.
 func (s *Server) list(ctx context.Context, kind hns.Kind, query string) (string, error) {
 	text, err := s.API.Enumerate(ctx, kind, query)
 	if err != nil {
 		return "", err
 	}
+	return s.withDocuments(ctx, kind, text, query)
+}
+
+// withDocuments returns a JSON array of IDs, and after a NUL each, what Query says of the objects, in their order. The
+// documents of the last objects are missing if they are too large, or if an object has gone meanwhile: then the client
+// asks for them.
+func (s *Server) withDocuments(ctx context.Context, kind hns.Kind, text, query string) (string, error) {
 	var ids []string
 	if err := json.Unmarshal([]byte(text), &ids); err != nil {
 		return "", hresult.Errorf(hresult.Unexpected, "enumeration: %w", err)
