@@ -79,11 +79,8 @@ func checkShellVariables(_ *pod, c container, r reporter) {
 		if programName(lowerSlashed(line.items[0].Str())) != "cmd" {
 			continue
 		}
-		var words []string
-		for _, v := range line.items {
-			words = append(words, v.Str())
-		}
-		if shellPatterns().others.MatchString(strings.Join(words, " ")) {
+		other := func(v tree.Value) bool { return shellPatterns().others.MatchString(v.Str()) }
+		if slices.ContainsFunc(line.items, other) {
 			continue
 		}
 		for _, v := range line.items[1:] {
