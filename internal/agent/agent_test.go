@@ -308,6 +308,25 @@ func TestAnotherPodRangeIsSeenAtOnce(t *testing.T) {
 	}
 }
 
+// TestARefusedWatchIsNotRepeatedAtOnce: an API server that has just started cannot watch from versions of before, and
+// nothing changes them while the node does not change.
+func TestARefusedWatchIsNotRepeatedAtOnce(t *testing.T) {
+	r := up(t)
+	r.api.mu.Lock()
+	r.api.tooOld, r.api.reads = true, 0
+	r.api.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := r.agent.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	r.api.mu.Lock()
+	defer r.api.mu.Unlock()
+	if r.api.reads > 3 {
+		t.Errorf("the node was read %d times in a second", r.api.reads)
+	}
+}
+
 func TestAnExpiredNodeJoinsAgain(t *testing.T) {
 	r := up(t)
 	r.now = r.now.Add(400 * 24 * time.Hour)

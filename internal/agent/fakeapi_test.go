@@ -40,6 +40,8 @@ type fakeAPI struct {
 	uid     string
 	ready   bool
 	broken  bool
+	tooOld  bool // every watch is refused
+	reads   int  // of the node
 	// lists has the items of a list by the last part of its path. A watch is refused, so
 	// that the agent lists again.
 	lists map[string]string
@@ -142,6 +144,18 @@ func (a *fakeAPI) down(broken bool) {
 	a.broken = broken
 }
 
+// nodes is called with mu held.
+func (a *fakeAPI) nodes() []any {
+	if a.podCIDR == "" {
+		return []any{}
+	}
+	ready := map[bool]string{true: "True", false: "False"}[a.ready]
+	return []any{map[string]any{
+		"metadata": map[string]any{"uid": a.uid},
+		"spec":     map[string]any{"podCIDR": a.podCIDR, "podCIDRs": a.podCIDRs()},
+		"status":   map[string]any{"conditions": []any{map[string]string{"type": "Ready", "status": ready}}}}}
+}
+
 // watch answers when the node is of another version than the client knows.
 func (a *fakeAPI) watch(w http.ResponseWriter, r *http.Request) {
 	if got := r.URL.Query().Get("fieldSelector"); got != "metadata.name="+a.node {
@@ -149,6 +163,12 @@ func (a *fakeAPI) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	for r.Context().Err() == nil {
 		a.mu.Lock()
+		if a.tooOld {
+			a.mu.Unlock()
+			answer(w, http.StatusOK, map[string]any{"type": "ERROR", "object": map[string]any{"kind": "Status",
+				"code": http.StatusGone, "message": "too old resource version: 5 (9)"}})
+			return
+		}
 		version := strconv.Itoa(a.version)
 		a.mu.Unlock()
 		if version != r.URL.Query().Get("resourceVersion") {
@@ -160,7 +180,7 @@ func (a *fakeAPI) watch(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/api/v1/nodes" {
+	if r.URL.Path == "/api/v1/nodes" && r.FormValue("watch") != "" {
 		a.watch(w, r)
 		return
 	}
@@ -172,13 +192,10 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case a.broken:
 		answer(w, http.StatusServiceUnavailable, map[string]string{"message": "etcd is down"})
-	case r.URL.Path == "/api/v1/nodes/"+a.node && a.podCIDR != "":
-		condition := map[string]string{"type": "Ready",
-			"status": map[bool]string{true: "True", false: "False"}[a.ready]}
+	case r.URL.Path == "/api/v1/nodes" && r.FormValue("fieldSelector") == "metadata.name="+a.node:
+		a.reads++
 		answer(w, http.StatusOK, map[string]any{
-			"metadata": map[string]any{"uid": a.uid, "resourceVersion": strconv.Itoa(a.version)},
-			"spec":     map[string]any{"podCIDR": a.podCIDR, "podCIDRs": a.podCIDRs()},
-			"status":   map[string]any{"conditions": []any{condition}}})
+			"metadata": map[string]any{"resourceVersion": strconv.Itoa(a.version)}, "items": a.nodes()})
 	case r.URL.Path == "/api/v1/pods" && r.FormValue("fieldSelector") == "spec.nodeName="+a.node:
 		answer(w, http.StatusOK, map[string]any{"items": json.RawMessage("[" + a.pods + "]")})
 	case r.Method == http.MethodDelete:

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -298,6 +299,10 @@ const kubeletDir = "prefix/upper/drive_c/var/lib/kubelet/plugins/"
 
 var csiDirs = []string{"kubernetes.io", "kubernetes.io/csi", "kubernetes.io/csi/local.mullion.dev"}
 
+// halfWritten is a file that a killed kubelet.exe was writing under another name first: allocated_pods_state and
+// actuated_pods_state (Kubernetes v1.36.3 pkg/kubelet/util/store/filestore.go). It does not remove it later.
+var halfWritten = regexp.MustCompile(`/var/lib/kubelet/\.[0-9]+$`)
+
 // nodeFiles lists what a host keeps on the disk, without what grows by itself, and without the data of volumes,
 // which a host keeps for a day after its PersistentVolume has gone (docs/user/storage.md).
 func nodeFiles(dir string) []string {
@@ -316,6 +321,8 @@ func nodeFiles(dir string) []string {
 			return fs.SkipDir
 		case strings.HasSuffix(rel, ".log"), strings.Contains(rel, ".tmp"), strings.HasSuffix(rel, ".reg"):
 			return nil // Wine writes the registry some time after it has changed
+		case halfWritten.MatchString(rel):
+			return nil
 		}
 		files = append(files, rel)
 		return nil

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -76,7 +77,35 @@ func TestServiceCycles(t *testing.T) {
 	if err := conn.ask(); err != nil {
 		t.Errorf("in the end: %v", err)
 	}
+	c.calm(t)
 	t.Logf("%d Services came and went", times*cycleServices)
+}
+
+// calm checks that no program of a node asks for its Node again and again: a server that was killed cannot watch from
+// what the programs knew before.
+func (c *shared) calm(t *testing.T) {
+	t.Helper()
+	watches := func() int {
+		sum := 0
+		for line := range strings.Lines(c.kubectl(t, "get", "--raw", "/metrics")) {
+			if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `resource="nodes"`) &&
+				strings.Contains(line, `verb="WATCH"`) {
+				n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndexByte(line, ' '):]))
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum += n
+			}
+		}
+		return sum
+	}
+	before := watches()
+	const seconds = 5
+	time.Sleep(seconds * time.Second)
+	// Two a second are more than all programs of all nodes begin when they wait in between.
+	if n := watches() - before; before == 0 || n > 2*seconds {
+		t.Errorf("%d watches of nodes began in %d s, after %d", n, seconds, before)
+	}
 }
 
 // cycleService returns a Service in front of the server; all but "stays" have a label.

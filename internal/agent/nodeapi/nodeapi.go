@@ -86,7 +86,7 @@ func (c *Client) open(ctx context.Context, method, path string, content []byte) 
 // Node is the part of the Node object that its own programs use.
 type Node struct {
 	UID     string // tells nodes of one name apart
-	Version string // of the object, for Await
+	Version string // of the cluster when the node was read, for Await
 	PodCIDR netip.Prefix
 	// SecondPodCIDR is that of the second address family, if the cluster has two.
 	SecondPodCIDR netip.Prefix
@@ -102,77 +102,97 @@ func (n Node) PodCIDRs() []netip.Prefix {
 }
 
 // Get reads the node. A missing Node is returned as one without a pod range.
+//
+// It reads a list of one, whose version is that of the cluster. An API server that has started again cannot
+// watch from the version of an object that has not changed since.
 func (c *Client) Get(ctx context.Context) (Node, error) {
-	n, err := c.get(ctx)
-	if IsNotFound(err) {
-		return Node{}, nil
+	var list struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+		Items []object `json:"items"`
 	}
-	if err != nil {
+	if err := c.Read(ctx, "/api/v1/nodes?"+c.only().Encode(), &list); err != nil {
+		return Node{}, fmt.Errorf("get node %s: %w", c.name, err)
+	}
+	n := Node{Version: list.Metadata.ResourceVersion}
+	if len(list.Items) == 0 {
+		return n, nil
+	}
+	if err := list.Items[0].decode(&n); err != nil {
 		return Node{}, fmt.Errorf("get node %s: %w", c.name, err)
 	}
 	return n, nil
 }
 
-func (c *Client) get(ctx context.Context) (Node, error) {
-	var v struct {
-		Metadata struct {
-			UID             string `json:"uid"`
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-		Spec struct {
-			PodCIDR  string   `json:"podCIDR"`
-			PodCIDRs []string `json:"podCIDRs"`
-		} `json:"spec"`
-		Status struct {
-			Conditions []struct {
-				Type   string `json:"type"`
-				Status string `json:"status"`
-			} `json:"conditions"`
-		} `json:"status"`
-	}
-	if err := c.Read(ctx, "/api/v1/nodes/"+c.name, &v); err != nil {
-		return Node{}, err
-	}
-	n := Node{UID: v.Metadata.UID, Version: v.Metadata.ResourceVersion}
-	if v.Spec.PodCIDR != "" {
-		p, err := netip.ParsePrefix(v.Spec.PodCIDR)
+// only is the query that selects the node, which is all that a node may list and watch.
+func (c *Client) only() url.Values { return url.Values{"fieldSelector": {"metadata.name=" + c.name}} }
+
+// object is the part of a Node as the API has it.
+type object struct {
+	Metadata struct {
+		UID string `json:"uid"`
+	} `json:"metadata"`
+	Spec struct {
+		PodCIDR  string   `json:"podCIDR"`
+		PodCIDRs []string `json:"podCIDRs"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []struct {
+			Type   string `json:"type"`
+			Status string `json:"status"`
+		} `json:"conditions"`
+	} `json:"status"`
+}
+
+func (o object) decode(n *Node) error {
+	n.UID = o.Metadata.UID
+	if o.Spec.PodCIDR != "" {
+		p, err := netip.ParsePrefix(o.Spec.PodCIDR)
 		if err != nil {
-			return Node{}, fmt.Errorf("pod range: %w", err)
+			return fmt.Errorf("pod range: %w", err)
 		}
 		n.PodCIDR = p
 	}
 	// The API server keeps podCIDR equal to the first of podCIDRs, which has one range for each family.
-	if len(v.Spec.PodCIDRs) > 1 {
-		p, err := netip.ParsePrefix(v.Spec.PodCIDRs[1])
+	if len(o.Spec.PodCIDRs) > 1 {
+		p, err := netip.ParsePrefix(o.Spec.PodCIDRs[1])
 		if err != nil {
-			return Node{}, fmt.Errorf("second pod range: %w", err)
+			return fmt.Errorf("second pod range: %w", err)
 		}
 		n.SecondPodCIDR = p
 	}
-	for _, cond := range v.Status.Conditions {
+	for _, cond := range o.Status.Conditions {
 		if cond.Type == "Ready" {
 			n.Ready = cond.Status == "True"
 		}
 	}
-	return n, nil
+	return nil
 }
 
-// Await returns nil when the Node may have changed since the given version of it,
-// which is deleted, made again or of another range, too. The API server lets a node
-// watch itself.
+// Await returns nil when the Node has changed since the given version of the cluster. That it is made, deleted or
+// made again is a change, too. After an error, the caller waits before it asks again: an API server that
+// cannot watch from the version says so at once each time.
 func (c *Client) Await(ctx context.Context, version string) error {
-	query := url.Values{
-		"watch": {"true"}, "fieldSelector": {"metadata.name=" + c.name}, "resourceVersion": {version},
-	}
+	query := c.only()
+	query.Set("watch", "true")
+	query.Set("resourceVersion", version)
 	body, err := c.open(ctx, http.MethodGet, "/api/v1/nodes?"+query.Encode(), nil)
 	if err != nil {
 		return fmt.Errorf("watch node %s: %w", c.name, err)
 	}
 	defer body.Close()
-	// Whatever comes, an error or the end included, is a reason to look again.
-	_, err = io.ReadFull(body, make([]byte, 1))
-	if err != nil && ctx.Err() != nil {
+	var event struct {
+		Type   string `json:"type"`
+		Object struct {
+			Message string `json:"message"` // of the Status of an error
+		} `json:"object"`
+	}
+	if err := json.NewDecoder(io.LimitReader(body, answerLimit)).Decode(&event); err != nil {
 		return fmt.Errorf("watch node %s: %w", c.name, err)
+	}
+	if event.Type == "ERROR" {
+		return fmt.Errorf("watch node %s: %s", c.name, event.Object.Message)
 	}
 	return nil
 }
