@@ -24,13 +24,13 @@ BOOL batch_pending(void) { return running && interrupted; }
 // reads that have begun. One that has not ended after a while gets Ctrl+C once more: as a key that is read, or, if it is
 // a line that is read, as another event.
 enum { NO_READ, READS, GETS_KEY };
-static volatile LONG reads; // what the thread that reads the batch file does
+static volatile LONG reads; // what the thread that runs the commands does
 static BOOL reads_line;
 static volatile LONG own_event; // the next event comes from give_key
 
 BOOL batch_read_begins(BOOL line)
 {
-    if (!running) return TRUE;
+    if (!running && !prompts) return TRUE;
     reads_line = line;
     InterlockedExchange(&reads, READS);
     return !interrupted || InterlockedCompareExchange(&reads, NO_READ, READS) == GETS_KEY;
@@ -59,7 +59,7 @@ static void give_key(void)
     close(in);
 }
 
-// end_read ends a read that had not begun when the event came.
+// end_read ends a read of a command that had not begun when the event came.
 static void end_read(void)
 {
     const LARGE_INTEGER step = {.QuadPart = -100000}; // 10 ms
@@ -74,7 +74,7 @@ BOOL batch_interrupted(void)
     if (InterlockedExchange(&own_event, FALSE)) return TRUE;
     if (!running && !prompts) return FALSE;
     InterlockedExchange(&interrupted, TRUE);
-    if (running) end_read();
+    end_read();
     return TRUE;
 }
 

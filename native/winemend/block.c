@@ -241,9 +241,11 @@ static int WINAPI mend_MultiByteToWideChar(UINT page, DWORD flags, const char *f
     return length;
 }
 
-void block_reads(const WCHAR *line)
+BOOL block_reads(const WCHAR *line)
 {
-    if (!is_local(line)) batch_over();
+    if (is_local(line)) return FALSE;
+    batch_over();
+    return TRUE;
 }
 
 void block_prompt(WCHAR *line, DWORD size, DWORD *length)

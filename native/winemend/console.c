@@ -48,15 +48,17 @@ static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWO
         return TRUE;
     }
     BOOL line = is_command_prompt() && !control && count && size >= 2; // cmd.exe reads a key into one character
-    BOOL ok, key = is_command_prompt() && !line && count;
-    if (line && !batch_running()) block_reads(buffer);
-    if (key && !batch_read_begins(FALSE)) {
+    BOOL ok = TRUE, key = is_command_prompt() && !line && count;
+    BOOL prompts = line && !batch_running() && block_reads(buffer);
+    BOOL asks = key || (line && !prompts && !batch_running()); // a command does
+    if (asks && !batch_read_begins(line)) {
         *count = 0;
-        return TRUE;
+        if (key) return TRUE;
+    } else {
+        ok = line ? read_completing(real_ReadConsoleW, input, buffer, size, count)
+                  : real_ReadConsoleW(input, buffer, size, count, control);
+        if (asks) batch_read_ends();
     }
-    ok = line ? read_completing(real_ReadConsoleW, input, buffer, size, count)
-              : real_ReadConsoleW(input, buffer, size, count, control);
-    if (key) batch_read_ends();
     if (line && ok && *count) block_prompt(buffer, size, count);
     const WCHAR interrupt = 3; // pause reads a key in a mode in which Ctrl+C is one
     if (key && ok && *count == 1 && *(WCHAR *)buffer == interrupt) batch_key();

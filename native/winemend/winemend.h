@@ -203,8 +203,8 @@ void replace_imports(HMODULE program, const struct import *functions, SIZE_T cou
 void mend_blocks(HMODULE program);
 // block_mark is called when a command begins, with NULL, and for rem with what follows.
 void block_mark(const WCHAR *command);
-// block_reads is called before a read that may be that of a line at the prompt.
-void block_reads(const WCHAR *line);
+// block_reads is called before a line is read. It reports whether that is one at the prompt, which is going to run.
+BOOL block_reads(const WCHAR *line);
 // block_prompt changes a line that was typed, or comes from a pipe.
 void block_prompt(WCHAR *line, DWORD size, DWORD *length);
 // mend_line changes a line, and returns its new length.

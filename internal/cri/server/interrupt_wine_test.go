@@ -23,6 +23,28 @@ func (p *prompt) sees(want string) {
 	})
 }
 
+// showsOnly waits until nothing else is on the screen.
+func (p *prompt) showsOnly(want string) {
+	p.t.Helper()
+	testenv.Eventually(p.t, "an empty screen", func() error {
+		if got := strings.TrimLeft(p.screen(), "\n"); got != want {
+			return fmt.Errorf("shows\n%s", got)
+		}
+		return nil
+	})
+}
+
+// prompts waits for the prompt that follows an interrupt.
+func (p *prompt) prompts() {
+	p.t.Helper()
+	testenv.Eventually(p.t, "the prompt", func() error {
+		if got := p.screen(); !strings.HasSuffix(got, "^C\n\nC:\\i>") {
+			return fmt.Errorf("shows\n%s", got)
+		}
+		return nil
+	})
+}
+
 // TestInterruptTyped interrupts lines that were typed into cmd.exe: Ctrl+C ends all
 // of a line, and the next one runs.
 func TestInterruptTyped(t *testing.T) {
@@ -44,24 +66,25 @@ func TestInterruptTyped(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p.typing("cls" + enterKey)
-			testenv.Eventually(t, "an empty screen", func() error {
-				if got := strings.TrimLeft(p.screen(), "\n"); got != `C:\i>` {
-					return fmt.Errorf("shows\n%s", got)
-				}
-				return nil
-			})
+			p.showsOnly(`C:\i>`)
 			p.typing(tt.line + enterKey)
 			p.sees(tt.runs)
 			p.typing(controlC)
-			testenv.Eventually(t, "the prompt", func() error {
-				if got := p.screen(); !strings.HasSuffix(got, "^C\n\nC:\\i>") {
-					return fmt.Errorf("shows\n%s", got)
-				}
-				return nil
-			})
+			p.prompts()
 			p.typing("echo next" + enterKey)
 			p.shows("C:\\i>echo next\nnext\n\nC:\\i>")
 		})
+	}
+	// Ctrl+C that comes before the command reads ends it, too.
+	for _, line := range []string{"set /p X=question & echo after", "pause & echo after"} {
+		for range 5 {
+			p.typing("cls" + enterKey)
+			p.showsOnly(`C:\i>`)
+			p.typing(line + enterKey + controlC)
+			p.prompts()
+			p.typing("echo next" + enterKey)
+			p.shows("C:\\i>echo next\nnext\n\nC:\\i>")
+		}
 	}
 	p.typing("for /l %i in (3,-1,1) do @echo %i" + enterKey)
 	p.shows("3\n2\n1\n\nC:\\i>")
