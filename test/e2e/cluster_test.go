@@ -29,13 +29,29 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// name of the cluster under test; short and unlike anything a user would have.
-const name = "e2e-test"
+// under describes the cluster that the package tests. hack/test runs the package twice at a time, the tests that stop
+// programs on a cluster of their own.
+var under = layout(os.Getenv("MULLION_E2E_CLUSTER"))
 
-// windows are its hosts: two of the guide's build, so that packets cross
-// nodes, and one of each other build that a manifest of the guides demands; those
-// of 2022 and 2025 for placement.
-const windows = "2019,2019,2016,1709,1803,2022,2025"
+// name of the cluster under test.
+var name = under.name
+
+// cluster describes a cluster of this package. Its addresses are its own, because clusters of different data
+// directories do not know of each other.
+type cluster struct {
+	name    string // unlike anything a user would have
+	index   int
+	windows []string
+}
+
+func layout(kind string) cluster {
+	if kind == "faults" {
+		return cluster{"e2e-faults", 32, []string{"2019", "2019"}}
+	}
+	// Two hosts of the guide's build, so that packets cross nodes, and one of each other build that a manifest of
+	// the guides demands; those of 2022 and 2025 for placement.
+	return cluster{"e2e-test", 31, []string{"2019", "2019", "2016", "1709", "1803", "2022", "2025"}}
+}
 
 // memory of each host: more than its share of a small machine, because tests fill one
 // host at a time.
@@ -127,12 +143,24 @@ func (c *shared) start() error {
 	if kept() != "" {
 		return nil
 	}
-	args := []string{"up", "--name", name, "--data-dir", c.dir, "--windows", windows, "--linux", "1",
-		"--memory", memory, "--kubeconfig", "none"}
+	doc := map[string]any{"apiVersion": "mullion/v1alpha1", "name": name, "index": under.index,
+		"windows": under.windows, "linux": 1, "size": map[string]any{"memory": memory}}
 	// What is not about one network holds in all of them: `make soak` chooses.
 	if network := os.Getenv("MULLION_E2E_NETWORK"); network != "" {
-		args = append(args, "--network", network)
+		doc["network"] = network
 	}
+	content, err := durable.EncodeDocument(doc)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(c.dir, "clusters", name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "cluster.json"), content, 0o600); err != nil {
+		return err
+	}
+	args := []string{"up", "--name", name, "--data-dir", c.dir, "--kubeconfig", "none"}
 	out, err := exec.Command(testenv.Bin("mullion"), args...).CombinedOutput()
 	fmt.Fprintf(os.Stderr, "%s", out)
 	return err
