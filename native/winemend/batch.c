@@ -20,6 +20,8 @@ BOOL batch_running(void) { return running; }
 
 BOOL batch_pending(void) { return running && interrupted; }
 
+BOOL batch_stops(void) { return (running || prompts) && interrupted && !ending; }
+
 // A read must end when an event comes, even if it comes between the last look for one and the read. The console ends
 // reads that have begun. One that has not ended after a while gets Ctrl+C once more: as a key that is read, or, if it is
 // a line that is read, as another event.

@@ -84,6 +84,7 @@ static int WINAPI mend_LoadStringW(HMODULE module, UINT id, WCHAR *buffer, int s
         mend_expansion(program());
         mend_blocks(program()); // calls what is there; mend_builtins goes in front
         mend_builtins(program());
+        mend_interrupts(program());
     }
     if (n <= 0 || size <= 0 || (module && module != program())) return n;
     for (SIZE_T i = 0; i < ARRAYSIZE(texts); i++) {

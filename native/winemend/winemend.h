@@ -241,6 +241,8 @@ void batch_program_ended(DWORD code);
 BOOL batch_interrupted(void);
 // batch_pending reports whether an event has come that batch_ending has not asked about.
 BOOL batch_pending(void);
+// batch_stops reports whether an event has come while a command of cmd.exe's own runs, which has not ended yet.
+BOOL batch_stops(void);
 // batch_read_interrupted tells that Ctrl+C has ended a read.
 void batch_read_interrupted(void);
 // batch_read_begins is called before cmd.exe reads a key, or a line, from the console. It reports whether to read: not if
@@ -256,6 +258,10 @@ BOOL batch_ending(void);
 void batch_prompts(BOOL yes);
 // batch_over is called when cmd.exe prompts.
 void batch_over(void);
+
+// interrupt.c
+
+void mend_interrupts(HMODULE program);
 
 // loop.c
 

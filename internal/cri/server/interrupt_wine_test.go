@@ -61,6 +61,8 @@ func TestInterruptTyped(t *testing.T) {
 		{"writes a file", "for /l %i in (0,0,1) do @(echo %i>file & echo written)", "written"},
 		{"a program in a loop", "for /l %i in (1,1,9) do @ping -t 127.0.0.1", "Reply"},
 		{"a program before others", "ping -t 127.0.0.1 & echo after & ping -t 127.0.0.1", "Reply"},
+		{"a listing", `dir /s C:\ C:\ C:\ C:\ & echo after`, " Directory of"},
+		{"the last command", `dir /s C:\ C:\ C:\ C:\`, " Directory of"},
 		{"a question", "set /p X=question & echo after", "question"},
 		{"a key", "pause & echo after", "Press any key"},
 	} {
@@ -71,6 +73,9 @@ func TestInterruptTyped(t *testing.T) {
 			p.sees(tt.runs)
 			p.typing(controlC)
 			p.prompts()
+			if strings.Contains(p.screen(), "Total Files Listed") {
+				t.Errorf("the command went on to its end:\n%s", p.screen())
+			}
 			p.typing("echo next" + enterKey)
 			p.shows("C:\\i>echo next\nnext\n\nC:\\i>")
 		})
