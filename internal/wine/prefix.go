@@ -53,6 +53,15 @@ func (r *Runtime) base(ctx context.Context) (string, error) {
 	dir := filepath.Join(r.cacheDir, "base-"+r.hash)
 	err := once(ctx, dir, func(tmp string) error {
 		r.log.InfoContext(ctx, "fill Wine prefix", logkey.Path, dir)
+		err := r.boot(ctx, tmp)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		// Seen once on a machine with much to do: Wine did not find kernel32.dll in its own directory.
+		r.log.WarnContext(ctx, "Wine prefix not filled, trying again", logkey.Error, err)
+		if err := errors.Join(os.RemoveAll(tmp), os.Mkdir(tmp, 0o755)); err != nil {
+			return err
+		}
 		return r.boot(ctx, tmp)
 	})
 	if err != nil {
