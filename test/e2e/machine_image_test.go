@@ -103,7 +103,7 @@ func releaseImage(t *testing.T, dir string) string {
 	t.Helper()
 	out := filepath.Join(dir, "dist")
 	cmd := exec.Command("go", "run", "-C", testenv.Repo("tools", "release"), ".", "-bin", testenv.Bin(), "-root",
-		testenv.Repo(), "-o", out, "-version", "v0.0.0-gtest", "-date", "1790000000", "-level", "1", "-only", "image")
+		testenv.Repo(), "-o", out, "-version", "v0.0.0-gtest", "-date", "1790000000", "-level", "0", "-only", "image")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v: %s", cmd.Args, err, text)
 	}
