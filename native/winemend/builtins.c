@@ -27,7 +27,7 @@ static const struct {
 
 #define COPIED L"%1!9Iu! file(s) copied.\n"
 
-static BOOL same(const WCHAR *a, const WCHAR *b)
+BOOL same_text(const WCHAR *a, const WCHAR *b)
 {
     while (*a && *a == *b) a++, b++;
     return *a == *b;
@@ -67,18 +67,18 @@ static int WINAPI mend_CompareStringW(LCID lcid, DWORD flags, const WCHAR *a, in
         int command;
     } names[] = {{L"DIR", DIRECTORY}, {L"COPY", COPY}, {L"MOVE", MOVE}, {L"REN", RENAME}, {L"RENAME", RENAME}};
     int result = real_CompareStringW(lcid, flags, a, a_len, b, b_len);
-    if (batch_ending()) return same(b, L"REM") ? CSTR_EQUAL : CSTR_LESS_THAN; // this command is skipped
-    if (same(b, L"CALL")) { // the first of the list
+    if (batch_ending()) return same_text(b, L"REM") ? CSTR_EQUAL : CSTR_LESS_THAN; // this command is skipped
+    if (same_text(b, L"CALL")) { // the first of the list
         command = OTHER;
         joined.target = FALSE;
         joined.printed[0] = 0;
         block_mark(NULL);
         chain_command(a);
     }
-    if (result == CSTR_EQUAL && (same(b, L"CALL") || same(b, L"EXIT"))) chain_calls(same(b, L"EXIT"));
-    if (result == CSTR_EQUAL && same(b, L"REM")) block_mark(a + a_len);
+    if (result == CSTR_EQUAL && (same_text(b, L"CALL") || same_text(b, L"EXIT"))) chain_calls(same_text(b, L"EXIT"));
+    if (result == CSTR_EQUAL && same_text(b, L"REM")) block_mark(a + a_len);
     for (SIZE_T i = 0; result == CSTR_EQUAL && i < ARRAYSIZE(names); i++)
-        if (same(b, names[i].name)) command = names[i].command;
+        if (same_text(b, names[i].name)) command = names[i].command;
     return result;
 }
 
@@ -161,7 +161,7 @@ static HANDLE WINAPI mend_CreateFileW(const WCHAR *path, DWORD access, DWORD sha
     if (!access) {
         BOOL source = !joined.target;
         joined.target = source && ok;
-        if (!source || same(path, joined.printed)) return handle;
+        if (!source || same_text(path, joined.printed)) return handle;
         SIZE_T n = 0;
         for (; path[n] && n < ARRAYSIZE(joined.printed) - 1; n++) joined.printed[n] = path[n];
         joined.printed[n] = 0;
@@ -224,20 +224,20 @@ static const WCHAR *as_windows(const WCHAR *format, va_list *args)
     static const WCHAR *changed[1] = {text};
     const WCHAR *const argument = args ? *(WCHAR **)*args : NULL;
     SIZE_T n = 0;
-    asking |= same(format, L"Overwrite %1?");
-    if (same(format, COMMAND_UNKNOWN) || same(format, L"Directory of %1\n\n")) {
+    asking |= same_text(format, L"Overwrite %1?");
+    if (same_text(format, COMMAND_UNKNOWN) || same_text(format, L"Directory of %1\n\n")) {
         for (; argument[n] && n < ARRAYSIZE(text) - 2; n++) text[n] = argument[n];
         if (n && text[n - 1] == ':') text[n++] = '\\'; // C:\ itself
         text[n] = 0;
         if (*format == '\'') first_word(text);
         *args = (va_list)changed;
-    } else if (same(format, COMMAND_MISSING)) {
+    } else if (same_text(format, COMMAND_MISSING)) {
         DWORD(WINAPI * full)(const WCHAR *, DWORD, WCHAR *, WCHAR **);
         full = find_function(L"kernelbase.dll", "GetFullPathNameW");
         if (full && (n = full(argument, ARRAYSIZE(text), text, NULL)) && n < ARRAYSIZE(text)) *args = (va_list)changed;
     }
     for (SIZE_T i = 0; i < ARRAYSIZE(formats); i++)
-        if (same(format, formats[i].wine)) return formats[i].windows;
+        if (same_text(format, formats[i].wine)) return formats[i].windows;
     return format;
 }
 

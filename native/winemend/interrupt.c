@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The mullion Authors.
 
-// Ctrl+C while a command of cmd.exe's own runs, as dir /s. Windows' looks for it in the loops over files and when it
-// prints. Here, the command finds no more files and prints nothing more on the console, and so comes to its end.
+// Ctrl+C while one of cmd.exe's own commands runs, such as dir /s. Windows' cmd.exe checks for it in its loops over
+// files and when it prints. Here, the command finds no more files, prints nothing more on the console, and so ends.
 
 #include "winemend.h"
 
@@ -32,13 +32,10 @@ static BOOL WINAPI mend_WriteConsoleW(HANDLE console, const void *text, DWORD n,
     return TRUE;
 }
 
-// cmd.exe asks for the form of the prompt before it prints one. The command has ended then.
+// cmd.exe reads PROMPT before it prints a prompt, which is after the command has ended.
 static DWORD WINAPI mend_GetEnvironmentVariableW(const WCHAR *name, WCHAR *value, DWORD size)
 {
-    static const WCHAR prompt[] = L"PROMPT";
-    SIZE_T i = 0;
-    while (name && prompt[i] && name[i] == prompt[i]) i++;
-    if (name && !prompt[i] && !name[i]) batch_ending(); // shows the interrupt
+    if (name && same_text(name, L"PROMPT")) batch_ending(); // shows the interrupt
     return real_GetEnvironmentVariableW(name, value, size);
 }
 

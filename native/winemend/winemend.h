@@ -174,6 +174,7 @@ BOOL mend_command(void);
 
 // builtins.c
 
+BOOL same_text(const WCHAR *a, const WCHAR *b);
 // Texts that command.c puts in the place of Wine's, and builtins.c looks for.
 #define COMMAND_UNKNOWN L"'%1' is not recognized as an internal or external command,\noperable program or batch file.\n"
 #define COMMAND_MISSING L"Could Not Find %1\n"
@@ -241,7 +242,7 @@ void batch_program_ended(DWORD code);
 BOOL batch_interrupted(void);
 // batch_pending reports whether an event has come that batch_ending has not asked about.
 BOOL batch_pending(void);
-// batch_stops reports whether an event has come while a command of cmd.exe's own runs, which has not ended yet.
+// batch_stops reports whether an event has come, and the command that runs is to end.
 BOOL batch_stops(void);
 // batch_read_interrupted tells that Ctrl+C has ended a read.
 void batch_read_interrupted(void);

@@ -29,8 +29,8 @@ import (
 	"github.com/mullion-k8s/mullion/internal/testenv"
 )
 
-// under describes the cluster that the package tests. hack/test runs the package twice at a time, the tests that stop
-// programs on a cluster of their own.
+// under describes the cluster that the package tests. hack/test runs the tests that stop programs on a cluster of
+// their own, beside the others.
 var under = layout(os.Getenv("MULLION_E2E_CLUSTER"))
 
 // name of the cluster under test.
