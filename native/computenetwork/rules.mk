@@ -2,4 +2,3 @@
 # Copyright The mullion Authors.
 
 LIBS_computenetwork := -lws2_32
-$(OUT)/computenetwork.dll: $(wildcard hnsclient/*.h)

@@ -2,4 +2,3 @@
 # Copyright The mullion Authors.
 
 LIBS_vmcompute := -lws2_32
-$(OUT)/vmcompute.dll: $(wildcard hnsclient/*.h)
