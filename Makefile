@@ -58,19 +58,16 @@ page-align = @for f in $(1); do SOURCE_DATE_EPOCH=0 x86_64-w64-mingw32-objcopy -
 
 say = @printf '  %-6s %s\n' "$(1)" "$@"
 
-# Upstream's programs, unmodified, from the modules that upstream/go.mod pins.
-bin/windows/kubelet.exe bin/windows/kube-proxy.exe &: $(UPSTREAM)
-	@printf '  %-6s %s\n' GO "bin/windows/{kubelet,kube-proxy}.exe (Kubernetes $(KUBERNETES); the first time takes minutes)"
-	@mkdir -p bin/windows
-	@cd upstream && GOOS=windows go build -ldflags "$(KUBE_LDFLAGS)" -o ../bin/windows/ k8s.io/kubernetes/cmd/kubelet k8s.io/kubernetes/cmd/kube-proxy
-	$(call page-align,bin/windows/kubelet.exe bin/windows/kube-proxy.exe)
+# One `go build` for all programs of a module: the linkers run beside each other, and nothing is compiled twice.
 
-bin/windows/win-bridge.exe bin/windows/host-local.exe &: $(UPSTREAM)
-	@printf '  %-6s %s\n' GO "bin/windows/{win-bridge,host-local}.exe"
+# Upstream's programs, unmodified, from the modules that upstream/go.mod pins.
+CNI := github.com/containernetworking/plugins/plugins
+$(WINDOWS_UPSTREAM) &: $(UPSTREAM)
+	@printf '  %-6s %s\n' GO "bin/windows/{kubelet,kube-proxy,win-bridge,host-local}.exe (Kubernetes $(KUBERNETES); the first time takes minutes)"
 	@mkdir -p bin/windows
-	@cd upstream && GOOS=windows go build -ldflags "-s -w" -o ../bin/windows/ \
-	  github.com/containernetworking/plugins/plugins/main/windows/win-bridge github.com/containernetworking/plugins/plugins/ipam/host-local
-	$(call page-align,bin/windows/win-bridge.exe bin/windows/host-local.exe)
+	@cd upstream && GOOS=windows go build -ldflags "$(KUBE_LDFLAGS)" -o ../bin/windows/ \
+	  $(addprefix k8s.io/kubernetes/cmd/,kubelet kube-proxy) $(CNI)/main/windows/win-bridge $(CNI)/ipam/host-local
+	$(call page-align,$(WINDOWS_UPSTREAM))
 
 # Programs of the networks host-gw and vxlan. The modules of flannel and of its CNI plugin have a go.mod of their own,
 # because they need other versions of what the rest needs. flannel's graph names modules that cannot be had and that its
@@ -114,18 +111,13 @@ bin/windows/win-overlay.exe: $(UPSTREAM)
 flannel: build $(WINDOWS_FLANNEL) $(LINUX_FLANNEL) ## Build what `mullion up --network host-gw` and `--network vxlan` need
 
 # The programs of a Linux worker, unmodified.
-bin/linux/kubelet bin/linux/kube-proxy &: $(UPSTREAM)
-	@printf '  %-6s %s\n' GO "bin/linux/{kubelet,kube-proxy} (Kubernetes $(KUBERNETES); the first time takes minutes)"
+WORKER := $(addprefix bin/linux/,kubelet kube-proxy ptp host-local portmap)
+$(WORKER) &: $(UPSTREAM)
+	@printf '  %-6s %s\n' GO "bin/linux/{kubelet,kube-proxy,ptp,host-local,portmap} (Kubernetes $(KUBERNETES); the first time takes minutes)"
 	@mkdir -p bin/linux
-	@cd upstream && go build -ldflags "$(KUBE_LDFLAGS)" -o ../bin/linux/ k8s.io/kubernetes/cmd/kubelet k8s.io/kubernetes/cmd/kube-proxy
-	@touch bin/linux/kubelet bin/linux/kube-proxy
-
-CNI := github.com/containernetworking/plugins/plugins
-bin/linux/ptp bin/linux/host-local bin/linux/portmap &: $(UPSTREAM)
-	@printf '  %-6s %s\n' GO "bin/linux/{ptp,host-local,portmap}"
-	@mkdir -p bin/linux
-	@cd upstream && go build -ldflags "-s -w" -o ../bin/linux/ $(CNI)/main/ptp $(CNI)/ipam/host-local $(CNI)/meta/portmap
-	@touch bin/linux/ptp bin/linux/host-local bin/linux/portmap
+	@cd upstream && go build -ldflags "$(KUBE_LDFLAGS)" -o ../bin/linux/ \
+	  $(addprefix k8s.io/kubernetes/cmd/,kubelet kube-proxy) $(CNI)/main/ptp $(CNI)/ipam/host-local $(CNI)/meta/portmap
+	@touch $(WORKER)
 
 # A module of its own: it needs other versions of what Kubernetes needs too.
 CONTAINERD_PKG := github.com/containerd/containerd/v2
@@ -159,30 +151,25 @@ bin/windows/hcn.test.exe: $(UPSTREAM)
 	$(call say,GO)
 	@cd upstream && GOOS=windows go test -c -tags 'integration integration_loadbalancer featureroutesupport' -o ../$@ github.com/Microsoft/hnslib/hcn
 
-bin/mullion: $(SOURCES)
-	$(call say,GO)
-	@go build -ldflags "$(LDFLAGS)" -o $@ ./cmd/mullion
-
-bin/mullion-winhost: $(SOURCES)
-	$(call say,GO)
-	@go build -ldflags "$(LDFLAGS)" -o $@ ./cmd/mullion-winhost
-
-bin/mullion-linuxhost: $(SOURCES)
-	$(call say,GO)
-	@go build -ldflags "$(LDFLAGS)" -o $@ ./cmd/mullion-linuxhost
+OURS := $(addprefix bin/,mullion mullion-winhost mullion-linuxhost)
+$(OURS) &: $(SOURCES)
+	@printf '  %-6s %s\n' GO "bin/{mullion,mullion-winhost,mullion-linuxhost}"
+	@go build -ldflags "$(LDFLAGS)" -o bin/ $(OURS:bin/%=./cmd/%)
+	@touch $(OURS)
 
 bin/mullion-kube: $(SOURCES)
 	@printf '  %-6s %s\n' GO "$@ (Kubernetes $(KUBERNETES); the first time takes minutes)"
 	@go build -ldflags "$(KUBE_LDFLAGS) $(LDFLAGS)" -o $@ ./cmd/mullion-kube
 
-bin/windows/%.exe: $(SOURCES)
-	$(call say,GO)
-	@GOOS=windows go build -ldflags "$(LDFLAGS)" -o $@ ./cmd/$*
-	$(call page-align,$@)
+$(WINDOWS_OURS) &: $(SOURCES)
+	@printf '  %-6s %s\n' GO "bin/windows/{mullion,mullion-bridge,powershell,winbox}.exe"
+	@mkdir -p bin/windows
+	@GOOS=windows go build -ldflags "$(LDFLAGS)" -o bin/windows/ $(WINDOWS_OURS:bin/windows/%.exe=./cmd/%)
+	$(call page-align,$(WINDOWS_OURS))
 
 .PHONY: native
 native: ## Build the Windows DLLs that the emulated hosts need
-	@$(MAKE) -C native
+	@$(MAKE) -C native -j$(shell nproc)
 
 # The image of `mullion install`, for the nodes of any cluster. The first time
 # for a platform compiles everything for it.
