@@ -23,6 +23,7 @@ import (
 // cluster has to take, and lint to let pass. The rules name this test as the proof
 // of their errors.
 func TestCannotRun(t *testing.T) {
+	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
 	// The webhooks would refuse most of them before a kubelet sees them. They still

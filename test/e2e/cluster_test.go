@@ -291,11 +291,13 @@ func (c *shared) namespace(t *testing.T) string {
 	return ns
 }
 
-// eventually asks until f returns nil, or fails the test with f's last error.
+// eventually asks until f returns nil, or fails the test with f's last error. It asks less often the longer that takes:
+// a question is most often a process, and what is waited for needs the processors.
 func eventually(t *testing.T, limit time.Duration, what string, f func() error) {
 	t.Helper()
+	const often, seldom = 200 * time.Millisecond, time.Second
 	deadline := time.Now().Add(limit)
-	for {
+	for pause := often; ; pause = min(pause*5/4, seldom) {
 		err := f()
 		if err == nil {
 			return
@@ -303,7 +305,7 @@ func eventually(t *testing.T, limit time.Duration, what string, f func() error) 
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within %s: %v", what, limit, err)
 		}
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
 
