@@ -98,8 +98,15 @@ static BOOL WINAPI mend_SetStdHandle(DWORD which, HANDLE handle)
     return real_SetStdHandle(which, handle);
 }
 
+// Wine asks for the place in a file only before it reads a line of a batch file.
+static HANDLE line_file;
+static HANDLE line_pipe; // the same of one that has no place
+
 static BOOL WINAPI mend_CloseHandle(HANDLE handle)
 {
+    // The next file that is opened may get the same handle.
+    if (handle == line_file) line_file = NULL;
+    if (handle == line_pipe) line_pipe = NULL;
     for (SIZE_T i = 0; i < 3; i++) {
         if (closed.now[i] && handle == closed.old[i]) return TRUE;
         if (opening && handle && handle == frames[count - 1].now[i]) return TRUE;
@@ -132,10 +139,6 @@ static DWORD WINAPI mend_GetEnvironmentVariableW(const WCHAR *name, WCHAR *value
     if (name && *name == CHAIN_TEST) return !chain_failed();
     return real_GetEnvironmentVariableW(name, value, size);
 }
-
-// Wine asks for the place in a file only before it reads a line of a batch file.
-static HANDLE line_file;
-static HANDLE line_pipe; // the same of one that has no place
 
 static BOOL WINAPI mend_SetFilePointerEx(HANDLE file, LARGE_INTEGER to, LARGE_INTEGER *at, DWORD method)
 {
@@ -176,6 +179,10 @@ static BOOL WINAPI mend_ReadFile(HANDLE file, void *buffer, DWORD size, DWORD *d
     line_bytes = line_file == file ? buffer : NULL;
     if (line_bytes && batch_ending()) {
         *done = 0; // the end of the file
+        return TRUE;
+    }
+    if (done && !line_bytes && batch_stops()) {
+        *done = 0; // the same for `type`, which an event ends
         return TRUE;
     }
     return real_ReadFile(file, buffer, size, done, overlapped);

@@ -5,8 +5,12 @@ package server
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/mullion-k8s/mullion/internal/cri/runc"
 	"github.com/mullion-k8s/mullion/internal/testenv"
@@ -49,9 +53,16 @@ func (p *prompt) prompts() {
 // of a line, and the next one runs.
 func TestInterruptTyped(t *testing.T) {
 	l := newWineLab(t)
-	id := l.run(l.runSandbox(sandboxConfig("web")), windowsContainer("c", "ping", "-t", "127.0.0.1"))
+	config := windowsContainer("c", "ping", "-t", "127.0.0.1")
+	config.Mounts = []*runtime.Mount{{HostPath: `C:\files`, ContainerPath: `C:\files`}}
+	must(t, os.Mkdir(filepath.Join(l.drive, "files"), 0o755))
+	long := filepath.Join(l.drive, "files", "long")
+	must(t, os.WriteFile(long, []byte("It begins.\r\n"), 0o644))
+	must(t, os.Truncate(long, 1<<40)) // zeros that take no space
+	id := l.run(l.runSandbox(sandboxConfig("web")), config)
 	p := l.openPrompt(t, id, runc.Size{Width: 80, Height: 20}, "cmd", "/q", "/k", `md C:\i & cd /d C:\i & echo on`)
 	p.shows(`C:\i>`)
+	p.typing("echo @echo ran>b.bat" + enterKey)
 	for _, tt := range []struct{ name, line, runs string }{
 		{"counts", "for /l %i in (1,1,2000000000) do @echo %i of", "1"},
 		{"counts down", "for /l %i in (2000000000,-1,1) do @echo %i of", "1999"},
@@ -63,6 +74,9 @@ func TestInterruptTyped(t *testing.T) {
 		{"a program before others", "ping -t 127.0.0.1 & echo after & ping -t 127.0.0.1", "Reply"},
 		{"a listing", `dir /s C:\ C:\ C:\ C:\ & echo after`, " Directory of"},
 		{"the last command", `dir /s C:\ C:\ C:\ C:\`, " Directory of"},
+		{"a file", `type C:\files\long & echo after`, "It begins."},
+		{"a file into another", `echo copies & type C:\files\long >NUL & echo after`, "copies"},
+		{"a file after a batch file", `b & type C:\files\long & echo after`, "It begins."},
 		{"a question", "set /p X=question & echo after", "question"},
 		{"a key", "pause & echo after", "Press any key"},
 	} {
