@@ -23,17 +23,17 @@ func TestResolver(t *testing.T) {
 				Searches: []string{"shop.svc.cluster.local", "svc.cluster.local", "cluster.local"},
 				Options:  []string{"ndots:5"},
 			},
-			"search shop.svc.cluster.local\nnameserver 10.96.0.10\n",
+			"search shop.svc.cluster.local\nnameserver 10.96.0.10\n" + resolverOptions,
 		},
 		{
 			"what the kubelet sends for Default",
 			&runtime.DNSConfig{Servers: []string{"127.0.0.1"}, Searches: []string{"."}},
-			"nameserver 127.0.0.1\n",
+			"nameserver 127.0.0.1\n" + resolverOptions,
 		},
 		{
 			"servers only",
 			&runtime.DNSConfig{Servers: []string{"192.0.2.1", "192.0.2.2"}, Options: []string{"timeout:1"}},
-			"nameserver 192.0.2.1\nnameserver 192.0.2.2\n",
+			"nameserver 192.0.2.1\nnameserver 192.0.2.2\n" + resolverOptions,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
