@@ -76,7 +76,7 @@ func TestNetwork(t *testing.T) {
 		t.Fatalf("clients %v, servers %v; want one of each on both hosts", clients, webs)
 	}
 	fetch := func(pod, url string) error {
-		out, err := c.kubectlErr(t.Context(), "exec", "-n", ns, pod, "--", "curl.exe", "-s", "-o", "NUL", "-w",
+		out, err := c.kubectlErr(t.Context(), "exec", "-n", ns, pod, "--", "curl.exe", "-sS", "-o", "NUL", "-w",
 			"%{http_code}", "--max-time", "10", url)
 		if err == nil && strings.TrimSpace(out) != "200" {
 			err = fmt.Errorf("status %q", out)

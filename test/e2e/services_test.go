@@ -144,7 +144,6 @@ func TestServices(t *testing.T) {
 		{"UDP", testDatagrams},
 		{"reasons", testReasons},
 		{"loadBalancerSourceRanges", testSourceRanges},
-		{"kube-proxy ends", testProxyEnds},
 		{"endpoints that terminate", testTerminating},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, s) })
@@ -434,19 +433,6 @@ func testSourceRanges(t *testing.T, s services) {
 		_, _, err := askHere("http://" + ip)
 		return err
 	})
-}
-
-// testProxyEnds stops kube-proxy.exe of a node: after a moment no new connection is lost, whichever node it would
-// have gone to. The agent starts the service again.
-func testProxyEnds(t *testing.T, s services) {
-	ip := s.address(t, "spread")
-	s.kill(t, "kube-proxy.exe", "win-1", true)
-	time.Sleep(10 * time.Second) // what the test is about
-	for range 100 {
-		if _, _, err := askHere("http://" + ip); err != nil {
-			t.Error(err)
-		}
-	}
 }
 
 // testTerminating: a pod that is deleted gets no new connections. That it is the only one which serves makes no
