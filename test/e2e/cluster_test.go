@@ -9,7 +9,8 @@
 //
 // Most tests wait most of the time, so those that change only their own namespace, or a
 // cluster of their own, are parallel. A test that changes the nodes, stops a program on
-// which all depend, or takes all that a host has, is not: it runs before them.
+// which all depend, or takes all that a host has, is not. hack/test runs most of these on
+// a cluster for themselves.
 package e2e
 
 import (
@@ -46,7 +47,7 @@ type cluster struct {
 
 func layout(kind string) cluster {
 	if kind == "faults" {
-		return cluster{"e2e-faults", 32, []string{"2019", "2019"}}
+		return cluster{"e2e-faults", 32, []string{"2019", "2019", "2022", "2025"}}
 	}
 	// Two hosts of the guide's build, so that packets cross nodes, and one of each other build that a manifest of
 	// the guides demands; those of 2022 and 2025 for placement.
