@@ -177,12 +177,9 @@ static BOOL WINAPI mend_ReadFile(HANDLE file, void *buffer, DWORD size, DWORD *d
         return read_line(file, buffer, size, done);
     }
     line_bytes = line_file == file ? buffer : NULL;
-    if (line_bytes && batch_ending()) {
-        *done = 0; // the end of the file
-        return TRUE;
-    }
-    if (done && !line_bytes && batch_stops()) {
-        *done = 0; // the same for `type`, which an event ends
+    // The end of the file: for a batch file that ends, and for a command such as `type` that an event ends.
+    if (line_bytes ? batch_ending() : batch_stops()) {
+        *done = 0;
         return TRUE;
     }
     return real_ReadFile(file, buffer, size, done, overlapped);

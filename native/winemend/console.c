@@ -52,7 +52,7 @@ static BOOL WINAPI mend_ReadConsoleW(HANDLE input, void *buffer, DWORD size, DWO
     BOOL prompts = line && !batch_running() && block_reads(buffer);
     BOOL asks = key || (line && !prompts && !batch_running()); // a command does
     if (asks && !batch_read_begins(line)) {
-        // `type` tries it on files.
+        // `type` tries to read a file as a console first.
         if (!is_console(input)) return real_ReadConsoleW(input, buffer, size, count, control);
         *count = 0;
         if (key) return TRUE;
