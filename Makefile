@@ -29,9 +29,10 @@ UPSTREAM := upstream/go.mod upstream/go.sum
 
 WINDOWS_UPSTREAM := $(addprefix bin/windows/,kubelet.exe kube-proxy.exe win-bridge.exe host-local.exe)
 WINDOWS_OURS     := $(addprefix bin/windows/,mullion.exe mullion-bridge.exe powershell.exe winbox.exe)
-LINUX_UPSTREAM   := $(addprefix bin/linux/,kubelet kube-proxy containerd containerd-shim-runc-v2 ctr ptp host-local portmap)
-LINUX_OURS       := bin/mullion bin/mullion-kube bin/mullion-winhost bin/mullion-linuxhost \
-                    bin/linux/pause.tar bin/linux/hello.tar
+WORKER           := $(addprefix bin/linux/,kubelet kube-proxy ptp host-local portmap)
+LINUX_UPSTREAM   := $(WORKER) $(addprefix bin/linux/,containerd containerd-shim-runc-v2 ctr)
+OURS             := $(addprefix bin/,mullion mullion-winhost mullion-linuxhost)
+LINUX_OURS       := $(OURS) bin/mullion-kube bin/linux/pause.tar bin/linux/hello.tar
 CONTAINERD       := 2.4.2
 
 .PHONY: help
@@ -111,7 +112,6 @@ bin/windows/win-overlay.exe: $(UPSTREAM)
 flannel: build $(WINDOWS_FLANNEL) $(LINUX_FLANNEL) ## Build what `mullion up --network host-gw` and `--network vxlan` need
 
 # The programs of a Linux worker, unmodified.
-WORKER := $(addprefix bin/linux/,kubelet kube-proxy ptp host-local portmap)
 $(WORKER) &: $(UPSTREAM)
 	@printf '  %-6s %s\n' GO "bin/linux/{kubelet,kube-proxy,ptp,host-local,portmap} (Kubernetes $(KUBERNETES); the first time takes minutes)"
 	@mkdir -p bin/linux
@@ -151,7 +151,6 @@ bin/windows/hcn.test.exe: $(UPSTREAM)
 	$(call say,GO)
 	@cd upstream && GOOS=windows go test -c -tags 'integration integration_loadbalancer featureroutesupport' -o ../$@ github.com/Microsoft/hnslib/hcn
 
-OURS := $(addprefix bin/,mullion mullion-winhost mullion-linuxhost)
 $(OURS) &: $(SOURCES)
 	@printf '  %-6s %s\n' GO "bin/{mullion,mullion-winhost,mullion-linuxhost}"
 	@go build -ldflags "$(LDFLAGS)" -o bin/ $(OURS:bin/%=./cmd/%)
