@@ -47,6 +47,7 @@ type cluster struct {
 
 func layout(kind string) cluster {
 	if kind == "faults" {
+		// Those of 2022 and 2025 are for TestNetworkPolicy and TestControllers.
 		return cluster{"e2e-faults", 32, []string{"2019", "2019", "2022", "2025"}}
 	}
 	// Two hosts of the guide's build, so that packets cross nodes, and one of each other build that a manifest of
@@ -292,8 +293,8 @@ func (c *shared) namespace(t *testing.T) string {
 	return ns
 }
 
-// eventually asks until f returns nil, or fails the test with f's last error. It asks less often the longer that takes:
-// a question is most often a process, and what is waited for needs the processors.
+// eventually asks until f returns nil, or fails the test with f's last error. It asks less and less
+// often, because a question is usually a process, which takes processor time from what it waits for.
 func eventually(t *testing.T, limit time.Duration, what string, f func() error) {
 	t.Helper()
 	const often, seldom = 200 * time.Millisecond, time.Second

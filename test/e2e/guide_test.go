@@ -56,8 +56,8 @@ func TestGuideManifests(t *testing.T) {
 	}
 }
 
-// TestGuideRuntimeClasses applies the guide's RuntimeClasses, which hide one of the cluster's of the same name: it is
-// not parallel.
+// TestGuideRuntimeClasses applies the guide's RuntimeClasses. It is not parallel, because one of them has the name of
+// one of the cluster's.
 func TestGuideRuntimeClasses(t *testing.T) {
 	c := up(t)
 	t.Cleanup(func() {

@@ -9,8 +9,8 @@ import (
 )
 
 // TestProxyEnds stops kube-proxy.exe of a node: after a moment no new connection is lost, whichever node it would
-// have gone to. The agent starts the service again, and kube-proxy.exe begins by removing all of the node's Services,
-// as on Windows: the test is not parallel.
+// have gone to. The agent starts the service again. The test is not parallel, because kube-proxy.exe begins by removing
+// all Services of its node.
 func TestProxyEnds(t *testing.T) {
 	c := up(t)
 	c.withWinprog(t)
