@@ -7,8 +7,6 @@
 
 #include "winemend.h"
 
-NTSYSAPI NTSTATUS NTAPI NtDelayExecution(BOOLEAN, const LARGE_INTEGER *);
-
 static volatile LONG interrupted; // a control event has come
 static BOOL ending;               // the answer was yes, or there was nothing to ask
 static BOOL running;

@@ -6,15 +6,16 @@
 //
 //   - its command line, where one must arrive as it was written;
 //   - its exit code, of which a Unix status has the lowest eight bits;
-//   - control events. mullion-init sends SIGINT to ask it to end, the server sends
-//     SIGINT for Ctrl+C, and for both Wine starts a thread at
-//     ntdll!__wine_ctrl_routine. The console host (internal/console/condrv) starts
-//     one there for the other events.
+//   - control events. mullion-init sends SIGINT to ask it to end, and repeats it until
+//     a file says that the process has noticed. The server sends SIGINT for Ctrl+C. For
+//     both, Wine starts a thread at ntdll!__wine_ctrl_routine. The console host
+//     (internal/console/condrv) starts one there for the other events.
 
 #include "winemend.h"
 
 #define STATUS_DIR "/run/mullion/"
 #define STOP_MARKER STATUS_DIR ".stop"
+#define STOP_NOTICED STATUS_DIR ".stop."
 #define EXIT_FILE STATUS_DIR ".exit."
 #define CTRL_C 0
 #define CTRL_SHUTDOWN 6
@@ -33,6 +34,19 @@ static int put_number(char *to, unsigned long long v)
     while (d > 0) to[n++] = digits[--d];
     to[n] = 0;
     return n;
+}
+
+// make_file makes a file whose name ends with the number of this process, and returns its descriptor or -errno.
+static long long make_file(const char *prefix)
+{
+    char name[64];
+    int n = 0;
+    while (prefix[n]) {
+        name[n] = prefix[n];
+        n++;
+    }
+    put_number(name + n, (unsigned long long)linux_call(LINUX_getpid_, 0, 0, 0, 0, 0));
+    return linux_call(LINUX_open, (long long)name, LINUX_O_WRONLY_CREAT_EXCL | LINUX_O_CLOEXEC, 0600, 0, 0);
 }
 
 static HANDLE handling_thread; // the id of the thread that calls the control handlers
@@ -64,9 +78,8 @@ static NTSTATUS NTAPI mend_NtTerminateProcess(HANDLE process, NTSTATUS code)
     }
     if ((ULONG)code & ~0xffUL) {
         // Outside of a container the directory does not exist.
-        char name[64] = EXIT_FILE, text[16];
-        put_number(name + sizeof(EXIT_FILE) - 1, (unsigned long long)linux_call(LINUX_getpid_, 0, 0, 0, 0, 0));
-        long long fd = linux_call(LINUX_open, (long long)name, LINUX_O_WRONLY_CREAT_EXCL | LINUX_O_CLOEXEC, 0600, 0, 0);
+        char text[16];
+        long long fd = make_file(EXIT_FILE);
         if (fd >= 0) {
             linux_call(LINUX_write_, fd, (long long)text, put_number(text, (ULONG)code), 0, 0);
             linux_call(LINUX_close, fd, 0, 0, 0, 0);
@@ -76,11 +89,38 @@ static NTSTATUS NTAPI mend_NtTerminateProcess(HANDLE process, NTSTATUS code)
     return real_NtTerminateProcess(process, code);
 }
 
+// take_stop takes a request to end, and reports whether it is the first. mullion-init repeats it until it finds the
+// file that says so.
+static BOOL take_stop(void)
+{
+    long long fd = make_file(STOP_NOTICED);
+    if (fd >= 0) linux_call(LINUX_close, fd, 0, 0, 0, 0);
+    return fd != -LINUX_EEXIST;
+}
+
+// A program that has just begun gets the request when it is this old. The runtime of Go loses an event for good that
+// comes after it has called SetConsoleCtrlHandler and before runtime.main has made main_init_done (cgocallbackg1 in
+// runtime/cgocall.go), which takes it a moment, but longer on a busy machine.
+#define MIN_AGE_100NS (500 * 10000LL)
+
+static LARGE_INTEGER begin; // when this process began
+
+static void await_min_age(void)
+{
+    LARGE_INTEGER now, wait;
+    NtQuerySystemTime(&now);
+    wait.QuadPart = now.QuadPart - begin.QuadPart - MIN_AGE_100NS; // negative: from now
+    if (wait.QuadPart < 0) NtDelayExecution(FALSE, &wait);
+}
+
 static void WINAPI mend_ctrl_routine(void *event)
 {
     DWORD(WINAPI * routine)(void *) = find_function(L"kernelbase.dll", "CtrlRoutine");
-    if ((ULONG_PTR)event == CTRL_C && !linux_call(LINUX_access_, (long long)STOP_MARKER, 0, 0, 0, 0))
+    if ((ULONG_PTR)event == CTRL_C && !linux_call(LINUX_access_, (long long)STOP_MARKER, 0, 0, 0, 0)) {
         event = (void *)CTRL_SHUTDOWN;
+        if (!take_stop()) RtlExitUserThread(0);
+        await_min_age();
+    }
     if (console_ignores((ULONG_PTR)event)) RtlExitUserThread(0);
     handling_thread = thread_id();
     // A program in a process group of its own ignores Ctrl+C only; Wine's ignores all events.
@@ -126,6 +166,7 @@ static void set_command_line(void)
 
 BOOL mend_process(void)
 {
+    NtQuerySystemTime(&begin);
     set_command_line();
     set_environment();
     real_NtTerminateProcess = hook_syscall("NtTerminateProcess", (void *)mend_NtTerminateProcess);

@@ -311,6 +311,7 @@ void free_mem(void *p);
 typedef struct {
     void *ptr;
 } srwlock; // RTL_SRWLOCK
+NTSYSAPI NTSTATUS NTAPI NtDelayExecution(BOOLEAN, const LARGE_INTEGER *);
 NTSYSAPI void NTAPI RtlAcquireSRWLockExclusive(srwlock *);
 NTSYSAPI void NTAPI RtlReleaseSRWLockExclusive(srwlock *);
 NTSYSAPI void NTAPI RtlAcquireSRWLockShared(srwlock *);

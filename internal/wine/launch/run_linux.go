@@ -25,6 +25,10 @@ import (
 // for the end of the container, not for Ctrl+C.
 const stopMarker = ".stop"
 
+// stopNoticed and a process's number are the name of a file that winemend.dll makes when
+// the process takes the request to end. It takes one only.
+const stopNoticed = ".stop."
+
 // Run starts the program, waits for its end and returns the status with which
 // init itself is to exit. Messages go to stderr.
 func Run(c Config, env []string, stderr io.Writer) int {
@@ -83,37 +87,99 @@ func refuse(c Config, err error, stderr io.Writer) int {
 
 // wait reaps children until the main one has ended and returns its exit code.
 func wait(c Config, pid int, signals <-chan os.Signal) uint32 {
-	asked := false // to end: the server asks twice, because the first time may be lost
-	for s := range signals {
-		switch {
-		case s == syscall.SIGCHLD:
-		case s == syscall.SIGTERM && asked:
-			continue
-		default:
-			asked = stop(c, pid, s) && s == syscall.SIGTERM || asked
-			continue
-		}
-		for {
-			var status syscall.WaitStatus
-			got, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
-			if err == syscall.EINTR {
-				continue
-			}
-			if err != nil || got <= 0 {
-				break
-			}
-			if got == pid {
-				return exitCode(c.StatusDir, pid, status)
-			}
-			if !c.Exec && status.Signaled() && !serverLives() {
-				// The wineserver was killed. Its clients would hang at their next
-				// call forever; the container ends instead, as a machine does when its
-				// kernel fails. A program that has already ended is waited for above.
-				_ = syscall.Kill(pid, syscall.SIGKILL)
+	var asked request
+	for {
+		select {
+		case <-asked.again:
+			asked.repeat(c.StatusDir)
+		case s := <-signals:
+			switch {
+			case s == syscall.SIGCHLD:
+				if end, ended := reap(c, pid); ended {
+					return asked.code(end)
+				}
+			case s == syscall.SIGTERM && len(asked.programs) > 0:
+				// The server asks twice, because this process may miss the first time.
+			default:
+				programs := stop(c, pid, s)
+				if s == syscall.SIGTERM && !c.Exec {
+					asked = newRequest(programs)
+				}
 			}
 		}
 	}
-	return exitNoStart // not reached: the channel stays open
+}
+
+// exit is how a program ended.
+type exit struct {
+	code     uint32
+	signaled bool
+}
+
+// reap reaps the children that have ended, and reports whether the main one is among them.
+func reap(c Config, pid int) (end exit, ended bool) {
+	for {
+		var status syscall.WaitStatus
+		got, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || got <= 0 {
+			return exit{}, false
+		}
+		if got == pid {
+			return exit{exitCode(c.StatusDir, pid, status), status.Signaled()}, true
+		}
+		if !c.Exec && status.Signaled() && !serverLives() {
+			// The wineserver was killed. Its clients would hang at their next
+			// call forever; the container ends instead, as a machine does when its
+			// kernel fails. A program that has already ended is waited for above.
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// request is a request to end, on the way to the programs that ran when it came. A program
+// that starts misses it while Wine has its handler and not yet the routine that the handler
+// starts (int_handler of ntdll/unix/signal_x86_64.c), so it is asked until it notices.
+type request struct {
+	programs []int // that may not have noticed
+	pause    time.Duration
+	again    <-chan time.Time // when to repeat it
+}
+
+// Each repetition makes Wine start a thread in the program.
+const firstPause, longestPause = 250 * time.Millisecond, 4 * time.Second
+
+func newRequest(programs []int) request {
+	return request{programs, firstPause, time.After(firstPause)}
+}
+
+// controlCExit is STATUS_CONTROL_C_EXIT, as which Windows ends a program that handles no
+// control event.
+const controlCExit = 0xC000013A
+
+// code returns the exit code of a program. One that was asked before Wine had its handler,
+// or its server, ends by a signal.
+func (r *request) code(end exit) uint32 {
+	if r.pause > 0 && end.signaled {
+		return controlCExit
+	}
+	return end.code
+}
+
+// repeat asks the programs that have not noticed.
+func (r *request) repeat(statusDir string) {
+	r.programs = slices.DeleteFunc(r.programs, func(pid int) bool {
+		_, err := os.Stat(filepath.Join(statusDir, stopNoticed+strconv.Itoa(pid)))
+		// One that has ended cannot be asked.
+		return err == nil || syscall.Kill(pid, syscall.SIGINT) != nil
+	})
+	r.again = nil
+	if len(r.programs) > 0 {
+		r.pause = min(2*r.pause, longestPause)
+		r.again = time.After(r.pause)
+	}
 }
 
 // accessViolation is STATUS_ACCESS_VIOLATION, as which Windows ends a program for
@@ -145,16 +211,16 @@ func exitCode(dir string, pid int, status syscall.WaitStatus) uint32 {
 	return uint32(status.ExitStatus())
 }
 
-// stop passes a request to end on to the programs, and reports whether there was one. A
+// stop passes a request to end on to the programs, and returns those that it asked. A
 // process that exec started is ended alone; in the main one's place all programs of the
 // container get the event, as on Windows.
-func stop(c Config, pid int, s os.Signal) bool {
+func stop(c Config, pid int, s os.Signal) []int {
 	if s == syscall.SIGHUP {
-		return false // the terminal is gone; the console host tells the programs
+		return nil // the terminal is gone; the console host tells the programs
 	}
 	if c.Exec {
 		_ = syscall.Kill(pid, s.(syscall.Signal)) // gone already: its end is on the way
-		return true
+		return []int{pid}
 	}
 	if s == syscall.SIGTERM {
 		// Without the marker the programs see Ctrl+C: still a request to end.
@@ -164,7 +230,7 @@ func stop(c Config, pid int, s os.Signal) bool {
 	for _, p := range list {
 		_ = syscall.Kill(p, syscall.SIGINT) // likewise
 	}
-	return len(list) > 0
+	return list
 }
 
 // programs lists the container's Windows processes except Wine's own services.
