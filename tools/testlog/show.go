@@ -31,17 +31,19 @@ type pkg struct {
 }
 
 // show prints events as go test does without -v: the output of what failed, and
-// one line for each package, and then the slowest tests. It returns the tests that
-// were skipped.
+// one line for each package. Then it prints the slowest tests, and what failed first in
+// each test that failed, which may be far above or cut off in a log. It returns the tests
+// that were skipped.
 func show(events io.Reader, out io.Writer) ([]skip, error) {
 	var skips []skip
 	var long []event
+	var failed strings.Builder
 	packages := map[string]*pkg{}
 	lines := bufio.NewReader(events)
 	for {
 		line, err := lines.ReadString('\n')
 		if errors.Is(err, io.EOF) && line == "" {
-			_, err := io.WriteString(out, slowest(long))
+			_, err := io.WriteString(out, slowest(long)+failed.String())
 			return skips, err
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -59,6 +61,9 @@ func show(events io.Reader, out io.Writer) ([]skip, error) {
 		text := p.add(e)
 		if e.Test != "" && e.Action == "skip" {
 			skips = append(skips, skip{Package: short(e.Package), Test: e.Test, Reason: reason(p.end(e.Test))})
+		}
+		if e.Test != "" && e.Action == "fail" {
+			failed.WriteString(failure(e, p.output[e.Test]))
 		}
 		if e.Elapsed >= longSeconds && e.Test != "" && !strings.Contains(e.Test, "/") {
 			long = append(long, e)
@@ -83,6 +88,25 @@ func slowest(ended []event) string {
 		fmt.Fprintf(&lines, "  %-6s %4.0f s  %s %s\n", "SLOW", e.Elapsed, short(e.Package), e.Test)
 	}
 	return lines.String()
+}
+
+// maxMessage is the most bytes of a message that failure shows.
+const maxMessage = 300
+
+// failure returns a line with the first message of a test that failed: "pod_test.go:3: why".
+// It returns nothing for a test without a message: its subtests have them, or it panicked.
+func failure(e event, output *strings.Builder) string {
+	if output == nil {
+		return ""
+	}
+	for line := range strings.Lines(output.String()) {
+		line = strings.TrimSpace(line)
+		if place, _, ok := strings.Cut(line, ": "); ok && strings.Contains(place, ".go:") {
+			line = strings.ToValidUTF8(line[:min(len(line), maxMessage)], "")
+			return fmt.Sprintf("  %-6s %s %s: %s\n", "FAIL", short(e.Package), e.Test, line)
+		}
+	}
+	return ""
 }
 
 // add takes an event and returns what is to be printed now.
