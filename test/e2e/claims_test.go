@@ -14,9 +14,13 @@ import (
 	"time"
 )
 
-// testStatefulSet takes examples/statefulset.yaml through a pod's end, a node without its volume, and a scale to
+// TestStatefulSet takes examples/statefulset.yaml through a pod's end, a node without its volume, and a scale to
 // nothing and back: each pod finds its data on the node where it wrote it.
-func testStatefulSet(t *testing.T, v volumes) {
+func TestStatefulSet(t *testing.T) {
+	t.Parallel()
+	c := up(t)
+	v := volumes{c, c.namespace(t)}
+	v.kubectl(t, "apply", "-n", v.ns, "-f", filepath.Join("..", "..", "examples", "statefulset.yaml"))
 	v.kubectl(t, "rollout", "status", "-n", v.ns, "statefulset/diary", "--timeout=120s")
 	node := v.get(t, v.ns, "diary-0", "{.spec.nodeName}")
 	starts := func(want int) {
@@ -61,7 +65,7 @@ func testStatefulSet(t *testing.T, v volumes) {
 	starts(3)
 
 	v.kubectl(t, "scale", "-n", v.ns, "statefulset/diary", "--replicas=0")
-	v.kubectl(t, "wait", "-n", v.ns, "--for=delete", "pod/diary-0", "--timeout=60s")
+	v.kubectl(t, "wait", "-n", v.ns, "--for=delete", "pod/diary-0", "--timeout=180s")
 	v.becomes(t, v.ns, "pvc/diary-diary-0", "{.status.phase}", "Bound")
 	v.kubectl(t, "scale", "-n", v.ns, "statefulset/diary", "--replicas=1")
 	starts(4)
@@ -97,9 +101,9 @@ func testEndOfClaims(t *testing.T, v volumes) {
 			t.Error(err)
 		}
 	})
-	v.kubectl(t, "delete", "pod", "-n", v.ns, "all", "--timeout=60s")
-	v.kubectl(t, "wait", "-n", v.ns, "--for=delete", "pvc/claim", "pvc/kept", "pvc/all-own", "--timeout=60s")
-	v.kubectl(t, "wait", "--for=delete", "pv/"+deleted, "pv/"+own, "--timeout=60s")
+	v.kubectl(t, "delete", "pod", "-n", v.ns, "all", "--timeout=180s")
+	v.kubectl(t, "wait", "-n", v.ns, "--for=delete", "pvc/claim", "pvc/kept", "pvc/all-own", "--timeout=180s")
+	v.kubectl(t, "wait", "--for=delete", "pv/"+deleted, "pv/"+own, "--timeout=180s")
 	v.becomes(t, "default", "pv/"+kept, "{.status.phase}", "Released")
 	if got, err := os.ReadFile(v.onHost("ProgramData", "mullion", "volumes", kept, "user.txt")); err != nil ||
 		string(got) != "written" {
@@ -122,7 +126,7 @@ spec: {accessModes: [ReadWriteOncePod], storageClassName: `+v.ns+`-retain, volum
 	if got := v.exec(t, v.ns, "again", "cmd", "/c", `type C:\v\user.txt`); got != "written" {
 		t.Errorf("another claim has %s", got)
 	}
-	v.kubectl(t, "delete", "pod", "-n", v.ns, "again", "--timeout=60s")
+	v.kubectl(t, "delete", "pod", "-n", v.ns, "again", "--timeout=180s")
 }
 
 // forget removes what the namespace does not take with it.
@@ -226,7 +230,7 @@ spec:
 		if got := c.exec(t, ns, "keeper", "/linuxprog", "append", "/v/diary", "here"); got+"\n" != want {
 			t.Errorf("the file has %q, want %q", got, want)
 		}
-		c.kubectl(t, "delete", "pod", "-n", ns, "keeper", "--timeout=60s")
+		c.kubectl(t, "delete", "pod", "-n", ns, "keeper", "--timeout=180s")
 	}
 	volume := c.kubectl(t, "get", "pvc", "-n", ns, "data", "-o", "jsonpath={.spec.volumeName}")
 	var st syscall.Stat_t

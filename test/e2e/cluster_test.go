@@ -64,8 +64,8 @@ type shared struct {
 	once sync.Once
 	dir  string // dataDir
 	err  error
-	// read asks the cluster; it is nil before the cluster has started.
-	read *reader
+	// kube is nil before the cluster has started.
+	kube *kubectl
 }
 
 // suite is set by TestMain, which is the only writer.
@@ -127,7 +127,7 @@ func up(t *testing.T) *shared {
 	suite.once.Do(func() {
 		suite.dir = dir
 		if suite.err = suite.start(); suite.err == nil {
-			suite.read, suite.err = newReader(filepath.Join(dir, "clusters", name, "admin.kubeconfig"))
+			suite.kube, suite.err = newKubectl(filepath.Join(dir, "clusters", name, "admin.kubeconfig"))
 		}
 	})
 	if suite.err != nil {
@@ -190,40 +190,67 @@ func (c *shared) down() error {
 	return nil
 }
 
-// dump prints what a person would look at first.
+// dump prints what a person would look at first of the cluster's nodes.
 func (c *shared) dump(t *testing.T) {
-	for _, args := range [][]string{{"get", "pods", "-A", "-o", "wide"},
-		{"get", "events", "-A", "--sort-by=.lastTimestamp"}} {
-		out, _ := c.try(context.Background(), "", append([]string{"kubectl", "--name", name, "--data-dir", c.dir},
-			args...)...)
-		t.Logf("%s", out)
-	}
-	for _, logs := range []string{"logs/*.log", "logs/init.log.1", "prefix/upper/drive_c/var/log/kubelet/kubelet.log"} {
-		files, _ := filepath.Glob(filepath.Join(c.dir, "clusters", name, "nodes", "*", logs)) // the patterns are valid
-		for _, f := range files {
-			if last := lastProblems(f); last != "" {
-				t.Logf("%s:\n%s", strings.TrimPrefix(f, c.dir), last)
-			}
+	c.show(t, "get", "nodes", "-o", "wide")
+	for _, logs := range []string{"logs/*.log", "logs/init.log.1"} {
+		for _, f := range c.nodeFiles(logs) {
+			c.showLines(t, f, isProblem)
 		}
 	}
 	t.Logf("look further with: %s kubectl --name %s --data-dir %s …", testenv.Bin("mullion"), name, c.dir)
 }
 
-// lastProblems returns the last lines of a log that are warnings or errors.
-func lastProblems(file string) string {
-	const most = 8
+// dumpNamespace prints what a person would look at first of a namespace.
+func (c *shared) dumpNamespace(t *testing.T, ns string) {
+	c.show(t, "get", "pods", "-n", ns, "-o", "wide")
+	c.show(t, "get", "pods", "-n", ns, "-o", "jsonpath={range .items[*]}{.metadata.name}: "+
+		`{.status.containerStatuses[*]['state', 'lastState']}{"\n"}{end}`)
+	c.show(t, "get", "events", "-n", ns, "--sort-by=.lastTimestamp")
+	for _, f := range c.nodeFiles("prefix/upper/drive_c/var/log/kubelet/kubelet.log") {
+		c.showLines(t, f, func(line string) bool { return strings.Contains(line, ns) && isProblem(line) })
+	}
+}
+
+// nodeFiles returns the files of all nodes that match a pattern.
+func (c *shared) nodeFiles(pattern string) []string {
+	files, _ := filepath.Glob(filepath.Join(c.dir, "clusters", name, "nodes", "*", pattern)) // the patterns are valid
+	return files
+}
+
+// show prints what kubectl answers. It works after the end of the test.
+func (c *shared) show(t *testing.T, args ...string) {
+	out, err := c.kubectlErr(context.Background(), args...)
+	if err != nil {
+		out += err.Error()
+	}
+	t.Logf("kubectl %s\n%s", strings.Join(args, " "), out)
+}
+
+// isProblem reports whether a line of a log is a warning or an error.
+func isProblem(line string) bool { return !said.MatchString(line) }
+
+// said matches the lines of klog and slog that are neither.
+var said = regexp.MustCompile(`^I[0-9]{4} |level=(INFO|DEBUG)`)
+
+// showLines prints the last lines of a log that want accepts, each cut off.
+func (c *shared) showLines(t *testing.T, file string, want func(line string) bool) {
+	const most, long = 8, 400
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return err.Error()
+		t.Log(err)
+		return
 	}
-	said := regexp.MustCompile(`^I[0-9]{4} |level=(INFO|DEBUG)`) // klog's and slog's
 	var out []string
 	for line := range strings.Lines(string(content)) {
-		if !said.MatchString(line) {
-			out = append(out, line[:min(len(line), 400)])
+		if want(line) {
+			line = strings.TrimSuffix(line, "\n")
+			out = append(out, line[:min(len(line), long)])
 		}
 	}
-	return strings.Join(out[max(0, len(out)-most):], "")
+	if len(out) > 0 {
+		t.Logf("%s:\n%s", strings.TrimPrefix(file, c.dir), strings.Join(out[max(0, len(out)-most):], "\n"))
+	}
 }
 
 // try runs bin/mullion and returns stdout and stderr together.
@@ -234,8 +261,8 @@ func (c *shared) try(ctx context.Context, stdin string, args ...string) (string,
 	return string(out), err
 }
 
-// kubectl runs `mullion kubectl`, or reads as it does, and fails the test on an error. It
-// returns stdout only.
+// kubectl runs `mullion kubectl`, or its code, and fails the test on an error. It returns
+// stdout only.
 func (c *shared) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := c.kubectlErr(t.Context(), args...)
@@ -246,8 +273,8 @@ func (c *shared) kubectl(t *testing.T, args ...string) string {
 }
 
 func (c *shared) kubectlErr(ctx context.Context, args ...string) (string, error) {
-	if args[0] == "get" {
-		return c.read.get(ctx, args[1:]...)
+	if c.kube.runs(args) {
+		return c.kube.run(ctx, args...)
 	}
 	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"),
 		append([]string{"kubectl", "--name", name, "--data-dir", c.dir}, args...)...)
@@ -286,6 +313,9 @@ func (c *shared) namespace(t *testing.T) string {
 	ns := "t-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-", ".", "-").Replace(t.Name()))
 	c.kubectl(t, "create", "namespace", ns)
 	t.Cleanup(func() {
+		if t.Failed() {
+			c.dumpNamespace(t, ns)
+		}
 		if _, err := c.kubectlErr(context.Background(), "delete", "namespace", ns, "--wait=false"); err != nil {
 			t.Errorf("remove namespace: %v", err)
 		}
@@ -294,10 +324,12 @@ func (c *shared) namespace(t *testing.T) string {
 }
 
 // eventually asks until f returns nil, or fails the test with f's last error. It asks less and less
-// often, because a question is usually a process, which takes processor time from what it waits for.
+// often, because a question is often a process, which takes processor time from what it waits for.
+// The limit is for an idle machine; many tests and their clusters may share this one.
 func eventually(t *testing.T, limit time.Duration, what string, f func() error) {
 	t.Helper()
-	const often, seldom = 200 * time.Millisecond, time.Second
+	const often, seldom, busy = 200 * time.Millisecond, time.Second, 3
+	limit *= busy
 	deadline := time.Now().Add(limit)
 	for pause := often; ; pause = min(pause*5/4, seldom) {
 		err := f()

@@ -174,7 +174,7 @@ func (c *shared) rollOut(t *testing.T, ns, object string) {
 	t.Helper()
 	edition := `{.spec.template.spec.containers[0].env[?(@.name=="EDITION")].value}`
 	c.kubectl(t, "set", "env", "-n", ns, object, "EDITION=2")
-	c.kubectl(t, "rollout", "status", "-n", ns, object, "--timeout=60s")
+	c.kubectl(t, "rollout", "status", "-n", ns, object, "--timeout=180s")
 	selector := "app=" + object[strings.Index(object, "/")+1:]
 	pods := `{range .items[*]}{.spec.containers[0].env[?(@.name=="EDITION")].value}{end}`
 	eventually(t, 30*time.Second, "pods of the new edition alone", func() error {
@@ -185,7 +185,7 @@ func (c *shared) rollOut(t *testing.T, ns, object string) {
 		return err
 	})
 	c.kubectl(t, "rollout", "undo", "-n", ns, object)
-	c.kubectl(t, "rollout", "status", "-n", ns, object, "--timeout=60s")
+	c.kubectl(t, "rollout", "status", "-n", ns, object, "--timeout=180s")
 	c.becomes(t, ns, object, edition, "1")
 }
 
@@ -193,7 +193,7 @@ func (c *shared) rollOut(t *testing.T, ns, object string) {
 // DaemonSet stays.
 func (c *shared) drain(t *testing.T, ns, node string) {
 	t.Helper()
-	c.kubectl(t, "drain", node, "--ignore-daemonsets", "--timeout=60s", "--delete-emptydir-data", "--force")
+	c.kubectl(t, "drain", node, "--ignore-daemonsets", "--timeout=180s", "--delete-emptydir-data", "--force")
 	for _, object := range []string{"replicaset/rs", "replicationcontroller/rc", "deployment/deploy",
 		"statefulset/sts"} {
 		c.becomes(t, ns, object, "{.status.readyReplicas}", "2")

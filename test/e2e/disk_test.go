@@ -45,7 +45,7 @@ func TestDiskFull(t *testing.T) {
 	s.mullion("up")
 	s.load("example.test/winprog:v1", winprogSpec(t))
 	s.applyPod(diskYAML)
-	s.mullion("kubectl", "wait", "-n", "kube-system", "--for=condition=Ready", "pod/writer", "--timeout=60s")
+	s.mullion("kubectl", "wait", "-n", "kube-system", "--for=condition=Ready", "pod/writer", "--timeout=180s")
 	write := func() string {
 		// Without room the exec itself may fail, and says so.
 		out, _ := s.try(nil, "kubectl", "exec", "-n", "kube-system", "writer", "--", `C:\app\winprog.exe`, "write",

@@ -83,7 +83,7 @@ func TestDual(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(c.dir(), "cluster.json"), []byte(doc), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.mullion("up", "--ip-family", "dual")
+	c.up("--ip-family", "dual")
 	if out := c.mullion("status"); !strings.Contains(out, "l2bridge, dual,") {
 		t.Errorf("status: %s", out)
 	}

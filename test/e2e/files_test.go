@@ -152,5 +152,5 @@ func TestFiles(t *testing.T) {
 	// One file of a volume is in use while a container starts, and no longer. (kubelet.exe leaves files open
 	// where a container has several mounts with a subPath: makeMounts of pkg/kubelet/kubelet_pods.go keeps the
 	// last clean-up only.)
-	c.kubectl(t, "delete", "pod", "files", "-n", ns, "--timeout=60s")
+	c.kubectl(t, "delete", "pod", "files", "-n", ns, "--timeout=180s")
 }

@@ -256,7 +256,7 @@ func TestGMSAOfKubelet(t *testing.T) {
 		"{.status.containerStatuses[0].state.terminated.message}"); !strings.Contains(msg, invalid) {
 		t.Errorf("message %q", msg)
 	}
-	c.kubectl(t, "delete", "pod", "-n", ns, "bad-pod", "bad-container", "--timeout=60s")
+	c.kubectl(t, "delete", "pod", "-n", ns, "bad-pod", "bad-container", "--timeout=180s")
 }
 
 // TestGMSABadInput checks that no container gets a credential spec that the user

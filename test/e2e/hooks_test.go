@@ -81,5 +81,5 @@ func TestHooks(t *testing.T) {
 		" ") != "one two post pre post" {
 		t.Errorf("order %q", got)
 	}
-	c.kubectl(t, "delete", "pod", "-n", ns, "probed", "--wait=true", "--timeout=90s")
+	c.kubectl(t, "delete", "pod", "-n", ns, "probed", "--wait=true", "--timeout=180s")
 }

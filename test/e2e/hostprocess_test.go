@@ -92,7 +92,7 @@ func TestHostProcess(t *testing.T) {
 
 	// The end of a container is the end of its programs, and of nothing else.
 	c.kubectl(t, "delete", "pod", "-n", ns, "member", "nobody")
-	c.kubectl(t, "delete", "pod", "-n", ns, "agent", "--timeout=60s")
+	c.kubectl(t, "delete", "pod", "-n", ns, "agent", "--timeout=180s")
 	c.pod(t, ns, "after", hostProcess(`NT AUTHORITY\Local service`)+`
   restartPolicy: Never
   containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2019",

@@ -7,8 +7,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -19,15 +24,22 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/tools/remotecommand"
+	kubectlapply "k8s.io/kubectl/pkg/cmd/apply"
+	kubectldelete "k8s.io/kubectl/pkg/cmd/delete"
+	kubectlexec "k8s.io/kubectl/pkg/cmd/exec"
 	kubectlget "k8s.io/kubectl/pkg/cmd/get"
+	kubectllogs "k8s.io/kubectl/pkg/cmd/logs"
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
+	kubectlwait "k8s.io/kubectl/pkg/cmd/wait"
 )
 
-// reader runs `kubectl get` in this process. Tests that wait for something ask some times
-// a second, and each process of kubectl would take a tenth of a second of a processor to
-// start, which the cluster needs. What a test changes, it changes with the programs that
-// users have.
-type reader struct {
+// kubectl runs kubectl's commands in this process. A test run has a thousand of them, and
+// each process of kubectl would take a tenth of a second of a processor to start, which the
+// cluster needs. It is the code that `mullion kubectl` runs, of the same version. What is
+// particular to the program is tested with the program: terminals, standard input,
+// kubeconfig files, port-forward.
+type kubectl struct {
 	file      *clientcmdapi.Config
 	config    *rest.Config
 	discovery discovery.CachedDiscoveryInterface
@@ -37,8 +49,8 @@ type reader struct {
 // readTimeout is for a control plane that a test has stopped.
 const readTimeout = time.Minute
 
-// newReader returns a reader of the cluster that a kubeconfig file names.
-func newReader(kubeconfig string) (*reader, error) {
+// newKubectl returns the kubectl of the cluster that a kubeconfig file names.
+func newKubectl(kubeconfig string) (*kubectl, error) {
 	file, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
 		return nil, err
@@ -47,34 +59,41 @@ func newReader(kubeconfig string) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.QPS, config.Timeout = -1, readTimeout
+	config.QPS = -1
 	uncached, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err
 	}
 	cached := memcached.NewMemCacheClient(uncached)
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cached)
-	return &reader{file, config, cached, restmapper.NewShortcutExpander(mapper, cached, nil)}, nil
+	return &kubectl{file, config, cached, restmapper.NewShortcutExpander(mapper, cached, nil)}, nil
 }
 
-// reading is a reader with the flags of one command, as kubectl's code asks for them.
-type reading struct {
-	*reader
-	flags clientcmd.ConfigOverrides
+// command is one command, as kubectl's code asks for its configuration.
+type command struct {
+	*kubectl
+	flags    clientcmd.ConfigOverrides
+	timeout  time.Duration
+	warnings io.Writer
 }
 
-var _ genericclioptions.RESTClientGetter = (*reading)(nil)
+var _ genericclioptions.RESTClientGetter = (*command)(nil)
 
-func (r *reading) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(r.config), nil }
-
-func (r *reading) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
-	return r.discovery, nil
+func (c *command) ToRESTConfig() (*rest.Config, error) {
+	config := rest.CopyConfig(c.config)
+	config.Timeout = c.timeout
+	config.WarningHandler = rest.NewWarningWriter(c.warnings, rest.WarningWriterOptions{Deduplicate: true})
+	return config, nil
 }
 
-func (r *reading) ToRESTMapper() (meta.RESTMapper, error) { return r.mapper, nil }
+func (c *command) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
+	return c.discovery, nil
+}
 
-func (r *reading) ToRawKubeConfigLoader() clientcmd.ClientConfig {
-	return clientcmd.NewDefaultClientConfig(*r.file, &r.flags)
+func (c *command) ToRESTMapper() (meta.RESTMapper, error) { return c.mapper, nil }
+
+func (c *command) ToRawKubeConfigLoader() clientcmd.ClientConfig {
+	return clientcmd.NewDefaultClientConfig(*c.file, &c.flags)
 }
 
 // fatal holds the message of kubectl's code when it would end the process.
@@ -83,13 +102,30 @@ type fatal struct {
 	code    int
 }
 
-// panicOnFatal lets get return what would end the process. TestMain calls it.
+// panicOnFatal lets run return what would end the process. TestMain calls it.
 func panicOnFatal() {
 	kubectlutil.BehaviorOnFatal(func(message string, code int) { panic(fatal{message, code}) })
 }
 
-// get runs `kubectl get` with the arguments behind it, and returns standard output.
-func (r *reader) get(ctx context.Context, args ...string) (stdout string, err error) {
+// runs reports whether run knows a command with its flags. It has no standard input, and of
+// kubectl's global flags only -n.
+func (k *kubectl) runs(args []string) bool {
+	switch args[0] {
+	case "apply", "delete", "exec", "get", "logs", "wait":
+	default:
+		return false
+	}
+	flags := args
+	if end := slices.Index(args, "--"); end >= 0 {
+		flags = args[:end]
+	}
+	return !slices.ContainsFunc(flags, func(arg string) bool {
+		return arg == "-" || arg == "-i" || arg == "-it" || strings.HasPrefix(arg, "--request-timeout")
+	})
+}
+
+// run runs a command that runs accepts, and returns standard output.
+func (k *kubectl) run(ctx context.Context, args ...string) (stdout string, err error) {
 	var out, errs bytes.Buffer
 	defer func() {
 		switch p := recover().(type) {
@@ -101,12 +137,55 @@ func (r *reader) get(ctx context.Context, args ...string) (stdout string, err er
 			panic(p)
 		}
 	}()
-	of := &reading{reader: r}
-	cmd := kubectlget.NewCmdGet("kubectl", kubectlutil.NewFactory(of),
-		genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errs})
+	of := &command{kubectl: k, warnings: &errs}
+	streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errs}
+	config := kubectlutil.NewMatchVersionFlags(of)
+	factory := kubectlutil.NewFactory(config)
+	var cmd *cobra.Command
+	switch args[0] {
+	case "apply":
+		cmd = kubectlapply.NewCmdApply("kubectl", factory, streams)
+	case "delete":
+		cmd = kubectldelete.NewCmdDelete(factory, streams)
+	case "exec":
+		cmd = newExec(factory, streams)
+	case "get":
+		of.timeout = readTimeout
+		cmd = kubectlget.NewCmdGet("kubectl", factory, streams)
+	case "logs":
+		cmd = kubectllogs.NewCmdLogs(factory, streams)
+	case "wait":
+		cmd = kubectlwait.NewCmdWait(config, streams)
+	}
 	cmd.Flags().StringVarP(&of.flags.Context.Namespace, "namespace", "n", "", "")
-	cmd.SetArgs(args)
+	cmd.SetArgs(args[1:])
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	err = cmd.ExecuteContext(ctx)
 	return out.String(), err
+}
+
+// newExec returns kubectl's exec without -i, which ends with its context: a test may give a
+// command less time than it takes.
+func newExec(factory kubectlutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	options := &kubectlexec.ExecOptions{StreamOptions: kubectlexec.StreamOptions{IOStreams: streams}}
+	cmd := &cobra.Command{Use: "exec", Run: func(cmd *cobra.Command, args []string) {
+		options.Executor = executor{&kubectlexec.DefaultRemoteExecutor{}, cmd.Context()}
+		kubectlutil.CheckErr(options.Complete(factory, cmd, args, cmd.ArgsLenAtDash()))
+		kubectlutil.CheckErr(options.Validate())
+		kubectlutil.CheckErr(options.Run())
+	}}
+	kubectlutil.AddPodRunningTimeoutFlag(cmd, time.Minute)
+	kubectlutil.AddContainerVarFlags(cmd, &options.ContainerName, "")
+	return cmd
+}
+
+// executor is kubectl's with a context.
+type executor struct {
+	*kubectlexec.DefaultRemoteExecutor
+	ctx context.Context
+}
+
+func (e executor) Execute(target *url.URL, config *rest.Config, stdin io.Reader, stdout, stderr io.Writer, tty bool,
+	sizes remotecommand.TerminalSizeQueue) error {
+	return e.ExecuteWithContext(e.ctx, target, config, stdin, stdout, stderr, tty, sizes)
 }

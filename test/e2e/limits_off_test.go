@@ -51,7 +51,7 @@ func TestLimitsOff(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(c.dir(), "cluster.json"), []byte(doc), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.mullion("up", "--dsr=false", "--windows-limits=off")
+	c.up("--dsr=false", "--windows-limits=off")
 	c.load(winprogArchive(t), "--nodes", "win-1")
 	c.applyPod(limitsOffYAML)
 	c.must("wait", "--for=condition=Ready", "pod", "--all", "--timeout=120s")

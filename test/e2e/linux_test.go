@@ -158,7 +158,7 @@ kind: Service
 metadata: {name: web}
 spec: {type: NodePort, selector: {app: web}, ports: [{port: 80}]}
 `)
-	c.kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "pod/web", "--timeout=60s")
+	c.kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "pod/web", "--timeout=180s")
 }
 
 // TestMixed is the example of the README: a Linux front end with a Windows back end, and
@@ -201,7 +201,7 @@ func TestLinuxPod(t *testing.T) {
 	c.linuxServer(t, ns)
 	c.apply(t, ns, linuxPod("client", "wait")+linuxPod("counter", "count"))
 	c.pod(t, ns, "win", onNode+"\n  containers:\n  - {name: main, image: "+winprogImage+", args: [wait]}")
-	c.kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "pod", "--all", "--timeout=60s")
+	c.kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "pod", "--all", "--timeout=180s")
 	field := func(of, path string) string { return c.kubectl(t, "get", "-n", ns, of, "-o", "jsonpath={"+path+"}") }
 	if node := field("pod/web", ".spec.nodeName"); node != "linux-1" {
 		t.Fatalf("the pod is on %q", node)
@@ -310,7 +310,7 @@ spec:
     volumeMounts: [{name: host, mountPath: /host}]
   volumes: [{name: host, hostPath: {path: /}}]
 `)
-	c.kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "pod", "--all", "--timeout=60s")
+	c.kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "pod", "--all", "--timeout=180s")
 	for _, tc := range []struct {
 		pod     string
 		command []string
@@ -326,7 +326,7 @@ spec:
 		{"root", []string{"write", "/host/proc/sys/kernel/core_pattern", "x"}, "read-only file system"},
 		{"root", []string{"write", "/host/etc/shadow", "x"}, "no such file"},
 		{"root", []string{"write", "/host/usr/bin/true", "x"}, "read-only file system"},
-		{"root", []string{"write", "/host/opt/mullion/linux/ctr", "x"}, "read-only file system"},
+		{"root", []string{"write", "/host/opt/mullion/linux/pause.tar", "x"}, "read-only file system"},
 	} {
 		_, err := c.execErr(t.Context(), ns, tc.pod, append([]string{"/linuxprog"}, tc.command...)...)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -77,10 +77,10 @@ func TestMachineImage(t *testing.T) {
 			return nil
 		})
 	}
-	inside("the node", "wait", "--for=condition=Ready", "node/win-1", "--timeout=60s")
+	inside("the node", "wait", "--for=condition=Ready", "node/win-1", "--timeout=180s")
 	inside("the pod", "run", "web", "--image=mcr.microsoft.com/windows/nanoserver:ltsc2019", "--restart=Never", "--",
 		"cmd", "/c", "ver")
-	inside("the pod's end", "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/web", "--timeout=60s")
+	inside("the pod's end", "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/web", "--timeout=180s")
 	if out, err := runc("exec", container, "mullion", "kubectl", "logs", "web"); err != nil ||
 		!strings.Contains(out, "10.0.17763") {
 		t.Errorf("the pod wrote %q, %v", out, err)

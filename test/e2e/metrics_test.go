@@ -121,7 +121,7 @@ spec:
   maxReplicas: 2
   metrics: [{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Mi}}}]
 `)
-	c.kubectl(t, "rollout", "status", "-n", ns, "deployment/busy", "--timeout=60s")
+	c.kubectl(t, "rollout", "status", "-n", ns, "deployment/busy", "--timeout=180s")
 	replicas := func(deployment, want string) {
 		t.Helper()
 		eventually(t, 2*time.Minute, want+" replicas of "+deployment, func() error {

@@ -27,6 +27,7 @@ type netCluster struct {
 	mode agent.NetworkMode
 	// netns is that of the server outside.
 	netns string
+	kube  *kubectl
 }
 
 func newNetCluster(t *testing.T, dataDir string, mode agent.NetworkMode, index int) netCluster {
@@ -41,12 +42,26 @@ func newNetCluster(t *testing.T, dataDir string, mode agent.NetworkMode, index i
 	if err := os.WriteFile(filepath.Join(c.dir(), "cluster.json"), []byte(doc), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.mullion("up", "--kubeconfig", "none")
+	c.up("--kubeconfig", "none")
 	return c
+}
+
+// up starts the cluster.
+func (c *netCluster) up(flags ...string) {
+	c.t.Helper()
+	c.mullion(append([]string{"up"}, flags...)...)
+	var err error
+	if c.kube, err = newKubectl(filepath.Join(c.dir(), "admin.kubeconfig")); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // kubectl returns standard output only.
 func (c netCluster) kubectl(ctx context.Context, args ...string) (string, error) {
+	if c.kube.runs(args) {
+		out, err := c.kube.run(ctx, args...)
+		return strings.TrimSpace(out), err
+	}
 	out, err := c.command(ctx, append([]string{"kubectl"}, args...)...).Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("%w: %s", err, exit.Stderr)

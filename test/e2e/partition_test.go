@@ -101,7 +101,7 @@ func TestPartition(t *testing.T) {
 	c := up(t)
 	ns := c.namespace(t)
 	c.apply(t, ns, partitionSet)
-	c.kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "pod/one-0", "--timeout=120s")
+	c.kubectl(t, "rollout", "status", "-n", ns, "statefulset/one", "--timeout=120s")
 	program := c.containerProcess(t, ns, "one-0")
 	uid := c.get(t, ns, "one-0", "{.metadata.uid}")
 	works := func() error {

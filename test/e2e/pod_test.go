@@ -156,7 +156,7 @@ func testCopy(t *testing.T, c *shared, ns string) {
 }
 
 func testAttach(t *testing.T, c *shared, ns string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, testenv.Bin("mullion"), "kubectl", "--name", name, "--data-dir", c.dir, "attach",
 		"-n", ns, "all", "-c", "second")
@@ -183,29 +183,21 @@ func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
+	want := map[string]string{}
 	for name, tc := range map[string]struct{ command, want string }{
 		"zero":  {`["cmd.exe", "/c", "exit 0"]`, "Succeeded 0 Completed"},
 		"seven": {`["cmd.exe", "/c", "exit 7"]`, "Failed 7 Error"},
 		"big":   {`["powershell.exe", "-Command", "exit 70000"]`, "Failed 70000 Error"},
 	} {
-		manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q},
+		c.apply(t, ns, fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q},
 		  "spec":{"restartPolicy":"Never","os":{"name":"windows"},
 			"nodeSelector":{"kubernetes.io/os":"windows","node.kubernetes.io/windows-build":"10.0.17763"},
 			"containers":[{"name":"c","image":"mcr.microsoft.com/windows/servercore:ltsc2019",
-			  "command":%s}]}}`, name, tc.command)
-		out, err := c.try(t.Context(), manifest, "kubectl", "--name", "e2e-test", "--data-dir", c.dir, "apply", "-n",
-			ns, "-f", "-")
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		eventually(t, time.Minute, name+" ended", func() error {
-			got, err := c.kubectlErr(t.Context(), "get", "pod", "-n", ns, name, "-o",
-				"jsonpath={.status.phase} {.status.containerStatuses[0].state.terminated.exitCode} "+
-					"{.status.containerStatuses[0].state.terminated.reason}")
-			if err == nil && got != tc.want {
-				err = fmt.Errorf("%q, want %q", got, tc.want)
-			}
-			return err
-		})
+			  "command":%s}]}}`, name, tc.command))
+		want[name] = tc.want
+	}
+	for name := range want {
+		c.until(t, ns, name, "{.status.phase} {.status.containerStatuses[0].state.terminated.exitCode} "+
+			"{.status.containerStatuses[0].state.terminated.reason}", want[name])
 	}
 }

@@ -134,5 +134,5 @@ preemptionPolicy: Never
 	c.ready(t, ns, "high")
 	c.event(t, ns, "low", "Preempted by pod ")
 	// The seat is free when the pod has ended, which is before its object has gone.
-	c.kubectl(t, "wait", "-n", ns, "--for=delete", "pod/low", "--timeout=60s")
+	c.kubectl(t, "wait", "-n", ns, "--for=delete", "pod/low", "--timeout=180s")
 }

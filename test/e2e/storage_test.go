@@ -140,8 +140,6 @@ func TestStorage(t *testing.T) {
 	v := volumes{c, c.namespace(t)}
 	v.prepare(t)
 	t.Cleanup(func() { v.forget(t) })
-	// It starts meanwhile.
-	c.kubectl(t, "apply", "-n", v.ns, "-f", filepath.Join("..", "..", "examples", "statefulset.yaml"))
 	c.apply(t, v.ns, storagePod(v.ns))
 	c.kubectl(t, "wait", "-n", v.ns, "--for=condition=Ready", "pod/all", "--timeout=180s") // many mounts
 	for _, tc := range []struct {
@@ -156,7 +154,6 @@ func TestStorage(t *testing.T) {
 		{"updates", testUpdates},
 		{"statistics", testVolumeStatistics},
 		{"restart of a container", testVolumesKept},
-		{"StatefulSet", testStatefulSet},
 		{"resize", testResize},
 		{"protection of claims", testProtection},
 		{"end of claims", testEndOfClaims},

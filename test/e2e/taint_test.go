@@ -76,7 +76,7 @@ spec:
   `+class+`containers: [{name: main, image: "mcr.microsoft.com/windows/servercore:ltsc2019",
     command: [ping, -t, localhost]}]
 `, "apply", "-f", "-")
-		kubectl("", "wait", "--for=condition=Ready", "pod/"+name, "--timeout=60s")
+		kubectl("", "wait", "--for=condition=Ready", "pod/"+name, "--timeout=180s")
 	}
 	kubectl("", "taint", "node", "win-1", "os-")
 	eventually(t, 30*time.Second, "the taint to come back", tainted)

@@ -141,7 +141,7 @@ func (tm *terminal) exits(code int) {
 		if got != code {
 			tm.Errorf("kubectl exited with %d, want %d:\n%s", got, code, tm.screen.String())
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		tm.Errorf("kubectl has not ended:\n%s", tm.screen.String())
 	}
 }

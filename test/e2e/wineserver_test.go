@@ -37,7 +37,7 @@ func TestWineserver(t *testing.T) {
 	if err := syscall.Kill(hung, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	c.kubectl(t, "delete", "pod", "-n", ns, "hung", "--wait=true", "--timeout=90s")
+	c.kubectl(t, "delete", "pod", "-n", ns, "hung", "--wait=true", "--timeout=180s")
 	if err := syscall.Kill(hung, 0); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("the stopped wineserver is still there: %v", err)
 	}

@@ -141,10 +141,11 @@ const onNode = `os: {name: windows}
 // apply applies a manifest from a string.
 func (c *shared) apply(t *testing.T, ns, manifest string) {
 	t.Helper()
-	if out, err := c.try(t.Context(), manifest, "kubectl", "--name", name, "--data-dir", c.dir, "apply", "-n", ns, "-f",
-		"-"); err != nil {
-		t.Fatalf("apply: %v: %s", err, out)
+	file := filepath.Join(t.TempDir(), "manifest.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	c.kubectl(t, "apply", "-n", ns, "-f", file)
 }
 
 // pod applies a pod of winprog; spec is the text below "spec:", indented by two
@@ -158,7 +159,7 @@ func (c *shared) pod(t *testing.T, ns, pod, spec string) {
 func (c *shared) ready(t *testing.T, ns string, pods ...string) {
 	t.Helper()
 	for _, p := range pods {
-		c.kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "pod/"+p, "--timeout=60s")
+		c.kubectl(t, "wait", "-n", ns, "--for=condition=Ready", "pod/"+p, "--timeout=180s")
 	}
 }
 
