@@ -51,6 +51,9 @@ func TestRequest(t *testing.T) {
 	if len(r.programs) != 0 || r.again != nil {
 		t.Errorf("asks %v once more", r.programs)
 	}
+	if !r.made() {
+		t.Error("a second request of the server would be a new one")
+	}
 	if r.pause > longestPause || r.pause <= firstPause {
 		t.Errorf("pauses for %s", r.pause)
 	}

@@ -98,11 +98,10 @@ func wait(c Config, pid int, signals <-chan os.Signal) uint32 {
 				if end, ended := reap(c, pid); ended {
 					return asked.code(end)
 				}
-			case s == syscall.SIGTERM && len(asked.programs) > 0:
+			case s == syscall.SIGTERM && asked.made():
 				// The server asks twice, because this process may miss the first time.
 			default:
-				programs := stop(c, pid, s)
-				if s == syscall.SIGTERM && !c.Exec {
+				if programs := stop(c, pid, s); s == syscall.SIGTERM && len(programs) > 0 {
 					asked = newRequest(programs)
 				}
 			}
@@ -155,6 +154,10 @@ func newRequest(programs []int) request {
 	return request{programs, firstPause, time.After(firstPause)}
 }
 
+// made reports whether programs were asked. Those that begin later, as a program's handler
+// may start them, are not asked.
+func (r *request) made() bool { return r.pause > 0 }
+
 // controlCExit is STATUS_CONTROL_C_EXIT, as which Windows ends a program that handles no
 // control event.
 const controlCExit = 0xC000013A
@@ -162,7 +165,7 @@ const controlCExit = 0xC000013A
 // code returns the exit code of a program. One that was asked before Wine had its handler,
 // or its server, ends by a signal.
 func (r *request) code(end exit) uint32 {
-	if r.pause > 0 && end.signaled {
+	if r.made() && end.signaled {
 		return controlCExit
 	}
 	return end.code
@@ -211,7 +214,7 @@ func exitCode(dir string, pid int, status syscall.WaitStatus) uint32 {
 	return uint32(status.ExitStatus())
 }
 
-// stop passes a request to end on to the programs, and returns those that it asked. A
+// stop passes a request to end on to the programs, and returns those that may miss it. A
 // process that exec started is ended alone; in the main one's place all programs of the
 // container get the event, as on Windows.
 func stop(c Config, pid int, s os.Signal) []int {
@@ -220,7 +223,7 @@ func stop(c Config, pid int, s os.Signal) []int {
 	}
 	if c.Exec {
 		_ = syscall.Kill(pid, s.(syscall.Signal)) // gone already: its end is on the way
-		return []int{pid}
+		return nil
 	}
 	if s == syscall.SIGTERM {
 		// Without the marker the programs see Ctrl+C: still a request to end.
