@@ -107,12 +107,26 @@ func panicOnFatal() {
 	kubectlutil.BehaviorOnFatal(func(message string, code int) { panic(fatal{message, code}) })
 }
 
+// commands are those that run knows.
+var commands = map[string]func(kubectlutil.Factory, genericiooptions.IOStreams) *cobra.Command{
+	"apply": func(f kubectlutil.Factory, s genericiooptions.IOStreams) *cobra.Command {
+		return kubectlapply.NewCmdApply("kubectl", f, s)
+	},
+	"delete": kubectldelete.NewCmdDelete,
+	"exec":   newExec,
+	"get": func(f kubectlutil.Factory, s genericiooptions.IOStreams) *cobra.Command {
+		return kubectlget.NewCmdGet("kubectl", f, s)
+	},
+	"logs": kubectllogs.NewCmdLogs,
+	"wait": func(f kubectlutil.Factory, s genericiooptions.IOStreams) *cobra.Command {
+		return kubectlwait.NewCmdWait(f, s)
+	},
+}
+
 // runs reports whether run knows a command with its flags. It has no standard input, and of
 // kubectl's global flags only -n.
 func (k *kubectl) runs(args []string) bool {
-	switch args[0] {
-	case "apply", "delete", "exec", "get", "logs", "wait":
-	default:
+	if commands[args[0]] == nil {
 		return false
 	}
 	flags := args
@@ -139,24 +153,10 @@ func (k *kubectl) run(ctx context.Context, args ...string) (stdout string, err e
 	}()
 	of := &command{kubectl: k, warnings: &errs}
 	streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errs}
-	config := kubectlutil.NewMatchVersionFlags(of)
-	factory := kubectlutil.NewFactory(config)
-	var cmd *cobra.Command
-	switch args[0] {
-	case "apply":
-		cmd = kubectlapply.NewCmdApply("kubectl", factory, streams)
-	case "delete":
-		cmd = kubectldelete.NewCmdDelete(factory, streams)
-	case "exec":
-		cmd = newExec(factory, streams)
-	case "get":
+	if args[0] == "get" {
 		of.timeout = readTimeout
-		cmd = kubectlget.NewCmdGet("kubectl", factory, streams)
-	case "logs":
-		cmd = kubectllogs.NewCmdLogs(factory, streams)
-	case "wait":
-		cmd = kubectlwait.NewCmdWait(config, streams)
 	}
+	cmd := commands[args[0]](kubectlutil.NewFactory(kubectlutil.NewMatchVersionFlags(of)), streams)
 	cmd.Flags().StringVarP(&of.flags.Context.Namespace, "namespace", "n", "", "")
 	cmd.SetArgs(args[1:])
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true

@@ -183,21 +183,20 @@ func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	c := up(t)
 	ns := c.namespace(t)
-	want := map[string]string{}
-	for name, tc := range map[string]struct{ command, want string }{
+	pods := map[string]struct{ command, want string }{
 		"zero":  {`["cmd.exe", "/c", "exit 0"]`, "Succeeded 0 Completed"},
 		"seven": {`["cmd.exe", "/c", "exit 7"]`, "Failed 7 Error"},
 		"big":   {`["powershell.exe", "-Command", "exit 70000"]`, "Failed 70000 Error"},
-	} {
+	}
+	for name, tc := range pods {
 		c.apply(t, ns, fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q},
 		  "spec":{"restartPolicy":"Never","os":{"name":"windows"},
 			"nodeSelector":{"kubernetes.io/os":"windows","node.kubernetes.io/windows-build":"10.0.17763"},
 			"containers":[{"name":"c","image":"mcr.microsoft.com/windows/servercore:ltsc2019",
 			  "command":%s}]}}`, name, tc.command))
-		want[name] = tc.want
 	}
-	for name := range want {
+	for name, tc := range pods {
 		c.until(t, ns, name, "{.status.phase} {.status.containerStatuses[0].state.terminated.exitCode} "+
-			"{.status.containerStatuses[0].state.terminated.reason}", want[name])
+			"{.status.containerStatuses[0].state.terminated.reason}", tc.want)
 	}
 }
